@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 import timing
 
-from simulate.kernels.mistakes import mistakes
-from simulate.kernels.partial_sums import Attentive, Walks, lessons, walks
-from statmech.boundaries import looks, threshold
+from simulate.kernels.mistakes import iterate_mistakes
+from simulate.kernels.partial_sums import AttentionState, StoppedSums, iterate_block_results, sum_rows_until_level
+from statmech.boundaries import get_check_positions, threshold
 
 R = 0.95
 DELTAS = (0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
@@ -63,11 +63,11 @@ def level(given: Task, error_rate: float) -> float:
     return float(threshold("brownian-bridge", error_rate, 0.0, given.w @ given.w))
 
 
-def predict(given: Task, chunk: int, tau: float, rows: slice = slice(None)) -> Walks:
-    return walks(given.X[rows], given.w, looks(given.w.size, chunk), tau, two_sided=True)
+def predict(given: Task, chunk: int, tau: float, rows: slice = slice(None)) -> StoppedSums:
+    return sum_rows_until_level(given.X[rows], given.w, get_check_positions(given.w.size, chunk), tau, two_sided=True)
 
 
-def fitting(given: Task, chunk: int) -> tuple[float, float, float, Walks]:
+def fitting(given: Task, chunk: int) -> tuple[float, float, float, StoppedSums]:
     """error_rate, the full accuracy and its standard error, and the walks of that error_rate."""
     full = (np.sign(given.X @ given.w) == given.labels).mean()
     error = np.sqrt(full * (1 - full) / len(given.X))
@@ -78,7 +78,7 @@ def fitting(given: Task, chunk: int) -> tuple[float, float, float, Walks]:
     return error_rate, float(full), float(error), result
 
 
-def accuracy(given: Task, result: Walks) -> float:
+def accuracy(given: Task, result: StoppedSums) -> float:
     return float((np.sign(result.sums) == given.labels).mean())
 
 
@@ -136,17 +136,17 @@ def learning_rows(size: Size) -> list[list[object]]:
 
 def plain(z: np.ndarray) -> tuple[np.ndarray, int]:
     w = np.zeros(z.shape[1])
-    for _, after in mistakes(w, z):
+    for _, after in iterate_mistakes(w, z):
         w = after
     return w, z.size
 
 
 def attentive(z: np.ndarray, chunk: int) -> tuple[np.ndarray, int]:
-    student, features = Attentive(np.zeros(z.shape[1]), "brownian-bridge", 0.1), 0
+    student, features = AttentionState(np.zeros(z.shape[1]), "brownian-bridge", 0.1), 0
     probes = np.random.default_rng(0).random(len(z)) < 0.05
-    for lesson in lessons(student, z, np.zeros(len(z)), probes, looks(z.shape[1], chunk)):
+    for lesson in iterate_block_results(student, z, np.zeros(len(z)), probes, get_check_positions(z.shape[1], chunk)):
         features += lesson.features
-        if lesson.mistaken:
+        if lesson.is_mistake:
             student.w = student.w + z[lesson.last]
         student.take(lesson.margins)
     return student.w, features

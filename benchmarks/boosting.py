@@ -25,7 +25,7 @@ import timing
 from sklearn.model_selection import StratifiedKFold
 
 from simulate.estimators.sparse import SparsePerceptron
-from simulate.kernels.conjunctions import Conjunction, Search, boost, output
+from simulate.kernels.conjunctions import Conjunction, ConjunctionSearch, boost_conjunctions, compute_stage_vote
 from statmech import data_sets
 
 VALUES, TEACHER, FLIPPED = 4, 9, 0.1
@@ -64,7 +64,7 @@ def draw(attributes: int, m: int) -> Data:
 
 
 def boosted(data: Data, k: int, stages: int) -> list:
-    return list(boost(data.X, data.y, data.attributes, k, stages, discount=1.0))
+    return list(boost_conjunctions(data.X, data.y, data.attributes, k, stages, discount=1.0))
 
 
 def search_rows(size: Size) -> list[list[object]]:
@@ -77,7 +77,7 @@ def search_rows(size: Size) -> list[list[object]]:
             "numpy": partial(naive.best_pair_numpy, data.X, signed, data.attributes),
             "product": partial(naive.best_pair_product, data.X, signed, data.attributes),
         }
-        ours = Search(data.X, signed, data.attributes, 2, 1.0).best().indicators
+        ours = ConjunctionSearch(data.X, signed, data.attributes, 2, 1.0).best().indicators
         pairs_found = {call() for call in loops.values()} | ({ours} if len(ours) == 2 else set())
         assert len(pairs_found) == 1, pairs_found
         times = {name: timing.measure({name: call}, 1, time.process_time)[name].seconds for name, call in loops.items()}
@@ -116,7 +116,7 @@ def ways_rows(size: Size) -> list[list[object]]:
     for attributes, m in size.data:
         X, y, of = draw(attributes, m)
         d = np.full(m, 1.0 / m)
-        search = Search(X, d * y, of, 2, 1.0)
+        search = ConjunctionSearch(X, d * y, of, 2, 1.0)
         wrong = search.best()(X) != y
         error, up = d[wrong].sum(), y > 0
         calls = {
@@ -131,9 +131,9 @@ def ways_rows(size: Size) -> list[list[object]]:
     return rows
 
 
-def _updated(search: Search, wrong: np.ndarray, error: float) -> None:
-    search.reweigh(wrong, error)
-    search.update_pairs()
+def _updated(search: ConjunctionSearch, wrong: np.ndarray, error: float) -> None:
+    search.update_distribution(wrong, error)
+    search.update_pair_sums()
 
 
 def _weighted(X: np.ndarray, signed: np.ndarray) -> np.ndarray:
@@ -163,7 +163,10 @@ def sklearn_rows(size: Size) -> list[list[object]]:
             times = timing.measure(calls, 1, time.process_time)
             hypotheses = boosted(train, k, size.stages)
             ours, theirs = times["ours"].seconds / len(hypotheses), times["trees"].seconds / len(trees.estimators_)
-            right = [np.mean(np.sign(output(hypotheses, data.X[rows])) == data.y[rows]) for rows in (slice(m), rest)]
+            right = [
+                np.mean(np.sign(compute_stage_vote(hypotheses, data.X[rows])) == data.y[rows])
+                for rows in (slice(m), rest)
+            ]
             scores = [trees.score(data.X[half], data.y[half]) for half in (slice(m), rest)]
             rows.append([len(data.attributes), m, k, size.stages, 1e3 * ours, 1e3 * theirs, theirs / ours])
             rows[-1] += [f"{a:.1%} / {b:.1%}" for a, b in (right, scores)]
@@ -208,7 +211,7 @@ def choices(tiny: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     cancer, digits = load_breast_cancer(), load_digits()
     made |= {"breast cancer": (cancer.data, cancer.target), "odd digits": (digits.data, digits.target % 2)}
     for name in REAL if "STATMECH_DATA" in os.environ else ():
-        data = data_sets.cached_data(name)
+        data = data_sets.get_cached_data(name)
         some = np.random.default_rng(0).permutation(len(data.y))[:2000]
         made[name] = data.X[some], data.y[some]
     return made

@@ -85,7 +85,9 @@ def _students_averaged(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def _with_spread(cell: np.ndarray) -> np.ndarray:
-    return cell[:, np.std(cell, axis=0) > comparison.ROUNDING]  # NaN, such as q of a single student, has none
+    return cell[
+        :, np.std(cell, axis=0) > comparison.DEVIATION_ROUNDING_TOL
+    ]  # NaN, such as q of a single student, has none
 
 
 def exceeded(of: Population, count: int, trials: int) -> list[object]:
@@ -95,18 +97,26 @@ def exceeded(of: Population, count: int, trials: int) -> list[object]:
     for trial in range(trials):
         sweep = of.draw(count, rng)
         largest.append(max(float(np.max(np.abs(_t(cell)))) for cell in sweep))
-        in_doubt = largest[-1] > multiplicity.bound(values / FEWEST, count)
+        in_doubt = largest[-1] > multiplicity.compute_deviation_bound(values / FEWEST, count)
         if trial < EXAMPLES or in_doubt:
-            number = multiplicity.independent(np.array([cell.shape[1] for cell in sweep]), sweep.__getitem__, count)
+            number = multiplicity.count_independent_values(
+                np.array([cell.shape[1] for cell in sweep]), sweep.__getitem__, count
+            )
             assert number > values / FEWEST
         if trial < EXAMPLES:
             independent.append(number)
-        bounds.append(multiplicity.bound(number if in_doubt else values, count))
+        bounds.append(multiplicity.compute_deviation_bound(number if in_doubt else values, count))
     beyond = np.mean(np.greater(largest, bounds))
-    bonferroni = np.mean(np.greater(largest, multiplicity.bound(values, count)))
+    bonferroni = np.mean(np.greater(largest, multiplicity.compute_deviation_bound(values, count)))
     error, number = np.sqrt(beyond * (1 - beyond) / trials), float(np.mean(independent))
     row = [of.name, count, f"{trials:,}", f"{beyond:.2%} ± {error:.2%}", f"{bonferroni:.2%}"]
-    return [*row, values, number, multiplicity.bound(number, count), multiplicity.fewest_seeds(values)]
+    return [
+        *row,
+        values,
+        number,
+        multiplicity.compute_deviation_bound(number, count),
+        multiplicity.compute_min_seeds(values),
+    ]
 
 
 def _t(runs: np.ndarray) -> np.ndarray:
@@ -123,7 +133,7 @@ def found(scenario: AbstractScenario, count: int, trials: int) -> list[list[obje
         wrong = solution if name == "none" else solution.assign({name: solution[name] * ERROR})
         distances = [comparison.distances(Results(scenario, sweep, wrong)) for sweep in sweeps]
         largest = [_largest(distance) for distance in distances]
-        beyond = [z > comparison.bound(distance) for z, distance in zip(largest, distances, strict=True)]
+        beyond = [z > comparison.get_deviation_bound(distance) for z, distance in zip(largest, distances, strict=True)]
         rows.append([name, count, trials, f"{np.mean(beyond):.1%}", float(np.min(largest))])
     return rows
 
@@ -135,7 +145,7 @@ def exceeded_of_predicted(scenario: AbstractScenario, trials: int) -> list[list[
     for count in FEWER:
         distance = comparison.distances(Results(scenario, sweeps.isel(seed=slice(count)), solution))
         values, z = distance.attrs["values"] / trials, abs(distance.to_dataarray())
-        bound = multiplicity.bound(values, None)
+        bound = multiplicity.compute_deviation_bound(values, None)
         beyond = float((z.max([dim for dim in z.dims if dim != "sweep"]) > bound).mean())
         error = np.sqrt(beyond * (1 - beyond) / trials)
         rows.append([count, f"{trials:,}", f"{beyond:.2%} ± {error:.2%}", values, bound])
@@ -143,7 +153,7 @@ def exceeded_of_predicted(scenario: AbstractScenario, trials: int) -> list[list[
 
 
 def _largest(distance: xr.Dataset) -> float:
-    return max(abs(z) for row in comparison.rows(distance) for z in row.largest.values() if z == z)
+    return max(abs(z) for row in comparison.iterate_deviation_rows(distance) for z in row.largest.values() if z == z)
 
 
 def main() -> None:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 import simulate
-from simulate.execution.clusters import _client
-from simulate.execution.threads import cores
+from simulate.execution.clusters import _connect
+from simulate.execution.threads import count_cores
 from simulate.execution.to_store import Log, run_into
 from statmech import Scenario
-from statmech.results.store_creation import create
-from statmech.results.sweep_store import DONE, SweepStore
+from statmech.results.store_creation import create_store
+from statmech.results.sweep_store import DONE_STATE, SweepStore
 from statmech.scenarios.registry import scenario_from
 
 MODEL: dict[str, Any] = {"rule": "hebb", "K": 3, "N": 1000, "t": [0, 1, 2, 5, 10]}
@@ -37,17 +37,17 @@ def of_a_run() -> None:
     scenario = Scenario(**{**MODEL, "rule": ["hebb", "adatron"]}, seeds=256)
     simulate.run(scenario)
     took = min(seconds(lambda: simulate.run(scenario)) for _ in range(3))
-    print(f"run (K = 3, N = 1000, t = 10)   {1e3 * took * cores() / 512:.2f} ms of a core")
+    print(f"run (K = 3, N = 1000, t = 10)   {1e3 * took * count_cores() / 512:.2f} ms of a core")
 
 
 def of_a_chunk(folder: Path) -> None:
     scenario = Scenario(**MODEL, eta=np.linspace(0.1, 2, 100).tolist(), seeds=640)
-    store = create(folder / "chunk.zarr", scenario, {})
+    store = create_store(folder / "chunk.zarr", scenario, {})
     chunks = store.chunks()[:40]
     shape, rng = chunks[0].shape, np.random.default_rng(0)
-    empty = store.buffer(chunks[0], store.states(chunks[0]))
+    empty = store.make_buffer(chunks[0], store.states(chunks[0]))
     values = {name: rng.random(array.shape) for name, array in empty.items()}
-    states = np.full(shape, DONE, "int8")
+    states = np.full(shape, DONE_STATE, "int8")
     wrote = np.median([seconds(lambda chunk=chunk: store.write(chunk, values, states)) for chunk in chunks])
     read = np.median([seconds(lambda chunk=chunk: store.faults(chunk, states)) for chunk in chunks])
     names = [*store.arrays, "fingerprint", "state"]
@@ -68,7 +68,7 @@ def of_a_config() -> None:
 
 def of_a_task() -> None:
     with ExitStack() as closing:
-        client, _ = _client("local:2", closing)
+        client, _ = _connect("local:2", closing)
         client.gather(client.map(abs, range(50)))
         took = seconds(lambda: client.gather([client.submit(abs, -i, pure=False) for i in range(2000)]))
     print(f"task of Dask                    {took / 2:.2f} ms")

@@ -89,9 +89,9 @@ def of_theory(cells: dict[str, DescentCell], repeats: int) -> None:
     rows = []
     for name, cell in cells.items():
 
-        def solve(cell: DescentCell = cell) -> replicas.Curves:
-            replicas._known.cache_clear()
-            return replicas.curves(cell)
+        def solve(cell: DescentCell = cell) -> replicas.DescentCurves:
+            replicas._get_cached_curves.cache_clear()
+            return replicas.compute_curves(cell)
 
         took = timing.measure({"solve": solve}, repeats, timing.clock())["solve"].seconds
         tracemalloc.start()
@@ -99,7 +99,7 @@ def of_theory(cells: dict[str, DescentCell], repeats: int) -> None:
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         directions = ladder.descend(cell, 0, found.samples).directions
-        stated = replicas.bytes_of(cell, directions, found.samples)
+        stated = replicas.estimate_bytes(cell, directions, found.samples)
         errors = (np.nanmax(found.error[name]) for name in ("R", "eps_g"))
         rows.append([name, found.samples, directions, took, *(f"{it:.0e}" for it in errors), held / 1e6, stated / 1e6])
     header = ["", "samples", "directions", "s", "error of R", "of eps_g", "MB", "MB stated"]

@@ -32,7 +32,7 @@ import simulate
 from simulate.kernels import gram, gram_of_groups, perceptrons, vectors
 from statmech import Scenario, random_numbers
 from statmech.inputs import Spectrum
-from statmech.random_numbers import key_of
+from statmech.random_numbers import make_key_data
 from statmech.scenarios.online import OnlineCell
 
 Call = timing.Call
@@ -237,9 +237,9 @@ def fraction_of_limit(size: Size) -> None:
     calls["direct, float32"] = simulation(vectors, cell(size.N, 3), steps["direct, float32"], "float32")
     took = timing.measure(calls, size.repeats, timing.clock())
     best = {name: max((n * DRAWS / took[name, n].seconds, n) for n in size.normals) for name in SOURCES}
-    limit = best["statmech.random_numbers.normals"][0]
+    limit = best["statmech.random_numbers.draw_normals"][0]
     # a step's coordinates on the K + 1 basis vectors and the axes added by its block, and one for its chi
-    needed = {"Gram": 3 + 1 + (gram.block_steps(3) - 1) / 2 + 1, "direct, float32": size.N}
+    needed = {"Gram": 3 + 1 + (gram.get_block_steps(3) - 1) / 2 + 1, "direct, float32": size.N}
     seeds = {"Gram": gram.batch(3), "direct, float32": vectors.batch(3)}
     rows = []
     for name, (rate, count) in best.items():
@@ -263,7 +263,7 @@ SECTIONS = {
 }
 Source = Callable[[jax.Array, tuple[int, ...]], jax.Array]
 SOURCES: dict[str, Source] = {
-    "statmech.random_numbers.normals": random_numbers.normals,
+    "statmech.random_numbers.draw_normals": random_numbers.draw_normals,
     "jax.random.normal": jax.random.normal,
 }
 DRAWS = 20  # of normals in one timed call: the clock of CPU time may tick in milliseconds
@@ -277,12 +277,12 @@ def cell(N: int, K: int, **given: Any) -> OnlineCell:
 def simulation(engine: ModuleType, cell: OnlineCell, steps: int, dtype: str = "float64", batches: int = 1) -> Call:
     """A call that simulates batches with an engine, recorded once, at the end."""
 
-    task = perceptrons.task(cell, dtype)
+    task = perceptrons.make_online_task(cell, dtype)
 
     def run() -> None:
         with jax.enable_x64(True):
             for batch in range(batches):
-                jax.block_until_ready(engine.run(task, key_of(batch), np.array([steps])))
+                jax.block_until_ready(engine.run(task, make_key_data(batch), np.array([steps])))
 
     return run
 

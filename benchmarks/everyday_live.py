@@ -79,7 +79,9 @@ def minover_theory(steps: int) -> float:
 
     def solve(flip: float) -> object:
         given = {"learner": ["minover"], "alpha": 20, "N": 100, "epochs": 100, "flip": flip}
-        return page_theory.both(scenario_from(settings.config_of("learner", given, "alpha")), "alpha")
+        return page_theory.solve_with_dense_grid(
+            scenario_from(settings.make_page_config("learner", given, "alpha")), "alpha"
+        )
 
     return cpu_ms([lambda flip=flip: solve(flip) for flip in np.linspace(0, 0.2, steps).round(4)])  # type: ignore[misc]
 
@@ -110,15 +112,15 @@ def drag(query: str, steps: int) -> tuple[float, float]:
     from panel.io.state import set_curdoc
 
     from figures.explorer import page_theory
-    from figures.explorer.page import Page
+    from figures.explorer.page import ExplorerPage
 
-    page_theory._solved_as.cache_clear()  # another preset has the same values
+    page_theory._solve_config.cache_clear()  # another preset has the same values
     pn.extension("mathjax")
     document, sent = Document(), Sent()
     with set_curdoc(document):
-        page = Page(query=parse_qsl(query))
+        page = ExplorerPage(query=parse_qsl(query))
         page.view().server_doc(document)
-        page.source.clock.later = lambda *_: None  # nothing is simulated
+        page.source.scheduler.call_later = lambda *_: None  # nothing is simulated
         page.source.update()
         document.callbacks.on_change_dispatch_to(sent)
         slider = page.source.sliders["eta"]

@@ -28,16 +28,16 @@ def students(K: int, N: int, seeds: int) -> list[tuple]:
         given.append(of)
         return np.zeros(of[2].shape[:3])
 
-    with mock.patch.object(online, "_votes", keep):
+    with mock.patch.object(online, "_compute_vote_errors", keep):
         simulate.run(Scenario(rule="perceptron", K=K, N=N, t=TIMES, seeds=seeds))
     return given
 
 
 def votes(given: list[tuple]) -> np.ndarray:
     """The votes of all seeds, (seeds, T), of the one parameter combination."""
-    from simulate.scenarios.online import _votes
+    from simulate.scenarios.online import _compute_vote_errors
 
-    return np.concatenate([_votes(*of)[0] for of in sorted(given, key=lambda of: of[1].seeds.start)])
+    return np.concatenate([_compute_vote_errors(*of)[0] for of in sorted(given, key=lambda of: of[1].seeds.start)])
 
 
 def seconds(given: list[tuple], repeats: int = 5) -> float:

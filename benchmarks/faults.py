@@ -104,10 +104,10 @@ def overridden(name: str, overrides: list[str]) -> xr.Dataset:
 def done(store: Path) -> int:
     """The number of done runs in the store that the same command would resume."""
     from statmech.results.store_creation import complete_replacement
-    from statmech.results.sweep_store import DONE, SweepStore
+    from statmech.results.sweep_store import DONE_STATE, SweepStore
 
     complete_replacement(store)
-    return SweepStore(store).counts()[DONE] if store.exists() else 0
+    return SweepStore(store).counts()[DONE_STATE] if store.exists() else 0
 
 
 def wrong(result: xr.Dataset, right: xr.Dataset) -> int:
@@ -555,9 +555,9 @@ def struck(folder: Path, victim: str, expected: set[int], rng: random.Random, ri
 
 
 def logged(log: Path) -> list[dict[str, Any]]:
-    from statmech.results.log import runs
+    from statmech.results.log import read_logged_runs
 
-    return [event for run in runs(log) for event in run]
+    return [event for run in read_logged_runs(log) for event in run]
 
 
 def signals(size: Size, scratch: Path, rng: random.Random) -> None:
@@ -614,7 +614,7 @@ def throughput(size: Size, scratch: Path) -> list[list[object]]:
     """Small parameter combinations into a store and in memory, alternately; CPU time, because the machine is shared."""
     import simulate
     from simulate.execution.to_store import run_into
-    from statmech.results.chunks import chunk_lengths, chunks
+    from statmech.results.chunks import compute_chunk_lengths, iterate_chunks
     from statmech.scenarios.registry import scenario_from
 
     rows: list[list[object]] = []
@@ -630,7 +630,7 @@ def throughput(size: Size, scratch: Path) -> list[list[object]]:
         calls = {"memory": lambda scenario=scenario: simulate.run(scenario), "store": into}
         took = timing.measure(calls, size.repeats, time.process_time)
         shape = tuple(scenario.shape.values())
-        count = len(list(chunks((*shape, scenario.seeds), chunk_lengths(scenario))))
+        count = len(list(iterate_chunks((*shape, scenario.seeds), compute_chunk_lengths(scenario))))
         plain, stored = took["memory"].seconds, took["store"].seconds
         rows.append(
             [

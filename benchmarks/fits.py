@@ -19,11 +19,11 @@ from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
 from simulate.kernels.least_risk import minimise_by_messages
-from simulate.kernels.teacher_data import drawn
+from simulate.kernels.teacher_data import draw_teacher_data
 from simulate.minimisers.method import minimise
-from simulate.minimisers.problem import REACHED
+from simulate.minimisers.problem import GAP_TOL
 from simulate.scenarios import inference
-from simulate.scenarios.risk import problem_of
+from simulate.scenarios.risk import make_risk_problem
 from statmech import Inference, Risk
 
 AGREE = 1e-5  # of weights, relative
@@ -57,14 +57,14 @@ def fits(sizes: tuple[int, ...], repeats: int) -> None:
     timing.table("a fit of the same data", header, rows)
     largest = max(float(row[-2]) for row in rows)
     print(f"\nLargest relative distance of scikit-learn's weights: {largest:.1e} (must be below {AGREE:g})")
-    if largest > AGREE or max(float(row[-1]) for row in rows) > REACHED:
+    if largest > AGREE or max(float(row[-1]) for row in rows) > GAP_TOL:
         raise SystemExit("the fits disagree")
 
 
 def _row(name: str, given: dict[str, object], repeats: int) -> list[object]:
     cell = next(Risk(**given).cells())
-    data, lam = drawn(cell, 0, 0), float(given["lam"])
-    problem, X = problem_of(cell, data, lam), data.X / np.sqrt(cell.N)
+    data, lam = draw_teacher_data(cell, 0, 0), float(given["lam"])
+    problem, X = make_risk_problem(cell, data, lam), data.X / np.sqrt(cell.N)
     calls = {
         "minimise": lambda: minimise(problem),
         "messages": lambda: minimise_by_messages(problem, steps=500),

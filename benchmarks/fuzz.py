@@ -298,7 +298,7 @@ def tried(given: list[str], template: Path, scratch: Path, config: str | None = 
 
 
 def _wrong(code: int | str, output: str, new: list[str]) -> Iterator[str]:
-    from statmech.errors import escaped
+    from statmech.errors import escape_text
 
     if code not in (0, 1, 2):
         yield f"ended with {code}"
@@ -308,7 +308,7 @@ def _wrong(code: int | str, output: str, new: list[str]) -> Iterator[str]:
         yield f"wrote {new[:3]} and {max(len(new) - 3, 0)} more although it was refused"
     if elsewhere := [name for name in new if name.split("/")[0] != "here"]:
         yield f"wrote outside: {elsewhere[:3]}"
-    if escaped(output) != output:
+    if escape_text(output) != output:
         yield "printed control characters"
 
 
@@ -408,9 +408,9 @@ def main() -> None:
         template.mkdir()
         warm(scratch)
         prepared(template)
-        from statmech.config import SHIPPED
+        from statmech.config import SHIPPED_CONFIG_FOLDER
 
-        shipped = [file.read_text() for file in sorted(SHIPPED.glob("*.yaml"))]
+        shipped = [file.read_text() for file in sorted(SHIPPED_CONFIG_FOLDER.glob("*.yaml"))]
         configs = [(["run", "bad.yaml", "--dry-run"], config_of(rng, shipped)) for _ in range(sizes[1])]
         rows = [count("command lines", lines, template, scratch, given.show)]  # type: ignore[arg-type]
         rows.append(count("configs, --dry-run", configs, template, scratch, given.show))  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ import numpy as np
 import timing
 
 from simulate.learners import max_stability, minover, version_space
-from simulate.learners.examples import DataSet, batch, draw
+from simulate.learners.examples import DataSet, draw_data_set, make_batch
 
 
 class Size(NamedTuple):
@@ -47,7 +47,7 @@ TINY = Size([(10, 16)], 2, 100, 10, [(10, 16)], [(10, 16)], 4, 1)
 
 
 def sets(N: int, P: int, lanes: int) -> list[DataSet]:
-    return [draw(0, seed, N, P, 0.0) for seed in range(lanes)]
+    return [draw_data_set(0, seed, N, P, 0.0) for seed in range(lanes)]
 
 
 def minover_rows(size: Size) -> list[list[object]]:
@@ -57,13 +57,15 @@ def minover_rows(size: Size) -> list[list[object]]:
     for N, P in size.minover:
         lanes = max(1, min(size.lanes, 2**21 // P**2))
         data = sets(N, P, lanes)
-        one = batch(data, P)
+        one = make_batch(data, P)
         until = np.full((lanes, 1), size.updates)
         gram, sizes = jax.device_put(one.gram), jax.device_put(one.sizes)
         calls = {
             "naive": lambda z=data[0].z: naive.minover(z, size.naive_updates),
             "numpy": lambda z=data[0].z: naive.minover_matvec(z, size.naive_updates),
-            "ours": lambda g=gram, s=sizes, u=until: minover.run("epochs", g, s, u)[0].block_until_ready(),
+            "ours": lambda g=gram, s=sizes, u=until: minover.learn_minover_batch("epochs", g, s, u)[
+                0
+            ].block_until_ready(),
         }
         check(data[0], one, size.naive_updates)
         times = timing.measure(calls, size.repeats, timing.clock())
@@ -78,7 +80,9 @@ def minover_rows(size: Size) -> list[list[object]]:
 
 def check(data: DataSet, one: object, updates: int) -> None:
     """All three find the same student."""
-    strengths = np.asarray(minover.run("epochs", one.gram[:1], one.sizes[:1], np.array([[updates]]))[0])[0, 0]
+    strengths = np.asarray(
+        minover.learn_minover_batch("epochs", one.gram[:1], one.sizes[:1], np.array([[updates]]))[0]
+    )[0, 0]
     for w in (naive.minover(data.z, updates), naive.minover_matvec(data.z, updates)):
         np.testing.assert_allclose(strengths @ data.z / data.z.shape[1], w, rtol=1e-9, atol=1e-11)
 
@@ -92,11 +96,11 @@ def svm_rows(size: Size) -> list[list[object]]:
         signs = np.where(np.arange(P) % 2, 1, -1)  # a classifier needs two classes: half of the examples change sign
         model = LinearSVC(fit_intercept=False, loss="hinge", C=1e4, tol=1e-3, max_iter=1_000_000)
         calls = {
-            "ours": lambda z=z: max_stability.strengths(z),
+            "ours": lambda z=z: max_stability.compute_max_stability_strengths(z),
             "svm": lambda z=z, s=signs, m=model: m.fit(z * s[:, None], s),
         }
         times = timing.measure(calls, size.repeats, timing.clock())
-        x = max_stability.strengths(z)
+        x = max_stability.compute_max_stability_strengths(z)
         largest = np.linalg.norm(x @ z) / x.sum()
         missed = [1 - np.min(z @ w) / np.linalg.norm(w) / largest for w in (x @ z, model.coef_[0])]
         mine, theirs = times["ours"].seconds, times["svm"].seconds
@@ -105,7 +109,7 @@ def svm_rows(size: Size) -> list[list[object]]:
 
 
 def chain(sweeps: int, *arrays: np.ndarray) -> None:
-    version_space.chains((0, 1, sweeps), *arrays)[0].block_until_ready()
+    version_space.run_chains((0, 1, sweeps), *arrays)[0].block_until_ready()
 
 
 def chain_rows(size: Size) -> list[list[object]]:
@@ -113,7 +117,7 @@ def chain_rows(size: Size) -> list[list[object]]:
     for N, P in size.chain:
         lanes = max(1, min(size.lanes, 2**21 // P**2))
         data = sets(N, P, lanes)
-        start = np.array([max_stability.strengths(one.z) @ one.z for one in data])
+        start = np.array([max_stability.compute_max_stability_strengths(one.z) @ one.z for one in data])
         start /= np.linalg.norm(start, axis=1, keepdims=True)
         columns = np.array([one.z.T for one in data])
         keys = np.arange(2 * lanes, dtype=np.uint32).reshape(lanes, 2)

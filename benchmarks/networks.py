@@ -26,7 +26,7 @@ from simulate.kernels import gram, gram_of_groups, networks, perceptrons, vector
 from simulate.kernels.learner import Task
 from statmech import Network, Scenario
 from statmech.numerics.error_function import erf_and_derivative
-from statmech.random_numbers import key_of, normals
+from statmech.random_numbers import draw_normals, make_key_data
 
 
 class Size(NamedTuple):
@@ -60,12 +60,12 @@ TINY = Size(N=200, units=[2], steps=48, vectors_steps=16, naive_steps=10, draws=
 def task(N: int, units: int, dtype: str = "float64", network: str = "erf", **given: object) -> Task:
     """As many students as teacher units, drawn, at a rate at which they learn."""
     given = {"network": network, "M": units, "K": units, "N": N, "eta": 1 / units, "t": [1], **given}
-    return networks.task(next(Network(**given).cells()), dtype)
+    return networks.make_network_task(next(Network(**given).cells()), dtype)
 
 
 def three_perceptrons(N: int) -> Task:
     """The perceptron rule."""
-    return perceptrons.task(next(Scenario(rule="perceptron", K=3, N=N, t=[1]).cells()), "float64")
+    return perceptrons.make_online_task(next(Scenario(rule="perceptron", K=3, N=N, t=[1]).cells()), "float64")
 
 
 def simulation(engine: object, task: Task, steps: int) -> timing.Call:
@@ -73,7 +73,7 @@ def simulation(engine: object, task: Task, steps: int) -> timing.Call:
 
     def run() -> None:
         with jax.enable_x64(True):
-            jax.block_until_ready(engine.run(task, key_of(0), np.array([steps]))[:2])
+            jax.block_until_ready(engine.run(task, make_key_data(0), np.array([steps]))[:2])
 
     return run
 
@@ -153,7 +153,7 @@ def cost_of_groups(size: Size) -> None:
 
 @partial(jax.jit, static_argnums=1)
 def some_normals(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    return normals(key, shape)
+    return draw_normals(key, shape)
 
 
 def drawn(shape: tuple[int, ...], calls: int) -> None:

@@ -21,8 +21,8 @@ import theory
 from statmech import Network
 from statmech.activations import Erf
 from statmech.scenarios.network import NetworkCell
-from statmech.scenarios.network_matrices import Units
-from theory.networks.equations import ATOL, RTOL, packed, solve_cells
+from statmech.scenarios.network_matrices import StudentUnits
+from theory.networks.equations import ATOL, RTOL, pack_units, solve_cells
 
 AGREE = 1e-8
 TIMES = np.linspace(0.0, 100.0, 51)
@@ -55,13 +55,14 @@ def network_rates(_: float, rows: np.ndarray, eta: float) -> np.ndarray:
 
 def dop853(cell: NetworkCell) -> np.ndarray:
     """The rows of R, Q and v, shape (C, T), of one network."""
-    span, start = (TIMES[0], TIMES[-1]), packed(cell.units)
+    span, start = (TIMES[0], TIMES[-1]), pack_units(cell.units)
     return solve_ivp(network_rates, span, start, "DOP853", TIMES, args=(cell.eta,), rtol=RTOL, atol=ATOL).y
 
 
 def largest_difference(cells: list[NetworkCell], picked: np.ndarray) -> float:
     solved = [
-        np.stack([packed(Units(*at)) for at in zip(*units, strict=True)], axis=1) for units in solve_cells(cells, TIMES)
+        np.stack([pack_units(StudentUnits(*at)) for at in zip(*units, strict=True)], axis=1)
+        for units in solve_cells(cells, TIMES)
     ]
     return max(float(np.max(np.abs(solved[at] - dop853(cells[at])))) for at in picked)
 

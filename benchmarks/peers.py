@@ -35,14 +35,14 @@ from sklearn.tree import DecisionTreeClassifier
 import theory
 from simulate.estimators.sparse import SparsePerceptron
 from simulate.kernels import gram
-from simulate.kernels.teacher_data import drawn
+from simulate.kernels.teacher_data import draw_teacher_data
 from simulate.minimisers.method import minimise
 from simulate.minimisers.problem import Problem
 from simulate.scenarios import inference
-from simulate.scenarios.risk import problem_of
+from simulate.scenarios.risk import make_risk_problem
 from statmech import Descent, Inference, Risk, Scenario
 from statmech.scenarios.network import NetworkCell
-from statmech.scenarios.network_matrices import Units
+from statmech.scenarios.network_matrices import StudentUnits
 from theory.convex.state_evolution import bayes_overlap
 
 
@@ -129,7 +129,7 @@ def lsoda_errors(rates: Sequence[float]) -> np.ndarray:
 
 def solved_network(cell: NetworkCell) -> np.ndarray:
     [units] = networks_theory.solve_cells([cell], networks_theory.TIMES)
-    return np.array([networks_theory.packed(Units(*at)) for at in zip(*units, strict=True)])
+    return np.array([networks_theory.packed(StudentUnits(*at)) for at in zip(*units, strict=True)])
 
 
 def replica(tiny: bool) -> list[Row]:
@@ -179,8 +179,8 @@ def estimators(tiny: bool) -> list[Row]:
     for name, given in fits.cases(N):
         if name in ("logistic", "hinge", "lasso") and given["alpha"] == 2.0:
             cell = next(Risk(**given).cells())
-            data, lam = drawn(cell, 0, 0), float(given["lam"])
-            ours = Side(partial(minimised, problem_of(cell, data, lam)))
+            data, lam = draw_teacher_data(cell, 0, 0), float(given["lam"])
+            ours = Side(partial(minimised, make_risk_problem(cell, data, lam)))
             model = fits.THEIRS[name](lam, cell.P)
             theirs = Side(partial(weights_of, model, data.X / np.sqrt(N), data.y))
             rows.append(Row(f"{name}, fit of N = {N}, P = {cell.P}", ours, {type(model).__name__: theirs}))

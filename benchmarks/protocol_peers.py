@@ -20,10 +20,10 @@ import numpy as np
 import timing
 
 from statmech import Network, NetworkTasks
-from statmech.controls import Segments
-from theory.control.gradients import value_and_gradient
-from theory.control.optimum import Bounds, minimum
-from theory.control.systems import problem_of
+from statmech.controls import TimeSegments
+from theory.control.gradients import compute_cost_and_gradient
+from theory.control.optimum import ControlBounds, minimise_control_cost
+from theory.control.systems import make_control_problem
 from theory.networks import tasks
 
 TASKS, RATES = "TEACHER_STUDENT_DYNAMICS", "OPTIMAL_LEARNING"
@@ -58,7 +58,7 @@ def solved(t: list[float]) -> np.ndarray:
     """The errors (T, tasks) of our equations."""
     given = {"network": "erf", "tasks": 2, "overlap": T[0][1], "M": 1, "K": 2, "eta_v": 1, "switch": t[-1] / 2}
     [cell] = NetworkTasks(**given, start=START, t=t).cells()
-    return tasks.errors_of(cell, tasks.solve_cells([cell], t)[0])
+    return tasks.compute_task_errors(cell, tasks.solve_cells([cell], t)[0])
 
 
 def euler(folder: Path, timestep: float, last: int) -> np.ndarray:
@@ -104,9 +104,12 @@ def best_rates(tiny: bool) -> None:
     [cell] = Network(network="erf", M=1, K=2, noise=0.2, t=[last], start={"Q": 0.25, "R": [[0.1], [0.05]]}).cells()
     notebook = os.path.join(os.environ[RATES], "dropout", "dropout.ipynb")
     for segments, whole in ((2, True), (3, False)) if tiny else ((10, True), (100, False)):
-        problem, one = problem_of(cell, Segments(tuple(np.linspace(0, last, segments + 1)))), np.ones(segments)
-        search = partial(minimum, problem, Bounds(0 * one, 5 * one), one[:1])
-        calls = {"first": partial(value_and_gradient, problem, one), "search": search}
+        problem, one = (
+            make_control_problem(cell, TimeSegments(tuple(np.linspace(0, last, segments + 1)))),
+            np.ones(segments),
+        )
+        search = partial(minimise_control_cost, problem, ControlBounds(0 * one, 5 * one), one[:1])
+        calls = {"first": partial(compute_cost_and_gradient, problem, one), "search": search}
         took = timing.measure(calls, 1 if tiny else 3, timing.clock())
         theirs = called("best_rate", notebook=notebook, last=last, segments=segments, whole=whole)
         seconds = [theirs["set_up"], theirs["seconds"], took["search"].seconds]

@@ -23,10 +23,10 @@ from scipy.special import erf
 
 from simulate.kernels import gram, network_tasks
 from statmech import NetworkTasks, Scenario
-from statmech.controls import Segments
-from statmech.random_numbers import key_of
-from theory.control.gradients import value_and_gradient
-from theory.control.systems import problem_of
+from statmech.controls import TimeSegments
+from statmech.random_numbers import make_key_data
+from theory.control.gradients import compute_cost_and_gradient
+from theory.control.systems import make_control_problem
 
 LAST, R, STEP = 20.0, 0.1, 1e-4  # of (b): the last time, the start, and the relative step of differences
 
@@ -49,11 +49,11 @@ def steps_of_two_tasks(N: int, steps: int, naive: int, repeats: int) -> None:
     """(a) Nanoseconds of a step and seed."""
     given = {"tasks": 2, "overlap": 0.5, "M": 1, "K": 2, "N": N, "eta_v": 1, "switch": 0.5, "t": [1]}
     [cell] = NetworkTasks(network="erf", **given).cells()
-    task = network_tasks.task(cell, "float64")
+    task = network_tasks.make_network_tasks_task(cell, "float64")
 
     def chain() -> None:
         with jax.enable_x64(True):
-            jax.block_until_ready(gram.run(task, key_of(0), np.array([steps]))[:2])
+            jax.block_until_ready(gram.run(task, make_key_data(0), np.array([steps]))[:2])
 
     took = timing.measure({"chain": chain, "NumPy": partial(loop, N, naive)}, repeats, timing.clock())
     ours, theirs = (
@@ -92,14 +92,14 @@ def gradients(segments: int, repeats: int) -> None:
     """(b) Milliseconds of a gradient."""
     edges, eta = np.linspace(0.0, LAST, segments + 1), np.linspace(4.0, 0.7, segments)
     [cell] = Scenario(rule="perceptron", t=[LAST], start={"R": R, "length": 1.0}).cells()
-    problem = problem_of(cell, Segments(tuple(edges)))
+    problem = make_control_problem(cell, TimeSegments(tuple(edges)))
     calls = {
-        "one pass back": lambda: value_and_gradient(problem, eta),
+        "one pass back": lambda: compute_cost_and_gradient(problem, eta),
         "differences": lambda: gradient_by_differences(eta, edges),
     }
     took = timing.measure(calls, repeats, timing.clock())
     ours, theirs = (1e3 * took[name].seconds for name in calls)
-    error = np.linalg.norm(value_and_gradient(problem, eta)[1] - gradient_by_differences(eta, edges))
+    error = np.linalg.norm(compute_cost_and_gradient(problem, eta)[1] - gradient_by_differences(eta, edges))
     row = [ours, theirs, theirs / ours, took["one pass back"].compile, error]
     header = ["one pass back, ms", "differences of LSODA, ms", "ratio", "compile, s", "norm of the difference"]
     timing.table(f"(b) a gradient with respect to {segments} segments", header, [row])

@@ -22,7 +22,7 @@ import pandas as pd
 import timing
 
 from statmech.errors import ConfigError
-from statmech.labelled_table import labelled
+from statmech.labelled_table import make_labelled_table
 from statmech.learning_curve import PreparedCurve
 
 MAX_ROWS = 8000
@@ -61,14 +61,16 @@ def tables(tiny: bool) -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:
 def judged(name: str, X: pd.DataFrame, y: np.ndarray, sets: int) -> tuple[list[list[object]], Outcome]:
     """Predict a table's curve, and fit at sizes that the verdict has not used."""
     values, counts = np.unique(y.astype(str), return_counts=True)
-    table = labelled(X, y, positive=None if len(values) == 2 else str(values[np.argmax(counts)]))
+    table = make_labelled_table(X, y, positive=None if len(values) == 2 else str(values[np.argmax(counts)]))
     start = time.process_time()
     prepared = PreparedCurve(table)
     n = len(table.y)
     P = sorted({max(n // 16, 8), n // 4, 3 * n // 4})
     curve = prepared.predict(P=P)
     seconds = time.process_time() - start
-    fits = np.array([prepared._fitted(p, float(lam), sets, KEY) for p, lam in zip(P, curve.lam.values, strict=True)])
+    fits = np.array(
+        [prepared._fit_example_sets(p, float(lam), sets, KEY) for p, lam in zip(P, curve.lam.values, strict=True)]
+    )
     error, deviation = fits.T
     floor = 0.3 / n
 

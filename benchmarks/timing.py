@@ -99,12 +99,12 @@ def machine() -> str:
     import jax  # not before `pin`
 
     from statmech.results.store import provenance
-    from statmech.runtime.system import processor
+    from statmech.runtime.system import get_processor_name
 
     packages = ", ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy"))
     device = jax.devices()[0].device_kind
     return (
-        f"{processor()}, {os.cpu_count()} cores ({len(cores())} usable); JAX on {device}; "
+        f"{get_processor_name()}, {os.cpu_count()} cores ({len(cores())} usable); JAX on {device}; "
         f"Python {platform.python_version()}, {packages}; commit {provenance()['commit']}; {date.today()}"
     )
 

@@ -98,7 +98,7 @@ def run(request: dict[str, Any]) -> int:
     from statmech.scenarios.registry import scenario_from
 
     store = Path(request["store"])
-    statmech.results.chunks.SECONDS = request.get("seconds", statmech.results.chunks.SECONDS)
+    statmech.results.chunks.TARGET_CHUNK_SECONDS = request.get("seconds", statmech.results.chunks.TARGET_CHUNK_SECONDS)
     out = os.open(store.with_suffix(".events"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     if "limit" in request:  # applies to this process's files, not to its pipes
         out = limited(request["limit"], out)

@@ -99,7 +99,7 @@ def _short_signature(app, what, name, thing, options, signature, returns):
 def _keys(kind):
     if kind is AbstractScenario:
         return "(**keys)"
-    schema = kind.schema_of() if issubclass(kind, AbstractScenario) else kind.model_json_schema()
+    schema = kind.make_schema() if issubclass(kind, AbstractScenario) else kind.model_json_schema()
     parts = schema["properties"]
     needed = [name for name, part in parts.items() if "default" not in part and name != "zip"]
     others = {name: part.get("default") for name, part in parts.items() if name not in needed}

@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import statmech
-from figures.legends import entry
-from figures.panels import guide, logarithmic
-from figures.style import COLOURS, THEORY, points, styled
+from figures.legends import make_line_handle
+from figures.panels import draw_guide, set_log_axes
+from figures.style import CURVE_COLOURS, THEORY_COLOUR, apply_style, draw_seed_means
 from statmech.scenarios.registry import scenario_from
 
 INCHES = (9.6, 2.9)
@@ -24,7 +24,7 @@ BELOW, ABOVE, STEPS = 1e-5, 3e-3, 2000  # of a jump, in alpha; of message passin
 STARTS = {"informed": ("start at the teacher", 1, 0.955), "uninformed": ("start without\ninformation", 0, 0.72)}
 
 
-@styled
+@apply_style
 def strip() -> Figure:
     """The three panels, with their points and lines named once."""
     figure = Figure(figsize=INCHES)
@@ -36,8 +36,12 @@ def strip() -> Figure:
         "abc", figure.axes, ("double descent", "a plateau", "a first-order transition"), strict=True
     ):
         ax.set_title(f"({letter}) {title}", loc="left")
-    keys = [entry("simulation at finite $N$", marker="o", linestyle="none", markerfacecolor="white", color=THEORY)]
-    keys.append(entry("theory, $N\\to\\infty$", color=THEORY))
+    keys = [
+        make_line_handle(
+            "simulation at finite $N$", marker="o", linestyle="none", markerfacecolor="white", color=THEORY_COLOUR
+        )
+    ]
+    keys.append(make_line_handle("theory, $N\\to\\infty$", color=THEORY_COLOUR))
     figure.legend(handles=keys, loc="outside lower center", ncols=2)
     return figure
 
@@ -48,10 +52,10 @@ def curves(ax: Axes) -> None:
     alphas = np.union1d(np.geomspace(0.1, 10, 61), np.geomspace(0.8, 1.25, 61))
     solved = solution("double_descent", lam=list(LAMBDAS), alpha=alphas.tolist())
     for number, (name, look) in enumerate(zip(LAMBDAS.values(), (1, 0), strict=True)):
-        points(ax, simulated.alpha, simulated.mse.isel(lam=number), look)
-        ax.plot(solved.alpha, solved.mse.isel(lam=number), color=COLOURS[look], label=name)
+        draw_seed_means(ax, simulated.alpha, simulated.mse.isel(lam=number), look)
+        ax.plot(solved.alpha, solved.mse.isel(lam=number), color=CURVE_COLOURS[look], label=name)
     ax.set(xlabel=r"$\alpha$ = examples / $N$", ylabel="mean squared error")
-    logarithmic(ax, "xy")
+    set_log_axes(ax, "xy")
     ax.legend()
 
 
@@ -59,11 +63,11 @@ def escapes(ax: Axes) -> None:
     """Errors of single runs of a network, and the equations, which stay on the plateau."""
     results = statmech.run("plateau", seeds=32)
     for run in results.simulation.eps_g.transpose("seed", ...):
-        ax.plot(run.t, run, color=COLOURS[0], linewidth=0.5, alpha=0.6)
-    ax.plot(results.theory.t, results.theory.eps_g, color=THEORY, linewidth=1.6)
-    ax.annotate("32 runs, $N = 10^4$", (28, 1e-6), color=COLOURS[0])
+        ax.plot(run.t, run, color=CURVE_COLOURS[0], linewidth=0.5, alpha=0.6)
+    ax.plot(results.theory.t, results.theory.eps_g, color=THEORY_COLOUR, linewidth=1.6)
+    ax.annotate("32 runs, $N = 10^4$", (28, 1e-6), color=CURVE_COLOURS[0])
     ax.set(xlabel="$t$ = examples / $N$", ylabel=r"$\epsilon_g$")
-    logarithmic(ax, "y")
+    set_log_axes(ax, "y")
 
 
 def jump(ax: Axes) -> None:
@@ -75,11 +79,11 @@ def jump(ax: Axes) -> None:
     solved = solution("binary_perceptron", alpha=dense, steps=STEPS).isel(step=-1)
     for start, (name, index, height) in STARTS.items():
         line = solved.m.sel(start=start)
-        ax.plot(line.alpha, line.where(line.alpha < at), color=COLOURS[index])
-        ax.plot(line.alpha, line.where(line.alpha > at), color=COLOURS[index])
-        ax.annotate(name, (0.8, height), color=COLOURS[index], va="top")
-        points(ax, alphas, results.simulation.m.isel(step=-1).sel(start=start), index)
-    guide(ax, x=at, text=r"$\alpha_\mathrm{alg}$", color="0.3")
+        ax.plot(line.alpha, line.where(line.alpha < at), color=CURVE_COLOURS[index])
+        ax.plot(line.alpha, line.where(line.alpha > at), color=CURVE_COLOURS[index])
+        ax.annotate(name, (0.8, height), color=CURVE_COLOURS[index], va="top")
+        draw_seed_means(ax, alphas, results.simulation.m.isel(step=-1).sel(start=start), index)
+    draw_guide(ax, x=at, text=r"$\alpha_\mathrm{alg}$", color="0.3")
     ax.set(xlabel=r"$\alpha$ = examples / $N$", ylabel="overlap with the teacher")
 
 

@@ -23,9 +23,9 @@ from matplotlib.ticker import NullFormatter
 from PIL import Image
 
 import statmech
-from figures.finishing import panels_of
-from figures.labels import plain
-from figures.style import AID, STYLE
+from figures.finishing import get_panels
+from figures.labels import plain_from_latex
+from figures.style import NO_LEGEND_GID, STYLE_SETTINGS
 from statmech.questions import QUESTIONS
 from statmech.runtime import files
 
@@ -65,8 +65,8 @@ def main(names: list[str], results: Path | None) -> None:
         write(f"sheet/{name}.png", full.read_bytes() if full.is_file() else png(figure, 300), WIDTH)
         write(f"thumbnails/{name}.png", png(card(figure, PANEL.get(name, 0)), DOTS))
         print(name)
-    files.write(PAGES["index"], gallery().encode())
-    files.write(PAGES["index"].parent / "contact_sheet.md", sheet().encode())
+    files.write_atomically(PAGES["index"], gallery().encode())
+    files.write_atomically(PAGES["index"].parent / "contact_sheet.md", sheet().encode())
 
 
 def pages() -> list[str]:
@@ -109,7 +109,7 @@ def drawn(page: str) -> Figure | None:
 
 def card(figure: Figure, which: int) -> Figure:
     """One panel of the figure in the size of a card: curves in thick lines, named axes, and no numbers or words."""
-    panels = panels_of(figure)
+    panels = get_panels(figure)
     shown = panels[which]
     rows = [getattr(ax.get_subplotspec(), "rowspan", None) for ax in panels]
     of_row = next(ax.get_ylabel() for ax, row in zip(panels, rows, strict=True) if row == rows[which])
@@ -125,13 +125,15 @@ def card(figure: Figure, which: int) -> Figure:
     shown.set_title("", loc="left")
     for axis, label in ((shown.xaxis, shown.get_xlabel()), (shown.yaxis, shown.get_ylabel() or of_row)):
         words = short(label, LONGEST[axis.axis_name])
-        longest = max(map(len, plain(words).splitlines()), default=1)
+        longest = max(map(len, plain_from_latex(words).splitlines()), default=1)
         axis.set_label_text(words, size=min(TYPE, ROOM[axis.axis_name] / longest))
         axis.set_major_formatter(NullFormatter())
         axis.set_minor_formatter(NullFormatter())
         axis.set_tick_params(which="both", length=0)
     for line in shown.lines:
-        line.set_linewidth(max(THICK, line.get_linewidth()) if line.get_gid() != AID else line.get_linewidth())
+        line.set_linewidth(
+            max(THICK, line.get_linewidth()) if line.get_gid() != NO_LEGEND_GID else line.get_linewidth()
+        )
     shown.set_subplotspec(GridSpec(1, 1, figure=figure)[0])
     figure.set_size_inches(INCHES)
     return figure
@@ -146,18 +148,18 @@ def short(label: str, longest: int) -> str:
     ('stages to zero\\ntraining error', '')
     """
     label = label.partition(" (")[0].partition(", ")[0].replace("\n", " ")
-    if len(plain(label)) <= longest:
+    if len(plain_from_latex(label)) <= longest:
         return label
     symbols = re.findall(r"\$[^$]+\$", label)
     if symbols:
-        return symbols[0] if len(plain(symbols[0])) <= longest else ""
+        return symbols[0] if len(plain_from_latex(symbols[0])) <= longest else ""
     lines = wrap(label, longest)
     return "\n".join(lines) if len(lines) <= 2 else ""
 
 
 def png(figure: Figure, dots: int) -> bytes:
     file = io.BytesIO()
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(STYLE_SETTINGS):
         figure.savefig(file, format="png", dpi=dots)
     return file.getvalue()
 
@@ -171,7 +173,7 @@ def write(name: str, picture: bytes, width: int | None = None) -> None:
     image.quantize(COLOURS).save(file, format="png", optimize=True)
     path = DOCS / "images" / name
     path.parent.mkdir(exist_ok=True)
-    files.write(path, file.getvalue())
+    files.write_atomically(path, file.getvalue())
 
 
 def sheet() -> str:

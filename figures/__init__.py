@@ -1,9 +1,9 @@
 """The figures of statmech: the overlay, which draws every scenario, and published figures.
 
-A published figure is one file in a folder of `figures/published`, one line in `PUBLISHED`, and one config. The file
-defines `AXES`, the sweep axes that are shown completely, and a pure `draw(simulation, theory) -> Figure`, which raises
-`ConfigError` for results that it cannot show. Two constants are optional: `NEEDS`, variables and coordinates that only
-some results of its kind have, and `VALUES`, the only values of some keys that the figure can show.
+A published figure is one file in a folder of `figures/published`, one line in `PUBLISHED_FIGURES`, and one config. The
+file defines `AXES`, the sweep axes that are shown completely, and a pure `draw(simulation, theory) -> Figure`, which
+raises `ConfigError` for results that it cannot show. Two constants are optional: `NEEDS`, variables and coordinates
+that only some results of its kind have, and `VALUES`, the only values of some keys that the figure can show.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from statmech.errors import ConfigError, StatmechError, not_known
+from statmech.errors import ConfigError, StatmechError, format_unknown_name
 from statmech.scenarios.composition import Composition, FigureKey
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-PUBLISHED = {  # indexed by the key of the kind of scenario
+PUBLISHED_FIGURES = {  # indexed by the key of the kind of scenario
     "rule": {
         "ensemble": "Figures 1 to 4 of Miyoshi, Hara & Okada on one page",
         "hebb_ensemble": "Figure 1: effect of the ensemble in Hebbian learning",
@@ -114,7 +114,7 @@ PUBLISHED = {  # indexed by the key of the kind of scenario
         "digits_theta": "margin-based learners under the boundary: error and features against the threshold theta",
     },
 }
-FOLDERS = {  # subfolders of `figures/published`
+PUBLISHED_FOLDERS = {  # subfolders of `figures/published`
     "rule": "online",
     "network": "networks",
     "loss": "losses",
@@ -128,40 +128,40 @@ FOLDERS = {  # subfolders of `figures/published`
     "booster": "boosting",
     "classifier": "classifiers",
 }
-OVERLAY = "overlay"
-OVERLAYS = {  # all names draw the same overlay; None: any kind of scenario
+DEFAULT_OVERLAY = "overlay"
+OVERLAY_KEYS = {  # all names draw the same overlay; None: any kind of scenario
     "overlay": None,
     "stored_overlay": "learner",
     "stopping_overlay": "boundary",
     "boosting_overlay": "booster",
     "study_overlay": "classifier",
 }
-SHOWS = "any scenario: errors and order parameters, or what the section `figure` of its config says"
+OVERLAY_DESCRIPTION = "any scenario: errors and order parameters, or what the section `figure` of its config says"
 
 
-def figures_of(choice: str) -> dict[str, str]:
+def list_figures(choice: str) -> dict[str, str]:
     """Return the names and descriptions of the figures for a kind of scenario, such as "rule".
 
     The overlay is the last.
 
-    >>> list(figures_of("boundary")), list(figures_of("key of a kind of scenario without published figures"))
+    >>> list(list_figures("boundary")), list(list_figures("key of a kind of scenario without published figures"))
     (['stopping', 'stopping_law', 'stopping_overlay', 'overlay'], ['overlay'])
     """
-    overlays = [name for name, key in reversed(OVERLAYS.items()) if key in (choice, None)]
-    return PUBLISHED.get(choice, {}) | dict.fromkeys(overlays, SHOWS)
+    overlays = [name for name, key in reversed(OVERLAY_KEYS.items()) if key in (choice, None)]
+    return PUBLISHED_FIGURES.get(choice, {}) | dict.fromkeys(overlays, OVERLAY_DESCRIPTION)
 
 
-FIGURES = {choice: figures_of(choice) for choice in PUBLISHED}
+FIGURES_BY_CHOICE = {choice: list_figures(choice) for choice in PUBLISHED_FIGURES}
 
 
-def named(figure: FigureKey, shipped: str, choice: str) -> str | Composition:
+def choose_figure(figure: FigureKey, config_name: str, choice: str) -> str | Composition:
     """Choose the figure named in a config, the figure of a shipped config, or the overlay.
 
     Parameters
     ----------
     figure
         The name of a figure or a composition from a config, or None.
-    shipped
+    config_name
         The name of a shipped config, or "" for any other config.
     choice
         The key of the kind of scenario, such as "rule".
@@ -178,25 +178,25 @@ def named(figure: FigureKey, shipped: str, choice: str) -> str | Composition:
 
     Examples
     --------
-    >>> named(None, "variety", "rule"), named(None, "", "rule")
+    >>> choose_figure(None, "variety", "rule"), choose_figure(None, "", "rule")
     ('variety', 'overlay')
     """
     if isinstance(figure, Composition):
         return figure
-    possible = figures_of(choice)
+    possible = list_figures(choice)
     if figure is not None and figure not in possible:
-        exists = any(figure in names for names in FIGURES.values())
+        exists = any(figure in names for names in FIGURES_BY_CHOICE.values())
         noun = f"a figure of a config with `{choice}`" if exists else "a figure"
-        raise ConfigError(f"figure: {not_known(figure, noun, possible)}")
-    return figure or (shipped if shipped in possible else overlay_of(choice))
+        raise ConfigError(f"figure: {format_unknown_name(figure, noun, possible)}")
+    return figure or (config_name if config_name in possible else get_overlay_name(choice))
 
 
-def overlay_of(choice: str) -> str:
+def get_overlay_name(choice: str) -> str:
     """Return the name of the overlay for a kind of scenario."""
-    return next((name for name, key in OVERLAYS.items() if key == choice), OVERLAY)
+    return next((name for name, key in OVERLAY_KEYS.items() if key == choice), DEFAULT_OVERLAY)
 
 
-class Drawn(NamedTuple):
+class DrawnFigure(NamedTuple):
     """A figure, its name and, if it replaces a requested figure, the reason."""
 
     name: str
@@ -204,7 +204,7 @@ class Drawn(NamedTuple):
     reason: str = ""
 
 
-def drawn(name: str | Composition, results: Results) -> Drawn:
+def draw_with_fallback(name: str | Composition, results: Results) -> DrawnFigure:
     """Draw a figure by name, or the overlay if the figure cannot show these results.
 
     Parameters
@@ -223,20 +223,20 @@ def drawn(name: str | Composition, results: Results) -> Drawn:
     --------
     >>> import statmech
     >>> swept = statmech.run("variety", rule="hebb", K=2, N=50, t=[1, 2], eta=[0.5, 1], seeds=2)
-    >>> name, figure, reason = drawn("variety", swept)
+    >>> name, figure, reason = draw_with_fallback("variety", swept)
     >>> name, reason
     ('overlay', 'the figure variety cannot show the axis eta')
     """
     if isinstance(name, Composition):
-        return Drawn(name.name, compose(results, name))
+        return DrawnFigure(name.name, compose(results, name))
     try:
-        return Drawn(name, draw(name, results))
+        return DrawnFigure(name, draw(name, results))
     except ConfigError as failure:
         reason = str(failure)
     except (LookupError, ValueError, StatmechError) as failure:  # unforeseen values
         reason = f"the figure {name} cannot show these results ({type(failure).__name__}: {failure})"
-    overlay = overlay_of(results.scenario.CHOICE)
-    return Drawn(overlay, draw(overlay, results), reason)
+    overlay = get_overlay_name(results.scenario.CHOICE)
+    return DrawnFigure(overlay, draw(overlay, results), reason)
 
 
 def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Figure:
@@ -267,18 +267,18 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     >>> len(draw("overlay", simulate.run(scenario), theory.solve(scenario)).axes) > 0
     True
     """
-    results = _results(simulation, theory)
+    results = _as_results(simulation, theory)
     choice = results.scenario.CHOICE
-    named(name, name, choice)
-    if name in OVERLAYS:
+    choose_figure(name, name, choice)
+    if name in OVERLAY_KEYS:
         return compose(results, Composition())
-    module, data = module_of(name), results.either
+    module, data = import_figure_module(name), results.either
     if not results.complete:
         raise ConfigError(f"the figure {name} needs simulation and theory")
     shown_axes: tuple[str, ...] = module.AXES
     if extra_axes := [dim for dim in results.scenario.shape if dim in data.dims and dim not in shown_axes]:
         raise ConfigError(f"the figure {name} cannot show the axis {', '.join(extra_axes)}")
-    keys = [axis for axis in shown_axes if axis in type(results.scenario).known_keys()]  # others are parallel axes
+    keys = [axis for axis in shown_axes if axis in type(results.scenario).list_keys()]  # others are parallel axes
     if missing_names := [need for need in (*keys, *getattr(module, "NEEDS", ())) if need not in data]:
         raise ConfigError(f"the figure {name} needs {', '.join(missing_names)}, which these results lack")
     for key, possible in getattr(module, "VALUES", {}).items():
@@ -289,27 +289,27 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
             )
     missing = [axis for axis in shown_axes if axis not in data.dims]
     parts = [None if part is None else part.expand_dims(missing) for part in (results.simulation, results.theory)]
-    from figures.finishing import finished  # lazy import: listing figures must stay fast
-    from figures.style import styled
+    from figures.finishing import finish_figure  # lazy import: listing figures must stay fast
+    from figures.style import apply_style
 
     mark_texts = [getattr(module, name, None) for name in ("POINTS", "LINES")]
-    return styled(lambda: finished(module.draw(*parts), results, *mark_texts))()
+    return apply_style(lambda: finish_figure(module.draw(*parts), results, *mark_texts))()
 
 
-def _results(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Results:
-    from statmech.results.results import results_of  # lazy import: listing figures must stay fast
+def _as_results(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Results:
+    from statmech.results.results import as_results  # lazy import: listing figures must stay fast
 
-    return results_of(simulation, theory)
+    return as_results(simulation, theory)
 
 
-def compose(results: Results | Mapping[str, Results], wish: Composition) -> Figure:
+def compose(results: Results | Mapping[str, Results], composition: Composition) -> Figure:
     """Draw variables of results against an axis or another variable.
 
     Parameters
     ----------
     results
         Simulation and theory, or a mapping from labels to results of any kinds.
-    wish
+    composition
         The variables and axes to draw (`statmech.scenarios.composition.Composition`).
 
     Returns
@@ -335,19 +335,19 @@ eps_g_majority_vote, eps_g_weight_mean.
     """
     from figures import overlay  # lazy import: listing figures must stay fast
 
-    figure: Figure = overlay.draw(results, wish)
+    figure: Figure = overlay.draw(results, composition)
     return figure
 
 
-def module_of(name: str) -> Any:
+def import_figure_module(name: str) -> Any:
     """Import the module of a published figure.
 
     Returns None for an overlay.
 
-    >>> module_of("variety").AXES, module_of("overlay")
+    >>> import_figure_module("variety").AXES, import_figure_module("overlay")
     (('rule',), None)
     """
-    if name in OVERLAYS:
+    if name in OVERLAY_KEYS:
         return None
-    choice = next(choice for choice, names in PUBLISHED.items() if name in names)
-    return import_module(f"figures.published.{FOLDERS[choice]}.{name}")
+    choice = next(choice for choice, names in PUBLISHED_FIGURES.items() if name in names)
+    return import_module(f"figures.published.{PUBLISHED_FOLDERS[choice]}.{name}")

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from figures.style import COLOURS, PAGE, SMALL, styled
+from figures.style import CURVE_COLOURS, PAGE_WIDTH, SMALL_FONT, apply_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST, WIDTH = 25, 44  # letters per line
-LINE = 0.155  # inches
+MAX_BARS, LINE_LETTERS = 25, 44  # letters per line
+LINE_HEIGHT = 0.155  # inches
 
 
-class Bar(NamedTuple):
+class ConceptBar(NamedTuple):
     """A bar: the text of its conjunction, its signed weight, its colour and the meaning of the colour."""
 
     condition: str
@@ -32,17 +32,17 @@ class Bar(NamedTuple):
     label: str
 
 
-@styled
-def draw(concept: Any, most: int = MOST) -> Figure:
+@apply_style
+def draw(concept: Any, max_bars: int = MAX_BARS) -> Figure:
     """Draw the weighted conjunctions of a fitted `SparsePerceptron`, or of a list of pairs (text, signed weight).
 
-    Bars are sorted by class and weight, the heaviest on top. At most the `most` heaviest bars are drawn.
+    Bars are sorted by class and weight, the heaviest on top. At most the `max_bars` heaviest bars are drawn.
 
     Parameters
     ----------
     concept
         A fitted `SparsePerceptron`, or pairs of a text and a signed weight.
-    most
+    max_bars
         Largest number of conjunctions to draw.
 
     Returns
@@ -55,14 +55,14 @@ def draw(concept: Any, most: int = MOST) -> Figure:
     >>> [float(bar.get_width()) for bar in ax.patches]
     [2.0, -1.5]
     """
-    bars, title = _bars(concept)
+    bars, title = _make_bars(concept)
     if not bars:
         raise ValueError("a concept without a conjunction has no bars to draw")
-    indices = sorted(sorted(range(len(bars)), key=lambda index: -abs(bars[index].weight))[:most])
-    lines = [_wrapped(bars[index].condition) for index in indices]
-    figure = Figure(figsize=(PAGE, 1.0 + LINE * sum(len(text) + 0.5 for text in lines)))
+    indices = sorted(sorted(range(len(bars)), key=lambda index: -abs(bars[index].weight))[:max_bars])
+    lines = [_wrap_condition(bars[index].condition) for index in indices]
+    figure = Figure(figsize=(PAGE_WIDTH, 1.0 + LINE_HEIGHT * sum(len(text) + 0.5 for text in lines)))
     ax = figure.subplots()
-    _draw(ax, [bars[index] for index in indices], lines)
+    _draw_bars(ax, [bars[index] for index in indices], lines)
     if len(indices) < len(bars):
         ax.set_title(f"the heaviest {len(indices)} of {len(bars)} conjunctions")
     kinds = {bars[index].label: bars[index].colour for index in indices}
@@ -73,7 +73,7 @@ def draw(concept: Any, most: int = MOST) -> Figure:
     return figure
 
 
-def _draw(ax: Axes, bars: list[Bar], lines: list[list[str]]) -> None:
+def _draw_bars(ax: Axes, bars: list[ConceptBar], lines: list[list[str]]) -> None:
     """Draw bars from top to bottom, each as high as its text, with the weight at its end."""
     top, centres = 0.0, []
     for bar, text in zip(bars, lines, strict=True):
@@ -85,7 +85,9 @@ def _draw(ax: Axes, bars: list[Bar], lines: list[list[str]]) -> None:
         side: dict[str, Any] = (
             {"ha": "left", "xytext": (2, 0)} if bar.weight >= 0 else {"ha": "right", "xytext": (-2, 0)}
         )
-        ax.annotate(weight, (bar.weight, centres[-1]), textcoords="offset points", va="center", fontsize=SMALL, **side)
+        ax.annotate(
+            weight, (bar.weight, centres[-1]), textcoords="offset points", va="center", fontsize=SMALL_FONT, **side
+        )
     ax.set_yticks(centres, ["\n".join(text) for text in lines])
     for tick in ax.get_yticklabels():
         tick.set_parse_math(False)
@@ -95,31 +97,36 @@ def _draw(ax: Axes, bars: list[Bar], lines: list[list[str]]) -> None:
     ax.axvline(0, color="0.3", linewidth=0.8)
 
 
-def _wrapped(condition: str) -> list[str]:
-    """Wrap a condition to lines of at most `WIDTH` letters, broken before an `and` if possible.
+def _wrap_condition(condition: str) -> list[str]:
+    """Wrap a condition to lines of at most `LINE_LETTERS` letters, broken before an `and` if possible.
 
-    >>> _wrapped("religious-groups-in-schools = n and export-act-south-africa = y and crime = n")
+    >>> _wrap_condition("religious-groups-in-schools = n and export-act-south-africa = y and crime = n")
     ['religious-groups-in-schools = n', 'and export-act-south-africa = y', 'and crime = n']
     """
     lines = [""]
     for part in condition.replace(" and ", "\0and ").split("\0"):
         longer = f"{lines[-1]} {part}".strip()
-        lines[-1:] = [longer] if len(longer) <= WIDTH or not lines[-1] else [lines[-1], part]
-    return [part for line in lines for part in textwrap.wrap(line, WIDTH, break_on_hyphens=False) or [""]]
+        lines[-1:] = [longer] if len(longer) <= LINE_LETTERS or not lines[-1] else [lines[-1], part]
+    return [part for line in lines for part in textwrap.wrap(line, LINE_LETTERS, break_on_hyphens=False) or [""]]
 
 
-def _bars(concept: Any) -> tuple[list[Bar], str]:
+def _make_bars(concept: Any) -> tuple[list[ConceptBar], str]:
     """Return the bars, and the title of the legend."""
     terms = getattr(concept, "terms_", None)
     if terms is None:
-        return _of_pairs(concept), ""
+        return _bars_from_pairs(concept), ""
     classes = list(map(str, concept.classes_))
     is_binary = len(classes) == 2
     bars = []
     for term in sorted(terms, key=lambda term: classes.index(term.positive)):
         choice = term.positive if term.sense > 0 or not is_binary else term.negative
         bars.append(
-            Bar(term.condition, term.sense * term.weight, COLOURS[classes.index(choice) % len(COLOURS)], choice)
+            ConceptBar(
+                term.condition,
+                term.sense * term.weight,
+                CURVE_COLOURS[classes.index(choice) % len(CURVE_COLOURS)],
+                choice,
+            )
         )
     return (
         bars,
@@ -127,7 +134,10 @@ def _bars(concept: Any) -> tuple[list[Bar], str]:
     )
 
 
-def _of_pairs(pairs: Sequence[tuple[str, float]]) -> list[Bar]:
-    styles = {True: (COLOURS[1], "votes for it where true"), False: (COLOURS[0], "votes against it where true")}
+def _bars_from_pairs(pairs: Sequence[tuple[str, float]]) -> list[ConceptBar]:
+    styles = {
+        True: (CURVE_COLOURS[1], "votes for it where true"),
+        False: (CURVE_COLOURS[0], "votes against it where true"),
+    }
     heaviest = sorted(pairs, key=lambda pair: -abs(pair[1]))
-    return [Bar(text, weight, *styles[weight >= 0]) for text, weight in heaviest]
+    return [ConceptBar(text, weight, *styles[weight >= 0]) for text, weight in heaviest]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-LEAST = 3
+MIN_FIT_POINTS = 3
 
 
 class Exponent(NamedTuple):
@@ -37,7 +37,7 @@ class Exponent(NamedTuple):
         return f"{self.value:.{digits}f}({round(self.error * 10**digits)})"
 
 
-def exponent(x: np.ndarray, runs: np.ndarray, start: float = 0.0) -> Exponent | None:
+def fit_exponent(x: np.ndarray, runs: np.ndarray, start: float = 0.0) -> Exponent | None:
     """Fit the exponent of a power law.
 
     Parameters
@@ -57,40 +57,40 @@ def exponent(x: np.ndarray, runs: np.ndarray, start: float = 0.0) -> Exponent | 
     Examples
     --------
     >>> x = np.geomspace(1, 100, 9)
-    >>> fitted = exponent(x, np.array([2 / x, 4 / x]))
+    >>> fitted = fit_exponent(x, np.array([2 / x, 4 / x]))
     >>> round(fitted.value, 6), fitted.x.tolist(), round(float(fitted.y[-1]), 6)
     (-1.0, [10.0, 100.0], 0.03)
     """
-    mean = _mean(runs)
+    mean = _average_runs(runs)
     positive = (x > 0) & (mean > 0)
     if not positive.any():
         return None
     start = start or float(np.sqrt(x[positive].min() * x[positive].max()))
     selected = positive & (x >= start * (1 - 1e-9))
-    if selected.sum() < LEAST:
+    if selected.sum() < MIN_FIT_POINTS:
         return None
     x, runs = x[selected], runs[:, selected]
-    slope, offset = _line(x, mean[selected])
+    slope, offset = _fit_line(x, mean[selected])
     ends = np.array([x.min(), x.max()])
-    return Exponent(slope, _jackknife(x, runs), ends, np.exp(offset) * ends**slope)
+    return Exponent(slope, _jackknife_error(x, runs), ends, np.exp(offset) * ends**slope)
 
 
-def _mean(runs: np.ndarray) -> np.ndarray:
+def _average_runs(runs: np.ndarray) -> np.ndarray:
     is_finite = np.isfinite(runs)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(is_finite, runs, 0).sum(axis=0) / is_finite.sum(axis=0))
 
 
-def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+def _fit_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     slope, offset = np.polyfit(np.log(x), np.log(y), 1)
     return float(slope), float(offset)
 
 
-def _jackknife(x: np.ndarray, runs: np.ndarray) -> float:
+def _jackknife_error(x: np.ndarray, runs: np.ndarray) -> float:
     """Compute the standard error of the slope from fits that omit one run each, NaN if a mean is not positive."""
     count = len(runs)
-    means = [_mean(np.delete(runs, seed, axis=0)) for seed in range(count)] if count > 1 else []
+    means = [_average_runs(np.delete(runs, seed, axis=0)) for seed in range(count)] if count > 1 else []
     if not means or not np.all(np.array(means) > 0):
         return float("nan")
-    slopes = np.array([_line(x, mean)[0] for mean in means])
+    slopes = np.array([_fit_line(x, mean)[0] for mean in means])
     return float(np.sqrt((count - 1) / count * ((slopes - slopes.mean()) ** 2).sum()))

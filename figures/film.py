@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-COLOURS = 32
-Frames = Iterable[tuple["Figure", int]]  # each with its duration in milliseconds
+PALETTE_SIZE = 32
+FilmFrames = Iterable[tuple["Figure", int]]  # each with its duration in milliseconds
 
 
-def of(name: str, results: Results) -> Frames | None:
+def get_frames(name: str, results: Results) -> FilmFrames | None:
     """Return the frames of a figure's film, or None without a film.
 
-    >>> of("overlay", None) is None
+    >>> get_frames("overlay", None) is None
     True
     """
-    from figures import module_of
+    from figures import import_figure_module
 
-    make = getattr(module_of(name), "film", None)
-    frames: Frames | None = make and make(results.simulation, results.theory)
+    make = getattr(import_figure_module(name), "film", None)
+    frames: FilmFrames | None = make and make(results.simulation, results.theory)
     return frames
 
 
@@ -40,24 +40,24 @@ def save(name: str, results: Results, stem: Path) -> list[Path]:
 
     Returns the files. Raises `StoreError` if a file cannot be written.
     """
-    frames = of(name, results)
-    return [] if frames is None else files.write_beside(stem, {"gif": content(frames)})
+    frames = get_frames(name, results)
+    return [] if frames is None else files.write_with_suffixes(stem, {"gif": encode_gif(frames)})
 
 
-def content(frames: Frames) -> bytes:
+def encode_gif(frames: FilmFrames) -> bytes:
     """Encode frames as a GIF that repeats endlessly.
 
     The same frames give the same bytes.
     """
-    pictures, durations = zip(*_pictures(frames), strict=True)
-    palette = pictures[-1].quantize(COLOURS, Image.Quantize.MAXCOVERAGE)  # the last frame has every colour
+    pictures, durations = zip(*_render_frames(frames), strict=True)
+    palette = pictures[-1].quantize(PALETTE_SIZE, Image.Quantize.MAXCOVERAGE)  # the last frame has every colour
     small = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     file = io.BytesIO()
     small[0].save(file, "GIF", save_all=True, append_images=small[1:], duration=durations, loop=0, optimize=True)
     return file.getvalue()
 
 
-def _pictures(frames: Frames) -> Iterator[tuple[Image.Image, int]]:
+def _render_frames(frames: FilmFrames) -> Iterator[tuple[Image.Image, int]]:
     for figure, milliseconds in frames:
         canvas = FigureCanvasAgg(figure)
         canvas.draw()

@@ -9,22 +9,22 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import AutoLocator, MaxNLocator
 
 from figures import labels
-from figures.panels import filled, heading, letters
+from figures.panels import add_panel_letters, set_heading, wrap_texts
 from figures.residuals import is_strip, label_strips
-from figures.series import resolved
-from figures.style import WISH
+from figures.series import widen_equal_limits
+from figures.style import DRAWING_OPTIONS
 from statmech.results.results import Results
 
-POINTS, BARS = "points: simulation", " (mean, standard error)"
-LINES = "lines: theory"
-ERRORS, FOLDS = "bars: standard errors", "bars: standard errors over folds"
-GREY = "0.35"
-WHOLE = ("step $", "epochs", "updates", "units", "students")  # parts of the labels of integer axes
-OF_POINTS, OF_LINES = ("simulation", "measured", "learners"), ("theory", "equations")  # make a note redundant
+POINTS_NOTE, BARS_NOTE = "points: simulation", " (mean, standard error)"
+LINES_NOTE = "lines: theory"
+ERROR_BARS_NOTE, FOLD_BARS_NOTE = "bars: standard errors", "bars: standard errors over folds"
+NOTE_COLOUR = "0.35"
+INTEGER_AXIS_LABELS = ("step $", "epochs", "updates", "units", "students")  # parts of the labels of integer axes
+POINT_KEYWORDS, LINE_KEYWORDS = ("simulation", "measured", "learners"), ("theory", "equations")  # make a note redundant
 
 
-def finished(
-    figure: Figure, results: Results, points: str | None = None, lines: str | None = None, *, headed: bool = True
+def finish_figure(
+    figure: Figure, results: Results, points: str | None = None, lines: str | None = None, *, with_heading: bool = True
 ) -> Figure:
     """Complete a figure with panel letters, N and the number of seeds, and a note on points and lines.
 
@@ -34,7 +34,7 @@ def finished(
         A figure, and the results that it shows.
     points, lines
         Sentences of the caption on points and lines, "" if they are not means over runs and theory.
-    headed
+    with_heading
         False for results of several sizes, which are part of the legend.
 
     Returns
@@ -42,18 +42,21 @@ def finished(
     Figure
         The figure.
     """
-    figure.set_gid(WISH.get().medium)
-    panels = panels_of(figure)
-    if len(panels) > 1 and not any(_titles(ax).startswith("(") for ax in panels):
-        letters(*panels)
-    if headed and not (figure.get_suptitle() or any("seed" in ax.get_title() for ax in panels)):
-        heading(figure, [labels.size_of(results.either)])
+    figure.set_gid(DRAWING_OPTIONS.get().medium)
+    panels = get_panels(figure)
+    if len(panels) > 1 and not any(_get_panel_title(ax).startswith("(") for ax in panels):
+        add_panel_letters(*panels)
+    if with_heading and not (figure.get_suptitle() or any("seed" in ax.get_title() for ax in panels)):
+        set_heading(figure, [labels.describe_size(results.either)])
     if results.simulation is not None and (points, lines) != ("", ""):
-        _key(figure, results, points, lines)
+        _write_legend_note(figure, results, points, lines)
     label_strips(figure)
     for ax in panels:
         limits = ax.get_ylim()
-        if ax.get_yscale() == "linear" and (wider := resolved(min(limits), max(limits))) != (min(limits), max(limits)):
+        if ax.get_yscale() == "linear" and (wider := widen_equal_limits(min(limits), max(limits))) != (
+            min(limits),
+            max(limits),
+        ):
             ax.set_ylim(*wider)
         _round_ticks(ax)
     return figure
@@ -63,42 +66,44 @@ def _round_ticks(ax: Axes) -> None:
     """Set ticks of linear axes at multiples of 1, 2 or 5, and at integers for steps, epochs and units."""
     for axis in (ax.xaxis, ax.yaxis):
         if isinstance(axis.get_major_locator(), AutoLocator):
-            is_integer = any(label in axis.get_label_text() for label in WHOLE)
+            is_integer = any(label in axis.get_label_text() for label in INTEGER_AXIS_LABELS)
             axis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10), integer=is_integer))
 
 
-def panels_of(figure: Figure) -> list[Axes]:
+def get_panels(figure: Figure) -> list[Axes]:
     """Return the panels of a figure, without colour bars, strips of residuals and axes that are switched off."""
     return [ax for ax in figure.axes if ax.axison and ax.get_label() != "<colorbar>" and not is_strip(ax)]
 
 
-def _words(results: Results, points: str | None, lines: str | None, said: str) -> list[str]:
-    """Explain points, bars and lines in short notes, unless the legend (`said`) already does.
+def _explain_marks(results: Results, points: str | None, lines: str | None, legend_text: str) -> list[str]:
+    """Explain points, bars and lines in short notes, unless the legend (`legend_text`) already does.
 
     For a study on data only the error bars are explained.
     """
     if results.theory is None:
-        return [FOLDS] if points is None and "fold" in results.either.dims and "error" not in said else []
+        return (
+            [FOLD_BARS_NOTE] if points is None and "fold" in results.either.dims and "error" not in legend_text else []
+        )
     barred = points is None or "standard error" in points
-    bars = barred and results.scenario.seeds > 1 and "standard error" not in said
+    bars = barred and results.scenario.seeds > 1 and "standard error" not in legend_text
     means = points is None or "means" in points
-    if any(keyword in said for keyword in OF_POINTS):
-        texts = [ERRORS] * bars
+    if any(keyword in legend_text for keyword in POINT_KEYWORDS):
+        texts = [ERROR_BARS_NOTE] * bars
     else:
-        texts = [POINTS + BARS] if bars and means else [POINTS, *[ERRORS] * bars]
-    return texts + [LINES] * (lines != "" and not any(keyword in said for keyword in OF_LINES))
+        texts = [POINTS_NOTE + BARS_NOTE] if bars and means else [POINTS_NOTE, *[ERROR_BARS_NOTE] * bars]
+    return texts + [LINES_NOTE] * (lines != "" and not any(keyword in legend_text for keyword in LINE_KEYWORDS))
 
 
-def _titles(ax: Axes) -> str:
+def _get_panel_title(ax: Axes) -> str:
     return ax.get_title(loc="left") + ax.get_title()
 
 
-def _key(figure: Figure, results: Results, points: str | None, lines: str | None) -> None:
+def _write_legend_note(figure: Figure, results: Results, points: str | None, lines: str | None) -> None:
     """Write notes on points, bars and lines as the title of the lower legend."""
     legends = [legend for legend in (*figure.legends, *(ax.get_legend() for ax in figure.axes)) if legend is not None]
     legend_text = " ".join(text.get_text() for legend in legends for text in legend.get_texts())
     lower_legend: Any = figure.legends[-1] if figure.legends else figure.legend(handles=[], loc="outside lower center")
     existing_note = lower_legend.get_title().get_text()
-    texts = _words(results, points, lines, legend_text + existing_note)
-    lower_legend.set_title(filled(figure, [*texts, *existing_note.split("; ")], "; "))
-    lower_legend.get_title().set(color=GREY, multialignment="center")
+    texts = _explain_marks(results, points, lines, legend_text + existing_note)
+    lower_legend.set_title(wrap_texts(figure, [*texts, *existing_note.split("; ")], "; "))
+    lower_legend.get_title().set(color=NOTE_COLOUR, multialignment="center")

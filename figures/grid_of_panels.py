@@ -5,30 +5,32 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from figures.panels import blank
+from figures.panels import make_blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def rows_of(panels: int, most: int) -> list[int]:
-    """Distribute panels over rows of nearly equal length, with at most `most` columns.
+def distribute_panels(panel_count: int, max_columns: int) -> list[int]:
+    """Distribute panels over rows of nearly equal length, with at most `max_columns` columns.
 
-    >>> rows_of(4, 3), rows_of(5, 3), rows_of(7, 3)
+    >>> distribute_panels(4, 3), distribute_panels(5, 3), distribute_panels(7, 3)
     ([2, 2], [3, 2], [3, 2, 2])
     """
-    rows = -(-panels // most)
-    return [panels // rows + (row < panels % rows) for row in range(rows)]
+    rows = -(-panel_count // max_columns)
+    return [panel_count // rows + (row < panel_count % rows) for row in range(rows)]
 
 
-def panels_of(panels: int, most: int, height: float, width: float, head: float = 0.0) -> tuple[Figure, list[Axes]]:
+def make_panel_grid(
+    panel_count: int, max_columns: int, height: float, width: float, head_height: float = 0.0
+) -> tuple[Figure, list[Axes]]:
     """Create a figure with a grid of panels and return both, with the panels row by row.
 
-    All lengths are in inches. `head` is the height of title and legend.
+    All lengths are in inches. `head_height` is the height of title and legend.
     """
-    rows = rows_of(panels, most)
-    figure = blank(width, head + height * len(rows))
+    rows = distribute_panels(panel_count, max_columns)
+    figure = make_blank_figure(width, head_height + height * len(rows))
     columns = math.lcm(*rows)
     grid = figure.add_gridspec(len(rows), columns)
     cells = [

@@ -15,7 +15,16 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from figures import labels
-from figures.style import AID, COLUMN, MARKERS, MEDIA, MOST_POINTS, OUTSIDE, PAGE, settings_of
+from figures.style import (
+    COLUMN_WIDTH,
+    CURVE_MARKERS,
+    FIGURE_MEDIA,
+    MAX_CURVE_MARKERS,
+    NO_LEGEND_GID,
+    OUTSIDE_GID,
+    PAGE_WIDTH,
+    get_figure_settings,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,19 +33,19 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-LEAST_TEXT = 6.0  # in a figure as wide as a column
-JAG = 0.12  # a smooth line does not turn more to one side and back at neighbouring points
-DENSE = 30  # a line with fewer points need not be smooth
-LAP = 1.0  # pixels
+MIN_TEXT_POINTS = 6.0  # in a figure as wide as a column
+MAX_TURN_RADIANS = 0.12  # a smooth line does not turn more to one side and back at neighbouring points
+MIN_SMOOTH_LINE_POINTS = 30  # a line with fewer points need not be smooth
+MAX_TEXT_OVERLAP = 1.0  # pixels
 MIN_TICK_GAP = 3.0  # pixels: closer labels would read as one number
-NAMELESS = re.compile(r"(?:[\d,]+ (?:seeds?|folds|shuffles?)(?:, )?)+")  # a title that only counts runs
-WORD = re.compile(r"[^\W\d_]{2}")  # matches tick labels that are names, not numbers
-SLACK = 1.5  # a point may lie this far outside its axes
-NEUTRAL = 0.12  # between the colour channels, each from 0 to 1
-_NOWHERE = np.zeros((0, 2))
+RUN_COUNT_PATTERN = re.compile(r"(?:[\d,]+ (?:seeds?|folds|shuffles?)(?:, )?)+")  # a title that only counts runs
+NAMED_TICK_PATTERN = re.compile(r"[^\W\d_]{2}")  # matches tick labels that are names, not numbers
+AXES_TOLERANCE_PIXELS = 1.5  # a point may lie this far outside its axes
+MAX_GREY_DIFFERENCE = 0.12  # between the colour channels, each from 0 to 1
+_NO_POINTS = np.zeros((0, 2))
 
 
-def faults(figure: Figure, results: Results | None = None) -> list[str]:
+def find_faults(figure: Figure, results: Results | None = None) -> list[str]:
     """List the faults of a figure, a sentence each.
 
     Faults of data are points outside the axes or below a legend, colours without a legend, crowded markers, and jagged
@@ -63,34 +72,46 @@ def faults(figure: Figure, results: Results | None = None) -> list[str]:
     >>> ax = figure.add_subplot()
     >>> _ = ax.plot([0, 1], [0, 2], color="C1")
     >>> _ = ax.set_ylim(0, 1)
-    >>> faults(figure)
+    >>> find_faults(figure)
     ['axes 1: 1 of 2 points lie outside', 'axes 1: a line of colour #ff7f0e is in no legend']
     """
-    with mpl.rc_context(settings_of(figure)):
+    with mpl.rc_context(get_figure_settings(figure)):
         figure.draw_without_rendering()
-    data_faults = [*_outside(figure), *_covered(figure), *_unnamed(figure), *_crowded(figure), *_jagged(figure)]
+    data_faults = [
+        *_find_points_outside(figure),
+        *_find_covered_data(figure),
+        *_find_unexplained_colours(figure),
+        *_find_crowded_markers(figure),
+        *_find_jagged_lines(figure),
+    ]
     if results is not None:
-        data_faults += _displaced(figure, results)
-    text_faults = [*_small(figure), *_raw(figure), *_misplaced(figure), *_touching_ticks(figure), *_nameless(figure)]
-    return [*_width(figure), *data_faults, *text_faults]
+        data_faults += _find_displaced_points(figure, results)
+    text_faults = [
+        *_find_small_text(figure),
+        *_find_raw_tex(figure),
+        *_find_misplaced_text(figure),
+        *_find_touching_ticks(figure),
+        *_find_nameless_titles(figure),
+    ]
+    return [*_check_width(figure), *data_faults, *text_faults]
 
 
-def _width(figure: Figure) -> Iterator[str]:
-    width = figure.get_size_inches()[0] / MEDIA[figure.get_gid() or "page"].scale
-    if not (COLUMN <= round(width, 6) <= PAGE):
+def _check_width(figure: Figure) -> Iterator[str]:
+    width = figure.get_size_inches()[0] / FIGURE_MEDIA[figure.get_gid() or "page"].scale
+    if not (COLUMN_WIDTH <= round(width, 6) <= PAGE_WIDTH):
         yield f"a width of {width:g} inches is not between a column and a page"
 
 
-def _axes(figure: Figure) -> Iterator[tuple[int, Axes]]:
+def _enumerate_axes(figure: Figure) -> Iterator[tuple[int, Axes]]:
     return ((number, ax) for number, ax in enumerate(figure.axes, 1) if ax.axison)
 
 
-def _pixels(ax: Axes, artist: Any) -> np.ndarray:
+def _get_pixel_points(ax: Axes, artist: Any) -> np.ndarray:
     """Return the points of an artist in pixels, without points that a logarithmic axis cannot show."""
     if isinstance(artist, Line2D):
         data, transform = np.asarray(artist.get_xydata(), float), artist.get_transform()
     elif isinstance(artist, LineCollection):
-        data = np.concatenate([_NOWHERE, *(np.reshape(piece, (-1, 2)) for piece in artist.get_segments())])
+        data = np.concatenate([_NO_POINTS, *(np.reshape(piece, (-1, 2)) for piece in artist.get_segments())])
         transform = artist.get_transform()
     else:
         data, transform = np.reshape(np.asarray(artist.get_offsets(), float), (-1, 2)), artist.get_offset_transform()
@@ -102,7 +123,7 @@ def _pixels(ax: Axes, artist: Any) -> np.ndarray:
     return np.asarray(transform.transform(data[is_shown]))
 
 
-def _artists(ax: Axes) -> Iterator[Any]:
+def _get_data_artists(ax: Axes) -> Iterator[Any]:
     """Yield the lines, error bars and points that show data."""
     artists: list[Any] = [*ax.lines, *ax.collections]
     for artist in artists:
@@ -113,76 +134,83 @@ def _artists(ax: Axes) -> Iterator[Any]:
             yield artist
 
 
-def _outside(figure: Figure) -> Iterator[str]:
+def _find_points_outside(figure: Figure) -> Iterator[str]:
     """Report points and ends of error bars outside their axes."""
-    for number, ax in _axes(figure):
-        if any(artist.get_gid() == OUTSIDE for artist in [*ax.texts, *ax.lines, *ax.patches]):
+    for number, ax in _enumerate_axes(figure):
+        if any(artist.get_gid() == OUTSIDE_GID for artist in [*ax.texts, *ax.lines, *ax.patches]):
             continue
         box = ax.get_window_extent()
-        points = np.concatenate([_NOWHERE, *(_pixels(ax, artist) for artist in _artists(ax))])
-        low, high = np.asarray(box.min) - SLACK, np.asarray(box.max) + SLACK
+        points = np.concatenate([_NO_POINTS, *(_get_pixel_points(ax, artist) for artist in _get_data_artists(ax))])
+        low, high = np.asarray(box.min) - AXES_TOLERANCE_PIXELS, np.asarray(box.max) + AXES_TOLERANCE_PIXELS
         inside = ((points >= low) & (points <= high)).all(axis=1)
         if not inside.all():
             yield f"axes {number}: {np.count_nonzero(~inside)} of {inside.size} points lie outside"
 
 
-def _displaced(figure: Figure, results: Results) -> Iterator[str]:
+def _find_displaced_points(figure: Figure, results: Results) -> Iterator[str]:
     """Report points whose x is not a value of the key on the horizontal axis."""
     data, scenario = results.either, results.scenario
-    names = [str(name) for name in data.coords if name in scenario.every_key() and data[name].dtype.kind in "iuf"]
-    for number, ax in _axes(figure):
+    names = [
+        str(name) for name in data.coords if name in scenario.describe_all_keys() and data[name].dtype.kind in "iuf"
+    ]
+    for number, ax in _enumerate_axes(figure):
         parts = re.split(r"[ ,/]+", ax.get_xlabel().partition(" (")[0])
         ends = {parts[0], parts[-1], *(part for part in parts if part.startswith("$"))}
-        matching_names = [name for name in names if labels.symbol(scenario, name) in ends]
+        matching_names = [name for name in names if labels.get_symbol(scenario, name) in ends]
         values = [data[name].values.ravel() for name in matching_names]
-        points = [line for line in ax.lines if line.get_marker() in MARKERS and line.get_gid() != AID]
+        points = [line for line in ax.lines if line.get_marker() in CURVE_MARKERS and line.get_gid() != NO_LEGEND_GID]
         for x in np.unique([x for line in points for x in np.asarray(line.get_xdata(), float) if np.isfinite(x)]):
             if values and not np.isclose(x, np.concatenate(values)).any():
                 yield f"axes {number}: a point at {x:g}, which is no value along {ax.get_xlabel()}"
 
 
-def _legends(figure: Figure) -> list[Legend]:
+def _get_legends(figure: Figure) -> list[Legend]:
     return [*figure.legends, *(legend for ax in figure.axes if (legend := ax.get_legend()) is not None)]
 
 
-def _covered(figure: Figure) -> Iterator[str]:
+def _find_covered_data(figure: Figure) -> Iterator[str]:
     """Report data below a legend: points, or a line that crosses it."""
-    for legend in _legends(figure):
+    for legend in _get_legends(figure):
         box = legend.get_window_extent()
-        for number, ax in _axes(figure):
-            if any(_meets(_pixels(ax, artist), box, isinstance(artist, Line2D)) for artist in _artists(ax)):
+        for number, ax in _enumerate_axes(figure):
+            if any(
+                _overlaps_box(_get_pixel_points(ax, artist), box, isinstance(artist, Line2D))
+                for artist in _get_data_artists(ax)
+            ):
                 yield f"axes {number}: a legend covers data"
 
 
-def _meets(places: np.ndarray, box: Any, joined: bool) -> bool:
-    if joined and 1 < len(places) < 1000:  # a straight piece may cross the legend between its ends
+def _overlaps_box(points: np.ndarray, box: Any, is_joined: bool) -> bool:
+    if is_joined and 1 < len(points) < 1000:  # a straight piece may cross the legend between its ends
         steps = np.linspace(0, 1, 20)[:, None, None]
-        places = (places[:-1] * (1 - steps) + places[1:] * steps).reshape(-1, 2)
-    return bool(((places > box.min) & (places < box.max)).all(axis=1).any())
+        points = (points[:-1] * (1 - steps) + points[1:] * steps).reshape(-1, 2)
+    return bool(((points > box.min) & (points < box.max)).all(axis=1).any())
 
 
-def _unnamed(figure: Figure) -> Iterator[str]:
+def _find_unexplained_colours(figure: Figure) -> Iterator[str]:
     """Report colours of lines and points that no legend, label or title explains."""
-    legend_colours = {_colour(handle) for legend in _legends(figure) for handle in _handles(legend)}
+    legend_colours = {
+        _get_artist_rgb(handle) for legend in _get_legends(figure) for handle in _get_legend_handles(legend)
+    }
     legend_colours |= {
-        _rgb(text.get_color()) for text in figure.findobj(Text) if text.get_text()
+        _round_rgb(text.get_color()) for text in figure.findobj(Text) if text.get_text()
     }  # coloured text next to a curve names the curve
-    for number, ax in _axes(figure):
+    for number, ax in _enumerate_axes(figure):
         lines_by_colour = {
-            _rgb(line.get_color()): line
+            _round_rgb(line.get_color()): line
             for line in ax.lines
-            if line.get_visible() and line.get_gid() != AID and _is_data(ax, line)
+            if line.get_visible() and line.get_gid() != NO_LEGEND_GID and _has_data(ax, line)
         }
         for colour, line in lines_by_colour.items():
             if colour not in legend_colours and not _is_grey(colour):
                 yield f"axes {number}: a line of colour {mpl.colors.to_hex(line.get_color())} is in no legend"
 
 
-def _is_data(ax: Axes, line: Line2D) -> bool:
-    return bool(len(_pixels(ax, line)))
+def _has_data(ax: Axes, line: Line2D) -> bool:
+    return bool(len(_get_pixel_points(ax, line)))
 
 
-def _handles(legend: Legend) -> Iterator[Any]:
+def _get_legend_handles(legend: Legend) -> Iterator[Any]:
     for handle in legend.findobj(
         lambda artist: isinstance(artist, Line2D | LineCollection) or hasattr(artist, "get_facecolor")
     ):
@@ -190,53 +218,55 @@ def _handles(legend: Legend) -> Iterator[Any]:
             yield handle
 
 
-def _colour(artist: Any) -> tuple[float, float, float]:
+def _get_artist_rgb(artist: Any) -> tuple[float, float, float]:
     colour = artist.get_color() if hasattr(artist, "get_color") else artist.get_facecolor()
     rows = np.atleast_2d(np.asarray(colour, object)) if not isinstance(colour, str) else None
-    return _rgb(colour if rows is None else tuple(map(float, rows[0])) if rows.size else "white")
+    return _round_rgb(colour if rows is None else tuple(map(float, rows[0])) if rows.size else "white")
 
 
-def _rgb(colour: Any) -> tuple[float, float, float]:
+def _round_rgb(colour: Any) -> tuple[float, float, float]:
     red, green, blue = (round(float(channel), 3) for channel in to_rgb(colour))
     return red, green, blue
 
 
 def _is_grey(colour: tuple[float, float, float]) -> bool:
-    return max(colour) - min(colour) < NEUTRAL
+    return max(colour) - min(colour) < MAX_GREY_DIFFERENCE
 
 
-def _small(figure: Figure) -> Iterator[str]:
+def _find_small_text(figure: Figure) -> Iterator[str]:
     small_texts = {
         text.get_text()
         for text in figure.findobj(Text)
-        if text.get_text() and text.get_visible() and float(text.get_fontsize()) < LEAST_TEXT
+        if text.get_text() and text.get_visible() and float(text.get_fontsize()) < MIN_TEXT_POINTS
     }
     if small_texts:
-        yield f"text below {LEAST_TEXT:g} points: {', '.join(sorted(small_texts)[:3])}"
+        yield f"text below {MIN_TEXT_POINTS:g} points: {', '.join(sorted(small_texts)[:3])}"
 
 
-def _crowded(figure: Figure) -> Iterator[str]:
+def _find_crowded_markers(figure: Figure) -> Iterator[str]:
     """Report curves with more markers than a reader can distinguish."""
-    for number, ax in _axes(figure):
+    for number, ax in _enumerate_axes(figure):
         for line in ax.lines:
-            has_markers = str(line.get_marker()) not in ("None", "", " ") and line.get_gid() != AID
+            has_markers = str(line.get_marker()) not in ("None", "", " ") and line.get_gid() != NO_LEGEND_GID
             points = (
-                _pixels(ax, line) if has_markers and line.get_markevery() is None and line.get_visible() else _NOWHERE
+                _get_pixel_points(ax, line)
+                if has_markers and line.get_markevery() is None and line.get_visible()
+                else _NO_POINTS
             )
             count, steps = len(points), np.diff(points[:, 0])
             scattered = steps.min(initial=0) < 0 < steps.max(initial=0)  # in a plane, x is not ordered
-            if count > MOST_POINTS and not (scattered or _is_bar(line)):
+            if count > MAX_CURVE_MARKERS and not (scattered or _has_dash_marker(line)):
                 yield f"axes {number}: {count} markers of one curve"
 
 
-def _is_bar(line: Line2D) -> bool:
+def _has_dash_marker(line: Line2D) -> bool:
     """Return True for caps of error bars and for dashes of theory."""
     return str(line.get_marker()) in ("_", "|")
 
 
-def _jagged(figure: Figure) -> Iterator[str]:
+def _find_jagged_lines(figure: Figure) -> Iterator[str]:
     """Report dense solid lines without markers that turn to one side and back within three points."""
-    for number, ax in _axes(figure):
+    for number, ax in _enumerate_axes(figure):
         for line in ax.lines:
             is_solid = (
                 str(line.get_marker()) in ("None", "")
@@ -244,88 +274,107 @@ def _jagged(figure: Figure) -> Iterator[str]:
                 and line.get_drawstyle() == "default"
             )
             x = np.asarray(line.get_xdata(), float)
-            is_smooth = is_solid and x.size >= DENSE and not np.array_equal(x, np.round(x))  # steps may alternate
-            if is_smooth and line.get_gid() not in (AID, OUTSIDE) and any(map(_zigzags, _pieces(line))):
+            is_smooth = (
+                is_solid and x.size >= MIN_SMOOTH_LINE_POINTS and not np.array_equal(x, np.round(x))
+            )  # steps may alternate
+            if (
+                is_smooth
+                and line.get_gid() not in (NO_LEGEND_GID, OUTSIDE_GID)
+                and any(map(_has_zigzag, _split_at_gaps(line)))
+            ):
                 yield f"axes {number}: a line of colour {mpl.colors.to_hex(line.get_color())} is jagged"
 
 
-def _pieces(line: Line2D) -> list[np.ndarray]:
+def _split_at_gaps(line: Line2D) -> list[np.ndarray]:
     """Split the points of a line, in pixels, at its gaps."""
     points = np.asarray(line.get_transform().transform(np.asarray(line.get_xydata(), float)))
     is_gap = ~np.isfinite(points).all(axis=1)
     return [piece[np.isfinite(piece).all(axis=1)] for piece in np.split(points, np.flatnonzero(is_gap))]
 
 
-def _zigzags(places: np.ndarray) -> bool:
-    steps = np.diff(places, axis=0)
+def _has_zigzag(points: np.ndarray) -> bool:
+    steps = np.diff(points, axis=0)
     steps = steps[np.hypot(*steps.T) > 1]  # shorter ones cannot be seen
     turns = np.diff(np.unwrap(np.arctan2(steps[:, 1], steps[:, 0])))
-    return bool((np.minimum(abs(turns[:-1]), abs(turns[1:])) > JAG)[turns[:-1] * turns[1:] < 0].any())
+    return bool((np.minimum(abs(turns[:-1]), abs(turns[1:])) > MAX_TURN_RADIANS)[turns[:-1] * turns[1:] < 0].any())
 
 
-def _texts(figure: Figure) -> list[Text]:
+def _get_visible_texts(figure: Figure) -> list[Text]:
     return [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
 
 
-def _raw(figure: Figure) -> Iterator[str]:
+def _find_raw_tex(figure: Figure) -> Iterator[str]:
     """Report text with raw TeX: an unpaired dollar sign, or commands outside of dollar signs."""
-    for text in _texts(figure):
+    for text in _get_visible_texts(figure):
         for line in text.get_text().split("\n"):
             parts = line.replace(r"\$", "").split("$")
             if len(parts) % 2 == 0 or any("\\" in part for part in parts[::2]):
                 yield f"raw TeX: {line}"
 
 
-def _misplaced(figure: Figure) -> Iterator[str]:
+def _find_misplaced_text(figure: Figure) -> Iterator[str]:
     """Report text beyond the canvas and text over other text."""
-    boxed_texts = [(text, box) for text in _seen(figure) if (box := text.get_window_extent()).width > 0]
+    boxed_texts = [(text, box) for text in _get_drawn_texts(figure) if (box := text.get_window_extent()).width > 0]
     width, height = figure.bbox.size
     for text, box in boxed_texts:
-        if box.x0 < -LAP or box.y0 < -LAP or box.x1 > width + LAP or box.y1 > height + LAP:
+        if (
+            box.x0 < -MAX_TEXT_OVERLAP
+            or box.y0 < -MAX_TEXT_OVERLAP
+            or box.x1 > width + MAX_TEXT_OVERLAP
+            or box.y1 > height + MAX_TEXT_OVERLAP
+        ):
             yield f"text beyond the canvas: {text.get_text()}"
-    boxes = np.array([(box.x0 + LAP, box.y0 + LAP, box.x1 - LAP, box.y1 - LAP) for _, box in boxed_texts]).reshape(
-        -1, 4
-    )
+    boxes = np.array(
+        [
+            (box.x0 + MAX_TEXT_OVERLAP, box.y0 + MAX_TEXT_OVERLAP, box.x1 - MAX_TEXT_OVERLAP, box.y1 - MAX_TEXT_OVERLAP)
+            for _, box in boxed_texts
+        ]
+    ).reshape(-1, 4)
     low, high = boxes[:, None, :2], boxes[:, None, 2:]
     overlaps = np.triu((np.maximum(low, low.swapaxes(0, 1)) < np.minimum(high, high.swapaxes(0, 1))).all(axis=2), 1)
     for first, second in np.argwhere(overlaps):
         yield f"text over text: {boxed_texts[first][0].get_text()} and {boxed_texts[second][0].get_text()}"
 
 
-def _axis_of(ax: Any) -> list[Any]:
+def _get_axis_pair(ax: Any) -> list[Any]:
     return [ax.xaxis, ax.yaxis]
 
 
-def _touching_ticks(figure: Figure) -> Iterator[str]:
+def _find_touching_ticks(figure: Figure) -> Iterator[str]:
     """Report labels of neighbouring ticks without a gap between them."""
-    drawn_ids = {id(text) for text in _seen(figure)}
-    for number, ax in _axes(figure):
-        for side, axis in enumerate(_axis_of(ax)):
+    drawn_ids = {id(text) for text in _get_drawn_texts(figure)}
+    for number, ax in _enumerate_axes(figure):
+        for side, axis in enumerate(_get_axis_pair(ax)):
             visible_labels = [label for label in axis.get_ticklabels(which="both") if id(label) in drawn_ids]
             boxes = sorted((label.get_window_extent() for label in visible_labels), key=lambda box: box.min[side])
             if any(after.min[side] - box.max[side] < MIN_TICK_GAP * (side == 0) for box, after in pairwise(boxes)):
                 yield f"axes {number}: labels of {axis.axis_name} ticks touch"
 
 
-def _nameless(figure: Figure) -> Iterator[str]:
+def _find_nameless_titles(figure: Figure) -> Iterator[str]:
     """Report a title that only counts runs, if neither panel titles nor tick labels name the content."""
     titles = [figure.get_suptitle(), *(ax.get_title() + ax.get_title(loc="left")[len("(a) ") :] for ax in figure.axes)]
     nonempty = [title for title in titles if title]
-    ticks = [label.get_text() for _, ax in _axes(figure) for axis in _axis_of(ax) for label in axis.get_ticklabels()]
-    has_named_ticks = any(WORD.match(tick) for tick in ticks)
-    if nonempty and not has_named_ticks and all(NAMELESS.fullmatch(title) for title in nonempty):
+    ticks = [
+        label.get_text()
+        for _, ax in _enumerate_axes(figure)
+        for axis in _get_axis_pair(ax)
+        for label in axis.get_ticklabels()
+    ]
+    has_named_ticks = any(NAMED_TICK_PATTERN.match(tick) for tick in ticks)
+    if nonempty and not has_named_ticks and all(RUN_COUNT_PATTERN.fullmatch(title) for title in nonempty):
         yield f"a title that names nothing: {nonempty[0]}"
 
 
-def _seen(figure: Figure) -> Iterator[Text]:
+def _get_drawn_texts(figure: Figure) -> Iterator[Text]:
     """Return the texts that are drawn, without labels of ticks outside the limits of their axis."""
     ticks: dict[int, bool] = {}
     for ax in [*figure.axes, *(strip for panel in figure.axes for strip in panel.child_axes)]:
-        for axis in _axis_of(ax) if ax.axison and ax.get_visible() else ():
+        for axis in _get_axis_pair(ax) if ax.axison and ax.get_visible() else ():
             active_ticks = {id(tick) for tick in axis._update_ticks()} if axis.get_visible() else set()
             for tick in [*axis.majorTicks, *axis.minorTicks]:
                 ticks |= {id(label): id(tick) in active_ticks for label in (tick.label1, tick.label2)}
     hidden_texts = {
         id(text) for ax in figure.axes if not ax.axison for text in (*ax.xaxis.findobj(Text), *ax.yaxis.findobj(Text))
     }
-    return (text for text in _texts(figure) if ticks.get(id(text), True) and id(text) not in hidden_texts)
+    return (text for text in _get_visible_texts(figure) if ticks.get(id(text), True) and id(text) not in hidden_texts)

@@ -8,12 +8,12 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from statmech.controls import control_from
+from statmech.controls import control_from_config
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.variables import Variable
 
-SETTING = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # commands that only change the font
-SIGNS = {
+FONT_COMMANDS = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # commands that only change the font
+LATEX_SIGNS = {
     "infty": "∞",
     "le": "≤",
     "ge": "≥",
@@ -27,16 +27,16 @@ SIGNS = {
     "to": "→",
     "ell": "ℓ",
 }
-STEP = re.compile(r", from t = (\S+) on (\S+)")  # matches a step of a piecewise constant control
-SPELT = {"lambda": "LAMDA"}
+CONTROL_STEP_PATTERN = re.compile(r", from t = (\S+) on (\S+)")  # matches a step of a piecewise constant control
+UNICODE_SPELLINGS = {"lambda": "LAMDA"}
 
 
-def symbol(scenario: AbstractScenario, name: str) -> str:
+def get_symbol(scenario: AbstractScenario, name: str) -> str:
     """Return the symbol of a key or coordinate in mathtext, or its name if it has no symbol."""
     return str(scenario.describe(name).label)
 
 
-def abscissa(scenario: AbstractScenario) -> str | None:
+def get_abscissa_key(scenario: AbstractScenario) -> str | None:
     """Return the key that this kind of scenario is usually drawn against, or None without such a key."""
     return None if scenario.PAGE is None else str(scenario.PAGE.along)
 
@@ -49,14 +49,14 @@ def axis_label(scenario: AbstractScenario, names: list[str]) -> str:
     ('$t$ (steps / $N$)', '$\\\\eta$, $N$')
     """
     unit = re.sub(r"\b[NP]\b", r"$\g<0>$", scenario.describe(names[0]).unit) if len(names) == 1 else "1"
-    return ", ".join(symbol(scenario, name) for name in names) + ("" if unit == "1" else f" ({unit})")
+    return ", ".join(get_symbol(scenario, name) for name in names) + ("" if unit == "1" else f" ({unit})")
 
 
-def size_of(dataset: Any) -> str:
+def describe_size(dataset: Any) -> str:
     """Describe the size of a dataset: a single input dimension, and the number of seeds or folds and shuffles.
 
     >>> from statmech import Scenario, run
-    >>> size_of(run(Scenario(rule="hebb", N=1000, t=1, seeds=2)).simulation)
+    >>> describe_size(run(Scenario(rule="hebb", N=1000, t=1, seeds=2)).simulation)
     '$N$ = 1,000, 2 seeds'
     """
     N, seeds = dataset.coords.get("N"), dataset.sizes.get("seed")
@@ -76,27 +76,30 @@ def value_label(name: str, value: Any) -> str:
     return value if isinstance(value, str) else f"{name} = {value:g}"
 
 
-def browser_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
+def make_browser_labeller(scenario: AbstractScenario) -> Callable[[str, Any], str]:
     """Make a function that labels values on charts in browsers.
 
     A number is shown with the symbol of its key in plain letters, a rule, a loss, ... with its own label.
 
     >>> from statmech import Scenario
-    >>> label = browser_label(Scenario(rule="hebb", t=1))
+    >>> label = make_browser_labeller(Scenario(rule="hebb", t=1))
     >>> label("rule", "hebb"), label("eta", 0.5), label("eta", "optimal"), label("eta", "1, from t = 5 on 0.5")
     ('Hebbian', 'η = 0.5', 'optimal η', 'η = 1 → 0.5 at t = 5')
     """
 
     def label(name: str, value: Any) -> str:
-        key = symbol(scenario, name)
+        key = get_symbol(scenario, name)
         if isinstance(value, str) and not key.startswith("$"):
             return kind_label(scenario.choices().get(name, {}), value)
-        return valued(lettered(key) or in_words(name), in_steps(value) if isinstance(value, str) else f"{value:g}")
+        return format_key_value(
+            unicode_from_latex(key) or format_key_name(name),
+            format_control_steps(value) if isinstance(value, str) else f"{value:g}",
+        )
 
     return label
 
 
-def in_words(name: str) -> str:
+def format_key_name(name: str) -> str:
     """Return the name of a key with spaces for underscores."""
     return name.replace("_", " ")
 
@@ -109,10 +112,14 @@ def key_label(name: str, latex: str) -> str:
     >>> key_label("margin", "$c$").split()
     ['margin', 'c']
     """
-    letters, command = lettered(latex), latex.strip("$\\")
+    letters, command = unicode_from_latex(latex), latex.strip("$\\")
     if not letters or letters == name:
-        return in_words(name)
-    return letters if command.replace("_", "").startswith(name.replace("_", "")) else f"{in_words(name)}\u00a0{letters}"
+        return format_key_name(name)
+    return (
+        letters
+        if command.replace("_", "").startswith(name.replace("_", ""))
+        else f"{format_key_name(name)}\u00a0{letters}"
+    )
 
 
 def variable_label(variable: Variable) -> str:
@@ -121,84 +128,93 @@ def variable_label(variable: Variable) -> str:
     >>> variable_label(Variable((), "training error", r"$\epsilon_t$")), variable_label(Variable((), "cosine", "$R$"))
     ('training error', 'R')
     """
-    text = plain(variable.symbol)
+    text = plain_from_latex(variable.symbol)
     return re.split("[,:]", variable.long_name)[0] if "_" in text else text
 
 
-def value_in_words(value: Any) -> str:
+def format_config_value(value: Any) -> str:
     """Format a value of a config without braces.
 
     A section with one number, such as {t0: 5}, is formatted as this number.
 
-    >>> value_in_words({"t0": 5.0}), value_in_words({"spectrum": {"eigenvalues": [0.2, 1.8]}})
+    >>> format_config_value({"t0": 5.0}), format_config_value({"spectrum": {"eigenvalues": [0.2, 1.8]}})
     ('5', 'spectrum [0.2, 1.8]')
-    >>> value_in_words({"power_law": {"decay": 1.5, "teacher_decay": 2.0}})
+    >>> format_config_value({"power_law": {"decay": 1.5, "teacher_decay": 2.0}})
     'power law (decay 1.5, teacher decay 2)'
-    >>> value_in_words({"at": [0, 5], "is": [1, 2]})
+    >>> format_config_value({"at": [0, 5], "is": [1, 2]})
     '1 → 2 at t = 5'
     """
     if isinstance(value, dict) and {*value} == {"at", "is"}:
-        return in_steps(str(control_from(value)))
+        return format_control_steps(str(control_from_config(value)))
     if isinstance(value, dict):
-        entries = [(name.replace("_", " "), value_in_words(part)) for name, part in value.items() if part is not None]
+        entries = [
+            (name.replace("_", " "), format_config_value(part)) for name, part in value.items() if part is not None
+        ]
         is_labelled = len(entries) > 1 or any(isinstance(part, dict) for part in value.values())
         joined = ", ".join(f"{name} {text}" if is_labelled else text for name, text in entries)
         return f"({joined})" if len(entries) > 1 else joined
     if isinstance(value, list):
-        return f"[{', '.join(map(value_in_words, value))}]"
+        return f"[{', '.join(map(format_config_value, value))}]"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def in_steps(words: str) -> str:
+def format_control_steps(control_name: str) -> str:
     """Return the name of a function of time for a browser, with arrows for its steps.
 
-    >>> in_steps("0.2, from t = 10 on 0"), in_steps("optimal")
+    >>> format_control_steps("0.2, from t = 10 on 0"), format_control_steps("optimal")
     ('0.2 → 0 at t = 10', 'optimal')
     """
-    return STEP.sub(r" → \2 at t = \1", words)
+    return CONTROL_STEP_PATTERN.sub(r" → \2 at t = \1", control_name)
 
 
-def mathtext_label(scenario: AbstractScenario) -> Callable[[str, Any], str]:
+def make_mathtext_labeller(scenario: AbstractScenario) -> Callable[[str, Any], str]:
     """Make a function that labels values in figures.
 
     A number is shown with the symbol or the name of its key, a rule, a loss, ... with its own label.
 
     >>> from statmech import Scenario, StoredExamples
-    >>> label = mathtext_label(Scenario(rule="hebb", t=1))
+    >>> label = make_mathtext_labeller(Scenario(rule="hebb", t=1))
     >>> label("rule", "hebb"), label("eta", 0.5), label("eta", "optimal")
     ('Hebbian', '$\\\\eta$ = 0.5', 'optimal $\\\\eta$')
-    >>> label("flip", "0.2, from t = 10 on 0"), mathtext_label(StoredExamples(learner="minover", alpha=1))("epochs", 20)
+    >>> (
+    ...     label("flip", "0.2, from t = 10 on 0"),
+    ...     make_mathtext_labeller(StoredExamples(learner="minover", alpha=1))("epochs", 20)
+    ... )
     ('$p_f$ = 0.2 $\\\\to$ 0 at $t$ = 10', '20 epochs')
     """
 
     def label(name: str, value: Any) -> str:
-        key = symbol(scenario, name)
+        key = get_symbol(scenario, name)
         if not isinstance(value, str):
-            number = power(f"{value:,g}")
+            number = format_power(f"{value:,g}")
             if not key.startswith("$"):
                 return f"{number} {key}" if key.endswith("s") else f"{key} {number}"
-            return valued(key, number)
+            return format_key_value(key, number)
         text = kind_label(scenario.choices().get(name, {}), value)
         text = text.replace("$", r"\$")  # a dollar sign would begin mathematics
-        return valued(key, STEP.sub(r" $\\to$ \2 at $t$ = \1", power(text))) if key.startswith("$") else text
+        return (
+            format_key_value(key, CONTROL_STEP_PATTERN.sub(r" $\\to$ \2 at $t$ = \1", format_power(text)))
+            if key.startswith("$")
+            else text
+        )
 
     return label
 
 
-def valued(key: str, words: str) -> str:
+def format_key_value(key: str, value_text: str) -> str:
     """Return a key with its value: "key = number", or "adjective key".
 
-    >>> valued("λ", "0.1"), valued("λ", "best"), valued("η", "optimal in 10 segments")
+    >>> format_key_value("λ", "0.1"), format_key_value("λ", "best"), format_key_value("η", "optimal in 10 segments")
     ('λ = 0.1', 'best λ', 'optimal η in 10 segments')
     """
-    first, _, rest = words.partition(" ")
-    return f"{first} {key} {rest}".rstrip() if first.isalpha() else f"{key} = {words}"
+    first, _, rest = value_text.partition(" ")
+    return f"{first} {key} {rest}".rstrip() if first.isalpha() else f"{key} = {value_text}"
 
 
-def power(number: str) -> str:
+def format_power(number: str) -> str:
     r"""Rewrite a number with an exponent as a power of ten, and leave other text unchanged.
 
-    >>> power("0.1"), power("1e-07"), power("2.5e+09"), power("best")
+    >>> format_power("0.1"), format_power("1e-07"), format_power("2.5e+09"), format_power("best")
     ('0.1', '$10^{-7}$', '$2.5\\times 10^{9}$', 'best')
     """
     match = re.fullmatch(r"(-?[\d.]+)e([+-]\d+)", number)
@@ -220,64 +236,69 @@ def kind_label(kinds: Mapping[str, Any], name: str) -> str:
     return label if label and label not in other_labels else name
 
 
-def plain(latex: str) -> str:
+def plain_from_latex(latex: str) -> str:
     r"""Convert a LaTeX symbol to letters that every browser shows.
 
     Greek letters are found by their Unicode names. An unknown command is replaced by its name.
 
-    >>> plain(r"$\epsilon_g$ (vote)"), plain(r"$\min_i\gamma_i$"), plain(r"$\tau$"), plain(r"$\Delta\lambda_{12}$")
+    >>> (
+    ...     plain_from_latex(r"$\epsilon_g$ (vote)"), plain_from_latex(r"$\min_i\gamma_i$"),
+    ...     plain_from_latex(r"$\tau$"), plain_from_latex(r"$\Delta\lambda_{12}$")
+    ... )
     ('ε_g (vote)', 'min_i γ_i', 'τ', 'Δλ_12')
     """
     text = re.sub(r"\\sqrt\{(.*?)\}|\\sqrt ?(\w)", r"√\1\2", latex)
     text = re.sub(r"\\t?frac\{(.*?)\}\{(.*?)\}", r"\1/\2", text)
-    text = re.sub(r"([^\W_]?)\\([A-Za-z]+)\s*(?=([^\W_]?))", _letter, text)
+    text = re.sub(r"([^\W_]?)\\([A-Za-z]+)\s*(?=([^\W_]?))", _replace_command, text)
     return re.sub(r"\\[,;:! ]|~", " ", text).translate(str.maketrans("", "", "${}\\")).strip()
 
 
-def typeset(latex: str) -> str:
+def html_from_latex(latex: str) -> str:
     r"""Convert a label to HTML, with mathematics between dollar signs in italics and indices and exponents as tags.
 
-    >>> typeset(r"$\epsilon_g$ (vote)"), typeset(r"$\lambda$ = 0.1"), typeset("a_b <")
+    >>> html_from_latex(r"$\epsilon_g$ (vote)"), html_from_latex(r"$\lambda$ = 0.1"), html_from_latex("a_b <")
     ('<i>ε</i><sub>g</sub> (vote)', '<i>λ</i> = 0.1', 'a_b &lt;')
-    >>> typeset(r"$\epsilon_\mathrm{Bayes}$"), typeset(r"$\epsilon_{\lambda^*}$")
+    >>> html_from_latex(r"$\epsilon_\mathrm{Bayes}$"), html_from_latex(r"$\epsilon_{\lambda^*}$")
     ('<i>ε</i><sub>Bayes</sub>', '<i>ε</i><sub>λ<sup>*</sup></sub>')
     """
     parts = re.split(r"(?<!\\)\$", latex)
-    return "".join(_set(part) if index % 2 else _words(part) for index, part in enumerate(parts))
+    return "".join(_html_from_math(part) if index % 2 else _html_from_text(part) for index, part in enumerate(parts))
 
 
-def _words(latex: str) -> str:
+def _html_from_text(latex: str) -> str:
     """Convert text outside mathematics to HTML, and keep the spaces around it."""
     stripped = latex.strip()
     before, _, after = latex.partition(stripped) if stripped else (latex, "", "")
-    return before + html.escape(plain(stripped)) + after
+    return before + html.escape(plain_from_latex(stripped)) + after
 
 
-SUBSCRIPTS = str.maketrans("0123456789+-aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
+SUBSCRIPT_LETTERS = str.maketrans("0123456789+-aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
 
 
-def lettered(latex: str) -> str:
+def unicode_from_latex(latex: str) -> str:
     r"""Convert a symbol to Unicode letters and subscripts.
 
     Returns "" if an index has no Unicode subscript.
 
-    >>> lettered(r"$\eta_v$"), lettered(r"$\pi_+$"), lettered("$p_f$")
+    >>> unicode_from_latex(r"$\eta_v$"), unicode_from_latex(r"$\pi_+$"), unicode_from_latex("$p_f$")
     ('ηᵥ', 'π₊', '')
     """
-    base, _, index = plain(latex).partition("_")
-    subscripts = index.translate(SUBSCRIPTS)
+    base, _, index = plain_from_latex(latex).partition("_")
+    subscripts = index.translate(SUBSCRIPT_LETTERS)
     return base + subscripts if all(ord(letter) > 127 for letter in subscripts) else ""
 
 
-INDEX = r"([_^])(?!\x01)(\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+(?:\{[^{}]*\})?|[^\s\x01])"  # or an exponent
+LATEX_INDEX_PATTERN = (
+    r"([_^])(?!\x01)(\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+(?:\{[^{}]*\})?|[^\s\x01])"  # or an exponent
+)
 
 
-def _set(latex: str) -> str:
+def _html_from_math(latex: str) -> str:
     """Convert mathematics to HTML."""
     delimited, before = latex, ""
     while delimited != before:  # outer indices first
-        delimited, before = re.sub(INDEX, "\\1\x01\\2\x02", delimited), delimited
-    text = html.escape(plain(delimited.replace("_\x01", "\x03").replace("^\x01", "\x04")))
+        delimited, before = re.sub(LATEX_INDEX_PATTERN, "\\1\x01\\2\x02", delimited), delimited
+    text = html.escape(plain_from_latex(delimited.replace("_\x01", "\x03").replace("^\x01", "\x04")))
     text, before = re.sub(r"(?<![\w&\x03\x04])([^\W\d_])(?![\w;])", r"<i>\1</i>", text), ""
     while text != before:  # inner indices first
         before = text
@@ -286,16 +307,16 @@ def _set(latex: str) -> str:
     return text
 
 
-def _letter(command: re.Match[str]) -> str:
+def _replace_command(command: re.Match[str]) -> str:
     """Return the text for one LaTeX command, separated by spaces from adjacent letters."""
     before, name, after = command.groups()
-    sign = SIGNS.get(name) or _greek(name) or ("" if name in SETTING else name)
+    sign = LATEX_SIGNS.get(name) or _greek_letter(name) or ("" if name in FONT_COMMANDS else name)
     return before + (" " if before and sign.isalpha() else "") + sign + (" " if after and sign.isalpha() else "")
 
 
-def _greek(name: str) -> str:
+def _greek_letter(name: str) -> str:
     size, letter = "CAPITAL" if name[0].isupper() else "SMALL", name.removeprefix("var")
     try:
-        return unicodedata.lookup(f"GREEK {size} LETTER {SPELT.get(letter.lower(), letter.upper())}")
+        return unicodedata.lookup(f"GREEK {size} LETTER {UNICODE_SPELLINGS.get(letter.lower(), letter.upper())}")
     except KeyError:
         return ""

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from statmech.errors import ConfigError, not_known, quoted
+from statmech.errors import ConfigError, format_unknown_name, quote_value
 from statmech.runtime.csv_files import read_rows
 
-COLUMNS, NEEDED = ("x", "y", "error"), ("x", "y")
-MOST_BYTES = 1_000_000
+CSV_COLUMNS, REQUIRED_COLUMNS = ("x", "y", "error"), ("x", "y")
+MAX_CSV_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class MeasuredPoints:
     error: np.ndarray | None = None
 
 
-def read(path: str | Path) -> MeasuredPoints:
+def read_points(path: str | Path) -> MeasuredPoints:
     """Read points from a CSV file with a line of column names.
 
     Parameters
@@ -48,17 +48,17 @@ def read(path: str | Path) -> MeasuredPoints:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "mine.csv"
     ...     _ = file.write_text("x,y,error\\n1,0.3,0.01\\n2,0.2,0.01\\n")
-    ...     read(file)
+    ...     read_points(file)
     MeasuredPoints(name='mine', x=array([1., 2.]), y=array([0.3, 0.2]), error=array([0.01, 0.01]))
     """
     path = Path(path)
     try:
-        rows = [[cell.strip() for cell in row] for row in read_rows(path, MOST_BYTES) if any(row)]
+        rows = [[cell.strip() for cell in row] for row in read_rows(path, MAX_CSV_BYTES) if any(row)]
     except OSError as failure:
         raise ConfigError(f"figure.points: {path}: cannot be read: {failure.strerror}") from None
     names = rows[0] if rows else []
     _check_columns(path, names)
-    table = [_numbers(path, number, names, row) for number, row in enumerate(rows[1:], 2)]
+    table = [_parse_row(path, number, names, row) for number, row in enumerate(rows[1:], 2)]
     if not table:
         raise ConfigError(f"figure.points: {path}: has no points below its line of column names")
     columns = dict(zip(names, np.array(table).T, strict=True))
@@ -69,15 +69,15 @@ def read(path: str | Path) -> MeasuredPoints:
 
 def _check_columns(path: Path, names: list[str]) -> None:
     for name in names:
-        if name not in COLUMNS:
-            raise ConfigError(f"figure.points: {path}: {not_known(name, 'a column of points', COLUMNS)}")
-    missing = [name for name in NEEDED if name not in names]
+        if name not in CSV_COLUMNS:
+            raise ConfigError(f"figure.points: {path}: {format_unknown_name(name, 'a column of points', CSV_COLUMNS)}")
+    missing = [name for name in REQUIRED_COLUMNS if name not in names]
     if missing or len({*names}) < len(names):
         problem = f"has no column {' and '.join(missing)}" if missing else "has a column twice"
         raise ConfigError(f"figure.points: {path}: {problem}. Its first line names the columns: x,y,error or x,y.")
 
 
-def _numbers(path: Path, number: int, names: list[str], row: list[str]) -> list[float]:
+def _parse_row(path: Path, number: int, names: list[str], row: list[str]) -> list[float]:
     """Parse one row into finite numbers."""
     where = f"figure.points: {path}:{number}"
     if len(row) != len(names):
@@ -89,6 +89,6 @@ def _numbers(path: Path, number: int, names: list[str], row: list[str]) -> list[
         except ValueError:
             value = np.nan
         if not np.isfinite(value):
-            raise ConfigError(f"{where}: {name} must be a finite number, not {quoted(cell)}")
+            raise ConfigError(f"{where}: {name} must be a finite number, not {quote_value(cell)}")
         values.append(value)
     return values

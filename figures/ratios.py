@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from statmech.errors import ConfigError
-from statmech.scenarios.variables import AVERAGED, BIAS, STD
+from statmech.scenarios.variables import AVERAGED_DIMS, BIAS_SUFFIX, STD_SUFFIX
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 
-def divided(results: Results, over: str, names: Iterable[str]) -> Results:
+def divide_variables(results: Results, over: str, names: Iterable[str]) -> Results:
     r"""Divide variables of results by another variable.
 
     If theory has the divisor, all variables are divided by its theoretical value. Otherwise a ratio is computed as the
@@ -38,44 +38,50 @@ def divided(results: Results, over: str, names: Iterable[str]) -> Results:
         If the divisor is 0, or has no value.
     """
     names, has_theory = list(names), results.theory is not None and over in results.theory
-    theory, lines = (part if part is None else _over(part, over, names) for part in (results.theory, results.lines))
+    theory, lines = (
+        part if part is None else _divide_dataset(part, over, names) for part in (results.theory, results.lines)
+    )
     simulation = results.simulation
     if simulation is not None and has_theory:
-        simulation = _over(simulation, over, names, _of_students(results.theory[over]))
+        simulation = _divide_dataset(simulation, over, names, _average_students(results.theory[over]))
     elif simulation is not None and over in simulation:
-        simulation = _linearised(simulation, over, names)
+        simulation = _linearise_ratio(simulation, over, names)
     elif not has_theory:
         raise ConfigError(f"figure.over: {over} has no value in these results")
     return replace(results, simulation=simulation, theory=theory, lines=lines)
 
 
-def _over(dataset: xr.Dataset, over: str, names: list[str], divisor: xr.DataArray | None = None) -> xr.Dataset:
+def _divide_dataset(
+    dataset: xr.Dataset, over: str, names: list[str], divisor: xr.DataArray | None = None
+) -> xr.Dataset:
     """Divide variables and their corrections of order 1/N, or drop them if the dataset lacks the divisor."""
     if divisor is None and over not in dataset:
         return dataset.drop_vars([name for name in names if name in dataset])
-    divisor = _of_students(dataset[over]) if divisor is None else divisor
-    _check(divisor, over)
-    all_names = [name + suffix for name in names for suffix in ("", STD, BIAS) if name + suffix in dataset]
+    divisor = _average_students(dataset[over]) if divisor is None else divisor
+    _check_divisor(divisor, over)
+    all_names = [
+        name + suffix for name in names for suffix in ("", STD_SUFFIX, BIAS_SUFFIX) if name + suffix in dataset
+    ]
     return dataset.assign({name: (dataset[name] / divisor).transpose(*dataset[name].dims, ...) for name in all_names})
 
 
-def _linearised(simulation: xr.Dataset, over: str, names: list[str]) -> xr.Dataset:
-    runs = _of_students(simulation[over])
+def _linearise_ratio(simulation: xr.Dataset, over: str, names: list[str]) -> xr.Dataset:
+    runs = _average_students(simulation[over])
     mean = runs.mean("seed")
-    _check(mean, over)
+    _check_divisor(mean, over)
     ratios = {}
     for name in names:
-        values = _of_students(simulation[name])
+        values = _average_students(simulation[name])
         ratio = values.mean("seed") / mean
         ratios[name] = ratio + (values - ratio * runs) / mean
     return simulation.assign(ratios)
 
 
-def _of_students(values: xr.DataArray) -> xr.DataArray:
-    return values.mean([dim for dim in AVERAGED if dim in values.dims])
+def _average_students(values: xr.DataArray) -> xr.DataArray:
+    return values.mean([dim for dim in AVERAGED_DIMS if dim in values.dims])
 
 
-def _check(divisor: xr.DataArray, over: str) -> None:
+def _check_divisor(divisor: xr.DataArray, over: str) -> None:
     """Raise `ConfigError` if the divisor is 0 somewhere, or has no value."""
     if not divisor.notnull().any():
         raise ConfigError(f"figure.over: {over} has no value in these results")

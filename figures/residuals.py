@@ -10,64 +10,66 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from figures.series import Curve
-from figures.style import AID, SMALL
+from figures.style import NO_LEGEND_GID, SMALL_FONT
 
-STRIP = "residuals of panel {}"  # label of the axes
-HEIGHTS = (3, 1)  # panel and strip
-TALLER = 1.35  # height of a figure with strips, relative to a figure without strips
-USUAL = 2.0  # standard errors
-LEAST = 3.5  # standard errors
+STRIP_LABEL = "residuals of panel {}"  # label of the axes
+STRIP_HEIGHT_RATIOS = (3, 1)  # panel and strip
+STRIP_FIGURE_SCALE = 1.35  # height of a figure with strips, relative to a figure without strips
+SHADED_Z = 2.0  # standard errors
+MIN_Z_LIMIT = 3.5  # standard errors
 
 
-def residual_strip(ax: Axes, curve: Curve, look: dict[str, Any]) -> None:
+def draw_residual_strip(ax: Axes, curve: Curve, style: dict[str, Any]) -> None:
     """Draw z = (mean - theory) / standard error of a curve in the strip below a panel, in the style of its points."""
     if curve.mean is None or curve.expected is None or curve.error is None:
         return
-    strip = strip_of(ax) or _strip(ax)
+    strip = get_strip(ax) or _add_strip(ax)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (curve.mean - curve.expected) / curve.error
     is_finite = np.isfinite(z)
     strip.plot(
-        curve.x[is_finite], z[is_finite], **{"markerfacecolor": "white", **look, "linestyle": "none", "gid": AID}
+        curve.x[is_finite],
+        z[is_finite],
+        **{"markerfacecolor": "white", **style, "linestyle": "none", "gid": NO_LEGEND_GID},
     )
-    limit = 1.1 * max(LEAST, strip.get_ylim()[1] / 1.1, float(np.abs(z[is_finite]).max(initial=0)))
+    limit = 1.1 * max(MIN_Z_LIMIT, strip.get_ylim()[1] / 1.1, float(np.abs(z[is_finite]).max(initial=0)))
     strip.set_ylim(-limit, limit)
 
 
-def strip_of(ax: Axes) -> Any:
+def get_strip(ax: Axes) -> Any:
     """Return the strip below a panel, or None without a strip."""
     all_axes = ax.figure.axes
     return next(
-        (candidate for candidate in all_axes if candidate.get_label() == STRIP.format(all_axes.index(ax))), None
+        (candidate for candidate in all_axes if candidate.get_label() == STRIP_LABEL.format(all_axes.index(ax))), None
     )
 
 
 def is_strip(ax: Axes) -> bool:
     """Return True if axes are a strip of residuals."""
-    return str(ax.get_label()).startswith(STRIP.format(""))
+    return str(ax.get_label()).startswith(STRIP_LABEL.format(""))
 
 
 def label_strips(figure: Figure) -> None:
     """Move the labels of horizontal axes below the strips."""
     for ax in figure.axes:
-        if strip := strip_of(ax):
+        if strip := get_strip(ax):
             strip.set_xlabel(ax.get_xlabel())
             ax.set_xlabel("")
             ax.tick_params(labelbottom=False)
             strip.tick_params(labelbottom=True)
 
 
-def _strip(ax: Axes) -> Axes:
+def _add_strip(ax: Axes) -> Axes:
     """Split the space of a panel, and create a strip in its lower part."""
     spec = ax.get_subplotspec()
     assert spec is not None
-    parts = spec.subgridspec(2, 1, height_ratios=HEIGHTS)
+    parts = spec.subgridspec(2, 1, height_ratios=STRIP_HEIGHT_RATIOS)
     number = ax.figure.axes.index(ax)
-    strip: Axes = ax.figure.add_subplot(parts[1], sharex=ax, label=STRIP.format(number))
+    strip: Axes = ax.figure.add_subplot(parts[1], sharex=ax, label=STRIP_LABEL.format(number))
     ax.set_subplotspec(parts[0])
-    strip.axhspan(-USUAL, USUAL, color="0.92", linewidth=0, zorder=0)
+    strip.axhspan(-SHADED_Z, SHADED_Z, color="0.92", linewidth=0, zorder=0)
     strip.axhline(0, color="0.5", linewidth=0.6, zorder=0)
-    strip.set(ylabel="$z$", ylim=(-LEAST, LEAST))
+    strip.set(ylabel="$z$", ylim=(-MIN_Z_LIMIT, MIN_Z_LIMIT))
     strip.yaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
-    strip.tick_params(axis="y", labelsize=SMALL)
+    strip.tick_params(axis="y", labelsize=SMALL_FONT)
     return strip

@@ -16,32 +16,32 @@ import numpy as np
 
 from figures import functions_of_time
 from figures.labels import value_label
-from figures.style import COLOURS, MOST_POINTS, shades
-from statmech.numerics.statistics import standard_error_of_runs
+from figures.style import CURVE_COLOURS, MAX_CURVE_MARKERS, make_shades
+from statmech.numerics.statistics import compute_run_standard_error
 from statmech.results import comparison
-from statmech.results.corrections import predicted, unresolved
+from statmech.results.corrections import find_unresolved_values, predict_mean_and_std
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.variables import AVERAGED, BIAS, STD, UNSHOWN, Variable
+from statmech.scenarios.variables import AVERAGED_DIMS, BIAS_SUFFIX, HIDDEN_DIMS, STD_SUFFIX, Variable
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from statmech.results.results import Results
 
-MOST = 7  # one per colour
-FEW = 3  # more ordered values are easier to read as shades
-SINGLE = 32  # more runs are not drawn individually
-NORMALISED = {
+MAX_CURVES = 7  # one per colour
+MAX_COLOURED_VALUES = 3  # more ordered values are easier to read as shades
+MAX_SINGLE_RUNS = 32  # more runs are not drawn individually
+NORMALISATIONS = {
     "": "as they are",
     "theory": "over theory",
     "one student": "errors over that of one student",
 }
-SPAN, WIDE = 100, 4  # ratio of maximum to minimum that makes an axis logarithmic
-LEAST = 1e-2  # lower end of a band on a logarithmic axis, relative to its line
-EVEN = 0.2  # relative to the mean gap
-SAME = 1e-6  # relative: the numerical integration of a vote has such errors
-ROUNDING = 1e-12  # smaller values, relative to the maximum, count as 0
-AROUND = 0.05  # relative margin of an axis around values that are equal up to rounding
+LOG_MIN_RATIO, LOSSLESS_LOG_MIN_RATIO = 100, 4  # ratio of maximum to minimum that makes an axis logarithmic
+MIN_BAND_FRACTION = 1e-2  # lower end of a band on a logarithmic axis, relative to its line
+EQUAL_GAP_TOL = 0.2  # relative to the mean gap
+EQUAL_VARIABLE_TOL = 1e-6  # relative: the numerical integration of a vote has such errors
+RELATIVE_ZERO_TOL = 1e-12  # smaller values, relative to the maximum, count as 0
+EQUAL_LIMITS_MARGIN = 0.05  # relative margin of an axis around values that are equal up to rounding
 
 
 @dataclass(frozen=True)
@@ -92,15 +92,18 @@ class Scales:
     log_y: frozenset[str] = frozenset()
 
 
-def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
+def get_chart_variables(scenario: AbstractScenario) -> dict[str, Variable]:
     """Return the variables that charts can show: numbers with at most one value per student.
 
     Flags and overlaps of units are excluded. Variables of theory alone are included if they are controls or keys that
     are functions of time. With several recorded times, only time-dependent variables are shown. A variable with
     another meaning in theory, such as the best recorded epoch of a run, is not shown.
     """
-    recorded = times(scenario)
-    allowed_dims, required_dims = {*recorded, *AVERAGED}, {dim for dim, values in recorded.items() if len(values) > 1}
+    recorded = get_recorded_times(scenario)
+    allowed_dims, required_dims = (
+        {*recorded, *AVERAGED_DIMS},
+        {dim for dim, values in recorded.items() if len(values) > 1},
+    )
     controls = {name: variable for name, variable in scenario.theory_only.items() if variable.role == "control"}
     all_variables = scenario.variables | controls
     theory_only_names = scenario.theory_only.keys() - controls.keys()
@@ -112,37 +115,39 @@ def drawn(scenario: AbstractScenario) -> dict[str, Variable]:
     selected = {
         name: variable for name, variable in numbers.items() if required_dims <= {*variable.dims} <= allowed_dims
     }
-    return selected | functions_of_time.variables(scenario)
+    return selected | functions_of_time.make_key_variables(scenario)
 
 
-def times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
+def get_recorded_times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
     """Return the recorded axes that can lie along x, such as times, but not students or searches."""
-    recorded = {dim for variable in scenario.variables.values() for dim in variable.dims} - {*UNSHOWN}
+    recorded = {dim for variable in scenario.variables.values() for dim in variable.dims} - {*HIDDEN_DIMS}
     return {dim: np.asarray(values) for dim, values in scenario.recorded.items() if dim in recorded}
 
 
-def with_values(results: Results, known: dict[str, Variable] | None = None) -> dict[str, Variable]:
+def get_variables_with_values(results: Results, variables: dict[str, Variable] | None = None) -> dict[str, Variable]:
     """Return the given or drawable variables that have a value, with distinct symbols."""
     parts = [part for part in (results.simulation, results.theory) if part is not None]
-    known = drawn(results.scenario) if known is None else known
+    variables = get_chart_variables(results.scenario) if variables is None else variables
     names_with_values = [
-        name for name in known if any(name in part and np.isfinite(part[name]).any() for part in parts)
+        name for name in variables if any(name in part and np.isfinite(part[name]).any() for part in parts)
     ]
-    return distinct({name: known[name] for name in names_with_values})
+    return distinguish_symbols({name: variables[name] for name in names_with_values})
 
 
-def of_interest(results: Results) -> dict[str, Variable]:
+def select_main_variables(results: Results) -> dict[str, Variable]:
     """Return the variables that a figure shows by default: results, neither details nor diagnostics.
 
     A constant variable, such as a fixed second layer, is excluded, and so is a variable that equals an earlier one,
     such as the error of a vote of one student.
     """
-    variables = with_values(results)
+    variables = get_variables_with_values(results)
     names = [name for name in variables if variables[name].role == "result"]
     names = names or [name for name in variables if variables[name].role == "detail"] or [*variables]
     varied = [name for name in names if not _is_constant(results, name)] or names
     unique = [
-        name for i, name in enumerate(varied) if not any(_are_equal(results, name, earlier) for earlier in varied[:i])
+        name
+        for i, name in enumerate(varied)
+        if not any(_are_variables_equal(results, name, earlier) for earlier in varied[:i])
     ]
     return {name: variables[name] for name in unique}
 
@@ -151,28 +156,29 @@ def _is_constant(results: Results, name: str) -> bool:
     """Return True if a variable has the same value in all runs, for all students and at all points of a sweep."""
     parts = [part[name].values for part in (results.simulation, results.theory) if part is not None and name in part]
     finite_values = [values[np.isfinite(values)] for values in parts]
-    is_swept = any(results.either.sizes[axis] > 1 for axis in axes(results.either))
+    is_swept = any(results.either.sizes[axis] > 1 for axis in get_chart_axes(results.either))
     return is_swept and all(
-        _is_rounding(values.min(initial=np.inf), values.max(initial=-np.inf)) for values in finite_values
+        _is_rounding_difference(values.min(initial=np.inf), values.max(initial=-np.inf)) for values in finite_values
     )
 
 
-def _are_equal(results: Results, name: str, other: str) -> bool:
+def _are_variables_equal(results: Results, name: str, other_name: str) -> bool:
     """Return True if two variables are equal up to rounding, in simulation and theory."""
-    parts = [part for part in (results.simulation, results.theory) if part is not None and {name, other} & {*part}]
-    if not all(name in part and other in part for part in parts):
+    parts = [part for part in (results.simulation, results.theory) if part is not None and {name, other_name} & {*part}]
+    if not all(name in part and other_name in part for part in parts):
         return False
-    pairs = [[_of_students(part[key]) for key in (name, other)] for part in parts]
+    pairs = [[_average_students(part[key]) for key in (name, other_name)] for part in parts]
     return all(
-        first.dims == second.dims and np.allclose(first, second, SAME, 0, equal_nan=True) for first, second in pairs
+        first.dims == second.dims and np.allclose(first, second, EQUAL_VARIABLE_TOL, 0, equal_nan=True)
+        for first, second in pairs
     )
 
 
-def _of_students(values: xr.DataArray) -> xr.DataArray:
-    return values.mean([dim for dim in AVERAGED if dim in values.dims])
+def _average_students(values: xr.DataArray) -> xr.DataArray:
+    return values.mean([dim for dim in AVERAGED_DIMS if dim in values.dims])
 
 
-def distinct(variables: dict[str, Variable]) -> dict[str, Variable]:
+def distinguish_symbols(variables: dict[str, Variable]) -> dict[str, Variable]:
     """Make symbols distinct by using a variable's name if an earlier variable has the same symbol."""
     symbols = [variable.symbol for variable in variables.values()]
     repeated = {name for index, name in enumerate(variables) if symbols[index] in symbols[:index]}
@@ -181,94 +187,101 @@ def distinct(variables: dict[str, Variable]) -> dict[str, Variable]:
     }
 
 
-def axes(dataset: xr.Dataset) -> list[str]:
+def get_chart_axes(dataset: xr.Dataset) -> list[str]:
     """Return the axes that can lie along x: swept axes and recorded times."""
-    return [str(dim) for dim in dataset.dims if dim not in UNSHOWN]
+    return [str(dim) for dim in dataset.dims if dim not in HIDDEN_DIMS]
 
 
-def values(dataset: xr.Dataset, axis: str) -> np.ndarray:
+def get_axis_values(dataset: xr.Dataset, axis: str) -> np.ndarray:
     """Return the values along an axis, for a zipped axis the values of its first coordinate."""
-    first = along(dataset, axis)[0]
+    first = get_axis_coordinates(dataset, axis)[0]
     numbers: np.ndarray = dataset.variables[first].values if first in dataset.coords else np.arange(dataset.sizes[axis])
     return numbers
 
 
-def along(dataset: xr.Dataset, axis: str) -> list[str]:
+def get_axis_coordinates(dataset: xr.Dataset, axis: str) -> list[str]:
     """Return the names of an axis's coordinates: its own name, or all parallel keys of a zipped axis."""
     names = [str(name) for name, coordinate in dataset.coords.variables.items() if coordinate.dims == (axis,)]
     return [axis] if axis in names or not names else sorted(names, key=axis.find)
 
 
-def is_numeric(dataset: xr.Dataset, axis: str) -> bool:
+def is_numeric_axis(dataset: xr.Dataset, axis: str) -> bool:
     """Return True if an axis holds several numbers, so that it can be x."""
-    return values(dataset, axis).dtype.kind in "iuf" and dataset.sizes[axis] > 1
+    return get_axis_values(dataset, axis).dtype.kind in "iuf" and dataset.sizes[axis] > 1
 
 
-def layout(results: Results) -> Layout:
+def choose_default_layout(results: Results) -> Layout:
     """Return the initial layout of charts: x is the longest numeric axis, colour is the learner or rule."""
     dataset, choice = results.either, results.scenario.CHOICE
-    all_axes = axes(dataset)
-    x = longest([axis for axis in all_axes if is_numeric(dataset, axis)] or all_axes, dataset)
-    short_axes = [axis for axis in all_axes if axis != x and 1 < dataset.sizes[axis] <= MOST]
+    all_axes = get_chart_axes(dataset)
+    x = get_longest_axis([axis for axis in all_axes if is_numeric_axis(dataset, axis)] or all_axes, dataset)
+    short_axes = [axis for axis in all_axes if axis != x and 1 < dataset.sizes[axis] <= MAX_CURVES]
     colour = choice if choice in short_axes else next(iter(short_axes), None)
     return Layout(x, (colour,) if colour else (), tuple(axis for axis in all_axes if axis not in (x, colour)))
 
 
-def layout_along(results: Results, x: str, named: Sequence[str] = (), split: Sequence[str] = ()) -> Layout:
+def choose_figure_layout(
+    results: Results, x: str, requested_axes: Sequence[str] = (), split: Sequence[str] = ()
+) -> Layout:
     """Return the layout of a figure against x that shows all axes.
 
     Colour distinguishes the learner or rule, otherwise the first axis that theory depends on. Markers distinguish an
     axis that theory does not depend on, otherwise the next one. Every additional axis has panels. If there are several
     axes, an axis with more than a few numbers is shown in shades of colour, and markers only distinguish an axis that
-    theory does not depend on. Axes in `named` come first, the last of several by marker. Axes in `split` have panels.
+    theory does not depend on. Axes in `requested_axes` come first, the last of several by marker. Axes in `split` have
+    panels.
     """
-    dataset, ignored = results.either, ignored_in_the_limit(results.scenario)
-    other_axes = [axis for axis in axes(dataset) if axis != x]
+    dataset, ignored = results.either, get_axes_ignored_in_limit(results.scenario)
+    other_axes = [axis for axis in get_chart_axes(dataset) if axis != x]
     swept_axes = [axis for axis in other_axes if dataset.sizes[axis] > 1]
     ranked = sorted(swept_axes, key=lambda axis: (axis != results.scenario.CHOICE, axis in ignored))
     free = [axis for axis in ranked if axis not in split]
-    shaded = [axis for axis in free if axis not in ignored and is_numeric(dataset, axis) and dataset.sizes[axis] > FEW]
-    shaded = shaded[:1] if len(free) > 1 and not named else []
-    colours = [*named[: max(1, len(named) - 1)]] or shaded or free[:1]
+    shaded = [
+        axis
+        for axis in free
+        if axis not in ignored and is_numeric_axis(dataset, axis) and dataset.sizes[axis] > MAX_COLOURED_VALUES
+    ]
+    shaded = shaded[:1] if len(free) > 1 and not requested_axes else []
+    colours = [*requested_axes[: max(1, len(requested_axes) - 1)]] or shaded or free[:1]
     remaining = [axis for axis in free if axis not in colours and (not shaded or axis in ignored)]
     short_axes = sorted(
-        (axis for axis in remaining if dataset.sizes[axis] <= MOST), key=lambda axis: axis not in ignored
+        (axis for axis in remaining if dataset.sizes[axis] <= MAX_CURVES), key=lambda axis: axis not in ignored
     )
-    markers = [*named[1:][-1:]] or short_axes[:1]
+    markers = [*requested_axes[1:][-1:]] or short_axes[:1]
     panels = (*split, *(axis for axis in swept_axes if axis not in (*colours, *markers, *split)))
     rest = tuple(axis for axis in other_axes if axis not in (*colours, *markers, *panels))
     return Layout(x, tuple(colours), rest, tuple(markers), panels)
 
 
-def ignored_by_theory(results: Results, names: Iterable[str]) -> bool:
+def is_ignored_by_theory(results: Results, names: Iterable[str]) -> bool:
     """Return True if the lines of theory depend on none of these axes."""
-    return {*names} <= ignored_in_the_limit(results.scenario)
+    return {*names} <= get_axes_ignored_in_limit(results.scenario)
 
 
-def ignored_in_the_limit(scenario: AbstractScenario) -> set[str]:
+def get_axes_ignored_in_limit(scenario: AbstractScenario) -> set[str]:
     """Return the axes that the lines of theory, though perhaps not the 1/N bands, do not depend on."""
-    return {*scenario.theory_ignores, *(["N"] if has_bands(scenario) else [])}
+    return {*scenario.theory_ignores, *(["N"] if has_run_bands(scenario) else [])}
 
 
-def has_bands(scenario: AbstractScenario) -> bool:
+def has_run_bands(scenario: AbstractScenario) -> bool:
     """Return True if theory has corrections of order 1/N, and so bands that contain one run."""
     return bool(getattr(scenario, "corrections", False))
 
 
-def colours_of(dataset: xr.Dataset, names: tuple[str, ...]) -> list[Any]:
+def choose_colours(dataset: xr.Dataset, names: tuple[str, ...]) -> list[Any]:
     """Return the colour at each position on these axes, or shades for more than a few ordered numbers."""
     count = int(np.prod([dataset.sizes[name] for name in names]))
-    if count > FEW and all(is_numeric(dataset, name) for name in names):
-        return shades(count)
-    return [COLOURS[index % len(COLOURS)] for index in range(count)]
+    if count > MAX_COLOURED_VALUES and all(is_numeric_axis(dataset, name) for name in names):
+        return make_shades(count)
+    return [CURVE_COLOURS[index % len(CURVE_COLOURS)] for index in range(count)]
 
 
-def longest(names: list[str], dataset: xr.Dataset) -> str:
+def get_longest_axis(names: list[str], dataset: xr.Dataset) -> str:
     """Return the longest of these axes, and the last if several are equally long."""
     return max(names, key=lambda axis: (dataset.sizes[axis], names.index(axis)))
 
 
-def with_axis(results: Results, name: str) -> Results:
+def add_axis(results: Results, name: str) -> Results:
     """Return results with this axis, which has one value if it is added."""
     if name in results.either.dims:
         return results
@@ -277,24 +290,26 @@ def with_axis(results: Results, name: str) -> Results:
     return replace(results, simulation=simulation, theory=theory)
 
 
-def with_any_axis(results: Results) -> Results:
+def ensure_axis(results: Results) -> Results:
     """Return results with at least one axis: without any, the axis of the learner or rule is added."""
-    return results if axes(results.either) else with_axis(results, results.scenario.CHOICE)
+    return results if get_chart_axes(results.either) else add_axis(results, results.scenario.CHOICE)
 
 
-def scales(results: Results, x: str, variables: dict[str, Variable], lossless: bool = False) -> Scales:
+def choose_scales(results: Results, x: str, variables: dict[str, Variable], lossless: bool = False) -> Scales:
     """Choose logarithmic axes, for values that are positive and span decades.
 
     A logarithmic axis cannot show zeros: with `lossless` an axis with zeros stays linear.
     """
-    log_y = {name for name, variable in variables.items() if _wants_log(name, variable, results)}
+    log_y = {name for name, variable in variables.items() if _needs_log_axis(name, variable, results)}
     if lossless:
         log_y -= {name for name in log_y if has_zero_means(results, name)}
-    if not is_numeric(results.either, x):
-        return Scales(tuple(labels(results.either, x)), False, frozenset(log_y))
-    x_values = values(results.either, x)
+    if not is_numeric_axis(results.either, x):
+        return Scales(tuple(label_positions(results.either, x)), False, frozenset(log_y))
+    x_values = get_axis_values(results.either, x)
     positive = x_values[x_values > 0]
-    log_x = _spans(positive, WIDE if lossless else SPAN) and _evenly_spaced(positive)
+    log_x = _has_wide_range(positive, LOSSLESS_LOG_MIN_RATIO if lossless else LOG_MIN_RATIO) and _is_log_spaced(
+        positive
+    )
     return Scales((), log_x and not (lossless and positive.size < x_values.size), frozenset(log_y))
 
 
@@ -304,7 +319,7 @@ def has_zero_means(results: Results, name: str) -> bool:
     return simulation is not None and name in simulation and bool((simulation[name].mean("seed") <= 0).any())
 
 
-def _wants_log(name: str, variable: Variable, results: Results) -> bool:
+def _needs_log_axis(name: str, variable: Variable, results: Results) -> bool:
     """Return True if the values of a variable are positive and span decades.
 
     Values of theory decide or, without theory, means over runs. Both decide if theory is a bound, which runs may
@@ -318,17 +333,17 @@ def _wants_log(name: str, variable: Variable, results: Results) -> bool:
         parts.append(means[means > 0] if has_theory else means)
     all_values = np.concatenate(parts)
     finite = all_values[np.isfinite(all_values)]
-    return _spans(finite, SPAN) and not _is_rounding(0.0, finite.max())
+    return _has_wide_range(finite, LOG_MIN_RATIO) and not _is_rounding_difference(0.0, finite.max())
 
 
-def _spans(numbers: np.ndarray, ratio: float) -> bool:
+def _has_wide_range(numbers: np.ndarray, ratio: float) -> bool:
     """Return True if numbers are positive and the ratio of maximum to minimum is large enough."""
-    if numbers.size < 2 or numbers.min() <= ROUNDING * numbers.max():
+    if numbers.size < 2 or numbers.min() <= RELATIVE_ZERO_TOL * numbers.max():
         return False
     return bool(numbers.max() / numbers.min() >= ratio)
 
 
-def _evenly_spaced(x: np.ndarray) -> bool:
+def _is_log_spaced(x: np.ndarray) -> bool:
     """Return True if values are spaced more uniformly on a logarithmic axis than on a linear axis."""
 
     def unevenness(positions: np.ndarray) -> float:
@@ -338,7 +353,7 @@ def _evenly_spaced(x: np.ndarray) -> bool:
     return unevenness(np.log(x)) < unevenness(x)
 
 
-def curves(
+def make_curves(
     name: str,
     simulation: xr.Dataset | None,
     theory: xr.Dataset | None,
@@ -351,11 +366,16 @@ def curves(
 ) -> list[Curve]:
     """Return the curves of a variable, one per colour, from datasets that only have the axes of the layout.
 
-    `unit` is one of `NORMALISED`: "theory" divides all values by theory, "one student" divides the errors of an
+    `unit` is one of `NORMALISATIONS`: "theory" divides all values by theory, "one student" divides the errors of an
     ensemble by the error of one student in theory. `lines` is theory on a dense grid along x, and `levels` names
     variables of theory for comparison.
     """
-    needed = {name, name + STD, name + BIAS, *levels}  # slicing whole datasets would take most of the time
+    needed = {
+        name,
+        name + STD_SUFFIX,
+        name + BIAS_SUFFIX,
+        *levels,
+    }  # slicing whole datasets would take most of the time
     needed |= {"eps_g"} if unit == "one student" else set()
     parts = [
         None if part is None else part[[key for key in part.data_vars if key in needed]]
@@ -364,36 +384,39 @@ def curves(
     parts[0] = parts[0] if parts[0] is not None and name in parts[0] else None  # runs have no controls
     either = next(part for part in parts if part is not None)
     return [
-        curve(
+        make_curve(
             name,
             curve_label,
-            *(pick(part, position) for part in parts),
+            *(select_dataset_position(part, position) for part in parts),
             x=layout.x,
             unit=unit,
             levels=levels,
             runs=runs,
         )
-        for curve_label, position in itertools.islice(positions(either, layout.colours, label), MOST)
+        for curve_label, position in itertools.islice(iterate_positions(either, layout.colours, label), MAX_CURVES)
     ]
 
 
-def positions(
+def iterate_positions(
     dataset: xr.Dataset, names: Iterable[str], label: Callable[[str, Any], str] = value_label
 ) -> Iterator[tuple[str, dict[str, int]]]:
     """Yield every combination of positions on these axes with its label, or a single empty one without axes."""
-    columns = {name: labels(dataset, name, label) for name in names}
+    columns = {name: label_positions(dataset, name, label) for name in names}
     for indices in itertools.product(*(range(len(column)) for column in columns.values())):
         position = dict(zip(columns, indices, strict=True))
         yield ", ".join(columns[name][index] for name, index in position.items()), position
 
 
-def labels(dataset: xr.Dataset, axis: str, label: Callable[[str, Any], str] = value_label) -> list[str]:
+def label_positions(dataset: xr.Dataset, axis: str, label: Callable[[str, Any], str] = value_label) -> list[str]:
     """Return the labels of the positions on an axis."""
-    columns = [[label(name, value) for value in values(dataset, name).tolist()] for name in along(dataset, axis)]
+    columns = [
+        [label(name, value) for value in get_axis_values(dataset, name).tolist()]
+        for name in get_axis_coordinates(dataset, axis)
+    ]
     return [", ".join(row) for row in zip(*columns, strict=True)]
 
 
-def curve(
+def make_curve(
     name: str,
     label: str,
     simulation: xr.Dataset | None,
@@ -411,27 +434,31 @@ def curve(
     """
     either = simulation if simulation is not None else theory
     assert either is not None
-    x_values = values(either, x)
+    x_values = get_axis_values(either, x)
     result = Curve(label, x_values)
     if simulation is not None and name in simulation:
-        divisor = _unit(name, theory, x_values, unit)
-        mean, error = (_ratio(np.atleast_1d(part.values), divisor) for part in mean_and_error(simulation[name]))
+        divisor = _get_divisor(name, theory, x_values, unit)
+        mean, error = (
+            _divide(np.atleast_1d(part.values), divisor) for part in compute_mean_and_error(simulation[name])
+        )
         has_theory = theory is not None and name in theory
-        expected = _ratio(_line(theory[name], x_values), divisor) if theory is not None and has_theory else None
+        expected = (
+            _divide(_broadcast_theory(theory[name], x_values), divisor) if theory is not None and has_theory else None
+        )
         result = replace(result, mean=mean, error=error, expected=expected)
         if runs:
-            result = replace(result, runs=_ratio(each_run(simulation[name]), divisor))
+            result = replace(result, runs=_divide(get_single_runs(simulation[name]), divisor))
     source = lines if lines is not None and name in lines else theory
     if source is not None and name in source:
-        source_x = values(source, x) if source is lines else x_values
-        divisor = _unit(name, source, source_x, unit)
+        source_x = get_axis_values(source, x) if source is lines else x_values
+        divisor = _get_divisor(name, source, source_x, unit)
         result = replace(
             result,
             theory_x=source_x,
-            theory=_ratio(_line(source[name], source_x), divisor),
-            band=_band(name, source, source_x, divisor),
+            theory=_divide(_broadcast_theory(source[name], source_x), divisor),
+            band=_compute_band(name, source, source_x, divisor),
             levels=tuple(
-                (source[level].long_name, _ratio(_line(source[level], source_x), divisor))
+                (source[level].long_name, _divide(_broadcast_theory(source[level], source_x), divisor))
                 for level in levels
                 if level in source
             ),
@@ -439,7 +466,7 @@ def curve(
     return result
 
 
-def united(curves: Sequence[Curve]) -> list[Curve]:
+def merge_equal_lines(curves: Sequence[Curve]) -> list[Curve]:
     """Merge curves with equal lines of theory into one curve each, and label it by the common parts of their labels.
 
     The other curves become empty, so that the colours of later curves do not change.
@@ -448,24 +475,24 @@ def united(curves: Sequence[Curve]) -> list[Curve]:
     sharing = [
         [curve.label for curve, other_line in zip(curves, lines, strict=True) if other_line == line] for line in lines
     ]
-    line_labels = ["" if len(shared) == len(curves) > 1 else in_common(shared) for shared in sharing]
+    line_labels = ["" if len(shared) == len(curves) > 1 else get_common_label(shared) for shared in sharing]
     return [
         Curve("", curve.x) if line in lines[:index] else replace(curve, label=line_labels[index])
         for index, (curve, line) in enumerate(zip(curves, lines, strict=True))
     ]
 
 
-def in_common(labels_: Sequence[str]) -> str:
+def get_common_label(curve_labels: Sequence[str]) -> str:
     """Return the common parts of several labels.
 
-    >>> in_common(["N = 20, hebb", "N = 100, hebb"])
+    >>> get_common_label(["N = 20, hebb", "N = 100, hebb"])
     'hebb'
     """
-    label_parts = [label.split(", ") for label in labels_]
+    label_parts = [label.split(", ") for label in curve_labels]
     return ", ".join(part for part in label_parts[0] if all(part in label for label in label_parts))
 
 
-def thinned(curve: Curve, log: bool) -> Curve:
+def thin_curve(curve: Curve, log: bool) -> Curve:
     """Thin a curve to at most `MOST_POINTS` points, equally spaced on a linear or logarithmic axis.
 
     If the points are equally spaced, every second, third, ... point is kept, otherwise the points nearest to equally
@@ -474,105 +501,113 @@ def thinned(curve: Curve, log: bool) -> Curve:
     if curve.mean is None or curve.x.dtype.kind not in "iuf":
         return curve
     indices = np.flatnonzero(np.isfinite(curve.mean) & np.isfinite(curve.x))
-    if indices.size <= MOST_POINTS:
+    if indices.size <= MAX_CURVE_MARKERS:
         return curve
     coordinates = np.log(curve.x[indices]) if log else curve.x[indices]
-    if np.ptp(gaps := np.diff(coordinates)) < EVEN * abs(gaps.mean()):
-        selected = indices[:: -(-indices.size // MOST_POINTS)]
+    if np.ptp(gaps := np.diff(coordinates)) < EQUAL_GAP_TOL * abs(gaps.mean()):
+        selected = indices[:: -(-indices.size // MAX_CURVE_MARKERS)]
     else:
-        targets = np.linspace(coordinates.min(), coordinates.max(), MOST_POINTS)
+        targets = np.linspace(coordinates.min(), coordinates.max(), MAX_CURVE_MARKERS)
         selected = indices[np.unique(np.abs(coordinates - targets[:, None]).argmin(axis=1))]
     error, expected = (None if part is None else part[selected] for part in (curve.error, curve.expected))
     return replace(curve, x=curve.x[selected], mean=curve.mean[selected], error=error, expected=expected)
 
 
-def _band(
+def _compute_band(
     name: str, theory: xr.Dataset, x: np.ndarray, unit: np.ndarray | float
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the lower and upper end of the band of one run, NaN where the band is not resolved.
 
     Returns None if theory has no standard deviation.
     """
-    mean, std = predicted(theory, name)
+    mean, std = predict_mean_and_std(theory, name)
     if std is None or not np.isfinite(std).any():
         return None
-    std = std.where(~unresolved(theory, name))
-    middle, spread = _line(mean, x), _line(std, x)
-    return _ratio(middle - spread, unit), _ratio(middle + spread, unit)
+    std = std.where(~find_unresolved_values(theory, name))
+    middle, spread = _broadcast_theory(mean, x), _broadcast_theory(std, x)
+    return _divide(middle - spread, unit), _divide(middle + spread, unit)
 
 
-def lacks_bands(results: Results) -> bool:
+def has_unresolved_bands(results: Results) -> bool:
     """Return True if some standard deviation of theory is not resolved, so that its band is not drawn."""
     parts = [part for part in (results.theory, results.lines) if part is not None]
-    names = [name for name in drawn(results.scenario) if any(name + STD in part for part in parts)]
-    return any(bool(unresolved(part, name).any()) for part in parts for name in names if name + STD in part)
+    names = [name for name in get_chart_variables(results.scenario) if any(name + STD_SUFFIX in part for part in parts)]
+    return any(
+        bool(find_unresolved_values(part, name).any()) for part in parts for name in names if name + STD_SUFFIX in part
+    )
 
 
-def resolved(low: float, high: float) -> tuple[float, float]:
+def widen_equal_limits(low: float, high: float) -> tuple[float, float]:
     """Widen the limits of a linear axis if they are equal up to rounding.
 
-    >>> resolved(0.2, 0.4), resolved(-1e-16, 1e-16), resolved(1 - 1e-14, 1)
+    >>> widen_equal_limits(0.2, 0.4), widen_equal_limits(-1e-16, 1e-16), widen_equal_limits(1 - 1e-14, 1)
     ((0.2, 0.4), (-0.05, 0.05), (0.95, 1.05))
     """
-    if not _is_rounding(low, high):
+    if not _is_rounding_difference(low, high):
         return low, high
     size = max(1.0, abs(low), abs(high))
     middle = round((low + high) / 2 / size, 9) * size
-    return middle - AROUND * size, middle + AROUND * size
+    return middle - EQUAL_LIMITS_MARGIN * size, middle + EQUAL_LIMITS_MARGIN * size
 
 
-def _is_rounding(low: float, high: float) -> bool:
+def _is_rounding_difference(low: float, high: float) -> bool:
     """Return True if two values differ by less than a comparison with theory can resolve."""
-    return bool(high - low <= comparison.ROUNDING * max(1.0, abs(low), abs(high)))
+    return bool(high - low <= comparison.DEVIATION_ROUNDING_TOL * max(1.0, abs(low), abs(high)))
 
 
-def above_zero(low: np.ndarray, line: np.ndarray) -> np.ndarray:
+def clip_band_for_log(low: np.ndarray, line: np.ndarray) -> np.ndarray:
     """Limit the lower end of a band or an error bar to a positive value that a logarithmic axis can show."""
-    return np.maximum(low, LEAST * line)
+    return np.maximum(low, MIN_BAND_FRACTION * line)
 
 
-def _ratio(part: np.ndarray, unit: np.ndarray | float) -> np.ndarray:
+def _divide(part: np.ndarray, unit: np.ndarray | float) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(part / unit)
 
 
-def _unit(name: str, theory: xr.Dataset | None, x: np.ndarray, unit: str) -> np.ndarray | float:
-    """Return the divisor of a variable at each x, for a unit in `NORMALISED`."""
+def _get_divisor(name: str, theory: xr.Dataset | None, x: np.ndarray, unit: str) -> np.ndarray | float:
+    """Return the divisor of a variable at each x, for a unit in `NORMALISATIONS`."""
     divisor_name = {"theory": name, "one student": "eps_g" if name.startswith("eps_g") else ""}.get(unit, "")
-    return _line(theory[divisor_name], x) if theory is not None and divisor_name in theory else 1.0
+    return _broadcast_theory(theory[divisor_name], x) if theory is not None and divisor_name in theory else 1.0
 
 
-def _line(array: Any, x: np.ndarray) -> np.ndarray:
+def _broadcast_theory(array: Any, x: np.ndarray) -> np.ndarray:
     """Average theory over students, and broadcast it to every x."""
-    line = array.mean([dim for dim in AVERAGED if dim in array.dims])
+    line = array.mean([dim for dim in AVERAGED_DIMS if dim in array.dims])
     return np.asarray(np.broadcast_to(line.values, x.shape), float)
 
 
-def mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+def compute_mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
     """Return the mean over seeds with its standard error, which is NaN for a single seed.
 
     Students are averaged first. For cross-validation, the mean is over shuffles and folds, and the standard error over
     folds is averaged over shuffles.
     """
     if "fold" in runs.dims:
-        return runs.mean(["seed", "fold"]), standard_error_of_runs(runs, "fold").mean("seed")
-    runs = runs.mean([dim for dim in AVERAGED if dim in runs.dims])
-    return runs.mean("seed"), standard_error_of_runs(runs, "seed")
+        return runs.mean(["seed", "fold"]), compute_run_standard_error(runs, "fold").mean("seed")
+    runs = runs.mean([dim for dim in AVERAGED_DIMS if dim in runs.dims])
+    return runs.mean("seed"), compute_run_standard_error(runs, "seed")
 
 
-def each_run(runs: xr.DataArray) -> np.ndarray:
+def get_single_runs(runs: xr.DataArray) -> np.ndarray:
     """Return the first single runs (seeds, x), averaged over students."""
-    runs = runs.mean([dim for dim in AVERAGED if dim in runs.dims]).isel(seed=slice(SINGLE)).transpose("seed", ...)
+    runs = (
+        runs.mean([dim for dim in AVERAGED_DIMS if dim in runs.dims])
+        .isel(seed=slice(MAX_SINGLE_RUNS))
+        .transpose("seed", ...)
+    )
     return np.asarray(runs.values.reshape(runs.sizes["seed"], -1), float)
 
 
-def sliced(results: Results, position: dict[str, Any]) -> Results:
+def select_position(results: Results, position: dict[str, Any]) -> Results:
     """Select one position on each of these axes, in all datasets of the results."""
-    simulation, theory, lines = (pick(part, position) for part in (results.simulation, results.theory, results.lines))
+    simulation, theory, lines = (
+        select_dataset_position(part, position) for part in (results.simulation, results.theory, results.lines)
+    )
     return replace(results, simulation=simulation, theory=theory, lines=lines)
 
 
-def with_lines(results: Results, x: str) -> Results:
+def add_dense_lines(results: Results, x: str) -> Results:
     """Solve the theory of results on a dense grid along x, if they have theory.
 
     All other axes must be complete.
@@ -584,7 +619,7 @@ def with_lines(results: Results, x: str) -> Results:
     return replace(results, lines=smooth(results.scenario, x))
 
 
-def pick(dataset: xr.Dataset | None, position: dict[str, Any]) -> xr.Dataset | None:
+def select_dataset_position(dataset: xr.Dataset | None, position: dict[str, Any]) -> xr.Dataset | None:
     """Select one position on each of these axes, and ignore axes that the dataset lacks."""
     if dataset is None:
         return None

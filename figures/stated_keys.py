@@ -11,19 +11,19 @@ from pydantic import BaseModel
 from figures import labels
 from statmech.boundaries import BOUNDARIES
 from statmech.convex.weights import WEIGHTS
-from statmech.parameters import known_parameters, parameters_of
-from statmech.scenarios.axes import once
+from statmech.parameters import collect_parameters, get_parameters
+from statmech.scenarios.axes import drop_duplicates
 from statmech.scenarios.base import AbstractScenario
 from statmech.table_populations import TABLE_POPULATIONS
 
 MAX_LISTED_VALUES = 8  # a longer list is shown as its range
-UNSTATED = (
+OMITTED_KEYS = (
     *("key", "seeds", "dtype", "engine", "solver"),  # settings of the computation
     *("gram", "corrections", "strengths", "plane", "positions", "bayes"),  # requests for additional results
     *("figure", "zip"),
 )
-KIND_FIRST = ("rule", "network", "loss", "prior", "learner", "penalty", "teacher", "weights", "boundary", "classifier")
-COUNTS = (
+KIND_KEYS = ("rule", "network", "loss", "prior", "learner", "penalty", "teacher", "weights", "boundary", "classifier")
+COUNT_KEYS = (
     "epochs",
     "updates",
     "steps",
@@ -36,10 +36,10 @@ COUNTS = (
     "heads",
     "folds",
 )
-NAME_FIRST = ("inputs", "start", "protocol", "sampling", "model", "data", "intercept")
-PHRASES = {  # for keys without a symbol
-    **{name: f"{{}} {name}" for name in (*KIND_FIRST, *COUNTS)},
-    **{name: f"{name}: {{}}" for name in NAME_FIRST},
+NAMED_KEYS = ("inputs", "start", "protocol", "sampling", "model", "data", "intercept")
+KEY_PHRASES = {  # for keys without a symbol
+    **{name: f"{{}} {name}" for name in (*KIND_KEYS, *COUNT_KEYS)},
+    **{name: f"{name}: {{}}" for name in NAMED_KEYS},
     **dict.fromkeys(("clusters", "booster", "descent", "population"), "{}"),
     **dict.fromkeys(("attention", "level"), "{} boundary"),
     "annealing": "{} annealing",
@@ -58,7 +58,7 @@ PHRASES = {  # for keys without a symbol
     "l1_ratio": "part {} of the l1 norm",
     "switch": "switch at $t$ = {}",
 }
-NOT_IN_TITLES = (
+TITLE_OMITTED_KEYS = (
     "N",
     "folds",
     "cap",
@@ -68,56 +68,60 @@ NOT_IN_TITLES = (
     "within",
     "tolerance",
 )  # N and folds are part of the number of runs
-AT_ZERO = {"stages": "stages by cross-validation", "budget": "no budget of features"}
-LABELLED: dict[str, Mapping[str, Any]] = {"weights": WEIGHTS, "level": BOUNDARIES, "population": TABLE_POPULATIONS}
+ZERO_VALUE_PHRASES = {"stages": "stages by cross-validation", "budget": "no budget of features"}
+LABELLED_KINDS: dict[str, Mapping[str, Any]] = {
+    "weights": WEIGHTS,
+    "level": BOUNDARIES,
+    "population": TABLE_POPULATIONS,
+}
 
 
-def of(scenario: AbstractScenario) -> dict[str, Any]:
+def get_caption_keys(scenario: AbstractScenario) -> dict[str, Any]:
     """Return all keys that determine the numbers, except the learner, rule, loss, ...
 
     >>> from statmech import Scenario
-    >>> of(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
+    >>> get_caption_keys(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
     {'K': 1, 'N': 50, 'inputs': 'gaussian', 'flip': 0.1, 't': [1.0, 2.0], 'start': 'drawn', 'eta': 1.0}
     """
-    config = written(scenario)
-    used = {name for kinds in _kinds(scenario, config) for kind in kinds for name in parameters_of(kind)}
-    unused = known_parameters(scenario.classes()).keys() - used - type(scenario).model_fields.keys()
-    return {name: value for name, value in config.items() if name not in {*UNSTATED, scenario.CHOICE, *unused}}
+    config = expand_config(scenario)
+    used = {name for kinds in _get_kinds(scenario, config) for kind in kinds for name in get_parameters(kind)}
+    unused = collect_parameters(scenario.classes()).keys() - used - type(scenario).model_fields.keys()
+    return {name: value for name, value in config.items() if name not in {*OMITTED_KEYS, scenario.CHOICE, *unused}}
 
 
-def single(scenario: AbstractScenario) -> list[str]:
+def describe_single_values(scenario: AbstractScenario) -> list[str]:
     """Return texts for a title: the learner or rule, and the keys with a single value, except N.
 
     A key at its default is only included if it has a symbol, is not 0, and applies to all learners or rules.
 
     >>> from statmech import Scenario
-    >>> single(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
+    >>> describe_single_values(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
     ['Hebbian rule', '$K$ = 1', '$p_f$ = 0.1', '$\\\\eta$ = 1']
     """
-    config, fields = written(scenario), type(scenario).model_fields.keys()
-    defaults, kinds = _defaults(scenario, config), [*_kinds(scenario, config)]
+    config, fields = expand_config(scenario), type(scenario).model_fields.keys()
+    defaults, kinds = _get_key_defaults(scenario, config), [*_get_kinds(scenario, config)]
     choice = [scenario.CHOICE] if isinstance(config[scenario.CHOICE], str) else []
     names = []
-    for name, value in of(scenario).items():
-        shared = name in fields or any(all(name in parameters_of(kind) for kind in group) for group in kinds)
-        is_main = value and shared and labels.symbol(scenario, name).startswith("$")
+    for name, value in get_caption_keys(scenario).items():
+        shared = name in fields or any(all(name in get_parameters(kind) for kind in group) for group in kinds)
+        is_main = value and shared and labels.get_symbol(scenario, name).startswith("$")
         is_single = not isinstance(value, list) and (name == "inputs" or not isinstance(value, dict))
-        if is_single and name not in NOT_IN_TITLES and (is_main or value != defaults.get(name)):
+        if is_single and name not in TITLE_OMITTED_KEYS and (is_main or value != defaults.get(name)):
             names.append(name)
-    return [with_symbol(scenario, name, config[name]) for name in (*choice, *names)]
+    return [format_key(scenario, name, config[name]) for name in (*choice, *names)]
 
 
-def written(scenario: AbstractScenario) -> dict[str, Any]:
+def expand_config(scenario: AbstractScenario) -> dict[str, Any]:
     """Return the keys as in a config, with each parallel value once, and with defaults of the learner or rule."""
     config = scenario.config()
     for group in config.get("zip", []):
-        config |= {name: once(values) for name, values in group.items()}
+        config |= {name: drop_duplicates(values) for name, values in group.items()}
     return config | {
-        name: default for name, default in _parameter_defaults(scenario, config).items() if name not in config
+        name: default for name, default in _get_parameter_defaults(scenario, config).items() if name not in config
     }
 
 
-def _kinds(scenario: AbstractScenario, config: dict[str, Any]) -> Iterator[list[type]]:
+def _get_kinds(scenario: AbstractScenario, config: dict[str, Any]) -> Iterator[list[type]]:
     """Yield the classes of the rules, the losses, ... that a config names."""
     for choice, kinds in scenario.choices().items():
         value = config.get(choice)
@@ -125,57 +129,61 @@ def _kinds(scenario: AbstractScenario, config: dict[str, Any]) -> Iterator[list[
         yield [kinds[name] for name in names if name in kinds]
 
 
-def _parameter_defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dict[str, Any]:
+def _get_parameter_defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dict[str, Any]:
     """Return the default parameters of the named rules, losses, ..., as a list if they differ."""
     defaults: dict[str, dict[Any, None]] = {}
-    for kind in itertools.chain.from_iterable(_kinds(scenario, config)):
-        for name, key in parameters_of(kind).items():
+    for kind in itertools.chain.from_iterable(_get_kinds(scenario, config)):
+        for name, key in get_parameters(kind).items():
             defaults.setdefault(name, {})[key.default] = None
     lists = {name: [value for value in values if value is not None] for name, values in defaults.items()}
     return {name: values[0] if len(values) == 1 else values for name, values in lists.items() if values}
 
 
-def _defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dict[str, Any]:
+def _get_key_defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dict[str, Any]:
     """Return the default of every key, in the form of a config."""
     fields = {name: field.default for name, field in type(scenario).model_fields.items()}
     sections = {
         name: default.model_dump(mode="json") for name, default in fields.items() if isinstance(default, BaseModel)
     }
-    return {**fields, **sections, **_parameter_defaults(scenario, config), "inputs": "gaussian"}
+    return {**fields, **sections, **_get_parameter_defaults(scenario, config), "inputs": "gaussian"}
 
 
-def with_symbol(scenario: AbstractScenario, name: str, value: Any) -> str:
+def format_key(scenario: AbstractScenario, name: str, value: Any) -> str:
     """Return a key with its value as text.
 
     >>> from statmech import Scenario
-    >>> with_symbol(Scenario(rule="hebb", t=1), "flip", 0.1), with_symbol(Scenario(rule="hebb", t=1), "rule", "hebb")
+    >>> format_key(Scenario(rule="hebb", t=1), "flip", 0.1), format_key(Scenario(rule="hebb", t=1), "rule", "hebb")
     ('$p_f$ = 0.1', 'Hebbian rule')
     """
-    key, text = labels.symbol(scenario, name), in_words(scenario, name, value)
+    key, text = labels.get_symbol(scenario, name), format_values(scenario, name, value)
     if key.startswith("$"):
-        return labels.valued(key, text)
-    if name in AT_ZERO and value == 0:
-        return AT_ZERO[name]
-    phrase = f"{name}: {{}}" if isinstance(value, dict) else PHRASES.get(name, f"{name} {{}}".replace("_", " "))
+        return labels.format_key_value(key, text)
+    if name in ZERO_VALUE_PHRASES and value == 0:
+        return ZERO_VALUE_PHRASES[name]
+    phrase = f"{name}: {{}}" if isinstance(value, dict) else KEY_PHRASES.get(name, f"{name} {{}}".replace("_", " "))
     return phrase.format(text)
 
 
-def in_words(scenario: AbstractScenario, name: str, value: Any) -> str:
+def format_values(scenario: AbstractScenario, name: str, value: Any) -> str:
     """Format one value, a short list of values, or the range of a long list."""
     items = list(value) if isinstance(value, tuple | list) else [value]
     if len(items) > MAX_LISTED_VALUES and all(isinstance(item, int | float) for item in items):
         items = sorted(items)  # the values of parallel axes need not be ordered
-    texts = [_one_in_words(scenario, name, item) for item in items]
+    texts = [_format_single_value(scenario, name, item) for item in items]
     return ", ".join(texts) if len(texts) <= MAX_LISTED_VALUES else f"{texts[0]} to {texts[-1]} ({len(texts)} values)"
 
 
-def _one_in_words(scenario: AbstractScenario, name: str, value: Any) -> str:
+def _format_single_value(scenario: AbstractScenario, name: str, value: Any) -> str:
     if isinstance(value, str):
-        return labels.kind_label(scenario.choices().get(name) or LABELLED.get(name, {}), value).replace("_", " ")
+        return labels.kind_label(scenario.choices().get(name) or LABELLED_KINDS.get(name, {}), value).replace("_", " ")
     if isinstance(value, int):
         return f"{value:,}" if not isinstance(value, bool) else "yes" if value else "no"
-    text = labels.power(labels.value_in_words(value))
+    text = labels.format_power(labels.format_config_value(value))
     entries = [inner for inner in value.items() if inner[1] is not None] if isinstance(value, dict) else []
-    if len(entries) == 1 and not isinstance(entries[0][1], dict) and not labels.symbol(scenario, name).startswith("$"):
+    if (
+        len(entries) == 1
+        and not isinstance(entries[0][1], dict)
+        and not labels.get_symbol(scenario, name).startswith("$")
+    ):
         return f"{entries[0][0]} {text}".replace("_", " ")
     return text

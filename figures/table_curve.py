@@ -9,10 +9,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.panels import page
-from figures.style import BAND, COLOURS, SMALL, STYLE, THEORY, log_ticks
+from figures.panels import make_figure
+from figures.style import BAND_OPACITY, CURVE_COLOURS, SMALL_FONT, STYLE_SETTINGS, THEORY_COLOUR, set_log_ticks
 
-LABELS = {"eps_y": "error on fresh rows", "mse": "mean squared error on fresh rows"}
+ERROR_LABELS = {"eps_y": "error on fresh rows", "mse": "mean squared error on fresh rows"}
 
 
 def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
@@ -29,18 +29,23 @@ def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
     """
     name = "eps_y" if "eps_y" in curve else "mse"
     attributes = curve.attrs
-    with mpl.rc_context(STYLE):
-        figure, ax = page(4.0, width=4.8)
+    with mpl.rc_context(STYLE_SETTINGS):
+        figure, ax = make_figure(4.0, width=4.8)
         if f"{name}_low" in line:
             ax.fill_between(
-                line.P, line[f"{name}_low"], line[f"{name}_high"], color=COLOURS[0], alpha=BAND, linewidth=0
+                line.P,
+                line[f"{name}_low"],
+                line[f"{name}_high"],
+                color=CURVE_COLOURS[0],
+                alpha=BAND_OPACITY,
+                linewidth=0,
             )
-            ax.plot(line.P, line[name], color=COLOURS[0], label="predicted, with a band of 90 %")
-            ax.plot(line.P, line[f"{name}_theory"], color=THEORY, linestyle="--", label="theory alone")
+            ax.plot(line.P, line[name], color=CURVE_COLOURS[0], label="predicted, with a band of 90 %")
+            ax.plot(line.P, line[f"{name}_theory"], color=THEORY_COLOUR, linestyle="--", label="theory alone")
             points = curve.size, curve[f"{name}_measured"], curve[f"{name}_measured_error"]
             _draw_points(ax, *points, "o", "measured, with standard errors")
         else:
-            ax.plot(line.P, line[name], color=THEORY, label="theory alone")
+            ax.plot(line.P, line[name], color=THEORY_COLOUR, label="theory alone")
         if f"{name}_fit" in curve:
             _draw_points(
                 ax, curve.P, curve[f"{name}_fit"], curve[f"{name}_fit_error"], "s", "fits, with standard errors"
@@ -50,17 +55,17 @@ def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
             ax.axhline(attributes["rarer_fraction"], color="0.5", linestyle="-.", linewidth=0.8, label=label)
         ax.axvline(attributes["rows"], color="0.5", linestyle=":", linewidth=0.8, label="rows of the table")
         ax.set(xscale="log", yscale="log")
-        log_ticks(ax.xaxis)
-        log_ticks(ax.yaxis)
+        set_log_ticks(ax.xaxis)
+        set_log_ticks(ax.yaxis)
         ax.set_xlabel("examples $P$")
-        ax.set_ylabel(LABELS[name])
+        ax.set_ylabel(ERROR_LABELS[name])
         penalty = r"best $\lambda$" if attributes["lam"] == "best" else rf"$\lambda$ = {attributes['lam']}"
-        ax.set_title(f"{escape(table)}{': ' if table else ''}{attributes['loss']} loss, {penalty}")
-        ax.legend(frameon=False, fontsize=SMALL, loc="upper center", bbox_to_anchor=(0.45, -0.17), ncols=2)
+        ax.set_title(f"{escape_dollars(table)}{': ' if table else ''}{attributes['loss']} loss, {penalty}")
+        ax.legend(frameon=False, fontsize=SMALL_FONT, loc="upper center", bbox_to_anchor=(0.45, -0.17), ncols=2)
     return figure
 
 
-def escape(text: str) -> str:
+def escape_dollars(text: str) -> str:
     """Escape dollar signs, which would start mathematics."""
     return text.replace("$", r"\$")
 
@@ -70,7 +75,7 @@ def _draw_points(ax: Axes, P: xr.DataArray, error: xr.DataArray, bar: xr.DataArr
     style: dict[str, Any] = {
         "markersize": 4,
         "capsize": 2,
-        "color": COLOURS[1],
+        "color": CURVE_COLOURS[1],
         "markerfacecolor": "white",
         "linestyle": "none",
     }

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from simulate.execution.units import attrs, check, run_units, simulator_of
-from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
+from simulate.execution.units import check_simulator, make_attributes, make_simulator, run_units
+from statmech.results.dataset import Progress, fill_arrays, get_arrays, make_empty_dataset, report_progress
 from statmech.runtime import garbage
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.controlled_keys import searches
-from statmech.scenarios.cost import thinned
-from statmech.scenarios.inputs_key import few_directions
+from statmech.scenarios.controlled_keys import describe_searches
+from statmech.scenarios.cost import thin_scenario
+from statmech.scenarios.inputs_key import describe_few_directions
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -56,21 +56,27 @@ def run(
     >>> bool((sim.kappa[0] <= sim.kappa[1]).all())
     True
     """
-    simulator = simulator_of(scenario)
+    simulator = make_simulator(scenario)
     use_cache()
-    check(simulator)
-    with garbage.put_off():
+    check_simulator(simulator)
+    with garbage.pause_garbage_collection():
         cells = list(scenario.cells())
-    dataset = blank(scenario, seeds=scenario.seeds, title="statmech simulation", **attrs(simulator))
-    arrays, units = arrays_of(dataset), list(simulator.ready_units(cells, range(scenario.seeds)))
-    for _, results in tracked(run_units(simulator, units, before_unit=before_unit), len(units), progress):
+    dataset = make_empty_dataset(
+        scenario, seeds=scenario.seeds, title="statmech simulation", **make_attributes(simulator)
+    )
+    arrays, units = get_arrays(dataset), list(simulator.prepare_units(cells, range(scenario.seeds)))
+    for _, results in report_progress(run_units(simulator, units, before_unit=before_unit), len(units), progress):
         if isinstance(results, Exception):
             raise results
         for result in results:
-            fill(arrays, result.where, result.values, result.seeds)
+            fill_arrays(arrays, result.where, result.values, result.seeds)
     return dataset
 
 
 def remarks(scenario: AbstractScenario) -> list[str]:
     """Return sentences that a user should read before a scenario is simulated."""
-    return [*simulator_of(thinned(scenario)).remarks(), *few_directions(scenario), *searches(scenario)]
+    return [
+        *make_simulator(thin_scenario(scenario)).remarks(),
+        *describe_few_directions(scenario),
+        *describe_searches(scenario),
+    ]

@@ -5,20 +5,20 @@ from typing import Any
 
 import lazy_loader
 
-from statmech.runtime.hidden_packages import PACKAGES, check_packages, warn_of_shadowed
+from statmech.runtime.hidden_packages import HIDEABLE_PACKAGES, check_shadowing, warn_about_shadowing
 
-warn_of_shadowed()
+warn_about_shadowing()
 
 __version__ = "0.1.0"
 
 # names of __init__.pyi are imported on first use, so that `statmech --help` does not import numpy and pydantic
 _imported, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__all__ += PACKAGES
+__all__ += HIDEABLE_PACKAGES
 
 
 def __getattr__(name: str) -> Any:
-    if name in PACKAGES:
-        check_packages(name)
+    if name in HIDEABLE_PACKAGES:
+        check_shadowing(name)
         return import_module(name)
     return _imported(name)
 

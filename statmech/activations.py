@@ -38,13 +38,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from statmech.closed_forms import forget_of_another
+from statmech.closed_forms import reset_inherited
 from statmech.numerics.error_function import erf_and_derivative
-from statmech.numerics.gaussian import Array, cumulative, density, namespace, step
-from statmech.numerics.orthants import Correlations, determinant, orthant_2, positive, ratio, root
+from statmech.numerics.gaussian import Array, namespace, normal_cdf, normal_density, step
+from statmech.numerics.orthants import (
+    Correlations,
+    has_positive_variances,
+    orthant_probability_2,
+    pair_determinant,
+    safe_ratio,
+    safe_sqrt,
+)
 
-AVERAGES = ("I2", "I3", "I4", "J2", "J2_along", "given", "S2", "S3", "S4")
-OF_ONE_G = ("kinks", "equation", "has_closed_forms", "odd", *AVERAGES)
+GAUSSIAN_AVERAGES = ("I2", "I3", "I4", "J2", "J2_along", "given", "S2", "S3", "S4")
+ACTIVATION_DEPENDENT_ATTRIBUTES = ("kinks", "equation", "has_closed_forms", "odd", *GAUSSIAN_AVERAGES)
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class Activation(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Reset attributes that depend on g, so that a subclass that overrides g does not inherit stale values."""
         super().__init_subclass__(**options)
-        forget_of_another(cls, "both", OF_ONE_G, Activation)
+        reset_inherited(cls, "both", ACTIVATION_DEPENDENT_ATTRIBUTES, Activation)
 
     @abstractmethod
     def both(self, x: Array) -> tuple[Array, Array]:
@@ -151,13 +158,13 @@ class Erf(Activation):
         return erf(x * 0.5**0.5), (2 / np.pi) ** 0.5 * namespace(x).exp(-x * x / 2)
 
     def I2(self, C: Array) -> Array:
-        return _I2(C, 1.0)
+        return _erf_I2(C, 1.0)
 
     def I3(self, C: Array) -> Array:
-        return _I3(C, 1.0)
+        return _erf_I3(C, 1.0)
 
     def I4(self, C: Array) -> Array:
-        return _I4(C, 1.0)
+        return _erf_I4(C, 1.0)
 
     def J2(self, C: Array) -> Array:
         return 2 / np.pi / namespace(C).sqrt((1 + C[0, 0]) * (1 + C[1, 1]) - C[0, 1] ** 2)
@@ -170,33 +177,33 @@ class Erf(Activation):
         return self.both(mean / namespace(mean).sqrt(1 + variance))[0]
 
     def S2(self, C: Array) -> Array:
-        return _I2(C, 0.0)
+        return _erf_I2(C, 0.0)
 
     def S3(self, C: Array) -> Array:
-        return _I3(C, 0.0)
+        return _erf_I3(C, 0.0)
 
     def S4(self, C: Array) -> Array:
-        return _I4(C, 0.0)
+        return _erf_I4(C, 0.0)
 
 
-def _I2(C: Array, last: float) -> Array:
-    """Return I2 of the error function (`last` = 1), or S2 (`last` = 0).
+def _erf_I2(C: Array, last_variance: float) -> Array:
+    """Return I2 of the error function (`last_variance` = 1), or S2 (`last_variance` = 0).
 
     The sign of the last field is the limit of erf(a x) as a grows.
     """
     xp = namespace(C)
-    return 2 / np.pi * xp.arcsin(C[0, 1] / xp.sqrt((1 + C[0, 0]) * (last + C[1, 1])))
+    return 2 / np.pi * xp.arcsin(C[0, 1] / xp.sqrt((1 + C[0, 0]) * (last_variance + C[1, 1])))
 
 
-def _I3(C: Array, last: float) -> Array:
-    """Return I3 of the error function (`last` = 1), or S3 (`last` = 0)."""
+def _erf_I3(C: Array, last_variance: float) -> Array:
+    """Return I3 of the error function (`last_variance` = 1), or S3 (`last_variance` = 0)."""
     first_variance = 1 + C[0, 0]
-    det = first_variance * (last + C[2, 2]) - C[0, 2] ** 2
+    det = first_variance * (last_variance + C[2, 2]) - C[0, 2] ** 2
     return 2 / np.pi * (C[1, 2] * first_variance - C[0, 1] * C[0, 2]) / (first_variance * namespace(C).sqrt(det))
 
 
-def _I4(C: Array, last: float) -> Array:
-    """Return I4 of the error function (`last` = 1), or S4 (`last` = 0)."""
+def _erf_I4(C: Array, last_variance: float) -> Array:
+    """Return I4 of the error function (`last_variance` = 1), or S4 (`last_variance` = 0)."""
     xp = namespace(C)
     a, b, c = 1 + C[0, 0], 1 + C[1, 1], C[0, 1]
     det = a * b - c * c
@@ -206,7 +213,7 @@ def _I4(C: Array, last: float) -> Array:
 
         The condition is a Gaussian weight of the first two fields. The diagonal includes the added variance.
         """
-        added_variance = (1.0 if i == 2 else last) if i == j else 0.0
+        added_variance = (1.0 if i == 2 else last_variance) if i == j else 0.0
         left, right = C[0, i], C[1, i]
         return (
             det * (C[i, j] + added_variance)
@@ -258,56 +265,60 @@ class Relu(Activation):
         return x * active, active
 
     def I2(self, C: Array) -> Array:
-        return C[0, 1] * orthant_2(C) + root(determinant(C, 0, 1)) / (2 * np.pi)
+        return C[0, 1] * orthant_probability_2(C) + safe_sqrt(pair_determinant(C, 0, 1)) / (2 * np.pi)
 
     def I3(self, C: Array) -> Array:
-        both_positive = orthant_2(_of(C, 0, 2))
-        return C[1, 2] * both_positive + ratio(C[0, 1] * root(determinant(C, 0, 2)), 2 * np.pi * C[0, 0])
+        both_positive = orthant_probability_2(_submatrix(C, 0, 2))
+        return C[1, 2] * both_positive + safe_ratio(C[0, 1] * safe_sqrt(pair_determinant(C, 0, 2)), 2 * np.pi * C[0, 0])
 
     def I4(self, C: Array) -> Array:
         fields = Correlations(C)
-        result = C[2, 3] * fields.all_positive()
+        result = C[2, 3] * fields.compute_orthant_probability()
         for i, j, k, l in ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 0, 2), (2, 3, 0, 1)):
-            response = C[2, i] * _rest(C, 3, j, i) + C[2, j] * _rest(C, 3, i, j)
-            others_positive = (np.pi - fields.given_two(i, j, k, l)) / (2 * np.pi)
-            result = result + ratio(response, 2 * np.pi * root(determinant(C, i, j))) * others_positive
-        return positive(C) * result
+            response = C[2, i] * _conditional_covariance(C, 3, j, i) + C[2, j] * _conditional_covariance(C, 3, i, j)
+            others_positive = (np.pi - fields.angle_given_two(i, j, k, l)) / (2 * np.pi)
+            result = result + safe_ratio(response, 2 * np.pi * safe_sqrt(pair_determinant(C, i, j))) * others_positive
+        return has_positive_variances(C) * result
 
     def J2(self, C: Array) -> Array:
-        return orthant_2(C)
+        return orthant_probability_2(C)
 
     def J2_along(self, C: Array, E: Array) -> Array:
-        changes = E[0, 1] - C[0, 1] * (ratio(E[0, 0], C[0, 0]) + ratio(E[1, 1], C[1, 1])) / 2
-        return positive(C) * ratio(changes, 2 * np.pi * root(determinant(C, 0, 1)))
+        changes = E[0, 1] - C[0, 1] * (safe_ratio(E[0, 0], C[0, 0]) + safe_ratio(E[1, 1], C[1, 1])) / 2
+        return has_positive_variances(C) * safe_ratio(changes, 2 * np.pi * safe_sqrt(pair_determinant(C, 0, 1)))
 
     def given(self, mean: Array, variance: Array) -> Array:
-        xp, spread = namespace(mean), root(variance)
+        xp, spread = namespace(mean), safe_sqrt(variance)
         scaled = mean / xp.where(spread > 0, spread, 1.0)
-        return xp.where(spread > 0, mean * cumulative(scaled) + spread * density(scaled), mean * step(mean))
+        return xp.where(spread > 0, mean * normal_cdf(scaled) + spread * normal_density(scaled), mean * step(mean))
 
     def S2(self, C: Array) -> Array:
-        return ratio(C[0, 1], root(2 * np.pi * C[1, 1]))
+        return safe_ratio(C[0, 1], safe_sqrt(2 * np.pi * C[1, 1]))
 
     def S3(self, C: Array) -> Array:
-        return positive(_of(C, 0, 2)) * self.S2(C[1:, 1:])
+        return has_positive_variances(_submatrix(C, 0, 2)) * self.S2(C[1:, 1:])
 
     def S4(self, C: Array) -> Array:
         fields, result = Correlations(C), 0.0
         for i, j, k in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
-            angle_deficit = np.pi - fields.given_one(i, j, 3) - fields.given_one(i, k, 3)
-            result = result + ratio(C[2, i] * angle_deficit, root(C[i, i]))
-        angle_deficit = 2 * np.pi - sum(fields.given_one(3, i, j) for i, j in ((0, 1), (0, 2), (1, 2)))
-        return positive(C) * (result + ratio(C[2, 3] * angle_deficit, root(C[3, 3]))) / (2 * np.pi) ** 1.5
+            angle_deficit = np.pi - fields.angle_given_one(i, j, 3) - fields.angle_given_one(i, k, 3)
+            result = result + safe_ratio(C[2, i] * angle_deficit, safe_sqrt(C[i, i]))
+        angle_deficit = 2 * np.pi - sum(fields.angle_given_one(3, i, j) for i, j in ((0, 1), (0, 2), (1, 2)))
+        return (
+            has_positive_variances(C)
+            * (result + safe_ratio(C[2, 3] * angle_deficit, safe_sqrt(C[3, 3])))
+            / (2 * np.pi) ** 1.5
+        )
 
 
-def _of(C: Array, *fields: int) -> Array:
+def _submatrix(C: Array, *fields: int) -> Array:
     """Return the covariances of the selected fields."""
     return C[np.ix_(fields, fields)]
 
 
-def _rest(C: Array, n: int, j: int, i: int) -> Array:
+def _conditional_covariance(C: Array, n: int, j: int, i: int) -> Array:
     """Return the covariance of the fields n and j given field i."""
-    return C[n, j] - ratio(C[n, i] * C[i, j], C[i, i])
+    return C[n, j] - safe_ratio(C[n, i] * C[i, j], C[i, i])
 
 
 @dataclass(frozen=True)

@@ -11,20 +11,20 @@ from statmech import config
 from statmech.errors import ConfigError, StatmechError
 from statmech.results import results
 from statmech.results.comparison import distances as distances
-from statmech.results.results import results_of
-from statmech.results.study_tables import tables
-from statmech.runtime.hidden_packages import check_packages
-from statmech.runtime.progress import Bar, shown
+from statmech.results.results import as_results
+from statmech.results.study_tables import make_tables
+from statmech.runtime.hidden_packages import check_shadowing
+from statmech.runtime.progress import ProgressBar, show_progress_bar
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.composition import composition_of
+from statmech.scenarios.composition import read_composition
 from statmech.scenarios.registry import scenario_from
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-Several = list[results.Results] | tuple[results.Results, ...] | dict[str, results.Results]
-WIDTH = 720  # pixels
+ResultsCollection = list[results.Results] | tuple[results.Results, ...] | dict[str, results.Results]
+NOTEBOOK_FIGURE_WIDTH = 720  # pixels
 
 
 class Results(results.Results):
@@ -61,7 +61,7 @@ class Results(results.Results):
         return draw(self, figure=figure, **composed)
 
     def _repr_html_(self) -> str:
-        return html(self)
+        return format_results_html(self)
 
 
 def load_results(folder: str | Path) -> Results:
@@ -120,34 +120,34 @@ def run(scenario: AbstractScenario | str | Path, *, progress: bool | None = None
     >>> dict(results.simulation.R.sizes)
     {'K': 2, 'seed': 4, 't': 2, 'student': 3}
     """
-    check_packages()
+    check_shadowing()
     import figures
     import simulate
     import theory
 
-    parsed_scenario, name, shipped_config = _scenario(scenario)
+    parsed_scenario, name, shipped_config = _load_scenario(scenario)
     if overrides:
         parsed_scenario = scenario_from({**parsed_scenario.config(), **overrides})
-    figure = figures.named(parsed_scenario.figure, shipped_config, parsed_scenario.CHOICE)
-    with shown("simulation", progress) as bar:
-        simulation = simulate.run(parsed_scenario, _shown_on(bar))
+    figure = figures.choose_figure(parsed_scenario.figure, shipped_config, parsed_scenario.CHOICE)
+    with show_progress_bar("simulation", progress) as bar:
+        simulation = simulate.run(parsed_scenario, _make_progress_callback(bar))
     if parsed_scenario.unsolved:
         return Results(parsed_scenario, simulation, None, name=name, figure=figure)
-    with shown("theory", progress) as bar:
-        solution = theory.solve(parsed_scenario, _shown_on(bar))
+    with show_progress_bar("theory", progress) as bar:
+        solution = theory.solve(parsed_scenario, _make_progress_callback(bar))
     return Results(parsed_scenario, simulation, solution, name=name, figure=figure)
 
 
-def _shown_on(bar: Bar) -> Callable[[int, int], None]:
+def _make_progress_callback(bar: ProgressBar) -> Callable[[int, int], None]:
     """Return a callback that reports progress to a bar.
 
     Until the first call, the bar reports that programs are compiled or loaded.
     """
     bar.running("compiling or loading programs")
 
-    def progress(done: int, total: int) -> None:
+    def progress(completed: int, total: int) -> None:
         bar.part = ""
-        bar.progress(done, total)
+        bar.progress(completed, total)
 
     return progress
 
@@ -171,7 +171,7 @@ def solve(scenario: AbstractScenario) -> xr.Dataset:
     >>> round(solve(Scenario(rule="hebb", t=10)).eps_g.item(), 4)
     0.1254
     """
-    check_packages("theory")
+    check_shadowing("theory")
     import theory
 
     return theory.solve(scenario)
@@ -241,39 +241,41 @@ def draw(
     >>> [(ax.get_xlabel(), ax.get_ylabel()) for ax in drawn.axes]
     [('$R$', '$q$')]
     """
-    check_packages("figures")
+    check_shadowing("figures")
     import figures
-    from figures.style import drawn_for
+    from figures.style import use_medium
 
     options = {"x": x, "y": y, "series": series, "split": split, "over": over, "points": points, "fit": fit}
     given_options = {name: str(value) if isinstance(value, Path) else value for name, value in options.items() if value}
     if figure and (given_options or isinstance(simulation, list | tuple | dict)):
         raise ConfigError("a published figure determines its own variables and style: remove all other arguments")
-    with drawn_for(style, residuals):
+    with use_medium(style, residuals):
         if isinstance(simulation, list | tuple | dict):
-            return figures.compose(_labelled(simulation), composition_of(given_options))
-        single_results = results_of(simulation, theory)
+            return figures.compose(_label_results(simulation), read_composition(given_options))
+        single_results = as_results(simulation, theory)
         if given_options:
-            return figures.compose(single_results, composition_of(given_options))
-        name = figures.named(figure or single_results.figure, "", single_results.scenario.CHOICE)
-        return figures.draw(figure, single_results) if figure else figures.drawn(name, single_results).figure
+            return figures.compose(single_results, read_composition(given_options))
+        name = figures.choose_figure(figure or single_results.figure, "", single_results.scenario.CHOICE)
+        return (
+            figures.draw(figure, single_results) if figure else figures.draw_with_fallback(name, single_results).figure
+        )
 
 
-def _labelled(
-    several: list[results.Results] | tuple[results.Results, ...] | dict[str, results.Results],
+def _label_results(
+    collection: list[results.Results] | tuple[results.Results, ...] | dict[str, results.Results],
 ) -> dict[str, results.Results]:
     """Return a dict of results by label.
 
     Labels are the names of the configs or folders. If two of these names are equal, they are the names of the
     learners or rules, with a number if necessary.
     """
-    if isinstance(several, dict):
-        return several
-    kinds = [str(getattr(item.scenario, item.scenario.CHOICE)) for item in several]
-    for labels in ([item.name for item in several], kinds):
+    if isinstance(collection, dict):
+        return collection
+    kinds = [str(getattr(item.scenario, item.scenario.CHOICE)) for item in collection]
+    for labels in ([item.name for item in collection], kinds):
         if all(labels) and len({*labels}) == len(labels):
-            return dict(zip(labels, several, strict=True))
-    return {f"{label} {number}": item for number, (label, item) in enumerate(zip(kinds, several, strict=True), 1)}
+            return dict(zip(labels, collection, strict=True))
+    return {f"{label} {number}": item for number, (label, item) in enumerate(zip(kinds, collection, strict=True), 1)}
 
 
 def compare(simulation: results.Results | xr.Dataset, theory: xr.Dataset | None = None) -> Any:
@@ -298,7 +300,7 @@ def compare(simulation: results.Results | xr.Dataset, theory: xr.Dataset | None 
     >>> len(compare(results))
     1
     """
-    return tables(simulation, theory)
+    return make_tables(simulation, theory)
 
 
 def explore(scenario: AbstractScenario | results.Results | str | Path | None = None, **overrides: Any) -> Any:
@@ -329,36 +331,36 @@ def explore(scenario: AbstractScenario | results.Results | str | Path | None = N
     return notebook.explore(scenario, overrides)
 
 
-def html(shown: results.Results) -> str:
+def format_results_html(run_results: results.Results) -> str:
     """Return results as HTML for a notebook: one sentence, the comparison tables and the figure."""
-    return f"<p>{escape(repr(shown))}</p>{_tables(shown)}{_figure(shown)}"
+    return f"<p>{escape(repr(run_results))}</p>{_format_tables_html(run_results)}{_format_figure_html(run_results)}"
 
 
-def _scenario(given: AbstractScenario | str | Path) -> tuple[AbstractScenario, str, str]:
+def _load_scenario(source: AbstractScenario | str | Path) -> tuple[AbstractScenario, str, str]:
     """Return a scenario, the name of its config, and the name of its shipped config or an empty string."""
-    if isinstance(given, AbstractScenario):
-        return given, "", ""
-    return config.load(given), config.find(given).stem, config.shipped_name(given)
+    if isinstance(source, AbstractScenario):
+        return source, "", ""
+    return config.load(source), config.find_config(source).stem, config.get_shipped_name(source)
 
 
-def _tables(shown: results.Results) -> str:
+def _format_tables_html(run_results: results.Results) -> str:
     """Return the comparison tables of results as HTML, or the message of an error."""
     try:
-        return tables(shown)._repr_html_()
+        return make_tables(run_results)._repr_html_()
     except StatmechError as failure:
         return f"<p>{escape(str(failure))}</p>"
 
 
-def _figure(shown: results.Results) -> str:
+def _format_figure_html(run_results: results.Results) -> str:
     """Return the figure of results as an HTML image, or an empty string if the results are not complete."""
     from base64 import b64encode
 
     from figures import style
 
-    if not shown.complete:
+    if not run_results.complete:
         return ""
     try:
-        picture = b64encode(style.element(draw(shown)).encode()).decode()
+        picture = b64encode(style.svg_element(draw(run_results)).encode()).decode()
     except StatmechError as failure:
         return f"<p>{escape(str(failure))}</p>"
-    return f'<img alt="figure" style="max-width: {WIDTH}px" src="data:image/svg+xml;base64,{picture}">'
+    return f'<img alt="figure" style="max-width: {NOTEBOOK_FIGURE_WIDTH}px" src="data:image/svg+xml;base64,{picture}">'

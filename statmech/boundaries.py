@@ -23,7 +23,7 @@ follow. Its level may depend on `error_rate`, m, :math:`\sigma^2` and theta, and
 >>> class Cautious(Boundary):
 ...     label = "cautious"
 ...     def threshold(self, error_rate, mean, variance, theta):
-...         return 2 * BrownianBridge().threshold(error_rate, mean, variance, theta)
+...         return 2 * BrownianBridgeBoundary().threshold(error_rate, mean, variance, theta)
 >>> BOUNDARIES["cautious"] = Cautious
 >>> float(threshold("cautious", 0.01, 1.0, 1.0) / threshold("brownian-bridge", 0.01, 1.0, 1.0))
 2.0
@@ -40,13 +40,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from statmech.errors import ScenarioError, SolverError, not_known
-from statmech.numerics.zeros import zeros
+from statmech.errors import ScenarioError, SolverError, format_unknown_name
+from statmech.numerics.zeros import find_zeros
 
-OVERSHOOT = 0.5825971579390106  # -zeta(1/2)/sqrt(2 pi), in standard deviations of a step (Siegmund 1985)
-LEAST = 1e-300  # the inverse is still finite
-NEWTON = 50  # eight steps are usual
-REACH = 9.0  # standard deviations: the tail of a Gaussian is negligible
+GAUSSIAN_WALK_OVERSHOOT = 0.5825971579390106  # -zeta(1/2)/sqrt(2 pi), in standard deviations of a step (Siegmund 1985)
+MIN_ERROR_RATE = 1e-300  # the inverse is still finite
+MAX_LEVEL_NEWTON_STEPS = 50  # eight steps are usual
+BOUNDARY_CUTOFF = 9.0  # standard deviations: the tail of a Gaussian is negligible
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Boundary(ABC):
         return np.zeros_like(mean)
 
 
-class Constant(Boundary):
+class ConstantErrorBoundary(Boundary):
     """A constant level with the decision error `error_rate`."""
 
     label = "constant"
@@ -104,10 +104,10 @@ class Constant(Boundary):
     def threshold(
         self, error_rate: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
-        return _constant(error_rate, mean, np.sqrt(variance), theta)
+        return _solve_constant_level(error_rate, mean, np.sqrt(variance), theta)
 
 
-class BrownianBridge(Boundary):
+class BrownianBridgeBoundary(Boundary):
     """A constant level that a walk with the end point theta crosses with probability `error_rate`."""
 
     label = "Brownian bridge"
@@ -119,7 +119,7 @@ class BrownianBridge(Boundary):
         return (theta + np.sqrt(theta**2 + 2 * variance * np.log(1 / error_rate))) / 2
 
 
-class AsPrinted(Boundary):
+class PaperBoundary(Boundary):
     """The level of the paper's equation (4), compared with the uncentred sums."""
 
     label = "as printed"
@@ -131,7 +131,7 @@ class AsPrinted(Boundary):
         return (theta - mean - np.sqrt(variance) * ndtri(error_rate)) / 2
 
 
-class Centred(AsPrinted):
+class CentredBoundary(PaperBoundary):
     """The level of the paper's equation (4), compared with the centred sums: it rises with their mean."""
 
     label = "centred"
@@ -142,14 +142,14 @@ class Centred(AsPrinted):
 
 
 BOUNDARIES: dict[str, type[Boundary]] = {
-    "constant": Constant,
-    "brownian-bridge": BrownianBridge,
-    "as-printed": AsPrinted,
-    "centred": Centred,
+    "constant": ConstantErrorBoundary,
+    "brownian-bridge": BrownianBridgeBoundary,
+    "as-printed": PaperBoundary,
+    "centred": CentredBoundary,
 }
 
 
-def boundary_of(boundary: str | Boundary) -> Boundary:
+def get_boundary(boundary: str | Boundary) -> Boundary:
     """Return the boundary with a name, or a given boundary object unchanged.
 
     Parameters
@@ -168,17 +168,17 @@ def boundary_of(boundary: str | Boundary) -> Boundary:
 
     Examples
     --------
-    >>> boundary_of("centred").label
+    >>> get_boundary("centred").label
     'centred'
     """
     if isinstance(boundary, Boundary):
         return boundary
     if boundary not in BOUNDARIES:
-        raise ScenarioError([(("boundary",), not_known(boundary, "a boundary", BOUNDARIES))])
+        raise ScenarioError([(("boundary",), format_unknown_name(boundary, "a boundary", BOUNDARIES))])
     return BOUNDARIES[boundary]()
 
 
-def rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
+def compute_level_rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
     """Return the total rise of a boundary's level: the mean of the sums for `centred`, 0 for other boundaries.
 
     Parameters
@@ -195,13 +195,13 @@ def rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
 
     Examples
     --------
-    >>> float(rise("centred", 0.5)), float(rise("constant", 0.5))
+    >>> float(compute_level_rise("centred", 0.5)), float(compute_level_rise("constant", 0.5))
     (0.5, 0.0)
     """
-    return boundary_of(boundary).rise(np.asarray(mean, float))
+    return get_boundary(boundary).rise(np.asarray(mean, float))
 
 
-def looks(n: int, chunk: int) -> np.ndarray:
+def get_check_positions(n: int, chunk: int) -> np.ndarray:
     """Return the numbers of evaluated features for comparisons of the partial sum with the level.
 
     Parameters
@@ -218,7 +218,7 @@ def looks(n: int, chunk: int) -> np.ndarray:
 
     Examples
     --------
-    >>> looks(10, 4)
+    >>> get_check_positions(10, 4)
     array([ 4,  8, 10])
     """
     return np.append(np.arange(chunk, n, chunk), n)
@@ -251,11 +251,11 @@ def threshold(
     >>> [float(threshold(name, 0.01, 1.0, 1.0).round(4)) for name in BOUNDARIES]
     [0.9994, 1.5174, 0.6632, 0.6632]
     """
-    boundary_object = boundary_of(boundary)
-    return np.maximum(boundary_object.threshold(*_checked(error_rate, mean, variance, theta)), 0.0)
+    boundary_object = get_boundary(boundary)
+    return np.maximum(boundary_object.threshold(*_check_arguments(error_rate, mean, variance, theta)), 0.0)
 
 
-def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0) -> np.ndarray:
+def brownian_decision_error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0) -> np.ndarray:
     r"""Return the probability that a Brownian motion crosses :math:`\tau\ge 0` and ends below :math:`\theta`.
 
     The motion has a drift. For :math:`\tau<\theta` it may also cross and end between the two levels:
@@ -277,7 +277,7 @@ def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike
 
     Examples
     --------
-    >>> float(error(threshold("as-printed", 0.01, 1.0, 1.0), 1.0, 1.0).round(3))      # target: 0.01
+    >>> float(brownian_decision_error(threshold("as-printed", 0.01, 1.0, 1.0), 1.0, 1.0).round(3))      # target: 0.01
     0.038
     """
     tau, mean, variance, theta = np.broadcast_arrays(*(np.asarray(v, float) for v in (tau, mean, variance, theta)))
@@ -288,12 +288,14 @@ def error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike
     return reflected + between_levels
 
 
-def _constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def _solve_constant_level(
+    error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
+) -> np.ndarray:
     """Solve `error` = error_rate for the level. The level is 0 where the error is smaller already at level 0."""
     variance, lowest = deviation**2, np.maximum(theta, 0.0)
     bridge = (theta + np.sqrt(theta**2 - 2 * variance * np.log(error_rate))) / 2  # an upper bound of the root
     tau, log_target, drift = np.zeros_like(mean) + bridge, np.log(error_rate), 2 * mean / variance
-    for _ in range(NEWTON):
+    for _ in range(MAX_LEVEL_NEWTON_STEPS):
         z = (theta - 2 * tau - mean) / deviation
         log_tail = log_ndtr(z)
         log_error = 2 * mean * tau / variance + log_tail
@@ -306,36 +308,40 @@ def _constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, t
     is_lowest = tau <= lowest
     if is_lowest.any():
         tau = np.asarray(tau)
-        tau[is_lowest] = _low_constant(
+        tau[is_lowest] = _solve_low_constant_level(
             *(np.asarray(values)[is_lowest] for values in (error_rate, mean, deviation, theta))
         )
     return tau
 
 
-def _low_constant(error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def _solve_low_constant_level(
+    error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
+) -> np.ndarray:
     """Return the constant levels (n,) that lie below theta, 0 where the error at level 0 is below error_rate."""
     lowest = np.maximum(theta, 0.0)
-    start = error(0.0, mean, deviation**2, theta) <= error_rate
+    start = brownian_decision_error(0.0, mean, deviation**2, theta) <= error_rate
     if start.all():
         return np.zeros_like(lowest)
 
     def log_ratio(
         tau: np.ndarray, error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
-        return np.log(np.maximum(error(tau, mean, deviation**2, theta), 1e-300) / error_rate)
+        return np.log(np.maximum(brownian_decision_error(tau, mean, deviation**2, theta), 1e-300) / error_rate)
 
     ends = np.zeros_like(lowest), np.where(start, 0.0, lowest)
-    solution = zeros(log_ratio, *ends, (error_rate, mean, deviation, theta))
+    solution = find_zeros(log_ratio, *ends, (error_rate, mean, deviation, theta))
     if not np.all(solution.success | start):
         raise SolverError("no constant boundary was found: is error_rate below 1e-50?")
     return np.where(start, 0.0, solution.x)
 
 
-def _checked(*given: ArrayLike) -> list[np.ndarray]:
+def _check_arguments(*values: ArrayLike) -> list[np.ndarray]:
     """Return error rate, mean, variance and theta as broadcast arrays, or raise an error for invalid values."""
-    error_rate, mean, variance, theta = (np.asarray(value, float) for value in given)
-    if not ((error_rate >= LEAST) & (error_rate < 0.5)).all():
-        raise ScenarioError([(("error_rate",), f"lies between {LEAST:g} and 0.5, not {np.ravel(error_rate)[0]:g}")])
+    error_rate, mean, variance, theta = (np.asarray(value, float) for value in values)
+    if not ((error_rate >= MIN_ERROR_RATE) & (error_rate < 0.5)).all():
+        raise ScenarioError(
+            [(("error_rate",), f"lies between {MIN_ERROR_RATE:g} and 0.5, not {np.ravel(error_rate)[0]:g}")]
+        )
     if not (variance > 0).all():
         raise ScenarioError([(("variance",), "must be greater than 0")])
     numbers = [error_rate, mean, variance, theta]

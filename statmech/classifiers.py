@@ -13,18 +13,18 @@ from typing import Any, ClassVar
 from statmech.boundaries import BOUNDARIES
 from statmech.parameters import parameter
 
-ORDERS = {
+EXAMPLE_ORDER_MEANINGS = {
     "every": "permuted before every pass",
     "once": "permuted once",
     "constant": "as they stand in the data",
     "by-class": "one class after the other, always",
 }
-CHOSEN = {
+FEATURE_ORDER_MEANINGS = {
     "random": "at random, again for each pass",
     "weight": "by |w|, the largest first",
     "fixed": "as they stand in the data",
 }
-REFERENCE = "boosting"  # all other classifiers are compared with it, as in the paper's Table 1
+REFERENCE_CLASSIFIER = "boosting"  # all other classifiers are compared with it, as in the paper's Table 1
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Classifier:
 
 
 @dataclass(frozen=True)
-class Boosting(Classifier):
+class BoostingClassifier(Classifier):
     """The sparse perceptron: boosted conjunctions of the values of at most k attributes (Jackson & Craven)."""
 
     label, symbolic = "boosting", True
@@ -59,7 +59,7 @@ class Boosting(Classifier):
 
 
 @dataclass(frozen=True)
-class Tree(Classifier):
+class TreeClassifier(Classifier):
     """A C4.5-like decision tree: splits of the largest information gain, pruned by cross-validation."""
 
     label = "C4.5-like tree"
@@ -67,7 +67,7 @@ class Tree(Classifier):
 
 
 @dataclass(frozen=True)
-class Mlp(Classifier):
+class MlpClassifier(Classifier):
     """A perceptron with one hidden layer: 5, 10, 20, 40 or 80 units by cross-validation, early stopping."""
 
     label = "multi-layer"
@@ -75,7 +75,7 @@ class Mlp(Classifier):
 
 
 @dataclass(frozen=True)
-class Ordinary(Classifier):
+class OrdinaryClassifier(Classifier):
     """An ordinary perceptron: a single sigmoid unit of all inputs that minimises the cross-entropy."""
 
     label = "ordinary"
@@ -86,7 +86,7 @@ class Ordinary(Classifier):
 
 
 @dataclass(frozen=True)
-class SecondOrder(Ordinary):
+class SecondOrderClassifier(OrdinaryClassifier):
     """A single sigmoid unit of all inputs and all their conjunctions of two."""
 
     label = "2nd-order"
@@ -94,7 +94,7 @@ class SecondOrder(Ordinary):
 
 
 @dataclass(frozen=True)
-class Pruned(Ordinary):
+class PrunedClassifier(OrdinaryClassifier):
     """An ordinary perceptron pruned by optimal brain damage: the weight of smallest saliency is removed repeatedly."""
 
     label = "pruned"
@@ -102,7 +102,7 @@ class Pruned(Ordinary):
 
 
 @dataclass(frozen=True)
-class PrunedSecondOrder(Pruned):
+class PrunedSecondOrderClassifier(PrunedClassifier):
     """A pruned unit on inputs and their conjunctions of two: the open question of Jackson & Craven's section 4."""
 
     label = "pruned 2nd-order"
@@ -112,20 +112,23 @@ class PrunedSecondOrder(Pruned):
 
 
 @dataclass(frozen=True)
-class Perceptron(Classifier):
+class PerceptronClassifier(Classifier):
     """Daume's perceptron, which predicts by its final weights."""
 
     label = "perceptron"
     cites = ("daume", "rosenblatt1958")
     output: ClassVar[str] = "last"  # weights that predict: "last", "averaged" or "voted"
     order: str = parameter(
-        "every", "order in which perceptrons visit the examples", choices=ORDERS, noun="an order of examples"
+        "every",
+        "order in which perceptrons visit the examples",
+        choices=EXAMPLE_ORDER_MEANINGS,
+        noun="an order of examples",
     )
     passes: int = parameter(100, "most passes over the examples", at_least=1)
 
 
 @dataclass(frozen=True)
-class Averaged(Perceptron):
+class AveragedClassifier(PerceptronClassifier):
     """Daume's perceptron, which predicts by the mean of its weights over all visits."""
 
     label, output = "averaged", "averaged"
@@ -133,7 +136,7 @@ class Averaged(Perceptron):
 
 
 @dataclass(frozen=True)
-class Voted(Perceptron):
+class VotedClassifier(PerceptronClassifier):
     """Daume's perceptron, which predicts by a vote of all its weight vectors."""
 
     label, output = "voted", "voted"
@@ -141,7 +144,7 @@ class Voted(Perceptron):
 
 
 @dataclass(frozen=True)
-class Attentive(Classifier):
+class AttentiveClassifier(Classifier):
     """The Attentive Perceptron, which evaluates features until a boundary is reached (Pelossof & Ying)."""
 
     label = "attentive"
@@ -153,7 +156,7 @@ class Attentive(Classifier):
     chosen: str = parameter(
         "random",
         "order in which the Attentive Perceptron evaluates features",
-        choices=CHOSEN,
+        choices=FEATURE_ORDER_MEANINGS,
         noun="an order of features",
     )
     error_rate: float = parameter(0.1, "target decision-error rate", symbol=r"$\epsilon_d$", above=0, below=0.5)
@@ -176,7 +179,7 @@ class Attentive(Classifier):
 
 
 @dataclass(frozen=True)
-class PassiveAggressive(Attentive):
+class PassiveAggressiveClassifier(AttentiveClassifier):
     """The passive-aggressive learner PA-I (Crammer et al.), which evaluates features until a boundary is reached."""
 
     label = "passive-aggressive"
@@ -192,7 +195,7 @@ class PassiveAggressive(Attentive):
 
 
 @dataclass(frozen=True)
-class Neighbours(Classifier):
+class NeighboursClassifier(Classifier):
     """The majority vote of the nearest examples (k-NN)."""
 
     label = "nearest neighbours"
@@ -201,17 +204,17 @@ class Neighbours(Classifier):
 
 
 CLASSIFIERS: dict[str, type[Classifier]] = {
-    "boosting": Boosting,
-    "tree": Tree,
-    "mlp": Mlp,
-    "ordinary": Ordinary,
-    "second_order": SecondOrder,
-    "pruned": Pruned,
-    "pruned_second_order": PrunedSecondOrder,
-    "perceptron": Perceptron,
-    "averaged": Averaged,
-    "voted": Voted,
-    "attentive": Attentive,
-    "passive_aggressive": PassiveAggressive,
-    "neighbours": Neighbours,
+    "boosting": BoostingClassifier,
+    "tree": TreeClassifier,
+    "mlp": MlpClassifier,
+    "ordinary": OrdinaryClassifier,
+    "second_order": SecondOrderClassifier,
+    "pruned": PrunedClassifier,
+    "pruned_second_order": PrunedSecondOrderClassifier,
+    "perceptron": PerceptronClassifier,
+    "averaged": AveragedClassifier,
+    "voted": VotedClassifier,
+    "attentive": AttentiveClassifier,
+    "passive_aggressive": PassiveAggressiveClassifier,
+    "neighbours": NeighboursClassifier,
 }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 
-def forget_of_another(cls: type, function: str, names: tuple[str, ...], base: type) -> None:
+def reset_inherited(cls: type, function: str, names: tuple[str, ...], base: type) -> None:
     """Reset function-dependent attributes to the values of the base if a subclass overrides the function.
 
     >>> class Base:
     ...     kinks = ()
     ...     def __init_subclass__(cls):
-    ...         forget_of_another(cls, "g", ("kinks",), Base)
+    ...         reset_inherited(cls, "g", ("kinks",), Base)
     ...     def g(self, x): ...
     >>> class Step(Base):
     ...     kinks = (0.0,)

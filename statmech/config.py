@@ -9,30 +9,43 @@ from pathlib import Path
 from typing import Any
 
 from statmech import yaml_messages
-from statmech.errors import LONGEST_LINE, ConfigError, Problem, ScenarioError, not_known, shortened, unreadable
-from statmech.parameters import known_parameters, parameters_of
-from statmech.results.checksums import ROOT, check_ordinary, corrupted, group_of
-from statmech.results.stored_config import config_of
-from statmech.running_command import option
+from statmech.errors import (
+    MAX_MESSAGE_LINE_CHARACTERS,
+    ConfigError,
+    Problem,
+    ScenarioError,
+    format_unknown_name,
+    make_unreadable_error,
+    shorten_text,
+)
+from statmech.parameters import collect_parameters, get_parameters
+from statmech.results.checksums import (
+    GROUP_METADATA_FILE,
+    check_ordinary_files,
+    find_corrupted_files,
+    read_group_metadata,
+)
+from statmech.results.stored_config import config_from_attributes
+from statmech.running_command import format_option
 from statmech.runtime import files
-from statmech.safe_yaml import MOST_LINES, TooLarge, document_of
-from statmech.scenarios.axes import expand
+from statmech.safe_yaml import MAX_YAML_LINES, YamlSizeError, load_yaml_document
+from statmech.scenarios.axes import expand_spacing
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import Composition
-from statmech.scenarios.registry import kind_of, scenario_from
+from statmech.scenarios.registry import get_kind, scenario_from
 
-_PACKAGE = Path(__file__).parent
-STORE = "simulation.zarr"
-STORES = (STORE, "theory.zarr")
-MOST_BYTES = 500_000
-Check = Callable[[dict[str, Any]], Iterable[Problem]]
-SHIPPED = next(
-    (folder for folder in (_PACKAGE / "configs", _PACKAGE.parent / "configs") if folder.is_dir()),
-    _PACKAGE / "configs",
+_PACKAGE_FOLDER = Path(__file__).parent
+SIMULATION_STORE = "simulation.zarr"
+RESULT_STORES = (SIMULATION_STORE, "theory.zarr")
+MAX_CONFIG_BYTES = 500_000
+ConfigCheck = Callable[[dict[str, Any]], Iterable[Problem]]
+SHIPPED_CONFIG_FOLDER = next(
+    (folder for folder in (_PACKAGE_FOLDER / "configs", _PACKAGE_FOLDER.parent / "configs") if folder.is_dir()),
+    _PACKAGE_FOLDER / "configs",
 )
 
 
-def shipped() -> list[str]:
+def list_shipped_configs() -> list[str]:
     """List the names of the configs that come with statmech, whatever the current folder.
 
     Returns
@@ -42,24 +55,24 @@ def shipped() -> list[str]:
 
     Examples
     --------
-    >>> "ensemble" in shipped()
+    >>> "ensemble" in list_shipped_configs()
     True
     """
-    return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+    return sorted(path.stem for path in SHIPPED_CONFIG_FOLDER.glob("*.yaml"))
 
 
-def description(name: str) -> str:
+def read_description(name: str) -> str:
     """Return the first comment of a shipped config, which describes its figure.
 
-    >>> description("variety")
+    >>> read_description("variety")
     'Figure 4 of Miyoshi, Hara & Okada: q against R during learning;
     the lower the curve, the more an ensemble gains.'
     """
-    lines = (SHIPPED / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    lines = (SHIPPED_CONFIG_FOLDER / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
     return next((line.lstrip("# ") for line in lines if line.startswith("#")), "")
 
 
-def find(config: str | Path) -> Path:
+def find_config(config: str | Path) -> Path:
     """Find a config by its path or its shipped name. The path may be a results folder, which contains a config.
 
     Parameters
@@ -79,69 +92,74 @@ def find(config: str | Path) -> Path:
 
     Examples
     --------
-    >>> find("variety").name
+    >>> find_config("variety").name
     'variety.yaml'
     """
     if not str(config):
         raise ConfigError("the name of the config is empty")
     path = Path(config)
-    path = path.parent if path.name == STORE else path
-    if path.is_file() or (path / STORE).is_dir():
+    path = path.parent if path.name == SIMULATION_STORE else path
+    if path.is_file() or (path / SIMULATION_STORE).is_dir():
         return path
-    shipped_file = SHIPPED / f"{config}.yaml"
+    shipped_file = SHIPPED_CONFIG_FOLDER / f"{config}.yaml"
     if path.suffix == "" and path.name == str(config) and shipped_file.is_file():
         return shipped_file
-    raise ConfigError(f"{config}: {_missing(path)}")
+    raise ConfigError(f"{config}: {_describe_missing_config(path)}")
 
 
-def shipped_name(config: str | Path) -> str:
+def get_shipped_name(config: str | Path) -> str:
     """Return the name of a shipped config from its name or path, an empty string for any other config.
 
-    >>> shipped_name("variety"), shipped_name(SHIPPED / "variety.yaml"), shipped_name(__file__)
+    >>> (
+    ...     get_shipped_name("variety"), get_shipped_name(SHIPPED_CONFIG_FOLDER / "variety.yaml"),
+    ...     get_shipped_name(__file__)
+    ... )
     ('variety', 'variety', '')
     """
-    path = find(config).resolve()
-    return path.stem if path.parent == SHIPPED.resolve() else ""
+    path = find_config(config).resolve()
+    return path.stem if path.parent == SHIPPED_CONFIG_FOLDER.resolve() else ""
 
 
-def check_results(folder: Path) -> None:
+def check_results_folder(folder: Path) -> None:
     """Raise `ConfigError` if a folder has no results but some of its subfolders have.
 
     The message lists these subfolders.
     """
-    if folder.is_dir() and folder.suffix != ".zarr" and not _stores(folder) and _stores(folder, "*/"):
-        raise ConfigError(f"{folder}: {_without_results(folder)}")
+    if folder.is_dir() and folder.suffix != ".zarr" and not _find_stores(folder) and _find_stores(folder, "*/"):
+        raise ConfigError(f"{folder}: {_describe_missing_results(folder)}")
 
 
-def _stores(folder: Path, inside: str = "") -> list[Path]:
+def _find_stores(folder: Path, subfolder_pattern: str = "") -> list[Path]:
     """Find the stores of results in a folder, or in its subfolders that match a pattern."""
-    return [store for name in STORES for store in folder.glob(f"{inside}{name}")]
+    return [store for name in RESULT_STORES for store in folder.glob(f"{subfolder_pattern}{name}")]
 
 
-def _without_results(path: Path) -> str:
+def _describe_missing_results(path: Path) -> str:
     """Return a sentence about a folder without a simulation, with its subfolders that have one."""
-    subfolders = sorted({str(store.parent) for store in _stores(path, "*/")})
+    subfolders = sorted({str(store.parent) for store in _find_stores(path, "*/")})
     hint = f". Folders with results in it: {', '.join(subfolders)}" if subfolders else ""
     results = "with theory.zarr alone" if (path / "theory.zarr").is_dir() else "without results"
-    return f"a folder {results}: no {STORE}{hint}"
+    return f"a folder {results}: no {SIMULATION_STORE}{hint}"
 
 
-def _missing(path: Path) -> str:
+def _describe_missing_config(path: Path) -> str:
     """Return a sentence that explains why a path is not a config."""
     if path.is_dir():
-        return _without_results(path)
+        return _describe_missing_results(path)
     if path.exists():
         return "a pipe or a device; a config is an ordinary file"
     if "=" in path.name:
         return "no such file. The config comes first, KEY=VALUE after it: statmech run ensemble K=3"
-    if path.stem in shipped():
+    if path.stem in list_shipped_configs():
         return f'no such file. Did you mean the shipped config "{path.stem}"?'
     if path.parent != Path("."):
         return "no such file, nor a folder of results"
-    return f"no such file, and {not_known(path.stem, 'a shipped config', shipped())}"
+    return f"no such file, and {format_unknown_name(path.stem, 'a shipped config', list_shipped_configs())}"
 
 
-def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = False, check: Check | None = None) -> Any:
+def load(
+    config: str | Path, overrides: Iterable[str] = (), *, data: bool = False, check: ConfigCheck | None = None
+) -> Any:
     """Read a config from a path or by its shipped name, with `key=v1,v2` overrides.
 
     Parameters
@@ -170,45 +188,45 @@ def load(config: str | Path, overrides: Iterable[str] = (), *, data: bool = Fals
     >>> load("ensemble", ["K=3", "eta=0.5,1"]).shape
     {'rule': 3, 'eta': 2}
     """
-    path, overrides = find(config), [overrides] if isinstance(overrides, str) else overrides
-    document = _parse(path)
-    keys, override_by_key = overridden(document, overrides)
-    keys = _without_parameters_of_others(keys, override_by_key)
+    path, overrides = find_config(config), [overrides] if isinstance(overrides, str) else overrides
+    document = _parse_config(path)
+    keys, override_by_key = apply_overrides(document, overrides)
+    keys = _drop_unused_parameters(keys, override_by_key)
     problems = list(check(keys)) if check else []
     try:
         scenario = scenario_from(keys)
-        problems += scenario.data_problems() if data else []
-        problems += _figure_problems(scenario)
+        problems += scenario.find_data_problems() if data else []
+        problems += _find_figure_problems(scenario)
     except ScenarioError as failure:
         problems = [*failure.problems, *problems]
     if problems:
-        raise ConfigError("\n".join(_located(ScenarioError(problems), path, document, override_by_key)))
+        raise ConfigError("\n".join(_locate_problems(ScenarioError(problems), path, document, override_by_key)))
     return scenario
 
 
-def _without_parameters_of_others(given: dict[str, Any], places: dict[str, str]) -> dict[str, Any]:
+def _drop_unused_parameters(keys: dict[str, Any], override_by_key: dict[str, str]) -> dict[str, Any]:
     """Drop the parameters of the config file that no rule or learner selected by an override has.
 
-    >>> changed, places = overridden({"learner": ["adatron"], "omega": 1.5, "alpha": 2}, ["learner=gibbs"])
-    >>> _without_parameters_of_others(changed, places)
+    >>> changed, places = apply_overrides({"learner": ["adatron"], "omega": 1.5, "alpha": 2}, ["learner=gibbs"])
+    >>> _drop_unused_parameters(changed, places)
     {'learner': 'gibbs', 'alpha': 2}
     """
-    kind = kind_of(given)
+    kind = get_kind(keys)
     choices = kind.choices() if hasattr(kind, "CHOICE") else {}
-    selection = [(choices[key], name) for key in choices for name in _every(given.get(key, []))]
-    if not any(key in places for key in choices) or any(name not in registry for registry, name in selection):
-        return given
-    used_names = {name for registry, class_name in selection for name in parameters_of(registry[class_name])}
-    unused_names = known_parameters(kind.classes()).keys() - used_names - places.keys()
-    return {name: value for name, value in given.items() if name not in unused_names}
+    selection = [(choices[key], name) for key in choices for name in _as_list(keys.get(key, []))]
+    if not any(key in override_by_key for key in choices) or any(name not in registry for registry, name in selection):
+        return keys
+    used_names = {name for registry, class_name in selection for name in get_parameters(registry[class_name])}
+    unused_names = collect_parameters(kind.classes()).keys() - used_names - override_by_key.keys()
+    return {name: value for name, value in keys.items() if name not in unused_names}
 
 
-def _every(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """Return a list unchanged, and any other value as a list with one entry."""
     return value if isinstance(value, list) else [value]
 
 
-def _figure_problems(scenario: AbstractScenario) -> list[Problem]:
+def _find_figure_problems(scenario: AbstractScenario) -> list[Problem]:
     """Return the reasons why a composed figure cannot be drawn. Named figures are checked elsewhere."""
     figure = scenario.figure
     return (
@@ -216,32 +234,32 @@ def _figure_problems(scenario: AbstractScenario) -> list[Problem]:
     )
 
 
-def overridden(given: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
+def apply_overrides(keys: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Apply `key=v1,v2` overrides to the keys of a config. The second result maps each changed key to its override.
 
-    >>> overridden({"rule": "hebb", "t": [1]}, ["start.R=0.5"])
+    >>> apply_overrides({"rule": "hebb", "t": [1]}, ["start.R=0.5"])
     ({'rule': 'hebb', 't': [1], 'start': {'R': 0.5}}, {'start': 'start.R=0.5'})
     """
-    changed, override_by_key, problems = dict(given), {}, []
+    changed, override_by_key, problems = dict(keys), {}, []
     for override in overrides:
         try:
-            name, value = _override(override)
+            name, value = _parse_override(override)
         except ConfigError as failure:
             problems.append(str(failure))
             continue
         first, *inner = name.split(".")
-        _set(changed, [first, *inner], value)
+        _set_dotted_key(changed, [first, *inner], value)
         override_by_key[first] = override
     if problems:
         raise ConfigError("\n".join(problems))
     return changed, override_by_key
 
 
-def written(scenario: AbstractScenario) -> str:
+def format_config(scenario: AbstractScenario) -> str:
     """Return a scenario as the text of a config file, without keys at their default values.
 
     >>> from statmech import Scenario
-    >>> print(written(Scenario(rule=["hebb", "adatron"], eta=0.5, t=[1, 2])))
+    >>> print(format_config(Scenario(rule=["hebb", "adatron"], eta=0.5, t=[1, 2])))
     rule: ["hebb", "adatron"]
     t: [1.0, 2.0]
     eta: 0.5
@@ -259,108 +277,110 @@ def written(scenario: AbstractScenario) -> str:
         except ScenarioError as failure:  # a default is not valid here, e.g. the start for the optimal rule
             required_values |= {str(key): all_values[str(key)] for (key, *_), _ in failure.problems}
     changed = {name: value for name, value in all_values.items() if default.get(name) != value}
-    return "\n".join(f"{name}: {_in_yaml(value)}" for name, value in {**required_values, **changed}.items())
+    return "\n".join(f"{name}: {_format_yaml_value(value)}" for name, value in {**required_values, **changed}.items())
 
 
-def _in_yaml(value: Any) -> str:
+def _format_yaml_value(value: Any) -> str:
     """Return a value as YAML (in its subset JSON), equally spaced numbers as a range.
 
-    >>> _in_yaml([0.0, 0.5, 1.0, 1.5]), _in_yaml([1.0, 2.0])
+    >>> _format_yaml_value([0.0, 0.5, 1.0, 1.5]), _format_yaml_value([1.0, 2.0])
     ('{linspace: [0, 1.5, 4]}', '[1.0, 2.0]')
     """
     if isinstance(value, list) and len(value) > 3 and all(isinstance(number, float) for number in value):
         for spaced in ("linspace", "geomspace"):
             ends = [int(number) if number.is_integer() else number for number in (value[0], value[-1])]
-            if (spaced == "linspace" or min(value) > 0) and [*expand({spaced: [*ends, len(value)]})] == value:
+            if (spaced == "linspace" or min(value) > 0) and [*expand_spacing({spaced: [*ends, len(value)]})] == value:
                 return f"{{{spaced}: {json.dumps([*ends, len(value)])}}}"
     return json.dumps(value)
 
 
-def _parse(path: Path) -> Any:
+def _parse_config(path: Path) -> Any:
     """Read a config file, or the config in a results folder, as a mapping."""
     if path.is_dir():
-        return _stored(path / STORE)
+        return _read_stored_config(path / SIMULATION_STORE)
     try:
-        content = files.read(path, MOST_BYTES)
+        content = files.read_bounded(path, MAX_CONFIG_BYTES)
     except OSError as failure:
         raise ConfigError(f"{path}: cannot be read: {failure.strerror or failure}") from None
     text = content.decode(errors="replace")
     try:
-        document = document_of(content)
+        document = load_yaml_document(content)
     except Exception as failure:  # ruamel raises many kinds: KeyError for an unknown YAML version, ...
-        raise ConfigError(_at(path, *yaml_messages.located(failure, text))) from None
+        raise ConfigError(_prefix_location(path, *yaml_messages.locate_mistake(failure, text))) from None
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
         mapping = (None, "a config is a mapping of keys to values, such as `rule: hebb`")
-        raise ConfigError(_at(path, *(yaml_messages.missing_space(text) or mapping)))
+        raise ConfigError(_prefix_location(path, *(yaml_messages.find_missing_space(text) or mapping)))
     return document
 
 
-def _at(path: Path, line: int | None, sentence: str) -> str:
+def _prefix_location(path: Path, line: int | None, sentence: str) -> str:
     """Prefix a message with its file and, if known, its line."""
     return f"{path}{f':{line}' if line else ''}: {sentence}"
 
 
-def _stored(store: Path) -> Any:
+def _read_stored_config(store: Path) -> Any:
     """Read the config of a results store. It must be intact: theory and missing runs are computed from it."""
-    check_ordinary(store)
-    if ROOT in corrupted(store):
-        folder = option(f", and the folder with --out {store.parent}")
-        raise ConfigError(f"{store}: its config is corrupted or missing ({ROOT}). Give the config file instead{folder}")
+    check_ordinary_files(store)
+    if GROUP_METADATA_FILE in find_corrupted_files(store):
+        folder = format_option(f", and the folder with --out {store.parent}")
+        raise ConfigError(
+            f"{store}: its config is corrupted or missing ({GROUP_METADATA_FILE}). Give the config file instead{folder}"
+        )
     try:
-        return config_of(group_of(store)["attributes"])
+        return config_from_attributes(read_group_metadata(store)["attributes"])
     except (ValueError, LookupError, TypeError) as failure:
-        raise unreadable(store, failure) from None
+        raise make_unreadable_error(store, failure) from None
 
 
-def _override(text: str) -> tuple[str, Any]:
+def _parse_override(text: str) -> tuple[str, Any]:
     """Parse an override `key=value` into its key and value."""
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise ConfigError(f"{_short(text)}: an override has the form key=value or key=v1,v2, without spaces")
+        raise ConfigError(f"{_shorten_override(text)}: an override has the form key=value or key=v1,v2, without spaces")
     is_list = "," in value and not value.lstrip().startswith(("[", "{"))
     try:
-        return name, document_of(f"[{value}]" if is_list else value)
-    except TooLarge as failure:
-        raise ConfigError(f"{_short(text)}: {failure.problem}") from None
+        return name, load_yaml_document(f"[{value}]" if is_list else value)
+    except YamlSizeError as failure:
+        raise ConfigError(f"{_shorten_override(text)}: {failure.problem}") from None
     except Exception as failure:  # ruamel raises many kinds
-        reason = yaml_messages.located(failure, value)[1]
-        problem = f"{_short(repr(value))} is neither a value nor a list of values v1,v2: {reason}"
-        raise ConfigError(f"{_short(text)}: {problem}") from None
+        reason = yaml_messages.locate_mistake(failure, value)[1]
+        problem = f"{_shorten_override(repr(value))} is neither a value nor a list of values v1,v2: {reason}"
+        raise ConfigError(f"{_shorten_override(text)}: {problem}") from None
 
 
-def _set(given: dict[str, Any], path: list[str], value: Any) -> None:
+def _set_dotted_key(keys: dict[str, Any], path: list[str], value: Any) -> None:
     """Set the value of a dotted key, for example of `start.R`. Missing sections are created."""
     for part in path[:-1]:
-        section = given.get(part)
-        given[part] = dict(section) if isinstance(section, dict) else {}
-        given = given[part]
-    given[path[-1]] = value
+        section = keys.get(part)
+        keys[part] = dict(section) if isinstance(section, dict) else {}
+        keys = keys[part]
+    keys[path[-1]] = value
 
 
-def _located(failure: ScenarioError, path: Path, document: Any, places: dict[str, str]) -> list[str]:
+def _locate_problems(failure: ScenarioError, path: Path, document: Any, override_by_key: dict[str, str]) -> list[str]:
     """Return the problems of a config with their locations: first the file, by line, then the overrides."""
     in_file, in_overrides = [], []
     for (location, _), sentence in zip(failure.problems, failure.lines(), strict=True):
-        if location and location[0] in places:
+        if location and location[0] in override_by_key:
             key = str(location[0])
-            in_overrides.append(f"{_short(places[key])}: {_quoted(sentence, key)}")
+            in_overrides.append(f"{_shorten_override(override_by_key[key])}: {_quote_ranges(sentence, key)}")
         else:
-            in_file.append((_line(document, location), sentence))
-    in_file.sort(key=lambda problem: problem[0] or MOST_LINES + 1)
-    return [*(_at(path, line, sentence) for line, sentence in in_file), *in_overrides]
+            in_file.append((_find_line(document, location), sentence))
+    in_file.sort(key=lambda problem: problem[0] or MAX_YAML_LINES + 1)
+    return [*(_prefix_location(path, line, sentence) for line, sentence in in_file), *in_overrides]
 
 
-def _short(override: str) -> str:
+def _shorten_override(override: str) -> str:
     """Shorten an override for a message."""
-    return shortened(override, LONGEST_LINE)
+    return shorten_text(override, MAX_MESSAGE_LINE_CHARACTERS)
 
 
-def _quoted(sentence: str, key: str) -> str:
+def _quote_ranges(sentence: str, key: str) -> str:
     """Quote the ranges in a message about an override, because a shell would expand their brackets."""
     return re.sub(r"{linspace: .*?}", lambda match: f"'{key}={match[0]}'", sentence)
 
 
-def _line(node: Any, location: tuple[str | int, ...]) -> int | None:
+def _find_line(node: Any, location: tuple[str | int, ...]) -> int | None:
     """Find the line of the innermost part of a location that the file contains, or None."""
     line = None
     zipped = node.get("zip") if isinstance(node, dict) else None

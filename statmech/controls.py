@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.errors import quoted
+from statmech.errors import quote_value
 from statmech.numerics.gaussian import Array, namespace
-from statmech.optima import OPTIMAL, SEGMENTS, Optimal, optimal_from, written_optimal
+from statmech.optima import DEFAULT_SEGMENTS, OPTIMAL_KEYWORD, OptimalControl, optimal_from_config, optimal_to_config
 
 
-class Polynomials(NamedTuple):
+class PiecewisePolynomial(NamedTuple):
     """A control in the form that JAX traces: starts and widths (n,) of segments, and values (n, p) on each segment.
 
     A control is also a schedule of the learning rate (`statmech.schedules`).
@@ -44,7 +44,8 @@ class Polynomials(NamedTuple):
         if self.values.shape[1] == 1:
             return self.values[segment, 0]
         return (
-            basis((t - self.starts[segment]) / self.widths[segment], self.values.shape[1]) * self.values[segment]
+            interpolation_weights((t - self.starts[segment]) / self.widths[segment], self.values.shape[1])
+            * self.values[segment]
         ).sum(-1)
 
     def rate(self, eta: Array, t: Array) -> Array:
@@ -53,10 +54,10 @@ class Polynomials(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Segments:
+class TimeSegments:
     """The increasing edges of segments of time, and the number of values on each segment.
 
-    >>> Segments((0.0, 10.0, 20.0)).times
+    >>> TimeSegments((0.0, 10.0, 20.0)).times
     array([ 5., 15.])
     """
 
@@ -77,26 +78,26 @@ class Segments:
     def times(self) -> np.ndarray:
         """The times (size,) of the values, for constants the middle of each segment."""
         start, width = np.asarray(self.edges[:-1]), np.diff(self.edges)
-        return (start[:, None] + width[:, None] * nodes(self.points)).reshape(-1)
+        return (start[:, None] + width[:, None] * chebyshev_nodes(self.points)).reshape(-1)
 
 
 @dataclass(frozen=True)
 class Control:
     """A function of time by its values on segments, segment by segment, and the options of its optimisation.
 
-    >>> control = Control(Segments((0.0, 50.0, np.inf)), (1.0, 0.1))
+    >>> control = Control(TimeSegments((0.0, 50.0, np.inf)), (1.0, 0.1))
     >>> str(control), control.at(np.array([0.0, 49.0, 50.0])).tolist()
     ('1, from t = 50 on 0.1', [1.0, 1.0, 0.1])
     """
 
-    segments: Segments
+    segments: TimeSegments
     values: tuple[float, ...]
-    wish: Optimal | None = None
+    optimum_options: OptimalControl | None = None
 
     def __str__(self) -> str:
         """Return the label of the control on the axis of a dataset."""
-        if self.wish:
-            return str(self.wish)
+        if self.optimum_options:
+            return str(self.optimum_options)
         later = zip(self.edges[1:], self.values[1:], strict=False)
         return ", ".join([f"{self.values[0]:g}", *(f"from t = {t:g} on {value:g}" for t, value in later)])
 
@@ -106,11 +107,11 @@ class Control:
         return self.segments.edges[:-1]
 
     @property
-    def polynomials(self) -> Polynomials:
+    def polynomials(self) -> PiecewisePolynomial:
         """The control in the form that JAX traces."""
         edges = np.asarray(self.segments.edges)
         values = np.asarray(self.values, float).reshape(self.segments.number, self.segments.points)
-        return Polynomials(edges[:-1], np.diff(edges), values)
+        return PiecewisePolynomial(edges[:-1], np.diff(edges), values)
 
     def at(self, t: np.ndarray) -> np.ndarray:
         """Return the control at times t (...)."""
@@ -126,100 +127,113 @@ class Control:
         if self.segments.points == 1:
             return float(values[segment, 0])
         assert t == starts[segment]  # smooth segments are integrated from their start
-        return Control(Segments((0.0, float(widths[segment])), self.segments.points), tuple(values[segment].tolist()))
+        return Control(
+            TimeSegments((0.0, float(widths[segment])), self.segments.points), tuple(values[segment].tolist())
+        )
 
 
-def nodes(points: int) -> np.ndarray:
+def chebyshev_nodes(points: int) -> np.ndarray:
     """Return the times (points,) of the values of a segment [0, 1]: Chebyshev points."""
     return np.sin(np.pi * np.arange(points) / (2 * (points - 1))) ** 2 if points > 1 else np.array([0.5])
 
 
-def basis(x: Array, points: int) -> Array:
+def interpolation_weights(x: Array, points: int) -> Array:
     """Return the weights (..., points) that interpolate a segment's values at times x (...) in [0, 1].
 
     The barycentric formula at Chebyshev points has weights of alternating sign, halved at both ends.
 
-    >>> basis(np.array([0.0, 0.25]), 3).round(3).tolist()
+    >>> interpolation_weights(np.array([0.0, 0.25]), 3).round(3).tolist()
     [[1.0, 0.0, 0.0], [0.375, 0.75, -0.125]]
     """
     xp, sign = namespace(x), (-1.0) ** np.arange(points)
     if points > 1:
         sign[[0, -1]] /= 2
-    distance = x[..., None] - nodes(points)
+    distance = x[..., None] - chebyshev_nodes(points)
     hit = distance == 0
     weight = xp.where(hit.any(-1, keepdims=True), hit, sign / xp.where(hit, 1.0, distance))
     return weight / weight.sum(-1, keepdims=True)
 
 
-def is_over_time(value: Any) -> bool:
+def is_time_dependent(value: Any) -> bool:
     """Return True if a key's value is a function of time, either given or to be optimised."""
-    return isinstance(value, Control | Optimal)
+    return isinstance(value, Control | OptimalControl)
 
 
-def numbers_in(value: Any) -> tuple[Any, ...]:
+def get_numbers(value: Any) -> tuple[Any, ...]:
     """Return the numbers in a key's value: one for a number, one per step for a control, no number for an optimum.
 
-    >>> numbers_in(2.0), numbers_in(Optimal()), numbers_in(control_from({"at": [0, 5], "is": [1, 2]}))
+    >>> get_numbers(2.0), get_numbers(Optimal()), get_numbers(control_from_config({"at": [0, 5], "is": [1, 2]}))
     ((2.0,), (), (1.0, 2.0))
     """
     if isinstance(value, Control):
         return value.values
-    return () if isinstance(value, Optimal) else (value,)
+    return () if isinstance(value, OptimalControl) else (value,)
 
 
-def at_start(value: Any, otherwise: Any = 1.0) -> Any:
-    """Return a key's value at t = 0, or `otherwise` for an unknown optimum."""
-    return next(iter(numbers_in(value)), otherwise)
+def get_start_value(value: Any, default: Any = 1.0) -> Any:
+    """Return a key's value at t = 0, or `default` for an unknown optimum."""
+    return next(iter(get_numbers(value)), default)
 
 
-def edges_of(controls: Iterable[Control | Optimal]) -> tuple[float, ...]:
+def collect_edges(controls: Iterable[Control | OptimalControl]) -> tuple[float, ...]:
     """Return the start times of all segments of all controls. Unknown optima do not contribute."""
     return tuple(sorted({edge for control in controls if isinstance(control, Control) for edge in control.edges}))
 
 
-def control_from(given: Any, number: Callable[[Any], float] = float) -> Control | Optimal:
+def control_from_config(form: Any, number: Callable[[Any], float] = float) -> Control | OptimalControl:
     """Return a control from its form in a config. The function `number` parses each value.
 
-    >>> str(control_from({"optimal": {"segments": 40}}))
+    >>> str(control_from_config({"optimal": {"segments": 40}}))
     'optimal in 40 segments'
     """
-    if isinstance(given, Control | Optimal):
-        return given
-    if given == OPTIMAL:
-        return Optimal()
-    if isinstance(given, dict) and set(given) == {"at", "is"}:
-        return _steps(given["at"], given["is"], number)
-    if isinstance(given, dict) and [*given] == [OPTIMAL]:
-        return optimal_from(given[OPTIMAL], number)
+    if isinstance(form, Control | OptimalControl):
+        return form
+    if form == OPTIMAL_KEYWORD:
+        return OptimalControl()
+    if isinstance(form, dict) and set(form) == {"at", "is"}:
+        return _make_step_control(form["at"], form["is"], number)
+    if isinstance(form, dict) and [*form] == [OPTIMAL_KEYWORD]:
+        return optimal_from_config(form[OPTIMAL_KEYWORD], number)
     raise ValueError(
-        f"a function of time is {{at: [0, ...], is: [...]}}, optimal or {{optimal: {{segments: {SEGMENTS}}}}}, "
-        f"not {quoted(given)}"
+        f"a function of time is {{at: [0, ...], is: [...]}}, optimal or {{optimal: {{segments: {DEFAULT_SEGMENTS}}}}}, "
+        f"not {quote_value(form)}"
     )
 
 
-def _steps(at: Any, values: Any, number: Callable[[Any], float]) -> Control:
+def _make_step_control(start_times: Any, values: Any, number: Callable[[Any], float]) -> Control:
     """Return a control of steps that start at given times."""
-    if not (isinstance(at, list | tuple) and isinstance(values, list | tuple) and len(at) == len(values) > 0):
+    if not (
+        isinstance(start_times, list | tuple)
+        and isinstance(values, list | tuple)
+        and len(start_times) == len(values) > 0
+    ):
         raise ValueError("`at` and `is` must be two lists of equal length: times, and the value after each time")
-    times = [*map(_time, at)]
+    times = [*map(_check_time, start_times)]
     if times[0] != 0 or any(np.diff(times) <= 0):
         raise ValueError("`at` is a list of times: 0 and later ones in increasing order")
-    return Control(Segments((*times, np.inf)), tuple(map(number, values)))
+    return Control(TimeSegments((*times, np.inf)), tuple(map(number, values)))
 
 
-def _time(given: Any) -> float:
+def _check_time(value: Any) -> float:
     """Return a time as a float, or raise `ValueError` if the value is not a finite number."""
-    if isinstance(given, bool) or not isinstance(given, int | float) or not np.isfinite(given):
-        raise ValueError(f"`at` is a list of times, not {quoted(given)}")
-    return float(given)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise ValueError(f"`at` is a list of times, not {quote_value(value)}")
+    return float(value)
 
 
-def written_control(value: Any) -> Any:
+def control_to_config(value: Any) -> Any:
     """Return a key's value, a control or a number, in the form of a config.
 
-    >>> written_control(control_from({"at": [0, 5], "is": [1, 2]})), written_control(Optimal()), written_control(2.0)
+    >>> (
+    ...     control_to_config(control_from_config({"at": [0, 5], "is": [1, 2]})),
+    ...     control_to_config(Optimal()), control_to_config(2.0)
+    ... )
     ({'at': [0.0, 5.0], 'is': [1.0, 2.0]}, 'optimal', 2.0)
     """
     if isinstance(value, Control):
-        return written_control(value.wish) if value.wish else {"at": [*value.edges], "is": [*value.values]}
-    return written_optimal(value) if isinstance(value, Optimal) else value
+        return (
+            control_to_config(value.optimum_options)
+            if value.optimum_options
+            else {"at": [*value.edges], "is": [*value.values]}
+        )
+    return optimal_to_config(value) if isinstance(value, OptimalControl) else value

@@ -20,20 +20,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.errors import LONGEST_LINE, ConfigError, ScenarioError, not_known, shortened
-from statmech.running_command import either, option
+from statmech.errors import MAX_MESSAGE_LINE_CHARACTERS, ConfigError, ScenarioError, format_unknown_name, shorten_text
+from statmech.running_command import format_option, join_alternatives
 from statmech.runtime import files
 from statmech.runtime.csv_files import read_rows
-from statmech.runtime.extras import require
+from statmech.runtime.extras import require_modules
 
-FOLDER = "STATMECH_DATA"
-PAIR = re.compile(r"digits-(\d)-(\d)")
-NUMBERED = re.compile(r"(\D+)(\d+)\.\.(\d+)")
-MISSING = "?"
-MAX_BYTES = 2**26  # packed or unpacked; its entries take 16 times this memory
+DATA_FOLDER_VARIABLE = "STATMECH_DATA"
+DIGIT_PAIR_PATTERN = re.compile(r"digits-(\d)-(\d)")
+NUMBERED_RANGE_PATTERN = re.compile(r"(\D+)(\d+)\.\.(\d+)")
+MISSING_VALUE = "?"
+MAX_DATA_FILE_BYTES = 2**26  # packed or unpacked; its entries take 16 times this memory
 
 
-class Data(NamedTuple):
+class DataSetContent(NamedTuple):
     """The examples of a data set.
 
     X (m, columns) are attributes, text or numbers. y (m,) are classes or a numerical target. `names` are the names of
@@ -53,7 +53,10 @@ class DataSource:
     Attributes are all columns but the label, the fold and the columns `dropped`, in the order of the file. A set of
     sequences has all attributes in one column, one letter per attribute.
 
-    >>> source("coding").attributes[:2], source("promoters").attributes[49:51], source("promoters").heading
+    >>> (
+    ...     find_data_source("coding").attributes[:2], find_data_source("promoters").attributes[49:51],
+    ...     find_data_source("promoters").heading
+    ... )
     (('p1', 'p2'), ('-1', '+1'), 'promoters (stand-in)')
     """
 
@@ -82,7 +85,7 @@ class DataSource:
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes."""
         if self.sequence:
-            return tuple(map(self._position, range(self.length)))
+            return tuple(map(self._format_position, range(self.length)))
         return tuple(name for name in self.columns if name not in (self.label, self.fold, *self.dropped))
 
     @property
@@ -90,7 +93,7 @@ class DataSource:
         """The title, marked as "stand-in" if the data replace the paper's data."""
         return f"{self.title} (stand-in)" if self.stand_in else self.title
 
-    def _position(self, letter: int) -> str:
+    def _format_position(self, letter: int) -> str:
         """Return the name of the attribute at a letter: its position in the sequence or relative to a site."""
         if self.start is None:
             return f"p{letter + 1}"
@@ -98,91 +101,96 @@ class DataSource:
         return f"{position + 1 if position >= 0 else position:+d}"
 
 
-def _sources(path: Path) -> dict[str, DataSource]:
+def _read_data_sources(path: Path) -> dict[str, DataSource]:
     """Read the descriptions of data sets from a TOML file."""
     tables: dict[str, dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))
-    return {name: DataSource(**{key: _value(value) for key, value in table.items()}) for name, table in tables.items()}
+    return {
+        name: DataSource(**{key: _parse_table_value(value) for key, value in table.items()})
+        for name, table in tables.items()
+    }
 
 
-def _value(value: Any) -> Any:
-    return _names(value) if isinstance(value, list) else value
+def _parse_table_value(value: Any) -> Any:
+    return _expand_column_names(value) if isinstance(value, list) else value
 
 
-def _names(words: list[str]) -> tuple[str, ...]:
+def _expand_column_names(patterns: list[str]) -> tuple[str, ...]:
     """Return names of columns. A numbered range such as `a1..3` is expanded.
 
-    >>> _names(["a1..3", "class"])
+    >>> _expand_column_names(["a1..3", "class"])
     ('a1', 'a2', 'a3', 'class')
     """
     names: list[str] = []
-    for pattern in words:
-        match = NUMBERED.fullmatch(pattern)
+    for pattern in patterns:
+        match = NUMBERED_RANGE_PATTERN.fullmatch(pattern)
         names += [f"{match[1]}{i}" for i in range(int(match[2]), int(match[3]) + 1)] if match else [pattern]
     return tuple(names)
 
 
-ALL = _sources(Path(__file__).with_suffix(".toml"))
-SOURCES = {name: data_source for name, data_source in ALL.items() if data_source.file}
-MADE = {
-    name: data_source for name, data_source in ALL.items() if not data_source.file
+DATA_SOURCES = _read_data_sources(Path(__file__).with_suffix(".toml"))
+FILE_SOURCES = {name: data_source for name, data_source in DATA_SOURCES.items() if data_source.file}
+GENERATED_SOURCES = {
+    name: data_source for name, data_source in DATA_SOURCES.items() if not data_source.file
 }  # generated, or bundled with scikit-learn
 
 
-def source(name: str) -> DataSource:
+def find_data_source(name: str) -> DataSource:
     """Return the description of a data set. The name `digits-3-8` selects a pair of digits.
 
     Raises `ValueError` for an unknown name. The message suggests the most similar name.
     """
-    if pair := PAIR.fullmatch(name):
+    if pair := DIGIT_PAIR_PATTERN.fullmatch(name):
         if len(set(pair.groups())) == 2:
-            digits = SOURCES["digits"]
+            digits = FILE_SOURCES["digits"]
             title, examples = f"digits {pair[1]} and {pair[2]}", digits.examples // 5
             return replace(digits, title=title, examples=examples, classes=pair.groups())
-    elif name in ALL:
-        return ALL[name]
-    raise ValueError(not_known(name, "a data set", [*SOURCES, "digits-3-8 (any pair)", *MADE]))
+    elif name in DATA_SOURCES:
+        return DATA_SOURCES[name]
+    raise ValueError(
+        format_unknown_name(name, "a data set", [*FILE_SOURCES, "digits-3-8 (any pair)", *GENERATED_SOURCES])
+    )
 
 
-def load(name: str) -> Data:
+def load_data_set(name: str) -> DataSetContent:
     """Load a data set from the data folder, or from OpenML if no folder is set.
 
     Raises `ConfigError` if the data set is not available, `ScenarioError` if a file lacks the described columns.
     """
-    data_source = source(name)
-    if name in MADE:
-        return _made(name, data_source)
-    folder = os.environ.get(FOLDER, "")
+    data_source = find_data_source(name)
+    if name in GENERATED_SOURCES:
+        return _generate_data(name, data_source)
+    folder = os.environ.get(DATA_FOLDER_VARIABLE, "")
     if folder:
-        return _cut(data_source, *_of_file(data_source, Path(folder) / data_source.file))
+        return _select_classes(data_source, *_read_data_file(data_source, Path(folder) / data_source.file))
     if data_source.openml is None:
-        raise ConfigError(f"data: {name} is not publicly available: set the folder of data, {_folder_option()}")
-    return _cut(data_source, *_of_openml(name, data_source))
+        raise ConfigError(f"data: {name} is not publicly available: set the folder of data, {_format_folder_option()}")
+    return _select_classes(data_source, *_download_from_openml(name, data_source))
 
 
-def cached_data(name: str) -> Data:
+def get_cached_data(name: str) -> DataSetContent:
     """Return a data set, cached until its file changes."""
-    return _kept(name, version(name))
+    return _load_cached(name, get_data_version(name))
 
 
 @cache
-def _kept(name: str, version: tuple[object, ...]) -> Data:
-    return load(name)
+def _load_cached(name: str, version: tuple[object, ...]) -> DataSetContent:
+    return load_data_set(name)
 
 
-def version(name: str) -> tuple[object, ...]:
-    """Return the data folder, and the identity and state of a data set's file (`files.version`)."""
-    folder = os.environ.get(FOLDER, "")
-    return folder, *files.version(Path(folder) / source(name).file)
+def get_data_version(name: str) -> tuple[object, ...]:
+    """Return the data folder, and the identity and state of a data set's file (`files.get_file_version`)."""
+    folder = os.environ.get(DATA_FOLDER_VARIABLE, "")
+    return folder, *files.get_file_version(Path(folder) / find_data_source(name).file)
 
 
-def digest(name: str) -> str:
+def get_data_digest(name: str) -> str:
     """Return the SHA-256 of a data set's names, attributes, classes and folds, whatever the file format."""
-    return _digest(name, version(name))
+    return _compute_data_digest(name, get_data_version(name))
 
 
 @cache
-def _digest(name: str, version: tuple[object, ...]) -> str:
-    data = _kept(name, version)
+def _compute_data_digest(name: str, version: tuple[object, ...]) -> str:
+    data = _load_cached(name, version)
     digest = hashlib.sha256(repr((data.names, data.X.shape, data.folds is None)).encode())
     for array in (data.X, data.y, data.folds):
         if array is not None:
@@ -191,9 +199,9 @@ def _digest(name: str, version: tuple[object, ...]) -> str:
     return digest.hexdigest()
 
 
-def _made(name: str, one: DataSource) -> Data:
+def _generate_data(name: str, data_source: DataSource) -> DataSetContent:
     """Generate a data set with a fixed random state, or load it from scikit-learn."""
-    require(f"the data set {name}", "estimators", "sklearn")
+    require_modules(f"the data set {name}", "estimators", "sklearn")
     from sklearn.datasets import make_blobs, make_moons
 
     def make_clouds(size: int, deviation: float) -> Any:
@@ -203,19 +211,19 @@ def _made(name: str, one: DataSource) -> Data:
         "separable": lambda: make_clouds(40, 0.35),
         "clouds": lambda: make_clouds(200, 0.9),
         "moons": lambda: make_moons(200, noise=0.25, random_state=0),
-        "clouds-60": lambda: _far_clouds(one.examples, len(one.attributes)),
-        "noisy": lambda: _noisy_majority(len(one.attributes)),
-        "breast-cancer": _breast_cancer,
-        "digits-linear": _digits_with_linear_target,
+        "clouds-60": lambda: _generate_far_clouds(data_source.examples, len(data_source.attributes)),
+        "noisy": lambda: _generate_noisy_majority(len(data_source.attributes)),
+        "breast-cancer": _load_scaled_breast_cancer,
+        "digits-linear": _make_digits_with_linear_target,
     }
     X, y = makers[name]()
     if y.dtype == float:
-        return Data(X, y, one.attributes, None)
-    classes = [one.meanings.get(sign, sign) for sign in "-+"]
-    return Data(X, np.array(classes)[y], one.attributes, None)
+        return DataSetContent(X, y, data_source.attributes, None)
+    classes = [data_source.meanings.get(sign, sign) for sign in "-+"]
+    return DataSetContent(X, np.array(classes)[y], data_source.attributes, None)
 
 
-def _far_clouds(size: int, attributes: int, distance: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
+def _generate_far_clouds(size: int, attributes: int, distance: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
     """Generate normal attributes around two centres. Their distance is in standard deviations."""
     rng = np.random.default_rng(0)
     y, away = np.arange(size) % 2, rng.standard_normal(attributes)
@@ -223,7 +231,7 @@ def _far_clouds(size: int, attributes: int, distance: float = 2.0) -> tuple[np.n
     return rng.standard_normal((size, attributes)) + np.outer(2 * y - 1, centre), y
 
 
-def _noisy_majority(attributes: int, size: int = 20_000, flip: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+def _generate_noisy_majority(attributes: int, size: int = 20_000, flip: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
     """Generate random attributes -1 or 1, and as class the majority of the first three.
 
     A fraction `flip` of the classes is flipped.
@@ -233,7 +241,7 @@ def _noisy_majority(attributes: int, size: int = 20_000, flip: float = 0.05) -> 
     return X, ((X[:, :3].sum(axis=1) > 0) ^ (rng.random(size) < flip)).astype(int)
 
 
-def _breast_cancer() -> tuple[np.ndarray, np.ndarray]:
+def _load_scaled_breast_cancer() -> tuple[np.ndarray, np.ndarray]:
     """Load the measurements of scikit-learn's breast cancer data in units of their standard deviations."""
     from sklearn.datasets import load_breast_cancer
 
@@ -241,7 +249,7 @@ def _breast_cancer() -> tuple[np.ndarray, np.ndarray]:
     return X / X.std(axis=0), y
 
 
-def _digits_with_linear_target() -> tuple[np.ndarray, np.ndarray]:
+def _make_digits_with_linear_target() -> tuple[np.ndarray, np.ndarray]:
     """Load scikit-learn's digits, with a random linear function of their pixels, of variance 1, as target."""
     from sklearn.datasets import load_digits
 
@@ -250,112 +258,122 @@ def _digits_with_linear_target() -> tuple[np.ndarray, np.ndarray]:
     return X, target / target.std()
 
 
-def _of_file(one: DataSource, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def _read_data_file(data_source: DataSource, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     try:
-        rows = list(read_rows(path, MAX_BYTES))
+        rows = list(read_rows(path, MAX_DATA_FILE_BYTES))
     except OSError as failure:
-        problem = f"{path}: cannot be read: {failure.strerror}. Set the folder of data: {_folder_option()}"
+        problem = f"{path}: cannot be read: {failure.strerror}. Set the folder of data: {_format_folder_option()}"
         raise ConfigError(problem) from None
-    if one.header and rows:
+    if data_source.header and rows:
         names, rows = tuple(rows[0]), rows[1:]
-        missing = [name for name in one.columns if name not in names]
+        missing = [name for name in data_source.columns if name not in names]
         if missing:
-            column_names = shortened(" ".join(", ".join(names).split()), LONGEST_LINE)
+            column_names = shorten_text(" ".join(", ".join(names).split()), MAX_MESSAGE_LINE_CHARACTERS)
             raise ScenarioError([(("data",), f"{path} has no column {', '.join(missing)}. It has: {column_names}")])
-        keep = [names.index(name) for name in one.columns]
+        keep = [names.index(name) for name in data_source.columns]
         rows = [[row[i] for i in keep] if len(row) == len(names) else row for row in rows]
-    for number, row in enumerate(rows, 2 if one.header else 1):
-        if len(row) != len(one.columns):
-            problem = f"{path}:{number}: has {len(row)} columns, and should have {len(one.columns)}"
+    for number, row in enumerate(rows, 2 if data_source.header else 1):
+        if len(row) != len(data_source.columns):
+            problem = f"{path}:{number}: has {len(row)} columns, and should have {len(data_source.columns)}"
             raise ScenarioError([(("data",), problem)])
     if not rows:
         raise ScenarioError([(("data",), f"{path}: has no examples")])
     table = np.array(
         [[cell.strip() for cell in row] for row in rows], object
     )  # a dtype str would take the memory of the longest entry for each
-    return _attributes(one, table, path), _column(one, table, one.label), _folds(one, table)
+    return (
+        _get_attributes(data_source, table, path),
+        _get_column(data_source, table, data_source.label),
+        _number_folds(data_source, table),
+    )
 
 
-def _column(one: DataSource, table: np.ndarray, name: str) -> np.ndarray:
-    column: np.ndarray = table[:, one.columns.index(name)]
+def _get_column(data_source: DataSource, table: np.ndarray, name: str) -> np.ndarray:
+    column: np.ndarray = table[:, data_source.columns.index(name)]
     return column
 
 
-def _folds(one: DataSource, table: np.ndarray) -> np.ndarray | None:
-    return np.unique(_column(one, table, one.fold), return_inverse=True)[1] if one.fold else None
+def _number_folds(data_source: DataSource, table: np.ndarray) -> np.ndarray | None:
+    return (
+        np.unique(_get_column(data_source, table, data_source.fold), return_inverse=True)[1]
+        if data_source.fold
+        else None
+    )
 
 
-def _attributes(one: DataSource, table: np.ndarray, path: Path) -> np.ndarray:
-    if one.sequence:
-        sequences = _column(one, table, one.sequence)
+def _get_attributes(data_source: DataSource, table: np.ndarray, path: Path) -> np.ndarray:
+    if data_source.sequence:
+        sequences = _get_column(data_source, table, data_source.sequence)
         for number, sequence in enumerate(sequences, 1):
-            if len(sequence) != one.length:
-                problem = f"{path}: example {number} has {len(sequence)} letters, and should have {one.length}"
+            if len(sequence) != data_source.length:
+                problem = f"{path}: example {number} has {len(sequence)} letters, and should have {data_source.length}"
                 raise ScenarioError([(("data",), problem)])
         return np.array([list(sequence.lower()) for sequence in sequences], object)
-    attributes: np.ndarray = table[:, [one.columns.index(name) for name in one.attributes]]
+    attributes: np.ndarray = table[:, [data_source.columns.index(name) for name in data_source.attributes]]
     return attributes
 
 
-def _folder_option() -> str:
+def _format_folder_option() -> str:
     """Return the option or the variable that sets the data folder."""
-    return either(option("--data-dir DIR"), FOLDER)
+    return join_alternatives(format_option("--data-dir DIR"), DATA_FOLDER_VARIABLE)
 
 
-def _of_openml(name: str, one: DataSource) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    require(f"the data set {name}", "estimators", "sklearn")
+def _download_from_openml(name: str, data_source: DataSource) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    require_modules(f"the data set {name}", "estimators", "sklearn")
     from sklearn.datasets import fetch_openml
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one warning per attempt; the message below is sufficient
-            fetched = fetch_openml(data_id=one.openml, as_frame=True, parser="liac-arff")
+            fetched = fetch_openml(data_id=data_source.openml, as_frame=True, parser="liac-arff")
     except Exception as failure:  # the network can fail in many ways
         reason = " ".join(str(failure).split()) or type(failure).__name__
         raise ConfigError(
-            f"data: {name} could not be downloaded from OpenML ({reason}). Set a folder of data: {_folder_option()}"
+            f"data: {name} could not be downloaded from OpenML ({reason}). Set a folder of data: {_format_folder_option()}"
         ) from None
-    frame = fetched.data.drop(columns=[column for column in one.dropped if column in fetched.data.columns])
-    count = len(one.attributes)
+    frame = fetched.data.drop(columns=[column for column in data_source.dropped if column in fetched.data.columns])
+    count = len(data_source.attributes)
     if frame.shape[1] < count:
         raise ScenarioError([(("data",), f"{name} of OpenML has {frame.shape[1]} columns, and should have {count}")])
     X = frame.iloc[:, -count:].astype(object)  # earlier columns are names of examples
-    return X.where(X.notna(), MISSING).to_numpy(), fetched.target.astype(str).to_numpy(), None
+    return X.where(X.notna(), MISSING_VALUE).to_numpy(), fetched.target.astype(str).to_numpy(), None
 
 
-def _cut(one: DataSource, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None) -> Data:
+def _select_classes(data_source: DataSource, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None) -> DataSetContent:
     """Return the examples of the selected classes, with attributes as text or numbers."""
-    if one.classes:
-        selected = np.isin(y, one.classes)
+    if data_source.classes:
+        selected = np.isin(y, data_source.classes)
         X, y, folds = X[selected], y[selected], folds[selected] if folds is not None else None
-    if one.numeric:
+    if data_source.numeric:
         try:
             X = X.astype(float)
         except ValueError:
-            raise ScenarioError([(("data",), f"{one.file}: is not a table of numbers: {_where(one, X)}")]) from None
+            raise ScenarioError(
+                [(("data",), f"{data_source.file}: is not a table of numbers: {_locate_non_number(data_source, X)}")]
+            ) from None
         if not np.isfinite(X).all():
-            raise ScenarioError([(("data",), f"{one.file}: contains NaN or infinite values")])
+            raise ScenarioError([(("data",), f"{data_source.file}: contains NaN or infinite values")])
     else:
         X = np.frompyfunc(str, 1, 1)(X)
-    classes = np.array([one.meanings.get(label, label) for label in map(str, y)])
-    return Data(X, classes, one.attributes, folds)
+    classes = np.array([data_source.meanings.get(label, label) for label in map(str, y)])
+    return DataSetContent(X, classes, data_source.attributes, folds)
 
 
-def _where(one: DataSource, X: np.ndarray) -> str:
+def _locate_non_number(data_source: DataSource, X: np.ndarray) -> str:
     """Return the position of the first entry that is not a number.
 
     Messages do not quote the content of files.
     """
     for number, row in enumerate(X, 1):
-        for name, entry in zip(one.attributes, row, strict=True):
+        for name, entry in zip(data_source.attributes, row, strict=True):
             try:
                 float(entry)
             except (TypeError, ValueError):
-                class_note = f" of the classes {', '.join(one.classes)}" if one.classes else ""
+                class_note = f" of the classes {', '.join(data_source.classes)}" if data_source.classes else ""
                 return f"example {number}{class_note}, column {name}"
     return "an entry cannot be read"
 
 
-def words(columns: np.ndarray) -> list[Sequence[str]]:
+def list_distinct_values(columns: np.ndarray) -> list[Sequence[str]]:
     """Return the distinct values of each column of X (m, columns), without missing values, in sorted order."""
-    return [sorted({*map(str, column)} - {MISSING}) for column in columns.T]
+    return [sorted({*map(str, column)} - {MISSING_VALUE}) for column in columns.T]

@@ -12,13 +12,17 @@ from typing import Any
 
 Problem = tuple[tuple[str | int, ...], str]  # location (keys and list positions), and one sentence
 
-CLOSE, CLOSE_SHORT, SHORT = 0.68, 0.6, 3  # difflib's ratio; short: "Kk" for "K"
+MIN_NAME_SIMILARITY, MIN_SHORT_NAME_SIMILARITY, MAX_SHORT_NAME_LENGTH = (
+    0.68,
+    0.6,
+    3,
+)  # difflib's ratio; short: "Kk" for "K"
 
 MAX_LISTED_NAMES = 12  # if the message already suggests a name
-LONGEST = 60  # for a quoted value
-LONGEST_LINE = 200  # for a name, or a message of another library
-HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode categories of invisible and control characters
-LAYOUT = "\n\t\u200c\u200d"  # invisible characters that messages and some scripts need
+MAX_QUOTED_CHARACTERS = 60  # for a quoted value
+MAX_MESSAGE_LINE_CHARACTERS = 200  # for a name, or a message of another library
+INVISIBLE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode categories of invisible and control characters
+LAYOUT_CHARACTERS = "\n\t\u200c\u200d"  # invisible characters that messages and some scripts need
 
 
 class StatmechError(Exception):
@@ -28,10 +32,10 @@ class StatmechError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the message instead of the arguments of the constructor, which differ between errors."""
-        return _with_message, (type(self), *self.args), vars(self)
+        return _rebuild_error, (type(self), *self.args), vars(self)
 
 
-def _with_message(kind: type[StatmechError], *args: object) -> StatmechError:
+def _rebuild_error(kind: type[StatmechError], *args: object) -> StatmechError:
     """Make an error from its message without its constructor."""
     error = kind.__new__(kind, *args)
     error.args = args  # an OSError takes them from its constructor
@@ -50,7 +54,10 @@ class ScenarioError(StatmechError, ValueError):
         super().__init__("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
-        return [f"{_dotted(location)}: {sentence}" if location else sentence for location, sentence in self.problems]
+        return [
+            f"{_format_location(location)}: {sentence}" if location else sentence
+            for location, sentence in self.problems
+        ]
 
 
 class ConfigError(StatmechError, ValueError):
@@ -61,7 +68,7 @@ class StoreError(StatmechError, OSError):
     """A stored result that is missing, unreadable, or belongs to another config."""
 
 
-def unwritable(path: object, failure: OSError) -> StoreError:
+def make_unwritable_error(path: object, failure: OSError) -> StoreError:
     """Make the error for a file that cannot be written."""
     return StoreError(f"{path}: cannot be written: {failure.strerror or failure}")
 
@@ -70,11 +77,13 @@ class DamagedError(StoreError):
     """A store with missing or corrupted files."""
 
     def __init__(self, path: object, names: list[str]):
-        files = ", ".join(_in_line(name, LONGEST_LINE) for name in names[:5]) + (", ..." if len(names) > 5 else "")
+        files = ", ".join(_join_lines(name, MAX_MESSAGE_LINE_CHARACTERS) for name in names[:5]) + (
+            ", ..." if len(names) > 5 else ""
+        )
         super().__init__(f"{path}: not a readable store (corrupted or missing: {files})")
 
 
-def unreadable(path: object, failure: Exception) -> DamagedError:
+def make_unreadable_error(path: object, failure: Exception) -> DamagedError:
     """Make the error for a store that zarr, its codecs or its scenario cannot read."""
     return DamagedError(path, [f"{type(failure).__name__}: {failure}"])
 
@@ -119,47 +128,54 @@ SYNONYMS: dict[str, dict[str, str]] = {
 }
 
 
-def not_known(given: object, noun: str, known: Iterable[str]) -> str:
+def format_unknown_name(value: object, noun: str, choices: Iterable[str]) -> str:
     """Return the message for an unknown name, with the most similar known name and, if few, all known names.
 
-    >>> print(not_known("adtron", "a learning rule", ["hebb", "adatron"]))
+    >>> print(format_unknown_name("adtron", "a learning rule", ["hebb", "adatron"]))
     "adtron" is not a learning rule. Did you mean "adatron"? Known: hebb, adatron.
-    >>> print(not_known("svm", "a loss", ["square", "hinge"]))
+    >>> print(format_unknown_name("svm", "a loss", ["square", "hinge"]))
     "svm" is not a loss. Did you mean "hinge"? Known: square, hinge.
     """
-    names = list(known)
-    folded, lowered = {name.casefold(): name for name in names}, str(given).casefold()
-    candidates = get_close_matches(lowered, folded, n=1, cutoff=CLOSE if len(lowered) > SHORT else CLOSE_SHORT)
+    names = list(choices)
+    folded, lowered = {name.casefold(): name for name in names}, str(value).casefold()
+    candidates = get_close_matches(
+        lowered,
+        folded,
+        n=1,
+        cutoff=MIN_NAME_SIMILARITY if len(lowered) > MAX_SHORT_NAME_LENGTH else MIN_SHORT_NAME_SIMILARITY,
+    )
     suggestions = {name: remark for name, remark in SYNONYMS.get(lowered, {}).items() if name in names}
     candidates = (
-        [*suggestions] or candidates or [name for name in folded if len(lowered) > SHORT and name.startswith(lowered)]
+        [*suggestions]
+        or candidates
+        or [name for name in folded if len(lowered) > MAX_SHORT_NAME_LENGTH and name.startswith(lowered)]
     )  # the beginning of a name
     likely = f' Did you mean "{folded[candidates[0]]}"{suggestions.get(candidates[0], "")}?' if candidates else ""
-    name = _in_line(str(given).encode(errors="backslashreplace").decode())
+    name = _join_lines(str(value).encode(errors="backslashreplace").decode())
     listed = "" if likely and len(names) > MAX_LISTED_NAMES else f" Known: {', '.join(names)}."
     return f'"{name}" is not {noun}.{likely}{listed}'
 
 
-def spellings(name: str) -> list[str]:
+def list_spellings(name: str) -> list[str]:
     """Return a name and its synonyms in other programs and books."""
     return [name, *SYNONYMS.get(name.casefold(), {})]
 
 
-def quoted(given: object) -> str:
+def quote_value(value: object) -> str:
     """Quote a value as JSON, and only the beginning of a long text.
 
-    >>> print(quoted("0.1"), quoted([1, True]), len(quoted("a" * 1000)))
+    >>> print(quote_value("0.1"), quote_value([1, True]), len(quote_value("a" * 1000)))
     "0.1" [1, true] 60
     """
     for write in (partial(json.dumps, default=str), repr):
         with suppress(TypeError, ValueError, RecursionError):  # e.g. keys that are lists, lists that contain themselves
-            return _in_line(write(given))
-    return f"of type {type(given).__name__}"  # an integer with more digits than Python formats
+            return _join_lines(write(value))
+    return f"of type {type(value).__name__}"  # an integer with more digits than Python formats
 
 
-def shortened(text: str, most: int = LONGEST) -> str:
+def shorten_text(text: str, max_length: int = MAX_QUOTED_CHARACTERS) -> str:
     """Return a text for a message. A long text ends with an ellipsis."""
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
 
 def escape_name(name: str) -> str:
@@ -168,35 +184,35 @@ def escape_name(name: str) -> str:
     >>> print(escape_name("new\\nfolder"))
     new\\u000afolder
     """
-    return escaped(name).replace("\n", "\\u000a").replace("\t", "\\u0009")
+    return escape_text(name).replace("\n", "\\u000a").replace("\t", "\\u0009")
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return a text that is safe on a terminal: names from unknown sources may contain control sequences.
 
     Control characters other than line breaks and tabs, direction marks and other invisible characters, and invalid
     Unicode are written as escapes.
 
-    >>> print(escaped("\\x1b]0;title\\a é η"))
+    >>> print(escape_text("\\x1b]0;title\\a é η"))
     \\u001b]0;title\\u0007 é η
     """
-    return text if text.isascii() and text.isprintable() else "".join(map(_escaped, text))
+    return text if text.isascii() and text.isprintable() else "".join(map(_escape_character, text))
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     """Return a character, or its escape if it is invisible or a control character."""
-    hidden = unicodedata.category(character) in HIDDEN and character not in LAYOUT
+    hidden = unicodedata.category(character) in INVISIBLE_CATEGORIES and character not in LAYOUT_CHARACTERS
     code = ord(character)
     return f"\\u{code:04x}" if hidden and code < 2**16 else f"\\U{code:08x}" if hidden else character
 
 
-def _dotted(location: tuple[str | int, ...]) -> str:
+def _format_location(location: tuple[str | int, ...]) -> str:
     """Format a location, such as `start.R[2]`."""
     head, *rest = location
-    names = (f"[{part}]" if isinstance(part, int) else f".{_in_line(part)}" for part in rest)
-    return _in_line(str(head)) + "".join(names)
+    names = (f"[{part}]" if isinstance(part, int) else f".{_join_lines(part)}" for part in rest)
+    return _join_lines(str(head)) + "".join(names)
 
 
-def _in_line(text: str, most: int = LONGEST) -> str:
+def _join_lines(text: str, max_length: int = MAX_QUOTED_CHARACTERS) -> str:
     """Join the lines of a text to one line, and shorten a long text."""
-    return shortened(" ".join(text.split()), most)
+    return shorten_text(" ".join(text.split()), max_length)

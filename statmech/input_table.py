@@ -9,51 +9,53 @@ from pathlib import Path
 import numpy as np
 
 from statmech.errors import ConfigError, ScenarioError
-from statmech.runtime.files import opened, version
-from statmech.table_columns import RECOGNISED, columns_of
-from statmech.table_files import read_frame
+from statmech.runtime.files import get_file_version, open_ordinary_file
+from statmech.table_columns import DEFAULT_COLUMN_OPTIONS, encode_columns
+from statmech.table_files import read_table_file
 
-NONE = 1e-15  # relative to N times the largest eigenvalue; smaller eigenvalues are rounding errors
-MAX_BYTES = 2**30  # conversion to float64 and centring take several times this memory
+EIGENVALUE_ROUNDING = 1e-15  # relative to N times the largest eigenvalue; smaller eigenvalues are rounding errors
+MAX_NPY_BYTES = 2**30  # conversion to float64 and centring take several times this memory
 
 
-def table(path: str) -> np.ndarray:
+def load_input_table(path: str) -> np.ndarray:
     """Load the rows (rows, columns) of a .npy file or a table, centred, with mean |x|^2 = 1, in float32.
 
     Raises `ScenarioError` if the file is not a table of finite real numbers whose rows differ.
     """
-    return _table(path, version(path))
+    return _load_cached_table(path, get_file_version(path))
 
 
-def digest(path: str) -> str:
+def get_input_table_digest(path: str) -> str:
     """Return the SHA-256 of a table, whatever its file format."""
-    return _digest(path, version(path))
+    return _compute_input_table_digest(path, get_file_version(path))
 
 
-def eigenvalues(path: str) -> np.ndarray:
+def get_covariance_eigenvalues(path: str) -> np.ndarray:
     """Return the eigenvalues (N,) of N times the covariance of a table's N columns. Their sum is N."""
-    return _eigenvalues(path, version(path))
+    return _compute_covariance_eigenvalues(path, get_file_version(path))
 
 
 @lru_cache(maxsize=4)
-def _eigenvalues(path: str, state: tuple[int, ...]) -> np.ndarray:
-    rows = _table(path, state).astype(float)
+def _compute_covariance_eigenvalues(path: str, state: tuple[int, ...]) -> np.ndarray:
+    rows = _load_cached_table(path, state).astype(float)
     count, N = rows.shape
     squares = rows.T @ rows if count >= N else rows @ rows.T
     values = np.linalg.eigvalsh(squares) * N / count
-    return np.concatenate([np.zeros(N - len(values)), np.where(values > N * NONE * values[-1], values, 0.0)])
+    return np.concatenate(
+        [np.zeros(N - len(values)), np.where(values > N * EIGENVALUE_ROUNDING * values[-1], values, 0.0)]
+    )
 
 
 @lru_cache(maxsize=4)
-def _digest(path: str, state: tuple[int, ...]) -> str:
-    rows = _table(path, state)
+def _compute_input_table_digest(path: str, state: tuple[int, ...]) -> str:
+    rows = _load_cached_table(path, state)
     return hashlib.sha256(f"{rows.shape}".encode() + rows.tobytes()).hexdigest()
 
 
 @lru_cache(maxsize=4)
-def _table(path: str, state: tuple[int, ...]) -> np.ndarray:
+def _load_cached_table(path: str, state: tuple[int, ...]) -> np.ndarray:
     try:
-        rows = _numbers(path)
+        rows = _read_table_numbers(path)
     except ConfigError as failure:
         raise ScenarioError([(("inputs",), str(failure))]) from None
     rows = rows - rows.mean(axis=0)
@@ -63,16 +65,16 @@ def _table(path: str, state: tuple[int, ...]) -> np.ndarray:
     return (rows / scale).astype(np.float32)
 
 
-def _numbers(path: str) -> np.ndarray:
+def _read_table_numbers(path: str) -> np.ndarray:
     """Read the numbers of a .npy file or a table. Text columns of a table become indicators."""
     if Path(path).suffix != ".npy":
-        table_file = read_frame(path)
+        table_file = read_table_file(path)
         try:
-            return columns_of(table_file.frame, None, RECOGNISED, table_file.first_row).X
+            return encode_columns(table_file.frame, None, DEFAULT_COLUMN_OPTIONS, table_file.first_row).X
         except ConfigError as failure:
             raise ConfigError(f"{path}: {failure}") from None
     try:
-        with opened(Path(path), MAX_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        with open_ordinary_file(Path(path), MAX_NPY_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
             rows = np.lib.format.read_array(file, allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError) as failure:
         reason = getattr(failure, "strerror", None) or "its content is not an array"

@@ -19,21 +19,21 @@ import numpy as np
 
 from statmech import input_table
 from statmech.activations import ACTIVATIONS
-from statmech.errors import Problem, ScenarioError, not_known, quoted, shortened
-from statmech.modes import Modes, group_sizes, hermite, modes_of, of_features, power_law
+from statmech.errors import Problem, ScenarioError, format_unknown_name, quote_value, shorten_text
+from statmech.modes import Modes, group_sizes, hermite, make_feature_modes, make_modes, make_power_law_modes
 from statmech.numerics.gaussian import Array
-from statmech.random_numbers import normals, signs
+from statmech.random_numbers import draw_normals, draw_signs
 
-LARGEST = 1e20  # also the inverse of the smallest: inputs and their squares, over N, are float32
-ALONG = ("random", "aligned")
-ROUNDING = 1e-6  # deviation of a sum of fractions from 1
-STEEPEST = 10.0
-MOST_MODES = 10**7
-MOST_LATENT = 1000.0  # latent variables per feature, and features per latent variable
-LEAST_REST = 1e-6  # features with a smaller nonlinear part count as linear
+MAX_EIGENVALUE = 1e20  # also the inverse of the smallest: inputs and their squares, over N, are float32
+TEACHER_DIRECTIONS = ("random", "aligned")
+FRACTION_SUM_TOL = 1e-6  # deviation of a sum of fractions from 1
+MAX_POWER_LAW_DECAY = 10.0
+MAX_POWER_LAW_MODES = 10**7
+MAX_LATENT_RATIO = 1000.0  # latent variables per feature, and features per latent variable
+MIN_NONLINEAR_DEVIATION = 1e-6  # features with a smaller nonlinear part count as linear
 
 
-class Axes(NamedTuple):
+class InputAxes(NamedTuple):
     """Properties of each axis, arrays (N,): variances, factors of the penalty, and the teacher's power in the group.
 
     `powers` is None if the teacher has no preferred direction. Otherwise `group` numbers the groups.
@@ -110,11 +110,11 @@ class Inputs(ABC):
         """Compute data for `draw`, once and outside the compiled program."""
         return np.zeros(0, np.float32)
 
-    def axes(self, N: int) -> Axes | None:
+    def axes(self, N: int) -> InputAxes | None:
         """Return the variances on the axes, or None if the components are not independent Gaussians."""
         return None
 
-    def lacking(self, N: int) -> Problem | None:
+    def file_problem(self, N: int) -> Problem | None:
         """Return the reason why files of the distribution are not usable, or None.
 
         Stored results do not need these files.
@@ -133,7 +133,7 @@ class Gaussian(Inputs):
     exact = True
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
-        return normals(key, (M, N)) / np.float32(N**0.5)
+        return draw_normals(key, (M, N)) / np.float32(N**0.5)
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Rademacher(Inputs):
     """Independent components +1/sqrt(N) or -1/sqrt(N)."""
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
-        return signs(key, (M, N)) / np.float32(N**0.5)
+        return draw_signs(key, (M, N)) / np.float32(N**0.5)
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Sphere(Inputs):
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         import jax.numpy as jnp
 
-        x = normals(key, (M, N))
+        x = draw_normals(key, (M, N))
         return x / jnp.linalg.norm(x, axis=1, keepdims=True)
 
 
@@ -168,20 +168,20 @@ class Anisotropic(Inputs):
         return Gaussian().draw(key, M, N, table) * table
 
     def problem(self, N: int) -> Problem | None:
-        return _spectrum_problem(self.spectrum)
+        return _find_spectrum_problem(self.spectrum)
 
     def modes(self, N: int) -> Modes:
-        return modes_of(self.spectrum)
+        return make_modes(self.spectrum)
 
-    def axes(self, N: int) -> Axes:
+    def axes(self, N: int) -> InputAxes:
         index = np.arange(N) * len(self.spectrum) // N
-        return Axes(np.asarray(self.spectrum, float)[index], np.ones(N), None)
+        return InputAxes(np.asarray(self.spectrum, float)[index], np.ones(N), None)
 
     def table(self, N: int) -> np.ndarray:
         return np.sqrt(self.axes(N).variances).astype(np.float32)
 
 
-class Grouped(Inputs):
+class GroupedInputs(Inputs):
     """Gaussian inputs with groups of axes of equal variance."""
 
     isotropic = False
@@ -194,7 +194,7 @@ class Grouped(Inputs):
     def modes(self, N: int) -> Modes: ...
 
     @abstractmethod
-    def axes(self, N: int) -> Axes: ...
+    def axes(self, N: int) -> InputAxes: ...
 
     def table(self, N: int) -> np.ndarray:
         """Return the standard deviation on each axis, times sqrt(N)."""
@@ -202,7 +202,7 @@ class Grouped(Inputs):
 
 
 @dataclass(frozen=True)
-class Spectrum(Grouped):
+class Spectrum(GroupedInputs):
     """A Gaussian with given eigenvalues of N Cov(x), each on a fraction of the axes.
 
     `teacher` divides the teacher's squared length among the groups of axes: in proportion to `shares` (random), to
@@ -217,50 +217,50 @@ class Spectrum(Grouped):
     ridge: tuple[float, ...] = ()
 
     def problem(self, N: int) -> Problem | None:
-        if problem := _spectrum_problem(self.eigenvalues):
+        if problem := _find_spectrum_problem(self.eigenvalues):
             return problem
-        for sentence in self._sentences(N):
+        for sentence in self._find_problems(N):
             return ("inputs",), sentence
         return None
 
-    def _sentences(self, N: int) -> Iterator[str]:
+    def _find_problems(self, N: int) -> Iterator[str]:
         """Iterate over messages about invalid parameters."""
         groups = len(self.eigenvalues)
         lists = {"shares": self.shares, "teacher": self.teacher, "ridge": self.ridge}
         for name, values in lists.items():
             if isinstance(values, tuple) and (values or name == "teacher"):
-                if not _numbers(values) or min(values) < 0 or len(values) != groups:
+                if not _is_number_list(values) or min(values) < 0 or len(values) != groups:
                     numbers = f"{groups} numbers of 0 or more, one for each eigenvalue"
                     yield f"{name} of a spectrum must be {numbers}, not {list(values)}"
-                elif name != "ridge" and abs(sum(values) - 1) > ROUNDING:
+                elif name != "ridge" and abs(sum(values) - 1) > FRACTION_SUM_TOL:
                     yield f"{name} of a spectrum must add up to 1, not to {sum(values):.6g}"
-        if isinstance(self.teacher, str) and self.teacher not in ALONG:
-            yield f"teacher of a spectrum is a list of powers or {' or '.join(ALONG)}, not {quoted(self.teacher)}"
+        if isinstance(self.teacher, str) and self.teacher not in TEACHER_DIRECTIONS:
+            yield f"teacher of a spectrum is a list of powers or {' or '.join(TEACHER_DIRECTIONS)}, not {quote_value(self.teacher)}"
         elif not isinstance(self.teacher, str) and not np.dot(self.teacher, self.eigenvalues) > 0:
             yield "the teacher must have power in a group whose eigenvalue is not 0"
         if self.ridge and not any(self.ridge):
             yield "ridge of a spectrum must not be 0 in all groups"
         if not 0 <= self.misfit < 1:
             yield f"misfit must be at least 0 and below 1, not {self.misfit:g}"
-        if not np.all(group_sizes(modes_of(self.eigenvalues, self.shares).shares, N)):
+        if not np.all(group_sizes(make_modes(self.eigenvalues, self.shares).shares, N)):
             shares_note = f" with shares {list(self.shares)}" if self.shares else ""
             yield f"spectrum {list(self.eigenvalues)}{shares_note} on N = {N}: a group would be empty"
 
     def modes(self, N: int) -> Modes:
-        return modes_of(self.eigenvalues, self.shares, self.teacher, self.misfit, self.ridge)
+        return make_modes(self.eigenvalues, self.shares, self.teacher, self.misfit, self.ridge)
 
-    def axes(self, N: int) -> Axes:
+    def axes(self, N: int) -> InputAxes:
         modes = self.modes(N)
         sizes = group_sizes(modes.shares, N)
         ridge = np.broadcast_to(modes.ridge, modes.variances.shape)
         is_random = self.teacher == "random" or modes.teacher is None
         powers = None if is_random else np.repeat(np.asarray(modes.teacher), sizes)
         group = np.repeat(np.arange(len(sizes)), sizes)
-        return Axes(np.repeat(modes.variances, sizes), np.repeat(ridge, sizes), powers, group)
+        return InputAxes(np.repeat(modes.variances, sizes), np.repeat(ridge, sizes), powers, group)
 
 
 @dataclass(frozen=True)
-class PowerLaw(Grouped):
+class PowerLaw(GroupedInputs):
     """A Gaussian with the eigenvalues i^-decay, and the powers i^-teacher_decay of the teacher's field, i = 1 ... N."""
 
     sized = True
@@ -269,19 +269,21 @@ class PowerLaw(Grouped):
 
     def problem(self, N: int) -> Problem | None:
         for name, value in (("decay", self.decay), ("teacher_decay", self.teacher_decay)):
-            if not 0 <= value <= STEEPEST:
-                return ("inputs",), f"{name} of a power law must lie between 0 and {STEEPEST:g}, not {value:g}"
-        if N > MOST_MODES:
-            return ("N",), f"a power law has at most {MOST_MODES:,} directions, not {N:,}"
+            if not 0 <= value <= MAX_POWER_LAW_DECAY:
+                return (
+                    "inputs",
+                ), f"{name} of a power law must lie between 0 and {MAX_POWER_LAW_DECAY:g}, not {value:g}"
+        if N > MAX_POWER_LAW_MODES:
+            return ("N",), f"a power law has at most {MAX_POWER_LAW_MODES:,} directions, not {N:,}"
         return None
 
     def modes(self, N: int) -> Modes:
-        return power_law(self.decay, self.teacher_decay, N)
+        return make_power_law_modes(self.decay, self.teacher_decay, N)
 
-    def axes(self, N: int) -> Axes:
+    def axes(self, N: int) -> InputAxes:
         i = np.arange(1, N + 1.0)
         omega, T = i**-self.decay, i ** (self.decay - self.teacher_decay)
-        return Axes(omega * (N / omega.sum()), np.ones(N), T / T.sum(), np.arange(N))
+        return InputAxes(omega * (N / omega.sum()), np.ones(N), T / T.sum(), np.arange(N))
 
 
 @dataclass(frozen=True)
@@ -307,18 +309,18 @@ class Features(Inputs):
 
     def problem(self, N: int) -> Problem | None:
         if self.activation not in ACTIVATIONS:
-            return ("inputs",), not_known(self.activation, "an activation", ACTIVATIONS)
-        if hermite(ACTIVATIONS[self.activation]()).rest < LEAST_REST:
+            return ("inputs",), format_unknown_name(self.activation, "an activation", ACTIVATIONS)
+        if hermite(ACTIVATIONS[self.activation]()).rest < MIN_NONLINEAR_DEVIATION:
             return ("inputs",), f"features of the activation {self.activation} are linear in the latent variables"
-        if not 1 / MOST_LATENT <= self.latent <= MOST_LATENT:
-            bounds = f"{1 / MOST_LATENT:g} and {MOST_LATENT:g}"
+        if not 1 / MAX_LATENT_RATIO <= self.latent <= MAX_LATENT_RATIO:
+            bounds = f"{1 / MAX_LATENT_RATIO:g} and {MAX_LATENT_RATIO:g}"
             return ("inputs",), f"latent variables per feature must lie between {bounds}, not {self.latent:g}"
         if self.width(N) < 1:
             return ("inputs",), f"{self.latent:g} latent variables per feature are none at N = {N}"
         return None
 
     def modes(self, N: int) -> Modes:
-        return of_features(hermite(ACTIVATIONS[self.activation]()), self.latent)
+        return make_feature_modes(hermite(ACTIVATIONS[self.activation]()), self.latent)
 
 
 @dataclass(frozen=True)
@@ -349,21 +351,21 @@ class Rows(Inputs):
 
         return table[jax.random.randint(key, (M,), 0, table.shape[0], np.int32)]
 
-    def lacking(self, N: int) -> Problem | None:
+    def file_problem(self, N: int) -> Problem | None:
         try:
-            columns = input_table.table(self.path).shape[1]
+            columns = input_table.load_input_table(self.path).shape[1]
         except ScenarioError as failure:
             return failure.problems[0]
         return None if columns == N else (("N",), f"{self.path} has {columns} columns, so N must be {columns}, not {N}")
 
     def modes(self, N: int) -> Modes:
-        return modes_of(input_table.eigenvalues(self.path))
+        return make_modes(input_table.get_covariance_eigenvalues(self.path))
 
     def table(self, N: int) -> np.ndarray:
-        return input_table.table(self.path)
+        return input_table.load_input_table(self.path)
 
     def digests(self) -> dict[str, str]:
-        return {self.path: input_table.digest(self.path)}
+        return {self.path: input_table.get_input_table_digest(self.path)}
 
 
 INPUTS: dict[str, type[Inputs]] = {
@@ -378,51 +380,51 @@ INPUTS: dict[str, type[Inputs]] = {
 }
 
 
-def inputs_from(given: Any) -> Inputs:
+def inputs_from_config(form: Any) -> Inputs:
     """Return a distribution from its form in a config: a name, or a mapping of a name to parameters.
 
-    >>> inputs_from("sphere")
+    >>> inputs_from_config("sphere")
     Sphere()
-    >>> inputs_from({"anisotropic": {"spectrum": [0.5, 1.5]}})
+    >>> inputs_from_config({"anisotropic": {"spectrum": [0.5, 1.5]}})
     Anisotropic(spectrum=(0.5, 1.5))
     """
-    if isinstance(given, Inputs):
-        return given
-    name, parameters = _named(given) if isinstance(given, dict) else (given, {})
+    if isinstance(form, Inputs):
+        return form
+    name, parameters = _split_name_and_parameters(form) if isinstance(form, dict) else (form, {})
     if not isinstance(name, str) or name not in INPUTS:
-        raise ValueError(not_known(name, "a distribution of inputs", INPUTS))
+        raise ValueError(format_unknown_name(name, "a distribution of inputs", INPUTS))
     defaults = {field.name: field.default for field in fields(INPUTS[name])}
     parameters = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in parameters.items()}
     parameters = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
     for key, value in parameters.items():
         if key not in defaults:
-            raise ValueError(not_known(key, f"a parameter of {name}", defaults))
-        if not _like(value, defaults[key]):
-            text = shortened(" ".join(repr(value).split()))
-            raise ValueError(f"{key} of {name} must be like {written_value(defaults[key])}, not {text}")
+            raise ValueError(format_unknown_name(key, f"a parameter of {name}", defaults))
+        if not _is_like_default(value, defaults[key]):
+            text = shorten_text(" ".join(repr(value).split()))
+            raise ValueError(f"{key} of {name} must be like {value_to_config(defaults[key])}, not {text}")
     return INPUTS[name](**parameters)
 
 
-def _named(given: dict[Any, Any]) -> tuple[Any, dict[Any, Any]]:
+def _split_name_and_parameters(form: dict[Any, Any]) -> tuple[Any, dict[Any, Any]]:
     """Return the name and the parameters from a mapping in a config.
 
     The form is {name: {parameter: value, ...}}, or {name: value of the first parameter, parameter: value, ...}.
     """
-    names = [key for key in given if key in INPUTS] or [*given]
+    names = [key for key in form if key in INPUTS] or [*form]
     if len(names) != 1:
-        raise ValueError(f"names one distribution of inputs, not {quoted(given)}")
+        raise ValueError(f"names one distribution of inputs, not {quote_value(form)}")
     if names[0] not in INPUTS:
         return names[0], {}
-    [name], remaining = names, {key: value for key, value in given.items() if key != names[0]}
-    if isinstance(given[name], dict):
-        return name, given[name] | remaining
+    [name], remaining = names, {key: value for key, value in form.items() if key != names[0]}
+    if isinstance(form[name], dict):
+        return name, form[name] | remaining
     field_names = [field.name for field in fields(INPUTS[name])]
     if field_names and field_names[0] not in remaining:
-        return name, {field_names[0]: given[name], **remaining}
+        return name, {field_names[0]: form[name], **remaining}
     raise ValueError(f"{name} takes its parameters by name, as in {{{name}: {{parameter: value}}}}")
 
 
-def _like(value: Any, default: Any) -> bool:
+def _is_like_default(value: Any, default: Any) -> bool:
     """Return True if a parameter's value has the type of its default.
 
     A list is allowed for the teacher's direction, a string or an integer for the default None, and an integer for a
@@ -432,35 +434,35 @@ def _like(value: Any, default: Any) -> bool:
         return isinstance(default, bool)
     if default is None:
         return isinstance(value, str | int)
-    if default in ALONG:
+    if default in TEACHER_DIRECTIONS:
         return isinstance(value, str | tuple)
     return isinstance(value, (int, float) if isinstance(default, float) else type(default))
 
 
-def written_value(value: Any) -> Any:
+def value_to_config(value: Any) -> Any:
     """Return a parameter's value in the form of a config: lists instead of tuples."""
     return list(value) if isinstance(value, tuple) else value
 
 
-def written(law: Inputs) -> Any:
-    """Return a distribution in the form of a config, the inverse of `inputs_from`.
+def inputs_to_config(inputs: Inputs) -> Any:
+    """Return a distribution in the form of a config, the inverse of `inputs_from_config`.
 
     Parameters with default values are omitted, except for the first parameter.
     """
-    name = next(name for name, kind in INPUTS.items() if type(law) is kind)
-    values_and_defaults = {field.name: (getattr(law, field.name), field.default) for field in fields(law)}
+    name = next(name for name, kind in INPUTS.items() if type(inputs) is kind)
+    values_and_defaults = {field.name: (getattr(inputs, field.name), field.default) for field in fields(inputs)}
     first = next(iter(values_and_defaults), None)
     values = {
-        key: written_value(value)
+        key: value_to_config(value)
         for key, (value, default) in values_and_defaults.items()
         if key == first or value != default
     }
     return {name: values} if values else name
 
 
-def label_of(law: Inputs) -> str:
+def format_inputs_label(inputs: Inputs) -> str:
     """Return the label of a distribution on the axis of a dataset."""
-    form = written(law)
+    form = inputs_to_config(inputs)
     if isinstance(form, str):
         return form
     [(name, values)] = form.items()
@@ -468,17 +470,17 @@ def label_of(law: Inputs) -> str:
     return f"{name} {' '.join(parts)}"
 
 
-def _spectrum_problem(spectrum: Any) -> Problem | None:
+def _find_spectrum_problem(spectrum: Any) -> Problem | None:
     """Return the reason why a list is not a valid spectrum of a covariance, or None."""
-    if not _numbers(spectrum) or min(spectrum) < 0 or not any(spectrum):
+    if not _is_number_list(spectrum) or min(spectrum) < 0 or not any(spectrum):
         return ("inputs",), "a spectrum is a list of finite eigenvalues, none negative and not all 0"
-    if any(value > 0 and not 1 / LARGEST <= value <= LARGEST for value in spectrum):
-        bounds = f"between {1 / LARGEST:g} and {LARGEST:g}, the range of float32 inputs"
+    if any(value > 0 and not 1 / MAX_EIGENVALUE <= value <= MAX_EIGENVALUE for value in spectrum):
+        bounds = f"between {1 / MAX_EIGENVALUE:g} and {MAX_EIGENVALUE:g}, the range of float32 inputs"
         return ("inputs",), f"eigenvalues of a spectrum must be 0 or {bounds}"
     return None
 
 
-def _numbers(values: Any) -> bool:
+def _is_number_list(values: Any) -> bool:
     """Return True for a list of finite numbers."""
     try:
         array = np.asarray(values, float)

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from statmech import table_columns, table_files
-from statmech.errors import ConfigError, quoted
-from statmech.running_command import option
-from statmech.table_columns import ARRAYS, MAX_SHOWN, ColumnOptions, columns_of
-from statmech.table_files import FileFormat, read_frame
+from statmech.errors import ConfigError, quote_value
+from statmech.running_command import format_option
+from statmech.table_columns import ARRAY_COLUMN_OPTIONS, MAX_LISTED_ENTRIES, ColumnOptions, encode_columns
+from statmech.table_files import FileFormat, read_table_file
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_ROWS = 20
+MIN_TABLE_ROWS = 20
 
 
-class Labelled(NamedTuple):
+class LabelledTable(NamedTuple):
     """Inputs X (n, N), a target y (n,), the names of its labels, and notes on the conversion of the table.
 
     `labels` are the names of the labels +1 and -1, or None for a numerical target. `notes` is empty for an X that was
@@ -32,14 +32,14 @@ class Labelled(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def labelled(
+def make_labelled_table(
     X: object,
     y: object,
     *,
     numbers: bool = False,
     positive: str | None = None,
-    options: ColumnOptions = ARRAYS,
-) -> Labelled:
+    options: ColumnOptions = ARRAY_COLUMN_OPTIONS,
+) -> LabelledTable:
     """Make a table with a target from arrays or a data frame.
 
     A target of two values becomes labels: the larger value, or `positive`, is +1.
@@ -65,7 +65,7 @@ def labelled(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> table = labelled(rng.standard_normal((30, 2)), ["yes", "no"] * 15)
+    >>> table = make_labelled_table(rng.standard_normal((30, 2)), ["yes", "no"] * 15)
     >>> table.labels, table.y[:2]
     (('yes', 'no'), array([ 1., -1.]))
     """
@@ -73,26 +73,26 @@ def labelled(
 
     if isinstance(y, str):
         if not isinstance(X, pd.DataFrame):
-            raise ConfigError(f"y is {quoted(y)}: a column has a name only if X is a data frame or a file")
-        return _from_frame(X, y, options, numbers, positive)
+            raise ConfigError(f"y is {quote_value(y)}: a column has a name only if X is a data frame or a file")
+        return _table_from_frame(X, y, options, numbers, positive)
     target, rows = np.asarray(y), X if isinstance(X, pd.DataFrame) else np.asarray(X)
     if rows.ndim != 2 or target.shape != rows.shape[:1]:
         shapes = f"not of shapes {rows.shape} and {target.shape}"
         raise ConfigError(f"X must be a table (n, N) and y its target (n,), {shapes}")
     frame = pd.DataFrame(rows).rename(columns=str).reset_index(drop=True)
     name = next(name for name in ("target", *map(str, range(rows.shape[1] + 1))) if name not in frame.columns)
-    return _from_frame(frame.assign(**{name: target}), name, options, numbers, positive)
+    return _table_from_frame(frame.assign(**{name: target}), name, options, numbers, positive)
 
 
-def read(
+def read_labelled_table(
     path: str,
     target: str,
-    file: FileFormat = table_files.RECOGNISED,
-    options: ColumnOptions = table_columns.RECOGNISED,
+    file: FileFormat = table_files.DEFAULT_FILE_FORMAT,
+    options: ColumnOptions = table_columns.DEFAULT_COLUMN_OPTIONS,
     *,
     numbers: bool = False,
     positive: str | None = None,
-) -> Labelled:
+) -> LabelledTable:
     """Read a table with a target from a file.
 
     Parameters
@@ -111,59 +111,67 @@ def read(
     ConfigError
         If the file is not such a table. The message names the file.
     """
-    table_file = read_frame(path, file)
+    table_file = read_table_file(path, file)
     try:
-        table = _from_frame(table_file.frame, target, options, numbers, positive, table_file.first_row)
+        table = _table_from_frame(table_file.frame, target, options, numbers, positive, table_file.first_row)
     except ConfigError as failure:
         raise ConfigError(f"{path}: {failure}") from None
     return table._replace(notes=(*table.notes, *table_file.notes))
 
 
-def _from_frame(
+def _table_from_frame(
     frame: pd.DataFrame,
     target: str,
     options: ColumnOptions,
     numbers: bool,
     positive: str | None,
     first_row: int = 1,
-) -> Labelled:
+) -> LabelledTable:
     """Make a table with a target from a data frame and the name of its target column."""
-    columns = columns_of(frame, target, options, first_row)
+    columns = encode_columns(frame, target, options, first_row)
     rows, y = columns.X, columns.target
-    if len(rows) < MIN_ROWS:
-        raise ConfigError(f"a table of {len(rows)} rows is too short: {MIN_ROWS} rows are needed")
+    if len(rows) < MIN_TABLE_ROWS:
+        raise ConfigError(f"a table of {len(rows)} rows is too short: {MIN_TABLE_ROWS} rows are needed")
     if not rows.size or not np.ptp(rows, axis=0).any():
         raise ConfigError("no input varies: all columns are constant or dropped")
     if positive is not None:
-        return _of_labels(rows, y.astype(str) == positive, positive, _others(y, positive), columns.notes)
+        return _table_from_labels(
+            rows, y.astype(str) == positive, positive, _name_other_values(y, positive), columns.notes
+        )
     y = y.astype(str) if y.dtype.kind not in "buif" else y
     values = np.unique(y)
     if len(values) == 1:
-        raise ConfigError(f"the target has one value, {quoted(str(values[0]))}: two, or numbers, are needed")
+        raise ConfigError(f"the target has one value, {quote_value(str(values[0]))}: two, or numbers, are needed")
     if len(values) == 2 and not numbers:
         low, high = map(str, values.tolist())
-        return _of_labels(rows, y == values[1], high, low, columns.notes)
+        return _table_from_labels(rows, y == values[1], high, low, columns.notes)
     if y.dtype.kind not in "buif":
-        listing = ", ".join(map(str, values[:MAX_SHOWN])) + (", ..." if len(values) > MAX_SHOWN else "")
-        hint = option(f"--positive {quoted(str(values[0]))}", f"positive={str(values[0])!r}")
+        listing = ", ".join(map(str, values[:MAX_LISTED_ENTRIES])) + (
+            ", ..." if len(values) > MAX_LISTED_ENTRIES else ""
+        )
+        hint = format_option(f"--positive {quote_value(str(values[0]))}", f"positive={str(values[0])!r}")
         advice = f". To predict one of them against all others, name it: {hint}" if hint else ""
         raise ConfigError(f"the target has {len(values)} values, {listing}: two, or numbers, are needed{advice}")
     if (infinite := np.isinf(y.astype(float))).any():
         raise ConfigError(f"the target is infinite in row {int(np.argmax(infinite)) + first_row}")
-    return Labelled(rows, y.astype(float), None, columns.notes)
+    return LabelledTable(rows, y.astype(float), None, columns.notes)
 
 
-def _of_labels(rows: np.ndarray, right: np.ndarray, high: str, low: str, notes: Sequence[str]) -> Labelled:
+def _table_from_labels(
+    rows: np.ndarray, is_positive: np.ndarray, high: str, low: str, notes: Sequence[str]
+) -> LabelledTable:
     """Make a table with the labels +1 and -1 from a mask of the rows with the label +1."""
-    return Labelled(rows, np.where(right, 1.0, -1.0), (high, low), tuple(notes))
+    return LabelledTable(rows, np.where(is_positive, 1.0, -1.0), (high, low), tuple(notes))
 
 
-def _others(y: np.ndarray, positive: str) -> str:
+def _name_other_values(y: np.ndarray, positive: str) -> str:
     """Return a name for all values of a target except the positive value."""
     values = sorted(set(map(str, y.tolist())))
     if positive not in values:
-        raise ConfigError(f"no row has the target {quoted(positive)}: its values are {', '.join(values[:MAX_SHOWN])}")
+        raise ConfigError(
+            f"no row has the target {quote_value(positive)}: its values are {', '.join(values[:MAX_LISTED_ENTRIES])}"
+        )
     other_values = [value for value in values if value != positive]
     if not other_values:
-        raise ConfigError(f"the target has one value, {quoted(positive)}: two are needed")
+        raise ConfigError(f"the target has one value, {quote_value(positive)}: two are needed")
     return other_values[0] if len(other_values) == 1 else f"not {positive}"

@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 
 from statmech.parameters import parameter
 
-STOPS = {
+STOP_RULES = {
     "epochs": "all epochs are done",
     "stability-patience": "the smallest stability has not increased for P updates",
     "field-patience": "the smallest field w.xi S has been below its maximum for P updates",
 }
-STOPPED_BY = ("epochs", "stability-patience", "field-patience", "gap", "no-errors", "exact", "sampled", "no-solution")
-SWEEPS = "sweeps of the Markov chain through the version space"
-MOST_SWEEPS, MOST_VOTES = 10**9, 10**4  # larger values are typing errors: the excess error of n votes decays as 1/n
-SMALLEST = 1e-100  # the square still has full precision
+STOP_REASONS = ("epochs", "stability-patience", "field-patience", "gap", "no-errors", "exact", "sampled", "no-solution")
+SWEEPS_DESCRIPTION = "sweeps of the Markov chain through the version space"
+MAX_SWEEPS, MAX_VOTES = 10**9, 10**4  # larger values are typing errors: the excess error of n votes decays as 1/n
+MIN_ADATRON_STEP = 1e-100  # the square still has full precision
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Learner:
 
 
 @dataclass(frozen=True)
-class Hebb(Learner):
+class HebbLearner(Learner):
     r"""The sum of all examples, :math:`\mathbf w = \frac1N\sum_\mu S^\mu\xi^\mu`."""
 
     label, limit = "Hebb", "hebb"
@@ -48,7 +48,7 @@ class Hebb(Learner):
 
 
 @dataclass(frozen=True)
-class Perceptron(Learner):
+class RosenblattLearner(Learner):
     """Rosenblatt's perceptron: visits the examples in turn and adds each misclassified example, until all are right."""
 
     label, limit = "perceptron", None
@@ -59,7 +59,7 @@ class Perceptron(Learner):
 
 
 @dataclass(frozen=True)
-class MinOver(Learner):
+class MinOverLearner(Learner):
     """MinOver (Krauth & Mezard 1987): adds the example of smallest stability until the `stop` rule is satisfied."""
 
     label, limit = "MinOver", "max_stability"
@@ -74,7 +74,7 @@ class MinOver(Learner):
         above=0,
         below=1,
     )
-    stop: str = parameter("epochs", "when MinOver stops before its last epoch", choices=STOPS, noun="a stop rule")
+    stop: str = parameter("epochs", "when MinOver stops before its last epoch", choices=STOP_RULES, noun="a stop rule")
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class MinOver(Learner):
 
 
 @dataclass(frozen=True)
-class AdaTron(Learner):
+class AdaTronLearner(Learner):
     """Batch AdaTron (Anlauf & Biehl 1989): sets each strength in turn so that the field is 1, but not below 0."""
 
     label, limit = "AdaTron", "max_stability"
@@ -95,7 +95,7 @@ class AdaTron(Learner):
         1.0,
         "AdaTron's step, in units of the one that sets the field to 1",
         symbol=r"$\omega$",
-        above=SMALLEST,
+        above=MIN_ADATRON_STEP,
         below=2,
     )
     tolerance: float = parameter(
@@ -108,7 +108,7 @@ class AdaTron(Learner):
 
 
 @dataclass(frozen=True)
-class PseudoInverse(Learner):
+class PseudoInverseLearner(Learner):
     """The fixed point of Adaline: all fields 1 if this is possible, otherwise the least-squares fit."""
 
     label, limit = "pseudo-inverse", "pseudo_inverse"
@@ -116,7 +116,7 @@ class PseudoInverse(Learner):
 
 
 @dataclass(frozen=True)
-class MaxStability(Learner):
+class MaxStabilityLearner(Learner):
     """The exact perceptron of maximum stability."""
 
     label, limit, separable = "max. stability", "max_stability", True
@@ -124,17 +124,17 @@ class MaxStability(Learner):
 
 
 @dataclass(frozen=True)
-class Gibbs(Learner):
+class GibbsLearner(Learner):
     """A student that a Markov chain draws uniformly from the version space."""
 
     label, limit, separable = "Gibbs", "gibbs", True
     cites = ("opper1991",)
     equation = r"\mathbf w \sim \text{uniform on } \{\mathbf w: S^\mu\,\mathbf w\cdot\xi^\mu > 0 \;\forall\mu\}"
-    sweeps: int = parameter(4000, SWEEPS, at_least=10, at_most=MOST_SWEEPS)
+    sweeps: int = parameter(4000, SWEEPS_DESCRIPTION, at_least=10, at_most=MAX_SWEEPS)
 
 
 @dataclass(frozen=True)
-class Bayes(Gibbs):
+class BayesLearner(GibbsLearner):
     """The majority vote of students drawn from the version space.
 
     R is the overlap of the centre of these students.
@@ -142,17 +142,17 @@ class Bayes(Gibbs):
 
     label, limit, separable = "Bayes", "bayes", True
     equation = r"\mathrm{sign}\,\langle \mathrm{sign}(\mathbf w\cdot\xi)\rangle, \quad \mathbf w \sim \text{Gibbs}"
-    sweeps: int = parameter(20_000, SWEEPS, at_least=10, at_most=MOST_SWEEPS)
-    votes: int = parameter(201, "students of the version space that vote", symbol="$n$", at_least=1, at_most=MOST_VOTES)
+    sweeps: int = parameter(20_000, SWEEPS_DESCRIPTION, at_least=10, at_most=MAX_SWEEPS)
+    votes: int = parameter(201, "students of the version space that vote", symbol="$n$", at_least=1, at_most=MAX_VOTES)
 
 
 LEARNERS: dict[str, type[Learner]] = {
-    "hebb": Hebb,
-    "perceptron": Perceptron,
-    "minover": MinOver,
-    "adatron": AdaTron,
-    "pseudo_inverse": PseudoInverse,
-    "max_stability": MaxStability,
-    "gibbs": Gibbs,
-    "bayes": Bayes,
+    "hebb": HebbLearner,
+    "perceptron": RosenblattLearner,
+    "minover": MinOverLearner,
+    "adatron": AdaTronLearner,
+    "pseudo_inverse": PseudoInverseLearner,
+    "max_stability": MaxStabilityLearner,
+    "gibbs": GibbsLearner,
+    "bayes": BayesLearner,
 }

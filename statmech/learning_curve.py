@@ -16,30 +16,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from statmech import table_columns, table_files
-from statmech.convex.losses import LOSSES, OF_DESCENT, Loss
-from statmech.errors import ConfigError, not_known
-from statmech.labelled_table import Labelled, labelled, read
-from statmech.real_table import RealTable, real_table
-from statmech.table_columns import KEEP_ALL, ColumnOptions
-from statmech.table_diagnosis import diagnosis
+from statmech.convex.losses import DESCENT_ONLY_LOSSES, LOSSES, Loss
+from statmech.errors import ConfigError, format_unknown_name
+from statmech.labelled_table import LabelledTable, make_labelled_table, read_labelled_table
+from statmech.real_table import RealTable, make_real_table
+from statmech.table_columns import NO_INDEX_COLUMN, ColumnOptions
+from statmech.table_diagnosis import diagnose_table
 from statmech.table_files import FileFormat
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from theory.tables.anchored_curves import Curve, ErrorScale, Measured
-    from theory.tables.fresh_rows import FreshRows
+    from theory.tables.anchored_curves import ErrorScale, MeasuredErrors, PredictedCurve
+    from theory.tables.fresh_rows import FreshRowErrors
 
 CITES = ("golub1979", "jacot2020", "wei2022", "misiakiewicz2024")  # papers, by their keys in the bibliography
-CITES_OF_LABELS = ("mignacco2020", "loureiro2021mixtures")
-BEST = "best"
-FEWEST_EXAMPLES, MOST_EXAMPLES = 1 / 16, 4  # examples per row; bands were tested up to four times the rows
-PENALTIES = {True: np.geomspace(1e-4, 1e2, 7), False: np.geomspace(1e-6, 1e4, 11)}  # True: labels, False: numbers
-MIN_KNOTS, SPLINE_POINTS = 4, 481
-MIN_SETS, MAX_SETS = 6, 20  # sets of examples at each of two sizes
+CLASSIFICATION_CITES = ("mignacco2020", "loureiro2021mixtures")
+BEST_PENALTY = "best"
+MIN_EXAMPLES_RATIO, MAX_EXAMPLES_RATIO = 1 / 16, 4  # examples per row; bands were tested up to four times the rows
+PENALTY_GRIDS = {True: np.geomspace(1e-4, 1e2, 7), False: np.geomspace(1e-6, 1e4, 11)}  # True: labels, False: numbers
+MIN_SPLINE_KNOTS, SPLINE_POINTS = 4, 481
+MIN_FIT_SETS, MAX_FIT_SETS = 6, 20  # sets of examples at each of two sizes
 FIT_SECONDS = 1.8  # time on one core for the fits at both sizes
 MIN_FIT_EXAMPLES = 8
-CHECK_SETS = 20
+NUM_CHECK_SETS = 20
 
 
 def predict_learning_curve(
@@ -47,7 +47,7 @@ def predict_learning_curve(
     y: object = "-1",
     *,
     loss: str | None = None,
-    lam: float | str = BEST,
+    lam: float | str = BEST_PENALTY,
     P: Sequence[int] | None = None,
     fits: bool = True,
     check: bool | int = False,
@@ -122,20 +122,20 @@ def predict_learning_curve(
     >>> curve.eps_y.values.round(3), curve.verdict
     (array([0.121, 0.088, 0.077]), 'good')
     """
-    table = labelled_from(X, y, numbers=numbers, positive=positive)
+    table = load_labelled_table(X, y, numbers=numbers, positive=positive)
     prepared = PreparedCurve(table, loss, intercept=intercept, standardise=standardise)
     return prepared.predict(lam=lam, P=P, fits=fits, check=check, key=key)
 
 
-def labelled_from(
+def load_labelled_table(
     X: object,
     y: object,
-    file: FileFormat = table_files.RECOGNISED,
-    options: ColumnOptions = table_columns.RECOGNISED,
+    file: FileFormat = table_files.DEFAULT_FILE_FORMAT,
+    options: ColumnOptions = table_columns.DEFAULT_COLUMN_OPTIONS,
     *,
     numbers: bool = False,
     positive: str | None = None,
-) -> Labelled:
+) -> LabelledTable:
     """Load the table with a target from a file, a data frame or arrays.
 
     Parameters
@@ -148,16 +148,16 @@ def labelled_from(
     from os import PathLike
 
     if isinstance(X, str | PathLike):
-        return read(str(X), str(y), file, options, numbers=numbers, positive=positive)
-    options = options if hasattr(X, "columns") else ColumnOptions(options.drop, KEEP_ALL, options.missing)
-    return labelled(X, y, numbers=numbers, positive=positive, options=options)
+        return read_labelled_table(str(X), str(y), file, options, numbers=numbers, positive=positive)
+    options = options if hasattr(X, "columns") else ColumnOptions(options.drop, NO_INDEX_COLUMN, options.missing)
+    return make_labelled_table(X, y, numbers=numbers, positive=positive, options=options)
 
 
-class Curves(NamedTuple):
+class PenaltyCurves(NamedTuple):
     """Learning curves: penalties (P,), errors of theory and anchored errors (P,), anchored errors by class (2, P)."""
 
     lam: np.ndarray
-    total: Curve
+    total: PredictedCurve
     classes: np.ndarray
 
 
@@ -172,13 +172,13 @@ class PreparedCurve:
         As for `predict_learning_curve`.
     """
 
-    def __init__(self, table: Labelled, loss: str | None = None, intercept: bool = True, standardise: bool = True):
-        from theory.tables.fresh_rows import FreshRows
+    def __init__(self, table: LabelledTable, loss: str | None = None, intercept: bool = True, standardise: bool = True):
+        from theory.tables.fresh_rows import FreshRowErrors
 
-        self.table: RealTable = real_table(table, standardise)
-        self.loss_name, self.loss = _loss(loss, self.table)
+        self.table: RealTable = make_real_table(table, standardise)
+        self.loss_name, self.loss = _get_loss(loss, self.table)
         self.intercept, self.standardise, self.notes = intercept, standardise, table.notes
-        self.rows: FreshRows = FreshRows(self.table, intercept)
+        self.rows: FreshRowErrors = FreshRowErrors(self.table, intercept)
         self.name = "eps_y" if self.table.labels else "mse"
         self._fits: dict[tuple[int, float, int, int], tuple[float, float]] = {}
         self._left_out: dict[float, np.ndarray] = {}
@@ -198,7 +198,7 @@ class PreparedCurve:
     def predict(
         self,
         *,
-        lam: float | str = BEST,
+        lam: float | str = BEST_PENALTY,
         P: Sequence[int] | None = None,
         fits: bool = True,
         check: bool | int = False,
@@ -213,14 +213,17 @@ class PreparedCurve:
         """
         import xarray as xr
 
-        if not (lam == BEST or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)):
-            raise ConfigError(f"lam must be a number above 0, or {BEST}, not {lam!r}")
-        examples = _examples(P, len(self.table.Z))
-        values, attributes = (self._predict_anchored if fits else self._theory_alone)(examples, lam, key)
+        if not (
+            lam == BEST_PENALTY or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)
+        ):
+            raise ConfigError(f"lam must be a number above 0, or {BEST_PENALTY}, not {lam!r}")
+        examples = _choose_examples(P, len(self.table.Z))
+        values, attributes = (self._predict_anchored if fits else self._predict_by_theory)(examples, lam, key)
         if check:
-            sets = CHECK_SETS if check is True else int(check)
+            sets = NUM_CHECK_SETS if check is True else int(check)
             check_fits = [
-                self._fitted(p, strength, sets, key) for p, strength in zip(examples, values["lam"], strict=True)
+                self._fit_example_sets(p, strength, sets, key)
+                for p, strength in zip(examples, values["lam"], strict=True)
             ]
             values |= {
                 f"{self.name}_fit": np.array(check_fits)[:, 0],
@@ -244,17 +247,19 @@ class PreparedCurve:
             "standardised": int(self.standardise),
             "target": table.kind,
             "notes": "\n".join(self.notes),
-            **diagnosis(table),
-            "cites": " ".join([*CITES, *(CITES_OF_LABELS if table.labels else ())]),
+            **diagnose_table(table),
+            "cites": " ".join([*CITES, *(CLASSIFICATION_CITES if table.labels else ())]),
         }
         if table.labels:
             about["rarer_label"] = table.labels[int(np.argmin(self.fractions))]
             about["rarer_fraction"] = float(self.fractions.min())
         return about
 
-    def _theory_alone(self, P: np.ndarray, lam: float | str, key: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def _predict_by_theory(
+        self, P: np.ndarray, lam: float | str, key: int
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return the variables and attributes of a curve by theory, without measurements."""
-        strengths = self.rows.best_penalties(self.loss, P) if lam == BEST else np.full(len(P), lam, float)
+        strengths = self.rows.find_best_penalties(self.loss, P) if lam == BEST_PENALTY else np.full(len(P), lam, float)
         state = self.rows.described(self.loss, P, strengths)
         return {self.name: state.eps_y if self.table.labels else state.mse_y, "lam": strengths}, {"verdict": "theory"}
 
@@ -265,17 +270,21 @@ class PreparedCurve:
 
         name, n, count = self.name, len(self.table.Z), len(P)
         points = np.concatenate([P, self.sizes])
-        curves = self._compute_best_curves(points) if lam == BEST else self._at(points, float(lam))
+        curves = (
+            self._compute_best_curves(points)
+            if lam == BEST_PENALTY
+            else self._compute_penalty_curves(points, float(lam))
+        )
         measured = self._measure_errors(curves.lam[count:], key)
         curve, measured_curve = curves.total.split(count)
-        stabilities = self._arguments(curves.lam[-1])
-        wrong = float(np.sum(_wrong(stabilities))) if self.table.labels else np.inf
-        scale = self._scale(measured)
-        verdict = anchored_curves.judge(measured, measured_curve, scale, wrong)
-        error = anchored_curves.moved_errors(P, curve, measured, measured_curve, scale)
+        stabilities = self._get_left_out_arguments(curves.lam[-1])
+        wrong = float(np.sum(_score_wrong_labels(stabilities))) if self.table.labels else np.inf
+        scale = self._make_error_scale(measured)
+        verdict = anchored_curves.judge_theory(measured, measured_curve, scale, wrong)
+        error = anchored_curves.move_errors(P, curve, measured, measured_curve, scale)
         if verdict not in ("good", "moved") or n < 2 * self.table.N:
             error = np.where(n < P, np.nan, error)
-        half = scale.half_band(error)
+        half = scale.compute_half_band(error)
         values = {
             name: error,
             f"{name}_low": np.maximum(error - half, 0),
@@ -288,17 +297,19 @@ class PreparedCurve:
         }
         attributes: dict[str, Any] = {
             "verdict": verdict,
-            "drift": _drift(measured, measured_curve, scale),
+            "drift": _compute_drift(measured, measured_curve, scale),
             "wrong": wrong,
         }
         if self.table.labels:
             with np.errstate(all="ignore"):
                 values["eps_y_class"] = np.minimum(curves.classes[:, :count] * error / curve.anchored, 1.0)
             right = self.table.y > 0
-            attributes["class_errors"] = [float(np.mean(_wrong(stabilities[rows]))) for rows in (right, ~right)]
+            attributes["class_errors"] = [
+                float(np.mean(_score_wrong_labels(stabilities[rows]))) for rows in (right, ~right)
+            ]
         return values, attributes
 
-    def _scale(self, measured: Measured) -> ErrorScale:
+    def _make_error_scale(self, measured: MeasuredErrors) -> ErrorScale:
         """Return the error scale for the shift from theory to measurements."""
         from theory.tables.anchored_curves import LabelScale, SquaredScale
 
@@ -306,36 +317,38 @@ class PreparedCurve:
             return LabelScale(len(self.table.Z))
         return SquaredScale(float(measured.deviation[-1] / measured.error[-1]))
 
-    def _arguments(self, lam: float) -> np.ndarray:
+    def _get_left_out_arguments(self, lam: float) -> np.ndarray:
         """Return the leave-one-out stabilities or residuals (n,) of all rows."""
-        from simulate.kernels.leave_one_out import left_out_arguments
+        from simulate.kernels.leave_one_out import compute_left_out_arguments
 
         if lam not in self._left_out:
-            self._left_out[lam] = left_out_arguments(self.table, self.loss, lam, self.intercept)
+            self._left_out[lam] = compute_left_out_arguments(self.table, self.loss, lam, self.intercept)
         return self._left_out[lam]
 
-    def _measure_errors(self, lam: np.ndarray, key: int) -> Measured:
+    def _measure_errors(self, lam: np.ndarray, key: int) -> MeasuredErrors:
         """Measure the errors of fits at two sizes, and the leave-one-out error of all rows."""
-        from statmech.scenarios.risk import seconds_of_fit
-        from theory.tables.anchored_curves import Measured
+        from statmech.scenarios.risk import estimate_fit_seconds
+        from theory.tables.anchored_curves import MeasuredErrors
 
         n, N = self.table.Z.shape
-        seconds = sum(seconds_of_fit(self.loss, int(P), N) for P in self.sizes[:2])
-        sets = int(np.clip(FIT_SECONDS / seconds, MIN_SETS, MAX_SETS))
-        fits = [self._fitted(P, strength, sets, key) for P, strength in zip(self.sizes[:2], lam, strict=False)]
-        left = self._arguments(float(lam[-1]))
-        errors = _wrong(left) if self.table.labels else left**2
+        seconds = sum(estimate_fit_seconds(self.loss, int(P), N) for P in self.sizes[:2])
+        sets = int(np.clip(FIT_SECONDS / seconds, MIN_FIT_SETS, MAX_FIT_SETS))
+        fits = [
+            self._fit_example_sets(P, strength, sets, key) for P, strength in zip(self.sizes[:2], lam, strict=False)
+        ]
+        left = self._get_left_out_arguments(float(lam[-1]))
+        errors = _score_wrong_labels(left) if self.table.labels else left**2
         mean = float(np.mean(errors))
         deviation = np.sqrt(max(mean, 1 / n) * (1 - mean) / n) if self.table.labels else np.std(errors) / np.sqrt(n)
         errors_and_deviations = np.array([*fits, (mean, float(deviation))])
-        return Measured(self.sizes, errors_and_deviations[:, 0], errors_and_deviations[:, 1])
+        return MeasuredErrors(self.sizes, errors_and_deviations[:, 0], errors_and_deviations[:, 1])
 
-    def _fitted(self, P: int, lam: float, sets: int, key: int) -> tuple[float, float]:
+    def _fit_example_sets(self, P: int, lam: float, sets: int, key: int) -> tuple[float, float]:
         """Return the mean test error of fits and its standard error, NaN for P >= n.
 
         Each fit is tested on the rows that were not examples.
         """
-        from simulate.kernels.table_fits import errors_on, fit
+        from simulate.kernels.table_fits import fit_table_rows, measure_table_errors
 
         table, n = self.table, len(self.table.Z)
         if n <= P or not np.isfinite(lam):
@@ -345,63 +358,67 @@ class PreparedCurve:
             errors = []
             for index in range(sets):
                 order = np.random.default_rng([key, int(P), index]).permutation(n)
-                w = fit(table, self.loss, float(lam), order[:P], self.intercept).w
-                fit_errors = errors_on(table, w, order[P:])
+                w = fit_table_rows(table, self.loss, float(lam), order[:P], self.intercept).w
+                fit_errors = measure_table_errors(table, w, order[P:])
                 errors.append(fit_errors.labels if table.labels else fit_errors.squares)
             deviation = np.std(errors, ddof=1) / np.sqrt(sets) if sets > 1 else np.nan
             self._fits[cache_key] = float(np.mean(errors)), float(deviation)
         return self._fits[cache_key]
 
-    def _at(self, P: np.ndarray, lam: float) -> Curves:
+    def _compute_penalty_curves(self, P: np.ndarray, lam: float) -> PenaltyCurves:
         """Compute the learning curves for one penalty."""
-        from theory.tables.anchored_curves import Curve, anchored_errors, standardise_stabilities
+        from theory.tables.anchored_curves import PredictedCurve, compute_anchored_errors, standardise_stabilities
 
         n, strengths = len(self.table.Z), np.full(len(P) + 1, lam)
-        left = self._arguments(lam)
+        left = self._get_left_out_arguments(lam)
         if not self.table.labels:
             theory = self.rows.described(self.loss, np.append(P, n).astype(float), strengths).mse_y
             anchored = theory[:-1] * np.mean(left**2) / theory[-1]
-            return Curves(strengths[:-1], Curve(theory[:-1], anchored), np.empty((0, len(P))))
+            return PenaltyCurves(strengths[:-1], PredictedCurve(theory[:-1], anchored), np.empty((0, len(P))))
         positions = self.rows.positions(self.loss, np.append(P, n - 1).astype(float), strengths)
         measured = standardise_stabilities(left, self.table.y)
-        classes = anchored_errors(positions[:, :-1], positions[:, -1:], measured, self.fractions)
+        classes = compute_anchored_errors(positions[:, :-1], positions[:, -1:], measured, self.fractions)
         theory = self.rows.described(self.loss, P.astype(float), strengths[:-1]).eps_y
         anchored = self.fractions @ classes
         anchored = np.where(np.isnan(anchored), theory, anchored)  # w = 0: the more frequent label is the answer
-        return Curves(strengths[:-1], Curve(theory, anchored), classes)
+        return PenaltyCurves(strengths[:-1], PredictedCurve(theory, anchored), classes)
 
-    def _compute_best_curves(self, P: np.ndarray) -> Curves:
+    def _compute_best_curves(self, P: np.ndarray) -> PenaltyCurves:
         """Compute the learning curves for the penalty with the smallest anchored error at each number of examples."""
-        from theory.tables.anchored_curves import Curve
+        from theory.tables.anchored_curves import PredictedCurve
 
-        grid = np.log(PENALTIES[bool(self.table.labels)])
-        penalty_curves = [self._at(P, float(lam)) for lam in np.exp(grid)]
+        grid = np.log(PENALTY_GRIDS[bool(self.table.labels)])
+        penalty_curves = [self._compute_penalty_curves(P, float(lam)) for lam in np.exp(grid)]
         with np.errstate(all="ignore"):  # an error can be 0
             log_errors = np.log([curves.total.anchored for curves in penalty_curves]).T
-        log_lam = np.array([_minimum(grid, column) for column in log_errors])
+        log_lam = np.array([_find_best_penalty(grid, column) for column in log_errors])
         if self.table.labels and np.isnan(log_lam).any():  # theory fails on the table: use leave-one-out
-            left_out = [float(np.mean(_wrong(self._arguments(float(lam))))) for lam in np.exp(grid)]
+            left_out = [
+                float(np.mean(_score_wrong_labels(self._get_left_out_arguments(float(lam))))) for lam in np.exp(grid)
+            ]
             log_lam[np.isnan(log_lam)] = grid[::-1][np.argmin(left_out[::-1])]
         state = self.rows.described(self.loss, P.astype(float), np.exp(log_lam))
         theory = state.eps_y if self.table.labels else state.mse_y
-        anchored = np.exp([_at_penalty(grid, column, lam) for column, lam in zip(log_errors, log_lam, strict=True)])
+        anchored = np.exp(
+            [_interpolate_log_error(grid, column, lam) for column, lam in zip(log_errors, log_lam, strict=True)]
+        )
         by_class = np.array([curves.classes for curves in penalty_curves])  # (penalty, class, P)
         classes = [
             [np.interp(lam, grid, values) for lam, values in zip(log_lam, rows.T, strict=True)]
             for rows in by_class.swapaxes(0, 1)
         ]
-        return Curves(np.exp(log_lam), Curve(theory, anchored), np.array(classes))
+        return PenaltyCurves(np.exp(log_lam), PredictedCurve(theory, anchored), np.array(classes))
 
 
-def _wrong(stabilities: np.ndarray) -> np.ndarray:
+def _score_wrong_labels(stabilities: np.ndarray) -> np.ndarray:
     """Return 1 for each wrong label and 1/2 for a stability of 0."""
     return 0.5 - 0.5 * np.sign(stabilities)
 
 
-def _minimum(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
+def _find_best_penalty(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
     """Return ln lambda of the smallest error, by a spline through the tried penalties, or NaN."""
     is_finite = np.isfinite(log_errors)
-    if is_finite.sum() < MIN_KNOTS:  # some errors are 0, or the table does not determine them
+    if is_finite.sum() < MIN_SPLINE_KNOTS:  # some errors are 0, or the table does not determine them
         if np.isnan(log_errors).all():
             return np.nan
         return float(
@@ -409,55 +426,55 @@ def _minimum(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
         )  # the strongest penalty among equal errors
     tried = log_lam[is_finite]
     line = np.linspace(tried[0], tried[-1], SPLINE_POINTS)
-    values = _spline(tried, log_errors[is_finite])(line)
+    values = _make_spline(tried, log_errors[is_finite])(line)
     return float(line[SPLINE_POINTS - 1 - int(np.argmin(values[::-1]))])
 
 
-def _at_penalty(log_lam: np.ndarray, log_errors: np.ndarray, where: float) -> float:
+def _interpolate_log_error(log_lam: np.ndarray, log_errors: np.ndarray, penalty: float) -> float:
     """Interpolate the logarithm of the error at a penalty."""
     is_finite = np.isfinite(log_errors)
-    if is_finite.sum() < MIN_KNOTS or not np.isfinite(where):
-        distances = np.abs(log_lam - where)
-        return float(log_errors[int(np.nanargmin(distances))]) if np.isfinite(where) else np.nan
-    return float(_spline(log_lam[is_finite], log_errors[is_finite])(where))
+    if is_finite.sum() < MIN_SPLINE_KNOTS or not np.isfinite(penalty):
+        distances = np.abs(log_lam - penalty)
+        return float(log_errors[int(np.nanargmin(distances))]) if np.isfinite(penalty) else np.nan
+    return float(_make_spline(log_lam[is_finite], log_errors[is_finite])(penalty))
 
 
-def _spline(x: np.ndarray, y: np.ndarray) -> Any:
+def _make_spline(x: np.ndarray, y: np.ndarray) -> Any:
     """Return an Akima spline through points, which overshoots less than a cubic spline."""
     from scipy.interpolate import Akima1DInterpolator
 
     return Akima1DInterpolator(x, y, method="makima")
 
 
-def _drift(measured: Measured, at: Curve, scale: ErrorScale) -> float:
+def _compute_drift(measured: MeasuredErrors, curve: PredictedCurve, scale: ErrorScale) -> float:
     """Return the change of ln(measured / theory) from the first size to all rows.
 
     A change of less than 2 standard errors is returned as 0.
     """
-    from theory.tables.anchored_curves import log_ratios
+    from theory.tables.anchored_curves import compute_log_ratios
 
-    ratios = log_ratios(measured, at.theory, scale)
+    ratios = compute_log_ratios(measured, curve.theory, scale)
     noise = measured.deviation / np.maximum(measured.error, scale.floor)
     drift = ratios[-1] - ratios[0]
     return float(drift) if abs(drift) > 2 * np.hypot(noise[0], noise[-1]) else 0.0
 
 
-def _loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
+def _get_loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
     """Return the name of a loss and the loss, checked against the target."""
     name = name or ("logistic" if table.labels else "square")
-    if name not in LOSSES or name in OF_DESCENT:
+    if name not in LOSSES or name in DESCENT_ONLY_LOSSES:
         raise ConfigError(
-            f"loss: {not_known(name, 'a loss', [loss_name for loss_name in LOSSES if loss_name not in OF_DESCENT])}"
+            f"loss: {format_unknown_name(name, 'a loss', [loss_name for loss_name in LOSSES if loss_name not in DESCENT_ONLY_LOSSES])}"
         )
     if table.labels is None and name != "square":
         raise ConfigError(f"the target is a number: the loss must be square, not {name}")
     return name, LOSSES[name]()
 
 
-def _examples(P: Sequence[int] | None, n: int) -> np.ndarray:
+def _choose_examples(P: Sequence[int] | None, n: int) -> np.ndarray:
     """Return the checked numbers of examples, by default powers of two times n."""
     if P is None:
-        doublings = np.arange(np.log2(FEWEST_EXAMPLES), np.log2(MOST_EXAMPLES) + 1)
+        doublings = np.arange(np.log2(MIN_EXAMPLES_RATIO), np.log2(MAX_EXAMPLES_RATIO) + 1)
         return np.unique(np.maximum((n * 2.0**doublings).astype(int), 2))
     examples = np.unique(np.atleast_1d(np.asarray(P)))
     if examples.dtype.kind not in "iu" or examples.size == 0 or examples[0] < 2:

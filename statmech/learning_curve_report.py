@@ -7,18 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 
-from statmech.learning_curve import PENALTIES
+from statmech.learning_curve import PENALTY_GRIDS
 
-ERRORS = {"eps_y": "error", "mse": "squared error"}  # fraction of wrong labels, and mean square of the residual
-GAIN_ERROR = 0.075  # half the 90 % band of a gain's logarithm, per doubling of the examples
+ERROR_NAMES = {"eps_y": "error", "mse": "squared error"}  # fraction of wrong labels, and mean square of the residual
+GAIN_HALF_BAND = 0.075  # half the 90 % band of a gain's logarithm, per doubling of the examples
 MAX_DRIFT = -0.3  # change of ln(measured / theory): below it, more rows help more than theory predicts
-USELESS, HARDLY_USEFUL = 0.95, 0.9  # relative to always answering the more frequent label
-ROWS_PER_COLUMN = 10  # theory alone is noisy for fewer rows
+USELESS_ERROR_RATIO, WEAK_ERROR_RATIO = 0.95, 0.9  # relative to always answering the more frequent label
+NOISY_ROWS_PER_COLUMN = 10  # theory alone is noisy for fewer rows
 MIN_ROWS_PER_COLUMN = 2  # errors beyond the table's rows need this number
-STABLE_EDGE = 1.01  # a penalty this close to the smallest or largest tried one counts as an edge
+PENALTY_EDGE_RATIO = 1.01  # a penalty this close to the smallest or largest tried one counts as an edge
 
 
-def describe(curve: xr.Dataset) -> str:
+def describe_curve(curve: xr.Dataset) -> str:
     """Return the table, the errors and the verdict as text.
 
     Parameters
@@ -27,11 +27,18 @@ def describe(curve: xr.Dataset) -> str:
         The result of `statmech.predict_learning_curve`.
     """
     name = "eps_y" if "eps_y" in curve else "mse"
-    lines = [*_table(curve), *_learner(curve), "", *_errors(curve, name), "", *_verdict(curve, name)]
-    return "\n".join([*lines, *_notes(curve, name), *_gain(curve, name)])
+    lines = [
+        *_format_table(curve),
+        *_format_learner(curve),
+        "",
+        *_format_errors(curve, name),
+        "",
+        *_format_verdict(curve, name),
+    ]
+    return "\n".join([*lines, *_format_notes(curve, name), *_format_gain(curve, name)])
 
 
-def _table(curve: xr.Dataset) -> Iterator[str]:
+def _format_table(curve: xr.Dataset) -> Iterator[str]:
     """Return lines about the table: rows, columns and target."""
     about = curve.attrs
     notes = about["notes"].splitlines()
@@ -44,7 +51,7 @@ def _table(curve: xr.Dataset) -> Iterator[str]:
     yield from (note for note in notes[1:])
 
 
-def _learner(curve: xr.Dataset) -> Iterator[str]:
+def _format_learner(curve: xr.Dataset) -> Iterator[str]:
     """Return a line about the learner: loss, penalty and intercept."""
     about = curve.attrs
     penalty = "the best l2 penalty at each size" if about["lam"] == "best" else f"l2 penalty lam = {about['lam']}"
@@ -53,7 +60,7 @@ def _learner(curve: xr.Dataset) -> Iterator[str]:
     yield f"learner: {about['loss']} loss, {penalty}, {intercept}; columns {columns}"
 
 
-def _errors(curve: xr.Dataset, name: str) -> Iterator[str]:
+def _format_errors(curve: xr.Dataset, name: str) -> Iterator[str]:
     """Return the lines of a text table of errors at each number of examples."""
     banded = f"{name}_low" in curve
     largest = float(curve[name].max()) if curve[name].notnull().any() else 1.0
@@ -63,10 +70,12 @@ def _errors(curve: xr.Dataset, name: str) -> Iterator[str]:
         return f"{value:,.{digits}f}"
 
     best = curve.attrs["lam"] == "best"
-    head = f"{'examples':>10}  {ERRORS[name]:>14}" + ("  " + f"{'90 % band':>19}" if banded else "")
+    head = f"{'examples':>10}  {ERROR_NAMES[name]:>14}" + ("  " + f"{'90 % band':>19}" if banded else "")
     yield head + (f"  {'measured':>20}  {'theory alone':>14}" if banded else "") + (f"  {'lam':>9}" if best else "")
     measured = (
-        dict(zip(curve.size.values.tolist(), zip(*_measured(curve, name), strict=True), strict=True)) if banded else {}
+        dict(zip(curve.size.values.tolist(), zip(*_get_measured_errors(curve, name), strict=True), strict=True))
+        if banded
+        else {}
     )
     for index, P in enumerate(curve.P.values.tolist()):
         row = curve.isel(P=index)
@@ -86,19 +95,19 @@ def _errors(curve: xr.Dataset, name: str) -> Iterator[str]:
         yield (line + (f"  {float(row.lam):>9.3g}" if best else "")).rstrip()
 
 
-def _measured(curve: xr.Dataset, name: str) -> tuple[list[float], list[float]]:
+def _get_measured_errors(curve: xr.Dataset, name: str) -> tuple[list[float], list[float]]:
     """Return the measured errors and their standard errors."""
     return curve[f"{name}_measured"].values.tolist(), curve[f"{name}_measured_error"].values.tolist()
 
 
-def _verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
+def _format_verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
     """Return a sentence about the agreement between theory and measurements."""
     verdict, rows = curve.attrs["verdict"], curve.attrs["rows"]
     if verdict == "theory":
         yield "theory alone: nothing was measured, and theory may be off by a factor."
         return
     low, middle, _ = (f"{size:,}" for size in curve.size.values.tolist())
-    factor = _factor(curve, name)
+    factor = _format_theory_factor(curve, name)
     if verdict == "good":
         yield (
             f"verdict: good. Theory alone agrees with fits at {low} and {middle} examples and with leave-one-out at "
@@ -122,7 +131,7 @@ def _verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
         )
 
 
-def _factor(curve: xr.Dataset, name: str) -> str:
+def _format_theory_factor(curve: xr.Dataset, name: str) -> str:
     """Return the largest factor between theory alone and a measurement, in words."""
     floor = 0.3 / curve.attrs["rows"] if name == "eps_y" else 0.0
     ratios = (curve[f"{name}_measured"].values + floor) / (curve[f"{name}_measured_theory"].values + floor)
@@ -132,14 +141,14 @@ def _factor(curve: xr.Dataset, name: str) -> str:
     return f"up to {worst:.2g} times too small" if worst > 1 else f"up to {1 / worst:.2g} times too large"
 
 
-def _notes(curve: xr.Dataset, name: str) -> Iterator[str]:
+def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
     """Return notes about useless learners, errors by class, extreme penalties and few rows."""
     about = curve.attrs
     if name == "eps_y":
         at_rows = curve[name].sel(P=about["rows"], method="nearest")
         error, rarer = float(at_rows), about["rarer_fraction"]
-        if error > HARDLY_USEFUL * rarer:
-            better = "no" if error > USELESS * rarer else "hardly"
+        if error > WEAK_ERROR_RATIO * rarer:
+            better = "no" if error > USELESS_ERROR_RATIO * rarer else "hardly"
             frequent = f"always answering the more frequent label errs on {rarer:.4f}"
             yield f"note: {frequent}; this learner is {better} better."
         if "class_errors" in about:
@@ -147,22 +156,25 @@ def _notes(curve: xr.Dataset, name: str) -> Iterator[str]:
             high, low = curve.label.values.tolist()
             by_class = f"{high} {first_error:.4f}, {low} {second_error:.4f}"
             yield f"errors by class with all rows: {by_class}; their mean {(first_error + second_error) / 2:.4f}"
-    if about["lam"] == "best" and (ends := _edges(curve, name)):
+    if about["lam"] == "best" and (ends := _format_penalty_edge(curve, name)):
         yield ends
-    if about["rows"] < ROWS_PER_COLUMN * about["columns"]:
+    if about["rows"] < NOISY_ROWS_PER_COLUMN * about["columns"]:
         yield (
             f"note: {about['rows']:,} rows of {about['columns']:,} columns: fewer than ten rows per column, theory "
             "alone is itself noisy."
         )
 
 
-def _edges(curve: xr.Dataset, name: str) -> str:
+def _format_penalty_edge(curve: xr.Dataset, name: str) -> str:
     """Return a note if the best penalty is the smallest or largest tried penalty, else an empty string."""
-    tried = PENALTIES[name == "eps_y"]
+    tried = PENALTY_GRIDS[name == "eps_y"]
     lam = curve.lam.values
     ends = [
         end
-        for end, is_edge in ((tried[0], lam <= tried[0] * STABLE_EDGE), (tried[-1], lam >= tried[-1] / STABLE_EDGE))
+        for end, is_edge in (
+            (tried[0], lam <= tried[0] * PENALTY_EDGE_RATIO),
+            (tried[-1], lam >= tried[-1] / PENALTY_EDGE_RATIO),
+        )
         if is_edge.any()
     ]
     if not ends:
@@ -171,7 +183,7 @@ def _edges(curve: xr.Dataset, name: str) -> str:
     return f"note: the best penalty is at the edge of the tried penalties, {tried[0]:g} to {tried[-1]:g}: {which}."
 
 
-def _gain(curve: xr.Dataset, name: str) -> Iterator[str]:
+def _format_gain(curve: xr.Dataset, name: str) -> Iterator[str]:
     """Return sentences about the expected gain from more rows."""
     known_errors = curve.dropna("P", subset=[name])
     rows = curve.attrs["rows"]
@@ -193,7 +205,7 @@ def _gain(curve: xr.Dataset, name: str) -> Iterator[str]:
     change = f"{abs(gain)} % {less if gain >= 0 else 'more'} {unit}"
     sentence = f"{times:.3g} times as many rows: {before:.4g} -> {after:.4g}, {change}"
     if curve.attrs["verdict"] != "theory":
-        width = GAIN_ERROR * np.log2(times)
+        width = GAIN_HALF_BAND * np.log2(times)
         ends = [100 * (1 - after / before * np.exp(sign * width)) for sign in (1, -1)]
         sentence += f" (90 % band of this gain: {ends[0]:.0f} to {ends[1]:.0f} %)"
     yield sentence

@@ -32,38 +32,38 @@ from __future__ import annotations
 import numpy as np
 
 from statmech.numerics.gaussian import (
-    TAIL,
-    TINY,
+    GAUSSIAN_CUTOFF,
+    MIN_DIVISOR,
     Array,
-    composite_legendre,
-    cumulative,
-    density,
+    make_composite_rule,
+    make_gaussian_panels,
     namespace,
-    nonzero,
-    panels,
+    normal_cdf,
+    normal_density,
+    replace_zero,
 )
 
-REACH = 9.0  # exp(-9^2 / 2) is negligible
+EXPONENT_CUTOFF = 9.0  # exp(-9^2 / 2) is negligible
 
 
-def single(c: Array, theta: Array, flip: Array) -> tuple[Array, Array, Array]:
+def single_student_averages(c: Array, theta: Array, flip: Array) -> tuple[Array, Array, Array]:
     r"""Return :math:`\langle fu\rangle`, the response and :math:`\langle f^2\rangle` at an angle to the teacher.
 
     All arguments are scalars: the margin, the angle and the flip probability of a label.
 
-    >>> [float(value.round(6)) for value in single(0.5, 1.0, 0.1)]
+    >>> [float(value.round(6)) for value in single_student_averages(0.5, 1.0, 0.1)]
     [-0.173365, 0.462013, 0.565163]
     """
     xp = namespace(theta)
     sin, cos = xp.sin(theta), xp.cos(theta)
-    below_margin = cumulative(c / sin)
-    right = cos * below_margin / np.sqrt(2 * np.pi) - density(c) * cumulative(c * cos / sin)
-    fu = -2 * flip * density(c) + 2 * (1 - 2 * flip) * right
-    joint = xp.maximum(0.0, 2 * cumulative(c) - 1) + wedge(c, theta)
-    return fu, (1 - 2 * flip) * np.sqrt(2 / np.pi) * below_margin, 2 * flip * cumulative(c) + (1 - 2 * flip) * joint
+    below_margin = normal_cdf(c / sin)
+    right = cos * below_margin / np.sqrt(2 * np.pi) - normal_density(c) * normal_cdf(c * cos / sin)
+    fu = -2 * flip * normal_density(c) + 2 * (1 - 2 * flip) * right
+    joint = xp.maximum(0.0, 2 * normal_cdf(c) - 1) + wedge_integral(c, theta)
+    return fu, (1 - 2 * flip) * np.sqrt(2 / np.pi) * below_margin, 2 * flip * normal_cdf(c) + (1 - 2 * flip) * joint
 
 
-def pair(c: Array, theta_1: Array, theta_2: Array, between: Array, flip: Array) -> Array:
+def student_pair_average(c: Array, theta_1: Array, theta_2: Array, mutual_angle: Array, flip: Array) -> Array:
     r"""Return :math:`\langle f_1f_2\rangle` of two students, for scalar arguments.
 
     Parameters
@@ -72,63 +72,66 @@ def pair(c: Array, theta_1: Array, theta_2: Array, between: Array, flip: Array) 
         Margin.
     theta_1, theta_2
         Angles between each student and the teacher.
-    between
+    mutual_angle
         Angle between the students.
     flip
         Probability that a label is flipped.
 
     Examples
     --------
-    >>> float(pair(0.5, 1.0, 1.0, 0.8, 0.1).round(6))
+    >>> float(student_pair_average(0.5, 1.0, 1.0, 0.8, 0.1).round(6))
     0.42961
     """
-    together = cumulative(c) - cumulative(-abs(c)) + wedge(c, (np.pi - between) / 2)
-    return 2 * flip * together + 2 * (1 - 2 * flip) * _before_the_teacher(c, theta_1, theta_2, between)
+    together = normal_cdf(c) - normal_cdf(-abs(c)) + wedge_integral(c, (np.pi - mutual_angle) / 2)
+    return 2 * flip * together + 2 * (1 - 2 * flip) * _joint_probability(c, theta_1, theta_2, mutual_angle)
 
 
-def wedge(c: Array, theta: Array) -> Array:
+def wedge_integral(c: Array, theta: Array) -> Array:
     r"""Return :math:`I(\theta) = \frac1\pi\int_0^\theta e^{-c^2/2\sin^2s}\,ds` for scalars, theta in [0, pi]."""
     xp = namespace(theta)
     acute = xp.minimum(theta, np.pi - theta)
-    top = xp.log(xp.maximum(acute, TINY))
-    low = xp.minimum(xp.log(abs(c) / REACH + TINY), top)
+    top = xp.log(xp.maximum(acute, MIN_DIVISOR))
+    low = xp.minimum(xp.log(abs(c) / EXPONENT_CUTOFF + MIN_DIVISOR), top)
     # in log s the integrand rises over a range of about 1, at any position; the neglected relative part is 1e-16
-    x, weight = _between(xp.maximum(low, top - 37.0), np.zeros(0), top)
+    x, weight = _make_legendre_rule(xp.maximum(low, top - 37.0), np.zeros(0), top)
     s = xp.exp(x)
     part = xp.sum(weight * s * xp.exp(-0.5 * (c / xp.sin(s)) ** 2)) / np.pi
-    return xp.where(theta <= np.pi / 2, part, 2 * cumulative(-abs(c)) - part)
+    return xp.where(theta <= np.pi / 2, part, 2 * normal_cdf(-abs(c)) - part)
 
 
-def _before_the_teacher(c: Array, theta_1: Array, theta_2: Array, between: Array) -> Array:
+def _joint_probability(c: Array, theta_1: Array, theta_2: Array, mutual_angle: Array) -> Array:
     """Return P_3, the probability that both stabilities are below c and v > 0."""
-    xp = namespace(between)
+    xp = namespace(mutual_angle)
     sin, cos = (xp.sin(theta_1), xp.sin(theta_2)), (xp.cos(theta_1), xp.cos(theta_2))
     difference = theta_1 - theta_2
-    haversine = xp.sin((between + difference) / 2) * xp.sin((between - difference) / 2) / (sin[0] * sin[1])
+    haversine = xp.sin((mutual_angle + difference) / 2) * xp.sin((mutual_angle - difference) / 2) / (sin[0] * sin[1])
     omega = 2 * xp.arcsin(xp.sqrt(xp.clip(haversine, 0.0, 1.0)))
     # the last factor bends near pi - omega = c / sin(theta): pieces grow fourfold from this point
     bends = abs(c) / xp.sqrt(sin[0] * sin[1]) * 4.0 ** np.arange(-1, 4)
-    angle, weight = _between(xp.pi / 2, xp.pi - bends, omega)
+    angle, weight = _make_legendre_rule(xp.pi / 2, xp.pi - bends, omega)
     sines = sin[0] * sin[1] * xp.sin(angle)
     half = xp.arcsin(xp.sqrt(xp.clip(xp.sin(difference / 2) ** 2 + sin[0] * sin[1] * xp.sin(angle / 2) ** 2, 0.0, 1.0)))
-    right = cumulative(c * (cos[0] + cos[1]) * xp.tan(half) / xp.maximum(sines, TINY))
-    rate = sines / xp.maximum(xp.sin(2 * half), TINY) * xp.exp(-0.5 * (c / xp.cos(half)) ** 2) * right
-    return _independent(c, sin, cos) - xp.sum(weight * rate) / (2 * np.pi)
+    right = normal_cdf(c * (cos[0] + cos[1]) * xp.tan(half) / xp.maximum(sines, MIN_DIVISOR))
+    rate = sines / xp.maximum(xp.sin(2 * half), MIN_DIVISOR) * xp.exp(-0.5 * (c / xp.cos(half)) ** 2) * right
+    return _independent_joint_probability(c, sin, cos) - xp.sum(weight * rate) / (2 * np.pi)
 
 
-def _independent(c: Array, sin: tuple[Array, Array], cos: tuple[Array, Array]) -> Array:
+def _independent_joint_probability(c: Array, sin: tuple[Array, Array], cos: tuple[Array, Array]) -> Array:
     """Return P_3 for students that are independent given the teacher's field."""
     xp = namespace(sin[0])
-    edges = [0.0 * sin[0], TAIL + 0.0 * sin[0]]
+    edges = [0.0 * sin[0], GAUSSIAN_CUTOFF + 0.0 * sin[0]]
     for s, r in zip(sin, cos, strict=True):
-        r = nonzero(r)
-        edges += [c / r + width * abs(s / r) for width in (-REACH, -REACH / 3, 0.0, REACH / 3, REACH)]
-    v, weight = panels(xp.maximum(xp.stack(edges), 0.0))
-    below = (cumulative((c - r * v) / s) for s, r in zip(sin, cos, strict=True))
-    return xp.sum(weight * density(v) * next(below) * next(below))
+        r = replace_zero(r)
+        edges += [
+            c / r + width * abs(s / r)
+            for width in (-EXPONENT_CUTOFF, -EXPONENT_CUTOFF / 3, 0.0, EXPONENT_CUTOFF / 3, EXPONENT_CUTOFF)
+        ]
+    v, weight = make_gaussian_panels(xp.maximum(xp.stack(edges), 0.0))
+    below = (normal_cdf((c - r * v) / s) for s, r in zip(sin, cos, strict=True))
+    return xp.sum(weight * normal_density(v) * next(below) * next(below))
 
 
-def _between(low: Array, cuts: Array, high: Array) -> tuple[Array, Array]:
+def _make_legendre_rule(low: Array, cuts: Array, high: Array) -> tuple[Array, Array]:
     """Return nodes and weights of Gauss-Legendre rules from low to high, cut in the middle and at `cuts`.
 
     Weights are negative if high < low.
@@ -137,4 +140,4 @@ def _between(low: Array, cuts: Array, high: Array) -> tuple[Array, Array]:
     middle = (low + high) / 2
     inside = xp.clip(cuts, xp.minimum(middle, high), xp.maximum(middle, high))
     edges = xp.concatenate([xp.stack([low + 0.0 * high, middle]), xp.sort(inside), xp.stack([high])])
-    return composite_legendre(edges)
+    return make_composite_rule(edges)

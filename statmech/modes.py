@@ -30,15 +30,17 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.activations import Activation
-from statmech.numerics.accuracy import is_enough_for_charts
-from statmech.numerics.gaussian import NODES, TAIL, composite_legendre, density
+from statmech.numerics.accuracy import is_chart_accuracy_active
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, NODES, make_composite_rule, normal_density
 
-FIRST = 16  # first modes of a power law, summed one by one; later modes are summed in blocks of doubling size
-PER_BLOCK = 8  # relative accuracy of sums: 1e-12
-FIRST_DRAWN, PER_BLOCK_DRAWN = 8, 4  # relative accuracy of sums: 1e-6
-ROUNDING = 1e-12  # relative to a sum or to the largest eigenvalue
-FEW_DIRECTIONS = 30.0  # theory assumes many directions and may be inaccurate for fewer
-OF_FEATURES = 64
+NUM_SINGLE_MODES = (
+    16  # first modes of a power law, summed one by one; later modes are summed in blocks of doubling size
+)
+NODES_PER_BLOCK = 8  # relative accuracy of sums: 1e-12
+NUM_SINGLE_MODES_CHART, NODES_PER_BLOCK_CHART = 8, 4  # relative accuracy of sums: 1e-6
+MODE_ROUNDING = 1e-12  # relative to a sum or to the largest eigenvalue
+MIN_EFFECTIVE_DIRECTIONS = 30.0  # theory assumes many directions and may be inaccurate for fewer
+MARCHENKO_PASTUR_NODES = 64
 
 
 def format_directions(number: float) -> str:
@@ -65,7 +67,7 @@ class Modes:
     def signal(self) -> float:
         """The fraction S of the teacher's field variance that the inputs contain."""
         total = float(self.powers.sum())
-        return total if total < 1 - ROUNDING else 1.0
+        return total if total < 1 - MODE_ROUNDING else 1.0
 
     @property
     def rank(self) -> float:
@@ -86,7 +88,7 @@ class Modes:
         return float((self.shares @ self.variances) ** 2 / (self.shares @ self.variances**2))
 
 
-def modes_of(
+def make_modes(
     variances: Sequence[float] | np.ndarray,
     shares: Sequence[float] | np.ndarray = (),
     teacher: str | Sequence[float] | np.ndarray = "random",
@@ -111,7 +113,7 @@ def modes_of(
 
     Examples
     --------
-    >>> modes_of([0.2, 1.8], teacher="aligned").powers.round(3)
+    >>> make_modes([0.2, 1.8], teacher="aligned").powers.round(3)
     array([0.012, 0.988])
     """
     omega = np.asarray(variances, float)
@@ -131,12 +133,12 @@ def modes_of(
     )
 
 
-def group_sizes(shares: np.ndarray, N: int) -> np.ndarray:
+def group_sizes(fractions: np.ndarray, N: int) -> np.ndarray:
     """Return the number of directions in each group, integers with the sum N.
 
     Parameters
     ----------
-    shares
+    fractions
         Fractions of the directions (d,).
     N
         Number of directions.
@@ -146,11 +148,11 @@ def group_sizes(shares: np.ndarray, N: int) -> np.ndarray:
     >>> group_sizes(np.array([0.4, 0.35, 0.25]), 10)
     array([4, 4, 2])
     """
-    ends = np.rint(np.cumsum(shares) * N / np.sum(shares)).astype(int)
+    ends = np.rint(np.cumsum(fractions) * N / np.sum(fractions)).astype(int)
     return np.diff(ends, prepend=0)
 
 
-def power_law(decay: float, teacher_decay: float, modes: int) -> Modes:
+def make_power_law_modes(decay: float, teacher_decay: float, modes: int) -> Modes:
     r"""Return modes with variances :math:`\omega_i\propto i^{-a}` and powers :math:`p_i\propto i^{-b}`, i = 1 ... M.
 
     Only the first modes are kept one by one. A block of later modes, from i = m to 2m - 1, is replaced by a Gauss rule
@@ -165,12 +167,16 @@ def power_law(decay: float, teacher_decay: float, modes: int) -> Modes:
 
     Examples
     --------
-    >>> few = power_law(1.5, 1.75, modes=10**6)
+    >>> few = make_power_law_modes(1.5, 1.75, modes=10**6)
     >>> len(few.variances), round(float(few.shares @ few.variances), 12), round(few.signal, 12)
     (144, 1.0, 1.0)
     """
-    sizes = (FIRST_DRAWN, PER_BLOCK_DRAWN) if is_enough_for_charts() else (FIRST, PER_BLOCK)
-    number, count = _compressed(modes, *sizes)
+    sizes = (
+        (NUM_SINGLE_MODES_CHART, NODES_PER_BLOCK_CHART)
+        if is_chart_accuracy_active()
+        else (NUM_SINGLE_MODES, NODES_PER_BLOCK)
+    )
+    number, count = _compress_power_law_modes(modes, *sizes)
     log = np.log(number)
     omega, p = (count * np.exp(-exponent * log) for exponent in (decay, teacher_decay))
     omega, p = np.exp(-decay * log) * modes / omega.sum(), p / p.sum()
@@ -178,7 +184,7 @@ def power_law(decay: float, teacher_decay: float, modes: int) -> Modes:
     return Modes(omega, count / modes, p, T / T.sum())
 
 
-def condensed(modes: Modes) -> Modes:
+def condense_modes(modes: Modes) -> Modes:
     """Return fewer modes with the same sums, if the teacher has no preferred direction.
 
     The eigenvalues from x to 2x are replaced by a Gauss rule: sums of functions that are smooth on the scale of their
@@ -191,35 +197,35 @@ def condensed(modes: Modes) -> Modes:
 
     Examples
     --------
-    >>> every = modes_of(np.linspace(0.01, 1.99, 1000))
-    >>> few = condensed(every)
+    >>> every = make_modes(np.linspace(0.01, 1.99, 1000))
+    >>> few = condense_modes(every)
     >>> ratio = (few.shares @ np.exp(-few.variances)) / (every.shares @ np.exp(-every.variances))
     >>> len(few.variances), round(float(ratio), 12)
     (59, 1.0)
     """
     if modes.teacher is None or not np.allclose(modes.teacher, modes.shares, rtol=1e-12, atol=0):
         return modes
-    omega = np.where(modes.variances > ROUNDING * modes.variances.max(), modes.variances, 0.0)
+    omega = np.where(modes.variances > MODE_ROUNDING * modes.variances.max(), modes.variances, 0.0)
     octave = np.where(omega > 0, np.floor(np.log2(np.where(omega > 0, omega, 1.0))), -np.inf)
     blocks = [_gauss_rule(omega[octave == level], modes.shares[octave == level]) for level in np.unique(octave)]
     variances, shares = (np.concatenate(part) for part in zip(*blocks, strict=True))
-    return modes_of(variances, shares)
+    return make_modes(variances, shares)
 
 
 def _gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes and weights of the Gauss rule for weighted sums over x, by Lanczos's recurrence."""
     if x[0] == 0:
         return np.zeros(1), weight.sum(keepdims=True)
-    if len(x) <= PER_BLOCK:
+    if len(x) <= NODES_PER_BLOCK:
         return x, weight
     centre, total = x.mean(), weight.sum()
     vectors = [np.sqrt(weight / total)]
-    while len(vectors) < PER_BLOCK:
+    while len(vectors) < NODES_PER_BLOCK:
         following = (x - centre) * vectors[-1]
         for _ in range(2):  # orthogonalise twice, against rounding errors
             following = following - sum((vector @ following) * vector for vector in vectors)
         size = np.linalg.norm(following)
-        if size < ROUNDING * centre:  # all distinct eigenvalues are nodes
+        if size < MODE_ROUNDING * centre:  # all distinct eigenvalues are nodes
             break
         vectors.append(following / size)
     basis = np.stack(vectors)
@@ -227,21 +233,21 @@ def _gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return centre + node, total * vector[0] ** 2
 
 
-def _compressed(modes: int, single: int, per_block: int) -> tuple[np.ndarray, np.ndarray]:
+def _compress_power_law_modes(modes: int, num_single: int, per_block: int) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes, which are real numbers of modes, and the number of modes that each node represents."""
-    first = np.arange(1, min(modes, single) + 1, dtype=float)
+    first = np.arange(1, min(modes, num_single) + 1, dtype=float)
     parts = [(first, np.ones_like(first))]
-    begin = single + 1
+    begin = num_single + 1
     while begin <= modes:
         size = min(begin - 1, modes - begin + 1)
-        node, weight = _sum_rule(size, per_block)
+        node, weight = _gauss_sum_rule(size, per_block)
         parts.append((begin + node, weight))
         begin += size
     number, count = zip(*parts, strict=True)
     return np.concatenate(number), np.concatenate(count)
 
 
-def _sum_rule(size: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def _gauss_sum_rule(size: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes and weights of the Gauss rule for sums over 0 ... size - 1."""
     n = np.arange(1, min(nodes, size))
     off = 0.5 * n * np.sqrt((size**2 - n**2) / (4.0 * n**2 - 1))
@@ -250,7 +256,7 @@ def _sum_rule(size: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return node, size * vector[0] ** 2
 
 
-class Hermite(NamedTuple):
+class HermiteCoefficients(NamedTuple):
     """Mean and linear coefficient of an activation of a standard normal, and the deviation of its nonlinear part."""
 
     constant: float
@@ -258,7 +264,7 @@ class Hermite(NamedTuple):
     rest: float
 
 
-def hermite(activation: Activation) -> Hermite:
+def hermite(activation: Activation) -> HermiteCoefficients:
     r"""Compute the coefficients :math:`\mu_0`, :math:`\mu_1` and :math:`\mu_*` of an activation.
 
     Parameters
@@ -272,15 +278,17 @@ def hermite(activation: Activation) -> Hermite:
     >>> [round(value, 8) for value in hermite(ACTIVATIONS["relu"]())]
     [0.39894228, 0.5, 0.30140514]
     """
-    z, weight = composite_legendre(np.sort(np.array([-TAIL, -3.0, 0.0, 3.0, TAIL, *activation.kinks])), NODES)
-    weight = weight * density(z)
+    z, weight = make_composite_rule(
+        np.sort(np.array([-GAUSSIAN_CUTOFF, -3.0, 0.0, 3.0, GAUSSIAN_CUTOFF, *activation.kinks])), NODES
+    )
+    weight = weight * normal_density(z)
     value = np.asarray(activation.both(z)[0], float)
     constant, linear = float(weight @ value), float(weight @ (z * value))
     rest = weight @ (value - constant - linear * z) ** 2
-    return Hermite(constant, linear, float(np.sqrt(rest)))
+    return HermiteCoefficients(constant, linear, float(np.sqrt(rest)))
 
 
-def of_features(coefficients: Hermite, latent: float) -> Modes:
+def make_feature_modes(coefficients: HermiteCoefficients, latent: float) -> Modes:
     """Return the modes of random features for a teacher in the latent space.
 
     Parameters
@@ -292,7 +300,7 @@ def of_features(coefficients: Hermite, latent: float) -> Modes:
 
     Examples
     --------
-    >>> modes = of_features(Hermite(0.0, 0.5, 0.30140514), latent=0.5)
+    >>> modes = make_feature_modes(HermiteCoefficients(0.0, 0.5, 0.30140514), latent=0.5)
     >>> round(modes.misfit, 8)
     0.2282998
     """
@@ -301,7 +309,7 @@ def of_features(coefficients: Hermite, latent: float) -> Modes:
     return Modes(omega, nu, nu * coefficients.linear**2 * s / (latent * omega))
 
 
-def marchenko_pastur(ratio: float, nodes: int = OF_FEATURES) -> tuple[np.ndarray, np.ndarray]:
+def marchenko_pastur(ratio: float, nodes: int = MARCHENKO_PASTUR_NODES) -> tuple[np.ndarray, np.ndarray]:
     r"""Return nodes s and weights of the Marchenko-Pastur distribution.
 
     This is the distribution of the eigenvalues of :math:`FF^T/D` for a matrix F (N, D) of normal entries. With

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from statmech.errors import quoted
+from statmech.errors import quote_value
 
-OPTIMAL = "optimal"
-SEGMENTS, MOST_SEGMENTS = 20, 500
-MOST_POINTS = 100
+OPTIMAL_KEYWORD = "optimal"
+DEFAULT_SEGMENTS, MAX_SEGMENTS = 20, 500
+MAX_SEGMENT_POINTS = 100
 EDGE_TOL = 1e-4  # relative; an optimum this close to an edge of the search range counts as the edge
-LAST, INTEGRAL = "last", "integral"
-OVER = LAST, INTEGRAL
+LAST_TIME_OBJECTIVE, INTEGRAL_OBJECTIVE = "last", "integral"
+OBJECTIVE_NAMES = LAST_TIME_OBJECTIVE, INTEGRAL_OBJECTIVE
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Objective:
     ('integral', [0.25, 0.75])
     """
 
-    over: str = LAST
+    over: str = LAST_TIME_OBJECTIVE
     weights: tuple[float, ...] | None = None
 
     def shares(self, tasks: int) -> np.ndarray:
@@ -48,29 +48,31 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Optimal:
+class OptimalControl:
     """Options for an unknown best control: equal segments, values per segment, an upper bound, and the objective."""
 
-    segments: int = SEGMENTS
+    segments: int = DEFAULT_SEGMENTS
     points: int = 1
     at_most: float | None = None
     objective: Objective = Objective()
 
     def __str__(self) -> str:
         """Return the label of the optimum on the axis of a dataset."""
-        further = [f"in {self.segments} segments"] if self.segments != (SEGMENTS if self.points == 1 else 1) else []
+        further = (
+            [f"in {self.segments} segments"] if self.segments != (DEFAULT_SEGMENTS if self.points == 1 else 1) else []
+        )
         further += [f"with {self.points} points"] if self.points > 1 else []
         further += [f"up to {self.at_most:g}"] if self.at_most is not None else []
         further += [f"for the {self.objective}"] if self.objective != Objective() else []
-        return " ".join([OPTIMAL, *further])
+        return " ".join([OPTIMAL_KEYWORD, *further])
 
 
-def edge_remark(what: str, value: float, low: float, high: float) -> str:
+def describe_edge_optimum(name: str, value: float, low: float, high: float) -> str:
     """Return a sentence about an optimum at the edge of its search range, or an empty string for an inner optimum.
 
-    >>> edge_remark("lam: best", 1e6, 1e-6, 1e6)
+    >>> describe_edge_optimum("lam: best", 1e6, 1e-6, 1e6)
     'lam: best is 1e+06, the largest value that is searched (1e-06 to 1e+06): the optimum may lie beyond'
-    >>> edge_remark("lam: best", 0.3, 1e-6, 1e6)
+    >>> describe_edge_optimum("lam: best", 0.3, 1e-6, 1e6)
     ''
     """
     for side, edge in (("smallest", low), ("largest", high)):
@@ -78,74 +80,76 @@ def edge_remark(what: str, value: float, low: float, high: float) -> str:
             value, edge, rtol=EDGE_TOL, atol=0.0
         ):  # an edge at 0 limits the possible values, not the search
             searched = f"the {side} value that is searched ({low:g} to {high:g})"
-            return f"{what} is {edge:g}, {searched}: the optimum may lie beyond"
+            return f"{name} is {edge:g}, {searched}: the optimum may lie beyond"
     return ""
 
 
-def optimal_from(section: Any, number: Callable[[Any], float] = float) -> Optimal:
+def optimal_from_config(section: Any, number: Callable[[Any], float] = float) -> OptimalControl:
     """Return the options of an optimum from their section in a config. The function `number` parses the bound.
 
-    >>> str(optimal_from({"points": 8})), str(optimal_from({"at_most": 3, "objective": {"last": [1, 3]}}))
+    >>> str(optimal_from_config({"points": 8})), str(optimal_from_config({"at_most": 3, "objective": {"last": [1, 3]}}))
     ('optimal with 8 points', 'optimal up to 3 for the last of tasks 1 3')
     """
     names = "segments", "points", "at_most", "objective"
     if not isinstance(section, dict) or section.keys() - set(names):
-        raise ValueError(f"optimal has the keys {', '.join(names[:-1])} and {names[-1]}, not {quoted(section)}")
-    points = _whole("points", section.get("points", 1), MOST_POINTS)
-    segments = _whole("segments", section.get("segments", SEGMENTS if points == 1 else 1), MOST_SEGMENTS)
+        raise ValueError(f"optimal has the keys {', '.join(names[:-1])} and {names[-1]}, not {quote_value(section)}")
+    points = _check_integer("points", section.get("points", 1), MAX_SEGMENT_POINTS)
+    segments = _check_integer("segments", section.get("segments", DEFAULT_SEGMENTS if points == 1 else 1), MAX_SEGMENTS)
     at_most = section.get("at_most")
-    objective = _objective(section["objective"]) if "objective" in section else Objective()
-    return Optimal(segments, points, None if at_most is None else number(at_most), objective)
+    objective = _objective_from_config(section["objective"]) if "objective" in section else Objective()
+    return OptimalControl(segments, points, None if at_most is None else number(at_most), objective)
 
 
-def written_optimal(wish: Optimal) -> Any:
+def optimal_to_config(optimum: OptimalControl) -> Any:
     """Return the options of an optimum in the form of a config.
 
-    >>> written_optimal(Optimal()), written_optimal(Optimal(objective=Objective("integral")))
+    >>> optimal_to_config(OptimalControl()), optimal_to_config(OptimalControl(objective=Objective("integral")))
     ('optimal', {'optimal': {'objective': 'integral'}})
     """
     further: dict[str, Any] = {}
-    if wish.segments != (SEGMENTS if wish.points == 1 else 1):
-        further["segments"] = wish.segments
-    further |= {"points": wish.points} if wish.points > 1 else {}
-    further |= {"at_most": wish.at_most} if wish.at_most is not None else {}
-    if wish.objective != Objective():
-        over, weights = wish.objective.over, wish.objective.weights
+    if optimum.segments != (DEFAULT_SEGMENTS if optimum.points == 1 else 1):
+        further["segments"] = optimum.segments
+    further |= {"points": optimum.points} if optimum.points > 1 else {}
+    further |= {"at_most": optimum.at_most} if optimum.at_most is not None else {}
+    if optimum.objective != Objective():
+        over, weights = optimum.objective.over, optimum.objective.weights
         further["objective"] = over if weights is None else {over: [*weights]}
-    return {OPTIMAL: further} if further else OPTIMAL
+    return {OPTIMAL_KEYWORD: further} if further else OPTIMAL_KEYWORD
 
 
-def schema_of_optimum(number: dict[str, Any]) -> dict[str, Any]:
+def make_optimum_schema(number: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON Schema of an optimum's section. Its bound has the schema `number`."""
     weights = {"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 1}
-    weighted = {"type": "object", "properties": dict.fromkeys(OVER, weights), "additionalProperties": False}
+    weighted = {"type": "object", "properties": dict.fromkeys(OBJECTIVE_NAMES, weights), "additionalProperties": False}
     keys = {
-        "segments": {"type": "integer", "minimum": 1, "maximum": MOST_SEGMENTS},
-        "points": {"type": "integer", "minimum": 1, "maximum": MOST_POINTS},
+        "segments": {"type": "integer", "minimum": 1, "maximum": MAX_SEGMENTS},
+        "points": {"type": "integer", "minimum": 1, "maximum": MAX_SEGMENT_POINTS},
         "at_most": number,
-        "objective": {"anyOf": [{"enum": [*OVER]}, weighted | {"minProperties": 1, "maxProperties": 1}]},
+        "objective": {"anyOf": [{"enum": [*OBJECTIVE_NAMES]}, weighted | {"minProperties": 1, "maxProperties": 1}]},
     }
     return {"type": "object", "properties": keys, "additionalProperties": False}
 
 
-def _whole(name: str, given: Any, most: int) -> int:
+def _check_integer(name: str, value: Any, max_value: int) -> int:
     """Return a value if it is an integer from 1 to a maximum, else raise `ValueError`."""
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-        raise ValueError(f"{name} must be an integer from 1 to {most}, not {quoted(given)}")
-    return given
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= max_value:
+        raise ValueError(f"{name} must be an integer from 1 to {max_value}, not {quote_value(value)}")
+    return value
 
 
-def _objective(given: Any) -> Objective:
+def _objective_from_config(form: Any) -> Objective:
     """Return an objective from its form in a config."""
-    if isinstance(given, str) and given in OVER:
-        return Objective(given)
-    if isinstance(given, dict) and len(given) == 1 and next(iter(given)) in OVER:
-        [(over, weights)] = given.items()
+    if isinstance(form, str) and form in OBJECTIVE_NAMES:
+        return Objective(form)
+    if isinstance(form, dict) and len(form) == 1 and next(iter(form)) in OBJECTIVE_NAMES:
+        [(over, weights)] = form.items()
         if isinstance(weights, list | tuple) and all(map(_is_weight, weights)) and sum(weights) > 0:
             return Objective(over, tuple(map(float, weights)))
-        raise ValueError(f"the objective's weights are a list of numbers, one for each task, not {quoted(weights)}")
-    raise ValueError(f"an objective is last, integral, {{last: [...]}} or {{integral: [...]}}, not {quoted(given)}")
+        raise ValueError(
+            f"the objective's weights are a list of numbers, one for each task, not {quote_value(weights)}"
+        )
+    raise ValueError(f"an objective is last, integral, {{last: [...]}} or {{integral: [...]}}, not {quote_value(form)}")
 
 
-def _is_weight(given: Any) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < np.inf
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < np.inf

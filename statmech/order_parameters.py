@@ -18,18 +18,18 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array, namespace
 
-EXTREME = 2.0**300
-LEAST_COSINE2 = 1e-300  # the angle is pi/2 to all digits, and a quotient is still finite
-ALIKE = 2.0**20
+MAX_UNSCALED_SQUARE = 2.0**300
+MIN_SQUARED_COSINE = 1e-300  # the angle is pi/2 to all digits, and a quotient is still finite
+MAX_UNSCALED_RATIO = 2.0**20
 
 
-def angle(across: Array, along: Array) -> Array:
+def angle_from_components(perpendicular: Array, parallel: Array) -> Array:
     r"""Return the angle :math:`\theta = \arccos R` between student and teacher from the student's components.
 
-    >>> float(angle(1e-9, 1.0))
+    >>> float(angle_from_components(1e-9, 1.0))
     1e-09
     """
-    return namespace(across).arctan2(across, along)
+    return namespace(perpendicular).arctan2(perpendicular, parallel)
 
 
 def angle_from_versine(y: Array) -> Array:
@@ -40,7 +40,7 @@ def angle_from_versine(y: Array) -> Array:
     >>> float(angle_from_versine(5e-19))
     1e-09
     """
-    return _twice_the_angle(y, 2 - y)
+    return _double_angle(y, 2 - y)
 
 
 def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
@@ -56,19 +56,19 @@ def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
     haversine = xp.sin(theta_1) * xp.sin(theta_2) * (1 - c) / 2
     if theta_1 is not theta_2:  # the term is zero where one student represents all
         haversine = haversine + xp.sin((theta_1 - theta_2) / 2) ** 2
-    return _twice_the_angle(haversine, 1 - haversine)
+    return _double_angle(haversine, 1 - haversine)
 
 
-def _twice_the_angle(sin2: Array, cos2: Array) -> Array:
+def _double_angle(sin2: Array, cos2: Array) -> Array:
     """Return twice the angle, up to pi/2, with a squared sine and cosine. Compiled, it is twice as fast as arctan2."""
     xp = namespace(sin2)
-    return 2 * xp.arctan(xp.sqrt(sin2 / xp.maximum(cos2, LEAST_COSINE2)))
+    return 2 * xp.arctan(xp.sqrt(sin2 / xp.maximum(cos2, MIN_SQUARED_COSINE)))
 
 
-def gram(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
+def gram_matrix(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return the (K+1, K+1) Gram matrix of (B, J_1 .. J_K) from lengths (K,), R (K,) and q (K, K).
 
-    >>> gram(np.array([2.0]), np.array([0.5]), np.eye(1))
+    >>> gram_matrix(np.array([2.0]), np.array([0.5]), np.eye(1))
     array([[1., 1.],
            [1., 4.]])
     """
@@ -78,22 +78,22 @@ def gram(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
     return cosines * np.outer(lengths, lengths)
 
 
-def lowest_eigenvalue(R: np.ndarray, q: np.ndarray) -> float:
+def lowest_cosine_eigenvalue(R: np.ndarray, q: np.ndarray) -> float:
     """Return the lowest eigenvalue of the matrix of cosines. It is negative if no such vectors exist.
 
     The cosines are R (K,) and q (K, K), or a scalar q for all pairs. Rounding errors may also be negative.
 
-    >>> lowest_eigenvalue(np.array([0.9, 0.9]), np.array([[1, -0.5], [-0.5, 1]])) < 0
+    >>> lowest_cosine_eigenvalue(np.array([0.9, 0.9]), np.array([[1, -0.5], [-0.5, 1]])) < 0
     True
-    >>> lowest_eigenvalue(np.array([0.9, 0.9]), np.array(-0.5)) < 0
+    >>> lowest_cosine_eigenvalue(np.array([0.9, 0.9]), np.array(-0.5)) < 0
     True
     """
     if np.ndim(q) == 0:
-        return _lowest_of_one_q(R, float(q))
-    return float(np.linalg.eigvalsh(gram(np.ones_like(R), R, q))[0])
+        return _lowest_eigenvalue_equal_q(R, float(q))
+    return float(np.linalg.eigvalsh(gram_matrix(np.ones_like(R), R, q))[0])
 
 
-def _lowest_of_one_q(R: np.ndarray, q: float) -> float:
+def _lowest_eigenvalue_equal_q(R: np.ndarray, q: float) -> float:
     """Return the lowest eigenvalue of the matrix of cosines with one q for all pairs of students.
 
     It is computed on the span of the teacher, the students' sum and their sum weighted by R. All other eigenvalues are
@@ -109,40 +109,40 @@ def _lowest_of_one_q(R: np.ndarray, q: float) -> float:
     return min(lowest, 1 - q) if K > 2 else lowest
 
 
-def coordinates(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
+def student_coordinates(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
     r"""Return the students' coordinates (K, K+1) in an orthonormal basis with the teacher's direction as axis 0.
 
     Rows have norm l_k, inner products l_k l_k' q_kk' and first entry l_k R_k. Coordinates exist for any
     consistent R and q, including identical students: the transverse Gram matrix is factored by its eigenvalues.
 
-    >>> rows = coordinates(np.ones(2), np.array([0.6, 0.6]), np.ones((2, 2)))
+    >>> rows = student_coordinates(np.ones(2), np.array([0.6, 0.6]), np.ones((2, 2)))
     >>> rows @ rows.T
     array([[1., 1.],
            [1., 1.]])
     """
     parallel = length * R
-    perpendicular = gram(length, R, q)[1:, 1:] - np.outer(parallel, parallel)
-    return np.column_stack([parallel, square_root(perpendicular)])
+    perpendicular = gram_matrix(length, R, q)[1:, 1:] - np.outer(parallel, parallel)
+    return np.column_stack([parallel, matrix_square_root(perpendicular)])
 
 
-def square_root(matrix: np.ndarray) -> np.ndarray:
+def matrix_square_root(matrix: np.ndarray) -> np.ndarray:
     r"""Return factors F with :math:`FF^\mathsf{T} = M` of positive semidefinite matrices M (..., K, K).
 
     The matrices may be singular.
 
-    >>> factor = square_root(np.ones((2, 2)))
+    >>> factor = matrix_square_root(np.ones((2, 2)))
     >>> factor @ factor.T
     array([[1., 1.],
            [1., 1.]])
     """
-    scale = _sizes(np.diagonal(matrix, axis1=-2, axis2=-1))
+    scale = _find_binary_scales(np.diagonal(matrix, axis1=-2, axis2=-1))
     values, vectors = np.linalg.eigh(matrix / (scale[..., :, None] * scale[..., None, :]))
     # an eigenvalue of the size of rounding errors is set to 0: its square root would be 1e-8
     values = np.where(values > 1e-14 * values[..., -1:], values, 0.0)
     return scale[..., None] * (vectors * np.sqrt(values)[..., None, :])
 
 
-def _sizes(squares: np.ndarray) -> np.ndarray:
+def _find_binary_scales(squares: np.ndarray) -> np.ndarray:
     """Return powers of two close to the square roots of (..., K), or 1 if scaling is not necessary.
 
     Scaling is necessary for squares of very different or extreme size: errors of eigenvalues are relative to the
@@ -150,6 +150,8 @@ def _sizes(squares: np.ndarray) -> np.ndarray:
     mantissa.
     """
     largest, positive = squares.max(axis=-1, keepdims=True), squares > 0
-    differ = largest > ALIKE * np.where(positive, squares, largest).min(axis=-1, keepdims=True)
-    differ |= (largest > EXTREME) | (largest < 1 / EXTREME)  # LAPACK would scale these, not by a power of two
+    differ = largest > MAX_UNSCALED_RATIO * np.where(positive, squares, largest).min(axis=-1, keepdims=True)
+    differ |= (largest > MAX_UNSCALED_SQUARE) | (
+        largest < 1 / MAX_UNSCALED_SQUARE
+    )  # LAPACK would scale these, not by a power of two
     return np.where(positive & differ, np.exp2(np.rint(np.log2(np.where(positive, squares, 1.0)) / 2)), 1.0)

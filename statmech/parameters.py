@@ -1,7 +1,7 @@
 r"""Parameters of rules, learners, classifiers and boundaries, with their types, bounds, meanings and symbols.
 
 A parameter is a dataclass field made by `parameter`. The annotation gives its type: `float`, `int`, `bool`, or one of
-several `choices` (`str` or `Literal`). A `Key` describes the parameter. Config messages, the JSON Schema, the
+several `choices` (`str` or `Literal`). A `ConfigKey` describes the parameter. Config messages, the JSON Schema, the
 attributes of datasets, axis labels, tables and sliders are made from this description.
 
 >>> from dataclasses import dataclass
@@ -9,9 +9,9 @@ attributes of datasets, axis labels, tables and sliders are made from this descr
 ... class Patient:
 ...     patience: int = parameter(3, "updates without progress", symbol="$P$", at_least=1)
 ...     watches: str = parameter("field", "quantity that has to grow", choices=("field", "stability"))
->>> parameters_of(Patient)["patience"].problem(2.5), parameters_of(Patient)["patience"].problem(0)
+>>> get_parameters(Patient)["patience"].problem(2.5), get_parameters(Patient)["patience"].problem(0)
 ('must be a whole number, not 2.5', 'must be at least 1, not 0')
->>> parameters_of(Patient)["watches"].problem("fields")
+>>> get_parameters(Patient)["watches"].problem("fields")
 '"fields" is not a value of watches. Did you mean "field"? Known: field, stability.'
 """
 
@@ -27,8 +27,8 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 import numpy as np
 
-from statmech.controls import numbers_in
-from statmech.errors import ScenarioError, not_known, quoted
+from statmech.controls import get_numbers
+from statmech.errors import ScenarioError, format_unknown_name, quote_value
 
 
 class Bound(NamedTuple):
@@ -37,27 +37,27 @@ class Bound(NamedTuple):
     words: str
     sign: str
     schema: str
-    holds: Callable[[Any, Any], bool]
+    is_satisfied: Callable[[Any, Any], bool]
 
     @property
     def pydantic(self) -> str:
         """The bound's name in fields and errors of pydantic: "gt", "ge", "lt" or "le"."""
-        return self.holds.__name__
+        return self.is_satisfied.__name__
 
 
-BOUNDS = {
+BOUND_KINDS = {
     "above": Bound("greater than", ">", "exclusiveMinimum", operator.gt),
     "at_least": Bound("at least", "≥", "minimum", operator.ge),
     "below": Bound("less than", "<", "exclusiveMaximum", operator.lt),
     "at_most": Bound("at most", "≤", "maximum", operator.le),
 }
-WHOLE = "of whole numbers"  # key in the metadata of a dataclass field
-NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
-SCHEMAS = {float: "number", int: "integer", bool: "boolean", str: "string"}
+INTEGER_METADATA = "of whole numbers"  # key in the metadata of a dataclass field
+TYPE_NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+TYPE_SCHEMAS = {float: "number", int: "integer", bool: "boolean", str: "string"}
 
 
 @dataclass(frozen=True)
-class Key:
+class ConfigKey:
     """A key of a config: its name, meaning, type and possible values.
 
     `above` and `below` are open bounds, `at_least` and `at_most` are closed bounds. `choices` may be a mapping from
@@ -105,7 +105,7 @@ class Key:
     @cached_property  # used for each value of a sweep
     def bounds(self) -> tuple[tuple[Bound, float], ...]:
         """The bounds as pairs of kind and value, the lower bound first."""
-        limits = ((bound, getattr(self, name)) for name, bound in BOUNDS.items())
+        limits = ((bound, getattr(self, name)) for name, bound in BOUND_KINDS.items())
         return tuple((bound, value) for bound, value in limits if value is not None and np.isfinite(value))
 
     @property
@@ -113,7 +113,7 @@ class Key:
         """The JSON Schema of one value."""
         if self.choices:
             return {"enum": list(self.choices)}
-        return {"type": SCHEMAS[self.type], **{bound.schema: value for bound, value in self.bounds}}
+        return {"type": TYPE_SCHEMAS[self.type], **{bound.schema: value for bound, value in self.bounds}}
 
     def problem(self, value: Any) -> str | None:
         """Return the reason why a value is not valid for the key, as a sentence, or None.
@@ -130,8 +130,8 @@ class Key:
         if problem := self.type_problem(value):
             return problem
         for bound, limit in self.bounds:
-            if not bound.holds(value, limit):
-                return f"must be {bound.words} {_long(limit)}, not {_long(value)}"
+            if not bound.is_satisfied(value, limit):
+                return f"must be {bound.words} {_format_exact_number(limit)}, not {_format_exact_number(value)}"
         return None
 
     def type_problem(self, value: Any) -> str | None:
@@ -140,32 +140,36 @@ class Key:
             return None
         if self.choices:
             is_choice = isinstance(value, str) and value in self.choices
-            return None if is_choice else not_known(value, self.noun or f"a value of {self.name}", self.choices)
+            return (
+                None if is_choice else format_unknown_name(value, self.noun or f"a value of {self.name}", self.choices)
+            )
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         is_right_type = number if self.numeric else isinstance(value, self.type)
         if not is_right_type or (self.whole and value != np.round(value)):
-            return f"must be {NOUNS[self.type]}, not {_long(value) if number else quoted(value)}"
+            return (
+                f"must be {TYPE_NOUNS[self.type]}, not {_format_exact_number(value) if number else quote_value(value)}"
+            )
         return None
 
     def read(self, value: Any) -> Any:
         """Convert a value to the key's type: sweeps, YAML, JSON and datasets may contain integers as floats.
 
-        >>> Key("k", type=int).read(2.0)
+        >>> ConfigKey("k", type=int).read(2.0)
         2
         """
         return self.type(value)
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Format a parameter's value for labels and messages, `2` for 2.0.
 
-    >>> shown(2.0), shown(1e-6), shown("random")
+    >>> format_value(2.0), format_value(1e-6), format_value("random")
     ('2', '1e-06', 'random')
     """
     return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
-def _long(number: float) -> str:
+def _format_exact_number(number: float) -> str:
     """Format a number for messages, integers with all digits."""
     is_integer = abs(number) < 1e15 and number == round(number)
     return f"{round(number):,}" if is_integer else f"{number:g}"
@@ -204,53 +208,53 @@ def parameter(
     a `dataclasses.field`
     """
     bounds = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
-    other_metadata = {"choices": choices, "noun": noun, WHOLE: whole}
+    other_metadata = {"choices": choices, "noun": noun, INTEGER_METADATA: whole}
     return field(default=default, metadata={"meaning": doc, "symbol": symbol, "unit": unit, **bounds, **other_metadata})
 
 
-def parameters_of(kind: Any) -> dict[str, Key]:
+def get_parameters(kind: Any) -> dict[str, ConfigKey]:
     """Return the parameters of a class or an object by name. Raises `ScenarioError` for an invalid parameter.
 
     >>> from statmech.rules import Perceptron
-    >>> [(key.name, key.symbol, key.default) for key in parameters_of(Perceptron).values()]
+    >>> [(key.name, key.symbol, key.default) for key in get_parameters(Perceptron).values()]
     [('eta', '$\\\\eta$', 1.0), ('margin', '$c$', 0.0)]
     """
-    return dict(_parameters_of(_class_of(kind)))
+    return dict(_get_class_parameters(_get_class(kind)))
 
 
-def _class_of(kind: Any) -> type:
+def _get_class(kind: Any) -> type:
     """Return a class unchanged, and the class of any other object."""
     return kind if isinstance(kind, type) else type(kind)
 
 
 @cache  # used for each value of a sweep
-def _parameters_of(cls: type) -> dict[str, Key]:
+def _get_class_parameters(cls: type) -> dict[str, ConfigKey]:
     """Return the parameters of a class by name."""
     if any(isinstance(value, Field) for value in vars(cls).values()):
         raise ScenarioError(
             [((), f"the class {cls.__name__} has parameters: it needs @dataclass(frozen=True) above it")]
         )
-    return {f.name: _key(cls, f) for f in fields(cls)} if is_dataclass(cls) else {}
+    return {f.name: _key_from_field(cls, f) for f in fields(cls)} if is_dataclass(cls) else {}
 
 
-def _key(cls: type, f: Field[Any]) -> Key:
+def _key_from_field(cls: type, f: Field[Any]) -> ConfigKey:
     """Return the key for a dataclass field. Raises `ScenarioError` for an invalid type or default."""
-    metadata = {name: value for name, value in f.metadata.items() if name in Key.__dataclass_fields__}
-    annotation = _annotation(cls, f)
+    metadata = {name: value for name, value in f.metadata.items() if name in ConfigKey.__dataclass_fields__}
+    annotation = _resolve_annotation(cls, f)
     if get_origin(annotation) is Literal:
         metadata["choices"] = metadata.get("choices") or get_args(annotation)
         annotation = str
-    annotation = int if annotation is float and f.metadata.get(WHOLE) else annotation
-    if annotation not in NOUNS or (annotation is str and not metadata.get("choices")):
+    annotation = int if annotation is float and f.metadata.get(INTEGER_METADATA) else annotation
+    if annotation not in TYPE_NOUNS or (annotation is str and not metadata.get("choices")):
         possible = "float, int, bool, Literal[...], or str with `choices`"
         raise ScenarioError([((), f"the parameter {f.name} of {cls.__name__} needs a type: {possible}")])
-    key = Key(f.name, type=annotation, default=f.default, **metadata)
+    key = ConfigKey(f.name, type=annotation, default=f.default, **metadata)
     if problem := key.type_problem(key.default):
         raise ScenarioError([((), f"the default of the parameter {f.name} of {cls.__name__}: {problem}")])
     return key
 
 
-def _annotation(cls: type, f: Field[Any]) -> Any:
+def _resolve_annotation(cls: type, f: Field[Any]) -> Any:
     """Return the annotation of a field. A string is evaluated in the module of the defining class."""
     owner = next((base for base in cls.__mro__ if f.name in vars(base)), cls)
     module = vars(sys.modules[owner.__module__]) if owner.__module__ in sys.modules else {}
@@ -261,7 +265,7 @@ def _annotation(cls: type, f: Field[Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class Family:
+class ParameterFamily:
     """All objects of a class that differ only in real parameters. They share a compiled program.
 
     A call with real parameters, which JAX may trace, makes an object of the family.
@@ -271,50 +275,50 @@ class Family:
     fixed: tuple[tuple[str, Any], ...]  # strings and integers: each value needs its own compiled program
 
     @property
-    def reals(self) -> list[str]:
+    def real_names(self) -> list[str]:
         """The names of the real parameters."""
-        return list(_names_of(self.kind)[0])
+        return list(_split_parameter_names(self.kind)[0])
 
     def __call__(self, **reals: Any) -> Any:
         """Make the object with these real parameters."""
         return self.kind(**dict(self.fixed), **reals)
 
 
-def family_of(thing: Any) -> Family:
+def get_family(thing: Any) -> ParameterFamily:
     """Return the family of an object with parameters.
 
     >>> from statmech.rules import Perceptron
-    >>> family_of(Perceptron(margin=0.5)) == family_of(Perceptron(eta=2.0))
+    >>> get_family(Perceptron(margin=0.5)) == get_family(Perceptron(eta=2.0))
     True
     """
     kind: type = type(thing)
-    return Family(kind, tuple([(name, getattr(thing, name)) for name in _names_of(kind)[1]]))
+    return ParameterFamily(kind, tuple([(name, getattr(thing, name)) for name in _split_parameter_names(kind)[1]]))
 
 
 @cache
-def _names_of(cls: type) -> tuple[list[str], list[str]]:
+def _split_parameter_names(cls: type) -> tuple[list[str], list[str]]:
     """Return the names of a class's real parameters, and the names of its other parameters."""
-    real = {name: key.type is float for name, key in parameters_of(cls).items()}
+    real = {name: key.type is float for name, key in get_parameters(cls).items()}
     return [name for name in real if real[name]], [name for name in real if not real[name]]
 
 
-def known_parameters(kinds: Mapping[str, Any]) -> dict[str, Key]:
+def collect_parameters(kinds: Mapping[str, Any]) -> dict[str, ConfigKey]:
     """Collect the parameters of all registered classes by name. The first class that has a parameter defines it."""
-    return {name: key for kind in reversed([*kinds.values()]) for name, key in parameters_of(kind).items()}
+    return {name: key for kind in reversed([*kinds.values()]) for name, key in get_parameters(kind).items()}
 
 
-def described(kinds: Mapping[str, Any], name: str) -> dict[str, Key]:
+def find_parameter_definitions(kinds: Mapping[str, Any], name: str) -> dict[str, ConfigKey]:
     """Find all definitions of a parameter in registered classes, by the names of the classes.
 
     >>> from statmech.learners import LEARNERS
-    >>> {learner: key.default for learner, key in described(LEARNERS, "sweeps").items()}
+    >>> {learner: key.default for learner, key in find_parameter_definitions(LEARNERS, "sweeps").items()}
     {'gibbs': 4000, 'bayes': 20000}
     """
-    definitions = {kind: parameters_of(cls).get(name) for kind, cls in kinds.items()}
+    definitions = {kind: get_parameters(cls).get(name) for kind, cls in kinds.items()}
     return {kind: key for kind, key in definitions.items() if key is not None}
 
 
-def parameter_problem(noun: str, kinds: Mapping[str, Any], kind: str, name: str, value: Any) -> str | None:
+def find_parameter_problem(noun: str, kinds: Mapping[str, Any], kind: str, name: str, value: Any) -> str | None:
     """Explain why a class cannot take a parameter's value, or return None.
 
     The default value is valid even for a class without the parameter.
@@ -330,9 +334,9 @@ def parameter_problem(noun: str, kinds: Mapping[str, Any], kind: str, name: str,
     name, value
         The parameter and its value.
     """
-    if (key := _parameters_of(_class_of(kinds[kind])).get(name)) is not None:
-        return next(filter(None, map(key.problem, numbers_in(value))), None)
-    having = described(kinds, name)
+    if (key := _get_class_parameters(_get_class(kinds[kind])).get(name)) is not None:
+        return next(filter(None, map(key.problem, get_numbers(value))), None)
+    having = find_parameter_definitions(kinds, name)
     if value == next(iter(having.values())).default:
         return None
     return f'the {noun} "{kind}" has no {name}. It is a parameter of: {", ".join(having)}.'

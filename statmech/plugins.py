@@ -22,24 +22,29 @@ import numpy as np
 from statmech.activations import ACTIVATIONS, Activation
 from statmech.convex.descents import DESCENTS
 from statmech.convex.losses import LOSSES
-from statmech.convex.stated_properties import descent_problem, loss_problem, teacher_problem, weights_problem
+from statmech.convex.stated_properties import (
+    find_descent_problem,
+    find_loss_problem,
+    find_teacher_problem,
+    find_weights_problem,
+)
 from statmech.convex.teachers import TEACHERS
 from statmech.convex.weights import WEIGHTS
 from statmech.errors import ConfigError, ScenarioError
-from statmech.numerics.stated_derivatives import jump, wrong_slope
-from statmech.parameters import parameters_of
+from statmech.numerics.stated_derivatives import find_jump, find_wrong_slope
+from statmech.parameters import get_parameters
 from statmech.rules import RULES
 from statmech.runtime import files, own_code
-from statmech.runtime.devices import double_precision
+from statmech.runtime.devices import use_double_precision
 
-MAX_BYTES = 10_000_000
-FILES = "STATMECH_LOAD"  # several files are separated as in PATH
-SAFE_PATH = "PYTHONSAFEPATH"  # prevents imports from the current folder by `python -c` and `python -m`
-BRANCH = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
-_loaded: dict[str, ModuleType] = {}  # by absolute path
+MAX_PLUGIN_BYTES = 10_000_000
+LOAD_VARIABLE = "STATMECH_LOAD"  # several files are separated as in PATH
+SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"  # prevents imports from the current folder by `python -c` and `python -m`
+BRANCH_HINT = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
+_loaded_modules: dict[str, ModuleType] = {}  # by absolute path
 
 
-def load(file: str | Path) -> None:
+def load_plugin(file: str | Path) -> None:
     """Run a file, unless its current version was already run. Raises `ConfigError` with the line of a failure.
 
     The file can import modules from its own folder, unless a library has the same name.
@@ -47,46 +52,46 @@ def load(file: str | Path) -> None:
     path = Path(os.path.realpath(file))  # does not fail for a loop of links
     if not path.is_file():
         raise ConfigError(f"{file}: no such file of Python code to load")
-    before = _loaded.get(str(path))
-    if before is not None and own_code.is_current(before):
+    before = _loaded_modules.get(str(path))
+    if before is not None and own_code.is_module_current(before):
         return
     name = f"own_{path.stem}" if before is None else before.__name__
     if before is None and name in sys.modules:  # a different file has this name
-        name += f"_{len(_loaded)}"
+        name += f"_{len(_loaded_modules)}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ConfigError(f"{file}: not a Python file to load (its name must end with .py)")
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
-    registered = [dict(registry) for registry, _ in CHECKED]
+    registered = [dict(registry) for registry, _ in REGISTRY_CHECKS]
     try:
         # not loader.exec_module: its bytecode is stale where an edit keeps the size of the file within a second
-        exec(compile(files.read(path, MAX_BYTES), str(path), "exec"), vars(module))
+        exec(compile(files.read_bounded(path, MAX_PLUGIN_BYTES), str(path), "exec"), vars(module))
     except Exception as failure:
-        raise ConfigError(f"{file}{_line(path, failure)}: {type(failure).__name__}: {failure}") from None
-    for (registry, check_class), previous in zip(CHECKED, registered, strict=True):
+        raise ConfigError(f"{file}{_format_failure_line(path, failure)}: {type(failure).__name__}: {failure}") from None
+    for (registry, check_class), previous in zip(REGISTRY_CHECKS, registered, strict=True):
         for name in registry:
             if registry[name] is not previous.get(name):
                 check_class(name)
-    _loaded[str(path)] = module
-    own_code.is_current(module)  # takes the digest now: the file may be edited while this process runs
+    _loaded_modules[str(path)] = module
+    own_code.is_module_current(module)  # takes the digest now: the file may be edited while this process runs
 
 
-def check(name: str) -> None:
+def check_rule(name: str) -> None:
     """Test a rule at its default parameters, in NumPy and traced by JAX. Raises `ConfigError` if the rule is invalid.
 
-    >>> check("adatron")
+    >>> check_rule("adatron")
     """
     import jax
 
-    with _reported(f'the rule "{name}"', _traced("stabilities", "kappa")), double_precision():
+    with _report_failures(f'the rule "{name}"', _make_tracing_hint("stabilities", "kappa")), use_double_precision():
         rule = RULES[name]()
-        parameters_of(rule)
+        get_parameters(rule)
         str(rule.label)
         rule.g(np.linspace(-8, 8, 9), 1.0)
         jax.eval_shape(rule.g, *[jax.ShapeDtypeStruct((2,), np.float32)] * 2)
-        jump_position = jump(lambda kappa: rule.g(kappa, 1.0), rule.kinks)
+        jump_position = find_jump(lambda kappa: rule.g(kappa, 1.0), rule.kinks)
     if jump_position is not None:
         raise ConfigError(f'the rule "{name}": g jumps at stability {jump_position:.3g}, which is not among its kinks')
 
@@ -98,16 +103,16 @@ def check_activation(name: str) -> None:
     """
     import jax
 
-    with _reported(f'the activation "{name}"', _traced("fields", "x")), double_precision():
+    with _report_failures(f'the activation "{name}"', _make_tracing_hint("fields", "x")), use_double_precision():
         activation = ACTIVATIONS[name]()
-        parameters_of(activation)
+        get_parameters(activation)
         str(activation.label)
         traced = jax.eval_shape(activation.both, jax.ShapeDtypeStruct((2, 9), np.float32))
         results = (traced, activation.both(np.linspace(-8, 8, 18).reshape(2, 9)))
         problem = None
         if any([np.shape(array) for array in jax.tree.leaves(result)] != [(2, 9)] * 2 for result in results):
             problem = "both(x) must return two arrays of the shape of x, g and its derivative"
-        problem = problem or _unsmooth(activation)
+        problem = problem or _describe_wrong_derivative(activation)
     if problem is not None:
         raise ConfigError(f'the activation "{name}": {problem}')
 
@@ -117,7 +122,7 @@ def check_loss(name: str) -> None:
 
     >>> check_loss("huber")
     """
-    _check_convex("loss", LOSSES, name, loss_problem)
+    _check_convex("loss", LOSSES, name, find_loss_problem)
 
 
 def check_descent(name: str) -> None:
@@ -125,7 +130,7 @@ def check_descent(name: str) -> None:
 
     >>> check_descent("nesterov")
     """
-    _check_convex("descent", DESCENTS, name, descent_problem)
+    _check_convex("descent", DESCENTS, name, find_descent_problem)
 
 
 def check_teacher(name: str) -> None:
@@ -133,7 +138,7 @@ def check_teacher(name: str) -> None:
 
     >>> check_teacher("probit")
     """
-    _check_convex("teacher", TEACHERS, name, teacher_problem)
+    _check_convex("teacher", TEACHERS, name, find_teacher_problem)
 
 
 def check_weights(name: str) -> None:
@@ -141,22 +146,22 @@ def check_weights(name: str) -> None:
 
     >>> check_weights("sparse")
     """
-    _check_convex("distribution of weights", WEIGHTS, name, weights_problem)
+    _check_convex("distribution of weights", WEIGHTS, name, find_weights_problem)
 
 
-def _check_convex(noun: str, kinds: dict[str, Any], name: str, problem_of: Callable[[Any], str | None]) -> None:
+def _check_convex(noun: str, kinds: dict[str, Any], name: str, find_problem: Callable[[Any], str | None]) -> None:
     """Test a registered class of `statmech.convex` at its default parameters by a function that finds a problem."""
-    with _reported(f'the {noun} "{name}"', BRANCH):
+    with _report_failures(f'the {noun} "{name}"', BRANCH_HINT):
         thing = kinds[name]()
-        parameters_of(thing)
+        get_parameters(thing)
         str(thing.label)
-        problem = problem_of(thing)
+        problem = find_problem(thing)
     if problem is not None:
         raise ConfigError(f'the {noun} "{name}": {problem}')
 
 
-CHECKED: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = (
-    (RULES, check),
+REGISTRY_CHECKS: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = (
+    (RULES, check_rule),
     (ACTIVATIONS, check_activation),
     (LOSSES, check_loss),
     (DESCENTS, check_descent),
@@ -166,7 +171,7 @@ CHECKED: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = (
 
 
 @contextmanager
-def _reported(what: str, hint: str) -> Iterator[None]:
+def _report_failures(subject: str, hint: str) -> Iterator[None]:
     """Report a failure in a class of the user as a `ConfigError` with the name of the class.
 
     The hint is appended if the failure is a branch on an array.
@@ -174,54 +179,54 @@ def _reported(what: str, hint: str) -> Iterator[None]:
     try:
         yield
     except ScenarioError as problem:
-        raise ConfigError(f"{what}: {problem}") from None
+        raise ConfigError(f"{subject}: {problem}") from None
     except Exception as failure:
         message = str(failure).splitlines()[0]
         branches = "Tracer" in type(failure).__name__ or "truth value" in str(failure)
-        raise ConfigError(f"{what}: {type(failure).__name__}: {message}{hint if branches else ''}") from None
+        raise ConfigError(f"{subject}: {type(failure).__name__}: {message}{hint if branches else ''}") from None
 
 
-def _traced(arrays: str, variable: str) -> str:
+def _make_tracing_hint(arrays: str, variable: str) -> str:
     """Return a hint on how to write functions of arrays that JAX traces."""
     instead = f"write step(-{variable}) for `if {variable} < 0`"
     functions = f"namespace({variable}).tanh({variable}) for np.tanh({variable})"
     return f"\n{arrays} are arrays, traced by JAX: {instead},\nand {functions}"
 
 
-def _unsmooth(activation: Activation) -> str | None:
+def _describe_wrong_derivative(activation: Activation) -> str | None:
     """Describe a jump of g or g' outside the kinks, or a wrong derivative g'. Return None for a correct activation."""
     g, derivative = (lambda x, part=part: activation.both(x)[part] for part in (0, 1))
     for function, description in ((g, "g jumps"), (derivative, "g bends")):
-        if (position := jump(function, activation.kinks)) is not None:
+        if (position := find_jump(function, activation.kinks)) is not None:
             return f"{description} at field {position:.3g}, which is not among its kinks"
-    if (position := wrong_slope(g, derivative, activation.kinks)) is not None:
+    if (position := find_wrong_slope(g, derivative, activation.kinks)) is not None:
         return f"the second array that both returns is not the derivative of g at field {position:.3g}"
     return None
 
 
-def load_named() -> None:
+def load_listed_plugins() -> None:
     """Run the files listed in the environment variable STATMECH_LOAD."""
-    for file in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
+    for file in filter(None, os.environ.get(LOAD_VARIABLE, "").split(os.pathsep)):
         if not Path(file).is_absolute():
-            raise ConfigError(f"{FILES}={file}: names another file in every folder. Write its absolute path")
-        load(file)
+            raise ConfigError(f"{LOAD_VARIABLE}={file}: names another file in every folder. Write its absolute path")
+        load_plugin(file)
 
 
-def loaded() -> list[str]:
+def list_loaded_files() -> list[str]:
     """Return the files that were run in this process, so that workers run the same files."""
-    return list(_loaded)
+    return list(_loaded_modules)
 
 
-def for_children() -> dict[str, str]:
+def make_child_environment() -> dict[str, str]:
     """Return the environment of a child process that loads the same files.
 
     The child does not import from the current folder: it may hold results from an unknown source, with modules that
     have the names of libraries.
     """
-    return os.environ | {FILES: os.pathsep.join(_loaded), SAFE_PATH: "1"}
+    return os.environ | {LOAD_VARIABLE: os.pathsep.join(_loaded_modules), SAFE_PATH_VARIABLE: "1"}
 
 
-def _line(path: Path, failure: Exception) -> str:
+def _format_failure_line(path: Path, failure: Exception) -> str:
     """Return the line of a failure in a file as ":line", or an empty string if it is unknown."""
     if isinstance(failure, SyntaxError):
         return f":{failure.lineno}"

@@ -20,15 +20,17 @@ from numpy.random.bit_generator import ISeedSequence
 
 from statmech.numerics.gaussian import Array
 
-EIGHTH = math.pi / 4
-COSINE = [(-1) ** k * EIGHTH ** (2 * k) / math.factorial(2 * k) for k in range(5)]  # series of cos(v pi/4) in v^2
-SINE = [
-    (-1) ** k * EIGHTH ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5)
+EIGHTH_TURN = math.pi / 4
+COSINE_COEFFICIENTS = [
+    (-1) ** k * EIGHTH_TURN ** (2 * k) / math.factorial(2 * k) for k in range(5)
+]  # series of cos(v pi/4) in v^2
+SINE_COEFFICIENTS = [
+    (-1) ** k * EIGHTH_TURN ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5)
 ]  # series of sin(v pi/4) / v in v^2
-ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # bits; groups of four rounds alternate
+THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # bits; groups of four rounds alternate
 
 
-class Lanes(NamedTuple):
+class BatchSlice(NamedTuple):
     """A slice of adjacent batch elements on the last axis of a draw: its start, its width, and the total number."""
 
     first: Array
@@ -36,101 +38,103 @@ class Lanes(NamedTuple):
     of: int
 
 
-def key_of(number: int) -> np.ndarray:
+def make_key_data(number: int) -> np.ndarray:
     """Return the data (2,) of `jax.random.key(number, impl="threefry2x32")`, without compilation by JAX."""
     return np.array([number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF], np.uint32)
 
 
-def folded(key: np.ndarray, number: int | np.ndarray) -> np.ndarray:
+def fold_in_key_data(key: np.ndarray, number: int | np.ndarray) -> np.ndarray:
     """Return the data (..., 2) of `jax.random.fold_in(key, number)`, equal to `jax.random.split(key, n)[number]`.
 
     Several keys (n, 2) are folded with one number each, below 2^32, or with a common number.
 
-    >>> folded(key_of(0), 1)
+    >>> fold_in_key_data(make_key_data(0), 1)
     array([ 928981903, 3453687069], dtype=uint32)
     """
     if key.size == 2:  # Python computes single integers faster than NumPy
         number = int(np.squeeze(number))
-        pair: Any = _threefry([int(part) for part in key.flat], number >> 32, number, _low_word)
+        pair: Any = _threefry([int(part) for part in key.flat], number >> 32, number, _keep_low_32_bits)
         return np.array(pair, np.uint32).reshape(key.shape)
     return np.stack(_threefry(list(key.T), 0, np.asarray(number, np.uint32)), axis=-1)
 
 
-def _low_word(number: int) -> int:
+def _keep_low_32_bits(number: int) -> int:
     """Return the low 32 bits of an integer."""
     return number & 0xFFFFFFFF
 
 
-def _threefry(key: list[Any], x: Any, y: Any, word: Callable[[Any], Any] = lambda number: number) -> tuple[Any, Any]:
+def _threefry(
+    key: list[Any], x: Any, y: Any, truncate: Callable[[Any], Any] = lambda number: number
+) -> tuple[Any, Any]:
     """Compute Threefry-2x32 with 20 rounds (Salmon et al. 2011) of one pair of 32-bit words, or of arrays.
 
-    `word` returns the low 32 bits of Python integers, which do not overflow as arrays do.
+    `truncate` returns the low 32 bits of Python integers, which do not overflow as arrays do.
     """
     keys = [*key, key[0] ^ key[1] ^ 0x1BD11BDA]
-    x, y = word(x + keys[0]), word(y + keys[1])
+    x, y = truncate(x + keys[0]), truncate(y + keys[1])
     for group in range(5):
-        for turn in ROTATIONS[group % 2]:
-            x = word(x + y)
-            y = word(y << turn | y >> 32 - turn) ^ x
-        x = word(x + keys[(group + 1) % 3])
-        y = word(y + keys[(group + 2) % 3] + group + 1)
+        for turn in THREEFRY_ROTATIONS[group % 2]:
+            x = truncate(x + y)
+            y = truncate(y << turn | y >> 32 - turn) ^ x
+        x = truncate(x + keys[(group + 1) % 3])
+        y = truncate(y + keys[(group + 2) % 3] + group + 1)
     return x, y
 
 
-def generators(keys: np.ndarray) -> Iterator[np.random.Generator]:
+def make_generators(keys: np.ndarray) -> Iterator[np.random.Generator]:
     """Make NumPy's generator `default_rng(low + 2**32 * high)` for each key (n, 2), five times faster for many keys.
 
-    >>> first, second = generators(np.array([[5, 0], [0, 1]], np.uint32))
+    >>> first, second = make_generators(np.array([[5, 0], [0, 1]], np.uint32))
     >>> first.random() == np.random.default_rng(5).random(), second.random() == np.random.default_rng(2**32).random()
     (True, True)
     """
     if len(keys) == 1:
         yield np.random.default_rng(int(keys[0, 0]) | int(keys[0, 1]) << 32)
     else:
-        for state in _seeds(keys):
-            yield np.random.Generator(np.random.PCG64(_Seed(state)))  # type: ignore[arg-type]
+        for state in _compute_seed_states(keys):
+            yield np.random.Generator(np.random.PCG64(_PrecomputedSeed(state)))  # type: ignore[arg-type]
 
 
-class _Seed(ISeedSequence):
+class _PrecomputedSeed(ISeedSequence):
     """A seed sequence with a precomputed state, for NumPy's generators."""
 
-    def __init__(self, words: np.ndarray):
-        self.words = words
+    def __init__(self, state: np.ndarray):
+        self.words = state
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
         """Return the precomputed state, whatever the requested size."""
         return self.words
 
 
-def _seeds(keys: np.ndarray) -> np.ndarray:
+def _compute_seed_states(keys: np.ndarray) -> np.ndarray:
     """Compute the state (n, 4) that `numpy.random.SeedSequence` makes from each key."""
-    hashed = _hashing(0x43B0D7E5, 0x931E8875)
+    hashed = _make_hash(0x43B0D7E5, 0x931E8875)
     pool = [hashed(data) for data in (*keys.T, *np.zeros((2, len(keys)), np.uint32))]
     for source, target in permutations(range(4), 2):
         mixed: np.ndarray = np.uint32(0xCA01F9DD) * pool[target] - np.uint32(0x4973F715) * hashed(pool[source])
         pool[target] = mixed ^ mixed >> np.uint32(16)
-    hashed = _hashing(0x8B51F9DD, 0x58F38DED)
+    hashed = _make_hash(0x8B51F9DD, 0x58F38DED)
     return np.stack([hashed(data) for data in (*pool, *pool)], axis=-1).view(np.uint64)
 
 
-def _hashing(constant: int, factor: int) -> Callable[[np.ndarray], np.ndarray]:
+def _make_hash(constant: int, factor: int) -> Callable[[np.ndarray], np.ndarray]:
     """Make the hash function of O'Neill's seed_seq for arrays of 32-bit words. Its constant changes at each call."""
 
-    def hash_data(words: np.ndarray) -> np.ndarray:
+    def hash_data(data: np.ndarray) -> np.ndarray:
         nonlocal constant
-        words = words ^ np.uint32(constant)
+        data = data ^ np.uint32(constant)
         constant = constant * factor & 0xFFFFFFFF
-        words = words * np.uint32(constant)
-        return words ^ words >> np.uint32(16)
+        data = data * np.uint32(constant)
+        return data ^ data >> np.uint32(16)
 
     return hash_data
 
 
-def wrapped(words: Array) -> Array:
+def wrap_key_data(key_data: Array) -> Array:
     """Return the JAX key, or array of keys, with given data (..., 2)."""
     import jax
 
-    return jax.random.wrap_key_data(words, impl="threefry2x32")
+    return jax.random.wrap_key_data(key_data, impl="threefry2x32")
 
 
 def fold_in(key: Array, number: Array | int) -> Array:
@@ -140,10 +144,10 @@ def fold_in(key: Array, number: Array | int) -> Array:
 
     key_data = jnp.moveaxis(jax.random.key_data(key), -1, 0)
     low = jnp.broadcast_to(jnp.asarray(number).astype(np.uint32), key.shape)
-    return wrapped(_words(key_data, jnp.zeros_like(low), low, axis=-1))
+    return wrap_key_data(_threefry_pair(key_data, jnp.zeros_like(low), low, axis=-1))
 
 
-def _words(key: Array, x: Array, y: Array, axis: int = 0) -> Array:
+def _threefry_pair(key: Array, x: Array, y: Array, axis: int = 0) -> Array:
     """Compute Threefry's two words for each pair of counters, on a new axis.
 
     The key data belong to one key, or to a separate key for each pair.
@@ -155,7 +159,7 @@ def _words(key: Array, x: Array, y: Array, axis: int = 0) -> Array:
     return jax.lax.optimization_barrier(jnp.stack(_threefry([*key], x, y), axis=axis))
 
 
-def bits(key: Array, count: int, lanes: Lanes | None = None) -> Array:
+def draw_bits(key: Array, count: int, batch: BatchSlice | None = None) -> Array:
     """Draw random 32-bit words (count,). A slice of a batch gets the same words as in a draw of the full batch.
 
     The batch elements of several keys (n,) are adjacent.
@@ -165,40 +169,42 @@ def bits(key: Array, count: int, lanes: Lanes | None = None) -> Array:
     from jax.extend.random import threefry_2x32
 
     counters = jnp.arange(count // key.size, dtype=np.uint32)
-    if lanes:
-        counters = counters // lanes.width * lanes.of + counters % lanes.width + lanes.first.astype(np.uint32)
+    if batch:
+        counters = counters // batch.width * batch.of + counters % batch.width + batch.first.astype(np.uint32)
     key_data = jax.random.key_data(key)
-    if lanes is None or not key.ndim:
-        return jax.lax.platform_dependent(key_data, counters, cpu=_paired, default=threefry_2x32)
-    # pairs as in `_paired`, with all batch elements in the last axis, as only the last axis is fast
-    pairs = jnp.tile(counters.reshape(2, -1, lanes.width), key.size)
-    return jnp.concatenate([part.reshape(-1) for part in _words(jnp.repeat(key_data.T, lanes.width, axis=1), *pairs)])
+    if batch is None or not key.ndim:
+        return jax.lax.platform_dependent(key_data, counters, cpu=_threefry_unrolled, default=threefry_2x32)
+    # pairs as in `_threefry_unrolled`, with all batch elements in the last axis, as only the last axis is fast
+    pairs = jnp.tile(counters.reshape(2, -1, batch.width), key.size)
+    return jnp.concatenate(
+        [part.reshape(-1) for part in _threefry_pair(jnp.repeat(key_data.T, batch.width, axis=1), *pairs)]
+    )
 
 
-def _paired(key: Array, counters: Array) -> Array:
+def _threefry_unrolled(key: Array, counters: Array) -> Array:
     """Compute `threefry_2x32` with unrolled rounds: twice as fast on a CPU as JAX's loop over the rounds."""
     import jax.numpy as jnp
 
     x, y = jnp.pad(counters, (0, counters.size % 2)).reshape(2, -1)
     # concatenated, not reshaped: XLA then rounds the normals in the same way as for JAX's words
-    return jnp.concatenate([*_words(key, x, y)])[: counters.size]
+    return jnp.concatenate([*_threefry_pair(key, x, y)])[: counters.size]
 
 
-def signs(key: Array, shape: tuple[int, ...]) -> Array:
+def draw_signs(key: Array, shape: tuple[int, ...]) -> Array:
     """Draw +1 or -1 with equal probability."""
     count = math.prod(shape)
-    bits_32 = bits(key, -(-count // 32))
+    bits_32 = draw_bits(key, -(-count // 32))
     coins = (bits_32[:, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
     return (2 * coins.astype(np.float32) - 1).reshape(-1)[:count].reshape(shape)
 
 
-def normals(key: Array, shape: tuple[int, ...]) -> Array:
+def draw_normals(key: Array, shape: tuple[int, ...]) -> Array:
     """Draw standard normals, truncated at 5.9 standard deviations (probability 4e-9)."""
-    return normals_and_uniforms(key, shape, (0,))[0]
+    return draw_normals_and_uniforms(key, shape, (0,))[0]
 
 
-def normals_and_uniforms(
-    key: Array, shape: tuple[int, ...], uniform: tuple[int, ...], lanes: Lanes | None = None
+def draw_normals_and_uniforms(
+    key: Array, shape: tuple[int, ...], uniform: tuple[int, ...], batch: BatchSlice | None = None
 ) -> tuple[Array, Array]:
     """Draw standard normals of one shape and uniforms in (0, 1) of another shape.
 
@@ -206,25 +212,25 @@ def normals_and_uniforms(
     batch if both shapes have an even number of elements per batch element.
 
     >>> import jax
-    >>> x, u = normals_and_uniforms(jax.random.key(0), (3, 1000), (2,))
+    >>> x, u = draw_normals_and_uniforms(jax.random.key(0), (3, 1000), (2,))
     >>> x.shape, bool(abs(x.mean()) < 0.1)
     ((3, 1000), True)
     """
     count = math.prod(shape)
     pairs = -(-count // 2)
-    bits_32 = bits(key, 2 * pairs + math.prod(uniform), lanes)
+    bits_32 = draw_bits(key, 2 * pairs + math.prod(uniform), batch)
     # half the shape of the normals, if possible: XLA is four times slower in a shape that does not match it
     half = (shape[0] // 2, *shape[1:]) if shape[0] % 2 == 0 else (pairs,)
     normal_pairs = _box_muller(bits_32[:pairs].reshape(half), bits_32[pairs : 2 * pairs].reshape(half))
-    return normal_pairs.reshape(-1)[:count].reshape(shape), _uniform(bits_32[2 * pairs :]).reshape(uniform)
+    return normal_pairs.reshape(-1)[:count].reshape(shape), _uniform_from_bits(bits_32[2 * pairs :]).reshape(uniform)
 
 
-def normals_and_uniforms_at(
-    key: Array, number: Array, row: Array, rows: int, lanes: Lanes | None = None
+def draw_normal_and_uniform_at(
+    key: Array, number: Array, row: Array, rows: int, batch: BatchSlice | None = None
 ) -> tuple[Array, Array]:
     """Draw one normal and one uniform per batch element, selected from a draw of a full array.
 
-    The full array is `normals_and_uniforms(fold_in(key, number), shape, shape)`.
+    The full array is `draw_normals_and_uniforms(fold_in(key, number), shape, shape)`.
 
     Parameters
     ----------
@@ -234,43 +240,46 @@ def normals_and_uniforms_at(
         The number to fold into the key, and the row of `shape`: integers (batch,) for each batch element.
     rows
         The number of rows of `shape` (..., batch), the product of all axes but the last. It must be even.
-    lanes
-        Slice of the batch, as for `normals_and_uniforms`.
+    batch
+        Slice of the batch, as for `draw_normals_and_uniforms`.
     """
     import jax
     import jax.numpy as jnp
 
-    first, width, total = lanes or (np.uint32(0), row.size, row.size)
+    first, width, total = batch or (np.uint32(0), row.size, row.size)
     key_data = jnp.repeat(jax.random.key_data(key).reshape(-1, 2).T, row.size // key.size, axis=1)
     batch_index = jnp.arange(row.size, dtype=np.uint32) % np.uint32(width) + first.astype(np.uint32)
-    folded_key = _words(key_data, jnp.zeros_like(number), number)
+    folded_key = _threefry_pair(key_data, jnp.zeros_like(number), number)
     half = rows // 2  # the first half of the rows holds the first normal of each pair
     pair_rows = (row % half).astype(np.uint32) + np.array([[0], [half]], np.uint32)
     x, y = (pairs * np.uint32(total) + batch_index for pairs in (pair_rows, pair_rows + np.uint32(rows)))
-    (radial, angular), uniforms = _words(folded_key, x, y)
+    (radial, angular), uniforms = _threefry_pair(folded_key, x, y)
     cosine_normals, sine_normals = jnp.split(_box_muller(radial, angular), 2)
-    return jnp.where(row < half, cosine_normals, sine_normals), _uniform(jnp.where(row < half, *uniforms))
+    return jnp.where(row < half, cosine_normals, sine_normals), _uniform_from_bits(jnp.where(row < half, *uniforms))
 
 
 def _box_muller(radial: Array, angular: Array) -> Array:
     """Transform pairs of words to pairs of normals: first the first normal of each pair, then the second."""
     import jax.numpy as jnp
 
-    radius = jnp.sqrt(np.float32(-2) * jnp.log(_uniform(radial)))
-    v = 2 * _uniform(angular) - 1
-    cosine, sine = radius * _series(COSINE, v * v), radius * v * _series(SINE, v * v)
+    radius = jnp.sqrt(np.float32(-2) * jnp.log(_uniform_from_bits(radial)))
+    v = 2 * _uniform_from_bits(angular) - 1
+    cosine, sine = (
+        radius * _evaluate_polynomial(COSINE_COEFFICIENTS, v * v),
+        radius * v * _evaluate_polynomial(SINE_COEFFICIENTS, v * v),
+    )
     cosine = jnp.where(angular & np.uint32(1), cosine, -cosine)  # the low bits, which _uniform does not use
     swap = (angular & np.uint32(2)) > 0
     return jnp.concatenate([jnp.where(swap, sine, cosine), jnp.where(swap, cosine, sine)])
 
 
-def _uniform(words: Array) -> Array:
+def _uniform_from_bits(bits_32: Array) -> Array:
     """Map words to midpoints of 2^24 equal intervals of (0, 1). Rounding does not produce 0 or 1."""
-    steps = (words >> np.uint32(8)).astype(np.int32).astype(np.float32)
+    steps = (bits_32 >> np.uint32(8)).astype(np.int32).astype(np.float32)
     return steps * np.float32(2.0**-24) + np.float32(2.0**-25)
 
 
-def _series(coefficients: list[float], x: Array) -> Array:
+def _evaluate_polynomial(coefficients: list[float], x: Array) -> Array:
     """Evaluate a polynomial by Horner's scheme in float32."""
     total = np.float32(coefficients[-1])
     for coefficient in coefficients[-2::-1]:

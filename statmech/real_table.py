@@ -16,14 +16,14 @@ import numpy as np
 
 from statmech import data_sets
 from statmech.errors import ConfigError
-from statmech.labelled_table import Labelled, labelled, read
-from statmech.runtime.files import version
-from statmech.table_columns import indicators
+from statmech.labelled_table import LabelledTable, make_labelled_table, read_labelled_table
+from statmech.runtime.files import get_file_version
+from statmech.table_columns import make_indicators
 
-RANK = 1e-12  # relative to the largest eigenvalue
+RANK_TOL = 1e-12  # relative to the largest eigenvalue
 
 
-class Basis(NamedTuple):
+class TableEigenbasis(NamedTuple):
     """Nonzero eigenvalues (r,) of Z'Z, the target's squared components in their directions, and the squared rest."""
 
     eigenvalues: np.ndarray
@@ -42,7 +42,7 @@ class RealTable(NamedTuple):
     y: np.ndarray
     labels: tuple[str, str] | None
     constant: int
-    basis: Basis
+    basis: TableEigenbasis
 
     @property
     def N(self) -> int:
@@ -55,7 +55,7 @@ class RealTable(NamedTuple):
         return " and ".join(self.labels) if self.labels else "a number"
 
 
-def real_table(table: Labelled, standardise: bool = False) -> RealTable:
+def make_real_table(table: LabelledTable, standardise: bool = False) -> RealTable:
     """Centre and scale a table, and drop its constant columns.
 
     Parameters
@@ -69,7 +69,7 @@ def real_table(table: Labelled, standardise: bool = False) -> RealTable:
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([rng.standard_normal((30, 2)), np.ones(30)])
-    >>> table = real_table(labelled(X, ["no", "yes"] * 15))
+    >>> table = make_real_table(labelled(X, ["no", "yes"] * 15))
     >>> table.Z.shape, table.constant, round(float(np.mean(np.sum(table.Z**2, axis=1))), 12)
     ((30, 2), 1, 1.0)
     """
@@ -79,10 +79,12 @@ def real_table(table: Labelled, standardise: bool = False) -> RealTable:
     Z = Z / Z.std(axis=0) if standardise else Z
     Z = Z / np.sqrt(np.mean(np.sum(Z**2, axis=1)))
     centred = table.y - table.y.mean()
-    return RealTable(Z, table.y if table.labels else centred, table.labels, int(np.sum(~varies)), basis_of(Z, centred))
+    return RealTable(
+        Z, table.y if table.labels else centred, table.labels, int(np.sum(~varies)), compute_eigenbasis(Z, centred)
+    )
 
 
-def basis_of(Z: np.ndarray, y: np.ndarray) -> Basis:
+def compute_eigenbasis(Z: np.ndarray, y: np.ndarray) -> TableEigenbasis:
     """Compute the eigenbasis of a table's rows, and the components of a target in this basis.
 
     Parameters
@@ -93,14 +95,14 @@ def basis_of(Z: np.ndarray, y: np.ndarray) -> Basis:
         Centred targets (n,).
     """
     s, axes = np.linalg.eigh(Z.T @ Z)
-    nonzero = s > RANK * s[-1]
+    nonzero = s > RANK_TOL * s[-1]
     s = s[nonzero]
     squares = (axes[:, nonzero].T @ (Z.T @ y)) ** 2 / s
     spans_all = len(s) == len(y) - 1  # the rest is a rounding error
-    return Basis(s, squares, 0.0 if spans_all else max(float(y @ y - squares.sum()), 0.0))
+    return TableEigenbasis(s, squares, 0.0 if spans_all else max(float(y @ y - squares.sum()), 0.0))
 
 
-def named_table(rows: str, target: str | int | None, raw: bool = False) -> RealTable:
+def load_named_table(rows: str, target: str | int | None, raw: bool = False) -> RealTable:
     """Load the table of a data set or a file, cached until the file changes.
 
     Parameters
@@ -119,10 +121,10 @@ def named_table(rows: str, target: str | int | None, raw: bool = False) -> RealT
     ScenarioError
         If the file of a data set differs from its description.
     """
-    return _real_table(rows, target, raw, _version(rows))
+    return _load_real_table(rows, target, raw, _get_rows_version(rows))
 
 
-def table_digest(table: RealTable) -> str:
+def compute_table_digest(table: RealTable) -> str:
     """Compute the SHA-256 of a table's numbers and labels."""
     digest = hashlib.sha256(repr((table.Z.shape, table.labels)).encode())
     digest.update(table.Z.tobytes())
@@ -136,30 +138,30 @@ def is_data_set(rows: str) -> bool:
     >>> is_data_set("digits-odd"), is_data_set("digits.csv")
     (True, False)
     """
-    pair = data_sets.PAIR.fullmatch(rows)
-    return rows in data_sets.ALL or (pair is not None and pair[1] != pair[2])
+    pair = data_sets.DIGIT_PAIR_PATTERN.fullmatch(rows)
+    return rows in data_sets.DATA_SOURCES or (pair is not None and pair[1] != pair[2])
 
 
-def _version(rows: str) -> tuple[object, ...]:
+def _get_rows_version(rows: str) -> tuple[object, ...]:
     """Return the version of the file of a data set or a table."""
-    return data_sets.version(rows) if is_data_set(rows) else version(rows)
+    return data_sets.get_data_version(rows) if is_data_set(rows) else get_file_version(rows)
 
 
 @lru_cache(maxsize=4)
-def _real_table(rows: str, target: str | int | None, raw: bool, state: tuple[object, ...]) -> RealTable:
+def _load_real_table(rows: str, target: str | int | None, raw: bool, state: tuple[object, ...]) -> RealTable:
     """Load a table. The version `state` of its file is a key of the cache."""
     if not is_data_set(rows):
         if target is None:
             raise ConfigError(f"{rows}: a file needs a target, the name or the number of the column to predict")
-        return real_table(read(rows, str(target)), standardise=not raw)
+        return make_real_table(read_labelled_table(rows, str(target)), standardise=not raw)
     if target is not None:
         raise ConfigError(f"{rows}: the target of a data set is its class: remove `target`")
-    data = data_sets.cached_data(rows)
+    data = data_sets.get_cached_data(rows)
     if data.y.dtype != float and len(values := np.unique(data.y)) != 2:
         raise ConfigError(f"{rows}: has {len(values)} classes, and two are needed")
-    return real_table(labelled(data.X if data.X.dtype == float else _indicators(data.X), data.y))
+    return make_real_table(make_labelled_table(data.X if data.X.dtype == float else _encode_indicators(data.X), data.y))
 
 
-def _indicators(X: np.ndarray) -> np.ndarray:
+def _encode_indicators(X: np.ndarray) -> np.ndarray:
     """Return indicators of the values of each text column."""
-    return np.array([values for column in X.T for values in indicators(column).values()]).T
+    return np.array([values for column in X.T for values in make_indicators(column).values()]).T

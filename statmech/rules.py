@@ -44,25 +44,33 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from statmech import margin_averages
-from statmech.closed_forms import forget_of_another
+from statmech.closed_forms import reset_inherited
 from statmech.numerics.gaussian import (
     Array,
     hazard,
     namespace,
+    normal_quantile,
     one_minus_cos,
-    quantile,
     step,
     x_minus_sin,
 )
 from statmech.parameters import parameter
 
-REACH = 8.5  # standard deviations
-LEAST = 1e-30  # for students of length 1 or more: g equals its limit s -> 0 up to rounding
-CERTAIN = 80.0  # exp(-80) is negligible
-OF_ONE_G = ("closed_form", "closed_form_pair", "line_form", "line_form_pair", "has_closed_form", "linear", "degree")
+POSTERIOR_CUTOFF = 8.5  # standard deviations
+MIN_POSTERIOR_VARIANCE = 1e-30  # for students of length 1 or more: g equals its limit s -> 0 up to rounding
+MAX_LOG_ODDS = 80.0  # exp(-80) is negligible
+G_DEPENDENT_ATTRIBUTES = (
+    "closed_form",
+    "closed_form_pair",
+    "line_form",
+    "line_form_pair",
+    "has_closed_form",
+    "linear",
+    "degree",
+)
 
 
-class Averages(NamedTuple):
+class RuleAverages(NamedTuple):
     r"""The averages in one student's equations, for learning rate 1.
 
     `fu` is :math:`\langle f u\rangle`, `ff` is :math:`\langle f^2\rangle`, and `response` is
@@ -92,7 +100,7 @@ class Rule(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Reset attributes that depend on g, so that a subclass that overrides g does not inherit stale values."""
         super().__init_subclass__(**options)
-        forget_of_another(cls, "g", OF_ONE_G, Rule)
+        reset_inherited(cls, "g", G_DEPENDENT_ATTRIBUTES, Rule)
 
     @abstractmethod
     def g(self, kappa: Array, length: Array) -> Array:
@@ -140,7 +148,7 @@ class Rule(ABC):
         return *self.kinks, *self.bends(length)
 
     @classmethod
-    def own_start(cls) -> Any:
+    def default_start(cls) -> Any:
         """Return a start for this rule: "drawn", or fixed values if drawn students are too long for the rule.
 
         Returns
@@ -150,7 +158,7 @@ class Rule(ABC):
 
         Examples
         --------
-        >>> Hebb.own_start(), Bayes.own_start()
+        >>> Hebb.default_start(), Bayes.default_start()
         ('drawn', {'length': 0.2, 'R': 0.2})
         """
         return "drawn" if cls.longest_start > 1 else {"length": 0.2 * cls.longest_start, "R": 0.2}
@@ -158,18 +166,18 @@ class Rule(ABC):
     @property
     def has_closed_form(self) -> bool:
         """Whether the rule defines closed forms of its averages."""
-        return self._states("closed_form", "closed_form_pair")
+        return self._defines_methods("closed_form", "closed_form_pair")
 
     @property
     def has_line_form(self) -> bool:
         """Whether the rule defines averages as integrals over a line."""
-        return self._states("line_form", "line_form_pair")
+        return self._defines_methods("line_form", "line_form_pair")
 
-    def _states(self, *names: str) -> bool:
+    def _defines_methods(self, *names: str) -> bool:
         """Return True if the class overrides all of these methods."""
         return all(getattr(type(self), name) is not getattr(Rule, name) for name in names)
 
-    def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+    def closed_form(self, angle: Array, length: Array, flip: Array) -> RuleAverages:
         """Return one student's averages at an angle to the teacher, for learning rate 1.
 
         Parameters
@@ -189,7 +197,7 @@ class Rule(ABC):
         raise NotImplementedError
 
     def closed_form_pair(
-        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+        self, angles: tuple[Array, Array], mutual_angle: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
         r"""Return :math:`\langle f_1 f_2\rangle` of two students from their angles to the teacher and to each other.
 
@@ -197,7 +205,7 @@ class Rule(ABC):
         ----------
         angles : pair of arrays
             Angles of the two students to the teacher.
-        between : array
+        mutual_angle : array
             Angle between the two students.
         lengths : pair of arrays
             Lengths of the two students.
@@ -211,12 +219,12 @@ class Rule(ABC):
         """
         raise NotImplementedError
 
-    def line_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+    def line_form(self, angle: Array, length: Array, flip: Array) -> RuleAverages:
         """Return one student's averages for scalar arguments, as integrals over a line."""
         raise NotImplementedError
 
     def line_form_pair(
-        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+        self, angles: tuple[Array, Array], mutual_angle: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
         """Return the average of a pair for scalar arguments, as integrals over a line instead of a plane."""
         raise NotImplementedError
@@ -234,14 +242,14 @@ class Hebb(Rule):
     def g(self, kappa: Array, length: Array) -> Array:
         return 0.0 * kappa + 1.0
 
-    def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+    def closed_form(self, angle: Array, length: Array, flip: Array) -> RuleAverages:
         response = np.sqrt(2 / np.pi) * (1 - 2 * flip)
-        return Averages(response * namespace(angle).cos(angle), response, 1.0)
+        return RuleAverages(response * namespace(angle).cos(angle), response, 1.0)
 
     def closed_form_pair(
-        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+        self, angles: tuple[Array, Array], mutual_angle: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
-        return 1.0 + 0.0 * between
+        return 1.0 + 0.0 * mutual_angle
 
 
 @dataclass(frozen=True)
@@ -277,26 +285,26 @@ class Perceptron(Rule):
     def degree(self) -> int | None:
         return 0 if self.margin == 0 else None
 
-    def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+    def closed_form(self, angle: Array, length: Array, flip: Array) -> RuleAverages:
         # flip mixes the angle and its supplement, whose 1 - cos is 2 - versine
         versine = one_minus_cos(angle)
         fu = -((1 - flip) * versine + flip * (2 - versine)) / np.sqrt(2 * np.pi)
         response = (1 - 2 * flip) / np.sqrt(2 * np.pi)
-        return Averages(fu, response, ((1 - flip) * angle + flip * (np.pi - angle)) / np.pi)
+        return RuleAverages(fu, response, ((1 - flip) * angle + flip * (np.pi - angle)) / np.pi)
 
     def closed_form_pair(
-        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+        self, angles: tuple[Array, Array], mutual_angle: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
         total = angles[0] + angles[1]
-        return ((1 - flip) * (total - between) + flip * (2 * np.pi - total - between)) / (2 * np.pi)
+        return ((1 - flip) * (total - mutual_angle) + flip * (2 * np.pi - total - mutual_angle)) / (2 * np.pi)
 
-    def line_form(self, angle: Array, length: Array, flip: Array) -> Averages:
-        return Averages(*margin_averages.single(self.margin, angle, flip))
+    def line_form(self, angle: Array, length: Array, flip: Array) -> RuleAverages:
+        return RuleAverages(*margin_averages.single_student_averages(self.margin, angle, flip))
 
     def line_form_pair(
-        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+        self, angles: tuple[Array, Array], mutual_angle: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
-        return margin_averages.pair(self.margin, *angles, between, flip)
+        return margin_averages.student_pair_average(self.margin, *angles, mutual_angle, flip)
 
 
 @dataclass(frozen=True)
@@ -318,17 +326,20 @@ class AdaTron(Rule):
     def g(self, kappa: Array, length: Array) -> Array:
         return -kappa * step(-kappa)
 
-    def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+    def closed_form(self, angle: Array, length: Array, flip: Array) -> RuleAverages:
         xp = namespace(angle)
         right = x_minus_sin(2 * angle)  # 2 pi - right for the supplement
         ff = ((1 - flip) * right + flip * (2 * np.pi - right)) / (2 * np.pi)
-        return Averages(-ff, (1 - 2 * flip) * xp.sin(angle) / np.pi, ff)
+        return RuleAverages(-ff, (1 - 2 * flip) * xp.sin(angle) / np.pi, ff)
 
     def closed_form_pair(
-        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+        self, angles: tuple[Array, Array], mutual_angle: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
         total = angles[0] + angles[1]
-        right, flipped = _common_error(total, between), _common_error(2 * np.pi - total, between)
+        right, flipped = (
+            _adatron_pair_integral(total, mutual_angle),
+            _adatron_pair_integral(2 * np.pi - total, mutual_angle),
+        )
         return ((1 - flip) * right + flip * flipped) / (2 * np.pi)
 
 
@@ -345,26 +356,26 @@ class AdaTronTextbook(AdaTron):
     def g(self, kappa: Array, length: Array) -> Array:
         return length * super().g(kappa, length)
 
-    def closed_form(self, angle: Array, length: Array, flip: Array) -> Averages:
+    def closed_form(self, angle: Array, length: Array, flip: Array) -> RuleAverages:
         fu, response, ff = super().closed_form(angle, length, flip)
-        return Averages(length * fu, length * response, length**2 * ff)
+        return RuleAverages(length * fu, length * response, length**2 * ff)
 
     def closed_form_pair(
-        self, angles: tuple[Array, Array], between: Array, lengths: tuple[Array, Array], flip: Array
+        self, angles: tuple[Array, Array], mutual_angle: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
-        return lengths[0] * lengths[1] * super().closed_form_pair(angles, between, lengths, flip)
+        return lengths[0] * lengths[1] * super().closed_form_pair(angles, mutual_angle, lengths, flip)
 
 
-def _common_error(total: Array, between: Array) -> Array:
+def _adatron_pair_integral(total: Array, mutual_angle: Array) -> Array:
     r"""Return the AdaTron's pair average times 2 pi.
 
     It is :math:`\int_{\theta_{12}}^{\theta_1+\theta_2}(\theta_1+\theta_2-x)\sin x\,dx`. With the excess
     :math:`e = \theta_1+\theta_2-\theta_{12}` it is :math:`e\cos\theta_{12} + \sin\theta_{12} -
     \sin(\theta_{12}+e)`; as a sum of two terms of one sign it is accurate when all three angles vanish.
     """
-    xp = namespace(between)
-    excess = total - between
-    return xp.sin(between) * one_minus_cos(excess) + xp.cos(between) * x_minus_sin(excess)
+    xp = namespace(mutual_angle)
+    excess = total - mutual_angle
+    return xp.sin(mutual_angle) * one_minus_cos(excess) + xp.cos(mutual_angle) * x_minus_sin(excess)
 
 
 @dataclass(frozen=True)
@@ -401,26 +412,34 @@ class Bayes(Rule):
 
     def g(self, kappa: Array, length: Array) -> Array:
         xp, p = namespace(kappa + length), self.assumed_flip
-        s = _spread(length)
+        s = _posterior_deviation(length)
         z = length * kappa / s
         odds = xp.where(p > 0, p, 1.0) / (1 - 2 * p)  # odds of a flip, if labels are flipped
-        excess = xp.where(p > 0, xp.log(np.sqrt(2 * np.pi) * odds) + z * z / 2, -CERTAIN)  # log(odds/phi)
+        excess = xp.where(p > 0, xp.log(np.sqrt(2 * np.pi) * odds) + z * z / 2, -MAX_LOG_ODDS)  # log(odds/phi)
         rise = hazard(z)
-        return s * rise / (1 + rise * xp.exp(xp.clip(excess, -CERTAIN, CERTAIN)))
+        return s * rise / (1 + rise * xp.exp(xp.clip(excess, -MAX_LOG_ODDS, MAX_LOG_ODDS)))
 
     def bends(self, length: Array) -> tuple[Array, ...]:
-        width, flip_quantile = _spread(length) / length, quantile(self.assumed_flip / (1 - self.assumed_flip))
+        width, flip_quantile = (
+            _posterior_deviation(length) / length,
+            normal_quantile(self.assumed_flip / (1 - self.assumed_flip)),
+        )
         doubt = namespace(flip_quantile).maximum(
             flip_quantile, -40.0
         )  # finite: panels are differentiated with respect to the length
-        tail = (REACH, -REACH, -16 * REACH, -256 * REACH)  # the hazard approaches its asymptote as a power of kappa
+        tail = (
+            POSTERIOR_CUTOFF,
+            -POSTERIOR_CUTOFF,
+            -16 * POSTERIOR_CUTOFF,
+            -256 * POSTERIOR_CUTOFF,
+        )  # the hazard approaches its asymptote as a power of kappa
         turn = (doubt + offset / (1 - doubt) for offset in (-30.0, 0.0, 30.0))  # from an error to a flip
         return tuple(width * edge for edge in (*tail, *turn))
 
 
-def _spread(length: Array) -> Array:
+def _posterior_deviation(length: Array) -> Array:
     """Return the posterior standard deviation s of a teacher's component, a tiny number for lengths of 1 or more."""
-    return namespace(length).sqrt(namespace(length).maximum((1 - length) * (1 + length), LEAST))
+    return namespace(length).sqrt(namespace(length).maximum((1 - length) * (1 + length), MIN_POSTERIOR_VARIANCE))
 
 
 RULES: dict[str, type[Rule]] = {

@@ -19,40 +19,40 @@ class RunningCommand:
     options: frozenset[str]
 
 
-_RUNNING: list[RunningCommand] = []  # empty in Python; shared by the threads of a command
+_RUNNING_COMMANDS: list[RunningCommand] = []  # empty in Python; shared by the threads of a command
 
 
 @contextmanager
-def running(name: str, options: Iterable[str]) -> Iterator[None]:
+def declare_running_command(name: str, options: Iterable[str]) -> Iterator[None]:
     """Declare the running command within a `with` block."""
-    _RUNNING.append(RunningCommand(name, frozenset(options)))
+    _RUNNING_COMMANDS.append(RunningCommand(name, frozenset(options)))
     try:
         yield
     finally:
-        _RUNNING.pop()
+        _RUNNING_COMMANDS.pop()
 
 
-def command_name() -> str:
+def get_command_name() -> str:
     """Return the name of the running command, an empty string in Python."""
-    return _RUNNING[-1].name if _RUNNING else ""
+    return _RUNNING_COMMANDS[-1].name if _RUNNING_COMMANDS else ""
 
 
-def option(text: str, argument: str = "") -> str:
+def format_option(text: str, argument: str = "") -> str:
     """Return a text if the running command has the option in it, else an empty string.
 
     In Python, where no command is running, return the argument.
 
-    >>> option("--out DIR", "another path")
+    >>> format_option("--out DIR", "another path")
     'another path'
-    >>> with running("run", ["--out"]):
-    ...     option("--out DIR", "another path"), option("--fresh", "fresh=True")
+    >>> with declare_running_command("run", ["--out"]):
+    ...     format_option("--out DIR", "another path"), format_option("--fresh", "fresh=True")
     ('--out DIR', '')
     """
-    if not _RUNNING:
+    if not _RUNNING_COMMANDS:
         return argument
-    return text if {*text.split()} & _RUNNING[-1].options else ""
+    return text if {*text.split()} & _RUNNING_COMMANDS[-1].options else ""
 
 
-def either(*ways: str) -> str:
+def join_alternatives(*alternatives: str) -> str:
     """Join the alternatives that are not empty, as in "--data-dir DIR or STATMECH_DATA"."""
-    return " or ".join(way for way in ways if way)
+    return " or ".join(way for way in alternatives if way)

@@ -9,28 +9,28 @@ from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent
 from ruamel.yaml.parser import RoundTripParser
 
-MOST_VALUES, DEEPEST = 25_000, 20  # keys count as values; each alias counts as its full content
-MOST_LINES = 100_000  # including empty lines and comments
+MAX_YAML_VALUES, MAX_YAML_DEPTH = 25_000, 20  # keys count as values; each alias counts as its full content
+MAX_YAML_LINES = 100_000  # including empty lines and comments
 
 
-class TooLarge(MarkedYAMLError):
+class YamlSizeError(MarkedYAMLError):
     """The error for a document that is too large. It has a line, like other YAML errors."""
 
 
-def document_of(text: bytes | str) -> Any:
-    """Load a YAML text, with the lines of its keys and values. Raises ruamel's errors, and `TooLarge`.
+def load_yaml_document(text: bytes | str) -> Any:
+    """Load a YAML text, with the lines of its keys and values. Raises ruamel's errors, and `YamlSizeError`.
 
-    >>> document_of("a: [1, 2]")["a"][1]
+    >>> load_yaml_document("a: [1, 2]")["a"][1]
     2
     """
-    if text.count(b"\n" if isinstance(text, bytes) else "\n") > MOST_LINES:  # type: ignore[arg-type]
-        raise TooLarge(problem=f"has more than {MOST_LINES:,} lines")
+    if text.count(b"\n" if isinstance(text, bytes) else "\n") > MAX_YAML_LINES:  # type: ignore[arg-type]
+        raise YamlSizeError(problem=f"has more than {MAX_YAML_LINES:,} lines")
     reader = YAML(typ="rt")
-    reader.Parser = Bounded
+    reader.Parser = BoundedParser
     return reader.load(text)
 
 
-class Bounded(RoundTripParser):
+class BoundedParser(RoundTripParser):
     """A parser that counts values while it parses, before any value is constructed."""
 
     def __init__(self, *arguments: Any, **extra: Any):
@@ -41,7 +41,7 @@ class Bounded(RoundTripParser):
         """Return the next event, after its values are counted."""
         event = super().get_event()
         if isinstance(event, AliasEvent):
-            self._count(self._size_of(event), event)
+            self._count(self._get_alias_size(event), event)
         elif isinstance(event, NodeEvent):
             self._count_node(event)
         elif isinstance(event, CollectionEndEvent):
@@ -55,21 +55,21 @@ class Bounded(RoundTripParser):
         if isinstance(event, CollectionStartEvent):
             self._open.append((event.anchor, self._values))
             self._sizes.pop(event.anchor)
-            if len(self._open) > DEEPEST:
-                raise TooLarge(problem=f"is nested more than {DEEPEST} deep", problem_mark=event.start_mark)
+            if len(self._open) > MAX_YAML_DEPTH:
+                raise YamlSizeError(problem=f"is nested more than {MAX_YAML_DEPTH} deep", problem_mark=event.start_mark)
         self._count(1, event)
 
-    def _size_of(self, alias: Any) -> int:
+    def _get_alias_size(self, alias: Any) -> int:
         """Return the number of values that an alias represents.
 
-        An alias inside its own collection represents infinitely many values and raises `TooLarge`.
+        An alias inside its own collection represents infinitely many values and raises `YamlSizeError`.
         """
         if alias.anchor in [anchor for anchor, _ in self._open]:
-            raise TooLarge(problem=f"*{alias.anchor} contains itself", problem_mark=alias.start_mark)
+            raise YamlSizeError(problem=f"*{alias.anchor} contains itself", problem_mark=alias.start_mark)
         return int(self._sizes.get(alias.anchor, 1))
 
     def _count(self, values: int, event: Any) -> None:
-        """Add to the number of values. Raises `TooLarge` beyond the limit."""
+        """Add to the number of values. Raises `YamlSizeError` beyond the limit."""
         self._values += values
-        if self._values > MOST_VALUES:
-            raise TooLarge(problem=f"contains more than {MOST_VALUES:,} values", problem_mark=event.start_mark)
+        if self._values > MAX_YAML_VALUES:
+            raise YamlSizeError(problem=f"contains more than {MAX_YAML_VALUES:,} values", problem_mark=event.start_mark)

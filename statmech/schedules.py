@@ -15,10 +15,10 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array, namespace
 
-LAST = 700.0  # t/t0; at later times an exponential rate would underflow
+MAX_DECAY_TIMES = 700.0  # t/t0; at later times an exponential rate would underflow
 
 
-class Hyperbolic(NamedTuple):
+class HyperbolicSchedule(NamedTuple):
     r"""The schedule :math:`\eta/(1 + t/t_0)`, which averages out label noise at late times."""
 
     t0: Array
@@ -28,7 +28,7 @@ class Hyperbolic(NamedTuple):
         return eta / (1 + t / self.t0)
 
 
-class Exponential(NamedTuple):
+class ExponentialSchedule(NamedTuple):
     r"""The schedule :math:`\eta\,e^{-t/t_0}`, which ends learning after a few :math:`t_0`."""
 
     t0: Array
@@ -36,23 +36,25 @@ class Exponential(NamedTuple):
     def rate(self, eta: Array, t: Array) -> Array:
         """Return the learning rate at time t for the initial rate eta."""
         xp = namespace(t)
-        return eta * xp.exp(-xp.minimum(t / self.t0, LAST))
+        return eta * xp.exp(-xp.minimum(t / self.t0, MAX_DECAY_TIMES))
 
 
-CONSTANT = Hyperbolic(np.float64(np.inf))  # also used if only other quantities change: all schedules share a program
+CONSTANT_SCHEDULE = HyperbolicSchedule(
+    np.float64(np.inf)
+)  # also used if only other quantities change: all schedules share a program
 SCHEDULES: dict[str, type[Any]] = {
-    "hyperbolic": Hyperbolic,
-    "exponential": Exponential,
+    "hyperbolic": HyperbolicSchedule,
+    "exponential": ExponentialSchedule,
 }
 
 
-class Changes(NamedTuple):
+class TimeDependence(NamedTuple):
     """Quantities that change while students learn. JAX traces their numbers.
 
     They are the teacher's drift, the weight decay, the schedule of the learning rate, for several tasks their
-    probabilities (`statmech.protocols.Pieces`), and the noise and the dropout of networks
-    (`statmech.controls.Polynomials`) if they change. Noise is a flip rate for perceptrons and a standard deviation for
-    networks.
+    probabilities (`statmech.protocols.ProtocolPieces`), and the noise and the dropout of networks
+    (`statmech.controls.PiecewisePolynomial`) if they change. Noise is a flip rate for perceptrons and a standard
+    deviation for networks.
     """
 
     drift: Array

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from statmech.errors import ConfigError, not_known, quoted
-from statmech.running_command import option
+from statmech.errors import ConfigError, format_unknown_name, quote_value
+from statmech.running_command import format_option
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RARE = 0.01  # fraction of the rows; rarer values do not get an indicator
-MOSTLY = 0.5  # fraction of a column; text among this fraction of numbers is a mistake
-MAX_SHOWN = 8
-MAX_LEVELS = 20  # for text, and for copies of the target
-KEEP_ALL = "none"
-Missing = Literal["mean", "drop", "refuse"]
+MIN_LEVEL_FRACTION = 0.01  # fraction of the rows; rarer values do not get an indicator
+MAJORITY_FRACTION = 0.5  # fraction of a column; text among this fraction of numbers is a mistake
+MAX_LISTED_ENTRIES = 8
+MAX_CATEGORY_LEVELS = 20  # for text, and for copies of the target
+NO_INDEX_COLUMN = "none"
+MissingPolicy = Literal["mean", "drop", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class ColumnOptions:
 
     drop: tuple[str, ...] = ()
     index: str | None = None
-    missing: Missing = "mean"
+    missing: MissingPolicy = "mean"
 
 
-RECOGNISED = ColumnOptions()
-ARRAYS = ColumnOptions(index=KEEP_ALL)  # arrays of numbers do not contain an index
+DEFAULT_COLUMN_OPTIONS = ColumnOptions()
+ARRAY_COLUMN_OPTIONS = ColumnOptions(index=NO_INDEX_COLUMN)  # arrays of numbers do not contain an index
 
 
-class Columns(NamedTuple):
+class NumericColumns(NamedTuple):
     """Inputs (n, N) with their names, a target (n,), and notes on the conversion, one sentence each."""
 
     X: np.ndarray
@@ -57,7 +57,9 @@ class Columns(NamedTuple):
     notes: tuple[str, ...]
 
 
-def columns_of(frame: pd.DataFrame, target: str | None, options: ColumnOptions, first_row: int = 1) -> Columns:
+def encode_columns(
+    frame: pd.DataFrame, target: str | None, options: ColumnOptions, first_row: int = 1
+) -> NumericColumns:
     """Convert the columns of a table to numbers, and separate the target.
 
     Parameters
@@ -80,7 +82,7 @@ def columns_of(frame: pd.DataFrame, target: str | None, options: ColumnOptions, 
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"colour": ["red", "blue", "red"], "size": [1.0, None, 3.0], "y": [0, 1, 1]})
-    >>> found = columns_of(frame, "y", ColumnOptions())
+    >>> found = encode_columns(frame, "y", ColumnOptions())
     >>> found.X, found.names, found.target
     (array([[0., 1.],
            [1., 2.],
@@ -89,31 +91,31 @@ def columns_of(frame: pd.DataFrame, target: str | None, options: ColumnOptions, 
     notes: list[str] = []
     y = np.zeros(len(frame))
     if target is not None:
-        name = column_named(target, frame.columns)
+        name = find_column(target, frame.columns)
         missing = frame[name].isna()
         if missing.any():
-            notes.append(f"{_count(int(missing.sum()), 'row')} without a target left out")
+            notes.append(f"{_format_count(int(missing.sum()), 'row')} without a target left out")
             frame = frame[~missing]
         y, frame = frame[name].to_numpy(), frame.drop(columns=name)
-    frame = frame.drop(columns=[column_named(name, frame.columns) for name in options.drop])
-    frame = _without_index(frame, options.index, notes)
+    frame = frame.drop(columns=[find_column(name, frame.columns) for name in options.drop])
+    frame = _drop_index(frame, options.index, notes)
     if options.missing != "mean" and frame.isna().to_numpy().any():
         rows = frame.notna().all(axis=1).to_numpy()
         if options.missing == "refuse":
             row, column = np.argwhere(frame.isna().to_numpy())[0]
-            where = f"row {int(frame.index[row]) + first_row}, column {quoted(str(frame.columns[column]))}"
+            where = f"row {int(frame.index[row]) + first_row}, column {quote_value(str(frame.columns[column]))}"
             raise ConfigError(f"{where} is empty, and missing cells are not allowed")
-        notes.append(f"{_count(int((~rows).sum()), 'row')} with missing cells left out")
+        notes.append(f"{_format_count(int((~rows).sum()), 'row')} with missing cells left out")
         frame, y = frame[rows], y[rows]
-    return _encoded(frame, y, notes, first_row)
+    return _encode_all_columns(frame, y, notes, first_row)
 
 
-def column_named(given: str, names: Sequence[object]) -> str:
+def find_column(column: str, names: Sequence[object]) -> str:
     """Return the name of a column from its name or its number from 0.
 
     Parameters
     ----------
-    given
+    column
         A name, or a number; -1 is the last column.
     names
         The names of all columns.
@@ -124,56 +126,59 @@ def column_named(given: str, names: Sequence[object]) -> str:
         If no such column exists.
     """
     column_names = [str(name) for name in names]
-    if given in column_names:
-        return given
-    if given.lstrip("-").isdigit() and -len(column_names) <= int(given) < len(column_names):
-        return column_names[int(given)]
-    raise ConfigError(not_known(given, "a column", column_names))
+    if column in column_names:
+        return column
+    if column.lstrip("-").isdigit() and -len(column_names) <= int(column) < len(column_names):
+        return column_names[int(column)]
+    raise ConfigError(format_unknown_name(column, "a column", column_names))
 
 
-def indicators(words: np.ndarray) -> dict[str, np.ndarray]:
+def make_indicators(entries: np.ndarray) -> dict[str, np.ndarray]:
     """Return an indicator of each frequent value of a text column, except for the last.
 
     The other indicators determine the last.
 
     Parameters
     ----------
-    words
+    entries
         The entries of a column (n,).
 
     Examples
     --------
-    >>> indicators(np.array(["a", "b", "a", "c"]))
+    >>> make_indicators(np.array(["a", "b", "a", "c"]))
     {'a': array([1., 0., 1., 0.]), 'b': array([0., 1., 0., 0.])}
     """
-    values, counts = np.unique(words.astype(str), return_counts=True)
-    return {str(value): (words == value).astype(float) for value in values[counts >= RARE * len(words)][:-1]}
+    values, counts = np.unique(entries.astype(str), return_counts=True)
+    return {
+        str(value): (entries == value).astype(float)
+        for value in values[counts >= MIN_LEVEL_FRACTION * len(entries)][:-1]
+    }
 
 
-def _without_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> pd.DataFrame:
+def _drop_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> pd.DataFrame:
     """Drop the named index column, or without a name all columns that number or name the rows."""
-    if index == KEEP_ALL:
+    if index == NO_INDEX_COLUMN:
         return frame
     if index is not None:
-        return frame.drop(columns=column_named(index, frame.columns))
+        return frame.drop(columns=find_column(index, frame.columns))
     left_out = [str(name) for position, name in enumerate(frame.columns) if _is_index(frame[name], str(name), position)]
     if left_out and len(left_out) < frame.shape[1]:
         listing = ", ".join("the nameless first column" if name == "Unnamed: 0" else name for name in left_out)
-        keeping = f"; {flag} keeps all" if (flag := option("--index-col none")) else ""
+        keeping = f"; {flag} keeps all" if (flag := format_option("--index-col none")) else ""
         notes.append(f"left out: {listing} (numbers or names of the rows{keeping})")
         frame = frame.drop(columns=left_out)
     return frame
 
 
-def _is_index(column: pd.Series, name: str, place: int) -> bool:
+def _is_index(column: pd.Series, name: str, position: int) -> bool:
     """Return True for a column that numbers or names the rows."""
     if column.isna().any() or not column.is_unique:
         return False
-    if name.startswith("Unnamed: ") and place == 0:
+    if name.startswith("Unnamed: ") and position == 0:
         return True
     if column.dtype.kind in "iu":
         steps = np.diff(column.to_numpy())
-        return bool(np.all(steps == 1) or (place == 0 and np.all(steps > 0)))
+        return bool(np.all(steps == 1) or (position == 0 and np.all(steps > 0)))
     if column.dtype.kind == "M" or _are_dates(column):
         return bool(column.is_monotonic_increasing)
     return column.dtype.kind == "O" and _number_fraction(column) == 0
@@ -191,7 +196,7 @@ def _number_fraction(column: pd.Series) -> float:
     return float(pd.to_numeric(column.dropna(), errors="coerce").notna().mean())
 
 
-def _encoded(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: int) -> Columns:
+def _encode_all_columns(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: int) -> NumericColumns:
     """Convert all columns of a table to numbers, and collect notes on the conversion."""
     import pandas as pd
 
@@ -203,7 +208,7 @@ def _encoded(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: in
         if column.isna().all():
             empty += 1
             continue
-        if _determines(column, y):
+        if _determines_target(column, y):
             copies.append(name)
         if _are_dates(column):
             column = pd.to_datetime(column, errors="coerce", utc=True)
@@ -211,57 +216,63 @@ def _encoded(frame: pd.DataFrame, y: np.ndarray, notes: list[str], first_row: in
             column = (column - column.min()) / pd.Timedelta(days=1)
             kinds["dates"] += 1
         elif column.dtype.kind == "O" or isinstance(column.dtype, pd.CategoricalDtype):
-            _check_words(column, name, first_row)
+            _check_text_entries(column, name, first_row)
             num_values = column.dropna().nunique()
-            if num_values > max(MAX_LEVELS, MOSTLY * len(column)):
+            if num_values > max(MAX_CATEGORY_LEVELS, MAJORITY_FRACTION * len(column)):
                 texts.append(name)
                 continue
             kinds["words"] += 1
             labels = column.astype(object).where(column.notna(), "(missing)").astype(str).to_numpy()
-            parts |= {f"{name} = {level}": values for level, values in indicators(labels).items()}
+            parts |= {f"{name} = {level}": values for level, values in make_indicators(labels).items()}
             continue
         else:
             kinds["numbers"] += 1
         values = column.astype(float).to_numpy()
         if np.isinf(values).any():
-            raise ConfigError(f"row {_row(column, np.isinf(values), first_row)}, column {quoted(name)} is infinite")
+            raise ConfigError(
+                f"row {_find_file_row(column, np.isinf(values), first_row)}, column {quote_value(name)} is infinite"
+            )
         holes = np.isnan(values)
         num_filled += int(holes.sum())
         parts[name] = np.where(holes, np.mean(values[~holes]), values)
-    notes += [f"left out: {', '.join(texts[:MAX_SHOWN])} (text that differs in most rows)"] if texts else []
-    notes += [f"{_count(empty, 'empty column')} left out"] if empty else []
-    notes += [f"{_count(num_filled, 'missing cell')} replaced by the mean of the column"] if num_filled else []
-    for name in copies[:MAX_SHOWN]:
-        advice = option(f"--drop {name}", f"drop {name}")
+    notes += [f"left out: {', '.join(texts[:MAX_LISTED_ENTRIES])} (text that differs in most rows)"] if texts else []
+    notes += [f"{_format_count(empty, 'empty column')} left out"] if empty else []
+    notes += [f"{_format_count(num_filled, 'missing cell')} replaced by the mean of the column"] if num_filled else []
+    for name in copies[:MAX_LISTED_ENTRIES]:
+        advice = format_option(f"--drop {name}", f"drop {name}")
         notes.append(f"warning: column {name} determines the target: {advice} if it is not known beforehand")
     kinds_text = ", ".join(f"{count} of {kind}" for kind, count in kinds.items() if count)
     indicated = f" ({len(parts) - kinds['numbers'] - kinds['dates']} indicators)" if kinds["words"] else ""
-    notes.insert(0, f"{len(frame):,} rows, {_count(sum(kinds.values()), 'column')}: {kinds_text}{indicated}")
+    notes.insert(0, f"{len(frame):,} rows, {_format_count(sum(kinds.values()), 'column')}: {kinds_text}{indicated}")
     X = np.column_stack([*parts.values()]) if parts else np.empty((len(frame), 0))
-    return Columns(X, tuple(parts), y, tuple(notes))
+    return NumericColumns(X, tuple(parts), y, tuple(notes))
 
 
-def _check_words(column: pd.Series, name: str, first_row: int) -> None:
+def _check_text_entries(column: pd.Series, name: str, first_row: int) -> None:
     """Raise `ConfigError` for text in a column of numbers, unless the column has a few recurring values."""
     import pandas as pd
 
     counts = column.value_counts()
     is_text = (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy()
-    recur = len(counts) <= MAX_LEVELS and counts[column[is_text].unique()].min() >= max(RARE * len(column), 2)
-    if 0 < is_text.sum() < (1 - MOSTLY) * column.notna().sum() and not recur:
-        where = f"row {_row(column, is_text, first_row)}, column {quoted(name)}"
-        if flag := option("--na WORD"):  # the file of a stranger's config may be a private one, which nothing quotes
-            example = quoted(str(column.to_numpy()[int(np.argmax(is_text))]))
+    recur = len(counts) <= MAX_CATEGORY_LEVELS and counts[column[is_text].unique()].min() >= max(
+        MIN_LEVEL_FRACTION * len(column), 2
+    )
+    if 0 < is_text.sum() < (1 - MAJORITY_FRACTION) * column.notna().sum() and not recur:
+        where = f"row {_find_file_row(column, is_text, first_row)}, column {quote_value(name)}"
+        if flag := format_option(
+            "--na WORD"
+        ):  # the file of a stranger's config may be a private one, which nothing quotes
+            example = quote_value(str(column.to_numpy()[int(np.argmax(is_text))]))
             raise ConfigError(f"{where}: {example} is not a number: {flag} names a word for missing cells")
         raise ConfigError(f"{where} is not a number")
 
 
-def _row(column: pd.Series, where: np.ndarray, first_row: int) -> int:
+def _find_file_row(column: pd.Series, where: np.ndarray, first_row: int) -> int:
     """Return the file's row of the first True entry."""
     return int(column.index[int(np.argmax(where))]) + first_row
 
 
-def _determines(column: pd.Series, y: np.ndarray) -> bool:
+def _determines_target(column: pd.Series, y: np.ndarray) -> bool:
     """Return True if a column determines the target.
 
     Either each of its few values has a single target, or a threshold separates two classes.
@@ -271,7 +282,7 @@ def _determines(column: pd.Series, y: np.ndarray) -> bool:
     if len(y) < 2 or pd.Series(y).nunique() < 2:
         return False
     groups = pd.Series(y, index=column.index).groupby(column, observed=True).nunique()
-    if 1 < len(groups) <= MAX_LEVELS and groups.max() == 1 and column.notna().all():
+    if 1 < len(groups) <= MAX_CATEGORY_LEVELS and groups.max() == 1 and column.notna().all():
         return True
     labels = np.unique(y.astype(str))
     if len(labels) != 2 or column.dtype.kind not in "iuf" or column.isna().any():
@@ -281,6 +292,6 @@ def _determines(column: pd.Series, y: np.ndarray) -> bool:
     return bool(first_values.max() < second_values.min() or second_values.max() < first_values.min())
 
 
-def _count(number: int, thing: str) -> str:
+def _format_count(number: int, thing: str) -> str:
     """Format a number of things, singular or plural."""
     return f"{number:,} {thing}" + ("" if number == 1 else "s")

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from statmech.modes import FEW_DIRECTIONS
+from statmech.modes import MIN_EFFECTIVE_DIRECTIONS
 from statmech.real_table import RealTable
 
-HEAVY, ROWS_PER_COLUMN = 2.0, 10.0
-NOISELESS = 0.999
+MAX_TAIL_RATIO, TRUSTED_ROWS_PER_COLUMN = 2.0, 10.0
+MIN_NOISELESS_R2 = 0.999
 
 
-def diagnosis(table: RealTable) -> dict[str, Any]:
+def diagnose_table(table: RealTable) -> dict[str, Any]:
     """Compute rows, columns, R2 of least squares, effective directions and tails of a table, with warnings.
 
     Parameters
@@ -23,10 +23,10 @@ def diagnosis(table: RealTable) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from statmech.labelled_table import labelled
-    >>> from statmech.real_table import real_table
+    >>> from statmech.labelled_table import make_labelled_table
+    >>> from statmech.real_table import make_real_table
     >>> X = np.random.default_rng(0).standard_normal((400, 40))
-    >>> found = diagnosis(real_table(labelled(X, np.where(X[:, 0] > 0, 1, -1))))
+    >>> found = diagnose_table(make_real_table(make_labelled_table(X, np.where(X[:, 0] > 0, 1, -1))))
     >>> found["rows"], found["columns"], round(found["directions"], 1), found["warnings"]
     (400, 40, 36.5, '')
     """
@@ -38,16 +38,16 @@ def diagnosis(table: RealTable) -> dict[str, Any]:
     squares = np.sum(table.Z**2, axis=1)
     heavy = float(np.var(squares) / np.mean(squares) ** 2 * directions / 2)
     warnings = []
-    if directions < FEW_DIRECTIONS:
+    if directions < MIN_EFFECTIVE_DIRECTIONS:
         warnings.append(f"the rows vary in effectively {directions:.3g} directions; theory assumes many, 30 or more")
-    if heavy > HEAVY:
+    if heavy > MAX_TAIL_RATIO:
         warnings.append(
             f"squared lengths of the rows vary {heavy:.2g} times as much as those of Gaussian rows: for such heavy "
             "tails, errors can be half of the predicted errors"
         )
-    if n < ROWS_PER_COLUMN * N:
+    if n < TRUSTED_ROWS_PER_COLUMN * N:
         warnings.append(f"{n} rows of {N} columns: with fewer than ten rows per column the prediction is itself noisy")
-    if table.labels is None and R2 > NOISELESS:
+    if table.labels is None and R2 > MIN_NOISELESS_R2:
         warnings.append("the target is a linear function of the inputs: its smallest directions are not Gaussian")
     return {
         "rows": n,

@@ -19,34 +19,34 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from statmech.errors import ConfigError, quoted
-from statmech.running_command import option
+from statmech.errors import ConfigError, quote_value
+from statmech.running_command import format_option
 from statmech.runtime import files
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_BYTES = 2**28  # unpacked; pandas needs about four times this memory
-MAX_COLUMNS = 20_000
-SEPARATORS = (",", ";", "\t", "|")
-SAMPLE_ROWS = 200  # sample for recognising separator, decimal comma and header
-MISSING_WORDS = ("", "?", "NA", "N/A", "na", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "null", "NULL")
-MISSING_NUMBERS = ("-", "--", ".", "None")  # only in columns of numbers; a text target may have the values + and -
+MAX_TABLE_BYTES = 2**28  # unpacked; pandas needs about four times this memory
+MAX_TABLE_COLUMNS = 20_000
+COLUMN_SEPARATORS = (",", ";", "\t", "|")
+NUM_SAMPLE_ROWS = 200  # sample for recognising separator, decimal comma and header
+MISSING_CELL_MARKS = ("", "?", "NA", "N/A", "na", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "null", "NULL")
+MISSING_NUMBER_MARKS = ("-", "--", ".", "None")  # only in columns of numbers; a text target may have the values + and -
 UNPACKERS: dict[bytes, Callable[[io.BytesIO], IO[bytes] | gzip.GzipFile]] = {  # keys: first bytes of a file
     b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ": lzma.LZMAFile,
 }
-MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # byte order marks
-READERS = {  # formats with typed columns: reader of pandas, required package
+BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # byte order marks
+TYPED_FORMAT_READERS = {  # formats with typed columns: reader of pandas, required package
     ".parquet": ("read_parquet", "pyarrow"),
     ".feather": ("read_feather", "pyarrow"),
     ".xlsx": ("read_excel", "openpyxl"),
     ".xls": ("read_excel", "xlrd"),
     ".ods": ("read_excel", "odfpy"),
 }
-INTEGER = re.compile(r"\s*[+-]?\d+\s*")
-DECIMAL_COMMA, DECIMAL_POINT = re.compile(r"\s*[+-]?\d+,\d+\s*"), re.compile(r"\s*[+-]?\d*\.\d+\s*")
+INTEGER_PATTERN = re.compile(r"\s*[+-]?\d+\s*")
+DECIMAL_COMMA_PATTERN, DECIMAL_POINT_PATTERN = re.compile(r"\s*[+-]?\d+,\d+\s*"), re.compile(r"\s*[+-]?\d*\.\d+\s*")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class FileFormat:
     na: tuple[str, ...] = ()  # further marks of missing cells
 
 
-RECOGNISED = FileFormat()
+DEFAULT_FILE_FORMAT = FileFormat()
 
 
 class TableFile(NamedTuple):
@@ -70,14 +70,14 @@ class TableFile(NamedTuple):
     first_row: int
 
 
-def read_frame(path: str, given: FileFormat = RECOGNISED) -> TableFile:
+def read_table_file(path: str, file_format: FileFormat = DEFAULT_FILE_FORMAT) -> TableFile:
     """Read the table of a .csv file (also .tsv, .txt, also compressed) or a Parquet, Feather or Excel file.
 
     Parameters
     ----------
     path
         The file.
-    given
+    file_format
         The format of the file.
 
     Raises
@@ -90,36 +90,36 @@ def read_frame(path: str, given: FileFormat = RECOGNISED) -> TableFile:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.csv").write_text("x;y\\n1,5;2\\n2,5;3\\n")
-    ...     found = read_frame(f"{folder}/a.csv")
+    ...     found = read_table_file(f"{folder}/a.csv")
     >>> found.frame.to_dict("list"), found.notes
     ({'x': [1.5, 2.5], 'y': [2, 3]}, ('separated by ";"', 'decimal commas'))
     """
     try:
-        content = files.read(Path(path), MAX_BYTES)
-        if reader := READERS.get(Path(path).suffix.lower()):
-            return TableFile(_typed(path, content, *reader), (), 1)
-        text, notes = _decoded(_unpacked(content), given.encoding)
+        content = files.read_bounded(Path(path), MAX_TABLE_BYTES)
+        if reader := TYPED_FORMAT_READERS.get(Path(path).suffix.lower()):
+            return TableFile(_read_typed_file(path, content, *reader), (), 1)
+        text, notes = _decode(_unpack(content), file_format.encoding)
     except (OSError, EOFError, lzma.LZMAError, zlib.error, UnicodeError, LookupError) as failure:
-        raise ConfigError(f"{path}: not a readable table: {_why(failure)}") from None
-    return _parsed(path, text, notes, given)
+        raise ConfigError(f"{path}: not a readable table: {_explain_failure(failure)}") from None
+    return _parse_text(path, text, notes, file_format)
 
 
-def _unpacked(content: bytes) -> bytes:
+def _unpack(content: bytes) -> bytes:
     """Unpack the content of a compressed file."""
     for mark, unpack in UNPACKERS.items():
         if content.startswith(mark):
             with unpack(io.BytesIO(content)) as file:
-                content = file.read(MAX_BYTES + 1)
-            if len(content) > MAX_BYTES:
-                raise OSError(f"has more than {MAX_BYTES:,} bytes when it is unpacked")
+                content = file.read(MAX_TABLE_BYTES + 1)
+            if len(content) > MAX_TABLE_BYTES:
+                raise OSError(f"has more than {MAX_TABLE_BYTES:,} bytes when it is unpacked")
     return content
 
 
-def _decoded(content: bytes, encoding: str | None) -> tuple[str, list[str]]:
+def _decode(content: bytes, encoding: str | None) -> tuple[str, list[str]]:
     """Decode the content of a file to text, with a note if it is not UTF-8."""
     if encoding:
         return content.decode(encoding), []
-    marked = next((name for mark, name in MARKS.items() if content.startswith(mark)), None)
+    marked = next((name for mark, name in BYTE_ORDER_MARKS.items() if content.startswith(mark)), None)
     if marked:
         return content.decode(marked), [f"encoded in {marked.upper()}"] if marked == "utf-16" else []
     try:
@@ -129,16 +129,16 @@ def _decoded(content: bytes, encoding: str | None) -> tuple[str, list[str]]:
             raise OSError("is not a text file") from None
         line = content.count(b"\n", 0, failure.start) + 1
         return content.decode("latin-1"), [
-            f"not UTF-8 (row {line}) and read as Latin-1{_unless('--encoding NAME', 'names another')}"
+            f"not UTF-8 (row {line}) and read as Latin-1{_format_option_hint('--encoding NAME', 'names another')}"
         ]
 
 
-def _unless(flag: str, effect: str) -> str:
+def _format_option_hint(flag: str, effect: str) -> str:
     """Return a hint about the effect of an option, or an empty string if the running command lacks it."""
-    return f"; {flag_text} {effect}" if (flag_text := option(flag)) else ""
+    return f"; {flag_text} {effect}" if (flag_text := format_option(flag)) else ""
 
 
-def _why(failure: Exception) -> str:
+def _explain_failure(failure: Exception) -> str:
     """Return the reason why a file is not readable."""
     if isinstance(failure, EOFError | zlib.error | lzma.LZMAError):
         return "cannot be unpacked: it is cut or damaged"
@@ -147,7 +147,7 @@ def _why(failure: Exception) -> str:
     return getattr(failure, "strerror", None) or str(failure)
 
 
-def _typed(path: str, content: bytes, reader: str, package: str) -> pd.DataFrame:
+def _read_typed_file(path: str, content: bytes, reader: str, package: str) -> pd.DataFrame:
     """Read a file with typed columns by a reader of pandas that requires a package."""
     import pandas as pd
 
@@ -162,17 +162,17 @@ def _typed(path: str, content: bytes, reader: str, package: str) -> pd.DataFrame
     return frame.rename(columns=str)
 
 
-def _parsed(path: str, text: str, notes: list[str], given: FileFormat) -> TableFile:
+def _parse_text(path: str, text: str, notes: list[str], file_format: FileFormat) -> TableFile:
     """Parse the text of a table file."""
     import pandas as pd
 
-    sep = given.sep or recognise_separator(text)
-    rows = _checked_rows(path, text, sep)
-    notes += [f"separated by {quoted(sep)}"] if sep != "," else []
+    sep = file_format.sep or recognise_separator(text)
+    rows = _check_rows(path, text, sep)
+    notes += [f"separated by {quote_value(sep)}"] if sep != "," else []
     comma = sep != "," and _has_decimal_commas(rows)
     notes += ["decimal commas"] if comma else []
-    header = given.header if given.header is not None else has_header(rows)
-    names, row_names = _names(rows, header, notes)
+    header = file_format.header if file_format.header is not None else has_header(rows)
+    names, row_names = _name_columns(rows, header, notes)
     whitespace = {"sep": r"\s+"} if sep == " " else {"sep": sep, "skipinitialspace": True}
     try:
         frame = pd.read_csv(
@@ -182,14 +182,14 @@ def _parsed(path: str, text: str, notes: list[str], given: FileFormat) -> TableF
             names=range(len(names)),
             index_col=False,
             decimal="," if comma else ".",
-            na_values=[*MISSING_WORDS, *given.na],
+            na_values=[*MISSING_CELL_MARKS, *file_format.na],
             keep_default_na=False,
             low_memory=False,
             **whitespace,
         )
     except (ValueError, pd.errors.ParserError) as failure:
         raise ConfigError(f"{path}: not a readable table: {failure}") from None
-    frame = frame.apply(_without_marks, comma=comma) if len(frame) else frame
+    frame = frame.apply(_convert_missing_marks, comma=comma) if len(frame) else frame
     frame.columns = pd.Index(names)
     if row_names:
         notes.append("the names of the rows are left out")
@@ -197,11 +197,11 @@ def _parsed(path: str, text: str, notes: list[str], given: FileFormat) -> TableF
     return TableFile(frame, tuple(notes), 1 + header)
 
 
-def _without_marks(column: pd.Series, comma: bool) -> pd.Series:
+def _convert_missing_marks(column: pd.Series, comma: bool) -> pd.Series:
     """Convert a column of numbers and marks of missing numbers to numbers. Return other columns unchanged."""
     import pandas as pd
 
-    if column.dtype.kind != "O" or not (marked := column.isin(MISSING_NUMBERS)).any():
+    if column.dtype.kind != "O" or not (marked := column.isin(MISSING_NUMBER_MARKS)).any():
         return column
     rest = column[~marked].dropna().astype(str)
     numbers = pd.to_numeric(rest.str.replace(",", ".") if comma else rest, errors="coerce")
@@ -222,32 +222,32 @@ def recognise_separator(text: str) -> str:
     (';', ' ')
     """
     counts = {}
-    for sep in (*SEPARATORS, " "):
-        lengths = [len(row) for row in islice(_rows(text, sep), SAMPLE_ROWS)]
+    for sep in (*COLUMN_SEPARATORS, " "):
+        lengths = [len(row) for row in islice(_iterate_rows(text, sep), NUM_SAMPLE_ROWS)]
         usual = max(set(lengths), key=lengths.count, default=1)
         counts[sep] = (lengths.count(usual) == len(lengths), usual > 1, usual) if usual > 1 else (False, False, 1)
     even = [sep for sep, (all_equal, several, _) in counts.items() if all_equal and several]
     if even:
         return even[0]
-    return max(SEPARATORS, key=lambda sep: counts[sep][2])
+    return max(COLUMN_SEPARATORS, key=lambda sep: counts[sep][2])
 
 
-def _rows(text: str, sep: str) -> Iterator[list[str]]:
+def _iterate_rows(text: str, sep: str) -> Iterator[list[str]]:
     """Iterate over the nonempty rows of a text."""
-    csv.field_size_limit(MAX_BYTES)
+    csv.field_size_limit(MAX_TABLE_BYTES)
     lines = io.StringIO(text, newline="")
     if sep == " ":
         return (line.split() for line in lines if line.strip())
     return (row for row in csv.reader(lines, delimiter=sep, skipinitialspace=True) if row)
 
 
-def _checked_rows(path: str, text: str, sep: str) -> list[list[str]]:
+def _check_rows(path: str, text: str, sep: str) -> list[list[str]]:
     """Return the first rows of a table. Raises `ConfigError` if the rows of the table differ in length."""
     sample: list[list[str]] = []
     length = 0
     try:
-        for number, row in enumerate(_rows(text, sep), 1):
-            if number <= SAMPLE_ROWS:
+        for number, row in enumerate(_iterate_rows(text, sep), 1):
+            if number <= NUM_SAMPLE_ROWS:
                 sample.append(row)
             if number == 2:
                 length = len(row)
@@ -258,8 +258,8 @@ def _checked_rows(path: str, text: str, sep: str) -> list[list[str]]:
                 raise ConfigError(f"{path}: row {number} has {len(row)} columns, the first one {len(sample[0])}")
     except csv.Error as failure:
         raise ConfigError(f"{path}: not a readable table: {failure}") from None
-    if length > MAX_COLUMNS:
-        raise ConfigError(f"{path}: has {length:,} columns; the maximum is {MAX_COLUMNS:,}")
+    if length > MAX_TABLE_COLUMNS:
+        raise ConfigError(f"{path}: has {length:,} columns; the maximum is {MAX_TABLE_COLUMNS:,}")
     if len(sample) < 2:
         raise ConfigError(f"{path}: a table needs rows, and a target for each")
     return sample
@@ -268,7 +268,7 @@ def _checked_rows(path: str, text: str, sep: str) -> list[list[str]]:
 def _has_decimal_commas(rows: list[list[str]]) -> bool:
     """Return True if rows contain numbers with decimal commas, and no decimal points."""
     cells = [cell for row in rows for cell in row]
-    return any(map(DECIMAL_COMMA.fullmatch, cells)) and not any(map(DECIMAL_POINT.fullmatch, cells))
+    return any(map(DECIMAL_COMMA_PATTERN.fullmatch, cells)) and not any(map(DECIMAL_POINT_PATTERN.fullmatch, cells))
 
 
 def has_header(rows: list[list[str]]) -> bool:
@@ -299,12 +299,12 @@ def has_header(rows: list[list[str]]) -> bool:
     numbers = [index for index in range(len(first)) if index not in text_columns and not _is_missing(first[index])]
     if not numbers:
         return bool(text_columns)
-    return _counts(first, numbers) and not _counts(later_rows[0], numbers)
+    return _is_counting(first, numbers) and not _is_counting(later_rows[0], numbers)
 
 
-def _counts(row: list[str], columns: list[int]) -> bool:
+def _is_counting(row: list[str], columns: list[int]) -> bool:
     """Return True if these entries of a row are integers that increase by one."""
-    if len(columns) < 2 or not all(INTEGER.fullmatch(row[index]) for index in columns):
+    if len(columns) < 2 or not all(INTEGER_PATTERN.fullmatch(row[index]) for index in columns):
         return False
     values = [int(row[index]) for index in columns]
     return all(after - before == 1 for before, after in pairwise(values))
@@ -321,10 +321,10 @@ def is_number(cell: str) -> bool:
 
 def _is_missing(cell: str) -> bool:
     """Return True if a cell of text marks a missing value."""
-    return cell.strip() in (*MISSING_WORDS, *MISSING_NUMBERS)
+    return cell.strip() in (*MISSING_CELL_MARKS, *MISSING_NUMBER_MARKS)
 
 
-def _names(rows: list[list[str]], header: bool, notes: list[str]) -> tuple[list[str], bool]:
+def _name_columns(rows: list[list[str]], header: bool, notes: list[str]) -> tuple[list[str], bool]:
     """Return unique names of the columns, and whether the first column is a nameless column of row names."""
     width = len(rows[1])
     if not header:
@@ -333,7 +333,7 @@ def _names(rows: list[list[str]], header: bool, notes: list[str]) -> tuple[list[
     short = len(names) < width
     names = ["", *names] if short else names
     if all(map(is_number, names)):
-        unless = _unless("--no-header", "takes it for data")
+        unless = _format_option_hint("--no-header", "takes it for data")
         notes.append(f"the first row, {', '.join(names[:3])}, ..., is taken for names{unless}")
     counts: dict[str, int] = {}
     for index, name in enumerate(names):

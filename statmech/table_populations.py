@@ -12,11 +12,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 
-class Split(NamedTuple):
+class RowSplit(NamedTuple):
     """The numbers of the rows that are examples, and of the rows for testing."""
 
     examples: np.ndarray
-    tested: np.ndarray | slice
+    test_rows: np.ndarray | slice
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class TablePopulation(ABC):
     label: ClassVar[str]
 
     @abstractmethod
-    def draw(self, rng: np.random.Generator, rows: int, P: int) -> Split:
+    def draw(self, rng: np.random.Generator, rows: int, P: int) -> RowSplit:
         """Draw P examples from a table. A smaller P selects the first of the same examples.
 
         Parameters
@@ -39,7 +39,7 @@ class TablePopulation(ABC):
             The number of examples.
         """
 
-    def most(self, rows: int) -> float:
+    def max_examples(self, rows: int) -> float:
         """Return the maximum number of examples for a number of rows."""
         return np.inf
 
@@ -51,8 +51,8 @@ class Table(TablePopulation):
     label: ClassVar = "all rows"
     equation: ClassVar = r"P(\mathbf x, y) = \tfrac1n\sum_{i=1}^n\delta(\mathbf x - \mathbf x_i)\,\delta_{y, y_i}"
 
-    def draw(self, rng: np.random.Generator, rows: int, P: int) -> Split:
-        return Split(rng.integers(0, rows, P), slice(None))
+    def draw(self, rng: np.random.Generator, rows: int, P: int) -> RowSplit:
+        return RowSplit(rng.integers(0, rows, P), slice(None))
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ class HeldOut(TablePopulation):
     label: ClassVar = "held-out rows"
     equation: ClassVar = r"(\mathbf x_i, y_i) \sim P(\mathbf x, y), \quad i = 1 \ldots n"
 
-    def draw(self, rng: np.random.Generator, rows: int, P: int) -> Split:
+    def draw(self, rng: np.random.Generator, rows: int, P: int) -> RowSplit:
         order = rng.permutation(rows)
-        return Split(order[:P], order[P:])
+        return RowSplit(order[:P], order[P:])
 
-    def most(self, rows: int) -> float:
+    def max_examples(self, rows: int) -> float:
         return rows - 1
 
 

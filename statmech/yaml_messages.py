@@ -10,15 +10,15 @@ from typing import Any
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.reader import ReaderError
 
-MOST = 60  # characters
-KEY = re.compile(r"\s*[\w.]+:(\s|$)")
-WITHOUT_SPACE = re.compile(r"\s*([\w.]+):(?!//)([^\s:].*)")
+MAX_QUOTED_LINE = 60  # characters
+KEY_PATTERN = re.compile(r"\s*[\w.]+:(\s|$)")
+MISSING_SPACE_PATTERN = re.compile(r"\s*([\w.]+):(?!//)([^\s:].*)")
 
-Sentence = tuple[int | None, str]  # a line, counted from 1, and a message about it
+LineMessage = tuple[int | None, str]  # a line, counted from 1, and a message about it
 
 
 @dataclass(frozen=True)
-class Mistake:
+class YamlMistake:
     """A mistake in a YAML text, as the parser reports it.
 
     `problem` is the match of the parser's message. The parser stopped at `here` and `column`; the construct begins at
@@ -26,7 +26,7 @@ class Mistake:
     """
 
     problem: re.Match[str]
-    here: int
+    line_number: int
     column: int
     start: int
     start_column: int
@@ -39,22 +39,22 @@ class Mistake:
     @property
     def above(self) -> int:
         """The number of the last line above with content, or 0."""
-        return next((n for n in range(self.here - 1, 0, -1) if _has_content(self.line(n))), 0)
+        return next((n for n in range(self.line_number - 1, 0, -1) if _has_content(self.line(n))), 0)
 
 
-def located(failure: Exception, text: str) -> Sentence:
+def locate_mistake(failure: Exception, text: str) -> LineMessage:
     """Return the line of a mistake, and a sentence about it.
 
-    >>> from statmech.safe_yaml import document_of
+    >>> from statmech.safe_yaml import load_yaml_document
     >>> text = "rule: hebb\\nt: [1, 2\\nseeds: 3\\n"
     >>> try:
-    ...     document_of(text)
+    ...     load_yaml_document(text)
     ... except Exception as failure:
-    ...     located(failure, text)
+    ...     locate_mistake(failure, text)
     (2, 'the bracket [ is not closed: ] is missing')
     """
     if isinstance(failure, ReaderError):
-        return _unreadable(failure, text)
+        return _explain_unreadable(failure, text)
     if not isinstance(failure, MarkedYAMLError):
         first = (str(failure).splitlines() or [""])[0]
         return None, f"not readable as YAML: {type(failure).__name__}: {first}"
@@ -63,107 +63,116 @@ def located(failure: Exception, text: str) -> Sentence:
     if mark is None:
         return None, problem
     start = failure.context_mark or mark
-    for pattern, sentence in SENTENCES.items():
+    for pattern, sentence in MESSAGE_MAKERS.items():
         if match := re.match(pattern, problem):
             positions = (mark.line + 1, mark.column, start.line + 1, start.column)
-            return sentence(Mistake(match, *positions, text.splitlines()))
+            return sentence(YamlMistake(match, *positions, text.splitlines()))
     return mark.line + 1, f"not readable as YAML: {problem}"
 
 
-def missing_space(text: str) -> Sentence | None:
+def find_missing_space(text: str) -> LineMessage | None:
     """Find the first line of the form `key:value`, and return it with a sentence about the missing space, or None."""
     for number, line in enumerate(text.splitlines(), 1):
-        if match := WITHOUT_SPACE.fullmatch(line):
-            return number, f"a space is missing after the colon: {match[1]}: {_quoted(match[2])}"
+        if match := MISSING_SPACE_PATTERN.fullmatch(line):
+            return number, f"a space is missing after the colon: {match[1]}: {_quote_line(match[2])}"
     return None
 
 
-def _bracket(of: Mistake) -> Sentence:
+def _explain_bracket(mistake: YamlMistake) -> LineMessage:
     """Explain a bracket that is not closed, or closed by a different bracket."""
-    opening = of.line(of.start)[of.start_column : of.start_column + 1]
+    opening = mistake.line(mistake.start)[mistake.start_column : mistake.start_column + 1]
     closing = {"[": "]", "{": "}"}.get(opening, "")
-    if of.problem[1] in ("]", "}"):
-        return of.here, f"the bracket {opening} is closed by {of.problem[1]} instead of {closing}"
-    return of.start, f"the bracket {opening} is not closed: {closing} is missing"
+    if mistake.problem[1] in ("]", "}"):
+        return mistake.line_number, f"the bracket {opening} is closed by {mistake.problem[1]} instead of {closing}"
+    return mistake.start, f"the bracket {opening} is not closed: {closing} is missing"
 
 
-def _quote(of: Mistake) -> Sentence:
+def _explain_open_quote(mistake: YamlMistake) -> LineMessage:
     """Explain a quote that is not closed."""
-    return of.start, f"the quote {of.line(of.start)[of.start_column : of.start_column + 1]} is not closed"
+    return (
+        mistake.start,
+        f"the quote {mistake.line(mistake.start)[mistake.start_column : mistake.start_column + 1]} is not closed",
+    )
 
 
-def _no_colon(of: Mistake) -> Sentence:
+def _explain_missing_colon(mistake: YamlMistake) -> LineMessage:
     """Explain a key without a colon, or without a space after the colon."""
-    return _without_space(of, of.start) or (of.start, _not_a_key(of, of.start))
+    return _explain_missing_space(mistake, mistake.start) or (mistake.start, _format_not_a_key(mistake, mistake.start))
 
 
-def _second_colon(of: Mistake) -> Sentence:
+def _explain_second_colon(mistake: YamlMistake) -> LineMessage:
     """Explain a second colon in a line, or a wrong line above it."""
-    line, above = of.line(of.here), of.line(of.above)
+    line, above = mistake.line(mistake.line_number), mistake.line(mistake.above)
     if above and not re.search(r":(\s|$)", above):
-        return _without_space(of, of.above) or (of.above, _not_a_key(of, of.above))
-    if above and _indent(line) > _indent(above):
-        return of.here, f"indented further than the line above, which has a value already: {_quoted(line)}"
-    key, _, value = _quoted(line).partition(": ")
-    return of.here, f'a value contains a second colon; put it in quotes: {key}: "{value}"'
+        return _explain_missing_space(mistake, mistake.above) or (
+            mistake.above,
+            _format_not_a_key(mistake, mistake.above),
+        )
+    if above and _get_indent(line) > _get_indent(above):
+        return (
+            mistake.line_number,
+            f"indented further than the line above, which has a value already: {_quote_line(line)}",
+        )
+    key, _, value = _quote_line(line).partition(": ")
+    return mistake.line_number, f'a value contains a second colon; put it in quotes: {key}: "{value}"'
 
 
-def _first_character(of: Mistake) -> Sentence:
+def _explain_first_character(mistake: YamlMistake) -> LineMessage:
     """Explain a character that cannot begin a value."""
-    character = of.line(of.here)[of.column : of.column + 1]
+    character = mistake.line(mistake.line_number)[mistake.column : mistake.column + 1]
     if character == "\t":
-        return of.here, "a tab; YAML is indented and separated by spaces"
-    return of.here, f"a value cannot begin with {character}; put it in quotes"
+        return mistake.line_number, "a tab; YAML is indented and separated by spaces"
+    return mistake.line_number, f"a value cannot begin with {character}; put it in quotes"
 
 
-def _alias(of: Mistake) -> Sentence:
+def _explain_unknown_alias(mistake: YamlMistake) -> LineMessage:
     """Explain an alias without an anchor."""
-    name = of.problem[1]
-    return of.here, f"*{name} repeats a value that no &{name} has named; put it in quotes if it is a text"
+    name = mistake.problem[1]
+    return mistake.line_number, f"*{name} repeats a value that no &{name} has named; put it in quotes if it is a text"
 
 
-def _misplaced(of: Mistake) -> Sentence:
+def _explain_misplaced_text(mistake: YamlMistake) -> LineMessage:
     """Explain text that does not fit to the lines above."""
-    line = of.line(of.here)
-    above = [text for text in of.lines[: of.here - 1] if _has_content(text)]
-    if of.problem[1] == "'<document start>'" and above and not KEY.match(above[0]):
-        first = of.lines.index(above[0]) + 1
-        return _without_space(of, first) or (first, _not_a_key(of, first))
+    line = mistake.line(mistake.line_number)
+    above = [text for text in mistake.lines[: mistake.line_number - 1] if _has_content(text)]
+    if mistake.problem[1] == "'<document start>'" and above and not KEY_PATTERN.match(above[0]):
+        first = mistake.lines.index(above[0]) + 1
+        return _explain_missing_space(mistake, first) or (first, _format_not_a_key(mistake, first))
     if above and line.lstrip().startswith("- ") != above[0].lstrip().startswith("- "):
-        return of.here, f"a list item and a key side by side: {_quoted(line)}"
-    if above and KEY.match(line) and of.column == _indent(line):
-        return of.here, f"not indented like the keys above: {_quoted(line)}"
-    return of.here, f"more text where a value has ended: {_quoted(line[of.column :])}"
+        return mistake.line_number, f"a list item and a key side by side: {_quote_line(line)}"
+    if above and KEY_PATTERN.match(line) and mistake.column == _get_indent(line):
+        return mistake.line_number, f"not indented like the keys above: {_quote_line(line)}"
+    return mistake.line_number, f"more text where a value has ended: {_quote_line(line[mistake.column :])}"
 
 
-SENTENCES: dict[str, Callable[[Mistake], Sentence]] = {
-    r"expected ',' or '[\]}]', but got '(.*)'": _bracket,
-    "found unexpected end of stream": _quote,
-    "could not find expected ':'": _no_colon,
-    "mapping values are not allowed here": _second_colon,
-    "found character .* that cannot start any token": _first_character,
+MESSAGE_MAKERS: dict[str, Callable[[YamlMistake], LineMessage]] = {
+    r"expected ',' or '[\]}]', but got '(.*)'": _explain_bracket,
+    "found unexpected end of stream": _explain_open_quote,
+    "could not find expected ':'": _explain_missing_colon,
+    "mapping values are not allowed here": _explain_second_colon,
+    "found character .* that cannot start any token": _explain_first_character,
     'found duplicate key "(.*?)" with': lambda mistake: (
-        mistake.here,
-        f'"{_quoted(mistake.problem[1])}" is given twice',
+        mistake.line_number,
+        f'"{_quote_line(mistake.problem[1])}" is given twice',
     ),
-    "found undefined alias '(.*)'": _alias,
+    "found undefined alias '(.*)'": _explain_unknown_alias,
     "but found another document": lambda mistake: (
-        mistake.here,
+        mistake.line_number,
         "a second document begins (---); a config is a single one",
     ),
-    "expected (<block end>|'<document start>')": _misplaced,
+    "expected (<block end>|'<document start>')": _explain_misplaced_text,
 }
 
 
-def _without_space(of: Mistake, number: int) -> Sentence | None:
+def _explain_missing_space(mistake: YamlMistake, number: int) -> LineMessage | None:
     """Explain a missing space in a line, or return None."""
-    missing = missing_space(of.line(number))
+    missing = find_missing_space(mistake.line(number))
     return missing and (number, missing[1])
 
 
-def _not_a_key(of: Mistake, number: int) -> str:
+def _format_not_a_key(mistake: YamlMistake, number: int) -> str:
     """Return the sentence for a line without a colon."""
-    return f'"{_quoted(of.line(number))}" is not `key: value`: the colon is missing'
+    return f'"{_quote_line(mistake.line(number))}" is not `key: value`: the colon is missing'
 
 
 def _has_content(line: str) -> bool:
@@ -171,18 +180,18 @@ def _has_content(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
-def _indent(line: str) -> int:
+def _get_indent(line: str) -> int:
     """Return the number of spaces at the beginning of a line."""
     return len(line) - len(line.lstrip(" "))
 
 
-def _quoted(text: str) -> str:
+def _quote_line(text: str) -> str:
     """Shorten a line for a message."""
     text = text.strip()
-    return text if len(text) <= MOST else f"{text[: MOST - 3]}..."
+    return text if len(text) <= MAX_QUOTED_LINE else f"{text[: MAX_QUOTED_LINE - 3]}..."
 
 
-def _unreadable(failure: Any, text: str) -> Sentence:
+def _explain_unreadable(failure: Any, text: str) -> LineMessage:
     """Explain a character that YAML does not allow, or a byte that is not UTF-8."""
     number = text.count("\n", 0, failure.position) + 1
     character = failure.character if isinstance(failure.character, int) else ord(failure.character)

@@ -26,7 +26,7 @@ import xarray as xr
 
 import simulate
 from statmech import RULES
-from statmech.cli.commands import COLLECTED
+from statmech.cli.commands import GARBAGE_COLLECTION_THRESHOLD
 from statmech.inputs import INPUTS, Gaussian
 from statmech.results import comparison, store
 
@@ -95,16 +95,16 @@ class Quick:
 DEAR_EXAMPLES = {  # pages and docstrings
     "figures.compose",
     "figures.overlay.draw",
-    "figures.panels.panel",
+    "figures.panels.draw_panel",
     "own_data.md",
     "python.md",
     "statmech.api.draw",
-    "statmech.random_numbers.normals_and_uniforms",
-    "statmech.results.comparison.rows",
-    "statmech.results.corrections.resolved",
-    "statmech.results.corrections.unresolved",
+    "statmech.random_numbers.draw_normals_and_uniforms",
+    "statmech.results.comparison.iterate_deviation_rows",
+    "statmech.results.corrections.find_resolved_values",
+    "statmech.results.corrections.find_unresolved_values",
     "sweeps.md",
-    "theory.ensembles.pair_fluctuations.solve",
+    "theory.ensembles.pair_fluctuations.solve_pair_fluctuations",
     "theory.networks.escape.escape",
     "theory.networks.plateaus.critical_rate",
     "theory.networks.plateaus.plateau",
@@ -120,7 +120,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_configure(config):
-    gc.set_threshold(COLLECTED)
+    gc.set_threshold(GARBAGE_COLLECTION_THRESHOLD)
     if config.getoption("--quick"):  # XLA reads them when it starts
         os.environ |= quick_environment()
     for hooks in (Costs(), Quick()):  # a conftest's own see this folder's tests only
@@ -160,9 +160,9 @@ def _few_programs():
         return
     import jax
 
-    from statmech.runtime.programs import PACKAGES, CachedProgram
+    from statmech.runtime.programs import TRACED_PACKAGES, CachedProgram
 
-    ours = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] in PACKAGES]
+    ours = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] in TRACED_PACKAGES]
     for program in {it for module in ours for it in vars(module).values() if isinstance(it, CachedProgram)}:
         program.clear_cache()
     jax.clear_caches()
@@ -211,7 +211,7 @@ def start_of(rule, given=None):
     """The start that a rule has by itself, or a given one, its lengths halved until the rule allows them."""
     kind = RULES[rule]
     if given is None:
-        return kind.own_start()
+        return kind.default_start()
     length = np.asarray(given.get("length", 1.0))
     while length.max() >= kind.longest_start:
         length = length / 2
@@ -221,10 +221,10 @@ def start_of(rule, given=None):
 def disagreements(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
     """The values that deviate from theory by more standard errors than those of a correct theory in 99 % of sweeps."""
     distance = comparison.distances(simulation, theory)
-    bound = comparison.bound(distance)
+    bound = comparison.get_deviation_bound(distance)
     return [
         f"{row.cell} {name}: {z:+.1f} standard errors, bound {bound:.1f}"
-        for row in comparison.rows(distance)
+        for row in comparison.iterate_deviation_rows(distance)
         for name, z in row.largest.items()
         if abs(z) > bound
     ]
@@ -376,7 +376,7 @@ def path(tmp_path):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of few parameter combinations, so that a small sweep has several."""
-    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-3)
+    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-3)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A small sweep of every kind of scenario: conformance tests range over the registry, so that no kind is forgotten.
 
-Each has the name of its kind (`statmech.scenarios.registry.kinds`).
+Each has the name of its kind (`statmech.scenarios.registry.get_kinds`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from statmech import (
     StoredExamples,
     load,
 )
-from statmech.scenarios.registry import kinds
+from statmech.scenarios.registry import get_kinds
 
 SMALL = {
     "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 2], N=50, eta=[0.5, 1.0], t=[0, 1], seeds=6, gram=True),
@@ -104,7 +104,7 @@ SMALL = {
     ),
     "classifier": load("boundaries", ["folds=2", "classifier=perceptron,tree", "data=clouds,moons"]),
 }
-SMALL = {name: SMALL[name] for name in kinds()}  # a kind of scenario without a small sweep is an error
+SMALL = {name: SMALL[name] for name in get_kinds()}  # a kind of scenario without a small sweep is an error
 EVERY = [*SMALL.values()]
 IN_BRIEF = ("learner", "booster")  # stand for all in `make test`: they compile nothing
 MOST = [pytest.param(SMALL[name], id=name, marks=() if name in IN_BRIEF else pytest.mark.slow) for name in SMALL]

@@ -16,14 +16,14 @@ import pytest
 from conftest import quick_environment, statmech
 
 import theory
-from figures.interactive.look import Look
-from figures.style import COLOURS
+from figures.interactive.look import ChartTheme
+from figures.style import CURVE_COLOURS
 from statmech import config
 from statmech.results import store
 
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
 from figures.explorer import link, settings
-from figures.explorer.page import started
+from figures.explorer.page import complete_view
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -126,10 +126,10 @@ def until_printed(output):
 
 def query(view, **keys):
     """The query of a view of perceptrons with other values of some keys."""
-    return "&" + link.written(started("rule", replace(view, config={**view.config, **keys})))
+    return "&" + link.format_query(complete_view("rule", replace(view, config={**view.config, **keys})))
 
 
-FIRST, PRESETS = settings.page_of("rule").view, settings.page_of("rule").presets
+FIRST, PRESETS = settings.get_page_settings("rule").view, settings.get_page_settings("rule").presets
 LARGE = {"engine": "vectors", "N": 100_000}  # a simulation would take too long to be started
 UNSIMULATED = query(FIRST, **LARGE)
 
@@ -349,7 +349,7 @@ class TestOnOnePage:
         page.get_by_role("button", name="Hold to compare").click()
         held = shown(page, VOTE, lambda it: it["held"])
         assert held["held"] == 3
-        assert held["hues"] == list(COLOURS[:3])
+        assert held["hues"] == list(CURVE_COLOURS[:3])
         page.get_by_label("log y").click()
         page.wait_for_timeout(1000)
         after = shown(page, VOTE, lambda it: it["theory"])
@@ -468,7 +468,9 @@ def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(context, address)
         page.get_by_role("button", name="Toggle theme").click()
         page.wait_for_timeout(1000)
         assert brightness(page) < 0.3
-        page.wait_for_function(AXES_ARE, arg=[Look(dark=True).ink, Look(dark=True).rule])  # not the page theme's
+        page.wait_for_function(
+            AXES_ARE, arg=[ChartTheme(dark=True).ink, ChartTheme(dark=True).rule]
+        )  # not the page theme's
         page.evaluate("localStorage.clear()")  # where the theme is kept for the next page
 
 

@@ -16,9 +16,9 @@ from simulate.kernels import gram, perceptrons, vectors
 from statmech import LEARNERS, RULES, Attention, Boosting, Scenario, ScenarioError, Stopping, StoredExamples
 from statmech.boundaries import BOUNDARIES
 from statmech.errors import DivergedError, StatmechError
-from statmech.order_parameters import coordinates
-from statmech.parameters import parameters_of
-from statmech.random_numbers import key_of
+from statmech.order_parameters import student_coordinates
+from statmech.parameters import get_parameters
+from statmech.random_numbers import make_key_data
 from statmech.scenarios.boosting import BOOSTERS
 
 SMALL = (5e-324, 1e-300, 1e-160, 1e-50)
@@ -39,7 +39,7 @@ PARAMETRIC = [
         (BOOSTED, "booster", BOOSTERS),
     )
     for name, kind in kinds.items()
-    for parameter, key in parameters_of(kind).items()
+    for parameter, key in get_parameters(kind).items()
     if key.numeric
 ]
 KEYED = [
@@ -129,7 +129,7 @@ def affordable(choice, name, key):
 def test_a_parameter_at_its_extremes_is_right_or_refused(make, choice, name, parameter):
     kinds = {"rule": RULES, "learner": LEARNERS, "booster": BOOSTERS}[choice]
     fixed = {choice: name} | affordable(choice, name, parameter)
-    scan(make, fixed, parameter, extremes(parameters_of(kinds[name])[parameter], VALUES))
+    scan(make, fixed, parameter, extremes(get_parameters(kinds[name])[parameter], VALUES))
 
 
 @pytest.mark.quick
@@ -164,7 +164,7 @@ def recorded(scenario, engine):
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         steps = np.array([0, 50, 150], np.int64)
-        record = engine.run(perceptrons.task(cell, scenario.dtype), key_of(3), steps)
+        record = engine.run(perceptrons.make_online_task(cell, scenario.dtype), make_key_data(3), steps)
         return [np.asarray(part, float) for part in record[:2]]
 
 
@@ -294,7 +294,7 @@ def test_an_initial_length_too_small_or_large_is_refused(length, dtype, message)
 def test_students_of_very_different_lengths_start_at_their_cosines(length):
     K = len(length)
     q = np.full((K, K), 0.5) + np.eye(K) / 2
-    rows = coordinates(np.array(length, float), np.full(K, 0.5), q) / np.array(length)[:, None]
+    rows = student_coordinates(np.array(length, float), np.full(K, 0.5), q) / np.array(length)[:, None]
     np.testing.assert_allclose(rows @ rows.T, q, atol=1e-14)
     np.testing.assert_allclose(rows[:, 0], 0.5, rtol=1e-14)
     run = simulate.run(

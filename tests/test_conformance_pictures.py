@@ -18,12 +18,12 @@ import simulate
 import theory
 from figures import inspection, labels, series
 from figures.report import charts
-from figures.report.html import report, worded
+from figures.report.html import replace_signs, write_report
 from statmech import Results, load, load_results
 from statmech.results import store
-from statmech.results.citations import cited
-from statmech.results.study_tables import tables
-from theory.dense_lines import each_line_once
+from statmech.results.citations import get_citation_keys
+from statmech.results.study_tables import make_tables
+from theory.dense_lines import cache_lines
 
 pytest.importorskip("panel")  # a notebook may have loaded it; a report must contain nothing of it
 pytestmark = [pytest.mark.quick, pytest.mark.slow]
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.slow]
 
 @pytest.fixture(autouse=True, scope="module")
 def _each_line_once():
-    with each_line_once():
+    with cache_lines():
         yield
 
 
@@ -59,7 +59,7 @@ def _reported(choice, new_folder):
         store.save(results.theory, folder / "theory.zarr")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(charts, "charts", lambda given, make=charts.charts: shown.append(make(given)) or shown[-1])
-        return report(folder), *shown
+        return write_report(folder), *shown
 
 
 def lines(figure):
@@ -84,12 +84,12 @@ def test_results_can_be_written_by_to_netcdf(choice, reported):
 @every_kind
 def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
     results = of_kind(choice)
-    variables, figure = series.of_interest(results), figures.draw(figures.overlay_of(choice), results)
+    variables, figure = series.select_main_variables(results), figures.draw(figures.get_overlay_name(choice), results)
     assert len(figure.axes) % len(variables) == 0  # a panel for each, or one for each of several names
-    assert inspection.faults(figure) == []
+    assert inspection.find_faults(figure) == []
     drawn = lines(figure)
     for variable in variables:
-        mean, _ = series.mean_and_error(results.simulation[variable])
+        mean, _ = series.compute_mean_and_error(results.simulation[variable])
         finite = mean.values[np.isfinite(mean.values)]
         assert all(np.isclose(drawn, value, rtol=1e-12).any() for value in finite), variable
     simulated = figures.draw("overlay", results.simulation, None)
@@ -107,16 +107,18 @@ def test_every_kind_of_scenario_has_a_chart_per_variable(choice, reported):
     results, (_, shown) = of_kind(choice), reported(choice)
     titles = {chart.name for one in shown.sets for chart in one.charts}
     constant = [said.partition(", which is ")[0] for said in shown.left_out if said.endswith(" throughout")]
-    judged = [it for it in series.with_values(results).values() if it.role != "diagnostic"]
-    named = {labels.plain(it.symbol): it.long_name for it in judged}
+    judged = [it for it in series.get_variables_with_values(results).values() if it.role != "diagnostic"]
+    named = {labels.plain_from_latex(it.symbol): it.long_name for it in judged}
     stated = titles | {symbol for symbol, meaning in named.items() if f"{symbol} ({meaning})" in constant}
     assert stated <= {*named}
-    names = {labels.plain(it.symbol): name for name, it in series.with_values(results).items()}
+    names = {labels.plain_from_latex(it.symbol): name for name, it in series.get_variables_with_values(results).items()}
     for symbol in {*named} - stated:  # as the vote and the mean of one student
         assert any(have_equal_means(results, names[symbol], names[other]) for other in titles)
-    label = labels.mathtext_label(results.scenario)
-    colours = [series.labels(results.either, axis, label) for axis in charts._layout(results)[0].colours]
-    expected = [labels.plain(text) for texts in colours for text in texts]
+    label = labels.make_mathtext_labeller(results.scenario)
+    colours = [
+        series.label_positions(results.either, axis, label) for axis in charts._choose_layout(results)[0].colours
+    ]
+    expected = [labels.plain_from_latex(text) for texts in colours for text in texts]
     assert [label for label, _, _ in shown.legend][: len(expected)] == expected
 
 
@@ -139,17 +141,19 @@ def test_a_report_is_one_file_with_all_results_that_loads_nothing(choice, tmp_pa
     assert {path.name for path in file.parent.iterdir()} == {"report.html", *stored}
     assert page.loaded() == []
     assert not [tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "embed", "base", "img")]
-    charted = [variable for variable in series.with_values(results).values() if variable.role != "diagnostic"]
+    charted = [
+        variable for variable in series.get_variables_with_values(results).values() if variable.role != "diagnostic"
+    ]
     assert charted
-    assert [variable for variable in charted if worded(variable.long_name) not in plain] == []
-    shown = tables(results)
+    assert [variable for variable in charted if replace_signs(variable.long_name) not in plain] == []
+    shown = make_tables(results)
     assert "<table" in shown._repr_html_() or "not judged" in shown._repr_html_()
     for table in shown:
         assert table.rows or scenario.symmetric  # a network on its plateau is not judged
         assert all(row in page.rows for row in cells(table))
         assert all(note.strip() in page.words for note in table.notes)
     assert config_of(page.pres, tmp_path) == scenario.config()
-    assert set(re.findall(r"^@\w+\{(\w+),", page.words, re.MULTILINE)) == set(cited(scenario))
+    assert set(re.findall(r"^@\w+\{(\w+),", page.words, re.MULTILINE)) == set(get_citation_keys(scenario))
     assert load_results(file.parent).simulation.attrs["versions"].split('"numpy": "')[1].split('"')[0] in page.words
     assert [attrs["aria-label"] for _, attrs in page.elements if attrs.get("role") == "img"]
 

@@ -16,11 +16,11 @@ from simulate.kernels import gram, vectors
 from statmech import RULES, Scenario
 from statmech.numerics.gaussian import step
 from statmech.order_parameters import angle_between
-from statmech.parameters import parameter, parameters_of
+from statmech.parameters import get_parameters, parameter
 from statmech.rules import AdaTron, AdaTronTextbook, Perceptron, Rule
 from theory.fluctuations import student_noise
 from theory.online import averages, combinations, equations, trajectories
-from theory.online.averages import Pair, quadrature, quadrature_pair
+from theory.online.averages import StudentPair, integrate_averages, integrate_pair_average
 
 ANGLES = [np.pi / 2, 2.5, 1.0, 0.1, 1e-3, 1e-6]
 COSINES = [-0.3, 0.0, 0.9, 1 - 1e-9, 1.0]
@@ -63,8 +63,8 @@ def test_closed_forms_equal_the_quadrature(rule):
         )  # a rule without a closed form has the default, and theory integrates
         return
     with jax.enable_x64(True):
-        single = jax.jit(lambda theta, flip: quadrature(kind, theta, 1.3, flip))
-        double = jax.jit(lambda a, b, c, flip: quadrature_pair(kind, Pair((a, b), c, (1.3, 0.7)), flip))
+        single = jax.jit(lambda theta, flip: integrate_averages(kind, theta, 1.3, flip))
+        double = jax.jit(lambda a, b, c, flip: integrate_pair_average(kind, StudentPair((a, b), c, (1.3, 0.7)), flip))
         for theta in np.asarray(ANGLES):
             for flip in (0.0, 0.2):
                 np.testing.assert_allclose(
@@ -82,8 +82,8 @@ def test_closed_forms_equal_the_quadrature(rule):
 def test_the_line_forms_of_a_margin_equal_the_quadrature(margin):
     kind = Perceptron(margin=margin)
     with jax.enable_x64(True):
-        single = jax.jit(lambda theta, flip: quadrature(kind, theta, 1.3, flip))
-        double = jax.jit(lambda a, b, c, flip: quadrature_pair(kind, Pair((a, b), c, (1.3, 0.7)), flip))
+        single = jax.jit(lambda theta, flip: integrate_averages(kind, theta, 1.3, flip))
+        double = jax.jit(lambda a, b, c, flip: integrate_pair_average(kind, StudentPair((a, b), c, (1.3, 0.7)), flip))
         for theta in (1e-6, 0.1, 1.2, 2.6):
             for flip in (0.0, 0.2):
                 np.testing.assert_allclose(
@@ -102,10 +102,10 @@ def test_more_quadrature_nodes_change_nothing(rule):
     kind = RULES[rule]()
     assert not kind.has_closed_form
     with jax.enable_x64(True):
-        double = jax.jit(lambda pair, nodes: quadrature_pair(kind, pair, 0.1, nodes=nodes), static_argnums=1)
-        single = jax.jit(lambda theta, nodes: quadrature(kind, theta, 1.0, 0.1, nodes=nodes), static_argnums=1)
+        double = jax.jit(lambda pair, nodes: integrate_pair_average(kind, pair, 0.1, nodes=nodes), static_argnums=1)
+        single = jax.jit(lambda theta, nodes: integrate_averages(kind, theta, 1.0, 0.1, nodes=nodes), static_argnums=1)
         for theta, c in [(1.0, 0.3), (0.1, 0.99), (1e-4, 0.5)]:
-            pair = Pair((theta, 0.7 * theta), c, (1.0, 1.5))
+            pair = StudentPair((theta, 0.7 * theta), c, (1.0, 1.5))
             np.testing.assert_allclose(double(pair, 32), double(pair, 64), rtol=1e-11)
             np.testing.assert_allclose(single(theta, 32), single(theta, 64), rtol=1e-11)
 
@@ -146,14 +146,14 @@ def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
 @for_two_rules
 def test_a_deliberate_error_is_detected(rule, monkeypatch):
     """Without <f_i f_j> the correlation q of the students, and with it the ensemble, is wrong."""
-    monkeypatch.setattr(equations, "pair_average", lambda *args: 0.0 * averages.pair_average(*args))
+    monkeypatch.setattr(equations, "compute_pair_average", lambda *args: 0.0 * averages.compute_pair_average(*args))
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
-    combinations.solve_lanes.clear_cache()
+    combinations.solve_batch.clear_cache()
     scenario = scenario_of(rule)
     try:
         found = disagreements(simulate.run(scenario), theory.solve(scenario))
     finally:
-        combinations.solve_lanes.clear_cache()
+        combinations.solve_batch.clear_cache()
     assert any(" q:" in line for line in found)
 
 
@@ -242,7 +242,7 @@ def test_one_compilation_serves_all_values_of_a_scenario(rule, engine):
 def test_a_rule_states_its_parameters_and_label(rule):
     kind = RULES[rule]
     assert isinstance(kind.label, str)
-    assert all(key.meaning for key in parameters_of(kind).values())
+    assert all(key.meaning for key in get_parameters(kind).values())
 
 
 @pytest.mark.quick
@@ -281,8 +281,8 @@ def test_a_subclass_with_another_modulation_is_solved_as_a_rule_without_parents(
     alone = type("Alone", (Rule,), {"g": squared, "label": "alone", "kinks": (0.0,)})()
 
     def solved(rule, theta):
-        rates = equations.logarithmic_rates(rule, rule.has_closed_form, (0.0, jax.numpy.log(theta)), 0.1, None)
-        return rates, student_noise.noise(rule, theta, 1.0, 0.1)
+        rates = equations.compute_logarithmic_rates(rule, rule.has_closed_form, (0.0, jax.numpy.log(theta)), 0.1, None)
+        return rates, student_noise.compute_step_noise(rule, theta, 1.0, 0.1)
 
     with jax.enable_x64(True):
         one, other, parent = (jax.tree.leaves(jax.jit(partial(solved, it))(1.0)) for it in (child, alone, AdaTron()))
@@ -304,9 +304,9 @@ def test_one_step_drives_the_fluctuations_as_it_does_the_order_parameters(rule):
     """F as the average of the step whose products and second order are the noise, against `theory.online.equations`."""
     kind = RULES[rule](eta=0.8)
     with jax.enable_x64(True):
-        one = jax.jit(lambda theta, length, flip: student_noise.noise(kind, theta, length, flip).first)
+        one = jax.jit(lambda theta, length, flip: student_noise.compute_step_noise(kind, theta, length, flip).first)
         closed = kind.has_closed_form
-        rates = jax.jit(lambda state, flip: equations.logarithmic_rates(kind, closed, state, flip, None))
+        rates = jax.jit(lambda state, flip: equations.compute_logarithmic_rates(kind, closed, state, flip, None))
         for theta in (2.5, 1.0, 0.1, 1e-3, 1e-6):
             for length, flip in [(1.3, 0.0), (0.4, 0.2)]:
                 expected = rates((np.log(length), np.log(theta)), flip)
@@ -333,13 +333,15 @@ def test_few_nodes_serve_linear_rules(rule):
     with jax.enable_x64(True):
 
         def means(places, theta, flip):
-            terms = jax.vmap(lambda place: student_noise.examples(kind, place, theta, 0.9, flip))(places)
+            terms = jax.vmap(lambda place: student_noise.compute_example_terms(kind, place, theta, 0.9, flip))(places)
             return jax.numpy.array([part.sum() for part in jax.tree.leaves(terms)])
 
         @jax.jit
         def by_few_and_by_many(at, flip):
-            panels = student_noise.on_panels(student_noise.edges(kind, at, 0.9), at, flip, nodes=64)
-            return means(student_noise.of_linear(at, flip), at, flip), means(panels, at, flip)
+            panels = student_noise.make_panel_nodes(
+                student_noise.compute_panel_edges(kind, at, 0.9), at, flip, nodes=64
+            )
+            return means(student_noise.make_linear_rule_nodes(at, flip), at, flip), means(panels, at, flip)
 
         for theta in (3.0, 1.6, 1.0, 0.1, 1e-3):
             for flip in (0.0, 0.2):

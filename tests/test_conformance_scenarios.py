@@ -17,12 +17,12 @@ from figures.explorer import settings
 from simulate.execution.to_store import run_into
 from statmech import ScenarioError
 from statmech.results import chunks
-from statmech.results.fingerprints import FINGERPRINT
-from statmech.results.status import read
-from statmech.results.store import STATE
-from statmech.results.store_creation import create
-from statmech.scenarios.config_keys import COORDINATES
-from statmech.scenarios.registry import kind_name, kinds, scenario_from
+from statmech.results.fingerprints import FINGERPRINT_VARIABLE
+from statmech.results.status import read_status
+from statmech.results.store import STATE_VARIABLE
+from statmech.results.store_creation import create_store
+from statmech.scenarios.config_keys import COMMON_COORDINATES
+from statmech.scenarios.registry import get_kind_name, get_kinds, scenario_from
 
 most_kinds = pytest.mark.parametrize("scenario", MOST)
 every_kind = pytest.mark.parametrize("scenario", EVERY, ids=SMALL)
@@ -31,16 +31,23 @@ WITHOUT_SLIDERS = ("rule_clusters", "rule_population")
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-9)
 
 
 @every_kind
 def test_names_in_a_store_differ_by_more_than_case(scenario, path):
     """On the default disks of macOS and Windows two folders cannot differ by case only."""
-    create(path, scenario, {})
+    create_store(path, scenario, {})
     stored = {file.name for file in path.iterdir() if file.is_dir()}
     possible = {*stored, *scenario.axis_names(), *scenario.COORDINATES, *scenario.theory_only}
-    assert {*scenario.variables, *scenario.recorded, *scenario.derived, *COORDINATES, STATE, FINGERPRINT} <= stored
+    assert {
+        *scenario.variables,
+        *scenario.recorded,
+        *scenario.derived,
+        *COMMON_COORDINATES,
+        STATE_VARIABLE,
+        FINGERPRINT_VARIABLE,
+    } <= stored
     assert len({name.lower() for name in possible}) == len(possible)
 
 
@@ -57,20 +64,20 @@ def smaller(scenario):
 @every_kind
 def test_a_kind_states_all_that_others_ask_of_it(scenario):
     kind = type(scenario)
-    name = kind_name(scenario.config())
-    assert kinds()[name] is kind
+    name = get_kind_name(scenario.config())
+    assert get_kinds()[name] is kind
     assert kind.TITLE
     assert scenario.seconds() > 0
     for key in (*scenario.recorded, *scenario.axis_values(), *scenario.derived, "seed"):
         assert len(kind.describe(key).meaning) > 3, key
     assert all(it.long_name and it.symbol for it in (scenario.variables | scenario.theory_only).values())
     assert (kind.PAGE is None) == (bool(scenario.unsolved) or name in WITHOUT_SLIDERS)
-    assert kind.PAGE is None or kind.PAGE.along in settings.draggable(name)
+    assert kind.PAGE is None or kind.PAGE.along in settings.list_slider_keys(name)
 
 
 def killed(path, config):
     """A sweep whose process dies when it has written its first chunk."""
-    chunks.SECONDS = 1e-9
+    chunks.TARGET_CHUNK_SECONDS = 1e-9
 
     def tell(event):
         if event["event"] == "written":
@@ -86,9 +93,9 @@ def killed(path, config):
 def test_a_sweep_that_grows_is_killed_and_ends_in_shards_has_the_bits_of_one_run(scenario, path):
     assert smaller(scenario).config() != scenario.config()
     run_into(path, smaller(scenario))
-    before = read(path)["done"]
+    before = read_status(path)["done"]
     assert in_child(killed, path, scenario.config())[0] == -signal.SIGKILL
-    status = read(path)
+    status = read_status(path)
     assert before < status["done"] < status["runs"]
     for k in (3, 1, 2):
         outcome = run_into(path, scenario, shard=(k, 3))
@@ -110,6 +117,6 @@ def refusal_of(scenario, key, given):
 def test_enormous_values_of_every_key_are_refused_in_a_few_words(choice):
     scenario, lengthy = SMALL[choice], "a" * 10**5
     every = (10**400, [10**400], lengthy, [lengthy], {lengthy: 1}, range(10**30), iter(int, 1), {"linspace": lengthy})
-    messages = [refusal_of(scenario, key, given) for key in scenario.known_keys() for given in every]
+    messages = [refusal_of(scenario, key, given) for key in scenario.list_keys() for given in every]
     assert max(map(len, messages)) < 3000
     assert messages.count("") < 0.05 * len(messages)  # a figure has any name, and more examples than there are are all

@@ -27,9 +27,9 @@ import simulate.learners
 import statmech
 import theory
 from docs import executed_pages
-from statmech.config import shipped
-from statmech.data_sets import FOLDER
-from statmech.scenarios.registry import kinds
+from statmech.config import list_shipped_configs
+from statmech.data_sets import DATA_FOLDER_VARIABLE
+from statmech.scenarios.registry import get_kinds
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -114,13 +114,13 @@ RUN = re.compile(r"statmech\.run\(\s*\"(\w+)\"")
 
 
 def test_every_figure_but_the_overlays_has_a_page_of_the_gallery():
-    published = {name for of in figures.FIGURES.values() for name in of} - set(figures.OVERLAYS)
+    published = {name for of in figures.FIGURES_BY_CHOICE.values() for name in of} - set(figures.OVERLAY_KEYS)
     drawn = {statmech.load(name).figure or name for text in GALLERY.values() for name in RUN.findall(text)}
     assert published <= drawn
-    assert set(figures.OVERLAYS) <= set(re.findall(r"`(\w*overlay)`", GALLERY["overlays"]))
+    assert set(figures.OVERLAY_KEYS) <= set(re.findall(r"`(\w*overlay)`", GALLERY["overlays"]))
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", list_shipped_configs())
 def test_a_config_is_shown_and_run_in_its_page_of_the_gallery(name):
     assert f"```{{literalinclude}} ../../configs/{name}.yaml" in GALLERY[name]
     assert name in RUN.findall(GALLERY[name])
@@ -259,7 +259,7 @@ def test_a_page_of_theory_has_a_figure(name, helper):
 
 def test_the_tables_of_keys_are_of_every_kind_of_scenario():
     page = (DOCS / "api/config.md").read_text()
-    assert all(f"tables.keys(statmech.{kind.__name__})" in page for kind in kinds().values())
+    assert all(f"tables.keys(statmech.{kind.__name__})" in page for kind in get_kinds().values())
 
 
 def links(page):
@@ -420,9 +420,9 @@ def descriptions(schema, place="schema"):
 
 
 def schema_texts():
-    from statmech.scenarios.registry import schema
+    from statmech.scenarios.registry import make_config_schema
 
-    return descriptions(schema())
+    return descriptions(make_config_schema())
 
 
 def code_texts():
@@ -561,7 +561,7 @@ def test_plain_words_are_not(text):
 @pytest.fixture
 def checkout(tmp_path, monkeypatch) -> Path:
     """A small package with a page, whose cache may be made; jupyter_cache is itself again afterwards."""
-    monkeypatch.delenv(FOLDER, raising=False)
+    monkeypatch.delenv(DATA_FOLDER_VARIABLE, raising=False)
     monkeypatch.setattr(JupyterCacheBase, "truncate_caches", JupyterCacheBase.truncate_caches)
     for name in ("statmech/rules.py", "configs/ensemble.yaml", "docs/tutorial.md", *executed_pages.FILES):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -580,7 +580,7 @@ def test_pages_are_executed_again_if_the_package_a_config_or_the_data_changed_an
     for name in ("statmech/rules.py", "configs/ensemble.yaml", *executed_pages.FILES):
         (checkout / name).write_text("second")
         seen.add(Path(executed_pages.cache(checkout)))
-    monkeypatch.setenv(FOLDER, str(checkout / "statmech"))
+    monkeypatch.setenv(DATA_FOLDER_VARIABLE, str(checkout / "statmech"))
     seen.add(Path(executed_pages.cache(checkout)))
     assert len(seen) == 4 + len(executed_pages.FILES)
     assert not before.exists()

@@ -13,11 +13,11 @@ import pytest
 import simulate
 import theory
 from statmech import Network, ScenarioError
-from statmech.networks.lattice_averages import spacing_for
-from statmech.scenarios.network_matrices import Units
+from statmech.networks.lattice_averages import choose_spacing
+from statmech.scenarios.network_matrices import StudentUnits
 from statmech.scenarios.registry import scenario_from
 from theory.networks import equations, structured, tasks
-from theory.networks.averages import Masks
+from theory.networks.averages import DropoutMasks
 
 P = 0.3
 Q = [[0.5, 0.1, 0.05], [0.1, 0.4, 0.0], [0.05, 0.0, 0.6]]
@@ -37,7 +37,10 @@ KINDS = {
 }
 
 
-compiled = {of: jax.jit(of, static_argnums=0) for of in (equations.field, structured.rates, tasks.task_rates)}
+compiled = {
+    of: jax.jit(of, static_argnums=0)
+    for of in (equations.compute_row_rates, structured.compute_mode_rates, tasks.compute_task_rates)
+}
 
 
 def cell_of(**given):
@@ -47,18 +50,18 @@ def cell_of(**given):
 def rates_of(cell, v, kind):
     """The rates of R, Q and v of a cell at its start, lane by lane, with these weights v (..., L) in the output."""
     lanes = [cell] * v.shape[-1]
-    start = structured.start_of(cell, structured.modes_at(cell)) if kind == "two variances" else cell.units
-    units = Units(*(np.repeat(part[..., None], len(lanes), axis=-1) for part in start[:2]), v)
+    start = structured.make_initial_units(cell, structured.get_modes(cell)) if kind == "two variances" else cell.units
+    units = StudentUnits(*(np.repeat(part[..., None], len(lanes), axis=-1) for part in start[:2]), v)
     if hasattr(cell, "tasks"):
         shares = np.full((cell.tasks, len(lanes)), 1 / cell.tasks)
-        return compiled[tasks.task_rates](tasks.equations_of(cell), tasks.setting_of(lanes), units, shares)
-    static, setting = equations.equations_of(cell), equations.setting_of(lanes)
+        return compiled[tasks.compute_task_rates](tasks.make_equations(cell), tasks.make_setting(lanes), units, shares)
+    static, setting = equations.make_equations(cell), equations.make_setting(lanes)
     if kind == "two variances":
-        of = structured.modes_at(cell)
+        of = structured.get_modes(cell)
         directions = [np.repeat(part[:, None], len(lanes), axis=-1) for part in (of.variances, of.shares, of.teacher)]
-        return compiled[structured.rates](static, setting, structured.Directions(*directions), units)
-    static = replace(static, spacing=spacing_for(cell.activation)) if kind == "lattice" else static
-    return compiled[equations.field](static, setting, np.asarray(equations.packed(units)))
+        return compiled[structured.compute_mode_rates](static, setting, structured.ModeParameters(*directions), units)
+    static = replace(static, spacing=choose_spacing(cell.activation)) if kind == "lattice" else static
+    return compiled[equations.compute_row_rates](static, setting, np.asarray(equations.pack_units(units)))
 
 
 def parts(rates, K):
@@ -129,9 +132,9 @@ def test_runs_of_many_inputs_tend_to_the_equations(name):
 def test_equations_without_the_variance_of_masks_are_found(name, monkeypatch):
     """Those in whose term of order eta^2 the student is the mean over its masks."""
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
-    mean = Masks.mean
-    monkeypatch.setattr(Masks, "mean", lambda masks, *units: 1.0 if len(units) == 4 else mean(masks, *units))
-    programs = equations.solve_lanes, tasks.solve_piece
+    mean = DropoutMasks.mean
+    monkeypatch.setattr(DropoutMasks, "mean", lambda masks, *units: 1.0 if len(units) == 4 else mean(masks, *units))
+    programs = equations.solve_batch, tasks.solve_piece
     try:
         for program in programs:
             program.clear_cache()

@@ -14,8 +14,20 @@ from small import SMALL
 import figures
 import simulate
 import theory
-from figures import FIGURES, OVERLAYS, captions, concept, film, inspection, labels, legends, overlay, series, style
-from figures.interactive.limits import hull
+from figures import (
+    FIGURES_BY_CHOICE,
+    OVERLAY_KEYS,
+    captions,
+    concept,
+    film,
+    inspection,
+    labels,
+    legends,
+    overlay,
+    series,
+    style,
+)
+from figures.interactive.limits import compute_limits
 from figures.published.online import fluctuations, noise_optimal
 from figures.published.stored_examples import version_space
 from statmech import (
@@ -31,13 +43,13 @@ from statmech import (
     load,
     run,
 )
-from statmech.config import shipped
+from statmech.config import list_shipped_configs
 from statmech.scenarios.composition import Composition
-from theory.dense_lines import each_line_once
+from theory.dense_lines import cache_lines
 
 pytestmark = pytest.mark.quick  # of claims about what is drawn, and about equations
 
-NAMES = list(dict.fromkeys(name for figures_of in FIGURES.values() for name in figures_of))
+NAMES = list(dict.fromkeys(name for figures_of in FIGURES_BY_CHOICE.values() for name in figures_of))
 BOTH = ["eta=[1, {optimal: {segments: 2}}]", "protocol={optimal: {segments: 2}}"]
 TINY = ["N=40", "seeds=4", "t=0.5,2"]
 
@@ -134,11 +146,11 @@ UPDATES = ("minover_updates", "minover_noise")  # whose configs count updates
 def tiny(name):
     """A small scenario that a figure can draw."""
     if name in OWN:
-        return load(name if name in shipped() else "votes", OWN[name])
-    if name in FIGURES["rule"]:
-        config = name if name in shipped() else "variety"
+        return load(name if name in list_shipped_configs() else "votes", OWN[name])
+    if name in FIGURES_BY_CHOICE["rule"]:
+        config = name if name in list_shipped_configs() else "variety"
         return load(config, [*TINY, *([] if config == "variety" else ["K=1,2"])])
-    if name in FIGURES["booster"]:
+    if name in FIGURES_BY_CHOICE["booster"]:
         if name == "boosting_flip":
             return load(name, ["N=5", "seeds=2", "P=40", "tests=200", "flip=0,0.2", "cap=3,30"])
         return load("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"])
@@ -147,7 +159,7 @@ def tiny(name):
         "attention": ["N=30", "seeds=2", "t=0.2,0.5", "error_rate=0.05,0.3"],
     }
     for choice in small:
-        if name in FIGURES[choice]:
+        if name in FIGURES_BY_CHOICE[choice]:
             return load({"stopping_overlay": "stopping_law"}.get(name, name), small[choice])
     if name == "proof":
         return load("proof", ["N=10", "seeds=2", "alpha=2"])
@@ -158,12 +170,12 @@ def tiny(name):
 
 @pytest.mark.slow
 def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
-    every = {name: load(name) for name in shipped()}
+    every = {name: load(name) for name in list_shipped_configs()}
     own = {name for name, scenario in every.items() if isinstance(scenario.figure, Composition)}
-    drawn = {figures.named(every[name].figure, name, every[name].CHOICE) for name in every.keys() - own}
-    assert drawn == set(NAMES) - set(OVERLAYS)
-    for name in set(NAMES) - set(OVERLAYS):
-        assert figures.module_of(name).__doc__
+    drawn = {figures.choose_figure(every[name].figure, name, every[name].CHOICE) for name in every.keys() - own}
+    assert drawn == set(NAMES) - set(OVERLAY_KEYS)
+    for name in set(NAMES) - set(OVERLAY_KEYS):
+        assert figures.import_figure_module(name).__doc__
 
 
 QUICK = ("stopping_law",)
@@ -185,15 +197,15 @@ def to_a_thousandth(picture):
 )
 def test_a_figure_draws_from_a_tiny_config(name, tmp_path, data_folder, monkeypatch):
     for constant, value in FEWER.get(name, {}).items():
-        monkeypatch.setattr(figures.module_of(name), constant, value)
+        monkeypatch.setattr(figures.import_figure_module(name), constant, value)
     scenario = tiny(name)
     simulation, solution = simulate.run(scenario), None if scenario.on_data else theory.solve(scenario)
     before, given = dict(mpl.rcParams), [None if it is None else it.copy(deep=True) for it in (simulation, solution)]
     figure = figures.draw(name, simulation, solution)
     formats = ["svg", "png", "pdf"] if name in IN_EVERY_FORMAT else ["svg"]
-    with style._laid_out(figure):  # once for the files and for what is said of them
+    with style._lay_out_once(figure):  # once for the files and for what is said of them
         files = style.save(figure, tmp_path / name, formats)
-        faults = inspection.faults(figure, Results(scenario, simulation, solution))
+        faults = inspection.find_faults(figure, Results(scenario, simulation, solution))
     assert dict(mpl.rcParams) == before  # the reader's settings are unchanged
     assert [file.suffix for file in files] == [f".{suffix}" for suffix in formats]
     assert all(file.stat().st_size > 5000 for file in files)
@@ -213,7 +225,7 @@ def test_the_walk_of_the_version_space_is_the_stored_run():
     wrong = simulation.assign_attrs(config=simulation.attrs["config"].replace('"key": 227', '"key": 228'))
     assert wrong.attrs != simulation.attrs
     for index, (walk, other) in enumerate(
-        zip(version_space.walks(simulation), version_space.walks(wrong), strict=True)
+        zip(version_space.make_walks(simulation), version_space.make_walks(wrong), strict=True)
     ):
         recorded = simulation.kappa.isel(alpha=index, seed=0)
         np.testing.assert_allclose(walk.stability, recorded.sel(learner="minover"), atol=1e-12)
@@ -234,7 +246,7 @@ def test_a_film_is_written_beside_its_figure_and_is_the_same_each_time(tmp_path)
     results = Results(scenario, simulate.run(scenario), theory.solve(scenario))
     [file] = film.save("version_space", results, tmp_path / "version_space")
     assert file.name == "version_space.gif"
-    assert film.content(film.of("version_space", results)) == file.read_bytes()
+    assert film.encode_gif(film.get_frames("version_space", results)) == file.read_bytes()
     with Image.open(file) as picture:
         assert picture.n_frames == 6 + 3  # examples, then updates
     assert film.save("minover", results, tmp_path / "none") == []
@@ -243,17 +255,17 @@ def test_a_film_is_written_beside_its_figure_and_is_the_same_each_time(tmp_path)
 @pytest.mark.slow
 def test_a_sweep_that_a_figure_cannot_show_is_drawn_as_an_overlay():
     scenario = load("variety", ["eta=0.5,1", "N=20", "seeds=2", "t=1,2"])
-    assert figures.drawn("variety", computed(scenario)).name == "overlay"
-    assert figures.named(None, "", "rule") == "overlay"
-    assert figures.named(None, "variety", "rule") == "variety"
+    assert figures.draw_with_fallback("variety", computed(scenario)).name == "overlay"
+    assert figures.choose_figure(None, "", "rule") == "overlay"
+    assert figures.choose_figure(None, "variety", "rule") == "variety"
     stored = load("minover_c", ["N=10", "seeds=2", "alpha=1", "omega=1", "learner=adatron,minover"])
-    assert figures.drawn("minover_noise", computed(stored)).name == "stored_overlay"
+    assert figures.draw_with_fallback("minover_noise", computed(stored)).name == "stored_overlay"
 
 
 @pytest.fixture
 def lines_once():
     """Overlays of the same results take the place of most figures of a kind, and their lines are the same."""
-    with each_line_once():
+    with cache_lines():
         yield
 
 
@@ -286,17 +298,17 @@ FOREIGN = {  # results of the kind of a figure, but not those that it is drawn o
 @pytest.mark.parametrize("choice", FOREIGN)
 def test_a_figure_that_cannot_show_results_of_its_kind_is_replaced_by_the_overlay(choice, lines_once, data_folder):
     for results in map(computed, FOREIGN[choice]):
-        for name in set(FIGURES[choice]) - set(OVERLAYS):
-            drawn = figures.drawn(name, results)
-            assert drawn.name == (figures.overlay_of(choice) if drawn.reason else name)
+        for name in set(FIGURES_BY_CHOICE[choice]) - set(OVERLAY_KEYS):
+            drawn = figures.draw_with_fallback(name, results)
+            assert drawn.name == (figures.get_overlay_name(choice) if drawn.reason else name)
             assert not re.search(r"\((Key|Index|Value)Error", drawn.reason), drawn.reason
 
 
 def test_a_figure_that_fails_on_results_is_replaced_by_the_overlay_and_says_why(monkeypatch):
     results = computed(Scenario(rule="hebb", N=20, t=[1, 2], seeds=2))
-    assert figures.drawn("variety", results)[::2] == ("variety", "")
+    assert figures.draw_with_fallback("variety", results)[::2] == ("variety", "")
     monkeypatch.setattr("figures.published.online.variety.draw", lambda simulation, theory: simulation["lost"])
-    name, figure, reason = figures.drawn("variety", results)
+    name, figure, reason = figures.draw_with_fallback("variety", results)
     assert name == "overlay"
     assert len(figure.axes) > 1
     assert reason.startswith("the figure variety cannot show these results (KeyError: ")
@@ -325,17 +337,17 @@ def computed(scenario):
 
 
 def test_a_kind_of_scenario_without_published_figures_is_drawn_by_the_overlay():
-    assert figures.named(None, "", "unit") == "overlay"
-    assert figures.named("overlay", "something", "unit") == "overlay"
+    assert figures.choose_figure(None, "", "unit") == "overlay"
+    assert figures.choose_figure("overlay", "something", "unit") == "overlay"
     with pytest.raises(ConfigError, match='"ensemble" is not a figure of a config with `unit`'):
-        figures.named("ensemble", "something", "unit")
+        figures.choose_figure("ensemble", "something", "unit")
 
 
 def test_every_symbol_has_a_plain_text_form():
     for choice, scenario in SMALL.items():
-        keys = [labels.symbol(scenario, name) for name in scenario.axis_names()]
+        keys = [labels.get_symbol(scenario, name) for name in scenario.axis_names()]
         for symbol in [*keys, *(variable.symbol for variable in scenario.variables.values())]:
-            text = labels.plain(symbol)
+            text = labels.plain_from_latex(symbol)
             assert text, (choice, symbol)
             assert not set("\\${}") & set(text), (choice, symbol, text)
 
@@ -346,9 +358,9 @@ def test_an_axis_with_a_zero_stays_linear_in_a_picture():
     scenario = Scenario(rule="hebb", N=20, t=[0, 1, 100, 1000], seeds=2)
     means = xr.Dataset({"eps_g": (("seed", "t"), [[0.5, 0.1, 1e-3, 0.0]] * 2)}, {"t": list(scenario.t)})
     results, variables = Results(scenario, means), {"eps_g": scenario.variables["eps_g"]}
-    assert series.scales(results, "t", variables, lossless=True) == series.Scales()
+    assert series.choose_scales(results, "t", variables, lossless=True) == series.Scales()
     positive = Results(scenario, means.isel(t=slice(1, 3)))
-    assert series.scales(positive, "t", variables).log_y == {"eps_g"}
+    assert series.choose_scales(positive, "t", variables).log_y == {"eps_g"}
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
@@ -360,9 +372,9 @@ def test_no_axis_shows_what_a_comparison_calls_rounding(value):
     means = xr.Dataset({"eps_g": (("seed", "t"), runs)}, {"t": list(scenario.t)})
     [ax] = overlay.draw(Results(scenario, means)).axes
     curve = series.Curve("", np.array(scenario.t), runs.mean(axis=0), np.full(3, 1e-12))
-    for low, high in (ax.get_ylim(), hull([curve], False, False)):
-        assert (low, high) == pytest.approx((value - series.AROUND, value + series.AROUND))
-    finer = hull([replace(curve, mean=value + 1e-6 * curve.x)], False, False)
+    for low, high in (ax.get_ylim(), compute_limits([curve], False, False)):
+        assert (low, high) == pytest.approx((value - series.EQUAL_LIMITS_MARGIN, value + series.EQUAL_LIMITS_MARGIN))
+    finer = compute_limits([replace(curve, mean=value + 1e-6 * curve.x)], False, False)
     assert finer.high - finer.low < 1e-5
 
 
@@ -370,7 +382,7 @@ def test_folds_give_the_standard_error_of_each_shuffle():
     import xarray as xr
 
     folds = xr.DataArray([[0.0, 1.0, 2.0], [1.0, 1.0, 1.0]], dims=("seed", "fold"))
-    mean, error = series.mean_and_error(folds)
+    mean, error = series.compute_mean_and_error(folds)
     assert mean == 1.0
     np.testing.assert_allclose(error, (1 / np.sqrt(3) + 0) / 2)
 
@@ -379,7 +391,7 @@ def test_boosting_along_one_value_of_s_and_P_and_along_others_still_draws():
     one = load("boosting", ["N=6", "seeds=1", "s=3", "P=50", "tests=500"])
     figures.draw("boosting", simulate.run(one), theory.solve(one))
     other = load("boosting", ["N=6", "seeds=2", "s=3", "P=50", "tests=500", "discount=0,0.5,1"])
-    assert figures.drawn("boosting", computed(other)).name == "boosting_overlay"
+    assert figures.draw_with_fallback("boosting", computed(other)).name == "boosting_overlay"
 
 
 def overlapping(figure):
@@ -400,7 +412,7 @@ def test_a_concept_is_drawn_with_one_bar_per_conjunction_and_no_overlaps(classes
     X = rng.choice(["$much_", "a long word for little"], (200, 12)).astype(object)
     y = rng.integers(0, classes, 200)
     model = SparsePerceptron(stages=25, discount=1.0).fit(X, y)
-    figure = concept.draw(model, most=25)
+    figure = concept.draw(model, max_bars=25)
     widths = [bar.get_width() for bar in figure.axes[0].patches]
     assert len(widths) == min(25, model.n_weights_)
     assert max(map(abs, widths)) == pytest.approx(max(term.weight for term in model.terms_))
@@ -413,9 +425,9 @@ def test_a_concept_is_drawn_with_one_bar_per_conjunction_and_no_overlaps(classes
 
 def test_a_figure_of_the_other_kind_is_refused():
     with pytest.raises(ConfigError, match='"ensemble" is not a figure of a config with `learner`'):
-        figures.named("ensemble", "minover", "learner")
+        figures.choose_figure("ensemble", "minover", "learner")
     with pytest.raises(ConfigError, match='"ensembl" is not a figure'):
-        figures.named("ensembl", "something", "rule")
+        figures.choose_figure("ensembl", "something", "rule")
 
 
 def test_a_figure_that_cannot_be_drawn_is_refused_by_name():
@@ -516,7 +528,7 @@ def test_an_overlay_draws_the_band_of_one_run_for_each_N_around_one_line(correct
     legend = [text for it in figure.legends for text in (it.get_title(), *it.get_texts())]
     texts = [text.get_text().replace("\n", " ") for text in legend]
     assert any("one standard deviation of a run, to order $1/N$" in text for text in texts)
-    assert inspection.faults(figure) == []
+    assert inspection.find_faults(figure) == []
 
 
 @pytest.mark.slow
@@ -532,8 +544,8 @@ def test_the_caption_and_the_report_name_the_band(corrected):
     from figures.report import charts, html
 
     said = "theory + bias ± one standard deviation of a run, to order 1/N"
-    assert said in labels.plain(captions.caption(corrected, "overlay"))
-    assert html._bands(corrected) == f"{said}; of the vote without bias, which has no equation"
+    assert said in labels.plain_from_latex(captions.make_caption(corrected, "overlay"))
+    assert html._describe_bands(corrected) == f"{said}; of the vote without bias, which has no equation"
     shown = charts.charts(corrected)
     assert [label for label, _, _ in shown.legend] == ["η = 0.5", "η = 1", "N = 20", "N = 500"]
     titles = {chart.name for one in shown.sets for chart in one.charts}
@@ -563,7 +575,7 @@ def test_the_lines_of_fluctuations_are_smooth_between_whole_steps_too(monkeypatc
 
     def bend():
         """The largest second difference of a line of the bias, over its range."""
-        line = fluctuations._lines(solution).isel(rule=0, t=slice(None, -1))
+        line = fluctuations._solve_lines(solution).isel(rule=0, t=slice(None, -1))
         relative = (line.eps_g_bias / line.eps_g).values.ravel()
         return np.abs(np.diff(relative, 2)).max() / np.ptp(relative)
 
@@ -590,25 +602,25 @@ def test_fluctuations_times_N_lie_on_one_line_that_tends_to_the_constant_of_late
 @pytest.mark.slow
 def test_the_limits_of_noise_are_approached_and_cross_at_one_quarter():
     """Solid lines against the equations at a late time, where the optimal rule and Hebb's have reached their powers."""
-    from figures.published.online.noise_optimal import late
+    from figures.published.online.noise_optimal import compute_late_limit
 
     flips, t = [0.0, 0.1, 0.25], 1e6
     start = {"length": 0.2, "R": 0.2}
     best = theory.solve(Scenario(rule="bayes", start=start, t=t, zip={"flip": flips, "assumed_flip": flips}))
     hebb = theory.solve(Scenario(rule="hebb", start=start, t=t, flip=flips))
-    np.testing.assert_allclose(best.eps_g.values.ravel() * t, late("bayes", flips), rtol=1e-4)
-    np.testing.assert_allclose(hebb.eps_g.values.ravel() * t**0.5, late("hebb", flips), rtol=1e-4)
-    assert late("perceptron", 0.249) < late("hebb", 0.249)
-    assert late("perceptron", 0.251) > late("hebb", 0.251)
+    np.testing.assert_allclose(best.eps_g.values.ravel() * t, compute_late_limit("bayes", flips), rtol=1e-4)
+    np.testing.assert_allclose(hebb.eps_g.values.ravel() * t**0.5, compute_late_limit("hebb", flips), rtol=1e-4)
+    assert compute_late_limit("perceptron", 0.249) < compute_late_limit("hebb", 0.249)
+    assert compute_late_limit("perceptron", 0.251) > compute_late_limit("hebb", 0.251)
 
 
 @pytest.mark.slow
 def test_a_caption_says_why_points_are_expected_off_the_lines():
     scenario = Network(network="erf", M=2, K=2, N=50, t=[0, 1], seeds=2)
-    text = captions.caption(run(scenario), "overlay")
+    text = captions.make_caption(run(scenario), "overlay")
     assert "Lines: theory. The start is symmetric: " in text.replace(r" in the limit $N\to\infty$", "")
     alone = Results(scenario, None, theory.solve(scenario))
-    assert "symmetric" not in captions.caption(alone, "overlay")
+    assert "symmetric" not in captions.make_caption(alone, "overlay")
 
 
 @pytest.mark.slow
@@ -616,7 +628,7 @@ def test_a_caption_states_the_values_of_parallel_axes_once():
     together = {"rule": ["hebb", "hebb", "perceptron"], "schedule": [{"t0": 5}, {"t0": 7}, {"t0": 5}]}
     scenario = Scenario(N=10, t=1, seeds=2, zip=together)
     results = Results(scenario, simulate.run(scenario))
-    text = labels.plain(captions.caption(results, "overlay"))
+    text = labels.plain_from_latex(captions.make_caption(results, "overlay"))
     assert "Rule: Hebbian, perceptron;" in text
     assert "; t_0 = 5, 7" in text
 
@@ -625,7 +637,7 @@ def test_a_caption_states_the_range_of_many_parallel_values_in_any_order():
     rates = [0.5, 0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9]
     scenario = Scenario(rule="hebb", N=10, t=1, seeds=2, zip={"flip": [0.1] * 9, "eta": rates})
     results = Results(scenario, simulate.run(scenario))
-    assert "η = 0.1 to 0.9 (9 values)" in labels.plain(captions.caption(results, "overlay"))
+    assert "η = 0.1 to 0.9 (9 values)" in labels.plain_from_latex(captions.make_caption(results, "overlay"))
 
 
 @pytest.mark.slow
@@ -636,20 +648,20 @@ def test_no_band_is_drawn_where_terms_beyond_order_1_over_n_are_not_small():
 
     noisy = Scenario(rule="adatron", flip=0.1, N=100, t=[1, 2, 5, 20], corrections=True)
     solved = Results(noisy, None, theory.solve(noisy))
-    low, high = series.curve("length", "", None, solved.theory, x="t").band
+    low, high = series.make_curve("length", "", None, solved.theory, x="t").band
     assert np.isfinite(low).tolist() == np.isfinite(high).tolist() == [True, True, True, False]
-    assert np.isfinite(series.curve("eps_g", "", None, solved.theory, x="t").band).all()
+    assert np.isfinite(series.make_curve("eps_g", "", None, solved.theory, x="t").band).all()
     said = "none where terms beyond order 1/N are not small"
-    assert said in legends.band_of(solved)
-    assert said in chart_content.caption(solved, ("t",))
+    assert said in legends.describe_bands(solved)
+    assert said in chart_content.format_caption(solved, ("t",))
 
 
 @pytest.mark.slow
 def test_a_band_says_nothing_of_gaps_where_there_are_none(corrected):
     from figures.explorer import chart_content
 
-    assert legends.UNRESOLVED not in legends.band_of(corrected)
-    assert legends.UNRESOLVED not in chart_content.caption(corrected, ("t",))
+    assert legends.UNRESOLVED_BAND_NOTE not in legends.describe_bands(corrected)
+    assert legends.UNRESOLVED_BAND_NOTE not in chart_content.format_caption(corrected, ("t",))
 
 
 @pytest.mark.parametrize("name", ["drift", "noise_optimal"])
@@ -661,12 +673,12 @@ def test_a_figure_of_parallel_axes_says_that_it_needs_them(name):
 
 @pytest.mark.slow
 def test_one_rule_at_one_fraction_of_flips_is_drawn_by_the_overlay(monkeypatch):
-    monkeypatch.setattr(noise_optimal, "PLACES", 8)
+    monkeypatch.setattr(noise_optimal, "FLIP_LINE_POINTS", 8)
     t0 = [{"t0": time} for time in (0.1, 0.15, 0.2)]
     zipped = {"rule": ["perceptron"] * 3, "assumed_flip": [0] * 3, "flip": [0.3] * 3, "schedule": t0}
     results = run(tiny("noise_optimal"))
-    assert figures.drawn("noise_optimal", results).name == "noise_optimal"
+    assert figures.draw_with_fallback("noise_optimal", results).name == "noise_optimal"
     one = run(Scenario(zip=zipped, N=20, t=1, seeds=2))
-    assert figures.drawn("noise_optimal", one).name == "overlay"
+    assert figures.draw_with_fallback("noise_optimal", one).name == "overlay"
     with pytest.raises(ConfigError, match="needs each of bayes, hebb, perceptron at several increasing flips"):
         figures.draw("noise_optimal", one)

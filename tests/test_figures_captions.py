@@ -10,7 +10,7 @@ from small import SMALL
 
 from figures import captions, labels, stated_keys
 from statmech import Clusters, Network, NetworkTasks, Results, Risk, Scenario, StoredExamples
-from statmech.parameters import parameters_of
+from statmech.parameters import get_parameters
 
 # keys that say how numbers are computed, or what else is recorded
 SILENT = {
@@ -22,7 +22,7 @@ RAW_NAME = re.compile(r"[A-Za-z]{2,}_[A-Za-z]|\b[a-z]{2,} = |[{}\"']")
 
 def parameters(scenario):
     """The part of a caption that states parameters, in plain letters."""
-    return labels.plain(captions._parameters(Results(scenario)))
+    return labels.plain_from_latex(captions._describe_parameters(Results(scenario)))
 
 
 @pytest.mark.parametrize("kind", SMALL)
@@ -30,21 +30,24 @@ def test_a_caption_states_every_key_that_changes_the_numbers(kind):
     scenario, text = SMALL[kind], parameters(SMALL[kind])
     config = scenario.config()
     named = [kinds[name] for choice, kinds in scenario.choices().items() for name in np.ravel(config[choice])]
-    used = {name for learner in named for name in parameters_of(learner)}
+    used = {name for learner in named for name in get_parameters(learner)}
     for name, value in config.items():
         parameter_of_others = name in scenario.parameters and name not in used
         if name in {*SILENT, "figure", "zip", scenario.CHOICE} or parameter_of_others:
             continue
-        symbol = labels.symbol(scenario, name)
+        symbol = labels.get_symbol(scenario, name)
         if symbol.startswith("$"):
-            assert re.search(rf"(^|[ ;]){re.escape(labels.plain(symbol))} = ", text), (name, text)
+            assert re.search(rf"(^|[ ;]){re.escape(labels.plain_from_latex(symbol))} = ", text), (name, text)
         else:
-            assert stated_keys.in_words(scenario, name, value) in text, (name, text)
+            assert stated_keys.format_values(scenario, name, value) in text, (name, text)
 
 
 @pytest.mark.parametrize("kind", SMALL)
 def test_captions_and_titles_have_no_raw_names_of_keys(kind):
-    for text in (parameters(SMALL[kind]), *map(labels.plain, stated_keys.single(SMALL[kind]))):
+    for text in (
+        parameters(SMALL[kind]),
+        *map(labels.plain_from_latex, stated_keys.describe_single_values(SMALL[kind])),
+    ):
         assert not RAW_NAME.search(text), text
 
 
@@ -62,7 +65,7 @@ AT_DEFAULTS = {
 
 @pytest.mark.parametrize(("scenario", "stated"), AT_DEFAULTS.values(), ids=AT_DEFAULTS)
 def test_parameters_at_their_default_are_in_title_and_caption(scenario, stated):
-    title = labels.plain(", ".join(stated_keys.single(scenario)))
+    title = labels.plain_from_latex(", ".join(stated_keys.describe_single_values(scenario)))
     assert [words for words in stated if words not in title] == []
     assert [words for words in stated if " = " in words and words not in parameters(scenario)] == []
 
@@ -77,7 +80,7 @@ def test_parameters_of_what_learns_are_stated_at_their_default():
 def test_an_absent_effect_is_in_the_caption_but_not_in_the_title():
     scenario = Risk(loss="hinge", alpha=[1, 2])
     assert "p_f = 0" in parameters(scenario)
-    assert not any("p_f" in word for word in stated_keys.single(scenario))
+    assert not any("p_f" in word for word in stated_keys.describe_single_values(scenario))
 
 
 def test_a_long_axis_is_stated_by_its_range_and_inputs_by_their_parameters():

@@ -12,10 +12,10 @@ from test_figures import FEWER, computed, tiny
 
 import figures
 from figures import style
-from figures.inspection import faults
+from figures.inspection import find_faults
 from statmech import ConfigError, Results, Scenario, StoredExamples, load, run
 from statmech.rules import RULES, Hebb
-from theory.dense_lines import each_line_once
+from theory.dense_lines import cache_lines
 
 pytestmark = pytest.mark.quick
 
@@ -90,13 +90,15 @@ FURTHER_ROWS = {  # of parallel axes
     "digits": {"error_rate": [0.3, 0.1], "budget": [0, 300]},
     "random_features": {"N": [30], "alpha": [6], "inputs": [{"features": {"latent": 2}}]},
 }
-WITH_AXES = [name for names in figures.PUBLISHED.values() for name in names if figures.module_of(name).AXES]
+WITH_AXES = [
+    name for names in figures.PUBLISHED_FIGURES.values() for name in names if figures.import_figure_module(name).AXES
+]
 
 
 def with_further_values(name):
     """The small scenario of a figure, with further values along each of its axes."""
     scenario = tiny(name)
-    config, axes = scenario.config(), figures.module_of(name).AXES
+    config, axes = scenario.config(), figures.import_figure_module(name).AXES
     for axis in axes:
         if axis in config:
             given = config[axis] if isinstance(config[axis], list) else [config[axis]]
@@ -154,10 +156,10 @@ WITHOUT_EFFECT = {  # what a figure shows otherwise than by a mean of the simula
 @pytest.mark.parametrize("name", WITH_AXES)
 def test_a_figure_shows_every_value_of_its_axes_or_says_that_it_cannot(name, data_folder, monkeypatch):
     for constant, value in FEWER.get(name, {}).items():
-        monkeypatch.setattr(figures.module_of(name), constant, value)
+        monkeypatch.setattr(figures.import_figure_module(name), constant, value)
     results = computed(with_further_values(name))
     assert min(results.scenario.shape.values()) > 1, "the test needs several values of each axis"
-    with each_line_once(), contextlib.suppress(ConfigError):
+    with cache_lines(), contextlib.suppress(ConfigError):
         assert {(name, *place) for place in left_out(name, results)} <= WITHOUT_EFFECT.keys()
 
 
@@ -204,12 +206,12 @@ REFUSED = {  # figures with results of which they would leave something out, and
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_figure_that_would_leave_values_out_says_so_and_the_overlay_shows_them(name, data_folder):
     scenario, sentence = REFUSED[name]
-    drawn = figures.drawn(name, computed(scenario))
-    assert (drawn.name, drawn.reason) == (figures.overlay_of(scenario.CHOICE), sentence)
+    drawn = figures.draw_with_fallback(name, computed(scenario))
+    assert (drawn.name, drawn.reason) == (figures.get_overlay_name(scenario.CHOICE), sentence)
 
 
 def test_more_curves_than_colours_have_different_looks():
-    looks = [tuple(style.look_of(index).values()) for index in range(40)]
+    looks = [tuple(style.get_curve_style(index).values()) for index in range(40)]
     assert len({*looks}) == len(looks)
 
 
@@ -217,23 +219,23 @@ def test_more_curves_than_colours_have_different_looks():
 def test_points_stand_at_the_values_of_the_results_and_an_inspection_finds_those_that_do_not():
     results = run(Scenario(rule="hebb", K=[1, 3], N=20, t=[1, 2], seeds=2))
     figure = figures.draw("hebb_ensemble", results)
-    assert not any("no value along" in fault for fault in faults(figure, results))
+    assert not any("no value along" in fault for fault in find_faults(figure, results))
     figure.axes[0].plot([1.1], [1.0], "o", color="0.5", linestyle="none")
-    assert "axes 1: a point at 1.1, which is no value along number of students $K$" in faults(figure, results)
+    assert "axes 1: a point at 1.1, which is no value along number of students $K$" in find_faults(figure, results)
 
 
 def test_an_inspection_finds_labels_of_ticks_that_touch_and_titles_that_name_nothing():
-    figure = Figure(figsize=(style.COLUMN, 2), layout="constrained")
+    figure = Figure(figsize=(style.COLUMN_WIDTH, 2), layout="constrained")
     ax = figure.subplots()
     ax.plot([1, 2], [1, 2], color="0.5")
-    assert faults(figure) == []
+    assert find_faults(figure) == []
     ax.set_xticks([1, 1.05, 2], ["500", "1000", "2000"])
-    assert "axes 1: labels of x ticks touch" in faults(figure)
+    assert "axes 1: labels of x ticks touch" in find_faults(figure)
     for title in ("20 seeds", "10 folds, 3 shuffles"):
         figure.suptitle(title)
-        assert f"a title that names nothing: {title}" in faults(figure)
+        assert f"a title that names nothing: {title}" in find_faults(figure)
     ax.set_title("(a) held-out rows")
-    assert not any("title" in fault for fault in faults(figure))
+    assert not any("title" in fault for fault in find_faults(figure))
     ax.set_title("")
     ax.set_yticks([1, 2], ["perceptron", "tree"])
-    assert not any("title" in fault for fault in faults(figure))
+    assert not any("title" in fault for fault in find_faults(figure))

@@ -11,11 +11,11 @@ import simulate
 import statmech
 import theory
 from figures import arrangement, captions, exponents, measured_points, ratios, series
-from figures.grid_of_panels import panels_of
-from figures.inspection import faults
+from figures.grid_of_panels import make_panel_grid
+from figures.inspection import find_faults
 from statmech import ConfigError, Inference, Network, Risk, Scenario, StoredExamples
 from statmech.results.results import Results
-from statmech.scenarios.composition import Composition, composition_of
+from statmech.scenarios.composition import Composition, read_composition
 
 pytestmark = pytest.mark.quick
 
@@ -59,8 +59,8 @@ def legend_of(figure):
 def test_unasked_a_figure_shows_errors_and_overlaps_without_details_and_diagnostics(losses):
     figure = figures.draw("overlay", losses)
     assert [ax.get_ylabel() for ax in figure.axes] == ["$R$", r"$\epsilon_g$", r"$\epsilon_t$"]
-    assert "gap" in series.with_values(losses)  # which is there, and could be drawn
-    assert faults(figure) == []
+    assert "gap" in series.get_variables_with_values(losses)  # which is there, and could be drawn
+    assert find_faults(figure) == []
     assert "flip" not in figure.get_suptitle()
     assert r"$p_f$ = 0.05" in figure.get_suptitle()
 
@@ -68,17 +68,17 @@ def test_unasked_a_figure_shows_errors_and_overlaps_without_details_and_diagnost
 @pytest.mark.slow
 def test_one_student_is_drawn_once_and_a_fixed_second_layer_not_at_all():
     one = computed(Scenario(rule="hebb", K=1, N=20, t=[1, 2], seeds=3))
-    assert [*series.of_interest(one)] == ["R", "eps_g"]
+    assert [*series.select_main_variables(one)] == ["R", "eps_g"]
     three = computed(Scenario(rule="hebb", K=3, N=20, t=[1, 2], seeds=3))
-    assert [*series.of_interest(three)] == ["R", "q", "eps_g", "eps_g_majority_vote", "eps_g_weight_mean"]
+    assert [*series.select_main_variables(three)] == ["R", "q", "eps_g", "eps_g_majority_vote", "eps_g_weight_mean"]
     fixed = computed(Network(network="linear", N=20, t=[0, 1], seeds=3))
-    assert "v" in series.with_values(fixed)
-    assert "v" not in series.of_interest(fixed)
+    assert "v" in series.get_variables_with_values(fixed)
+    assert "v" not in series.select_main_variables(fixed)
 
 
 @pytest.mark.parametrize("count", range(1, 12))
 def test_a_grid_of_panels_has_no_empty_place(count):
-    figure, axes = panels_of(count, 3, 2.0, 6.0)
+    figure, axes = make_panel_grid(count, 3, 2.0, 6.0)
     assert len(axes) == len(figure.axes) == count
     rows = {}
     for ax in axes:
@@ -116,7 +116,7 @@ def test_series_and_split_arrange_the_axes():
 
 @pytest.mark.slow
 def test_a_long_axis_is_thinned_and_recorded_times_are_those_at_the_end(bayes):
-    part = arrangement.arranged({"": bayes}, Composition(y="m"))[0]
+    part = arrangement.arrange_results({"": bayes}, Composition(y="m"))[0]
     assert part.stated == ("step 15",)
     last = bayes.simulation.m.isel(step=-1).mean("seed")
     [ax] = figures.compose(bayes, Composition(y="m")).axes
@@ -139,11 +139,11 @@ def test_results_of_several_kinds_share_a_figure(losses, minover, bayes):
         np.testing.assert_allclose(line.get_ydata(), runs.mean("seed"))
     labels = ["svm, square (4 seeds)", "svm, hinge (4 seeds)", "minover (3 seeds)", "bayes (3 seeds)"]
     assert legend_of(figure)[:4] == labels
-    assert faults(figure) == []
+    assert find_faults(figure) == []
     assert len({str(line.get_linestyle()) for line in dense(ax)}) == 3  # equal curves of two results are both seen
     common = figures.compose(every, Composition())
     assert [ax.get_ylabel() for ax in common.axes] == [r"$\epsilon_g$"]  # what all have
-    text = captions.caption_of_several(every, Composition(y="eps_g"))
+    text = captions.make_joint_caption(every, Composition(y="eps_g"))
     assert "minover: learner: MinOver" in text
     assert text.endswith("Command: `statmech figure svm minover bayes --y eps_g`.")
 
@@ -166,7 +166,7 @@ def test_results_may_have_a_single_value_of_x_beside_others(losses):
 
 
 def test_a_ratio_is_to_theory_where_theory_has_the_divisor(losses):
-    divided = ratios.divided(losses, "R_bayes", ["eps_g"])
+    divided = ratios.divide_variables(losses, "R_bayes", ["eps_g"])
     expected = losses.simulation.eps_g / losses.theory.R_bayes
     xr.testing.assert_allclose(divided.simulation.eps_g, expected.transpose(*losses.simulation.eps_g.dims))
     xr.testing.assert_allclose(divided.theory.eps_g, losses.theory.eps_g / losses.theory.R_bayes)
@@ -181,7 +181,7 @@ def test_a_ratio_of_simulated_variables_has_the_error_of_two_correlated_means():
     runs = xr.Dataset({"y": (("trial", "seed"), 3 * shared + 0.01 * rng.normal(size=shared.shape))})
     runs["o"] = ("trial", "seed"), shared
     scenario = Risk(loss="square", N=20, alpha=1, lam=0.1)
-    made = ratios.divided(Results(scenario, runs), "o", ["y"]).simulation.y
+    made = ratios.divide_variables(Results(scenario, runs), "o", ["y"]).simulation.y
     np.testing.assert_allclose(made.mean("seed"), runs.y.mean("seed") / runs.o.mean("seed"))
     stated = made.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"])
     spread = float(made.mean("seed").std())
@@ -197,7 +197,7 @@ def test_the_jackknife_states_the_error_of_an_exponent_of_correlated_points(law)
     found = []
     for _ in range(300):
         tilt, scale = 0.05 * rng.normal(size=(2, 10, 1))
-        found.append(exponents.exponent(x, np.exp(scale + (law + tilt) * np.log(x))))
+        found.append(exponents.fit_exponent(x, np.exp(scale + (law + tilt) * np.log(x))))
     values, errors = np.array([(it.value, it.error) for it in found]).T
     assert values.std() == pytest.approx(np.sqrt((errors**2).mean()), rel=0.2)
     assert abs(values.mean() - law) < 0.012  # 0.05^2 log x, as the logarithm of a mean is not the mean of logarithms
@@ -223,7 +223,7 @@ def test_points_of_a_file_are_drawn_with_their_errors(losses, tmp_path):
     [mine] = [line for line in points(figure.axes[0]) if line.get_marker() == "D"]
     assert mine.get_xydata().tolist() == [[1, 0.3], [2, 0.2]]
     assert "mine" in legend_of(figure)
-    assert faults(figure) == []
+    assert find_faults(figure) == []
 
 
 BAD_FILES = {
@@ -246,7 +246,7 @@ def test_a_file_of_points_that_is_not_right_is_refused(content, said, tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(ConfigError, match=said):
-        measured_points.read(file)
+        measured_points.read_points(file)
 
 
 WRONG = {
@@ -268,7 +268,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("given", "said"), WRONG.values(), ids=WRONG)
 def test_a_wish_that_results_cannot_meet_is_refused_with_what_they_have(given, said, losses, tmp_path):
-    wish = composition_of(given)
+    wish = read_composition(given)
     if said is None:
         assert figures.compose(losses, wish).axes
         return
@@ -292,10 +292,10 @@ def test_a_composition_is_a_key_of_a_config_which_the_folder_remembers(tmp_path)
     scenario = Risk(loss=["square", "hinge"], alpha=[1, 2], figure=wish)
     assert scenario.config()["figure"] == wish
     assert Risk(**scenario.config()) == scenario
-    assert figures.named(scenario.figure, "ensemble", "loss") == Composition(**wish)
+    assert figures.choose_figure(scenario.figure, "ensemble", "loss") == Composition(**wish)
     with pytest.raises(statmech.ScenarioError, match=r'figure\.serie: "serie" is not a key .* Did you mean "series"'):
         Risk(loss="square", alpha=1, figure={"serie": "loss"})
-    section = statmech.Risk.schema_of()["$defs"]["Composition"]["properties"]
+    section = statmech.Risk.make_schema()["$defs"]["Composition"]["properties"]
     assert [*section] == [*Composition.model_fields]
 
 

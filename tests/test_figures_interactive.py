@@ -8,10 +8,10 @@ pytest.importorskip("bokeh", reason="the extra [explore] is not installed")
 import theory
 from figures import series
 from figures.interactive.chart import Chart
-from figures.interactive.curved import curved
-from figures.interactive.end_labels import LETTERS, ROWS, in_lines
-from figures.interactive.look import LINES, WORDS, Look, contrast
-from figures.style import COLOURS
+from figures.interactive.curved import interpolate_smoothly
+from figures.interactive.end_labels import LABEL_LINE_LETTERS, MAX_LABEL_LINES, wrap_label
+from figures.interactive.look import LINE_CONTRAST, TEXT_CONTRAST, ChartTheme, compute_contrast
+from figures.style import CURVE_COLOURS
 from statmech import Inference, Risk
 from statmech.scenarios.variables import Variable
 from theory.scenarios import inference, risk
@@ -25,7 +25,7 @@ def chart_of(scenario, name, axis="alpha"):
     layout = series.Layout(axis, (scenario.CHOICE,), ())
     lines = theory.smooth(scenario, axis)
     last = {dim: -1 for dim in scenario.recorded if dim in lines.dims}
-    chart.show(series.curves(name, None, lines.isel(last), layout))
+    chart.show(series.make_curves(name, None, lines.isel(last), layout))
     return chart
 
 
@@ -69,22 +69,24 @@ def test_a_divergence_that_the_solver_does_not_state_ends_in_a_flat_top(monkeypa
     assert not top_of(chart_of(least_squares(), "mse")) > 5
 
 
-@pytest.mark.parametrize("look", [Look(), Look(dark=True)], ids=["light", "dark"])
+@pytest.mark.parametrize("look", [ChartTheme(), ChartTheme(dark=True)], ids=["light", "dark"])
 def test_curves_and_their_labels_can_be_seen_on_both_themes(look):
-    hues = [look.hue(index) for index in range(len(COLOURS))]
-    assert min(contrast(hue, look.paper) for hue in hues) >= (WORDS if look.dark else LINES)
-    assert min(contrast(look.words(hue), look.paper) for hue in hues) >= WORDS
-    assert contrast(look.ink, look.paper) >= WORDS
-    assert len({*hues}) == len(COLOURS)
-    assert contrast(COLOURS[0], Look(dark=True).paper) < WORDS  # the blue of figures on paper is too dim on a dark page
+    hues = [look.hue(index) for index in range(len(CURVE_COLOURS))]
+    assert min(compute_contrast(hue, look.paper) for hue in hues) >= (TEXT_CONTRAST if look.dark else LINE_CONTRAST)
+    assert min(compute_contrast(look.words(hue), look.paper) for hue in hues) >= TEXT_CONTRAST
+    assert compute_contrast(look.ink, look.paper) >= TEXT_CONTRAST
+    assert len({*hues}) == len(CURVE_COLOURS)
+    assert (
+        compute_contrast(CURVE_COLOURS[0], ChartTheme(dark=True).paper) < TEXT_CONTRAST
+    )  # the blue of figures on paper is too dim on a dark page
 
 
 def test_a_long_label_does_not_squeeze_the_curves():
     longest = "power_law (decay 1.5, teacher_decay 2, as measured on a table), nesterov"
-    assert len(longest) > LETTERS * ROWS
-    lines = in_lines(longest).split("\n")
-    assert len(lines) == ROWS
-    assert max(map(len, lines)) <= LETTERS
+    assert len(longest) > LABEL_LINE_LETTERS * MAX_LABEL_LINES
+    lines = wrap_label(longest).split("\n")
+    assert len(lines) == MAX_LABEL_LINES
+    assert max(map(len, lines)) <= LABEL_LINE_LETTERS
 
 
 def drawn(y, theory=None, levels=(), label="curve ", **axes):
@@ -141,7 +143,7 @@ def test_one_place_of_theory_among_many_is_no_line_to_make_room_for():
 def test_lines_bend_between_solved_places_and_pass_through_every_one():
     x = np.geomspace(0.1, 10, 9)
     y = x**2 / (1 + x)
-    curve_x, curve_y = curved(x, y, log_x=True, log_y=True)
+    curve_x, curve_y = interpolate_smoothly(x, y, log_x=True, log_y=True)
     np.testing.assert_array_equal(curve_y[np.searchsorted(curve_x, x)], y)
     chords = np.exp(np.interp(np.log(curve_x), np.log(x), np.log(y)))
     exact = curve_x**2 / (1 + curve_x)

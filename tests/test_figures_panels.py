@@ -10,8 +10,8 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from figures.panels import along, finish, logarithmic, page, panel
-from figures.style import COLOURS, STYLE, THEORY
+from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory, set_log_axes
+from figures.style import CURVE_COLOURS, STYLE_SETTINGS, THEORY_COLOUR
 from statmech import Scenario, run
 
 pytestmark = pytest.mark.quick
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.quick
 @pytest.fixture(scope="module")
 def results():
     swept = run(Scenario(rule=["hebb", "perceptron"], N=[30, 60], t=[0, 1, 5], seeds=3))
-    return along(swept.simulation, swept.theory, "t")
+    return select_with_dense_theory(swept.simulation, swept.theory, "t")
 
 
 def of(results, **position):
     """Results at one value of an axis."""
-    return along(results.simulation.sel(position), results.theory.sel(position), "t")
+    return select_with_dense_theory(results.simulation.sel(position), results.theory.sel(position), "t")
 
 
 def drawn(ax, colour):
@@ -37,9 +37,9 @@ def drawn(ax, colour):
 
 def test_points_are_means_over_runs_and_lines_are_dense_theory(results):
     one, ax = of(results, N=30), Figure().subplots()
-    keys = panel(ax, one, "t", "eps_g", "rule")
+    keys = draw_panel(ax, one, "t", "eps_g", "rule")
     assert [key.get_label() for key in keys] == ["Hebbian", "perceptron"]
-    for colour, rule in zip(COLOURS, ("hebb", "perceptron"), strict=False):
+    for colour, rule in zip(CURVE_COLOURS, ("hebb", "perceptron"), strict=False):
         [points], [line] = drawn(ax, colour)
         runs = one.simulation.eps_g.sel(rule=rule)
         np.testing.assert_allclose(points.get_ydata(), runs.mean(["seed", "student"]))
@@ -53,26 +53,28 @@ def test_points_are_means_over_runs_and_lines_are_dense_theory(results):
 def test_a_logarithmic_axis_leaves_out_what_is_not_positive(results):
     linear, logarithmic = Figure().subplots(1, 2)
     for ax, log in ((linear, ""), (logarithmic, "x")):
-        panel(ax, of(results, N=30, rule="hebb"), "t", "eps_g", log=log)
-    shown = [np.isfinite(drawn(ax, COLOURS[0])[0][0].get_xdata()).tolist() for ax in (linear, logarithmic)]
+        draw_panel(ax, of(results, N=30, rule="hebb"), "t", "eps_g", log=log)
+    shown = [np.isfinite(drawn(ax, CURVE_COLOURS[0])[0][0].get_xdata()).tolist() for ax in (linear, logarithmic)]
     assert shown == [[True] * 3, [False, True, True]]
 
 
 def test_colours_that_theory_does_not_depend_on_share_one_grey_line(results):
     ax = Figure().subplots()
     swept = run(Scenario(rule="hebb", N=[30, 60], t=[1, 5], seeds=3))
-    keys = panel(ax, swept, "t", "eps_g", "N")
+    keys = draw_panel(ax, swept, "t", "eps_g", "N")
     assert [key.get_label() for key in keys] == ["$N$ = 30", "$N$ = 60", r"theory, $N\to\infty$"]
     assert [key.get_linestyle() for key in keys] == ["None", "None", "-"]
-    assert len(drawn(ax, THEORY)[1]) == 1
-    assert [len(drawn(ax, colour)[0]) for colour in COLOURS[:2]] == [1, 1]
+    assert len(drawn(ax, THEORY_COLOUR)[1]) == 1
+    assert [len(drawn(ax, colour)[0]) for colour in CURVE_COLOURS[:2]] == [1, 1]
 
 
 def test_a_dataset_at_one_rule_has_the_line_of_this_rule(results):
-    swept = along(results.simulation.sel(N=30, rule=["perceptron"]), results.theory.sel(N=30, rule=["perceptron"]), "t")
+    swept = select_with_dense_theory(
+        results.simulation.sel(N=30, rule=["perceptron"]), results.theory.sel(N=30, rule=["perceptron"]), "t"
+    )
     ax = Figure().subplots()
-    panel(ax, swept, "t", "eps_g", "rule")
-    [line] = drawn(ax, COLOURS[0])[1]
+    draw_panel(ax, swept, "t", "eps_g", "rule")
+    [line] = drawn(ax, CURVE_COLOURS[0])[1]
     last = results.theory.eps_g.sel(t=5, N=30).isel(student=0)
     np.testing.assert_allclose(line.get_ydata()[-1], last.sel(rule="perceptron"), rtol=1e-6)
     assert not np.isclose(line.get_ydata()[-1], last.sel(rule="hebb"), rtol=1e-3)
@@ -81,10 +83,10 @@ def test_a_dataset_at_one_rule_has_the_line_of_this_rule(results):
 def test_split_gives_a_panel_per_position_with_its_title_and_one_label_per_row(results):
     figure = Figure()
     axes = figure.subplots(1, 2, sharey=True)
-    keys = panel(axes, of(results, N=60), "t", {"eps_g": "error", "R": "overlap"}, split="rule")
+    keys = draw_panel(axes, of(results, N=60), "t", {"eps_g": "error", "R": "overlap"}, split="rule")
     assert [ax.get_title() for ax in axes] == ["Hebbian", "perceptron"]
     assert [key.get_label() for key in keys] == ["error", "overlap"]
-    figure = finish(figure, of(results, N=60), keys, "K", "lam", "$R$ = 0")
+    figure = add_title_and_legend(figure, of(results, N=60), keys, "K", "lam", "$R$ = 0")
     assert figure.get_suptitle() == "$K$ = 1, $R$ = 0, $N$ = 60, 3 seeds"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["error", "overlap"]
 
@@ -92,10 +94,10 @@ def test_split_gives_a_panel_per_position_with_its_title_and_one_label_per_row(r
 def test_a_column_of_panels_names_its_axis_once_and_each_variable_with_strips_too(results):
     from figures.overlay import draw
     from figures.residuals import is_strip
-    from figures.style import drawn_for
+    from figures.style import use_medium
 
     for residuals in (False, True):
-        with drawn_for("pre", residuals):
+        with use_medium("pre", residuals):
             axes = draw(results).axes
         shown = [ax for ax in axes if not is_strip(ax)]
         assert len(shown) > 1
@@ -105,12 +107,12 @@ def test_a_column_of_panels_names_its_axis_once_and_each_variable_with_strips_to
 
 @pytest.mark.parametrize(("columns", "ticks"), [(1, 6), (3, 5)])
 def test_a_narrow_panel_has_fewer_ticks_whose_labels_do_not_overlap(columns, ticks):
-    with mpl.rc_context(STYLE):
-        figure, axes = page(2.0, 1, columns, squeeze=False)
+    with mpl.rc_context(STYLE_SETTINGS):
+        figure, axes = make_figure(2.0, 1, columns, squeeze=False)
         for ax in axes.ravel():
             ax.plot([0.003, 0.3], [0, 1])
             ax.set_ylabel("fraction of features")
-            logarithmic(ax, "x")
+            set_log_axes(ax, "x")
         figure.draw_without_rendering()
     shown = [text.get_window_extent() for text in axes[0, 0].get_xticklabels() if text.get_text()]
     inside = [box for box in shown if axes[0, 0].bbox.x0 <= (box.x0 + box.x1) / 2 <= axes[0, 0].bbox.x1]

@@ -16,12 +16,12 @@ from simulate.run import remarks
 from statmech import ConfigError, LabelledRows, ScenarioError, load
 from statmech.cli.commands import app
 from statmech.convex.losses import Logistic, Square
-from statmech.labelled_table import labelled
-from statmech.real_table import named_table, real_table
+from statmech.labelled_table import make_labelled_table
+from statmech.real_table import load_named_table, make_real_table
 from statmech.scenarios.registry import scenario_from
 from statmech.table_populations import HeldOut, Table
-from theory.tables.fresh_rows import FreshRows
-from theory.tables.table_rows import TableRows
+from theory.tables.fresh_rows import FreshRowErrors
+from theory.tables.table_rows import TableRowErrors
 
 CLOUDS = {"loss": "logistic", "inputs": {"rows": "clouds-60"}, "P": [40, 300], "seeds": 2}
 
@@ -38,11 +38,13 @@ def ridge_rows(noise=0.3):
     variances = np.repeat([0.2, 3.4], [6, 2])
     X = left[:, :8] * np.sqrt(80 * variances / 8)
     part = np.sqrt(np.repeat([0.35 / 6, 0.35 / 2], [6, 2]))
-    return real_table(labelled(X, np.sqrt(80) * (left[:, :8] @ part + np.sqrt(0.3 + noise**2) * left[:, 8])))
+    return make_real_table(
+        make_labelled_table(X, np.sqrt(80) * (left[:, :8] @ part + np.sqrt(0.3 + noise**2) * left[:, 8]))
+    )
 
 
 def test_least_squares_of_a_table_has_the_recorded_error():
-    squares = TableRows(ridge_rows()).squares(np.array([0.8 * 8]), np.array([0.01]))
+    squares = TableRowErrors(ridge_rows()).squares(np.array([0.8 * 8]), np.array([0.01]))
     assert squares.fresh[0] - 0.3**2 == pytest.approx(1.2173264419, abs=2e-10)
     assert squares.training[0] == pytest.approx(2 * 0.0074422238, abs=2e-10)
 
@@ -54,19 +56,19 @@ def test_classes_of_a_table_have_the_recorded_error():
     half = np.sqrt(np.array([0.25, 0.25, 1.5]) / 3)
     X = within + np.outer(np.where(y > 0, 1.4, -0.6), half)
     scale = np.mean(np.sum(X**2, axis=1))  # lam refers to rows of mean square 1
-    state = TableRows(real_table(labelled(X, y)), intercept=False).described(
+    state = TableRowErrors(make_real_table(make_labelled_table(X, y)), intercept=False).described(
         Square(), np.array([3.0]), np.array([0.1 / scale]), "clusters"
     )
     assert state.eps_y[0] == pytest.approx(0.2711702007, abs=2e-10)
 
 
 def test_held_out_rows_have_the_error_that_the_learning_curve_predicts():
-    table = named_table("clouds-60", None)
+    table = load_named_table("clouds-60", None)
     for y, loss, name in ((table.y, "logistic", "eps_y"), (table.Z[:, 0] + table.y, "square", "mse")):
         curve = statmech.predict_learning_curve(
             table.Z, y, loss=loss, lam=0.1, P=[40, 300], fits=False, standardise=False
         )
-        of = FreshRows(real_table(labelled(table.Z, y)))
+        of = FreshRowErrors(make_real_table(make_labelled_table(table.Z, y)))
         state = of.described({"logistic": Logistic, "square": Square}[loss](), np.array([40, 300]), np.full(2, 0.1))
         np.testing.assert_array_equal(state.eps_y if name == "eps_y" else state.mse_y, curve[name])
 
@@ -95,7 +97,7 @@ def test_runs_agree_with_the_theory_of_their_population_and_not_with_that_of_the
 
 
 def test_both_models_of_labels_have_the_same_squared_error_but_for_terms_of_order_1_over_n():
-    rows = TableRows(named_table("clouds-60", None))
+    rows = TableRowErrors(load_named_table("clouds-60", None))
     P, lam = np.array([60.0, 300.0]), np.full(2, 0.1)
     clusters, moments = (rows.described(Square(), P, lam, model) for model in ("clusters", "moments"))
     np.testing.assert_allclose(clusters.mse_y, moments.mse_y, rtol=2 / 60)
@@ -117,19 +119,19 @@ def test_the_best_penalty_has_the_smallest_error_and_is_that_of_the_runs(populat
 
 def test_classes_that_do_not_differ_are_told_apart_by_chance_on_held_out_rows():
     X = np.random.default_rng(0).standard_normal((300, 20))
-    rows = real_table(labelled(X, np.arange(300) % 2))
+    rows = make_real_table(make_labelled_table(X, np.arange(300) % 2))
     given = Logistic(), np.array([30.0, 200.0]), np.full(2, 0.1)
     half = rows.Z[rows.y > 0].mean(axis=0) - rows.Z[rows.y < 0].mean(axis=0)
     alike = rows._replace(Z=rows.Z - np.outer(rows.y, half) / 2)
-    np.testing.assert_allclose(FreshRows(alike).described(*given).eps_y, 0.5, atol=0.01)
-    assert (FreshRows(rows._replace(Z=rows.Z + np.outer(rows.y, half))).described(*given).eps_y < 0.45).all()
+    np.testing.assert_allclose(FreshRowErrors(alike).described(*given).eps_y, 0.5, atol=0.01)
+    assert (FreshRowErrors(rows._replace(Z=rows.Z + np.outer(rows.y, half))).described(*given).eps_y < 0.45).all()
 
 
 def test_a_larger_set_has_the_examples_of_a_smaller_one_and_held_out_rows_are_no_examples():
     for population in (Table(), HeldOut()):
         few, more = (population.draw(np.random.default_rng(1), 50, P) for P in (5, 30))
         np.testing.assert_array_equal(few.examples, more.examples[:5])
-    assert sorted([*more.examples, *more.tested]) == list(range(50))
+    assert sorted([*more.examples, *more.test_rows]) == list(range(50))
 
 
 ROWS = np.random.default_rng(0).standard_normal((60, 3)).round(3)
@@ -219,4 +221,4 @@ def test_theory_of_odd_and_even_digits_is_that_of_the_study(population, errors, 
 
 
 def test_splice_junctions_have_three_indicators_a_base(real_data):
-    assert named_table("splice-sites", None).Z.shape == (3190, 180)
+    assert load_named_table("splice-sites", None).Z.shape == (3190, 180)

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 import statmech
-from simulate.kernels.leave_one_out import left_out_arguments
-from simulate.kernels.table_fits import errors_on, fit, problem_of
-from statmech.convex.losses import LOSSES, on_labels
-from statmech.labelled_table import labelled
+from simulate.kernels.leave_one_out import compute_left_out_arguments
+from simulate.kernels.table_fits import fit_table_rows, make_table_problem, measure_table_errors
+from statmech.convex.losses import LOSSES, convert_to_stability_loss
+from statmech.labelled_table import make_labelled_table
 from statmech.learning_curve import PreparedCurve
-from statmech.learning_curve_report import describe
-from statmech.numerics.gaussian import cumulative
-from statmech.real_table import real_table
+from statmech.learning_curve_report import describe_curve
+from statmech.numerics.gaussian import normal_cdf
+from statmech.real_table import make_real_table
 from theory.tables import anchored_curves
-from theory.tables.anchored_curves import LabelScale, Measured, SquaredScale, judge, moved_errors
-from theory.tables.fresh_clusters import class_table, fresh_errors, fresh_stabilities
-from theory.tables.fresh_rows import FreshRows
+from theory.tables.anchored_curves import LabelScale, MeasuredErrors, SquaredScale, judge_theory, move_errors
+from theory.tables.fresh_clusters import make_class_table, predict_fresh_errors, solve_fresh_stabilities
+from theory.tables.fresh_rows import FreshRowErrors
 
 
 def cluster_table(seed, n, N, share, separation=1.25):
@@ -42,11 +42,11 @@ VALUES = [  # of a solver of the same equations that shares no code with this pa
 
 @pytest.mark.parametrize(("rows", "loss", "P", "lam", "error", "state"), VALUES)
 def test_the_equations_with_an_intercept_have_the_recorded_solution(rows, loss, P, lam, error, state):
-    table = class_table(*cluster_table(*rows))
-    kind = on_labels(LOSSES[loss]())
+    table = make_class_table(*cluster_table(*rows))
+    kind = convert_to_stability_loss(LOSSES[loss]())
     tolerance = 2e-8 if loss == "hinge" else 1e-10
-    assert fresh_errors(kind, table, np.array([P]), np.array([lam]))[0] == pytest.approx(error, abs=tolerance)
-    equations, at = fresh_stabilities(kind, table, np.array([P]), np.array([lam]), True)
+    assert predict_fresh_errors(kind, table, np.array([P]), np.array([lam]))[0] == pytest.approx(error, abs=tolerance)
+    equations, at = solve_fresh_stabilities(kind, table, np.array([P]), np.array([lam]), True)
     factors = equations.clusters.factors
     m = float(np.sum(at.means[:, 0])) / float(np.sum(factors))
     b = float(at.means[0, 0] - factors[0] * m)
@@ -55,54 +55,56 @@ def test_the_equations_with_an_intercept_have_the_recorded_solution(rows, loss, 
 
 @pytest.mark.parametrize(("noise", "error"), [(0.0, 0.07675), (1 / 1000, 0.07793)])
 def test_a_wrong_noise_of_the_class_means_changes_the_recorded_value(noise, error):
-    table = class_table(*cluster_table(2, 1000, 40, 0.1))._replace(noise=noise)
-    found = fresh_errors(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]))
+    table = make_class_table(*cluster_table(2, 1000, 40, 0.1))._replace(noise=noise)
+    found = predict_fresh_errors(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]))
     assert found[0] == pytest.approx(error, abs=5e-6)
 
 
 def test_swapped_fractions_of_the_classes_change_the_recorded_error():
-    table = class_table(*cluster_table(2, 1000, 40, 0.1))
-    equations, at = fresh_stabilities(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]), True)
-    wrong = cumulative(-at.means / at.Q)[:, 0]
+    table = make_class_table(*cluster_table(2, 1000, 40, 0.1))
+    equations, at = solve_fresh_stabilities(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]), True)
+    wrong = normal_cdf(-at.means / at.Q)[:, 0]
     assert equations.clusters.weights @ wrong == pytest.approx(0.0800736664, abs=1e-10)
     assert equations.clusters.weights[::-1] @ wrong == pytest.approx(0.602, abs=5e-4)
 
 
 def test_without_an_intercept_unequal_classes_are_learnt_much_worse():
-    table = class_table(*cluster_table(2, 1000, 40, 0.1))
-    without = fresh_errors(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]), intercept=False)
+    table = make_class_table(*cluster_table(2, 1000, 40, 0.1))
+    without = predict_fresh_errors(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]), intercept=False)
     assert without[0] == pytest.approx(0.4166, abs=5e-5)
 
 
 def test_a_hinge_has_a_solution_for_rare_classes_at_any_number_of_examples():
     """Solutions are followed from equal classes where freeing the intercept leads nowhere."""
-    table, P = class_table(*cluster_table(2, 1000, 40, 0.1)), np.array([100, 400, 1600, 6400])
-    errors = fresh_errors(LOSSES["hinge"](), table, P, np.full(4, 0.1))
+    table, P = make_class_table(*cluster_table(2, 1000, 40, 0.1)), np.array([100, 400, 1600, 6400])
+    errors = predict_fresh_errors(LOSSES["hinge"](), table, P, np.full(4, 0.1))
     assert np.all(np.diff(errors) < 0)
     assert errors[2] == pytest.approx(0.0612767, abs=1e-6)
 
 
 def test_a_hinge_that_answers_the_more_frequent_label_errs_on_the_rarer_one():
-    table = real_table(labelled(*cluster_table(3, 400, 20, 0.05, 0.3)))
-    state = FreshRows(table).described(LOSSES["hinge"](), np.array([200.0]), np.array([10.0]))
+    table = make_real_table(make_labelled_table(*cluster_table(3, 400, 20, 0.05, 0.3)))
+    state = FreshRowErrors(table).described(LOSSES["hinge"](), np.array([200.0]), np.array([10.0]))
     assert state.eps_y[0] == pytest.approx(0.05, abs=1e-4)
 
 
 @pytest.mark.slow
 def test_fits_with_an_intercept_agree_with_theory_and_not_with_a_penalised_intercept():
     """Fits to half a long table, so that its own deviation from its population is small."""
-    table = real_table(labelled(*cluster_table(5, 3000, 60, 0.3)))
+    table = make_real_table(make_labelled_table(*cluster_table(5, 3000, 60, 0.3)))
     lam, P, sets = 5.0, 200, 60
-    theory = fresh_errors(LOSSES["logistic"](), class_table(table.Z, table.y), np.array([P]), np.array([lam]))[0]
+    theory = predict_fresh_errors(
+        LOSSES["logistic"](), make_class_table(table.Z, table.y), np.array([P]), np.array([lam])
+    )[0]
     errors = {False: [], True: []}
     for seed in range(sets):
         order = np.random.default_rng(seed).permutation(3000)
-        problem = problem_of(table, LOSSES["logistic"](), lam, order[:P], True)
+        problem = make_table_problem(table, LOSSES["logistic"](), lam, order[:P], True)
         for penalised, found in errors.items():
             from simulate.minimisers.method import minimise
 
             w = minimise(problem._replace(free=0) if penalised else problem).w
-            found.append(errors_on(table, w, order[P:]).labels)
+            found.append(measure_table_errors(table, w, order[P:]).labels)
     free, penalised = (np.array(errors[key]) for key in (False, True))
     noise = np.hypot(free.std(ddof=1) / np.sqrt(sets), np.sqrt(theory * (1 - theory) / 3000))
     assert abs(free.mean() - theory) < 4 * noise
@@ -111,9 +113,9 @@ def test_fits_with_an_intercept_agree_with_theory_and_not_with_a_penalised_inter
 
 
 def test_examples_of_one_label_are_answered_by_it():
-    table = real_table(labelled(*cluster_table(1, 100, 5, 0.3)))
-    found = fit(table, LOSSES["logistic"](), 0.1, np.arange(10), True)
-    assert errors_on(table, found.w, slice(30, 100)).labels == 1.0
+    table = make_real_table(make_labelled_table(*cluster_table(1, 100, 5, 0.3)))
+    found = fit_table_rows(table, LOSSES["logistic"](), 0.1, np.arange(10), True)
+    assert measure_table_errors(table, found.w, slice(30, 100)).labels == 1.0
     assert found.converged
 
 
@@ -121,13 +123,16 @@ def test_examples_of_one_label_are_answered_by_it():
 @pytest.mark.parametrize("shape", [(80, 10), (40, 70)])
 def test_one_step_of_newton_leaves_a_row_out(name, shape):
     n, N = shape
-    table = real_table(labelled(*cluster_table(21, n, N, 0.3, 1.0)))
+    table = make_real_table(make_labelled_table(*cluster_table(21, n, N, 0.3, 1.0)))
     loss, rows = LOSSES[name](), np.arange(n)
     exact = [
-        problem_of(table, loss, 0.1, rows, True).x(fit(table, loss, 0.1, np.delete(rows, i), True).w)[i] for i in rows
+        make_table_problem(table, loss, 0.1, rows, True).x(
+            fit_table_rows(table, loss, 0.1, np.delete(rows, i), True).w
+        )[i]
+        for i in rows
     ]
-    found = left_out_arguments(table, loss, 0.1, True)
-    trained = problem_of(table, loss, 0.1, rows, True).x(fit(table, loss, 0.1, rows, True).w)
+    found = compute_left_out_arguments(table, loss, 0.1, True)
+    trained = make_table_problem(table, loss, 0.1, rows, True).x(fit_table_rows(table, loss, 0.1, rows, True).w)
     deviation = np.std(exact)
     assert np.sqrt(np.mean((found - exact) ** 2)) < 0.1 * deviation
     assert np.sqrt(np.mean((trained - exact) ** 2)) > 0.15 * deviation
@@ -137,25 +142,25 @@ def test_one_step_of_newton_leaves_a_row_out(name, shape):
 
 def test_leave_one_out_has_the_recorded_values():
     """200 rows of 20 columns: exact by 200 fits .205 and 1.47366; one step .210 and 1.47474."""
-    table = real_table(labelled(*cluster_table(21, 200, 20, 0.3, 1.0)))
-    left = left_out_arguments(table, LOSSES["logistic"](), 0.1, True)
+    table = make_real_table(make_labelled_table(*cluster_table(21, 200, 20, 0.3, 1.0)))
+    left = compute_left_out_arguments(table, LOSSES["logistic"](), 0.1, True)
     assert np.mean(left < 0) == pytest.approx(0.21)
     assert np.mean(left) == pytest.approx(1.47474, abs=1e-5)
 
 
 def test_the_anchored_curve_has_the_recorded_values():
     Z, y = cluster_table(21, 200, 20, 0.3, 1.0)
-    table, loss, P = real_table(labelled(Z, y)), LOSSES["logistic"](), np.array([50.0, 200.0, 800.0])
-    _, at = fresh_stabilities(loss, class_table(table.Z, y), np.append(P, 199.0), np.full(4, 0.1), True)
+    table, loss, P = make_real_table(make_labelled_table(Z, y)), LOSSES["logistic"](), np.array([50.0, 200.0, 800.0])
+    _, at = solve_fresh_stabilities(loss, make_class_table(table.Z, y), np.append(P, 199.0), np.full(4, 0.1), True)
     positions = at.means / at.Q
-    stabilities = anchored_curves.standardise_stabilities(left_out_arguments(table, loss, 0.1, True), y)
+    stabilities = anchored_curves.standardise_stabilities(compute_left_out_arguments(table, loss, 0.1, True), y)
     theory, of_all = positions[:, :-1], positions[:, -1:]
     D, position = theory.sum(axis=0) / of_all.sum(), stabilities.positions
     O = theory[0] - theory[1] + position[0] - position[1] - (of_all[0] - of_all[1])
     means = (D * position.sum() + np.array([[1.0], [-1.0]]) * O) / 2
-    mixed = anchored_curves._class_errors(means, np.minimum(1, D**2), stabilities.standardised)
+    mixed = anchored_curves._compute_class_errors(means, np.minimum(1, D**2), stabilities.standardised)
     np.testing.assert_allclose(np.array([0.3, 0.7]) @ mixed, [0.25448, 0.20540, 0.18958], atol=5e-6)
-    errors = anchored_curves.anchored_errors(theory, of_all, stabilities, np.array([0.3, 0.7]))
+    errors = anchored_curves.compute_anchored_errors(theory, of_all, stabilities, np.array([0.3, 0.7]))
     assert errors.shape == (2, 3)
     assert float(np.array([0.3, 0.7]) @ errors[:, 1]) == pytest.approx(0.20540, abs=5e-6)
 
@@ -167,23 +172,27 @@ def test_the_intercept_follows_the_fraction_of_labels_among_few_examples(name):
     rng, loss, (P, lam) = np.random.default_rng(0), LOSSES[name](), (25, 3.0)
     y = np.where(np.arange(4000) % 2, 1.0, -1.0)
     X = rng.standard_normal((4000, 20)) / np.sqrt(20) + y[:, None] * np.ones(20) / 20
-    table = real_table(labelled(X, y))
+    table = make_real_table(make_labelled_table(X, y))
     errors = []
     for seed in range(60):
         order = np.random.default_rng(seed).permutation(4000)
-        errors.append(errors_on(table, fit(table, loss, lam, order[:P], True).w, order[P:]).labels)
-    plain = fresh_errors(on_labels(loss), class_table(table.Z, y), np.array([P]), np.array([lam]))[0]
-    drawn = float(np.mean(cumulative(-FreshRows(table).positions(loss, np.array([float(P)]), np.array([lam])))))
+        errors.append(
+            measure_table_errors(table, fit_table_rows(table, loss, lam, order[:P], True).w, order[P:]).labels
+        )
+    plain = predict_fresh_errors(
+        convert_to_stability_loss(loss), make_class_table(table.Z, y), np.array([P]), np.array([lam])
+    )[0]
+    drawn = float(np.mean(normal_cdf(-FreshRowErrors(table).positions(loss, np.array([float(P)]), np.array([lam])))))
     noise = np.std(errors, ddof=1) / np.sqrt(len(errors))
     assert abs(np.mean(errors) - drawn) < 4 * noise
     assert np.mean(errors) - plain > (2 if name == "square" else 4) * noise
 
 
 def test_a_moved_curve_goes_through_what_was_measured():
-    measured = Measured(np.array([50, 200, 400]), np.array([0.3, 0.2, 0.15]), np.array([0.01, 0.01, 0.02]))
-    at = anchored_curves.Curve(np.array([0.2, 0.15, 0.13]), np.array([0.22, 0.16, 0.12]))
+    measured = MeasuredErrors(np.array([50, 200, 400]), np.array([0.3, 0.2, 0.15]), np.array([0.01, 0.01, 0.02]))
+    at = anchored_curves.PredictedCurve(np.array([0.2, 0.15, 0.13]), np.array([0.22, 0.16, 0.12]))
     for scale in (LabelScale(400), SquaredScale(0.1)):
-        moved = moved_errors(measured.P, at, measured, at, scale)
+        moved = move_errors(measured.P, at, measured, at, scale)
         np.testing.assert_allclose(moved[:2], measured.error[:2])
         assert moved[2] == pytest.approx((0.15 + (0.2 + 0.13 - 0.15)) / 2)  # what the fits before it say counts half
 
@@ -198,9 +207,9 @@ def test_a_moved_curve_goes_through_what_was_measured():
     ],
 )
 def test_a_verdict_compares_theory_with_what_was_measured(errors, wrong, verdict):
-    measured = Measured(np.array([50, 200, 400]), np.array(errors), np.full(3, 0.005))
-    at = anchored_curves.Curve(np.array([0.2, 0.15, 0.13]), np.array([0.3, 0.22, 0.2]))
-    assert judge(measured, at, LabelScale(400), wrong) == verdict
+    measured = MeasuredErrors(np.array([50, 200, 400]), np.array(errors), np.full(3, 0.005))
+    at = anchored_curves.PredictedCurve(np.array([0.2, 0.15, 0.13]), np.array([0.3, 0.22, 0.2]))
+    assert judge_theory(measured, at, LabelScale(400), wrong) == verdict
 
 
 def made(kind, seed, n=500, N=30):
@@ -216,7 +225,10 @@ def made(kind, seed, n=500, N=30):
 
 @pytest.mark.parametrize(("kind", "good"), [("clusters", True), ("sign plane", False)])
 def test_clusters_are_called_good_and_labels_that_a_plane_explains_are_not(kind, good):
-    verdicts = [PreparedCurve(labelled(*made(kind, seed))).predict(lam=0.1, P=[500, 2000]).verdict for seed in range(4)]
+    verdicts = [
+        PreparedCurve(make_labelled_table(*made(kind, seed))).predict(lam=0.1, P=[500, 2000]).verdict
+        for seed in range(4)
+    ]
     assert verdicts.count("good") == (4 if good else 0)
 
 
@@ -227,11 +239,11 @@ def test_the_moved_curve_of_a_sign_plane_is_nearer_the_truth_than_theory():
     direction, variances = rng.standard_normal(30), np.geomspace(3, 0.1, 30)
     X = rng.standard_normal((30_000, 30)) * np.sqrt(variances)
     y = np.sign(X @ direction)
-    curve = PreparedCurve(labelled(X[:500], y[:500])).predict(lam=0.1, P=[500, 2000])
-    whole = real_table(labelled(X, y), standardise=True)
+    curve = PreparedCurve(make_labelled_table(X[:500], y[:500])).predict(lam=0.1, P=[500, 2000])
+    whole = make_real_table(make_labelled_table(X, y), standardise=True)
     truth = [
-        errors_on(
-            whole, fit(whole, LOSSES["logistic"](), 0.1, np.arange(k, k + 2000), True).w, slice(20_000, None)
+        measure_table_errors(
+            whole, fit_table_rows(whole, LOSSES["logistic"](), 0.1, np.arange(k, k + 2000), True).w, slice(20_000, None)
         ).labels
         for k in range(0, 20_000, 2000)
     ]
@@ -245,7 +257,7 @@ def test_rare_labels_are_predicted_beside_the_answer_that_is_more_frequent():
     curve = statmech.predict_learning_curve(X, y, lam=0.1, P=[50, 150, 240])
     assert curve.eps_y.values == pytest.approx(0.025, rel=0.2)
     assert curve.rarer_fraction == 0.025
-    assert "errs on 0.0250; this learner is no better" in describe(curve)
+    assert "errs on 0.0250; this learner is no better" in describe_curve(curve)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -276,9 +288,9 @@ def test_columns_of_any_scale_have_the_same_curve_unless_they_are_raw():
 
 
 def test_nothing_is_said_beyond_the_rows_where_it_cannot_be_known():
-    few = PreparedCurve(labelled(*cluster_table(8, 60, 40, 0.5))).predict(lam=0.1, P=[30, 60, 240])
+    few = PreparedCurve(make_labelled_table(*cluster_table(8, 60, 40, 0.5))).predict(lam=0.1, P=[30, 60, 240])
     assert np.isfinite(few.eps_y.values).tolist() == [True, True, False]
-    assert "not known from this table" in describe(few)
+    assert "not known from this table" in describe_curve(few)
 
 
 def test_a_target_of_numbers_has_a_verdict_and_a_band():

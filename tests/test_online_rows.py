@@ -15,11 +15,11 @@ import theory
 from simulate.execution.to_store import run_into
 from simulate.kernels.signed_rows import SignedRows
 from simulate.run import remarks
-from simulate.scenarios.online_rows import measured
+from simulate.scenarios.online_rows import measure_students
 from statmech import ConfigError, OnlineClusters, OnlineRows, Scenario, data_sets, load
 from statmech.cli.commands import app
 from statmech.convex.clusters import TwoClusters
-from statmech.real_table import named_table
+from statmech.real_table import load_named_table
 from statmech.scenarios.registry import scenario_from
 
 STUDENT = ("m_field", "length_field", "length", "eps_y")
@@ -89,14 +89,14 @@ def test_runs_agree_with_theory_but_not_where_classes_are_swapped_nor_do_runs_wi
         planted.setattr(TwoClusters, "factors", property(lambda self: 2 * self.weights))
         assert largest_distance(runs, theory.solve(scenario)) > 6
     monkeypatch.setattr(
-        SignedRows, "table", lambda self, N: np.float32(named_table(self.path, self.target, self.raw).Z)
+        SignedRows, "table", lambda self, N: np.float32(load_named_table(self.path, self.target, self.raw).Z)
     )
     assert largest_distance(simulate.run(scenario), solved) > 10
 
 
 def test_a_student_has_the_error_of_the_signs_of_its_fields():
-    table, w = named_table("clouds-60", None), np.random.default_rng(0).standard_normal((1, 2, 3, 60))
-    found = measured(table, w)
+    table, w = load_named_table("clouds-60", None), np.random.default_rng(0).standard_normal((1, 2, 3, 60))
+    found = measure_students(table, w)
     np.testing.assert_allclose(found["eps_y"], np.mean(np.sign(w @ table.Z.T) != table.y, axis=-1))
     np.testing.assert_allclose(found["length"], np.linalg.norm(w, axis=-1) / np.sqrt(60))
 
@@ -174,7 +174,7 @@ def test_theory_of_odd_and_even_digits_is_that_of_the_study(real_data):
 @pytest.mark.slow
 def test_theory_of_splice_junctions_is_that_of_the_study(written, real_data):
     """The study's columns have variance 1."""
-    data = data_sets.cached_data("splice-sites")
+    data = data_sets.get_cached_data("splice-sites")
     bases = np.array([column == base for column in data.X.T.astype(str) for base in "acg"], float).T
     inputs = written((bases - bases.mean(axis=0)) / bases.std(axis=0), data.y.tolist())
     solved = theory.solve(OnlineRows(rule=["hebb", "perceptron"], inputs=inputs, t=STUDY))

@@ -19,7 +19,7 @@ import simulate
 import theory
 from figures.explorer import settings
 from statmech import ConfigError, ScenarioError, load, load_results
-from statmech.scenarios.registry import SCENARIOS, scenario_from, schema
+from statmech.scenarios.registry import SCENARIOS, make_config_schema, scenario_from
 from statmech.scenarios.variables import Variable
 
 pytestmark = pytest.mark.quick
@@ -91,20 +91,20 @@ def test_its_keys_are_checked_and_described_like_all_others(kind, config):
     message = str(refused.value)
     for sentence in ("noise: must be at least 0, not -1", "eta: must be less than 2, not 2", 'Did you mean "eta"?'):
         assert sentence in message
-    assert "LinearPerceptron" in [one["title"] for one in schema()["anyOf"]]
+    assert "LinearPerceptron" in [one["title"] for one in make_config_schema()["anyOf"]]
     data = theory.solve(large(eta=1))
     assert data.noise.attrs["long_name"] == "standard deviation of the noise, on the teacher's output"
     assert data.eta.attrs["long_name"] == "learning rate"
 
 
 def test_the_explorer_drags_it(kind):
-    assert {"N", "eta", "noise", "t"} <= set(settings.draggable("algorithm"))
+    assert {"N", "eta", "noise", "t"} <= set(settings.list_slider_keys("algorithm"))
     for name in ("eta", "noise"):
-        low, high, step = settings.range_of("algorithm", name)
+        low, high, step = settings.get_slider_range("algorithm", name)
         assert low < high
         assert step > 0
-    start = settings.page_of("algorithm").start
-    scenario = scenario_from(settings.config_of("algorithm", start))
+    start = settings.get_page_settings("algorithm").start
+    scenario = scenario_from(settings.make_page_config("algorithm", start))
     assert theory.solve(scenario).eps_g.sizes["t"] == len(scenario.t)
 
 

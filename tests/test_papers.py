@@ -10,7 +10,7 @@ import pytest
 
 import figures
 import simulate.learners
-from statmech.config import load, shipped
+from statmech.config import list_shipped_configs, load
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, COURSES = ((DOCS / f"{name}.md").read_text() for name in ("papers", "courses"))
@@ -45,9 +45,9 @@ def subcommands():
 def test_a_command_of_a_page_is_valid(command):
     name, config, *overrides = command
     assert name in subcommands()
-    assert config in shipped()
+    assert config in list_shipped_configs()
     scenario = load(config, overrides)
-    assert figures.named(scenario.figure, config, scenario.CHOICE) not in figures.OVERLAYS
+    assert figures.choose_figure(scenario.figure, config, scenario.CHOICE) not in figures.OVERLAY_KEYS
 
 
 EXERCISE = re.compile(r"`statmech run (\w+)[^`]*` \| \[[^\]]+\]\(gallery/(\w+)\.md\)$")
@@ -83,12 +83,12 @@ def test_a_row_says_how_it_is_reproduced_and_whether_it_agrees():
 def test_every_config_of_a_paper_is_on_the_page():
     """All shipped configs, without those that show more than the papers ask."""
     named = {config for _, config, *_ in commands(PAGE)}
-    assert set(shipped()) - named == set()
+    assert set(list_shipped_configs()) - named == set()
 
 
 def test_what_does_not_exist_is_found():
     assert commands("`statmech run minover_x tmax=3`") == [("run", "minover_x", "tmax=3")]
-    assert "minover_x" not in shipped()
+    assert "minover_x" not in list_shipped_configs()
     with pytest.raises(ModuleNotFoundError):
         found("theory.boosting.bounds.gone")
     assert found("simulate.learners.MinOver") is simulate.learners.MinOver

@@ -10,23 +10,32 @@ import figures
 import statmech
 import theory
 from figures import captions, panels, series
-from figures.arrangement import abscissa
-from figures.finishing import finished
-from figures.inspection import faults
-from figures.panels import Look
-from figures.residuals import strip_of
+from figures.arrangement import choose_abscissa
+from figures.finishing import finish_figure
+from figures.inspection import find_faults
+from figures.panels import CurveStyle
+from figures.residuals import get_strip
 from figures.series import Curve
-from figures.style import AID, COLUMN, MOST_POINTS, OUTSIDE, PAGE, look_of, styled, theory_line
+from figures.style import (
+    COLUMN_WIDTH,
+    MAX_CURVE_MARKERS,
+    NO_LEGEND_GID,
+    OUTSIDE_GID,
+    PAGE_WIDTH,
+    apply_style,
+    draw_theory_line,
+    get_curve_style,
+)
 from statmech import Attention, Boosting, Inference, Risk, Scenario, Stopping, StoredExamples
 from statmech.errors import ConfigError
 
 pytestmark = pytest.mark.quick
 
 
-@styled
+@apply_style
 def picture(spoil=lambda figure, ax: None):
     """A figure without faults, then spoilt."""
-    figure = Figure(figsize=(COLUMN, 2.5))
+    figure = Figure(figsize=(COLUMN_WIDTH, 2.5))
     ax = figure.add_subplot()
     ax.plot([0, 1, 2], [0, 1, 4], color="C0", label="theory")
     ax.errorbar([0, 1, 2], [0.1, 1.1, 3.9], yerr=0.2, color="C1", linestyle="none", marker="o", label="simulation")
@@ -42,7 +51,7 @@ def jagged():
 
 
 def test_a_picture_without_faults_passes():
-    assert faults(picture()) == []
+    assert find_faults(picture()) == []
 
 
 @pytest.mark.parametrize(
@@ -63,25 +72,25 @@ def test_a_picture_without_faults_passes():
     ],
 )
 def test_a_planted_fault_is_found(spoil, fault):
-    found = faults(picture(spoil))
+    found = find_faults(picture(spoil))
     assert any(fault in sentence for sentence in found), found
 
 
 @pytest.mark.slow
 def test_guides_need_no_legend_and_an_arrow_may_say_what_lies_outside():
-    assert faults(picture(lambda figure, ax: ax.axhline(2, color="C3", gid=AID))) == []
+    assert find_faults(picture(lambda figure, ax: ax.axhline(2, color="C3", gid=NO_LEGEND_GID))) == []
 
     def arrow(figure, ax):
         ax.set_ylim(0, 3)
-        ax.annotate("1 above", (2, 3), gid=OUTSIDE)
+        ax.annotate("1 above", (2, 3), gid=OUTSIDE_GID)
 
-    assert faults(picture(arrow)) == []
+    assert find_faults(picture(arrow)) == []
 
 
 def test_smooth_lines_and_lines_with_a_corner_are_not_jagged():
     x = np.linspace(0, 2, 61)
-    assert faults(picture(lambda figure, ax: ax.plot(x, np.abs(x - 1) + 1, color="C0"))) == []
-    assert faults(picture(lambda figure, ax: ax.plot(x, 2 + np.sin(4 * x), color="C0"))) == []
+    assert find_faults(picture(lambda figure, ax: ax.plot(x, np.abs(x - 1) + 1, color="C0"))) == []
+    assert find_faults(picture(lambda figure, ax: ax.plot(x, 2 + np.sin(4 * x), color="C0"))) == []
 
 
 def results(**keys):
@@ -113,7 +122,7 @@ def test_a_sweep_of_two_axes_has_a_colour_per_eta_a_marker_per_N_and_one_line_pe
         "$N$ = 50",
         "$N$ = 100",
     ]
-    assert faults(figure) == []
+    assert find_faults(figure) == []
 
 
 def title_of(ax):
@@ -128,7 +137,7 @@ def test_all_values_of_a_long_axis_are_drawn_and_a_third_axis_has_panels():
     assert len({line.get_color() for line in theory_lines(panel(long, "$R$"))}) == 10
     three = figures.draw("overlay", results(eta=[0.5, 1], K=[1, 2], flip=[0, 0.1], seeds=2))
     assert [title_of(ax) for ax in three.axes if ax.get_ylabel() == "$R$"] == ["$p_f$ = 0", "$p_f$ = 0.1"]
-    assert faults(three) == []
+    assert find_faults(three) == []
 
 
 @pytest.mark.slow
@@ -216,33 +225,33 @@ def test_a_caption_says_what_is_drawn_N_seeds_bars_and_the_command(tmp_path):
 
 def test_the_command_of_a_caption_makes_the_same_scenario():
     drawn = statmech.run("minover", N=10, alpha=[1, 2], epochs=[5], seeds=2)
-    command, name, *overrides = captions.command(drawn, "minover").removeprefix("statmech ").split(" ")
+    command, name, *overrides = captions.get_figure_command(drawn, "minover").removeprefix("statmech ").split(" ")
     assert (command, statmech.load(name, overrides)) == ("run", drawn.scenario)
 
 
 def test_the_abscissa_of_an_overlay_is_an_axis_of_the_results():
     drawn = results(t=[5], eta=[0.5, 1, 2])
-    assert abscissa(drawn) == "eta"
-    assert series.layout_along(drawn, "eta").colours == ()
-    assert PAGE == 2 * COLUMN
+    assert choose_abscissa(drawn) == "eta"
+    assert series.choose_figure_layout(drawn, "eta").colours == ()
+    assert PAGE_WIDTH == 2 * COLUMN_WIDTH
 
 
 @pytest.mark.slow
 def test_a_curve_has_at_most_15_points_evenly_spaced_in_the_scale_of_its_axis_and_the_caption_says_so():
     whole = Curve("", np.arange(1, 62.0), np.arange(61.0), np.ones(61), np.arange(61.0))
-    few = series.thinned(whole, log=False)
+    few = series.thin_curve(whole, log=False)
     assert np.ptp(np.diff(few.x)) == 0
     assert few.x.size == few.mean.size == few.error.size == few.expected.size == 13
     ax = Figure().subplots()
-    panels.draw(ax, whole, Look(look_of(0), None, {}), "", filled=whole.x < 31)
+    panels.draw_curve(ax, whole, CurveStyle(get_curve_style(0), None, {}), "", filled_mask=whole.x < 31)
     assert ax.lines[-1].get_xdata().tolist() == [1, 6, 11, 16, 21, 26]  # the full ones of those that are drawn
-    uneven = series.thinned(whole, log=True)
-    assert uneven.x.size <= MOST_POINTS
+    uneven = series.thin_curve(whole, log=True)
+    assert uneven.x.size <= MAX_CURVE_MARKERS
     assert {1, 61} <= {*uneven.x}
     assert (np.diff(np.log(uneven.x[3:])) < 0.45).all()
     drawn = results(t=np.linspace(1, 8, 40).tolist())
-    assert "at most 15 points are drawn" in captions.caption(drawn, "overlay")
-    assert "at most 15 points" not in captions.caption(results(), "overlay")
+    assert "at most 15 points are drawn" in captions.make_caption(drawn, "overlay")
+    assert "at most 15 points" not in captions.make_caption(results(), "overlay")
 
 
 @pytest.mark.slow
@@ -260,18 +269,18 @@ def test_a_line_that_diverges_leaves_the_frame():
     peak = theory.smooth(Risk(loss="square", teacher="linear", lam=0, noise=0.5, alpha=[0.5, 2]), "alpha")
     assert np.isposinf(peak.mse.sel(alpha=1.0))
     ax = Figure().subplots()
-    theory_line(ax, peak.alpha.values, peak.mse.values.ravel(), color="C0")
+    draw_theory_line(ax, peak.alpha.values, peak.mse.values.ravel(), color="C0")
     finite, beyond = ax.lines
     assert ax.get_ylim()[1] < 1.1 * np.nanmax(finite.get_ydata())
     assert beyond.get_ydata().max() > 100 * ax.get_ylim()[1]
-    assert beyond.get_gid() == OUTSIDE
+    assert beyond.get_gid() == OUTSIDE_GID
 
 
 @pytest.mark.slow
 def test_a_figure_for_a_paper_is_one_column_in_8_points_and_one_for_a_talk_is_large():
     swept = results(eta=[0.5, 1])
     column, talk = (statmech.draw(swept, figure="overlay", style=name) for name in ("pre", "talk"))
-    assert faults(column) == []
+    assert find_faults(column) == []
     assert column.axes[0].xaxis.label.get_fontname() == "STIXGeneral"
     assert column.axes[0].xaxis.label.get_fontsize() == 8
     assert talk.axes[0].xaxis.label.get_fontsize() == 15
@@ -282,17 +291,17 @@ def test_a_figure_for_a_paper_is_one_column_in_8_points_and_one_for_a_talk_is_la
 def test_a_strip_of_residuals_holds_z_of_every_point():
     swept = results(t=[1, 2, 4])
     figure = statmech.draw(swept, figure="overlay", residuals=True)
-    strip = strip_of(panel(figure, "$R$"))
+    strip = get_strip(panel(figure, "$R$"))
     [points] = [line for line in strip.lines if line.get_marker() == "o"]
     runs = swept.simulation.R.mean("student")
     z = (runs.mean("seed") - swept.theory.R.isel(student=0)) / (runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]))
     np.testing.assert_allclose(points.get_ydata(), z)
     assert strip.get_xscale() == panel(figure, "$R$").get_xscale()
-    assert faults(figure) == []
+    assert find_faults(figure) == []
 
 
 def test_every_figure_of_several_panels_has_letters_and_one_key():
     figure = figures.draw("overlay", results())
     assert [ax.get_title(loc="left") for ax in figure.axes[:2]] == ["(a)", "(b)"]
-    plain = finished(Figure(), results())
+    plain = finish_figure(Figure(), results())
     assert plain.legends[0].get_title().get_text() == "points: simulation (mean, standard error); lines: theory"

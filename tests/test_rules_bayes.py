@@ -15,10 +15,10 @@ from scipy.special import erfcx, ndtr
 import simulate
 import theory
 from statmech import RULES, Scenario, ScenarioError
-from statmech.numerics.gaussian import TAIL, density, hazard
-from statmech.parameters import family_of
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, hazard, normal_density
+from statmech.parameters import get_family
 from statmech.rules import AdaTronTextbook, Bayes, Hebb
-from theory.online.averages import Pair, quadrature, quadrature_pair
+from theory.online.averages import StudentPair, integrate_averages, integrate_pair_average
 
 START = {"length": 0.2, "R": 0.2}
 
@@ -32,7 +32,10 @@ def late(assumed_flip):
     """lim eps_g t: sqrt(2/pi) over the integral of (1 - 2p)^2 phi^2 / (p + (1-2p) Phi), see `Bayes`."""
     right = 1 - 2 * assumed_flip
     information = quad(
-        lambda x: right**2 * density(x) ** 2 / (assumed_flip + right * ndtr(x)), -TAIL, TAIL, epsabs=1e-14
+        lambda x: right**2 * normal_density(x) ** 2 / (assumed_flip + right * ndtr(x)),
+        -GAUSSIAN_CUTOFF,
+        GAUSSIAN_CUTOFF,
+        epsabs=1e-14,
     )[0]
     return np.sqrt(2 / np.pi) / information
 
@@ -143,7 +146,7 @@ def test_the_assumed_noise_is_exact_however_small(assumed_flip):
     kappa, length = np.linspace(-4, 4, 33), 0.9
     s = np.sqrt(1 - length**2)
     z = length * kappa / s
-    direct = s * (1 - 2 * assumed_flip) * density(z) / (assumed_flip + (1 - 2 * assumed_flip) * ndtr(z))
+    direct = s * (1 - 2 * assumed_flip) * normal_density(z) / (assumed_flip + (1 - 2 * assumed_flip) * ndtr(z))
     np.testing.assert_allclose(Bayes(assumed_flip=assumed_flip).g(kappa, length), direct, rtol=1e-11, atol=1e-14)
 
 
@@ -151,12 +154,13 @@ def test_the_assumed_noise_is_exact_however_small(assumed_flip):
 @pytest.mark.slow
 def test_the_quadrature_resolves_a_student_that_is_surer_than_it_may_be():
     """More nodes change nothing: l near 1 at any angle, where g bends on a scale that no other function has."""
-    kind = family_of(Bayes())
+    kind = get_family(Bayes())
     single = jax.jit(
-        lambda p, theta, l, nodes: quadrature(kind(eta=1.0, assumed_flip=p), theta, l, 0.1, nodes), static_argnums=3
+        lambda p, theta, l, nodes: integrate_averages(kind(eta=1.0, assumed_flip=p), theta, l, 0.1, nodes),
+        static_argnums=3,
     )
     double = jax.jit(
-        lambda p, pair, nodes: quadrature_pair(kind(eta=1.0, assumed_flip=p), pair, 0.1, nodes), static_argnums=2
+        lambda p, pair, nodes: integrate_pair_average(kind(eta=1.0, assumed_flip=p), pair, 0.1, nodes), static_argnums=2
     )
     states = [(1.3, 0.2), (1.0, 0.999999), (0.1, np.cos(0.1)), (1e-3, 0.9), (0.5, 1.2)]
     with jax.enable_x64(True):
@@ -164,7 +168,7 @@ def test_the_quadrature_resolves_a_student_that_is_surer_than_it_may_be():
             few, many = single(assumed_flip, theta, length, 32), single(assumed_flip, theta, length, 64)
             scale = np.maximum(np.abs(many), many.ff)  # fu may vanish
             assert np.all(np.abs(np.subtract(few, many)) <= 1e-11 * scale + 1e-25)
-            pair = Pair((theta, 0.7 * theta), 0.4, (length, length / 2))
+            pair = StudentPair((theta, 0.7 * theta), 0.4, (length, length / 2))
             np.testing.assert_allclose(
                 double(assumed_flip, pair, 32), double(assumed_flip, pair, 64), rtol=1e-11, atol=1e-25
             )

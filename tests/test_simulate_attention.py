@@ -10,15 +10,27 @@ from conftest import disagreements
 
 import simulate
 import theory
-from simulate.kernels.partial_sums import FEWEST, Attentive, lessons, walks
+from simulate.kernels.partial_sums import (
+    MIN_BLOCK_EXAMPLES,
+    AttentionState,
+    iterate_block_results,
+    sum_rows_until_level,
+)
 from simulate.scenarios import attention
 from statmech import Attention, Scenario, ScenarioError, Stopping
-from statmech.boundaries import BOUNDARIES, OVERSHOOT, error, looks, rise, threshold
+from statmech.boundaries import (
+    BOUNDARIES,
+    GAUSSIAN_WALK_OVERSHOOT,
+    brownian_decision_error,
+    compute_level_rise,
+    get_check_positions,
+    threshold,
+)
 from statmech.results import comparison
-from statmech.results.chunks import chunk_lengths
+from statmech.results.chunks import compute_chunk_lengths
 from statmech.scenarios.registry import scenario_from
-from theory.stopping.attention import Watch, learnt, share
-from theory.stopping.walks import decision, many_looks
+from theory.stopping.attention import StoppingLevel, compute_evaluated_fraction, compute_learning_averages
+from theory.stopping.walks import approximate_decision, exact_decision
 
 
 def walk(z, w, at, tau, slope):
@@ -31,11 +43,11 @@ def walk(z, w, at, tau, slope):
     return total, len(w)
 
 
-@pytest.mark.parametrize("at", [[3, 4, 11, 20], list(range(1, 21)), [20], list(looks(20, 6))])
+@pytest.mark.parametrize("at", [[3, 4, 11, 20], list(range(1, 21)), [20], list(get_check_positions(20, 6))])
 def test_walks_stop_at_the_first_look_that_reaches_the_level(at):
     rng = np.random.default_rng(0)
     z, w = rng.standard_normal((30, 20)), rng.standard_normal(20)
-    found = walks(z, w, np.array(at), tau=2.0, slope=0.5)
+    found = sum_rows_until_level(z, w, np.array(at), tau=2.0, slope=0.5)
     slow = [walk(row, w, at, 2.0, 0.5) for row in z]
     np.testing.assert_allclose(found.sums, [total for total, _ in slow], atol=1e-12)
     assert found.features.tolist() == [features for _, features in slow]
@@ -47,14 +59,16 @@ def test_the_loop_learns_and_counts_as_a_caller_does_who_adds_the_mistakes(chunk
     z, first, probes = rng.standard_normal((400, 60)) + 0.1, rng.standard_normal(60), rng.random(400) < 0.1
     ends = []
     for learns in (True, False):
-        student = Attentive(first.copy(), "constant", 0.2)
-        student.know(0.0, float(first @ first))
+        student = AttentionState(first.copy(), "constant", 0.2)
+        student.set_moments(0.0, float(first @ first))
         features, lost = 0, 0
-        for lesson in lessons(student, z, np.zeros(400), probes, looks(60, chunk), FEWEST, learns):
+        for lesson in iterate_block_results(
+            student, z, np.zeros(400), probes, get_check_positions(60, chunk), MIN_BLOCK_EXAMPLES, learns
+        ):
             rows = z[lesson.last + 1 - lesson.stopped.size : lesson.last + 1]
             lost += lesson.lost if learns else np.count_nonzero(lesson.stopped & (rows @ student.w <= 0))
             features += lesson.features
-            if lesson.mistaken and not learns:
+            if lesson.is_mistake and not learns:
                 student.w = student.w + z[lesson.last]
             student.take(lesson.margins)
         ends.append((student.w.tolist(), student.level, features, lost))
@@ -94,8 +108,8 @@ def test_theta_has_the_same_meaning_in_simulation_and_theory(theta):
 )
 def test_discrete_looks_are_equivalent_to_a_raised_level(tau, mean, theta, slope):
     for count, close, near in ((30, 4e-3, 1.5e-3), (300, 2e-4, 3e-5)):
-        exact = decision(tau, np.arange(1, count + 1), mean, 1.0, theta, slope)
-        wrong, features = many_looks(tau, 1 / count, mean, 1.0, theta, slope)
+        exact = exact_decision(tau, np.arange(1, count + 1), mean, 1.0, theta, slope)
+        wrong, features = approximate_decision(tau, 1 / count, mean, 1.0, theta, slope)
         assert wrong == pytest.approx(exact.error, rel=close)
         assert features == pytest.approx(exact.features / count, abs=near)
 
@@ -112,8 +126,8 @@ def test_a_constant_level_is_the_root_wherever_there_is_one():
     )
     tau = threshold("constant", error_rate, mean, 1.0, theta)
     there = tau > 0
-    np.testing.assert_allclose(error(tau, mean, 1.0, theta)[there], error_rate[there], rtol=1e-10)
-    assert np.all(error(0.0, mean, 1.0, theta)[~there] <= error_rate[~there])
+    np.testing.assert_allclose(brownian_decision_error(tau, mean, 1.0, theta)[there], error_rate[there], rtol=1e-10)
+    assert np.all(brownian_decision_error(0.0, mean, 1.0, theta)[~there] <= error_rate[~there])
 
 
 def test_the_number_of_features_scales_as_the_drift_predicts():
@@ -133,12 +147,12 @@ def by_hand(cell, world, steps):
     w, N, features, errors = world.student.copy(), cell.N, 0, 0
     mean, variance = 0.0, w @ w / N
     for step in range(steps):
-        if step % attention.BLOCK == 0:
+        if step % attention.EXAMPLES_PER_ORDER == 0:
             w = w[world.turn()]
-            z, probes = world.examples(attention.BLOCK)
-        row = step % attention.BLOCK
+            z, probes = world.examples(attention.EXAMPLES_PER_ORDER)
+        row = step % attention.EXAMPLES_PER_ORDER
         tau = np.inf if probes[row] else threshold(cell.boundary, cell.error_rate, mean, variance)
-        total, seen = walk(z[row], w, cell.looks, tau, rise(cell.boundary, mean))
+        total, seen = walk(z[row], w, cell.looks, tau, compute_level_rise(cell.boundary, mean))
         features += seen
         errors += seen < N and z[row] @ w <= 0
         if probes[row]:
@@ -153,10 +167,10 @@ def by_hand(cell, world, steps):
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_an_attentive_student_equals_that_of_a_plain_loop(boundary, monkeypatch):
     """With blocks of one example: within a block the level is not updated."""
-    monkeypatch.setattr(attention, "BLOCK", 1)
+    monkeypatch.setattr(attention, "EXAMPLES_PER_ORDER", 1)
     scenario = Attention(attention=boundary, error_rate=0.2, N=24, chunk=5, t=[3, 20], seeds=1, probes=0.3, memory=8)
     [cell], sim = scenario.cells(), simulate.run(scenario).isel(seed=0)
-    R, features, errors = by_hand(cell, attention.World(0, 0, 24, 0.3), 20 * 24)
+    R, features, errors = by_hand(cell, attention.AttentionData(0, 0, 24, 0.3), 20 * 24)
     assert sim.R[-1] == pytest.approx(R, rel=1e-9)
     assert sim.work[-1] * 24**2 == pytest.approx(features)
     spans = np.diff(sim.t, prepend=0) * 24
@@ -177,16 +191,18 @@ def test_a_margin_given_its_final_sum_is_a_bridge_for_every_teacher():
         seen = (reached.argmax(axis=1) + 1) / n
         lost = (seen < 1) & (path[:, -1] <= 0)
         raised = tau + 0.5826 / np.sqrt(n)
-        averages, errors = learnt(Watch(raised, slope, 0.0), np.arccos(R))
+        averages, errors = compute_learning_averages(StoppingLevel(raised, slope, 0.0), np.arccos(R))
         kept = (path[:, -1] <= 0) & ~lost
         for values, expected in (
             (lost, errors),
             (kept, averages.ff),
             (kept * path[:, -1], averages.fu),
-            (seen, share(Watch(raised, slope, 0.0), 1 - R, 1 / n)),
+            (seen, compute_evaluated_fraction(StoppingLevel(raised, slope, 0.0), 1 - R, 1 / n)),
         ):
             assert abs(values.mean() - expected) < 4 * values.std() / np.sqrt(m)
-        assert abs(lost.mean() - learnt(Watch(tau, slope, 0.0), np.arccos(R))[1]) > 4 * lost.std() / np.sqrt(m)
+        assert abs(
+            lost.mean() - compute_learning_averages(StoppingLevel(tau, slope, 0.0), np.arccos(R))[1]
+        ) > 4 * lost.std() / np.sqrt(m)
 
 
 @pytest.mark.slow
@@ -206,7 +222,7 @@ def test_without_attention_the_theory_is_that_of_the_plain_perceptron(boundary, 
 def test_theory_conserves_the_number_of_mistakes_and_reaches_t_1e4():
     """Each mistake is either learnt or missed, at any angle; and the equations are solved up to t = 1e4."""
     for theta in (1e-7, 0.3, np.pi / 2):
-        averages, errors = learnt(Watch(0.7, 0.1, 0.05), theta)
+        averages, errors = compute_learning_averages(StoppingLevel(0.7, 0.1, 0.05), theta)
         assert averages.ff + errors == pytest.approx(theta / np.pi, rel=1e-13)
     first, second = theory.solve(Attention(attention="centred", error_rate=[1e-6, 1e-3], t=[1e4])).eps_g.values[:, 0]
     assert 0.010 < first < second < 0.015
@@ -241,7 +257,7 @@ def test_products_of_normals_overshoot_more_than_normals(monkeypatch):
     scenario = Attention(attention="brownian-bridge", error_rate=0.3, N=100, t=[1, 2], seeds=400, memory=2000)
     simulation = simulate.run(scenario)
     assert not disagreements(simulation, theory.solve(scenario))
-    monkeypatch.setattr("theory.stopping.attention.overshoot", lambda chunk: OVERSHOOT)
+    monkeypatch.setattr("theory.stopping.attention.compute_overshoot", lambda chunk: GAUSSIAN_WALK_OVERSHOOT)
     assert any("features" in line for line in disagreements(simulation, theory.solve(scenario)))
 
 
@@ -250,7 +266,7 @@ def test_a_fixed_order_of_features_defines_a_different_learner(monkeypatch):
     scenario = Attention(attention="constant", error_rate=0.05, N=300, chunk=3, t=[2, 20], seeds=12)
     solution = theory.solve(scenario)
     assert not disagreements(simulate.run(scenario), solution)
-    monkeypatch.setattr(attention.World, "turn", lambda self: np.arange(self.teacher.size))
+    monkeypatch.setattr(attention.AttentionData, "turn", lambda self: np.arange(self.teacher.size))
     differences = " ".join(disagreements(simulate.run(scenario), solution))
     assert "features" in differences
     assert "eps_g" in differences
@@ -333,4 +349,4 @@ def test_theory_of_students_that_are_solved_side_by_side_is_that_of_each_alone()
 def test_students_that_share_examples_are_stored_in_one_chunk():
     """Each chunk draws the examples of its students, which takes longer than three students need to learn."""
     sweep = Attention(attention=["brownian-bridge", "constant"], error_rate=[0.01, 0.05, 0.1, 0.2, 0.4], t=10, seeds=2)
-    assert chunk_lengths(sweep) == (2, 5, 2)
+    assert compute_chunk_lengths(sweep) == (2, 5, 2)

@@ -24,14 +24,14 @@ def scenario(**given):
 
 def broken(of):
     """The bounds that hold with certainty and that some runs of a scenario violate."""
-    found = comparison.runs_within_bounds(simulate.run(of), theory.solve(of))
+    found = comparison.count_runs_within_bounds(simulate.run(of), theory.solve(of))
     return {name for _, kept in found for name, one in kept.items() if one.runs < one.of and name != "eps_g"}
 
 
 def skip_half_of_the_pairs(monkeypatch):
-    find = conjunctions.Search._find_distinct
+    find = conjunctions.ConjunctionSearch._find_allowed_pairs
     odd = lambda search, others: find(search, others) * (np.add.outer(others, others) % 2)  # noqa: E731
-    monkeypatch.setattr(conjunctions.Search, "_find_distinct", odd)
+    monkeypatch.setattr(conjunctions.ConjunctionSearch, "_find_allowed_pairs", odd)
 
 
 SWEEP = {"s": [1, 2, 3, 5, 8], "P": [20, 200], "k": [1, 2, 3], "discount": [1.0, 0.5]}
@@ -48,8 +48,10 @@ def test_a_search_that_skips_half_of_the_pairs_violates_them(monkeypatch):
 
 
 def test_a_teacher_of_more_conjunctions_than_stated_violates_them(monkeypatch):
-    draw = simulation.draw
-    monkeypatch.setattr(simulation, "draw", lambda rng, cell: draw(rng, BoostingCell(cell.booster, cell.N, 15, 0, ())))
+    draw = simulation.draw_teacher
+    monkeypatch.setattr(
+        simulation, "draw_teacher", lambda rng, cell: draw(rng, BoostingCell(cell.booster, cell.N, 15, 0, ()))
+    )
     assert "advantage" in broken(scenario(s=3, N=12, P=1000))
 
 
@@ -62,10 +64,10 @@ def lacking(k):
     rng, short = np.random.default_rng(k), []
     for cell in cells(k):
         for unevenness in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0):
-            X, y = simulation.examples(rng, simulation.draw(rng, cell), cell.N, cell.P)
+            X, y = simulation.draw_examples(rng, simulation.draw_teacher(rng, cell), cell.N, cell.P)
             D = rng.random(cell.P) ** unevenness
             D /= D.sum()
-            right = D[conjunctions.Search(1.0 * X, D * y, np.arange(cell.N), k, 1.0).best()(X) == y].sum()
+            right = D[conjunctions.ConjunctionSearch(1.0 * X, D * y, np.arange(cell.N), k, 1.0).best()(X) == y].sum()
             short.append(0.5 + 1 / (2 * cell.s) - right)
     return max(short)
 
@@ -83,10 +85,10 @@ def test_a_search_that_skips_half_of_the_pairs_violates_lemma_1(monkeypatch):
 def test_few_runs_exceed_the_bound_on_eps_g_and_most_exceed_a_wrong_one(monkeypatch):
     one = scenario(s=[1, 3], P=[30, 100, 3000], seeds=20)
     sim, sol = simulate.run(one), theory.solve(one)
-    assert float((sim.eps_g > sol.eps_g).mean()) <= bounds.DELTA
+    assert float((sim.eps_g > sol.eps_g).mean()) <= bounds.BOUND_FAILURE_PROBABILITY
     assert sol.eps_g.min() < 0.1
     few = scenario(s=9, P=30, N=20, seeds=20)
-    monkeypatch.setattr(bounds, "log_perceptrons", lambda features, r: 0.0)  # as if there were a single function
+    monkeypatch.setattr(bounds, "bound_log_perceptrons", lambda features, r: 0.0)  # as if there were a single function
     assert float((simulate.run(few).eps_g > theory.solve(few).eps_g).mean()) > 0.5
 
 
@@ -101,17 +103,17 @@ def test_more_values_and_seeds_change_no_earlier_number():
 
 def test_labels_are_the_signs_of_nonzero_sums_and_more_examples_change_no_earlier_ones():
     for seed, cell in enumerate(cells(3)):
-        teacher = simulation.draw(np.random.default_rng(seed), cell)
-        X, y = simulation.examples(np.random.default_rng(1), teacher, cell.N, 5000)
+        teacher = simulation.draw_teacher(np.random.default_rng(seed), cell)
+        X, y = simulation.draw_examples(np.random.default_rng(1), teacher, cell.N, 5000)
         assert np.array_equal(np.sign(teacher(X)), y)
         assert np.all(y != 0)
-        fewer, _ = simulation.examples(np.random.default_rng(1), teacher, cell.N, 70)
+        fewer, _ = simulation.draw_examples(np.random.default_rng(1), teacher, cell.N, 70)
         assert np.array_equal(X[:70], fewer)
 
 
 def test_a_teacher_s_conjunctions_have_uniformly_one_to_k_inputs_and_random_signs():
     rng = np.random.default_rng(0)
-    teachers = [simulation.draw(rng, BoostingCell(AdaBoost(k=3), 6, 5, 1, ())) for _ in range(200)]
+    teachers = [simulation.draw_teacher(rng, BoostingCell(AdaBoost(k=3), 6, 5, 1, ())) for _ in range(200)]
     all_of_them = [h for teacher in teachers for h in teacher.conjunctions]
     for j in (1, 2, 3):
         fraction = np.mean([len(h.indicators) == j for h in all_of_them])
@@ -125,8 +127,8 @@ def test_a_run_that_ends_before_its_bound_has_no_stages_and_is_not_judged_by_it(
     sim = simulate.run(one)
     assert not sim.converged.any()
     assert np.isnan(sim.stages).all()
-    assert comparison.converged(sim) == [(0, 6)]
-    [(_, kept)] = comparison.runs_within_bounds(sim, theory.solve(one))
+    assert comparison.count_converged_runs(sim) == [(0, 6)]
+    [(_, kept)] = comparison.count_runs_within_bounds(sim, theory.solve(one))
     assert (kept["stages"].runs, kept["stages"].of) == (0, 0)
     assert kept["advantage"].of == 6
     assert np.isnan(kept["stages"].ratio)
@@ -134,19 +136,19 @@ def test_a_run_that_ends_before_its_bound_has_no_stages_and_is_not_judged_by_it(
 
 def test_a_run_that_is_abandoned_at_its_bound_violates_it(monkeypatch):
     stage = conjunctions.Stage(conjunctions.Conjunction((0,), 1), 0.4, 0.4)
-    monkeypatch.setattr(simulation, "until_right", lambda *args: ([stage], False))
-    one = scenario(s=1, cap=bounds.stages(1, 200))
-    [(_, kept)] = comparison.runs_within_bounds(simulate.run(one), theory.solve(one))
+    monkeypatch.setattr(simulation, "boost_until_correct", lambda *args: ([stage], False))
+    one = scenario(s=1, cap=bounds.bound_stages(1, 200))
+    [(_, kept)] = comparison.count_runs_within_bounds(simulate.run(one), theory.solve(one))
     assert (kept["stages"].runs, kept["stages"].of) == (0, 6)
 
 
 def test_a_fraction_of_the_labels_is_flipped_and_more_flips_keep_those_of_fewer():
     y = np.where(np.arange(10_000) % 3, 1.0, -1.0)
-    few, many = (simulation.flipped(np.random.default_rng(5), y, flip) != y for flip in (0.1, 0.3))
+    few, many = (simulation.flip_labels(np.random.default_rng(5), y, flip) != y for flip in (0.1, 0.3))
     for flips, wanted in ((few, 0.1), (many, 0.3)):
         assert abs(flips.mean() - wanted) < 4 * np.sqrt(wanted * (1 - wanted) / y.size)
     assert np.all(many[few])
-    assert np.array_equal(simulation.flipped(np.random.default_rng(5), y, 0.0), y)
+    assert np.array_equal(simulation.flip_labels(np.random.default_rng(5), y, 0.0), y)
 
 
 FLIPPED = {"s": 5, "P": 1000, "N": 12, "flip": [0, 0.1], "cap": [30, 300], "seeds": 16}
@@ -182,12 +184,15 @@ def test_bounds_are_those_of_labels_without_flips():
 def test_flips_that_do_not_depend_on_the_inputs_leave_part_of_the_advantage_of_lemma_1_and_not_all():
     rng, left, whole = np.random.default_rng(3), [], []
     for cell in cells(2):
-        X, y = simulation.examples(rng, simulation.draw(rng, cell), cell.N, 20_000)
+        X, y = simulation.draw_examples(rng, simulation.draw_teacher(rng, cell), cell.N, 20_000)
         for flip in (0.1, 0.3):
-            labels = simulation.flipped(rng, y, flip)
-            found = np.mean(conjunctions.Search(1.0 * X, labels, np.arange(cell.N), 2, 1.0).best()(X) == labels) - 0.5
-            left.append(bounds.advantage(cell.s, flip=flip) - found)
-            whole.append(bounds.advantage(cell.s) - found)
+            labels = simulation.flip_labels(rng, y, flip)
+            found = (
+                np.mean(conjunctions.ConjunctionSearch(1.0 * X, labels, np.arange(cell.N), 2, 1.0).best()(X) == labels)
+                - 0.5
+            )
+            left.append(bounds.guaranteed_advantage(cell.s, flip=flip) - found)
+            whole.append(bounds.guaranteed_advantage(cell.s) - found)
     error = 0.5 / np.sqrt(20_000)
     assert max(left) < 4 * error
     assert max(whole) > 4 * error
@@ -201,9 +206,9 @@ def test_without_pairs_there_is_no_bound_for_a_teacher_of_pairs():
     sim = simulate.run(one)
     assert not sim.converged.all()
     assert np.all(sim.advantage >= 0)
-    [(_, kept)] = comparison.runs_within_bounds(sim, sol)
+    [(_, kept)] = comparison.count_runs_within_bounds(sim, sol)
     assert kept["stages"].of == 0
-    assert theory.solve(scenario(s=3, discount=0.0, k=1)).stages == bounds.stages(3, 200)
+    assert theory.solve(scenario(s=3, discount=0.0, k=1)).stages == bounds.bound_stages(3, 200)
 
 
 def test_runs_that_satisfy_a_bound_are_counted_on_the_right_side():
@@ -212,13 +217,13 @@ def test_runs_that_satisfy_a_bound_are_counted_on_the_right_side():
     sim.stages[:] = [[1, 2, 3], [1, np.nan, 500]]
     sim.advantage[:] = [[0.2, 0.3, 0.4], [0.2, 0.05, 0.1]]
     sol.stages[:] = [2, 100]
-    (_, first), (cell, second) = comparison.runs_within_bounds(sim, sol)
+    (_, first), (cell, second) = comparison.count_runs_within_bounds(sim, sol)
     assert cell == {"s": 5}
-    assert first["stages"] == comparison.WithinBound(2, 3, 1.5)
-    assert second["stages"] == comparison.WithinBound(1, 3, 5.0)
-    assert first["advantage"] == comparison.WithinBound(3, 3, pytest.approx(1.2))
-    assert second["advantage"] == comparison.WithinBound(2, 3, pytest.approx(0.5))
-    assert comparison.bounded(sim, sol) == ["stages", "eps_g", "advantage"]
+    assert first["stages"] == comparison.BoundCount(2, 3, 1.5)
+    assert second["stages"] == comparison.BoundCount(1, 3, 5.0)
+    assert first["advantage"] == comparison.BoundCount(3, 3, pytest.approx(1.2))
+    assert second["advantage"] == comparison.BoundCount(2, 3, pytest.approx(0.5))
+    assert comparison.list_bounded_variables(sim, sol) == ["stages", "eps_g", "advantage"]
     assert list(comparison.distances(sim, sol).data_vars) == []
 
 
@@ -227,9 +232,9 @@ def test_bounds_are_those_of_the_lemmas():
     assert sol.stages.sel(discount=1.0).values.ravel().tolist() == [125, int(162 * np.log(1000)) + 1]
     assert sol.stages.sel(discount=0.5, s=3).item() == int(72 * np.log(1000)) + 1
     np.testing.assert_allclose(sol.advantage.values[..., 0], [[1 / 6, 1 / 18], [1 / 12, 1 / 36]])
-    eps = bounds.generalization_error(10**6, 0.05, bounds.log_perceptrons(211, 250))
-    assert bounds.sample_size(eps, 0.05, bounds.log_perceptrons(211, 250)) in (10**6, 10**6 + 1)
-    assert bounds.generalization_error(10, 0.05, 100.0) == 1.0
+    eps = bounds.bound_generalization_error(10**6, 0.05, bounds.bound_log_perceptrons(211, 250))
+    assert bounds.bound_sample_size(eps, 0.05, bounds.bound_log_perceptrons(211, 250)) in (10**6, 10**6 + 1)
+    assert bounds.bound_generalization_error(10, 0.05, 100.0) == 1.0
     assert "upper bound" in sol.stages.attrs["long_name"]
 
 
@@ -271,4 +276,4 @@ def test_a_boosting_scenario_survives_a_round_trip_through_yaml():
     assert scenario_from(one.config()) == one
     assert dict(simulate.run(one).stages.sizes) == {"N_P": 2, "s": 2, "seed": 6}
     results = Results(one, simulate.run(one), theory.solve(one))
-    assert figures.drawn("boosting", results).name == "boosting_overlay"
+    assert figures.draw_with_fallback("boosting", results).name == "boosting_overlay"

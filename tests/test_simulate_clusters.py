@@ -17,13 +17,13 @@ from conftest import assert_same_bits, quick_children
 import simulate
 from simulate.execution import clusters
 from simulate.execution.chunks import simulate_chunk
-from simulate.execution.clusters import check, run_on
+from simulate.execution.clusters import check_cluster, run_on_cluster
 from simulate.execution.to_store import run_into
 from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples, StoreError, plugins
 from statmech.cli import main
 from statmech.results import store
-from statmech.results.status import read
-from statmech.results.store_creation import create
+from statmech.results.status import read_status
+from statmech.results.store_creation import create_store
 from statmech.results.sweep_store import SweepStore
 from statmech.runtime.extras import MissingExtraError
 
@@ -89,7 +89,7 @@ def known_here(user_rules):
 
 def started(workers, **config):
     """A scheduler on the loopback interface with its workers."""
-    with dask.config.set({"logging": clusters.SILENT, **config}):
+    with dask.config.set({"logging": clusters.SILENT_LOG_LEVELS, **config}):
         return distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -127,7 +127,7 @@ def scheduler(user_rules):
     ids=lambda scenario: scenario.CHOICE,
 )
 def test_a_sweep_on_workers_has_the_bits_of_one_in_memory(scenario, path, scheduler):
-    outcome = run_on(scheduler, path, scenario)
+    outcome = run_on_cluster(scheduler, path, scenario)
     assert outcome.missing == outcome.failed == 0
     assert_same_bits(path, scenario)
 
@@ -135,8 +135,8 @@ def test_a_sweep_on_workers_has_the_bits_of_one_in_memory(scenario, path, schedu
 @pytest.mark.quick
 def test_a_rule_that_raises_on_a_worker_is_recorded_and_stops_no_other_run(path, scheduler, known_here):
     scenario = Scenario(rule=["hebb", "brittle", "perceptron"], N=50, t=[1], seeds=3)
-    assert run_on(scheduler, path, scenario) == (6, 3, 0)
-    failures = read(path)["failures"]
+    assert run_on_cluster(scheduler, path, scenario) == (6, 3, 0)
+    failures = read_status(path)["failures"]
     assert [event["attempt"] for event in failures] == [2, 3]
     assert "RuntimeError: no such modulation" in failures[-1]["error"]
     assert np.isfinite(store.load(path).R.sel(rule=["hebb", "perceptron"])).all()
@@ -146,14 +146,14 @@ def test_a_rule_that_raises_on_a_worker_is_recorded_and_stops_no_other_run(path,
 def test_a_living_worker_loads_an_edited_file_again(path, scheduler, tmp_path, monkeypatch):
     """The first run loads the file on the workers; the second must not get the old rule from them."""
     file = tmp_path / "edited.py"
-    monkeypatch.setattr(plugins, "_loaded", {})
+    monkeypatch.setattr(plugins, "_loaded_modules", {})
     monkeypatch.setitem(RULES, "edited", None)
     lengths = []
     for factor in (1.0, 3.0):
         file.write_text(EDITED.format(factor=factor))
-        plugins.load(file)
+        plugins.load_plugin(file)
         scenario = Scenario(rule="edited", N=50, t=[1], seeds=6)
-        assert run_on(scheduler, path, scenario, fresh=True) == (6, 0, 0)
+        assert run_on_cluster(scheduler, path, scenario, fresh=True) == (6, 0, 0)
         assert_same_bits(path, scenario)
         lengths.append(store.load(path).length)
     assert (lengths[1] > 1.5 * lengths[0]).all()
@@ -171,7 +171,7 @@ def stranger(address, security=None):
 @pytest.mark.timeout(120)
 def test_other_users_of_the_machine_cannot_run_code_in_a_local_cluster(scheduler):
     assert stranger(scheduler) == os.getpid()  # the port of a cluster without a key is enough
-    cluster, _ = clusters._local("1")
+    cluster, _ = clusters._start_local_cluster("1")
     try:
         port = cluster.scheduler_address.rpartition(":")[2]
         worker = next(iter(cluster.scheduler_info["workers"]))
@@ -208,7 +208,7 @@ def test_workers_that_are_killed_repeatedly_change_no_bit(path):
                     one.kill()
                     kills.append(one)
 
-    outcome = run_on("local:2", path, scenario, tell=kill)
+    outcome = run_on_cluster("local:2", path, scenario, tell=kill)
     assert len(kills) == 3
     assert outcome == (6 * 128, 0, 0)
     assert_same_bits(path, scenario)
@@ -219,12 +219,12 @@ def test_workers_that_are_killed_repeatedly_change_no_bit(path):
 @pytest.mark.usefixtures("quick_workers")
 @pytest.mark.timeout(120)
 def test_a_chunk_that_kills_its_workers_fails_alone(path, user_rules, known_here, monkeypatch):
-    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-6)
+    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-6)
     scenario = Scenario(rule=["hebb", "deadly", "perceptron"], N=50, t=[1], seeds=3)
     preload = {"distributed.worker.preload": [str(user_rules)], "distributed.scheduler.allowed-failures": 1}
     with dask.config.set(preload):
-        assert run_on("local:2", path, scenario) == (6, 3, 0)
-    assert "died repeatedly" in read(path)["failures"][-1]["error"]
+        assert run_on_cluster("local:2", path, scenario) == (6, 3, 0)
+    assert "died repeatedly" in read_status(path)["failures"][-1]["error"]
     same_of = Scenario(rule=["hebb", "perceptron"], N=50, t=[1], seeds=3)
     np.testing.assert_array_equal(store.load(path).R.sel(rule=["hebb", "perceptron"]), simulate.run(same_of).R)
 
@@ -232,7 +232,7 @@ def test_a_chunk_that_kills_its_workers_fails_alone(path, user_rules, known_here
 @pytest.mark.timeout(120)
 def test_a_scheduler_that_dies_loses_no_written_chunk(path, monkeypatch):
     """All optimisations of the compiler leave the bits on workers those in memory."""
-    monkeypatch.setattr(clusters, "ANSWER", 3.0)
+    monkeypatch.setattr(clusters, "ANSWER_SECONDS", 3.0)
     scenario, cluster, written = Scenario(**SWEEP | {"rule": "adatron"}), started(1), []
 
     def end(event):
@@ -242,9 +242,9 @@ def test_a_scheduler_that_dies_loses_no_written_chunk(path, monkeypatch):
 
     begun = time.monotonic()
     with pytest.raises(ClusterError, match="rerun the same command to resume"):
-        run_on(cluster.scheduler_address, path, scenario, tell=end)
+        run_on_cluster(cluster.scheduler_address, path, scenario, tell=end)
     assert time.monotonic() - begun < 60
-    assert read(path)["done"] > 0
+    assert read_status(path)["done"] > 0
     run_into(path, scenario)
     assert_same_bits(path, scenario)
 
@@ -261,7 +261,7 @@ class AnsweredByNobody:
 def test_a_scheduler_that_dies_before_a_result_is_fetched_is_not_a_fault_of_files():
     workers = clusters.Workers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
     with pytest.raises(ClusterError, match=r"scheduler is gone \(CommClosedError\).*rerun the same command"):
-        workers._problem(AnsweredByNobody(), clusters.Notes())
+        workers._get_task_error(AnsweredByNobody(), clusters.EventCollector())
 
 
 class Late:
@@ -278,22 +278,22 @@ class Late:
 def test_a_result_that_a_busy_machine_sends_late_is_waited_for():
     """Half of the runs whose workers were killed ended after eight seconds, at a load of 8: "the scheduler is gone"."""
     workers = clusters.Workers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
-    assert workers._problem(Late(), clusters.Notes()) is None
+    assert workers._get_task_error(Late(), clusters.EventCollector()) is None
 
 
 def test_without_workers_a_run_ends_in_time_and_its_store_is_intact(path):
     scenario, cluster = StoredExamples(**STORED), started(0)
     with pytest.raises(ClusterError, match="no worker has been active for 3 seconds") as failure:
-        run_on(cluster.scheduler_address, path, scenario, patience=3)
+        run_on_cluster(cluster.scheduler_address, path, scenario, patience=3)
     cluster.close(timeout=20)
     assert failure.value.status == 1
-    assert read(path)["missing"] == 24
+    assert read_status(path)["missing"] == 24
     run_into(path, scenario)
     assert_same_bits(path, scenario)
 
 
 def test_a_scheduler_that_does_not_answer_is_reported_within_seconds(in_scratch, monkeypatch, capsys):
-    monkeypatch.setattr(clusters, "ANSWER", 2.0)
+    monkeypatch.setattr(clusters, "ANSWER_SECONDS", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setattr(sys, "argv", ["statmech", "simulate", "ensemble", "--dask", where])
@@ -318,13 +318,13 @@ def test_a_scheduler_that_does_not_answer_is_reported_within_seconds(in_scratch,
 )
 def test_a_name_that_is_not_a_cluster_is_refused(where, message):
     with pytest.raises(ConfigError, match=message):
-        check(where)
+        check_cluster(where)
 
 
 def test_without_dask_the_message_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"a Dask cluster needs distributed: pip install .*\[cluster\]'"):
-        check("local")
+        check_cluster("local")
 
 
 @pytest.mark.parametrize("options", [["--shard", "1/2"], ["--memory", "1GiB"]])
@@ -337,7 +337,7 @@ def test_dask_and_the_options_it_replaces_are_mutually_exclusive(options, in_scr
 
 
 def test_a_worker_that_does_not_see_the_store_reports_it(path, monkeypatch):
-    monkeypatch.setattr(clusters, "SEEN", 0.0)
+    monkeypatch.setattr(clusters, "STORE_VISIBLE_SECONDS", 0.0)
     with pytest.raises(StoreError, match="does not see this store; it must be visible to all workers"):
         clusters._await_store(path, "a store")
 
@@ -345,12 +345,12 @@ def test_a_worker_that_does_not_see_the_store_reports_it(path, monkeypatch):
 def test_a_worker_never_writes_into_a_store_that_has_replaced_its_own(path, monkeypatch):
     """A worker may outlive its client, and the next run may extend the store."""
     scenario, other = StoredExamples(**STORED), StoredExamples(**{**STORED, "N": [60, 80]})
-    create(path, scenario, {})
+    create_store(path, scenario, {})
     filled = "simulate.execution.chunks.ChunkBuffer.finished"
-    plain = importlib.import_module("simulate.execution.chunks").ChunkBuffer.finished
+    plain = importlib.import_module("simulate.execution.chunks").ChunkBuffer.finish_runs
 
     def meanwhile(self, *rest):
-        create(path, other, {})
+        create_store(path, other, {})
         return plain(self, *rest)
 
     monkeypatch.setattr(filled, meanwhile)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import brief
 
-from simulate.kernels.conjunctions import Conjunction, Search, boost, output
+from simulate.kernels.conjunctions import Conjunction, ConjunctionSearch, boost_conjunctions, compute_stage_vote
 from theory.boosting import bounds
 
 
@@ -39,7 +39,9 @@ def test_the_search_agrees_with_a_loop_over_all_conjunctions(k, discount):
         attributes = np.array([0, 0, 1, 1, 2, 3, 3])
         weights = np.random.default_rng(seed).random(len(y))
         signed = weights / weights.sum() * y
-        assert Search(X, signed, attributes, k, discount).best() == slow_best(X, signed, attributes, k, discount)
+        assert ConjunctionSearch(X, signed, attributes, k, discount).best() == slow_best(
+            X, signed, attributes, k, discount
+        )
 
 
 def slow_boost(X, y, attributes, k, stages, discount):
@@ -60,7 +62,7 @@ def test_every_stage_of_boosting_agrees_with_a_loop_over_all_conjunctions(k, dis
     for seed in range(3):
         X, y = examples(seed, m=50)
         attributes = np.array([0, 1, 0, 1, 2, 3, 3])  # indicators of one attribute are not adjacent
-        fast = list(boost(X, y, attributes, k, 25, discount))
+        fast = list(boost_conjunctions(X, y, attributes, k, 25, discount))
         slow = list(slow_boost(X, y, attributes, k, 25, discount))
         assert [(s.hypothesis.indicators, s.hypothesis.sense) for s in fast] == [one[:2] for one in slow]
         np.testing.assert_allclose([s.error for s in fast], [one[2] for one in slow], rtol=1e-10)
@@ -70,16 +72,16 @@ def test_sums_kept_over_hundreds_of_stages_equal_recomputed_ones():
     X, y = examples(1, m=600, n=12)
     attributes = np.arange(12)
     D = np.full(600, 1 / 600)
-    kept = Search(X, D * y, attributes, 3, 1.0)
+    kept = ConjunctionSearch(X, D * y, attributes, 3, 1.0)
     for _ in range(400):
         wrong = kept.best()(X) != y
         eps = D[wrong].sum()
-        kept.reweigh(wrong, eps)
+        kept.update_distribution(wrong, eps)
         D = np.where(wrong, D, D * eps / (1 - eps))
         D /= D.sum()
-    recomputed = Search(X, D * y, attributes, 3, 1.0)
+    recomputed = ConjunctionSearch(X, D * y, attributes, 3, 1.0)
     assert abs(kept.total - recomputed.total) < 1e-14
-    pairs = zip(kept.update_pairs(), recomputed.update_pairs(), strict=True)
+    pairs = zip(kept.update_pair_sums(), recomputed.update_pair_sums(), strict=True)
     for one, other in (*pairs, (kept.masses, recomputed.masses), (kept.signed, D * y)):
         np.testing.assert_allclose(one, other, atol=1e-14)
 
@@ -129,7 +131,7 @@ def test_branch_and_bound_finds_the_best_of_all_conjunctions_at_every_stage(attr
     conjunctions = listed(of, k)
     truth = np.stack([X[:, list(c)].all(axis=1) for c in conjunctions], axis=1).astype(float)
     D, sizes = np.full(m, 1 / m), []
-    for stage in boost(X, y, of, k, 40, discount):
+    for stage in boost_conjunctions(X, y, of, k, 40, discount):
         assert stage.hypothesis == exhaustive(X, D * y, conjunctions, truth, discount)
         wrong = stage.hypothesis(X) != y
         D = np.where(wrong, D / stage.error, D / (1 - stage.error)) / 2 if stage.error else D
@@ -148,17 +150,17 @@ def wide(rows=14):
 @pytest.mark.parametrize("discount", [1.0, 0.7])
 def test_few_pairs_of_a_wide_table_are_summed_and_the_best_of_all_is_found(discount, monkeypatch):
     X, y, of = wide()
-    below, sizes = Search._below, []
+    below, sizes = ConjunctionSearch._search_extensions, []
 
     def noted(self, first, others, found):
         sizes.append(len(others))
         below(self, first, others, found)
 
-    monkeypatch.setattr(Search, "_below", noted)
+    monkeypatch.setattr(ConjunctionSearch, "_search_extensions", noted)
     conjunctions = listed(of, 2)
     truth = np.stack([X[:, list(c)].all(axis=1) for c in conjunctions], axis=1).astype(float)
     D, used = np.full(len(y), 1 / len(y)), set()
-    for stage in boost(X, y, of, 2, 60, discount):
+    for stage in boost_conjunctions(X, y, of, 2, 60, discount):
         assert stage.hypothesis == exhaustive(X, D * y, conjunctions, truth, discount)
         wrong = stage.hypothesis(X) != y
         D = np.where(wrong, D / stage.error, D / (1 - stage.error)) / 2 if stage.error else D
@@ -169,21 +171,24 @@ def test_few_pairs_of_a_wide_table_are_summed_and_the_best_of_all_is_found(disco
 
 def test_a_bound_of_single_indicators_that_is_too_low_would_miss_pairs(monkeypatch):
     X, y, of = wide()
-    right, reweigh = list(boost(X, y, of, 2, 60, 1.0)), Search.reweigh
+    right, reweigh = list(boost_conjunctions(X, y, of, 2, 60, 1.0)), ConjunctionSearch.update_distribution
 
     def lowered(self, *given):
         reweigh(self, *given)
         self.masses = self.masses / 2
 
-    monkeypatch.setattr(Search, "reweigh", lowered)
-    assert list(boost(X, y, of, 2, 60, 1.0)) != right
+    monkeypatch.setattr(ConjunctionSearch, "update_distribution", lowered)
+    assert list(boost_conjunctions(X, y, of, 2, 60, 1.0)) != right
 
 
 def test_a_weight_counts_as_copies_of_an_example():
     X, y, of = nominal(3, 6, 3, 40, k=2)
     copies = np.random.default_rng(0).integers(1, 4, len(y))
     rows = np.repeat(np.arange(len(y)), copies)
-    weighted, repeated = boost(X, y, of, 2, 12, weights=copies), boost(X[rows], y[rows], of, 2, 12)
+    weighted, repeated = (
+        boost_conjunctions(X, y, of, 2, 12, weights=copies),
+        boost_conjunctions(X[rows], y[rows], of, 2, 12),
+    )
     for one, other in zip(weighted, repeated, strict=True):
         assert one.hypothesis == other.hypothesis
         assert one.error == pytest.approx(other.error, rel=1e-10)
@@ -191,35 +196,37 @@ def test_a_weight_counts_as_copies_of_an_example():
 
 def test_gains_that_did_not_fade_would_miss_triples(monkeypatch):
     X, y, of = nominal(74, 12, 2, 60)
-    right, reweigh = list(boost(X, y, of, 3, 40, 1.0)), Search.reweigh
+    right, reweigh = list(boost_conjunctions(X, y, of, 3, 40, 1.0)), ConjunctionSearch.update_distribution
 
     def unfaded(self, *given):
         gains = 2 * self.gains
         reweigh(self, *given)
         self.gains = gains
 
-    monkeypatch.setattr(Search, "reweigh", unfaded)
-    assert list(boost(X, y, of, 3, 40, 1.0)) != right
+    monkeypatch.setattr(ConjunctionSearch, "update_distribution", unfaded)
+    assert list(boost_conjunctions(X, y, of, 3, 40, 1.0)) != right
 
 
 def test_few_pairs_are_searched_for_triples():
     """At the size of the promoters: 57 attributes of four values, 106 examples."""
     X, y, of = nominal(0, 57, 4, 106)
-    search = Search(X, y / 106, of, 3, 1.0)
+    search = ConjunctionSearch(X, y / 106, of, 3, 1.0)
     search.best()
-    assert np.count_nonzero(search.gains[0]) < 0.05 * np.count_nonzero(search.distinct)
+    assert np.count_nonzero(search.gains[0]) < 0.05 * np.count_nonzero(search.allowed_pairs)
 
 
 def test_too_many_conjunctions_are_refused():
     with pytest.raises(ValueError, match="conjunctions of 4 of 300 indicators are too many to search"):
-        next(boost(np.zeros((2, 300)), np.array([1, -1]), np.arange(300), 4, 1))
-    next(boost(np.eye(2, 300), np.array([1, -1]), np.repeat([0, 1], 150), 4, 1))  # two attributes: at most pairs
+        next(boost_conjunctions(np.zeros((2, 300)), np.array([1, -1]), np.arange(300), 4, 1))
+    next(
+        boost_conjunctions(np.eye(2, 300), np.array([1, -1]), np.repeat([0, 1], 150), 4, 1)
+    )  # two attributes: at most pairs
 
 
 def test_a_tiny_case_by_hand():
     """Four examples of f = +, +, +, - whose single indicator is wrong on the second: D, eps and beta by hand."""
     X, y = np.array([[1.0], [0.0], [1.0], [0.0]]), np.array([1, 1, 1, -1])
-    stages = list(boost(X, y, np.array([0]), k=1, stages=3))
+    stages = list(boost_conjunctions(X, y, np.array([0]), k=1, stages=3))
     # stage 1: always true and the indicator are both wrong once (1/4); the simpler one is chosen, beta = 1/3
     assert stages[0].hypothesis == Conjunction((), 1)
     assert stages[0].error == pytest.approx(1 / 4)
@@ -232,28 +239,28 @@ def test_a_tiny_case_by_hand():
     assert stages[2].hypothesis == Conjunction((), 1)
     assert stages[2].error == pytest.approx(3 / 10)
     expected = np.log(3) + np.log(7 / 3) + np.log(5) * np.array([1, -1, 1, -1])
-    np.testing.assert_allclose(output(stages, X), expected)
+    np.testing.assert_allclose(compute_stage_vote(stages, X), expected)
 
 
 def test_a_hypothesis_that_is_always_right_is_the_only_stage():
     X, _ = examples(0)
     y = np.where(X[:, 2] * X[:, 5] > 0, -1, 1)
-    stages = list(boost(X, y, np.arange(7), k=2, stages=50, discount=1.0))
+    stages = list(boost_conjunctions(X, y, np.arange(7), k=2, stages=50, discount=1.0))
     assert [stage.error for stage in stages] == [0.0]
-    assert np.array_equal(np.sign(output(stages, X)), y)
+    assert np.array_equal(np.sign(compute_stage_vote(stages, X)), y)
 
 
 def test_a_discount_prefers_simple_features_and_changes_nothing_else():
     X, _ = examples(1, m=200)
     y = np.where(X[:, 0] + X[:, 1] + X[:, 2] > 1.5, 1, -1)
     orders = {
-        discount: [len(s.hypothesis.indicators) for s in boost(X, y, np.arange(7), 2, 6, discount)]
+        discount: [len(s.hypothesis.indicators) for s in boost_conjunctions(X, y, np.arange(7), 2, 6, discount)]
         for discount in (1.0, 0.5, 0.0)
     }
     assert max(orders[0.0]) == 1
     assert sum(orders[0.5]) <= sum(orders[1.0])
-    alone = list(boost(X, y, np.arange(7), 1, 6, 1.0))
-    assert alone == list(boost(X, y, np.arange(7), 2, 6, 0.0))
+    alone = list(boost_conjunctions(X, y, np.arange(7), 1, 6, 1.0))
+    assert alone == list(boost_conjunctions(X, y, np.arange(7), 2, 6, 0.0))
 
 
 def test_the_order_of_examples_and_indicators_does_not_matter():
@@ -261,9 +268,12 @@ def test_the_order_of_examples_and_indicators_does_not_matter():
     attributes = np.array([0, 0, 1, 1, 2, 3, 3])
     rng = np.random.default_rng(0)
     rows, columns = rng.permutation(60), rng.permutation(7)
-    stages = list(boost(X, y, attributes, 2, 8))
-    shuffled = list(boost(X[rows][:, columns], y[rows], attributes[columns], 2, 8))
-    values = [np.sort(np.round(output(some, data), 9)) for some, data in ((stages, X), (shuffled, X[rows][:, columns]))]
+    stages = list(boost_conjunctions(X, y, attributes, 2, 8))
+    shuffled = list(boost_conjunctions(X[rows][:, columns], y[rows], attributes[columns], 2, 8))
+    values = [
+        np.sort(np.round(compute_stage_vote(some, data), 9))
+        for some, data in ((stages, X), (shuffled, X[rows][:, columns]))
+    ]
     np.testing.assert_allclose(values[0], values[1])
 
 
@@ -275,8 +285,8 @@ def test_the_same_conjunctions_are_found_in_any_order_of_examples_and_indicators
     X, y, attributes = X[repeated], y[repeated], np.array([0, 0, 1, 1, 2, 3, 3])
     rng = np.random.default_rng(k)
     rows, columns = rng.permutation(len(y)), rng.permutation(7)
-    stages = list(boost(X, y, attributes, k, 12))
-    shuffled = list(boost(X[rows][:, columns], y[rows], attributes[columns], k, 12))
+    stages = list(boost_conjunctions(X, y, attributes, k, 12))
+    shuffled = list(boost_conjunctions(X[rows][:, columns], y[rows], attributes[columns], k, 12))
     back = [{int(columns[i]) for i in stage.hypothesis.indicators} for stage in shuffled]
     assert back == [set(stage.hypothesis.indicators) for stage in stages]
     np.testing.assert_allclose([s.weight for s in shuffled], [s.weight for s in stages], rtol=1e-9)
@@ -299,25 +309,25 @@ def test_boosting_is_right_within_the_stages_and_by_the_advantage_of_theory(s):
     for _ in range(4):
         X = (rng.random((150, 8)) < 0.5).astype(float)
         y = teacher(rng, X, s)
-        stages = list(boost(X, y, np.arange(8), 2, bounds.stages(s, len(y)), discount=1.0))
+        stages = list(boost_conjunctions(X, y, np.arange(8), 2, bounds.bound_stages(s, len(y)), discount=1.0))
         assert all(stage.error <= 0.5 - 1 / (2 * s) + 1e-12 for stage in stages)
-        assert np.array_equal(np.sign(output(stages, X)), y)
+        assert np.array_equal(np.sign(compute_stage_vote(stages, X)), y)
 
 
 def test_the_training_error_stays_below_its_bound():
     X, y = examples(5, m=120)
-    stages = list(boost(X, y, np.arange(7), 2, 40))
-    bound = bounds.training_error([stage.error for stage in stages])
+    stages = list(boost_conjunctions(X, y, np.arange(7), 2, 40))
+    bound = bounds.bound_training_error([stage.error for stage in stages])
     for T in range(1, len(stages) + 1):
-        assert np.mean(np.sign(output(stages[:T], X)) != y) <= bound[T - 1] + 1e-12
+        assert np.mean(np.sign(compute_stage_vote(stages[:T], X)) != y) <= bound[T - 1] + 1e-12
     assert bound[-1] < 1
 
 
 def test_boosting_stops_when_no_hypothesis_beats_chance():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 2)
     parity = np.where(X.sum(axis=1) % 2 == 1, 1, -1)
-    assert list(boost(X, parity, np.arange(2), k=1, stages=10)) == []
-    assert np.all(output([], X) == 0)
+    assert list(boost_conjunctions(X, parity, np.arange(2), k=1, stages=10)) == []
+    assert np.all(compute_stage_vote([], X) == 0)
 
 
 def test_counts_equal_the_number_of_listed_conjunctions():
@@ -330,13 +340,13 @@ def test_counts_equal_the_number_of_listed_conjunctions():
             for c in itertools.combinations(range(10), j)
             if len({attributes[i] for i in c}) == j
         ]
-        assert bounds.conjunctions(sizes, k) == len(listed)
-    assert bounds.conjunctions(10, 3) == 10 + 45 + 120
+        assert bounds.count_conjunctions(sizes, k) == len(listed)
+    assert bounds.count_conjunctions(10, 3) == 10 + 45 + 120
 
 
 def test_the_sample_size_is_a_fixed_point():
-    m = bounds.enough_examples(30, 2, s=2, eps=0.1, delta=0.05)
-    size = bounds.log_perceptrons(bounds.conjunctions(30, 2) + 1, bounds.stages(2, m))
-    assert bounds.sample_size(0.1, 0.05, size) <= m
-    smaller = bounds.log_perceptrons(bounds.conjunctions(30, 2) + 1, bounds.stages(2, m // 2))
-    assert bounds.sample_size(0.1, 0.05, smaller) > m // 2
+    m = bounds.sufficient_examples(30, 2, s=2, eps=0.1, delta=0.05)
+    size = bounds.bound_log_perceptrons(bounds.count_conjunctions(30, 2) + 1, bounds.bound_stages(2, m))
+    assert bounds.bound_sample_size(0.1, 0.05, size) <= m
+    smaller = bounds.bound_log_perceptrons(bounds.count_conjunctions(30, 2) + 1, bounds.bound_stages(2, m // 2))
+    assert bounds.bound_sample_size(0.1, 0.05, smaller) > m // 2

@@ -12,11 +12,11 @@ from scipy.stats import norm, t
 import simulate
 import theory
 from simulate.kernels import deferred, explicit_data
-from simulate.kernels.deferred import Known
-from simulate.kernels.example_batches import batches
+from simulate.kernels.deferred import DeferredInputs
+from simulate.kernels.example_batches import iterate_batches
 from statmech import Descent, Scenario
-from statmech.results.corrections import predicted
-from theory.descent.replicas import curves
+from statmech.results.corrections import predict_mean_and_std
+from theory.descent.replicas import compute_curves
 
 ENGINES = pytest.mark.parametrize("engine", [deferred, explicit_data])
 RUNS = 1500  # see an error of 10 % in a variance, and at N = 20 all the planted ones
@@ -155,13 +155,13 @@ PLANTED = {
 def test_an_error_planted_in_the_ladder_is_found(error, monkeypatch):
     changed, name = PLANTED[error]
     for method, plant in changed.items():
-        monkeypatch.setattr(Known, method, plant(getattr(Known, method)))
+        monkeypatch.setattr(DeferredInputs, method, plant(getattr(DeferredInputs, method)))
     assert_found(name, RUNS if error == "orthogonal to 2 %" else FEW)
 
 
 @pytest.mark.slow
 def test_a_penalty_that_forgets_the_size_of_a_batch_is_found(monkeypatch):
-    monkeypatch.setattr(deferred, "penalised", lambda cell, force, z: force + cell.lam * z)
+    monkeypatch.setattr(deferred, "add_penalty_force", lambda cell, force, z: force + cell.lam * z)
     assert_found("shuffle, schedule", FEW)
 
 
@@ -188,7 +188,7 @@ BESIDE_THEORY = {
 @pytest.mark.parametrize("name", BESIDE_THEORY)
 def test_large_runs_agree_with_theory(name):
     cell, runs = cell_of(**LARGE | BESIDE_THEORY[name]), 64
-    solution = curves(cell)
+    solution = compute_curves(cell)
     found = [deferred.run(cell, np.random.default_rng(seed)) for seed in range(runs)]
     values = {name: np.array([run[name] for run in found]) for name in found[0]}
     z = np.stack(
@@ -217,7 +217,7 @@ def test_one_pass_of_single_examples_is_the_online_rule(loss, rule):
     solution = theory.solve(online)
     for name, values in {"R": along / length, "length": length}.items():
         error = values.std(axis=0) / np.sqrt(len(values))
-        z = (values.mean(axis=0) - predicted(solution, name)[0].squeeze().values) / error
+        z = (values.mean(axis=0) - predict_mean_and_std(solution, name)[0].squeeze().values) / error
         assert abs(z).max() < 4
 
 
@@ -279,7 +279,7 @@ def test_the_training_error_is_the_mean_over_all_runs_where_a_penalty_leaves_som
 
 def test_an_epoch_of_shuffled_batches_has_every_example_once():
     cell = cell_of(N=7, alpha=3, batch=1 / 4, epochs=[1])
-    steps = batches(cell, np.random.default_rng(0))
+    steps = iterate_batches(cell, np.random.default_rng(0))
     first, second = ([next(steps) for _ in range(4)] for _ in range(2))
     assert sorted(np.concatenate(first)) == sorted(np.concatenate(second)) == [*range(21)]
     assert {len(batch) for batch in first} == {5, 6}
@@ -287,7 +287,9 @@ def test_an_epoch_of_shuffled_batches_has_every_example_once():
 
 
 def test_a_batch_with_replacement_is_a_subset_of_its_size():
-    steps = batches(cell_of(N=7, alpha=3, batch=0.3, sampling="replacement", epochs=[3]), np.random.default_rng(0))
+    steps = iterate_batches(
+        cell_of(N=7, alpha=3, batch=0.3, sampling="replacement", epochs=[3]), np.random.default_rng(0)
+    )
     drawn = [next(steps) for _ in range(40)]
     assert {len({*batch}) for batch in drawn} == {round(0.3 * 21)}
     assert {*np.concatenate(drawn)} == {*range(21)}

@@ -14,14 +14,14 @@ from scipy.stats import chi, ks_2samp, kstest
 
 import simulate
 import theory
-from simulate.execution.units import simulator_of
+from simulate.execution.units import make_simulator
 from simulate.kernels import gram, perceptrons, vectors
-from simulate.kernels.field_steps import modulations
-from simulate.kernels.perceptrons import Perceptrons
+from simulate.kernels.field_steps import compute_modulations
+from simulate.kernels.perceptrons import PerceptronLearner
 from simulate.scenarios import batches
 from statmech import RULES, Scenario, ScenarioError
-from statmech.parameters import family_of
-from statmech.random_numbers import key_of
+from statmech.parameters import get_family
+from statmech.random_numbers import make_key_data
 from statmech.runtime import programs
 from statmech.scenarios.registry import scenario_from
 from theory.online import combinations
@@ -39,8 +39,10 @@ def test_a_block_of_steps_equals_its_steps_one_by_one():
     teacher = rng.standard_normal(N)
     for name, kind in RULES.items():
         rule = kind(eta=0.7)
-        learner = Perceptrons(family_of(rule), {name: getattr(rule, name) for name in family_of(rule).reals}, 0.0, N)
-        modulated = jax.jit(partial(modulations, learner))
+        learner = PerceptronLearner(
+            get_family(rule), {name: getattr(rule, name) for name in get_family(rule).real_names}, 0.0, N
+        )
+        modulated = jax.jit(partial(compute_modulations, learner))
         blocked = plain = rng.standard_normal((K, N))
         with jax.enable_x64(True):
             for _ in range(rounds):
@@ -67,7 +69,7 @@ def step_by_step(rule, teacher, students, inputs, right):
 
 @pytest.mark.quick
 @pytest.mark.slow
-@pytest.mark.parametrize(("rule", "K"), [*((rule, 2) for rule in RULES), ("perceptron", gram.MANY)])
+@pytest.mark.parametrize(("rule", "K"), [*((rule, 2) for rule in RULES), ("perceptron", gram.MIN_MATRIX_UNITS)])
 def test_the_engines_have_the_same_distribution(rule, K):
     """Two-sample Kolmogorov-Smirnov tests of R, q, l at the least N; of one rule and of many students at 50, too."""
     p = []
@@ -90,11 +92,11 @@ def test_a_deliberate_error_changes_the_distribution(planted, monkeypatch):
     """A chi-square with the wrong degrees of freedom, or inputs of a block without their common part."""
     scenario = Scenario(rule="hebb", K=2, N=12, t=[2.0], seeds=3000)
     right = simulate.run(scenario)
-    chi_variable, rows = gram.chi_variable, gram.input_rows
+    chi_variable, rows = gram.draw_chi, gram.make_input_rows
     if planted == "degrees of freedom":
-        monkeypatch.setattr(gram, "chi_variable", lambda key, d, *others: chi_variable(key, d + 2, *others))
+        monkeypatch.setattr(gram, "draw_chi", lambda key, d, *others: chi_variable(key, d + 2, *others))
     else:
-        monkeypatch.setattr(gram, "input_rows", lambda normals, chi, n: rows(normals, chi, n).at[:, n:].set(0.0))
+        monkeypatch.setattr(gram, "make_input_rows", lambda normals, chi, n: rows(normals, chi, n).at[:, n:].set(0.0))
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
     gram._run.clear_cache()
     wrong = simulate.run(Scenario(**{**scenario.config(), "key": 1}))
@@ -105,13 +107,13 @@ def test_a_deliberate_error_changes_the_distribution(planted, monkeypatch):
 def numbers(cell, part=slice(None)):
     """Parts along and across the teacher of a batch's seeds, or of a part of them, recorded four times."""
     with jax.enable_x64(True):
-        key, steps = key_of(5), np.array([0, 1, 10, 133])
-        record = gram.run(perceptrons.task(cell, "float64"), key, steps, part)
+        key, steps = make_key_data(5), np.array([0, 1, 10, 133])
+        record = gram.run(perceptrons.make_online_task(cell, "float64"), key, steps, part)
     return [np.asarray(values) for values in record[:2]]
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not gram.ANY_WIDTH, reason="whole batches are simulated")
+@pytest.mark.skipif(not gram.WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
 @pytest.mark.parametrize(  # every rule but that of tests/test_conformance_rules.py, all K that are cut, all widths
     ("rule", "K", "width"),
     [
@@ -124,7 +126,7 @@ def numbers(cell, part=slice(None)):
 )
 def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
     """At the least N, with label noise, and from a start."""
-    assert gram.divisible(K)
+    assert gram.is_divisible(K)
     for given in ({"N": K + 1}, {"N": 1000, "flip": 0.1}, {"N": 100, "eta": 0.3, "start": {"R": 0.2}}):
         [cell] = Scenario(rule=rule, K=K, t=[1.0], **{**given, "start": start_of(rule, given.get("start"))}).cells()
         whole = numbers(cell)
@@ -148,7 +150,7 @@ def test_a_short_run_has_the_bits_of_a_long_one(given, monkeypatch):
     scenario = scenario_from({**given, "N": 300, "t": [0.5, 3], "seeds": 8})
     gram._run.clear_cache()
     short = simulate.run(scenario)
-    monkeypatch.setattr(gram, "SHORT", 0)
+    monkeypatch.setattr(gram, "MAX_FAST_COMPILE_STEPS", 0)
     xr.testing.assert_identical(simulate.run(scenario), short)
     assert [program.short for program, *_ in gram._run.programs] == [True, False]
 
@@ -181,10 +183,10 @@ def test_a_program_of_too_few_optimisations_has_other_bits(monkeypatch):
 )
 def test_a_run_is_short_by_all_steps_of_its_program(given, short):
     scenario = Scenario(**{"rule": "hebb", "K": 3, "N": 10_000, "seeds": 8, **given})
-    assert {unit.short for unit in simulator_of(scenario).units(list(scenario.cells()), range(8))} == {short}
+    assert {unit.short for unit in make_simulator(scenario).units(list(scenario.cells()), range(8))} == {short}
 
 
-@pytest.mark.skipif(not gram.ANY_WIDTH, reason="whole batches are simulated")
+@pytest.mark.skipif(not gram.WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
 @pytest.mark.parametrize(
     ("seeds", "K", "others", "workers", "widths"),
     [
@@ -201,10 +203,10 @@ def test_a_run_is_short_by_all_steps_of_its_program(given, short):
     ],
 )
 def test_a_batch_is_cut_where_there_are_fewer_units_than_cores(monkeypatch, seeds, K, others, workers, widths):
-    monkeypatch.setattr(batches, "cores", lambda: workers)
+    monkeypatch.setattr(batches, "count_cores", lambda: workers)
     eta = list(np.linspace(0.5, 1, others))
     scenario = Scenario(rule="hebb", K=K, N=50, t=[1], seeds=seeds, eta=eta)
-    units = list(simulator_of(scenario).units(list(scenario.cells()), range(seeds)))
+    units = list(make_simulator(scenario).units(list(scenario.cells()), range(seeds)))
     assert [unit.part.stop - unit.part.start for unit in units] == widths
     found = [seed for unit in units for seed in range(unit.seeds.start, unit.seeds.stop)]
     assert found == others * list(range(seeds))
@@ -214,7 +216,7 @@ def test_a_batch_is_cut_where_there_are_fewer_units_than_cores(monkeypatch, seed
 
 @jax.jit
 def chi_variables(degrees):
-    return gram.chi_variable(jax.random.key(0), degrees, (*np.shape(degrees)[:-1], 20_000))
+    return gram.draw_chi(jax.random.key(0), degrees, (*np.shape(degrees)[:-1], 20_000))
 
 
 @pytest.mark.quick
@@ -239,7 +241,7 @@ def test_zero_degrees_of_freedom_give_zero_length():
 @pytest.mark.slow
 def test_many_students_are_as_exact_as_few():
     """The matrix form of the Gram engine agrees with theory and handles identical students, whose LQ has rank one."""
-    scenario = Scenario(rule="perceptron", K=gram.MANY + 3, N=1000, t=[0.5, 2], seeds=64, flip=0.1)
+    scenario = Scenario(rule="perceptron", K=gram.MIN_MATRIX_UNITS + 3, N=1000, t=[0.5, 2], seeds=64, flip=0.1)
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
     same = simulate.run(Scenario(**{**scenario.config(), "start": {"q": 1.0}, "N": 40, "seeds": 2}))
     np.testing.assert_allclose(same.q, 1.0, rtol=1e-12)
@@ -285,7 +287,11 @@ def compilations(work):
     events, listening = [], [True]
 
     def listen(event, _, fun_name="", **__):
-        if listening and event.endswith("backend_compile_duration") and fun_name != f"jit({programs.nothing.__name__})":
+        if (
+            listening
+            and event.endswith("backend_compile_duration")
+            and fun_name != f"jit({programs.return_zero.__name__})"
+        ):
             events.append(event)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
@@ -301,7 +307,7 @@ def test_a_sweep_compiles_once(solve):
     """Parameters, label noise, times and (simulated) N and start are data; rule, K and sizes fix the program."""
     base = {"rule": "perceptron", "K": 2, "N": 50, "t": [0.5, 1, 2, 3, 4, 5, 6], "seeds": 2, "eta": [0.5, 2]}
     other = {"eta": [0.1, 3], "flip": 0.1, "t": [0.7, 2, 3, 4, 5, 6, 7], "N": 60, "start": {"R": 0.5, "q": 0.4}}
-    for program in (gram._run, combinations.solve_lanes):  # another test of this process may have called them
+    for program in (gram._run, combinations.solve_batch):  # another test of this process may have called them
         program.clear_cache()
     assert compilations(lambda: solve(Scenario(**base))) > 0
     assert compilations(lambda: solve(Scenario(**base | other))) == 0
@@ -322,7 +328,10 @@ def test_single_precision_agrees_with_theory(engine):
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         module = {"gram": gram, "vectors": vectors}[engine]
-        assert module.run(perceptrons.task(cell, "float32"), key_of(0), np.array([10])).along.dtype == jnp.float32
+        assert (
+            module.run(perceptrons.make_online_task(cell, "float32"), make_key_data(0), np.array([10])).along.dtype
+            == jnp.float32
+        )
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
 
 
@@ -331,7 +340,7 @@ def test_single_precision_agrees_with_theory(engine):
 def test_the_triangular_factor_keeps_inner_products(K, dtype):
     rows = np.random.default_rng(K).standard_normal((K, K + 4, 2)).astype(dtype)
     with jax.enable_x64(True):
-        lower = np.asarray(jax.jit(gram.lower_factor)(rows))
+        lower = np.asarray(jax.jit(gram.compute_lower_factor)(rows))
     assert lower.dtype == dtype
     np.testing.assert_array_equal(lower[np.triu_indices(K, 1)], 0)
     inner = (np.einsum("kil,jil->kjl", factor, factor) for factor in (lower, rows))
@@ -370,7 +379,7 @@ def test_labels_are_flipped_as_often_as_stated():
 @pytest.mark.quick
 @pytest.mark.slow
 def test_progress_is_reported_to_the_end(monkeypatch):
-    monkeypatch.setattr(batches, "cores", lambda: 2)  # on more, batches are cut
+    monkeypatch.setattr(batches, "count_cores", lambda: 2)  # on more, batches are cut
     reports = []
     simulate.run(Scenario(rule="hebb", N=10, t=[0, 1], seeds=200), lambda done, total: reports.append((done, total)))
     assert reports == [(k, 4) for k in (1, 2, 3, 4)]
@@ -378,7 +387,7 @@ def test_progress_is_reported_to_the_end(monkeypatch):
 
 
 def test_one_program_serves_many_numbers_of_recorded_times():
-    lengths = [len(gram.padded(np.arange(T))) for T in (1, 32, 33, 128, 129)]
+    lengths = [len(gram.pad_recorded_steps(np.arange(T))) for T in (1, 32, 33, 128, 129)]
     assert lengths == [32, 32, 128, 128, 256]
 
 

@@ -30,12 +30,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import simulate
 from simulate import margin
 from simulate.estimators import adatron_blocks, minover_blocks
-from simulate.estimators.concept import LATEX, RELATIONS
-from simulate.estimators.margin_updates import passive_aggressive
+from simulate.estimators.concept import LATEX_ESCAPES, LATEX_RELATIONS
+from simulate.estimators.margin_updates import passive_aggressive_strength
 from simulate.estimators.optimal_brain_damage import PrunedPerceptron
-from simulate.kernels.coordinate_loops import compiled
-from simulate.kernels.mistakes import mistakes as walk
-from simulate.kernels.partial_sums import Attentive, lessons, walks
+from simulate.kernels.coordinate_loops import compile_loop
+from simulate.kernels.mistakes import iterate_mistakes as walk
+from simulate.kernels.partial_sums import AttentionState, iterate_block_results, sum_rows_until_level
 from simulate.learners import (
     AdaTron,
     AttentivePerceptron,
@@ -47,7 +47,7 @@ from simulate.learners import (
     max_stability,
     minover,
 )
-from simulate.learners.convergence import broken, course
+from simulate.learners.convergence import compute_update_history, find_broken_inequalities
 from simulate.learners.interface import LearnerTask
 from statmech import learners
 from statmech.boundaries import threshold
@@ -229,9 +229,9 @@ def test_every_update_satisfies_the_inequalities_of_the_convergence_proof(seed):
     """Daume's (3.3) to (3.6), where the bias makes a grow by at least 1, and Novikoff's two."""
     X, y = separable(seed)
     z = np.where(y == "up", 1.0, -1.0)[:, None] * np.column_stack([X, np.ones(60)])
-    best, updates = max_stability.strengths(z) @ z, updates_of(z)
-    run = course(updates, best)
-    assert broken(run, z, best) == []
+    best, updates = max_stability.compute_max_stability_strengths(z) @ z, updates_of(z)
+    run = compute_update_history(updates, best)
+    assert find_broken_inequalities(run, z, best) == []
     np.testing.assert_allclose(run.after - run.before, 1 + (updates[:, :-1] ** 2).sum(axis=1))
     model = Perceptron(max_iter=10_000, order="constant").fit(X, y)
     np.testing.assert_allclose(updates.sum(axis=0), np.append(model.coef_[0], model.intercept_[0]), atol=1e-10)
@@ -249,8 +249,8 @@ def test_every_update_satisfies_the_inequalities_of_the_convergence_proof(seed):
 def test_the_inequalities_of_the_proof_find_a_wrong_update(plant, violated):
     X, y = separable()
     z = np.where(y == "up", 1.0, -1.0)[:, None] * np.column_stack([X, np.ones(60)])
-    best = max_stability.strengths(z) @ z
-    found = broken(course(plant(updates_of(z), z), best), z, best)
+    best = max_stability.compute_max_stability_strengths(z) @ z
+    found = find_broken_inequalities(compute_update_history(plant(updates_of(z), z), best), z, best)
     assert set(violated) <= set(found)
 
 
@@ -303,7 +303,7 @@ def test_importing_simulate_does_not_import_scikit_learn():
 def test_minover_and_adatron_tend_to_the_largest_margin():
     X, y = separable()
     z = np.where(y == "up", 1.0, -1.0)[:, None] * np.column_stack([X, np.ones(60)])
-    x = max_stability.strengths(z)
+    x = max_stability.compute_max_stability_strengths(z)
     largest = np.linalg.norm(x @ z) / x.sum()
     for model, gap in (
         (AdaTron(max_epochs=20_000, tolerance=1e-6), 1e-6),
@@ -327,10 +327,10 @@ def test_data_that_are_not_separable_give_a_warning_and_the_best_student():
 
 def simulated(learner, z, until):
     """What the teacher-student simulation learns from one data set: strengths (T, P), updates (T,), converged."""
-    module = {learners.MinOver: minover, learners.AdaTron: adatron}[type(learner)]
-    data = examples.batch([examples.DataSet(np.zeros(z.shape[1]), z)], examples.padded(len(z)))
+    module = {learners.MinOverLearner: minover, learners.AdaTronLearner: adatron}[type(learner)]
+    data = examples.make_batch([examples.DataSet(np.zeros(z.shape[1]), z)], examples.get_padded_size(len(z)))
     with jax.enable_x64(True):
-        learnt = module.learn(data, LearnerTask("", learner, until[None], np.zeros((1, 8), np.uint32)))
+        learnt = module.add_known_row(data, LearnerTask("", learner, until[None], np.zeros((1, 8), np.uint32)))
     return learnt.strengths[0, :, : len(z)], learnt.updates[0], bool(learnt.converged[0, -1])
 
 
@@ -356,7 +356,7 @@ def test_minover_adds_the_examples_that_the_simulation_adds(m, features, right):
     z = signed(m + features, m, features, True, right)
     until = np.unique(np.geomspace(1, 40 * m, 12).astype(int))
     run = minover_blocks.learn(z, until)
-    strengths, updates, _ = simulated(learners.MinOver(), z, until)
+    strengths, updates, _ = simulated(learners.MinOverLearner(), z, until)
     np.testing.assert_array_equal(run.strengths, strengths)
     np.testing.assert_array_equal(run.updates, updates)
     np.testing.assert_array_equal(run.fields, z @ (strengths[-1] @ z))
@@ -371,7 +371,7 @@ def test_minover_stops_where_the_simulation_stops(stop, right):
         z = signed(seed, 60, 8, False, right)
         until = np.array([30, 100, 60 * 300])
         run = minover_blocks.learn(z, until, stop)
-        strengths, updates, _ = simulated(learners.MinOver(stop=stop), z, until)
+        strengths, updates, _ = simulated(learners.MinOverLearner(stop=stop), z, until)
         np.testing.assert_array_equal(run.strengths, strengths)
         np.testing.assert_array_equal(run.updates, updates)
         ended += updates[-1] < until[-1]
@@ -381,20 +381,20 @@ def test_minover_stops_where_the_simulation_stops(stop, right):
 def test_minover_looks_at_few_examples_and_a_block_that_misses_one_is_found(monkeypatch):
     z = signed(0, 600, 8, True)
     until = np.array([40 * 600])
-    expected, looked, made = minover_blocks.learn(z, until).strengths, [], minover_blocks.add_least
+    expected, looked, made = minover_blocks.learn(z, until).strengths, [], minover_blocks.add_smallest_fields
 
     def counting(slots, rows, fields, *rest):
         looked.append(len(fields))
         return made(slots, rows, fields, *rest)
 
-    monkeypatch.setattr(minover_blocks, "add_least", counting)
-    course = minover_blocks.MinOverCourse(z, "epochs")
-    course.candidates = minover_blocks.Candidates(course.examples, np.arange(4), 16)  # the first four: too few
+    monkeypatch.setattr(minover_blocks, "add_smallest_fields", counting)
+    course = minover_blocks.MinOverRun(z, "epochs")
+    course.candidates = minover_blocks.MinOverCandidates(course.examples, np.arange(4), 16)  # the first four: too few
     for _ in course.blocks(until[0]):
         pass
     np.testing.assert_array_equal(course.strengths, expected[0])
     assert min(looked) < 60
-    monkeypatch.setattr(minover_blocks, "strayed", lambda *_: (0.0, -1e9, 0.0))  # as if nothing could be missed
+    monkeypatch.setattr(minover_blocks, "bound_deviation", lambda *_: (0.0, -1e9, 0.0))  # as if nothing could be missed
     assert not np.array_equal(minover_blocks.learn(z, until).strengths, expected)
 
 
@@ -405,7 +405,7 @@ def test_adatron_makes_the_steps_that_the_simulation_makes(m, features, omega, r
     z = signed(m + features, m, features, False, right)
     until = np.array([1, 2, 7, 40, 300])
     run = adatron_blocks.learn(z, until, omega, 1e-6)
-    strengths, updates, converged = simulated(learners.AdaTron(omega=omega, tolerance=1e-6), z, until * m)
+    strengths, updates, converged = simulated(learners.AdaTronLearner(omega=omega, tolerance=1e-6), z, until * m)
     np.testing.assert_array_equal(run.epochs * m, updates)
     np.testing.assert_allclose(run.strengths, strengths, rtol=1e-6, atol=1e-9 * max(1, np.abs(strengths).max()))
     assert run.converged == converged
@@ -414,17 +414,21 @@ def test_adatron_makes_the_steps_that_the_simulation_makes(m, features, omega, r
 
 def test_adatron_visits_few_examples_and_would_err_without_its_radius(monkeypatch):
     z = signed(0, 600, 8, False)
-    expected, looked, made = adatron_blocks.learn(z, np.array([300]), 1.0, 1e-9).strengths, [], adatron_blocks.visit
+    expected, looked, made = (
+        adatron_blocks.learn(z, np.array([300]), 1.0, 1e-9).strengths,
+        [],
+        adatron_blocks.visit_examples,
+    )
 
     def counting(some, *rest):
         looked.append(len(some))
         return made(some, *rest)
 
-    monkeypatch.setattr(adatron_blocks, "visit", counting)
+    monkeypatch.setattr(adatron_blocks, "visit_examples", counting)
     np.testing.assert_array_equal(adatron_blocks.learn(z, np.array([300]), 1.0, 1e-9).strengths, expected)
     assert min(looked) < 60
-    monkeypatch.setattr(adatron_blocks, "NARROWEST", 0.0)  # only those that would change now, for many epochs
-    monkeypatch.setattr(adatron_blocks, "visit", lambda *given: made(*given[:6], 1e300, *given[7:]))
+    monkeypatch.setattr(adatron_blocks, "MIN_RADIUS_FACTOR", 0.0)  # only those that would change now, for many epochs
+    monkeypatch.setattr(adatron_blocks, "visit_examples", lambda *given: made(*given[:6], 1e300, *given[7:]))
     assert not np.allclose(adatron_blocks.learn(z, np.array([300]), 1.0, 1e-9).strengths, expected, rtol=1e-6)
 
 
@@ -435,11 +439,11 @@ def test_no_fit_compiles_for_its_shape():
         AdaTron(tolerance=0.1).fit(X, y)
         MinOver(within=0.5).fit(X, y)
     for loop in (
-        minover_blocks.add_least,
-        minover_blocks.strayed,
-        adatron_blocks.visit,
-        adatron_blocks.product,
-        adatron_blocks.distance,
+        minover_blocks.add_smallest_fields,
+        minover_blocks.bound_deviation,
+        adatron_blocks.visit_examples,
+        adatron_blocks.compute_field,
+        adatron_blocks.compute_distance,
     ):
         assert len(loop.compiled().signatures) == 1
 
@@ -447,8 +451,8 @@ def test_no_fit_compiles_for_its_shape():
 def test_a_loop_is_compiled_by_its_first_call_alone_also_of_many_threads(monkeypatch):
     made, njit = [], numba.njit
     monkeypatch.setattr(numba, "njit", lambda *types, **options: made.append(types) or njit(*types, **options))
-    inner = compiled("f8(f8)")(lambda x: x + 1)
-    outer = compiled("f8(f8)")(lambda x: 2 * inner(x))
+    inner = compile_loop("f8(f8)")(lambda x: x + 1)
+    outer = compile_loop("f8(f8)")(lambda x: 2 * inner(x))
     assert made == []
     with ThreadPoolExecutor(8) as threads:
         assert [*threads.map(outer, [1.0] * 8)] == [4.0] * 8
@@ -487,7 +491,7 @@ def test_decision_errors_stay_below_the_target(boundary):
     looks = np.arange(16, n + 1, 16)
 
     def errs(tau, slope):
-        found = walks(z, w, looks, tau, slope=slope)
+        found = sum_rows_until_level(z, w, looks, tau, slope=slope)
         return (found.features < n) & (full < 0), found.features
 
     wrong, features = errs(level, slope)
@@ -501,13 +505,13 @@ def test_decision_errors_stay_below_the_target(boundary):
 def test_walks_are_partial_sums_until_they_reach_the_level():
     rng = np.random.default_rng(0)
     z, w, looks = rng.standard_normal((50, 20)), rng.standard_normal(20), np.array([3, 4, 11, 20])
-    found = walks(z, w, looks, tau=1.5, start=0.25, slope=0.5)
+    found = sum_rows_until_level(z, w, looks, tau=1.5, start=0.25, slope=0.5)
     for row, total, features in zip(z, found.sums, found.features, strict=True):
         sums = [0.25 + row[:look] @ w[:look] for look in looks]
         stop = next((i for i, s in enumerate(sums) if s >= 1.5 + 0.5 * looks[i] / 20), 3)
         assert features == looks[stop]
         assert total == pytest.approx(sums[stop])
-    assert np.all(walks(z, w, looks, tau=np.inf).features == 20)
+    assert np.all(sum_rows_until_level(z, w, looks, tau=np.inf).features == 20)
 
 
 @pytest.mark.slow
@@ -553,13 +557,13 @@ def test_decision_errors_about_theta_stay_below_the_target(boundary):
     w = w / np.linalg.norm(w)
 
     def errors(level):
-        student = Attentive(w, boundary, error_rate, theta=level)
-        student.know((z @ w).mean(), (z @ w).var())
+        student = AttentionState(w, boundary, error_rate, theta=level)
+        student.set_moments((z @ w).mean(), (z @ w).var())
         student.theta = theta  # whatever its level is for
         stopped, margins = [], z @ w
-        for lesson in lessons(student, z, np.zeros(m), np.zeros(m, bool), np.arange(16, n + 1, 16)):
+        for lesson in iterate_block_results(student, z, np.zeros(m), np.zeros(m, bool), np.arange(16, n + 1, 16)):
             stopped.append(lesson.stopped)
-            assert lesson.mistaken == (margins[lesson.last] <= theta and not lesson.stopped[-1])
+            assert lesson.is_mistake == (margins[lesson.last] <= theta and not lesson.stopped[-1])
         return np.concatenate(stopped) & (margins < theta)
 
     most = error_rate + 4 * np.sqrt(error_rate * (1 - error_rate) / m)
@@ -582,7 +586,7 @@ def test_a_passive_aggressive_update_changes_the_weights_least_for_its_loss(aggr
     for theta in (1.0, 3.0):
         w, x = rng.standard_normal((2, 5))
         x *= -np.sign(w @ x)  # a mistake: the loss is positive
-        strength = passive_aggressive(theta - w @ x, x @ x, aggressiveness)
+        strength = passive_aggressive_strength(theta - w @ x, x @ x, aggressiveness)
         assert excess(w + strength * x, w, x, theta) > -1e-12
         for planted in (0.99, 1.01):
             assert excess(w + planted * strength * x, w, x, theta) < -1e-6
@@ -764,7 +768,7 @@ def test_the_largest_number_of_stages_in_cross_validation_does_not_count_negatio
     for negated in (False, True):
         asked = []
         model = SparsePerceptron(k=1, negated=negated)
-        model._by_cross_validation = lambda *given, asked=asked: asked.append(given[-1]) or 1
+        model._cross_validate_stages = lambda *given, asked=asked: asked.append(given[-1]) or 1
         model.fit(X, noisy)
         assert asked == [8]
 
@@ -819,7 +823,14 @@ def test_a_latex_table_contains_no_foreign_command():
     assert lines[0] == r"\begin{tabular}{lrll}"
     assert lines[-1] == r"\end{tabular}"
     bare = model.concept_latex_
-    for ours in (*LATEX.values(), *RELATIONS.values(), r"\begin{tabular}{lrll}", r"\hline", r"\end{tabular}", r"\\"):
+    for ours in (
+        *LATEX_ESCAPES.values(),
+        *LATEX_RELATIONS.values(),
+        r"\begin{tabular}{lrll}",
+        r"\hline",
+        r"\end{tabular}",
+        r"\\",
+    ):
         bare = bare.replace(ours, " ")
     assert not set(bare) & set("%$#_{}~^\\")
     assert all(len(re.findall(r"(?<!\\)&", line)) == 3 for line in (lines[1], *lines[3:-1]))

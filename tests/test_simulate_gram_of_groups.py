@@ -13,7 +13,7 @@ import theory
 from simulate.kernels import gram_of_groups, perceptrons
 from statmech import Scenario
 from statmech.modes import group_sizes
-from statmech.random_numbers import key_of
+from statmech.random_numbers import make_key_data
 
 pytestmark = pytest.mark.quick
 
@@ -31,9 +31,9 @@ def cell_of(teacher="random", **given):
 def chain(cell, seeds):
     """Cosines and lengths, as vectors and as fields, of seeds of the engine: (seeds, T, values)."""
     with jax.enable_x64(True):
-        task, batches = perceptrons.task(cell, "float64"), -(-seeds // gram_of_groups.SEEDS)
+        task, batches = perceptrons.make_online_task(cell, "float64"), -(-seeds // gram_of_groups.GROUP_BATCH_SEEDS)
         steps = np.rint(np.array(T) * N).astype(int)
-        made = [gram_of_groups.run(task, key_of(10 + batch), steps) for batch in range(batches)]
+        made = [gram_of_groups.run(task, make_key_data(10 + batch), steps) for batch in range(batches)]
     parts = [part for part in zip(*made, strict=True) if part[0] is not None]
     along, across, *fields = (np.concatenate(part)[:seeds] for part in parts)
     return described(along[..., 0], across), described(fields[0][..., 0], fields[1])
@@ -122,12 +122,12 @@ def test_a_deliberate_error_changes_the_law(planted, monkeypatch):
     """A chi with one degree too many in each group; a student's length in units of its field's deviation."""
     monkeypatch.setenv("STATMECH_CACHE", "off")
     if planted == "degrees of freedom":
-        chi = gram_of_groups.chi_variable
-        monkeypatch.setattr(gram_of_groups, "chi_variable", lambda key, d, shape: chi(key, d + 1, shape))
+        chi = gram_of_groups.draw_chi
+        monkeypatch.setattr(gram_of_groups, "draw_chi", lambda key, d, shape: chi(key, d + 1, shape))
     else:
-        begin, spread = perceptrons.Perceptrons.begin, np.mean(VARIANCES)
+        begin, spread = perceptrons.PerceptronLearner.begin, np.mean(VARIANCES)
         monkeypatch.setattr(
-            perceptrons.Perceptrons, "begin", lambda self, kept, square: begin(self, kept, spread * square)
+            perceptrons.PerceptronLearner, "begin", lambda self, kept, square: begin(self, kept, spread * square)
         )
     gram_of_groups._run.clear_cache()
     cell = cell_of(rule="adatron", K=1)

@@ -12,9 +12,9 @@ from conftest import disagreements
 import simulate
 import theory
 from simulate.kernels import message_passing
-from simulate.kernels.message_passing import messages
+from simulate.kernels.message_passing import iterate_messages
 from statmech import Inference, ScenarioError
-from statmech.convex.teachers import Sign
+from statmech.convex.teachers import SignTeacher
 from statmech.convex.weights import Binary, Gauss
 
 SMALL = {"N": 60, "steps": 8, "seeds": 3}
@@ -50,14 +50,14 @@ def without_memory(X, output, estimate, w, V):
         yield w, g
 
 
-@pytest.mark.parametrize(("kernel", "follows"), [(messages, True), (without_memory, False)])
+@pytest.mark.parametrize(("kernel", "follows"), [(iterate_messages, True), (without_memory, False)])
 def test_without_the_onsager_term_steps_do_not_follow_state_evolution(kernel, follows):
     N, P, overlaps = 1000, 2000, []
     for seed in range(10):
         rng = np.random.default_rng(seed)
         X, teacher = rng.standard_normal((P, N)), Gauss().draw(rng, N)
         y = np.sign(X @ teacher)
-        steps = kernel(X, partial(Sign().score, y), Gauss().posterior, np.zeros(N), 1.0)
+        steps = kernel(X, partial(SignTeacher().score, y), Gauss().posterior, np.zeros(N), 1.0)
         overlaps.append([w @ teacher / N for w, *_ in islice(steps, 5)])
     error = np.std(overlaps, axis=0, ddof=1) / np.sqrt(10)
     z = (np.mean(overlaps, axis=0) - theory.state_evolution("gauss", 2.0, steps=5)[1:]) / error
@@ -126,15 +126,17 @@ def test_steps_end_where_the_weights_are_settled():
     def ridge(r, s):
         return r / (s + 1), np.full(20, 1 / (s + 1))
 
-    *_, (w, *_) = messages(X, output, ridge, np.zeros(20), 1.0, settled=1e-13)
+    *_, (w, *_) = iterate_messages(X, output, ridge, np.zeros(20), 1.0, change_tol=1e-13)
     Z = X / np.sqrt(20)
     np.testing.assert_allclose(w, np.linalg.solve(Z.T @ Z + np.eye(20), Z.T @ y), rtol=1e-10)
-    *_, (damped, *_) = messages(X, output, ridge, np.zeros(20), 1.0, settled=1e-13, kept=0.5)
+    *_, (damped, *_) = iterate_messages(X, output, ridge, np.zeros(20), 1.0, change_tol=1e-13, damping=0.5)
     np.testing.assert_allclose(damped, w, rtol=1e-10)
 
 
 def test_nothing_is_done_from_weights_that_are_known():
-    assert not list(messages(np.ones((2, 2)), None, Binary().posterior, np.ones(2), message_passing.RECOVERED / 2))
+    assert not list(
+        iterate_messages(np.ones((2, 2)), None, Binary().posterior, np.ones(2), message_passing.RECOVERED_VARIANCE / 2)
+    )
 
 
 def test_more_examples_than_memory_are_refused_before_anything_runs():

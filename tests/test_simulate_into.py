@@ -14,8 +14,8 @@ from simulate.execution.chunks import simulate_chunk
 from simulate.execution.to_store import run_into
 from statmech import Scenario, ScenarioError, StoreError, load
 from statmech.results import store
-from statmech.results.store_creation import create
-from statmech.results.stored_config import values_of
+from statmech.results.store_creation import create_store
+from statmech.results.stored_config import decode_attributes
 from statmech.results.sweep_store import SweepStore
 from statmech.results.verification import verify
 
@@ -100,7 +100,7 @@ def test_a_missing_data_file_is_reported_before_anything_is_written(tmp_path, pa
 
 
 def test_a_worker_whose_host_has_a_different_file_of_that_name_computes_nothing(here, path):
-    create(path, scenario(), {"data": scenario().data_digests()})
+    create_store(path, scenario(), {"data": scenario().data_digests()})
     table(here / "x.csv", 1)
     with pytest.raises(StoreError, match=r"from other data than x\.csv contains now"):
         simulate_chunk(path, 0)
@@ -108,10 +108,10 @@ def test_a_worker_whose_host_has_a_different_file_of_that_name_computes_nothing(
 
 
 def test_a_store_that_does_not_know_its_data_is_read_but_not_added_to(here, path):
-    made = create(path, scenario(), {"title": "statmech simulation"})
+    made = create_store(path, scenario(), {"title": "statmech simulation"})
     for chunk in made.chunks():
         states = made.states(chunk)
-        made.write(chunk, made.buffer(chunk, states), states)
+        made.write(chunk, made.make_buffer(chunk, states), states)
     with pytest.raises(StoreError, match="was computed before digests of data were kept"):
         run_into(path, scenario())
     assert isinstance(store.load(path), xr.Dataset)
@@ -144,7 +144,7 @@ def test_a_sweep_may_be_extended_by_another_file_or_data_set(here, path, made_da
     assert run_into(path, more) == (24, 0, 0)
     np.testing.assert_array_equal(store.load(path).R, simulate.run(more).R)
     assert verify(path).sound
-    assert set(values_of(store.load(path).attrs)["data"]) == {"x.csv", "y.npy"}
+    assert set(decode_attributes(store.load(path).attrs)["data"]) == {"x.csv", "y.npy"}
     monkeypatch.setenv("STATMECH_DATA", str(made_data))
     for data in ("votes", "votes,promoters"):
         study = load("votes", [f"data={data}", "classifier=perceptron", "folds=2", "seeds=1"])

@@ -8,13 +8,13 @@ from conftest import assert_same_bits
 
 import simulate
 from simulate.execution.to_store import run_into
-from simulate.execution.units import simulator_of
+from simulate.execution.units import make_simulator
 from simulate.kernels import gram
 from statmech import Scenario
-from statmech.random_numbers import folded, generators
+from statmech.random_numbers import fold_in_key_data, make_generators
 from statmech.results import store
-from statmech.results.chunks import CHUNK_COMBINATIONS, chunk_lengths
-from statmech.scenarios.cost import estimate
+from statmech.results.chunks import MAX_CHUNK_COMBINATIONS, compute_chunk_lengths
+from statmech.scenarios.cost import estimate_cost
 from statmech.scenarios.registry import scenario_from
 
 ETA = np.linspace(0.3, 1.7, 70).tolist()
@@ -31,7 +31,7 @@ AS_USERS_COMPILE = ("float32", "start, wide")  # other sums, and most lanes; net
 
 def together(scenario):
     """The largest number of combinations in a unit of work."""
-    units = simulator_of(scenario).units(list(scenario.cells()), range(scenario.seeds))
+    units = make_simulator(scenario).units(list(scenario.cells()), range(scenario.seeds))
     return max(len(unit.cells) for unit in units)
 
 
@@ -67,7 +67,7 @@ def without_rule(case):
 @pytest.mark.slow
 def test_keys_of_neighbours_would_change_the_bits(monkeypatch):
     """The control of the test above."""
-    monkeypatch.setattr(gram, "folded", lambda keys, number: folded(keys, number)[::-1])
+    monkeypatch.setattr(gram, "fold_in_key_data", lambda keys, number: fold_in_key_data(keys, number)[::-1])
     assert "R" in differing(SWEEP, (0,))
 
 
@@ -94,18 +94,18 @@ def test_the_estimate_counts_what_is_simulated_side_by_side():
     """Few students only: weight vectors, and more students, take a call of each combination."""
     swept = {"rule": "perceptron", "N": 100, "t": 1, "seeds": 2, "eta": {"linspace": [0.5, 2, 20_000]}}
     fast, many, direct = (Scenario(**swept, **given) for given in ({"K": 3}, {"K": 10}, {"engine": "vectors"}))
-    assert min(estimate(slow).seconds for slow in (many, direct)) > 20 * estimate(fast).seconds
-    assert chunk_lengths(fast)[0] == CHUNK_COMBINATIONS > chunk_lengths(many)[0]
+    assert min(estimate_cost(slow).seconds for slow in (many, direct)) > 20 * estimate_cost(fast).seconds
+    assert compute_chunk_lengths(fast)[0] == MAX_CHUNK_COMBINATIONS > compute_chunk_lengths(many)[0]
 
 
 def test_several_keys_give_the_numbers_of_each():
     keys = np.arange(10, dtype=np.uint32).reshape(5, 2)
     words = np.array([0, 7, 2**32 - 1, 5, 6], np.uint32)
-    expected = [folded(key, int(word)) for key, word in zip(keys, words, strict=True)]
-    np.testing.assert_array_equal(folded(keys, words), expected)
+    expected = [fold_in_key_data(key, int(word)) for key, word in zip(keys, words, strict=True)]
+    np.testing.assert_array_equal(fold_in_key_data(keys, words), expected)
 
 
 def test_generators_of_many_keys_are_those_that_numpy_makes_of_each():
     keys = np.array([[0, 0], [1, 0], [0, 1], [2**32 - 1, 2**32 - 1], [928981903, 3453687069]], np.uint32)
-    for (low, high), rng in zip(keys.tolist(), generators(keys), strict=True):
+    for (low, high), rng in zip(keys.tolist(), make_generators(keys), strict=True):
         assert rng.bit_generator.state == np.random.default_rng(low | high << 32).bit_generator.state

@@ -12,10 +12,10 @@ from simulate.kernels import least_risk
 from simulate.minimisers import problem as problems
 from simulate.minimisers.interior_point import interior_point
 from simulate.minimisers.method import minimise
-from simulate.minimisers.optimality import gap_of
-from simulate.minimisers.problem import REACHED, Problem, linear_map
-from simulate.minimisers.slope_intervals import parts_of
-from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, OfStability, Square, SquaredHinge
+from simulate.minimisers.optimality import bound_gap
+from simulate.minimisers.problem import GAP_TOL, Problem, make_linear_map
+from simulate.minimisers.slope_intervals import split_loss
+from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, Square, SquaredHinge, StabilityLoss
 from statmech.convex.penalties import Penalty
 
 L2, L1 = Penalty(0.0), Penalty(1.0)
@@ -32,7 +32,7 @@ def data(alpha, linear=False, seed=0):
 
 
 def problem(X, y, loss, penalty, lam):
-    return Problem(*linear_map(X, y, loss.of == "stability"), loss, *penalty.parts(lam))
+    return Problem(*make_linear_map(X, y, loss.of == "stability"), loss, *penalty.parts(lam))
 
 
 def minimised(*of, **limits):
@@ -78,7 +78,7 @@ def departure(X, y, loss, penalty, lam, w):
     l1, l2 = penalty.parts(lam)
     smooth = (np.where(at_kink, 0.0, loss.slope(x)) * sign) @ Z + l2 * w + l1 * np.sign(w)
     free = [(sign[at_kink, None] * Z[at_kink]).T, l1 * np.eye(N)[:, w == 0]]
-    bounds = [loss.slopes_at(np.array(loss.kinks[:1]))] if loss.kinks else []
+    bounds = [loss.one_sided_slopes(np.array(loss.kinks[:1]))] if loss.kinks else []
     low = np.concatenate([np.full(at_kink.sum(), bounds[0][0] if bounds else 0.0), np.full((w == 0).sum(), -1.0)])
     high = np.concatenate([np.full(at_kink.sum(), bounds[0][1] if bounds else 0.0), np.full((w == 0).sum(), 1.0)])
     if not low.size:
@@ -92,7 +92,7 @@ CASES = [
     (Hinge(), L2, 0.01, 0.5, False),
     (SquaredHinge(), L2, 0.1, 2.0, False),
     (Exponential(), L2, 0.1, 2.0, False),
-    (OfStability(Huber()), L2, 0.1, 2.0, False),
+    (StabilityLoss(Huber()), L2, 0.1, 2.0, False),
     (Huber(), L2, 0.1, 2.0, True),
     (Absolute(), L2, 0.3, 2.0, True),
     (Logistic(), L1, 0.3, 2.0, False),
@@ -118,21 +118,21 @@ LARGE_CASES = [(Square(), L1, True), (Square(), Penalty(0.5), True), (Hinge(), L
 
 def large(monkeypatch, loss, penalty, linear, lam=0.3, alpha=2.0):
     """A problem for which message passing is tried first, and what interior points make of it."""
-    monkeypatch.setattr(problems, "LARGE", min(alpha, 1) * N)
+    monkeypatch.setattr(problems, "MIN_LARGE_DIMENSION", min(alpha, 1) * N)
     one = problem(*data(alpha, linear), loss, penalty, lam)
-    return one, interior_point(one, parts_of(loss))
+    return one, interior_point(one, split_loss(loss))
 
 
 @pytest.mark.parametrize(("loss", "penalty", "linear"), brief(LARGE_CASES), ids=str)
 def test_a_quick_minimum_is_that_of_interior_points_with_a_certificate(monkeypatch, loss, penalty, linear):
-    monkeypatch.setattr(least_risk, "SHARE", 1)
+    monkeypatch.setattr(least_risk, "QUICK_STEPS_DIVISOR", 1)
     one, exact = large(monkeypatch, loss, penalty, linear)
     found = minimise(one)
     assert found.converged
     assert not np.array_equal(found.w, exact.w)
     assert distance(found.w, exact.w) < 1e-6
     np.testing.assert_array_equal(found.w == 0, exact.w == 0)
-    assert gap_of(one, found.w) < 1e-7
+    assert bound_gap(one, found.w) < 1e-7
 
 
 @pytest.mark.parametrize(("loss", "penalty", "linear"), brief(LARGE_CASES), ids=str)
@@ -140,32 +140,32 @@ def test_a_wrong_quick_minimum_is_refused_and_found_by_interior_points(monkeypat
     one, exact = large(monkeypatch, loss, penalty, linear)
     wrong = least_risk.minimise_by_messages(one)
     wrong = wrong._replace(w=(1 + 1e-4) * wrong.w)
-    monkeypatch.setattr(least_risk, "_moves", lambda _: iter([(wrong.w, -wrong.slopes, 0.0)]))
-    assert least_risk.quick_minimum(one).gap > 10 * REACHED
+    monkeypatch.setattr(least_risk, "_iterate_messages", lambda _: iter([(wrong.w, -wrong.slopes, 0.0)]))
+    assert least_risk.find_quick_minimum(one).gap > 10 * GAP_TOL
     np.testing.assert_array_equal(minimise(one).w, exact.w)
 
 
 @pytest.mark.parametrize(("loss", "penalty", "linear"), brief([case for case in LARGE_CASES if case[1] != L2]), ids=str)
 def test_signs_that_stay_give_the_minimum_if_they_are_its_signs(monkeypatch, loss, penalty, linear):
-    monkeypatch.setattr(least_risk, "CHEAP", np.inf)
+    monkeypatch.setattr(least_risk, "MAX_SOLVE_COST_RATIO", np.inf)
     one, exact = large(monkeypatch, loss, penalty, linear)
-    one, signs = least_risk._of_residuals(one), np.sign(exact.w)
-    assert distance(least_risk.quick_minimum(one).w, exact.w) < 1e-6
+    one, signs = least_risk._convert_to_residual_loss(one), np.sign(exact.w)
+    assert distance(least_risk.find_quick_minimum(one).w, exact.w) < 1e-6
     stays = [(signs, None, 1e-3)] * 10
-    monkeypatch.setattr(least_risk, "_moves", lambda _: iter(stays))
-    found = least_risk.quick_minimum(one)
+    monkeypatch.setattr(least_risk, "_iterate_messages", lambda _: iter(stays))
+    found = least_risk.find_quick_minimum(one)
     assert found.gap < 1e-13
     np.testing.assert_array_equal(np.sign(found.w), signs)
     signs[exact.w == 0] = 1  # of the same array
-    assert least_risk.quick_minimum(one).gap == np.inf
+    assert least_risk.find_quick_minimum(one).gap == np.inf
 
 
 def test_steps_end_early_where_they_will_not_converge_in_time(monkeypatch):
     one, exact = large(monkeypatch, Square(), L1, True, 1e-3, alpha=0.5)
-    made, moves = [], least_risk._moves
+    made, moves = [], least_risk._iterate_messages
     monkeypatch.setattr(
-        least_risk, "_moves", lambda problem: map(lambda move: made.append(move) or move, moves(problem))
+        least_risk, "_iterate_messages", lambda problem: map(lambda move: made.append(move) or move, moves(problem))
     )
-    assert least_risk.quick_minimum(one).gap == np.inf
+    assert least_risk.find_quick_minimum(one).gap == np.inf
     assert 20 <= len(made) < 50
     np.testing.assert_array_equal(minimise(one).w, exact.w)

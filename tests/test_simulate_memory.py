@@ -10,11 +10,11 @@ import pytest
 from conftest import brief
 
 from simulate.execution import units
-from simulate.execution.units import simulator_of
+from simulate.execution.units import make_simulator
 from simulate.kernels import teacher_data, vectors
 from statmech import Attention, Boosting, Inference, Risk, Scenario, Stopping
 from statmech.errors import ScenarioError
-from statmech.runtime.system import peak_memory
+from statmech.runtime.system import get_peak_memory
 
 FACTOR = 1.3  # between the bytes stated and those held
 BOUND = {"boundary": "brownian-bridge", "error_rate": 0.1, "seeds": 1}
@@ -43,27 +43,27 @@ def held(simulator):
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_unit_holds_the_bytes_that_are_stated(name):
-    simulator = simulator_of(SCENARIOS[name])
+    simulator = make_simulator(SCENARIOS[name])
     assert 1 / FACTOR < held(simulator) / simulator.memory() < FACTOR
 
 
 @pytest.mark.parametrize("given", [{"loss": "logistic"}, {"loss": "hinge"}, {"loss": "square", "penalty": "l1"}])
 @pytest.mark.parametrize("alpha", brief([0.5, 1, 3]))
 def test_minimisation_holds_no_more_than_is_stated(given, alpha):
-    simulator = simulator_of(Risk(lam=0.1, N=200, alpha=alpha, seeds=1, **given))
+    simulator = make_simulator(Risk(lam=0.1, N=200, alpha=alpha, seeds=1, **given))
     assert held(simulator) < FACTOR * simulator.memory()
 
 
 def test_a_second_copy_of_the_inputs_is_noticed(monkeypatch):
-    drawn, copies = teacher_data.drawn, []
+    drawn, copies = teacher_data.draw_teacher_data, []
 
     def twice(*given):
         data = drawn(*given)
         copies[:] = [data.X.copy()]
         return data
 
-    monkeypatch.setattr(teacher_data, "drawn", twice)
-    simulator = simulator_of(SCENARIOS["inference"])
+    monkeypatch.setattr(teacher_data, "draw_teacher_data", twice)
+    simulator = make_simulator(SCENARIOS["inference"])
     assert held(simulator) / simulator.memory() > FACTOR
 
 
@@ -79,34 +79,38 @@ def test_a_second_copy_of_the_inputs_is_noticed(monkeypatch):
     ],
 )
 def test_the_direct_engine_holds_the_bytes_that_are_stated(given):
-    simulator = simulator_of(Scenario(rule="perceptron", engine="vectors", N=10_000, t=[0.01], **given))
+    simulator = make_simulator(Scenario(rule="perceptron", engine="vectors", N=10_000, t=[0.01], **given))
     cell = next(iter(simulator.scenario.cells()))
     task = simulator.task(cell)
     with jax.enable_x64(True):
-        program = vectors.Program(task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting)
+        program = vectors.VectorProgram(
+            task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting
+        )
         scale, table = np.asarray(task.scale, task.dtype), task.inputs.table(program.N)
         parameters, changes = task.numbers()
-        problem = vectors.Arguments(parameters, task.coordinates, scale, task.kept, table, changes)
+        problem = vectors.VectorArguments(parameters, task.coordinates, scale, task.kept, table, changes)
         lowered = jax.jit(vectors._run.function, static_argnums=0).lower(
             program, np.zeros((4, 2), np.uint32), problem, np.array([16])
         )
         buffers = lowered.compile().memory_analysis().temp_size_in_bytes
-    packed = vectors.BLOCK * cell.N * np.dtype(task.dtype).itemsize  # inputs, copied by the matrix product: not XLA's
+    packed = (
+        vectors.BLOCK_STEPS * cell.N * np.dtype(task.dtype).itemsize
+    )  # inputs, copied by the matrix product: not XLA's
     assert 1 / FACTOR < (buffers + packed) / simulator.memory() < FACTOR
 
 
 def test_memory_is_that_of_all_units_at_once_beside_what_the_process_holds(monkeypatch):
-    unit, simulator = 8 * 8000 * 13_600, simulator_of(Inference(prior="binary", N=8000, alpha=1.7, seeds=4))
+    unit, simulator = 8 * 8000 * 13_600, make_simulator(Inference(prior="binary", N=8000, alpha=1.7, seeds=4))
 
     def on(cores):
-        monkeypatch.setattr(units, "cores", lambda: cores)
-        return units.needed(simulator)
+        monkeypatch.setattr(units, "count_cores", lambda: cores)
+        return units.estimate_memory(simulator)
 
     assert on(4) - on(1) == pytest.approx(3 * unit, rel=0.1)
     assert on(8) == pytest.approx(on(4), rel=0.01)  # there are four units
-    assert units.affordable(simulator, 4, 2.5 * unit + peak_memory() + units.STORES) == 2
+    assert units.count_affordable_units(simulator, 4, 2.5 * unit + get_peak_memory() + units.STORE_LIBRARY_BYTES) == 2
     with pytest.raises(ScenarioError, match="too little"):
-        units.needed(simulator, 0.9 * unit + peak_memory() + units.STORES)
+        units.estimate_memory(simulator, 0.9 * unit + get_peak_memory() + units.STORE_LIBRARY_BYTES)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from test_simulate_engines import compilations
 
 import simulate
 from simulate.kernels import gram, networks, vectors
-from simulate.kernels.field_steps import modulations
+from simulate.kernels.field_steps import compute_modulations
 from simulate.scenarios import network
 from simulate.scenarios.network import Simulator
 from statmech import Network
@@ -22,7 +22,7 @@ from statmech.activations import ACTIVATIONS
 from statmech.errors import DivergedError, ScenarioError
 from statmech.networks.specialisation import specialisation
 from statmech.numerics.error_function import erf_and_derivative
-from statmech.parameters import family_of
+from statmech.parameters import get_family
 
 LEVEL = 1e-3  # family-wise, over all distributions compared
 CORRELATED = {"T": [[1.0, 0.4], [0.4, 0.8]], "w": [1.0, -0.7]}
@@ -39,7 +39,7 @@ def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign, dropout)
     K, M, N, B, steps = 3, 2, 20, 4, 3
     teachers, J, v = rng.standard_normal((M, N)), rng.standard_normal((K, N)), rng.standard_normal(K)
     w, sigma, decay, eta, eta_v = np.array([1.0, -0.7]), 0.3, 0.4, 0.8, 0.6
-    family = family_of(ACTIVATIONS[name]())
+    family = get_family(ACTIVATIONS[name]())
     rates = {"eta": eta, "eta_v": eta_v, "sigma": sigma, "rows": np.eye(M), "w": w, "N": N, "copies": np.ones(K)}
     learner = networks.Networks(family, family, sign, True, {}, {}, **rates, dropout=dropout)
     blocked, kept, plain, weights = J, v, J.copy(), v.copy()
@@ -50,9 +50,9 @@ def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign, dropout)
         uniforms = rng.random(learner.uniforms * B)
         with jax.enable_x64(True):
             y, h = learner.teachers(teachers) @ x.T, blocked @ x.T
-            course = networks.Course(np.full(B, eta), np.zeros(B), np.full(B, decay / N), before)
+            course = networks.StepRates(np.full(B, eta), np.zeros(B), np.full(B, decay / N), before)
             examples = learner.examples(learner.noise(xi, uniforms, float), np.ones(B, bool))
-            f, kept = modulations(learner, y.T, h.T, x @ x.T, kept, examples, course)
+            f, kept = compute_modulations(learner, y.T, h.T, x @ x.T, kept, examples, course)
             blocked = fade**B * blocked + np.asarray(f).T @ x
         masks = np.ones((K, B)) if dropout is None else (uniforms.reshape(K, B) < 1 - dropout) / (1 - dropout)
         for example, noise, mask in zip(x, xi, masks.T, strict=True):
@@ -115,8 +115,8 @@ def test_the_chain_has_the_distribution_of_weight_vectors(case, monkeypatch):
 @pytest.mark.quick
 @pytest.mark.slow
 def test_one_degree_of_freedom_too_many_changes_the_distribution(monkeypatch):
-    chi_variable = gram.chi_variable
-    monkeypatch.setattr(gram, "chi_variable", lambda key, d, *others: chi_variable(key, d + 1, *others))
+    chi_variable = gram.draw_chi
+    monkeypatch.setattr(gram, "draw_chi", lambda key, d, *others: chi_variable(key, d + 1, *others))
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
     gram._run.clear_cache()
     try:
@@ -159,7 +159,7 @@ def test_more_seeds_values_and_times_change_no_old_number():
 def test_a_part_of_a_batch_has_the_bits_of_the_whole():
     """So that runs of few seeds, which take parts, have the first of the numbers of runs of many."""
     K, M = 2, 2
-    assert gram.divisible(K, M)
+    assert gram.is_divisible(K, M)
     few = simulate.run(small(K=K, M=M, eta_v=0.3, **NOISY, seeds=8))
     many = simulate.run(small(K=K, M=M, eta_v=0.3, **NOISY, seeds=64))
     for name in ("R", "Q", "v"):
@@ -213,7 +213,7 @@ def test_single_precision_has_the_numbers_of_double_to_its_digits():
 def test_many_units_take_matrices_and_agree_with_lanes(monkeypatch):
     given = {"M": 2, "K": 2, "N": 12, "t": [4], "seeds": 1024, "noise": 0.2, "eta_v": 0.4, "teacher": CORRELATED}
     lanes = simulate.run(small(**given))
-    monkeypatch.setattr(gram, "MANY", 2)
+    monkeypatch.setattr(gram, "MIN_MATRIX_UNITS", 2)
     monkeypatch.setenv("STATMECH_CACHE", "off")
     gram._run.clear_cache()
     matrices = simulate.run(small(**given, key=1))
@@ -263,7 +263,7 @@ def test_students_that_start_identical_stay_so_at_all_times():
     Q = [[0.4, 0.1, 0.4], [0.1, 0.5, 0.1], [0.4, 0.1, 0.4]]
     given = {"K": 3, "R": [[0.1, 0.0], [0.2, 0.3], [0.1, 0.0]], "Q": Q, "v": [0.5, 0.8, 0.5]}
     [cell] = small(K=given.pop("K"), start=given).cells()
-    first, group = networks.distinct(cell)
+    first, group = networks.find_distinct_students(cell)
     assert (first.tolist(), group.tolist()) == ([0, 1], [0, 1, 0])
     sim = simulate.run(small(K=3, start=given, eta_v=0.3))
     np.testing.assert_allclose(sim.Q[:, 0], np.broadcast_to(Q, (3, 3, 3)), atol=1e-12)
@@ -291,7 +291,7 @@ def test_specialisation_is_the_best_assignment():
 def test_the_direct_engine_measures_its_memory():
     with pytest.raises(ScenarioError, match="`engine: gram` avoids this"):
         simulate.run(small(N=10**12, t=[1e-12], engine="vectors"))
-    assert vectors.memory(2, 2, 1000, "float64") > 0
+    assert vectors.estimate_memory(2, 2, 1000, "float64") > 0
 
 
 def test_one_exponential_gives_the_error_function_to_rounding():

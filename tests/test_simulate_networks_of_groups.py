@@ -12,11 +12,11 @@ import simulate
 import theory
 from simulate.kernels import gram, gram_of_groups, networks
 from simulate.kernels import vectors as vectors_engine
-from simulate.scenarios.network import OTHER_ENGINE, Simulator
+from simulate.scenarios.network import DIRECT_ENGINE_REMARK, Simulator
 from statmech import Network
 from statmech.modes import group_sizes
-from statmech.random_numbers import key_of
-from statmech.scenarios.network_matrices import rows_of
+from statmech.random_numbers import make_key_data
+from statmech.scenarios.network_matrices import factorise_gram
 
 pytestmark = pytest.mark.quick
 
@@ -45,13 +45,13 @@ def cell_of(powers="random", **given):
 def chain(cell, seeds, engine=gram_of_groups):
     """Products of all units, as vectors and as fields, and the second layer, of seeds of an engine."""
     with jax.enable_x64(True):
-        task, batches = networks.task(cell, "float64"), -(-seeds // engine.batch(cell.K))
+        task, batches = networks.make_network_task(cell, "float64"), -(-seeds // engine.batch(cell.K))
         steps = np.rint(np.array(T) * N).astype(int)
-        made = [engine.run(task, key_of(10 + batch), steps) for batch in range(batches)]
+        made = [engine.run(task, make_key_data(10 + batch), steps) for batch in range(batches)]
     record = [None if part[0] is None else np.concatenate(part)[:seeds] for part in zip(*made, strict=True)]
     along, across, v, _, *fields = record
-    units = rows_of(cell.T)
-    group = networks.distinct(cell)[1]
+    units = factorise_gram(cell.T)
+    group = networks.find_distinct_students(cell)[1]
     ways = [described(units, along, across, group)]
     if fields[0] is not None:
         ways.append(described(units @ fields[2], *fields[:2], group))
@@ -72,7 +72,7 @@ def products(T, R, Q):
 
 def vectors(cell, seeds, rng):
     """The same from weight vectors, step by step."""
-    modes, units = cell.inputs.modes(N), rows_of(cell.T)
+    modes, units = cell.inputs.modes(N), factorise_gram(cell.T)
     sizes = group_sizes(modes.shares, N)
     basis = basis_of_teachers(cell.M, modes, sizes, seeds, rng)
     J = rng.standard_normal((seeds, cell.K, N))
@@ -81,7 +81,7 @@ def vectors(cell, seeds, rng):
     else:
         basis = orthonormal(np.concatenate([basis, J], axis=1))
         gram = np.block([[cell.T, cell.units.R.T], [cell.units.R, cell.units.Q]])
-        J, basis = rows_of(gram)[cell.M :] @ basis, basis[:, : cell.M]
+        J, basis = factorise_gram(gram)[cell.M :] @ basis, basis[:, : cell.M]
     B, v, spread = units @ basis, np.tile(cell.units.v, (seeds, 1)), np.repeat(modes.variances, sizes)
     found = []
     for step in range(round(T[-1] * N)):
@@ -165,10 +165,10 @@ def test_a_deliberate_error_changes_the_law(planted, monkeypatch):
     """A chi with one degree too many in each group; fields and products of inputs of the last group alone."""
     monkeypatch.setenv("STATMECH_CACHE", "off")
     if planted == "degrees of freedom":
-        chi = gram_of_groups.chi_variable
-        monkeypatch.setattr(gram_of_groups, "chi_variable", lambda key, d, shape: chi(key, d + 1, shape))
+        chi = gram_of_groups.draw_chi
+        monkeypatch.setattr(gram_of_groups, "draw_chi", lambda key, d, shape: chi(key, d + 1, shape))
     else:
-        monkeypatch.setattr(gram_of_groups, "of_all_groups", lambda terms: sum(terms)[..., -1, :])
+        monkeypatch.setattr(gram_of_groups, "sum_over_groups", lambda terms: sum(terms)[..., -1, :])
     gram_of_groups._run.clear_cache()
     p = deviation(cell_of(network="erf", **FIXED | {"eta": 2.0}), 2000, seed=3)
     gram_of_groups._run.clear_cache()
@@ -190,7 +190,7 @@ def test_a_scenario_of_few_groups_runs_on_their_order_parameters():
     assert [cell.groups for cell in scenario.cells()] == [0, 2]
     simulator = Simulator(scenario)
     assert [simulator.engine(cell) for cell in scenario.cells()] == [vectors_engine, gram_of_groups]
-    assert simulator.remarks() == [OTHER_ENGINE]
+    assert simulator.remarks() == [DIRECT_ENGINE_REMARK]
 
 
 @pytest.mark.slow

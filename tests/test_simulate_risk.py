@@ -14,22 +14,22 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 import simulate
 import theory
-from simulate.kernels.teacher_data import drawn
+from simulate.kernels.teacher_data import draw_teacher_data
 from simulate.learners import max_stability, pseudo_inverse
 from simulate.minimisers import interior_point, method, newton
 from simulate.minimisers import problem as problems
 from simulate.minimisers.method import minimise
-from simulate.minimisers.newton import susceptibility
-from simulate.minimisers.optimality import gap_of
-from simulate.minimisers.problem import Problem, linear_map
-from simulate.minimisers.separability import separation
-from simulate.minimisers.vanishing_penalty import vanishing
+from simulate.minimisers.newton import compute_susceptibility
+from simulate.minimisers.optimality import bound_gap
+from simulate.minimisers.problem import Problem, make_linear_map
+from simulate.minimisers.separability import find_separation
+from simulate.minimisers.vanishing_penalty import minimise_vanishing_penalty
 from simulate.scenarios import risk as simulation
 from statmech import ScenarioError
 from statmech.convex.label_error import label_error
-from statmech.convex.losses import LOSSES, Hinge, Loss, on_labels
+from statmech.convex.losses import LOSSES, Hinge, Loss, convert_to_stability_loss
 from statmech.convex.penalties import Penalty
-from statmech.convex.teachers import Logit, Probit, Sign
+from statmech.convex.teachers import LogitTeacher, ProbitTeacher, SignTeacher
 from statmech.scenarios.risk import Risk
 
 N, LAM = 20, 0.3
@@ -51,7 +51,11 @@ def problem(loss, penalty, P, lam=LAM, labels=None, seed=0):
     labels = loss.of == "stability" if labels is None else labels
     X, y = examples(P, labels, seed)
     l1, l2 = Penalty(SHARES[penalty]).parts(lam)
-    return Problem(*linear_map(X, y, labels), on_labels(loss) if labels else loss, l1, l2), X / np.sqrt(N), y
+    return (
+        Problem(*make_linear_map(X, y, labels), convert_to_stability_loss(loss) if labels else loss, l1, l2),
+        X / np.sqrt(N),
+        y,
+    )
 
 
 def value(of, w):
@@ -107,7 +111,7 @@ def descended(monkeypatch, loss, **changed):
     """The minimum for 60 examples where conjugate gradients are tried first, and that of exact steps alone."""
     one, _, _ = problem(loss, "l2", 60)
     exact = minimise(one)
-    monkeypatch.setattr(problems, "LARGE", N)
+    monkeypatch.setattr(problems, "MIN_LARGE_DIMENSION", N)
     for name, value in ({"SHARE": 1} | changed).items():
         monkeypatch.setattr(newton, name, value)
     return one, minimise(one), exact
@@ -118,8 +122,8 @@ def test_conjugate_gradients_reach_the_minimum_of_exact_steps_with_a_certificate
     one, found, exact = descended(monkeypatch, loss)
     assert not np.array_equal(found.w, exact.w)
     np.testing.assert_allclose(found.w, exact.w, rtol=0, atol=1e-6)
-    assert found.gap <= newton.EXACT
-    assert gap_of(one, found.w) <= 2 * newton.EXACT
+    assert found.gap <= newton.NEWTON_GAP_TOL
+    assert bound_gap(one, found.w) <= 2 * newton.NEWTON_GAP_TOL
 
 
 @pytest.mark.parametrize("wrong", [{"SHARE": N}, {"_conjugate": lambda problem, x, gradient: 1e-3 * x @ problem.B}])
@@ -169,8 +173,8 @@ def test_a_linear_program_finds_the_same_minimum(loss, hinges, P):
 
 
 def test_a_kink_in_the_wrong_place_misses_the_minimum(monkeypatch):
-    right = method.parts_of
-    monkeypatch.setattr(method, "parts_of", lambda loss: right(loss)._replace(at=np.array([[0.99]])))
+    right = method.split_loss
+    monkeypatch.setattr(method, "split_loss", lambda loss: right(loss)._replace(at=np.array([[0.99]])))
     with pytest.raises(AssertionError):
         test_scikit_learn_finds_the_same_minimum("hinge", "l2", 60)
 
@@ -195,7 +199,7 @@ def test_a_loss_of_several_kinks_is_minimised_with_a_certificate(penalty, curved
         one, _, _ = problem(TwoKinks(curved), penalty, P)
         found = minimise(one)
         assert found.converged
-        assert gap_of(one, found.w) < 1e-6
+        assert bound_gap(one, found.w) < 1e-6
 
 
 @pytest.mark.parametrize("P", [12, 60])
@@ -206,8 +210,8 @@ def test_a_certificate_bounds_the_distance_from_the_minimum(loss, penalty, P):
     rng = np.random.default_rng(1)
     for size in (1e-8, 1e-4, 1.0):
         w = least.w + size * rng.standard_normal(N)
-        assert value(one, w) - value(one, least.w) <= (gap_of(one, w) + 1e-9) * value(one, w)
-    assert gap_of(one, least.w) < 1e-6
+        assert value(one, w) - value(one, least.w) <= (bound_gap(one, w) + 1e-9) * value(one, w)
+    assert bound_gap(one, least.w) < 1e-6
 
 
 @pytest.mark.parametrize("P", [12, 60])
@@ -217,13 +221,13 @@ def test_the_susceptibility_is_the_trace_of_the_inverse_hessian(P):
         w = minimise(one).w
         curvature = one.loss.curvature(one.x(w))
         hessian = LAM * np.eye(N) + one.B.T @ (curvature[:, None] * one.B)
-        np.testing.assert_allclose(susceptibility(one, w), np.trace(np.linalg.inv(hessian)) / N, rtol=1e-10)
+        np.testing.assert_allclose(compute_susceptibility(one, w), np.trace(np.linalg.inv(hessian)) / N, rtol=1e-10)
 
 
 def limit(loss, P, penalty="l2", labels=True):
     """The limit of a vanishing penalty, and the rows y x / sqrt(N), or the problem of outputs."""
     one, X, y = problem(loss, penalty, P, 1.0, labels)
-    return vanishing(one), one, X, y
+    return minimise_vanishing_penalty(one), one, X, y
 
 
 def test_hinges_without_a_penalty_have_maximum_stability():
@@ -231,7 +235,7 @@ def test_hinges_without_a_penalty_have_maximum_stability():
         for P in (12, 30):
             found, _, X, y = limit(loss, P)
             z = y[:, None] * X * np.sqrt(N)
-            strengths = max_stability.strengths(z)
+            strengths = max_stability.compute_max_stability_strengths(z)
             assert strengths is not None
             other = strengths @ z / N
             kappa = np.min(z @ other) / np.linalg.norm(other)
@@ -243,7 +247,9 @@ def test_the_square_without_a_penalty_is_the_pseudo_inverse():
     for P in (12, 20, 60):
         found, _, X, y = limit("square", P)
         z = y[:, None] * X * np.sqrt(N)
-        np.testing.assert_allclose(found.w, pseudo_inverse.strengths(z) @ z / np.sqrt(N), atol=1e-8)
+        np.testing.assert_allclose(
+            found.w, pseudo_inverse.compute_pseudo_inverse_strengths(z) @ z / np.sqrt(N), atol=1e-8
+        )
         assert found.converged
 
 
@@ -265,9 +271,9 @@ def recovery(N, lam, **given):
     given = {"rho": [0.1, 0.4], "alpha": [0.3, 0.5, 0.8, 1.5], "teacher": "linear", "weights": "sparse"} | given
     for cell in Risk(loss="square", penalty="l1", N=N, lam=lam, **given).cells():
         for seed in range(2):
-            data = drawn(cell, 0, seed)
-            one = simulation.problem_of(cell, data, cell.lam)
-            yield simulation.learnt(cell, one, None, cell.lam, "minimise"), one, data
+            data = draw_teacher_data(cell, 0, seed)
+            one = simulation.make_risk_problem(cell, data, cell.lam)
+            yield simulation.minimise_risk(cell, one, None, cell.lam, "minimise"), one, data
 
 
 @pytest.mark.parametrize("N", [20, 100])
@@ -296,7 +302,7 @@ def test_the_lasso_of_a_sparse_teacher_without_noise_is_certified(lam):
 
 
 def test_without_its_active_set_the_interior_method_misses_some_minima(monkeypatch):
-    monkeypatch.setattr(interior_point, "settled", lambda problem, parts, near: (near.w, near.rows.a))
+    monkeypatch.setattr(interior_point, "solve_active_set", lambda problem, parts, near: (near.w, near.rows.a))
     assert not all(found.converged for found, _, _ in recovery(100, 0))
 
 
@@ -312,11 +318,11 @@ def test_a_small_penalty_approaches_the_limit(loss, penalty):
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
 def test_losses_that_always_fall_have_a_minimum_only_on_labels_that_cannot_be_separated(loss):
     found, one, _, _ = limit(loss, 30)
-    assert separation(one.B).exists
+    assert find_separation(one.B).exists
     assert np.isnan(found.w).all()
     assert not found.converged
     found, one, _, _ = limit(loss, 120)
-    assert not separation(one.B).exists
+    assert not find_separation(one.B).exists
     assert found.converged
     np.testing.assert_allclose(one.loss.slope(one.x(found.w)) @ one.B, 0, atol=1e-9)
 
@@ -326,7 +332,7 @@ def test_a_linear_program_agrees_on_what_can_be_separated():
     for seed in range(40):
         rows = problem("hinge", "l2", 40 + seed, seed=seed)[0].B
         feasible = linprog(np.zeros(N), -rows, -np.ones(len(rows)), bounds=(None, None), method="highs").status == 0
-        found = separation(rows)
+        found = find_separation(rows)
         assert found.exists == feasible
         assert not found.exists or np.all(rows @ found.w > 0)
         answers.append(feasible)
@@ -349,10 +355,10 @@ def test_a_run_depends_on_nothing_else_that_is_simulated():
 
 def test_a_larger_sample_begins_with_a_smaller_one_and_more_flips_include_fewer():
     cell = next(iter(scenario(alpha=4.0).cells()))
-    large, small = (drawn(it, 0, 3) for it in (cell, replace(cell, P=40)))
+    large, small = (draw_teacher_data(it, 0, 3) for it in (cell, replace(cell, P=40)))
     np.testing.assert_array_equal(large.X[:40], small.X)
     np.testing.assert_array_equal(large.y[:40], small.y)
-    clean, some, more = (drawn(replace(cell, teacher=Sign(flip)), 0, 3).y for flip in (0, 0.1, 0.3))
+    clean, some, more = (draw_teacher_data(replace(cell, teacher=SignTeacher(flip)), 0, 3).y for flip in (0, 0.1, 0.3))
     assert np.all((more != clean)[some != clean])
     assert 0 < np.sum(some != clean) < np.sum(more != clean)
 
@@ -360,8 +366,8 @@ def test_a_larger_sample_begins_with_a_smaller_one_and_more_flips_include_fewer(
 def fresh_errors(run, eps, teacher):
     """Deviation in standard errors of a run's error from that on many fresh labels."""
     cell = next(iter(scenario(**teacher).cells()))
-    data = drawn(cell, 0, 0)
-    w = minimise(simulation.problem_of(cell, data, 0.1)).w
+    data = draw_teacher_data(cell, 0, 0)
+    w = minimise(simulation.make_risk_problem(cell, data, 0.1)).w
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40000, cell.N))
     errs = cell.teacher.draw(rng, X @ data.teacher / np.sqrt(cell.N)) * (X @ w) < 0
@@ -377,11 +383,11 @@ def test_eps_y_is_the_error_on_fresh_labels_and_eps_g_is_not(teacher):
 
 def test_the_error_on_fresh_labels_has_its_closed_forms():
     R = np.array([-0.9, 0.0, 0.5, 0.999, 1.0])
-    np.testing.assert_allclose(label_error(Sign(0.2), R), 0.2 + 0.6 * np.arccos(R) / np.pi, atol=1e-14)
+    np.testing.assert_allclose(label_error(SignTeacher(0.2), R), 0.2 + 0.6 * np.arccos(R) / np.pi, atol=1e-14)
     for noise in (1e-3, 0.5, 10.0):
         exact = np.arccos(R / np.hypot(1, noise)) / np.pi
-        np.testing.assert_allclose(label_error(Probit(noise), R), exact, atol=1e-14)
-    teacher = Logit(3.0)
+        np.testing.assert_allclose(label_error(ProbitTeacher(noise), R), exact, atol=1e-14)
+    teacher = LogitTeacher(3.0)
     assert abs(label_error(teacher, 1.0) - 2 * _average(lambda u: 1 - teacher.probability(np.array(u)))) < 1e-12
 
 

@@ -106,14 +106,14 @@ def test_cross_validation_of_a_wide_table_makes_a_limited_number_of_stages(monke
     X, y = numbers()
     monkeypatch.setattr(sparse, "MAX_CV_STAGES", 5)
     asked = []
-    boost = sparse.boost
-    monkeypatch.setattr(sparse, "boost", lambda *given: asked.append(given[4]) or boost(*given))
+    boost = sparse.boost_conjunctions
+    monkeypatch.setattr(sparse, "boost_conjunctions", lambda *given: asked.append(given[4]) or boost(*given))
     SparsePerceptron(cv=3).fit(X, y[::-1])
     assert asked[:3] == [5, 5, 5]
 
 
 def test_too_many_conjunctions_are_refused_with_advice(monkeypatch):
-    monkeypatch.setattr(conjunctions, "MOST", 65)
+    monkeypatch.setattr(conjunctions, "MAX_CONJUNCTIONS", 65)
     with pytest.raises(
         ValueError, match=r"conjunctions of 2 of 12 indicators .* Select columns first, or reduce k or bins"
     ):

@@ -14,11 +14,11 @@ from scipy.stats import binom
 import simulate
 import theory
 from simulate.learners import max_stability, version_space
-from simulate.learners.examples import batch, draw, inputs_of
+from simulate.learners.examples import draw_data_set, draw_seed_inputs, make_batch
 from simulate.learners.interface import LearnerTask, at_once
 from simulate.scenarios import stored_examples
 from statmech import LEARNERS, ScenarioError, StoredExamples
-from statmech.learners import STOPPED_BY, Learner
+from statmech.learners import STOP_REASONS, Learner
 from statmech.scenarios.registry import scenario_from
 from theory import ensemble_error, separable_fraction
 from theory.stored_examples import replica
@@ -86,8 +86,8 @@ def test_a_learner_tends_to_its_theory_with_noise(learner, alpha):
 def test_a_wrong_replica_term_is_detected(monkeypatch):
     """The same comparison must fail for an equation with one term 10 % off."""
     limit, error = at_large_n("max_stability", 1.5, **MANY)
-    right = replica.density
-    monkeypatch.setattr(replica, "density", lambda h: 1.1 * right(h))
+    right = replica.normal_density
+    monkeypatch.setattr(replica, "normal_density", lambda h: 1.1 * right(h))
     wrong = theory.learning_curves([1.5]).eps_g.sel(learner="max_stability").item()
     assert abs(limit - wrong) > 4 * error
 
@@ -113,13 +113,13 @@ def test_gibbs_and_bayes_tend_to_their_theory(alpha):
 @pytest.mark.slow
 def test_students_of_the_version_space_overlap_with_each_other_as_with_the_teacher():
     """Nishimori's identity at any N: the mean of q is that of R. Chains with half the step range violate it."""
-    data = [draw(3, seed, 20, 40, 0.0) for seed in range(400)]
+    data = [draw_data_set(3, seed, 20, 40, 0.0) for seed in range(400)]
 
     words = np.arange(1600, dtype=np.uint32).reshape(400, 4)
     task = LearnerTask("bayes", LEARNERS["bayes"](), np.zeros((400, 1), int), words)
 
     with jax.enable_x64(True):
-        w = version_space.students(batch(data, 40), task, 2, 900, 1.0).students[:, 0]
+        w = version_space.sample_students(make_batch(data, 40), task, 2, 900, 1.0).students[:, 0]
     w = w / np.linalg.norm(w, axis=-1, keepdims=True)
     teachers = np.array([one.teacher for one in data]) / np.sqrt(20)
     difference = np.sum(w[:, 0] * w[:, 1], axis=-1) - np.sum(w[:, 0] * teachers, axis=-1)
@@ -127,7 +127,7 @@ def test_students_of_the_version_space_overlap_with_each_other_as_with_the_teach
     assert abs(difference.mean()) < 4 * error
     assert np.all(np.einsum("bkn,bpn->bkp", w, np.array([one.z for one in data])) > 0)
     # the negative control: the perceptron of maximum stability is not a typical student
-    best = np.array([max_stability.strengths(one.z) @ one.z for one in data])
+    best = np.array([max_stability.compute_max_stability_strengths(one.z) @ one.z for one in data])
     best /= np.linalg.norm(best, axis=-1, keepdims=True)
     wrong = np.sum(w[:, 0] * best, axis=-1) - np.sum(w[:, 0] * teachers, axis=-1)
     assert abs(wrong.mean()) > 4 * wrong.std(ddof=1) / np.sqrt(400)
@@ -146,7 +146,7 @@ def primal_minover(z, updates):
 def test_minover_in_strengths_equals_minover_in_weights(alpha):
     sim = simulated(learner="minover", N=20, alpha=alpha, updates=[1, 7, 150], seeds=3, strengths=True)
     for seed in range(3):
-        data = draw(0, seed, 20, int(sim.P), 0.0)
+        data = draw_data_set(0, seed, 20, int(sim.P), 0.0)
         for index, updates in enumerate((1, 7, 150)):
             x = sim.strengths.isel(seed=seed, updates=index).values
             np.testing.assert_allclose(x @ data.z / 20, primal_minover(data.z, updates), rtol=1e-12, atol=1e-13)
@@ -168,7 +168,7 @@ def primal_perceptron(z, epochs):
 def test_the_perceptron_in_strengths_equals_the_perceptron_in_weights():
     sim = simulated(learner="perceptron", N=20, alpha=3, epochs=[2, 300], seeds=3, strengths=True)
     for seed in range(3):
-        z = draw(0, seed, 20, 60, 0.0).z
+        z = draw_data_set(0, seed, 20, 60, 0.0).z
         for index, epochs in enumerate((2, 300)):
             w, visits = primal_perceptron(z, epochs)
             one = sim.isel(seed=seed, epochs=index)
@@ -197,7 +197,7 @@ def test_adatron_solves_the_quadratic_program():
     )
     exact = simulated(learner="max_stability", N=20, alpha=2, seeds=3, strengths=True)
     for seed in range(3):
-        z = draw(0, seed, 20, 40, 0.0).z
+        z = draw_data_set(0, seed, 20, 40, 0.0).z
         gram = z @ z.T / 20
         solved = minimize(
             lambda x, gram=gram: (x @ gram @ x / 2 - x.sum(), gram @ x - 1),
@@ -241,7 +241,7 @@ def test_a_run_beyond_separability_is_marked_and_has_no_student():
     assert not bool(sim.converged.any())
     none = sim.sel(learner=["max_stability", "gibbs", "bayes"])
     assert np.all(np.isnan(none.eps_g))
-    assert np.all(none.stopped_by == STOPPED_BY.index("no-solution"))
+    assert np.all(none.stopped_by == STOP_REASONS.index("no-solution"))
     assert np.all(np.isfinite(sim.eps_g.sel(learner="minover")))
 
 
@@ -258,7 +258,10 @@ def test_the_fraction_of_separable_sets_is_cover_s():
 
 @pytest.mark.parametrize("flip", [0.0, 0.1, 0.5])
 def test_noise_flips_the_stated_fraction(flip):
-    wrong = sum(int(np.sum(draw(0, s, 10, 500, flip).z @ draw(0, s, 10, 500, flip).teacher < 0)) for s in range(40))
+    wrong = sum(
+        int(np.sum(draw_data_set(0, s, 10, 500, flip).z @ draw_data_set(0, s, 10, 500, flip).teacher < 0))
+        for s in range(40)
+    )
     low, high = binom.interval(1 - 1e-4, 20_000, flip)
     assert low <= wrong <= high
     assert not binom.interval(1 - 1e-4, 20_000, flip + 0.02)[0] <= wrong
@@ -266,16 +269,18 @@ def test_noise_flips_the_stated_fraction(flip):
 
 def test_noise_levels_and_alphas_of_a_seed_share_inputs_that_are_drawn_once(monkeypatch):
     drawn = []
-    monkeypatch.setattr(stored_examples, "inputs_of", lambda *given: drawn.append(given) or inputs_of(*given))
+    monkeypatch.setattr(
+        stored_examples, "draw_seed_inputs", lambda *given: drawn.append(given) or draw_seed_inputs(*given)
+    )
     simulate.run(StoredExamples(learner="hebb", N=20, alpha=[1.1, 1.2], flip=[0, 0.1, 0.2], seeds=3))
     assert sorted(drawn) == [(0, seed, 20, 24) for seed in range(3)]
 
 
 def test_smaller_data_sets_are_the_beginning_of_larger_ones():
-    few, many = draw(1, 5, 30, 10, 0.2), draw(1, 5, 30, 80, 0.2)
+    few, many = draw_data_set(1, 5, 30, 10, 0.2), draw_data_set(1, 5, 30, 80, 0.2)
     np.testing.assert_array_equal(few.z, many.z[:10])
     assert np.linalg.norm(few.teacher) == pytest.approx(np.sqrt(30))
-    calm, noisy = draw(1, 5, 30, 80, 0.1), draw(1, 5, 30, 80, 0.3)
+    calm, noisy = draw_data_set(1, 5, 30, 80, 0.1), draw_data_set(1, 5, 30, 80, 0.3)
     flipped = [np.flatnonzero(one.z @ one.teacher < 0) for one in (calm, noisy)]
     assert set(flipped[0]) < set(flipped[1])
 
@@ -298,12 +303,12 @@ def test_results_do_not_depend_on_the_other_lanes(learner):
 def test_field_patience_stops_at_update_p_plus_1_or_hardly_ever():
     """The appendix's stopping rule: the smallest field before each update compared with the best so far, P times."""
     sim = simulated(learner="minover", N=20, alpha=[2, 10], epochs=30, stop="field-patience", seeds=20)
-    by = only(sim).stopped_by == STOPPED_BY.index("field-patience")
+    by = only(sim).stopped_by == STOP_REASONS.index("field-patience")
     assert bool((only(sim).updates_made == sim.P + 1).where(by).sum() >= 0.9 * by.sum())
     for alpha in (0, 1):
         P = int(sim.P[alpha])
         for seed in range(20):
-            z, w, best, waited, updates = draw(0, seed, 20, P, 0.0).z, np.zeros(20), -np.inf, 0, 0
+            z, w, best, waited, updates = draw_data_set(0, seed, 20, P, 0.0).z, np.zeros(20), -np.inf, 0, 0
             while updates < 30 * P and waited < P:
                 least = (z @ w).min()
                 w = w + z[np.argmin(z @ w)] / 20
@@ -364,9 +369,9 @@ def test_flipping_only_positive_labels_is_flipping_all_with_half_the_probability
 @pytest.mark.quick
 def test_stability_patience_stops_when_kappa_has_not_grown_for_p_updates():
     sim = only(simulated(learner="minover", N=20, alpha=2, epochs=100, stop="stability-patience", seeds=10))
-    assert np.all(sim.stopped_by == STOPPED_BY.index("stability-patience"))
+    assert np.all(sim.stopped_by == STOP_REASONS.index("stability-patience"))
     for seed in range(10):
-        z = draw(0, seed, 20, 40, 0.0).z
+        z = draw_data_set(0, seed, 20, 40, 0.0).z
         w, seen = np.zeros(20), []
         for _ in range(int(sim.updates_made[seed])):
             seen.append((z @ w).min() / np.linalg.norm(w) if w.any() else -np.inf)
@@ -411,7 +416,7 @@ def test_a_learner_of_the_user_is_one_class_and_one_line(monkeypatch):
 
         label, limit = "first", "hebb"
 
-        def learn(self, batch, task):
+        def add_known_row(self, batch, task):
             return at_once(task.until, batch.sizes > 0, strengths=1.0 * (np.arange(batch.z.shape[1]) == 0) * batch.real)
 
     monkeypatch.setitem(LEARNERS, "first", First)

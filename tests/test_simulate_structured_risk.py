@@ -7,8 +7,8 @@ import pytest
 
 import simulate
 import theory
-from simulate.kernels.teacher_data import drawn
-from simulate.scenarios.risk import learnt, problem_of
+from simulate.kernels.teacher_data import draw_teacher_data
+from simulate.scenarios.risk import make_risk_problem, minimise_risk
 from statmech.errors import ScenarioError
 from statmech.scenarios.registry import scenario_from
 from statmech.scenarios.risk import Risk
@@ -109,7 +109,7 @@ def test_theory_of_other_inputs_does_not_describe_the_runs(name, planted):
 def data_of(**given):
     scenario = Risk(**{"loss": "square", "teacher": "linear", "lam": 0.1, "alpha": 2, "N": 40, **given})
     [cell] = scenario.cells()
-    return cell, drawn(cell, scenario.key, seed=1)
+    return cell, draw_teacher_data(cell, scenario.key, seed=1)
 
 
 def test_the_teacher_has_the_stated_powers_and_its_field_the_variance_1():
@@ -144,7 +144,7 @@ def test_gaussian_examples_scaled_axis_by_axis_are_those_of_a_spectrum():
 
 def test_own_penalties_are_those_of_the_weights():
     cell, data = data_of(inputs={**TWO, "ridge": [0.5, 2]}, noise=0.2)
-    w = learnt(cell, problem_of(cell, data, 0.1), None, 0.1, "minimise").w
+    w = minimise_risk(cell, make_risk_problem(cell, data, 0.1), None, 0.1, "minimise").w
     ridge = np.repeat([0.5, 2], [30, 10])
     X = data.X / np.sqrt(40)
     expected = np.linalg.solve(X.T @ X + 0.1 * np.diag(ridge), X.T @ data.y)

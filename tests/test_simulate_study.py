@@ -15,7 +15,7 @@ from simulate.estimators import classifiers
 from simulate.estimators.optimal_brain_damage import PrunedPerceptron
 from statmech import ScenarioError, Study, data_sets
 from statmech.classifiers import CLASSIFIERS
-from statmech.data_sets import MADE, source
+from statmech.data_sets import GENERATED_SOURCES, find_data_source
 from statmech.results.paired_tests import verdicts
 
 
@@ -27,7 +27,7 @@ def study(**given):
 def alone(name):
     """One classifier; a network is chosen among two sizes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classifiers, "HIDDEN", (5, 20))
+        patch.setattr(classifiers, "HIDDEN_UNITS", (5, 20))
         return study(classifier=name, seeds=1)
 
 
@@ -67,11 +67,11 @@ def test_stating_a_default_changes_nothing(data_folder):
 
 
 def test_folds_hold_out_each_example_once(data_folder):
-    from simulate.scenarios.cross_validation import folds
+    from simulate.scenarios.cross_validation import make_folds
 
     made = Study(classifier="tree", data="votes", folds=5, seeds=2)
     for seed in range(2):
-        parts = folds(made, next(made.cells()), seed)
+        parts = make_folds(made, next(made.cells()), seed)
         assert sorted(np.concatenate([part.outside for part in parts])) == list(range(160))
         assert all(not set(part.inside) & set(part.outside) for part in parts)
 
@@ -201,12 +201,12 @@ def test_a_significantly_worse_classifier_is_marked(data_folder):
 
 
 def test_the_papers_stars_stand_behind_accuracies_below_that_of_boosting():
-    from statmech.results.published_values import ACCURACY, LESS_ACCURATE
+    from statmech.results.published_values import PUBLISHED_ACCURACY, PUBLISHED_LESS_ACCURATE
 
-    for data, starred in LESS_ACCURATE.items():
-        [boosting] = ACCURACY[data]["boosting"]
-        assert all(max(ACCURACY[data][name]) < boosting for name in starred)
-    assert sum(map(len, LESS_ACCURATE.values())) == 12  # as many as the scan shows
+    for data, starred in PUBLISHED_LESS_ACCURATE.items():
+        [boosting] = PUBLISHED_ACCURACY[data]["boosting"]
+        assert all(max(PUBLISHED_ACCURACY[data][name]) < boosting for name in starred)
+    assert sum(map(len, PUBLISHED_LESS_ACCURATE.values())) == 12  # as many as the scan shows
 
 
 def test_the_concept_of_all_examples_is_kept(data_folder):
@@ -226,16 +226,16 @@ def test_pruning_keeps_the_relevant_weights():
 
 
 def test_pruning_among_all_pairs_keeps_the_pair_that_decides():
-    from simulate.estimators.classifiers import ModelTask, make, weights
-    from statmech.classifiers import PrunedSecondOrder
+    from simulate.estimators.classifiers import ModelTask, count_weights, make_model
+    from statmech.classifiers import PrunedSecondOrderClassifier
 
     X = np.random.default_rng(0).integers(0, 2, (400, 20)).astype(float)
     y = X[:, 3] * X[:, 7] > 0
-    model = make(PrunedSecondOrder(), ModelTask("auto", 400, 0)).fit(X, y)
+    model = make_model(PrunedSecondOrderClassifier(), ModelTask("auto", 400, 0)).fit(X, y)
     kept = model[1].powers_[model[-1].coef_[0] != 0]
     assert [3, 7] in [np.flatnonzero(powers).tolist() for powers in kept]
     assert model.score(X, y) == 1.0
-    assert weights(model) == len(kept) <= 3  # of 210
+    assert count_weights(model) == len(kept) <= 3  # of 210
 
 
 def test_a_plane_contains_the_decisions_of_its_corners():
@@ -249,27 +249,27 @@ def test_a_plane_contains_the_decisions_of_its_corners():
 @pytest.mark.parametrize("name", ["perceptron", "averaged", "tree"])
 def test_a_line_is_drawn_from_the_weights_that_were_learnt(name):
     """From any others, or if the recorded decisions were not made by a line, there is none."""
-    from simulate.scenarios.cross_validation import weights_of_plane
+    from simulate.scenarios.cross_validation import get_plane_weights
 
     plane = Study(classifier=name, data="separable", plane=True, folds=2)
     [cell] = plane.cells()
     decision = simulate.run(plane).decision.isel(seed=0).values
-    found = weights_of_plane(plane, cell, 0, decision)
+    found = get_plane_weights(plane, cell, 0, decision)
     assert (found is None) == (name == "tree")
-    assert weights_of_plane(plane, cell, 0, 1 - decision) is None
-    assert weights_of_plane(plane, cell, 0, np.roll(decision, 1, axis=1)) is None
+    assert get_plane_weights(plane, cell, 0, 1 - decision) is None
+    assert get_plane_weights(plane, cell, 0, np.roll(decision, 1, axis=1)) is None
 
 
 def test_the_margin_in_the_plane_is_that_of_the_classifier():
     from figures.published.classifiers import boundaries
-    from simulate.scenarios.cross_validation import plane_model
-    from statmech.data_sets import load
+    from simulate.scenarios.cross_validation import fit_plane_model
+    from statmech.data_sets import load_data_set
 
     for data in ("separable", "clouds"):
-        plane, points = Study(classifier="perceptron", data=data, plane=True, folds=2), load(data)
-        model, scale = plane_model(plane, next(plane.cells()), 0)
+        plane, points = Study(classifier="perceptron", data=data, plane=True, folds=2), load_data_set(data)
+        model, scale = fit_plane_model(plane, next(plane.cells()), 0)
         expected = scale * simulate.margin(model, points.X / scale, points.y)
-        drawn = boundaries._margin(model.coef_[0] / scale, float(model.intercept_[0]), points)
+        drawn = boundaries._compute_margin(model.coef_[0] / scale, float(model.intercept_[0]), points)
         assert drawn == pytest.approx(expected) if expected > 0 else np.isnan(drawn)
 
 
@@ -315,10 +315,14 @@ def test_the_time_of_a_study_grows_with_its_data_and_its_passes():
 
 
 def test_the_stated_numbers_of_examples_are_those_of_the_data():
-    assert {name: len(data_sets.load(name).y) for name in MADE} == {name: source(name).examples for name in MADE}
+    assert {name: len(data_sets.load_data_set(name).y) for name in GENERATED_SOURCES} == {
+        name: find_data_source(name).examples for name in GENERATED_SOURCES
+    }
 
 
 @pytest.mark.slow
 def test_the_stated_numbers_of_examples_are_those_of_real_data(real_data):
-    names = [*data_sets.SOURCES, "digits-3-8"]
-    assert {name: len(data_sets.load(name).y) for name in names} == {name: source(name).examples for name in names}
+    names = [*data_sets.FILE_SOURCES, "digits-3-8"]
+    assert {name: len(data_sets.load_data_set(name).y) for name in names} == {
+        name: find_data_source(name).examples for name in names
+    }

@@ -11,7 +11,7 @@ from scipy.stats import ks_2samp
 import simulate
 import theory
 from simulate.kernels import gram
-from simulate.kernels.drawn_tasks import drawn_tasks
+from simulate.kernels.drawn_tasks import draw_task_masks
 from statmech import Network, NetworkTasks, OnlineTasks, Scenario
 from statmech.rules import RULES
 from statmech.scenarios.registry import scenario_from
@@ -155,8 +155,8 @@ def recompiled(monkeypatch):
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("learning", ["perceptron", "network"])
 def test_one_degree_of_freedom_too_many_changes_the_distribution(learning, batch, recompiled, monkeypatch):
-    chi_variable = gram.chi_variable
-    monkeypatch.setattr(gram, "chi_variable", lambda key, d, *others: chi_variable(key, d + 1, *others))
+    chi_variable = gram.draw_chi
+    monkeypatch.setattr(gram, "draw_chi", lambda key, d, *others: chi_variable(key, d + 1, *others))
     assert deviation(run_of(LEARNING[learning], batch), LEARNING[learning]) < LEVEL
 
 
@@ -165,8 +165,10 @@ def test_one_degree_of_freedom_too_many_changes_the_distribution(learning, batch
 @pytest.mark.parametrize("learning", ["perceptron", "network"])
 def test_noise_of_a_batch_that_is_not_divided_changes_the_distribution(learning, recompiled, monkeypatch):
     """The part across the basis has the length of one example's, not of the mean of three."""
-    factor = gram.lower_factor
-    monkeypatch.setattr(gram, "lower_factor", lambda rows: factor(rows) * (3**0.5 if rows.shape[1] == 3 else 1.0))
+    factor = gram.compute_lower_factor
+    monkeypatch.setattr(
+        gram, "compute_lower_factor", lambda rows: factor(rows) * (3**0.5 if rows.shape[1] == 3 else 1.0)
+    )
     assert deviation(run_of(LEARNING[learning], 3), LEARNING[learning]) < LEVEL
 
 
@@ -224,5 +226,5 @@ def test_one_task_has_the_same_runs_and_theory_with_a_head_of_its_own_as_with_a_
 def test_a_uniform_draws_each_task_in_its_share():
     uniform = (np.arange(1000) + 0.5) / 1000
     with jax.enable_x64(True):
-        drawn = drawn_tasks(uniform, np.array([0.2, 0.0, 0.8]), 3)
+        drawn = draw_task_masks(uniform, np.array([0.2, 0.0, 0.8]), 3)
     assert [int(here.sum()) for here in drawn] == [200, 0, 800]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from test_papers import commands, found, subcommands
 
-from statmech.config import load, shipped
-from statmech.results.citations import PAPERS
+from statmech.config import list_shipped_configs, load
+from statmech.results.citations import PAPER_FIELDS
 
 FOLDER = Path(__file__).parents[1] / "docs/paper"
 DRAFT = (FOLDER / "paper.md").read_text().replace("−", "-")
@@ -59,7 +59,7 @@ def test_the_command_of_a_row_is_valid(row):
         assert (FOLDER.parents[1] / script).is_file()
     for name, config, *overrides in commands(row[1]):
         assert name in subcommands()
-        assert config in shipped()
+        assert config in list_shipped_configs()
         load(config, overrides)
     for config, overrides in LOADED.findall(row[1]):
         load(config, re.findall(r"\"(.*?)\"", overrides))
@@ -74,9 +74,9 @@ def test_a_number_that_no_page_states_is_found():
 
 
 def test_every_citation_has_one_entry_and_every_entry_of_the_paper_is_cited():
-    assert CITED - set(OWN) - set(PAPERS) == set()
+    assert CITED - set(OWN) - set(PAPER_FIELDS) == set()
     assert set(OWN) <= CITED
-    assert set(OWN) & set(PAPERS) == set()
+    assert set(OWN) & set(PAPER_FIELDS) == set()
     assert len(OWN) == len(set(OWN))
 
 

@@ -13,12 +13,12 @@ from scipy.stats import multivariate_normal
 from statmech import ACTIVATIONS, Activation
 from statmech.activations import Erf, Linear, Relu
 from statmech.networks import network_error as errors
-from statmech.networks.lattice_averages import LatticeAverages, averages_of
+from statmech.networks.lattice_averages import LatticeAverages, ensure_averages
 from statmech.networks.measured_error import TeacherNetwork, label_error, measured_error
-from statmech.networks.network_error import error_of_coordinates, generalization_error
+from statmech.networks.network_error import generalization_error, generalization_error_from_coordinates
 from statmech.numerics import orthants
-from statmech.numerics.gaussian import TAIL, legendre_per_panel, namespace
-from statmech.numerics.orthants import orthant_2, orthant_3, orthant_4
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_panel_rules, namespace
+from statmech.numerics.orthants import orthant_probability_2, orthant_probability_3, orthant_probability_4
 
 NODES = 56  # of a panel of the reference
 FIELDS = {"I2": "gg", "I3": "dxg", "I4": "ddgg", "J2": "dd", "S2": "gs", "S3": "dxs", "S4": "ddgs"}
@@ -40,8 +40,8 @@ def reference(activation, letters, C):
     full = np.eye(4)
     full[: len(letters), : len(letters)] = C[: len(letters), : len(letters)]
     inverse = np.linalg.inv(full)
-    reach = TAIL * np.sqrt(np.diag(full))
-    x, weight = zip(*[legendre_per_panel(np.array([-end, 0.0, end]), NODES) for end in reach], strict=True)
+    reach = GAUSSIAN_CUTOFF * np.sqrt(np.diag(full))
+    x, weight = zip(*[make_panel_rules(np.array([-end, 0.0, end]), NODES) for end in reach], strict=True)
     x, weight = [part.ravel() for part in x], [part.ravel() for part in weight]
     values = [
         weight[i] * factor(activation, letter, x[i]) * np.exp(-inverse[i, i] * x[i] ** 2 / 2)
@@ -86,7 +86,7 @@ def test_the_average_at_a_given_mean_and_the_slope_of_j2_equal_differences_and_q
     ahead, behind = (activation.J2(C + change * E) for change in (1e-5, -1e-5))
     assert activation.J2_along(C, E) == pytest.approx((ahead - behind) / 2e-5, abs=1e-9)
     mean, variance = np.array([-1.0, 0.4]), np.array([0.7, 2.0])
-    x, weight = legendre_per_panel(np.array([mean - 20, 0 * mean, mean + 20]), 100)
+    x, weight = make_panel_rules(np.array([mean - 20, 0 * mean, mean + 20]), 100)
     density = np.exp(-((x - mean[:, None]) ** 2) / 2 / variance[:, None]) / np.sqrt(2 * np.pi * variance[:, None])
     expected = (weight * density * activation.both(x)[0]).sum((0, -1))
     assert activation.given(mean, variance) == pytest.approx(expected, abs=1e-13)
@@ -103,8 +103,8 @@ def degenerate():
 
 def of_two(activation, letters, at, sign):
     """The average where four fields are multiples of two: over the plane, cut along both axes."""
-    edges = [np.array([-end, 0.0, end]) for end in TAIL * np.sqrt(np.diag(GENERIC)[:2])]
-    (x, wx), (y, wy) = (map(np.ravel, legendre_per_panel(edge, NODES)) for edge in edges)
+    edges = [np.array([-end, 0.0, end]) for end in GAUSSIAN_CUTOFF * np.sqrt(np.diag(GENERIC)[:2])]
+    (x, wx), (y, wy) = (map(np.ravel, make_panel_rules(edge, NODES)) for edge in edges)
     fields, inverse = (x[:, None] + 0 * y, y + 0 * x[:, None]), np.linalg.inv(GENERIC[:2, :2])
     exponent = sum(inverse[i, j] * fields[i] * fields[j] for i in range(2) for j in range(2)) / 2
     values = np.prod([factor(activation, letter, sign[i] * fields[at[i]]) for i, letter in enumerate(letters)], axis=0)
@@ -157,36 +157,36 @@ def vectors(seed, rank, scale=1.0, lanes=50):
 
 def test_orthants_of_known_correlations():
     equal = lambda n, r: (1 - r) * np.eye(n) + r  # noqa: E731
-    for n, probability in ((2, orthant_2), (3, orthant_3), (4, orthant_4)):
+    for n, probability in ((2, orthant_probability_2), (3, orthant_probability_3), (4, orthant_probability_4)):
         assert probability(equal(n, 0.0)) == pytest.approx(2.0**-n, abs=1e-15)
         assert probability(equal(n, 0.5)) == pytest.approx(1 / (n + 1), abs=2e-15)
         assert probability(equal(n, 1.0)) == pytest.approx(0.5, abs=2e-15)
     pairs = np.kron(np.eye(2), equal(2, -0.7))
-    assert orthant_4(pairs) == pytest.approx(orthant_2(equal(2, -0.7)) ** 2, abs=1e-15)
+    assert orthant_probability_4(pairs) == pytest.approx(orthant_probability_2(equal(2, -0.7)) ** 2, abs=1e-15)
     cdf = multivariate_normal.cdf(np.zeros(4), cov=GENERIC, abseps=1e-6, releps=1e-6, rng=np.random.default_rng(0))
-    assert orthant_4(GENERIC) == pytest.approx(cdf, abs=1e-5)
+    assert orthant_probability_4(GENERIC) == pytest.approx(cdf, abs=1e-5)
 
 
 @pytest.mark.parametrize(("rank", "scale", "error"), [(4, 1, 2e-14), (3, 1, 1e-12), (4, 0.1, 1e-12)])
 def test_the_orthants_of_a_field_and_its_opposite_add_up(rank, scale, error):
     C, flip = vectors(0, rank, scale), np.diag([1.0, 1.0, 1.0, -1.0])
-    total = orthant_4(C) + orthant_4(np.einsum("ij,jkx,kl->ilx", flip, C, flip))
-    assert total == pytest.approx(orthant_3(C[:3, :3]), abs=error)
+    total = orthant_probability_4(C) + orthant_probability_4(np.einsum("ij,jkx,kl->ilx", flip, C, flip))
+    assert total == pytest.approx(orthant_probability_3(C[:3, :3]), abs=error)
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_orthants_do_not_depend_on_the_order_of_fields(order):
     for scale, error in ((1, 2e-14), (0.1, 2e-12), (1e-8, 1e-7)):
         C = vectors(1, 4, scale)
-        assert orthant_4(C[np.ix_(order, order)]) == pytest.approx(orthant_4(C), abs=error)
+        assert orthant_probability_4(C[np.ix_(order, order)]) == pytest.approx(orthant_probability_4(C), abs=error)
 
 
 @pytest.mark.parametrize(("scale", "error"), [(1, 4e-14), (0.1, 4e-14), (1e-2, 4e-14), (1e-4, 1e-13), (1e-6, 1e-7)])
 def test_more_nodes_of_the_line_integral_change_no_orthant(scale, error, monkeypatch):
     C = vectors(3, 4, scale, lanes=100)
-    probability = orthant_4(C)
+    probability = orthant_probability_4(C)
     monkeypatch.setattr(orthants, "NODES", 400)
-    assert orthant_4(C) == pytest.approx(probability, abs=error)
+    assert orthant_probability_4(C) == pytest.approx(probability, abs=error)
 
 
 def test_the_error_of_the_symmetric_plateau():
@@ -211,7 +211,7 @@ def test_the_error_of_coordinates_keeps_its_digits(name, change):
     cases = [(one, one * change**2, np.ones(1)), (one + change, zero, np.ones(1)), (one, zero, np.ones(1) + change)]
     for (along, across, v), limit in zip(cases, LIMITS[name], strict=True):
         actual = (along[0, 0] - 1) ** 2 + across[0, 0] + (v[0] - 1) ** 2  # 1 + 1e-12 rounds
-        error = error_of_coordinates(ACTIVATIONS[name](), one, np.ones(1), along, across, v)
+        error = generalization_error_from_coordinates(ACTIVATIONS[name](), one, np.ones(1), along, across, v)
         assert error / actual == pytest.approx(limit, rel=1e-12 + 2 * change)
 
 
@@ -233,8 +233,8 @@ def students(K, scale, seed=0, lanes=20):
 def test_the_two_forms_of_the_error_agree_where_both_are_accurate(name, K, monkeypatch):
     both = []
     for near in (0.0, np.inf):
-        monkeypatch.setattr(errors, "NEAR", near)
-        both.append(error_of_coordinates(ACTIVATIONS[name](), *students(K, 1e-2)))
+        monkeypatch.setattr(errors, "MAX_CANCELLING_ERROR", near)
+        both.append(generalization_error_from_coordinates(ACTIVATIONS[name](), *students(K, 1e-2)))
     assert both[1] == pytest.approx(both[0], rel=1e-9)
     assert abs(both[1] / both[0] - 1).max() > 1e-15  # they are two forms
 
@@ -244,24 +244,30 @@ def test_linear_units_need_not_be_those_of_the_teacher():
     expected = generalization_error(
         Linear(), rows @ rows.T, w, along @ rows.T, along @ along.swapaxes(1, 2) + across, v
     )
-    assert error_of_coordinates(Linear(), rows, w, along, across, v) == pytest.approx(expected, rel=1e-12)
+    assert generalization_error_from_coordinates(Linear(), rows, w, along, across, v) == pytest.approx(
+        expected, rel=1e-12
+    )
     along, v = np.array([[[3.0, 1.0], [1 - 3.0, 1e-12 - 1.0]]]), np.ones((1, 2))  # add up to (1, 1e-12)
-    error = error_of_coordinates(Linear(), np.eye(2), np.array([1.0, 0.0]), along, np.zeros((1, 2, 2)), v)
+    error = generalization_error_from_coordinates(
+        Linear(), np.eye(2), np.array([1.0, 0.0]), along, np.zeros((1, 2, 2)), v
+    )
     assert error == pytest.approx(0.5e-24, rel=1e-3)
 
 
 def test_a_student_of_odd_units_may_be_the_opposite_of_a_teacher_unit():
     rows, w, along, across, v = students(2, 1e-9)
     flip = np.array([1.0, -1.0])
-    flipped = error_of_coordinates(Erf(), rows, w, along * flip[:, None], across * np.outer(flip, flip), v * flip)
-    assert flipped == pytest.approx(error_of_coordinates(Erf(), rows, w, along, across, v), rel=1e-12)
+    flipped = generalization_error_from_coordinates(
+        Erf(), rows, w, along * flip[:, None], across * np.outer(flip, flip), v * flip
+    )
+    assert flipped == pytest.approx(generalization_error_from_coordinates(Erf(), rows, w, along, across, v), rel=1e-12)
 
 
 def test_networks_may_have_any_leading_axes(monkeypatch):
     rows, w, along, across, v = students(2, 1e-3, lanes=6)
-    errors_of_all = error_of_coordinates(Erf(), rows, w, along, across, v)
-    monkeypatch.setattr(errors, "BLOCK", 8)  # blocks of two networks
-    shaped = error_of_coordinates(
+    errors_of_all = generalization_error_from_coordinates(Erf(), rows, w, along, across, v)
+    monkeypatch.setattr(errors, "BLOCK_NETWORKS", 8)  # blocks of two networks
+    shaped = generalization_error_from_coordinates(
         Erf(), rows, w, along.reshape(2, 3, 2, 2), across.reshape(2, 3, 2, 2), v.reshape(2, 3, 2)
     )
     assert shaped == pytest.approx(errors_of_all.reshape(2, 3), rel=1e-12)
@@ -273,18 +279,20 @@ def test_an_activation_without_the_slope_of_j2_has_the_error_of_the_sums():
 
     rows, w, along, across, v = students(2, 1e-3)
     sums = generalization_error(Erf(), rows @ rows.T, w, along @ rows.T, along @ along.swapaxes(1, 2) + across, v)
-    assert (error_of_coordinates(Stated(), rows, w, along, across, v) == sums).all()
+    assert (generalization_error_from_coordinates(Stated(), rows, w, along, across, v) == sums).all()
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-9])
 @pytest.mark.parametrize("name", ["erf", "relu"])
 def test_more_nodes_do_not_change_the_error_near_perfect_learning(name, scale, monkeypatch):
     for K in (2, 4):
-        error = error_of_coordinates(ACTIVATIONS[name](), *students(K, scale))
+        error = generalization_error_from_coordinates(ACTIVATIONS[name](), *students(K, scale))
         with monkeypatch.context() as patch:
             patch.setattr(errors, "NODES", 48)
-            patch.setattr(errors, "FEW", 12)
-            assert error_of_coordinates(ACTIVATIONS[name](), *students(K, scale)) == pytest.approx(error, rel=1e-11)
+            patch.setattr(errors, "SHORT_CHANGE_NODES", 12)
+            assert generalization_error_from_coordinates(ACTIVATIONS[name](), *students(K, scale)) == pytest.approx(
+                error, rel=1e-11
+            )
         assert ((error > 0) & (error < 1e3 * scale**2)).all()
 
 
@@ -333,19 +341,19 @@ class Tanh(Plain):
 @pytest.mark.slow
 @pytest.mark.parametrize("average", ["I2", "I3", "J2", "I4"])
 def test_averages_on_a_lattice_equal_closed_forms_and_quadrature(average):
-    assert averages_of(Erf()) == Erf()
-    lattice = averages_of(Plain())
+    assert ensure_averages(Erf()) == Erf()
+    lattice = ensure_averages(Plain())
     assert isinstance(lattice, LatticeAverages)
     singular = GENERIC[np.ix_([0, 1, 0, 1], [0, 1, 0, 1])]
     C = np.stack([GENERIC, singular], axis=-1)
     assert closed(lattice, average, C) == pytest.approx(closed(Erf(), average, C), abs=2e-10)
-    assert closed(averages_of(Tanh()), average, GENERIC) == pytest.approx(
+    assert closed(ensure_averages(Tanh()), average, GENERIC) == pytest.approx(
         reference(Tanh(), FIELDS[average], GENERIC), abs=2e-8
     )
 
 
 def test_averages_on_a_lattice_are_compiled_by_jax_and_refuse_kinks():
-    lattice = averages_of(Plain())
+    lattice = ensure_averages(Plain())
     C = GENERIC[:3, :3, None]
     with jax.enable_x64():
         assert np.asarray(jax.jit(lattice.I3)(C)) == pytest.approx(lattice.I3(C), abs=1e-14)
@@ -354,4 +362,4 @@ def test_averages_on_a_lattice_are_compiled_by_jax_and_refuse_kinks():
         kinks = (0.0,)
 
     with pytest.raises(NotImplementedError, match="has kinks"):
-        averages_of(Kinked())
+        ensure_averages(Kinked())

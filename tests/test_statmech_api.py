@@ -14,10 +14,10 @@ import simulate
 import statmech
 import theory
 from statmech import Results, Scenario, StoreError, load_results
-from statmech.config import SHIPPED
+from statmech.config import SHIPPED_CONFIG_FOLDER
 from statmech.errors import ConfigError
 from statmech.results import store
-from statmech.runtime.hidden_packages import PACKAGES
+from statmech.runtime.hidden_packages import HIDEABLE_PACKAGES
 
 pytestmark = pytest.mark.quick
 
@@ -156,12 +156,12 @@ def test_a_run_imports_only_its_own_kind_of_scenario(config, kind):
     """Those of other kinds took a twelfth of what a small run imports beside JAX, xarray, zarr and Matplotlib."""
     code = f"""
 import statmech, sys
-from simulate.execution.units import simulator_of
+from simulate.execution.units import make_simulator
 from statmech.scenarios.registry import SCENARIOS, TOGETHER
-from theory.solutions import solver_of
+from theory.solutions import get_solver
 modules = [name.partition(":")[0] for name in (*SCENARIOS.data.values(), *TOGETHER.data.values())]
 scenario = statmech.load({config!r})
-simulator_of(scenario), solver_of(scenario)
+make_simulator(scenario), get_solver(scenario)
 print(*(name for name in modules if f"statmech.scenarios.{{name}}" in sys.modules))
 """
     assert output(code) == kind
@@ -207,7 +207,7 @@ def test_a_file_that_hides_a_package_is_named(use, name, how, tmp_path):
 
 
 def test_a_package_that_was_installed_over_ours_is_named_before_anything_runs(tmp_path):
-    for package in ("statmech", *PACKAGES):
+    for package in ("statmech", *HIDEABLE_PACKAGES):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "simulate" / "__init__.py").write_text('"""Worlds of physics for agents."""\nimport dataclasses_json\n')
     command = [sys.executable, "-W", "ignore", "-m", "statmech", "run", "ensemble"]
@@ -254,7 +254,7 @@ def test_a_figure_is_that_of_a_shipped_config_or_the_one_asked_for_and_never_one
     own.write_text("rule: hebb\nN: 20\nt: [1]\nseeds: 2\n")
     assert statmech.run(own).figure == "overlay"
     assert statmech.run(own, figure="ensemble").figure == "ensemble"
-    assert statmech.run(SHIPPED / "variety.yaml", **SMALL_RUN).figure == "variety"
+    assert statmech.run(SHIPPED_CONFIG_FOLDER / "variety.yaml", **SMALL_RUN).figure == "variety"
     assert statmech.run("variety", **SMALL_RUN).figure == "variety"
 
 
@@ -285,8 +285,8 @@ def test_in_a_notebook_a_line_says_what_is_computed_and_goes_at_the_end(monkeypa
         return Handle()
 
     monkeypatch.setattr(display, "display", show)
-    monkeypatch.setattr("statmech.runtime.progress.in_notebook", lambda: True)
-    monkeypatch.setattr("statmech.runtime.progress.EVERY", 0.0)
+    monkeypatch.setattr("statmech.runtime.progress.is_notebook", lambda: True)
+    monkeypatch.setattr("statmech.runtime.progress.NOTEBOOK_UPDATE_SECONDS", 0.0)
     statmech.run("ensemble", **SMALL_RUN)
     assert lines == [
         *("simulation", "simulation, compiling or loading programs", "simulation: 1 of 1", ""),

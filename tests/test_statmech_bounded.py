@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from statmech.config import MOST_BYTES
-from statmech.safe_yaml import DEEPEST, MOST_VALUES, TooLarge, document_of
+from statmech.config import MAX_CONFIG_BYTES
+from statmech.safe_yaml import MAX_YAML_DEPTH, MAX_YAML_VALUES, YamlSizeError, load_yaml_document
 
 SECONDS, BYTES = 5, 500_000_000  # far from the cost of a config, and from that of one that hangs
 LAUGHS = "a0: &a0 [1, 1]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
@@ -29,7 +29,7 @@ PLACES = [
     *("dtype: *a11", "gram: *a11", "seeds: *a11", "flip: *a11", "eta: {linspace: *a11}", "zip: *a11", "unknown: *a11"),
     *("zip: {eta: *a11, flip: *a11}", "inputs: {anisotropic: {spectrum: *a11}}", "? *a11\n: 1", "<<: *a11", "1"),
 ]
-LARGE = MOST_BYTES - 100  # bytes: almost the largest allowed file
+LARGE = MAX_CONFIG_BYTES - 100  # bytes: almost the largest allowed file
 ROWS = "rule: hebb\nt: 1\nN: 3\ninputs: {rows: {path: %s}}\n"
 CONFIGS = {
     **{f"laughs in {place}": f"{LAUGHS}{place}\n" for place in PLACES},
@@ -167,20 +167,20 @@ def test_no_override_or_special_file_takes_much_time_or_memory(folder):
 @pytest.mark.parametrize(
     ("text", "line", "problem"),
     [
-        ("a: 1\nb: " + "[" * (DEEPEST + 1), 1, "is nested more than 20 deep"),
+        ("a: 1\nb: " + "[" * (MAX_YAML_DEPTH + 1), 1, "is nested more than 20 deep"),
         ("a: &a [1]\nb: &b [2, *b]\n", 1, "*b contains itself"),
-        ("a:\n" + "- 1\n" * MOST_VALUES, MOST_VALUES - 2, "contains more than 25,000 values"),
+        ("a:\n" + "- 1\n" * MAX_YAML_VALUES, MAX_YAML_VALUES - 2, "contains more than 25,000 values"),
         (LAUGHS, 5, "contains more than 25,000 values"),
     ],
 )
 def test_a_config_beyond_the_bounds_is_refused_in_one_line(text, line, problem):
-    with pytest.raises(TooLarge) as refused:
-        document_of(text)
+    with pytest.raises(YamlSizeError) as refused:
+        load_yaml_document(text)
     assert (refused.value.problem_mark.line, refused.value.problem) == (line, problem)
 
 
 @pytest.mark.slow
 def test_aliases_and_merged_maps_within_the_bounds_are_read():
     text = "a: &a [1, 2]\nb: [*a, *a]\nc: &c {x: 1}\nd:\n  <<: *c\n  y: *a\n"
-    assert document_of(text) == {"a": [1, 2], "b": [[1, 2], [1, 2]], "c": {"x": 1}, "d": {"x": 1, "y": [1, 2]}}
-    assert len(document_of("[" + "1, " * (MOST_VALUES - 1) + "]")) == MOST_VALUES - 1
+    assert load_yaml_document(text) == {"a": [1, 2], "b": [[1, 2], [1, 2]], "c": {"x": 1}, "d": {"x": 1, "y": [1, 2]}}
+    assert len(load_yaml_document("[" + "1, " * (MAX_YAML_VALUES - 1) + "]")) == MAX_YAML_VALUES - 1

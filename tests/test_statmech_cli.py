@@ -17,17 +17,17 @@ import xarray as xr
 from conftest import quick_environment
 from conftest import statmech as exit_code
 
-from figures import FIGURES
+from figures import FIGURES_BY_CHOICE
 from statmech import Scenario, __version__, load_results
 from statmech.cli import events, main
 from statmech.cli.commands import app
-from statmech.cli.execution import execution_of
+from statmech.cli.execution import execution_from_options
 from statmech.cli.options import SimulationRun
-from statmech.config import description, shipped
+from statmech.config import list_shipped_configs, read_description
 from statmech.errors import ConfigError
 from statmech.questions import QUESTIONS
 from statmech.results import store
-from statmech.results.status import read
+from statmech.results.status import read_status
 from statmech.scenarios.registry import SCENARIOS
 
 pytestmark = pytest.mark.quick
@@ -333,16 +333,16 @@ def test_completion_is_offered(monkeypatch, capsys):
     ],
 )  # fmt: skip
 def test_an_event_is_a_sentence_that_names_the_parameters(event, message):
-    assert events.message(event, Scenario(rule=["hebb", "adatron"], K=[1, 3], t=1)) == message
+    assert events.describe_event(event, Scenario(rule=["hebb", "adatron"], K=[1, 3], t=1)) == message
 
 
 def test_every_shipped_config_is_listed_once_with_a_line_below_its_question(capsys):
     groups = [group.splitlines() for group in answer(capsys, "configs").stdout.split("\n\n")]
     assert {heading: tuple(line.split()[0] for line in lines) for heading, *lines in groups} == QUESTIONS
     names = {line.split()[0]: line for _, *lines in groups for line in lines}
-    assert sorted(name for of in QUESTIONS.values() for name in of) == sorted(names) == shipped()
-    assert all(line.endswith(description(name)) and line[-1] in ".?" for name, line in names.items())
-    assert len({line.index(description(name)) for name, line in names.items()}) == 1
+    assert sorted(name for of in QUESTIONS.values() for name in of) == sorted(names) == list_shipped_configs()
+    assert all(line.endswith(read_description(name)) and line[-1] in ".?" for name, line in names.items())
+    assert len({line.index(read_description(name)) for name, line in names.items()}) == 1
 
 
 def test_run_without_a_config_lists_the_shipped_ones(capsys):
@@ -350,7 +350,7 @@ def test_run_without_a_config_lists_the_shipped_ones(capsys):
         done = answer(capsys, command)
         assert done.returncode == 2
         words = words_of(done.stderr)
-        assert {"configs", *(f"{name}," for name in shipped()[:-1])} <= {*words}
+        assert {"configs", *(f"{name}," for name in list_shipped_configs()[:-1])} <= {*words}
     assert "configs" not in answer(capsys, "status").stderr
 
 
@@ -369,13 +369,13 @@ def test_a_folder_of_folders_suggests_those_with_results(in_scratch, capsys, mon
     [("4GiB", 4 * 2**30), ("500MB", 500_000_000), ("1.5TiB", 1.5 * 2**40), ("2 GB", 2e9), ("1048576", 2**20)],
 )
 def test_sizes_are_read_with_their_units(size, number):
-    assert execution_of(SimulationRun("ensemble", memory=size)).memory == number
+    assert execution_from_options(SimulationRun("ensemble", memory=size)).memory == number
 
 
 @pytest.mark.parametrize("size", ["lots", "", "-1GiB", "4 GoB", "1023KiB", "nan", "inf", "1e400GB", "9" * 400, "0x10"])
 def test_a_bad_size_is_one_message(size):
     with pytest.raises(ConfigError) as refusal:
-        execution_of(SimulationRun("ensemble", memory=size))
+        execution_from_options(SimulationRun("ensemble", memory=size))
     assert str(refusal.value) == f"--memory {size}: must be a size of at least 1 MiB, such as 500MB or 4GiB"
 
 
@@ -388,7 +388,7 @@ def test_a_dry_run_counts_and_writes_nothing(in_scratch, capsys):
 def test_a_dry_run_searches_no_optimum_and_says_how_many_there_are(in_scratch, capsys, monkeypatch):
     from theory.control import best_controls
 
-    monkeypatch.setattr(best_controls, "_found", lambda *_: pytest.fail("a search"))
+    monkeypatch.setattr(best_controls, "_find_best_controls", lambda *_: pytest.fail("a search"))
     done = answer(capsys, "run", "optimal_rate", "--dry-run", "N=[100, 200]")
     assert "parameter combinations have keys at the optimum: each is searched before" in done.stderr
 
@@ -398,7 +398,7 @@ def test_info_and_schema_and_figures_answer(capsys):
     for kind in json.loads(answer(capsys, "schema").stdout)["anyOf"]:
         assert set(kind["properties"]) & set(SCENARIOS)
     listed = answer(capsys, "figure", "--list").stdout
-    assert all(name in listed for figures_of in FIGURES.values() for name in figures_of)
+    assert all(name in listed for figures_of in FIGURES_BY_CHOICE.values() for name in figures_of)
 
 
 def test_help_needs_no_numerics():
@@ -457,7 +457,7 @@ def test_the_table_counts_the_runs_that_satisfy_a_bound(in_scratch, capsys, monk
     assert table.startswith("agrees: no bound is violated, of 30 values\n")
     capped = printed("run", "boosting", "s=5", "P=200", "seeds=1", "cap=1", "--out", "capped")
     assert "agrees: no bound is violated" in capped  # fewer stages than the bound allows prove nothing
-    monkeypatch.setattr("theory.boosting.bounds.stages", lambda *_: 1.0)
+    monkeypatch.setattr("theory.boosting.bounds.bound_stages", lambda *_: 1.0)
     table = printed("run", "boosting", "s=5", "P=200", "seeds=1", "--out", "wrong")
     assert "violates: stages 1 of " in table
     assert "0/1" in table
@@ -495,7 +495,7 @@ def test_interrupted_work_ends_at_once_and_keeps_what_is_finished(in_scratch, se
     assert running.returncode == code, message
     assert "Completed work is saved; rerun the command to resume." in message
     assert "Traceback" not in message
-    counted = read(log.parent)
+    counted = read_status(log.parent)
     assert counted["writer"] == ""
     assert counted["missing"] > 0
 
@@ -549,7 +549,7 @@ def test_a_signal_that_is_being_handled_does_not_end_the_process_early():
 def test_a_sweep_resumes_where_its_shards_have_stopped(in_scratch, capsys, monkeypatch):
     small = ["rule=hebb,perceptron", "N=20", "t=1", "seeds=130", "K=1"]
     assert called(monkeypatch, capsys, "run", "variety", *small, "--shard", "1/2")[0] == 0
-    assert read(in_scratch / "results" / "variety")["missing"] > 0
+    assert read_status(in_scratch / "results" / "variety")["missing"] > 0
     code, message = called(monkeypatch, capsys, "run", "variety", *small, "--shard", "2/2")
     assert code == 0
     assert "variety.png" in message

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from statmech import Scenario
-from statmech.config import SHIPPED, description, load, shipped
-from statmech.errors import ConfigError, not_known
-from statmech.scenarios.cost import estimate
-from statmech.scenarios.registry import SCENARIOS, kind_name, kinds, scenario_from
+from statmech.config import SHIPPED_CONFIG_FOLDER, list_shipped_configs, load, read_description
+from statmech.errors import ConfigError, format_unknown_name
+from statmech.scenarios.cost import estimate_cost
+from statmech.scenarios.registry import SCENARIOS, get_kind_name, get_kinds, scenario_from
 
 EXAMPLES = 100  # configs of each kind; `benchmarks/fuzz.py` tries more
 ODD = [
@@ -167,16 +167,18 @@ LINES = [
 ]
 
 
-DOCUMENTS = [YAML(typ="safe", pure=True).load(SHIPPED / f"{name}.yaml") for name in shipped()]
-NAMED = {*map(kind_name, DOCUMENTS)}
+DOCUMENTS = [
+    YAML(typ="safe", pure=True).load(SHIPPED_CONFIG_FOLDER / f"{name}.yaml") for name in list_shipped_configs()
+]
+NAMED = {*map(get_kind_name, DOCUMENTS)}
 DOCUMENTS += [sweep.config() for kind, sweep in small.SMALL.items() if kind not in NAMED]
 BASES = {  # the shipped configs of every kind, else a small sweep, as mappings of keys to YAML text
     kind: [
         {key: json.dumps(value) for key, value in document.items()}
         for document in DOCUMENTS
-        if kind_name(document) == kind
+        if get_kind_name(document) == kind
     ]
-    for kind in kinds()
+    for kind in get_kinds()
 }
 
 
@@ -263,7 +265,7 @@ def test_a_fault_is_named_only_if_it_stays_when_the_others_are_corrected(tmp_pat
     assert [line[:6] for line in lines] == ["2: T: ", "4: N: ", "5: zip", " t: is"]  # a missing key has no line
 
 
-@pytest.mark.parametrize("kind", kinds())
+@pytest.mark.parametrize("kind", get_kinds())
 def test_a_second_fault_does_not_hide_the_first(kind, tmp_path):
     for config in BASES[kind][:1]:
         text = "".join(f"{key}: {value}\n" for key, value in {**config, "seeds": "x", "ruel": 1}.items())
@@ -351,14 +353,14 @@ def test_bytes_that_are_not_text_are_a_sentence_with_a_line(tmp_path):
 
 
 def test_a_distant_name_is_not_suggested():
-    assert "Did you mean" not in not_known("gamma", "a key of a config", SCENARIOS["rule"].known_keys())
+    assert "Did you mean" not in format_unknown_name("gamma", "a key of a config", SCENARIOS["rule"].list_keys())
     for typed, meant in {"Kk": "K", "ruel": "rule", "ete": "eta", "seed": "seeds", "T": "t", "flips": "flip"}.items():
-        assert f'Did you mean "{meant}"?' in not_known(typed, "a key", SCENARIOS["rule"].known_keys())
+        assert f'Did you mean "{meant}"?' in format_unknown_name(typed, "a key", SCENARIOS["rule"].list_keys())
 
 
 def test_every_shipped_config_has_a_description_of_one_line():
-    for name in shipped():
-        assert 20 < len(description(name)) < 130, name
+    for name in list_shipped_configs():
+        assert 20 < len(read_description(name)) < 130, name
 
 
 @pytest.mark.parametrize(
@@ -372,7 +374,7 @@ def test_every_shipped_config_has_a_description_of_one_line():
     ],
 )
 def test_an_estimate_counts_the_programs_that_are_compiled(given, programs):
-    assert estimate(Scenario(t=1, **given)).programs == programs
+    assert estimate_cost(Scenario(t=1, **given)).programs == programs
 
 
 SMALL = st.integers(1, 40).map(str) | st.floats(0.001, 2).map(str) | st.lists(st.floats(0, 5), max_size=4).map(str)
@@ -388,7 +390,7 @@ WILD = st.recursive(
 def texts(draw, kind):
     """A shipped config of a kind, with some keys changed, removed or invented."""
     config = dict(draw(st.sampled_from(BASES[kind])))
-    keys = kinds()[kind].known_keys()
+    keys = get_kinds()[kind].list_keys()
     for _ in range(draw(st.integers(0, 3))):
         name = draw(st.sampled_from(keys) | st.sampled_from([*config, "Kk", "ruel", "é", "''", "start", "rule"]))
         if draw(st.integers(0, 9)) == 0:
@@ -416,14 +418,14 @@ def outcome(path):
     again = scenario_from(json.loads(json.dumps(scenario.config())))
     assert again == scenario
     assert again.config() == scenario.config()
-    cost = estimate(scenario)
+    cost = estimate_cost(scenario)
     assert all(math.isfinite(number) and number >= 0 for number in cost)
     assert cost.runs == scenario.seeds * math.prod(scenario.shape.values())
     return "valid"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", kinds())
+@pytest.mark.parametrize("kind", get_kinds())
 def test_any_config_is_a_scenario_or_a_message_and_nothing_is_written(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path, seen = tmp_path / "any.yaml", Counter()

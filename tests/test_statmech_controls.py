@@ -8,10 +8,10 @@ import pytest
 import simulate
 import theory
 from statmech import Network, NetworkTasks, OnlineTasks, Scenario, ScenarioError
-from statmech.controls import Control, Segments
+from statmech.controls import Control, TimeSegments
 from theory.control import best_controls
-from theory.control.best_rates import best_rates
-from theory.control.systems import problem_of
+from theory.control.best_rates import compute_best_rates
+from theory.control.systems import make_control_problem
 
 STEPS = {"at": [0, 2, 3], "is": [1.0, 0.25, 2.0]}
 FLIPS = {"at": [0, 1], "is": [0.3, 0.0]}
@@ -171,7 +171,7 @@ def test_students_that_start_equal_have_no_best_learning_rate():
 def test_the_best_learning_rate_of_a_perceptron_is_that_of_an_integration_in_its_cosine():
     """eta* at t = 0, 1, 5, 20, 100 from R = 0.1, l = 1 by DOP853; its scale is l/R."""
     [cell] = Scenario(rule="perceptron", t=[1], start={"R": 0.1, "length": 1.0}).cells()
-    found = best_rates(cell, np.array([0.0, 1, 5, 20, 100])).eta / 0.1
+    found = compute_best_rates(cell, np.array([0.0, 1, 5, 20, 100])).eta / 0.1
     np.testing.assert_allclose(found, [8.437077, 4.420534, 1.935253, 0.657736, 0.147025], atol=6e-7)
 
 
@@ -179,7 +179,7 @@ def test_polynomials_of_a_segment_are_exact_for_jax_as_for_numpy():
     import jax
 
     t = np.linspace(0.0, 6.0, 25)
-    segments = Segments((0.0, 2.0, 6.0), points=4)
+    segments = TimeSegments((0.0, 2.0, 6.0), points=4)
     control = Control(segments, tuple(segments.times**3))
     with jax.enable_x64(True):
         traced = np.asarray(jax.jit(lambda polynomials, t: polynomials.at(t))(control.polynomials, t))
@@ -233,7 +233,9 @@ def test_runs_of_a_perceptron_of_two_tasks_follow_its_best_rate_and_rehearsal():
 def test_replay_at_its_best_share_rehearses_late_and_gains_over_the_best_constant(monkeypatch):
     """The best constant and the error of five searches; the share is 0 at first, and what other integrators found."""
     # steps of 2/3 in place of 1/10 err by 2e-6
-    monkeypatch.setattr(best_controls, "problem_of", lambda *given: problem_of(*given)._replace(step=0.7))
+    monkeypatch.setattr(
+        best_controls, "make_control_problem", lambda *given: make_control_problem(*given)._replace(step=0.7)
+    )
     scenario = NetworkTasks(**TASKS, t=[50, 100], protocol={"optimal": {"segments": 5}})
     solution = theory.solve(scenario)
     assert solution.best_constant.item() == pytest.approx(0.5521097, abs=2e-6)

@@ -17,12 +17,12 @@ import pytest
 from conftest import quick_environment
 
 from simulate.execution import isolated
-from simulate.execution.to_store import _attrs
+from simulate.execution.to_store import _make_attributes
 from statmech import RULES, ConfigError, Scenario, StoredExamples, plugins
-from statmech.cli.commands import PANELS
+from statmech.cli.commands import COMMAND_PANELS
 from statmech.results.log import Log
-from statmech.results.store_creation import create
-from statmech.results.sweep_store import DONE, SweepStore
+from statmech.results.store_creation import create_store
+from statmech.results.sweep_store import DONE_STATE, SweepStore
 from statmech.runtime import jax_cache
 
 OURS = ("statmech", "simulate", "theory", "figures", "sitecustomize", "usercustomize")
@@ -52,7 +52,7 @@ def folder(tmp_path):
     """A folder of modules with names of libraries, and of results, a chunk of which has killed the last two runs."""
     folder = tmp_path / "strange"
     folder.mkdir()
-    create(folder / "simulation.zarr", SCENARIO, _attrs(SCENARIO))
+    create_store(folder / "simulation.zarr", SCENARIO, _make_attributes(SCENARIO))
     for _ in range(2):
         Log(folder / "simulation.zarr")(event="begun", done=0)
         Log(folder / "simulation.zarr")(event="playing", block=0)
@@ -123,13 +123,13 @@ def test_planted_modules_are_imported_where_python_looks_for_them(folder):
 
 @pytest.mark.slow
 def test_no_command_imports_a_module_of_the_current_folder(folder):
-    known = {command.__name__ for commands in PANELS.values() for command in commands}
+    known = {command.__name__ for commands in COMMAND_PANELS.values() for command in commands}
     assert known == {command for command, *_ in EVERY} | {"explore"}
     done = statmech(folder, *EVERY)
     assert imported(folder) == []
     assert done.returncode == 0, done.stderr
     assert '"apart"' in (folder / "simulation.log").read_text()  # by a child process
-    assert SweepStore(folder / "simulation.zarr").counts()[DONE] == 24
+    assert SweepStore(folder / "simulation.zarr").counts()[DONE_STATE] == 24
 
 
 @pytest.mark.slow
@@ -150,7 +150,7 @@ def test_no_job_of_slurm_imports_a_module_of_the_current_folder(folder, monkeypa
     (tmp_path / "jobs.yaml").write_text("cores: 1\nmemory: 1GB\n")
     with monkeypatch.context() as patch, contextlib.suppress(Rejected):
         patch.setattr(jobqueue, "SLURMCluster", make)
-        clusters._slurm(tmp_path / "jobs.yaml")
+        clusters._start_slurm_cluster(tmp_path / "jobs.yaml")
     job = jobqueue.slurm.SLURMJob("tcp://127.0.0.1:1", "worker", cores=1, memory="1GB", python=asked.get("python"))
     python = shlex.split(job._command_template)
     done = run(folder, *python[: python.index("distributed.cli.dask_worker") + 1], "--help")
@@ -205,7 +205,7 @@ def own_file(tmp_path, monkeypatch):
     file.with_name("neighbour.py").write_text("FACTOR = 2.0\n")
     file.write_text(RULES_FILE)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(plugins, "_loaded", {})
+    monkeypatch.setattr(plugins, "_loaded_modules", {})
     monkeypatch.setitem(sys.modules, "neighbour", None)
     del sys.modules["neighbour"]
     known = dict(RULES)
@@ -220,12 +220,12 @@ def test_a_child_imports_modules_beside_a_file_of_the_user_and_none_of_the_curre
 ):
     monkeypatch.chdir(folder)
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    plugins.load(own_file)
+    plugins.load_plugin(own_file)
     scenario = Scenario(rule="mine", N=20, t=1, seeds=2)
-    of = create(folder / "mine.zarr", scenario, _attrs(scenario))
+    of = create_store(folder / "mine.zarr", scenario, _make_attributes(scenario))
     assert isolated._run_child(of.path, of.chunks()[0], False) == ""
     assert imported(folder) == []
-    assert of.counts()[DONE] == 2
+    assert of.counts()[DONE_STATE] == 2
 
 
 @pytest.mark.slow
@@ -236,16 +236,16 @@ def test_a_worker_imports_modules_beside_a_file_of_the_user_and_none_of_the_curr
     done = statmech(folder, ["--load", str(own_file), "simulate", "c.yaml", "--out", "o", "--dask", "local:1"])
     assert imported(folder) == []
     assert done.returncode == 0, done.stderr
-    assert SweepStore(folder / "o" / "simulation.zarr").counts()[DONE] == 2
+    assert SweepStore(folder / "o" / "simulation.zarr").counts()[DONE_STATE] == 2
 
 
 def test_a_relative_path_in_the_environment_names_no_code(own_file, monkeypatch):
     monkeypatch.chdir(own_file.parent)
     own_file.write_text("")
-    monkeypatch.setenv(plugins.FILES, own_file.name)
+    monkeypatch.setenv(plugins.LOAD_VARIABLE, own_file.name)
     with pytest.raises(ConfigError, match="names another file in every folder"):
-        plugins.load_named()
+        plugins.load_listed_plugins()
     monkeypatch.setenv("STATMECH_CACHE", "cache")
-    assert jax_cache.folder() is None
+    assert jax_cache.get_cache_folder() is None
     monkeypatch.setenv("STATMECH_CACHE", str(own_file.parent / "cache"))
-    assert jax_cache.folder() is not None
+    assert jax_cache.get_cache_folder() is not None

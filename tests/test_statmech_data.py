@@ -12,7 +12,7 @@ from conftest import statmech, write
 from sklearn.utils import Bunch
 
 from statmech import ConfigError, ScenarioError, data_sets
-from statmech.data_sets import load, source, words
+from statmech.data_sets import find_data_source, list_distinct_values, load_data_set
 from statmech.runtime import csv_files
 
 REAL = {
@@ -30,42 +30,42 @@ REAL = {
 @pytest.mark.parametrize("name", REAL)
 def test_the_real_data_have_the_stated_examples_attributes_and_indicators(name, real_data):
     m, columns, indicators, classes = REAL[name]
-    data = load(name)
+    data = load_data_set(name)
     assert data.X.shape == (m, columns)
     assert len(data.names) == columns
-    assert sum(map(len, words(data.X))) == indicators
+    assert sum(map(len, list_distinct_values(data.X))) == indicators
     assert dict(zip(*np.unique(data.y, return_counts=True), strict=True)) == classes
 
 
 @pytest.mark.slow
 def test_the_real_digits_come_in_pairs(real_data):
-    data = load("digits-3-8")
+    data = load_data_set("digits-3-8")
     assert data.X.shape == (1000, 784)
     assert set(data.y) == {"3", "8"}
     assert data.X.max() == 255
 
 
 def test_coding_has_four_folds_by_gene(real_data):
-    assert np.unique(load("coding").folds).size == 4
+    assert np.unique(load_data_set("coding").folds).size == 4
 
 
 def test_physician_fee_freeze_is_omitted(data_folder):
-    data = load("votes")
+    data = load_data_set("votes")
     assert data.X.shape == (160, 15)
     assert "physician-fee-freeze" not in data.names
     assert set(np.unique(data.X)) == {"?", "n", "y"}
 
 
 def test_positions_of_promoters_and_junctions_are_counted_from_their_sites():
-    promoters, splice = source("promoters").attributes, source("splice").attributes
+    promoters, splice = find_data_source("promoters").attributes, find_data_source("splice").attributes
     assert (promoters[0], promoters[49], promoters[50], promoters[-1]) == ("-50", "-1", "+1", "+7")
     assert (splice[0], splice[29], splice[30], splice[-1]) == ("-30", "-1", "+1", "+30")
     assert "0" not in (*promoters, *splice)
-    assert all(set(ends) <= set(promoters) for ends in source("promoters").regions.values())
+    assert all(set(ends) <= set(promoters) for ends in find_data_source("promoters").regions.values())
 
 
 def test_a_class_follows_its_attributes(data_folder):
-    data = load("coding")
+    data = load_data_set("coding")
     expected = (data.X[:, 3] == "a") | (data.X[:, 4] == "c")
     np.testing.assert_array_equal(data.y == "coding", expected)
 
@@ -82,32 +82,32 @@ def test_a_class_follows_its_attributes(data_folder):
     ],
 )
 def test_a_file_of_the_wrong_form_is_refused(name, rows, message, tmp_path, monkeypatch):
-    path = tmp_path / source(name).file
+    path = tmp_path / find_data_source(name).file
     write(path, rows, gzip.open if path.suffix == ".gz" else open)
     monkeypatch.setenv("STATMECH_DATA", str(tmp_path))
     with pytest.raises(ScenarioError, match=message) as refused:
-        load(name)
+        load_data_set(name)
     assert "secret" not in str(refused.value)
 
 
 def test_a_folder_without_the_file_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("STATMECH_DATA", str(tmp_path))
     with pytest.raises(ConfigError, match=r"house-votes-84\.data: cannot be read: No such file"):
-        load("votes")
+        load_data_set("votes")
 
 
 def test_an_unknown_name_is_answered_with_the_likely_one():
     with pytest.raises(ValueError, match=r'"vote" is not a data set\. Did you mean "votes"'):
-        source("vote")
+        find_data_source("vote")
     with pytest.raises(ValueError, match="not a data set"):
-        source("digits-3-3")
+        find_data_source("digits-3-3")
 
 
 @pytest.fixture
 def openml(monkeypatch, made_data):
     """OpenML as scikit-learn returns it, with the generated votes, whose missing words are None."""
     monkeypatch.setenv("STATMECH_DATA", str(made_data))
-    votes = load("votes")
+    votes = load_data_set("votes")
     monkeypatch.setenv("STATMECH_DATA", "")
     frame = pd.DataFrame(votes.X, columns=list(votes.names), dtype=object).replace({"?": None})
     frame.insert(3, "physician-fee-freeze", "y")
@@ -124,13 +124,13 @@ def openml(monkeypatch, made_data):
 
 
 def test_without_a_folder_the_same_data_come_from_openml(openml):
-    found = load("votes")
+    found = load_data_set("votes")
     assert found.X.tolist() == openml.X.tolist()
     assert found.y.tolist() == openml.y.tolist()
     with pytest.raises(ConfigError, match=r"could not be downloaded from OpenML \(no network\)"):
-        load("promoters")
+        load_data_set("promoters")
     with pytest.raises(ConfigError, match="coding is not publicly available"):
-        load("coding")
+        load_data_set("coding")
 
 
 DAMAGED = {  # the damage of a data file, with what is said of it; `plain` is its content
@@ -154,10 +154,10 @@ DAMAGED = {  # the damage of a data file, with what is said of it; `plain` is it
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_data_file_is_one_sentence_and_ends_at_once(name, tmp_path, monkeypatch, capsys):
     damage, said = DAMAGED[name]
-    monkeypatch.setattr(data_sets, "MAX_BYTES", 1000)
+    monkeypatch.setattr(data_sets, "MAX_DATA_FILE_BYTES", 1000)
     if name == "wide":
         monkeypatch.setattr(csv_files, "MAX_COLUMNS", 10)
-    path = tmp_path / source("digits").file
+    path = tmp_path / find_data_source("digits").file
     path.parent.mkdir(exist_ok=True)
     damage(path, b"0,1,2\n" * 100)
     assert statmech("run", "digits_theta", "--data-dir", tmp_path, "--out", tmp_path / "res") == 2
@@ -167,8 +167,8 @@ def test_a_damaged_data_file_is_one_sentence_and_ends_at_once(name, tmp_path, mo
 
 
 def test_an_empty_data_file_with_column_names_has_no_examples(tmp_path, monkeypatch):
-    path = tmp_path / source("coding").file
+    path = tmp_path / find_data_source("coding").file
     write(path, [], gzip.open if path.suffix == ".gz" else open)
     monkeypatch.setenv("STATMECH_DATA", str(tmp_path))
     with pytest.raises(ScenarioError, match="has no examples"):
-        load("coding")
+        load_data_set("coding")

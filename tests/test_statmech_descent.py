@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 import simulate
-from simulate.execution.units import check, simulator_of
+from simulate.execution.units import check_simulator, make_simulator
 from simulate.run import remarks
 from statmech import LOSSES, ConfigError, Descent, Risk, ScenarioError, plugins
-from statmech.cli.jobs import job_of
+from statmech.cli.jobs import job_from_source
 from statmech.cli.options import Source
-from statmech.convex.descents import DESCENTS, Gradient, HeavyBall, Nesterov, stable_eta
-from statmech.convex.losses import DESCENDED, OF_DESCENT, Huber, Square
+from statmech.convex.descents import DESCENTS, Gradient, HeavyBall, Nesterov, compute_max_stable_eta
+from statmech.convex.losses import DESCENT_LOSSES, DESCENT_ONLY_LOSSES, Huber, Square
 from statmech.parameters import parameter
-from statmech.results.comparison import bound, distances
-from statmech.results.dataset import blank
+from statmech.results.comparison import distances, get_deviation_bound
+from statmech.results.dataset import make_empty_dataset
 from statmech.results.results import Results
-from statmech.scenarios.descent import engine_of
+from statmech.scenarios.descent import choose_engine
 from statmech.scenarios.registry import scenario_from
-from statmech.scenarios.used_classes import used_classes
+from statmech.scenarios.used_classes import find_used_classes
 from theory import solve
 
 GIVEN = {"descent": "gradient", "loss": "logistic", "alpha": 3}
@@ -31,10 +31,10 @@ GIVEN = {"descent": "gradient", "loss": "logistic", "alpha": 3}
 def test_a_config_of_a_figure_of_descent_is_one_of_descent_though_it_has_a_loss(tmp_path):
     config = tmp_path / "mine.yaml"
     config.write_text("{descent: gradient, loss: hinge, alpha: 1, epochs: [1], figure: early_stopping}")
-    assert job_of(Source(config)).figure == "early_stopping"
+    assert job_from_source(Source(config)).figure == "early_stopping"
     config.write_text("{descent: gradient, loss: hinge, alpha: 1, epochs: [1], figure: bayes_gap}")
     with pytest.raises(ConfigError, match="not a figure of a config with `descent`"):
-        job_of(Source(config))
+        job_from_source(Source(config))
 
 
 def cells(**keys):
@@ -104,7 +104,7 @@ def test_adam_has_a_limit_where_small_forces_leave_short_steps(given):
 
 
 def test_the_loss_of_a_minimum_is_not_that_of_a_perceptron():
-    for name in OF_DESCENT:
+    for name in DESCENT_ONLY_LOSSES:
         with pytest.raises(ScenarioError, match=r"its minimum is w = 0: it learns only by descent"):
             Risk(loss=name, alpha=1)
 
@@ -161,13 +161,13 @@ def test_a_config_is_made_again_from_what_it_states():
 def test_parameters_of_the_descent_and_of_the_loss_are_keys():
     grid = cells(descent=["gradient", "nesterov"], momentum=0.5, loss=["huber", "hinge"], width=2)
     assert {it.descent for it in grid} == {Gradient(), Nesterov(0.5)}
-    assert {it.loss for it in grid} == {Huber(2.0), DESCENDED["hinge"]()}
+    assert {it.loss for it in grid} == {Huber(2.0), DESCENT_LOSSES["hinge"]()}
     assert [it.descent.momentum for it in cells(descent="momentum", momentum=[0.5, 0.9])] == [0.5, 0.9]
-    properties = Descent.schema_of()["properties"]
+    properties = Descent.make_schema()["properties"]
     assert {"momentum", "width"} <= properties.keys()
-    assert properties["loss"]["anyOf"][0]["enum"] == [*LOSSES, *OF_DESCENT]
-    used = used_classes(Descent(**{**GIVEN, "loss": ["huber", "perceptron"], "descent": "nesterov"}))
-    assert {Huber, OF_DESCENT["perceptron"], Nesterov, Descent} <= used
+    assert properties["loss"]["anyOf"][0]["enum"] == [*LOSSES, *DESCENT_ONLY_LOSSES]
+    used = find_used_classes(Descent(**{**GIVEN, "loss": ["huber", "perceptron"], "descent": "nesterov"}))
+    assert {Huber, DESCENT_ONLY_LOSSES["perceptron"], Nesterov, Descent} <= used
     assert DESCENTS["momentum"] not in used
 
 
@@ -189,7 +189,7 @@ def test_the_learning_rate_falls_with_epochs():
 def test_a_bound_on_the_learning_rate_is_where_the_square_loss_begins_to_diverge():
     """Around it a run of 60 steps in 400 dimensions grows or does not; the edge of its examples is 2 % off."""
     for name, kind in DESCENTS.items():
-        edge = stable_eta(kind(), 2, 0.5, 1.0)
+        edge = compute_max_stable_eta(kind(), 2, 0.5, 1.0)
         assert np.isfinite(edge) != kind.coordinatewise
         for share, grows in () if kind.coordinatewise else ((0.9, False), (1.2, True)):
             keys = {"descent": name, "loss": "square", "alpha": 2, "lam": 0.5, "N": 400, "seeds": 1}
@@ -211,16 +211,16 @@ def test_a_large_learning_rate_is_remarked_on():
 
 
 def test_the_engine_is_the_faster_one_or_the_given_one():
-    assert engine_of(cell(N=300, epochs=100)) == "deferred"
-    assert engine_of(cell(N=100, epochs=100)) == "explicit"
-    assert engine_of(cell(N=300, epochs=100, batch=0.25)) == "explicit"
-    assert engine_of(cell(N=100, epochs=100, engine="deferred")) == "deferred"
+    assert choose_engine(cell(N=300, epochs=100)) == "deferred"
+    assert choose_engine(cell(N=100, epochs=100)) == "explicit"
+    assert choose_engine(cell(N=300, epochs=100, batch=0.25)) == "explicit"
+    assert choose_engine(cell(N=100, epochs=100, engine="deferred")) == "deferred"
 
 
 def test_a_run_that_this_machine_cannot_hold_is_refused():
     for engine, place in (("deferred", "epochs"), ("explicit", "alpha")):
         with pytest.raises(ScenarioError, match="GiB are available per core") as refused:
-            check(simulator_of(Descent(**GIVEN, N=10**9, engine=engine)))
+            check_simulator(make_simulator(Descent(**GIVEN, N=10**9, engine=engine)))
         assert refused.value.problems[0][0] == (place,)
 
 
@@ -240,7 +240,7 @@ def test_runs_state_their_best_epoch_and_whether_they_overflowed():
 def planted(shift, error):
     """Runs of 16 seeds, and a theory that is off by so many of their standard errors and states so large an error."""
     scenario = Descent(**GIVEN, epochs=[1, 2], seeds=16, N=100)
-    runs, theory = blank(scenario, seeds=16), blank(scenario, seeds=None)
+    runs, theory = make_empty_dataset(scenario, seeds=16), make_empty_dataset(scenario, seeds=None)
     draws = np.random.default_rng(0).standard_normal((16, 2))
     draws = 0.7 + 0.04 * (draws - draws.mean(axis=0)) / draws.std(axis=0, ddof=1)  # standard error 0.01
     runs["R"][:] = draws
@@ -253,7 +253,9 @@ def planted(shift, error):
 def test_the_error_of_theory_adds_in_quadrature():
     assert planted(10, 0).R.values == pytest.approx([10, 10])
     assert planted(10, 1).R.values == pytest.approx([10 / np.sqrt(2)] * 2)
-    assert abs(planted(10, 10).R.values).max() < bound(planted(10, 10)) < abs(planted(10, 0).R.values).min()
+    assert (
+        abs(planted(10, 10).R.values).max() < get_deviation_bound(planted(10, 10)) < abs(planted(10, 0).R.values).min()
+    )
 
 
 def test_a_best_epoch_is_not_judged():
@@ -264,10 +266,10 @@ def test_a_descent_of_a_user_must_be_linear_or_act_on_single_weights():
     @dataclass(frozen=True)
     class Clipped(Gradient):
         label = "clipped"
-        most: float = parameter(0.1, "largest step of a weight")
+        max_examples: float = parameter(0.1, "largest step of a weight")
 
         def next(self, state, force, rate, step):
-            return (state[0] - np.clip(rate * force, -self.most, self.most),)
+            return (state[0] - np.clip(rate * force, -self.max_examples, self.max_examples),)
 
     class OfOneWeight(Clipped):
         coordinatewise = True
@@ -290,7 +292,7 @@ def test_a_descent_of_a_user_must_be_linear_or_act_on_single_weights():
 
 def test_a_curvature_is_bounded_as_a_loss_states():
     x = np.linspace(-20, 20, 4001)
-    for name, kind in DESCENDED.items():
+    for name, kind in DESCENT_LOSSES.items():
         largest = kind().largest_curvature
         assert np.isinf(largest) or kind().curvature(x).max() == pytest.approx(largest), name
 
@@ -306,12 +308,12 @@ def test_a_curvature_is_bounded_as_a_loss_states():
 def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lines_in_the_colour_of_the_loss():
     pytest.importorskip("bokeh")
     from figures import series
-    from figures.explorer.chart_content import caption
+    from figures.explorer.chart_content import format_caption
     from figures.interactive.chart import Chart
 
     scenario = Descent(descent="gradient", loss=["square", "exponential"], alpha=3, flip=0.1, eta=0.01, epochs=[1, 5])
     solved, variable = solve(scenario), scenario.variables["eps_g"]
-    curves = series.curves("eps_g", None, solved, series.Layout("epochs", ("loss",), ()), levels=variable.levels)
+    curves = series.make_curves("eps_g", None, solved, series.Layout("epochs", ("loss",), ()), levels=variable.levels)
     chart = Chart(variable, "epochs")
     chart.show(curves)
     drawn = chart.curves["theory"].data
@@ -319,4 +321,4 @@ def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lin
     assert [len(set(drawn["color"][first : first + 4])) for first in (0, 4)] == [1, 1]
     assert drawn["y"][3] == [float(solved.eps_bayes[0])] * 2
     dotted = "dotted: <i>ε</i><sub>∞</sub>, <i>ε</i><sub>λ<sup>*</sup></sub>, <i>ε</i><sub>Bayes</sub>"
-    assert caption(Results(scenario, None, solved), ("epochs", "loss")).endswith(dotted)
+    assert format_caption(Results(scenario, None, solved), ("epochs", "loss")).endswith(dotted)

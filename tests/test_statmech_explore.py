@@ -17,43 +17,47 @@ import simulate
 import theory
 from figures import series
 from figures.explorer import link, settings
-from figures.explorer.background import Background
-from figures.explorer.link import FILES
-from figures.explorer.page_theory import _solved
+from figures.explorer.background import BackgroundSimulator
+from figures.explorer.link import FILES_ERROR
+from figures.explorer.page_theory import _solve_cached
 from statmech import Scenario, Stopping, StoredExamples, config
 from statmech.errors import ConfigError
-from statmech.parameters import parameter, parameters_of
+from statmech.parameters import get_parameters, parameter
 from statmech.results import export
 from statmech.results.comparison import distances
-from statmech.results.results import results_of
+from statmech.results.results import as_results
 from statmech.rules import RULES, Hebb
 from statmech.scenarios.page import View
-from statmech.scenarios.registry import kinds, scenario_from
+from statmech.scenarios.registry import get_kinds, scenario_from
 
 pytestmark = pytest.mark.quick
 
 SMALL = {"N": 50, "seeds": 3}
 
 
-@pytest.mark.parametrize("choice", settings.pages())
+@pytest.mark.parametrize("choice", settings.get_pages())
 def test_a_page_begins_with_a_scenario_that_theory_solves(choice):
-    scenario = scenario_from(settings.config_of(choice, settings.page_of(choice).start))
-    assert choice == settings.choice_of(scenario)
+    scenario = scenario_from(settings.make_page_config(choice, settings.get_page_settings(choice).start))
+    assert choice == settings.get_choice(scenario)
     assert not scenario.unsolved
 
 
-PRESETS = {title: (choice, view) for choice, page in settings.pages().items() for title, view in page.presets.items()}
+PRESETS = {
+    title: (choice, view) for choice, page in settings.get_pages().items() for title, view in page.presets.items()
+}
 
 
 @pytest.mark.parametrize("title", PRESETS)
 def test_a_preset_is_a_valid_view_that_its_link_restores(title):
-    from figures.explorer.page import started
+    from figures.explorer.page import complete_view
 
     choice, view = PRESETS[title]
-    made = started(choice, view)
-    config_, again = (settings.config_of(choice, it.config, it.x) for it in (made, link.read(link.written(made))))
+    made = complete_view(choice, view)
+    config_, again = (
+        settings.make_page_config(choice, it.config, it.x) for it in (made, link.read(link.format_query(made)))
+    )
     assert scenario_from(config_) == scenario_from(again)
-    assert link.read(link.written(made)).x == made.x
+    assert link.read(link.format_query(made)).x == made.x
 
 
 def test_there_are_presets_of_figures_1_to_4_and_of_each_paper():
@@ -62,50 +66,50 @@ def test_there_are_presets_of_figures_1_to_4_and_of_each_paper():
 
 
 def test_the_ensemble_opens_as_figure_3_does_and_variety_in_the_plane():
-    from figures.explorer.page import named, opening
+    from figures.explorer.page import make_opening_view, named
 
     scenario = config.load("ensemble")
-    view, cut = opening(scenario, named(scenario, "ensemble"))
+    view, cut = make_opening_view(scenario, named(scenario, "ensemble"))
     assert (view.x, view.over, cut) == ("K", "one student", [])
     assert view.config["K"] == list(scenario.K)
     variety = config.load("variety")
-    assert opening(variety, named(variety, "variety"))[0].x == "R-q"
-    assert opening(Scenario(rule="hebb", t=[1, 2], flip=[0.0, 0.1, 0.2]))[0].x == "flip"
-    assert opening(Scenario(rule="hebb", t=[1, 2]))[0].x == "t"
+    assert make_opening_view(variety, named(variety, "variety"))[0].x == "R-q"
+    assert make_opening_view(Scenario(rule="hebb", t=[1, 2], flip=[0.0, 0.1, 0.2]))[0].x == "flip"
+    assert make_opening_view(Scenario(rule="hebb", t=[1, 2]))[0].x == "t"
 
 
 def having(known, key):
     """The first of these classes that has a parameter, in a list; an empty one if none has."""
-    return [name for name, kind in known.items() if key in parameters_of(kind)][:1]
+    return [name for name, kind in known.items() if key in get_parameters(kind)][:1]
 
 
-@pytest.mark.parametrize("choice", settings.pages())
+@pytest.mark.parametrize("choice", settings.get_pages())
 def test_every_number_can_lie_along_x(choice):
-    start = settings.page_of(choice).start
-    for x in settings.abscissas(choice):
-        if settings.default_of(choice, settings.key_along(choice, x)) is None and x not in start:
+    start = settings.get_page_settings(choice).start
+    for x in settings.list_abscissas(choice):
+        if settings.get_default(choice, settings.get_plotted_key(choice, x)) is None and x not in start:
             continue  # updates, where epochs are given
-        key = settings.key_along(choice, x)
-        kind = kinds()[choice]
+        key = settings.get_plotted_key(choice, x)
+        kind = get_kinds()[choice]
         known = kind.choices()
         learning = {kind.CHOICE: [*known[kind.CHOICE]][:1]}
         learning |= {of: one for of in known if (one := having(known[of], key))}
-        value = start.get(key, settings.default_of(choice, key))
-        given = {**start, **learning, key: settings.end_of(choice, key, value)}
+        value = start.get(key, settings.get_default(choice, key))
+        given = {**start, **learning, key: settings.get_axis_end(choice, key, value)}
         if kind.CHOICE == "rule":
             given["start"] = start_of(learning["rule"][0])
-        scenario = scenario_from(settings.config_of(choice, given, x))
+        scenario = scenario_from(settings.make_page_config(choice, given, x))
         values = scenario.recorded.get(key, scenario.axis_values().get(key))
         assert len(values) > 2, key
 
 
 def test_theory_is_dense_between_the_values_along_x_and_has_them():
     for values in ([0.0, 0.5, 2.0], [0.1, 1.0, 20.0]):
-        dense = settings.between("rule", "t", values, settings.LINE)
-        assert len(dense) > settings.LINE
+        dense = settings.make_theory_grid("rule", "t", values, settings.RECORDED_LINE_POINTS)
+        assert len(dense) > settings.RECORDED_LINE_POINTS
         assert set(values) <= set(dense)
         assert dense == sorted(set(dense))
-    assert settings.between("rule", "K", [1, 3, 5, 11], 40) == list(range(1, 12))
+    assert settings.make_theory_grid("rule", "K", [1, 3, 5, 11], 40) == list(range(1, 12))
 
 
 @pytest.mark.parametrize(
@@ -141,14 +145,14 @@ def test_a_link_of_one_rule_may_state_its_parameters():
     assert link.read("rule=perceptron&t=50&eta=0.5").config["eta"] == 0.5
 
 
-@pytest.mark.parametrize("choice", settings.pages())
+@pytest.mark.parametrize("choice", settings.get_pages())
 def test_the_address_of_a_page_opens_a_page_of_the_same_kind(choice):
     """Descents and tables have losses, too."""
-    from figures.explorer.page import opened, started
+    from figures.explorer.page import choose_page, complete_view
 
-    view = started(choice, settings.page_of(choice).view)
-    again = link.read(link.written(view))
-    assert opened(view=again)[0] == choice
+    view = complete_view(choice, settings.get_page_settings(choice).view)
+    again = link.read(link.format_query(view))
+    assert choose_page(view=again)[0] == choice
     assert again.config == view.config
 
 
@@ -158,10 +162,10 @@ def test_a_page_of_a_bad_link_shows_the_message_and_opens_as_usual():
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.page import Page
+    from figures.explorer.page import ExplorerPage
 
     with set_curdoc(Document()):
-        page = Page(query=[("rule", "nonsense<b>")])
+        page = ExplorerPage(query=[("rule", "nonsense<b>")])
         assert page.message.visible
         assert "<" not in page.message.object
         assert page.source.choice == "rule"
@@ -191,26 +195,26 @@ def test_a_notebook_shows_the_same_controls_and_charts():
 
 
 def test_a_slider_states_numbers_as_they_are_typed():
-    from figures.explorer.sliders import Tidy
+    from figures.explorer.sliders import RoundedSlider
 
-    slider = Tidy(start=0.05, end=3, step=0.05, value=1)
+    slider = RoundedSlider(start=0.05, end=3, step=0.05, value=1)
     slider._process_events({"value": 1.3000000000000003})
     assert slider.value == 1.3
 
 
 def test_every_kind_of_scenario_with_a_theory_can_be_dragged():
     without = {"rule_clusters", "rule_population"}  # have no sliders yet
-    assert set(settings.pages()) == {choice for choice, kind in kinds().items() if not kind.on_data} - without
+    assert set(settings.get_pages()) == {choice for choice, kind in get_kinds().items() if not kind.on_data} - without
 
 
-@pytest.mark.parametrize("choice", settings.pages())
+@pytest.mark.parametrize("choice", settings.get_pages())
 def test_every_number_that_may_be_an_axis_has_a_slider(choice):
-    dragged, kind = settings.draggable(choice), kinds()[choice]
+    dragged, kind = settings.list_slider_keys(choice), get_kinds()[choice]
     numbers = {name for name in kind.axis_names() if kind.describe(name).numeric}
-    assert numbers - set(kind.PAGE.without) <= set(dragged)
+    assert numbers - set(kind.PAGE.keys_without_slider) <= set(dragged)
     for name in dragged:
-        if not settings.stops_of(choice, name):
-            low, high, step = settings.range_of(choice, name)
+        if not settings.get_slider_stops(choice, name):
+            low, high, step = settings.get_slider_range(choice, name)
             assert low < high
             assert 0 < step < high - low
 
@@ -223,30 +227,30 @@ def test_a_rule_of_the_user_has_its_slider(monkeypatch):
         caution: float = parameter(0.5, "how cautious", above=0.0, below=1.0)
 
     monkeypatch.setitem(RULES, "cautious", Cautious)
-    assert "caution" in settings.draggable("rule")
-    assert settings.range_of("rule", "caution") == pytest.approx((0.01, 0.99, 0.01))
-    assert settings.has("rule", ["cautious"], "caution")
-    assert not settings.has("rule", ["hebb"], "caution")
+    assert "caution" in settings.list_slider_keys("rule")
+    assert settings.get_slider_range("rule", "caution") == pytest.approx((0.01, 0.99, 0.01))
+    assert settings.is_applicable_key("rule", ["cautious"], "caution")
+    assert not settings.is_applicable_key("rule", ["hebb"], "caution")
 
 
-@pytest.mark.parametrize("name", config.shipped())
+@pytest.mark.parametrize("name", config.list_shipped_configs())
 def test_a_config_written_and_read_is_the_same_config(name, tmp_path):
     scenario = config.load(name)
-    (tmp_path / "again.yaml").write_text(config.written(scenario))
+    (tmp_path / "again.yaml").write_text(config.format_config(scenario))
     assert config.load(tmp_path / "again.yaml") == scenario
 
 
-@pytest.mark.parametrize("name", [name for name in config.shipped() if not config.load(name).on_data])
+@pytest.mark.parametrize("name", [name for name in config.list_shipped_configs() if not config.load(name).on_data])
 def test_every_shipped_config_with_a_theory_opens(name):
-    given, _ = settings.held_of(config.load(name))
-    choice = settings.choice_of(config.load(name))
-    assert choice == settings.choice_of(scenario_from(settings.config_of(choice, given)))
+    given, _ = settings.reduce_config(config.load(name))
+    choice = settings.get_choice(config.load(name))
+    assert choice == settings.get_choice(scenario_from(settings.make_page_config(choice, given)))
 
 
 @pytest.mark.slow
 def test_theory_solved_one_by_one_equals_theory_of_all():
     scenario = Scenario(rule=["hebb", "perceptron"], margin=0.2, K=3, flip=0.1, t=[0.5, 2.0])
-    joined, whole = _solved(scenario), theory.solve(scenario)
+    joined, whole = _solve_cached(scenario), theory.solve(scenario)
     for name in whole.data_vars:
         np.testing.assert_allclose(joined[name], whole[name], rtol=1e-7)
     assert json.loads(joined.attrs["config"]) == scenario.config()
@@ -255,9 +259,14 @@ def test_theory_solved_one_by_one_equals_theory_of_all():
 def test_points_are_means_with_the_standard_errors_that_compare_uses():
     scenario = StoredExamples(learner=["max_stability", "hebb"], alpha=[1, 2, 3], epochs=10, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
-    layout = series.layout(results_of(sim))
+    layout = series.choose_default_layout(as_results(sim))
     assert (layout.x, layout.colours, layout.rest) == ("alpha", ("learner",), ("epochs",))
-    made = series.curves("eps_g", series.pick(sim, {"epochs": 0}), series.pick(sol, {"epochs": 0}), layout)
+    made = series.make_curves(
+        "eps_g",
+        series.select_dataset_position(sim, {"epochs": 0}),
+        series.select_dataset_position(sol, {"epochs": 0}),
+        layout,
+    )
     expected = distances(sim, sol).eps_g.isel(epochs=0).values
     for curve, distance in zip(made, expected, strict=True):
         np.testing.assert_allclose((curve.mean - curve.theory) / curve.error, distance, rtol=1e-9)
@@ -267,10 +276,10 @@ def test_points_are_means_with_the_standard_errors_that_compare_uses():
 def test_divided_by_theory_every_theory_is_one():
     scenario = Scenario(rule="hebb", K=3, t=[1.0, 2.0], **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
-    layout = series.layout(results_of(sim))
-    [curve] = series.curves("eps_g", sim, sol, layout, "theory")
+    layout = series.choose_default_layout(as_results(sim))
+    [curve] = series.make_curves("eps_g", sim, sol, layout, "theory")
     np.testing.assert_allclose(curve.theory, 1.0)
-    [vote] = series.curves("eps_g_majority_vote", sim, sol, layout, "one student")
+    [vote] = series.make_curves("eps_g_majority_vote", sim, sol, layout, "one student")
     np.testing.assert_allclose(vote.theory, sol.eps_g_majority_vote / sol.eps_g.isel(student=0))
 
 
@@ -284,7 +293,7 @@ def test_a_newer_scenario_ends_an_older_one():
         if len(landed) == 2:
             done.set()
 
-    background = Background(show)
+    background = BackgroundSimulator(show)
     scenarios = [Scenario(rule="hebb", t=[1.0], eta=eta, N=100, seeds=8) for eta in (0.5, 1.0, 2.0)]
     for scenario in scenarios:
         background.start(scenario)
@@ -310,7 +319,7 @@ def test_a_drag_during_a_compilation_begins_the_last_simulation_alone(monkeypatc
         assert may_end.wait(60)
 
     monkeypatch.setattr(simulate, "run", run)
-    background = Background(lambda made, message: done.set() if message == "simulated 2 seeds" else None)
+    background = BackgroundSimulator(lambda made, message: done.set() if message == "simulated 2 seeds" else None)
     scenarios = [Scenario(rule="hebb", t=[1.0], N=50, K=K, seeds=2) for K in range(1, 21)]
     simulated_while_busy(background, scenarios, may_end, begun)
     assert done.wait(60)
@@ -331,9 +340,9 @@ def test_no_unit_of_a_superseded_simulation_begins(monkeypatch):
         return []
 
     monkeypatch.setattr(online.Simulator, "run", run)
-    background = Background(lambda made, message: done.set() if made is not None and made.eta == 2 else None)
+    background = BackgroundSimulator(lambda made, message: done.set() if made is not None and made.eta == 2 else None)
     scenarios = [Scenario(rule="hebb", t=[1.0], N=50, K=[*range(1, 9)], eta=eta, seeds=2) for eta in (1, 2)]
-    monkeypatch.setattr(units_of_work, "cores", lambda: 1)
+    monkeypatch.setattr(units_of_work, "count_cores", lambda: 1)
     simulated_while_busy(background, scenarios, may_end, begun)
     assert done.wait(60)
     assert units == [1, *[2] * 8]
@@ -347,7 +356,7 @@ def test_an_impossible_simulation_is_reported_and_not_raised():
         if "memory" in message or "bytes" in message or "GiB" in message:
             done.set()
 
-    Background(show).start(Scenario(rule="hebb", engine="vectors", N=10**12, t=[1e-12], seeds=4))
+    BackgroundSimulator(show).start(Scenario(rule="hebb", engine="vectors", N=10**12, t=[1e-12], seeds=4))
     assert done.wait(60), messages
 
 
@@ -365,7 +374,7 @@ def test_every_error_of_a_simulation_is_shown_on_the_page(problem, monkeypatch):
             done.set()
 
     monkeypatch.setattr(simulate, "run", run)
-    Background(show).start(Scenario(rule="hebb", t=[1.0], **SMALL))
+    BackgroundSimulator(show).start(Scenario(rule="hebb", t=[1.0], **SMALL))
     assert done.wait(60), messages
     assert messages[-1] == f"{type(problem).__name__}: {problem}"
 
@@ -379,7 +388,7 @@ def test_a_rule_that_diverges_is_reported_on_the_page():
         if "diverged" in message:
             done.set()
 
-    Background(show).start(Scenario(rule="perceptron", eta=1e308, t=[1.0, 10.0], **SMALL))
+    BackgroundSimulator(show).start(Scenario(rule="perceptron", eta=1e308, t=[1.0, 10.0], **SMALL))
     assert done.wait(60), messages
 
 
@@ -389,12 +398,12 @@ def live():
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.live import Live
+    from figures.explorer.live import ScenarioControls
 
     messages = []
     with set_curdoc(Document()):
-        made = Live(
-            View(dict(settings.page_of("rule").start), x="t"),
+        made = ScenarioControls(
+            View(dict(settings.get_page_settings("rule").start), x="t"),
             "rule",
             lambda: None,
             lambda: None,
@@ -430,30 +439,32 @@ def test_all_seeds_come_together_where_they_take_no_longer_than_a_second(seconds
 def test_no_file_is_named_on_a_page(typed, live, tmp_path, monkeypatch):
     from statmech import input_table
 
-    monkeypatch.setattr(input_table, "table", lambda path: pytest.fail(f"{path} is read"))
+    monkeypatch.setattr(input_table, "load_input_table", lambda path: pytest.fail(f"{path} is read"))
     made, messages = live
     made.more_keys.value = typed.replace("FILE", str(tmp_path / "private"))
-    assert messages == [("error", FILES.format("other keys")), ("progress", "")]
+    assert messages == [("error", FILES_ERROR.format("other keys")), ("progress", "")]
 
 
 def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.live import Live
+    from figures.explorer.live import ScenarioControls
 
     np.savetxt(tmp_path / "rows.csv", np.random.default_rng(0).normal(size=(20, 5)), delimiter=",")
     rows = {"rows": {"path": str(tmp_path / "rows.csv")}}
-    given, _ = settings.held_of(Scenario(rule="hebb", N=5, t=[1.0], seeds=2, inputs=rows))
+    given, _ = settings.reduce_config(Scenario(rule="hebb", N=5, t=[1.0], seeds=2, inputs=rows))
     messages = []
     with set_curdoc(Document()):
-        made = Live(View(given, x="t"), "rule", lambda: None, lambda: None, lambda *message: messages.append(message))
+        made = ScenarioControls(
+            View(given, x="t"), "rule", lambda: None, lambda: None, lambda *message: messages.append(message)
+        )
         made.more_keys.value = "flip=0.1"
         assert made.scenario.flip == 0.1
         assert made.scenario.config()["inputs"] == rows
         made.more_keys.value = "'inputs={rows: {path: /etc/passwd}}'"
         made.close()
-    assert messages == [("error", FILES.format("other keys")), ("progress", "")]
+    assert messages == [("error", FILES_ERROR.format("other keys")), ("progress", "")]
 
 
 @pytest.fixture
@@ -462,13 +473,13 @@ def page():
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.page import Page
+    from figures.explorer.page import ExplorerPage
 
     document = Document()
     with set_curdoc(document):
-        made = Page(query=[("rule", "hebb"), ("t", "5"), ("K", "3"), ("view.x", "t")])
+        made = ExplorerPage(query=[("rule", "hebb"), ("t", "5"), ("K", "3"), ("view.x", "t")])
         made.view().server_doc(document)
-        made.source.clock.later = lambda *_: None  # nothing is simulated
+        made.source.scheduler.call_later = lambda *_: None  # nothing is simulated
         made.source.update()
         yield made
         made.close()
@@ -517,16 +528,16 @@ def test_what_is_prepared_is_what_the_page_opens_with(monkeypatch):
 
     from figures.explorer import page, page_theory
 
-    page_theory._solved_as.cache_clear()
+    page_theory._solve_config.cache_clear()
     page.prepare()
-    assert page_theory._solved_as.cache_info().misses == 1
+    assert page_theory._solve_config.cache_info().misses == 1
     with set_curdoc(Document()):
-        made = page.Page()
-        made.source.clock.later = lambda *_: None
+        made = page.ExplorerPage()
+        made.source.scheduler.call_later = lambda *_: None
         made.source.update()
         assert made.source.theory is not None
         made.close()
-    assert page_theory._solved_as.cache_info().misses == 1
+    assert page_theory._solve_config.cache_info().misses == 1
 
 
 @pytest.mark.slow
@@ -535,10 +546,10 @@ def test_a_rule_that_is_defined_again_is_solved_again(monkeypatch):
         pass
 
     scenario = Scenario(rule=["hebb"], t=[1.0])
-    first = _solved(scenario)
-    assert np.shares_memory(_solved(scenario).R.values, first.R.values)
+    first = _solve_cached(scenario)
+    assert np.shares_memory(_solve_cached(scenario).R.values, first.R.values)
     monkeypatch.setitem(RULES, "hebb", Again)
-    assert not np.shares_memory(_solved(scenario).R.values, first.R.values)
+    assert not np.shares_memory(_solve_cached(scenario).R.values, first.R.values)
 
 
 @pytest.mark.slow
@@ -546,15 +557,15 @@ def test_the_band_of_one_run_follows_N_and_nothing_is_solved_for_it():
     from figures.explorer import page_theory
 
     made = {N: Scenario(rule="hebb", N=N, t=[1.0, 10.0], corrections=True) for N in (20, 500)}
-    _solved(made[20])
-    before = page_theory._solved_as.cache_info().misses
+    _solve_cached(made[20])
+    before = page_theory._solve_config.cache_info().misses
     for N, scenario in made.items():
-        found, expected = _solved(scenario), theory.solve(scenario)
+        found, expected = _solve_cached(scenario), theory.solve(scenario)
         assert int(found.N) == N
         assert found.attrs["config"] == expected.attrs["config"]
         for name in expected:
             np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, err_msg=str(name))
-    assert page_theory._solved_as.cache_info().misses == before
+    assert page_theory._solve_config.cache_info().misses == before
 
 
 @pytest.mark.slow
@@ -570,7 +581,7 @@ def test_the_switch_of_the_band_adds_it_to_the_charts_and_to_the_link(page):
     [narrow, *_] = page.charts.grid.charts["eps_g"].curves["bands"].data["y"]
     width = [np.subtract(y[-1], y[0]) for y in (wide, narrow)]  # of the first place: the band runs there and back
     assert width[0] / width[1] == pytest.approx(10, rel=1e-9)
-    assert link.read(link.written(page.source.view)).config["corrections"] is True
+    assert link.read(link.format_query(page.source.view)).config["corrections"] is True
     page.source.band.value = False
     assert page.charts.grid.charts["eps_g"].curves["bands"].data["x"] == []
     assert "corrections" not in page.source.view.config
@@ -578,9 +589,9 @@ def test_the_switch_of_the_band_adds_it_to_the_charts_and_to_the_link(page):
 
 def test_a_schedule_is_one_number_on_the_page():
     start = {"rule": "hebb", "N": 50, "seeds": 3, "t": 5}
-    assert "schedule" not in settings.config_of("rule", start)
-    assert scenario_from(settings.config_of("rule", {**start, "schedule": 5})).schedule == 5
-    held, cut = settings.held_of(Scenario(rule="hebb", t=[1, 2], schedule={"t0": [2, 5]}))
+    assert "schedule" not in settings.make_page_config("rule", start)
+    assert scenario_from(settings.make_page_config("rule", {**start, "schedule": 5})).schedule == 5
+    held, cut = settings.reduce_config(Scenario(rule="hebb", t=[1, 2], schedule={"t0": [2, 5]}))
     assert (held["schedule"], cut) == ([2, 5], [])
 
 
@@ -597,7 +608,7 @@ def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):
 def words_on(page):
     """Everything that the menus, fields, sliders, charts and messages of a page say in words."""
     live = page.source
-    lists = [live.x, live.several, live.chosen, page.charts.variables, page.charts.unit]
+    lists = [live.x, live.curves_key, live.chosen, page.charts.variables, page.charts.unit]
     lists += [menu.menu for menu in live.menus if menu.menu.visible]
     yield from (word for menu in lists for word in menu.options)
     yield from (slider.label for slider in live.sliders.values() if slider.visible)
@@ -607,7 +618,7 @@ def words_on(page):
         yield html.unescape(page.message.object)
 
 
-SHOWN = [*settings.pages(), "attention", "forgetting", "noise_optimal", "stopping", "binary_perceptron"]
+SHOWN = [*settings.get_pages(), "attention", "forgetting", "noise_optimal", "stopping", "binary_perceptron"]
 
 
 @pytest.mark.slow
@@ -617,13 +628,13 @@ def test_no_word_of_a_page_is_html_json_latex_or_the_name_of_a_key(name):
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.page import Page, started
+    from figures.explorer.page import ExplorerPage, complete_view
 
-    given = {"view": started(name, settings.page_of(name).view)} if name in settings.pages() else {}
+    given = {"view": complete_view(name, settings.get_page_settings(name).view)} if name in settings.get_pages() else {}
     with set_curdoc(Document()):
-        page = Page(None if given else config.load(name), **given)
+        page = ExplorerPage(None if given else config.load(name), **given)
         page.view()
-        page.source.clock.later = lambda *_: None
+        page.source.scheduler.call_later = lambda *_: None
         page.source.update()
         words = list(words_on(page))
         page.close()
@@ -637,17 +648,17 @@ def test_sections_are_listed_by_their_names_and_can_be_edited():
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.page import Page
+    from figures.explorer.page import ExplorerPage
 
     scenario = config.load("forgetting")
     starts = scenario.config()["start"]
     with set_curdoc(Document()):
-        live = Page(scenario).source
-        live.clock.later = lambda *_: None
+        live = ExplorerPage(scenario).source
+        live.scheduler.call_later = lambda *_: None
         assert live.values.value == "one unit, both units"
         assert live._given()["start"] == starts
         for name in ("", "start"):  # and chosen again
-            live.several.value = name
+            live.curves_key.value = name
         assert live._given()["start"] == starts
         live.values.value = "both units"
         assert live._given()["start"] == starts[1]
@@ -658,9 +669,11 @@ def test_names_that_contain_html_are_drawn_as_written():
     from figures.explorer import page
 
     evil = "</textarea>$$<img src=x onerror=alert(1)>\\{"
-    assert "<" not in page._literal(evil)
-    assert not set("<$\\{") & set(page._named(evil))
-    assert not {"<", "$$"} & {page._safe(evil)[at : at + size] for size in (1, 2) for at in range(len(evil))}
+    assert "<" not in page._escape_markup(evil)
+    assert not set("<$\\{") & set(page._sanitise_latex_name(evil))
+    assert not {"<", "$$"} & {
+        page._sanitise_equation(evil)[at : at + size] for size in (1, 2) for at in range(len(evil))
+    }
 
 
 def test_a_netcdf_file_contains_both_datasets():
@@ -670,7 +683,7 @@ def test_a_netcdf_file_contains_both_datasets():
 
     scenario = Stopping(boundary=["constant", "brownian-bridge"], error_rate=[0.1, 0.2], walks=50, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
-    with xr.open_dataset(io.BytesIO(export.netcdf(sim, sol)), engine="scipy") as found:
+    with xr.open_dataset(io.BytesIO(export.make_netcdf(sim, sol)), engine="scipy") as found:
         np.testing.assert_array_equal(found.features, sim.features)
         np.testing.assert_array_equal(found.features_theory, sol.features)
         assert json.loads(found.attrs["config"]) == scenario.config()
@@ -689,8 +702,8 @@ def test_a_table_has_a_row_per_point_and_variable():
 
 def test_parallel_axes_open_along_a_number_that_all_rules_have_with_each_value_once():
     scenario = config.load("noise_optimal")
-    assert settings.x_of(scenario) == "flip"  # assumed_flip is a parameter of the optimal rule alone
-    given, cut = settings.held_of(scenario, "flip")
+    assert settings.choose_abscissa_key(scenario) == "flip"  # assumed_flip is a parameter of the optimal rule alone
+    given, cut = settings.reduce_config(scenario, "flip")
     assert given["rule"] == ["bayes", "hebb", "perceptron"]
     assert given["flip"] == [0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3]
     assert sorted(cut) == ["assumed_flip", "schedule"]

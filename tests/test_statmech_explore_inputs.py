@@ -8,14 +8,14 @@ pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
 import theory
 from figures.explorer import link, settings
-from figures.explorer.link import FILES
-from figures.explorer.spectrum import FORMS, RANDOM, input_menu, two_variances
+from figures.explorer.link import FILES_ERROR
+from figures.explorer.spectrum import INPUT_MENU_FORMS, RANDOM_TEACHER, make_input_menu, make_two_variance_spectrum
 from statmech import Clusters, Network, Risk, Scenario, config
 from statmech.errors import ConfigError
-from statmech.inputs import inputs_from
+from statmech.inputs import inputs_from_config
 from statmech.scenarios.page import View
 
-PAGES = [name for name, page in settings.pages().items() if page.inputs]
+PAGES = [name for name, page in settings.get_pages().items() if page.inputs]
 pytestmark = pytest.mark.quick
 WARNED = pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
 FEW = {"t": [1.0, 10.0], "alpha": [1.0, 2.0], "N": 50, "seeds": 2}
@@ -27,15 +27,17 @@ def opened():
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.live import Live
+    from figures.explorer.live import ScenarioControls
 
     pages, messages = [], []
 
     def open_(scenario):
-        given, _ = settings.held_of(scenario)
+        given, _ = settings.reduce_config(scenario)
         with set_curdoc(Document()):
-            live = Live(View(given), scenario.CHOICE, lambda: None, lambda: None, lambda *it: messages.append(it))
-        live.clock.later = lambda *_: None
+            live = ScenarioControls(
+                View(given), scenario.CHOICE, lambda: None, lambda: None, lambda *it: messages.append(it)
+            )
+        live.scheduler.call_later = lambda *_: None
         pages.append(live)
         live.update()
         return live
@@ -61,7 +63,7 @@ def slider(live, name):
 
 def copied(live, tmp_path):
     """The scenario of the config that the page would copy."""
-    (tmp_path / "copied.yaml").write_text(config.written(live.scenario))
+    (tmp_path / "copied.yaml").write_text(config.format_config(live.scenario))
     return config.load(tmp_path / "copied.yaml")
 
 
@@ -98,7 +100,7 @@ def test_a_slider_sets_the_spectrum_and_theory_and_the_copied_config_follow(
     assert not [said for severity, said in opened.messages if severity == "error" and said]
     scenario = copied(live, tmp_path)
     assert scenario == live.scenario
-    assert scenario.inputs == inputs_from(expected)
+    assert scenario.inputs == inputs_from_config(expected)
     assert np.abs(live.theory.eps_g.values - before).max() > 1e-3
     solved = theory.solve(scenario)
     for variable in ("eps_g", "R_field"):
@@ -117,7 +119,7 @@ def test_sliders_at_rest_keep_what_the_config_says_and_the_menu_leads_back_to_it
     slider(live, "spread").value = 0.8
     assert live.scenario.config()["inputs"] == given
     live.menus[0].menu.value = ""
-    assert "inputs" not in config.written(live.scenario)
+    assert "inputs" not in config.format_config(live.scenario)
     assert not [it for it in live.menus[0].widgets[1:] if it.visible]
     live.menus[0].menu.value = "spectrum"
     assert live.scenario.config()["inputs"] == given
@@ -127,26 +129,26 @@ def test_sliders_at_rest_keep_what_the_config_says_and_the_menu_leads_back_to_it
 def test_inputs_that_no_slider_describes_stay_in_the_menu(inputs, opened):
     live = opened(of_kind("loss", inputs=inputs))
     held = live.scenario.config()["inputs"]
-    assert inputs_from(held) == inputs_from(inputs)
+    assert inputs_from_config(held) == inputs_from_config(inputs)
     live.menus[0].menu.value = "power_law"
     live.menus[0].menu.value = "as given"
     assert live.scenario.config()["inputs"] == held
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", INPUT_MENU_FORMS)
 def test_every_place_of_the_sliders_is_found_from_its_inputs(form):
-    one, other = FORMS[form].sliders
+    one, other = INPUT_MENU_FORMS[form].sliders
     for first in one.stops:
-        for second in (*other.stops, *([other.word] if other.word else [])):
-            inputs = inputs_from(FORMS[form].written(first, second))
-            assert FORMS[form].values(inputs) == (first, second)
+        for second in (*other.stops, *([other.first_option] if other.first_option else [])):
+            inputs = inputs_from_config(INPUT_MENU_FORMS[form].make_config_value(first, second))
+            assert INPUT_MENU_FORMS[form].values(inputs) == (first, second)
 
 
 def test_the_alignment_is_the_part_of_the_variance_of_the_teachers_field():
     for spread in (0.1, 0.95):
-        powers = two_variances(spread, 0.3).modes(2).powers
+        powers = make_two_variance_spectrum(spread, 0.3).modes(2).powers
         np.testing.assert_allclose(powers, [0.7, 0.3], atol=1e-6)
-    assert two_variances(0.5, RANDOM).teacher == "random"
+    assert make_two_variance_spectrum(0.5, RANDOM_TEACHER).teacher == "random"
 
 
 @pytest.fixture
@@ -172,16 +174,16 @@ def test_a_page_of_rows_can_be_reloaded_and_names_no_other_file(rows):
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.page import Page
+    from figures.explorer.page import ExplorerPage
 
     scenario = of_kind("rule", N=5, inputs=rows)
-    written = link.written(View({"rule": ["perceptron"], "N": 5, "t": 20, "inputs": rows}))
+    written = link.format_query(View({"rule": ["perceptron"], "N": 5, "t": 20, "inputs": rows}))
     assert link.read(written, [{"path": "digits.csv"}]).config["inputs"] == rows
     for query in (written.replace("digits", "private"), written.replace("path", "file")):
-        with pytest.raises(ConfigError, match=FILES.format("link").partition("(")[0]):
+        with pytest.raises(ConfigError, match=FILES_ERROR.format("link").partition("(")[0]):
             link.read(query, [{"path": "digits.csv"}])
     with set_curdoc(Document()):
-        page = Page(scenario, query=[(name, value) for name, value in _pairs(written)])
+        page = ExplorerPage(scenario, query=[(name, value) for name, value in _pairs(written)])
         assert not page.message.visible
         assert page.source.menus[0].config == {"inputs": rows}
         page.close()
@@ -205,12 +207,12 @@ def _pairs(query):
 )
 def test_a_shipped_config_of_structured_inputs_opens_on_the_charts_of_its_figure(name, charts):
     from figures import series
-    from figures.explorer.page import named, opening
+    from figures.explorer.page import make_opening_view, named
 
     scenario = config.load(name)
-    view, _ = opening(scenario, named(scenario, name))
-    assert link.checked(view, scenario.CHOICE).show == charts
-    assert {*charts} <= {*series.drawn(scenario)}
+    view, _ = make_opening_view(scenario, named(scenario, name))
+    assert link.check_view(view, scenario.CHOICE).show == charts
+    assert {*charts} <= {*series.get_chart_variables(scenario)}
 
 
 @WARNED
@@ -218,10 +220,10 @@ def test_several_inputs_are_curves():
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.page import Page
+    from figures.explorer.page import ExplorerPage
 
     with set_curdoc(Document()):
-        page = Page(of_kind("loss", inputs=[{"spectrum": [0.2, 1.8]}, {"power_law": {"decay": 2.0}}]))
+        page = ExplorerPage(of_kind("loss", inputs=[{"spectrum": [0.2, 1.8]}, {"power_law": {"decay": 2.0}}]))
         page.source.update()
         assert not page.message.visible
         assert len(page.source.scenario.inputs) == 2
@@ -233,30 +235,30 @@ def test_several_inputs_are_curves():
 def test_the_menu_of_curves_draws_each_of_its_values_and_not_another(opened, label):
     """A curve under the label of another would be found: those of the two rates differ."""
     from figures import series
-    from figures.labels import browser_label
+    from figures.labels import make_browser_labeller
 
     live = opened(of_kind("rule"))
-    live.several.value = "eta"
+    live.curves_key.value = "eta"
     live.values.value = "0.5, 2"
-    picture = live.picture
+    picture = live.chart_content
     assert picture.layout.colours == ("eta",)
-    shown = series.curves(
-        "eps_g", None, picture.results.theory, picture.layout, label=browser_label(picture.results.scenario)
+    shown = series.make_curves(
+        "eps_g", None, picture.results.theory, picture.layout, label=make_browser_labeller(picture.results.scenario)
     )
     [curve] = [curve for curve in shown if curve.label == label]
     alone = {eta: theory.solve(of_kind("rule", eta=eta, t=list(curve.theory_x))).eps_g for eta in (0.5, 2.0)}
     agree = {eta: np.allclose(curve.theory, np.ravel(values), rtol=1e-6) for eta, values in alone.items()}
     assert agree == {eta: label == f"η = {eta:g}" for eta in alone}
     assert not live.sliders["eta"].visible
-    assert "t" not in live.several.options.values()
+    assert "t" not in live.curves_key.options.values()
 
 
 def test_a_chart_without_values_or_equal_to_another_is_not_among_the_first(opened):
-    from figures.explorer.charts import Charts
+    from figures.explorer.charts import ExplorerCharts
 
     for noise, given in (("eps_y", {"teacher": "linear"}), ("eps_y", {"teacher": "sign", "flip": 0})):
-        charts = Charts()
-        charts.show(opened(of_kind("loss", loss="square", **given)).picture)
+        charts = ExplorerCharts()
+        charts.show(opened(of_kind("loss", loss="square", **given)).chart_content)
         assert noise in charts.drawn
         assert noise not in charts.variables.value
         assert len(charts.variables.value) == 2
@@ -270,23 +272,23 @@ def test_a_penalty_that_is_the_best_one_has_a_slider(opened):
 
 
 def test_a_file_name_is_shown_as_it_is(rows):
-    menu = input_menu("rule", {"inputs": {"rows": {"path": "<b>.csv"}}}).menu
+    menu = make_input_menu("rule", {"inputs": {"rows": {"path": "<b>.csv"}}}).menu
     assert menu.options["<b>.csv"] == "as given"
 
 
 @pytest.mark.parametrize(("eta", "t"), brief([(0.5, 50.0), (2.0, 1e4)]))
 def test_a_drag_over_power_laws_is_as_accurate_as_a_chart_can_show(eta, t):
     """A planted fourth of the digits would be seen; all digits would take four times as long."""
-    from figures.explorer.page_theory import _solved, with_all_digits
+    from figures.explorer.page_theory import _solve_cached, solve_with_all_digits
     from statmech.results.results import Results
 
     power_law = {"power_law": {"decay": 1.5, "teacher_decay": 1.75}}
     scenario = Scenario(rule="perceptron", inputs=power_law, N=1000, K=3, eta=eta, t=np.geomspace(0.1, t, 20).tolist())
-    drawn, exact = _solved(scenario), theory.solve(scenario)
+    drawn, exact = _solve_cached(scenario), theory.solve(scenario)
     for name in ("eps_g", "eps_g_majority_vote", "q"):
         np.testing.assert_allclose(drawn[name], exact[name], rtol=1e-4, err_msg=name)
     assert not np.array_equal(drawn.eps_g, exact.eps_g)
     if t == 50:  # a file that is downloaded has all digits
         np.testing.assert_allclose(
-            with_all_digits(Results(scenario, None, drawn)).theory.eps_g, exact.eps_g, rtol=1e-12
+            solve_with_all_digits(Results(scenario, None, drawn)).theory.eps_g, exact.eps_g, rtol=1e-12
         )

@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
 from figures.explorer import server
-from figures.explorer.access import HERE, Guard
+from figures.explorer.access import LOCALHOST, RequestGuard
 
 PAGES, GONE = 3, 1
 SERVED = f"""
@@ -51,7 +51,7 @@ class Explorer:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         self.address = re.search(r"http\S+", self.process.stdout.readline())[0]
         self.port, self.token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", self.address).groups()
-        self.host = f"{HERE}:{self.port}"
+        self.host = f"{LOCALHOST}:{self.port}"
         self.shown = f"/?token={self.token}"
         self.cookie = f"statmech-{self.port}={self.token}"
 
@@ -67,7 +67,7 @@ class Explorer:
     def asked(self, path, method="GET", body="", **headers):
         lines = {"Host": self.host, "Connection": "close", **headers}
         head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in lines.items() if value is not None)
-        with socket.create_connection((HERE, int(self.port)), timeout=SECONDS) as opened:
+        with socket.create_connection((LOCALHOST, int(self.port)), timeout=SECONDS) as opened:
             opened.sendall(f"{method} {path} HTTP/1.1\r\n{head}\r\n{body}".encode())
             yield opened
 
@@ -254,13 +254,13 @@ def test_nothing_but_the_page_is_served(explorer, session):
 def test_every_handler_is_guarded():
     from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
-    guard = Guard(5006)
-    application = server.Explorer(lambda: None, guard)
+    guard = RequestGuard(5006)
+    application = server.ExplorerApplication(lambda: None, guard)
     application.add_handlers(r".*", [(r"/static/later", server.RequestHandler)])
     for path in ("/", "/ws", "/static/later", "/static/js/bokeh.min.js", "/components/a", "/autoload.js", "/later"):
         line, headers = RequestStartLine("GET", path, "HTTP/1.1"), HTTPHeaders({"Host": EVIL})
         request = HTTPServerRequest(start_line=line, headers=headers, connection=Nothing())
-        assert application.find_handler(request).handler_class is server.Refusal
+        assert application.find_handler(request).handler_class is server.RefusalHandler
 
 
 class Nothing:
@@ -290,19 +290,19 @@ def test_nothing_of_a_closed_page_is_kept():
     from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
     from tornado.ioloop import IOLoop
 
-    from figures.explorer.page import Page
+    from figures.explorer.page import ExplorerPage
 
-    line, headers = RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders({"Host": f"{HERE}:5006"})
+    line, headers = RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders({"Host": f"{LOCALHOST}:5006"})
     request = HTTPServerRequest(start_line=line, headers=headers, connection=Nothing())
     made = []
 
     def make():
-        page = Page()
+        page = ExplorerPage()
         made.append(weakref.ref(page))
-        return server._view(page)
+        return server._open_page_view(page)
 
     async def visit():
-        application = server.Explorer(make, Guard(5006))
+        application = server.ExplorerApplication(make, RequestGuard(5006))
         application.initialize(IOLoop.current())
         context = application.applications["/"]
         (await context.create_session_if_needed("one", request)).request_expiration()
@@ -322,7 +322,7 @@ def test_a_page_that_was_left_is_discarded_at_once_and_a_disconnected_one_may_re
         notify_connection_lost=lambda: made.append("lost"),
         request_expiration=lambda: made.append("expired"),
     )
-    handler = server.Socket.__new__(server.Socket)
+    handler = server.OrderedWebSocket.__new__(server.OrderedWebSocket)
     handler.connection = SimpleNamespace(session=session, _session=session)
     handler.application = SimpleNamespace(client_lost=lambda connection: made.append("client"))
     handler.close_code, handler.close_reason = code, None
@@ -356,7 +356,7 @@ def test_what_a_closed_page_sent_is_ignored_without_a_traceback(caplog):
     assert handled(WSHandler) is not None  # Bokeh's own logs a traceback
     assert "AssertionError" in caplog.text
     caplog.clear()
-    assert handled(server.Socket) is None
+    assert handled(server.OrderedWebSocket) is None
     assert not caplog.text
 
 
@@ -372,13 +372,13 @@ def changed():
 def test_the_explorers_websockets_are_those_that_ignore_closed_pages():
     from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
-    guard = Guard(5006)
-    application = server.Explorer(lambda: None, guard)
-    application._crowded = lambda request: None
-    headers = HTTPHeaders({"Host": f"{HERE}:5006", "Origin": f"http://{HERE}:5006"})
+    guard = RequestGuard(5006)
+    application = server.ExplorerApplication(lambda: None, guard)
+    application._reject_if_crowded = lambda request: None
+    headers = HTTPHeaders({"Host": f"{LOCALHOST}:5006", "Origin": f"http://{LOCALHOST}:5006"})
     line = RequestStartLine("GET", f"/ws?token={guard.token}", "HTTP/1.1")
     request = HTTPServerRequest(start_line=line, headers=headers, connection=Nothing())
-    assert application.find_handler(request).handler_class is server.Socket
+    assert application.find_handler(request).handler_class is server.OrderedWebSocket
 
 
 @pytest.mark.slow
@@ -396,7 +396,7 @@ def test_ctrl_c_ends_it_at_once_while_a_page_is_open(alone, how):
         assert status == 101
         code, printed, errors = alone.stop(how)
     assert (code, errors) == (0, "")
-    assert server.STOPPED in printed.splitlines()
+    assert server.STOPPED_MESSAGE in printed.splitlines()
 
 
 FEW_DESCRIPTORS = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))\n"
@@ -413,7 +413,7 @@ UNFINISHED = {
 def begun(explorer, number, text, opened):
     """Begin so many requests, which stay as they are until `opened` is left."""
     for _ in range(number):
-        one = opened.enter_context(socket.create_connection((HERE, int(explorer.port)), timeout=SECONDS))
+        one = opened.enter_context(socket.create_connection((LOCALHOST, int(explorer.port)), timeout=SECONDS))
         with contextlib.suppress(OSError):  # it was closed in favour of a newer one
             one.sendall(text.replace("HOST", explorer.host).encode())
 
@@ -434,7 +434,7 @@ def test_unfinished_requests_neither_keep_the_page_from_others_nor_fill_the_log(
 def test_an_unfinished_request_is_closed_after_some_time(limited):
     served = limited("from figures.explorer import connections; connections.REQUEST_SECONDS = 0.5\n")
     for text in UNFINISHED.values():
-        with socket.create_connection((HERE, int(served.port)), timeout=SECONDS) as one:
+        with socket.create_connection((LOCALHOST, int(served.port)), timeout=SECONDS) as one:
             one.sendall(text.replace("HOST", served.host).encode())
             while one.recv(2**16):  # until it is closed
                 pass
@@ -492,13 +492,13 @@ def test_a_signal_ends_the_explorer_in_the_middle_of_a_compilation(limited, wher
         for one in signals:
             served.process.send_signal(one)
         assert served.process.wait(10) == 0
-    assert served.process.stdout.read().strip() == server.STOPPED
+    assert served.process.stdout.read().strip() == server.STOPPED_MESSAGE
 
 
 @pytest.mark.slow
 def test_it_listens_on_this_machine_alone(explorer):
-    with server._bound(None) as bound:
-        assert bound.getsockname()[0] == HERE
+    with server._bind_socket(None) as bound:
+        assert bound.getsockname()[0] == LOCALHOST
     for other in ("127.0.0.2", "::1"):
         with pytest.raises(OSError):  # noqa: PT011 - which one depends on the system
             socket.create_connection((other, int(explorer.port)), timeout=5).close()
@@ -507,12 +507,12 @@ def test_it_listens_on_this_machine_alone(explorer):
 @pytest.mark.slow
 def test_a_port_in_use_is_refused(explorer):
     with pytest.raises(server.ConfigError, match="the port is in use"):
-        server._bound(int(explorer.port))
+        server._bind_socket(int(explorer.port))
 
 
 @pytest.mark.slow
 def test_two_servers_have_two_tokens_and_two_cookies():
-    one, other = Guard(5006), Guard(5007)
+    one, other = RequestGuard(5006), RequestGuard(5007)
     assert one.token != other.token
     assert one.cookie != other.cookie
     assert len(one.token) >= 43  # 256 bits

@@ -22,16 +22,16 @@ def opened():
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.page import Page, named
+    from figures.explorer.page import ExplorerPage, named
 
     pages = []
 
     def open_(name, overrides=()):
         scenario, document = config.load(name, [*overrides]), Document()
         with set_curdoc(document):
-            made = Page(scenario, view=named(scenario, name))
+            made = ExplorerPage(scenario, view=named(scenario, name))
             made.view().server_doc(document)
-        made.source.clock.later = lambda *_: None
+        made.source.scheduler.call_later = lambda *_: None
         pages.append(made)
         made.source.update()
         return made
@@ -74,7 +74,7 @@ def test_a_protocol_has_its_own_sliders_and_keys(opened):
     assert live.scenario.config()["protocol"] == {"replay": 0.1}
     protocol(page, "replay")[0].value = 0.3
     assert page.charts.grid.shown["task_share"][0].theory[-1] == pytest.approx(0.3)
-    assert link.read(link.written(live.view)).config["protocol"] == {"replay": 0.3}
+    assert link.read(link.format_query(live.view)).config["protocol"] == {"replay": 0.3}
     assert not protocol(page, "interleaved")
     assert not live.sliders["switch"].visible
     assert live.scenario.switch is None
@@ -95,11 +95,11 @@ def test_a_protocol_without_sliders_stays_as_it_was_written(opened):
 
 
 def test_perceptrons_of_two_tasks_open_at_their_errors():
-    start = settings.page_of("rule_tasks").start
+    start = settings.get_page_settings("rule_tasks").start
     view = link.read("rule=hebb,perceptron&tasks=2&t=5&switch=2")
     assert {name: view.config[name] for name in ("tasks", "switch", "t")} == {"tasks": 2, "switch": 2, "t": 5}
-    assert settings.named_in(view.config) == "rule_tasks"
-    assert settings.config_of("rule_tasks", start)["t"][0] == 0
+    assert settings.find_choice(view.config) == "rule_tasks"
+    assert settings.make_page_config("rule_tasks", start)["t"][0] == 0
 
 
 @pytest.mark.slow
@@ -108,16 +108,16 @@ def test_an_optimum_is_searched_while_the_page_answers(opened, monkeypatch):
     page = opened("replay", ["protocol=blocked", "t=0,50,100"])
     live, searched, may_end = page.source, [], threading.Event()
     ended = threading.Event()
-    live.clock.later = lambda _, call: call()
-    live.clock.soon = lambda call: ended.set()
+    live.scheduler.call_later = lambda _, call: call()
+    live.scheduler.call_soon = lambda call: ended.set()
     live.background.start = lambda *_: None
 
     def search(scenario):
         searched.append(scenario)
         may_end.wait(60)
 
-    monkeypatch.setattr(page_theory, "search", search)
-    monkeypatch.setattr(page_theory, "is_to_be_searched", lambda scenario: "control" in scenario.theory_only)
+    monkeypatch.setattr(page_theory, "search_optima", search)
+    monkeypatch.setattr(page_theory, "has_unknown_optimum", lambda scenario: "control" in scenario.theory_only)
     before = live.scenario
     protocol(page, "optimal")
     assert live.scenario is before
@@ -153,11 +153,11 @@ def test_a_function_of_time_stays_in_force_and_its_step_is_dragged_below_the_err
     assert live.scenario.config()["flip"] == rises
     step = control(page, "flip", "step")
     step["step at t"].value = 5
-    page._settled()
+    page._show_details()
     curve = page.charts.grid.shown["flip_of_t"][0]
     assert curve.theory_x[curve.theory == 0].min() == 5
     assert curve.theory_x[curve.theory == 0.2].max() == pytest.approx(5, abs=0.5)
-    assert link.read(link.written(live.view)).config["flip"] == {"at": [0, 5], "is": [0.2, 0]}
+    assert link.read(link.format_query(live.view)).config["flip"] == {"at": [0, 5], "is": [0.2, 0]}
     (tmp_path / "copied.yaml").write_text(page.yaml.value)
     assert config.load(tmp_path / "copied.yaml") == live.scenario
     assert not live.sliders["flip"].visible
@@ -187,7 +187,7 @@ def test_several_functions_of_time_are_curves_in_the_colours_of_their_errors(ope
 
 @pytest.mark.slow
 def test_a_page_whose_optimum_is_unknown_opens_without_it(opened, monkeypatch):
-    monkeypatch.setattr(page_theory, "is_to_be_searched", lambda scenario: "control" in scenario.theory_only)
+    monkeypatch.setattr(page_theory, "has_unknown_optimum", lambda scenario: "control" in scenario.theory_only)
     page = opened("optimal_rate", ["N=100", "t=1,5,20"])
     assert page.progress.object == "searching for the optimum: a minute or more; until then without it"
     assert [curve.label for curve in page.charts.grid.shown["eps_g"]] == ["η = 0.3", "η = 1"]

@@ -26,7 +26,7 @@ def test_files_have_the_numbers(suffix, tmp_path):
     scenario = StoredExamples(learner="minover", N=10, alpha=[1, 2], epochs=[5, 30], seeds=4, strengths=True)
     sim, sol, file = simulate.run(scenario), theory.solve(scenario), tmp_path / "new" / f"results.{suffix}"
     store.save(sim, tmp_path / "sim.zarr")
-    export.write(store.load(str(tmp_path / "sim.zarr")), sol, file)
+    export.write_export(store.load(str(tmp_path / "sim.zarr")), sol, file)
     if suffix == "csv":
         found = pd.read_csv(file).query("variable == 'eps_g'")["simulation"]
         assert sorted(found) == pytest.approx(sorted(sim.eps_g.mean("seed").values.ravel()))
@@ -39,7 +39,7 @@ def test_files_have_the_numbers(suffix, tmp_path):
 def test_other_kinds_of_files_are_refused(tmp_path):
     sim = simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=2))
     with pytest.raises(ConfigError, match=r"must end with .csv or .nc"):
-        export.write(sim, None, tmp_path / "results.txt")
+        export.write_export(sim, None, tmp_path / "results.txt")
 
 
 @pytest.mark.slow

@@ -50,14 +50,14 @@ class Dying:
 
 def before_replacing(wanted, harm):
     """Call `harm` before a file of this name is replaced."""
-    true = files._replace
+    true = files._replace_file
 
     def replaced(target, content):
         if target.name == wanted:
             harm()
         true(target, content)
 
-    files._replace = replaced
+    files._replace_file = replaced
 
 
 def killed(folder, at, wanted, given):
@@ -134,7 +134,7 @@ def test_a_link_that_was_planted_beside_the_file_is_not_followed(tmp_path, monke
     monkeypatch.setattr(files.secrets, "token_hex", lambda _: "known")
     (tmp_path / f".{os.getpid()}-known.partial").symlink_to(precious)
     with pytest.raises(StoreError, match=r"a\.csv: cannot be written: File exists"):
-        files.write(tmp_path / "a.csv", b"new")
+        files.write_atomically(tmp_path / "a.csv", b"new")
     assert precious.read_bytes() == OLD
 
 
@@ -143,7 +143,7 @@ def test_a_link_to_a_file_stays_a_link_to_a_new_file(tmp_path):
     target, link = tmp_path / "far/a.csv", tmp_path / "a.csv"
     link.symlink_to(target)
     for content in (b"first", b"second"):  # the first creates the target
-        files.write(link, content, named=True)
+        files.write_atomically(link, content, named_by_user=True)
         assert link.is_symlink()
         assert target.read_bytes() == content
 
@@ -154,19 +154,19 @@ def test_a_link_or_a_pipe_under_a_name_that_the_user_has_not_given_is_refused(tm
     link.symlink_to(precious)
     os.mkfifo(pipe)
     with pytest.raises(StoreError, match=r"overlay\.png: is a symbolic link, whose target would be overwritten"):
-        files.write_beside(tmp_path / "overlay", {"png": b"new"})
+        files.write_with_suffixes(tmp_path / "overlay", {"png": b"new"})
     with pytest.raises(StoreError, match=r"overlay\.txt: is not an ordinary file"):
-        files.write_beside(tmp_path / "overlay", {"txt": b"new"})
+        files.write_with_suffixes(tmp_path / "overlay", {"txt": b"new"})
     assert precious.read_bytes() == OLD
 
 
 def test_permissions_are_those_of_the_old_file_or_of_any_new_one(tmp_path):
     file, plain = tmp_path / "a.csv", tmp_path / "plain"
     plain.touch()
-    files.write(file, b"first")
+    files.write_atomically(file, b"first")
     assert stat.S_IMODE(file.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
     file.chmod(0o640)
-    files.write(file, b"second")
+    files.write_atomically(file, b"second")
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
@@ -174,9 +174,9 @@ def test_a_pipe_is_written_in_place_and_one_without_a_reader_is_refused(tmp_path
     pipe = tmp_path / "a.csv"
     os.mkfifo(pipe)
     with pytest.raises(StoreError, match=r"a\.csv: cannot be written: "):
-        files.write(pipe, b"new", named=True)
+        files.write_atomically(pipe, b"new", named_by_user=True)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    files.write(pipe, b"new", named=True)
+    files.write_atomically(pipe, b"new", named_by_user=True)
     assert os.read(reader, 10) == b"new"
     os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
@@ -207,7 +207,7 @@ def test_standard_output_is_written_in_place(tmp_path):
 def test_a_file_that_is_special_or_too_large_is_not_read(made, message, tmp_path):
     made(tmp_path / "it")
     with pytest.raises(OSError, match=message):
-        files.read(tmp_path / "it", most=4)
+        files.read_bounded(tmp_path / "it", max_bytes=4)
 
 
 @pytest.mark.parametrize("folder", ["--out", "--to"])
@@ -235,7 +235,7 @@ def test_a_formula_in_a_name_is_text_in_a_spreadsheet(monkeypatch, tmp_path):
     for name in bad:
         monkeypatch.setitem(RULES, name, RULES["hebb"])
     scenario = Scenario(rule=["hebb", *bad], N=20, t=[0.01], seeds=2, start={"R": -0.9})
-    export.write(simulate.run(scenario), theory.solve(scenario), tmp_path / "a.csv")
+    export.write_export(simulate.run(scenario), theory.solve(scenario), tmp_path / "a.csv")
     found = pd.read_csv(tmp_path / "a.csv")
     assert set(found.rule) == {"hebb", *(f"'{name}" for name in bad)}
     assert found.theory.min() < 0  # numbers are numbers

@@ -12,20 +12,20 @@ import simulate
 import theory
 from simulate.execution import units
 from simulate.execution.to_store import run_into
-from simulate.execution.units import simulator_of
+from simulate.execution.units import make_simulator
 from statmech import Clusters, Scenario, StoredExamples
 from statmech.config import load
 from statmech.errors import ConfigError, ScenarioError
-from statmech.results.chunks import chunk_lengths, chunks, count_chunks
+from statmech.results.chunks import compute_chunk_lengths, count_chunks, iterate_chunks
 from statmech.scenarios import cost
-from statmech.scenarios.cost import CELL_BYTES
+from statmech.scenarios.cost import BYTES_PER_CELL
 from statmech.scenarios.grid import Grid
 
 
 def test_a_grid_of_a_billion_combinations_is_estimated_at_once(tmp_path):
     path = tmp_path / "large.yaml"
     path.write_text("learner: hebb\nalpha: {linspace: [1, 2, 100_000]}\nflip: {linspace: [0, 0.5, 10_000]}\n")
-    found = cost.estimate(load(path))
+    found = cost.estimate_cost(load(path))
     assert found.cells == 10**9
     assert 0 < found.seconds < math.inf
 
@@ -44,7 +44,7 @@ def test_more_combinations_than_a_store_holds_are_refused_before_any_is_visited(
 def test_more_combinations_than_memory_holds_are_refused_before_any_is_visited(monkeypatch):
     axes = {"alpha": {"linspace": [1, 2, 100_000]}, "flip": {"linspace": [0, 0.5, 10_000]}}
     large = StoredExamples(learner="hebb", **axes)
-    monkeypatch.setattr(cost, "memory", lambda: 2**30)
+    monkeypatch.setattr(cost, "get_total_memory", lambda: 2**30)
     for compute in (simulate.run, theory.solve):
         with pytest.raises(ScenarioError, match="1,000,000,000 parameter combinations take 745 GiB"):
             compute(large)
@@ -73,17 +73,17 @@ def test_a_grid_is_counted_as_it_is_visited(lengths, zipped, seeds):
         values = {"zip": {name: values.pop(name) for name in ("eta", "flip")}, **values}
     scenario = Scenario(rule=["hebb", "adatron"], t=1, seeds=seeds, **values)
     cells = list(scenario.cells())
-    found = cost.estimate(scenario)
+    found = cost.estimate_cost(scenario)
     assert (found.cells, found.runs) == (len(cells), len(cells) * seeds)
-    lengths_of_chunks = chunk_lengths(scenario)
+    lengths_of_chunks = compute_chunk_lengths(scenario)
     grid = (*scenario.shape.values(), seeds)
-    assert count_chunks(grid, lengths_of_chunks) == len(list(chunks(grid, lengths_of_chunks)))
+    assert count_chunks(grid, lengths_of_chunks) == len(list(iterate_chunks(grid, lengths_of_chunks)))
 
 
 def test_the_memory_of_a_large_grid_is_that_of_its_largest_unit_and_its_combinations(monkeypatch):
     eta, flip = [i / 1000 for i in range(1, 41)], [i / 1000 for i in range(40)]
     few = Scenario(rule="hebb", engine="vectors", N=[50, 5000], t=1, eta=[0.001, 0.04], flip=[0, 0.039], seeds=4)
     many = Scenario(rule="hebb", engine="vectors", N=[50, 5000], t=1, eta=eta, flip=flip, seeds=4)
-    monkeypatch.setattr(units, "peak_memory", lambda: 0.0)
-    more = units.needed(simulator_of(many)) - units.needed(simulator_of(few))
-    assert CELL_BYTES * 3192 <= more < 2 * CELL_BYTES * 3192
+    monkeypatch.setattr(units, "get_peak_memory", lambda: 0.0)
+    more = units.estimate_memory(make_simulator(many)) - units.estimate_memory(make_simulator(few))
+    assert BYTES_PER_CELL * 3192 <= more < 2 * BYTES_PER_CELL * 3192

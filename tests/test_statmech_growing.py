@@ -22,13 +22,13 @@ from simulate.execution.to_store import run_into
 from statmech import RULES, Rule, Scenario, StoredExamples, StoreError
 from statmech.results import chunks as blocks
 from statmech.results import store
-from statmech.results.chunks import chunk_lengths, chunks
-from statmech.results.fingerprints import FINGERPRINT
-from statmech.results.locks import claimed
+from statmech.results.chunks import compute_chunk_lengths, iterate_chunks
+from statmech.results.fingerprints import FINGERPRINT_VARIABLE
+from statmech.results.locks import claim_store
 from statmech.results.log import Log
-from statmech.results.status import read
-from statmech.results.store_creation import create
-from statmech.results.sweep_store import DONE, FAILED, SweepStore
+from statmech.results.status import read_status
+from statmech.results.store_creation import create_store
+from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, SweepStore
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 SWEEP = {"rule": ["hebb", "perceptron"], "eta": [0.5, 1.0], "N": 50, "t": [0, 1], "seeds": 6}
@@ -37,7 +37,7 @@ SWEEP = {"rule": ["hebb", "perceptron"], "eta": [0.5, 1.0], "N": 50, "t": [0, 1]
 @contextmanager
 def held(path, shard=(1, 1)):
     """The lock of a store, as a run holds it."""
-    with claimed(path, shard) as claim:
+    with claim_store(path, shard) as claim:
         claim.open(find=lambda: True, create=lambda: True, wait=print)
         yield
 
@@ -46,7 +46,7 @@ def test_chunks_cover_the_grid_once():
     scenario = Scenario(**{**SWEEP, "seeds": 150})
     shape = (*scenario.shape.values(), 150)
     covered = np.zeros(shape, int)
-    for chunk in chunks(shape, chunk_lengths(scenario)):
+    for chunk in iterate_chunks(shape, compute_chunk_lengths(scenario)):
         covered[chunk.box] += 1
         assert chunk.seeds.start % 64 == 0
     assert np.all(covered == 1)
@@ -96,7 +96,7 @@ def test_every_damaged_chunk_is_found_and_recomputed(path, harm):
     scenario = Scenario(**SWEEP)
     simulated = simulate.run(scenario)
     run_into(path, scenario)
-    names = [*SweepStore(path).arrays, FINGERPRINT, store.STATE]
+    names = [*SweepStore(path).arrays, FINGERPRINT_VARIABLE, store.STATE_VARIABLE]
     chunks = [file for name in names for file in (path / name / "c").rglob("*") if file.is_file()]
     for file in sorted(chunks)[HARMS.index(harm) :: len(HARMS)]:
         _harm(file, harm)
@@ -123,7 +123,7 @@ def test_a_state_that_cannot_be_trusted_shows_nothing(path):
     made = SweepStore(path)
     chunk = made.chunks()[0]
     made.mark_missing(chunk)
-    assert made.counts()[DONE] == 24 - made.states(chunk).size
+    assert made.counts()[DONE_STATE] == 24 - made.states(chunk).size
 
 
 def test_a_second_run_on_a_store_is_refused_with_the_process_that_holds_the_lock(path):
@@ -162,7 +162,7 @@ def test_a_rule_that_raises_is_recorded_and_stops_no_other(path, monkeypatch):
     found = store.load(path)
     assert np.isfinite(found.R.sel(rule=["hebb", "perceptron"])).all()
     assert np.isnan(found.R.sel(rule="brittle")).all()
-    assert read(path)["failed"] == 3
+    assert read_status(path)["failed"] == 3
     assert run_into(path, scenario) == (6, 3, 0)  # not tried again unless asked for
     monkeypatch.setattr(Brittle, "g", lambda self, kappa, length: 1.0 + 0 * kappa)
     assert run_into(path, scenario, again=True) == (9, 0, 0)
@@ -184,7 +184,7 @@ def test_numbers_that_diverge_are_a_failure(path, monkeypatch):
     monkeypatch.setitem(RULES, "explosive", Explosive)
     with jax.debug_nans(False):
         assert run_into(path, Scenario(rule="explosive", N=50, t=[0, 1], seeds=2)) == (0, 2, 0)
-    assert "diverged" in read(path)["failures"][-1]["error"]
+    assert "diverged" in read_status(path)["failures"][-1]["error"]
 
 
 def test_a_full_disk_is_reported_and_earlier_chunks_are_intact(path, monkeypatch):
@@ -205,7 +205,7 @@ def test_a_full_disk_is_reported_and_earlier_chunks_are_intact(path, monkeypatch
         with pytest.raises(StoreError, match="cannot be written: No space left on device"):
             run_into(path, scenario)
     monkeypatch.undo()
-    assert read(path)["done"] > 0
+    assert read_status(path)["done"] > 0
     run_into(path, scenario)
     assert_same_bits(path, scenario)
 
@@ -218,7 +218,7 @@ def test_a_kill_while_a_store_grows_loses_nothing(path, moment):
     run_into(path, scenario)
     if moment == "old":
         path.rename(path.with_name(".simulation.zarr.old"))
-    create(path.with_name("other.zarr"), scenario, {}).path.rename(path.with_name(".simulation.zarr.new"))
+    create_store(path.with_name("other.zarr"), scenario, {}).path.rename(path.with_name(".simulation.zarr.new"))
     events = []
     run_into(path, scenario, tell=events.append)
     assert not any(event["event"] == "written" for event in events)
@@ -229,7 +229,7 @@ def test_a_kill_while_a_store_grows_loses_nothing(path, moment):
 def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(path, monkeypatch):
     """Two runs have died while simulating chunk 1; the third simulates it in a child, and each point in another."""
     scenario = Scenario(**SWEEP)
-    store_ = create(path, scenario, {"title": "statmech simulation", "source": "the Gram engine"})
+    store_ = create_store(path, scenario, {"title": "statmech simulation", "source": "the Gram engine"})
     log = Log(path)
     for _ in range(2):
         log(event="begun", runs=24, done=0, blocks=4)
@@ -242,7 +242,7 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
         calls.append((chunk.number, index))
         if not index or index == tuple(part.start for part in deadly.box[:-1]):
             return "the process died of SIGSEGV"
-        simulate_chunk(path, chunk.number, only=index)
+        simulate_chunk(path, chunk.number, cell_index=index)
         return ""
 
     monkeypatch.setattr("simulate.execution.isolated._run_child", run_child)
@@ -250,7 +250,7 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
     assert outcome.missing == 0
     assert outcome.failed == 6
     assert calls[0] == (1, ())
-    assert "SIGSEGV" in read(path)["failures"][-1]["error"]
+    assert "SIGSEGV" in read_status(path)["failures"][-1]["error"]
     assert log.suspects() == set()
 
 
@@ -258,13 +258,13 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
 def test_a_child_simulates_a_chunk_and_its_cause_of_death_is_known(path, monkeypatch):
     from simulate.execution import isolated
 
-    store_ = create(path, Scenario(**SWEEP), {"title": "statmech simulation"})
+    store_ = create_store(path, Scenario(**SWEEP), {"title": "statmech simulation"})
     chunk = store_.chunks()[0]
     assert isolated._run_child(path, chunk, False) == ""
-    assert (store_.states(chunk) == DONE).all()
-    monkeypatch.setattr(isolated, "CHILD", "import os; os.kill(os.getpid(), 11)")
+    assert (store_.states(chunk) == DONE_STATE).all()
+    monkeypatch.setattr(isolated, "CHILD_CODE", "import os; os.kill(os.getpid(), 11)")
     assert isolated._run_child(path, chunk, False) == "the process died of SIGSEGV"
-    monkeypatch.setattr(isolated, "CHILD", "raise ValueError")
+    monkeypatch.setattr(isolated, "CHILD_CODE", "raise ValueError")
     assert isolated._run_child(path, chunk, False) is None
 
 
@@ -279,7 +279,7 @@ KILLED = {
 
 def killed(path, seconds):
     """A sweep whose process is killed after a time, if it has not ended."""
-    blocks.SECONDS = 1e-3
+    blocks.TARGET_CHUNK_SECONDS = 1e-3
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL))
     timer.daemon = True
     timer.start()
@@ -298,12 +298,12 @@ def test_a_sweep_killed_repeatedly_ends_with_the_same_bits(path):
 
 def test_the_status_of_a_store_counts_and_times(path):
     run_into(path, Scenario(**SWEEP), shard=(1, 2))
-    status = read(path.parent)
+    status = read_status(path.parent)
     assert status["done"] + status["missing"] == status["runs"] == 24
     assert status["writer"] == ""
     with held(path):
-        assert str(os.getpid()) in read(path)["writer"]
+        assert str(os.getpid()) in read_status(path)["writer"]
     with pytest.raises(StoreError, match="no such result"):
-        read(path.parent / "nothing")
+        read_status(path.parent / "nothing")
     assert time.time() > 0
-    assert xr.open_zarr(path, consolidated=False).state.isin([0, DONE, FAILED]).all()
+    assert xr.open_zarr(path, consolidated=False).state.isin([0, DONE_STATE, FAILED_STATE]).all()

@@ -40,7 +40,7 @@ def original(tmp_path_factory):
     """A folder of results whose sweep is half simulated, in four chunks."""
     folder = tmp_path_factory.mktemp("original") / "res"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("statmech.results.chunks.SECONDS", 1e-9)
+        patch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-9)
         run_into(folder / SIMULATION, SWEEP, figure=SWEEP.figure)
     found = SweepStore(folder / SIMULATION)
     found.mark_missing(found.chunks()[1])
@@ -113,7 +113,7 @@ def sealed(path, others=()):
     known = [name for name in group["attributes"]["sealed"] if (path / name).is_file()]
     digests = {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in known}
     group["attributes"]["sealed"] = digests | dict(others)
-    group["attributes"]["sealed"]["zarr.json"] = checksums._digest_of_group(group)
+    group["attributes"]["sealed"]["zarr.json"] = checksums._hash_group_metadata(group)
     file.write_text(json.dumps(group))
 
 
@@ -334,9 +334,9 @@ def test_an_archive_whose_links_stay_inside_it_overwrites_no_file_of_the_user(un
 def test_a_seal_with_a_name_outside_the_store_is_none(name, unpacked):
     path = unpacked / "a/b/res" / SIMULATION
     sealed(path)
-    assert checksums.corrupted(path) == []
+    assert checksums.find_corrupted_files(path) == []
     sealed(path, {name: hashlib.sha256(b"years of work").hexdigest()})
-    assert checksums.corrupted(path) == ["zarr.json"]
+    assert checksums.find_corrupted_files(path) == ["zarr.json"]
 
 
 def test_a_repair_writes_the_names_of_our_own_twin_alone_and_through_no_link(unpacked):
@@ -346,7 +346,7 @@ def test_a_repair_writes_the_names_of_our_own_twin_alone_and_through_no_link(unp
     (path / "t").rename(unpacked / "t")
     (path / "t").symlink_to(unpacked / "t")
     before = everything(unpacked)
-    left = checksums.repair(path, ["t/zarr.json", "../../../precious.txt"], twin)
+    left = checksums.repair_files(path, ["t/zarr.json", "../../../precious.txt"], twin)
     assert "t/zarr.json" in left
     assert everything(unpacked) == before
 

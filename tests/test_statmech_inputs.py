@@ -25,8 +25,8 @@ from statmech.inputs import (
     Rows,
     Spectrum,
     Sphere,
-    inputs_from,
-    written,
+    inputs_from_config,
+    inputs_to_config,
 )
 
 
@@ -47,7 +47,7 @@ def test_a_distribution_is_centred_and_has_its_covariance(inputs):
 
 
 def test_axes_of_a_spectrum_have_its_shares_and_its_eigenvalues():
-    law = inputs_from({"spectrum": [0.2, 1.8], "shares": [0.75, 0.25]})
+    law = inputs_from_config({"spectrum": [0.2, 1.8], "shares": [0.75, 0.25]})
     np.testing.assert_allclose(law.table(8) ** 2, 6 * [0.2] + 2 * [1.8], rtol=1e-6)
     assert np.mean(PowerLaw(2.0).table(50) ** 2) == pytest.approx(1, rel=1e-6)
 
@@ -97,12 +97,12 @@ def test_rows_of_a_table_are_learnt(tmp_path):
     corners = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1]], float)
     np.savetxt(tmp_path / "rows.csv", corners, delimiter=",")
     inputs = {"rows": {"path": str(tmp_path / "rows.csv")}}
-    table = inputs_from(inputs).table(3)
+    table = inputs_from_config(inputs).table(3)
     np.testing.assert_allclose(table.mean(axis=0), 0, atol=1e-7)
     assert np.mean(np.sum(table**2, axis=1)) == pytest.approx(1, rel=1e-6)
     simulation = simulate.run(Scenario(rule="perceptron", N=3, K=2, t=[0, 200], seeds=8, inputs=inputs))
     assert np.all(simulation.eps_g.isel(t=1) < 0.02)
-    found = inputs_from(inputs).modes(3)
+    found = inputs_from_config(inputs).modes(3)
     np.testing.assert_allclose(found.variances, np.linalg.eigvalsh(3 * np.cov(table.T, bias=True)), rtol=1e-6)
     assert found.shares @ found.variances == pytest.approx(1, rel=1e-6)
 
@@ -129,7 +129,7 @@ LAWS = [Gaussian(), Rademacher(), Anisotropic((1.0, 2.0)), Rows("a.csv"), Spectr
 
 @pytest.mark.parametrize("inputs", [*LAWS, PowerLaw(2.0), Features(latent=0.25)])
 def test_a_distribution_survives_a_round_trip_through_yaml(inputs):
-    assert inputs_from(written(inputs)) == inputs
+    assert inputs_from_config(inputs_to_config(inputs)) == inputs
 
 
 @pytest.mark.parametrize(

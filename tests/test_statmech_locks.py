@@ -17,10 +17,10 @@ import statmech.results.chunks
 from simulate.execution.chunks import simulate_chunk
 from simulate.execution.to_store import run_into
 from statmech import Scenario, StoredExamples, StoreError
-from statmech.results.locks import claimed, owner, writing
+from statmech.results.locks import claim_store, find_writer, lock_for_writing
 from statmech.results.log import Log
-from statmech.results.store_creation import create
-from statmech.results.sweep_store import DONE, MISSING, SweepStore
+from statmech.results.store_creation import create_store
+from statmech.results.sweep_store import DONE_STATE, MISSING_STATE, SweepStore
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 OLD = {"learner": ["hebb", "max_stability"], "N": 60, "alpha": [2.0, 2.4, 2.8, 3.2], "seeds": 16}
@@ -29,7 +29,7 @@ GROWN = {**OLD, "alpha": [1.0, *OLD["alpha"]]}
 
 def compute(requests):
     """Compute shards on request, and answer "done" or why not."""
-    statmech.results.chunks.SECONDS = 1e-3
+    statmech.results.chunks.TARGET_CHUNK_SECONDS = 1e-3
     while True:
         path, config, shard = requests.recv()
         try:
@@ -99,8 +99,8 @@ def test_two_shards_of_a_grown_sweep_that_begin_at_once_both_compute(writers, pa
 @pytest.mark.slow
 def test_a_store_that_shards_write_is_neither_extended_nor_replaced_and_the_message_names_them(writers, path):
     scenario = StoredExamples(**OLD)
-    with claimed(path, (1, 2)) as claim:
-        claim.open(find=lambda: None, create=lambda: create(path, scenario, {}), wait=print)
+    with claim_store(path, (1, 2)) as claim:
+        claim.open(find=lambda: None, create=lambda: create_store(path, scenario, {}), wait=print)
         for given, how in ((GROWN, {"shard": (2, 2)}), (GROWN, {}), (OLD, {"fresh": True})):
             with pytest.raises(StoreError, match=f"is being written by process {os.getpid()} on "):
                 run_into(path, StoredExamples(**given), **how)
@@ -112,25 +112,25 @@ def test_a_store_that_shards_write_is_neither_extended_nor_replaced_and_the_mess
 def test_a_block_computed_for_a_store_that_was_replaced_is_not_written(path, monkeypatch):
     """A worker may outlive its run: a new store is another one, even if it has the same config."""
     scenario = StoredExamples(**OLD)
-    create(path, scenario, {})
+    create_store(path, scenario, {})
     plain = SweepStore.write
 
     def late(self, *rest):
-        create(path, scenario, {})
+        create_store(path, scenario, {})
         plain(self, *rest)
 
     monkeypatch.setattr(SweepStore, "write", late)
     with pytest.raises(StoreError, match="was replaced or removed after it was opened"):
         simulate_chunk(path, 0)
-    assert SweepStore(path).counts()[DONE] == 0
+    assert SweepStore(path).counts()[DONE_STATE] == 0
 
 
 def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_chunk(path):
     """The lock covers both: a process that replaces the store waits until the chunk is written."""
     scenario = StoredExamples(**OLD)
-    made, order = create(path, scenario, {}), []
+    made, order = create_store(path, scenario, {}), []
     chunk = made.chunks()[0]
-    values = made.buffer(chunk, made.states(chunk))
+    values = made.make_buffer(chunk, made.states(chunk))
     plain = made._check_identity
 
     def slow():
@@ -140,30 +140,30 @@ def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_chunk(pat
         order.append("written")
 
     def replace():
-        with writing(path, exclusive=True):
+        with lock_for_writing(path, exclusive=True):
             order.append("replaced")
 
     replacing = threading.Thread(target=replace)
     made._check_identity = slow
-    made.write(chunk, values, np.full(chunk.shape, MISSING, "int8"))
+    made.write(chunk, values, np.full(chunk.shape, MISSING_STATE, "int8"))
     replacing.join(10)
     assert order == ["written", "replaced"]
 
 
 def test_a_process_that_waits_for_another_to_create_a_store_names_it(path, monkeypatch):
-    monkeypatch.setattr("statmech.results.locks.QUIET", 0.05)
+    monkeypatch.setattr("statmech.results.locks.LOCK_NOTICE_SECONDS", 0.05)
     path.parent.mkdir(exist_ok=True)
     named, going = [], threading.Event()
 
     def make():
-        with claimed(path) as claim:
+        with claim_store(path) as claim:
             claim.open(find=lambda: None, create=lambda: going.wait(10), wait=print)
 
     maker = threading.Thread(target=make)
     maker.start()
-    until(lambda: owner(path))
+    until(lambda: find_writer(path))
     threading.Timer(0.5, going.set).start()
-    with writing(path, exclusive=True, wait=named.append):
+    with lock_for_writing(path, exclusive=True, wait=named.append):
         pass
     maker.join(10)
     assert len(named) == 1
@@ -205,7 +205,7 @@ def test_a_pipe_in_place_of_a_lock_or_a_log_blocks_no_process(name, path):
     else:
         with pytest.raises(StoreError, match="is not an ordinary file"):
             run_into(path, StoredExamples(**OLD))
-    assert owner(path) == ""
+    assert find_writer(path) == ""
 
 
 def test_a_disk_without_locks_is_named_with_what_to_do(path, monkeypatch):

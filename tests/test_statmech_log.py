@@ -6,13 +6,13 @@ import shutil
 
 import pytest
 
-from figures.report.html import _when
+from figures.report.html import _get_write_time
 from simulate.execution.to_store import run_into
 from statmech import ConfigError, StoredExamples, config
 from statmech.cli import main
-from statmech.results.log import Log, runs
-from statmech.results.status import lines, read
-from statmech.results.sweep_store import DONE, SweepStore
+from statmech.results.log import Log, read_logged_runs
+from statmech.results.status import format_status, read_status
+from statmech.results.sweep_store import DONE_STATE, SweepStore
 
 SWEEP = {"learner": "hebb", "N": 10, "alpha": [1.0, 2.0], "seeds": 16}
 FOREIGN = [
@@ -49,23 +49,23 @@ def finished(tmp_path_factory):
 def test_a_line_that_is_not_an_event_is_skipped_wherever_it_is(line, finished, path):
     shutil.copytree(finished, path.parent, dirs_exist_ok=True)
     scenario = StoredExamples(**SWEEP)
-    log, known = path.with_suffix(".log"), runs(path.with_suffix(".log"))
+    log, known = path.with_suffix(".log"), read_logged_runs(path.with_suffix(".log"))
     whole = log.read_bytes().splitlines(keepends=True)
     for at in range(len(whole) + 1):
         log.write_bytes(b"".join([*whole[:at], line if line.endswith(b"\n") else line + b"\n", *whole[at:]]))
-        assert runs(log) == known
+        assert read_logged_runs(log) == known
     log.write_bytes(b"".join(whole) + line)
-    assert "32 of 32 done" in "\n".join(lines(read(path)))
-    assert _when(path).endswith("according to its log")
+    assert "32 of 32 done" in "\n".join(format_status(read_status(path)))
+    assert _get_write_time(path).endswith("according to its log")
     assert run_into(path, scenario) == (32, 0, 0)
-    assert len(runs(log)) == 2 or not line.endswith(b"\n")
+    assert len(read_logged_runs(log)) == 2 or not line.endswith(b"\n")
 
 
 def test_a_log_that_is_a_folder_or_cannot_be_read_is_omitted(path):
     path.with_suffix(".log").mkdir()
     assert run_into(path, StoredExamples(**SWEEP)) == (32, 0, 0)
     assert Log(path).suspects() == set()
-    assert read(path)["rate"] == 0
+    assert read_status(path)["rate"] == 0
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_damaged_config_is_never_computed_from(how, damaged, monkeypatch, caps
     assert ended.value.code == 2
     message = capsys.readouterr().err
     assert "its config is corrupted or missing (zarr.json). Give the config file instead" in message
-    assert SweepStore(damaged, check=False).counts()[DONE] == 32  # nothing was replaced
+    assert SweepStore(damaged, check=False).counts()[DONE_STATE] == 32  # nothing was replaced
 
 
 def test_an_intact_stored_config_is_computed_from(path):

@@ -11,7 +11,7 @@ from scipy.special import expit, wrightomega
 
 from statmech import LOSSES, ConfigError, Loss, Risk, ScenarioError, plugins
 from statmech.convex.losses import (
-    OF_DESCENT,
+    DESCENT_ONLY_LOSSES,
     Absolute,
     Exponential,
     Hinge,
@@ -19,16 +19,16 @@ from statmech.convex.losses import (
     Logistic,
     Square,
     SquaredHinge,
-    on_labels,
+    convert_to_stability_loss,
 )
 from statmech.convex.penalties import Penalty
-from statmech.convex.prox import by_newton, force, prox, response
-from statmech.convex.stated_properties import loss_problem, teacher_problem, weights_problem
-from statmech.convex.teachers import Logit, Probit, Sign
+from statmech.convex.prox import compute_prox_derivative, compute_prox_force, find_prox_by_newton, prox
+from statmech.convex.stated_properties import find_loss_problem, find_teacher_problem, find_weights_problem
+from statmech.convex.teachers import LogitTeacher, ProbitTeacher, SignTeacher
 from statmech.convex.weights import Binary, Piece, Sparse
-from statmech.numerics.gaussian import legendre_per_panel
+from statmech.numerics.gaussian import make_panel_rules
 from statmech.parameters import parameter
-from theory.convex.loss_panels import ABOUT_0, panel_edges
+from theory.convex.loss_panels import CENTRAL_EDGES, find_panel_edges
 
 H = np.array(
     [0.0, *(sign * size for size in (1e-9, 1e-3, 0.3, 0.999, 1.0, 1.7, 5.0, 30.0, 200.0, 1e3) for sign in (1, -1))]
@@ -116,10 +116,12 @@ OTHERS = {
     "narrow Huber": Huber(0.3),
     "sharp hinge": SoftHinge(1e-3),
     "wide hinge": SoftHinge(20.0),
-    "insensitive on labels": on_labels(Insensitive()),
+    "insensitive on labels": convert_to_stability_loss(Insensitive()),
 }
-ON_LABELS = {f"{name} on labels": on_labels(loss) for name, loss in PLAIN.items() if loss.of == "residual"}
-PERCEPTRONS = {name: kind() for name, kind in OF_DESCENT.items()}
+ON_LABELS = {
+    f"{name} on labels": convert_to_stability_loss(loss) for name, loss in PLAIN.items() if loss.of == "residual"
+}
+PERCEPTRONS = {name: kind() for name, kind in DESCENT_ONLY_LOSSES.items()}
 ALL = PLAIN | OWN | OTHERS | ON_LABELS | PERCEPTRONS
 every_loss = pytest.mark.parametrize("loss", ALL.values(), ids=ALL)
 
@@ -127,15 +129,15 @@ every_loss = pytest.mark.parametrize("loss", ALL.values(), ids=ALL)
 @every_loss
 def test_a_loss_is_convex_smooth_but_at_its_kinks_and_has_the_slope_and_curvature_that_it_states(loss):
     useless = "no student is better than w = 0"  # which only a descent that stops before makes use of
-    assert (useless in loss_problem(loss)) if loss in PERCEPTRONS.values() else loss_problem(loss) is None
+    assert (useless in find_loss_problem(loss)) if loss in PERCEPTRONS.values() else find_loss_problem(loss) is None
 
 
 @every_loss
 def test_slopes_jump_at_every_kink_and_curvatures_but_not_slopes_at_every_bend(loss):
     kinks, bends = np.array(loss.kinks), np.array(loss.bends)
-    left, right = loss.slopes_at(kinks)
+    left, right = loss.one_sided_slopes(kinks)
     assert np.all(right - left > 0.1)
-    left, right = loss.slopes_at(bends)
+    left, right = loss.one_sided_slopes(bends)
     assert right == pytest.approx(left, abs=1e-12)
     assert np.all(np.abs(loss.curvature(bends + 1e-9) - loss.curvature(bends - 1e-9)) > 0.1)
 
@@ -189,9 +191,9 @@ def test_its_derivative_and_its_force_follow_from_it(loss):
     for edge in (*loss.kinks, *loss.bends):
         smooth &= np.abs(p - edge) > 2 * d
     by_differences = (prox(loss, h + d, v) - prox(loss, h - d, v)) / (2 * d)
-    assert response(loss, p, v)[smooth] == pytest.approx(by_differences[smooth], abs=1e-8)
-    assert np.all(response(loss, p, v)[np.isin(p, loss.kinks)] == 0)
-    assert force(loss, p, h, v) == pytest.approx((p - h) / v, abs=1e-13)
+    assert compute_prox_derivative(loss, p, v)[smooth] == pytest.approx(by_differences[smooth], abs=1e-8)
+    assert np.all(compute_prox_derivative(loss, p, v)[np.isin(p, loss.kinks)] == 0)
+    assert compute_prox_force(loss, p, h, v) == pytest.approx((p - h) / v, abs=1e-13)
     assert smooth.sum() > 100
 
 
@@ -199,14 +201,14 @@ def test_the_force_keeps_its_digits_where_v_is_small():
     h = np.array([-0.3, 0.2, 2.0])
     tiny = 1e-12
     p = prox(Logistic(), h, tiny)
-    assert force(Logistic(), p, h, tiny) == pytest.approx(expit(-h), rel=1e-11)
+    assert compute_prox_force(Logistic(), p, h, tiny) == pytest.approx(expit(-h), rel=1e-11)
     assert abs((p - h) / tiny - expit(-h)).max() > 1e-6  # which the difference loses
 
 
 @pytest.mark.parametrize("loss", [loss for loss in ALL.values() if loss.closed_prox(H, H * 0) is not None])
 def test_closed_forms_equal_newtons_method(loss):
     h, v = (of.ravel() for of in np.broadcast_arrays(H[:, None], V))
-    closed, found = loss.closed_prox(h, v), by_newton(loss, h, v)
+    closed, found = loss.closed_prox(h, v), find_prox_by_newton(loss, h, v)
     assert np.all(
         np.abs(closed - found) <= 8 * ROUNDING * (np.abs(found) + (np.abs(h) + v) / (1 + v * loss.curvature(found)))
     )
@@ -218,7 +220,9 @@ def test_the_proximal_point_of_the_exponential_loss_is_wrights_function():
     assert prox(Exponential(), h, v) == pytest.approx(h + wrightomega(np.log(v) - h), rel=1e-13, abs=3e-14)
 
 
-@pytest.mark.parametrize("loss", [Logistic(), Catenary(), on_labels(Huber())], ids=["logistic", "catenary", "Huber"])
+@pytest.mark.parametrize(
+    "loss", [Logistic(), Catenary(), convert_to_stability_loss(Huber())], ids=["logistic", "catenary", "Huber"]
+)
 def test_a_proximal_point_does_not_depend_on_the_others(loss):
     rng = np.random.default_rng(1)
     h, v = rng.normal(0, 30, 500), 10 ** rng.uniform(-6, 6, 500)
@@ -240,7 +244,7 @@ def test_without_v_nothing_moves_and_a_field_that_is_not_a_number_stays_alone(lo
 @pytest.mark.parametrize("name", [name for name, loss in (PLAIN | OWN).items() if loss.of == "residual" and loss.even])
 def test_an_even_loss_of_residuals_is_one_of_stabilities_on_labels(name):
     loss, h, y = (PLAIN | OWN)[name], np.linspace(-5, 5, 41), np.array([[1.0], [-1.0]])
-    on = on_labels(loss)
+    on = convert_to_stability_loss(loss)
     assert on.value(y * h) == pytest.approx(loss.value(y - h), rel=1e-14)
     assert on.slope(y * h) == pytest.approx(
         -y * loss.slope(y - h), rel=1e-14
@@ -250,11 +254,11 @@ def test_an_even_loss_of_residuals_is_one_of_stabilities_on_labels(name):
 
 
 def test_a_loss_that_is_not_even_has_no_form_for_labels():
-    assert on_labels(Hinge()) is not None
+    assert convert_to_stability_loss(Hinge()) is not None
     assert not Pinball().even
     assert Pinball(0.5).even
     with pytest.raises(ScenarioError, match="the loss pinball is not even in y - h: it needs outputs, not labels"):
-        on_labels(Pinball())
+        convert_to_stability_loss(Pinball())
     LOSSES["pinball"] = Pinball
     try:
         with pytest.raises(ScenarioError, match="loss: the loss pinball is not even"):
@@ -280,7 +284,7 @@ def test_a_subclass_with_another_slope_forgets_kinks_bends_and_closed_form():
 
     assert Renamed().kinks == (0.0,)
     assert (Another().kinks, Another().equation, Another().closed_prox(H, H)) == ((), "", None)
-    assert loss_problem(Another()) is None
+    assert find_loss_problem(Another()) is None
     assert prox(Another(), 0.5, 1.0) + np.sinh(prox(Another(), 0.5, 1.0)) == pytest.approx(0.5, abs=1e-15)
 
 
@@ -371,12 +375,12 @@ def load(tmp_path):
     def written(content):
         file = tmp_path / "mine.py"
         file.write_text(content)
-        plugins.load(file)
+        plugins.load_plugin(file)
 
     yield written
     LOSSES.clear()
     LOSSES.update(before)
-    plugins._loaded.clear()
+    plugins._loaded_modules.clear()
 
 
 @pytest.mark.parametrize("message", WRONG)
@@ -473,22 +477,22 @@ def test_scikit_learn_minimises_the_same_sum_with_the_constants_of_the_page(name
 
 def test_teachers_and_weights_that_are_not_what_they_state_are_refused():
     @dataclass(frozen=True)
-    class Steep(Logit):
+    class Steep(LogitTeacher):
         def response(self, mean, variance):
             return 1.01 * super().response(mean, variance)
 
     @dataclass(frozen=True)
-    class Bent(Probit):
+    class Bent(ProbitTeacher):
         def log_bend(self, mean, variance):
             return 1.01 * super().log_bend(mean, variance)
 
     @dataclass(frozen=True)
-    class Biased(Sign):
+    class Biased(SignTeacher):
         def probability(self, u):
             return 0.9 * super().probability(u)
 
     @dataclass(frozen=True)
-    class Averaged(Sign):
+    class Averaged(SignTeacher):
         def right(self, mean, variance):
             return super().right(mean, 1.1 * variance)
 
@@ -500,12 +504,12 @@ def test_teachers_and_weights_that_are_not_what_they_state_are_refused():
     class Lacking(Sparse):
         pieces = (Piece(0.5, 0.0, 2.0),)
 
-    assert teacher_problem(Steep()) == "response is not the derivative of right with respect to the mean"
-    assert teacher_problem(Bent()) == "log_bend is not minus the derivative of log_slope with respect to the mean"
-    assert teacher_problem(Biased()) == "the probability of +1 at -u must be that of -1 at u"
-    assert teacher_problem(Averaged()) == "right is not the average of probability over a normal field"
-    assert weights_problem(Long()) == "its mean square must be 1, not 1.1"
-    assert weights_problem(Lacking()).startswith("the shares of its pieces must be positive, of sum 1, not 0.5")
+    assert find_teacher_problem(Steep()) == "response is not the derivative of right with respect to the mean"
+    assert find_teacher_problem(Bent()) == "log_bend is not minus the derivative of log_slope with respect to the mean"
+    assert find_teacher_problem(Biased()) == "the probability of +1 at -u must be that of -1 at u"
+    assert find_teacher_problem(Averaged()) == "right is not the average of probability over a normal field"
+    assert find_weights_problem(Long()) == "its mean square must be 1, not 1.1"
+    assert find_weights_problem(Lacking()).startswith("the shares of its pieces must be positive, of sum 1, not 0.5")
 
 
 @every_loss
@@ -513,23 +517,23 @@ def test_panels_resolve_a_loss_on_whatever_scale_its_slope_changes(loss):
     def errors(edges):
         """Of the integrals of l' and of l' l'', relative to the integral of |l'| and to l'^2, between the edges."""
         low, high = np.array(edges[:-1]), np.array(edges[1:])
-        (left, right), p, dp = loss.slopes_at([low, high]), *legendre_per_panel(np.array(edges))
+        (left, right), p, dp = loss.one_sided_slopes([low, high]), *make_panel_rules(np.array(edges))
         slope, after, before = loss.slope(p), right[0], left[1]
         first = np.abs((dp * slope).sum(axis=-1) - (loss.value(high) - loss.value(low)))
         second = np.abs((dp * slope * loss.curvature(p)).sum(axis=-1) - (before**2 - after**2) / 2)
         return max(np.max(first / (1 + np.abs(slope).max(axis=-1))), np.max(second / (1 + before**2 + after**2)))
 
-    assert errors(panel_edges(loss)) < 1e-11
+    assert errors(find_panel_edges(loss)) < 1e-11
     if isinstance(loss, SoftHinge) and loss.width < 1:
-        assert errors(ABOUT_0) > 1e-10  # the planted error: panels that do not know of the width
-    assert {0.0, *loss.kinks, *loss.bends} <= set(panel_edges(loss))
-    assert len(panel_edges(loss)) < 30
+        assert errors(CENTRAL_EDGES) > 1e-10  # the planted error: panels that do not know of the width
+    assert {0.0, *loss.kinks, *loss.bends} <= set(find_panel_edges(loss))
+    assert len(find_panel_edges(loss)) < 30
 
 
 @every_loss
 def test_a_proximal_point_to_a_given_accuracy_has_it(loss):
     h, v = np.broadcast_arrays(H[H != 0][:, None], V)
-    p = by_newton(loss, h, v, within=1e-3)
+    p = find_prox_by_newton(loss, h, v, rtol=1e-3)
     with np.errstate(over="ignore", invalid="ignore"):
         left = np.abs(p - h + v * loss.slope(p))
     assert np.all((left <= 1e-3 * np.abs(h)) | (excess(loss, p, h, v) <= 0))

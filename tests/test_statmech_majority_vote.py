@@ -12,17 +12,17 @@ import simulate
 import theory
 from statmech import Scenario
 from statmech.numerics.statistics import standard_error
-from statmech.order_parameters import square_root
+from statmech.order_parameters import matrix_square_root
 from statmech.votes import majority_vote
-from statmech.votes.equal_students import majority_vote as of_equal_students
-from statmech.votes.equal_students import vote_in_common_field
-from statmech.votes.few_students import vote_of_few
+from statmech.votes.equal_students import integrate_vote_error
+from statmech.votes.equal_students import majority_vote_error as of_equal_students
+from statmech.votes.few_students import few_student_vote_error
 from statmech.votes.majority_vote import (
     TEST_CIRCLES,
-    circles,
-    circles_beside_equal_students,
-    vote_beside_equal_students,
-    vote_error,
+    choose_circle_count,
+    draw_circles,
+    measure_similar_vote_error,
+    measure_vote_error,
 )
 
 N_DRAWN = 40
@@ -71,7 +71,7 @@ def by_price(along: np.ndarray, across: np.ndarray) -> float:
 def test_the_vote_of_three_is_that_of_another_integral(kind, within):
     along, rows = drawn(kind, 3)
     expected = [by_price(*students) for students in zip(along, gram(rows), strict=True)]
-    np.testing.assert_allclose(vote_of_few(along, gram(rows)), expected, rtol=0, atol=within)
+    np.testing.assert_allclose(few_student_vote_error(along, gram(rows)), expected, rtol=0, atol=within)
 
 
 @pytest.mark.parametrize("kind", ["any", "late", "nearly identical", "coplanar with the teacher in pairs"])
@@ -79,17 +79,19 @@ def test_the_vote_of_three_is_that_of_another_integral(kind, within):
 def test_the_exact_vote_is_the_mean_over_circles(K, kind):
     along, rows = drawn(kind, K)
     rng = np.random.default_rng(2)
-    over_circles = np.stack([vote_error(along, rows, circles(rng, 500, K)[:, None]) for _ in range(24)])
-    deviation = over_circles.mean(axis=0) - vote_of_few(along, gram(rows))
+    over_circles = np.stack([measure_vote_error(along, rows, draw_circles(rng, 500, K)[:, None]) for _ in range(24)])
+    deviation = over_circles.mean(axis=0) - few_student_vote_error(along, gram(rows))
     z = deviation / standard_error(over_circles, axis=0)
     assert np.max(np.abs(z)) < 5
-    assert np.max(np.abs(z + 0.05 * vote_of_few(along, gram(rows)) / standard_error(over_circles, axis=0))) > 5
+    assert (
+        np.max(np.abs(z + 0.05 * few_student_vote_error(along, gram(rows)) / standard_error(over_circles, axis=0))) > 5
+    )
 
 
 def test_students_in_one_plane_with_the_teacher_are_exact():
     along, rows = drawn("in one plane with the teacher", 3, 1000)
-    arcs = vote_error(along, rows, np.eye(2)[:, None, None])  # the plane's circle
-    np.testing.assert_allclose(vote_of_few(along, gram(rows)), arcs, rtol=0, atol=1e-8)
+    arcs = measure_vote_error(along, rows, np.eye(2)[:, None, None])  # the plane's circle
+    np.testing.assert_allclose(few_student_vote_error(along, gram(rows)), arcs, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("theta", [1.5, 0.1, 1e-3, 1e-9])
@@ -97,23 +99,23 @@ def test_students_in_one_plane_with_the_teacher_are_exact():
 def test_equal_students_near_perfect_learning_keep_their_digits(theta, c):
     across = np.sin(theta) ** 2 * ((1 - c) * np.eye(3) + c)
     exact = of_equal_students(np.asarray(theta), np.asarray(c), np.asarray(3.0))
-    assert vote_of_few(np.full(3, np.cos(theta)), across) == pytest.approx(float(exact), rel=1e-11)
+    assert few_student_vote_error(np.full(3, np.cos(theta)), across) == pytest.approx(float(exact), rel=1e-11)
 
 
 def test_students_that_coincide_decide_the_vote():
     one, other, same = np.array([1.0, 0.3]), np.array([-0.2, 1.0]), np.array([1.0, 0.0])
-    error = vote_of_few(np.stack([one[0], one[0], other[0]]), gram(np.array([[0.3], [0.3], [1.0]])))
+    error = few_student_vote_error(np.stack([one[0], one[0], other[0]]), gram(np.array([[0.3], [0.3], [1.0]])))
     assert error == pytest.approx(np.arctan2(0.3, 1.0) / np.pi, abs=1e-12)
-    assert vote_of_few(np.full(3, same[0]), np.zeros((3, 3))) == 0
-    assert vote_of_few(np.full(3, -same[0]), np.zeros((3, 3))) == 1
-    assert vote_of_few(np.array([1.0, 1.0, -1.0]), np.zeros((3, 3))) == pytest.approx(0, abs=1e-15)
+    assert few_student_vote_error(np.full(3, same[0]), np.zeros((3, 3))) == 0
+    assert few_student_vote_error(np.full(3, -same[0]), np.zeros((3, 3))) == 1
+    assert few_student_vote_error(np.array([1.0, 1.0, -1.0]), np.zeros((3, 3))) == pytest.approx(0, abs=1e-15)
 
 
 def test_each_exact_vote_is_the_same_in_any_company():
     for kind in ("any", "late", "nearly identical", "in one plane with the teacher"):
         along, rows = drawn(kind, 3)
-        together = vote_of_few(along, gram(rows))
-        alone = [vote_of_few(*students) for students in zip(along, gram(rows), strict=True)]
+        together = few_student_vote_error(along, gram(rows))
+        alone = [few_student_vote_error(*students) for students in zip(along, gram(rows), strict=True)]
         np.testing.assert_array_equal(together, alone)
 
 
@@ -124,14 +126,14 @@ def test_few_panels_integrate_over_the_common_field_as_many(K):
     theta = np.concatenate([small, np.pi - small, rng.uniform(0, np.pi, 100)])
     c = np.concatenate([rng.uniform(0, 1, 100), 1 - small, small])
     many = of_equal_students(theta, c, np.asarray(float(K)))
-    np.testing.assert_allclose(vote_in_common_field(theta, c, K), many, rtol=1e-12)
+    np.testing.assert_allclose(integrate_vote_error(theta, c, K), many, rtol=1e-12)
 
 
 def measured(along: np.ndarray, rows: np.ndarray, draws: int, points: int = 200) -> np.ndarray:
     """The vote of each ensemble (n,) measured in independent draws (draws, n)."""
     rng, K = np.random.default_rng(3), along.shape[-1]
-    inputs = (np.stack([circles(rng, points, K) for _ in along], axis=1) for _ in range(draws))
-    return np.stack([vote_beside_equal_students(along, gram(rows), x) for x in inputs])
+    inputs = (np.stack([draw_circles(rng, points, K) for _ in along], axis=1) for _ in range(draws))
+    return np.stack([measure_similar_vote_error(along, gram(rows), x) for x in inputs])
 
 
 def z_of_the_measured_vote(K: int, kind: str) -> np.ndarray:
@@ -139,9 +141,12 @@ def z_of_the_measured_vote(K: int, kind: str) -> np.ndarray:
     along, rows = drawn(kind, K, 6)
     draws = measured(along, rows, 64)
     if K <= 4:
-        expected, error = vote_of_few(along, gram(rows)), np.zeros(6)
+        expected, error = few_student_vote_error(along, gram(rows)), np.zeros(6)
     else:
-        many = [theory.ensembles.errors.vote_of(a, gram(r), tolerance=1.0) for a, r in zip(along, rows, strict=True)]
+        many = [
+            theory.ensembles.errors.compute_vote_error(a, gram(r), tolerance=1.0)
+            for a, r in zip(along, rows, strict=True)
+        ]
         expected, error = np.array([m.value for m in many]), np.array([m.error for m in many])
     return (draws.mean(axis=0) - expected) / np.hypot(standard_error(draws, axis=0), error)
 
@@ -154,8 +159,8 @@ def test_the_measured_vote_is_unbiased(K, kind):
 
 
 def test_a_wrong_error_of_equal_students_would_be_a_bias(monkeypatch):
-    exact = majority_vote.vote_in_common_field
-    monkeypatch.setattr(majority_vote, "vote_in_common_field", lambda *of: 1.01 * exact(*of))
+    exact = majority_vote.integrate_vote_error
+    monkeypatch.setattr(majority_vote, "integrate_vote_error", lambda *of: 1.01 * exact(*of))
     assert np.max(np.abs(z_of_the_measured_vote(3, "late"))) > 4.5
 
 
@@ -170,11 +175,13 @@ def learnt(K: int, N: int) -> tuple[np.ndarray, np.ndarray]:
 def measuring_share(K: int, N: int, old: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The variance of measuring over that between runs, and its standard error, at each recorded time."""
     along, across = learnt(K, N)
-    rng, points = np.random.default_rng(4), TEST_CIRCLES if old else circles_beside_equal_students(K, N)
+    rng, points = np.random.default_rng(4), TEST_CIRCLES if old else choose_circle_count(K, N)
     votes = np.empty((2, *along.shape[:-1]))
     for turn, seed in np.ndindex(2, len(along)):
-        of = (along[seed], square_root(across[seed])) if old else (along[seed], across[seed])
-        votes[turn, seed] = (vote_error if old else vote_beside_equal_students)(*of, circles(rng, points, K)[:, None])
+        of = (along[seed], matrix_square_root(across[seed])) if old else (along[seed], across[seed])
+        votes[turn, seed] = (measure_vote_error if old else measure_similar_vote_error)(
+            *of, draw_circles(rng, points, K)[:, None]
+        )
     noise = np.var(votes[0] - votes[1], axis=0, ddof=1) / 2
     share = noise / (np.var(votes.mean(axis=0), axis=0, ddof=1) - noise / 2)
     return share, share * np.sqrt(4 / len(along)) * (1 + share)  # two variances, each known to sqrt(2 / seeds)
@@ -201,4 +208,4 @@ def test_the_vote_of_three_in_a_run_is_exact():
     run = simulate.run(Scenario(rule="hebb", K=3, N=20, t=[0, 1], seeds=3, gram=True))
     along = run.gram.values[..., 0, 1:]
     across = run.gram.values[..., 1:, 1:] - along[..., :, None] * along[..., None, :]
-    np.testing.assert_allclose(run.eps_g_majority_vote, vote_of_few(along, across), rtol=1e-12)
+    np.testing.assert_allclose(run.eps_g_majority_vote, few_student_vote_error(along, across), rtol=1e-12)

@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 
 from statmech.activations import ACTIVATIONS
-from statmech.modes import Hermite, group_sizes, hermite, marchenko_pastur, modes_of, of_features, power_law
+from statmech.modes import (
+    HermiteCoefficients,
+    group_sizes,
+    hermite,
+    make_feature_modes,
+    make_modes,
+    make_power_law_modes,
+    marchenko_pastur,
+)
 
 
 @pytest.mark.parametrize("strength", [1e-3, 1.0, 1e3])
 def test_a_compressed_power_law_has_the_sums_over_all_modes(strength):
-    few = power_law(1.5, 1.75, 10**5)
+    few = make_power_law_modes(1.5, 1.75, 10**5)
     i = np.arange(1, 10**5 + 1.0)
     omega, p = i**-1.5 / np.mean(i**-1.5), i**-1.75 / np.sum(i**-1.75)
     assert len(few.variances) < 130
@@ -22,8 +30,8 @@ def test_a_compressed_power_law_has_the_sums_over_all_modes(strength):
 
 @pytest.mark.parametrize("modes", [1, 16, 17, 33, 40])
 def test_a_short_power_law_counts_every_mode(modes):
-    assert power_law(1.0, 1.0, modes).shares.sum() == pytest.approx(1, rel=1e-14)
-    assert len(power_law(1.0, 1.0, modes).shares) <= modes
+    assert make_power_law_modes(1.0, 1.0, modes).shares.sum() == pytest.approx(1, rel=1e-14)
+    assert len(make_power_law_modes(1.0, 1.0, modes).shares) <= modes
 
 
 @pytest.mark.parametrize("ratio", [0.25, 0.99, 1.0, 1.01, 4.0])
@@ -41,7 +49,7 @@ def test_modes_of_features_are_those_of_a_large_projection():
     omega, U = np.linalg.eigh(relu.linear**2 * F @ F.T / D + relu.rest**2 * np.eye(N))
     theta = rng.standard_normal(D)
     p = (U.T @ F @ theta * relu.linear / D) ** 2 / omega / (theta @ theta / D)
-    modes = of_features(relu, D / N)
+    modes = make_feature_modes(relu, D / N)
     for k in (0.05, 1.0):
         assert np.mean(omega / (omega + k)) == pytest.approx(
             modes.shares @ (modes.variances / (modes.variances + k)), rel=5e-3
@@ -55,9 +63,9 @@ def test_coefficients_of_an_error_function_are_known():
 
 
 def test_the_powers_of_a_teacher_are_shares_of_its_field():
-    modes = modes_of([0.2, 3.4], [0.75, 0.25], teacher=[0.5, 0.5], misfit=0.3)
+    modes = make_modes([0.2, 3.4], [0.75, 0.25], teacher=[0.5, 0.5], misfit=0.3)
     np.testing.assert_allclose(modes.powers, 0.7 * np.array([0.2, 3.4]) / 3.6)
     assert modes.misfit == pytest.approx(0.3)
-    assert modes_of([1.0, 1.0, 2.0]).participation == pytest.approx(16 / 18)
+    assert make_modes([1.0, 1.0, 2.0]).participation == pytest.approx(16 / 18)
     assert group_sizes(np.array([0.1, 0.3, 0.6]), 7).tolist() == [1, 2, 4]
-    assert isinstance(of_features(Hermite(0, 0.5, 0.3), 2.0).misfit, float)
+    assert isinstance(make_feature_modes(HermiteCoefficients(0, 0.5, 0.3), 2.0).misfit, float)

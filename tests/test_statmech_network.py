@@ -9,8 +9,8 @@ import simulate
 import theory
 from statmech import Network, ScenarioError, load
 from statmech.results import comparison
-from statmech.results.tables import comparison_tables
-from statmech.scenarios.network_matrices import rows_of
+from statmech.results.tables import make_comparison_tables
+from statmech.scenarios.network_matrices import factorise_gram
 from statmech.scenarios.registry import scenario_from
 
 pytestmark = pytest.mark.quick
@@ -136,13 +136,13 @@ def test_theory_leaves_out_what_has_no_equations_and_refuses_where_there_are_non
 
 
 def test_only_a_start_that_distinguishes_the_units_is_judged():
-    assert load("plateau").not_judged
-    assert not load("activations").not_judged
+    assert load("plateau").expected_deviation
+    assert not load("activations").expected_deviation
     assert Network(**GIVEN).symmetric  # drawn units have equal overlaps
     assert not Network(**(GIVEN | {"K": 1})).symmetric
     same = Network(**GIVEN, start={"Q": [[1, 1], [1, 1]]})
     assert same.identical
-    assert not same.not_judged
+    assert not same.expected_deviation
 
 
 @pytest.mark.slow
@@ -150,12 +150,12 @@ def test_what_is_not_judged_has_no_deviations():
     """From the symmetric plateau runs escape at random times, and the equations do not: z of 500,000 mean nothing."""
     plateau = load("plateau", ["N=40", "t=2", "seeds=4"])
     runs, solution = simulate.run(plateau), theory.solve(plateau)
-    [table] = comparison_tables(runs, solution)
+    [table] = make_comparison_tables(runs, solution)
     assert (table.rows, table.notes) == ((), ())
     assert table.verdict.startswith("not judged: ")
     assert np.isnan(comparison.distances(runs, solution).to_dataarray()).all()
     judged = load("plateau", ["N=40", "t=2", "seeds=4", "start={Q: 0.25, R: {diagonal: 0.1}}"])
-    [table] = comparison_tables(simulate.run(judged), theory.solve(judged))
+    [table] = make_comparison_tables(simulate.run(judged), theory.solve(judged))
     assert table.rows
 
 
@@ -163,6 +163,6 @@ def test_what_is_not_judged_has_no_deviations():
 def test_a_root_of_a_singular_gram_matrix_is_one(rank):
     factors = np.random.default_rng(rank).normal(size=(4, rank))
     gram = factors @ factors.T
-    rows = rows_of(gram)
+    rows = factorise_gram(gram)
     assert np.abs(rows @ rows.T - gram).max() < 1e-12 * np.abs(gram).max()
     assert np.array_equal(rows, np.tril(rows))

@@ -6,7 +6,7 @@ import pytest
 from test_statmech_cli import statmech
 
 from statmech import ACTIVATIONS, RULES, Activation, ConfigError, plugins
-from statmech.activations import AVERAGES
+from statmech.activations import GAUSSIAN_AVERAGES
 
 MINE = """
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def mine(tmp_path):
     for registry, known in before:
         registry.clear()
         registry.update(known)
-    plugins._loaded.clear()
+    plugins._loaded_modules.clear()
 
 
 @pytest.mark.slow
@@ -75,15 +75,15 @@ def test_the_command_simulates_solves_and_draws_a_rule_from_a_file(mine, in_scra
 
 def test_child_processes_load_the_files_that_their_parent_has_run(mine):
     file = mine()
-    plugins.load(file)
-    plugins.load(file)  # once per process
-    assert plugins.loaded() == [str(file)]
-    assert plugins.for_children()[plugins.FILES] == str(file)
+    plugins.load_plugin(file)
+    plugins.load_plugin(file)  # once per process
+    assert plugins.list_loaded_files() == [str(file)]
+    assert plugins.make_child_environment()[plugins.LOAD_VARIABLE] == str(file)
 
 
 def test_the_environment_names_files_for_every_command(mine, monkeypatch):
-    monkeypatch.setenv(plugins.FILES, str(mine()))
-    plugins.load_named()
+    monkeypatch.setenv(plugins.LOAD_VARIABLE, str(mine()))
+    plugins.load_listed_plugins()
     assert "cautious" in RULES
 
 
@@ -102,24 +102,24 @@ WRONG = {
 @pytest.mark.parametrize("change", WRONG, ids=WRONG.values())
 def test_an_error_in_a_rule_is_reported_before_anything_is_computed(mine, change):
     with pytest.raises(ConfigError, match=WRONG[change]):
-        plugins.load(mine(*change))
+        plugins.load_plugin(mine(*change))
 
 
 def test_a_file_that_is_missing_or_not_python_is_reported(tmp_path):
     with pytest.raises(ConfigError, match="no such file"):
-        plugins.load(tmp_path / "nothing.py")
+        plugins.load_plugin(tmp_path / "nothing.py")
     (tmp_path / "rules.txt").write_text("")
     with pytest.raises(ConfigError, match="must end with"):
-        plugins.load(tmp_path / "rules.txt")
+        plugins.load_plugin(tmp_path / "rules.txt")
 
 
 @pytest.mark.parametrize("name", list(RULES))
 def test_the_rules_of_this_package_pass_their_own_check(name):
-    plugins.check(name)
+    plugins.check_rule(name)
 
 
 def test_an_activation_in_a_file_is_known_like_any_other(mine):
-    plugins.load(mine(content=LEAKY))
+    plugins.load_plugin(mine(content=LEAKY))
     assert isinstance(ACTIVATIONS["leaky"](leak=0.2), Activation)
 
 
@@ -144,7 +144,7 @@ WRONG_ACTIVATION = {
 @pytest.mark.parametrize("change", WRONG_ACTIVATION, ids=WRONG_ACTIVATION.values())
 def test_an_error_in_an_activation_is_reported_before_anything_is_computed(mine, change):
     with pytest.raises(ConfigError, match=WRONG_ACTIVATION[change]):
-        plugins.load(mine(*change, content=LEAKY))
+        plugins.load_plugin(mine(*change, content=LEAKY))
 
 
 @pytest.mark.parametrize("name", list(ACTIVATIONS))
@@ -169,5 +169,5 @@ def test_an_activation_inherits_averages_and_kinks_with_g_only(parent):
     assert Renamed.I4 is ACTIVATIONS[parent].I4
     assert Renamed.kinks == ACTIVATIONS[parent].kinks
     assert (Another.has_closed_forms, Another.kinks, Another.equation) == (False, (), "")
-    assert all(getattr(Another, name) is getattr(Activation, name) for name in AVERAGES)
+    assert all(getattr(Another, name) is getattr(Activation, name) for name in GAUSSIAN_AVERAGES)
     assert (Stated.has_closed_forms, Stated.kinks) == (True, (1.0,))

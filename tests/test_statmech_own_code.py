@@ -25,10 +25,10 @@ from simulate.execution import clusters, recomputation, to_store
 from simulate.execution.to_store import run_into
 from statmech import RULES, Scenario, StoreError, load_results, plugins, rules
 from statmech.results import checksums, store, store_creation
-from statmech.results.log import runs
-from statmech.results.sweep_store import UNKNOWN, SweepStore
+from statmech.results.log import read_logged_runs
+from statmech.results.sweep_store import UNKNOWN_VERSION, SweepStore
 from statmech.runtime import own_code, system
-from statmech.runtime.programs import ROOT
+from statmech.runtime.programs import REPOSITORY_FOLDER
 from statmech.scenarios.registry import SCENARIOS, scenario_from
 from statmech.scenarios.used_classes import REGISTRIES
 
@@ -55,13 +55,13 @@ ANOTHER = {"commit": "0123abc", "versions": {"statmech": "0.0.9", "jax": "0.1", 
 def registered():
     """Registries as they were, after the test."""
     before = [(registry, dict(registry)) for registry in (*REGISTRIES, SCENARIOS)]
-    loaded = dict(plugins._loaded)
+    loaded = dict(plugins._loaded_modules)
     yield
     for registry, known in before:
         registry.clear()
         registry.update(known)
-    plugins._loaded.clear()
-    plugins._loaded.update(loaded)
+    plugins._loaded_modules.clear()
+    plugins._loaded_modules.update(loaded)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def mine(tmp_path, registered):
         file = tmp_path / "files" / name
         file.parent.mkdir(exist_ok=True, parents=True)
         file.write_text(content)
-        plugins.load(file)
+        plugins.load_plugin(file)
         return file
 
     return load
@@ -164,7 +164,7 @@ SUBCLASSES = {
 def test_the_file_of_any_class_that_a_scenario_uses_is_stated(mine, module, monkeypatch):
     registry = module.rpartition(".")[2].upper()
     known = getattr(importlib.import_module(f"statmech.{module}"), registry)
-    monkeypatch.setattr(plugins, "CHECKED", ())
+    monkeypatch.setattr(plugins, "REGISTRY_CHECKS", ())
     content = f"from statmech.{module} import {registry}\nclass Own({registry}['{next(iter(known))}']):\n    pass\n"
     given = SUBCLASSES[module]
     mine(f"{content}{registry}['own'] = Own\n")
@@ -235,14 +235,14 @@ def test_files_of_installed_distributions_are_not_the_user_s_wherever_they_lie(i
     if place.startswith("links"):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).symlink_to(tmp_path / "store" / "placed.py")
-    assert (own_code.digests([imported(place)]) == {}) == PLACES[place]
+    assert (own_code.compute_code_digests([imported(place)]) == {}) == PLACES[place]
 
 
 @pytest.mark.slow
 def test_libraries_on_pythonpath_are_no_code_of_the_user(tmp_path):
     """As with environment modules: an interpreter that has no library of its own."""
     venv.create(tmp_path / "bare", with_pip=False)
-    places = f"{sysconfig.get_path('purelib')}{os.pathsep}{ROOT}"
+    places = f"{sysconfig.get_path('purelib')}{os.pathsep}{REPOSITORY_FOLDER}"
     environment = {**quick_environment(), "PYTHONPATH": places}
     command = [tmp_path / "bare/bin/python", "-m", "statmech", "run", "ensemble", "K=1", "N=20", "t=1", "seeds=2"]
     for _ in range(2):  # the result is read again
@@ -257,7 +257,7 @@ def test_an_edit_after_the_import_does_not_change_the_digest_of_the_code_in_memo
     before = Scenario(rule="mine", **SWEEP).code_digests()
     file.write_text(edited())
     assert Scenario(rule="mine", **SWEEP).code_digests() == before
-    plugins.load(file)
+    plugins.load_plugin(file)
     assert Scenario(rule="mine", **SWEEP).code_digests() != before
     assert RULES["mine"]().g(-1.0, 1.0) == 3.0
     assert not (file.parent / "__pycache__").exists()  # Python would take its bytecode for the edited file
@@ -325,9 +325,9 @@ def test_a_replaced_function_of_ours_is_seen_by_kept_programs_and_by_stores(path
 
 def test_a_function_that_computes_no_number_may_be_replaced(monkeypatch):
     monkeypatch.setattr("statmech.results.results.load_theory", lambda *given: None)
-    assert own_code.replaced() == ()
-    monkeypatch.setattr("statmech.random_numbers.key_of", lambda number: number)
-    assert [one.__name__ for one in own_code.replaced()] == ["<lambda>"]
+    assert own_code.find_replaced_functions() == ()
+    monkeypatch.setattr("statmech.random_numbers.make_key_data", lambda number: number)
+    assert [one.__name__ for one in own_code.find_replaced_functions()] == ["<lambda>"]
 
 
 def test_every_function_without_a_file_counts_even_if_they_have_one_name(monkeypatch):
@@ -335,8 +335,8 @@ def test_every_function_without_a_file_counts_even_if_they_have_one_name(monkeyp
         for rule, factor in zip((rules.Perceptron, rules.Hebb), factors, strict=True):
             space = {"__name__": "__main__"}
             monkeypatch.setattr(rule, "g", eval(f"lambda self, kappa, length: {factor} * kappa", space))
-        monkeypatch.setattr(own_code, "_noticed", own_code.replaced())
-        return own_code.digests([])
+        monkeypatch.setattr(own_code, "_replaced_functions", own_code.find_replaced_functions())
+        return own_code.compute_code_digests([])
 
     assert set(known([1, 1])) == {"<lambda> (no file)"}
     assert len({str(known(factors)) for factors in ([1, 1], [1, 2], [3, 1])}) == 3
@@ -348,7 +348,7 @@ WRAPPERS = [lambda g: g, staticmethod, property, jax.jit, functools.partial, fun
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_a_replaced_method_is_seen_in_any_wrapper(wrapper, monkeypatch):
     monkeypatch.setattr(rules.Perceptron, "g", wrapper(lambda self, kappa, length: kappa))
-    assert [one.__name__ for one in own_code.replaced()] == ["<lambda>"]
+    assert [one.__name__ for one in own_code.find_replaced_functions()] == ["<lambda>"]
 
 
 @pytest.fixture
@@ -368,10 +368,10 @@ def altered(path, number):
     """A chunk's numbers changed by one part in 10^9 and stored with right checksums and fingerprints."""
     of = SweepStore(path)
     chunk = of.chunks()[number]
-    values = of.buffer(chunk, of.states(chunk))
+    values = of.make_buffer(chunk, of.states(chunk))
     of.mark_missing(chunk)
     values["length"] *= 1 + 1e-9
-    of.write_alone(chunk, values, np.ones(chunk.shape, "int8"), of.versions(chunk))
+    of.write_without_lock(chunk, values, np.ones(chunk.shape, "int8"), of.versions(chunk))
 
 
 @pytest.fixture
@@ -435,7 +435,7 @@ def test_a_damaged_chunk_that_another_version_recomputes_is_of_no_known_version(
     next(file for file in (path / "R" / "c").rglob("*") if file.is_file()).write_bytes(b"")
     run_into(path, Scenario(rule="hebb", **SWEEP))
     of = SweepStore(path)
-    assert (of.versions(of.chunks()[0]) == UNKNOWN).all()
+    assert (of.versions(of.chunks()[0]) == UNKNOWN_VERSION).all()
     assert recomputation.recompute(path, 1).differing == []
 
 
@@ -499,8 +499,10 @@ def recorded_commit(root, cwd, **environment):
 def test_the_commit_is_that_of_our_own_checkout(tmp_path):
     checkout, project, installed = tmp_path / "ours", tmp_path / "project", "project/.venv/lib/site-packages"
     for place in ("ours", installed):
-        for package in own_code.PACKAGES:
-            shutil.copytree(ROOT / package, tmp_path / place / package, ignore=shutil.ignore_patterns("__pycache__"))
+        for package in own_code.STATMECH_PACKAGES:
+            shutil.copytree(
+                REPOSITORY_FOLDER / package, tmp_path / place / package, ignore=shutil.ignore_patterns("__pycache__")
+            )
     commit, other = repository(checkout), repository(project, ignored=".venv")
     (project / "git").write_text("#!/bin/sh\necho planted\n")
     (project / "git").chmod(0o755)
@@ -522,25 +524,25 @@ def test_the_commit_is_that_of_our_own_checkout(tmp_path):
 
 def test_results_record_the_processor_and_the_settings_that_change_last_digits(path, monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
-    store._machine.cache_clear()
+    store._describe_machine.cache_clear()
     plain = store.provenance()
-    assert system.processor() in plain["machine"]
+    assert system.get_processor_name() in plain["machine"]
     assert "XLA" not in plain["machine"]
     run_into(path, Scenario(rule="hebb", **SWEEP))
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX2")
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
-    store._machine.cache_clear()
+    store._describe_machine.cache_clear()
     changed = store.provenance()
     run_into(path, Scenario(rule="hebb", **SWEEP | {"seeds": 8}))
-    store._machine.cache_clear()
+    store._describe_machine.cache_clear()
     assert changed["machine"] == plain["machine"] + ", XLA_FLAGS=--xla_cpu_max_isa=AVX2, OPENBLAS_CORETYPE=Haswell"
     assert [provenance["machine"] for provenance in SweepStore(path).provenances] == [changed["machine"]]
-    begun = [run[0]["machine"] for run in runs(path.with_suffix(".log"))]
+    begun = [run[0]["machine"] for run in read_logged_runs(path.with_suffix(".log"))]
     assert begun == [plain["machine"], changed["machine"]]
 
 
 def test_a_worker_of_another_version_is_refused():
-    clusters._check_version(store.version_of_provenance(store.provenance()))
+    clusters._check_version(store.version_from_provenance(store.provenance()))
     with pytest.raises(StoreError, match=r"the worker on .* runs statmech .*, and this command statmech 0\.0\.9"):
         clusters._check_version(ANOTHER)
 
@@ -557,7 +559,7 @@ def made_before(path, scenario):
             group["attributes"].pop(name)
         del group["consolidated_metadata"]["metadata"]["made_by"]
         (place / "zarr.json").write_text(json.dumps(group))
-        checksums.write(place)
+        checksums.write_checksums(place)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_creation, "_create_empty", create)

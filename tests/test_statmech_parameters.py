@@ -13,13 +13,20 @@ from test_statmech_cli import statmech
 
 import simulate
 import theory
-from simulate.scenarios.stored_examples import _words
+from simulate.scenarios.stored_examples import _make_entropy
 from statmech import LEARNERS, RULES, Attention, Rule, Scenario, ScenarioError, Stopping, StoredExamples, Study, plugins
-from statmech.boundaries import BOUNDARIES, Boundary, BrownianBridge
+from statmech.boundaries import BOUNDARIES, Boundary, BrownianBridgeBoundary
 from statmech.classifiers import CLASSIFIERS, Classifier
-from statmech.learners import MinOver
-from statmech.parameters import Key, described, family_of, known_parameters, parameter, parameters_of
-from statmech.scenarios.registry import SCENARIOS, scenario_from, schema
+from statmech.learners import MinOverLearner
+from statmech.parameters import (
+    ConfigKey,
+    collect_parameters,
+    find_parameter_definitions,
+    get_family,
+    get_parameters,
+    parameter,
+)
+from statmech.scenarios.registry import SCENARIOS, make_config_schema, scenario_from
 
 pytestmark = pytest.mark.quick
 
@@ -74,14 +81,14 @@ def registries():
     for registry, kept in before:
         registry.clear()
         registry.update(kept)
-    plugins._loaded.clear()
+    plugins._loaded_modules.clear()
 
 
 @pytest.fixture
 def mine(tmp_path, registries):
     file = tmp_path / "mine.py"
     file.write_text(MINE)
-    plugins.load(file)
+    plugins.load_plugin(file)
     return file
 
 
@@ -92,7 +99,7 @@ EVERY = {
 
 @pytest.mark.parametrize("named", EVERY, ids=" ".join)
 def test_each_parameter_has_a_meaning_and_a_default_that_it_may_have(named):
-    for key in parameters_of(EVERY[named]).values():
+    for key in get_parameters(EVERY[named]).values():
         assert key.meaning
         assert key.problem(key.default) is None
         assert type(key.default) is key.type
@@ -103,35 +110,37 @@ def test_an_impossible_type_is_an_error():
         made = {"__annotations__": {"x": annotation}, "x": parameter("u", "a text")}
         kind = dataclass(frozen=True)(type("Odd", (), made))
         with pytest.raises(ScenarioError, match="the parameter x of Odd needs a type: float, int, bool, Literal"):
-            parameters_of(kind)
+            get_parameters(kind)
 
     @dataclass(frozen=True)
     class Half:
         k: int = parameter(2.5, "a whole number")
 
     with pytest.raises(ScenarioError, match=r"default of the parameter k of Half: must be a whole number, not 2\.5"):
-        parameters_of(Half)
+        get_parameters(Half)
 
 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        (Key("x", above=0, below=1), 0, "must be greater than 0, not 0"),
-        (Key("x", above=0, below=1), 1, "must be less than 1, not 1"),
-        (Key("x", at_least=0, at_most=1), 1.5, "must be at most 1, not 1.5"),
-        (Key("x", at_least=0, at_most=1), -1e-9, "must be at least 0, not -1e-09"),
-        (Key("k", type=int, at_most=10**9), 2e9, "must be at most 1,000,000,000, not 2,000,000,000"),
-        (Key("k", type=int), 2.5, "must be a whole number, not 2.5"),
-        (Key("k", type=int), True, "must be a whole number, not true"),
-        (Key("b", type=bool), 1, "must be true or false, not 1"),
-        (Key("w", type=str, choices=("one",)), "on", '"on" is not a value of w. Did you mean "one"? Known: one.'),
+        (ConfigKey("x", above=0, below=1), 0, "must be greater than 0, not 0"),
+        (ConfigKey("x", above=0, below=1), 1, "must be less than 1, not 1"),
+        (ConfigKey("x", at_least=0, at_most=1), 1.5, "must be at most 1, not 1.5"),
+        (ConfigKey("x", at_least=0, at_most=1), -1e-9, "must be at least 0, not -1e-09"),
+        (ConfigKey("k", type=int, at_most=10**9), 2e9, "must be at most 1,000,000,000, not 2,000,000,000"),
+        (ConfigKey("k", type=int), 2.5, "must be a whole number, not 2.5"),
+        (ConfigKey("k", type=int), True, "must be a whole number, not true"),
+        (ConfigKey("b", type=bool), 1, "must be true or false, not 1"),
+        (ConfigKey("w", type=str, choices=("one",)), "on", '"on" is not a value of w. Did you mean "one"? Known: one.'),
     ],
 )
 def test_a_key_states_its_possible_values(key, value, message):
     assert key.problem(value) == message
 
 
-@pytest.mark.parametrize("key", [Key("x", at_least=0, at_most=1), Key("k", type=int, above=0), Key("y", above=0)])
+@pytest.mark.parametrize(
+    "key", [ConfigKey("x", at_least=0, at_most=1), ConfigKey("k", type=int, above=0), ConfigKey("y", above=0)]
+)
 def test_a_bound_is_closed_or_open_as_stated(key):
     lower, upper = (bound for bound in (key.lower, key.upper))
     assert (key.problem(lower) is None) == (key.at_least is not None)
@@ -159,7 +168,7 @@ def test_a_word_that_the_axes_name_is_always_stated_and_keeps_its_place():
 def test_a_stop_rule_does_not_change_the_random_numbers_of_a_run_and_other_parameters_do():
     def words(**given):
         scenario = StoredExamples(alpha=1, N=10, **given)
-        return [_words(scenario, cell, 0) for cell in scenario.cells()]
+        return [_make_entropy(scenario, cell, 0) for cell in scenario.cells()]
 
     [plain], patient = words(learner="minover"), words(learner="minover", stop=["epochs", "field-patience"])
     assert patient == [plain, plain]
@@ -193,7 +202,7 @@ def test_an_error_in_a_parameter_of_the_user_is_named(mine, given, message):
 
 def test_a_parameter_cannot_have_the_name_of_a_key(registries):
     @dataclass(frozen=True)
-    class Sized(MinOver):
+    class Sized(MinOverLearner):
         N: int = parameter(3, "a number")
 
     LEARNERS["sized"] = Sized
@@ -239,7 +248,7 @@ def test_two_classes_cannot_give_one_name_to_a_number_and_a_word(registries):
 
 
 def test_the_schema_knows_the_parameters_of_the_user(mine):
-    rules, learners = (made["properties"] for made in schema()["anyOf"][:2])
+    rules, learners = (made["properties"] for made in make_config_schema()["anyOf"][:2])
     assert rules["rule"]["anyOf"][0]["enum"] == list(RULES)
     assert rules["power"]["anyOf"][0] == {"type": "integer", "minimum": 1, "maximum": 4}
     assert rules["power"]["description"] == "exponent of the stability"
@@ -270,17 +279,17 @@ def test_simulation_and_theory_take_whole_numbers_and_words_of_a_rule(mine, engi
 
 def test_a_program_serves_all_real_parameters_and_one_word_each(mine):
     powered = RULES["powered"]
-    assert family_of(powered(eta=2.0)) == family_of(powered())
-    assert family_of(powered(shape="soft")) != family_of(powered()) != family_of(powered(power=3))
-    assert family_of(powered()).reals == ["eta"]
+    assert get_family(powered(eta=2.0)) == get_family(powered())
+    assert get_family(powered(shape="soft")) != get_family(powered()) != get_family(powered(power=3))
+    assert get_family(powered()).real_names == ["eta"]
 
 
 def test_the_explorer_has_sliders_for_numbers_with_integer_steps_for_whole_ones(mine):
     from figures.explorer import settings
 
-    assert {"power", "times"} <= {*settings.draggable("rule"), *settings.draggable("learner")}
-    assert not {"shape", "which", "stop"} & {*settings.draggable("rule"), *settings.draggable("learner")}
-    assert settings.range_of("rule", "power") == (1, 4, 1)
+    assert {"power", "times"} <= {*settings.list_slider_keys("rule"), *settings.list_slider_keys("learner")}
+    assert not {"shape", "which", "stop"} & {*settings.list_slider_keys("rule"), *settings.list_slider_keys("learner")}
+    assert settings.get_slider_range("rule", "power") == (1, 4, 1)
 
 
 def test_simulation_takes_whole_numbers_and_words_of_a_learner(mine):
@@ -311,7 +320,7 @@ class Scaled(Boundary):
     factor: float = parameter(1.0, "factor on the bridge's level", symbol="$f$", above=0)
 
     def threshold(self, error_rate, mean, variance, theta):
-        return self.factor * BrownianBridge().threshold(error_rate, mean, variance, theta)
+        return self.factor * BrownianBridgeBoundary().threshold(error_rate, mean, variance, theta)
 
 
 def test_a_new_boundary_is_one_class_and_one_line(registries):
@@ -334,7 +343,7 @@ def test_a_new_boundary_is_one_class_and_one_line(registries):
     for dataset in (simulate.run(lower), theory.solve(lower)):
         features = dataset.features.mean([name for name in dataset.features.dims if name != "factor"])
         assert float(features[0]) < float(features[1])
-    assert Stopping.equation_of("scaled") == Scaled.equation
+    assert Stopping.get_equation("scaled") == Scaled.equation
     with pytest.raises(ScenarioError, match=r'the boundary "constant" has no factor\. It is a parameter of: scaled'):
         Stopping(boundary="constant", factor=2, error_rate=0.1)
 
@@ -359,11 +368,11 @@ def test_a_new_classifier_of_a_file_is_one_class_and_one_line(registries, data_f
 
 
 def test_a_parameter_is_described_for_each_class_that_has_it():
-    assert {name: key.default for name, key in described(LEARNERS, "sweeps").items()} == {
+    assert {name: key.default for name, key in find_parameter_definitions(LEARNERS, "sweeps").items()} == {
         "gibbs": 4000,
         "bayes": 20_000,
     }
-    assert known_parameters(LEARNERS)["stop"].choices == parameters_of(MinOver())["stop"].choices
+    assert collect_parameters(LEARNERS)["stop"].choices == get_parameters(MinOverLearner())["stop"].choices
 
 
 def test_a_parameter_of_an_earlier_version_is_still_a_whole_number():
@@ -371,7 +380,7 @@ def test_a_parameter_of_an_earlier_version_is_still_a_whole_number():
     class Old:
         depth: float = parameter(3, "layers", above=0, whole=True)
 
-    key = parameters_of(Old)["depth"]
+    key = get_parameters(Old)["depth"]
     assert key.whole
     assert key.problem(2.5) == "must be a whole number, not 2.5"
     assert key.problem(2.0) is None

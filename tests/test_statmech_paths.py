@@ -10,7 +10,7 @@ from conftest import statmech
 
 from statmech import ScenarioError, StoreError
 from statmech.cli import interrupts, terminal
-from statmech.results.locks import claimed
+from statmech.results.locks import claim_store
 from statmech.runtime import system
 from statmech.scenarios.registry import scenario_from
 
@@ -81,7 +81,7 @@ def test_a_path_that_cannot_exist_is_one_line(command, path, tmp_path, monkeypat
 def test_a_null_character_in_the_name_of_a_table_is_a_problem_of_its_key(keys):
     inputs = {"rows": "a\0b"} | ({"target": "x"} if "P" in keys else {})
     with pytest.raises(ScenarioError, match="a name cannot contain a null character"):
-        raise ScenarioError(list(scenario_from({**keys, "inputs": inputs}).data_problems()))
+        raise ScenarioError(list(scenario_from({**keys, "inputs": inputs}).find_data_problems()))
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EIO])
@@ -89,12 +89,12 @@ def test_a_disk_without_locks_is_named_with_the_remedy(code, tmp_path, monkeypat
     def refuse(file, mode):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(system, "lock", refuse)
+    monkeypatch.setattr(system, "try_lock", refuse)
     with (
         pytest.raises(StoreError, match=r"\.simulation\.zarr\.lock: cannot be locked: .*local disk"),
-        claimed(tmp_path / "simulation.zarr") as claim,
+        claim_store(tmp_path / "simulation.zarr") as claim,
     ):
-        claim.lock.take(system.EXCLUSIVE)
+        claim.lock.take(system.EXCLUSIVE_LOCK)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_limits_that_no_command_can_live_with_are_one_line(failure, monkeypatch,
     def refuse():
         raise failure
 
-    monkeypatch.setattr(interrupts, "watch", refuse)
+    monkeypatch.setattr(interrupts, "install_signal_handlers", refuse)
     assert statmech("info") == 2
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -113,6 +113,6 @@ def test_a_file_that_is_cut_is_never_an_abort(monkeypatch, capsys):
     def cut():
         raise EOFError("Compressed file ended before the end-of-stream marker was reached")
 
-    monkeypatch.setattr("statmech.cli.output.figures", cut)
+    monkeypatch.setattr("statmech.cli.output.print_figures", cut)
     assert statmech("figure", "--list") == 2
     assert "a file that is read ends too early: Compressed file ended" in capsys.readouterr().err

@@ -21,7 +21,7 @@ from conftest import quick_environment
 from simulate.kernels import gram
 from simulate.learners import minover
 from statmech.runtime import files, jax_cache, programs
-from statmech.runtime.jax_cache import folder
+from statmech.runtime.jax_cache import get_cache_folder
 from statmech.runtime.programs import CachedProgram
 
 SOURCE = """
@@ -49,20 +49,20 @@ def process(tmp_path, monkeypatch):
     (tmp_path / "lines").mkdir()
     (tmp_path / "lines/__init__.py").write_text(SOURCE)
     monkeypatch.setenv("STATMECH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(programs, "ROOT", tmp_path)
-    monkeypatch.setattr(programs, "PACKAGES", ("lines",))
-    monkeypatch.setattr(programs, "STARTED", np.inf)
+    monkeypatch.setattr(programs, "REPOSITORY_FOLDER", tmp_path)
+    monkeypatch.setattr(programs, "TRACED_PACKAGES", ("lines",))
+    monkeypatch.setattr(programs, "MAX_SOURCE_TIME", np.inf)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(tmp_path)
 
     def begin():
         sys.modules.pop("lines", None)
-        programs._digest.cache_clear()
+        programs._digest_files.cache_clear()
         return importlib.import_module("lines")
 
     yield begin
     sys.modules.pop("lines", None)
-    programs._digest.cache_clear()
+    programs._digest_files.cache_clear()
 
 
 def kept_files(folder):
@@ -71,7 +71,7 @@ def kept_files(folder):
 
 def right(lines, slope=3.0):
     """Whether a call gives the right numbers, and how often it was traced."""
-    first, second = lines.scaled(lines.Line(slope), X, Y)
+    first, second = lines.transform_errors(lines.Line(slope), X, Y)
     np.testing.assert_array_equal(first, np.asarray(X * slope + 1.25, np.asarray(first).dtype))
     np.testing.assert_array_equal(second, Y)
     return len(lines.TRACED)
@@ -88,11 +88,20 @@ ANOTHER = {"xla_option_of_another_version": 1, "xla_backend_optimization_level":
 @pytest.mark.parametrize("another", [ANOTHER, {"xla_backend_optimization_level": "an unknown value"}])
 def test_options_that_the_compiler_does_not_know_are_left_out_with_their_group(another):
     """XLA's options come and go with its versions; that of JAX 0.10 knows those that are used."""
-    program = programs.CachedProgram(lambda slope, x: (x * slope,), options={2.0: [another, gram.OWN_SUMS]}.get)
-    assert program.compiler_options(2.0) == programs.UNDIVIDED | gram.OWN_SUMS
+    program = programs.CachedProgram(lambda slope, x: (x * slope,), options={2.0: [another, gram.XLA_SUM_OPTIONS]}.get)
+    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS | gram.XLA_SUM_OPTIONS
     np.testing.assert_array_equal(program(2.0, np.arange(3.0))[0], [0, 2, 4])
-    of_all = programs.UNDIVIDED, programs.DIVIDED, programs.REPEATABLE, programs.IN_SEQUENCE, programs.WHOLE_VECTORS
-    known = [programs._known(tuple(group.items())) for group in (*of_all, gram.OWN_SUMS, gram.IN_HALF_THE_TIME)]
+    of_all = (
+        programs.SINGLE_THREAD_OPTIONS,
+        programs.MULTI_THREAD_OPTIONS,
+        programs.DETERMINISTIC_OPTIONS,
+        programs.SEQUENTIAL_OPTIONS,
+        programs.WIDE_VECTOR_OPTIONS,
+    )
+    known = [
+        programs._are_options_known(tuple(group.items()))
+        for group in (*of_all, gram.XLA_SUM_OPTIONS, gram.FAST_COMPILE_OPTIONS)
+    ]
     assert known == [True] * 6 + [jax.__version__.startswith("0.10.")]
 
 
@@ -100,13 +109,13 @@ def test_an_option_that_the_compiler_does_not_know_is_asked_for_once(monkeypatch
     """A refused program cost as much as its translation, 0.15 s of every call."""
     asked, jit = [], jax.jit
     monkeypatch.setattr(jax, "jit", lambda function, **given: asked.append(given) or jit(function, **given))
-    programs._known.cache_clear()
+    programs._are_options_known.cache_clear()
     program = programs.CachedProgram(lambda slope, x: (x * slope,), options=lambda slope: [ANOTHER])
     for slope in (2.0, 3.0):
         for x in (np.arange(3.0), np.arange(3.0), np.arange(4.0)):
             np.testing.assert_array_equal(program(slope, x)[0], x * slope)
     assert asked.count({"compiler_options": ANOTHER}) == 1
-    assert asked.count({"compiler_options": programs.UNDIVIDED}) == 1 + 4
+    assert asked.count({"compiler_options": programs.SINGLE_THREAD_OPTIONS}) == 1 + 4
 
 
 @pytest.mark.skipif(os.cpu_count() == 1, reason="one thread")
@@ -115,8 +124,10 @@ def test_no_operation_of_a_simulation_is_divided_among_threads():
     given = np.ones((8, 224, 224)), np.full(8, 224), np.full((8, 1), 10)
     with jax.enable_x64(True):
         compiled = [
-            jax.jit(partial(minover.run.function, "epochs"), compiler_options=options).lower(*given).compile()
-            for options in (None, minover.run.compiler_options("epochs"))
+            jax.jit(partial(minover.learn_minover_batch.function, "epochs"), compiler_options=options)
+            .lower(*given)
+            .compile()
+            for options in (None, minover.learn_minover_batch.compiler_options("epochs"))
         ]
     divided = ["outer_dimension_partitions" in one.as_text() for one in compiled]
     assert divided == [True, False]
@@ -125,16 +136,16 @@ def test_no_operation_of_a_simulation_is_divided_among_threads():
 def test_programs_of_a_GPU_do_not_depend_on_what_the_compiler_times(monkeypatch):
     """Of 12 runs on an H100 all had the same bits in five processes; without the option four had them in two."""
     program = programs.CachedProgram(lambda slope, x: (x * slope,))
-    assert program.compiler_options(2.0) == programs.UNDIVIDED
-    monkeypatch.setattr(programs, "_platform", lambda: ("gpu", "NVIDIA H100 80GB HBM3"))
-    assert program.compiler_options(2.0) == programs.UNDIVIDED | programs.REPEATABLE
+    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS
+    monkeypatch.setattr(programs, "_get_platform", lambda: ("gpu", "NVIDIA H100 80GB HBM3"))
+    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS | programs.DETERMINISTIC_OPTIONS
 
 
 def test_what_the_user_states_in_XLA_FLAGS_prevails(monkeypatch):
     group = {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
     program = programs.CachedProgram(lambda slope, x: (x * slope,), options=lambda slope: [group])
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=3")
-    assert program.compiler_options(2.0) == programs.UNDIVIDED | {"xla_cpu_parallel_codegen_split_count": 1}
+    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS | {"xla_cpu_parallel_codegen_split_count": 1}
     monkeypatch.setenv("XLA_FLAGS", "--xla_disable_hlo_passes=fusion")
     assert program.compiler_options(2.0) == group
 
@@ -143,9 +154,9 @@ def test_a_static_argument_a_shape_a_type_and_a_setting_are_other_programs(proce
     lines = process()
     right(lines), right(lines, 4.0)
     for x in (np.arange(4.0), np.arange(3), np.arange(3.0).reshape(1, 3)):
-        np.testing.assert_array_equal(lines.scaled(lines.Line(3.0), x, Y)[0], x * 3 + 1.25)
+        np.testing.assert_array_equal(lines.transform_errors(lines.Line(3.0), x, Y)[0], x * 3 + 1.25)
     with jax.enable_x64(True):
-        assert lines.scaled(lines.Line(3.0), X, Y)[0].dtype == np.float64
+        assert lines.transform_errors(lines.Line(3.0), X, Y)[0].dtype == np.float64
     with jax.default_matmul_precision("float32"):
         right(lines)
     jax.config.update("jax_disable_most_optimizations", True)  # of the process, and not of a thread for a while
@@ -189,7 +200,7 @@ def test_a_damaged_program_is_traced_again_and_replaced(process, tmp_path):
     for wrong in damaged(content):
         path.write_bytes(wrong)
         assert right(process()) == 1
-        assert jax_cache.load(path) is not None
+        assert jax_cache.load_checked(path) is not None
 
 
 def test_without_its_checksum_a_damaged_program_would_give_wrong_numbers(process, tmp_path, monkeypatch):
@@ -200,7 +211,7 @@ def test_without_its_checksum_a_damaged_program_would_give_wrong_numbers(process
     at = content.index(np.float32(1.25).tobytes())
     content[at + 2] ^= 1
     path.write_bytes(bytes(content))
-    monkeypatch.setattr(jax_cache, "load", load_unchecked)
+    monkeypatch.setattr(jax_cache, "load_checked", load_unchecked)
     with pytest.raises(AssertionError):
         right(process())
 
@@ -220,7 +231,7 @@ def changed(process, tmp_path):
     right(process())
     (tmp_path / "lines/__init__.py").write_text(SOURCE.replace("+ 1.25", "+ 2.5"))
     lines = process()
-    return float(lines.scaled(lines.Line(3.0), X, Y)[0][0]), len(lines.TRACED)
+    return float(lines.transform_errors(lines.Line(3.0), X, Y)[0][0]), len(lines.TRACED)
 
 
 def test_a_change_of_the_source_gives_another_program(process, tmp_path):
@@ -229,12 +240,12 @@ def test_a_change_of_the_source_gives_another_program(process, tmp_path):
 
 def test_without_the_source_s_digest_the_old_program_would_be_called(process, tmp_path, monkeypatch):
     """The planted error of the test above."""
-    monkeypatch.setattr(programs, "_sources", lambda: "the same")
+    monkeypatch.setattr(programs, "_digest_old_sources", lambda: "the same")
     assert changed(process, tmp_path) == (1.25, 0)
 
 
 def test_nothing_is_kept_while_a_source_is_younger_than_the_process(process, tmp_path, monkeypatch):
-    monkeypatch.setattr(programs, "STARTED", 0.0)
+    monkeypatch.setattr(programs, "MAX_SOURCE_TIME", 0.0)
     assert [right(process()), right(process())] == [1, 1]
     assert kept_files(tmp_path) == []
 
@@ -260,7 +271,7 @@ def test_what_the_source_does_not_determine_is_traced_in_each_process(process, t
             static, lines.Line = lines.Line(3.0), Steep
         else:
             static = line
-        np.testing.assert_array_equal(lines.scaled(static, X, Y)[0], X * 3 + 1.25)
+        np.testing.assert_array_equal(lines.transform_errors(static, X, Y)[0], X * 3 + 1.25)
         assert len(lines.TRACED) == 1
     assert kept_files(tmp_path) == []
 
@@ -285,7 +296,7 @@ def test_programs_of_a_folder_that_another_user_may_write_are_not_used(process, 
     assert right(process()) == 1
     assert right(process(), 4.0) == 1
     assert kept_files(tmp_path) == before
-    assert folder() is None
+    assert get_cache_folder() is None
 
 
 def test_the_cache_is_made_for_its_user_alone(process, tmp_path, monkeypatch):
@@ -296,7 +307,7 @@ def test_the_cache_is_made_for_its_user_alone(process, tmp_path, monkeypatch):
         os.umask(old)
     assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("cache", "cache/programs")] == [0o700, 0o700]
     assert stat.S_IMODE(kept_files(tmp_path)[0].stat().st_mode) == 0o600
-    assert folder() == tmp_path / "cache"
+    assert get_cache_folder() == tmp_path / "cache"
 
 
 def test_a_folder_that_cannot_be_written_is_read(process, tmp_path, monkeypatch):
@@ -345,7 +356,7 @@ def test_a_damaged_binary_is_compiled_again_and_replaced(binary, harm):
     path, run = binary
     expected, content = run(), path.read_bytes()
     other = path.with_name("another")
-    jax_cache.save(other, jax_cache.load(path))
+    jax_cache.save_checked(other, jax_cache.load_checked(path))
     wrong = {
         "flipped": with_a_flipped_bit(path),
         "flipped outside": bytes([content[0] ^ 1]) + content[1:],
@@ -357,7 +368,7 @@ def test_a_damaged_binary_is_compiled_again_and_replaced(binary, harm):
     path.write_bytes(wrong)
     np.testing.assert_array_equal(run(), expected)
     assert path.read_bytes() != wrong
-    assert jax_cache.load(path) is not None
+    assert jax_cache.load_checked(path) is not None
 
 
 def test_without_its_checksum_a_binary_with_a_flipped_bit_would_give_wrong_numbers(binary, monkeypatch):
@@ -365,7 +376,7 @@ def test_without_its_checksum_a_binary_with_a_flipped_bit_would_give_wrong_numbe
     path, run = binary
     expected = run()
     path.write_bytes(with_a_flipped_bit(path))
-    monkeypatch.setattr(jax_cache, "load", load_unchecked)
+    monkeypatch.setattr(jax_cache, "load_checked", load_unchecked)
     assert (run() != expected).any()
 
 
@@ -374,8 +385,8 @@ def test_without_its_checksum_a_binary_with_a_flipped_bit_would_give_wrong_numbe
 )
 def test_a_file_that_this_user_alone_has_not_written_is_not_read(kind, tmp_path, monkeypatch):
     path = tmp_path / "program"
-    jax_cache.save(path, b"content")
-    assert jax_cache.load(path) == b"content"
+    jax_cache.save_checked(path, b"content")
+    assert jax_cache.load_checked(path) == b"content"
     mode = {"all may write it": 0o606, "a group may write it": 0o660}.get(kind)
     if mode:
         path.chmod(mode)
@@ -384,10 +395,10 @@ def test_a_file_that_this_user_alone_has_not_written_is_not_read(kind, tmp_path,
     else:
         path.unlink()
         {"a pipe": os.mkfifo, "a folder": os.mkdir}.get(kind, lambda path: path.symlink_to("/dev/zero"))(path)
-    assert jax_cache.load(path) is None
+    assert jax_cache.load_checked(path) is None
     if mode:
-        jax_cache.save(path, b"content")
-        assert jax_cache.load(path) == b"content"
+        jax_cache.save_checked(path, b"content")
+        assert jax_cache.load_checked(path) == b"content"
 
 
 @pytest.mark.parametrize(
@@ -408,22 +419,22 @@ def test_a_cache_below_a_folder_that_others_may_enter_and_write_is_not_used(oute
         shared.chmod(inner)
         Path(above).chmod(outer)
         monkeypatch.setenv("STATMECH_CACHE", str(shared / "cache"))
-        assert folder() == (None if exchangeable else shared / "cache")
+        assert get_cache_folder() == (None if exchangeable else shared / "cache")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="root alone gives folders to others")
 def test_a_cache_below_a_folder_of_another_user_is_not_used(tmp_path, monkeypatch):
     (tmp_path / "shared").mkdir()
     monkeypatch.setenv("STATMECH_CACHE", str(tmp_path / "shared/cache"))
-    assert folder() == tmp_path / "shared/cache"
+    assert get_cache_folder() == tmp_path / "shared/cache"
     os.chown(tmp_path / "shared", 12345, 12345)
-    assert folder() is None
+    assert get_cache_folder() is None
 
 
 def test_the_folders_around_a_new_cache_are_made_for_its_user_alone(tmp_path):
     old = os.umask(0o002)
     try:
-        jax_cache.save(tmp_path / "new/statmech/compiled/program", b"content")
+        jax_cache.save_checked(tmp_path / "new/statmech/compiled/program", b"content")
     finally:
         os.umask(old)
     made = [tmp_path / "new", tmp_path / "new/statmech", tmp_path / "new/statmech/compiled"]
@@ -465,15 +476,15 @@ def test_a_program_that_jax_cannot_keep_is_traced(process, tmp_path):
     ["simulate.kernels.gram", "simulate.kernels.vectors", "theory.online.combinations", "simulate.learners.minover"],
 )
 def test_rules_and_kernels_of_the_packages_are_determined(module):
-    from statmech.learners import AdaTron
-    from statmech.parameters import family_of
+    from statmech.learners import AdaTronLearner
+    from statmech.parameters import get_family
     from statmech.rules import RULES
 
     program = importlib.import_module(module)
     function = next(thing for thing in vars(program).values() if isinstance(thing, CachedProgram))
-    assert list(programs._named(function.function))
-    for thing in (*map(family_of, (kind() for kind in RULES.values())), type(AdaTron())):
-        assert list(programs._named(thing))
+    assert list(programs._describe_argument(function.function))
+    for thing in (*map(get_family, (kind() for kind in RULES.values())), type(AdaTronLearner())):
+        assert list(programs._describe_argument(thing))
 
 
 COUNTED = """

@@ -14,11 +14,11 @@ from pages import Page
 import simulate
 import theory
 from figures.report import charts, equations
-from figures.report.html import report
+from figures.report.html import write_report
 from simulate.execution.to_store import run_into
 from statmech import RULES, Results, Risk, Scenario
 from statmech.results import store
-from statmech.runtime.extras import install
+from statmech.runtime.extras import get_install_command
 from statmech.scenarios.registry import SCENARIOS
 
 pytestmark = pytest.mark.quick
@@ -38,17 +38,17 @@ def computed(folder: Path, scenario) -> Path:
 
 
 def paged(folder: Path) -> Page:
-    return Page(report(folder).read_text())
+    return Page(write_report(folder).read_text())
 
 
 @pytest.mark.slow
 def test_a_simulation_that_is_wrong_is_marked_in_the_table(tmp_path):
     scenario = Scenario(rule=["hebb", "perceptron"], N=400, t=[1, 2], seeds=12)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
-    assert "<mark>" not in report(saved(tmp_path / "right", simulation, solution)).read_text()
+    assert "<mark>" not in write_report(saved(tmp_path / "right", simulation, solution)).read_text()
     eps = simulation.eps_g.sel(rule="perceptron", t=2)
     simulation.eps_g.loc[{"rule": "perceptron", "t": 2}] += 10 * eps.std("seed", ddof=1) / np.sqrt(12)
-    text = report(saved(tmp_path / "wrong", simulation, solution)).read_text()
+    text = write_report(saved(tmp_path / "wrong", simulation, solution)).read_text()
     [marked] = re.findall(r"<mark>(.*?)</mark>", text)
     assert abs(float(marked)) > 7
     [row] = [row for row in Page(text).rows if marked in row]
@@ -94,7 +94,7 @@ def test_many_points_give_few_charts_and_the_omitted_ones_are_mentioned():
         rule="hebb", N=50, t=[1, 2, 3, 4], K=[1, 2, 3, 5], eta={"linspace": [0.5, 1.5, 12]}, flip=[0, 0.1]
     )
     drawn = charts.charts(Results(scenario, theory=theory.solve(scenario)))
-    assert sum(len(one.charts) for one in drawn.sets) <= charts.MOST_CHARTS
+    assert sum(len(one.charts) for one in drawn.sets) <= charts.MAX_PAGE_CHARTS
     assert len(drawn.sets) == np.prod([len(labels) for labels in drawn.axes.values()])
     assert any(f"of {axis} (" in item for item in drawn.left_out for axis in ("K", "flip", "t", "eta"))
 
@@ -146,16 +146,16 @@ def test_a_page_begins_with_title_date_sizes_and_equations(tmp_path):
     head = " ".join(page.words[: page.words.index("Provenance")].split())
     assert re.search(r"Online ensemble: mine \d{4}-\d\d-\d\d · N = 20 · K = 1 · seeds = 2 · statmech", head)
     stated = [attrs["aria-label"] for _, attrs in page.elements if attrs.get("role") == "img"]
-    named = [scenario.equation_of(name) for name in scenario.rule]
-    assert set(stated) >= {*scenario.stated_equations, *named}
+    named = [scenario.get_equation(name) for name in scenario.rule]
+    assert set(stated) >= {*scenario.displayed_equations, *named}
     assert "gram" not in " ".join(page.pres)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SCENARIOS.values(), ids=SCENARIOS)
 def test_every_equation_is_set_as_a_picture(kind):
-    stated = [*kind.equations, *(kind.equation_of(name) for name in kind.classes())]
-    assert [latex for latex in stated if latex and not equations.picture(latex)] == []
+    stated = [*kind.equations, *(kind.get_equation(name) for name in kind.classes())]
+    assert [latex for latex in stated if latex and not equations.svg_from_latex(latex)] == []
 
 
 @pytest.mark.slow
@@ -169,13 +169,13 @@ def test_inputs_of_unequal_variance_have_equations_of_fields_and_are_named_in_th
     assert "inputs: spectrum [0.2, 1.8]" in " ".join(page.words.split())
     assert "λ = 0.1, best" in page.words
     assert "$" not in page.words[page.words.index("Charts") : page.words.index("Config")]
-    online = Scenario(rule="hebb", t=1, inputs={"spectrum": [0.2, 1.8]}).stated_equations
-    assert all(map(equations.picture, online))
+    online = Scenario(rule="hebb", t=1, inputs={"spectrum": [0.2, 1.8]}).displayed_equations
+    assert all(map(equations.svg_from_latex, online))
     assert online[-1].endswith("R_h")
 
 
 def test_an_equation_that_cannot_be_set_has_no_picture():
-    assert equations.picture(r"\begin{matrix}1\end{matrix}") == ""
+    assert equations.svg_from_latex(r"\begin{matrix}1\end{matrix}") == ""
 
 
 @pytest.mark.slow
@@ -264,7 +264,7 @@ def test_without_bokeh_one_line_says_what_to_install(tmp_path, monkeypatch, caps
     store.save(theory.solve(Scenario(rule="hebb", t=1)), tmp_path / "theory.zarr")
     monkeypatch.setitem(sys.modules, "bokeh", None)
     assert called(monkeypatch, "report", str(tmp_path)) == 2
-    assert capsys.readouterr().err == f"a report needs bokeh: {install('explore')}\n"
+    assert capsys.readouterr().err == f"a report needs bokeh: {get_install_command('explore')}\n"
 
 
 @pytest.mark.slow
@@ -273,7 +273,7 @@ def test_a_browser_draws_the_charts_and_requests_nothing(whole, tmp_path):
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("there is no chromium here")
-    file, requests, complaints = report(whole, tmp_path / "report.html"), [], []
+    file, requests, complaints = write_report(whole, tmp_path / "report.html"), [], []
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=flags)

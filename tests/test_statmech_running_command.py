@@ -14,8 +14,8 @@ from simulate.execution.to_store import run_into
 from statmech import Scenario, data_sets
 from statmech.cli.commands import app
 from statmech.errors import ConfigError, StoreError
-from statmech.results.checksums import ROOT
-from statmech.running_command import running
+from statmech.results.checksums import GROUP_METADATA_FILE
+from statmech.running_command import declare_running_command
 
 pytestmark = pytest.mark.quick
 
@@ -113,7 +113,7 @@ def test_a_store_of_another_config_is_refused_with_options_of_the_command(comman
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("configs", "info", "schema", "predict")])
 def test_a_folder_whose_config_is_corrupted_is_refused_with_options_of_the_command(command, folder, capsys):
-    root = folder / "simulation.zarr" / ROOT
+    root = folder / "simulation.zarr" / GROUP_METADATA_FILE
     root.write_text(root.read_text().replace("hebb", "hebd"))
     assert statmech(command, folder, *EXPORTED.get(command, [])) in (1, 2)
     out = capsys.readouterr()
@@ -123,9 +123,9 @@ def test_a_folder_whose_config_is_corrupted_is_refused_with_options_of_the_comma
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_folder_of_data_is_set_by_an_option_only_where_there_is_one(command, monkeypatch, tmp_path):
-    monkeypatch.delenv(data_sets.FOLDER, raising=False)
-    with running(command, COMMANDS[command]), pytest.raises(ConfigError) as refused:
-        data_sets._of_file(data_sets.source("votes"), tmp_path / "votes.data")
+    monkeypatch.delenv(data_sets.DATA_FOLDER_VARIABLE, raising=False)
+    with declare_running_command(command, COMMANDS[command]), pytest.raises(ConfigError) as refused:
+        data_sets._read_data_file(data_sets.find_data_source("votes"), tmp_path / "votes.data")
     assert ("--data-dir DIR or STATMECH_DATA" in str(refused.value)) == ("--data-dir" in COMMANDS[command])
     assert "STATMECH_DATA" in str(refused.value)
 
@@ -136,7 +136,7 @@ def test_in_python_arguments_are_advised(tmp_path):
     with pytest.raises(StoreError, match=r"Use fresh=True to replace it, or another path to keep both\.$"):
         run_into(path, Scenario(**CONFIG, eta=2))
     with pytest.raises(ConfigError) as refused:
-        data_sets._of_file(data_sets.source("votes"), tmp_path / "votes.data")
+        data_sets._read_data_file(data_sets.find_data_source("votes"), tmp_path / "votes.data")
     assert advised(str(refused.value)) == set()
 
 
@@ -144,7 +144,7 @@ def test_a_command_without_memory_left_advises_an_option_only_if_it_has_one(caps
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("statmech.cli.jobs.job_of", fail)
+    monkeypatch.setattr("statmech.cli.jobs.job_from_source", fail)
     for command in ("run", "compare"):
         assert statmech(command, "ensemble") == 2
         message = capsys.readouterr().err

@@ -10,10 +10,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from statmech import Boosting, Risk, Scenario, ScenarioError, StoredExamples, learning_curve
-from statmech.config import find, load, shipped
+from statmech.config import find_config, list_shipped_configs, load
 from statmech.inputs import INPUTS
 from statmech.results import citations
-from statmech.scenarios.registry import kinds, scenario_from, schema
+from statmech.scenarios.registry import get_kinds, make_config_schema, scenario_from
 
 GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
 
@@ -135,20 +135,20 @@ def test_a_parameter_given_once_applies_to_all_rules_that_have_it():
 
 
 def test_the_schema_contains_every_key_rule_and_learner():
-    for made, kind in zip(schema()["anyOf"], kinds().values(), strict=True):
-        assert set(kind.known_keys()) == set(made["properties"])
+    for made, kind in zip(make_config_schema()["anyOf"], get_kinds().values(), strict=True):
+        assert set(kind.list_keys()) == set(made["properties"])
         assert made["properties"][kind.CHOICE]["anyOf"][0]["enum"] == list(kind.KINDS)
 
 
 @pytest.fixture(scope="module")
 def accepted():
     """Whether an editor with the JSON Schema accepts a config."""
-    return pytest.importorskip("jsonschema").Draft202012Validator(json.loads(json.dumps(schema()))).is_valid
+    return pytest.importorskip("jsonschema").Draft202012Validator(json.loads(json.dumps(make_config_schema()))).is_valid
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", list_shipped_configs())
 def test_an_editor_accepts_every_shipped_config(accepted, name):
-    assert accepted(YAML(typ="safe").load(find(name).read_text()))
+    assert accepted(YAML(typ="safe").load(find_config(name).read_text()))
 
 
 def test_an_editor_knows_the_population_of_rows_and_finds_what_is_wrong(accepted):
@@ -164,13 +164,13 @@ def test_an_editor_knows_the_population_of_rows_and_finds_what_is_wrong(accepted
 
 
 def test_every_citation_is_in_the_bibliography_and_every_entry_is_cited():
-    learning = [getattr(it, "cites", ()) for kind in kinds().values() for it in kind.KINDS.values()]
-    theory = [kind.CITES + kind.CITES_OF_MODES for kind in kinds().values()]
-    tables = [learning_curve.CITES, learning_curve.CITES_OF_LABELS]
+    learning = [getattr(it, "cites", ()) for kind in get_kinds().values() for it in kind.KINDS.values()]
+    theory = [kind.CITES + kind.UNEQUAL_VARIANCE_CITES for kind in get_kinds().values()]
+    tables = [learning_curve.CITES, learning_curve.CLASSIFICATION_CITES]
     named = {key for keys in (*learning, *theory, *tables, *(it.cites for it in INPUTS.values())) for key in keys}
-    assert named == set(citations.PAPERS)
-    for name in shipped():
-        entries = citations.bibtex(citations.cited(load(name)))
+    assert named == set(citations.PAPER_FIELDS)
+    for name in list_shipped_configs():
+        entries = citations.bibtex(citations.get_citation_keys(load(name)))
         assert entries.count("@") >= 1
         assert entries.count("{") == entries.count("}")
 
@@ -184,9 +184,9 @@ def test_groups_of_variances_and_random_features_lengthen_the_estimate():
 
 
 def test_inputs_of_unequal_variance_and_random_features_are_cited():
-    assert "yoshida2019" in citations.cited(load("plateau_spread"))
-    assert "yoshida2019" not in citations.cited(load("plateau"))
-    assert "mei2022" in citations.cited(load("random_features"))
+    assert "yoshida2019" in citations.get_citation_keys(load("plateau_spread"))
+    assert "yoshida2019" not in citations.get_citation_keys(load("plateau"))
+    assert "mei2022" in citations.get_citation_keys(load("random_features"))
 
 
 def test_the_key_that_names_the_learner_determines_the_kind_of_a_config():
@@ -208,11 +208,11 @@ def test_a_large_grid_is_described_and_not_enumerated():
     assert scenario.shape == {"eta": 100_000, "flip": 10_000}
 
 
-@pytest.mark.parametrize("kind", kinds().values(), ids=kinds())
+@pytest.mark.parametrize("kind", get_kinds().values(), ids=get_kinds())
 def test_the_help_of_a_kind_has_every_key_with_its_default_and_an_example(kind):
     text = kind.__doc__
     parameters = text[text.index("Parameters\n---") :]
-    for name in {*kind.known_keys()} - {"zip"}:
+    for name in {*kind.list_keys()} - {"zip"}:
         assert f"\n{name} : " in parameters, name
         default = kind.describe(name).default
         if isinstance(default, int | float | str):
@@ -220,8 +220,8 @@ def test_the_help_of_a_kind_has_every_key_with_its_default_and_an_example(kind):
     assert ">>> " in text[text.index("Examples\n---") :]
 
 
-@pytest.mark.parametrize("kind", kinds().values(), ids=kinds())
+@pytest.mark.parametrize("kind", get_kinds().values(), ids=get_kinds())
 def test_the_signature_of_a_kind_has_its_keys_without_the_types_that_validate_them(kind):
     shown = signature(kind)
-    assert {*shown.parameters} == {*kind.known_keys()} - {"zip"}
+    assert {*shown.parameters} == {*kind.list_keys()} - {"zip"}
     assert len(str(shown)) < 600

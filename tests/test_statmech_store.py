@@ -13,7 +13,7 @@ import theory
 from simulate.execution.to_store import run_into
 from statmech import Scenario, StoredExamples, load_results
 from statmech.results import checksums, store, store_creation
-from statmech.results.stored_config import with_figure
+from statmech.results.stored_config import add_figure
 from statmech.results.sweep_store import SweepStore
 
 pytestmark = pytest.mark.quick
@@ -50,7 +50,7 @@ def test_xarray_opens_an_extended_sweep_without_a_warning(path):
 
 
 def test_xarray_opens_an_unfinished_simulation_without_a_warning(path):
-    store_creation.create(path, SCENARIOS[0], {"title": "statmech simulation"})
+    store_creation.create_store(path, SCENARIOS[0], {"title": "statmech simulation"})
     assert (strictly_opened(path).state == 0).all()
 
 
@@ -58,10 +58,10 @@ def test_xarray_opens_an_unfinished_simulation_without_a_warning(path):
 def test_stores_without_consolidated_metadata_are_read_resumed_and_extended(path, monkeypatch):
     """Earlier versions wrote none."""
     with monkeypatch.context() as earlier:
-        earlier.setattr(store_creation, "consolidate", lambda path: None)
-        store_creation.create(path, SCENARIOS[0], {"title": "statmech simulation"})
+        earlier.setattr(store_creation, "consolidate_store", lambda path: None)
+        store_creation.create_store(path, SCENARIOS[0], {"title": "statmech simulation"})
     assert "consolidated_metadata" not in json.loads((path / "zarr.json").read_text())
-    assert checksums.corrupted(path) == []
+    assert checksums.find_corrupted_files(path) == []
     assert run_into(path, SCENARIOS[0]).done == 6
     assert store.load(path).equals(simulate.run(SCENARIOS[0]))
     extended = SCENARIOS[0].model_copy(update={"seeds": 5})
@@ -73,7 +73,7 @@ def test_stores_without_consolidated_metadata_are_read_resumed_and_extended(path
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_figure_that_a_folder_remembers_is_stored_as_in_a_config(scenario, path):
     asked = scenario.model_copy(update={"figure": "overlay"}).config()
-    assert json.dumps(with_figure(scenario.config(), "overlay")) == json.dumps(asked)
+    assert json.dumps(add_figure(scenario.config(), "overlay")) == json.dumps(asked)
     run_into(path, scenario, figure="overlay")
     store.save(theory.solve(scenario), path.with_name("theory.zarr"), figure="overlay")
     for part in (path, path.with_name("theory.zarr")):

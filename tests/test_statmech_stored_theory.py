@@ -12,9 +12,9 @@ from simulate.execution.to_store import run_into
 from statmech import Scenario, compare, load_results
 from statmech.errors import StoreError
 from statmech.results import store
-from statmech.results.stored_theory import as_theory_of
+from statmech.results.stored_theory import adapt_theory
 from statmech.scenarios.registry import scenario_from
-from theory.control.stored_controls import recall
+from theory.control.stored_controls import restore_best_controls
 
 pytestmark = pytest.mark.quick
 
@@ -57,11 +57,11 @@ def changed(given, change):
 @pytest.mark.parametrize(("given", "change"), IRRELEVANT)
 def test_the_theory_of_another_simulation_is_that_which_would_be_solved(given, change):
     scenario = changed(given, change)
-    adapted, solved = as_theory_of(theory.solve(scenario_from(given)), scenario), theory.solve(scenario)
+    adapted, solved = adapt_theory(theory.solve(scenario_from(given)), scenario), theory.solve(scenario)
     assert adapted is not None
     assert adapted.attrs["config"] == solved.attrs["config"]
     assert set(adapted.variables) == set(solved.variables)
-    recall(adapted)  # the best controls of each point
+    restore_best_controls(adapted)  # the best controls of each point
     for name, values in solved.variables.items():
         assert adapted[name].dims == values.dims
         if values.dtype.kind == "f":
@@ -82,7 +82,7 @@ def test_the_theory_of_another_simulation_is_that_which_would_be_solved(given, c
     ],
 )
 def test_a_theory_that_would_be_another_does_not_serve(given, change):
-    assert as_theory_of(theory.solve(scenario_from(given)), changed(given, change)) is None
+    assert adapt_theory(theory.solve(scenario_from(given)), changed(given, change)) is None
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from simulate.execution.to_store import run_into
 from statmech import Scenario, StoredExamples, StoreError, load
 from statmech.errors import DamagedError
 from statmech.results import store
-from statmech.results.checksums import corrupted
-from statmech.results.sweep_store import DONE, SweepStore
+from statmech.results.checksums import find_corrupted_files
+from statmech.results.sweep_store import DONE_STATE, SweepStore
 from statmech.scenarios.registry import scenario_from
 
 SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
@@ -58,7 +58,7 @@ def test_the_order_of_runs_chunks_and_workers_do_not_change_the_bits(scenario, t
     expected = digest(simulated := simulate.run(scenario))
     assert digest(simulate.run(backwards(scenario))) == expected
     for number, (seconds, workers) in enumerate([(1e-9, 1), (1e-3, 3)]):
-        monkeypatch.setattr("statmech.results.chunks.SECONDS", seconds)
+        monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", seconds)
         path = tmp_path / f"{number}.zarr"
         outcome = run_into(path, backwards(scenario) if number == 1 else scenario, workers=workers)
         assert outcome.missing == outcome.failed == 0
@@ -138,9 +138,9 @@ def test_two_simultaneous_processes_give_the_same_bits(of_one, tmp_path):
 @pytest.fixture
 def stored(path, monkeypatch):
     """A finished store of several chunks, and the digest of its values."""
-    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-9)
     run_into(path, StoredExamples(**SWEEP))
-    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1.0)  # another version may cut them differently
+    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1.0)  # another version may cut them differently
     return path, digest(store.load(path))
 
 
@@ -196,9 +196,9 @@ def test_a_store_that_does_not_know_its_config_is_refused(stored, harm):
 def test_a_changed_digit_in_readable_metadata_is_detected(stored):
     path, _ = stored
     file = path / "zarr.json"
-    assert corrupted(path) == []
+    assert find_corrupted_files(path) == []
     file.write_text(file.read_text().replace('\\"epochs\\": [1.0', '\\"epochs\\": [2.0'))
-    assert corrupted(path) == ["zarr.json"]
+    assert find_corrupted_files(path) == ["zarr.json"]
 
 
 @pytest.mark.quick
@@ -261,7 +261,7 @@ def test_files_that_may_not_grow_are_reported_in_a_line_and_the_sweep_is_resumed
     assert len(errors.splitlines()) == 1
     path = Path(tmp_path / "out" / "simulation.zarr")
     if path.exists():
-        assert SweepStore(path).counts()[DONE] < 24 * 64
+        assert SweepStore(path).counts()[DONE_STATE] < 24 * 64
     scenario = load("capacity", given[2:6])
     run_into(path, scenario)
     assert digest(store.load(path)) == digest(simulate.run(scenario))

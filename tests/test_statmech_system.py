@@ -138,30 +138,34 @@ def test_the_largest_memory_held_is_in_bytes_whatever_unit_the_system_has(platfo
     usage = SimpleNamespace(RUSAGE_SELF=0, getrusage=lambda _: SimpleNamespace(ru_maxrss=3000))
     monkeypatch.setattr(system, "resource", usage)
     monkeypatch.setattr(system, "sys", SimpleNamespace(platform=platform))
-    assert system.peak_memory() == 3000 * unit
+    assert system.get_peak_memory() == 3000 * unit
 
 
 def test_what_a_system_does_not_say_refuses_nothing(monkeypatch):
     monkeypatch.setattr(system, "resource", None)
     for name in ("sysconf", "sched_getaffinity"):
         monkeypatch.delattr(os, name, raising=False)
-    assert (system.memory(), system.peak_memory(), system.cores()) == (float("inf"), 0.0, os.cpu_count())
+    assert (system.get_total_memory(), system.get_peak_memory(), system.count_cores()) == (
+        float("inf"),
+        0.0,
+        os.cpu_count(),
+    )
 
 
 def test_a_link_is_refused_also_where_no_flag_does(tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(tmp_path / "target")
-    monkeypatch.setattr(system, "NOFOLLOW", 0)
+    monkeypatch.setattr(system, "NO_FOLLOW_FLAG", 0)
     with pytest.raises(StoreError, match="is a symbolic link"):
-        locks.opened(tmp_path / "link", os.O_RDWR | os.O_CREAT)
+        locks.open_text_file(tmp_path / "link", os.O_RDWR | os.O_CREAT)
     assert not (tmp_path / "target").exists()
 
 
 def test_one_process_writes_and_shards_are_refused_where_files_cannot_be_locked(path, monkeypatch):
     monkeypatch.setattr(system, "fcntl", None)
-    with locks.claimed(path) as claim:
+    with locks.claim_store(path) as claim:
         assert claim.open(lambda: None, lambda: "store", print) == "store"
     with pytest.raises(StoreError, match="cannot share one sweep on a system without file locks"):
-        locks.claimed(path, (1, 2)).__enter__()
+        locks.claim_store(path, (1, 2)).__enter__()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal that only asks whether a process runs")
@@ -195,12 +199,12 @@ def test_on_a_machine_with_a_gpu_only_weight_vectors_leave_the_cpu(monkeypatch):
     cpus, gpu = jax.local_devices(backend="cpu"), object()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(jax, "local_devices", lambda backend=None: cpus if backend == "cpu" else [gpu])
-    with devices.double_precision():
+    with devices.use_double_precision():
         assert jax.config.jax_default_device == cpus[0]
         assert jax.config.jax_enable_x64
-    with devices.next_device(gpu=False):
+    with devices.use_next_device(gpu=False):
         assert jax.config.jax_default_device == cpus[0]
-    with devices.next_device(gpu=True):
+    with devices.use_next_device(gpu=True):
         assert jax.config.jax_default_device is None  # that of JAX, the GPU
 
 

@@ -11,17 +11,17 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from statmech.convex.logistic_average import logistic_average
-from statmech.convex.teachers import LinearTeacher, Logit, Probit, Sign
+from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
 from statmech.convex.weights import Binary, Gauss, Piece, Sparse, Weights
 
 OF_LABELS = [
-    Sign(),
-    Sign(flip=0.1),
-    Sign(flip=1e-6),
-    Probit(noise=0.5),
-    Logit(gain=0.01),
-    Logit(gain=2.0),
-    Logit(gain=50.0),
+    SignTeacher(),
+    SignTeacher(flip=0.1),
+    SignTeacher(flip=1e-6),
+    ProbitTeacher(noise=0.5),
+    LogitTeacher(gain=0.01),
+    LogitTeacher(gain=2.0),
+    LogitTeacher(gain=50.0),
 ]
 TEACHERS = [*OF_LABELS, LinearTeacher(noise=0.3)]
 MEANS = np.array([-4.0, -1.5, -0.2, 0.0, 0.3, 2.0, 5.0])
@@ -113,10 +113,10 @@ def test_without_variance_right_is_the_probability(teacher):
 
 def test_the_score_is_finite_where_the_label_is_all_but_impossible():
     mean, variance = np.array([-30.0]), 1e-3  # right underflows
-    assert Sign().right(mean, variance) == 0
-    np.testing.assert_allclose(Sign().log_slope(mean, variance), 30 / 1e-3, rtol=2e-6)  # -x/s to order 1/x^2
-    np.testing.assert_allclose(Sign().log_bend(mean, variance), 1e3, rtol=2e-6)
-    np.testing.assert_allclose(Logit(gain=50.0).log_slope(mean, variance), 50.0, rtol=1e-13)
+    assert SignTeacher().right(mean, variance) == 0
+    np.testing.assert_allclose(SignTeacher().log_slope(mean, variance), 30 / 1e-3, rtol=2e-6)  # -x/s to order 1/x^2
+    np.testing.assert_allclose(SignTeacher().log_bend(mean, variance), 1e3, rtol=2e-6)
+    np.testing.assert_allclose(LogitTeacher(gain=50.0).log_slope(mean, variance), 50.0, rtol=1e-13)
 
 
 def outputs(teacher, mean, variance):
@@ -206,4 +206,4 @@ def test_draws_have_mean_square_1_and_the_shares_of_their_pieces():
         w = weights.draw(rng, 10_000)
         assert w @ w == pytest.approx(10_000, rel=1e-12)
     assert np.mean(Sparse(rho=0.2).draw(rng, 10_000) != 0) == pytest.approx(0.2, abs=4 * np.sqrt(0.16 / 10_000))
-    assert [weights.continuous for weights in PRIORS] == pytest.approx([1, 0, 0.2, 0.95, 0.7])
+    assert [weights.continuous_fraction for weights in PRIORS] == pytest.approx([1, 0, 0.2, 0.95, 0.7])

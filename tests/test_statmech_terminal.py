@@ -12,11 +12,11 @@ from rich.console import Console
 from test_statmech_cli import called
 
 from statmech.cli import output, terminal
-from statmech.config import load, shipped
-from statmech.errors import escaped
+from statmech.config import list_shipped_configs, load
+from statmech.errors import escape_text
 from statmech.results import tables
-from statmech.results.tables import Column, Table, TableCell, parts
-from statmech.runtime.progress import Bar, Terminal, _rich
+from statmech.results.tables import Column, Table, TableCell, split_table
+from statmech.runtime.progress import ProgressBar, TerminalBar, _make_rich_progress
 
 TITLE = "\x1b]0;owned\x07"
 SHOWN = r"\u001b]0;owned\u0007"
@@ -38,7 +38,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_characters_that_are_invisible_or_commands_are_escaped(hostile):
-    shown = escaped(f"a{hostile}b")
+    shown = escape_text(f"a{hostile}b")
     assert shown.isascii()
     assert shown.isprintable()
     assert shown.startswith("a\\")
@@ -46,7 +46,7 @@ def test_characters_that_are_invisible_or_commands_are_escaped(hostile):
 
 def test_words_and_layout_are_kept():
     words = "η = 0,5 für Müller: ε_g ≤ 1/π, 学习 \U0001f600\nنص‌ها\tb"
-    assert escaped(words) == words
+    assert escape_text(words) == words
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,12 @@ def test_a_table_shows_names_as_they_are(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_number_of_a_table_is_cut_however_narrow_the_terminal(width, monkeypatch):
-    for scenario in (found for found in map(load, shipped()) if not found.on_data):  # studies have tables of their own
+    for scenario in (
+        found for found in map(load, list_shipped_configs()) if not found.on_data
+    ):  # studies have tables of their own
         shown = Console(file=io.StringIO(), width=width)
         monkeypatch.setattr(output, "out", shown)
-        columns = tables._columns(scenario.shape, scenario.variables, [(3, 4)])
+        columns = tables._make_columns(scenario.shape, scenario.variables, [(3, 4)])
         numbers = [[f"{10_000 * (row + 1) + at / 10:+.1f}" for at, _ in enumerate(columns)] for row in range(2)]
         output._print_table(Table("deviations", columns, tuple(tuple(map(TableCell, row)) for row in numbers)))
         text = shown.file.getvalue()
@@ -126,9 +128,9 @@ def test_no_number_of_a_table_is_cut_however_narrow_the_terminal(width, monkeypa
 def test_a_table_wider_than_the_terminal_is_split_where_it_has_to_be_and_keeps_its_keys(monkeypatch):
     columns = (Column("rule", number=False, key=True), Column("eps_g vote"), Column("R"))
     table = Table("of", columns, ((TableCell("adatron_textbook"), TableCell("-188448.5"), TableCell("+1.2")),))
-    assert [len(part.columns) for part in parts(table, 46)] == [3]
-    assert [len(part.columns) for part in parts(table, 41)] == [3]  # with its heading on two lines
-    assert [len(part.columns) for part in parts(table, 37)] == [2, 2]
+    assert [len(part.columns) for part in split_table(table, 46)] == [3]
+    assert [len(part.columns) for part in split_table(table, 41)] == [3]  # with its heading on two lines
+    assert [len(part.columns) for part in split_table(table, 37)] == [2, 2]
     for width in (37, 5):
         shown = Console(file=io.StringIO(), width=width)
         monkeypatch.setattr(output, "out", shown)
@@ -140,7 +142,7 @@ def test_a_table_wider_than_the_terminal_is_split_where_it_has_to_be_and_keeps_i
 def test_a_bar_shows_a_steady_pace_in_plain_numbers(monkeypatch):
     clock = iter([0.0, 10.0, 15.0, 15.0, 20.0, 40.0])
     monkeypatch.setattr("statmech.runtime.progress.time.monotonic", lambda: next(clock))
-    bar = Bar("simulation")
+    bar = ProgressBar("simulation")
     bar.progress(1000, 160_000)  # those of an earlier run
     assert bar.pace == ""
     bar.progress(21_000, 160_000)
@@ -151,8 +153,8 @@ def test_a_bar_shows_a_steady_pace_in_plain_numbers(monkeypatch):
 
 
 def test_a_terminal_shows_the_pace_beside_the_bar():
-    progress, shown = _rich(), Console(file=io.StringIO(), width=100)
-    bar = Terminal("simulation", progress)
+    progress, shown = _make_rich_progress(), Console(file=io.StringIO(), width=100)
+    bar = TerminalBar("simulation", progress)
     bar._first = (time.monotonic() - 10, 0)
     bar.progress(19_100, 191_000)
     shown.print(progress.get_renderable())

@@ -17,8 +17,8 @@ from simulate.execution.to_store import run_into
 from statmech import Scenario, StoredExamples, StoreError
 from statmech.errors import DamagedError
 from statmech.results import status, store, store_creation
-from statmech.results.fingerprints import fingerprints, salt_of
-from statmech.results.sweep_store import DONE, SweepStore
+from statmech.results.fingerprints import compute_fingerprints, compute_salt
+from statmech.results.sweep_store import DONE_STATE, SweepStore
 from statmech.results.verification import verify
 
 pytestmark = pytest.mark.quick
@@ -28,7 +28,7 @@ SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "see
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("statmech.results.chunks.SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-9)
 
 
 def chunks(path, name):
@@ -170,7 +170,7 @@ def made_before(path, scenario):
     plain = store_creation._create_empty
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_creation, "_create_empty", lambda *given, **_: plain(*given, fingerprinted=False))
-        store_creation.create(path, scenario, {"title": "statmech simulation"})
+        store_creation.create_store(path, scenario, {"title": "statmech simulation"})
     run_into(path, scenario)
 
 
@@ -178,7 +178,7 @@ def test_a_store_without_fingerprints_is_read_and_reported_as_unverifiable(path,
     made_before(path, StoredExamples(**SWEEP))
     assert not (path / "fingerprint").exists()
     np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**SWEEP)).R)
-    assert "checksums only" in "\n".join(status.lines(status.read(path)))
+    assert "checksums only" in "\n".join(status.format_status(status.read_status(path)))
     assert statmech("verify", path) == 1
     assert "was made before runs had fingerprints" in capsys.readouterr().out
 
@@ -202,36 +202,36 @@ def test_stores_of_shards_merged_by_hand_are_valid(path):
             (path / file.relative_to(other)).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, path / file.relative_to(other))
     assert verify(path).sound
-    assert SweepStore(path).counts()[DONE] == 18
+    assert SweepStore(path).counts()[DONE_STATE] == 18
     np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**SWEEP)).R)
 
 
 def test_exchanging_two_runs_variables_or_configs_changes_the_fingerprint():
     rng, runs = np.random.default_rng(0), np.arange(6).reshape(2, 3)
     values = {"a": rng.normal(size=(2, 3, 4)), "b": rng.normal(size=(2, 3, 4)), "done": rng.random((2, 3)) < 0.5}
-    salt = salt_of({"key": 0}, {})
-    reference = fingerprints(values, runs, salt)
+    salt = compute_salt({"key": 0}, {})
+    reference = compute_fingerprints(values, runs, salt)
     assert len(np.unique(reference)) == 6
-    assert (fingerprints({**values, "a": values["b"], "b": values["a"]}, runs, salt) != reference).all()
-    assert (fingerprints(values, runs, salt_of({"key": 1}, {})) != reference).all()
-    assert (fingerprints(values, runs, salt_of({"key": 0}, {"x.csv": "00"})) != reference).all()
-    assert (fingerprints(values, runs + 1, salt) != reference).all()
-    assert (fingerprints({**values, "a": values["a"][..., ::-1]}, runs, salt) != reference).all()
+    assert (compute_fingerprints({**values, "a": values["b"], "b": values["a"]}, runs, salt) != reference).all()
+    assert (compute_fingerprints(values, runs, compute_salt({"key": 1}, {})) != reference).all()
+    assert (compute_fingerprints(values, runs, compute_salt({"key": 0}, {"x.csv": "00"})) != reference).all()
+    assert (compute_fingerprints(values, runs + 1, salt) != reference).all()
+    assert (compute_fingerprints({**values, "a": values["a"][..., ::-1]}, runs, salt) != reference).all()
 
 
 def test_fingerprints_of_simple_numbers_differ_like_those_of_random_ones():
     """Zeros, ones and powers of two have nearly all of their bits equal."""
     simple = np.array(list(itertools.product([0.0, 1.0, 0.5, -1.0, 2.0, np.nan], repeat=5)))
-    reference = fingerprints({"a": simple}, np.zeros(len(simple), int), salt_of({}, {}))
+    reference = compute_fingerprints({"a": simple}, np.zeros(len(simple), int), compute_salt({}, {}))
     assert len(np.unique(reference)) == len(simple)
 
 
 def test_a_fingerprint_does_not_depend_on_how_many_runs_are_read_together(monkeypatch):
     values = {"a": np.random.default_rng(0).normal(size=(50, 7))}
-    reference = fingerprints(values, np.arange(50), salt_of({}, {}))
-    monkeypatch.setattr("statmech.results.fingerprints.ROWS", 10)
-    np.testing.assert_array_equal(fingerprints(values, np.arange(50), salt_of({}, {})), reference)
-    part = fingerprints({"a": values["a"][10:20]}, np.arange(10, 20), salt_of({}, {}))
+    reference = compute_fingerprints(values, np.arange(50), compute_salt({}, {}))
+    monkeypatch.setattr("statmech.results.fingerprints.MAX_BLOCK_NUMBERS", 10)
+    np.testing.assert_array_equal(compute_fingerprints(values, np.arange(50), compute_salt({}, {})), reference)
+    part = compute_fingerprints({"a": values["a"][10:20]}, np.arange(10, 20), compute_salt({}, {}))
     np.testing.assert_array_equal(part, reference[10:20])
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from statmech.scenarios.vocabulary import EXCEPTIONS, Entry, entries
+from statmech.scenarios.vocabulary import TERM_EXCEPTIONS, VocabularyEntry, list_entries
 
 
 def clashes(stated):
@@ -15,33 +15,39 @@ def clashes(stated):
     for one, other in (("name", "term"), ("name", "label"), ("term", "name"), ("label", "name")):
         groups = defaultdict(set)
         for entry in stated:
-            if not entry.switch and entry.name not in EXCEPTIONS:
+            if not entry.switch and entry.name not in TERM_EXCEPTIONS:
                 groups[getattr(entry, one)].add(getattr(entry, other))
         found += [f"the {one} {it!r} has {len(of)} {other}s: {sorted(of)}" for it, of in groups.items() if len(of) > 1]
     return found
 
 
 def test_every_name_has_one_term_and_one_symbol_and_each_of_these_one_name():
-    assert not clashes(entries())
+    assert not clashes(list_entries())
 
 
 @pytest.mark.parametrize(
     ("planted", "clash"),
     [
-        (Entry("flip", "probability that a label is flipped", r"$\lambda$", "1", "mine"), "name 'flip' has 2 labels"),
-        (Entry("noise", "probability of a flip", r"$\sigma$", "1", "mine"), "name 'noise' has 2 terms"),
-        (Entry("strength", "a force", r"$\lambda$", "1", "mine"), r"label '$\\lambda$' has 2 names"),
-        (Entry("sigma", "standard deviation of the noise, of mine", "", "1", "mine"), "deviation of the noise' has 2"),
+        (
+            VocabularyEntry("flip", "probability that a label is flipped", r"$\lambda$", "1", "mine"),
+            "name 'flip' has 2 labels",
+        ),
+        (VocabularyEntry("noise", "probability of a flip", r"$\sigma$", "1", "mine"), "name 'noise' has 2 terms"),
+        (VocabularyEntry("strength", "a force", r"$\lambda$", "1", "mine"), r"label '$\\lambda$' has 2 names"),
+        (
+            VocabularyEntry("sigma", "standard deviation of the noise, of mine", "", "1", "mine"),
+            "deviation of the noise' has 2",
+        ),
     ],
 )
 def test_a_planted_clash_is_found(planted, clash):
-    assert any(clash in found for found in clashes([*entries(), planted]))
+    assert any(clash in found for found in clashes([*list_entries(), planted]))
 
 
 def test_each_exception_is_one():
-    for name in EXCEPTIONS:
-        assert len({entry.term for entry in entries() if entry.name == name}) == 2
+    for name in TERM_EXCEPTIONS:
+        assert len({entry.term for entry in list_entries() if entry.name == name}) == 2
 
 
 def test_every_name_states_what_it_means():
-    assert [entry.name for entry in entries() if not entry.term] == []
+    assert [entry.name for entry in list_entries() if not entry.term] == []

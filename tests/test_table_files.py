@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import statmech
 from statmech.cli.commands import app
 from statmech.errors import ConfigError
-from statmech.labelled_table import labelled, read
+from statmech.labelled_table import make_labelled_table, read_labelled_table
 from statmech.table_columns import ColumnOptions
-from statmech.table_files import FileFormat, read_frame
+from statmech.table_files import FileFormat, read_table_file
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((60, 3)).round(4)
@@ -66,7 +66,7 @@ PECULIAR = {
 def test_peculiarities_of_a_file_change_no_number_and_are_said(content, notes, tmp_path):
     (tmp_path / "t.csv").write_bytes(content)
     bare = text(header="").encode() == content
-    table = read(str(tmp_path / "t.csv"), "0" if bare else "label")
+    table = read_labelled_table(str(tmp_path / "t.csv"), "0" if bare else "label")
     np.testing.assert_array_equal(table.X, ROWS)
     assert table.labels == ("well", "sick")
     np.testing.assert_array_equal(table.y, np.where(WORDS == "well", 1, -1))
@@ -80,17 +80,17 @@ def test_numbers_that_count_columns_or_years_are_names_unless_they_are_data(head
     (tmp_path / "t.csv").write_text(text(header="").replace("sick,", "").replace("well,", ""))
     content = (tmp_path / "t.csv").read_text()
     (tmp_path / "t.csv").write_text(header + "\n" + content)
-    found = read_frame(str(tmp_path / "t.csv"))
+    found = read_table_file(str(tmp_path / "t.csv"))
     assert len(found.frame) == 60
     assert "is taken for names" in "\n".join(found.notes)
-    assert len(read_frame(str(tmp_path / "t.csv"), FileFormat(header=False)).frame) == 61
+    assert len(read_table_file(str(tmp_path / "t.csv"), FileFormat(header=False)).frame) == 61
     (tmp_path / "t.csv").write_text(content)
-    assert len(read_frame(str(tmp_path / "t.csv")).frame) == 60
+    assert len(read_table_file(str(tmp_path / "t.csv")).frame) == 60
 
 
 def frame(**columns):
     given = pd.DataFrame({"a": ROWS[:, 0], "b": ROWS[:, 1]} | columns | {"label": WORDS})
-    return labelled(given, "label", options=ColumnOptions())
+    return make_labelled_table(given, "label", options=ColumnOptions())
 
 
 def test_words_booleans_dates_and_missing_cells_become_numbers():
@@ -111,13 +111,13 @@ def test_a_mark_is_a_word_among_words_and_a_missing_cell_among_numbers(tmp_path)
     signs, grades = np.where(WORDS == "sick", "+", "-"), np.where(WORDS == "sick", "None", "mild")
     for words in (signs, grades):
         (tmp_path / "t.csv").write_text(text(words=words))
-        table = read(str(tmp_path / "t.csv"), "label")
+        table = read_labelled_table(str(tmp_path / "t.csv"), "label")
         assert (len(table.y), set(table.labels)) == (60, set(words.tolist()))
     for sep, decimal in ((",", "."), (";", ",")):
         for mark in ("-", ".", "None", "--"):
             cell = str(ROWS[4, 1]).replace(".", decimal)
             (tmp_path / "t.csv").write_text(text(sep=sep, decimal=decimal).replace(cell, mark))
-            table = read(str(tmp_path / "t.csv"), "label")
+            table = read_labelled_table(str(tmp_path / "t.csv"), "label")
             assert table.notes[0].startswith("60 rows, 3 columns: 3 of numbers")
             assert table.X[4, 1] == pytest.approx(np.delete(ROWS[:, 1], 4).mean())
 
@@ -178,21 +178,21 @@ def test_what_cannot_be_read_is_one_sentence_in_the_words_of_the_table(content, 
 def test_a_file_that_is_no_text_is_refused(content, tmp_path):
     (tmp_path / "t.csv").write_bytes(content)
     with pytest.raises(ConfigError, match=r"t\.csv: "):
-        read(str(tmp_path / "t.csv"), "label")
+        read_labelled_table(str(tmp_path / "t.csv"), "label")
 
 
 def test_a_small_file_that_unpacks_to_much_and_a_pipe_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("statmech.table_files.MAX_BYTES", 10_000)
+    monkeypatch.setattr("statmech.table_files.MAX_TABLE_BYTES", 10_000)
     (tmp_path / "bomb.csv").write_bytes(gzip.compress(b"1,2\n" * 100_000))
     os.mkfifo(tmp_path / "pipe.csv")
     for name, said in (("bomb", "more than 10,000 bytes when it is unpacked"), ("pipe", "not an ordinary file")):
         with pytest.raises(ConfigError, match=said):
-            read(str(tmp_path / f"{name}.csv"), "0")
+            read_labelled_table(str(tmp_path / f"{name}.csv"), "0")
 
 
 def test_one_of_several_labels_is_predicted_against_the_others(tmp_path):
     (tmp_path / "t.csv").write_text(text(words=[*"abc"] * 20))
-    table = read(str(tmp_path / "t.csv"), "label", positive="b")
+    table = read_labelled_table(str(tmp_path / "t.csv"), "label", positive="b")
     assert table.labels == ("b", "not b")
     assert np.sum(table.y > 0) == 20
 
@@ -215,7 +215,7 @@ def test_a_table_of_digits_takes_a_bounded_multiple_of_its_size(tmp_path):
     path.write_text("\n".join(",".join(map(str, row)) for row in rows))
     tracemalloc.start()
     try:
-        read(str(path), "-1")
+        read_labelled_table(str(path), "-1")
         assert tracemalloc.get_traced_memory()[1] < 25 * path.stat().st_size
     finally:
         tracemalloc.stop()

@@ -13,28 +13,35 @@ from simulate.minimisers.method import minimise
 from simulate.minimisers.problem import Problem
 from statmech import Clusters, ScenarioError
 from statmech.convex import clusters as vocabulary
-from statmech.convex.clusters import GaussianClusters, error_at, separable_below
-from statmech.convex.losses import LOSSES, Hinge, Logistic, Square, SquaredHinge, on_labels
-from statmech.modes import modes_of
-from statmech.numerics.gaussian import cumulative
+from statmech.convex.clusters import GaussianClusters, compute_best_plane_error, compute_cluster_separability_threshold
+from statmech.convex.losses import LOSSES, Hinge, Logistic, Square, SquaredHinge, convert_to_stability_loss
+from statmech.modes import make_modes
+from statmech.numerics.gaussian import normal_cdf
 from statmech.scenarios.registry import scenario_from
-from theory.convex.clusters import ClusterEquations, best_lambdas, minimum
-from theory.convex.saddle_point import Point
+from theory.convex.clusters import ClusterEquations, find_cluster_lambdas, solve_cluster_minimum
+from theory.convex.saddle_point import PenaltyPoint
 
-EQUAL = GaussianClusters().among(None)
-UNEQUAL = GaussianClusters(positives=0.3, distance=8**0.5).among(modes_of([0.3, 2.4], [2 / 3, 1 / 3], [0.25, 0.75]))
+EQUAL = GaussianClusters().combine_with_modes(None)
+UNEQUAL = GaussianClusters(positives=0.3, distance=8**0.5).combine_with_modes(
+    make_modes([0.3, 2.4], [2 / 3, 1 / 3], [0.25, 0.75])
+)
 SPECTRUM = {"eigenvalues": [0.3, 2.4], "shares": [2 / 3, 1 / 3], "teacher": [0.25, 0.75]}
-FOUR = {"square": on_labels(Square()), "logistic": Logistic(), "hinge": Hinge(), "squared_hinge": SquaredHinge()}
+FOUR = {
+    "square": convert_to_stability_loss(Square()),
+    "logistic": Logistic(),
+    "hinge": Hinge(),
+    "squared_hinge": SquaredHinge(),
+}
 every_loss = pytest.mark.parametrize("loss", FOUR.values(), ids=FOUR)
 
 
 def at(loss, clusters, alpha, lam, intercept=False):
     alpha, lam = np.broadcast_arrays(np.asarray(alpha, float), np.asarray(lam, float))
-    return minimum(loss, clusters, np.atleast_1d(alpha), np.atleast_1d(lam), intercept)
+    return solve_cluster_minimum(loss, clusters, np.atleast_1d(alpha), np.atleast_1d(lam), intercept)
 
 
 def test_recorded_values_are_those_of_two_routes():
-    equal, unequal = at(Logistic(), EQUAL, 2, 0.1), at(on_labels(Square()), UNEQUAL, 1, 0.1)
+    equal, unequal = at(Logistic(), EQUAL, 2, 0.1), at(convert_to_stability_loss(Square()), UNEQUAL, 1, 0.1)
     found = [*(equal[k][0] for k in (0, 1, 3, 8)), *(unequal[k][0] for k in (0, 1, 8))]
     recorded = [1.3755960258, 1.8802544406, 4.0697686354, 0.2322060694, 0.5441997758, 0.7204135457, 0.2711702007]
     np.testing.assert_allclose(found, recorded, rtol=0, atol=6e-11)
@@ -43,23 +50,30 @@ def test_recorded_values_are_those_of_two_routes():
 @every_loss
 def test_an_infinite_penalty_is_hebbs_rule_and_the_best_of_equal_clusters(loss):
     strong = at(loss, EQUAL, [0.5, 2, 5], 1e6).eps_g
-    np.testing.assert_allclose(strong, [error_at(EQUAL.learnt(alpha), 0.5) for alpha in (0.5, 2, 5)], atol=2e-7)
+    np.testing.assert_allclose(
+        strong, [compute_best_plane_error(EQUAL.learnt(alpha), 0.5) for alpha in (0.5, 2, 5)], atol=2e-7
+    )
     assert abs(strong[1] - 0.2071080891) < 2e-7
-    assert np.isinf(best_lambdas(loss, EQUAL, np.array([0.5, 2.0]))).all()
+    assert np.isinf(find_cluster_lambdas(loss, EQUAL, np.array([0.5, 2.0]))).all()
 
 
 @every_loss
 @pytest.mark.parametrize("intercept", [False, True])
 def test_derivatives_are_those_of_differences(loss, intercept):
     equations, alpha = ClusterEquations(loss, UNEQUAL, intercept), np.array([1.3])
-    x, point = np.array([0.3, -0.2, 0.2, 0.15][: 4 if intercept else 3])[:, None], Point(np.log([0.3]), np.array([0.6]))
-    exact, h = equations.linearised(x, alpha, point), 1e-6
+    x, point = (
+        np.array([0.3, -0.2, 0.2, 0.15][: 4 if intercept else 3])[:, None],
+        PenaltyPoint(np.log([0.3]), np.array([0.6])),
+    )
+    exact, h = equations.linearise(x, alpha, point), 1e-6
 
     def moved(k, sign):
-        return equations.linearised(x + sign * h * np.eye(len(x))[:, [k]], alpha, point).F
+        return equations.linearise(x + sign * h * np.eye(len(x))[:, [k]], alpha, point).F
 
     J = np.stack([(moved(k, 1) - moved(k, -1)) / (2 * h) for k in range(len(x))], axis=1)
-    up, down = (equations.linearised(x, alpha, Point(point.log_lam + s * h, point.l1_fraction)).F for s in (1, -1))
+    up, down = (
+        equations.linearise(x, alpha, PenaltyPoint(point.log_lam + s * h, point.l1_fraction)).F for s in (1, -1)
+    )
     np.testing.assert_allclose(exact.J, J, atol=2e-9)
     np.testing.assert_allclose(exact.f, (up - down) / (2 * h), atol=2e-9)
 
@@ -68,8 +82,8 @@ def test_derivatives_are_those_of_differences(loss, intercept):
     ("clusters", "intercept"), [(EQUAL, False), pytest.param(UNEQUAL, True, marks=pytest.mark.slow)], ids=["one", "two"]
 )
 def test_a_vanishing_penalty_is_the_limit_of_small_ones_on_both_sides_of_the_threshold(clusters, intercept):
-    end = separable_below(clusters, intercept)
-    for loss in (Hinge(), SquaredHinge(), on_labels(Square())):
+    end = compute_cluster_separability_threshold(clusters, intercept)
+    for loss in (Hinge(), SquaredHinge(), convert_to_stability_loss(Square())):
         for alpha in (0.6, 0.7 * end, 1.5 * end):
             none, small = at(loss, clusters, alpha, [0, 1e-8], intercept).eps_g
             assert abs(none - small) < 1e-7
@@ -80,7 +94,7 @@ def test_a_vanishing_penalty_is_the_limit_of_small_ones_on_both_sides_of_the_thr
 def test_isotropic_least_squares_has_its_closed_form():
     """V = (1 - alpha A)/lam with A = V/(1 + V) is the root of a quadratic equation."""
     alpha, lam = 1.5, 0.3
-    state = at(on_labels(Square()), EQUAL, alpha, lam)
+    state = at(convert_to_stability_loss(Square()), EQUAL, alpha, lam)
     a = lam + alpha - 1
     V = (np.sqrt(a * a + 4 * lam) - a) / (2 * lam)
     weight = alpha / (1 + V) / (lam + alpha / (1 + V))  # m = weight (1 - m), of unit variance and power
@@ -89,13 +103,13 @@ def test_isotropic_least_squares_has_its_closed_form():
 
 @pytest.mark.slow
 def test_an_error_with_an_intercept_is_least_at_the_best_penalty():
-    clusters, alpha = GaussianClusters(positives=0.2).among(None), np.array([1.0, 5.0])
-    best = best_lambdas(Logistic(), clusters, alpha, intercept=True)
+    clusters, alpha = GaussianClusters(positives=0.2).combine_with_modes(None), np.array([1.0, 5.0])
+    best = find_cluster_lambdas(Logistic(), clusters, alpha, intercept=True)
     around = [at(Logistic(), clusters, alpha, best * factor, True).eps_g for factor in (0.97, 1, 1.03)]
     assert np.all(around[1] < np.minimum(around[0], around[2]))
-    bayes = np.array([error_at(clusters.learnt(each), 0.2) for each in alpha])
+    bayes = np.array([compute_best_plane_error(clusters.learnt(each), 0.2) for each in alpha])
     assert np.all(around[1] > bayes)
-    assert np.all(bayes > error_at(clusters.separation, 0.2))
+    assert np.all(bayes > compute_best_plane_error(clusters.separation, 0.2))
 
 
 def test_the_bayes_optimal_learner_reaches_its_error_at_finite_N():
@@ -107,7 +121,7 @@ def test_the_bayes_optimal_learner_reaches_its_error_at_finite_N():
     two, errors = cell.setting.clusters, []
     t, omega, nu = (np.repeat(part, [400, 200]) for part in (two.powers, two.variances, two.shares))
     for seed in range(12):
-        data = cluster_data.drawn(cell, 0, seed)
+        data = cluster_data.draw_cluster_data(cell, 0, seed)
         far = np.where(data.y > 0, two.factors[0], two.factors[1])
         total = (data.y * far) @ data.X / np.sqrt(cell.N)  # of variance omega sum(far^2)/N around half sum(far^2)/N
         prior = t / nu
@@ -116,8 +130,8 @@ def test_the_bayes_optimal_learner_reaches_its_error_at_finite_N():
         m, Q = w @ data.half / cell.N, np.sqrt(data.variances @ w**2 / cell.N)
         q = mean @ w / cell.N
         b = (two.factors[1] - two.factors[0]) * q / 2 + np.log(0.3 / 0.7) / 2
-        errors.append(two.weights @ cumulative(-(two.factors * m + vocabulary.LABELS * b) / Q))
-    expected = error_at(two.learnt(1.0), 0.3)
+        errors.append(two.weights @ normal_cdf(-(two.factors * m + vocabulary.LABELS * b) / Q))
+    expected = compute_best_plane_error(two.learnt(1.0), 0.3)
     spread = np.std(errors) / np.sqrt(len(errors))
     assert abs(np.mean(errors) - expected) < 3 * spread + 1 / cell.N
     assert spread < 0.003
@@ -173,7 +187,7 @@ def test_weights_without_a_penalty_reach_a_certified_minimum(loss, P, N):
     rng = np.random.default_rng(3)
     y = np.where(rng.random(P) < 0.3, 1.0, -1.0)
     B = np.column_stack([rng.standard_normal((P, N)) * y[:, None] / N**0.5, y])
-    problem = Problem(B, np.zeros(P), on_labels(LOSSES[loss]()), 0.0, 0.5, free=1)
+    problem = Problem(B, np.zeros(P), convert_to_stability_loss(LOSSES[loss]()), 0.0, 0.5, free=1)
     found = minimise(problem)
     assert found.converged
     least = problem.value(found.w, problem.x(found.w))
@@ -234,7 +248,7 @@ def test_centres_have_the_stated_distance_and_powers_in_every_run():
     spectrum = {"spectrum": SPECTRUM}
     for law, powers in (("gaussian", None), (spectrum, [0.25, 0.75])):
         [cell] = Clusters(clusters="gaussian", loss="hinge", inputs=law, distance=3, alpha=1, N=60).cells()
-        half = cluster_data.drawn(cell, 0, 5).half
+        half = cluster_data.draw_cluster_data(cell, 0, 5).half
         assert np.isclose(half @ half / cell.N, 9 / 4)
         if powers:
             np.testing.assert_allclose([half[:40] @ half[:40], half[40:] @ half[40:]], np.array(powers) * 60 * 9 / 4)

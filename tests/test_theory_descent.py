@@ -17,17 +17,17 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import theory
 from statmech.convex.descents import HeavyBall, Nesterov
-from statmech.convex.losses import DESCENDED
+from statmech.convex.losses import DESCENT_LOSSES
 from statmech.convex.penalties import Penalty
-from statmech.convex.teachers import Logit, Probit, Sign
+from statmech.convex.teachers import LogitTeacher, ProbitTeacher, SignTeacher
 from statmech.convex.weights import Gauss
-from statmech.numerics.gaussian import density
+from statmech.numerics.gaussian import normal_density
 from statmech.scenarios.descent import Descent
 from statmech.scenarios.risk import Risk
 from theory import solutions
-from theory.convex.empirical_risk import minimum
+from theory.convex.empirical_risk import solve_minimum
 from theory.descent import ladder, replicas, samples
-from theory.descent.replicas import curves
+from theory.descent.replicas import compute_curves
 
 NOISY = {"loss": "logistic", "flip": 0.1, "alpha": 2, "lam": 0.02, "eta": 0.8, "start": {"length": 1}}
 SETTINGS = {  # of the square loss
@@ -46,7 +46,9 @@ def cell(**keys):
 
 def at_size(this, size):
     """Means and standard errors of replicas of a fixed number of samples."""
-    return replicas._averaged(this, [ladder.descend(this, replica, size) for replica in range(replicas.REPLICAS)], size)
+    return replicas._average_paths(
+        this, [ladder.descend(this, replica, size) for replica in range(replicas.NUM_REPLICAS)], size
+    )
 
 
 def agree(found, error, expected, known=0.0):
@@ -71,7 +73,9 @@ def closed_form(this):
     In each mode w is a P times the teacher, S times the start and R times the noise that the inputs project on it;
     with labels a = <yu>, and y - a u acts as noise.
     """
-    a, noise = (1.0, this.teacher.noise**2) if not this.teacher.labels else (samples.mean_field(this.teacher), None)
+    a, noise = (
+        (1.0, this.teacher.noise**2) if not this.teacher.labels else (samples.compute_mean_field(this.teacher), None)
+    )
     noise = 1 - a * a if noise is None else noise
     heavy = this.descent.momentum if isinstance(this.descent, HeavyBall) else 0.0
     ahead = this.descent.momentum if isinstance(this.descent, Nesterov) else 0.0
@@ -160,12 +164,12 @@ def test_the_first_steps_of_the_logistic_loss_are_those_of_a_quadrature():
 def test_intervals_of_the_standard_error_hold_the_exact_value():
     this = cell(**{**NOISY, "start": {"length": 0}}, epochs=[2, 3, 4])
     groups = 48
-    paths = [ladder.descend(this, replica, 512) for replica in range(replicas.REPLICAS * groups)]
+    paths = [ladder.descend(this, replica, 512) for replica in range(replicas.NUM_REPLICAS * groups)]
     held = []
-    for first in range(0, len(paths), replicas.REPLICAS):
-        found = replicas._averaged(this, paths[first : first + replicas.REPLICAS], 512)
+    for first in range(0, len(paths), replicas.NUM_REPLICAS):
+        found = replicas._average_paths(this, paths[first : first + replicas.NUM_REPLICAS], 512)
         deviation = np.abs(found.mean["eps_g"] - QUADRATURE[1:])
-        held.append(deviation < t.ppf(0.975, replicas.REPLICAS - 1) * found.error["eps_g"])
+        held.append(deviation < t.ppf(0.975, replicas.NUM_REPLICAS - 1) * found.error["eps_g"])
     assert 0.88 <= np.mean(held) <= 0.995
 
 
@@ -173,7 +177,7 @@ def responses(this, replica, size):
     """Cosines after every step by response functions: Gaussian fields of a covariance, and the reaction's kernels."""
     steps, alpha, eta, lam = this.steps[-1], this.alpha, this.eta, this.lam
     net = np.clip(qmc.Sobol(steps + 2, rng=np.random.default_rng(replica)).random(size), 1e-16, 1 - 1e-16)
-    u, normals = samples.field_quantiles(this.teacher, net[:, 0]), ndtri(net[:, 1:])
+    u, normals = samples.compute_field_quantiles(this.teacher, net[:, 0]), ndtri(net[:, 1:])
     m, a, q0 = np.zeros(steps + 1), np.ones(steps + 1), this.length**2
     W, factor = np.zeros((steps + 1, steps)), np.zeros((steps + 1, steps + 1))
     G, D = np.zeros((steps, size)), np.zeros((steps, steps, size))
@@ -214,7 +218,7 @@ REFERENCE = {  # steps: eps_g and its error
 
 
 def test_curves_are_within_their_errors_of_the_reference():
-    found = curves(cell(**NOISY, epochs=list(REFERENCE)))
+    found = compute_curves(cell(**NOISY, epochs=list(REFERENCE)))
     expected, known = np.array(list(REFERENCE.values())).T
     assert np.all(found.error["eps_g"] < 1e-4)
     assert np.all(found.error["R"] < 1e-4)
@@ -235,7 +239,7 @@ def test_curves_are_within_their_errors_of_the_reference():
 def test_many_epochs_lead_to_the_minimum(keys):
     this = cell(**keys)
     found = at_size(this, 2**11)
-    state = minimum(this.loss, this.teacher, Penalty(), Gauss(), np.array([this.alpha]), np.array([this.lam]))
+    state = solve_minimum(this.loss, this.teacher, Penalty(), Gauss(), np.array([this.alpha]), np.array([this.lam]))
     for name in ("R", "length", "train_loss", "eps_t", "eps_g", "eps_y", "mse"):
         value, error, expected = found.mean[name][0], found.error[name][0], getattr(state, name)[0]
         assert np.isnan(value) == np.isnan(expected), name
@@ -243,12 +247,12 @@ def test_many_epochs_lead_to_the_minimum(keys):
         assert np.isnan(value) or error < 3e-3, name
 
 
-@pytest.mark.parametrize("loss", sorted(set(DESCENDED) - {"squared_perceptron"}))
-@pytest.mark.parametrize("teacher", [Sign(flip=0.1), Logit(gain=2.0)])
+@pytest.mark.parametrize("loss", sorted(set(DESCENT_LOSSES) - {"squared_perceptron"}))
+@pytest.mark.parametrize("teacher", [SignTeacher(flip=0.1), LogitTeacher(gain=2.0)])
 def test_the_first_step_from_0_is_hebbs_rule(loss, teacher):
     this = replace(cell(loss=loss, alpha=1.5, eta=0.1, epochs=[1]), teacher=teacher)
     path = ladder.descend(this, 0, 512)
-    mean = samples.mean_field(teacher)
+    mean = samples.compute_mean_field(teacher)
     assert path.perpendicular[1] / path.parallel[1] == pytest.approx(1 / np.sqrt(1.5) / mean, rel=1e-7)
 
 
@@ -277,17 +281,24 @@ def test_small_batches_tend_to_the_online_rule():
 
 
 @pytest.mark.parametrize(
-    "teacher", [Logit(gain=1.0), Logit(gain=30.0), Probit(noise=0.5), Probit(noise=1e-3), Sign(0.2)]
+    "teacher",
+    [
+        LogitTeacher(gain=1.0),
+        LogitTeacher(gain=30.0),
+        ProbitTeacher(noise=0.5),
+        ProbitTeacher(noise=1e-3),
+        SignTeacher(0.2),
+    ],
 )
 def test_quantiles_of_the_teachers_field_invert_its_distribution(teacher):
     shares = np.array([1e-7, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-5])
     width = float(teacher.width(np.zeros(1))[0])
     cuts = np.sort(np.outer([-1, 1], width * np.array([1, 3, 8, 30])).ravel())
-    for share, field in zip(shares, samples.field_quantiles(teacher, shares), strict=True):
+    for share, field in zip(shares, samples.compute_field_quantiles(teacher, shares), strict=True):
         edges = [-9.5, *cuts[(cuts > -9.5) & (cuts < field)], field]
         edges = np.sort([*edges, 0.0]) if field > 0 else edges
         below = sum(
-            quad(lambda v: 2 * density(v) * float(teacher.probability(np.array(v))), low, high, epsabs=1e-13)[0]
+            quad(lambda v: 2 * normal_density(v) * float(teacher.probability(np.array(v))), low, high, epsabs=1e-13)[0]
             for low, high in pairwise(edges)
         )
         assert below == pytest.approx(share, rel=1e-5, abs=1e-12)
@@ -301,7 +312,7 @@ def test_a_longer_run_extends_a_shorter_one(keys):
 
 def test_what_overflows_is_no_number_from_there_on():
     this = cell(loss="exponential", flip=0.1, alpha=3, eta=40, epochs=range(1, 13))
-    found = curves(this)
+    found = compute_curves(this)
     numbers = np.isfinite(found.mean["R"])
     assert numbers[0]
     assert not numbers[-1]
@@ -341,9 +352,9 @@ def test_the_perceptron_has_no_minimum():
 
 
 def test_the_bytes_of_more_samples_are_checked(monkeypatch):
-    monkeypatch.setattr(replicas, "memory", lambda: 2.0**20)
+    monkeypatch.setattr(replicas, "get_total_memory", lambda: 2.0**20)
     with pytest.raises(Exception, match=r"theory of \d+ directions takes .* GiB, and this machine has 0.000977 GiB"):
-        curves(cell(loss="hinge", flip=0.1, alpha=3, eta=0.05, epochs=[20]))
+        compute_curves(cell(loss="hinge", flip=0.1, alpha=3, eta=0.05, epochs=[20]))
 
 
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
@@ -354,13 +365,13 @@ def test_a_replica_takes_at_most_the_bytes_stated(loss):
     path = ladder.descend(cell, 0, 2**13)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 0.3 < peak / replicas.bytes_of(cell, path.directions, 2**13) < 1.3
+    assert 0.3 < peak / replicas.estimate_bytes(cell, path.directions, 2**13) < 1.3
 
 
 def test_theory_is_solved_with_one_blas_thread(monkeypatch):
     """Further threads mostly wait for each other; last bits would depend on the number of cores, too."""
-    seen, fill = [], solutions.fill
-    monkeypatch.setattr(solutions, "fill", lambda *given: (seen.append(threads()), fill(*given)))
+    seen, fill = [], solutions.fill_arrays
+    monkeypatch.setattr(solutions, "fill_arrays", lambda *given: (seen.append(threads()), fill(*given)))
     scenario = Descent(descent="gradient", loss="square", alpha=2, epochs=[1])
     with threadpool_limits(2, user_api="blas"):
         before = threads()

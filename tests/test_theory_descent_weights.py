@@ -18,7 +18,7 @@ from statmech import Descent, Inference, Risk
 from statmech.convex.descents import Adam, Gradient, Nesterov
 from statmech.convex.weights import Binary, Gauss, Sparse
 from theory.descent import ladder, replicas, two_sided
-from theory.descent.samples import mean_field
+from theory.descent.samples import compute_mean_field
 
 SPARSE = {"weights": "sparse", "rho": 0.2}
 NOISY = {"flip": 0.1, "lam": 0.3, "eta": 0.3, "epochs": [1, 2, 5, 10, 20]}
@@ -31,7 +31,9 @@ def cell(**keys):
 
 def at_size(this, size):
     """Means and standard errors of replicas of a fixed number of samples."""
-    return replicas._averaged(this, [ladder.descend(this, replica, size) for replica in range(replicas.REPLICAS)], size)
+    return replicas._average_paths(
+        this, [ladder.descend(this, replica, size) for replica in range(replicas.NUM_REPLICAS)], size
+    )
 
 
 # the other ladder
@@ -101,7 +103,7 @@ def test_the_first_step_of_signs_is_known():
     """The force on a weight is a w* + b n with normal n and a/b = <yu> sqrt(alpha), Hebb's, for any loss."""
     for weights in ("gauss", "binary"):
         this = cell(descent="sign", loss="hinge", flip=0.1, epochs=[1], weights=weights, eta=0.2)
-        odds = mean_field(this.teacher) * np.sqrt(2)
+        odds = compute_mean_field(this.teacher) * np.sqrt(2)
         normal, binary = np.sqrt(2 / np.pi) * odds / np.sqrt(1 + odds**2), erf(odds / np.sqrt(2))
         found = at_size(this, 2**14)
         assert found.error["R"][0] < 5e-4
@@ -177,7 +179,7 @@ def test_what_the_minimum_and_bayes_reach_have_the_penalty_and_the_weights():
 
 @pytest.mark.parametrize("weights", [Gauss(), Binary(), Sparse(rho=0.1)])
 def test_samples_of_weights_have_their_distribution(weights):
-    w = two_sided.teacher_weights(weights, (np.arange(2**12) + 0.5) / 2**12)
+    w = two_sided.sample_teacher_weights(weights, (np.arange(2**12) + 0.5) / 2**12)
     assert np.mean(w * w) == pytest.approx(1)
     for x in (-2, -0.5, 0.1, 0.9, 3):
         below = sum(p * (norm.cdf((x - m) / np.sqrt(v)) if v else m < x) for p, m, v in weights.pieces)

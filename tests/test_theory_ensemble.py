@@ -7,7 +7,7 @@ import pytest
 
 import theory
 from statmech import Scenario, ScenarioError
-from statmech.votes.equal_students import _opposed
+from statmech.votes.equal_students import _integrate_opposed_vote_error
 
 GRID = [(0.9, 0.85, 3), (0.5, 0.3, 101), (0.99, 0.985, 5), (0.5, 0.3, 11), (0.1, 0.02, 7), (-0.6, 0.5, 3)]
 
@@ -46,7 +46,7 @@ def test_the_metropolis_walk_of_the_paper_agrees_with_the_exact_integral(K, outp
 def test_two_independent_integrals_agree_to_1e_12(R, q, K):
     """The common field's integral, and Price's theorem in R."""
     c = (q - R**2) / (1 - R**2)
-    assert theory.ensemble_error(R, q, K) == pytest.approx(_opposed(np.arccos(R), c, K), abs=1e-12)
+    assert theory.ensemble_error(R, q, K) == pytest.approx(_integrate_opposed_vote_error(np.arccos(R), c, K), abs=1e-12)
 
 
 @pytest.mark.slow

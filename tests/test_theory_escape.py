@@ -9,7 +9,7 @@ from scipy.stats import kstest
 
 import simulate
 import theory
-from figures.published.networks.escapes import escape_times
+from figures.published.networks.escapes import find_escape_times
 from statmech import Network, ScenarioError
 
 pytestmark = pytest.mark.quick
@@ -26,7 +26,7 @@ def test_runs_escape_at_the_predicted_times():
     """Kolmogorov-Smirnov of 192 runs; a shift that is wrong by 0.4 of the spread, or twice the rate, is found."""
     N = 500
     runs = simulate.run(network(N=N, t=np.linspace(0, 120, 121).tolist(), seeds=192, key=5))
-    times = escape_times(runs)
+    times = find_escape_times(runs)
     times = np.where(np.isnan(times), np.inf, times)  # few are late
     found = theory.escape(network())
 

@@ -14,7 +14,7 @@ import simulate
 import theory
 from statmech import RULES, Scenario, ScenarioError, compare, load
 from statmech.results import comparison, corrections, multiplicity
-from statmech.results.corrections import predicted
+from statmech.results.corrections import predict_mean_and_std
 from statmech.schedules import SCHEDULES
 from theory.fluctuations import student_fluctuations
 from theory.online import combinations, trajectories
@@ -171,8 +171,8 @@ def test_corrections_of_recorded_steps_bring_the_values_to_those_of_the_step():
 
 def judged(simulation, scenario: Scenario) -> tuple[float, float]:
     distance = comparison.distances(simulation, theory.solve(scenario))
-    largest = max(abs(z) for row in comparison.rows(distance) for z in row.largest.values())
-    return largest, comparison.bound(distance)
+    largest = max(abs(z) for row in comparison.iterate_deviation_rows(distance) for z in row.largest.values())
+    return largest, comparison.get_deviation_bound(distance)
 
 
 @pytest.mark.slow
@@ -182,16 +182,16 @@ def test_means_lie_within_the_predicted_standard_errors_and_without_discreteness
     simulation = simulate.run(scenario)
     largest, bound = judged(simulation, scenario)
     assert largest < bound
-    monkeypatch.setattr(student_fluctuations, "rates", without_discreteness)
+    monkeypatch.setattr(student_fluctuations, "compute_fluctuation_rates", without_discreteness)
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    combinations.solve_lanes.clear_cache()
+    combinations.solve_batch.clear_cache()
     try:
         assert judged(simulation, scenario)[0] > bound
     finally:
-        combinations.solve_lanes.clear_cache()
+        combinations.solve_batch.clear_cache()
 
 
-correct = student_fluctuations.rates
+correct = student_fluctuations.compute_fluctuation_rates
 
 
 def without_discreteness(field, state, t, noise, around):
@@ -234,7 +234,7 @@ def test_drift_and_decay_enter_mean_and_spread(rule):
     for _ in range(2 * N):
         chain.step(RULES[rule]().g)
     for name, values in {"length": chain.length, "eps_g": chain.theta / np.pi}.items():
-        mean, std = predicted(solution, name)
+        mean, std = predict_mean_and_std(solution, name)
         z = (values.mean() - mean.item()) / std.item() * seeds**0.5
         assert abs(z) < 4, name
         assert abs((values.mean() - solution[name].item()) / std.item()) * seeds**0.5 > 4.5  # without the bias
@@ -256,7 +256,7 @@ def test_a_schedule_enters_with_its_explicit_derivative(annealing):
             means.append((chain.length.mean(), chain.theta.mean() / np.pi))
     for place, seen in enumerate(means):
         for name, value in zip(("length", "eps_g"), seen, strict=True):
-            mean, std = (it.isel(t=place).item() for it in predicted(solution, name))
+            mean, std = (it.isel(t=place).item() for it in predict_mean_and_std(solution, name))
             assert abs(value - mean) / std * 200 < 4.5, (name, place)
 
 
@@ -267,7 +267,9 @@ def test_one_seed_is_compared_by_the_normal_s_bound_student_by_student(K):
     distance = comparison.distances(simulation, solution)
     assert distance.R.sizes["student"] == K
     values = sum(int(np.isfinite(it).sum()) for it in distance.values())
-    assert comparison.bound(distance) == pytest.approx(-ndtri(multiplicity.LEVEL / 2 / values))
+    assert comparison.get_deviation_bound(distance) == pytest.approx(
+        -ndtri(multiplicity.FALSE_ALARM_PROBABILITY / 2 / values)
+    )
     assert comparison.can_judge(distance)
     [table] = compare(simulation, solution)
     assert not any(cell.marked for row in table.rows for cell in row)
@@ -292,31 +294,33 @@ def test_the_standard_deviation_is_off_by_more_than_an_eighth_where_nothing_is_j
     scenario = Scenario(rule="adatron", N=5, t=[50], seeds=4000, corrections=True)
     runs, solution = simulate.run(scenario), theory.solve(scenario)
     for name in ("R", "eps_g", "length"):
-        assert corrections.unresolved(solution, name).all()
+        assert corrections.find_unresolved_values(solution, name).all()
         assert runs[name].std("seed", ddof=1).item() / solution[f"{name}_std"].item() > 1.125 + 4 / 8000**0.5
     forgetting = Scenario(rule="adatron_textbook", N=100, decay=5, schedule={"t0": 1}, t=[0.1, 2], corrections=True)
-    assert corrections.resolved(theory.solve(forgetting), "length").values.ravel().tolist() == [True, False]
+    assert corrections.find_resolved_values(theory.solve(forgetting), "length").values.ravel().tolist() == [True, False]
     drifting = {"rule": "adatron", "flip": 0.1, "drift": 0.3, "start": {"length": 1, "R": 0.1}, "t": 6}
     at = theory.solve(Scenario(**drifting, N=[100, 1000], corrections=True))
-    assert corrections.resolved(at, "length").values.ravel().tolist() == [False, True]
-    assert corrections.resolved(at, "eps_g").all()
+    assert corrections.find_resolved_values(at, "length").values.ravel().tolist() == [False, True]
+    assert corrections.find_resolved_values(at, "eps_g").all()
 
 
 @pytest.mark.slow
 def test_all_values_of_the_figure_of_fluctuations_are_judged():
     solution = theory.solve(load("fluctuations"))
-    assert all(corrections.resolved(solution, name).all() for name in ("R", "length", "eps_g", "eps_g_weight_mean"))
+    assert all(
+        corrections.find_resolved_values(solution, name).all() for name in ("R", "length", "eps_g", "eps_g_weight_mean")
+    )
 
 
 @pytest.mark.slow
 def test_n_is_an_axis_whose_cells_share_one_integration(monkeypatch):
-    solved, original = [], trajectories._solve_cells
+    solved, original = [], trajectories._solve_by_program
 
     def counted(cells, *others):
         solved.append(len(cells))
         return original(cells, *others)
 
-    monkeypatch.setattr(trajectories, "_solve_cells", counted)
+    monkeypatch.setattr(trajectories, "_solve_by_program", counted)
     scenario = Scenario(rule="hebb", N=[10, 1000], t=[1], corrections=True)
     solution = theory.solve(scenario)
     assert solved == [1]

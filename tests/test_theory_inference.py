@@ -7,17 +7,17 @@ import pytest
 
 import theory
 from statmech import Inference, ScenarioError
-from statmech.convex.teachers import LinearTeacher, Logit, Probit, Sign
+from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
 from statmech.convex.weights import Binary, Gauss, Sparse
 from theory.convex import bayes_optimal
-from theory.convex.state_evolution import errors, reached
+from theory.convex.state_evolution import find_limit_state, iterate_errors
 
 ALPHAS = np.array([0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
 PAIRS = [
-    (Sign(), Binary()),
-    (Sign(flip=0.1), Gauss()),
-    (Probit(noise=0.5), Sparse(rho=0.3)),
-    (Logit(gain=3.0), Binary()),
+    (SignTeacher(), Binary()),
+    (SignTeacher(flip=0.1), Gauss()),
+    (ProbitTeacher(noise=0.5), Sparse(rho=0.3)),
+    (LogitTeacher(gain=3.0), Binary()),
     (LinearTeacher(noise=0.1), Sparse(rho=0.3)),
 ]
 
@@ -95,7 +95,7 @@ def test_message_passing_recovers_binary_weights_from_the_spinodal_on():
 def test_the_uninformed_and_the_informed_state_have_equal_free_entropy_at_alpha_it_only():
     alpha_it, alpha_alg = theory.transitions("sparse", "linear", rho=0.4, noise=0.01)
     alpha = np.repeat([alpha_it - 1e-4, alpha_it, alpha_it + 1e-4], 2)
-    states = reached(LinearTeacher(noise=0.01), Sparse(rho=0.4), alpha, ["uninformed", "informed"] * 3)
+    states = find_limit_state(LinearTeacher(noise=0.01), Sparse(rho=0.4), alpha, ["uninformed", "informed"] * 3)
     gain = np.diff(states.free_entropy.reshape(3, 2))[:, 0]
     assert gain[0] < -1e-6
     assert gain[1] == pytest.approx(0, abs=1e-12)
@@ -106,7 +106,9 @@ def test_the_uninformed_and_the_informed_state_have_equal_free_entropy_at_alpha_
 @pytest.mark.parametrize(("teacher", "weights"), PAIRS, ids=str)
 def test_the_free_entropy_of_a_state_grows_with_alpha_by_the_log_evidence_alone(teacher, weights):
     alpha, h = np.array([0.3, 0.9, 2.0]), 1e-5
-    middle, low, high = (bayes_optimal.states(teacher, weights, a)[0] for a in (alpha, alpha - h, alpha + h))
+    middle, low, high = (
+        bayes_optimal.find_stable_states(teacher, weights, a)[0] for a in (alpha, alpha - h, alpha + h)
+    )
     rate = (high.free_entropy - low.free_entropy) / (2 * h)
     has = np.isfinite(middle.mse) & np.isfinite(rate)
     assert has[0]
@@ -116,8 +118,8 @@ def test_the_free_entropy_of_a_state_grows_with_alpha_by_the_log_evidence_alone(
 @pytest.mark.parametrize(("teacher", "weights"), PAIRS, ids=str)
 def test_state_evolution_tends_to_the_state_of_the_line(teacher, weights):
     alpha, starts = np.array([0.4, 0.4, 1.9, 1.9]), ["uninformed", "informed"] * 2
-    last = errors(teacher, weights, alpha, starts, 1000)[:, -1]
-    np.testing.assert_allclose(last, reached(teacher, weights, alpha, starts).mse, rtol=1e-9, atol=1e-15)
+    last = iterate_errors(teacher, weights, alpha, starts, 1000)[:, -1]
+    np.testing.assert_allclose(last, find_limit_state(teacher, weights, alpha, starts).mse, rtol=1e-9, atol=1e-15)
 
 
 def test_an_informed_start_leaves_the_teacher_where_it_does_not_attract():
@@ -139,11 +141,11 @@ def test_the_overlap_is_that_of_the_state_of_largest_free_entropy():
 def test_no_alpha_changes_another_in_any_bit(teacher, weights):
     alpha = np.array([0.2, 0.7, 1.3, 1.31, 5.0])
     starts = ["uninformed", "informed", "informed", "uninformed", "informed"]
-    q, steps = bayes_optimal.bayes_overlap(teacher, weights, alpha), errors(teacher, weights, alpha, starts, 60)
+    q, steps = bayes_optimal.bayes_overlap(teacher, weights, alpha), iterate_errors(teacher, weights, alpha, starts, 60)
     for lane in range(5):
         one = slice(lane, lane + 1)
         np.testing.assert_array_equal(bayes_optimal.bayes_overlap(teacher, weights, alpha[one]), q[one])
-        np.testing.assert_array_equal(errors(teacher, weights, alpha[one], starts[one], 60), steps[one])
+        np.testing.assert_array_equal(iterate_errors(teacher, weights, alpha[one], starts[one], 60), steps[one])
 
 
 def test_a_dataset_has_the_steps_and_the_states_of_each_parameter_combination():

@@ -10,9 +10,9 @@ import pytest
 
 import theory
 from statmech import NetworkTasks
-from statmech.controls import Control, Segments
-from statmech.protocols import BestShare
-from statmech.scenarios.network_matrices import Units
+from statmech.controls import Control, TimeSegments
+from statmech.protocols import OptimalProtocol
+from statmech.scenarios.network_matrices import StudentUnits
 from theory.networks import equations as one_task
 from theory.networks import tasks
 
@@ -88,14 +88,14 @@ def test_nothing_that_follows_a_switch_changes_what_was_before(solved):
     np.testing.assert_array_equal(before.sel(protocol="blocked"), before.sel(protocol="replay 0.1"))
 
 
-compiled = jax.jit(tasks.field, static_argnums=0)
+compiled = jax.jit(tasks.compute_row_rates, static_argnums=0)
 
 
 def rates_of(cell, shares):
     """The rates of the entries of R, Q and the heads at a cell's start, for shares of the tasks."""
     with jax.enable_x64(True):
-        start, given = tasks.packed(cell.units)[:, None], np.array(shares)[:, None]
-        return np.asarray(compiled(tasks.equations_of(cell), tasks.setting_of([cell]), given, start)[:, 0])
+        start, given = tasks.pack_task_units(cell.units)[:, None], np.array(shares)[:, None]
+        return np.asarray(compiled(tasks.make_equations(cell), tasks.make_setting([cell]), given, start)[:, 0])
 
 
 GENERAL = {
@@ -147,11 +147,11 @@ def test_one_task_has_the_equations_of_a_network():
     cell = cell_of(tasks=1, M=2, start=START | {"v": [0.5, 0.3]}, teacher={"T": [[1, 0.3], [0.3, 1.2]]})
     assert cell.w.shape == (1, 2)
     R, Q, v = cell.units
-    setting = tasks.setting_of([cell]).network
-    alone = jax.jit(one_task.field, static_argnums=0)
+    setting = tasks.make_setting([cell]).network
+    alone = jax.jit(one_task.compute_row_rates, static_argnums=0)
     with jax.enable_x64(True):
-        rows = one_task.packed(Units(R, Q, v[0]))[:, None]
-        found = alone(one_task.equations_of(cell), setting._replace(w=setting.w[0]), rows)[:, 0]
+        rows = one_task.pack_units(StudentUnits(R, Q, v[0]))[:, None]
+        found = alone(one_task.make_equations(cell), setting._replace(w=setting.w[0]), rows)[:, 0]
     np.testing.assert_allclose(rates_of(cell, [1.0]), found, rtol=1e-13, atol=1e-15)
 
 
@@ -162,8 +162,8 @@ def test_batches_are_single_examples_of_smaller_rates():
     np.testing.assert_allclose(rates_of(batches, [0.7, 0.3]), 8 * rates_of(single, [0.7, 0.3]), rtol=1e-12)
     times = [2, 5, 10, 20]
     cell = cell_of(batch=10, eta=2, eta_v=2, noise=0.5, decay=0, teacher={"w": 1})
-    share = Control(Segments((0.0, np.inf)), (0.7,))
-    [(R, Q, v)] = tasks.solve_cells([replace(cell, protocol=BestShare(share=share))], times)
+    share = Control(TimeSegments((0.0, np.inf)), (0.7,))
+    [(R, Q, v)] = tasks.solve_cells([replace(cell, protocol=OptimalProtocol(share=share))], times)
     error = [one_task.generalization_error(cell.activation, cell.T, cell.w[k], R, Q, v[:, k]) for k in (0, 1)]
     np.testing.assert_allclose(np.stack(error, axis=-1), BATCHES, atol=5.1e-7)
 

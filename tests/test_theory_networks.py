@@ -14,10 +14,10 @@ import theory
 from statmech import Network, ScenarioError
 from statmech.activations import ACTIVATIONS, Erf
 from statmech.parameters import parameter
-from statmech.scenarios.network_matrices import Units
-from theory.networks.equations import equations_of, field, packed, setting_of, solve_cells
-from theory.networks.noise_floor import _rates_and_slope
-from theory.networks.plateaus import _symmetric
+from statmech.scenarios.network_matrices import StudentUnits
+from theory.networks.equations import compute_row_rates, make_equations, make_setting, pack_units, solve_cells
+from theory.networks.noise_floor import _evaluate_rates_and_jacobian
+from theory.networks.plateaus import _make_symmetric_units
 
 pytestmark = pytest.mark.quick
 
@@ -42,13 +42,13 @@ def cell_of(**given):
     return next(iter(network(**given).cells()))
 
 
-compiled = jax.jit(field, static_argnums=0)
+compiled = jax.jit(compute_row_rates, static_argnums=0)
 
 
 def rates_of(cell):
     """The rates of all entries of R, Q and v of a cell's start."""
     with jax.enable_x64(True):
-        return np.asarray(compiled(equations_of(cell), setting_of([cell]), packed(cell.units)[:, None])[:, 0])
+        return np.asarray(compiled(make_equations(cell), make_setting([cell]), pack_units(cell.units)[:, None])[:, 0])
 
 
 def terms_of(cell, fields, noise, slope=1.0):
@@ -177,13 +177,13 @@ def test_trajectories_are_those_of_another_integrator(given, times):
     other = solve_ivp(
         lambda _, rows: slow_rates(cell, rows),
         (0, times[-1]),
-        packed(cell.units),
+        pack_units(cell.units),
         "DOP853",
         times,
         rtol=1e-11,
         atol=1e-12,
     )
-    rows = [packed(Units(*(part[at] for part in found))) for at in range(len(times))]
+    rows = [pack_units(StudentUnits(*(part[at] for part in found))) for at in range(len(times))]
     np.testing.assert_allclose(rows, other.y.T, atol=3e-9)
 
 
@@ -227,7 +227,9 @@ def test_small_errors_keep_their_digits():
     found = theory.solve(network(eta=1.5, **ESCAPE, t=t)).eps_g.values
     with_rounding = theory.solve(network(eta=1.5, **ESCAPE, t=120)).eps_g.values
     assert abs(found[1] / with_rounding[0] - 1) < 1e-6
-    growth = _rates_and_slope(cell_of(eta=1.5), packed(Units(np.eye(2), np.eye(2), np.ones(2))))[1][:-2, :-2]
+    growth = _evaluate_rates_and_jacobian(cell_of(eta=1.5), pack_units(StudentUnits(np.eye(2), np.eye(2), np.ones(2))))[
+        1
+    ][:-2, :-2]
     decay = np.log(found[4] / found[3]) / 100
     assert 0 < found[4] < 1e-200
     assert np.min(np.abs(np.linalg.eigvals(growth).real - decay)) < 1e-6
@@ -307,7 +309,9 @@ def test_a_plateau_is_a_fixed_point_with_the_escape_rate_of_its_full_jacobian(K,
     eta = 0.6
     found = theory.plateau(M, K, eta)
     values = [found.R, found.C, found.Q - found.C] if K > 1 else [found.R, found.Q]
-    rates, slope = _rates_and_slope(cell_of(M=M, K=K, eta=eta), packed(_symmetric(K, M, np.array(values))))
+    rates, slope = _evaluate_rates_and_jacobian(
+        cell_of(M=M, K=K, eta=eta), pack_units(_make_symmetric_units(K, M, np.array(values)))
+    )
     np.testing.assert_allclose(rates[:-K], 0, atol=1e-13)
     assert abs(np.max(np.linalg.eigvals(slope[:-K, :-K]).real) - found.escape_rate) < 1e-10
 
@@ -332,9 +336,9 @@ def test_perfect_learning_loses_stability_at_the_critical_rate():
     rate = theory.critical_rate(3)
     assert abs(rate - 1.6206745061) < 6e-11
     assert abs(np.sqrt(3) * np.pi / (2 + 3 / np.sqrt(5)) / rate - 1.005) < 1e-3
-    learnt = packed(Units(np.eye(3), np.eye(3), np.ones(3)))
+    learnt = pack_units(StudentUnits(np.eye(3), np.eye(3), np.ones(3)))
     growth = [
-        np.max(np.linalg.eigvals(_rates_and_slope(cell_of(M=3, K=3, eta=eta), learnt)[1][:-3, :-3]).real)
+        np.max(np.linalg.eigvals(_evaluate_rates_and_jacobian(cell_of(M=3, K=3, eta=eta), learnt)[1][:-3, :-3]).real)
         for eta in (rate * (1 - 1e-6), rate * (1 + 1e-6))
     ]
     assert growth[0] < 0 < growth[1]

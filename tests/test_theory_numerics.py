@@ -17,8 +17,8 @@ from scipy.optimize.elementwise import find_root
 from scipy.special import log_ndtr, ndtr
 
 from statmech import Scenario
-from statmech.numerics.gaussian import TAIL, density, panels
-from statmech.numerics.zeros import zeros
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_gaussian_panels, normal_density
+from statmech.numerics.zeros import find_zeros
 from theory.fluctuations import student_noise
 from theory.numerics import collocation, dormand_prince, sobol_net
 from theory.online import averages, combinations, trajectories
@@ -44,25 +44,25 @@ def field(y):
 
 @jax.jit
 def stepped(constants, state, times):
-    return dormand_prince._step(constants, field, state, times, jnp.inf)
+    return dormand_prince._attempt_step(constants, field, state, times, jnp.inf)
 
 
 @jax.jit
 def recorded(constants, state, step, times):
-    return dormand_prince._recorded(constants, state, step, jnp.array([True]), times)
+    return dormand_prince._record_times(constants, state, step, jnp.array([True]), times)
 
 
 def beginning(t, h):
     """The state of the solution at time t, before a step of size h, and one recorded time in the step."""
-    state = dormand_prince.State(
+    state = dormand_prince.IntegrationState(
         attempts=jnp.zeros((), int),
         t=jnp.array([t]),
         h=jnp.array([h]),
         y=jnp.array([[solution(t)], [t]]),
-        stages=jnp.zeros((dormand_prince.ALL, 2, 1)),
-        recorded=jnp.zeros((dormand_prince.TOGETHER, 2, 1)),
+        stages=jnp.zeros((dormand_prince.NUM_ALL_STAGES, 2, 1)),
+        recorded=jnp.zeros((dormand_prince.TIMES_PER_BLOCK, 2, 1)),
     )
-    times = np.full(dormand_prince.TOGETHER, np.inf)
+    times = np.full(dormand_prince.TIMES_PER_BLOCK, np.inf)
     times[0] = t + 0.4 * h
     return state, times
 
@@ -95,7 +95,7 @@ def errors_between(constants):
 
 
 def test_the_coefficients_are_those_of_scipy():
-    a, fifth, third, polynomial = dormand_prince.tableau()
+    a, fifth, third, polynomial = dormand_prince.read_tableau()
     np.testing.assert_array_equal(a[:12, :12], DOP853.A)
     np.testing.assert_array_equal(a[12], [*DOP853.B, 0, 0, 0, 0])
     np.testing.assert_array_equal(a[13:], DOP853.A_EXTRA)
@@ -106,12 +106,12 @@ def test_the_coefficients_are_those_of_scipy():
 @pytest.mark.parametrize("errors", [errors_of_solutions, errors_between])
 def test_the_method_of_dormand_and_prince_has_order_eight(errors):
     """Also the polynomial between steps, of degree 7, whose error in one step is of order 8."""
-    constants = dormand_prince.tableau()
+    constants = dormand_prince.read_tableau()
     assert order(STEPS, errors(constants)) == pytest.approx(8, abs=0.6)
 
 
 def test_with_another_coefficient_the_order_is_lost():
-    right = dormand_prince.tableau()
+    right = dormand_prince.read_tableau()
     a, polynomial = right.a.copy(), right.polynomial.copy()
     a[8, 4] += 1e-4
     polynomial[1, 6] += 1e-3
@@ -121,14 +121,14 @@ def test_with_another_coefficient_the_order_is_lost():
 
 def integrator():
     """A program of two lanes and up to 128 recorded times."""
-    return jax.jit(partial(dormand_prince.integrate, field, most=10_000))
+    return jax.jit(partial(dormand_prince.integrate, field, max_attempts=10_000))
 
 
 compiled = integrator()
 
 
 def largest_error(integrate, rtol):
-    times = dormand_prince.padded(np.linspace(0.1, 10, 37))
+    times = dormand_prince.pad_times(np.linspace(0.1, 10, 37))
     start, atol = jnp.array([[1.0, 1.0], [0.0, 0.0]]), jnp.full((2, 1), 1e-300)
     found, completed = integrate(start, times, rtol, atol)
     assert completed.all()
@@ -138,15 +138,15 @@ def largest_error(integrate, rtol):
 
 def test_errors_follow_the_tolerance_and_do_not_without_an_estimate(monkeypatch):
     assert all(largest_error(compiled, rtol) < 10 * rtol for rtol in (1e-4, 1e-7, 1e-10))
-    monkeypatch.setattr(dormand_prince, "_error", lambda constants, y, *others: jnp.zeros(y.shape[1]))
+    monkeypatch.setattr(dormand_prince, "_estimate_error", lambda constants, y, *others: jnp.zeros(y.shape[1]))
     assert largest_error(integrator(), 1e-10) > 1e-6
 
 
 @pytest.mark.quick
 def test_a_first_step_outside_the_domain_of_the_field_is_repeated_with_a_smaller_one():
     """The field is not a number at negative values, which the first step reaches."""
-    steep = jax.jit(partial(dormand_prince.integrate, lambda y: -1000 * y * jnp.sqrt(y), most=1000))
-    found, completed = steep(jnp.ones((1, 1)), dormand_prince.padded(np.array([1.0])), 1e-9, jnp.full((1, 1), 1e-12))
+    steep = jax.jit(partial(dormand_prince.integrate, lambda y: -1000 * y * jnp.sqrt(y), max_attempts=1000))
+    found, completed = steep(jnp.ones((1, 1)), dormand_prince.pad_times(np.array([1.0])), 1e-9, jnp.full((1, 1), 1e-12))
     assert completed.all()
     np.testing.assert_allclose(found[0, 0, 0], 501.0**-2, rtol=1e-8)
 
@@ -171,16 +171,18 @@ def linear(t):
 def collocated(number):
     """The error at the last time after a number of equal panels."""
     edges = np.linspace(0, LAST, number + 1)
-    values, _ = collocation._propagated(np.ones(1), np.diff(edges), collocation._slopes(linear, [*pairwise(edges)]))
+    values, _ = collocation._propagate_through_panels(
+        np.ones(1), np.diff(edges), collocation._solve_panel_slopes(linear, [*pairwise(edges)])
+    )
     return abs(values[-1, 0] - known(LAST))
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 4])
 def test_collocation_at_gauss_nodes_has_twice_their_order(nodes, monkeypatch):
-    numbers, to = np.array([12, 16, 24, 32]), collocation._to
+    numbers, to = np.array([12, 16, 24, 32]), collocation._make_integration_weights
     monkeypatch.setattr(collocation, "NODES", nodes)
     assert order(numbers, [*map(collocated, numbers)]) == pytest.approx(2 * nodes, abs=0.4)
-    monkeypatch.setattr(collocation, "_to", lambda s: to(s) * (1 + 1e-3 * np.arange(nodes)))
+    monkeypatch.setattr(collocation, "_make_integration_weights", lambda s: to(s) * (1 + 1e-3 * np.arange(nodes)))
     assert order(numbers, [*map(collocated, numbers)]) < 2 * nodes - 1
 
 
@@ -189,47 +191,49 @@ def test_panels_are_halved_where_coefficients_change_fast(monkeypatch):
     width, times = 0.02, np.array([0.5, 0.97, 1.0, 1.01, 3.0])
 
     def error():
-        found = collocation.solve(steep, np.ones(1), times, np.ones_like)[:, 0]
+        found = collocation.solve_linear_equations(steep, np.ones(1), times, np.ones_like)[:, 0]
         return np.max(abs(found / np.exp(np.arctan((times - 1) / width) + np.arctan(1 / width)) - 1))
 
     def steep(t):
         return (1 / (width * (1 + ((t - 1) / width) ** 2)))[:, None, None], np.zeros((t.size, 1))
 
     assert error() < 1e-6
-    monkeypatch.setattr(collocation, "_rough", lambda h, *others: np.zeros(h.size, bool))
+    monkeypatch.setattr(collocation, "_find_rough_panels", lambda h, *others: np.zeros(h.size, bool))
     assert error() > 1e-3
 
 
 @pytest.mark.parametrize("kink", [-2.5, 0.0, 0.7, 4.0])
 def test_panels_integrate_a_jump_at_their_edge(kink):
     def above(edges):
-        x, weight = panels(np.array([-TAIL, *edges, TAIL]))
-        return np.sum(weight * density(x) * (x > kink))
+        x, weight = make_gaussian_panels(np.array([-GAUSSIAN_CUTOFF, *edges, GAUSSIAN_CUTOFF]))
+        return np.sum(weight * normal_density(x) * (x > kink))
 
     assert above([kink]) == pytest.approx(ndtr(-kink), rel=1e-12)
-    assert kink == 0 or abs(above([kink + 0.1]) - ndtr(-kink)) > 1e-5 * density(kink)
+    assert kink == 0 or abs(above([kink + 0.1]) - ndtr(-kink)) > 1e-5 * normal_density(kink)
 
 
 def test_the_integral_panel_by_panel_is_that_of_the_line():
     """Moments of a normal number above an edge; edges that coincide or lie outside do not count."""
 
     def second(edge, cut):
-        terms = lambda x: density(x) * x**2 * (x > edge)  # noqa: E731
-        return float(averages._integral(terms, jnp.array([-TAIL, TAIL, cut, cut, 20.0]), 32))
+        terms = lambda x: normal_density(x) * x**2 * (x > edge)  # noqa: E731
+        return float(
+            averages._integrate_panels(terms, jnp.array([-GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF, cut, cut, 20.0]), 32)
+        )
 
     for edge in (-1.0, 0.5):
-        assert second(edge, edge) == pytest.approx(ndtr(-edge) + edge * density(edge), rel=1e-13)
-        assert second(edge, edge + 0.1) != pytest.approx(ndtr(-edge) + edge * density(edge), rel=1e-5)
+        assert second(edge, edge) == pytest.approx(ndtr(-edge) + edge * normal_density(edge), rel=1e-13)
+        assert second(edge, edge + 0.1) != pytest.approx(ndtr(-edge) + edge * normal_density(edge), rel=1e-5)
 
 
 @jax.jit
 def moments(angle, flip):
     """Means of powers 0 to 2 of the stability: on panels, by the nodes of a linear rule, and by too few."""
-    edges = [jnp.zeros(()), jnp.minimum(8.5 * abs(jnp.tan(angle)), TAIL), jnp.asarray(TAIL)]
+    edges = [jnp.zeros(()), jnp.minimum(8.5 * abs(jnp.tan(angle)), GAUSSIAN_CUTOFF), jnp.asarray(GAUSSIAN_CUTOFF)]
     found = (
-        student_noise.on_panels(edges, angle, flip),
-        student_noise.of_linear(angle, flip),
-        student_noise.on_panels(edges, angle, flip, nodes=3),
+        student_noise.make_panel_nodes(edges, angle, flip),
+        student_noise.make_linear_rule_nodes(angle, flip),
+        student_noise.make_panel_nodes(edges, angle, flip, nodes=3),
     )
     return [
         [jnp.sum(weight * x**n * (right + (-1) ** n * left)) for n in range(3)] for x, weight, right, left, _ in found
@@ -249,9 +253,11 @@ def test_the_stability_has_its_known_moments(theta, flip):
 
 def test_the_table_of_sobols_net_is_scipys():
     """Its last columns have the largest degree; a wrong digit in any initial number would change them."""
-    few = sobol_net.generators(sobol_net.FEW)
-    assert (few == sobol_net._of_scipy(sobol_net.FEW)).all()
-    assert (few == sobol_net.generators(2 * sobol_net.FEW)[:, : sobol_net.FEW]).all()
+    few = sobol_net.get_sobol_generators(sobol_net.NUM_STORED_COLUMNS)
+    assert (few == sobol_net._read_scipy_generators(sobol_net.NUM_STORED_COLUMNS)).all()
+    assert (
+        few == sobol_net.get_sobol_generators(2 * sobol_net.NUM_STORED_COLUMNS)[:, : sobol_net.NUM_STORED_COLUMNS]
+    ).all()
 
 
 @pytest.mark.parametrize(
@@ -269,7 +275,7 @@ def test_zeros_are_those_of_scipy_bit_for_bit(function):
     """A tenth of the brackets have no zero; a middle in place of a parabola, or a looser end, changes last digits."""
     rng = np.random.default_rng(0)
     low, high, c = -rng.uniform(0, 9, 200), rng.uniform(0, 9, 200), rng.exponential(1, 200)
-    own = zeros(function, low, high, (c,))
+    own = find_zeros(function, low, high, (c,))
     with np.errstate(all="ignore"):
         scipys = find_root(function, (low, high), args=(c,))
     np.testing.assert_array_equal(own.success, scipys.success)
@@ -287,7 +293,7 @@ def first_of(count):
 def test_combinations_and_times_that_fill_up_a_program_do_not_change_a_bit(monkeypatch):
     three = first_of(3)
     assert first_of(8) == three
-    monkeypatch.setattr(trajectories, "padded", lambda t, values: np.pad(t, (0, 30), constant_values=np.inf))
+    monkeypatch.setattr(trajectories, "pad_times", lambda t, values: np.pad(t, (0, 30), constant_values=np.inf))
     assert first_of(3) == three
 
 
@@ -295,8 +301,8 @@ def test_combinations_and_times_that_fill_up_a_program_do_not_change_a_bit(monke
 def test_combinations_that_share_a_step_size_differ_from_those_that_do_not(monkeypatch):
     """The planted error of the test before: neighbours then count."""
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    error = dormand_prince._error
-    monkeypatch.setattr(dormand_prince, "_error", lambda *given: jnp.full(8, jnp.max(error(*given))))
-    combinations.solve_lanes.clear_cache()
+    error = dormand_prince._estimate_error
+    monkeypatch.setattr(dormand_prince, "_estimate_error", lambda *given: jnp.full(8, jnp.max(error(*given))))
+    combinations.solve_batch.clear_cache()
     assert first_of(3) != first_of(8)
-    combinations.solve_lanes.clear_cache()
+    combinations.solve_batch.clear_cache()

@@ -12,24 +12,26 @@ from scipy.stats import ks_2samp
 import simulate
 import theory
 from simulate.execution.to_store import run_into
-from simulate.execution.units import simulator_of
+from simulate.execution.units import make_simulator
 from simulate.kernels import gram_of_groups, perceptrons, vectors
 from statmech import RULES, OnlineClusters, ScenarioError
 from statmech.convex import clusters as vocabulary
 from statmech.convex.clusters import GaussianClusters
-from statmech.modes import group_sizes, modes_of
-from statmech.numerics.gaussian import cumulative, density
-from statmech.random_numbers import key_of
+from statmech.modes import group_sizes, make_modes
+from statmech.numerics.gaussian import normal_cdf, normal_density
+from statmech.random_numbers import make_key_data
 from statmech.rules import Rule
-from statmech.scenarios.page import without_page
+from statmech.scenarios.page import explain_missing_page
 from statmech.scenarios.registry import scenario_from
 from theory.online import clusters
-from theory.online.clusters import averages_of_step
+from theory.online.clusters import compute_step_averages
 
 SPECTRUM = {"spectrum": [0.3, 2.4], "shares": [2 / 3, 1 / 3], "teacher": [0.25, 0.75]}
 GIVEN = {"clusters": "gaussian", "rule": "perceptron", "t": [1, 5, 20]}
 UNEQUAL = {"positives": 0.3, "distance": 3, "inputs": SPECTRUM}
-TWO = GaussianClusters(positives=0.3, distance=3).among(modes_of([0.3, 2.4], [2 / 3, 1 / 3], [0.25, 0.75]))
+TWO = GaussianClusters(positives=0.3, distance=3).combine_with_modes(
+    make_modes([0.3, 2.4], [2 / 3, 1 / 3], [0.25, 0.75])
+)
 
 
 def solved(**own):
@@ -50,7 +52,7 @@ def test_hebb_agrees_with_its_solution():
     np.testing.assert_allclose(found.m_field, TWO.powers.sum() * rho, rtol=1e-8)
     np.testing.assert_allclose(found.length_field, Q, rtol=1e-8)
     np.testing.assert_allclose(found.length, np.sqrt(TWO.powers.sum() * rho**2 + across.sum(axis=0)), rtol=1e-8)
-    wrong = TWO.weights @ cumulative(-np.outer(TWO.factors, found.m_field / found.length_field))
+    wrong = TWO.weights @ normal_cdf(-np.outer(TWO.factors, found.m_field / found.length_field))
     np.testing.assert_allclose(found.eps_g, wrong, rtol=1e-12)
 
 
@@ -62,12 +64,12 @@ def test_hebb_is_the_bayes_optimal_learner_of_equal_clusters_once_its_start_is_f
 def of_perceptron(mean, Q, margin):
     """<g>, <g z> and <g^2> of a step function."""
     at = (margin - mean) / Q
-    return cumulative(at), -density(at), cumulative(at)
+    return normal_cdf(at), -normal_density(at), normal_cdf(at)
 
 
 def of_adatron(mean, Q, _):
     """<g>, <g z> and <g^2> of -kappa below 0."""
-    wrong, edge = cumulative(-mean / Q), density(mean / Q)
+    wrong, edge = normal_cdf(-mean / Q), normal_density(mean / Q)
     return Q * edge - mean * wrong, -Q * wrong, (mean**2 + Q**2) * wrong - mean * Q * edge
 
 
@@ -86,7 +88,7 @@ def test_averages_of_a_step_are_those_of_closed_forms(rule, closed, scale):
     g, gz, gg = (each * np.array([scale, scale, scale**2])).T
     expected = [rule.eta * TWO.weights * TWO.factors @ g, rule.eta * TWO.weights @ gz / (Q * length)]
     expected.append(rule.eta**2 * TWO.weights @ gg)
-    np.testing.assert_allclose(averages_of_step(rule, TWO, m, Q, length), expected, rtol=1e-12)
+    np.testing.assert_allclose(compute_step_averages(rule, TWO, m, Q, length), expected, rtol=1e-12)
 
 
 def test_averages_of_any_rule_are_those_of_samples():
@@ -102,7 +104,7 @@ def test_averages_of_any_rule_are_those_of_samples():
     z = rng.standard_normal(n)
     g = Smooth().g(s * m + Q * z, length)
     samples = s * g, g * z / (Q * length), g * g
-    for sample, value in zip(samples, averages_of_step(Smooth(), TWO, m, Q, length), strict=True):
+    for sample, value in zip(samples, compute_step_averages(Smooth(), TWO, m, Q, length), strict=True):
         assert abs(sample.mean() - value) < 4 * sample.std() / np.sqrt(n)
 
 
@@ -176,7 +178,7 @@ def test_theory_with_swapped_centres_or_without_the_variance_of_inputs_disagrees
     with monkeypatch.context() as planted:
         planted.setattr(vocabulary.TwoClusters, "factors", property(lambda self: 2 * self.weights))
         assert disagreements(runs, theory.solve(OnlineClusters(**RUN)))
-    monkeypatch.setattr(clusters.Equations, "noise", lambda self, F: self.clusters.shares * F)
+    monkeypatch.setattr(clusters.OnlineClusterEquations, "noise", lambda self, F: self.clusters.shares * F)
     assert disagreements(runs, theory.solve(OnlineClusters(**RUN)))
 
 
@@ -222,8 +224,11 @@ def of_weight_vectors(cell, seeds):
 
 def of_chain(cell, seeds):
     with jax.enable_x64(True):
-        task, steps = perceptrons.task_of_clusters(cell), np.rint(np.array(T) * N).astype(int)
-        made = [gram_of_groups.run(task, key_of(at), steps) for at in range(seeds // gram_of_groups.SEEDS)]
+        task, steps = perceptrons.make_cluster_online_task(cell), np.rint(np.array(T) * N).astype(int)
+        made = [
+            gram_of_groups.run(task, make_key_data(at), steps)
+            for at in range(seeds // gram_of_groups.GROUP_BATCH_SEEDS)
+        ]
     along, across, along_field, across_field = (
         np.concatenate([getattr(record, name) for record in made]).reshape(-1, 2)
         for name in ("along", "across", "along_field", "across_field")
@@ -271,7 +276,7 @@ def test_a_sweep_is_resumed_with_the_bits_of_one_run_and_its_config_is_read_agai
 def test_spectra_of_many_groups_run_by_weight_vectors():
     for variances, engine in (([1.0, 2.0], gram_of_groups), ([1.0, 2.0, 3.0], vectors)):
         scenario = OnlineClusters(**GIVEN | {"inputs": {"spectrum": variances}, "N": 50})
-        assert {simulator_of(scenario).engine(cell) for cell in scenario.cells()} == {engine}
+        assert {make_simulator(scenario).engine(cell) for cell in scenario.cells()} == {engine}
 
 
 @pytest.mark.parametrize(
@@ -309,6 +314,6 @@ def test_a_refused_config_writes_nothing(tmp_path, monkeypatch, capsys):
 
 
 def test_the_explorer_has_no_page_for_it():
-    assert without_page(OnlineClusters(**GIVEN)) == (
+    assert explain_missing_page(OnlineClusters(**GIVEN)) == (
         "online learning of two clusters has no sliders. Run it, and explore its results"
     )

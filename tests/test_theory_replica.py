@@ -173,8 +173,8 @@ def test_every_solution_carries_its_residual(flip):
 def test_maximum_stability_takes_few_integrals(monkeypatch):
     """One unknown per alpha is solved for: an angle within each step of another root would take hundreds."""
     calls = []
-    lifted = replica._lifted
-    monkeypatch.setattr(replica, "_lifted", lambda *given: calls.append(given) or lifted(*given))
+    lifted = replica._lifting_integral
+    monkeypatch.setattr(replica, "_lifting_integral", lambda *given: calls.append(given) or lifted(*given))
     learning_curves(np.geomspace(0.1, 50, 200))
     assert 5 < len(calls) < 50
 
@@ -208,6 +208,6 @@ def test_impossible_parameters_are_refused(call, message):
 
 
 def test_a_point_that_does_not_converge_is_named(monkeypatch):
-    monkeypatch.setattr(replica, "HIGHEST", -59.0)  # a bracket without a root
+    monkeypatch.setattr(replica, "MAX_LOG_BRACKET", -59.0)  # a bracket without a root
     with pytest.raises(SolverError, match="gibbs are not solved at 2"):
         learning_curves([2.0])

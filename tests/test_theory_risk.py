@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 import simulate
 import theory
-from statmech.convex.limits import minimum_from
+from statmech.convex.limits import compute_minimum_existence_threshold
 from statmech.convex.losses import (
     LOSSES,
     Absolute,
@@ -23,16 +23,16 @@ from statmech.convex.losses import (
     Logistic,
     Square,
     SquaredHinge,
-    on_labels,
+    convert_to_stability_loss,
 )
 from statmech.convex.penalties import Penalty
-from statmech.convex.teachers import LinearTeacher, Logit, Probit, Sign
+from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
 from statmech.convex.weights import Binary, Gauss, Sparse
 from statmech.errors import ScenarioError
 from statmech.scenarios.risk import Risk
 from theory.convex import averages, recovery
-from theory.convex.best_lambda import best_lambda, searched
-from theory.convex.empirical_risk import minimum
+from theory.convex.best_lambda import find_best_lambda, search_best_lambda
+from theory.convex.empirical_risk import solve_minimum
 from theory.solutions import solve_line
 from theory.stored_examples import replica
 
@@ -42,10 +42,10 @@ ALPHAS = np.array([0.2, 0.5, 0.9, 1.1, 1.5, 2.5, 2.9, 6.0])
 
 def solved(loss, teacher, alpha, lam, penalty=L2, weights=None):
     alpha, lam = np.broadcast_arrays(np.asarray(alpha, float), np.asarray(lam, float))
-    return minimum(loss, teacher, penalty, weights or Gauss(), alpha, lam)
+    return solve_minimum(loss, teacher, penalty, weights or Gauss(), alpha, lam)
 
 
-def best(loss, teacher, alpha, by=best_lambda):
+def best(loss, teacher, alpha, by=find_best_lambda):
     return by(loss, teacher, L2, Gauss(), np.atleast_1d(np.asarray(alpha, float)))
 
 
@@ -93,7 +93,7 @@ def test_the_best_ridge_on_a_linear_teacher_is_the_variance_of_the_noise_and_bay
     alpha = np.array([0.3, 1.0, 3.0])
     for noise in (0.1, 0.5, 3.0):
         assert np.array_equal(best(Square(), LinearTeacher(noise), alpha), 3 * [noise**2])
-        assert np.allclose(best(Square(), LinearTeacher(noise), alpha, searched), noise**2, rtol=1e-9)
+        assert np.allclose(best(Square(), LinearTeacher(noise), alpha, search_best_lambda), noise**2, rtol=1e-9)
         state = solved(Square(), LinearTeacher(noise), alpha, noise**2)
         assert np.allclose(state.mse, 1 - state.R**2, rtol=1e-12)  # of the posterior mean m = Q^2, and so mse = 1 - R^2
         assert np.allclose(state.R, state.length, rtol=1e-12)
@@ -105,16 +105,16 @@ def test_the_best_ridge_on_a_linear_teacher_is_the_variance_of_the_noise_and_bay
 
 @pytest.mark.parametrize("flip", [0.0, 0.1])
 def test_square_loss_without_a_penalty_is_the_pseudo_inverse(flip):
-    state, curve = solved(Square(), Sign(flip), ALPHAS, 0.0), replica.pseudo_inverse(ALPHAS, flip)
+    state, curve = solved(Square(), SignTeacher(flip), ALPHAS, 0.0), replica.pseudo_inverse(ALPHAS, flip)
     assert np.allclose(state.eps_g, curve.theta / np.pi, rtol=0, atol=1e-12)
-    nearly = solved(Square(), Sign(flip), ALPHAS, 1e-9)
+    nearly = solved(Square(), SignTeacher(flip), ALPHAS, 1e-9)
     assert np.allclose(nearly.eps_g, curve.theta / np.pi, rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("flip", [0.0, 0.1])
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()])
 def test_the_hinge_without_a_penalty_is_the_perceptron_of_maximum_stability(loss, flip):
-    state, curve = solved(loss, Sign(flip), ALPHAS, 0.0), replica.max_stability(ALPHAS, flip)
+    state, curve = solved(loss, SignTeacher(flip), ALPHAS, 0.0), replica.max_stability(ALPHAS, flip)
     separable = np.isfinite(curve.theta)
     assert np.all(separable == (theory.noisy_capacity(flip) > ALPHAS))
     assert np.allclose(state.eps_g[separable], curve.theta[separable] / np.pi, rtol=0, atol=1e-12)
@@ -125,15 +125,19 @@ def test_the_hinge_without_a_penalty_is_the_perceptron_of_maximum_stability(loss
 
 def test_the_hinge_is_maximum_stability_at_a_small_penalty():
     curve = replica.max_stability(np.array([1.5]), 0.0)
-    assert solved(Hinge(), Sign(), [1.5], 1e-3).eps_g[0] == pytest.approx(curve.theta[0] / np.pi, abs=1e-13)
+    assert solved(Hinge(), SignTeacher(), [1.5], 1e-3).eps_g[0] == pytest.approx(curve.theta[0] / np.pi, abs=1e-13)
 
 
 @pytest.mark.parametrize("loss", [Logistic(), Exponential()])
 def test_unpenalised_logistic_regression_has_a_minimum_beyond_separability_only(loss):
     edge = theory.separability(flip=0.1)
-    assert minimum_from(loss, Sign(0.1)) == edge
-    assert minimum_from(Hinge(), Sign(0.1)) == minimum_from(Square(), Sign(0.1)) == 0
-    state = solved(loss, Sign(0.1), [0.99 * edge, 1.01 * edge, 5.0], 0.0)
+    assert compute_minimum_existence_threshold(loss, SignTeacher(0.1)) == edge
+    assert (
+        compute_minimum_existence_threshold(Hinge(), SignTeacher(0.1))
+        == compute_minimum_existence_threshold(Square(), SignTeacher(0.1))
+        == 0
+    )
+    state = solved(loss, SignTeacher(0.1), [0.99 * edge, 1.01 * edge, 5.0], 0.0)
     assert np.isnan(state.R[0])
     assert np.all(state.residual[1:] <= 1e-12)
     assert state.length[1] > 5 * state.length[2]
@@ -142,7 +146,7 @@ def test_unpenalised_logistic_regression_has_a_minimum_beyond_separability_only(
 def test_the_length_of_logistic_regression_is_bounded_by_the_penalty_below_the_threshold_only():
     """alpha_c of gain 2 is 2.899138; lengths of the study."""
     edge = float(theory.separability("logit", gain=2))
-    state = solved(Logistic(), Logit(2.0), [0.98 * edge, 1.02 * edge], 1e-6)
+    state = solved(Logistic(), LogitTeacher(2.0), [0.98 * edge, 1.02 * edge], 1e-6)
     assert np.allclose(state.length, [307.8, 18.87], rtol=2e-4)
 
 
@@ -161,8 +165,8 @@ def test_separability_of_labels():
 
 def test_at_the_threshold_of_separability_the_stability_vanishes():
     """Independent of the formula: the limit of the replica equations of the hinge, with probit and logit labels."""
-    for teacher, edge in ((Logit(2.0), theory.separability("logit", gain=2)), (Probit(0.5), 4.0)):
-        edge = float(theory.separability("probit", noise=0.5)) if isinstance(teacher, Probit) else float(edge)
+    for teacher, edge in ((LogitTeacher(2.0), theory.separability("logit", gain=2)), (ProbitTeacher(0.5), 4.0)):
+        edge = float(theory.separability("probit", noise=0.5)) if isinstance(teacher, ProbitTeacher) else float(edge)
         lengths = solved(Hinge(), teacher, edge * np.array([1 - 2e-3, 1 - 1e-3]), 0.0).length
         assert lengths[1] / lengths[0] == pytest.approx(2, rel=0.02)  # kappa = 1/Q is linear in alpha_c - alpha
 
@@ -193,7 +197,7 @@ def test_the_response_of_a_recovered_teacher_is_the_limit_of_a_small_penalty(pen
 def test_absolute_deviations_recover_a_teacher_without_noise_at_a_finite_penalty():
     """The error vanishes continuously where the criterion of recovery begins to hold."""
     alpha = np.linspace(1.9, 2.2, 31)
-    exact = recovery.recovers(Absolute(), LinearTeacher(), L2, Gauss(), alpha, 0 * alpha + 1)
+    exact = recovery.recovers_teacher(Absolute(), LinearTeacher(), L2, Gauss(), alpha, 0 * alpha + 1)
     state = solved(Absolute(), LinearTeacher(), alpha, 1.0)
     assert 0 < exact.sum() < 31
     assert np.all(state.mse[exact] == 0)
@@ -218,11 +222,11 @@ def test_bad_input_of_a_threshold_is_a_sentence(call, problem):
 # the best penalty
 
 
-@pytest.mark.parametrize("teacher", [Sign(), Sign(0.1), Probit(0.5), Logit(2.0)], ids=str)
+@pytest.mark.parametrize("teacher", [SignTeacher(), SignTeacher(0.1), ProbitTeacher(0.5), LogitTeacher(2.0)], ids=str)
 def test_the_best_penalty_of_the_square_loss_on_labels_does_not_depend_on_alpha(teacher):
     alpha = [0.2, 1.0, 3.0, 20.0]
-    assert np.allclose(best(Square(), teacher, alpha, searched), best(Square(), teacher, alpha), rtol=1e-9)
-    if isinstance(teacher, Sign):
+    assert np.allclose(best(Square(), teacher, alpha, search_best_lambda), best(Square(), teacher, alpha), rtol=1e-9)
+    if isinstance(teacher, SignTeacher):
         a2 = (1 - 2 * teacher.flip) ** 2 * 2 / np.pi
         assert np.allclose(best(Square(), teacher, alpha), (1 - a2) / a2, rtol=1e-14)
 
@@ -250,21 +254,23 @@ def test_the_best_penalty_is_where_an_independent_search_finds_it():
     for loss, flip in ((Logistic(), 0.1), (Hinge(), 0.0)):
 
         def error(log_lam, loss=loss, flip=flip):
-            return solved(loss, Sign(flip), [3.0], [np.exp(log_lam)]).eps_g[0]
+            return solved(loss, SignTeacher(flip), [3.0], [np.exp(log_lam)]).eps_g[0]
 
-        lam = best(loss, Sign(flip), 3.0)[0]
+        lam = best(loss, SignTeacher(flip), 3.0)[0]
         found = minimize_scalar(error, bounds=(np.log(lam) - 1, np.log(lam) + 1), method="bounded")
         assert np.exp(found.x) == pytest.approx(lam, rel=1e-4)
 
 
 def test_edges_of_the_best_penalty_are_reported():
-    for by in (best_lambda, searched):
+    for by in (find_best_lambda, search_best_lambda):
         assert best(Square(), LinearTeacher(), [0.5, 2.0], by).tolist() == [0, 0]  # without noise: interpolate
-        assert best(Square(), Sign(0.4999), [2.0], by)[0] == np.inf  # hardly any signal: Hebb's rule
-    few, nearly = best(Hinge(), Sign(0.1), 1e-3)[0], solved(Hinge(), Sign(0.1), [1e-3], [1e6])
+        assert best(Square(), SignTeacher(0.4999), [2.0], by)[0] == np.inf  # hardly any signal: Hebb's rule
+    few, nearly = best(Hinge(), SignTeacher(0.1), 1e-3)[0], solved(Hinge(), SignTeacher(0.1), [1e-3], [1e6])
     assert 1 < few < 1.05  # few labels: what Hebb's rule adds brings an example to a margin of 1/lambda
-    assert -1e-6 < solved(Hinge(), Sign(0.1), [1e-3], [few]).eps_g[0] - nearly.eps_g[0] < -1e-7
-    assert np.tan(np.pi * nearly.eps_g[0]) == pytest.approx(1 / replica.signal(0.1) / np.sqrt(1e-3), rel=1e-6)
+    assert -1e-6 < solved(Hinge(), SignTeacher(0.1), [1e-3], [few]).eps_g[0] - nearly.eps_g[0] < -1e-7
+    assert np.tan(np.pi * nearly.eps_g[0]) == pytest.approx(
+        1 / replica.label_field_correlation(0.1) / np.sqrt(1e-3), rel=1e-6
+    )
 
 
 # the equations by a second route
@@ -285,7 +291,7 @@ def nested(loss, teacher, alpha, lam, state):
         ).x
 
     def integral(of):
-        knots = [c + V * s for c in loss.kinks for s in loss.slopes_at(c)]
+        knots = [c + V * s for c in loss.kinks for s in loss.one_sided_slopes(c)]
         knots += [c + V * float(loss.slope(np.array(c))) for c in loss.bends] + [0.0]
         edges = sorted({-8 * Q, 8 * Q, *(k for k in knots if abs(k) < 8 * Q)})
         return sum(quad(of, a, b, epsabs=1e-9, epsrel=1e-9, limit=200)[0] for a, b in pairwise(edges))
@@ -304,9 +310,9 @@ def nested(loss, teacher, alpha, lam, state):
 @pytest.mark.parametrize(
     ("loss", "teacher", "alpha", "lam"),
     [
-        (Logistic(), Sign(), 2.0, 0.1),
-        (Hinge(), Sign(0.1), 2.0, 0.5),
-        (SquaredHinge(), Probit(0.5), 1.0, 0.1),
+        (Logistic(), SignTeacher(), 2.0, 0.1),
+        (Hinge(), SignTeacher(0.1), 2.0, 0.5),
+        (SquaredHinge(), ProbitTeacher(0.5), 1.0, 0.1),
     ],
 )
 def test_the_averages_are_those_with_the_proximal_point_inside_the_integral(loss, teacher, alpha, lam):
@@ -318,20 +324,20 @@ def test_the_averages_are_those_with_the_proximal_point_inside_the_integral(loss
 
 def test_gcm_agrees_on_logistic_regression():
     """Generalization errors of GCMProject, logistic loss, lam = 0.1, to its tolerance."""
-    state = solved(Logistic(), Sign(), [0.5, 1, 2, 4], 0.1)
+    state = solved(Logistic(), SignTeacher(), [0.5, 1, 2, 4], 0.1)
     assert np.allclose(state.eps_g, [0.322751, 0.255864, 0.179662, 0.112978], rtol=0, atol=6e-7)
 
 
-@pytest.mark.parametrize("loss", [on_labels(kind()) for kind in LOSSES.values()], ids=list(LOSSES))
-@pytest.mark.parametrize("teacher", [Sign(), Sign(0.1), Probit(0.5), Logit(2.0)], ids=str)
+@pytest.mark.parametrize("loss", [convert_to_stability_loss(kind()) for kind in LOSSES.values()], ids=list(LOSSES))
+@pytest.mark.parametrize("teacher", [SignTeacher(), SignTeacher(0.1), ProbitTeacher(0.5), LogitTeacher(2.0)], ids=str)
 def test_the_slopes_of_the_averages_are_their_differences(loss, teacher):
     rng = np.random.default_rng(1)
     x = np.array([rng.uniform(-2, 1, 5), rng.uniform(-1, 2, 5), rng.uniform(-1, 3, 5)])
-    at = averages.of_labels(loss, teacher, x)
+    at = averages.average_over_labels(loss, teacher, x)
     for k, unit in enumerate(np.eye(3)):
 
         def moved(step, unit=unit):
-            return averages.of_labels(loss, teacher, x + step * unit[:, None]).values
+            return averages.average_over_labels(loss, teacher, x + step * unit[:, None]).values
 
         differences = (8 * (moved(1e-3) - moved(-1e-3)) - moved(2e-3) + moved(-2e-3)) / 12e-3
         assert np.allclose(
@@ -342,27 +348,31 @@ def test_the_slopes_of_the_averages_are_their_differences(loss, teacher):
 def test_more_nodes_change_no_average(monkeypatch):
     rng = np.random.default_rng(2)
     x = np.array([rng.uniform(-6, 2, 20), rng.uniform(-2, 6, 20), rng.uniform(-3, 10, 20)])
-    for loss in (Logistic(), Exponential(), Hinge(), SquaredHinge(), on_labels(Huber())):
+    for loss in (Logistic(), Exponential(), Hinge(), SquaredHinge(), convert_to_stability_loss(Huber())):
         monkeypatch.undo()
-        few = averages.of_labels(loss, Sign(0.01), x).values
+        few = averages.average_over_labels(loss, SignTeacher(0.01), x).values
         monkeypatch.setattr(averages, "NODES", 48)
-        many = averages.of_labels(loss, Sign(0.01), x).values
+        many = averages.average_over_labels(loss, SignTeacher(0.01), x).values
         assert np.allclose(few, many, rtol=1e-12, atol=0)
         monkeypatch.setattr(averages, "NODES", 20)
-        monkeypatch.setattr(averages, "SIGMOID", np.zeros(1))  # the planted error: panels as wide for narrow sigmoids
-        assert not np.allclose(averages.of_labels(loss, Sign(0.01), x).values, many, rtol=1e-12, atol=0)
+        monkeypatch.setattr(
+            averages, "SIGMOID_EDGES", np.zeros(1)
+        )  # the planted error: panels as wide for narrow sigmoids
+        assert not np.allclose(
+            averages.average_over_labels(loss, SignTeacher(0.01), x).values, many, rtol=1e-12, atol=0
+        )
 
 
 def test_leaving_out_the_atom_of_a_kink_fails_the_hinge(monkeypatch):
     """The planted error: without the atom the equations have another solution or none."""
-    right = solved(Hinge(), Sign(0.1), [2.0], [0.5])
+    right = solved(Hinge(), SignTeacher(0.1), [2.0], [0.5])
     assert right.eps_t[0] == pytest.approx(0.0946, abs=5e-5)
 
     def without(loss, Q, V, edges, *flags, **options):
-        return averages._smooth(loss, V, Q[:, None] * edges, *flags, *options.values())
+        return averages._make_smooth_nodes(loss, V, Q[:, None] * edges, *flags, *options.values())
 
-    monkeypatch.setattr(averages, "nodes_of", without)
-    wrong = solved(Hinge(), Sign(0.1), [2.0], [0.5])
+    monkeypatch.setattr(averages, "make_field_nodes", without)
+    wrong = solved(Hinge(), SignTeacher(0.1), [2.0], [0.5])
     assert not abs(wrong.eps_g[0] - right.eps_g[0]) < 1e-3
 
 
@@ -392,7 +402,7 @@ def test_lasso_is_soft_thresholding_of_one_weight():
 
 
 def test_an_elastic_net_joins_ridge_and_lasso():
-    for loss, teacher in ((Square(), LinearTeacher(0.5)), (Logistic(), Sign(0.1))):
+    for loss, teacher in ((Square(), LinearTeacher(0.5)), (Logistic(), SignTeacher(0.1))):
         ridge, lasso = (solved(loss, teacher, [1.5], 0.3, penalty, Sparse(0.2)) for penalty in (L2, L1))
         near = [solved(loss, teacher, [1.5], 0.3, Penalty(share), Sparse(0.2)) for share in (1e-7, 1 - 1e-7)]
         for exact, close in ((ridge, near[0]), (lasso, near[1])):
@@ -407,33 +417,36 @@ def test_a_strong_l1_norm_leaves_no_weights():
 
 
 def test_fresh_labels_are_wrong_as_often_as_flips_say():
-    state = solved(Hinge(), Sign(0.1), ALPHAS, 0.5)
+    state = solved(Hinge(), SignTeacher(0.1), ALPHAS, 0.5)
     assert np.allclose(state.eps_y, 0.1 + 0.8 * state.eps_g, rtol=1e-12)
-    same = solved(Hinge(), Probit(0.0), ALPHAS, 0.5)
+    same = solved(Hinge(), ProbitTeacher(0.0), ALPHAS, 0.5)
     assert np.allclose(same.eps_y, same.eps_g, rtol=1e-12)
 
 
 def test_training_errors_are_those_of_the_study():
-    assert solved(SquaredHinge(), Sign(0.1), [2.0], 0.5).eps_t[0] < solved(Hinge(), Sign(0.1), [2.0], 0.5).eps_t[0]
+    assert (
+        solved(SquaredHinge(), SignTeacher(0.1), [2.0], 0.5).eps_t[0]
+        < solved(Hinge(), SignTeacher(0.1), [2.0], 0.5).eps_t[0]
+    )
     assert solved(Square(), LinearTeacher(0.5), [2.0], 0.0).train_loss[0] == pytest.approx(0.125 * 0.5, rel=1e-12)
 
 
 @pytest.mark.parametrize(("penalty", "weights"), [(L2, Gauss()), (L1, Sparse(0.2))])
 def test_no_point_depends_in_any_bit_on_those_solved_with_it(penalty, weights):
     alpha, lam = np.array([0.3, 1.0, 2.0, 3.5, 8.0]), np.array([0.1, 1e-3, 0.0, 1.0, 1e-6])
-    together = minimum(Hinge(), Sign(0.1), penalty, weights, alpha, lam)
+    together = solve_minimum(Hinge(), SignTeacher(0.1), penalty, weights, alpha, lam)
     for k in range(len(alpha)):
-        alone = minimum(Hinge(), Sign(0.1), penalty, weights, alpha[k : k + 1], lam[k : k + 1])
+        alone = solve_minimum(Hinge(), SignTeacher(0.1), penalty, weights, alpha[k : k + 1], lam[k : k + 1])
         for all_of, one in zip(together, alone, strict=True):
             assert np.array_equal(all_of[k : k + 1], one, equal_nan=True)
     for loss in (Logistic(), Hinge()):
-        assert np.array_equal(best(loss, Sign(0.1), ALPHAS)[2:3], best(loss, Sign(0.1), ALPHAS[2:3]))
+        assert np.array_equal(best(loss, SignTeacher(0.1), ALPHAS)[2:3], best(loss, SignTeacher(0.1), ALPHAS[2:3]))
 
 
-@pytest.mark.parametrize("loss", [on_labels(kind()) for kind in LOSSES.values()], ids=list(LOSSES))
+@pytest.mark.parametrize("loss", [convert_to_stability_loss(kind()) for kind in LOSSES.values()], ids=list(LOSSES))
 def test_residuals_are_small_for_all_penalties_and_alphas(loss):
     for lam in (1e4, 1.0, 1e-3, 1e-8):
-        state = solved(loss, Sign(0.1), [1e-3, 0.5, 2.9, 3.1, 100.0], lam)
+        state = solved(loss, SignTeacher(0.1), [1e-3, 0.5, 2.9, 3.1, 100.0], lam)
         assert np.all(state.residual <= 1e-12)
 
 
@@ -463,8 +476,8 @@ def test_the_best_penalty_of_the_hinge_is_found_beside_the_plateau_of_maximum_st
 )
 def test_the_best_penalty_is_found_where_the_error_falls_from_the_plateau_of_hebbs_rule(loss, flip, alpha):
     """A scan in strides of 6 passes from the plateau, where the slope is below 1e-11, to places that may be higher."""
-    lam = best(loss, Sign(flip), alpha)[0]
-    assert np.argmin(solved(loss, Sign(flip), alpha, [1e-3, 0.9 * lam, lam, 1.1 * lam, 1e6]).eps_g) == 2
+    lam = best(loss, SignTeacher(flip), alpha)[0]
+    assert np.argmin(solved(loss, SignTeacher(flip), alpha, [1e-3, 0.9 * lam, lam, 1.1 * lam, 1e6]).eps_g) == 2
 
 
 @pytest.mark.parametrize("last", [2.0, 30.0])

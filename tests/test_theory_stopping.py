@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from statmech import ScenarioError, boundaries
-from theory.stopping.walks import BOUNDARIES, decision, error, mean_share, threshold
+from theory.stopping.walks import BOUNDARIES, error, exact_decision, mean_evaluated_fraction, threshold
 
 MEANS = np.array([-0.5, 0.0, 0.3, 1.0, 3.0])
 OVERSHOOT = (
@@ -48,7 +48,7 @@ def test_a_bridge_is_conservative_and_eq_4_on_raw_sums_is_not():
 def test_discrete_steps_are_brownian_motion_with_its_level_raised_by_the_overshoot(mean, theta, tau):
     """An independent form: densities propagated from look to look agree with reflection at the raised level."""
     for n in (100, 400):
-        found = decision(tau, np.arange(1, n + 1), mean, 1.0, theta)
+        found = exact_decision(tau, np.arange(1, n + 1), mean, 1.0, theta)
         raised = tau + OVERSHOOT / np.sqrt(n)
         assert found.error == pytest.approx(float(error(raised, mean, 1.0, theta)), rel=0.6 / np.sqrt(n))
         assert found.error < float(error(tau, mean, 1.0, theta))
@@ -64,17 +64,19 @@ def test_simulated_walks_err_and_stop_as_often(looks):
     crossed[:, -1] = True
     first = crossed.argmax(axis=1)
     wrong = (first < len(looks) - 1) & (sums[:, -1] < 0)
-    found = decision(0.75, looks, 0.7, 1.0)
+    found = exact_decision(0.75, looks, 0.7, 1.0)
     features = looks[first]
     assert abs(wrong.mean() - found.error) <= 4 * wrong.std() / np.sqrt(walks)
     assert abs(features.mean() - found.features) <= 4 * features.std() / np.sqrt(walks) + 1e-9
     if len(looks) > 1:
-        assert abs(features.mean() - decision(0.75, looks, 0.0, 1.0).features) > 4 * features.std() / np.sqrt(walks)
+        assert abs(features.mean() - exact_decision(0.75, looks, 0.0, 1.0).features) > 4 * features.std() / np.sqrt(
+            walks
+        )
 
 
 def test_centred_looks_equal_a_walk_without_drift():
-    found = decision(0.8, np.arange(1, 101), 1.0, 1.0, theta=0.0, slope=1.0)
-    same = decision(0.8, np.arange(1, 101), 0.0, 1.0, theta=-1.0)
+    found = exact_decision(0.8, np.arange(1, 101), 1.0, 1.0, theta=0.0, slope=1.0)
+    same = exact_decision(0.8, np.arange(1, 101), 0.0, 1.0, theta=-1.0)
     assert found == pytest.approx(same, rel=1e-12)
 
 
@@ -88,20 +90,20 @@ def test_the_mean_fraction_satisfies_wald_s_identity(tau, mean):
     end = quad(lambda w: w * survivors(w), mean - 12, tau)[0]
     crossing = 1 - quad(survivors, mean - 12, tau)[0]
     if mean:
-        assert mean * mean_share(tau, mean, 1.0) == pytest.approx(tau * crossing + end, rel=1e-8)
+        assert mean * mean_evaluated_fraction(tau, mean, 1.0) == pytest.approx(tau * crossing + end, rel=1e-8)
     else:
         second = quad(lambda w: w**2 * survivors(w), mean - 12, tau)[0]  # and without drift E[T] = E[W_T^2]
-        assert mean_share(tau, mean, 1.0) == pytest.approx(tau**2 * crossing + second, rel=1e-8)
+        assert mean_evaluated_fraction(tau, mean, 1.0) == pytest.approx(tau**2 * crossing + second, rel=1e-8)
 
 
 def test_uninformative_examples_cost_the_square_root_of_n_with_a_bridge():
     """With n features that each add to the margin, tau grows as sqrt(n), and so does the number of features."""
     n = np.array([1e3, 1e4, 1e5, 1e6])
-    features = n * mean_share(threshold("brownian-bridge", 0.05, 0.3 * n, n), 0.3 * n, n)
+    features = n * mean_evaluated_fraction(threshold("brownian-bridge", 0.05, 0.3 * n, n), 0.3 * n, n)
     slopes = np.diff(np.log(features)) / np.diff(np.log(n))
     np.testing.assert_allclose(slopes, 0.5, atol=0.03)
     # where margins are as large as their standard deviation, as for teacher and student, it is a fraction of n
-    fraction = mean_share(threshold("brownian-bridge", 0.05, np.sqrt(n), n), np.sqrt(n), n)
+    fraction = mean_evaluated_fraction(threshold("brownian-bridge", 0.05, np.sqrt(n), n), np.sqrt(n), n)
     np.testing.assert_allclose(fraction, fraction[0], rtol=1e-9)
 
 
@@ -112,7 +114,7 @@ def test_uninformative_examples_cost_the_square_root_of_n_with_a_bridge():
         (lambda: threshold("constant", 0.6, 0.0, 1.0), "error_rate: lies between 1e-300 and 0.5, not 0.6"),
         (lambda: threshold("constant", 0.0, 0.0, 1.0), "error_rate: lies between"),
         (lambda: threshold("constant", 0.1, 0.0, 0.0), "variance: must be greater than 0"),
-        (lambda: decision(1.0, [3, 2], 0.0, 1.0), "looks: must be increasing numbers of features"),
+        (lambda: exact_decision(1.0, [3, 2], 0.0, 1.0), "looks: must be increasing numbers of features"),
     ],
 )
 def test_impossible_parameters_are_refused(call, message):

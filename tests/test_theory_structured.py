@@ -14,13 +14,13 @@ import simulate
 import theory
 from statmech import RULES, Scenario, ScenarioError
 from statmech.errors import DivergedError
-from statmech.inputs import inputs_from
-from statmech.modes import condensed, modes_of
-from statmech.rules import Averages
+from statmech.inputs import inputs_from_config
+from statmech.modes import condense_modes, make_modes
+from statmech.rules import RuleAverages
 from theory.online import equations, scaled_averages, structured, structured_trajectories
-from theory.online.scaled_averages import Fields, averages_of_fields, pair_average_of_fields
-from theory.online.structured import Equations
-from theory.online.structured_jacobian import jacobian
+from theory.online.scaled_averages import StudentFields, compute_field_averages, compute_pair_field_average
+from theory.online.structured import ModeEquations
+from theory.online.structured_jacobian import compute_jacobian
 
 pytestmark = pytest.mark.quick
 
@@ -82,9 +82,9 @@ def test_one_mode_has_the_rates_of_isotropic_inputs(given):
     """Rates of log l, y and c by the chain rule, at a state that is not special."""
     [cell] = Scenario(t=1, **given).cells()
     at, step = 0.7, 1e-5
-    own = Equations(cell, modes_of([1.0]))
+    own = ModeEquations(cell, make_modes([1.0]))
     with jax.enable_x64(True):
-        start = own.packed(own.start)
+        start = own.pack_state(own.start)
         values = start + 0.1 * np.sin(1 + np.arange(start.size)) * (np.abs(start) + 0.1)
         state = own.state(values)
         size = np.sqrt(state.m**2 + state.perpendicular[:, 0])[:, None]  # in units of the lengths
@@ -94,13 +94,13 @@ def test_one_mode_has_the_rates_of_isotropic_inputs(given):
             perpendicular=state.perpendicular / size**2,
             pair_products=state.pair_products / size[0],
         )
-        values = own.packed(state)
+        values = own.pack_state(state)
         here = own.students_at(at, values)[0]
         rates = own.rates(at, values)
         sides = [own.students_at(at, values + side * step * rates)[0] for side in (1, -1)]
         changes = cell.changing if cell.changes else None
         rule, closed = cell.rule_at(at), cell.rule.has_closed_form
-        expected = equations.rates(rule, closed, here, cell.flip, changes, paired=cell.K > 1)
+        expected = equations.compute_rates(rule, closed, here, cell.flip, changes, paired=cell.K > 1)
     for after, before, rate in zip(*sides, expected, strict=True):
         np.testing.assert_allclose((after - before) / (2 * step), rate, rtol=1e-8, atol=1e-9)
 
@@ -115,12 +115,12 @@ def test_equal_variances_have_the_errors_of_isotropic_inputs():
 
 @pytest.mark.parametrize("rule", brief(["perceptron", "hebb", "adatron", "adatron_textbook"]))
 def test_closed_forms_of_scaled_rules_equal_the_quadrature(rule, monkeypatch):
-    one, other = Fields(*np.array([[0.8], [0.7], [1.6]])), Fields(*np.array([[1.1], [0.4], [0.5]]))
+    one, other = StudentFields(*np.array([[0.8], [0.7], [1.6]])), StudentFields(*np.array([[1.1], [0.4], [0.5]]))
     kind, c = RULES[rule](eta=0.7), np.array([0.3])
     with jax.enable_x64(True):
-        closed = *averages_of_fields(kind, one, 0.1), pair_average_of_fields(kind, one, other, c, 0.1)
+        closed = *compute_field_averages(kind, one, 0.1), compute_pair_field_average(kind, one, other, c, 0.1)
         monkeypatch.setattr(RULES[rule], "has_closed_form", False)
-        numeric = *averages_of_fields(kind, one, 0.1), pair_average_of_fields(kind, one, other, c, 0.1)
+        numeric = *compute_field_averages(kind, one, 0.1), compute_pair_field_average(kind, one, other, c, 0.1)
     np.testing.assert_allclose(np.concatenate(closed), np.concatenate(numeric), rtol=1e-11)
 
 
@@ -134,18 +134,18 @@ def test_the_degree_of_a_rule_is_that_of_its_modulation():
 
 def test_the_jacobian_is_that_of_the_rates():
     [cell] = Scenario(rule="perceptron", K=3, flip=0.1, drift=0.05, decay=0.02, t=1).cells()
-    own = Equations(cell, modes_of([0.2, 1, 1.8], teacher=[0.5, 0.3, 0.2]))
-    values = own.packed(own.start)
+    own = ModeEquations(cell, make_modes([0.2, 1, 1.8], teacher=[0.5, 0.3, 0.2]))
+    values = own.pack_state(own.start)
     for _ in range(50):
         values = values + 0.02 * own.rates(0.5, values)
     shifts = 1e-6 * np.eye(values.size)
     numeric = [(own.rates(0.5, values + shift) - own.rates(0.5, values - shift)) / 2e-6 for shift in shifts]
-    np.testing.assert_allclose(jacobian(own, 0.5, values), np.transpose(numeric), atol=2e-6)
+    np.testing.assert_allclose(compute_jacobian(own, 0.5, values), np.transpose(numeric), atol=2e-6)
 
 
 def test_a_table_is_solved_from_few_modes():
-    every = modes_of(np.geomspace(1e-3, 1, 300) / np.mean(np.geomspace(1e-3, 1, 300)))
-    few = condensed(every)
+    every = make_modes(np.geomspace(1e-3, 1, 300) / np.mean(np.geomspace(1e-3, 1, 300)))
+    few = condense_modes(every)
     assert len(few.variances) < 90
     for time in (0.1, 10, 1000):
         assert few.shares @ np.exp(-few.variances * time) == pytest.approx(
@@ -192,13 +192,15 @@ def test_a_planted_error_of_theory_is_found(runs, mistake, monkeypatch):
     """A rule that sees the deviation of the field, a teacher of other powers, and the angle of weights."""
     scenario, simulation = runs
     if mistake == "length":
-        honest = scaled_averages.averages_of_fields
+        honest = scaled_averages.compute_field_averages
         monkeypatch.setattr(
-            structured, "averages_of_fields",
+            structured, "compute_field_averages",
             lambda rule, fields, flip: honest(rule, fields._replace(ratio=np.ones_like(fields.ratio)), flip),
         )  # fmt: skip
     if mistake == "powers":
-        monkeypatch.setattr(structured_trajectories, "condensed", lambda modes: replace(modes, teacher=modes.shares))
+        monkeypatch.setattr(
+            structured_trajectories, "condense_modes", lambda modes: replace(modes, teacher=modes.shares)
+        )
     found = theory.solve(scenario)
     if mistake == "angle":
         found["eps_g"] = np.arccos(found.R) / np.pi
@@ -218,7 +220,7 @@ def test_axes_of_stated_powers_have_them_exactly():
     """At t = 0 with R = 1 the students are the teacher, so that the length of their fields is S."""
     for law in (UNLIKE, {"power_law": {"decay": 1.2, "teacher_decay": 2.0}}):
         run = simulate.run(Scenario(rule="hebb", N=20, t=[0], seeds=2, inputs=law, start={"R": 1.0}))
-        modes = inputs_from(law).modes(20)
+        modes = inputs_from_config(law).modes(20)
         np.testing.assert_allclose(run.length_field**2, modes.variances @ modes.teacher, rtol=1e-6)
         np.testing.assert_allclose(run.eps_g, 0, atol=1e-6)
 
@@ -279,7 +281,7 @@ def test_corrections_and_stationary_states_are_those_of_isotropic_inputs():
 
 
 def test_averages_of_a_rule_without_closed_forms_have_its_learning_rate():
-    fields = Fields(*np.array([[0.8], [0.7], [1.6]]))
+    fields = StudentFields(*np.array([[0.8], [0.7], [1.6]]))
     with jax.enable_x64(True):
-        one, half = (averages_of_fields(RULES["bayes"](eta=eta), fields, 0.0) for eta in (1.0, 0.5))
-    np.testing.assert_allclose(Averages(*half), [0.5 * one.fu, 0.5 * one.response, 0.25 * one.ff], rtol=1e-12)
+        one, half = (compute_field_averages(RULES["bayes"](eta=eta), fields, 0.0) for eta in (1.0, 0.5))
+    np.testing.assert_allclose(RuleAverages(*half), [0.5 * one.fu, 0.5 * one.response, 0.25 * one.ff], rtol=1e-12)

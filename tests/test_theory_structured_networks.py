@@ -13,9 +13,9 @@ import simulate
 import theory
 from statmech import Network, ScenarioError
 from statmech.activations import ACTIVATIONS
-from statmech.inputs import inputs_from
+from statmech.inputs import inputs_from_config
 from theory.networks import structured
-from theory.networks.averages import Fields, derivatives, responses
+from theory.networks.averages import UnitFields, average_derivatives, average_responses
 
 pytestmark = pytest.mark.quick
 
@@ -113,8 +113,8 @@ def test_derivatives_give_the_responses_by_steins_lemma(name, sign):
     fields = some_fields(ACTIVATIONS[name](), sign)
     i, p = (at.reshape(-1) for at in np.indices((2, 3)))
     with jax.enable_x64(True):
-        found = np.einsum("pbl,ibl->ipl", fields.gram, derivatives(fields, np.arange(2)))
-        expected = np.asarray(responses(fields, i, p)).reshape(2, 3, -1)
+        found = np.einsum("pbl,ibl->ipl", fields.gram, average_derivatives(fields, np.arange(2)))
+        expected = np.asarray(average_responses(fields, i, p)).reshape(2, 3, -1)
     np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
@@ -122,13 +122,15 @@ def some_fields(activation, sign=False, spacing=0.0):
     """Two students and a teacher of two lanes."""
     root = np.random.default_rng(3).normal(size=(2, 3, 3))
     gram = np.moveaxis(root @ np.swapaxes(root, 1, 2) / 3, 0, -1)
-    return Fields(activation, gram, np.array([[-0.8, -1.0], [0.5, 0.7], [1.0, -0.6]]), sign, spacing)
+    return UnitFields(activation, gram, np.array([[-0.8, -1.0], [0.5, 0.7], [1.0, -0.6]]), sign, spacing)
 
 
 @pytest.mark.slow
 def test_derivatives_of_an_activation_without_closed_forms_are_sums():
     with jax.enable_x64(True):
-        closed, sums = (derivatives(some_fields(ACTIVATIONS["erf"](), spacing=h), np.arange(2)) for h in (0.0, 0.25))
+        closed, sums = (
+            average_derivatives(some_fields(ACTIVATIONS["erf"](), spacing=h), np.arange(2)) for h in (0.0, 0.25)
+        )
     np.testing.assert_allclose(sums, closed, atol=1e-8)
 
 
@@ -154,7 +156,7 @@ def test_a_planted_error_of_theory_is_found(runs, mistake, monkeypatch):
     """A teacher of other powers, gradients without the second derivative, and errors by the weights."""
     scenario, simulation = runs
     if mistake == "powers":
-        monkeypatch.setattr(structured, "condensed", lambda modes: replace(modes, teacher=modes.shares))
+        monkeypatch.setattr(structured, "condense_modes", lambda modes: replace(modes, teacher=modes.shares))
     if mistake == "curvature":
         monkeypatch.setattr("theory.networks.averages._curvatures", lambda fields, i, found: 0.0)
     if mistake == "weights":
@@ -175,9 +177,9 @@ def test_theory_agrees_with_simulation_of_labels_and_of_a_power_law():
 def test_runs_with_one_direction_of_large_variance_are_not_judged():
     assert (
         "one direction has 40% of the variance"
-        in Network(network="erf", N=400, t=1, inputs=STEEP, start=APART).not_judged
+        in Network(network="erf", N=400, t=1, inputs=STEEP, start=APART).expected_deviation
     )
-    assert not Network(network="erf", N=400, t=1, inputs=THREE, start=APART).not_judged
+    assert not Network(network="erf", N=400, t=1, inputs=THREE, start=APART).expected_deviation
 
 
 STEEP, APART = {"power_law": {}}, {"Q": 0.25, "R": {"diagonal": 0.1}}
@@ -190,7 +192,7 @@ def test_teacher_units_have_the_stated_powers_exactly():
     run = simulate.run(Network(**given, inputs=UNLIKE))
     np.testing.assert_allclose(run.R[0, 0], GENERAL["teacher"]["T"], atol=1e-12)
     np.testing.assert_allclose(run.eps_g, 0, atol=1e-12)
-    modes = inputs_from(UNLIKE).modes(30)
+    modes = inputs_from_config(UNLIKE).modes(30)
     seen = theory_of_fields(modes.variances @ modes.teacher)
     far = simulate.run(Network(**(given | {"start": {"Q": 1e-12}}), inputs=UNLIKE))
     np.testing.assert_allclose(far.eps_g, seen, rtol=1e-4)

@@ -11,18 +11,18 @@ from scipy.stats import norm
 import theory
 from statmech.convex.losses import Absolute, Hinge, Logistic, Square, SquaredHinge
 from statmech.convex.penalties import Penalty
-from statmech.convex.separability import separable_below
-from statmech.convex.teachers import LinearTeacher, Logit, Probit, Sign
+from statmech.convex.separability import compute_separability_threshold
+from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
 from statmech.convex.weights import Gauss
 from statmech.errors import ScenarioError
 from statmech.inputs import Features, PowerLaw, Spectrum
 from statmech.modes import Modes
-from statmech.population import Population, population_of
+from statmech.population import InputPopulation, make_population
 from statmech.scenarios.risk import Risk
-from theory.convex.best_lambda import best_lambda, searched
-from theory.convex.empirical_risk import equations_of, minimum
+from theory.convex.best_lambda import find_best_lambda, search_best_lambda
+from theory.convex.empirical_risk import make_equations, solve_minimum
 from theory.convex.mode_sums import ModeSums
-from theory.convex.saddle_point import Point
+from theory.convex.saddle_point import PenaltyPoint
 
 L2 = Penalty(0.0)
 OMEGA, SHARES = np.array([0.2, 3.4]), (0.75, 0.25)
@@ -33,12 +33,12 @@ def of_powers(*powers, **more):
     """Two modes with these parts of the variance of the teacher's field."""
     T = np.array(powers) / OMEGA
     law = Spectrum(tuple(OMEGA), SHARES, tuple(T / T.sum()), misfit=1 - sum(powers), **more)
-    return population_of(law, 400)
+    return make_population(law, 400)
 
 
 def solved(loss, teacher, inputs, alpha, lam):
     alpha, lam = np.broadcast_arrays(np.atleast_1d(np.asarray(alpha, float)), np.asarray(lam, float))
-    return minimum(loss, teacher, L2, Gauss(), alpha, lam, inputs)
+    return solve_minimum(loss, teacher, L2, Gauss(), alpha, lam, inputs)
 
 
 VALUES = [  # of two routes that agree to 1e-12
@@ -50,7 +50,7 @@ VALUES = [  # of two routes that agree to 1e-12
     ("R2: ridgeless", (Square(), LinearTeacher(0.3), of_powers(0.15, 0.85), 0.7, 0.0), {"mse": 0.3360950747}),
     (
         "L1: logistic regression",
-        (Logistic(), Sign(), of_powers(0.15, 0.85), 2.0, 0.1),
+        (Logistic(), SignTeacher(), of_powers(0.15, 0.85), 2.0, 0.1),
         {
             "R_field": 0.9126692882,
             "length_field": 2.7722122109,
@@ -61,17 +61,17 @@ VALUES = [  # of two routes that agree to 1e-12
     ),
     (
         "L2: with misfit and flips",
-        (Logistic(), Sign(0.1), of_powers(0.35, 0.35), 2.0, 0.1),
+        (Logistic(), SignTeacher(0.1), of_powers(0.35, 0.35), 2.0, 0.1),
         {"R_field": 0.5379644864, "length_field": 1.4323255888, "V": 1.8514229635},
     ),
     (
         "L3: hinge with misfit",
-        (Hinge(), Sign(), of_powers(0.35, 0.35), 2.0, 0.1),
+        (Hinge(), SignTeacher(), of_powers(0.35, 0.35), 2.0, 0.1),
         {"R_field": 0.6111788785, "length_field": 1.4974777172, "eps_t": 0.0790015793},
     ),
     (
         "F1: random features",
-        (Square(), LinearTeacher(), population_of(Features("relu", 0.5), 400), 1.5, 0.1),
+        (Square(), LinearTeacher(), make_population(Features("relu", 0.5), 400), 1.5, 0.1),
         {"mse": 0.3635021427},
     ),
 ]
@@ -86,19 +86,19 @@ def test_values_are_those_of_two_other_routes_to_all_digits(learner, values):
 
 
 def test_maximum_stability_and_the_best_penalty_are_those_of_two_other_routes():
-    state = solved(Hinge(), Sign(), of_powers(0.15, 0.85), 2.0, 0.0)
+    state = solved(Hinge(), SignTeacher(), of_powers(0.15, 0.85), 2.0, 0.0)
     assert np.allclose(state.R_field, 0.9098802029, **TO_ALL_DIGITS)
     assert np.allclose(1 / state.length_field, 0.3776389, rtol=0, atol=6e-8)
     inputs = of_powers(0.075, 0.925)
-    found = best_lambda(Square(), LinearTeacher(0.5), L2, Gauss(), np.array([1.0]), inputs)
+    found = find_best_lambda(Square(), LinearTeacher(0.5), L2, Gauss(), np.array([1.0]), inputs)
     assert np.allclose(found, 0.3226365996, **TO_ALL_DIGITS)
 
 
 def test_of_several_minima_the_best_penalty_is_the_least():
     """Two well-filled groups of directions leave two minima, of which the shallower one is enclosed more closely."""
-    inputs = population_of(Spectrum((1e4, 1.0, 1e-4), (0.1, 0.3, 0.6), (1e-8, 1e-4, 0.99989999)), 400)
+    inputs = make_population(Spectrum((1e4, 1.0, 1e-4), (0.1, 0.3, 0.6), (1e-8, 1e-4, 0.99989999)), 400)
     learner, alpha = (Square(), LinearTeacher(0.3), inputs), np.array([0.3614, 0.7198])
-    best = best_lambda(*learner[:2], L2, Gauss(), alpha, inputs)
+    best = find_best_lambda(*learner[:2], L2, Gauss(), alpha, inputs)
     least = solved(*learner, alpha, best).mse
     assert all((solved(*learner, alpha, lam).mse >= least * (1 - 1e-9)).all() for lam in np.geomspace(1e-6, 1e5, 34))
 
@@ -108,12 +108,12 @@ def test_of_several_minima_the_best_penalty_is_the_least():
 
 @pytest.mark.parametrize("lam", [0.0, 0.03, 10.0])
 @pytest.mark.parametrize("loss", [Square(), Logistic(), Hinge(), SquaredHinge(), Absolute()])
-@pytest.mark.parametrize("teacher", [Sign(0.1), Probit(0.5), Logit(3.0), LinearTeacher(0.3)])
+@pytest.mark.parametrize("teacher", [SignTeacher(0.1), ProbitTeacher(0.5), LogitTeacher(3.0), LinearTeacher(0.3)])
 def test_isotropic_modes_are_the_isotropic_equations(loss, teacher, lam):
     if not teacher.labels and loss.of == "stability":
         return
     alpha = np.array([0.4, 1.7, 6.0])
-    one, three = (solved(loss, teacher, population_of(Spectrum(at), 99), alpha, lam) for at in ((1.0,), (1.0,) * 3))
+    one, three = (solved(loss, teacher, make_population(Spectrum(at), 99), alpha, lam) for at in ((1.0,), (1.0,) * 3))
     iso = solved(loss, teacher, None, alpha, lam)
     for name, expected in iso._asdict().items():
         if name != "residual":
@@ -132,7 +132,7 @@ def test_isotropic_modes_are_the_isotropic_equations(loss, teacher, lam):
 def test_outputs_without_noise_are_recovered_as_with_isotropic_inputs(loss):
     alpha, lam = np.array([0.5, 1.5, 4.0, 4.0]), np.array([0.0, 0.0, 0.05, 3.0])
     iso, modes = (
-        solved(loss, LinearTeacher(), it, alpha, lam) for it in (None, population_of(Spectrum((1.0, 1.0)), 99))
+        solved(loss, LinearTeacher(), it, alpha, lam) for it in (None, make_population(Spectrum((1.0, 1.0)), 99))
     )
     assert np.allclose(modes.mse, iso.mse, rtol=1e-12, atol=1e-30)
     assert np.allclose(modes.V, iso.V, rtol=1e-12)
@@ -147,38 +147,38 @@ def test_outputs_without_noise_are_recovered_as_with_isotropic_inputs(loss):
 @pytest.mark.parametrize(
     ("loss", "teacher", "x"),
     [
-        (Logistic(), Sign(0.1), [0.3, 0.5, -0.4]),
-        (Hinge(), Logit(2.0), [0.1, 0.2, 0.6]),
+        (Logistic(), SignTeacher(0.1), [0.3, 0.5, -0.4]),
+        (Hinge(), LogitTeacher(2.0), [0.1, 0.2, 0.6]),
         (Square(), LinearTeacher(0.3), [0.2, 0.4]),
     ],
 )
 def test_derivatives_are_those_of_differences(loss, teacher, x):
     inputs = of_powers(0.2, 0.5, ridge=(0.5, 2.0))
-    equations, x = equations_of(loss, teacher, L2, Gauss(), inputs), np.array(x)[:, None]
-    alpha, at = np.array([1.3]), Point(np.log([0.2]), np.zeros(1))
-    linear = equations.linearised(x, alpha, at)
+    equations, x = make_equations(loss, teacher, L2, Gauss(), inputs), np.array(x)[:, None]
+    alpha, at = np.array([1.3]), PenaltyPoint(np.log([0.2]), np.zeros(1))
+    linear = equations.linearise(x, alpha, at)
     step = 1e-5
     for unknown in range(len(x)):
         moved = [
-            equations.linearised(x + sign * step * np.eye(len(x))[unknown][:, None], alpha, at).F for sign in (1, -1)
+            equations.linearise(x + sign * step * np.eye(len(x))[unknown][:, None], alpha, at).F for sign in (1, -1)
         ]
         assert np.allclose((moved[0] - moved[1]) / (2 * step), linear.J[:, unknown], atol=3e-6)
-    moved = [equations.linearised(x, alpha, at._replace(log_lam=at.log_lam + sign * step)).F for sign in (1, -1)]
+    moved = [equations.linearise(x, alpha, at._replace(log_lam=at.log_lam + sign * step)).F for sign in (1, -1)]
     assert np.allclose((moved[0] - moved[1]) / (2 * step), linear.f, atol=1e-8)
 
 
 @pytest.mark.parametrize("planted", ["powers", "shares", "ridge"])
 def test_values_tell_the_columns_of_modes_apart(monkeypatch, planted):
     inputs = of_powers(0.15, 0.85, ridge=(1.0, 1.5))
-    modes, learner = inputs.modes, (Logistic(), Sign(), inputs, 2.0, 0.1)
+    modes, learner = inputs.modes, (Logistic(), SignTeacher(), inputs, 2.0, 0.1)
     right = solved(*learner).R_field[0]
     wrong = Modes(**{**vars(modes), planted: getattr(modes, planted)[::-1]})
-    monkeypatch.setattr(Population, "modes", wrong)
+    monkeypatch.setattr(InputPopulation, "modes", wrong)
     assert abs(solved(*learner).R_field[0] - right) > 1e-3
 
 
 def test_without_the_misfit_in_the_angle_the_value_is_another(monkeypatch):
-    learner = (Logistic(), Sign(0.1), of_powers(0.35, 0.35), 2.0, 0.1)
+    learner = (Logistic(), SignTeacher(0.1), of_powers(0.35, 0.35), 2.0, 0.1)
     right = solved(*learner).R_field[0]
     monkeypatch.setattr(ModeSums, "signal", 1.0)
     assert abs(solved(*learner).R_field[0] - right) > 1e-2
@@ -202,18 +202,18 @@ def test_own_penalties_are_those_of_other_units():
     law = Spectrum(tuple(OMEGA), SHARES, (0.9, 0.1), ridge=tuple(ridge))
     T = np.array([0.9, 0.1]) * ridge
     same = Spectrum(tuple(OMEGA / ridge), SHARES, tuple(T / T.sum()))
-    one, other = (solved(Logistic(), Sign(), population_of(it, 400), [0.5, 2.0], 0.1) for it in (law, same))
+    one, other = (solved(Logistic(), SignTeacher(), make_population(it, 400), [0.5, 2.0], 0.1) for it in (law, same))
     for name in ("R_field", "length_field", "V", "train_loss"):
         assert np.allclose(getattr(one, name), getattr(other, name), rtol=1e-12), name
     assert np.all(np.abs(one.length / other.length - 1) > 0.01)
 
 
 def test_weights_in_no_direction_of_the_inputs_only_lower_the_ratio_of_examples():
-    half = population_of(Spectrum((0.0, 2.0)), 400)
-    full = population_of(Spectrum((1.0,)), 200)
+    half = make_population(Spectrum((0.0, 2.0)), 400)
+    full = make_population(Spectrum((1.0,)), 200)
     for loss, teacher, lam in (
         (Square(), LinearTeacher(0.3), 0.1),
-        (Logistic(), Sign(0.1), 0.1),
+        (Logistic(), SignTeacher(0.1), 0.1),
         (Square(), LinearTeacher(0.3), 0.0),
     ):
         one = solved(loss, teacher, half, [0.3, 0.8], lam)
@@ -228,20 +228,24 @@ def test_weights_in_no_direction_of_the_inputs_only_lower_the_ratio_of_examples(
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 3.0])
 def test_the_best_ridge_of_a_random_teacher_is_the_noise_whatever_the_spectrum(alpha):
-    inputs = population_of(Spectrum(tuple(OMEGA), SHARES), 400)
+    inputs = make_population(Spectrum(tuple(OMEGA), SHARES), 400)
     known, found = (
-        by(Square(), LinearTeacher(0.5), L2, Gauss(), np.array([alpha]), inputs) for by in (best_lambda, searched)
+        by(Square(), LinearTeacher(0.5), L2, Gauss(), np.array([alpha]), inputs)
+        for by in (find_best_lambda, search_best_lambda)
     )
     assert np.allclose([known, found], 0.25, rtol=1e-8)
-    scaled = population_of(Spectrum(tuple(3 * OMEGA), SHARES, misfit=0.2, ridge=(2.0, 2.0)), 400)
-    known, found = (by(Square(), Sign(0.1), L2, Gauss(), np.array([alpha]), scaled) for by in (best_lambda, searched))
+    scaled = make_population(Spectrum(tuple(3 * OMEGA), SHARES, misfit=0.2, ridge=(2.0, 2.0)), 400)
+    known, found = (
+        by(Square(), SignTeacher(0.1), L2, Gauss(), np.array([alpha]), scaled)
+        for by in (find_best_lambda, search_best_lambda)
+    )
     assert np.allclose(known, found, rtol=1e-8)
 
 
 def test_the_best_ridge_of_an_aligned_teacher_is_smaller_and_may_be_none():
     def best(noise, T):
-        inputs = population_of(Spectrum(tuple(OMEGA), SHARES, T), 400)
-        return best_lambda(Square(), LinearTeacher(noise), L2, Gauss(), np.array([0.3]), inputs)[0]
+        inputs = make_population(Spectrum(tuple(OMEGA), SHARES, T), 400)
+        return find_best_lambda(Square(), LinearTeacher(noise), L2, Gauss(), np.array([0.3]), inputs)[0]
 
     bests = [best(0.5, T) for T in ((0.9, 0.1), "random", (0.3, 0.7), "aligned")]
     assert np.all(np.diff(bests) < 0)
@@ -253,11 +257,17 @@ def test_the_best_ridge_of_an_aligned_teacher_is_smaller_and_may_be_none():
 
 
 def test_separability_with_a_misfit_is_that_of_a_noisier_teacher():
-    assert separable_below(Sign(), 0.7) == pytest.approx(3.4118566491, abs=6e-11)
-    assert separable_below(Sign(), 0.7) == pytest.approx(separable_below(Probit(np.sqrt(0.3 / 0.7))), rel=1e-12)
+    assert compute_separability_threshold(SignTeacher(), 0.7) == pytest.approx(3.4118566491, abs=6e-11)
+    assert compute_separability_threshold(SignTeacher(), 0.7) == pytest.approx(
+        compute_separability_threshold(ProbitTeacher(np.sqrt(0.3 / 0.7))), rel=1e-12
+    )
     probit = np.sqrt(0.5**2 + 0.3) / np.sqrt(0.7)
-    assert separable_below(Probit(0.5), 0.7) == pytest.approx(separable_below(Probit(probit)), rel=1e-12)
-    assert separable_below(Sign(0.1), 0.7, rank=0.5) == pytest.approx(0.5 * separable_below(Sign(0.1), 0.7), rel=1e-15)
+    assert compute_separability_threshold(ProbitTeacher(0.5), 0.7) == pytest.approx(
+        compute_separability_threshold(ProbitTeacher(probit)), rel=1e-12
+    )
+    assert compute_separability_threshold(SignTeacher(0.1), 0.7, rank=0.5) == pytest.approx(
+        0.5 * compute_separability_threshold(SignTeacher(0.1), 0.7), rel=1e-15
+    )
 
 
 @pytest.mark.slow
@@ -274,14 +284,14 @@ def test_separability_of_a_logit_teacher_with_a_misfit_is_that_of_its_average():
         return np.sum(weight * ((1 + (t * v) ** 2) * norm.cdf(-t * v) - t * v * norm.pdf(t * v)))
 
     least = minimize_scalar(distance, bounds=(0.01, 20), method="bounded", options={"xatol": 1e-8}).fun
-    assert separable_below(Logit(gain), S) == pytest.approx(1 / least, rel=1e-7)
+    assert compute_separability_threshold(LogitTeacher(gain), S) == pytest.approx(1 / least, rel=1e-7)
 
 
 def test_margins_end_at_the_threshold_whatever_the_spectrum():
     for T in ((0.9, 0.1), (0.1, 0.9)):
-        inputs = population_of(Spectrum(tuple(OMEGA), SHARES, T, misfit=0.3), 400)
-        edge = separable_below(Sign(), 0.7)
-        state = solved(Hinge(), Sign(), inputs, [0.98 * edge, 1.02 * edge], 0.0)
+        inputs = make_population(Spectrum(tuple(OMEGA), SHARES, T, misfit=0.3), 400)
+        edge = compute_separability_threshold(SignTeacher(), 0.7)
+        state = solved(Hinge(), SignTeacher(), inputs, [0.98 * edge, 1.02 * edge], 0.0)
         assert np.isinf(state.V[0])
         assert np.isfinite(state.V[1])
         assert state.length_field[0] > 10
@@ -298,17 +308,17 @@ def test_random_features_descend_twice_in_their_width():
     """Mei & Montanari 2019: three examples per latent variable, ReLU, outputs without noise, lam -> 0."""
     widths = {1.5: 0.619504, 2.5: 1.068035, 4.0: 0.462374, 10.0: 0.089842}
     for width, mse in widths.items():
-        inputs = population_of(Features("relu", 1 / width), 10**4)
+        inputs = make_population(Features("relu", 1 / width), 10**4)
         assert solved(Square(), LinearTeacher(), inputs, 3 / width, 1e-8).mse[0] == pytest.approx(mse, abs=6e-7)
 
 
 def test_many_modes_of_a_power_law_are_those_of_its_sum_rule():
-    few = population_of(PowerLaw(1.5, 1.75), 4000)
+    few = make_population(PowerLaw(1.5, 1.75), 4000)
     i = np.arange(1, 4001.0)
     omega, p = i**-1.5, i**-1.75
     T = tuple((p / omega) / np.sum(p / omega))
-    all_modes = population_of(Spectrum(tuple(omega * 4000 / omega.sum()), (), T), 4000)
-    one, other = (solved(Logistic(), Sign(), it, [0.05, 0.5], 1e-3) for it in (few, all_modes))
+    all_modes = make_population(Spectrum(tuple(omega * 4000 / omega.sum()), (), T), 4000)
+    one, other = (solved(Logistic(), SignTeacher(), it, [0.05, 0.5], 1e-3) for it in (few, all_modes))
     assert np.allclose(one.R_field, other.R_field, rtol=1e-11)
     assert np.allclose(one.length, other.length, rtol=1e-10)
 
@@ -318,7 +328,7 @@ def test_wide_spectra_are_solved_from_large_to_small_penalties(loss):
     law = Spectrum((1e4, 1.0, 1e-4), (0.1, 0.3, 0.6), (1 / 3, 1 / 3, 1 / 3))
     alpha = np.array([0.05, 0.2, 0.7, 1.5])
     for lam in (1e5, 1.0, 1e-4, 1e-8):
-        state = solved(loss, Sign(0.1), population_of(law, 1000), alpha, lam)
+        state = solved(loss, SignTeacher(0.1), make_population(law, 1000), alpha, lam)
         assert np.all(state.residual <= 1e-9), lam
 
 

@@ -11,17 +11,17 @@ from typer.testing import CliRunner
 import statmech
 from statmech.cli.commands import app
 from statmech.convex.clusters import GaussianClusters
-from statmech.convex.losses import LOSSES, Square, on_labels
+from statmech.convex.losses import LOSSES, Square, convert_to_stability_loss
 from statmech.errors import ConfigError
-from statmech.labelled_table import labelled, read
+from statmech.labelled_table import make_labelled_table, read_labelled_table
 from statmech.learning_curve import PreparedCurve
-from statmech.learning_curve_report import describe
-from statmech.real_table import real_table
-from theory.convex.clusters import minimum
-from theory.tables.fresh_clusters import class_table, fresh_errors
-from theory.tables.fresh_rows import FreshRows
+from statmech.learning_curve_report import describe_curve
+from statmech.real_table import make_real_table
+from theory.convex.clusters import solve_cluster_minimum
+from theory.tables.fresh_clusters import make_class_table, predict_fresh_errors
+from theory.tables.fresh_rows import FreshRowErrors
 from theory.tables.resolvents import Resolvent
-from theory.tables.ridge import ridge_of, ridge_table, squared_errors
+from theory.tables.ridge import make_ridge_table, predict_squared_errors, ridge_from_table
 
 ALPHA = np.array([0.25, 0.5, 1.0, 2.0])
 
@@ -35,8 +35,8 @@ def test_the_squared_error_of_a_small_table_is_the_recorded_one():
     i, j = np.arange(1, 61)[:, None], np.arange(1, 21)
     X = np.sin(1 + i * j + j**2)
     y = np.cos(i[:, 0]) + X[:, 0]
-    table = ridge_table(scaled(X), y - y.mean())
-    assert squared_errors(table, np.array([25]), np.array([0.1]))[0] == pytest.approx(0.4186931609, abs=5e-11)
+    table = make_ridge_table(scaled(X), y - y.mean())
+    assert predict_squared_errors(table, np.array([25]), np.array([0.1]))[0] == pytest.approx(0.4186931609, abs=5e-11)
 
 
 def test_as_many_examples_as_degrees_of_freedom_give_generalised_cross_validation():
@@ -47,7 +47,7 @@ def test_as_many_examples_as_degrees_of_freedom_give_generalised_cross_validatio
     y, lam = y - y.mean(), 0.3
     hat = Z @ np.linalg.solve(Z.T @ Z + lam * np.eye(30), Z.T)
     by_hand = np.sum((y - hat @ y) ** 2) / 79 / (1 - np.trace(hat) / 79) ** 2
-    error = squared_errors(ridge_table(Z, y), np.array([79]), np.array([lam]))[0]
+    error = predict_squared_errors(make_ridge_table(Z, y), np.array([79]), np.array([lam]))[0]
     assert error == pytest.approx(by_hand, rel=1e-9)
 
 
@@ -91,10 +91,10 @@ def test_short_tables_predict_the_squared_error_of_fresh_rows_with_one_degree_of
     found, wrong = [], []
     for seed in range(200):
         X, y = linear_rows(n, seed)
-        table, point = ridge_table(scaled(X), y - y.mean()), (np.array([P]), np.array([lam]))
-        found += list(squared_errors(table, *point))
+        table, point = make_ridge_table(scaled(X), y - y.mean()), (np.array([P]), np.array([lam]))
+        found += list(predict_squared_errors(table, *point))
         of = table.resolvent
-        wrong += list(squared_errors(table._replace(resolvent=Resolvent(of.eigenvalues, n, 60)), *point))
+        wrong += list(predict_squared_errors(table._replace(resolvent=Resolvent(of.eigenvalues, n, 60)), *point))
     fits = ridge_errors_on_fresh_rows(P, lam, range(100))
     assert abs(deviation(np.array(found), fits)) < 3.5
     assert deviation(np.array(wrong), fits) < -planted
@@ -108,8 +108,10 @@ def test_the_squared_error_of_unbalanced_labels_has_their_mean_as_noise():
         y = np.where(rng.random(n) < 0.1, 1.0, -1.0)
         return rng.standard_normal((n, 60)) + 0.2 * y[:, None], y
 
-    tables = [ridge_of(real_table(labelled(*rows(200, seed))), intercept=False) for seed in range(20)]
-    predicted = np.array([squared_errors(table, np.array([80]), np.array([0.3]))[0] for table in tables])
+    tables = [
+        ridge_from_table(make_real_table(make_labelled_table(*rows(200, seed))), intercept=False) for seed in range(20)
+    ]
+    predicted = np.array([predict_squared_errors(table, np.array([80]), np.array([0.3]))[0] for table in tables])
     errors = []
     for seed in range(20):
         (X, y), (fresh, answers) = rows(80, 100 + seed), rows(2000, 200 + seed)
@@ -134,11 +136,11 @@ def test_short_tables_of_60_columns_predict_the_squared_error_of_fresh_rows(n, P
     predicted, truth, planted = [], [], []
     for seed in range(60):
         X, y = numbers(np.random.default_rng([2, seed]), n, N)
-        table = real_table(labelled(X, y))
-        predicted.append(FreshRows(table).described(Square(), np.array([P]), np.array([lam])).mse_y[0])
-        ridge = ridge_of(table, True)
+        table = make_real_table(make_labelled_table(X, y))
+        predicted.append(FreshRowErrors(table).described(Square(), np.array([P]), np.array([lam])).mse_y[0])
+        ridge = ridge_from_table(table, True)
         wrong = replace(ridge.resolvent, degrees=n)
-        planted.append(squared_errors(ridge._replace(resolvent=wrong), np.array([P - 1]), np.array([lam]))[0])
+        planted.append(predict_squared_errors(ridge._replace(resolvent=wrong), np.array([P - 1]), np.array([lam]))[0])
         X, y = numbers(np.random.default_rng([3, seed]), P, N)
         Z, scale = X - X.mean(axis=0), np.mean(np.sum(numbers(np.random.default_rng([4, seed]), n, N)[0] ** 2, axis=1))
         w = np.linalg.solve(Z.T @ Z + lam * scale * np.eye(N), Z.T @ (y - y.mean()))
@@ -150,12 +152,12 @@ def test_short_tables_of_60_columns_predict_the_squared_error_of_fresh_rows(n, P
 
 def test_a_short_table_does_not_determine_what_more_examples_would_reach():
     X, y = numbers(np.random.default_rng(0), 40, 60)
-    curve = PreparedCurve(labelled(X, y)).predict(lam=0.01, P=[20, 40, 160, 640], fits=False)
+    curve = PreparedCurve(make_labelled_table(X, y)).predict(lam=0.01, P=[20, 40, 160, 640], fits=False)
     assert np.isnan(curve.mse.values).tolist() == [False, False, True, True]
-    best = PreparedCurve(labelled(X, y)).predict(P=[20, 40, 160, 640], fits=False)
+    best = PreparedCurve(make_labelled_table(X, y)).predict(P=[20, 40, 160, 640], fits=False)
     known = best.mse.values[np.isfinite(best.mse.values)]
     assert np.all(known > 0.15)  # the noise is 0.25, of which 40 rows determine a third too little
-    assert "rows do not determine" in describe(curve)
+    assert "rows do not determine" in describe_curve(curve)
 
 
 def test_the_sample_s_penalty_is_the_inverse_of_the_population_s():
@@ -182,10 +184,10 @@ def predicted(loss, planted=False):
     found = []
     for seed in range(12):
         Z, y, scale = clusters(600, 200, seed)
-        table = class_table(Z, y)
+        table = make_class_table(Z, y)
         if planted:
             table = table._replace(noise=0.0)
-        found.append(fresh_errors(loss, table, 200 * ALPHA, np.full(4, 0.1 / scale**2)))
+        found.append(predict_fresh_errors(loss, table, 200 * ALPHA, np.full(4, 0.1 / scale**2)))
     return np.array(found)
 
 
@@ -193,8 +195,8 @@ def predicted(loss, planted=False):
     "name", ["logistic", *(pytest.param(it, marks=pytest.mark.slow) for it in ("hinge", "square"))]
 )
 def test_tables_of_clusters_predict_the_error_of_their_population(name):
-    loss = on_labels(LOSSES[name]())
-    population = minimum(loss, GaussianClusters().among(None), ALPHA, np.full(4, 0.1)).eps_g
+    loss = convert_to_stability_loss(LOSSES[name]())
+    population = solve_cluster_minimum(loss, GaussianClusters().combine_with_modes(None), ALPHA, np.full(4, 0.1)).eps_g
     errors = predicted(loss)
     z = (errors.mean(axis=0) - population) / (errors.std(axis=0, ddof=1) / np.sqrt(len(errors)))
     assert np.all(np.abs(z) < 3.5)
@@ -202,8 +204,8 @@ def test_tables_of_clusters_predict_the_error_of_their_population(name):
 
 @pytest.mark.slow
 def test_leaving_the_noise_of_the_means_in_is_found():
-    loss = on_labels(LOSSES["logistic"]())
-    population = minimum(loss, GaussianClusters().among(None), ALPHA, np.full(4, 0.1)).eps_g
+    loss = convert_to_stability_loss(LOSSES["logistic"]())
+    population = solve_cluster_minimum(loss, GaussianClusters().combine_with_modes(None), ALPHA, np.full(4, 0.1)).eps_g
     errors = predicted(loss, planted=True)
     z = (errors.mean(axis=0) - population) / (errors.std(axis=0, ddof=1) / np.sqrt(len(errors)))
     assert np.max(np.abs(z)) > 6
@@ -220,7 +222,7 @@ def test_fits_of_held_out_rows_agree_with_the_prediction():
 def test_the_best_penalty_is_not_worse_than_others():
     Z, y, _ = clusters(400, 40, 1)
     for target, name in ((y, "eps_y"), (Z[:, 0] + 0.1 * y, "mse")):
-        curve = PreparedCurve(labelled(Z, target))
+        curve = PreparedCurve(make_labelled_table(Z, target))
         best = curve.predict(P=[50, 400], fits=False)[name]
         for lam in (1e-3, 0.1, 10.0):
             assert np.all(curve.predict(lam=lam, P=[50, 400], fits=False)[name] >= best * (1 - 1e-9))
@@ -269,11 +271,11 @@ def written(path, text):
 
 def test_a_file_is_read_with_names_or_without(tmp_path):
     rows = "".join(f"{x[0]:.3f},{'yes' if y else 'no'},{x[1]:.3f}\n" for x, y in zip(ROWS, LABELS, strict=True))
-    named = read(written(tmp_path / "a.csv", "u,label,v\n" + rows), "label")
-    bare = read(written(tmp_path / "b.csv", rows), "1")
+    named = read_labelled_table(written(tmp_path / "a.csv", "u,label,v\n" + rows), "label")
+    bare = read_labelled_table(written(tmp_path / "b.csv", rows), "1")
     assert named.labels == bare.labels == ("yes", "no")
     np.testing.assert_array_equal(named.X, bare.X)
-    np.testing.assert_array_equal(named.y, labelled(ROWS, LABELS).y)
+    np.testing.assert_array_equal(named.y, make_labelled_table(ROWS, LABELS).y)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +291,7 @@ def test_a_file_that_is_no_such_table_is_refused_and_nothing_is_written(text, ta
     monkeypatch.chdir(tmp_path)
     path = written(tmp_path / "t.csv", text)
     with pytest.raises(ConfigError, match=message):
-        read(path, target)
+        read_labelled_table(path, target)
     assert [it.name for it in tmp_path.iterdir()] == ["t.csv"]
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from statmech.parameters import known_parameters
-from statmech.scenarios.config_keys import INNER
-from statmech.scenarios.registry import kinds
+from statmech.parameters import collect_parameters
+from statmech.scenarios.config_keys import INTERNAL_FIELDS
+from statmech.scenarios.registry import get_kinds
 
 ROOT = Path(__file__).parents[1]
 PYRIGHT = {"typeCheckingMode": "standard", "pythonVersion": "3.11", "extraPaths": [str(ROOT)]}
@@ -49,8 +49,12 @@ def notebook(path: Path) -> str:
 def every_key() -> str:
     """A call of every kind with all of its keys, which is never made: values do not matter."""
     lines = ["from typing import Any", "", "import statmech", "", "", "def calls(value: Any) -> None:"]
-    for kind in kinds().values():
-        keys = [name for name in [*kind.model_fields, *known_parameters(kind.classes()), "zip"] if name not in INNER]
+    for kind in get_kinds().values():
+        keys = [
+            name
+            for name in [*kind.model_fields, *collect_parameters(kind.classes()), "zip"]
+            if name not in INTERNAL_FIELDS
+        ]
         lines.append(f"    statmech.{kind.__name__}({', '.join(f'{name}=value' for name in dict.fromkeys(keys))})")
     return "\n".join(lines) + "\n"
 

@@ -14,51 +14,53 @@ from scipy.interpolate import UnivariateSpline
 
 from statmech.errors import ScenarioError, SolverError
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.variables import ERROR
-from theory.solutions import solve_line, solver_of
+from statmech.scenarios.variables import ERROR_SUFFIX
+from theory.solutions import get_solver, solve_line
 
-PLACES = 200
-STEEP = 3.0  # relative to the step before
-LEAST_JUMP = 0.01  # relative to the range of a line
-STEEPER = 1.2  # relative to the slopes before and after
-AROUND = 1 + np.array([-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08])  # grid points over the singular value
-NEAR = 0.01  # relative to the position of the transition
-CLOSE = 0.05  # relative to the jump: closer values belong to the same state
-MOST = 6000  # product over all axes of the sweep
-LEAST = 40  # a coarser line looks like a polygon
+DEFAULT_LINE_POINTS = 200
+MIN_JUMP_STEP_RATIO = 3.0  # relative to the step before
+MIN_JUMP_FRACTION = 0.01  # relative to the range of a line
+MIN_JUMP_SLOPE_RATIO = 1.2  # relative to the slopes before and after
+SINGULARITY_GRID_FACTORS = 1 + np.array(
+    [-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08]
+)  # grid points over the singular value
+TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
+JUMP_STATE_TOL = 0.05  # relative to the jump: closer values belong to the same state
+MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
+MIN_DENSE_LINE_POINTS = 40  # a coarser line looks like a polygon
 SPLINE_CHI2 = 0.5  # mean squared deviation of a spline from sampled values, in units of their standard errors
 MIN_SPLINE_ERROR = 0.05  # relative to the largest error on the line: no value is treated as exact
 MIN_SPLINE_VALUES = 5
-_KEPT: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_LINE_CACHE", default=None)
+_LINE_CACHE: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_LINE_CACHE", default=None)
 
 
 @contextmanager
-def each_line_once() -> Iterator[None]:
+def cache_lines() -> Iterator[None]:
     """Solve each line at most once within this block.
 
     Charts of a report and figures that request the same line share one solution.
 
     >>> from statmech import Scenario
-    >>> with each_line_once():
+    >>> with cache_lines():
     ...     first, again = (smooth(Scenario(rule="hebb", t=[1, 10]), "t") for _ in range(2))
     >>> first is not again, first.R.values is again.R.values
     (True, True)
     """
-    outside = _KEPT.set({})
+    outside = _LINE_CACHE.set({})
     try:
         yield
     finally:
-        _KEPT.reset(outside)
+        _LINE_CACHE.reset(outside)
 
 
-def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Dataset | None:
+def smooth(scenario: AbstractScenario, axis: str, max_points: int = DEFAULT_LINE_POINTS) -> xr.Dataset | None:
     """Solve the theory of a scenario on a dense grid along one axis.
 
     Half of the points are equally spaced and half geometrically, so that a line bends smoothly on linear and on
-    logarithmic axes. Integer axes (K, s, P) use every integer, or as many as `places` allows. Where the solver declares
-    a first-order transition, values that jump are NaN, so that no line joins the two branches. The grid includes each
-    singularity that the solver declares; a diverging value is infinite there. Sampled values are replaced by splines
-    within their standard errors.
+    logarithmic axes. Integer axes (K, s, P) use every integer, or as many as `max_points` allows. Where the solver
+    declares a first-order transition, values that jump are NaN, so that no line joins the two branches. The grid
+    includes each singularity that the solver declares; a diverging value is infinite there. Sampled values are replaced
+    by splines within their standard errors.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Da
         Any scenario with a theory.
     axis
         An axis of the sweep or of its recorded times; the grid extends from its first to its last value.
-    places
+    max_points
         The maximum number of grid points along the axis.
 
     Returns
@@ -83,18 +85,18 @@ def smooth(scenario: AbstractScenario, axis: str, places: int = PLACES) -> xr.Da
     >>> dict(line.R.sizes), line.t.values[[0, -1]]
     ({'t': 200, 'student': 1}, array([ 1., 10.]))
     """
-    cached_lines = _KEPT.get()
+    cached_lines = _LINE_CACHE.get()
     if cached_lines is None:
-        return _smooth(scenario, axis, places)
-    key = type(scenario), repr(scenario.config()), axis, places
+        return _solve_dense_line(scenario, axis, max_points)
+    key = type(scenario), repr(scenario.config()), axis, max_points
     if key not in cached_lines:
-        cached_lines[key] = _smooth(scenario, axis, places)
+        cached_lines[key] = _solve_dense_line(scenario, axis, max_points)
     lines = cached_lines[key]
     return None if lines is None else lines.copy(deep=False)
 
 
-def _smooth(scenario: AbstractScenario, axis: str, places: int) -> xr.Dataset | None:
-    config = _config(scenario, axis, places)
+def _solve_dense_line(scenario: AbstractScenario, axis: str, max_points: int) -> xr.Dataset | None:
+    config = _make_dense_config(scenario, axis, max_points)
     if config is None:
         return None
     try:
@@ -108,24 +110,26 @@ def _smooth(scenario: AbstractScenario, axis: str, places: int) -> xr.Dataset | 
         )
     ignored = [str(dim) for dim in solution.dims if dim in scenario.theory_ignores]
     lines = solution.isel(dict.fromkeys(ignored, 0), drop=True)
-    sampled = axis not in dense.recorded and any((lines[name] > 0).any() for name in lines if str(name).endswith(ERROR))
-    return broken_where_known(scenario, _without_sampling_noise(lines, axis) if sampled else lines, axis)
+    sampled = axis not in dense.recorded and any(
+        (lines[name] > 0).any() for name in lines if str(name).endswith(ERROR_SUFFIX)
+    )
+    return break_at_declared_transitions(scenario, _smooth_sampled_values(lines, axis) if sampled else lines, axis)
 
 
-def _without_sampling_noise(lines: xr.Dataset, axis: str) -> xr.Dataset:
+def _smooth_sampled_values(lines: xr.Dataset, axis: str) -> xr.Dataset:
     """Replace sampled values by splines on a fine grid along an axis.
 
     The splines stay within the standard errors of the samples.
     """
     x, exact = lines[axis].values, xr.zeros_like(lines[axis], float)
-    fine = np.union1d(x, np.linspace(x[0], x[-1], PLACES))
+    fine = np.union1d(x, np.linspace(x[0], x[-1], DEFAULT_LINE_POINTS))
 
     def spline(values: xr.DataArray) -> xr.DataArray:
         if axis not in values.dims or values.dtype.kind != "f":
             return values
-        error = lines.get(f"{values.name}{ERROR}", exact)
+        error = lines.get(f"{values.name}{ERROR_SUFFIX}", exact)
         smooth: xr.DataArray = xr.apply_ufunc(
-            lambda y, y_error: _spline(x, y, y_error, fine),
+            lambda y, y_error: _evaluate_spline(x, y, y_error, fine),
             values,
             error,
             input_core_dims=[[axis], [axis]],
@@ -139,7 +143,7 @@ def _without_sampling_noise(lines: xr.Dataset, axis: str) -> xr.Dataset:
     return xr.Dataset(splines, {axis: fine, **other_coords}, lines.attrs)
 
 
-def _spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.ndarray) -> np.ndarray:
+def _evaluate_spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.ndarray) -> np.ndarray:
     """Evaluate a smoothing spline through values with these standard errors.
 
     Straight lines are used if all errors are 0. Points outside the range of finite values are NaN.
@@ -153,13 +157,13 @@ def _spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.ndarray) -
     return np.where((fine >= x[0]) & (fine <= x[-1]), smoothed, np.nan)
 
 
-def broken_where_known(scenario: AbstractScenario, lines: xr.Dataset, axis: str) -> xr.Dataset:
+def break_at_declared_transitions(scenario: AbstractScenario, lines: xr.Dataset, axis: str) -> xr.Dataset:
     """Interrupt lines along an axis at the first-order transitions that their solver declares."""
-    transition = getattr(solver_of(scenario), "TRANSITION_VARIABLES", {}).get(axis)
-    return broken(lines, axis, lines[transition]) if transition else lines
+    transition = getattr(get_solver(scenario), "TRANSITION_VARIABLES", {}).get(axis)
+    return break_lines_at(lines, axis, lines[transition]) if transition else lines
 
 
-def broken(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Dataset:
+def break_lines_at(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Dataset:
     """Interrupt the variables that jump at transitions along an axis by a NaN there.
 
     Parameters
@@ -181,7 +185,7 @@ def broken(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Datase
     --------
     >>> x = np.linspace(0, 1, 11)
     >>> lines = xr.Dataset({"m": ("x", x + (x > 0.55)), "f": ("x", x)}, {"x": x})
-    >>> broken(lines, "x", xr.DataArray([0.55, np.nan], dims="case")).sel(x=0.55).to_array().values.round(12)
+    >>> break_lines_at(lines, "x", xr.DataArray([0.55, np.nan], dims="case")).sel(x=0.55).to_array().values.round(12)
     array([ nan, 0.55])
     """
     x = lines[axis].values
@@ -189,63 +193,75 @@ def broken(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Datase
     for transition in positions[(positions > x[1]) & (positions < x[-2])].tolist():
         is_here = transitions == transition
         lines = lines.map(
-            _torn, axis=axis, transition=transition, own=is_here.any(axis) if axis in is_here.dims else is_here
+            _break_line, axis=axis, transition=transition, own=is_here.any(axis) if axis in is_here.dims else is_here
         )
     return lines
 
 
-def _torn(line: xr.DataArray, axis: str, transition: float, own: xr.DataArray) -> xr.DataArray:
+def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition: xr.DataArray) -> xr.DataArray:
     """Insert a transition into a line, with NaN if the line jumps there.
 
-    The value becomes NaN only for the entries that `own` marks. Points just above the transition are also NaN while
-    they lie between the two states. Iterations are slow there and have not reached the other state after the recorded
-    number of steps.
+    The value becomes NaN only for the entries that `has_transition` marks. Points just above the transition are also
+    NaN while they lie between the two states. Iterations are slow there and have not reached the other state after the
+    recorded number of steps.
     """
     if axis not in line.dims or line.dtype.kind != "f":
         return line
-    x, near = line[axis].values, NEAR * abs(transition)
+    x, near = line[axis].values, TRANSITION_WIDTH_FRACTION * abs(transition)
     above, below = max(transition + near, x[x > transition][0]), x[x < transition][-1]
     points = np.array([min(transition - near, x[x < transition][-2]), below, above, *x[x > above][:1]])
     values = line.interp({axis: points}).transpose(axis, ...).values
     extended = line.interp({axis: np.union1d(x, transition)}).transpose(axis, ...)
-    min_jump = LEAST_JUMP * (line.max(axis) - line.min(axis))
-    own = own.any([dim for dim in own.dims if dim not in line.dims]).broadcast_like(min_jump).transpose(*min_jump.dims)
+    min_jump = MIN_JUMP_FRACTION * (line.max(axis) - line.min(axis))
+    has_transition = (
+        has_transition.any([dim for dim in has_transition.dims if dim not in line.dims])
+        .broadcast_like(min_jump)
+        .transpose(*min_jump.dims)
+    )
     with np.errstate(invalid="ignore"):  # differences between infinite values
         steps = np.abs(np.diff(values, axis=0))
         before, jump, *after = (steps.T / np.diff(points)).T  # slopes
-        steeper = jump > STEEPER * np.maximum(before, after[0] if after else 0.0)  # on both sides, on a coarse grid
-        jumps = own.values & (steeper | (steps[1] > STEEP * steps[0])) & (steps[1] > min_jump.values)
+        steeper = jump > MIN_JUMP_SLOPE_RATIO * np.maximum(
+            before, after[0] if after else 0.0
+        )  # on both sides, on a coarse grid
+        jumps = (
+            has_transition.values
+            & (steeper | (steps[1] > MIN_JUMP_STEP_RATIO * steps[0]))
+            & (steps[1] > min_jump.values)
+        )
         just_above = (extended[axis] >= transition) & (extended[axis] < above)
-        in_transit = np.abs(extended[just_above].values - values[2]) > CLOSE * steps[1]
+        in_transit = np.abs(extended[just_above].values - values[2]) > JUMP_STATE_TOL * steps[1]
     extended[just_above] = np.where(jumps & in_transit, np.nan, extended[just_above])
     return extended.transpose(*line.dims)
 
 
-def _config(scenario: AbstractScenario, axis: str, places: int) -> dict[str, Any] | None:
+def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -> dict[str, Any] | None:
     """Return the config of the scenario on a dense grid, or None if no such grid is possible."""
     config, ignores = scenario.config(), scenario.theory_ignores
     values = np.asarray(config.get(axis, ()))
     zipped = [name for group in scenario.zipped for name in group]
     if scenario.unsolved or scenario.on_data or axis in ignores or {axis, *ignores} & {*zipped}:
         return None
-    if not scenario.quickly_solved:
+    if not scenario.is_quickly_solved:
         return None
     if values.dtype.kind not in "iuf" or values.size < 2:
         return None
     num_other_points = math.prod(length for name, length in scenario.shape.items() if name not in (axis, *ignores))
-    if num_other_points * LEAST > MOST:
+    if num_other_points * MIN_DENSE_LINE_POINTS > MAX_SWEEP_GRID_POINTS:
         return None
-    integer = scenario.is_whole(axis)
+    integer = scenario.has_integer_values(axis)
     steps = integer and axis in scenario.recorded  # iterations pass all steps, however few are recorded
-    solver_points = places if steps else getattr(solver_of(scenario), "LINE_POINTS", places)
-    num_points = min(places, MOST // num_other_points, solver_points)
-    dense = grid(values, num_points, integer)
-    singular = np.outer(getattr(solver_of(scenario), "SINGULARITIES", {}).get(axis, ()), AROUND).ravel()
+    solver_points = max_points if steps else getattr(get_solver(scenario), "LINE_POINTS", max_points)
+    num_points = min(max_points, MAX_SWEEP_GRID_POINTS // num_other_points, solver_points)
+    dense = make_line_grid(values, num_points, integer)
+    singular = np.outer(
+        getattr(get_solver(scenario), "SINGULARITIES", {}).get(axis, ()), SINGULARITY_GRID_FACTORS
+    ).ravel()
     added_points = singular[(singular > dense[0]) & (singular < dense[-1])]
-    return {**config, axis: np.union1d(dense, added_points).tolist(), **_without(config, ignores)}
+    return {**config, axis: np.union1d(dense, added_points).tolist(), **_fix_ignored_keys(config, ignores)}
 
 
-def _without(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
+def _fix_ignored_keys(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
     """Return one value of each given key that the theory ignores.
 
     A value in `ignores` takes precedence over the first value in the config.
@@ -255,24 +271,26 @@ def _without(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
     return first | {name: value for name, value in ignores.items() if value is not None}
 
 
-def grid(values: np.ndarray, places: int, whole: bool = False) -> np.ndarray:
+def make_line_grid(values: np.ndarray, max_points: int, integer: bool = False) -> np.ndarray:
     """Make an increasing grid from the smallest to the largest of these values.
 
-    >>> grid(np.array([1, 11]), 200, whole=True)
+    >>> make_line_grid(np.array([1, 11]), 200, whole=True)
     array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11])
     """
     low, high = values.min(), values.max()
-    if whole and high - low < places:
+    if integer and high - low < max_points:
         return np.union1d(np.arange(np.ceil(low), high + 1, dtype=values.dtype), values)
-    linear, first = np.linspace(low, high, places - places // 2), _first(values)
+    linear, first = np.linspace(low, high, max_points - max_points // 2), _get_geometric_start(values)
     geometric = (
-        np.geomspace(first, high, places // 2 + 2)[1:-1] if first else np.linspace(low, high, places // 2 + 2)[1:-1]
+        np.geomspace(first, high, max_points // 2 + 2)[1:-1]
+        if first
+        else np.linspace(low, high, max_points // 2 + 2)[1:-1]
     )
     points = np.sort(np.concatenate([linear, geometric]))
-    return np.union1d(np.rint(points).astype(int), values) if whole else points
+    return np.union1d(np.rint(points).astype(int), values) if integer else points
 
 
-def _first(values: np.ndarray) -> float:
+def _get_geometric_start(values: np.ndarray) -> float:
     """Return the start of geometric spacing, or 0 if the axis has negative values.
 
     If an axis begins at 0 the start is a tenth of the smallest positive value.

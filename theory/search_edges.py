@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from statmech.optima import edge_remark
+from statmech.optima import describe_edge_optimum
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.controlled_keys import SHARE
+from statmech.scenarios.controlled_keys import TASK_FRACTION_KEY
 
 
-def edge_remarks(scenario: AbstractScenario, dataset: xr.Dataset, solver: Any) -> list[str]:
+def describe_optima_at_edges(scenario: AbstractScenario, dataset: xr.Dataset, solver: Any) -> list[str]:
     """Return a sentence for each distinct optimum that lies at an edge of its search range.
 
     Parameters
@@ -24,29 +24,29 @@ def edge_remarks(scenario: AbstractScenario, dataset: xr.Dataset, solver: Any) -
         The solver of the scenario. Its `searched_penalties(cell)` returns the search range of `lam: best`.
     """
     cells = list(scenario.cells())
-    remarks = [*_of_penalties(cells, dataset, solver), *_of_controls(cells, dataset)]
+    remarks = [*_describe_penalties_at_edges(cells, dataset, solver), *_describe_controls_at_edges(cells, dataset)]
     return list(dict.fromkeys(filter(None, remarks)))
 
 
-def _of_penalties(cells: list[Any], dataset: xr.Dataset, solver: Any) -> Iterator[str]:
+def _describe_penalties_at_edges(cells: list[Any], dataset: xr.Dataset, solver: Any) -> Iterator[str]:
     if "lam_best" not in dataset or not hasattr(solver, "searched_penalties"):
         return
     for cell in cells:
         if cell.lam == "best":
             low, high = solver.searched_penalties(cell)
-            yield edge_remark("lam: best", min(float(dataset.lam_best.values[cell.index]), high), low, high)
+            yield describe_edge_optimum("lam: best", min(float(dataset.lam_best.values[cell.index]), high), low, high)
 
 
-def _of_controls(cells: list[Any], dataset: xr.Dataset) -> Iterator[str]:
+def _describe_controls_at_edges(cells: list[Any], dataset: xr.Dataset) -> Iterator[str]:
     if "control" not in dataset:
         return
-    from theory.control.best_controls import range_of  # imported late: needs JAX
+    from theory.control.best_controls import get_control_range  # imported late: needs JAX
 
     names = [str(name) for name in dataset.controlled.values]
     for cell in cells:
-        for name, options in cell.wishes.items():
-            low, high = range_of(name, options)[:2]
+        for name, options in cell.optimal_keys.items():
+            low, high = get_control_range(name, options)[:2]
             values = dataset.control.values[cell.index][names.index(name)]
             for extreme in (np.nanmin(values), np.nanmax(values)):
-                if name != SHARE or extreme < 1:  # no fraction exceeds 1, so that 1 may be a true optimum
-                    yield edge_remark(f"{name}: optimal, at some times,", float(extreme), low, high)
+                if name != TASK_FRACTION_KEY or extreme < 1:  # no fraction exceeds 1, so that 1 may be a true optimum
+                    yield describe_edge_optimum(f"{name}: optimal, at some times,", float(extreme), low, high)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech.errors import ScenarioError
-from statmech.results.dataset import Progress, arrays_of, blank, fill, tracked
-from statmech.runtime.blas import one_thread
+from statmech.results.dataset import Progress, fill_arrays, get_arrays, make_empty_dataset, report_progress
+from statmech.runtime.blas import use_one_blas_thread
 from statmech.runtime.jax_cache import use_cache
-from statmech.scenarios.base import AbstractScenario, check_type
-from statmech.scenarios.cost import check_cells
-from theory.search_edges import edge_remarks
+from statmech.scenarios.base import AbstractScenario, check_is_scenario
+from statmech.scenarios.cost import check_cell_memory
+from theory.search_edges import describe_optima_at_edges
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -69,9 +69,9 @@ def solve(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Da
     >>> round(solve(StoredExamples(learner="minover", alpha=2)).kappa.item(), 6)
     0.454578
     """
-    check_type(scenario)
-    check_cells(scenario)
-    return _filled(scenario, [list(scenario.cells())], progress)
+    check_is_scenario(scenario)
+    check_cell_memory(scenario)
+    return _solve_groups(scenario, [list(scenario.cells())], progress)
 
 
 def solve_each(scenario: AbstractScenario) -> xr.Dataset:
@@ -79,12 +79,12 @@ def solve_each(scenario: AbstractScenario) -> xr.Dataset:
 
     The compiled program of a line then serves every selection of lines.
     """
-    check_type(scenario)
+    check_is_scenario(scenario)
     groups: dict[int, list[Any]] = {}
     axis = next((index for index, names in enumerate(scenario.dimensions.values()) if scenario.CHOICE in names), None)
     for cell in scenario.cells():
         groups.setdefault(0 if axis is None else cell.index[axis], []).append(cell)
-    return _filled(scenario, list(groups.values()), as_lines=True)
+    return _solve_groups(scenario, list(groups.values()), as_lines=True)
 
 
 def solve_line(scenario: AbstractScenario) -> xr.Dataset:
@@ -92,44 +92,44 @@ def solve_line(scenario: AbstractScenario) -> xr.Dataset:
 
     Corrections are evaluated at the exact times, not at the recorded steps.
     """
-    return _filled(scenario, [list(scenario.cells())], as_lines=True)
+    return _solve_groups(scenario, [list(scenario.cells())], as_lines=True)
 
 
-def _filled(
+def _solve_groups(
     scenario: AbstractScenario, groups: list[list[Any]], progress: Progress | None = None, as_lines: bool = False
 ) -> xr.Dataset:
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
-    solver, cells = solver_of(scenario), [cell for group in groups for cell in group]
+    solver, cells = get_solver(scenario), [cell for group in groups for cell in group]
     use_cache()
     solver_attributes = solver.attributes(scenario) if hasattr(solver, "attributes") else {}
     attributes = {"source": solver.SOURCE, "code": scenario.code_digests(), **solver_attributes}
-    dataset = blank(scenario, seeds=None, title="statmech theory", **attributes)
-    arrays = arrays_of(dataset)
+    dataset = make_empty_dataset(scenario, seeds=None, title="statmech theory", **attributes)
+    arrays = get_arrays(dataset)
     solve_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve
     solutions = chain.from_iterable(solve_group(scenario, group) for group in groups)
     # products are small: additional BLAS threads mostly wait for each other, which triples the time of descents
-    with one_thread():
-        for cell, values in zip(cells, tracked(solutions, len(cells), progress), strict=True):
-            fill(arrays, cell.index, values)
+    with use_one_blas_thread():
+        for cell, values in zip(cells, report_progress(solutions, len(cells), progress), strict=True):
+            fill_arrays(arrays, cell.index, values)
     if "control" in dataset:
-        from theory.control.stored_controls import written  # imported late: needs JAX
+        from theory.control.stored_controls import make_controls_attribute  # imported late: needs JAX
 
-        dataset.attrs |= written(scenario)
-    if remarks := edge_remarks(scenario, dataset, solver):
+        dataset.attrs |= make_controls_attribute(scenario)
+    if remarks := describe_optima_at_edges(scenario, dataset, solver):
         dataset.attrs["edges"] = "\n".join(remarks)
     return dataset
 
 
-def solver_of(scenario: AbstractScenario) -> Any:
+def get_solver(scenario: AbstractScenario) -> Any:
     """Return the solver of a scenario.
 
     It is the scenario's own method `solve`, or else the module of the same name in `theory/scenarios/`.
     """
-    return CellByCell if scenario.solve is not None else import_module(f"theory.scenarios.{scenario.module()}")
+    return CellwiseSolver if scenario.solve is not None else import_module(f"theory.scenarios.{scenario.module()}")
 
 
-class CellByCell:
+class CellwiseSolver:
     """Solver of scenario kinds that have a method `solve(cell)`."""
 
     SOURCE = "the scenario's own equations"

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from IPython.display import Markdown
 
-from statmech.parameters import BOUNDS, Key, described, known_parameters, parameters_of
+from statmech.parameters import BOUND_KINDS, ConfigKey, collect_parameters, find_parameter_definitions, get_parameters
 from statmech.scenarios.registry import SCENARIOS
-from statmech.scenarios.vocabulary import EXCEPTIONS, Entry, entries
+from statmech.scenarios.vocabulary import TERM_EXCEPTIONS, VocabularyEntry, list_entries
 
-SIGNS = {word: bound.sign for bound in BOUNDS.values() for word in (bound.schema, bound.pydantic)}
+SIGNS = {word: bound.sign for bound in BOUND_KINDS.values() for word in (bound.schema, bound.pydantic)}
 NOUNS = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
 
 
@@ -25,7 +25,7 @@ def table(headings: str, rows: Iterable[Iterable[Any]]) -> Markdown:
 
 def keys(kind: Any) -> Markdown:
     """Every key of a config of this kind of scenario."""
-    schema, known = kind.schema_of(), known_parameters(kind.classes())
+    schema, known = kind.make_schema(), collect_parameters(kind.classes())
     rows = []
     for name in (name for name in schema["properties"] if name != "zip"):
         part = schema["properties"][name]
@@ -41,8 +41,8 @@ def _of_a_key(part: dict[str, Any]) -> tuple[str, str, str]:
     return _values(part), shown if "default" in part else "*needed*", part["description"]
 
 
-def _of_a_parameter(kind: Any, key: Key) -> tuple[str, str, str]:
-    having = described(kind.classes(), key.name)
+def _of_a_parameter(kind: Any, key: ConfigKey) -> tuple[str, str, str]:
+    having = find_parameter_definitions(kind.classes(), key.name)
     defaults = {other: _shown(it.default) for other, it in having.items()}
     common = max(defaults.values(), key=list(defaults.values()).count)
     others = [f"{value} ({other})" for other, value in defaults.items() if value != common]
@@ -91,7 +91,7 @@ def kinds(registry: dict[str, type]) -> Markdown:
 
 
 def _parameters(kind: type) -> str:
-    return ", ".join(f"`{name}` = {_shown(key.default)}" for name, key in parameters_of(kind).items())
+    return ", ".join(f"`{name}` = {_shown(key.default)}" for name, key in get_parameters(kind).items())
 
 
 def _shown(default: Any) -> str:
@@ -128,9 +128,11 @@ def _theory(variable: Any) -> str:
 
 
 def figures() -> Markdown:
-    from figures import FIGURES
+    from figures import FIGURES_BY_CHOICE
 
-    rows = [(f"`{choice}`", f"`{name}`", title) for choice, of in FIGURES.items() for name, title in of.items()]
+    rows = [
+        (f"`{choice}`", f"`{name}`", title) for choice, of in FIGURES_BY_CHOICE.items() for name, title in of.items()
+    ]
     return table("config with, figure, content", rows)
 
 
@@ -155,8 +157,8 @@ def _option(one: Any) -> tuple[str, str]:
 
 def vocabulary() -> Markdown:
     """Every name in configs and datasets once: its label on axes, its meanings, and the kinds that have it."""
-    by_name: dict[str, list[Entry]] = {}
-    for entry in entries():
+    by_name: dict[str, list[VocabularyEntry]] = {}
+    for entry in list_entries():
         if entry.kind in SCENARIOS:
             by_name.setdefault(entry.name, []).append(entry)
     rows = ((f"`{name}`", *_of_a_name(found)) for name, found in sorted(by_name.items(), key=lambda it: it[0].lower()))
@@ -164,10 +166,10 @@ def vocabulary() -> Markdown:
 
 
 def exceptions() -> Markdown:
-    return named(EXCEPTIONS)
+    return named(TERM_EXCEPTIONS)
 
 
-def _of_a_name(found: list[Entry]) -> Iterator[str]:
+def _of_a_name(found: list[VocabularyEntry]) -> Iterator[str]:
     """Symbols, the term with what each kind adds to it, units and kinds."""
     yield ", ".join(dict.fromkeys(entry.symbol for entry in found if entry.symbol))
     yield "; ".join(dict.fromkeys(entry.meaning.replace("; ", ", ") for entry in found))

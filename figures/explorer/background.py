@@ -17,19 +17,19 @@ from statmech.scenarios.base import AbstractScenario
 if TYPE_CHECKING:
     import xarray as xr
 
-FIRST = 4  # results of these seeds are shown before all have finished
+NUM_PREVIEW_SEEDS = 4  # results of these seeds are shown before all have finished
 
 
-class Superseded(Exception):
+class SupersededError(Exception):
     """Signals that a newer scenario is waiting to be simulated."""
 
 
-def sentence(problem: BaseException) -> str:
+def describe_exception(problem: BaseException) -> str:
     """Return the text that a page shows for an exception.
 
     The text is the message alone if the message was written for users, and otherwise the type and the message.
 
-    >>> sentence(StatmechError("rule: too fast")), sentence(ZeroDivisionError("division by zero"))
+    >>> describe_exception(StatmechError("rule: too fast")), describe_exception(ZeroDivisionError("division by zero"))
     ('rule: too fast', 'ZeroDivisionError: division by zero')
     """
     if isinstance(problem, StatmechError | MemoryError) and str(problem):
@@ -37,7 +37,7 @@ def sentence(problem: BaseException) -> str:
     return f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
 
 
-class Background:
+class BackgroundSimulator:
     """Simulator that runs scenarios in a thread.
 
     The thread calls `report(dataset or None, message)` when results arrive.
@@ -46,23 +46,23 @@ class Background:
     def __init__(self, report: Callable[[xr.Dataset | None, str], None]):
         self.report = report
         self.token = 0
-        self.lock, self.searching, self.simulating = threading.Lock(), threading.Lock(), threading.Lock()
+        self.lock, self.search_lock, self.simulation_lock = threading.Lock(), threading.Lock(), threading.Lock()
 
-    def start(self, scenario: AbstractScenario, first: int = FIRST) -> None:
+    def start(self, scenario: AbstractScenario, preview_seeds: int = NUM_PREVIEW_SEEDS) -> None:
         """Start to simulate a scenario and stop the simulation of any older one.
 
-        The results of the `first` seeds are shown before all seeds have finished.
+        The results of the `preview_seeds` seeds are shown before all seeds have finished.
         """
         token = self.stop()
-        threading.Thread(target=self._simulate, args=(scenario, token, first), daemon=True).start()
+        threading.Thread(target=self._simulate, args=(scenario, token, preview_seeds), daemon=True).start()
 
-    def search(self, find: Callable[[], None], found: Callable[[], None]) -> None:
-        """Run `find` in a thread, then call `found` unless a newer scenario has arrived.
+    def search(self, find_optimum: Callable[[], None], on_found: Callable[[], None]) -> None:
+        """Run `find_optimum` in a thread, then call `on_found` unless a newer scenario has arrived.
 
-        `find` takes long. It starts when an older search has ended.
+        `find_optimum` takes long. It starts when an older search has ended.
         """
         token = self.stop()
-        threading.Thread(target=self._search, args=(find, found, token), daemon=True).start()
+        threading.Thread(target=self._run_search, args=(find_optimum, on_found, token), daemon=True).start()
 
     def stop(self) -> int:
         """Stop the simulation and return the number of the next simulation."""
@@ -70,45 +70,45 @@ class Background:
             self.token += 1
             return self.token
 
-    def _search(self, find: Callable[[], None], found: Callable[[], None], token: int) -> None:
-        with self.searching:
+    def _run_search(self, find_optimum: Callable[[], None], on_found: Callable[[], None], token: int) -> None:
+        with self.search_lock:
             if self.token != token:
                 return
             try:
-                find()
+                find_optimum()
             except BaseException as problem:
-                self.report(None, sentence(problem))
+                self.report(None, describe_exception(problem))
                 return
         if self.token == token:
-            found()
+            on_found()
 
-    def _simulate(self, scenario: AbstractScenario, token: int, first: int = FIRST) -> None:
+    def _simulate(self, scenario: AbstractScenario, token: int, preview_seeds: int = NUM_PREVIEW_SEEDS) -> None:
         try:
-            with self.simulating:
-                for seeds in sorted({min(first, scenario.seeds), scenario.seeds}):
-                    self._simulate_seeds(scenario.model_copy(update={"seeds": seeds}), token)
-        except Superseded:
+            with self.simulation_lock:
+                for seeds in sorted({min(preview_seeds, scenario.seeds), scenario.seeds}):
+                    self._run_seeds(scenario.model_copy(update={"seeds": seeds}), token)
+        except SupersededError:
             return
         except BaseException as problem:  # a user's rule may raise any exception, and nothing else reports it here
             if self.token == token:
-                self.report(None, sentence(problem))
+                self.report(None, describe_exception(problem))
 
-    def _simulate_seeds(self, scenario: AbstractScenario, token: int) -> None:
+    def _run_seeds(self, scenario: AbstractScenario, token: int) -> None:
         from simulate import run
 
-        def progress(done: int, total: int) -> None:
-            self._report(token, None, f"simulating {seeds}: {done / total:.0%}")
+        def progress(num_done: int, total: int) -> None:
+            self._report_if_newest(token, None, f"simulating {seeds}: {num_done / total:.0%}")
 
         seeds = f"{scenario.seeds} seed{'s' * (scenario.seeds > 1)}"
-        self._report(token, None, f"simulating {seeds}")
+        self._report_if_newest(token, None, f"simulating {seeds}")
         simulation = run(scenario, progress, partial(self._check_newest, token))
-        self._report(token, simulation, f"simulated {seeds}")
+        self._report_if_newest(token, simulation, f"simulated {seeds}")
 
-    def _report(self, token: int, simulation: xr.Dataset | None, message: str) -> None:
+    def _report_if_newest(self, token: int, simulation: xr.Dataset | None, message: str) -> None:
         self._check_newest(token)
         self.report(simulation, message)
 
     def _check_newest(self, token: int) -> None:
-        """Raise `Superseded` if a newer scenario has been started."""
+        """Raise `SupersededError` if a newer scenario has been started."""
         if self.token != token:
-            raise Superseded
+            raise SupersededError

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from figures import series
-from figures.labels import in_steps, typeset
-from figures.legends import UNRESOLVED
+from figures.labels import format_control_steps, html_from_latex
+from figures.legends import UNRESOLVED_BAND_NOTE
 from figures.series import Layout
 from statmech.results.results import Results
 from statmech.scenarios.axes import is_axis
 from statmech.scenarios.base import AbstractScenario
 
-BAND = "band: theory + bias ± std of a run"
+BAND_CAPTION = "band: theory + bias ± std of a run"
 
 
 @dataclass(frozen=True)
-class Picture:
+class ChartContent:
     """Results to be drawn, their layout and their caption.
 
     The results have only the axes of the layout. `plane` names two variables that are drawn against each other. The
@@ -34,46 +34,48 @@ class Picture:
     caption: str = ""
 
 
-def caption(results: Results, shown: Sequence[str], at: str = "", runs: bool = False) -> str:
+def format_caption(results: Results, shown_axes: Sequence[str], time_text: str = "", single_runs: bool = False) -> str:
     """Return the common parameters of the curves and the meaning of points and lines, as HTML.
 
     >>> from statmech import Scenario
-    >>> print(caption(Results(Scenario(rule=["hebb"], K=3, N=100, t=[1, 2]), None, None), ("t", "rule")))
+    >>> print(format_caption(Results(Scenario(rule=["hebb"], K=3, N=100, t=[1, 2]), None, None), ("t", "rule")))
     <i>K</i> = 3, <i>N</i> = 100
     """
     scenario = results.scenario
     fixed_keys = [
-        said_of(scenario, name, value)
+        format_key_equation(scenario, name, value)
         for name, value in scenario.axis_values().items()
-        if name not in shown and not is_axis(value) and scenario.describe(name).numeric and not _is_off(value)
+        if name not in shown_axes and not is_axis(value) and scenario.describe(name).numeric and not _is_zero(value)
     ]
-    seeds = [] if results.simulation is None else [_points(results.simulation.sizes["seed"], runs)]
-    thick = runs and results.simulation is not None
+    seeds = [] if results.simulation is None else [_describe_points(results.simulation.sizes["seed"], single_runs)]
+    thick = single_runs and results.simulation is not None
     lines = ["thick: theory" if thick else "lines: theory"] if has_lines(results) else []
-    if lines and series.has_bands(scenario):
-        lines += [BAND + (f", {UNRESOLVED}" if series.lacks_bands(results) else "")]
+    if lines and series.has_run_bands(scenario):
+        lines += [BAND_CAPTION + (f", {UNRESOLVED_BAND_NOTE}" if series.has_unresolved_bands(results) else "")]
     variables = scenario.variables | scenario.theory_only
     levels = [
-        typeset(variables[level].symbol) for variable in series.drawn(scenario).values() for level in variable.levels
+        html_from_latex(variables[level].symbol)
+        for variable in series.get_chart_variables(scenario).values()
+        for level in variable.levels
     ]
     dotted = [f"dotted: {', '.join(dict.fromkeys(levels))}"] if results.theory is not None and levels else []
-    return "; ".join([", ".join([*([at] if at else []), *fixed_keys]), *seeds, *lines, *dotted])
+    return "; ".join([", ".join([*([time_text] if time_text else []), *fixed_keys]), *seeds, *lines, *dotted])
 
 
-def said_of(scenario: AbstractScenario, name: str, value: Any) -> str:
+def format_key_equation(scenario: AbstractScenario, name: str, value: Any) -> str:
     """Return `key = value` as HTML that is not broken across lines."""
-    text = f"{value:,g}" if isinstance(value, int | float) else html.escape(in_steps(str(value)))
-    return f"{typeset(scenario.describe(name).label)}\u00a0=\u00a0{text}"
+    text = f"{value:,g}" if isinstance(value, int | float) else html.escape(format_control_steps(str(value)))
+    return f"{html_from_latex(scenario.describe(name).label)}\u00a0=\u00a0{text}"
 
 
-def _is_off(value: Any) -> bool:
+def _is_zero(value: Any) -> bool:
     """Return True for the number 0, which switches an effect such as noise off."""
     return not isinstance(value, str) and value == 0
 
 
 def has_lines(results: Results) -> bool:
     """Return True if theory has finite values of a variable that is not a bound."""
-    theory, drawn_variables = results.theory, series.drawn(results.scenario)
+    theory, drawn_variables = results.theory, series.get_chart_variables(results.scenario)
     curves = (
         ()
         if theory is None
@@ -82,7 +84,7 @@ def has_lines(results: Results) -> bool:
     return any(bool(np.isfinite(values).any()) for values in curves)
 
 
-def _points(seeds: int, runs: bool) -> str:
-    if runs:
-        return f"thin: {min(seeds, series.SINGLE)} single run{'s' * (seeds > 1)}"
-    return f"points: mean of {seeds} seeds ± standard error" if seeds > 1 else "points: one seed"
+def _describe_points(num_seeds: int, single_runs: bool) -> str:
+    if single_runs:
+        return f"thin: {min(num_seeds, series.MAX_SINGLE_RUNS)} single run{'s' * (num_seeds > 1)}"
+    return f"points: mean of {num_seeds} seeds ± standard error" if num_seeds > 1 else "points: one seed"

@@ -12,24 +12,24 @@ import panel as pn
 import panel_material_ui as pmui
 
 from figures import series
-from figures.explorer.chart_content import Picture
-from figures.interactive.chart import FAINT, Chart
-from figures.interactive.grid import ChartGrid, label_of
-from figures.interactive.look import Look
-from figures.interactive.phase_plane import Plane
-from figures.labels import in_words, variable_label
+from figures.explorer.chart_content import ChartContent
+from figures.interactive.chart import COMPARED_OPACITY, Chart
+from figures.interactive.grid import ChartGrid, get_axis_label
+from figures.interactive.look import ChartTheme
+from figures.interactive.phase_plane import PhasePlane
+from figures.labels import format_key_name, variable_label
 from figures.series import Curve, Layout, Scales
-from figures.style import MARKERS
+from figures.style import CURVE_MARKERS
 from statmech.results.results import Results
 from statmech.scenarios.page import View
 from statmech.scenarios.variables import Variable
 
-OPEN = 2  # charts on a page that opens
-LEFT = 80  # room for the tick labels of y in stacked charts
-LECTURE = 1.6  # enlarges letters, lines and points in lecture mode
-LOWER = 100  # the height of the charts above is reduced by this per chart of a control
-BELOW = "below"  # CSS class: charts of controls are lower and lie below the others
-AREA = """
+NUM_INITIAL_CHARTS = 2  # charts on a page that opens
+LEFT_BORDER_PIXELS = 80  # room for the tick labels of y in stacked charts
+LECTURE_SCALE = 1.6  # enlarges letters, lines and points in lecture mode
+CONTROL_CHART_PIXELS = 100  # the height of the charts above is reduced by this per chart of a control
+CONTROL_CHART_CLASS = "below"  # CSS class: charts of controls are lower and lie below the others
+CHART_AREA_CSS = """
 :host { flex: 1 1 0; min-height: 0 }
 div[id^="flexbox"] {
   display: grid !important; height: 100%; gap: 8px;
@@ -43,14 +43,14 @@ div[id^="flexbox"]:has(> :nth-child(3) > .below) { grid-template-columns: repeat
 div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax(0, 1fr) }
 .below { grid-column: 1 / -1 }
 """
-CELL = ":host { width: 100% !important; height: 100% !important; min-height: 0; min-width: 0 }"
-GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "X": "✖"}
-GLYPHS_OPEN = {"o": "○", "s": "□", "^": "△", "D": "◇", "v": "▽", "P": "✚", "X": "✖"}
-NORMALISED = {label: unit for unit, label in series.NORMALISED.items()}
+CHART_CELL_CSS = ":host { width: 100% !important; height: 100% !important; min-height: 0; min-width: 0 }"
+MARKER_GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "X": "✖"}
+OPEN_MARKER_GLYPHS = {"o": "○", "s": "□", "^": "△", "D": "◇", "v": "▽", "P": "✚", "X": "✖"}
+UNITS_BY_LABEL = {label: unit for unit, label in series.NORMALISATIONS.items()}
 
 
 @dataclass(frozen=True)
-class Axes:
+class ChartAxes:
     """Settings that require new charts when they change: the variables of the charts, and their axes."""
 
     variables: tuple[str, ...]
@@ -58,33 +58,33 @@ class Axes:
     scales: Scales
     unit: str
     plane: tuple[str, str] | None
-    look: Look
+    look: ChartTheme
 
 
-class Charts:
+class ExplorerCharts:
     """Charts of the current results and of earlier curves that are held for comparison.
 
     `on_change()` is called when a switch has been moved. The charts have the given `height`. By default they fill the
     window.
     """
 
-    def __init__(self, changed: Callable[[], None] = lambda: None, height: int = 0):
-        self.picture: Picture | None = None
+    def __init__(self, on_change: Callable[[], None] = lambda: None, height: int = 0):
+        self.chart_content: ChartContent | None = None
         self.drawn: dict[str, Variable] = {}
         self.held: dict[str, list[Curve]] = {}
-        self.axes: Axes | None = None
+        self.axes: ChartAxes | None = None
         self.grid: ChartGrid | None = None
-        self.plane: Plane | None = None
+        self.plane: PhasePlane | None = None
         self.panes: list[Any] = []
-        self.wanted: tuple[str, ...] = ()
-        self.aligned = False  # True if charts of controls lie below the others
+        self.requested: tuple[str, ...] = ()
+        self.has_control_charts = False  # True if charts of controls lie below the others
         self.fresh = True  # until an opened page has shown its first results
         self.dark = False  # True on a dark page
-        self.lecture, self.turned = False, 0  # True if one chart is shown in large letters, and its number
+        self.lecture, self.chart_offset = False, 0  # True if one chart is shown in large letters, and its number
         self.variables = pmui.MultiChoice(label="charts", options={}, sizing_mode="stretch_width")
         self.log_x = pmui.Switch(label="log x", value=True, margin=(4, 8))
         self.log_y = pmui.Switch(label="log y", value=False, margin=(4, 8))
-        self.unit = pmui.Select(label="normalise", options=NORMALISED, value="", sizing_mode="stretch_width")
+        self.unit = pmui.Select(label="normalise", options=UNITS_BY_LABEL, value="", sizing_mode="stretch_width")
         self.runs = pmui.Switch(label="single runs", value=False, margin=(4, 8))
         self.hold = pmui.Button(label="Hold to compare", variant="outlined", size="small", margin=(2, 4))
         self.release = pmui.Button(label="Release", variant="text", size="small", margin=(2, 4), visible=False)
@@ -94,18 +94,18 @@ class Charts:
         size: dict[str, Any] = (
             {"sizing_mode": "stretch_width", "height": height} if height else {"sizing_mode": "stretch_both"}
         )
-        self.area = pn.FlexBox(stylesheets=[AREA], margin=0, **size)
+        self.area = pn.FlexBox(stylesheets=[CHART_AREA_CSS], margin=0, **size)
         for widget in (self.variables, self.log_x, self.log_y, self.runs, self.unit):
-            widget.param.watch(lambda event: self._switched(changed), "value")
-        self.hold.on_click(lambda event: self._hold())
-        self.release.on_click(lambda event: self._release())
+            widget.param.watch(lambda event: self._handle_switch(on_change), "value")
+        self.hold.on_click(lambda event: self._hold_curves())
+        self.release.on_click(lambda event: self._release_curves())
         self.switches = [self.variables, self.unit]
         self.bar = [self.log_x, self.log_y, self.runs, self.hold, self.release]
 
-    def use(self, view: View) -> None:
+    def apply_view(self, view: View) -> None:
         """Set the switches to the settings of a view, without drawing."""
-        self.wanted, self.fresh = view.show, True
-        self._release(draw=False)
+        self.requested, self.fresh = view.show, True
+        self._release_curves(draw=False)
         for widget, value in (
             (self.log_x, "x" in view.log),
             (self.log_y, "y" in view.log),
@@ -123,19 +123,19 @@ class Charts:
         variable_names = tuple(self.variables.value or ())
         return {"show": variable_names, "over": self.unit.value, "log": log, "runs": self.runs.value}
 
-    def present(self, on: bool) -> None:
+    def set_lecture_mode(self, enabled: bool) -> None:
         """Start or stop lecture mode, which shows one chart in large letters."""
-        self.lecture = on
+        self.lecture = enabled
         self.draw()
 
-    def darken(self, on: bool) -> None:
+    def set_dark_theme(self, enabled: bool) -> None:
         """Draw in the colours of a dark or a light page."""
-        self.dark = on
+        self.dark = enabled
         self.draw()
 
     def turn(self, step: int) -> None:
         """Show the next or the previous chart in lecture mode."""
-        self.turned += step
+        self.chart_offset += step
         self.draw()
 
     def fit(self) -> None:
@@ -145,43 +145,49 @@ class Charts:
         elif self.grid is not None:
             self.grid.fit()
 
-    def show(self, picture: Picture) -> None:
+    def show(self, content: ChartContent) -> None:
         """Show results, which have only the axes of the layout."""
-        self.picture = picture
-        previous_variables, self.drawn = self.drawn, series.drawn(picture.results.scenario)
+        self.chart_content = content
+        previous_variables, self.drawn = self.drawn, series.get_chart_variables(content.results.scenario)
         options: dict[str, str] = {}
-        for name, variable in series.distinct(self.drawn).items():
+        for name, variable in series.distinguish_symbols(self.drawn).items():
             label = variable_label(variable)
-            options[in_words(name) if label in options else label] = name
-        if self.variables.options != options or self.wanted:
-            interesting = series.of_interest(picture.results) or self.drawn
-            errors = [name for name in series.with_values(picture.results) if name.startswith("eps")]
+            options[format_key_name(name) if label in options else label] = name
+        if self.variables.options != options or self.requested:
+            interesting = series.select_main_variables(content.results) or self.drawn
+            errors = [name for name in series.get_variables_with_values(content.results) if name.startswith("eps")]
             defaults = dict.fromkeys(
                 [*errors[:1], *interesting]
             )  # includes the error even if theory has only one value
             ordered_defaults = sorted(defaults, key=lambda name: not name.startswith("eps"))
-            selected = [name for name in self.wanted if name in self.drawn] or self._still(previous_variables)
-            self.wanted, self.fresh = (), False
+            selected = [name for name in self.requested if name in self.drawn] or self._select_kept_variables(
+                previous_variables
+            )
+            self.requested, self.fresh = (), False
             with pn.param.param.discard_events(self.variables):
                 self.variables.options = options
-                self.variables.value = selected or ordered_defaults[:OPEN]
+                self.variables.value = selected or ordered_defaults[:NUM_INITIAL_CHARTS]
             self.variables.param.trigger("options", "value")
         self.draw()
 
-    def _still(self, known: dict[str, Variable]) -> list[str]:
+    def _select_kept_variables(self, previous_variables: dict[str, Variable]) -> list[str]:
         """Return the shown variables that still exist, and controls that are new.
 
         The list is empty for a page that opens.
         """
         names = [] if self.fresh else [name for name in self.variables.value or () if name in self.drawn]
-        controls = [name for name, variable in self.drawn.items() if variable.role == "control" and name not in known]
+        controls = [
+            name
+            for name, variable in self.drawn.items()
+            if variable.role == "control" and name not in previous_variables
+        ]
         return [*dict.fromkeys([*names, *controls])] if names else []
 
     def draw(self) -> None:
         """Draw the results, with new charts if their axes have changed."""
-        if self.picture is None:
+        if self.chart_content is None:
             return
-        axes = self._axes(self.picture)
+        axes = self._choose_axes(self.chart_content)
         changed = axes != self.axes
         if changed:
             if self.axes is not None and (axes.x, axes.unit, axes.plane) != (
@@ -189,153 +195,156 @@ class Charts:
                 self.axes.unit,
                 self.axes.plane,
             ):
-                self._release(draw=False)  # the held curves belong to other axes
+                self._release_curves(draw=False)  # the held curves belong to other axes
             self.axes = axes
-            self._make(axes)
-        curves = self._fill(self.picture)
+            self._make_charts(axes)
+        curves = self._fill_charts(self.chart_content)
         if changed:  # after drawing, as a chart without data cannot find its ranges
-            self._place()
-        self.legend.object = self._legend(curves)
+            self._insert_charts()
+        self.legend.object = self._make_legend(curves)
         if self.panes and pn.state.curdoc is None:  # a notebook has no other listener for the charts' data
             pn.io.push_notebook(*self.panes)
 
-    def _fill(self, picture: Picture) -> Sequence[Curve]:
+    def _fill_charts(self, content: ChartContent) -> Sequence[Curve]:
         """Show the results in the charts and return the curves of the first chart."""
-        results, layout = picture.results, picture.layout
+        results, layout = content.results, content.layout
         if self.plane is not None:
-            return self.plane.show(results, layout, self.held.get(self._plane_name(), ()))
+            return self.plane.show(results, layout, self.held.get(self._get_plane_name(), ()))
         assert self.grid is not None
         for chart in self.grid.charts.values():
-            chart.colours = _hues(results, layout)
+            chart.colours = _count_colours(results, layout)
         self.grid.show(results, layout, self.held, self.runs.value)
-        if self.aligned:
-            self._align()
+        if self.has_control_charts:
+            self._align_right_borders()
         return next(iter(self.grid.shown.values()), [])
 
-    def _make(self, axes: Axes) -> None:
-        assert self.picture is not None
-        results = self.picture.results
-        self.plane = Plane(results, axes.plane, None, axes.look) if axes.plane else None
+    def _make_charts(self, axes: ChartAxes) -> None:
+        assert self.chart_content is not None
+        results = self.chart_content.results
+        self.plane = PhasePlane(results, axes.plane, None, axes.look) if axes.plane else None
         variables = {} if axes.plane else {name: self.drawn[name] for name in axes.variables}
         integer_x = not axes.scales.names and results.scenario.describe(axes.x).whole
-        xlabel = label_of(results, axes.x)
+        xlabel = get_axis_label(results, axes.x)
         self.grid = ChartGrid(variables, xlabel, axes.scales, None, axes.unit, integer_x, axes.look)
-        above, below = self._above_and_below()
-        self.aligned = bool(above and below)
+        above, below = self._split_control_charts()
+        self.has_control_charts = bool(above and below)
         for chart in above:
-            chart.high -= len(below) * LOWER
+            chart.high -= len(below) * CONTROL_CHART_PIXELS
         for chart in below if above else ():
-            chart.lie_below()
+            chart.reduce_height()
 
-    def _place(self) -> None:
+    def _insert_charts(self) -> None:
         assert self.grid is not None
         charts = [self.plane.chart] if self.plane else list(self.grid.charts.values())
-        if self.aligned:
-            self._place_below()
+        if self.has_control_charts:
+            self._arrange_control_charts()
         for chart in charts if self.lecture else ():
-            chart.figure.min_border_left = round(LECTURE * LEFT)
+            chart.figure.min_border_left = round(LECTURE_SCALE * LEFT_BORDER_PIXELS)
         for chart in charts:  # the figure replaces its pane, so it needs a style sheet itself
-            chart.figure.stylesheets = [CELL]
+            chart.figure.stylesheets = [CHART_CELL_CSS]
         self.panes = [pn.pane.Bokeh(chart.figure, sizing_mode="stretch_both", margin=0) for chart in charts]
         self.area.objects = self.panes
 
-    def _above_and_below(self) -> tuple[list[Chart], list[Chart]]:
+    def _split_control_charts(self) -> tuple[list[Chart], list[Chart]]:
         """Return the other charts, and the charts of controls, which lie below the others."""
         assert self.grid is not None
         charts = self.grid.charts.values()
         return [chart for chart in charts if not chart.controlled], [chart for chart in charts if chart.controlled]
 
-    def _place_below(self) -> None:
+    def _arrange_control_charts(self) -> None:
         """Link the x axes of control charts to the chart above, and align all y axes."""
-        main_charts, controls = self._above_and_below()
+        main_charts, controls = self._split_control_charts()
         above, below = ([chart.figure for chart in charts] for charts in (main_charts, controls))
         for figure in (*above, *below):
-            figure.min_border_left = LEFT
+            figure.min_border_left = LEFT_BORDER_PIXELS
         for chart in controls:
-            chart.figure.css_classes = [BELOW]
+            chart.figure.css_classes = [CONTROL_CHART_CLASS]
             chart.figure.x_range = above[0].x_range
         for figure in [*(above if len(above) == 1 else []), *below[:-1]]:
             figure.xaxis.axis_label = None  # the lowest chart labels the common axis
 
-    def _align(self) -> None:
+    def _align_right_borders(self) -> None:
         """Reserve the same room for line labels in all charts, so that their right ends align."""
         assert self.grid is not None
         room = max((chart.figure.min_border_right or 0 for chart in self.grid.charts.values()), default=0)
         for chart in self.grid.charts.values():
-            chart.leave(room)
+            chart.reserve_right_margin(room)
 
-    def _axes(self, picture: Picture) -> Axes:
-        results, x = picture.results, picture.layout.x
-        numeric = series.values(results.either, x).dtype.kind in "if"
-        names = () if numeric else tuple(series.labels(results.either, x))
-        names_shown = () if picture.plane else tuple(name for name in self.variables.value or () if name in self.drawn)
+    def _choose_axes(self, content: ChartContent) -> ChartAxes:
+        results, x = content.results, content.layout.x
+        numeric = series.get_axis_values(results.either, x).dtype.kind in "if"
+        names = () if numeric else tuple(series.label_positions(results.either, x))
+        names_shown = () if content.plane else tuple(name for name in self.variables.value or () if name in self.drawn)
         names_shown = tuple(
             sorted(names_shown, key=lambda name: self.drawn[name].role == "control")
         )  # control charts come last
         if self.lecture and names_shown:
-            names_shown = (names_shown[self.turned % len(names_shown)],)
+            names_shown = (names_shown[self.chart_offset % len(names_shown)],)
         log_y = frozenset(name for name in names_shown if self.log_y.value and self.drawn[name].role != "control")
-        scales = Scales(names, self.log_x.value and not picture.plane, log_y)
-        chart_look = Look(LECTURE if self.lecture else 1.0, self.dark)
-        return Axes(names_shown, x, scales, "" if picture.plane else self.unit.value, picture.plane, chart_look)
+        scales = Scales(names, self.log_x.value and not content.plane, log_y)
+        chart_look = ChartTheme(LECTURE_SCALE if self.lecture else 1.0, self.dark)
+        return ChartAxes(names_shown, x, scales, "" if content.plane else self.unit.value, content.plane, chart_look)
 
-    def _legend(self, shown: Sequence[Curve]) -> str:
+    def _make_legend(self, shown_curves: Sequence[Curve]) -> str:
         """Return the legend as HTML: curves without labels at their ends, then the caption."""
-        labelled = [(index, curve.label) for index, curve in enumerate(shown) if curve.label]
-        legend_look = Look(dark=self.dark)
+        labelled = [(index, curve.label) for index, curve in enumerate(shown_curves) if curve.label]
+        legend_look = ChartTheme(dark=self.dark)
         chips = [
             f'<span style="white-space:nowrap"><span style="color:{legend_look.hue(index)}" aria-hidden="true">'
-            f"{GLYPHS[MARKERS[index % len(MARKERS)]]}</span> {html.escape(label)}</span>"
+            f"{MARKER_GLYPHS[CURVE_MARKERS[index % len(CURVE_MARKERS)]]}</span> {html.escape(label)}</span>"
             for index, label in (labelled if len(labelled) < 2 or (self.axes and self.axes.scales.names) else ())
         ]
         first = next(iter(self.grid.charts.values()), None) if self.grid else None
         chips += [
-            f'<span style="white-space:nowrap">{GLYPHS_OPEN[MARKERS[index % len(MARKERS)]]} '
+            f'<span style="white-space:nowrap">{OPEN_MARKER_GLYPHS[CURVE_MARKERS[index % len(CURVE_MARKERS)]]} '
             f"{html.escape(marker_text)}</span>"
-            for index, marker_text in enumerate(first.words_of_markers(first.shown) if first else ())
+            for index, marker_text in enumerate(first.label_markers(first.shown) if first else ())
         ]
-        comparison_text = [f'<span style="opacity:{FAINT + 0.2}">╌╌ held</span>'] if self.held else []
+        comparison_text = [f'<span style="opacity:{COMPARED_OPACITY + 0.2}">╌╌ held</span>'] if self.held else []
         charts = self.grid.charts.values() if self.grid else ()
         bounds = {bound_visible for chart in charts if (bound_visible := chart.bounds_shown) is not None}
-        notes = [self.picture.caption if self.picture else "", *(["dashed: bounds"] if True in bounds else [])]
+        notes = [
+            self.chart_content.caption if self.chart_content else "",
+            *(["dashed: bounds"] if True in bounds else []),
+        ]
         notes += ["bounds of theory lie beyond the charts"] if bounds == {False} else []
         notes += ["thin: guides to the eye"] if any(chart.shows_guides for chart in charts) else []
         notes += ["dotted: <i>q</i> = <i>R</i>²"] if self.plane is not None and self.plane.pair == ("R", "q") else []
         notes_html = f'<span style="font-size:{20 if self.lecture else 14}px">{"; ".join(notes)}</span>'
         return " &ensp; ".join([*chips, *comparison_text, notes_html])
 
-    def _switched(self, changed: Callable[[], None]) -> None:
+    def _handle_switch(self, on_change: Callable[[], None]) -> None:
         self.draw()
-        changed()
+        on_change()
 
-    def _plane_name(self) -> str:
+    def _get_plane_name(self) -> str:
         return "-".join(self.plane.pair) if self.plane else ""
 
-    def _hold(self) -> None:
+    def _hold_curves(self) -> None:
         """Hold the current curves, which later results are drawn over."""
-        if self.picture is None or self.grid is None:
+        if self.chart_content is None or self.grid is None:
             return
-        results_and_layout = self.picture.results, self.picture.layout
+        results_and_layout = self.chart_content.results, self.chart_content.layout
         if self.plane is not None:
-            self.held = {self._plane_name(): self.plane.curves(*results_and_layout)}
+            self.held = {self._get_plane_name(): self.plane.curves(*results_and_layout)}
         else:
             self.held = {name: self.grid.curves(name, *results_and_layout, self.runs.value) for name in self.drawn}
         self.release.visible = True
         self.draw()
 
-    def _release(self, draw: bool = True) -> None:
+    def _release_curves(self, draw: bool = True) -> None:
         self.held = {}
         self.release.visible = False
         if draw:
             self.draw()
 
 
-def _hues(results: Results, layout: Layout) -> int:
+def _count_colours(results: Results, layout: Layout) -> int:
     """Return the number of curves before colours repeat with the next marker.
 
     Colours repeat where theory does not depend on an axis such as N. The number is 0 if every curve has its own colour.
     """
-    ignored = series.ignored_in_the_limit(results.scenario)
+    ignored = series.get_axes_ignored_in_limit(results.scenario)
     sizes = [results.either.sizes[axis] for axis in layout.colours if axis not in ignored]
     number = math.prod(sizes)
     return number if len(sizes) < len(layout.colours) and number > 1 else 0

@@ -14,8 +14,8 @@ from tornado.httputil import HTTPConnection, HTTPHeaders, HTTPMessageDelegate
 from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream
 
-MAX_WAITING = 64  # a browser opens six connections
-REQUEST_SECONDS = 20  # applies to the head of a request and to its body
+MAX_WAITING_CONNECTIONS = 64  # a browser opens six connections
+REQUEST_TIMEOUT_SECONDS = 20  # applies to the head of a request and to its body
 ACCEPT_PAUSE_SECONDS = 1.0
 MAX_BODY_BYTES = 2**16  # valid requests have no body
 
@@ -27,9 +27,9 @@ class BoundedServer(HTTPServer):
     """
 
     def initialize(self, *args: Any, **options: Any) -> None:
-        limits = {"idle_connection_timeout": REQUEST_SECONDS, "body_timeout": REQUEST_SECONDS}
+        limits = {"idle_connection_timeout": REQUEST_TIMEOUT_SECONDS, "body_timeout": REQUEST_TIMEOUT_SECONDS}
         super().initialize(*args, **{**options, **limits, "max_body_size": MAX_BODY_BYTES})
-        self.waiting: dict[IOStream, None] = {}  # oldest first
+        self.waiting_streams: dict[IOStream, None] = {}  # oldest first
 
     def accept_from(self, listener: socket.socket) -> None:
         """Accept the connections of a listening socket."""
@@ -58,25 +58,27 @@ class BoundedServer(HTTPServer):
     def start_request(self, server_conn: Any, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         stream = server_conn.stream
         self._wait_for_request(stream)
-        return _Arrival(super().start_request(server_conn, request_conn), lambda: self.waiting.pop(stream, None))
+        return _MonitoredRequest(
+            super().start_request(server_conn, request_conn), lambda: self.waiting_streams.pop(stream, None)
+        )
 
     def on_close(self, server_conn: Any) -> None:
-        self.waiting.pop(server_conn.stream, None)
+        self.waiting_streams.pop(server_conn.stream, None)
         super().on_close(server_conn)
 
     def _wait_for_request(self, stream: IOStream) -> None:
-        self.waiting[stream] = None
-        if len(self.waiting) > MAX_WAITING:
-            oldest = next(iter(self.waiting))
-            del self.waiting[oldest]
+        self.waiting_streams[stream] = None
+        if len(self.waiting_streams) > MAX_WAITING_CONNECTIONS:
+            oldest = next(iter(self.waiting_streams))
+            del self.waiting_streams[oldest]
             oldest.close()
 
 
-class _Arrival(HTTPMessageDelegate):
+class _MonitoredRequest(HTTPMessageDelegate):
     """A request that calls `on_arrival()` when it is complete."""
 
-    def __init__(self, request: HTTPMessageDelegate, arrived: Callable[[], Any]):
-        self.request, self.arrived = request, arrived
+    def __init__(self, request: HTTPMessageDelegate, on_arrival: Callable[[], Any]):
+        self.request, self.on_arrival = request, on_arrival
 
     def headers_received(self, start_line: Any, headers: HTTPHeaders) -> Awaitable[None] | None:
         return self.request.headers_received(start_line, headers)
@@ -85,7 +87,7 @@ class _Arrival(HTTPMessageDelegate):
         return self.request.data_received(chunk)
 
     def finish(self) -> None:
-        self.arrived()
+        self.on_arrival()
         self.request.finish()
 
     def on_connection_close(self) -> None:

@@ -8,18 +8,22 @@ from typing import Any
 import numpy as np
 
 from figures.explorer import settings
-from figures.explorer.forms import SEVERAL, Form, FormMenu, Slider
-from figures.labels import in_steps
-from figures.series import MOST
-from statmech.controls import Control, control_from, is_over_time, numbers_in
-from statmech.optima import OPTIMAL, Optimal
+from figures.explorer.forms import SEVERAL_VALUES_LABEL, FormMenu, KeyForm, SliderSpec
+from figures.labels import format_control_steps
+from figures.series import MAX_CURVES
+from statmech.controls import Control, control_from_config, get_numbers, is_time_dependent
+from statmech.optima import OPTIMAL_KEYWORD, OptimalControl
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.controlled_keys import is_section
-from statmech.scenarios.registry import kinds
+from statmech.scenarios.registry import get_kinds
 
-CONSTANT, STEP, ALL = "constant", "step", "all"
-STOPS = 20  # stops of the level and time sliders
-LEAST, ROOM, LETTER = 160, 60, 9  # menu width in pixels: minimum, border, per letter
+CONSTANT_FORM, STEP_FORM, ALL_VALUES_FORM = "constant", "step", "all"
+STEP_SLIDER_STOPS = 20  # stops of the level and time sliders
+MIN_MENU_PIXELS, MENU_BORDER_PIXELS, MENU_LETTER_PIXELS = (
+    160,
+    60,
+    9,
+)  # menu width in pixels: minimum, border, per letter
 
 
 class ControlMenu(FormMenu):
@@ -31,14 +35,14 @@ class ControlMenu(FormMenu):
     @property
     def is_constant(self) -> bool:
         """True if the key is constant in time."""
-        return bool(self.menu.value == CONSTANT)
+        return bool(self.menu.value == CONSTANT_FORM)
 
 
-def offered(scenario: AbstractScenario | None) -> dict[str, list[Any]]:
+def list_time_function_values(scenario: AbstractScenario | None) -> dict[str, list[Any]]:
     """Return the values of all keys that a scenario has as functions of time, as in its config.
 
     >>> from statmech import Scenario
-    >>> offered(Scenario(rule="hebb", t=9, eta=[1, "optimal"]))
+    >>> list_time_function_values(Scenario(rule="hebb", t=9, eta=[1, "optimal"]))
     {'eta': [1.0, 'optimal']}
     """
     if scenario is None:
@@ -46,98 +50,125 @@ def offered(scenario: AbstractScenario | None) -> dict[str, list[Any]]:
     config = scenario.config()
     for group in config.pop("zip", []):
         config |= group
-    return {name: _listed(config[name]) for name in settings.controllable(scenario) if _changes(config.get(name))}
+    return {
+        name: _as_list(config[name])
+        for name in settings.list_controllable_keys(scenario)
+        if _has_time_function(config.get(name))
+    }
 
 
-def control_menus(choice: str, config: Mapping[str, Any], given: Mapping[str, list[Any]]) -> list[ControlMenu]:
+def make_control_menus(
+    choice: str, config: Mapping[str, Any], listed_values: Mapping[str, list[Any]]
+) -> list[ControlMenu]:
     """Return a menu for each key that changes with time in the config of a page.
 
-    `given` replaces the values of the config.
+    `listed_values` replaces the values of the config.
     """
-    kind = kinds()[choice]
-    values_by_key = {name: given.get(name, _listed(config.get(name))) for name in settings.controllable(kind)}
-    return [_menu(choice, name, config, values) for name, values in values_by_key.items() if _changes(values)]
+    kind = get_kinds()[choice]
+    values_by_key = {
+        name: listed_values.get(name, _as_list(config.get(name))) for name in settings.list_controllable_keys(kind)
+    }
+    return [
+        _make_menu(choice, name, config, values) for name, values in values_by_key.items() if _has_time_function(values)
+    ]
 
 
-def _menu(choice: str, name: str, config: Mapping[str, Any], values: list[Any]) -> ControlMenu:
-    functions = [value for value in values if _changes(value)]
+def _make_menu(choice: str, name: str, config: Mapping[str, Any], values: list[Any]) -> ControlMenu:
+    functions = [value for value in values if _has_time_function(value)]
     listed = isinstance(config.get(name), list)
-    key = kinds()[choice].describe(name)
-    forms = {CONSTANT: Form(CONSTANT, (), lambda: None, lambda value: None if is_over_time(value) else ())}
+    key = get_kinds()[choice].describe(name)
+    forms = {
+        CONSTANT_FORM: KeyForm(CONSTANT_FORM, (), lambda: None, lambda value: None if is_time_dependent(value) else ())
+    }
     if len(functions) > 1:
-        forms |= {str(index): _given(value) for index, value in enumerate(functions) if value != OPTIMAL}
-    forms[STEP] = _step(choice, name, functions, _last(config))
-    if name in kinds()[choice].OPTIMAL:
-        forms[OPTIMAL] = Form(OPTIMAL, (), lambda: OPTIMAL, lambda value: () if value == Optimal() else None)
-    if 1 < len(values) <= MOST and not listed:
-        forms[ALL] = Form(SEVERAL, (), lambda: values, lambda value: None)
-    title = f"{settings.symbol(choice, name)}(t)"
-    menu = ControlMenu(name, forms, config, key.default, _read, lambda value: in_steps(str(value)), title)
-    menu.menu.width = max(LEAST, ROOM + LETTER * max(map(len, menu.menu.options)))
+        forms |= {
+            str(index): _make_fixed_form(value) for index, value in enumerate(functions) if value != OPTIMAL_KEYWORD
+        }
+    forms[STEP_FORM] = _make_step_form(choice, name, functions, _get_last_time(config))
+    if name in get_kinds()[choice].OPTIMISABLE_KEYS:
+        forms[OPTIMAL_KEYWORD] = KeyForm(
+            OPTIMAL_KEYWORD, (), lambda: OPTIMAL_KEYWORD, lambda value: () if value == OptimalControl() else None
+        )
+    if 1 < len(values) <= MAX_CURVES and not listed:
+        forms[ALL_VALUES_FORM] = KeyForm(SEVERAL_VALUES_LABEL, (), lambda: values, lambda value: None)
+    title = f"{settings.get_slider_label(choice, name)}(t)"
+    menu = ControlMenu(
+        name, forms, config, key.default, _parse_control, lambda value: format_control_steps(str(value)), title
+    )
+    menu.menu.width = max(MIN_MENU_PIXELS, MENU_BORDER_PIXELS + MENU_LETTER_PIXELS * max(map(len, menu.menu.options)))
     return menu
 
 
-def _given(value: Any) -> Form:
-    control = control_from(value)
-    return Form(in_steps(str(control)), (), lambda: value, lambda other: () if other == control else None)
+def _make_fixed_form(value: Any) -> KeyForm:
+    control = control_from_config(value)
+    return KeyForm(
+        format_control_steps(str(control)), (), lambda: value, lambda other: () if other == control else None
+    )
 
 
-def _step(choice: str, name: str, functions: Sequence[Any], last: float) -> Form:
+def _make_step_form(choice: str, name: str, functions: Sequence[Any], last: float) -> KeyForm:
     """Return the form of one step in time.
 
     Its sliders start at the first function with one step, or else in the middle of their ranges.
     """
-    step_values = (_of_step(control_from(value)) for value in functions)
-    low, high, _ = settings.range_of(choice, name)
+    step_values = (_get_step_values(control_from_config(value)) for value in functions)
+    low, high, _ = settings.get_slider_range(choice, name)
     before, after, time = next(
         (values_of_step for values_of_step in step_values if values_of_step is not None), (low, high, last / 2)
     )
-    levels = tuple(map(settings.rounded, np.linspace(low, high, STOPS + 1).tolist()))
-    times = tuple(map(settings.rounded, np.linspace(0, last, STOPS + 1)[1:-1].tolist()))
-    sliders = Slider("before", levels, before), Slider("after", levels, after), Slider("step at t", times, time)
-    return Form(
+    levels = tuple(map(settings.round_float, np.linspace(low, high, STEP_SLIDER_STOPS + 1).tolist()))
+    times = tuple(map(settings.round_float, np.linspace(0, last, STEP_SLIDER_STOPS + 1)[1:-1].tolist()))
+    sliders = (
+        SliderSpec("before", levels, before),
+        SliderSpec("after", levels, after),
+        SliderSpec("step at t", times, time),
+    )
+    return KeyForm(
         "one step",
         sliders,
         lambda level_before, level_after, t: {"at": [0, t], "is": [level_before, level_after]},
-        _of_step,
+        _get_step_values,
     )
 
 
-def _last(config: Mapping[str, Any]) -> float:
+def _get_last_time(config: Mapping[str, Any]) -> float:
     """Return the last time in the config of a page, where t may be a single number."""
     times = config.get("t") or 1
     return float(times[-1] if isinstance(times, list) else times)
 
 
-def _of_step(value: Any) -> tuple[Any, ...] | None:
+def _get_step_values(value: Any) -> tuple[Any, ...] | None:
     """Return the values before and after the step, and its time, or None unless there is one step."""
     if not isinstance(value, Control) or value.segments.number != 2 or value.segments.points > 1:
         return None
     return *value.values, value.edges[1]
 
 
-def constant_in(values: Any, default: float) -> float:
+def find_first_number(values: Any, default: float) -> float:
     """Return the first constant among the values of a key, or else a function's value at t = 0.
 
     An optimum has no value, so that the default is returned.
 
-    >>> constant_in([{"at": [0, 5], "is": [0.2, 0]}, 0.1], 0), constant_in({"at": [0, 5], "is": [0.2, 0]}, 0)
+    >>> (
+    ...     find_first_number([{"at": [0, 5], "is": [0.2, 0]}, 0.1], 0),
+    ...     find_first_number({"at": [0, 5], "is": [0.2, 0]}, 0)
+    ... )
     (0.1, 0.2)
     """
-    parsed = [_read(value) for value in _listed(values)]
-    numbers = [value for value in parsed if not is_over_time(value)]
-    return float(next(iter([*numbers, *(number for value in parsed for number in numbers_in(value))]), default))
+    parsed = [_parse_control(value) for value in _as_list(values)]
+    numbers = [value for value in parsed if not is_time_dependent(value)]
+    return float(next(iter([*numbers, *(number for value in parsed for number in get_numbers(value))]), default))
 
 
-def _read(value: Any) -> Any:
-    return control_from(value) if _changes(value) else value
+def _parse_control(value: Any) -> Any:
+    return control_from_config(value) if _has_time_function(value) else value
 
 
-def _changes(written: Any) -> bool:
+def _has_time_function(config_value: Any) -> bool:
     """Return True if a value in a config, or one value in a list, is a function of time."""
-    values = _listed(written)
-    return any(value == OPTIMAL or is_section(value) for value in values)
+    values = _as_list(config_value)
+    return any(value == OPTIMAL_KEYWORD or is_section(value) for value in values)
 
 
-def _listed(written: Any) -> list[Any]:
-    return written if isinstance(written, list) else [] if written is None else [written]
+def _as_list(config_value: Any) -> list[Any]:
+    return config_value if isinstance(config_value, list) else [] if config_value is None else [config_value]

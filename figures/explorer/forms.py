@@ -7,22 +7,22 @@ from typing import Any, NamedTuple
 
 import panel_material_ui as pmui
 
-from figures.explorer.sliders import entitle, stopping
+from figures.explorer.sliders import make_stop_slider, set_slider_title
 
-GIVEN = "as given"  # for a value that no form describes
-SEVERAL = "as listed"  # for a list of values
+GIVEN_FORM = "as given"  # for a value that no form describes
+SEVERAL_VALUES_LABEL = "as listed"  # for a list of values
 
 
-class Slider(NamedTuple):
+class SliderSpec(NamedTuple):
     """Specification of a slider: its name, stops and initial value, and an optional text before the stops."""
 
     name: str
     stops: tuple[float, ...]
     first: Any
-    word: str = ""
+    first_option: str = ""
 
 
-class Form(NamedTuple):
+class KeyForm(NamedTuple):
     """A form of a key's values that sliders describe.
 
     One function converts the values of the sliders to a value in a config. The other converts a value of the key to the
@@ -30,8 +30,8 @@ class Form(NamedTuple):
     """
 
     title: str
-    sliders: tuple[Slider, ...]
-    written: Callable[..., Any]
+    sliders: tuple[SliderSpec, ...]
+    make_config_value: Callable[..., Any]
     values: Callable[[Any], tuple[Any, ...] | None]
     keys: tuple[str, ...] = ()
 
@@ -63,21 +63,21 @@ class FormMenu:
     def __init__(
         self,
         key: str,
-        forms: Mapping[str, Form],
+        forms: Mapping[str, KeyForm],
         config: Mapping[str, Any],
         default: Any,
-        read: Callable[[Any], Any],
-        label: Callable[[Any], str] = str,
+        parse_value: Callable[[Any], Any],
+        describe_value: Callable[[Any], str] = str,
         title: str = "",
     ):
-        self.key, self.forms, self.opened = key, forms, config
+        self.key, self.forms, self.initial_config = key, forms, config
         self.given = config.get(key) or default
         several = isinstance(self.given, list)  # each value is a curve
-        value = read(self.given[0] if several else self.given)
-        name, values = (GIVEN, ()) if several else self._form_of(value)
+        value = parse_value(self.given[0] if several else self.given)
+        name, values = (GIVEN_FORM, ()) if several else self._find_form(value)
         options = {form.title: name for name, form in forms.items()}
-        if name == GIVEN:
-            options[SEVERAL if several else label(value)] = GIVEN
+        if name == GIVEN_FORM:
+            options[SEVERAL_VALUES_LABEL if several else describe_value(value)] = GIVEN_FORM
         self.menu = pmui.Select(
             label=title or key,
             options=options,
@@ -88,54 +88,55 @@ class FormMenu:
             visible=bool(forms),
         )
         self.sliders = {
-            form_name: self._sliders(form, values if form_name == name else ()) for form_name, form in forms.items()
+            form_name: self._make_sliders(form, values if form_name == name else ())
+            for form_name, form in forms.items()
         }
         self.widgets = [self.menu, *(slider for sliders in self.sliders.values() for slider in sliders)]
-        self.began = self._state()
-        self.arrange()
+        self.initial_state = self._get_state()
+        self.show_selected_sliders()
 
     @property
     def config(self) -> dict[str, Any]:
         """The key with its value for a config, or an empty dictionary without forms."""
         if not self.forms:
             return {}
-        name, values = self._state()
-        as_given = self._state() == self.began or name == GIVEN
-        return {self.key: self.given if as_given else self.forms[name].written(*values)}
+        name, values = self._get_state()
+        as_given = self._get_state() == self.initial_state or name == GIVEN_FORM
+        return {self.key: self.given if as_given else self.forms[name].make_config_value(*values)}
 
     @property
-    def inapplicable(self) -> set[str]:
+    def inapplicable_keys(self) -> set[str]:
         """The keys that apply only to other forms."""
         all_keys = {key for form in self.forms.values() for key in form.keys}
-        if self.menu.value == GIVEN:
-            return {key for key in all_keys if self.opened.get(key) is None}
+        if self.menu.value == GIVEN_FORM:
+            return {key for key in all_keys if self.initial_config.get(key) is None}
         return all_keys - {*self.forms[self.menu.value].keys}
 
-    def arrange(self) -> None:
+    def show_selected_sliders(self) -> None:
         """Show only the sliders of the selected form."""
         for name, sliders in self.sliders.items():
             for slider in sliders:
-                entitle(slider, slider.label, name == self.menu.value)
+                set_slider_title(slider, slider.label, name == self.menu.value)
 
     def show(self, visible: bool) -> None:
         """Show the menu and its sliders, or hide both while the key is chosen elsewhere."""
         self.menu.visible = visible and bool(self.forms)
         for slider in self.sliders.get(self.menu.value, ()):
-            entitle(slider, slider.label, visible)
+            set_slider_title(slider, slider.label, visible)
 
-    def _state(self) -> tuple[str, tuple[Any, ...]]:
+    def _get_state(self) -> tuple[str, tuple[Any, ...]]:
         name = self.menu.value
         return name, tuple(slider.value for slider in self.sliders.get(name, ()))
 
-    def _form_of(self, value: Any) -> tuple[str, tuple[Any, ...]]:
+    def _find_form(self, value: Any) -> tuple[str, tuple[Any, ...]]:
         """Return the name of the form that describes a value, and the values of its sliders."""
         candidates = ((name, form.values(value)) for name, form in self.forms.items())
-        return next(((name, values) for name, values in candidates if values is not None), (GIVEN, ()))
+        return next(((name, values) for name, values in candidates if values is not None), (GIVEN_FORM, ()))
 
     @staticmethod
-    def _sliders(form: Form, values: tuple[Any, ...]) -> list[Any]:
+    def _make_sliders(form: KeyForm, values: tuple[Any, ...]) -> list[Any]:
         firsts = values or tuple(slider.first for slider in form.sliders)
         return [
-            stopping(slider.name, slider.stops, first, slider.word)
+            make_stop_slider(slider.name, slider.stops, first, slider.first_option)
             for slider, first in zip(form.sliders, firsts, strict=True)
         ]

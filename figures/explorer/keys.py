@@ -7,12 +7,17 @@ from typing import ClassVar
 import param
 from panel.custom import JSComponent
 
-STEPS = {"ArrowLeft": -1, "ArrowRight": 1}
-TURNS = {"ArrowUp": -1, "PageUp": -1, "ArrowDown": 1, "PageDown": 1}  # presentation remotes send PageUp and PageDown
-ARROWS = "← → move the slider, ↑ ↓ turn to the next chart, Esc leaves"
+STEPS_BY_KEY = {"ArrowLeft": -1, "ArrowRight": 1}
+CHART_STEPS_BY_KEY = {
+    "ArrowUp": -1,
+    "PageUp": -1,
+    "ArrowDown": 1,
+    "PageDown": 1,
+}  # presentation remotes send PageUp and PageDown
+LECTURE_MODE_HELP = "← → move the slider, ↑ ↓ turn to the next chart, Esc leaves"
 
 
-class Keys(JSComponent):
+class KeyListener(JSComponent):
     """Listener for the keyboard.
 
     `pressed` holds the last key and a counter, so that a repeated key is a new value.

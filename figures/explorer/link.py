@@ -11,23 +11,23 @@ from urllib.parse import parse_qsl, urlencode
 
 from figures.explorer import settings
 from figures.explorer.settings import is_number
-from figures.series import NORMALISED, drawn
-from statmech.config import overridden
-from statmech.errors import ConfigError, StatmechError, not_known
-from statmech.scenarios.page import View, without_page
-from statmech.scenarios.registry import kinds, scenario_from
+from figures.series import NORMALISATIONS, get_chart_variables
+from statmech.config import apply_overrides
+from statmech.errors import ConfigError, StatmechError, format_unknown_name
+from statmech.scenarios.page import View, explain_missing_page
+from statmech.scenarios.registry import get_kinds, scenario_from
 
-VIEW = "view"  # section of a link, in addition to the keys of a config
-SETTINGS = ("x", "show", "over", "log", "at", "runs")  # keys of this section
-WORD = re.compile(r"[A-Za-z_][\w-]*")
-YAML_WORDS = ("null", "true", "false")
-FILES = "{}: files (inputs: rows) can only be named in a config: statmech explore CONFIG.yaml"
+VIEW_SECTION = "view"  # section of a link, in addition to the keys of a config
+VIEW_SETTINGS = ("x", "show", "over", "log", "at", "runs")  # keys of this section
+IDENTIFIER_PATTERN = re.compile(r"[A-Za-z_][\w-]*")
+YAML_LITERALS = ("null", "true", "false")
+FILES_ERROR = "{}: files (inputs: rows) can only be named in a config: statmech explore CONFIG.yaml"
 
 
-def written(view: View) -> str:
+def format_query(view: View) -> str:
     """Format a view as the query of an address.
 
-    >>> written(View({"rule": ["hebb", "adatron"], "K": 11, "t": 50}, x="K", log=("x",)))
+    >>> format_query(View({"rule": ["hebb", "adatron"], "K": 11, "t": 50}, x="K", log=("x",)))
     'rule=hebb,adatron&K=11&t=50&view.x=K&view.log=x'
     """
     settings_by_name = {
@@ -38,15 +38,17 @@ def written(view: View) -> str:
         "at": view.at,
     }
     settings_by_name["runs"] = "yes" if view.runs else ""
-    view_pairs = {f"{VIEW}.{name}": value for name, value in settings_by_name.items() if value not in ("", [], None)}
-    pairs = {name: _text(value) for name, value in {**view.config, **view_pairs}.items()}
+    view_pairs = {
+        f"{VIEW_SECTION}.{name}": value for name, value in settings_by_name.items() if value not in ("", [], None)
+    }
+    pairs = {name: _format_query_value(value) for name, value in {**view.config, **view_pairs}.items()}
     return urlencode(pairs, safe=",:[]{}")
 
 
-def read(query: str | Iterable[tuple[str, str]], files: Sequence[Any] = ()) -> View | None:
+def read(query: str | Iterable[tuple[str, str]], allowed_files: Sequence[Any] = ()) -> View | None:
     """Return the checked view of a query, or None for a query without settings.
 
-    Raises `ConfigError` for an invalid query. The query may name only `files`, the files in the config of the
+    Raises `ConfigError` for an invalid query. The query may name only `allowed_files`, the files in the config of the
     explorer.
 
     >>> read("rule=hebb&t=50&K=3&view.x=K").x
@@ -60,46 +62,48 @@ def read(query: str | Iterable[tuple[str, str]], files: Sequence[Any] = ()) -> V
     if not pairs:
         return None
     try:
-        config, _ = overridden({}, [f"{name}={value}" for name, value in pairs])
-        return _checked(config, files)
+        config, _ = apply_overrides({}, [f"{name}={value}" for name, value in pairs])
+        return _check_query_config(config, allowed_files)
     except StatmechError as problem:
         raise ConfigError(f"link: {problem}") from None
 
 
-def checked(view: View, choice: str) -> View:
+def check_view(view: View, choice: str) -> View:
     """Return a view of a page of this kind with all settings.
 
     Raises `ScenarioError` for an invalid config.
     """
-    page = settings.page_of(choice)
+    page = settings.get_page_settings(choice)
     x = view.x or page.view.x or page.along
-    scenario = scenario_from(settings.config_of(choice, view.config, x))
-    if why := without_page(scenario):
+    scenario = scenario_from(settings.make_page_config(choice, view.config, x))
+    if why := explain_missing_page(scenario):
         raise ConfigError(why)
-    page_config, _ = settings.held_of(scenario, x)
+    page_config, _ = settings.reduce_config(scenario, x)
     ends = {name: view.config[name] for name in view.config if name in page_config and is_number(view.config[name])}
-    variables = drawn(scenario)
+    variables = get_chart_variables(scenario)
     unknown = [name for name in view.show if name not in variables]
     if unknown:
-        raise ConfigError(not_known(unknown[0], "a variable", variables))
+        raise ConfigError(format_unknown_name(unknown[0], "a variable", variables))
     return replace(view, config={**page_config, **ends}, x=x)
 
 
-def _checked(given: dict[str, Any], files: Sequence[Any]) -> View:
-    view_settings = given.pop(VIEW, {})
+def _check_query_config(config: dict[str, Any], allowed_files: Sequence[Any]) -> View:
+    view_settings = config.pop(VIEW_SECTION, {})
     if not isinstance(view_settings, Mapping):
-        raise ConfigError(f"{VIEW} is a section: {VIEW}.x=K")
-    choice = settings.named_in(given)
+        raise ConfigError(f"{VIEW_SECTION} is a section: {VIEW_SECTION}.x=K")
+    choice = settings.find_choice(config)
     if not choice:
-        raise ConfigError(f"names none of {', '.join(settings.pages())}")
-    if any(file not in files for file in settings.files(given)):
-        raise ConfigError(FILES.format("link"))
-    start = {name: value for name, value in settings.page_of(choice).start.items() if name not in given}
-    needed = {name: start[name] for name in start if kinds()[choice].model_fields.get(name, _NOT).is_required()}
-    return checked(_view({**needed, **given}, dict(view_settings), choice), choice)
+        raise ConfigError(f"names none of {', '.join(settings.get_pages())}")
+    if any(file not in allowed_files for file in settings.files(config)):
+        raise ConfigError(FILES_ERROR.format("link"))
+    start = {name: value for name, value in settings.get_page_settings(choice).start.items() if name not in config}
+    needed = {
+        name: start[name] for name in start if get_kinds()[choice].model_fields.get(name, _OptionalField).is_required()
+    }
+    return check_view(_make_view({**needed, **config}, dict(view_settings), choice), choice)
 
 
-class _NOT:
+class _OptionalField:
     """Replacement for a key that is not a field, such as a parameter, and is never required."""
 
     @staticmethod
@@ -107,36 +111,38 @@ class _NOT:
         return False
 
 
-def _view(given: dict[str, Any], shown: dict[str, Any], choice: str) -> View:
-    for name in shown:
-        if name not in SETTINGS:
-            raise ConfigError(f"{VIEW}.{name}: {not_known(name, 'a setting of the view', SETTINGS)}")
-    x, over, time = shown.get("x", ""), shown.get("over", ""), shown.get("at")
-    if x and x not in settings.abscissas(choice):
-        raise ConfigError(not_known(str(x), "an abscissa", settings.abscissas(choice)))
-    if over not in NORMALISED:
-        raise ConfigError(not_known(str(over), "a unit", [name for name in NORMALISED if name]))
+def _make_view(config: dict[str, Any], view_settings: dict[str, Any], choice: str) -> View:
+    for name in view_settings:
+        if name not in VIEW_SETTINGS:
+            raise ConfigError(
+                f"{VIEW_SECTION}.{name}: {format_unknown_name(name, 'a setting of the view', VIEW_SETTINGS)}"
+            )
+    x, over, time = view_settings.get("x", ""), view_settings.get("over", ""), view_settings.get("at")
+    if x and x not in settings.list_abscissas(choice):
+        raise ConfigError(format_unknown_name(str(x), "an abscissa", settings.list_abscissas(choice)))
+    if over not in NORMALISATIONS:
+        raise ConfigError(format_unknown_name(str(over), "a unit", [name for name in NORMALISATIONS if name]))
     if time is not None and not is_number(time):
-        raise ConfigError(f"{VIEW}.at must be a number, not {json.dumps(time, default=str)}")
-    log = tuple(name for name in _words(shown.get("log", ["x"])) if name in ("x", "y"))
-    runs = shown.get("runs") == "yes"
-    return View(given, str(x), tuple(_words(shown.get("show", []))), str(over), log, time, runs)
+        raise ConfigError(f"{VIEW_SECTION}.at must be a number, not {json.dumps(time, default=str)}")
+    log = tuple(name for name in _as_text_list(view_settings.get("log", ["x"])) if name in ("x", "y"))
+    runs = view_settings.get("runs") == "yes"
+    return View(config, str(x), tuple(_as_text_list(view_settings.get("show", []))), str(over), log, time, runs)
 
 
-def _words(given: Any) -> list[str]:
-    return [str(item) for item in (given if isinstance(given, list) else [given])]
+def _as_text_list(value: Any) -> list[str]:
+    return [str(item) for item in (value if isinstance(value, list) else [value])]
 
 
-def _text(value: Any) -> str:
+def _format_query_value(value: Any) -> str:
     """Format a value as in an override on the command line."""
-    if isinstance(value, list) and len(value) == 1 and _is_word(value[0]):
+    if isinstance(value, list) and len(value) == 1 and _is_identifier(value[0]):
         return str(value[0])
-    if isinstance(value, list) and len(value) > 1 and all(is_number(item) or _is_word(item) for item in value):
+    if isinstance(value, list) and len(value) > 1 and all(is_number(item) or _is_identifier(item) for item in value):
         return ",".join(item if isinstance(item, str) else f"{item:.12g}" for item in value)
-    if _is_word(value):
+    if _is_identifier(value):
         return str(value)
     return f"{value:.12g}" if is_number(value) else json.dumps(value)
 
 
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str) and bool(WORD.fullmatch(value)) and value.lower() not in YAML_WORDS
+def _is_identifier(value: Any) -> bool:
+    return isinstance(value, str) and bool(IDENTIFIER_PATTERN.fullmatch(value)) and value.lower() not in YAML_LITERALS

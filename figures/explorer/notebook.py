@@ -7,13 +7,13 @@ from typing import Any
 
 import panel as pn
 
-from figures.explorer.page import Page, named, opening, started
-from figures.explorer.settings import pages
+from figures.explorer.page import ExplorerPage, complete_view, make_opening_view, named
+from figures.explorer.settings import get_pages
 from statmech import config
 from statmech.errors import ConfigError
 from statmech.results.results import Results
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.page import View, without_page
+from statmech.scenarios.page import View, explain_missing_page
 from statmech.scenarios.registry import scenario_from
 
 
@@ -21,26 +21,28 @@ def explore(scenario: AbstractScenario | Results | str | Path | None, overrides:
     """Return controls and charts of a scenario or of results (`statmech.explore`)."""
     pn.extension("mathjax")  # loads the libraries into a notebook, and has no visible effect elsewhere
     if isinstance(scenario, Results):
-        return Page(stored=scenario, inline=True).inline_view()
-    return Page(*_opened(scenario, overrides), inline=True).inline_view()
+        return ExplorerPage(stored=scenario, inline=True).inline_view()
+    return ExplorerPage(*_make_page_arguments(scenario, overrides), inline=True).inline_view()
 
 
-def _opened(given: AbstractScenario | str | Path | None, overrides: dict[str, Any]) -> tuple[Any, None, View]:
+def _make_page_arguments(
+    source: AbstractScenario | str | Path | None, overrides: dict[str, Any]
+) -> tuple[Any, None, View]:
     """Return the arguments of a page: no scenario, no results, and the view of the given source."""
-    if given is None:
-        choice = next(iter(pages()))
-        start = started(choice, pages()[choice].view)
-        return None, None, started(choice, _with(start, overrides))
-    opened_scenario = given if isinstance(given, AbstractScenario) else config.load(given, data=True)
+    if source is None:
+        choice = next(iter(get_pages()))
+        start = complete_view(choice, get_pages()[choice].view)
+        return None, None, complete_view(choice, _override_config(start, overrides))
+    opened_scenario = source if isinstance(source, AbstractScenario) else config.load(source, data=True)
     if overrides:
         opened_scenario = scenario_from({**opened_scenario.config(), **overrides})
-    if why := without_page(opened_scenario):
+    if why := explain_missing_page(opened_scenario):
         raise ConfigError(why)
-    name = "" if isinstance(given, AbstractScenario) else config.shipped_name(given)
-    return None, None, opening(opened_scenario, named(opened_scenario, name))[0]
+    name = "" if isinstance(source, AbstractScenario) else config.get_shipped_name(source)
+    return None, None, make_opening_view(opened_scenario, named(opened_scenario, name))[0]
 
 
-def _with(view: View, overrides: dict[str, Any]) -> View:
+def _override_config(view: View, overrides: dict[str, Any]) -> View:
     from dataclasses import replace
 
     return replace(view, config={**view.config, **overrides})

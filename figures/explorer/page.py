@@ -18,54 +18,54 @@ from panel.util.parameters import edit_readonly
 import figures
 from figures import functions_of_time
 from figures.explorer import curricula, link, page_theory, settings
-from figures.explorer.background import sentence
-from figures.explorer.charts import Charts
-from figures.explorer.keys import ARROWS, STEPS, TURNS, Keys
-from figures.explorer.live import Live
-from figures.explorer.stored_results import Stored
+from figures.explorer.background import describe_exception
+from figures.explorer.charts import ExplorerCharts
+from figures.explorer.keys import CHART_STEPS_BY_KEY, LECTURE_MODE_HELP, STEPS_BY_KEY, KeyListener
+from figures.explorer.live import ScenarioControls
+from figures.explorer.stored_results import StoredResultsControls
 from figures.labels import kind_label
-from figures.style import STYLE
+from figures.style import STYLE_SETTINGS
 from statmech import config
 from statmech.errors import ConfigError
 from statmech.results import export
 from statmech.results.results import Results, load_results
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.page import View
-from statmech.scenarios.registry import kinds, scenario_from
+from statmech.scenarios.registry import get_kinds, scenario_from
 
-NAMED = r"\begin{array}{l}\text{%s:}\\ %s\end{array}"
-LOOK = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}
-EQUATION: dict[str, Any] = {"renderer": "mathjax", "styles": LOOK, "margin": (2, 4)}
-COPY = "navigator.clipboard.writeText(text.value)"
-COPY_LINK = "navigator.clipboard.writeText(location.origin + location.pathname + '?' + text.value)"
-ADDRESS = "history.replaceState(null, '', '?' + cb_obj.value)"
-INLINE = 460  # height of the charts in a notebook
-CHOSEN = "(as chosen)"
-WHITE = "rgba(255, 255, 255, 0.85)"
-HEADER = {  # menus on the coloured bar
+NAMED_EQUATION_LATEX = r"\begin{array}{l}\text{%s:}\\ %s\end{array}"
+EQUATION_CSS = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}
+EQUATION_OPTIONS: dict[str, Any] = {"renderer": "mathjax", "styles": EQUATION_CSS, "margin": (2, 4)}
+COPY_TEXT_JS = "navigator.clipboard.writeText(text.value)"
+COPY_LINK_JS = "navigator.clipboard.writeText(location.origin + location.pathname + '?' + text.value)"
+UPDATE_ADDRESS_JS = "history.replaceState(null, '', '?' + cb_obj.value)"
+INLINE_CHART_PIXELS = 460  # height of the charts in a notebook
+NO_PRESET_LABEL = "(as chosen)"
+HEADER_TEXT_COLOUR = "rgba(255, 255, 255, 0.85)"
+HEADER_MENU_STYLE = {  # menus on the coloured bar
     "& .MuiOutlinedInput-root": {"color": "white !important"},
-    "& .MuiOutlinedInput-notchedOutline": {"borderColor": f"{WHITE} !important"},
-    "& .MuiSvgIcon-root": {"color": WHITE},
+    "& .MuiOutlinedInput-notchedOutline": {"borderColor": f"{HEADER_TEXT_COLOUR} !important"},
+    "& .MuiSvgIcon-root": {"color": HEADER_TEXT_COLOUR},
 }
-NOTICE = {
+NOTICE_STYLE = {
     "py": "0",
     "& .MuiAlert-icon, & .MuiAlert-message": {"py": "4px"},
     "& p": {"m": "0"},
 }  # keeps a notice to one line
-BAR = "48px"  # room for two lines of text, so that a second line does not move the charts
-PROGRESS = {"opacity": "0.85", "max-width": "17em", "text-align": "right", "line-height": "1.3"}  # fits two lines
-NARROW = "@media (max-width: 600px) { :host { max-width: 7.5rem !important; min-width: 0 !important } }"
-WIDE = "@media (max-width: 600px) { :host { display: none } }"  # a phone has no room for it
-UNTITLED = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # a phone has no room for it
-FILLING = {"flex": "1 1 0", "min-height": "0", "overflow": "hidden auto"}  # fills the rest of the window
-ROW = """
+STRIP_HEIGHT = "48px"  # room for two lines of text, so that a second line does not move the charts
+PROGRESS_STYLE = {"opacity": "0.85", "max-width": "17em", "text-align": "right", "line-height": "1.3"}  # fits two lines
+NARROW_MENU_CSS = "@media (max-width: 600px) { :host { max-width: 7.5rem !important; min-width: 0 !important } }"
+HIDE_ON_PHONE_CSS = "@media (max-width: 600px) { :host { display: none } }"  # a phone has no room for it
+HIDE_TITLE_STYLE = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # a phone has no room for it
+FILL_WINDOW_STYLE = {"flex": "1 1 0", "min-height": "0", "overflow": "hidden auto"}  # fills the rest of the window
+ROW_CSS = """
 :host { flex: none; padding-top: 2px }
 div[id^="flexbox"] { align-items: flex-end !important }
 @media (max-width: 600px) { div[id^="flexbox"] { flex-wrap: nowrap !important; overflow: auto hidden } }
 """
 
 
-class Page:
+class ExplorerPage:
     """The page of one visitor, which shows a scenario with sliders or stored results.
 
     In a notebook the page has no frame. `query` is the query of the address that opened the page
@@ -81,44 +81,44 @@ class Page:
         inline: bool = False,
     ):
         self.inline = inline
-        self.charts = Charts(self._linked, INLINE if inline else 0)
+        self.charts = ExplorerCharts(self._update_link, INLINE_CHART_PIXELS if inline else 0)
         self.message = pmui.Alert(
-            "", severity="info", visible=False, sizing_mode="stretch_width", margin=(2, 8), sx=NOTICE
+            "", severity="info", visible=False, sizing_mode="stretch_width", margin=(2, 8), sx=NOTICE_STYLE
         )
-        self.progress = pn.pane.HTML("", styles=PROGRESS, margin=(4, 8))
+        self.progress = pn.pane.HTML("", styles=PROGRESS_STYLE, margin=(4, 8))
         self.equations = pmui.Column(sizing_mode="stretch_width")
         self.text = pn.pane.HTML("", sizing_mode="stretch_width")
         self.yaml = pn.widgets.TextAreaInput(visible=False)  # text for the clipboard
         self.link = pn.widgets.TextAreaInput(visible=False)  # query of the address
-        self.row = pn.FlexBox(sizing_mode="stretch_width", stylesheets=[ROW], margin=0)
+        self.row = pn.FlexBox(sizing_mode="stretch_width", stylesheets=[ROW_CSS], margin=0)
         self.strip = pn.FlexBox(
             styles={"max-width": "100%", "width": "auto", "white-space": "nowrap", "align-items": "center"},
-            stylesheets=[ROW],
+            stylesheets=[ROW_CSS],
             flex_wrap="nowrap",
             margin=0,
         )
         self.more = pmui.Column(sizing_mode="stretch_width")
         self.menus: list[Any] = []
-        self.keys = Keys()
-        self.downloads = self._downloads()
+        self.keys = KeyListener()
+        self.downloads = self._make_download_buttons()
         self.source: Any = None
-        self.sent = False  # True if the browser knows the controls of the source
+        self.are_controls_sent = False  # True if the browser knows the controls of the source
         self.whole: Any = None
-        self.watched: list[Any] = []
+        self.watchers: list[Any] = []
         if stored is not None:
-            self._use(Stored(stored, self._shown))
+            self._use_source(StoredResultsControls(stored, self._show_results))
         else:
-            self._live(scenario, view, query)
+            self._open_scenario(scenario, view, query)
 
     def view(self) -> Any:
         """Return the page for Panel to serve."""
-        self.link.jscallback(value=ADDRESS)
+        self.link.jscallback(value=UPDATE_ADDRESS_JS)
         # no busy indicator, as it would redraw the whole page twice at every step of a drag
         self.whole = pmui.Page(
             title="statmech",
             header=self.menus,
-            sidebar=self._drawer(),
-            main=[self._middle()],
+            sidebar=self._make_drawer(),
+            main=[self._make_main_area()],
             contextbar=[self.equations],
             contextbar_width=380,
             contextbar_open=False,
@@ -127,24 +127,24 @@ class Page:
             sidebar_open=False,
             sidebar_variant="temporary",
             busy_indicator=None,
-            sx=UNTITLED,
+            sx=HIDE_TITLE_STYLE,
         )
-        self.whole.get_root = partial(_with_own_look, self.whole.get_root)
+        self.whole.get_root = partial(_exempt_charts_from_theme, self.whole.get_root)
         self.charts.dark = self.whole.dark_theme
-        self.watched = [self.whole.param.watch(lambda event: self.charts.darken(event.new), "dark_theme")]
+        self.watchers = [self.whole.param.watch(lambda event: self.charts.set_dark_theme(event.new), "dark_theme")]
         with edit_readonly(self.whole):  # saves 20 ms per step: Panel would walk through all models of the page twice
             self.whole.busy = False
         return self.whole
 
     def inline_view(self) -> Any:
         """Return the page for a notebook cell."""
-        more = pmui.Accordion(("More", pmui.Column(*self._drawer())), sizing_mode="stretch_width")
+        more = pmui.Accordion(("More", pmui.Column(*self._make_drawer())), sizing_mode="stretch_width")
         self.whole = pn.Column(
-            pn.FlexBox(*self.menus), self._middle(), more, sizing_mode="stretch_width", min_width=600
+            pn.FlexBox(*self.menus), self._make_main_area(), more, sizing_mode="stretch_width", min_width=600
         )
         return self.whole
 
-    def _middle(self) -> Any:
+    def _make_main_area(self) -> Any:
         bar = pn.FlexBox(
             self.strip,
             self.charts.legend,
@@ -152,7 +152,7 @@ class Page:
             sizing_mode="stretch_width",
             align_items="center",
             margin=0,
-            styles={"min-height": BAR},
+            styles={"min-height": STRIP_HEIGHT},
         )
         hidden = [self.yaml, self.link, self.keys]  # outside the drawer, which does not exist before it is opened
         size: dict[str, Any] = {"sizing_mode": "stretch_width"} if self.inline else {"sizing_mode": "stretch_both"}
@@ -164,18 +164,18 @@ class Page:
             *hidden,
             margin=0,
             **size,
-            styles={} if self.inline else FILLING,
+            styles={} if self.inline else FILL_WINDOW_STYLE,
         )
 
-    def _drawer(self) -> list[Any]:
-        copy_link = self._copy("Copy link", self.link, COPY_LINK)
-        links = [] if self.inline or isinstance(self.source, Stored) else [copy_link]
+    def _make_drawer(self) -> list[Any]:
+        copy_link = self._copy("Copy link", self.link, COPY_LINK_JS)
+        links = [] if self.inline or isinstance(self.source, StoredResultsControls) else [copy_link]
         return [
             *self.charts.switches,
             self.more,
-            *([self._card("Equations", self.equations)] if self.inline else []),
-            self._card("Config", self._copy("Copy config", self.yaml, COPY), *links, self.text),
-            self._card("Download", pmui.FlexBox(*self.downloads, gap="4px")),
+            *([self._make_card("Equations", self.equations)] if self.inline else []),
+            self._make_card("Config", self._copy("Copy config", self.yaml, COPY_TEXT_JS), *links, self.text),
+            self._make_card("Download", pmui.FlexBox(*self.downloads, gap="4px")),
         ]
 
     def close(self) -> None:
@@ -188,86 +188,93 @@ class Page:
         if self.whole is not None:
             for part in self.whole.select():
                 part._models, part._documents, part._model_parents = {}, {}, {}  # Panel 1.10 added the third
-            for watcher in self.watched:  # as the frame would keep the page
+            for watcher in self.watchers:  # as the frame would keep the page
                 self.whole.param.unwatch(watcher)
             self.whole.param.update(main=[], sidebar=[], header=[], **({} if self.inline else {"contextbar": []}))
 
     @staticmethod
-    def _card(title: str, *parts: Any) -> Any:
+    def _make_card(title: str, *parts: Any) -> Any:
         return pmui.Card(*parts, title=title, collapsible=True, sizing_mode="stretch_width", margin=(0, 8, 12, 0))
 
-    def _live(self, scenario: AbstractScenario | None, view: View | None, query: Sequence[tuple[str, str]]) -> None:
+    def _open_scenario(
+        self, scenario: AbstractScenario | None, view: View | None, query: Sequence[tuple[str, str]]
+    ) -> None:
         problem = ""
         try:
-            view = link.read(query, files_of(scenario)) or view
+            view = link.read(query, list_scenario_files(scenario)) or view
         except ConfigError as failure:
-            problem = sentence(failure)
-        choice, view, cut = opened(scenario, view)
-        self._menus(choice)
-        is_same_kind = scenario is not None and settings.choice_of(scenario) == choice
-        self._open(choice, view, curricula.offered(scenario) if is_same_kind else {})
+            problem = describe_exception(failure)
+        choice, view, cut = choose_page(scenario, view)
+        self._make_header_menus(choice)
+        is_same_kind = scenario is not None and settings.get_choice(scenario) == choice
+        self._open(choice, view, curricula.list_time_function_values(scenario) if is_same_kind else {})
         if problem:
-            self._say("warning", problem)
+            self._show_message("warning", problem)
         elif cut := [name for name in cut if name not in self.source.controls]:  # these have a menu
-            self._say(
+            self._show_message(
                 "info", f"The config has more values than the page shows: {'; '.join(map(self.source.described, cut))}"
             )
 
-    def _menus(self, choice: str) -> None:
-        titles = {kinds()[name].TITLE: name for name in settings.pages()}
-        presets = {title: (name, view) for name in titles.values() for title, view in views(name).items()}
+    def _make_header_menus(self, choice: str) -> None:
+        titles = {get_kinds()[name].TITLE: name for name in settings.get_pages()}
+        presets = {title: (name, view) for name in titles.values() for title, view in get_presets(name).items()}
         menu_options: dict[str, Any] = {
             "size": "small",
             "margin": (6, 6),
             "sizing_mode": "stretch_width",
-            "sx": {} if self.inline else HEADER,
-            "stylesheets": [NARROW] if self.inline else [NARROW, f"label {{ color: {WHITE} !important }}"],
+            "sx": {} if self.inline else HEADER_MENU_STYLE,
+            "stylesheets": [NARROW_MENU_CSS]
+            if self.inline
+            else [NARROW_MENU_CSS, f"label {{ color: {HEADER_TEXT_COLOUR} !important }}"],
         }
         self.lecture = pmui.Switch(
-            label="lecture", margin=(6, 6), sx={} if self.inline else {"color": "white"}, stylesheets=[WIDE]
+            label="lecture",
+            margin=(6, 6),
+            sx={} if self.inline else {"color": "white"},
+            stylesheets=[HIDE_ON_PHONE_CSS],
         )
-        self.lecture.param.watch(lambda event: self._present(event.new), "value")
-        self.keys.param.watch(lambda event: self._press(event.new), "pressed")
+        self.lecture.param.watch(lambda event: self._set_lecture_mode(event.new), "value")
+        self.keys.param.watch(lambda event: self._handle_key(event.new), "pressed")
         self.kind = pmui.Select(label="scenario", options=titles, value=choice, **menu_options, max_width=300)
         self.preset = pmui.Select(
-            label="preset", options=[CHOSEN, *presets], value=CHOSEN, **menu_options, max_width=310
+            label="preset", options=[NO_PRESET_LABEL, *presets], value=NO_PRESET_LABEL, **menu_options, max_width=310
         )
         self.menus = [self.kind, self.preset, self.lecture]
 
         def turn(event: Any) -> None:
             if event.new != self.source.choice:
-                self._open(event.new, started(event.new, settings.page_of(event.new).view))
+                self._open(event.new, complete_view(event.new, settings.get_page_settings(event.new).view))
 
         def take(event: Any) -> None:
             if event.new in presets:
                 name, view = presets[event.new]
-                self._open(name, started(name, view))
+                self._open(name, complete_view(name, view))
                 self.kind.value = name
-                self.preset.value = CHOSEN
+                self.preset.value = NO_PRESET_LABEL
 
         self.kind.param.watch(turn, "value")
         self.preset.param.watch(take, "value")
 
-    def _present(self, on: bool) -> None:
+    def _set_lecture_mode(self, enabled: bool) -> None:
         """Start or stop lecture mode.
 
         Its arrow keys move a slider and change the chart.
         """
-        self.charts.present(on)
-        self.row.visible = self.strip.visible = not on
-        self.message.visible = self.message.visible and not (on and self.message.severity == "info")
-        self.keys.listening = on
-        self.progress.styles = {**PROGRESS, "max-width": "none"} if on else PROGRESS
-        self.progress.object = ARROWS if on else ""
+        self.charts.set_lecture_mode(enabled)
+        self.row.visible = self.strip.visible = not enabled
+        self.message.visible = self.message.visible and not (enabled and self.message.severity == "info")
+        self.keys.listening = enabled
+        self.progress.styles = {**PROGRESS_STYLE, "max-width": "none"} if enabled else PROGRESS_STYLE
+        self.progress.object = LECTURE_MODE_HELP if enabled else ""
 
-    def _press(self, pressed: str) -> None:
+    def _handle_key(self, pressed: str) -> None:
         key = pressed.partition(" ")[0]
         if key == "Escape":
             self.lecture.value = False
-        elif key in TURNS:
-            self.charts.turn(TURNS[key])
-        elif isinstance(self.source, Live) and key in STEPS:
-            self._say("progress", self.source.step(STEPS[key]))
+        elif key in CHART_STEPS_BY_KEY:
+            self.charts.turn(CHART_STEPS_BY_KEY[key])
+        elif isinstance(self.source, ScenarioControls) and key in STEPS_BY_KEY:
+            self._show_message("progress", self.source.step(STEPS_BY_KEY[key]))
 
     def _open(self, choice: str, view: View, functions: dict[str, list[Any]] | None = None) -> None:
         """Open a scenario with a view.
@@ -275,64 +282,72 @@ class Page:
         The menus offer the functions of time of its config.
         """
         self.message.visible = False
-        self.charts.use(view)
-        live = Live(view, choice, self._shown, self._settled, self._say, lambda: self.charts.runs.value, functions)
-        self._use(live)
+        self.charts.apply_view(view)
+        live = ScenarioControls(
+            view,
+            choice,
+            self._show_results,
+            self._show_details,
+            self._show_message,
+            lambda: self.charts.runs.value,
+            functions,
+        )
+        self._use_source(live)
         if self.inline:
-            live.clock.later(1, live.update)
+            live.scheduler.call_later(1, live.update)
         else:
             pn.state.onload(live.update)
 
-    def _use(self, source: Live | Stored) -> None:
+    def _use_source(self, source: ScenarioControls | StoredResultsControls) -> None:
         if self.source is not None:
             self.source.close()
-        self.source, self.sent = source, False
+        self.source, self.are_controls_sent = source, False
         self.row.objects = source.row
-        self.strip.objects = [*self.charts.bar, *(source.strip if isinstance(source, Live) else [])]
+        self.strip.objects = [*self.charts.bar, *(source.strip if isinstance(source, ScenarioControls) else [])]
         self.more.objects = source.more
-        if isinstance(source, Stored):
+        if isinstance(source, StoredResultsControls):
             source.update()
-            self._settled()
+            self._show_details()
 
-    def _shown(self) -> None:
+    def _show_results(self) -> None:
         """Show the current results of the source, in one message to the browser.
 
         The first results of a source are sent after its controls. An earlier message would name models that the browser
         does not know.
         """
-        at_once = pn.io.unlocked() if self.sent else contextlib.nullcontext()
-        self.sent = True
+        at_once = pn.io.unlocked() if self.are_controls_sent else contextlib.nullcontext()
+        self.are_controls_sent = True
         with at_once:
-            self.charts.show(self.source.picture)
+            self.charts.show(self.source.chart_content)
             for button in self.downloads[:2]:  # a picture needs simulation and theory
                 button.disabled = not self.source.results.complete
 
-    def _linked(self) -> None:
+    def _update_link(self) -> None:
         """Write the settings to the address, which then restores the page."""
-        if isinstance(self.source, Live) and hasattr(self.source, "scenario"):
-            self.link.value = link.written(replace(self.source.view, **self.charts.view))
+        if isinstance(self.source, ScenarioControls) and hasattr(self.source, "scenario"):
+            self.link.value = link.format_query(replace(self.source.view, **self.charts.view))
 
-    def _settled(self) -> None:
+    def _show_details(self) -> None:
         """Show the config, its link and the equations, and fit the charts to their curves."""
         self.charts.fit()
-        self._linked()
+        self._update_link()
         scenario = self.source.scenario
-        self.yaml.value = config.written(scenario)
+        self.yaml.value = config.format_config(scenario)
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
-        equations_by_name = {name: scenario.equation_of(name) for name in scenario.chosen()}
+        equations_by_name = {name: scenario.get_equation(name) for name in scenario.chosen()}
         kinds = scenario.classes()
         named_equations = (
-            NAMED % (_named(kind_label(kinds, name)), equation)
+            NAMED_EQUATION_LATEX % (_sanitise_latex_name(kind_label(kinds, name)), equation)
             for name, equation in equations_by_name.items()
             if equation
         )
-        equations = [_safe(equation) for equation in (*scenario.stated_equations, *named_equations)]
+        equations = [_sanitise_equation(equation) for equation in (*scenario.displayed_equations, *named_equations)]
         if equations != [pane.name for pane in self.equations]:
             self.equations.objects = [
-                pn.pane.LaTeX(f"$${equation}$$", name=equation, **EQUATION) for equation in equations
+                pn.pane.LaTeX(f"$${equation}$$", name=equation, **EQUATION_OPTIONS) for equation in equations
             ]
 
-    def _say(self, severity: str, message: str) -> None:
+    def _show_message(self, severity: str, message: str) -> None:
         """Show a message, or the progress of the simulation.
 
         An empty message removes an error.
@@ -341,7 +356,7 @@ class Page:
             self.progress.object = html.escape(message)
             return
         if message:
-            self.message.param.update(object=_literal(message), severity=severity, visible=True)
+            self.message.param.update(object=_escape_markup(message), severity=severity, visible=True)
         elif self.message.severity == "error":  # the error is corrected, while other messages stay
             self.message.visible = False
 
@@ -351,13 +366,13 @@ class Page:
         button.js_on_click(args={"text": text}, code=code)
         return button
 
-    def _downloads(self) -> list[Any]:
+    def _make_download_buttons(self) -> list[Any]:
         files: dict[str, Callable[[], Any]] = {
-            "png": partial(self._picture, "png"),
-            "svg": partial(self._picture, "svg"),
-            "csv": lambda: io.BytesIO(export.csv(page_theory.with_all_digits(self.source.results))),
-            "nc": lambda: io.BytesIO(export.netcdf(page_theory.with_all_digits(self.source.results))),
-            "yaml": lambda: io.StringIO(config.written(self.source.scenario)),
+            "png": partial(self._render_figure, "png"),
+            "svg": partial(self._render_figure, "svg"),
+            "csv": lambda: io.BytesIO(export.make_csv(page_theory.solve_with_all_digits(self.source.results))),
+            "nc": lambda: io.BytesIO(export.make_netcdf(page_theory.solve_with_all_digits(self.source.results))),
+            "yaml": lambda: io.StringIO(config.format_config(self.source.scenario)),
         }
         return [
             pmui.FileDownload(
@@ -366,23 +381,25 @@ class Page:
             for suffix, make in files.items()
         ]
 
-    def _picture(self, suffix: str) -> io.BytesIO:
+    def _render_figure(self, suffix: str) -> io.BytesIO:
         """Draw the figure of the results like `statmech figure`, and return the file."""
         import matplotlib as mpl
 
         results = self.source.results
         choice = results.scenario.CHOICE
         picture = io.BytesIO()
-        with mpl.rc_context(STYLE):
-            figures.drawn(figures.named(results.figure, "", choice), results).figure.savefig(picture, format=suffix)
+        with mpl.rc_context(STYLE_SETTINGS):
+            figures.draw_with_fallback(figures.choose_figure(results.figure, "", choice), results).figure.savefig(
+                picture, format=suffix
+            )
         picture.seek(0)
         return picture
 
 
-def _literal(text: str) -> str:
+def _escape_markup(text: str) -> str:
     """Escape all characters that Markdown or HTML would interpret.
 
-    >>> _literal("eta: <b>")
+    >>> _escape_markup("eta: <b>")
     'eta&#58; &#60;b&#62;'
     """
     return "".join(
@@ -390,38 +407,38 @@ def _literal(text: str) -> str:
     )
 
 
-def _named(name: str) -> str:
+def _sanitise_latex_name(name: str) -> str:
     """Replace the characters of a name that are special in LaTeX or HTML."""
     return "".join(character if character.isalnum() or character in " _-.,:+()" else "?" for character in name)
 
 
-def _safe(equation: str) -> str:
+def _sanitise_equation(equation: str) -> str:
     """Return a LaTeX equation without characters that start HTML."""
     return equation.replace("$$", "").replace("<", r"\lt ").replace(">", r"\gt ")
 
 
-def views(choice: str) -> dict[str, View]:
+def get_presets(choice: str) -> dict[str, View]:
     """Return the presets of a kind of scenario by title."""
-    return dict(settings.page_of(choice).presets)
+    return dict(settings.get_page_settings(choice).presets)
 
 
-def started(choice: str, view: View) -> View:
+def complete_view(choice: str, view: View) -> View:
     """Complete the config of a view with the start values of pages of this kind."""
-    config = {**settings.page_of(choice).start, **view.config}
-    return link.checked(replace(view, config={name: v for name, v in config.items() if v is not None}), choice)
+    config = {**settings.get_page_settings(choice).start, **view.config}
+    return link.check_view(replace(view, config={name: v for name, v in config.items() if v is not None}), choice)
 
 
-def opened(scenario: AbstractScenario | None = None, view: View | None = None) -> tuple[str, View, list[str]]:
+def choose_page(scenario: AbstractScenario | None = None, view: View | None = None) -> tuple[str, View, list[str]]:
     """Return the kind of scenario of an opened page, its view, and the keys reduced to one value."""
     if view is not None and view.config:
-        return settings.named_in(view.config), view, []
+        return settings.find_choice(view.config), view, []
     if scenario is not None:
-        return settings.choice_of(scenario), *opening(scenario, view)
-    choice = next(iter(settings.pages()))
-    return choice, started(choice, settings.page_of(choice).view), []
+        return settings.get_choice(scenario), *make_opening_view(scenario, view)
+    choice = next(iter(settings.get_pages()))
+    return choice, complete_view(choice, settings.get_page_settings(choice).view), []
 
 
-def files_of(scenario: AbstractScenario | None) -> list[Any]:
+def list_scenario_files(scenario: AbstractScenario | None) -> list[Any]:
     """Return the files that a scenario names, which its pages may also name."""
     return [] if scenario is None else settings.files(scenario.config())
 
@@ -431,81 +448,82 @@ def prepare(scenario: AbstractScenario | None = None, view: View | None = None) 
 
     The page itself shows any error.
     """
-    choice, view, _ = opened(scenario, view)
+    choice, view, _ = choose_page(scenario, view)
     with contextlib.suppress(Exception):  # a user's rule may raise any exception
-        x = view.x or settings.page_of(choice).along
-        opened_scenario = scenario_from(settings.config_of(choice, view.config, x))
-        if not page_theory.is_to_be_searched(opened_scenario):
-            page_theory.both(opened_scenario, settings.key_along(choice, x))
+        x = view.x or settings.get_page_settings(choice).along
+        opened_scenario = scenario_from(settings.make_page_config(choice, view.config, x))
+        if not page_theory.has_unknown_optimum(opened_scenario):
+            page_theory.solve_with_dense_grid(opened_scenario, settings.get_plotted_key(choice, x))
 
 
-def opening(scenario: AbstractScenario, view: View | None = None) -> tuple[View, list[str]]:
+def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> tuple[View, list[str]]:
     """Return the view that a scenario opens with, and the keys reduced to one value.
 
     The view is the view of its figure, if that has one. Otherwise the swept key is on the x axis.
     """
-    page = settings.page_of(settings.choice_of(scenario))
+    page = settings.get_page_settings(settings.get_choice(scenario))
     page_views = [page.view, *page.presets.values()]
     view = view or next((page_view for page_view in page_views if scenario.figure in page_view.figures), None)
-    x = view.x if view is not None and view.x else settings.x_of(scenario)
-    default_view = page.view if x == (page.view.x or page.along) else View(log=settings.logarithmic(scenario, x))
+    x = view.x if view is not None and view.x else settings.choose_abscissa_key(scenario)
+    default_view = page.view if x == (page.view.x or page.along) else View(log=settings.get_log_axes(scenario, x))
     if getattr(scenario, "K", None) == 1:
         variables = scenario.variables
         default_view = replace(
-            default_view, show=tuple(dict.fromkeys(variables[name].alone or name for name in default_view.show))
+            default_view,
+            show=tuple(dict.fromkeys(variables[name].single_student_variable or name for name in default_view.show)),
         )
-    if controls := functions_of_time.variables(scenario):
+    if controls := functions_of_time.make_key_variables(scenario):
         # with several tasks the page also shows their order
         shown_variables = default_view.show if page.curves else default_view.show[:1]
         default_view = replace(
             default_view,
             show=(*shown_variables, *controls),
-            log=(*settings.logarithmic(scenario, x), *_log_y(default_view)),
+            log=(*settings.get_log_axes(scenario, x), *_get_log_y(default_view)),
         )
-    page_config, cut = settings.held_of(scenario, x)
+    page_config, cut = settings.reduce_config(scenario, x)
     return replace(view or default_view, config=page_config, x=x), cut
 
 
-def _log_y(view: View) -> tuple[str, ...]:
+def _get_log_y(view: View) -> tuple[str, ...]:
     return tuple(name for name in view.log if name == "y")
 
 
-def named(scenario: AbstractScenario, name: str) -> View | None:
+def named(scenario: AbstractScenario, config_name: str) -> View | None:
     """Return the view of a published figure by the name of its shipped config, or None."""
-    page = settings.page_of(settings.choice_of(scenario))
+    page = settings.get_page_settings(settings.get_choice(scenario))
     return next(
         (
             replace(page_view, config={})
             for page_view in (page.view, *page.presets.values())
-            if name in page_view.figures
+            if config_name in page_view.figures
         ),
         None,
     )
 
 
-def of_config(scenario: AbstractScenario, view: View | None = None) -> Callable[[], Page]:
+def of_config(scenario: AbstractScenario, view: View | None = None) -> Callable[[], ExplorerPage]:
     """Return a function that makes pages of a scenario, or of the view in their address."""
-    return lambda: Page(scenario, view=view, query=_query())
+    return lambda: ExplorerPage(scenario, view=view, query=_get_query())
 
 
-def of_result(folder: Path) -> Callable[[], Page]:
+def of_result(folder: Path) -> Callable[[], ExplorerPage]:
     """Return a function that makes pages of stored results.
 
     The results are read now, so that an error is reported before a page is served.
     """
     results = load_results(folder)
-    return lambda: Page(stored=results)
+    return lambda: ExplorerPage(stored=results)
 
 
-def _query() -> list[tuple[str, str]]:
+def _get_query() -> list[tuple[str, str]]:
     """Return the query of the address that opened the page."""
     arguments = pn.state.session_args or {}
     return [(name, value.decode(errors="replace")) for name, values in arguments.items() for value in values]
 
 
-def _with_own_look(get_root: Callable[..., Any], *args: Any, **given: Any) -> Any:
+def _exempt_charts_from_theme(get_root: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Return the root of a page with a theme that does not change the models of charts."""
-    root = get_root(*args, **given)
+    root = get_root(*args, **options)
     # set without an event: its callback would keep a page in memory that is closed early
     root.data._property_values["_custom_theme"] = ["Axis", "Grid", "Figure"]
     return root

@@ -27,22 +27,22 @@ from panel.io.server import WSHandler, get_static_routes
 from tornado.ioloop import IOLoop
 from tornado.web import OutputTransform, RequestHandler
 
-from figures.explorer.access import HEADERS, HERE, SOCKET, Guard, Refused
+from figures.explorer.access import LOCALHOST, SECURITY_HEADERS, WEBSOCKET_PATH, RequestGuard, StatusAndMessage
 from figures.explorer.connections import BoundedServer
 from statmech.errors import ConfigError
 
-USUAL = 5006
-PAGES = 20  # each page has charts and datasets in memory
-LOADING = 60  # time for a page to connect
-GONE = 10  # a disconnected page may reconnect until it is discarded
-LEFT = 1001  # browsers close the websocket of a closed or left page with this code
-SWEEP = 2  # interval between checks for pages to discard
-WEEK = 7 * 24 * 3600  # a page may reconnect for a week while its session exists
-STOPPED = "statmech explore: stopped"
-FULL = "{} pages are open already. Close one and reload this page after {} seconds."
+DEFAULT_PORT = 5006
+MAX_OPEN_PAGES = 20  # each page has charts and datasets in memory
+LOADING_TIMEOUT_SECONDS = 60  # time for a page to connect
+DISCONNECT_SECONDS = 10  # a disconnected page may reconnect until it is discarded
+PAGE_LEFT_CODE = 1001  # browsers close the websocket of a closed or left page with this code
+SWEEP_SECONDS = 2  # interval between checks for pages to discard
+SESSION_TOKEN_SECONDS = 7 * 24 * 3600  # a page may reconnect for a week while its session exists
+STOPPED_MESSAGE = "statmech explore: stopped"
+TOO_MANY_PAGES_MESSAGE = "{} pages are open already. Close one and reload this page after {} seconds."
 
 
-class Refusal(RequestHandler):
+class RefusalHandler(RequestHandler):
     """Handler of a rejected request, which answers with one sentence."""
 
     def initialize(self, status: HTTPStatus, sentence: str) -> None:
@@ -54,26 +54,26 @@ class Refusal(RequestHandler):
         self.finish(f"{self.sentence}\n")
 
 
-class Sealed(OutputTransform):
+class HeaderTransform(OutputTransform):
     """Transform that adds security headers to every answer.
 
     A cookie holds the token, so that the page's own requests need not contain it.
     """
 
-    def __init__(self, guard: Guard, request: Any):
-        self.guard, self.remember = guard, guard.refusal(request) is None and guard.shown(request)
+    def __init__(self, guard: RequestGuard, request: Any):
+        self.guard, self.sets_cookie = guard, guard.check_request(request) is None and guard.shown(request)
 
     def transform_first_chunk(
         self, status_code: int, headers: Any, chunk: bytes, finishing: bool
     ) -> tuple[int, Any, bytes]:
-        for name, value in HEADERS.items():
+        for name, value in SECURITY_HEADERS.items():
             headers[name] = value
-        if self.remember:
+        if self.sets_cookie:
             headers.add("Set-Cookie", f"{self.guard.cookie}={self.guard.token}; HttpOnly; SameSite=Strict; Path=/")
         return status_code, headers, chunk
 
 
-class Socket(WSHandler):
+class OrderedWebSocket(WSHandler):
     """Websocket that sends messages immediately and in order, and ignores messages of closed pages.
 
     A message of Bokeh has three parts. By default the second part waits until the browser has acknowledged the first,
@@ -87,11 +87,11 @@ class Socket(WSHandler):
         super().open()
 
     async def send_message(self, message: Any) -> None:
-        for earlier in self._waiting():
+        for earlier in self._take_pending_messages():
             await super().send_message(earlier)
         await super().send_message(message)
 
-    def _waiting(self) -> list[Any]:
+    def _take_pending_messages(self) -> list[Any]:
         """Take the messages of this page that Panel has made but not sent."""
         connection = self.connection
         if connection is None or connection._session is None:
@@ -104,8 +104,8 @@ class Socket(WSHandler):
         """Discard a page immediately if it was closed or left, to stop its simulation."""
         session = self.connection and self.connection._session
         super().on_close()
-        if session is not None and self.close_code == LEFT:
-            _discard(session)
+        if session is not None and self.close_code == PAGE_LEFT_CODE:
+            _discard_session(session)
 
     async def _handle(self, message: Any) -> Any:
         if self.connection is None or self.connection._session is None:
@@ -113,25 +113,25 @@ class Socket(WSHandler):
         return await super()._handle(message)
 
 
-class Explorer(BokehTornado):
+class ExplorerApplication(BokehTornado):
     """Bokeh's application with a guard that checks every request."""
 
-    def __init__(self, make: Callable[[], Any], guard: Guard):
+    def __init__(self, make_view: Callable[[], Any], guard: RequestGuard):
         self.guard = guard
-        self.coming: set[Any] = set()  # requests for pages in preparation
+        self.pending_requests: set[Any] = set()  # requests for pages in preparation
         super().__init__(
-            build_applications(make, title="statmech"),
+            build_applications(make_view, title="statmech"),
             extra_websocket_origins=sorted(guard.hosts),
             extra_patterns=get_static_routes({}),
             ico_path=str(DIST_DIR / "images" / "favicon.ico"),
-            transforms=[partial(Sealed, guard)],
+            transforms=[partial(HeaderTransform, guard)],
             secret_key=secrets.token_bytes(32),
             sign_sessions=True,
-            session_token_expiration=WEEK,
+            session_token_expiration=SESSION_TOKEN_SECONDS,
             include_cookies=[],  # the token is not written into the page
             exclude_headers=["Cookie"],
-            unused_session_lifetime_milliseconds=1000 * LOADING,
-            check_unused_sessions_milliseconds=1000 * SWEEP,
+            unused_session_lifetime_milliseconds=1000 * LOADING_TIMEOUT_SECONDS,
+            check_unused_sessions_milliseconds=1000 * SWEEP_SECONDS,
         )
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:
@@ -139,14 +139,14 @@ class Explorer(BokehTornado):
 
         Tornado calls this method before it creates any handler.
         """
-        rejection = self.guard.refusal(request) or self._crowded(request)
+        rejection = self.guard.check_request(request) or self._reject_if_crowded(request)
         if rejection:
             return self.get_handler_delegate(
-                request, Refusal, dict(zip(("status", "sentence"), rejection, strict=True))
+                request, RefusalHandler, dict(zip(("status", "sentence"), rejection, strict=True))
             )
         delegate = super().find_handler(request, **kwargs)
         if getattr(delegate, "handler_class", None) is WSHandler:
-            delegate.handler_class = Socket
+            delegate.handler_class = OrderedWebSocket
         return delegate
 
     def log_request(self, handler: RequestHandler) -> None:
@@ -154,7 +154,7 @@ class Explorer(BokehTornado):
 
         Nothing is logged, as the address may contain the token.
         """
-        self.coming.discard(handler.request)
+        self.pending_requests.discard(handler.request)
 
     def client_lost(self, connection: Any) -> None:
         """Discard a disconnected page after a short time.
@@ -163,41 +163,45 @@ class Explorer(BokehTornado):
         """
         session = connection.session
         super().client_lost(connection)
-        self.io_loop.call_later(GONE, _discard, session)
+        self.io_loop.call_later(DISCONNECT_SECONDS, _discard_session, session)
 
-    def _crowded(self, request: Any) -> Refused | None:
+    def _reject_if_crowded(self, request: Any) -> StatusAndMessage | None:
         """Reject a page if too many are open, and otherwise count it as pending.
 
         A websocket must join an existing page.
         """
         session_ids = [str(session.id) for session in self.applications["/"].sessions]
-        if request.path == SOCKET and not self._joins(request, session_ids):
+        if request.path == WEBSOCKET_PATH and not self._has_existing_session(request, session_ids):
             return HTTPStatus.FORBIDDEN, "This page no longer exists. Reload it."
         if request.path == "/":
-            if len(session_ids) + len(self.coming) >= PAGES:
-                return HTTPStatus.SERVICE_UNAVAILABLE, FULL.format(PAGES, GONE + SWEEP)
-            self.coming.add(request)
+            if len(session_ids) + len(self.pending_requests) >= MAX_OPEN_PAGES:
+                return HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY_PAGES_MESSAGE.format(
+                    MAX_OPEN_PAGES, DISCONNECT_SECONDS + SWEEP_SECONDS
+                )
+            self.pending_requests.add(request)
         return None
 
-    def _joins(self, request: Any, known: list[str]) -> bool:
+    def _has_existing_session(self, request: Any, session_ids: list[str]) -> bool:
         token = request.headers.get("Sec-WebSocket-Protocol", "").split(",")[-1].strip()
         try:
             signed = check_token_signature(token, secret_key=self.secret_key, signed=True)
-            return signed and get_session_id(token) in known
+            return signed and get_session_id(token) in session_ids
         except Exception:  # decoding an invalid token may raise any exception
             return False
 
 
-def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callable[[], None] | None = None) -> None:
+def serve(
+    make_page: Callable[[], Any], port: int | None, open_browser: bool, prepare: Callable[[], None] | None = None
+) -> None:
     """Serve one page per visitor, only on this machine, until interrupted.
 
     Parameters
     ----------
-    make
+    make_page
         Function that makes the page of one visitor, with methods `view` and `close`.
     port
         The port to listen on, by default 5006 or any free port.
-    show
+    open_browser
         True to open the page in a browser.
     prepare
         Function that a thread calls while the browser starts.
@@ -206,16 +210,16 @@ def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callab
     """
     pn.extension("mathjax")  # included in Bokeh, unlike the fonts of KaTeX, which drops root signs
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)  # a closed tab is not worth a warning
-    bound = _bound(port)
-    guard = Guard(bound.getsockname()[1])
+    bound = _bind_socket(port)
+    guard = RequestGuard(bound.getsockname()[1])
     loop = IOLoop.current()
-    application = Explorer(lambda: _view(make()), guard)
+    application = ExplorerApplication(lambda: _open_page_view(make_page()), guard)
     http = BoundedServer(application)
     server = BaseServer(loop, application, http)
     http.accept_from(bound)
-    _end_at_signals()
+    _exit_on_signals()
     print(f"statmech explore: {guard.address} (Ctrl-C stops it)", flush=True)
-    if show:
+    if open_browser:
         loop.add_callback(webbrowser.open, guard.address)
     server.start()
     gc.freeze()  # Panel collects garbage when a page is closed, and would search all imported modules
@@ -224,7 +228,7 @@ def serve(make: Callable[[], Any], port: int | None, show: bool, prepare: Callab
     loop.start()
 
 
-def _end_at_signals() -> None:
+def _exit_on_signals() -> None:
     """Exit the process at SIGINT or SIGTERM, even while its main thread is compiling.
 
     A compiling thread handles no signals, and an ordinary exit would also wait for compilations in other threads.
@@ -236,7 +240,7 @@ def _end_at_signals() -> None:
     def wait() -> None:
         reader.recv(1)
         with contextlib.suppress(OSError):  # the reader of a pipe may be closed
-            print(STOPPED, flush=True)
+            print(STOPPED_MESSAGE, flush=True)
         os._exit(0)
 
     signal.set_wakeup_fd(writer.detach(), warn_on_full_buffer=False)
@@ -245,11 +249,11 @@ def _end_at_signals() -> None:
     threading.Thread(target=wait, name="signals", daemon=True).start()
 
 
-def _view(page: Any) -> Any:
+def _open_page_view(page: Any) -> Any:
     def close(session_context: Any) -> None:
         """Close the page after Panel has released its parts.
 
-        The server's loop calls this function, while any thread may call `_view`.
+        The server's loop calls this function, while any thread may call `_open_page_view`.
         """
         IOLoop.current().add_callback(page.close)
 
@@ -257,18 +261,18 @@ def _view(page: Any) -> Any:
     return page.view()
 
 
-def _discard(session: Any) -> None:
+def _discard_session(session: Any) -> None:
     if not session.connection_count:
         session.request_expiration()
 
 
-def _bound(port: int | None) -> socket.socket:
+def _bind_socket(port: int | None) -> socket.socket:
     """Return a socket bound to the given port, or else to the default or any free port."""
-    for candidate_port in [USUAL, 0] if port is None else [port]:
+    for candidate_port in [DEFAULT_PORT, 0] if port is None else [port]:
         bound = socket.socket()
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            bound.bind((HERE, candidate_port))
+            bound.bind((LOCALHOST, candidate_port))
             bound.listen(128)
         except OSError:
             bound.close()

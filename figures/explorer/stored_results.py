@@ -10,29 +10,32 @@ import numpy as np
 import panel_material_ui as pmui
 
 from figures import series
-from figures.explorer.chart_content import Picture, caption, said_of
+from figures.explorer.chart_content import ChartContent, format_caption, format_key_equation
 from figures.labels import key_label, kind_label
 from figures.series import Layout
 from statmech.results.results import Results
 
-NONE = "(none)"
-MENU: dict[str, Any] = {"width": 150, "margin": (4, 6), "size": "small"}
-SLIDER: dict[str, Any] = {"width": 160, "margin": (4, 10), "size": "small", "tooltips": False}
+NO_AXIS = "(none)"
+MENU_OPTIONS: dict[str, Any] = {"width": 150, "margin": (4, 6), "size": "small"}
+SLIDER_OPTIONS: dict[str, Any] = {"width": 160, "margin": (4, 10), "size": "small", "tooltips": False}
 
 
-class Stored:
+class StoredResultsControls:
     """Controls of stored results: the axis along x, the axis in colour, and positions on the others."""
 
-    def __init__(self, results: Results, shown: Callable[[], None]):
-        self.results, self.scenario, self.shown = results, results.scenario, shown
-        self.whole = series.with_any_axis(results)
-        names, first = series.axes(self.whole.either), series.layout(self.whole)
-        axes = {self._title(axis): axis for axis in names}
-        self.x = pmui.Select(label="along x", options=axes, value=first.x, **MENU)
+    def __init__(self, results: Results, on_results: Callable[[], None]):
+        self.results, self.scenario, self.shown = results, results.scenario, on_results
+        self.whole = series.ensure_axis(results)
+        names, first = series.get_chart_axes(self.whole.either), series.choose_default_layout(self.whole)
+        axes = {self._get_axis_title(axis): axis for axis in names}
+        self.x = pmui.Select(label="along x", options=axes, value=first.x, **MENU_OPTIONS)
         self.colour = pmui.Select(
-            label="in colours", options={NONE: NONE, **axes}, value=next(iter(first.colours), NONE), **MENU
+            label="in colours",
+            options={NO_AXIS: NO_AXIS, **axes},
+            value=next(iter(first.colours), NO_AXIS),
+            **MENU_OPTIONS,
         )
-        self.sliders = {axis: self._slider(axis) for axis in names}
+        self.sliders = {axis: self._make_slider(axis) for axis in names}
         for widget in (self.x, self.colour, *self.sliders.values()):
             widget.param.watch(lambda event: self.update(), "value")
         self.row: list[Any] = [self.x, self.colour, *self.sliders.values()]
@@ -41,23 +44,24 @@ class Stored:
     @property
     def layout(self) -> Layout:
         """The layout that is selected in the menus."""
-        colours = () if self.colour.value in (NONE, self.x.value) else (self.colour.value,)
+        colours = () if self.colour.value in (NO_AXIS, self.x.value) else (self.colour.value,)
         shown_axes = {self.x.value, *colours}
         return Layout(self.x.value, colours, tuple(axis for axis in self.sliders if axis not in shown_axes))
 
     @property
-    def picture(self) -> Picture:
+    def chart_content(self) -> ChartContent:
         """The results at the positions of the sliders."""
         layout = self.layout
         positions = {axis: self.sliders[axis].value for axis in layout.rest}
         position_labels = [
-            series.labels(self.whole.either, axis, self._label)[index] for axis, index in positions.items()
+            series.label_positions(self.whole.either, axis, self._format_axis_value)[index]
+            for axis, index in positions.items()
         ]
         shown_axes = (layout.x, *layout.colours)
-        return Picture(
-            series.sliced(self.whole, positions),
+        return ChartContent(
+            series.select_position(self.whole, positions),
             layout,
-            caption=caption(self.whole, shown_axes, ", ".join(position_labels)),
+            caption=format_caption(self.whole, shown_axes, ", ".join(position_labels)),
         )
 
     def update(self) -> None:
@@ -69,26 +73,30 @@ class Stored:
     def close(self) -> None:
         """Do nothing, as nothing runs in the background."""
 
-    def _slider(self, axis: str) -> Any:
-        values = series.values(self.whole.either, axis)
+    def _make_slider(self, axis: str) -> Any:
+        values = series.get_axis_values(self.whole.either, axis)
         options = {
-            self._named(axis, value) if isinstance(value, str) else f"{value:g}": index
+            self._get_kind_label(axis, value) if isinstance(value, str) else f"{value:g}": index
             for index, value in enumerate(values)
         }
         number = np.issubdtype(values.dtype, np.number)
         kind = pmui.DiscreteSlider if number and len(options) > 1 else pmui.Select
-        style = SLIDER if kind is pmui.DiscreteSlider else MENU
-        return kind(label=self._title(axis), options=options, value=len(values) - 1 if number else 0, **style)
+        style = SLIDER_OPTIONS if kind is pmui.DiscreteSlider else MENU_OPTIONS
+        return kind(label=self._get_axis_title(axis), options=options, value=len(values) - 1 if number else 0, **style)
 
-    def _label(self, name: str, value: Any) -> str:
+    def _format_axis_value(self, name: str, value: Any) -> str:
         """Return a value of an axis for the caption."""
-        return html.escape(self._named(name, value)) if isinstance(value, str) else said_of(self.scenario, name, value)
+        return (
+            html.escape(self._get_kind_label(name, value))
+            if isinstance(value, str)
+            else format_key_equation(self.scenario, name, value)
+        )
 
-    def _title(self, axis: str) -> str:
+    def _get_axis_title(self, axis: str) -> str:
         """Return the labels of the keys that vary along an axis."""
-        keys = series.along(self.whole.either, axis)
+        keys = series.get_axis_coordinates(self.whole.either, axis)
         return ", ".join(key_label(name, self.scenario.describe(name).label) for name in keys)
 
-    def _named(self, axis: str, value: str) -> str:
+    def _get_kind_label(self, axis: str, value: str) -> str:
         """Return the label of a rule, learner, ..., or any other text unchanged."""
         return kind_label(self.scenario.choices().get(axis, {}), value)

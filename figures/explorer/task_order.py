@@ -6,39 +6,52 @@ from collections.abc import Callable
 from typing import Any
 
 from figures.explorer import settings
-from figures.explorer.forms import Form, FormMenu, Slider
-from statmech.controls import OPTIMAL, Control
-from statmech.protocols import BestShare, Blocked, Interleaved, Protocol, Replay, protocol_from
+from figures.explorer.forms import FormMenu, KeyForm, SliderSpec
+from statmech.controls import OPTIMAL_KEYWORD, Control
+from statmech.protocols import (
+    BlockedProtocol,
+    InterleavedProtocol,
+    OptimalProtocol,
+    Protocol,
+    ReplayProtocol,
+    protocol_from_config,
+)
 
-SHARES = tuple(round(0.05 * step, 2) for step in range(1, 20))
-SWITCHED = ("switch",)  # used by protocols with two blocks
+REPLAY_FRACTIONS = tuple(round(0.05 * step, 2) for step in range(1, 20))
+SWITCH_KEYS = ("switch",)  # used by protocols with two blocks
 
 
-def _one_of(kind: type[Protocol]) -> Callable[[Any], tuple[Any, ...] | None]:
+def _make_kind_matcher(kind: type[Protocol]) -> Callable[[Any], tuple[Any, ...] | None]:
     """Return a function that gives no slider values for this kind of protocol, and None for others."""
     return lambda protocol: () if type(protocol) is kind else None
 
 
-def _share(protocol: Protocol) -> tuple[Any, ...] | None:
+def _get_replay_fraction(protocol: Protocol) -> tuple[Any, ...] | None:
     """Return the fraction of replay if it is constant, and otherwise None."""
-    if type(protocol) is not Replay or isinstance(protocol.share, Control):
+    if type(protocol) is not ReplayProtocol or isinstance(protocol.share, Control):
         return None
     return (protocol.share,)
 
 
-FORMS = {  # keys are names in a config
-    "blocked": Form("blocked", (), lambda: "blocked", _one_of(Blocked), SWITCHED),
-    "replay": Form(
-        "replay", (Slider("fraction", SHARES, 0.1),), lambda fraction: {"replay": fraction}, _share, SWITCHED
+PROTOCOL_MENU_FORMS = {  # keys are names in a config
+    "blocked": KeyForm("blocked", (), lambda: "blocked", _make_kind_matcher(BlockedProtocol), SWITCH_KEYS),
+    "replay": KeyForm(
+        "replay",
+        (SliderSpec("fraction", REPLAY_FRACTIONS, 0.1),),
+        lambda fraction: {"replay": fraction},
+        _get_replay_fraction,
+        SWITCH_KEYS,
     ),
-    "interleaved": Form("interleaved", (), lambda: "interleaved", _one_of(Interleaved)),
-    OPTIMAL: Form("optimal replay", (), lambda: OPTIMAL, _one_of(BestShare), SWITCHED),
+    "interleaved": KeyForm("interleaved", (), lambda: "interleaved", _make_kind_matcher(InterleavedProtocol)),
+    OPTIMAL_KEYWORD: KeyForm(
+        "optimal replay", (), lambda: OPTIMAL_KEYWORD, _make_kind_matcher(OptimalProtocol), SWITCH_KEYS
+    ),
 }
 
 
-def protocol_menu(choice: str, config: dict[str, Any]) -> FormMenu:
+def make_protocol_menu(choice: str, config: dict[str, Any]) -> FormMenu:
     """Return the menu of the protocols of a page."""
-    forms = {name: FORMS[name] for name in settings.page_of(choice).protocols}
-    if config.get("switch") is None and OPTIMAL in forms:  # optimal replay without a switch
-        forms[OPTIMAL] = forms[OPTIMAL]._replace(keys=())
-    return FormMenu(settings.PROTOCOL, forms, config, "blocked", protocol_from)
+    forms = {name: PROTOCOL_MENU_FORMS[name] for name in settings.get_page_settings(choice).protocols}
+    if config.get("switch") is None and OPTIMAL_KEYWORD in forms:  # optimal replay without a switch
+        forms[OPTIMAL_KEYWORD] = forms[OPTIMAL_KEYWORD]._replace(keys=())
+    return FormMenu(settings.PROTOCOL_KEY, forms, config, "blocked", protocol_from_config)

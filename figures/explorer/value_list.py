@@ -8,34 +8,34 @@ from collections.abc import Iterable
 from typing import Any
 
 from figures.explorer.settings import is_number
-from figures.labels import value_in_words
+from figures.labels import format_config_value
 
 
-def line_from(values: Iterable[Any]) -> str:
+def format_value_line(values: Iterable[Any]) -> str:
     """Format values in one line of text.
 
     A section is shown by its name or, without a name, in words.
 
-    >>> line_from([0, 0.001, "best"]), line_from([{"replay": 0.1}, {"name": "one unit", "v": [1]}])
+    >>> format_value_line([0, 0.001, "best"]), format_value_line([{"replay": 0.1}, {"name": "one unit", "v": [1]}])
     ('0, 0.001, best', '0.1, one unit')
     """
-    return ", ".join(map(_word_from, values))
+    return ", ".join(map(_format_listed_value, values))
 
 
-def config_from(line: str, listed: Iterable[Any]) -> str:
+def parse_value_line(line: str, listed_values: Iterable[Any]) -> str:
     """Convert an edited line to the text of a config.
 
     The names of listed sections are replaced with the sections.
 
-    >>> config_from("one unit, 2", [{"name": "one unit", "v": [1]}])
+    >>> parse_value_line("one unit, 2", [{"name": "one unit", "v": [1]}])
     '{"name": "one unit", "v": [1]}, 2'
     """
-    sections = {_word_from(value): json.dumps(value) for value in listed if isinstance(value, dict)}
+    sections = {_format_listed_value(value): json.dumps(value) for value in listed_values if isinstance(value, dict)}
     pattern = "|".join(map(re.escape, sorted(sections, key=len, reverse=True)))
     return re.sub(pattern, lambda match: sections[match[0]], line) if sections else line
 
 
-def _word_from(value: Any) -> str:
+def _format_listed_value(value: Any) -> str:
     if isinstance(value, dict):
-        return str(value.get("name") or value_in_words(value))
+        return str(value.get("name") or format_config_value(value))
     return value if isinstance(value, str) else f"{value:g}" if is_number(value) else json.dumps(value)

@@ -15,16 +15,16 @@ from bokeh.plotting import figure as bokeh_figure
 
 from figures import series
 from figures.interactive import log_ticks
-from figures.interactive.curved import curved
-from figures.interactive.end_labels import in_lines, spread
-from figures.interactive.limits import Limits, hull, is_one_of_many, within
-from figures.interactive.look import LIGHT, Look
-from figures.labels import plain
+from figures.interactive.curved import interpolate_smoothly
+from figures.interactive.end_labels import separate_positions, wrap_label
+from figures.interactive.limits import Limits, compute_limits, extend_limits, has_single_value
+from figures.interactive.look import LIGHT_THEME, ChartTheme
+from figures.labels import plain_from_latex
 from figures.series import Curve
-from figures.style import BAND, MARKERS, beyond_the_frame
+from figures.style import BAND_OPACITY, CURVE_MARKERS, replace_infinities
 from statmech.scenarios.variables import Variable
 
-SHAPES = {
+BOKEH_MARKERS = {
     "o": "circle",
     "s": "square",
     "^": "triangle",
@@ -33,19 +33,19 @@ SHAPES = {
     "P": "plus",
     "X": "x",
 }
-LEVEL = "dotted"  # lines for comparison with the variable
-FAINT = 0.45  # for the curves kept for comparison
-MARKED = 30  # more marks would hide the line
-TICKS, FEW_TICKS = 12, 3
-LINES: dict[str, Any] = {"xs": "x", "ys": "y", "line_color": "color"}
-BARS: dict[str, Any] = {"x0": "x", "y0": "low", "x1": "x", "y1": "high", "line_color": "color"}
-POINTS = ("x", "y", "low", "high", "error", "color", "marker", "label")
-ENDS = ("x", "y", "text", "color", "offset")
-TICK, NAME, LABEL = 13, 17, 14  # pixels
-HEIGHT = 420  # pixels: used to separate labels in a chart without a fixed height
-WIDTH = 0.58  # width over height
-RUN = 0.5
-ENOUGH = 0.5  # relative to the height of a chart, at the end of a drag
+LEVEL_DASH = "dotted"  # lines for comparison with the variable
+COMPARED_OPACITY = 0.45  # for the curves kept for comparison
+MAX_MARKED_POINTS = 30  # more marks would hide the line
+MAX_LINEAR_TICKS, LOW_CHART_TICKS = 12, 3
+LINE_COLUMNS: dict[str, Any] = {"xs": "x", "ys": "y", "line_color": "color"}
+BAR_COLUMNS: dict[str, Any] = {"x0": "x", "y0": "low", "x1": "x", "y1": "high", "line_color": "color"}
+POINT_COLUMNS = ("x", "y", "low", "high", "error", "color", "marker", "label")
+END_LABEL_COLUMNS = ("x", "y", "text", "color", "offset")
+TICK_FONT_PIXELS, AXIS_NAME_FONT_PIXELS, END_LABEL_FONT_PIXELS = 13, 17, 14  # pixels
+ASSUMED_CHART_HEIGHT = 420  # pixels: used to separate labels in a chart without a fixed height
+LETTER_ASPECT = 0.58  # width over height
+RUN_OPACITY = 0.5
+MIN_FILLED_FRACTION = 0.5  # relative to the height of a chart, at the end of a drag
 
 
 class Chart:
@@ -82,27 +82,27 @@ class Chart:
         log_y: bool = False,
         height: int | None = 300,
         ylabel: str = "",
-        whole: bool = False,
-        look: Look = LIGHT,
+        is_integer: bool = False,
+        theme: ChartTheme = LIGHT_THEME,
     ):
-        self.drawn, self.size, self.high = look, look.size, height or HEIGHT
+        self.drawn, self.size, self.high = theme, theme.size, height or ASSUMED_CHART_HEIGHT
         self.limits: Limits | None = None
         self.shown: list[Curve] = []
         self.bounded = bool(variable.bound)
         self.controlled = variable.role == "control"
-        self.labelled = not look.bare  # several lines have labels at their ends
+        self.has_end_labels = not theme.bare  # several lines have labels at their ends
         self.room = 0  # pixels of the right margin that other charts need
         self.beside: list[Curve] = []  # curves for comparison
-        self.bent = not whole  # lines are smooth between solved values
-        self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, whole
+        self.is_smooth = not is_integer  # lines are smooth between solved values
+        self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, is_integer
         self.colours = 0  # number of colours before the marker changes; 0: both change with each curve
         ylabel = ylabel or variable.symbol
-        y_name, x_name = plain(ylabel), plain(xlabel)
+        y_name, x_name = plain_from_latex(ylabel), plain_from_latex(xlabel)
         factors: dict[str, Any] = {"x_range": list(names)} if names else {}
         self.figure: Any = bokeh_figure(
             name=y_name,
-            x_axis_label=None if look.bare else _mathjax(xlabel),
-            y_axis_label=None if look.bare else _mathjax(ylabel),
+            x_axis_label=None if theme.bare else _mathjax_from_latex(xlabel),
+            y_axis_label=None if theme.bare else _mathjax_from_latex(ylabel),
             y_range=Range1d(start=0, end=1),
             x_axis_type="log" if self.log_x else "auto",
             y_axis_type="log" if log_y else "auto",
@@ -117,25 +117,25 @@ class Chart:
         self.figure.toolbar.autohide = True
         self.figure.toolbar.logo = None
         self.figure.xaxis.major_label_orientation = 0.7 if names else "horizontal"
-        self._dress()
+        self._apply_theme()
         self.runs = ColumnDataSource({name: [] for name in ("x", "y", "color")})
-        self._draw(self.runs, MultiLine(**LINES, line_width=look.size, line_alpha=RUN))
-        self.held = self._group("dotted" if variable.bound else "dashed", FAINT)
-        self.curves = self._group("dashed" if variable.bound else "solid")
+        self._add_glyph(self.runs, MultiLine(**LINE_COLUMNS, line_width=theme.size, line_alpha=RUN_OPACITY))
+        self.held = self._make_glyph_group("dotted" if variable.bound else "dashed", COMPARED_OPACITY)
+        self.curves = self._make_glyph_group("dashed" if variable.bound else "solid")
         line = [("", "@label"), (x_name, "@x" if names else "$data_x"), (y_name, "@y" if names else "$data_y")]
-        self._hover("theory", line)
-        self._hover("simulation", [("", "@label"), (x_name, "@x"), (y_name, "@y @error")])
-        self.ends = ColumnDataSource({name: [] for name in ENDS})
+        self._add_hover("theory", line)
+        self._add_hover("simulation", [("", "@label"), (x_name, "@x"), (y_name, "@y @error")])
+        self.ends = ColumnDataSource({name: [] for name in END_LABEL_COLUMNS})
         label_style: dict[str, Any] = {
-            "x_offset": 6 * look.size,
+            "x_offset": 6 * theme.size,
             "y_offset": "offset",
             "text_baseline": "middle",
             "text_color": "color",
         }
-        label_style |= {"text_font_size": f"{LABEL * look.size:.0f}px"}
+        label_style |= {"text_font_size": f"{END_LABEL_FONT_PIXELS * theme.size:.0f}px"}
         self.figure.add_layout(HTMLLabelSet(source=self.ends, **label_style))
 
-    def _dress(self) -> None:
+    def _apply_theme(self) -> None:
         """Set sizes and colours, because Bokeh's theme of a page does not reach charts that are created later."""
         figure, theme = self.figure, self.drawn
         figure.background_fill_color = figure.border_fill_color = figure.outline_line_color = None
@@ -145,34 +145,38 @@ class Chart:
             axis.update(
                 axis_label_text_font_style="normal",
                 axis_label_text_color=theme.ink,
-                axis_label_text_font_size=f"{NAME * theme.size:.0f}px",
+                axis_label_text_font_size=f"{AXIS_NAME_FONT_PIXELS * theme.size:.0f}px",
                 major_label_text_color=theme.ink,
-                major_label_text_font_size=f"{TICK * theme.size:.0f}px",
+                major_label_text_font_size=f"{TICK_FONT_PIXELS * theme.size:.0f}px",
                 axis_line_color=theme.rule,
                 major_tick_line_color=theme.rule,
                 minor_tick_line_color=theme.rule if log else None,
             )
 
-    def _group(self, dash: str, alpha: float = 1.0) -> dict[str, Any]:
+    def _make_glyph_group(self, dash: str, alpha: float = 1.0) -> dict[str, Any]:
         """Create the few glyphs of a group of curves, because each glyph costs time at every redraw."""
-        theory, points = ColumnDataSource(self._theory((), dash)), ColumnDataSource(self._points(()))
+        theory, points = ColumnDataSource(self._make_theory_rows((), dash)), ColumnDataSource(self._points(()))
         if self.named:
             style: dict[str, Any] = {"marker": "dash", "size": 24 * self.size, "line_width": 2, "line_color": "color"}
-            lines = self._draw(theory, Scatter(**style, line_alpha=alpha))
+            lines = self._add_glyph(theory, Scatter(**style, line_alpha=alpha))
         else:
-            lines = self._draw(theory, MultiLine(**LINES, line_width="width", line_dash="dash", line_alpha=alpha))
-        bands = ColumnDataSource(self._bands(()))
+            lines = self._add_glyph(
+                theory, MultiLine(**LINE_COLUMNS, line_width="width", line_dash="dash", line_alpha=alpha)
+            )
+        bands = ColumnDataSource(self._make_band_rows(()))
         if self.named:
-            self._draw(bands, Segment(**BARS, line_width=14, line_alpha=alpha * BAND))
+            self._add_glyph(bands, Segment(**BAR_COLUMNS, line_width=14, line_alpha=alpha * BAND_OPACITY))
         else:
-            self._draw(bands, Patches(**LINES, fill_color="color", fill_alpha=alpha * BAND, line_width=0))
-        dots = ColumnDataSource(self._dots(()))
+            self._add_glyph(
+                bands, Patches(**LINE_COLUMNS, fill_color="color", fill_alpha=alpha * BAND_OPACITY, line_width=0)
+            )
+        dots = ColumnDataSource(self._make_dot_rows(()))
         if self.whole and not self.named:
             style = {"line_color": "color", "fill_color": "color", "line_alpha": alpha, "fill_alpha": alpha}
-            self._draw(dots, Scatter(size=3, **style))
-        self._draw(points, Segment(**BARS, line_width=1.2, line_alpha=alpha))
+            self._add_glyph(dots, Scatter(size=3, **style))
+        self._add_glyph(points, Segment(**BAR_COLUMNS, line_width=1.2, line_alpha=alpha))
         style = {"marker": "marker", "size": 7 * self.size, "fill_color": self.drawn.paper, "line_color": "color"}
-        marks = self._draw(points, Scatter(**style, line_width=1.4, line_alpha=alpha, fill_alpha=alpha), "points")
+        marks = self._add_glyph(points, Scatter(**style, line_width=1.4, line_alpha=alpha, fill_alpha=alpha), "points")
         return {
             "dash": dash,
             "theory": theory,
@@ -182,52 +186,60 @@ class Chart:
             "renderers": {"theory": lines, "simulation": marks},
         }
 
-    def _draw(self, source: ColumnDataSource, glyph: Glyph, name: str | None = None) -> GlyphRenderer:
+    def _add_glyph(self, source: ColumnDataSource, glyph: Glyph, name: str | None = None) -> GlyphRenderer:
         """Add a glyph, without the additional muted and unselected glyphs of Bokeh's own methods."""
         renderer: GlyphRenderer = self.figure.add_glyph(source, glyph, name=name)
         return renderer
 
-    def _hover(self, part: str, tooltips: list[tuple[str, str]]) -> None:
+    def _add_hover(self, part: str, tooltips: list[tuple[str, str]]) -> None:
         renderers = [group["renderers"][part] for group in (self.held, self.curves)]
         self.figure.add_tools(HoverTool(renderers=renderers, tooltips=tooltips, line_policy="nearest", visible=False))
 
-    def show(self, curves: Sequence[Curve], held: Sequence[Curve] = ()) -> None:
+    def show(self, curves: Sequence[Curve], compared: Sequence[Curve] = ()) -> None:
         """Show these curves, and curves for comparison that are dashed and fainter.
 
         The limits of y change only if curves leave them, or if points appear, which may be far from bounds of theory.
         """
         fits_points = self.bounded and _has_points(curves)
-        self.shown, self.beside = [*curves], [*held]
-        self._keep(self._hull() if fits_points else within(self._hull(), self.limits, self.log_y))
-        for source, data in ((self.runs, self._single(curves)), (self.ends, self._ends(curves))):
+        self.shown, self.beside = [*curves], [*compared]
+        self._set_y_limits(
+            self._get_needed_limits()
+            if fits_points
+            else extend_limits(self._get_needed_limits(), self.limits, self.log_y)
+        )
+        for source, data in ((self.runs, self._make_run_rows(curves)), (self.ends, self._make_end_labels(curves))):
             if data["x"] or source.data["x"]:
                 source.data = data
-        for group, group_curves in ((self.curves, curves), (self.held, held)):
+        for group, group_curves in ((self.curves, curves), (self.held, compared)):
             new = {
-                "theory": self._theory(group_curves, group["dash"]),
-                "bands": self._bands(group_curves),
-                "dots": self._dots(group_curves),
+                "theory": self._make_theory_rows(group_curves, group["dash"]),
+                "bands": self._make_band_rows(group_curves),
+                "dots": self._make_dot_rows(group_curves),
                 "simulation": self._points(group_curves),
             }
             for part, data in new.items():
                 if data["x"] or group[part].data["x"]:
                     group[part].data = data
         if self.whole and not self.named:
-            self._tick([curve.x for curve in curves])
+            self._set_x_ticks([curve.x for curve in curves])
         elif self.log_x:
             x_values = np.concatenate([np.zeros(0), *(curve.x for curve in curves)])
             positive = x_values[x_values > 0]
-            log_ticks.number(self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0))
+            log_ticks.number_log_axis(self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0))
 
     def fit(self) -> None:
         """Fit the limits of y to the curves, if these fill too little of the height."""
-        needed = self._hull()
-        if needed is not None and self.limits is not None and not needed.fills(self.limits, ENOUGH, self.log_y):
-            self._keep(needed)
-            self.ends.data = self._ends(self.shown)
+        needed = self._get_needed_limits()
+        if (
+            needed is not None
+            and self.limits is not None
+            and not needed.fills(self.limits, MIN_FILLED_FRACTION, self.log_y)
+        ):
+            self._set_y_limits(needed)
+            self.ends.data = self._make_end_labels(self.shown)
 
-    def _hull(self) -> Limits | None:
-        return hull([*self.shown, *self.beside], self.log_x, self.log_y, self.bounded)
+    def _get_needed_limits(self) -> Limits | None:
+        return compute_limits([*self.shown, *self.beside], self.log_x, self.log_y, self.bounded)
 
     @property
     def shows_guides(self) -> bool:
@@ -237,14 +249,16 @@ class Chart:
     @property
     def bounds_shown(self) -> bool | None:
         """True if a bound of theory is visible, False if it is outside the limits, None without a bound."""
-        lines = [curve.theory for curve in self.shown if curve.theory is not None and not is_one_of_many(curve.theory)]
+        lines = [
+            curve.theory for curve in self.shown if curve.theory is not None and not has_single_value(curve.theory)
+        ]
         lines = [line for line in lines if np.isfinite(line).any()]
         if not self.bounded or self.limits is None or not lines:
             return None
         low, high = self.limits
         return any(bool(((line >= low) & (line <= high)).any()) for line in lines)
 
-    def _keep(self, limits: Limits | None) -> None:
+    def _set_y_limits(self, limits: Limits | None) -> None:
         """Set the limits of y, unless the user has zoomed."""
         axis = self.figure.y_range
         zoomed = self.limits is not None and (axis.start, axis.end) != self.limits[:]
@@ -256,13 +270,13 @@ class Chart:
         else:
             axis.update(start=limits.low, end=limits.high, reset_start=limits.low, reset_end=limits.high)
             if self.log_y:
-                log_ticks.number(self.figure.yaxis[0], *limits)
+                log_ticks.number_log_axis(self.figure.yaxis[0], *limits)
 
-    def _single(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
+    def _make_run_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return one row per single run, or a guide through the points of a curve without a line of theory."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
         for index, curve in enumerate(curves):
-            runs = curve.runs if curve.runs is not None else self._guides(curve, len(curves))
+            runs = curve.runs if curve.runs is not None else self._get_guides(curve, len(curves))
             for run in () if self.named else runs:
                 x, y = self._line(curve.x, run)
                 data["x"].append(x)
@@ -270,35 +284,39 @@ class Chart:
                 data["color"].append(self.look(index)[0])
         return data
 
-    def _guides(self, curve: Curve, curves: int) -> Sequence[np.ndarray]:
+    def _get_guides(self, curve: Curve, curves: int) -> Sequence[np.ndarray]:
         """Return the means of a curve without a line of theory, if several curves need a guide to the eye."""
         lacks_line = curve.theory is None or np.isfinite(curve.theory).sum() < 2
         return [curve.mean] if lacks_line and curve.mean is not None and curves > 1 and not self.drawn.bare else []
 
-    def _ends(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
+    def _make_end_labels(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return the labels at the ends of several lines, separated from each other."""
-        data: dict[str, list[Any]] = {name: [] for name in ENDS}
+        data: dict[str, list[Any]] = {name: [] for name in END_LABEL_COLUMNS}
         indices = [index for index, curve in enumerate(curves) if curve.label]
-        if len(indices) < 2 or self.named or not self.labelled or self.limits is None:
+        if len(indices) < 2 or self.named or not self.has_end_labels or self.limits is None:
             return data
-        colour_labels = self.words_of_colours(curves)
+        colour_labels = self.label_colours(curves)
         line_ends = [
-            (index, *end) for index in indices if colour_labels[index] and (end := self._end(curves[index])) is not None
+            (index, *end)
+            for index in indices
+            if colour_labels[index] and (end := self._get_end_point(curves[index])) is not None
         ]
         heights = [self.high * self.limits.fraction(y, self.log_y) for _, _, y in line_ends]
-        texts = [in_lines(colour_labels[index]) for index, _, _ in line_ends]
-        room = 1.15 * LABEL * self.size * max((text.count("\n") + 1 for text in texts), default=1)
+        texts = [wrap_label(colour_labels[index]) for index, _, _ in line_ends]
+        room = 1.15 * END_LABEL_FONT_PIXELS * self.size * max((text.count("\n") + 1 for text in texts), default=1)
         for (index, x, y), text, low, high in zip(
-            line_ends, texts, heights, spread(heights, room, self.high), strict=True
+            line_ends, texts, heights, separate_positions(heights, room, self.high), strict=True
         ):
-            row = (x, self.limits.clipped(y), text, self.drawn.words(self.look(index)[0]), high - low)
-            for name, value in zip(ENDS, row, strict=True):
+            row = (x, self.limits.clip_value(y), text, self.drawn.words(self.look(index)[0]), high - low)
+            for name, value in zip(END_LABEL_COLUMNS, row, strict=True):
                 data[name].append(value)
         longest = max((len(line) for text in data["text"] for line in text.split("\n")), default=0)
-        self.leave(round(10 + WIDTH * LABEL * self.size * longest), exactly=True)
+        self.reserve_right_margin(
+            round(10 + LETTER_ASPECT * END_LABEL_FONT_PIXELS * self.size * longest), for_own_labels=True
+        )
         return data
 
-    def words_of_colours(self, curves: Sequence[Curve]) -> list[str]:
+    def label_colours(self, curves: Sequence[Curve]) -> list[str]:
         """Return the label at the end of each curve.
 
         If colours repeat with other markers, each colour has one label: the common part of the labels of its curves.
@@ -307,42 +325,44 @@ class Chart:
         if not self.colours:
             return labels
         return [
-            series.in_common(labels[index :: self.colours]) if index < self.colours else ""
+            series.get_common_label(labels[index :: self.colours]) if index < self.colours else ""
             for index in range(len(labels))
         ]
 
-    def words_of_markers(self, curves: Sequence[Curve]) -> list[str]:
+    def label_markers(self, curves: Sequence[Curve]) -> list[str]:
         """Return the common label of the curves of each marker, or [] if every colour has its own marker."""
         labels, count = [curve.label for curve in curves], self.colours
         return (
-            [series.in_common(labels[start : start + count]) for start in range(0, len(labels), count)] if count else []
+            [series.get_common_label(labels[start : start + count]) for start in range(0, len(labels), count)]
+            if count
+            else []
         )
 
-    def lie_below(self) -> None:
+    def reduce_height(self) -> None:
         """Reduce the height of a chart below another one that labels the same colours."""
-        self.labelled = False
-        self.figure.yaxis.ticker.desired_num_ticks = FEW_TICKS
+        self.has_end_labels = False
+        self.figure.yaxis.ticker.desired_num_ticks = LOW_CHART_TICKS
 
-    def leave(self, room: int, exactly: bool = False) -> None:
+    def reserve_right_margin(self, pixels: int, for_own_labels: bool = False) -> None:
         """Reserve pixels at the right for labels of lines in this chart or in charts above and below."""
-        self.room = self.room if exactly else room
-        border = max(room, self.room)
+        self.room = self.room if for_own_labels else pixels
+        border = max(pixels, self.room)
         if (self.figure.min_border_right or 0) != border:
             self.figure.min_border_right = border
 
-    def _end(self, curve: Curve) -> tuple[float, float] | None:
+    def _get_end_point(self, curve: Curve) -> tuple[float, float] | None:
         """Return the last visible point of a curve, if possible on the line of theory, or None without a point."""
         for x, y in ((curve.theory_x, curve.theory), (curve.x, curve.mean)):
             if x is not None and y is not None:
-                visible = self._good(x, y)
-                if visible.any() and not (y is curve.theory and is_one_of_many(y)):
+                visible = self._get_visible_mask(x, y)
+                if visible.any() and not (y is curve.theory and has_single_value(y)):
                     return float(x[visible][-1]), float(y[visible][-1])
         return None
 
-    def _tick(self, places: Sequence[np.ndarray]) -> None:
+    def _set_x_ticks(self, x_values: Sequence[np.ndarray]) -> None:
         """Set ticks at values of x, as many as have space for their labels."""
-        values = np.unique(np.concatenate(places)) if places else np.zeros(0)
-        min_gap = values[-1] / TICKS if values.size else 0.0
+        values = np.unique(np.concatenate(x_values)) if x_values else np.zeros(0)
+        min_gap = values[-1] / MAX_LINEAR_TICKS if values.size else 0.0
         ticks: list[float] = []
         for value in values.tolist():
             is_close = (value < 1.25 * ticks[-1] if self.log_x else value - ticks[-1] < min_gap) if ticks else False
@@ -352,7 +372,7 @@ class Chart:
         else:
             self.figure.xaxis.ticker = FixedTicker(ticks=ticks)
 
-    def guide(self, x: Sequence[float], y: Sequence[float]) -> None:
+    def draw_guide(self, x: Sequence[float], y: Sequence[float]) -> None:
         """Draw a thin dotted line that does not change with the data."""
         self.figure.line(list(x), list(y), line_color="#8a8a8a", line_dash="dotted", line_width=1.2)
 
@@ -362,19 +382,19 @@ class Chart:
         A control that is common to several curves has the colour of text.
         """
         if self.controlled and sum(not curve.empty for curve in self.shown) < 2:
-            return self.drawn.ink, MARKERS[0]
+            return self.drawn.ink, CURVE_MARKERS[0]
         colour, marker = (index % self.colours, index // self.colours) if self.colours else (index, index)
-        return self.drawn.hue(colour), MARKERS[marker % len(MARKERS)]
+        return self.drawn.hue(colour), CURVE_MARKERS[marker % len(CURVE_MARKERS)]
 
-    def _theory(self, curves: Sequence[Curve], dash: str) -> dict[str, list[Any]]:
+    def _make_theory_rows(self, curves: Sequence[Curve], dash: str) -> dict[str, list[Any]]:
         """Return one row per line of theory and per level for comparison, or one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label", "dash", "width")}
         for index, curve in enumerate(curves):
             if curve.theory is None or curve.theory_x is None:
                 continue
-            levels = [] if self.named else [(name, values, LEVEL, 1.3) for name, values in curve.levels]
+            levels = [] if self.named else [(name, values, LEVEL_DASH, 1.3) for name, values in curve.levels]
             for name, values, line_dash, width in [(curve.label, curve.theory, dash, 2.0), *levels]:
-                lines = [self._line(curve.theory_x, values)] if self.named else self._pieces(curve.theory_x, values)
+                lines = [self._line(curve.theory_x, values)] if self.named else self._split_line(curve.theory_x, values)
                 for x, y in lines:
                     rows = len(x) if self.named else 1
                     data["x"] += x if self.named else [x]
@@ -384,16 +404,16 @@ class Chart:
                         data[column] += [value] * rows
         return data
 
-    def _bands(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
+    def _make_band_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return one row per piece of a band without gaps, as a closed outline, or one row per name."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", *(("low", "high") if self.named else "y"), "color")}
         for index, curve in enumerate(curves):
             if curve.band is None or curve.theory is None or curve.theory_x is None:
                 continue
             low, high = curve.band
-            low = series.above_zero(low, curve.theory) if self.log_y else low
-            good = self._good(curve.theory_x, high) & np.isfinite(low)
-            for piece in _without_gaps(good):
+            low = series.clip_band_for_log(low, curve.theory) if self.log_y else low
+            good = self._get_visible_mask(curve.theory_x, high) & np.isfinite(low)
+            for piece in _find_true_slices(good):
                 x, below, above = (part[piece].tolist() for part in (curve.theory_x, low, high))
                 data["x"] += x if self.named else [x + x[::-1]]
                 if self.named:
@@ -404,47 +424,47 @@ class Chart:
                 data["color"] += [self.look(index)[0]] * (len(x) if self.named else 1)
         return data
 
-    def _dots(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
+    def _make_dot_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return the points of theory at integers, because theory has no values between integers."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
         for index, curve in enumerate(curves):
             if self.whole and not self.named and curve.theory is not None and curve.theory_x is not None:
                 x, y = self._line(curve.theory_x, curve.theory)
-                if len(x) > MARKED:
+                if len(x) > MAX_MARKED_POINTS:
                     continue
                 data["x"] += x
                 data["y"] += y
                 data["color"] += [self.look(index)[0]] * len(x)
         return data
 
-    def _pieces(self, x: np.ndarray, y: np.ndarray) -> list[tuple[list[Any], list[Any]]]:
+    def _split_line(self, x: np.ndarray, y: np.ndarray) -> list[tuple[list[Any], list[Any]]]:
         """Split a line of theory at jumps and missing values.
 
         The line rises far above the chart where theory diverges.
         """
-        y = beyond_the_frame(y)
-        is_stepped = self.controlled and _is_stepped(y)
-        x, y = _in_steps(x, y) if is_stepped else (x, y)
-        pieces = [(x[piece], y[piece]) for piece in _without_gaps(self._good(x, y))]
-        if self.bent and not is_stepped:
-            pieces = [curved(*piece, self.log_x, self.log_y) for piece in pieces]
+        y = replace_infinities(y)
+        is_stepped = self.controlled and _is_step_function(y)
+        x, y = _make_steps(x, y) if is_stepped else (x, y)
+        pieces = [(x[piece], y[piece]) for piece in _find_true_slices(self._get_visible_mask(x, y))]
+        if self.is_smooth and not is_stepped:
+            pieces = [interpolate_smoothly(*piece, self.log_x, self.log_y) for piece in pieces]
         return [(piece_x.tolist(), piece_y.tolist()) for piece_x, piece_y in pieces] or [([], [])]
 
     def _line(self, x: np.ndarray, y: np.ndarray) -> tuple[list[Any], list[Any]]:
-        good = self._good(x, y)
+        good = self._get_visible_mask(x, y)
         return x[good].tolist(), y[good].tolist()
 
     def _points(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        data: dict[str, list[Any]] = {name: [] for name in POINTS}
+        data: dict[str, list[Any]] = {name: [] for name in POINT_COLUMNS}
         for index, curve in enumerate(curves):
             if curve.mean is not None and curve.runs is None:
-                good = self._good(curve.x, curve.mean)
+                good = self._get_visible_mask(curve.x, curve.mean)
                 x, y = curve.x[good], curve.mean[good]
                 error = np.zeros_like(y) if curve.error is None else np.nan_to_num(curve.error[good])
-                low = series.above_zero(y - error, y) if self.log_y else y - error
+                low = series.clip_band_for_log(y - error, y) if self.log_y else y - error
                 errors = [f"± {e:.2g}" if e else "" for e in error]
                 colour, marker = self.look(index)
-                style = colour, SHAPES[marker], curve.label
+                style = colour, BOKEH_MARKERS[marker], curve.label
                 columns = (
                     x.tolist(),
                     y.tolist(),
@@ -453,11 +473,11 @@ class Chart:
                     errors,
                     *([item] * x.size for item in style),
                 )
-                for name, column in zip(POINTS, columns, strict=True):
+                for name, column in zip(POINT_COLUMNS, columns, strict=True):
                     data[name] += column
         return data
 
-    def _good(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def _get_visible_mask(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return a mask of the values that the axes can show."""
         good = np.isfinite(y)
         if self.log_y:
@@ -471,32 +491,32 @@ def _has_points(curves: Sequence[Curve]) -> bool:
     return any(curve.mean is not None and bool(np.isfinite(curve.mean).any()) for curve in curves)
 
 
-def _mathjax(latex: str) -> str:
+def _mathjax_from_latex(latex: str) -> str:
     return latex.replace("$", "$$")
 
 
-def _is_stepped(y: np.ndarray) -> bool:
+def _is_step_function(y: np.ndarray) -> bool:
     """Return True if most values equal the previous value, as in a piecewise constant function of time.
 
-    >>> _is_stepped(np.array([5, 5, 5, 6, 6])), _is_stepped(np.array([5, 6, 7, 8, 8]))
+    >>> _is_step_function(np.array([5, 5, 5, 6, 6])), _is_step_function(np.array([5, 6, 7, 8, 8]))
     (True, False)
     """
     return bool(np.unique(y[np.isfinite(y)]).size <= y.size / 2)
 
 
-def _in_steps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _make_steps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Convert points to a step function that keeps each value up to the next x.
 
-    >>> [part.tolist() for part in _in_steps(np.array([0, 1, 2]), np.array([5, 5, 6]))]
+    >>> [part.tolist() for part in _make_steps(np.array([0, 1, 2]), np.array([5, 5, 6]))]
     [[0, 1, 1, 2, 2], [5, 5, 5, 5, 6]]
     """
     return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
-def _without_gaps(good: np.ndarray) -> Iterator[slice]:
+def _find_true_slices(good: np.ndarray) -> Iterator[slice]:
     """Return slices of consecutive True values in a mask.
 
-    >>> [*_without_gaps(np.array([True, True, False, True]))]
+    >>> [*_find_true_slices(np.array([True, True, False, True]))]
     [slice(0, 2, None), slice(3, 4, None)]
     """
     edges = np.flatnonzero(np.diff(good, prepend=False, append=False)).tolist()

@@ -5,26 +5,26 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import Akima1DInterpolator
 
-FEW, DENSE = 5, 100  # fewer points do not determine a smooth line, more points do not need it
-STEPS = 4  # per interval between solved values
+MIN_SPLINE_POINTS, MAX_SPLINE_POINTS = 5, 100  # fewer points do not determine a smooth line, more points do not need it
+SPLINE_STEPS = 4  # per interval between solved values
 
 
-def curved(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> tuple[np.ndarray, np.ndarray]:
+def interpolate_smoothly(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> tuple[np.ndarray, np.ndarray]:
     """Interpolate a line smoothly through these values.
 
     The interpolant is a modified Akima spline in the coordinates of the chart. It does not overshoot next to a flat
     part, such as an error that has reached 0.
 
-    >>> x, y = curved(np.arange(6.0), np.array([0.3, 0.2, 0.1, 0.0, 0.0, 0.0]), False, False)
+    >>> x, y = interpolate_smoothly(np.arange(6.0), np.array([0.3, 0.2, 0.1, 0.0, 0.0, 0.0]), False, False)
     >>> x[:5], y[::4], y.min()
     (array([0.  , 0.25, 0.5 , 0.75, 1.  ]), array([0.3, 0.2, 0.1, 0. , 0. , 0. ]), np.float64(0.0))
     """
-    if not FEW <= x.size < DENSE or (np.diff(x) <= 0).any():
+    if not MIN_SPLINE_POINTS <= x.size < MAX_SPLINE_POINTS or (np.diff(x) <= 0).any():
         return x, y
     u, v = np.log(x) if log_x else x, np.log(y) if log_y else y
-    steps = np.arange(STEPS * (x.size - 1) + 1) / STEPS
+    steps = np.arange(SPLINE_STEPS * (x.size - 1) + 1) / SPLINE_STEPS
     u_fine = np.interp(steps, np.arange(x.size), u)
     v_fine = Akima1DInterpolator(u, v, method="makima")(u_fine)
     fine_x, fine_y = np.exp(u_fine) if log_x else u_fine, np.exp(v_fine) if log_y else v_fine
-    fine_x[::STEPS], fine_y[::STEPS] = x, y  # solved values keep every digit
+    fine_x[::SPLINE_STEPS], fine_y[::SPLINE_STEPS] = x, y  # solved values keep every digit
     return fine_x, fine_y

@@ -10,8 +10,8 @@ import numpy as np
 
 from figures import series
 from figures.interactive.chart import Chart
-from figures.interactive.look import LIGHT, Look
-from figures.labels import axis_label, browser_label
+from figures.interactive.look import LIGHT_THEME, ChartTheme
+from figures.labels import axis_label, make_browser_labeller
 from figures.series import Curve, Layout, Scales
 from statmech.scenarios.variables import Variable
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 
-def label_of(results: Results, axis: str) -> str:
+def get_axis_label(results: Results, axis: str) -> str:
     """Return the label of an axis of charts."""
-    return axis_label(results.scenario, series.along(results.either, axis))
+    return axis_label(results.scenario, series.get_axis_coordinates(results.either, axis))
 
 
 class ChartGrid:
@@ -38,7 +38,7 @@ class ChartGrid:
     height
         The height of a chart in pixels, or None to fill the space on the page.
     unit
-        One of `figures.series.NORMALISED`.
+        One of `figures.series.NORMALISATIONS`.
     whole
         True if x is an integer.
     look
@@ -52,8 +52,8 @@ class ChartGrid:
         scales: Scales,
         height: int | None,
         unit: str = "",
-        whole: bool = False,
-        look: Look = LIGHT,
+        is_integer: bool = False,
+        theme: ChartTheme = LIGHT_THEME,
     ):
         self.names, self.unit = scales.names, unit
         self.charts = {
@@ -64,9 +64,9 @@ class ChartGrid:
                 scales.log_x,
                 name in scales.log_y,
                 height,
-                label_in(unit, name, variable),
-                whole,
-                look,
+                make_unit_label(unit, name, variable),
+                is_integer,
+                theme,
             )
             for name, variable in variables.items()
         }
@@ -79,14 +79,14 @@ class ChartGrid:
         self,
         results: Results,
         layout: Layout,
-        held: Mapping[str, Sequence[Curve]] | None = None,
+        compared: Mapping[str, Sequence[Curve]] | None = None,
         runs: bool = False,
     ) -> None:
         """Show results that only have the axes of the layout, and curves for comparison."""
         for name, chart in self.charts.items():
             curves = self.curves(name, results, layout, runs)
-            self.shown[name] = series.united(curves) if chart.controlled else curves
-            chart.show(self.shown[name], (held or {}).get(name, ()))
+            self.shown[name] = series.merge_equal_lines(curves) if chart.controlled else curves
+            chart.show(self.shown[name], (compared or {}).get(name, ()))
 
     def fit(self) -> None:
         """Fit y to the curves of each chart."""
@@ -97,12 +97,12 @@ class ChartGrid:
         """Return the curves of any variable along the x of these charts, or [] before it has a value."""
         if not any(part is not None and name in part for part in (results.simulation, results.theory)):
             return []
-        lines, levels = results.lines, series.drawn(results.scenario)[name].levels
-        label = browser_label(results.scenario)
+        lines, levels = results.lines, series.get_chart_variables(results.scenario)[name].levels
+        label = make_browser_labeller(results.scenario)
         if results.simulation is None and lines is not None and name in lines:  # saves half the time during a drag
-            return series.curves(name, None, lines, layout, self.unit, levels=levels, label=label)
+            return series.make_curves(name, None, lines, layout, self.unit, levels=levels, label=label)
         parts = results.simulation, results.theory, layout, self.unit, lines, levels, label, runs
-        curves = series.curves(name, *parts)
+        curves = series.make_curves(name, *parts)
         names = np.asarray(self.names)
         return [replace(curve, x=names, theory_x=names) for curve in curves] if self.names else curves
 
@@ -111,10 +111,13 @@ class ChartGrid:
         return [name for name, curves in self.shown.items() if not all(curve.empty for curve in curves)]
 
 
-def label_in(unit: str, name: str, variable: Variable) -> str:
-    """Return the label of a variable in a unit of `figures.series.NORMALISED`.
+def make_unit_label(unit: str, name: str, variable: Variable) -> str:
+    """Return the label of a variable in a unit of `figures.series.NORMALISATIONS`.
 
-    >>> label_in("one student", "eps_g", Variable((), "", r"$\\epsilon_g$")), label_in("", "R", Variable((), "", "$R$"))
+    >>> (
+    ...     make_unit_label("one student", "eps_g", Variable((), "", r"$\\epsilon_g$")),
+    ...     make_unit_label("", "R", Variable((), "", "$R$"))
+    ... )
     ('$\\\\epsilon_g$ / $\\\\epsilon_g$ of one student', '$R$')
     """
     symbol = variable.symbol

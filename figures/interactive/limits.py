@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from figures.series import Curve, resolved
+from figures.series import Curve, widen_equal_limits
 
-RARE = 0.01  # a peak on a smaller fraction of x is cut off
-BEYOND, MARGIN = 0.3, 0.05  # relative to the height
-REACH = 1.0  # heights of the curves: a more distant level is not shown
+MAX_PEAK_FRACTION = 0.01  # a peak on a smaller fraction of x is cut off
+PEAK_MARGIN, LIMIT_MARGIN = 0.3, 0.05  # relative to the height
+LEVEL_CUTOFF = 1.0  # heights of the curves: a more distant level is not shown
 
 
 class Limits(NamedTuple):
@@ -23,63 +23,63 @@ class Limits(NamedTuple):
 
     def fraction(self, y: float, log: bool) -> float:
         """Return the position of a value, from 0 at the lower end to 1 at the upper end."""
-        low, high, scaled_y = _scaled(np.array([self.low, self.high, self.clipped(y)]), log)
+        low, high, scaled_y = _scale_values(np.array([self.low, self.high, self.clip_value(y)]), log)
         return float((scaled_y - low) / (high - low))
 
-    def clipped(self, y: float) -> float:
+    def clip_value(self, y: float) -> float:
         """Return the nearest value within the limits."""
         return float(np.clip(y, self.low, self.high)) if np.isfinite(y) else self.low
 
-    def fills(self, wider: Limits, share: float, log: bool) -> bool:
+    def fills(self, wider: Limits, min_fraction: float, log: bool) -> bool:
         """Return True if these limits cover at least this fraction of wider limits."""
-        low, high = _scaled(np.array(self), log)
-        wide_low, wide_high = _scaled(np.array(wider), log)
-        return bool(high - low >= share * (wide_high - wide_low))
+        low, high = _scale_values(np.array(self), log)
+        wide_low, wide_high = _scale_values(np.array(wider), log)
+        return bool(high - low >= min_fraction * (wide_high - wide_low))
 
 
-def within(needed: Limits | None, given: Limits | None, log: bool) -> Limits | None:
+def extend_limits(needed: Limits | None, current: Limits | None, log: bool) -> Limits | None:
     """Extend limits so that they include the needed limits.
 
-    >>> within(Limits(0, 3), Limits(1, 4), False), within(Limits(1, 2), Limits(0, 4), False)
+    >>> extend_limits(Limits(0, 3), Limits(1, 4), False), extend_limits(Limits(1, 2), Limits(0, 4), False)
     (Limits(low=0, high=4), Limits(low=0, high=4))
     """
-    if needed is None or given is None or (log and given.low <= 0):
-        return needed or given
-    return Limits(min(needed.low, given.low), max(needed.high, given.high))
+    if needed is None or current is None or (log and current.low <= 0):
+        return needed or current
+    return Limits(min(needed.low, current.low), max(needed.high, current.high))
 
 
-def hull(curves: Iterable[Curve], log_x: bool, log_y: bool, bounded: bool = False) -> Limits | None:
+def compute_limits(curves: Iterable[Curve], log_x: bool, log_y: bool, bounded: bool = False) -> Limits | None:
     """Return the limits that show these curves and nearby levels, or None if the curves have no value.
 
     Theory that is a bound, which may be far away, counts as a level if there are points.
     """
     curves = [*curves]
     points = [replace(curve, theory=None) for curve in curves] if bounded else []
-    values = _finite((part for curve in points for part in _parts(curve, log_x, log_y)), log_y)
+    values = _collect_finite((part for curve in points for part in _get_visible_values(curve, log_x, log_y)), log_y)
     bounds = [curve.theory for curve in curves if curve.theory is not None] if values.size else []
     if not bounds:
-        values = _finite((part for curve in curves for part in _parts(curve, log_x, log_y)), log_y)
+        values = _collect_finite((part for curve in curves for part in _get_visible_values(curve, log_x, log_y)), log_y)
     if not values.size:
         return None
-    levels = _finite((*bounds, *(level for curve in curves for _, level in curve.levels)), log_y)
-    cutoff = REACH * np.ptp(values) or (abs(values[0]) if bounds else 0.0) or np.inf
+    levels = _collect_finite((*bounds, *(level for curve in curves for _, level in curve.levels)), log_y)
+    cutoff = LEVEL_CUTOFF * np.ptp(values) or (abs(values[0]) if bounds else 0.0) or np.inf
     near_levels = levels[(levels >= values.min() - cutoff) & (levels <= values.max() + cutoff)]
     low, high = (
         values.min(initial=near_levels.min(initial=np.inf)),
         values.max(initial=near_levels.max(initial=-np.inf)),
     )
-    margin = MARGIN * (high - low) or 0.1 * log_y
+    margin = LIMIT_MARGIN * (high - low) or 0.1 * log_y
     low, high = float(low - margin), float(high + margin)
-    return Limits(10**low, 10**high) if log_y else Limits(*resolved(low, high))
+    return Limits(10**low, 10**high) if log_y else Limits(*widen_equal_limits(low, high))
 
 
-def _finite(parts: Iterable[np.ndarray], log: bool) -> np.ndarray:
+def _collect_finite(parts: Iterable[np.ndarray], log: bool) -> np.ndarray:
     """Return all finite values in the linear or logarithmic coordinates of an axis."""
-    values = np.concatenate([np.zeros(0), *(_scaled(part, log).ravel() for part in parts)])
+    values = np.concatenate([np.zeros(0), *(_scale_values(part, log).ravel() for part in parts)])
     return values[np.isfinite(values)]
 
 
-def _parts(curve: Curve, log_x: bool, log_y: bool) -> Iterable[np.ndarray]:
+def _get_visible_values(curve: Curve, log_x: bool, log_y: bool) -> Iterable[np.ndarray]:
     """Yield the values of a curve that must be visible."""
     if curve.runs is not None:
         yield curve.runs.ravel()
@@ -88,33 +88,35 @@ def _parts(curve: Curve, log_x: bool, log_y: bool) -> Iterable[np.ndarray]:
         yield np.concatenate([curve.mean + error, curve.mean if log_y else curve.mean - error])
     if curve.theory is None or curve.theory_x is None:
         return
-    if not is_one_of_many(curve.theory):
-        yield _without_peaks(curve.theory_x, curve.theory, log_x, log_y)
+    if not has_single_value(curve.theory):
+        yield _cut_peaks(curve.theory_x, curve.theory, log_x, log_y)
     if curve.band is not None and not log_y:
         yield np.concatenate(curve.band)
 
 
-def is_one_of_many(line: np.ndarray) -> bool:
+def has_single_value(line: np.ndarray) -> bool:
     """Return True if only one of several values is finite, so that no line can be drawn."""
     return line.size > 1 and int(np.isfinite(line).sum()) == 1
 
 
-def _without_peaks(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> np.ndarray:
+def _cut_peaks(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> np.ndarray:
     """Cut off rare peaks of a line that extend far above or below all other values."""
-    y_scaled = _scaled(y, log_y)
+    y_scaled = _scale_values(y, log_y)
     good = np.isfinite(y_scaled)
     if x.dtype.kind not in "if" or good.sum() < 10:
         return y
-    x_scaled, values = _scaled(x[good].astype(float), log_x and bool((x[good] > 0).all())), y_scaled[good]
+    x_scaled, values = _scale_values(x[good].astype(float), log_x and bool((x[good] > 0).all())), y_scaled[good]
     length = np.gradient(x_scaled)
     order = np.argsort(values)
     cumulative = np.cumsum(length[order]) / length.sum()
-    low, high = values[order][np.searchsorted(cumulative, [RARE, 1 - RARE]).clip(0, values.size - 1)]
+    low, high = values[order][
+        np.searchsorted(cumulative, [MAX_PEAK_FRACTION, 1 - MAX_PEAK_FRACTION]).clip(0, values.size - 1)
+    ]
     low, high = min(low, values[0], values[-1]), max(high, values[0], values[-1])
-    clipped = np.clip(values, low - BEYOND * (high - low), high + BEYOND * (high - low))
+    clipped = np.clip(values, low - PEAK_MARGIN * (high - low), high + PEAK_MARGIN * (high - low))
     return np.asarray(10.0**clipped if log_y else clipped)
 
 
-def _scaled(values: np.ndarray, log: bool) -> np.ndarray:
+def _scale_values(values: np.ndarray, log: bool) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(values > 0, np.log10(values), np.nan) if log else np.asarray(values, float)

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from figures.style import COLOURS
+from figures.style import CURVE_COLOURS
 
-WORDS, LINES = 4.5, 3.0  # minimal ratios
-STEPS = 100  # from a colour to black or white
+TEXT_CONTRAST, LINE_CONTRAST = 4.5, 3.0  # minimal ratios
+COLOUR_STEPS = 100  # from a colour to black or white
 RGB_LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 
-class Look(NamedTuple):
+class ChartTheme(NamedTuple):
     """The theme of a chart.
 
     Parameters
@@ -59,56 +59,56 @@ class Look(NamedTuple):
     def hue(self, index: int) -> str:
         """Return the colour of the lines and points of the index-th curve.
 
-        >>> Look().hue(0), Look(dark=True).hue(0), Look(dark=True).hue(6)
+        >>> ChartTheme().hue(0), ChartTheme(dark=True).hue(0), ChartTheme(dark=True).hue(6)
         ('#0072B2', '#2184bc', '#ffffff')
         """
-        colour = COLOURS[index % len(COLOURS)]
+        colour = CURVE_COLOURS[index % len(CURVE_COLOURS)]
         if self.dark and colour == "#000000":
             return "#ffffff"
-        return legible(colour, self.paper, WORDS if self.dark else LINES)
+        return make_legible(colour, self.paper, TEXT_CONTRAST if self.dark else LINE_CONTRAST)
 
     def words(self, colour: str) -> str:
         """Return a legible colour for text about a curve of this colour."""
-        return legible(colour, self.paper, WORDS)
+        return make_legible(colour, self.paper, TEXT_CONTRAST)
 
 
-LIGHT = Look()
+LIGHT_THEME = ChartTheme()
 
 
 @cache
-def legible(colour: str, paper: str, least: float) -> str:
+def make_legible(colour: str, paper: str, min_contrast: float) -> str:
     """Return a colour, darkened or lightened until it has enough contrast to the page.
 
-    >>> legible("#0072B2", "#ffffff", 4.5), legible("#E69F00", "#ffffff", 4.5)
+    >>> make_legible("#0072B2", "#ffffff", 4.5), make_legible("#E69F00", "#ffffff", 4.5)
     ('#0072B2', '#9c6c00')
     """
-    if contrast(colour, paper) >= least:
+    if compute_contrast(colour, paper) >= min_contrast:
         return colour
-    start, end = _channels(colour), np.full(3, 1.0 if _luminance(paper) < 0.5 else 0.0)
-    mixtures = (_written(start + (end - start) * step / STEPS) for step in range(1, STEPS + 1))
-    return next(candidate for candidate in mixtures if contrast(candidate, paper) >= least)
+    start, end = _get_channels(colour), np.full(3, 1.0 if _compute_luminance(paper) < 0.5 else 0.0)
+    mixtures = (_hex_from_channels(start + (end - start) * step / COLOUR_STEPS) for step in range(1, COLOUR_STEPS + 1))
+    return next(candidate for candidate in mixtures if compute_contrast(candidate, paper) >= min_contrast)
 
 
-def contrast(one: str, other: str) -> float:
+def compute_contrast(colour: str, other_colour: str) -> float:
     """Compute the contrast of two colours, from 1 to 21.
 
-    >>> round(contrast("#000000", "#ffffff"), 6)
+    >>> round(compute_contrast("#000000", "#ffffff"), 6)
     21.0
     """
-    low, high = sorted([_luminance(one), _luminance(other)])
+    low, high = sorted([_compute_luminance(colour), _compute_luminance(other_colour)])
     return (high + 0.05) / (low + 0.05)
 
 
-def _luminance(colour: str) -> float:
+def _compute_luminance(colour: str) -> float:
     """Compute the relative luminance of an sRGB colour."""
-    part = _channels(colour)
+    part = _get_channels(colour)
     linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
     return float(RGB_LUMINANCE @ linear)
 
 
-def _channels(colour: str) -> np.ndarray:
+def _get_channels(colour: str) -> np.ndarray:
     return np.array([int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)])
 
 
-def _written(channels: np.ndarray) -> str:
+def _hex_from_channels(channels: np.ndarray) -> str:
     return "#" + "".join(f"{round(255 * channel):02x}" for channel in channels.tolist())

@@ -10,39 +10,39 @@ import numpy as np
 
 from figures import series
 from figures.interactive.chart import Chart
-from figures.interactive.look import LIGHT, Look
-from figures.labels import browser_label
+from figures.interactive.look import LIGHT_THEME, ChartTheme
+from figures.labels import make_browser_labeller
 from figures.series import Curve, Layout
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
-GUIDES = {("R", "q"): lambda R: R**2}  # students at this boundary only share their overlap with the teacher
+PAIR_GUIDES = {("R", "q"): lambda R: R**2}  # students at this boundary only share their overlap with the teacher
 
 
-class Plane:
+class PhasePlane:
     """A chart of one variable against another, where `show` replaces the curves but not the chart."""
 
-    def __init__(self, results: Results, pair: tuple[str, str], height: int | None, look: Look = LIGHT):
+    def __init__(self, results: Results, pair: tuple[str, str], height: int | None, theme: ChartTheme = LIGHT_THEME):
         self.pair = pair
         x, y = (results.scenario.variables[name] for name in pair)
-        self.chart = Chart(y, x.symbol, height=height, look=look)
-        self.chart.bent = False  # theory was not solved along either variable
-        if pair in GUIDES:
+        self.chart = Chart(y, x.symbol, height=height, theme=theme)
+        self.chart.is_smooth = False  # theory was not solved along either variable
+        if pair in PAIR_GUIDES:
             x_values = np.linspace(0, 1, 101)
-            self.chart.guide(x_values.tolist(), GUIDES[pair](x_values).tolist())
+            self.chart.draw_guide(x_values.tolist(), PAIR_GUIDES[pair](x_values).tolist())
 
-    def show(self, results: Results, layout: Layout, held: Sequence[Curve] = ()) -> list[Curve]:
+    def show(self, results: Results, layout: Layout, compared: Sequence[Curve] = ()) -> list[Curve]:
         """Show results that only have the axes of the layout, and curves for comparison."""
         curves = self.curves(results, layout)
-        self.chart.show(curves, held)
+        self.chart.show(curves, compared)
         return curves
 
     def curves(self, results: Results, layout: Layout) -> list[Curve]:
         """Return curves of theory as lines and of simulation means as points with the standard errors of y."""
         parts = results.simulation, results.theory
-        label = browser_label(results.scenario)
-        curve_pairs = [series.curves(name, *parts, layout, lines=results.lines, label=label) for name in self.pair]
+        label = make_browser_labeller(results.scenario)
+        curve_pairs = [series.make_curves(name, *parts, layout, lines=results.lines, label=label) for name in self.pair]
         plane_curves = []
         for x, y in zip(*curve_pairs, strict=True):
             x_values = x.mean if x.mean is not None else x.theory

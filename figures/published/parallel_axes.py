@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def check(figure: str, data: xr.Dataset, along: tuple[str, ...]) -> None:
+def check_parallel_axes(figure_name: str, data: xr.Dataset, axes: tuple[str, ...]) -> None:
     """Raise `ConfigError` unless exactly these axes are parallel."""
-    if not set(along) <= data.coords.keys() or data[along[-1]].dims != ("_".join(along),):
-        raise ConfigError(f"the figure {figure} needs {', '.join(along)} as parallel axes (zip)")
+    if not set(axes) <= data.coords.keys() or data[axes[-1]].dims != ("_".join(axes),):
+        raise ConfigError(f"the figure {figure_name} needs {', '.join(axes)} as parallel axes (zip)")

@@ -10,11 +10,11 @@ import re
 from typing import Any
 
 from figures.labels import kind_label
-from figures.style import element, styled
+from figures.style import apply_style, svg_element
 from statmech.scenarios.base import AbstractScenario
 
-SIZE = 14  # points: letters as large as the surrounding text
-REWRITTEN = (  # unsupported LaTeX and its equivalent in mathtext
+EQUATION_FONT_SIZE = 14  # points: letters as large as the surrounding text
+MATHTEXT_REPLACEMENTS = (  # unsupported LaTeX and its equivalent in mathtext
     (r"\\[td]frac", r"\\frac"),
     (r"\\frac\s*(\w)\s*(\w)", r"\\frac{\1}{\2}"),
     (r"\\frac\s*(\w)\s*(\\\w+|\{)", r"\\frac{\1}\2"),
@@ -25,35 +25,35 @@ REWRITTEN = (  # unsupported LaTeX and its equivalent in mathtext
 )
 
 
-def equations(scenario: AbstractScenario) -> list[tuple[str, str, str]]:
+def render_equations(scenario: AbstractScenario) -> list[tuple[str, str, str]]:
     """Return the equations of a scenario and its learners as tuples (label, LaTeX, SVG element or "")."""
-    common = [("", latex) for latex in scenario.stated_equations]
+    common = [("", latex) for latex in scenario.displayed_equations]
     learner_equations = [
-        (kind_label(scenario.classes(), name), scenario.equation_of(name)) for name in scenario.chosen()
+        (kind_label(scenario.classes(), name), scenario.get_equation(name)) for name in scenario.chosen()
     ]
-    return [(owner, latex, picture(latex)) for owner, latex in (*common, *learner_equations) if latex]
+    return [(owner, latex, svg_from_latex(latex)) for owner, latex in (*common, *learner_equations) if latex]
 
 
-def mathtext(latex: str) -> str:
+def mathtext_from_latex(latex: str) -> str:
     r"""Rewrite an equation in the part of LaTeX that matplotlib supports.
 
-    >>> print(mathtext(r"\epsilon_g = \tfrac1\pi\arccos R \ge 0, \quad \mathbf w \leftarrow \tfrac12\mathbf w"))
+    >>> print(mathtext_from_latex(r"\epsilon_g = \tfrac1\pi\arccos R \ge 0, \quad \mathbf w \leftarrow \tfrac12\mathbf w"))
     \epsilon_g = \frac{1}{\pi}\arccos R \geq 0, \quad \mathbf{w} \leftarrow \frac{1}{2}\mathbf{w}
     """
-    for pattern, replacement in REWRITTEN:
+    for pattern, replacement in MATHTEXT_REPLACEMENTS:
         latex = re.sub(pattern, replacement, latex)
     return latex
 
 
-@styled
-def _set(text: str) -> Any:
+@apply_style
+def _draw_equation(text: str) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure()
     figure.set_layout_engine("none")
     figure.patch.set_alpha(0)
-    text_artist = figure.text(0, 0, f"${text}$", size=SIZE, math_fontfamily="cm")
+    text_artist = figure.text(0, 0, f"${text}$", size=EQUATION_FONT_SIZE, math_fontfamily="cm")
     box = text_artist.get_window_extent(FigureCanvasAgg(figure).get_renderer())
     margin = 2 * figure.dpi / 72
     figure.set_size_inches((box.width + 2 * margin) / figure.dpi, (box.height + 2 * margin) / figure.dpi)
@@ -61,9 +61,9 @@ def _set(text: str) -> Any:
     return figure
 
 
-def picture(latex: str) -> str:
+def svg_from_latex(latex: str) -> str:
     """Return an equation as an SVG element, or "" if matplotlib cannot draw it."""
     try:
-        return element(_set(mathtext(latex)))
+        return svg_element(_draw_equation(mathtext_from_latex(latex)))
     except ValueError:
         return ""

@@ -13,36 +13,36 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures.labels import plain, symbol, typeset
+from figures.labels import get_symbol, html_from_latex, plain_from_latex
 from statmech import __version__
-from statmech.config import written
+from statmech.config import format_config
 from statmech.errors import ConfigError
-from statmech.results.citations import bibtex, cited, readable
-from statmech.results.log import logs, runs
+from statmech.results.citations import bibtex, format_reference, get_citation_keys
+from statmech.results.log import list_log_files, read_logged_runs
 from statmech.results.results import load_results
-from statmech.results.store import version_in_words
-from statmech.results.stored_config import values_of
+from statmech.results.store import format_version
+from statmech.results.stored_config import decode_attributes
 from statmech.runtime import files
-from statmech.runtime.extras import require
-from statmech.scenarios.axes import points
+from statmech.runtime.extras import require_modules
+from statmech.scenarios.axes import ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import Composition
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
-PAGE = "report.html.jinja"
-SIGNS = {
+REPORT_TEMPLATE = "report.html.jinja"
+PLAIN_TEXT_SIGNS = {
     "sqrt(N)": "√N",
     "^2": "²",
     "-> infinity": "→ ∞",
     "w.xi": "w·ξ",
     "w.w*": "w·w*",
 }  # replaces plain letters in long names
-SIZES = ("N", "K", "data")  # shown at the top of a page if the scenario has them
+SIZE_KEYS = ("N", "K", "data")  # shown at the top of a page if the scenario has them
 
 
-def report(result: Path, out: Path | None = None) -> Path:
+def write_report(result: Path, out: Path | None = None) -> Path:
     """Write the report for a folder of results or a store in it, and return the file.
 
     Parameters
@@ -55,39 +55,39 @@ def report(result: Path, out: Path | None = None) -> Path:
     Raises `StoreError` if results are missing or corrupted or the file cannot be written, and `MissingExtraError` if
     bokeh is not installed. Nothing is written in these cases.
     """
-    require("a report", "explore", "bokeh", "jinja2")
+    require_modules("a report", "explore", "bokeh", "jinja2")
     results = load_results(result)
-    file = out or _folder(results) / "report.html"
-    files.write(file, page(results).encode(errors="backslashreplace"), named=out is not None)
+    file = out or _get_folder(results) / "report.html"
+    files.write_atomically(file, render_page(results).encode(errors="backslashreplace"), named_by_user=out is not None)
     return file
 
 
-def page(results: Results) -> str:
+def render_page(results: Results) -> str:
     """Return the report as HTML."""
     from bokeh.resources import Resources
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     from figures.report.charts import charts
-    from figures.report.equations import equations
-    from theory.dense_lines import each_line_once
+    from figures.report.equations import render_equations
+    from theory.dense_lines import cache_lines
 
-    with each_line_once():
-        page_charts, picture = charts(results), _picture(results)
-    script, elements = _embedded([chart for chart_set in page_charts.sets for chart in chart_set.charts])
+    with cache_lines():
+        page_charts, picture = charts(results), _draw_figure(results)
+    script, elements = _embed_charts([chart for chart_set in page_charts.sets for chart in chart_set.charts])
     remaining = iter(map(Markup, elements))
     parts = {
-        "equations": [(owner, latex, Markup(svg)) for owner, latex, svg in equations(results.scenario)],
+        "equations": [(owner, latex, Markup(svg)) for owner, latex, svg in render_equations(results.scenario)],
         "charts": page_charts,
         "sets": [
             (chart_set.position, [(Markup(title), next(remaining)) for title in chart_set.titles])
             for chart_set in page_charts.sets
         ],
-        "meanings": [(Markup(name), worded(meaning)) for name, meaning in page_charts.meanings],
+        "meanings": [(Markup(name), replace_signs(meaning)) for name, meaning in page_charts.meanings],
         "left_out": [Markup(entry) for entry in page_charts.left_out],
         "xlabel": Markup(page_charts.xlabel),
         "picture": picture,
-        "library": Markup(_library(Resources(mode="inline", components=["bokeh"], log_level="warn"))),
+        "library": Markup(_make_bokeh_scripts(Resources(mode="inline", components=["bokeh"], log_level="warn"))),
         "script": Markup(script),
     }
     environment = Environment(
@@ -97,21 +97,21 @@ def page(results: Results) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(PAGE).render(**_texts(results), **parts)
+    return environment.get_template(REPORT_TEMPLATE).render(**_collect_texts(results), **parts)
 
 
-def worded(text: str) -> str:
+def replace_signs(text: str) -> str:
     """Replace plain letters in text of a dataset by mathematical signs.
 
-    >>> worded("mean square of the estimate, |w|^2/N"), worded("N -> infinity")
+    >>> replace_signs("mean square of the estimate, |w|^2/N"), replace_signs("N -> infinity")
     ('mean square of the estimate, |w|²/N', 'N → ∞')
     """
-    for letters, sign in SIGNS.items():
+    for letters, sign in PLAIN_TEXT_SIGNS.items():
         text = text.replace(letters, sign)
     return text
 
 
-def _library(resources: Any) -> str:
+def _make_bokeh_scripts(resources: Any) -> str:
     """Return Bokeh as script elements.
 
     `render_js` would add the files of every extension that the process has imported.
@@ -119,7 +119,7 @@ def _library(resources: Any) -> str:
     return "".join(f"<script>{script}</script>" for script in resources.js_raw)
 
 
-def _embedded(charts: list[Any]) -> tuple[str, list[str]]:
+def _embed_charts(charts: list[Any]) -> tuple[str, list[str]]:
     """Return the script that draws the charts, and the element of each."""
     from bokeh.document import Document
     from bokeh.embed import components
@@ -132,48 +132,52 @@ def _embedded(charts: list[Any]) -> tuple[str, list[str]]:
     return script, list(elements)
 
 
-def _texts(results: Results) -> dict[str, Any]:
+def _collect_texts(results: Results) -> dict[str, Any]:
     """Collect the texts and tables of the page."""
-    from statmech.results.study_tables import tables
+    from statmech.results.study_tables import make_tables
 
     scenario = results.scenario
-    keys = cited(scenario)
+    keys = get_citation_keys(scenario)
     return {
         "name": results.name,
         "title": scenario.TITLE[:1].upper() + scenario.TITLE[1:],
-        "summary": _summary(results),
-        "sizes": _sizes(scenario),
+        "summary": _summarise(results),
+        "sizes": _get_sizes(scenario),
         "status": results.status,
-        "missing": _missing(results),
-        "tables": list(tables(results)),
-        "config": written(scenario),
-        "stores": {part: _provenance(results, part) for part in ("simulation", "theory")},
-        "references": [(key, readable(key)) for key in keys],
+        "missing": _explain_missing(results),
+        "tables": list(make_tables(results)),
+        "config": format_config(scenario),
+        "stores": {part: _get_provenance(results, part) for part in ("simulation", "theory")},
+        "references": [(key, format_reference(key)) for key in keys],
         "bibtex": bibtex(keys),
         "on_data": scenario.on_data,
         "bounds": any(variable.bound for variable in scenario.variables.values()),
-        "bands": _bands(results),
+        "bands": _describe_bands(results),
         "made": time.strftime("%F %T"),
         "version": __version__,
     }
 
 
-def _bands(results: Results) -> str:
+def _describe_bands(results: Results) -> str:
     """Describe the bands of theory, or return "" without bands."""
     from figures import legends, series
 
-    has_bands = results.theory is not None and series.has_bands(results.scenario)
-    return plain(legends.band_of(results)).removeprefix("band: ") if has_bands else ""
+    has_bands = results.theory is not None and series.has_run_bands(results.scenario)
+    return plain_from_latex(legends.describe_bands(results)).removeprefix("band: ") if has_bands else ""
 
 
-def _summary(results: Results) -> str:
+def _summarise(results: Results) -> str:
     """Summarise the kind of scenario, the size of the sweep and the available parts in one sentence."""
     from figures import series
 
     scenario, seeds = results.scenario, results.scenario.seeds
     kind = (type(scenario).__doc__ or "").partition("\n\n")[0].rstrip(".")
-    axes = {axis: series.along(results.either, axis) for axis in scenario.shape}  # a parallel axis has several keys
-    names = {axis: ", ".join(plain(symbol(scenario, key)) for key in keys) for axis, keys in axes.items()}
+    axes = {
+        axis: series.get_axis_coordinates(results.either, axis) for axis in scenario.shape
+    }  # a parallel axis has several keys
+    names = {
+        axis: ", ".join(plain_from_latex(get_symbol(scenario, key)) for key in keys) for axis, keys in axes.items()
+    }
     shape = " × ".join(f"{length} of {names[axis]}" for axis, length in scenario.shape.items())
     count = math.prod(scenario.shape.values())
     parts = [f"{count} parameter combinations ({shape})" if shape else "one parameter combination"]
@@ -185,22 +189,24 @@ def _summary(results: Results) -> str:
     return f"{kind}: {', '.join(parts)}."
 
 
-def _sizes(scenario: AbstractScenario) -> list[tuple[str, str]]:
+def _get_sizes(scenario: AbstractScenario) -> list[tuple[str, str]]:
     """Return the dimensions and seeds of the results, as symbol and values."""
-    keys = [name for name in SIZES if hasattr(scenario, name)]
-    values_by_symbol = {plain(symbol(scenario, name)): points(getattr(scenario, name)) for name in keys}
+    keys = [name for name in SIZE_KEYS if hasattr(scenario, name)]
+    values_by_symbol = {
+        plain_from_latex(get_symbol(scenario, name)): ensure_tuple(getattr(scenario, name)) for name in keys
+    }
     defined = {name: values for name, values in values_by_symbol.items() if values and None not in values}
     return [
-        (name, ", ".join(f"{value:,g}" if _number(value) else str(value) for value in values))
+        (name, ", ".join(f"{value:,g}" if _is_number(value) else str(value) for value in values))
         for name, values in defined.items()
     ] + [("seeds", str(scenario.seeds))]
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def _missing(results: Results) -> str:
+def _explain_missing(results: Results) -> str:
     """Explain why theory or simulation is missing, or return "" if both exist."""
     scenario, folder = results.scenario, results.folder
     if results.simulation is None:
@@ -212,68 +218,75 @@ def _missing(results: Results) -> str:
     return ""
 
 
-def _picture(results: Results) -> dict[str, Any] | None:
+def _draw_figure(results: Results) -> dict[str, Any] | None:
     """Draw the published figure as an SVG element with its caption, or explain why it cannot be drawn."""
     from markupsafe import Markup
 
     import figures
     from figures import captions
-    from figures.style import element
+    from figures.style import svg_element
 
     if not results.complete:
         return None
     try:
-        choice = _figure(results)
-        name, drawn_figure, _ = figures.drawn(choice, results)
+        choice = _choose_figure(results)
+        name, drawn_figure, _ = figures.draw_with_fallback(choice, results)
         captioned = choice if isinstance(choice, Composition) else name
     except ConfigError as failure:
         return {"name": "", "shows": "", "caption": f"No figure: {failure}", "svg": ""}
     return {
         "name": name,
-        "shows": figures.figures_of(results.scenario.CHOICE).get(name, ""),
-        "caption": Markup(re.sub("`([^`]*)`", r"<code>\1</code>", typeset(captions.caption(results, captioned)))),
-        "svg": Markup(element(drawn_figure)),
+        "shows": figures.list_figures(results.scenario.CHOICE).get(name, ""),
+        "caption": Markup(
+            re.sub("`([^`]*)`", r"<code>\1</code>", html_from_latex(captions.make_caption(results, captioned)))
+        ),
+        "svg": Markup(svg_element(drawn_figure)),
         "inches": drawn_figure.get_figwidth(),
     }
 
 
-def _figure(results: Results) -> str | Composition:
+def _choose_figure(results: Results) -> str | Composition:
     """Choose the figure named in the config, or a figure that has been drawn in the folder."""
     import figures
 
     choice = results.scenario.CHOICE
-    drawn_names = [name for name in figures.figures_of(choice) if (_folder(results) / f"{name}.svg").is_file()]
-    return figures.named(results.figure, drawn_names[0] if drawn_names else "", choice)
+    drawn_names = [name for name in figures.list_figures(choice) if (_get_folder(results) / f"{name}.svg").is_file()]
+    return figures.choose_figure(results.figure, drawn_names[0] if drawn_names else "", choice)
 
 
-def _folder(results: Results) -> Path:
+def _get_folder(results: Results) -> Path:
     """Return the folder that the results were loaded from."""
     assert results.folder is not None
     return results.folder
 
 
-def _provenance(results: Results, part: str) -> dict[str, str]:
+def _get_provenance(results: Results, part: str) -> dict[str, str]:
     """Return the code version, the machine and the time of a store."""
     dataset = getattr(results, part)
     if dataset is None:
         return {}
-    attributes = values_of(dataset.attrs)
+    attributes = decode_attributes(dataset.attrs)
     versions = ", ".join(f"{name} {version}" for name, version in attributes.get("versions", {}).items())
     return {
-        "source": worded(attributes.get("source", "")),
+        "source": replace_signs(attributes.get("source", "")),
         "commit": attributes.get("commit", "") or "none: installed",
         "versions": versions,
-        "earlier versions": "; ".join(map(version_in_words, attributes.get("earlier", []))) or "none",
+        "earlier versions": "; ".join(map(format_version, attributes.get("earlier", []))) or "none",
         "your files": ", ".join(attributes.get("code", {})) or "none",
         "python": attributes.get("python", ""),
         "machine": attributes.get("machine", ""),
-        "when": _when(_folder(results) / f"{part}.zarr"),
+        "when": _get_write_time(_get_folder(results) / f"{part}.zarr"),
     }
 
 
-def _when(path: Path) -> str:
+def _get_write_time(path: Path) -> str:
     """Return the time when a store was written, from its log or, without a log, from the date of its file."""
-    events = [event["time"].replace("T", " ") for log in logs(path) for run in runs(log) for event in run]
+    events = [
+        event["time"].replace("T", " ")
+        for log in list_log_files(path)
+        for run in read_logged_runs(log)
+        for event in run
+    ]
     if events:
         return f"{min(events)} to {max(events)}, according to its log"
     date = time.localtime((path / "zarr.json").stat().st_mtime)

@@ -1,5 +1,5 @@
 """Learners as scikit-learn estimators: `from simulate.learners import SparsePerceptron`."""
 
-from statmech.runtime.extras import require
+from statmech.runtime.extras import require_modules
 
-require("an estimator", "estimators", "sklearn", "numba")
+require_modules("an estimator", "estimators", "sklearn", "numba")

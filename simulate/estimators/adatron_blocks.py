@@ -19,12 +19,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import qr
 
-from simulate.kernels.coordinate_loops import compiled
-from simulate.learners.interface import gap
+from simulate.kernels.coordinate_loops import compile_loop
+from simulate.learners.interface import stability_gap
 
-NARROWEST = 2.0  # in units of the distance moved in the previous epoch
-MOST = 0.7  # a block with a larger fraction of the examples saves no time
-FEW, MANY = 2, 16  # fewer epochs show that the radius was too small, more that it was too large
+MIN_RADIUS_FACTOR = 2.0  # in units of the distance moved in the previous epoch
+MAX_BLOCK_FRACTION = 0.7  # a block with a larger fraction of the examples saves no time
+MIN_BLOCK_EPOCHS, LONG_BLOCK_EPOCHS = (
+    2,
+    16,
+)  # fewer epochs show that the radius was too small, more that it was too large
 
 
 class AdaTronRecord(NamedTuple):
@@ -60,15 +63,15 @@ def learn(z: np.ndarray, until: np.ndarray, omega: float, tolerance: float) -> A
     array([[2. , 0.5],
            [2. , 0.5]])
     """
-    run = AdaTronCourse(z, omega, tolerance)
+    run = AdaTronRun(z, omega, tolerance)
     strengths = []
     for max_epochs in until:
-        run.go_on(int(max_epochs))
+        run.run_epochs(int(max_epochs))
         strengths.append(run.x.copy())
     return AdaTronRecord(np.array(strengths), np.minimum(until, run.epochs), run.converged)
 
 
-class AdaTronCourse:
+class AdaTronRun:
     """A run of AdaTron: strengths (P,) after a number of epochs.
 
     `converged` is True once the gap is certified.
@@ -80,22 +83,22 @@ class AdaTronCourse:
         self.lengths = np.sqrt(np.einsum("pn,pn->p", self.z, self.z))
         self.x, self.epochs, self.converged = np.zeros(len(z)), 0, False
         self.w, self.fields = np.zeros(self.z.shape[1]), np.zeros(len(z))
-        self.way, self.reach = 0.0, NARROWEST
+        self.last_epoch_distance, self.radius_factor = 0.0, MIN_RADIUS_FACTOR
 
-    def go_on(self, until: int) -> None:
+    def run_epochs(self, until: int) -> None:
         """Run epochs until their total number is `until`, or the gap is certified."""
         while self.epochs < until and not self.converged:
             indices, radius = self._choose()
-            max_epochs = FEW if radius == np.inf else max(MANY, self.epochs // 4)
-            num_epochs = self._block(indices, radius, min(until - self.epochs, max_epochs))
-            if radius < np.inf and num_epochs < FEW:
-                self.reach *= 2
-            elif num_epochs >= MANY:
-                self.reach = max(self.reach / 2, NARROWEST)
+            max_epochs = MIN_BLOCK_EPOCHS if radius == np.inf else max(LONG_BLOCK_EPOCHS, self.epochs // 4)
+            num_epochs = self._run_block(indices, radius, min(until - self.epochs, max_epochs))
+            if radius < np.inf and num_epochs < MIN_BLOCK_EPOCHS:
+                self.radius_factor *= 2
+            elif num_epochs >= LONG_BLOCK_EPOCHS:
+                self.radius_factor = max(self.radius_factor / 2, MIN_RADIUS_FACTOR)
             self.epochs += num_epochs
             self.w = self.x @ self.z / self.N
             self.fields = self.z @ self.w
-            self.converged = bool(gap(self.fields, self.x) <= self.tolerance)
+            self.converged = bool(stability_gap(self.fields, self.x) <= self.tolerance)
 
     def _choose(self) -> tuple[np.ndarray, float]:
         """Find the examples that can change while the student moves by less than a radius.
@@ -103,32 +106,32 @@ class AdaTronCourse:
         Returns the indices and the radius.
         """
         room = np.where(self.x > 0, -1.0, self.fields - 1)
-        indices = np.flatnonzero(room <= self.reach * self.way * self.lengths)
-        if not self.epochs or len(indices) > MOST * len(room):
+        indices = np.flatnonzero(room <= self.radius_factor * self.last_epoch_distance * self.lengths)
+        if not self.epochs or len(indices) > MAX_BLOCK_FRACTION * len(room):
             return np.arange(len(room)), np.inf
         room[indices] = np.inf
         return indices, float(np.min(room / np.where(self.lengths > 0, self.lengths, 1.0)))
 
-    def _block(self, some: np.ndarray, radius: float, most: int) -> int:
+    def _run_block(self, indices: np.ndarray, radius: float, max_epochs: int) -> int:
         """Run at most `most` epochs of some examples, and return the number of epochs."""
-        x, z = self.x[some], self.z[some]
-        limits = self.omega, self.tolerance, radius, float(self.N), most
-        num_epochs, self.way = visit(z, self.lengths[some], x, self.w, *limits)
-        self.x[some] = x
+        x, z = self.x[indices], self.z[indices]
+        limits = self.omega, self.tolerance, radius, float(self.N), max_epochs
+        num_epochs, self.last_epoch_distance = visit_examples(z, self.lengths[indices], x, self.w, *limits)
+        self.x[indices] = x
         return int(num_epochs)
 
 
-@compiled("f8(f8[::1], f8[::1])")
-def distance(one, other):  # type: ignore[no-untyped-def]
+@compile_loop("f8(f8[::1], f8[::1])")
+def compute_distance(v, w):  # type: ignore[no-untyped-def]
     """Compute the length of the difference of two vectors (N,)."""
     square = 0.0
-    for n in range(len(one)):
-        square += (one[n] - other[n]) * (one[n] - other[n])
+    for n in range(len(v)):
+        square += (v[n] - w[n]) * (v[n] - w[n])
     return np.sqrt(square)
 
 
-@compiled("f8(f8[::1], f8[:,::1], i8)")
-def product(w, z, i):  # type: ignore[no-untyped-def]
+@compile_loop("f8(f8[::1], f8[:,::1], i8)")
+def compute_field(w, z, i):  # type: ignore[no-untyped-def]
     """Compute the field of an example."""
     field = 0.0
     for n in range(len(w)):
@@ -136,8 +139,8 @@ def product(w, z, i):  # type: ignore[no-untyped-def]
     return field
 
 
-@compiled("Tuple((i8, f8))(f8[:,::1], f8[::1], f8[::1], f8[::1], f8, f8, f8, f8, i8)")
-def visit(z, lengths, x, w, omega, tolerance, radius, N, most):  # type: ignore[no-untyped-def]
+@compile_loop("Tuple((i8, f8))(f8[:,::1], f8[::1], f8[::1], f8[::1], f8, f8, f8, f8, i8)")
+def visit_examples(z, lengths, x, w, omega, tolerance, radius, N, max_epochs):  # type: ignore[no-untyped-def]
     """Visit examples in turn, epoch by epoch, until the gap is certified or the student has moved too far.
 
     Parameters
@@ -154,7 +157,7 @@ def visit(z, lengths, x, w, omega, tolerance, radius, N, most):  # type: ignore[
         Largest distance of the student from its start.
     N
         Input dimension, which divides the fields.
-    most
+    max_epochs
         Largest number of epochs.
 
     Returns
@@ -165,13 +168,13 @@ def visit(z, lengths, x, w, omega, tolerance, radius, N, most):  # type: ignore[
         The distance that the student moved in the last epoch.
     """
     start, w_before, x_before, max_distance, worst = w.copy(), w.copy(), x.copy(), 0.0, 0
-    for epoch in range(most):
+    for epoch in range(max_epochs):
         for n in range(len(w)):
             w_before[n] = w[n]
         for i in range(len(x)):
             x_before[i] = x[i]
             square = lengths[i] * lengths[i] / N
-            step = omega * (1 - product(w, z, i)) / (square if square > 0 else 1.0)
+            step = omega * (1 - compute_field(w, z, i)) / (square if square > 0 else 1.0)
             step = step if step > -x[i] else -x[i]
             if step == 0:
                 continue
@@ -181,9 +184,9 @@ def visit(z, lengths, x, w, omega, tolerance, radius, N, most):  # type: ignore[
                 w[n] += step * z[i, n]
             max_distance += abs(step) * lengths[i]
             if max_distance > radius:
-                max_distance = distance(w, start)
+                max_distance = compute_distance(w, start)
             if max_distance > radius:  # skipped examples might have changed
-                epoch_distance = distance(w, w_before)
+                epoch_distance = compute_distance(w, w_before)
                 for j in range(i + 1):
                     x[j] = x_before[j]
                 return epoch, epoch_distance
@@ -192,13 +195,13 @@ def visit(z, lengths, x, w, omega, tolerance, radius, N, most):  # type: ignore[
             total += x[i]
         for n in range(len(w)):
             squared_norm += N * w[n] * w[n]
-        min_field = product(w, z, worst)
+        min_field = compute_field(w, z, worst)
         if squared_norm - min_field * total > tolerance * squared_norm:  # the previous worst example is sufficient
             continue
         for i in range(len(x)):
-            field = product(w, z, i)
+            field = compute_field(w, z, i)
             if field < min_field:
                 min_field, worst = field, i
         if squared_norm - min_field * total <= tolerance * squared_norm:
-            return epoch + 1, distance(w, w_before)
-    return most, distance(w, w_before)
+            return epoch + 1, compute_distance(w, w_before)
+    return max_epochs, compute_distance(w, w_before)

@@ -8,15 +8,21 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from simulate.estimators.example_weights import Visits, draw_visits
-from simulate.estimators.linear import LinearClassifier, LinearStudent, check_size, labelled
-from simulate.estimators.margin_updates import UPDATES
-from simulate.estimators.one_against_rest import check_whole, format_given, summed
-from simulate.kernels.partial_sums import Attentive, Walks, lessons, sums_at, walks
-from statmech.boundaries import BOUNDARIES, LEAST, looks
-from statmech.errors import not_known
+from simulate.estimators.example_weights import VisitSchedule, draw_visits
+from simulate.estimators.linear import LinearClassifier, LinearStudent, check_feature_sizes, multiply_by_labels
+from simulate.estimators.margin_updates import MARGIN_UPDATES
+from simulate.estimators.one_against_rest import check_integers, format_value, sum_passes
+from simulate.kernels.partial_sums import (
+    AttentionState,
+    StoppedSums,
+    compute_partial_sums,
+    iterate_block_results,
+    sum_rows_until_level,
+)
+from statmech.boundaries import BOUNDARIES, MIN_ERROR_RATE, get_check_positions
+from statmech.errors import format_unknown_name
 
-ORDERS = ("fixed", "random", "weight")
+FEATURE_ORDERS = ("fixed", "random", "weight")
 
 
 class PartialSums(NamedTuple):
@@ -32,13 +38,15 @@ class PartialSums(NamedTuple):
     order: np.ndarray  # order of evaluation of the features, (features,)
 
 
-class AttentivePass:
+class StudentPasses:
     """A student with its used features, their order, and counts of each pass."""
 
-    def __init__(self, student: Attentive, features: int, known: np.ndarray, random: np.random.RandomState):
-        self.student, self.features, self.known, self.random = student, features, known, random
-        self.order = np.arange(known.size)
-        self.made: list[int] = []  # one number of mistakes per pass
+    def __init__(
+        self, student: AttentionState, features: int, used_features: np.ndarray, random: np.random.RandomState
+    ):
+        self.student, self.features, self.known, self.random = student, features, used_features, random
+        self.order = np.arange(used_features.size)
+        self.mistakes_per_pass: list[int] = []  # one number of mistakes per pass
         self.seen: list[float] = []  # features evaluated per example
 
 
@@ -145,9 +153,9 @@ class AttentivePerceptron(LinearClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from examples X (m, features) with labels y (m,), and weights (m,)."""
-        self._courses: list[AttentivePass] = []
+        self._student_passes: list[StudentPasses] = []
         super().fit(X, y, sample_weight)
-        self._describe()
+        self._set_attributes()
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -155,33 +163,37 @@ class AttentivePerceptron(LinearClassifier):
 
         The first call names all `classes`.
         """
-        X, y, weights, first = self._more(X, y, classes, sample_weight)
-        signs = self._signs(y)
+        X, y, weights, first = self._check_partial_fit(X, y, classes, sample_weight)
+        signs = self._make_sign_labels(y)
         if first:
-            self._courses = [self._begin(X.shape[1]) for _ in signs]
+            self._student_passes = [self._begin(X.shape[1]) for _ in signs]
         students = []
-        for passes, labels in zip(self._courses, signs, strict=True):
-            passes.order = self._order(passes.student.w, passes.random)
+        for passes, labels in zip(self._student_passes, signs, strict=True):
+            passes.order = self._order_features(passes.student.w, passes.random)
             indices = np.arange(len(y))
             rows = indices if weights is None else draw_visits(indices, weights, passes.random)
-            self._pass(passes, labelled(X, labels, self.fit_intercept), rows)
+            self._make_pass(passes, multiply_by_labels(X, labels, self.fit_intercept), rows)
             students.append(self._student(passes))
         self._take(students)
-        self._describe()
+        self._set_attributes()
         return self
 
-    def evaluate(self, X: Any) -> list[Walks]:
+    def evaluate(self, X: Any) -> list[StoppedSums]:
         """Return the final sums on the rows of X, and the numbers of evaluated features, for each student.
 
         Two classes have one student.
         """
         check_is_fitted(self)
-        X = self._validated(X, dtype=float, reset=False)
-        check_size(X)
+        X = self._validate_data(X, dtype=float, reset=False)
+        check_feature_sizes(X)
         results = []
         for w, b, order, level in zip(self.coef_, self.intercept_, self.orders_, self.levels_, strict=True):
             columns = X if np.array_equal(order, np.arange(X.shape[1])) else X[:, order]
-            results.append(walks(columns, w[order], looks(order.size, self.chunk), level, b, two_sided=True))
+            results.append(
+                sum_rows_until_level(
+                    columns, w[order], get_check_positions(order.size, self.chunk), level, b, two_sided=True
+                )
+            )
         return results
 
     def partial_sums(self, X: Any) -> list[PartialSums]:
@@ -211,13 +223,17 @@ class AttentivePerceptron(LinearClassifier):
         [[False, True, False], [False, False, False]]
         """
         evaluations = zip(self.evaluate(X), self.coef_, self.intercept_, self.orders_, self.levels_, strict=True)
-        X = self._validated(X, dtype=float, reset=False)
+        X = self._validate_data(X, dtype=float, reset=False)
         results = []
         for stopped, w, b, order, level in evaluations:
-            checkpoints = looks(order.size, self.chunk)
+            checkpoints = get_check_positions(order.size, self.chunk)
             results.append(
                 PartialSums(
-                    checkpoints, b + sums_at(X[:, order], w[order], checkpoints), level, stopped.features, order
+                    checkpoints,
+                    b + compute_partial_sums(X[:, order], w[order], checkpoints),
+                    level,
+                    stopped.features,
+                    order,
                 )
             )
         return results
@@ -227,104 +243,112 @@ class AttentivePerceptron(LinearClassifier):
 
         For two classes a positive sum means the second class.
         """
-        return self._decision([result.sums for result in self.evaluate(X)])
+        return self._stack_decisions([result.sums for result in self.evaluate(X)])
 
-    def _learn(self, z: Any, visits: Visits) -> LinearStudent:
+    def _learn(self, z: Any, visits: VisitSchedule) -> LinearStudent:
         passes = self._begin(z.shape[1] - 1)
-        while len(passes.made) < self.max_iter and not visits.are_complete:
-            passes.order = self._order(passes.student.w, passes.random)
+        while len(passes.mistakes_per_pass) < self.max_iter and not visits.are_complete:
+            passes.order = self._order_features(passes.student.w, passes.random)
             rows = visits.draw(passes.random.permutation(len(z)), passes.random)
-            self._pass(passes, z, rows)
-            visits.note(rows, passes.made[-1])
-        self._courses.append(passes)
+            self._make_pass(passes, z, rows)
+            visits.note(rows, passes.mistakes_per_pass[-1])
+        self._student_passes.append(passes)
         return self._student(passes)
 
-    def _begin(self, n: int) -> AttentivePass:
+    def _begin(self, n: int) -> StudentPasses:
         random = check_random_state(self.random_state)
-        used_features = self._known(n, random)
-        theta = UPDATES[self.update].theta if self.theta is None else self.theta
-        return AttentivePass(
-            Attentive(np.zeros(used_features.size), self.boundary, self.error_rate, theta=theta),
+        used_features = self._choose_features(n, random)
+        theta = MARGIN_UPDATES[self.update].theta if self.theta is None else self.theta
+        return StudentPasses(
+            AttentionState(np.zeros(used_features.size), self.boundary, self.error_rate, theta=theta),
             n,
             used_features,
             random,
         )
 
-    def _pass(self, course: AttentivePass, z: np.ndarray, rows: np.ndarray) -> None:
+    def _make_pass(self, passes: StudentPasses, z: np.ndarray, rows: np.ndarray) -> None:
         """Make one pass over these rows of examples times labels.
 
         The constant feature is the last column.
         """
-        student, used_features = course.student, course.known
-        student.w = student.w[course.order]
-        wrong, features = self._walk(student, z[np.ix_(rows, used_features[course.order])], z[rows, -1], course.random)
-        student.w = student.w[np.argsort(course.order)]
-        course.made.append(wrong)
-        course.seen.append(features / max(1, len(rows)))
+        student, used_features = passes.student, passes.known
+        student.w = student.w[passes.order]
+        wrong, features = self._learn_rows(
+            student, z[np.ix_(rows, used_features[passes.order])], z[rows, -1], passes.random
+        )
+        student.w = student.w[np.argsort(passes.order)]
+        passes.mistakes_per_pass.append(wrong)
+        passes.seen.append(features / max(1, len(rows)))
 
-    def _student(self, course: AttentivePass) -> LinearStudent:
-        weights = np.zeros(course.features + 1)
-        weights[course.known], weights[-1] = course.student.w, course.student.b
-        return LinearStudent(weights, len(course.made))
+    def _student(self, passes: StudentPasses) -> LinearStudent:
+        weights = np.zeros(passes.features + 1)
+        weights[passes.known], weights[-1] = passes.student.w, passes.student.b
+        return LinearStudent(weights, len(passes.mistakes_per_pass))
 
-    def _describe(self) -> None:
-        self.mistakes_ = summed([passes.made for passes in self._courses])
-        self.features_ = [count / len(self._courses) for count in summed([passes.seen for passes in self._courses])]
-        self.levels_ = [passes.student.blind() for passes in self._courses]
-        self.orders_ = [passes.known[passes.order] for passes in self._courses]
+    def _set_attributes(self) -> None:
+        self.mistakes_ = sum_passes([passes.mistakes_per_pass for passes in self._student_passes])
+        self.features_ = [
+            count / len(self._student_passes) for count in sum_passes([passes.seen for passes in self._student_passes])
+        ]
+        self.levels_ = [passes.student.get_unlabelled_level() for passes in self._student_passes]
+        self.orders_ = [passes.known[passes.order] for passes in self._student_passes]
 
-    def _walk(self, one: Attentive, z: np.ndarray, start: np.ndarray, random: np.random.RandomState) -> tuple[int, int]:
+    def _learn_rows(
+        self, student: AttentionState, z: np.ndarray, start: np.ndarray, random: np.random.RandomState
+    ) -> tuple[int, int]:
         """Make one pass over rows z, and return the numbers of learnt examples and of evaluated features."""
         wrong = features = 0
         probes = random.random_sample(len(z)) < self.probes
-        for block in lessons(one, z, start, probes, looks(z.shape[1], self.chunk)):
+        for block in iterate_block_results(student, z, start, probes, get_check_positions(z.shape[1], self.chunk)):
             features += block.features
-            if block.mistaken:
-                self._learn_one(one, z[block.last], start[block.last], block.margin)
+            if block.is_mistake:
+                self._learn_example(student, z[block.last], start[block.last], block.margin)
                 wrong += 1
             if self.budget is None:
-                one.take(block.margins)
+                student.take(block.margins)
         return wrong, features
 
-    def _learn_one(self, one: Attentive, z: np.ndarray, start: float, margin: float) -> None:
+    def _learn_example(self, student: AttentionState, z: np.ndarray, start: float, margin: float) -> None:
         """Learn an example times its label whose margin does not exceed theta."""
-        strength = UPDATES[self.update].strength(one.theta - margin, z @ z + start**2, self.aggressiveness)
-        one.w = one.w + strength * z
-        one.b += strength * start
+        strength = MARGIN_UPDATES[self.update].strength(student.theta - margin, z @ z + start**2, self.aggressiveness)
+        student.w = student.w + strength * z
+        student.b += strength * start
 
-    def _known(self, n: int, random: np.random.RandomState) -> np.ndarray:
+    def _choose_features(self, n: int, random: np.random.RandomState) -> np.ndarray:
         """Choose the features that are used."""
         features = random.permutation(n) if self.budget is not None and self.order == "random" else np.arange(n)
         return features[: self.budget]
 
-    def _order(self, w: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+    def _order_features(self, w: np.ndarray, random: np.random.RandomState) -> np.ndarray:
         if self.order == "random" and self.budget is None:
             return random.permutation(w.size)
         return np.argsort(-np.abs(w), kind="stable") if self.order == "weight" else np.arange(w.size)
 
     def _check_parameters(self) -> None:
-        if not LEAST <= self.error_rate < 0.5:
-            raise ValueError(f"error_rate must lie between {LEAST:g} and 0.5, not {format_given(self.error_rate)}")
+        if not MIN_ERROR_RATE <= self.error_rate < 0.5:
+            raise ValueError(
+                f"error_rate must lie between {MIN_ERROR_RATE:g} and 0.5, not {format_value(self.error_rate)}"
+            )
         if self.boundary not in BOUNDARIES:
-            raise ValueError(f"boundary: {not_known(self.boundary, 'a boundary', BOUNDARIES)}")
-        if self.order not in ORDERS:
-            raise ValueError(f"order: {not_known(self.order, 'an order', ORDERS)}")
+            raise ValueError(f"boundary: {format_unknown_name(self.boundary, 'a boundary', BOUNDARIES)}")
+        if self.order not in FEATURE_ORDERS:
+            raise ValueError(f"order: {format_unknown_name(self.order, 'an order', FEATURE_ORDERS)}")
         if self.order == "weight" and self.budget is not None:
             raise ValueError("with a budget the features are chosen before learning: order must be fixed or random")
         if not 0 < self.probes <= 1:
-            raise ValueError(f"probes must lie between 0 and 1, not {format_given(self.probes)}")
-        check_whole(chunk=self.chunk, max_iter=self.max_iter)
+            raise ValueError(f"probes must lie between 0 and 1, not {format_value(self.probes)}")
+        check_integers(chunk=self.chunk, max_iter=self.max_iter)
         if self.budget is not None:
-            check_whole(budget=self.budget)
+            check_integers(budget=self.budget)
         self._check_update()
 
     def _check_update(self) -> None:
-        if self.update not in UPDATES:
-            raise ValueError(f"update: {not_known(self.update, 'an update', UPDATES)}")
+        if self.update not in MARGIN_UPDATES:
+            raise ValueError(f"update: {format_unknown_name(self.update, 'an update', MARGIN_UPDATES)}")
         passive = self.update == "passive_aggressive"
         if self.theta is not None and (not 0 <= self.theta < np.inf or (passive and self.theta == 0)):
             raise ValueError(
-                f"theta must be {'greater than' if passive else 'at least'} 0, not {format_given(self.theta)}"
+                f"theta must be {'greater than' if passive else 'at least'} 0, not {format_value(self.theta)}"
             )
         if not self.aggressiveness > 0:
-            raise ValueError(f"aggressiveness must be greater than 0, not {format_given(self.aggressiveness)}")
+            raise ValueError(f"aggressiveness must be greater than 0, not {format_value(self.aggressiveness)}")

@@ -20,15 +20,15 @@ from simulate.estimators.attentive import AttentivePerceptron
 from simulate.estimators.optimal_brain_damage import PrunedPerceptron
 from simulate.estimators.perceptron import Perceptron
 from simulate.estimators.sparse import SparsePerceptron
-from simulate.kernels.conjunctions import counted, merged
+from simulate.kernels.conjunctions import get_voting_stages, merge_stages
 from statmech import classifiers
-from statmech.data_sets import Data, words
+from statmech.data_sets import DataSetContent, list_distinct_values
 
-HIDDEN = (5, 10, 20, 40, 80)  # units of the multi-layer perceptrons (section 4 of Jackson & Craven)
-HELD, BATCH = 0.2, 200  # multi-layer perceptrons only
-PATIENCE = 100  # 10 passes, which are 20 steps on the votes, would stop small hidden layers too early
-PRUNINGS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidates for the cost of a leaf
-INNER = 5  # cross-validation inside each fold
+HIDDEN_UNITS = (5, 10, 20, 40, 80)  # units of the multi-layer perceptrons (section 4 of Jackson & Craven)
+VALIDATION_FRACTION, MLP_BATCH_EXAMPLES = 0.2, 200  # multi-layer perceptrons only
+MIN_PATIENCE_STEPS = 100  # 10 passes, which are 20 steps on the votes, would stop small hidden layers too early
+TREE_COMPLEXITIES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidates for the cost of a leaf
+INNER_FOLDS = 5  # cross-validation inside each fold
 
 
 class ModelTask(NamedTuple):
@@ -42,15 +42,15 @@ class ModelTask(NamedTuple):
     random: int
 
 
-def domain(data: Data) -> Any:
+def get_categories(data: DataSetContent) -> Any:
     """Return the categories of each nominal attribute in the full data, or "auto" for numbers.
 
     The categories do not depend on the fold.
     """
-    return "auto" if data.X.dtype == float else words(data.X)
+    return "auto" if data.X.dtype == float else list_distinct_values(data.X)
 
 
-def numbers(data: Data) -> np.ndarray:
+def encode_numbers(data: DataSetContent) -> np.ndarray:
     """Encode the data as numbers (m, n).
 
     A nominal attribute has one indicator per category, all 0 where the value is missing. Numbers are scaled to at most
@@ -58,16 +58,16 @@ def numbers(data: Data) -> np.ndarray:
     """
     if data.X.dtype == float:
         return data.X / max(np.abs(data.X).max(), 1e-300)
-    encoder = OneHotEncoder(categories=domain(data), handle_unknown="ignore", sparse_output=False)
+    encoder = OneHotEncoder(categories=get_categories(data), handle_unknown="ignore", sparse_output=False)
     encoded: np.ndarray = encoder.fit_transform(data.X)
     return encoded
 
 
-def make(classifier: Any, task: ModelTask) -> Any:
+def make_model(classifier: Any, task: ModelTask) -> Any:
     """Make the unfitted model of a classifier with its parameters.
 
-    A classifier's own method `make(task)` is used if it has one. Models learn from columns of text if the classifier is
-    `symbolic`, else from `numbers`.
+    A classifier's own method `make_model(task)` is used if it has one. Models learn from columns of text if the
+    classifier is `symbolic`, else from `numbers`.
 
     Parameters
     ----------
@@ -78,98 +78,102 @@ def make(classifier: Any, task: ModelTask) -> Any:
     -------
     a scikit-learn classifier
 
-    >>> make(classifiers.Neighbours(neighbours=3), ModelTask("auto", size=100, random=0))
+    >>> make_model(classifiers.NeighboursClassifier(neighbours=3), ModelTask("auto", size=100, random=0))
     KNeighborsClassifier(n_neighbors=3)
     """
-    return classifier.make(task) if hasattr(classifier, "make") else model_of(classifier, task)
+    return classifier.make(task) if hasattr(classifier, "make") else make_registered_model(classifier, task)
 
 
 @singledispatch
-def model_of(classifier: Any, task: ModelTask) -> Any:
+def make_registered_model(classifier: Any, task: ModelTask) -> Any:
     """Make the model by the function registered for the classifier's class or its nearest base."""
     name = type(classifier).__name__
-    raise NotImplementedError(f"{name} needs a method `make(task)` or a function in simulate.estimators.classifiers")
+    raise NotImplementedError(
+        f"{name} needs a method `make_model(task)` or a function in simulate.estimators.classifiers"
+    )
 
 
-@model_of.register
-def make_boosting(classifier: classifiers.Boosting, task: ModelTask) -> Any:
+@make_registered_model.register
+def make_boosting(classifier: classifiers.BoostingClassifier, task: ModelTask) -> Any:
     """Make a sparse perceptron, by cross-validation if the number of stages is not given."""
     stages = classifier.stages or "cv"
     return SparsePerceptron(classifier.k, stages, classifier.discount, categories=task.domain, random_state=task.random)
 
 
-@model_of.register
-def make_tree(classifier: classifiers.Tree, task: ModelTask) -> Any:
+@make_registered_model.register
+def make_tree(classifier: classifiers.TreeClassifier, task: ModelTask) -> Any:
     """Make a decision tree whose pruning is selected by cross-validation."""
     tree = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, random_state=task.random)
-    return GridSearchCV(tree, {"ccp_alpha": PRUNINGS}, cv=INNER)
+    return GridSearchCV(tree, {"ccp_alpha": TREE_COMPLEXITIES}, cv=INNER_FOLDS)
 
 
-@model_of.register
-def make_mlp(classifier: classifiers.Mlp, task: ModelTask) -> Any:
+@make_registered_model.register
+def make_mlp(classifier: classifiers.MlpClassifier, task: ModelTask) -> Any:
     """Make a multi-layer perceptron whose hidden layer is selected by cross-validation."""
     network = MLPClassifier(
         learning_rate_init=0.01,
         max_iter=1000,
         early_stopping=True,
-        validation_fraction=HELD,
-        n_iter_no_change=_patience(task.size),
+        validation_fraction=VALIDATION_FRACTION,
+        n_iter_no_change=_compute_patience(task.size),
         random_state=task.random,
     )
-    return GridSearchCV(network, {"hidden_layer_sizes": [(units,) for units in HIDDEN]}, cv=INNER)
+    return GridSearchCV(network, {"hidden_layer_sizes": [(units,) for units in HIDDEN_UNITS]}, cv=INNER_FOLDS)
 
 
-def _patience(examples: int) -> int:
+def _compute_patience(examples: int) -> int:
     """Compute the number of passes without progress on the validation set before training stops.
 
     A pass of few examples has few steps.
 
-    >>> _patience(391), _patience(15000)
+    >>> _compute_patience(391), _compute_patience(15000)
     (50, 10)
     """
-    steps = ceil((1 - HELD) * examples / BATCH)
-    return max(10, ceil(PATIENCE / steps))
+    steps = ceil((1 - VALIDATION_FRACTION) * examples / MLP_BATCH_EXAMPLES)
+    return max(10, ceil(MIN_PATIENCE_STEPS / steps))
 
 
-@model_of.register
-def make_ordinary(classifier: classifiers.Ordinary, task: ModelTask) -> Any:
+@make_registered_model.register
+def make_ordinary(classifier: classifiers.OrdinaryClassifier, task: ModelTask) -> Any:
     """Make a logistic regression."""
     return LogisticRegression(C=1 / (classifier.lam_per_example * task.size), max_iter=5000)
 
 
-@model_of.register
-def make_second_order(classifier: classifiers.SecondOrder, task: ModelTask) -> Any:
+@make_registered_model.register
+def make_second_order(classifier: classifiers.SecondOrderClassifier, task: ModelTask) -> Any:
     """Make a logistic regression on all inputs and all their pairs."""
-    return _of_pairs(make_ordinary(classifier, task))
+    return _add_pair_features(make_ordinary(classifier, task))
 
 
-@model_of.register
-def make_pruned(classifier: classifiers.Pruned, task: ModelTask) -> Any:
+@make_registered_model.register
+def make_pruned(classifier: classifiers.PrunedClassifier, task: ModelTask) -> Any:
     """Make a perceptron pruned by optimal brain damage."""
     return PrunedPerceptron(classifier.lam_per_example, random_state=task.random)
 
 
-@model_of.register
-def make_pruned_second_order(classifier: classifiers.PrunedSecondOrder, task: ModelTask) -> Any:
+@make_registered_model.register
+def make_pruned_second_order(classifier: classifiers.PrunedSecondOrderClassifier, task: ModelTask) -> Any:
     """Make a pruned perceptron on all inputs and all their pairs."""
-    return _of_pairs(PrunedPerceptron(classifier.lam_per_example, share=classifier.share, random_state=task.random))
+    return _add_pair_features(
+        PrunedPerceptron(classifier.lam_per_example, share=classifier.share, random_state=task.random)
+    )
 
 
-def _of_pairs(model: Any) -> Any:
+def _add_pair_features(model: Any) -> Any:
     """Make a pipeline that learns from all inputs and all conjunctions of two inputs."""
     pairs = PolynomialFeatures(2, interaction_only=True, include_bias=False)
     return make_pipeline(FunctionTransformer(csr_array), pairs, model)
 
 
-@model_of.register
-def make_perceptron(classifier: classifiers.Perceptron, task: ModelTask) -> Any:
+@make_registered_model.register
+def make_perceptron(classifier: classifiers.PerceptronClassifier, task: ModelTask) -> Any:
     """Make a perceptron with a given order of examples and output."""
     order = "constant" if classifier.order == "by-class" else classifier.order
     return Perceptron(classifier.passes, order, classifier.output, random_state=task.random)
 
 
-@model_of.register
-def make_attentive(classifier: classifiers.Attentive, task: ModelTask) -> Any:
+@make_registered_model.register
+def make_attentive(classifier: classifiers.AttentiveClassifier, task: ModelTask) -> Any:
     """Make an attentive perceptron with a budget of features or an error rate."""
     options: dict[str, Any] = {
         "max_iter": classifier.passes,
@@ -183,14 +187,14 @@ def make_attentive(classifier: classifiers.Attentive, task: ModelTask) -> Any:
     return AttentivePerceptron(classifier.error_rate, classifier.level, classifier.chunk, classifier.chosen, **options)
 
 
-@model_of.register
-def make_neighbours(classifier: classifiers.Neighbours, task: ModelTask) -> Any:
+@make_registered_model.register
+def make_neighbours(classifier: classifiers.NeighboursClassifier, task: ModelTask) -> Any:
     """Make a nearest-neighbours classifier."""
     return KNeighborsClassifier(classifier.neighbours)
 
 
 @singledispatch
-def weights(model: Any) -> float:
+def count_weights(model: Any) -> float:
     """Count the nonzero weights of a fitted model, without thresholds.
 
     NaN if the model has no weights.
@@ -198,28 +202,28 @@ def weights(model: Any) -> float:
     return float(np.count_nonzero(model.coef_)) if hasattr(model, "coef_") else np.nan
 
 
-@weights.register
+@count_weights.register
 def _(model: GridSearchCV) -> float:
-    return weights(model.best_estimator_)
+    return count_weights(model.best_estimator_)
 
 
-@weights.register
+@count_weights.register
 def _(model: Pipeline) -> float:
-    return weights(model[-1])
+    return count_weights(model[-1])
 
 
-@weights.register
+@count_weights.register
 def _(model: MLPClassifier) -> float:
     return float(sum(np.count_nonzero(layer) for layer in model.coefs_))
 
 
-@weights.register
+@count_weights.register
 def _(model: SparsePerceptron) -> float:
-    return float(len({hypothesis.indicators for hypothesis in _voters(model) if hypothesis.indicators}))
+    return float(len({hypothesis.indicators for hypothesis in _get_voting_hypotheses(model) if hypothesis.indicators}))
 
 
 @singledispatch
-def features(model: Any, X: np.ndarray) -> dict[str, float]:
+def count_features(model: Any, X: np.ndarray) -> dict[str, float]:
     """Count the features evaluated per example, in classifying rows of X and in learning.
 
     NaN for models that do not evaluate weighted sums.
@@ -227,34 +231,36 @@ def features(model: Any, X: np.ndarray) -> dict[str, float]:
     return {"features_evaluated": np.nan, "features_learning": np.nan}
 
 
-@features.register(Perceptron)
-@features.register(LogisticRegression)
+@count_features.register(Perceptron)
+@count_features.register(LogisticRegression)
 def _(model: Any, X: np.ndarray) -> dict[str, float]:
     return {"features_evaluated": float(X.shape[1]), "features_learning": float(X.shape[1])}
 
 
-@features.register
+@count_features.register
 def _(model: AttentivePerceptron, X: np.ndarray) -> dict[str, float]:
     classifying = sum(walks.features.mean() for walks in model.evaluate(X))
     return {"features_evaluated": float(classifying), "features_learning": float(np.mean(model.features_))}
 
 
 @singledispatch
-def pairs(model: Any, codons: bool) -> dict[str, float]:
+def count_pairs(model: Any, codons: bool) -> dict[str, float]:
     """Count a sparse perceptron's weights on two attributes and, for codons, the pairs within one codon."""
     return {}
 
 
-@pairs.register
+@count_pairs.register
 def _(model: SparsePerceptron, codons: bool) -> dict[str, float]:
-    position = _positions(model)
-    attribute_pairs = {hypothesis.indicators for hypothesis in _voters(model) if len(hypothesis.indicators) == 2}
+    position = _get_attribute_numbers(model)
+    attribute_pairs = {
+        hypothesis.indicators for hypothesis in _get_voting_hypotheses(model) if len(hypothesis.indicators) == 2
+    }
     num_within_codon = sum(first == second for first, second in (position[list(pair)] // 3 for pair in attribute_pairs))
     return {"pairs": float(len(attribute_pairs)), "codon_pairs": float(num_within_codon) if codons else np.nan}
 
 
 @singledispatch
-def pair_weights(model: Any, length: int) -> np.ndarray:
+def sum_pair_weights(model: Any, length: int) -> np.ndarray:
     """Sum |weight| over a sparse perceptron's conjunctions of two attributes, as an array (length, length).
 
     The first attribute comes before the second. NaN for other models.
@@ -262,21 +268,21 @@ def pair_weights(model: Any, length: int) -> np.ndarray:
     return np.full((length, length), np.nan)
 
 
-@pair_weights.register
+@sum_pair_weights.register
 def _(model: SparsePerceptron, length: int) -> np.ndarray:
-    sums, position = np.zeros((length, length)), _positions(model)
-    for voter, weight in [pair for stages in model.stages_ for pair in merged(stages).items()]:
+    sums, position = np.zeros((length, length)), _get_attribute_numbers(model)
+    for voter, weight in [pair for stages in model.stages_ for pair in merge_stages(stages).items()]:
         if len(voter.indicators) == 2:
             sums[tuple(position[sorted(voter.indicators)])] += weight
     return sums
 
 
-def _positions(model: SparsePerceptron) -> np.ndarray:
+def _get_attribute_numbers(model: SparsePerceptron) -> np.ndarray:
     """Return the number of each indicator's attribute."""
     size = [len(attribute.names()) for attribute in model.attributes_]
     return np.repeat(np.arange(len(size)), size)
 
 
-def _voters(model: SparsePerceptron) -> list[Any]:
+def _get_voting_hypotheses(model: SparsePerceptron) -> list[Any]:
     """Return the voting hypotheses of all stages."""
-    return [stage.hypothesis for stages in model.stages_ for stage in counted(stages)]
+    return [stage.hypothesis for stages in model.stages_ for stage in get_voting_stages(stages)]

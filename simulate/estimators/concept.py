@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-LATEX = {
+LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
     "}": r"\}",
@@ -19,10 +19,10 @@ LATEX = {
     ">": "$>$",
     **{character: f"\\{character}" for character in "&%$#_"},
 }
-RELATIONS = {"<=": r"$\le$", ">=": r"$\ge$", "!=": r"$\ne$"}
+LATEX_RELATIONS = {"<=": r"$\le$", ">=": r"$\ge$", "!=": r"$\ne$"}
 
 
-class Term(NamedTuple):
+class ConceptTerm(NamedTuple):
     """A weighted conjunction that votes for one class if it is true, and for the other if it is false.
 
     It votes for the first class if true and the sense is 1, and the opposite for the sense -1. `names` are the
@@ -49,10 +49,10 @@ class Term(NamedTuple):
         return self.positive, weight, "if" if self.sense > 0 else "unless", self.condition
 
 
-def text(terms: Sequence[Term]) -> str:
+def format_concept(terms: Sequence[ConceptTerm]) -> str:
     """Format the terms, one per line.
 
-    >>> print(text([Term("sick", "well", 3, 1, ("fever = high", "age > 60")), Term("sick", "well", 1, -1, ())]))
+    >>> print(format_concept([ConceptTerm("sick", "well", 3, 1, ("fever = high", "age > 60")), ConceptTerm("sick", "well", 1, -1, ())]))
     sick:  3  if  fever = high and age > 60
     well:  1  always
     """
@@ -61,30 +61,31 @@ def text(terms: Sequence[Term]) -> str:
     )
 
 
-def latex(terms: Sequence[Term]) -> str:
+def format_concept_latex(terms: Sequence[ConceptTerm]) -> str:
     r"""Format the terms as a `tabular` of four columns that needs no packages.
 
-    >>> print(latex([Term("a_b", "c", 1.25, -1, ("cost < 5%",))]))
+    >>> print(format_concept_latex([ConceptTerm("a_b", "c", 1.25, -1, ("cost < 5%",))]))
     \begin{tabular}{lrll}
     class & weight & & conjunction \\
     \hline
     a\_b & 1.250 & unless & cost $<$ 5\% \\
     \end{tabular}
     """
-    rows = [" & ".join(map(escaped, term.parts)) + r" \\" for term in terms]
+    rows = [" & ".join(map(escape_latex, term.parts)) + r" \\" for term in terms]
     head = [r"\begin{tabular}{lrll}", r"class & weight & & conjunction \\", r"\hline"]
     return "\n".join([*head, *rows, r"\end{tabular}"])
 
 
-def escaped(plain: str) -> str:
+def escape_latex(plain: str) -> str:
     r"""Escape the LaTeX commands in a text.
 
     Relations become symbols, and white space becomes single blanks.
 
-    >>> print(escaped("R&D != 50_000$"))
+    >>> print(escape_latex("R&D != 50_000$"))
     R\&D $\ne$ 50\_000\$
     """
     tokens = " ".join(plain.split()).split(" ")
     return " ".join(
-        RELATIONS.get(token) or "".join(LATEX.get(character, character) for character in token) for token in tokens
+        LATEX_RELATIONS.get(token) or "".join(LATEX_ESCAPES.get(character, character) for character in token)
+        for token in tokens
     )

@@ -37,7 +37,7 @@ def find_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -
     return weights
 
 
-def leave_out(X: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
+def drop_zero_weights(X: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Return X, y and relative weights without the examples of weight 0.
 
     Equal weights become None.
@@ -49,7 +49,7 @@ def leave_out(X: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, n
     return X, y, None if weights.min() == weights.max() else weights / weights.max()
 
 
-class Visits:
+class VisitSchedule:
     """The examples visited by a learner, pass by pass, and the examples not visited since its last mistake."""
 
     def __init__(self, size: int, weights: np.ndarray | None = None):

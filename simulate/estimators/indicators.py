@@ -21,7 +21,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Attribute:
+class IndicatorAttribute:
     """A column: its name, and its categories, or the upper bounds of its intervals (the last is unbounded)."""
 
     name: str
@@ -37,12 +37,12 @@ class Attribute:
         if self.words is None:
             assert self.bounds is not None
             array = np.zeros((len(column), len(self.bounds) + 1))
-            array[is_known, np.searchsorted(self.bounds, self._numbers(column[is_known]))] = 1
+            array[is_known, np.searchsorted(self.bounds, self._convert_numbers(column[is_known]))] = 1
             return array
         labels = np.array([str(value) for value in column], dtype=object)
         return ((labels[:, None] == np.array(self.words, dtype=object)) & is_known[:, None]).astype(float)
 
-    def _numbers(self, column: np.ndarray) -> np.ndarray:
+    def _convert_numbers(self, column: np.ndarray) -> np.ndarray:
         """Convert a column of numbers to floats."""
         try:
             return np.asarray(column, float)
@@ -53,7 +53,7 @@ class Attribute:
     def names(self) -> list[str]:
         """Return the condition of each indicator as text.
 
-        >>> Attribute("age", None, np.array([30.0, 60.0])).names()
+        >>> IndicatorAttribute("age", None, np.array([30.0, 60.0])).names()
         ['age <= 30', '30 < age <= 60', 'age > 60']
         """
         if self.words is not None:
@@ -68,7 +68,7 @@ class Attribute:
     def negations(self) -> list[str]:
         """Return the condition of each negated indicator as text.
 
-        >>> Attribute("age", None, np.array([30.0, 60.0])).negations()
+        >>> IndicatorAttribute("age", None, np.array([30.0, 60.0])).negations()
         ['age > 30', 'not 30 < age <= 60', 'age <= 60']
         """
         if self.words is not None:
@@ -91,18 +91,18 @@ def find_missing(column: np.ndarray, missing: str) -> np.ndarray:
     return np.array([value is None or _is_unequal(value, value) or value == missing for value in column], bool)
 
 
-def _is_unequal(one: Any, other: Any) -> bool:
-    """Return True unless `one` equals `other`.
+def _is_unequal(x: Any, y: Any) -> bool:
+    """Return True unless `x` equals `y`.
 
     NaN does not equal itself, and pandas.NA equals nothing.
     """
-    equal = one == other
+    equal = x == y
     return not (isinstance(equal, bool | np.bool_) and equal)
 
 
-def attribute_of(
-    name: str, column: np.ndarray, bins: int, missing: str, words: Any = None, weights: np.ndarray | None = None
-) -> Attribute:
+def make_attribute(
+    name: str, column: np.ndarray, bins: int, missing: str, categories: Any = None, weights: np.ndarray | None = None
+) -> IndicatorAttribute:
     """Return the attribute of a column: nominal, or intervals of numbers.
 
     Parameters
@@ -115,24 +115,24 @@ def attribute_of(
         Maximal number of intervals.
     missing
         The text that marks a missing value.
-    words
+    categories
         Possible values of a nominal attribute. None: the values of the column.
     weights
         Weights of the values, divided equally among the intervals. None: all equal.
     """
     is_known = ~find_missing(column, missing)
     present = column[is_known]
-    if words is not None:
-        words = tuple(map(str, words))
-        if unknown := sorted({str(value) for value in present} - {*words}):
-            raise ValueError(f"Found unknown categories {unknown} in {name}. Known: {', '.join(words)}")
-        return Attribute(name, words, None)
+    if categories is not None:
+        categories = tuple(map(str, categories))
+        if unknown := sorted({str(value) for value in present} - {*categories}):
+            raise ValueError(f"Found unknown categories {unknown} in {name}. Known: {', '.join(categories)}")
+        return IndicatorAttribute(name, categories, None)
     if not present.size or not all(isinstance(value, Real) for value in present):
         labels = sorted({str(value) for value in present})
         if len(labels) > bins and all(map(_is_number, labels)):
             remedy = "convert them (pandas.to_numeric), or list the words in `categories`"
             warnings.warn(f"{name} holds numbers as text, which are read as words: {remedy}", stacklevel=4)
-        return Attribute(name, tuple(labels), None)
+        return IndicatorAttribute(name, tuple(labels), None)
     values = np.asarray(present, float)
     levels = np.unique(values)
     if levels.size > bins:
@@ -140,28 +140,28 @@ def attribute_of(
         levels = np.unique(
             _find_quantiles(values, fractions, np.ones(len(values)) if weights is None else weights[is_known])
         )
-        return Attribute(name, None, levels[levels < values.max()])
-    return Attribute(name, None, _between(levels[:-1], levels[1:]))
+        return IndicatorAttribute(name, None, levels[levels < values.max()])
+    return IndicatorAttribute(name, None, _compute_midpoints(levels[:-1], levels[1:]))
 
 
-def _find_quantiles(values: np.ndarray, shares: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _find_quantiles(values: np.ndarray, fractions: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the smallest values whose cumulative weight reaches these fractions.
 
     With weights that are not integers, rounding errors would decide in `np.quantile(..., method="inverted_cdf")`.
     """
     order = np.argsort(values)
     below = np.cumsum(weights[order]) / weights.sum()
-    return values[order][np.searchsorted(below, shares - 1e-12)]
+    return values[order][np.searchsorted(below, fractions - 1e-12)]
 
 
-def _is_number(word: str) -> bool:
+def _is_number(text: str) -> bool:
     try:
-        return bool(np.isfinite(float(word)))
+        return bool(np.isfinite(float(text)))
     except ValueError:
         return False
 
 
-def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _compute_midpoints(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the midpoints between values, or the lower value where no number lies between them."""
     with np.errstate(over="ignore"):
         middle = (high + low) / 2
@@ -169,7 +169,9 @@ def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.where(middle < high, middle, low)
 
 
-def encode(attributes: list[Attribute], X: Any, missing: str, negated: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def encode_indicators(
+    attributes: list[IndicatorAttribute], X: Any, missing: str, negated: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Encode all columns of X as indicators (m, n), and return the attribute (n,) of each indicator.
 
     If `negated`, the negations follow the indicators.

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from simulate.estimators.example_weights import Visits, find_weights, leave_out
+from simulate.estimators.example_weights import VisitSchedule, drop_zero_weights, find_weights
 from simulate.estimators.one_against_rest import OneAgainstRest
 
-LARGEST = 1e50  # margins add products of two features, so that their variance is of order 1e200
+MAX_FEATURE_VALUE = 1e50  # margins add products of two features, so that their variance is of order 1e200
 
 
 class LinearStudent(NamedTuple):
@@ -35,16 +35,16 @@ class LinearClassifier(OneAgainstRest, ABC):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from examples X (m, features) with labels y (m,), and weights (m,)."""
         self._check_parameters()
-        X, y = self._validated(X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False)
-        check_size(X)
-        check_columns(X)
-        X, y, weights = leave_out(X, y, find_weights(X, y, sample_weight, self.class_weight))
-        self._name_classes(y)
-        rows = (labelled(X, signs, self.fit_intercept) for signs in self._signs(y))
-        self._take([self._learn(z, Visits(len(y), weights)) for z in rows])
+        X, y = self._validate_data(X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False)
+        check_feature_sizes(X)
+        check_small_features(X)
+        X, y, weights = drop_zero_weights(X, y, find_weights(X, y, sample_weight, self.class_weight))
+        self._set_classes(y)
+        rows = (multiply_by_labels(X, signs, self.fit_intercept) for signs in self._make_sign_labels(y))
+        self._take([self._learn(z, VisitSchedule(len(y), weights)) for z in rows])
         return self
 
-    def _more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any, bool]:
+    def _check_partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any, bool]:
         """Check the examples of a `partial_fit`, and return them with their weights.
 
         The last result is True for the first call, which must name all classes.
@@ -53,8 +53,8 @@ class LinearClassifier(OneAgainstRest, ABC):
         if str(self.class_weight) == "balanced":
             raise ValueError('class_weight="balanced" needs all examples: call fit, or set a dictionary of weights')
         first = not hasattr(self, "classes_")
-        X, y = self._validated(X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=first)
-        check_size(X)
+        X, y = self._validate_data(X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=first)
+        check_feature_sizes(X)
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known_classes = np.unique(classes) if first else self.classes_
@@ -71,9 +71,9 @@ class LinearClassifier(OneAgainstRest, ABC):
         For two classes a positive activation means the second class.
         """
         check_is_fitted(self)
-        X = self._validated(X, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=False)
-        check_size(X)
-        return self._decision(list((X @ self.coef_.T + self.intercept_).T))
+        X = self._validate_data(X, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=False)
+        check_feature_sizes(X)
+        return self._stack_decisions(list((X @ self.coef_.T + self.intercept_).T))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -81,7 +81,7 @@ class LinearClassifier(OneAgainstRest, ABC):
         return tags
 
     @abstractmethod
-    def _learn(self, z: Any, visits: Visits) -> LinearStudent:
+    def _learn(self, z: Any, visits: VisitSchedule) -> LinearStudent:
         """Learn rows z (m, features + 1), examples times labels, and return the student.
 
         The last column is the constant feature.
@@ -97,25 +97,25 @@ class LinearClassifier(OneAgainstRest, ABC):
         self.n_iter_ = max(student.n_iter for student in students)
 
 
-def check_size(X: Any) -> None:
+def check_feature_sizes(X: Any) -> None:
     """Raise `ValueError` for dense or sparse rows X whose margins might overflow."""
     largest = float(np.max(np.abs(X.data if sp.issparse(X) else X), initial=0.0))
-    if largest > LARGEST:
+    if largest > MAX_FEATURE_VALUE:
         raise ValueError(
-            f"X has a value of size {largest:g}, larger than {LARGEST:g}: divide that feature by a constant"
+            f"X has a value of size {largest:g}, larger than {MAX_FEATURE_VALUE:g}: divide that feature by a constant"
         )
 
 
-def check_columns(X: Any) -> None:
+def check_small_features(X: Any) -> None:
     """Raise `ValueError` for examples X (m, features) with a feature so small that its products underflow."""
     largest = abs(X).max(axis=0).toarray().ravel() if sp.issparse(X) else np.max(np.abs(X), axis=0)
-    small = np.flatnonzero((largest > 0) & (largest < 1 / LARGEST))
+    small = np.flatnonzero((largest > 0) & (largest < 1 / MAX_FEATURE_VALUE))
     if small.size:
         fault = f"feature {small[0]} of X has no value larger than {largest[small[0]]:g} in size"
-        raise ValueError(f"{fault}, less than {1 / LARGEST:g}: multiply it by a constant")
+        raise ValueError(f"{fault}, less than {1 / MAX_FEATURE_VALUE:g}: multiply it by a constant")
 
 
-def labelled(X: Any, signs: np.ndarray, intercept: bool) -> Any:
+def multiply_by_labels(X: Any, signs: np.ndarray, intercept: bool) -> Any:
     """Multiply examples by labels, and append the constant feature 1 (0 without an intercept) times the label."""
     signs = signs.astype(float)
     constant = (signs if intercept else 0 * signs)[:, None]

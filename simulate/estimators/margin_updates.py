@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-def one(loss: float, square: float, aggressiveness: float) -> float:
+def perceptron_strength(loss: float, square: float, aggressiveness: float) -> float:
     """Return the perceptron's strength, 1 for any loss."""
     return 1.0
 
 
-def passive_aggressive(loss: float, square: float, aggressiveness: float) -> float:
+def passive_aggressive_strength(loss: float, square: float, aggressiveness: float) -> float:
     r"""Return the strength of PA-I (Crammer et al. 2006).
 
     .. math:: s = \min\Bigl(C,\ \frac{\ell}{|\mathbf x|^2}\Bigr), \qquad
@@ -41,17 +41,20 @@ def passive_aggressive(loss: float, square: float, aggressiveness: float) -> flo
 
     Examples
     --------
-    >>> passive_aggressive(1.0, 4.0, 1.0), passive_aggressive(1.0, 4.0, 0.1)
+    >>> passive_aggressive_strength(1.0, 4.0, 1.0), passive_aggressive_strength(1.0, 4.0, 0.1)
     (0.25, 0.1)
     """
     return min(aggressiveness, loss / square) if square > 0 else 0.0
 
 
-class Update(NamedTuple):
+class MarginUpdate(NamedTuple):
     """An update: its usual threshold of margins, and its strength."""
 
     theta: float
     strength: Callable[[float, float, float], float]
 
 
-UPDATES = {"perceptron": Update(0.0, one), "passive_aggressive": Update(1.0, passive_aggressive)}
+MARGIN_UPDATES = {
+    "perceptron": MarginUpdate(0.0, perceptron_strength),
+    "passive_aggressive": MarginUpdate(1.0, passive_aggressive_strength),
+}

@@ -25,16 +25,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.kernels.coordinate_loops import compiled
+from simulate.kernels.coordinate_loops import compile_loop
 
-LANES = 4  # four fields are compared at a time, so that the loop is vectorised
-SHORTEST, LONGEST = 16, 2**17
-FEW = 256  # for more candidates only the needed rows are computed
-PAID = 8  # a block's updates cost at most this multiple of its check
-CALLS = 2 * 10**5  # fixed cost of a block's array operations, in multiplications
-ROOM = 2**27  # limits the memory of the candidates' rows
-SHRUNK = 0.8  # candidates are chosen again if a smaller fraction is needed
-BEYOND = 1e300  # never the smallest field
+CANDIDATE_MULTIPLE = 4  # four fields are compared at a time, so that the loop is vectorised
+MIN_BLOCK_UPDATES, MAX_BLOCK_UPDATES = 16, 2**17
+MAX_FULL_GRAM_CANDIDATES = 256  # for more candidates only the needed rows are computed
+MAX_COST_RATIO = 8  # a block's updates cost at most this multiple of its check
+BLOCK_OVERHEAD = 2 * 10**5  # fixed cost of a block's array operations, in multiplications
+MAX_ROW_NUMBERS = 2**27  # limits the memory of the candidates' rows
+MAX_KEPT_FRACTION = 0.8  # candidates are chosen again if a smaller fraction is needed
+PADDING_FIELD = 1e300  # never the smallest field
 
 
 class MinOverRecord(NamedTuple):
@@ -55,7 +55,7 @@ def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> MinOverReco
     until : array (T,)
         Increasing numbers of updates. Strengths are recorded at these numbers.
     stop : str
-        Stop rule, of `statmech.learners.STOPS`.
+        Stop rule, of `statmech.learners.STOP_RULES`.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> MinOverReco
     array([[1., 0.],
            [4., 1.]])
     """
-    run, recorded = MinOverCourse(z, stop), []
+    run, recorded = MinOverRun(z, stop), []
     for before, added in run.blocks(int(until[-1])):
         first = run.updates - len(added)
         inside = until[(first < until) & (until <= run.updates)]
@@ -77,7 +77,7 @@ def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> MinOverReco
     return MinOverRecord(strengths, np.minimum(until, run.updates), run.fields)
 
 
-class GramOfExamples:
+class ExampleGram:
     """Examples times labels z (P, N), represented by their Gram matrix if it is the smaller array."""
 
     def __init__(self, z: np.ndarray):
@@ -91,35 +91,35 @@ class GramOfExamples:
         return fields
 
 
-class Candidates:
+class MinOverCandidates:
     """Candidates for the smallest field, in increasing order, and rows of their Gram matrix.
 
     With many candidates only the needed rows are computed.
     """
 
-    def __init__(self, examples: GramOfExamples, some: np.ndarray, updates: int):
-        self.some, padding = some, -len(some) % LANES
-        self.z, self.squares = examples.z[some], np.pad(examples.squares[some], (0, padding))
-        self.slots, self.used = np.full(len(some) + padding, -1), 0
-        if examples.gram is None and len(some) > FEW:
-            room = max(updates, ROOM // len(self.slots))
-            self.rows = np.zeros((min(len(some), room), len(self.slots)))  # no memory before it is used
+    def __init__(self, examples: ExampleGram, indices: np.ndarray, updates: int):
+        self.example_indices, padding = indices, -len(indices) % CANDIDATE_MULTIPLE
+        self.z, self.squares = examples.z[indices], np.pad(examples.squares[indices], (0, padding))
+        self.slots, self.used = np.full(len(indices) + padding, -1), 0
+        if examples.gram is None and len(indices) > MAX_FULL_GRAM_CANDIDATES:
+            room = max(updates, MAX_ROW_NUMBERS // len(self.slots))
+            self.rows = np.zeros((min(len(indices), room), len(self.slots)))  # no memory before it is used
         else:
-            inner = self.z @ self.z.T if examples.gram is None else examples.gram[np.ix_(some, some)]
-            self.rows, self.used = np.pad(inner, (0, padding)), len(some)
-            self.slots[: len(some)] = np.arange(len(some))
+            inner = self.z @ self.z.T if examples.gram is None else examples.gram[np.ix_(indices, indices)]
+            self.rows, self.used = np.pad(inner, (0, padding)), len(indices)
+            self.slots[: len(indices)] = np.arange(len(indices))
 
-    def suffice(self, updates: int) -> bool:
+    def has_room(self, updates: int) -> bool:
         """Return True if there is room for the rows of `updates` more updates."""
-        return len(self.rows) >= min(len(self.some), self.used + updates)
+        return len(self.rows) >= min(len(self.example_indices), self.used + updates)
 
-    def need(self, one: int) -> None:
+    def add_row(self, candidate: int) -> None:
         """Add the Gram matrix row of one candidate."""
-        np.matmul(self.z, self.z[one], out=self.rows[self.used, : len(self.some)])
-        self.slots[one], self.used = self.used, self.used + 1
+        np.matmul(self.z, self.z[candidate], out=self.rows[self.used, : len(self.example_indices)])
+        self.slots[candidate], self.used = self.used, self.used + 1
 
 
-class Block(NamedTuple):
+class MinOverBlock(NamedTuple):
     """A block of S updates: candidates added, their fields before, strengths and fields after, and slacks.
 
     Candidates and their fields have the shape (S,), strengths, fields and slacks (P,). An example of positive slack
@@ -135,13 +135,13 @@ class Block(NamedTuple):
     slack: np.ndarray
 
 
-class MinOverCourse:
+class MinOverRun:
     """A run of MinOver: strengths and fields (P,) after a number of updates."""
 
     def __init__(self, z: np.ndarray, stop: str):
-        self.examples, self.patience = GramOfExamples(z), Patience(stop, len(z))
+        self.examples, self.patience = ExampleGram(z), PatienceRule(stop, len(z))
         self.strengths, self.fields = np.zeros((2, len(z)))
-        self.updates, self.ended, self.size = 0, False, SHORTEST
+        self.updates, self.ended, self.size = 0, False, MIN_BLOCK_UPDATES
         self._choose(np.arange(len(z)))
 
     def blocks(self, until: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -150,34 +150,34 @@ class MinOverCourse:
         The run ends after `until` updates or by the stop rule.
         """
         while self.updates < until and not self.ended:
-            block = self._attempt(min(self.size, until - self.updates))
+            block = self._try_block(min(self.size, until - self.updates))
             doubtful = block.slack <= 0
-            doubtful[self.candidates.some] = False
+            doubtful[self.candidates.example_indices] = False
             if doubtful.any():
-                self.size = max(self.size // 2, SHORTEST)
-                self._choose(np.union1d(self.candidates.some, np.flatnonzero(doubtful)))
+                self.size = max(self.size // 2, MIN_BLOCK_UPDATES)
+                self._choose(np.union1d(self.candidates.example_indices, np.flatnonzero(doubtful)))
             else:
                 yield self._take(block)
-                self._go_on(block.slack)
+                self._plan_next_block(block.slack)
 
-    def _go_on(self, slack: np.ndarray) -> None:
+    def _plan_next_block(self, slack: np.ndarray) -> None:
         """Drop candidates without doubt, except for an eighth, and choose the length of the next block."""
-        number, doubt = len(self.candidates.some), int(np.sum(slack <= 0))
-        longest = PAID * (self.examples.z.size + CALLS) // number
-        self.size = max(SHORTEST, min(2 * self.size, longest, LONGEST))
-        if doubt + doubt // 8 + LANES < SHRUNK * number:
-            self._choose(lowest(slack, doubt + doubt // 8))
-        elif not self.candidates.suffice(self.size):
-            self._choose(self.candidates.some)
+        number, doubt = len(self.candidates.example_indices), int(np.sum(slack <= 0))
+        longest = MAX_COST_RATIO * (self.examples.z.size + BLOCK_OVERHEAD) // number
+        self.size = max(MIN_BLOCK_UPDATES, min(2 * self.size, longest, MAX_BLOCK_UPDATES))
+        if doubt + doubt // 8 + CANDIDATE_MULTIPLE < MAX_KEPT_FRACTION * number:
+            self._choose(find_lowest(slack, doubt + doubt // 8))
+        elif not self.candidates.has_room(self.size):
+            self._choose(self.candidates.example_indices)
 
-    def _choose(self, some: np.ndarray) -> None:
-        self.candidates = Candidates(self.examples, some, 2 * self.size)
+    def _choose(self, indices: np.ndarray) -> None:
+        self.candidates = MinOverCandidates(self.examples, indices, 2 * self.size)
 
-    def _take(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
+    def _take(self, block: MinOverBlock) -> tuple[np.ndarray, np.ndarray]:
         """Accept a block, up to the update where the stop rule ends the run."""
         before, added = self.strengths, block.added
         num_kept = (
-            self.patience.kept(block.least, self.examples.squares[added]) if self.patience.watches else len(added)
+            self.patience.kept(block.least, self.examples.squares[added]) if self.patience.is_active else len(added)
         )
         self.strengths, self.fields, self.ended = block.strengths, block.fields, self.patience.ended
         if num_kept < len(added):
@@ -187,45 +187,47 @@ class MinOverCourse:
         self.updates += len(added)
         return before, added
 
-    def _attempt(self, size: int) -> Block:
+    def _try_block(self, size: int) -> MinOverBlock:
         """Simulate a block of updates with the current candidates."""
-        candidates, number = self.candidates, len(self.candidates.some)
-        fields = np.full(len(candidates.slots), BEYOND)
-        fields[:number] = self.fields[candidates.some]
+        candidates, number = self.candidates, len(self.candidates.example_indices)
+        fields = np.full(len(candidates.slots), PADDING_FIELD)
+        fields[:number] = self.fields[candidates.example_indices]
         before, counts = fields.copy(), np.zeros(len(fields))
         added, min_fields = np.empty(size, int), np.empty(size)
-        num_updates, missing = add_least(candidates.slots, candidates.rows, fields, counts, added, min_fields, 0)
+        num_updates, missing = add_smallest_fields(
+            candidates.slots, candidates.rows, fields, counts, added, min_fields, 0
+        )
         while num_updates < size:
-            candidates.need(missing)
-            num_updates, missing = add_least(
+            candidates.add_row(missing)
+            num_updates, missing = add_smallest_fields(
                 candidates.slots, candidates.rows, fields, counts, added, min_fields, num_updates
             )
-        rho2, start, rise = strayed(candidates.squares, before, fields - before, counts, added, min_fields)
+        rho2, start, rise = bound_deviation(candidates.squares, before, fields - before, counts, added, min_fields)
         strengths = self.strengths.copy()
-        strengths[candidates.some] += counts[:number]
+        strengths[candidates.example_indices] += counts[:number]
         after = self.examples.fields(strengths)
         above = np.minimum(self.fields - start, after - (start + rise * size))
         slack = above - np.sqrt(rho2) * self.examples.lengths - 1e-12 * abs(start)
-        return Block(candidates.some[added], min_fields, strengths, after, slack)
+        return MinOverBlock(candidates.example_indices[added], min_fields, strengths, after, slack)
 
 
-def lowest(values: np.ndarray, number: int) -> np.ndarray:
+def find_lowest(values: np.ndarray, number: int) -> np.ndarray:
     """Return the increasing indices of the `number` lowest values (P,).
 
     The number is rounded up to a positive multiple of LANES.
     """
-    number = min(len(values), max(LANES, number + -number % LANES))
+    number = min(len(values), max(CANDIDATE_MULTIPLE, number + -number % CANDIDATE_MULTIPLE))
     return np.sort(np.argpartition(values, number - 1)[:number])
 
 
-class Patience:
+class PatienceRule:
     """A stop rule of MinOver: P updates without an increase of the monitored quantity.
 
     See `simulate.learners.minover`.
     """
 
     def __init__(self, stop: str, P: int):
-        self.stop, self.P, self.watches = stop, P, stop != "epochs"
+        self.stop, self.P, self.is_active = stop, P, stop != "epochs"
         self.best, self.waited, self.square, self.ended = -np.inf, 0, 0.0, False
 
     def kept(self, least: np.ndarray, squares: np.ndarray) -> int:
@@ -233,30 +235,30 @@ class Patience:
 
         The updates are given by their smallest fields and squared lengths (S,).
         """
-        grown = np.flatnonzero(self._grown(least, squares))
+        grown = np.flatnonzero(self._find_increases(least, squares))
         last = np.full(len(least), -self.waited - 1)
         last[grown] = grown
         waited = np.arange(len(least)) - np.maximum.accumulate(last)
         self.waited, self.ended = int(waited[-1]), bool(waited.max() >= self.P)
         return int(np.argmax(waited >= self.P)) + 1 if self.ended else len(least)
 
-    def _grown(self, least: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    def _find_increases(self, min_fields: np.ndarray, squares: np.ndarray) -> np.ndarray:
         """Return True where the monitored quantity exceeds its previous maximum.
 
         For the smallest field, an equal value counts as well.
         """
-        watched = least
+        watched = min_fields
         if self.stop == "stability-patience":
-            lengths2 = self.square + np.append(0.0, np.cumsum(2 * least + squares))
+            lengths2 = self.square + np.append(0.0, np.cumsum(2 * min_fields + squares))
             self.square, positive = float(lengths2[-1]), lengths2[:-1] > 0
-            watched = np.where(positive, least / np.sqrt(np.where(positive, lengths2[:-1], 1.0)), -np.inf)
+            watched = np.where(positive, min_fields / np.sqrt(np.where(positive, lengths2[:-1], 1.0)), -np.inf)
         best = np.maximum.accumulate(np.append(self.best, watched))
         self.best = float(best[-1])
         return watched > best[:-1] if self.stop == "stability-patience" else watched >= best[:-1]
 
 
-@compiled("UniTuple(i8, 2)(i8[::1], f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], i8)")
-def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[no-untyped-def]
+@compile_loop("UniTuple(i8, 2)(i8[::1], f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], i8)")
+def add_smallest_fields(slots, rows, fields, counts, added, min_fields, updates):  # type: ignore[no-untyped-def]
     """Add the candidate of smallest field until the block is complete or a Gram matrix row is missing.
 
     Parameters
@@ -267,9 +269,9 @@ def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[
         Rows of the Gram matrix.
     fields, counts
         Fields of the candidates, and how often each was added (n,); updated.
-    added, least
+    added, min_fields
         The candidate added at each update, and its field (S,); written.
-    done
+    updates
         Number of previous updates in the block.
 
     Returns
@@ -282,13 +284,13 @@ def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[
     groups = len(fields) // 4
     lowest, index = fields[0], 0
     for i in range(1, len(fields)):
-        if fields[i] < lowest:
+        if fields[i] < find_lowest:
             lowest, index = fields[i], i
-    for s in range(done, len(added)):
+    for s in range(updates, len(added)):
         slot = slots[index]
         if slot < 0:
             return s, index
-        added[s], least[s] = index, lowest
+        added[s], min_fields[s] = index, find_lowest
         counts[index] += 1
         lowest, first = 1e300, 0
         for four in range(groups):  # written out, or it would not be vectorised
@@ -299,42 +301,42 @@ def add_least(slots, rows, fields, counts, added, least, done):  # type: ignore[
             a = a if a < c else c
             b = b if b < d else d
             a = a if a < b else b
-            if a < lowest:
+            if a < find_lowest:
                 lowest, first = a, i
         a, b, c = fields[first], fields[first + 1], fields[first + 2]
         index = first + (0 if a == lowest else 1 if b == lowest else 2 if c == lowest else 3)
     return len(added), index
 
 
-@compiled("UniTuple(f8, 3)(f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
-def strayed(squares, before, moved, counts, added, least):  # type: ignore[no-untyped-def]
+@compile_loop("UniTuple(f8, 3)(f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
+def bound_deviation(squares, before, changes, counts, added, min_fields):  # type: ignore[no-untyped-def]
     """Return a block's rho squared, and the start and slope of a line above its smallest fields.
 
-    The slope is per update. A separate function: at the end of `add_least` it would slow down the loop there.
+    The slope is per update. A separate function: at the end of `add_smallest_fields` it would slow down the loop there.
 
     Parameters
     ----------
     squares
         Squared lengths of the candidates (n,).
-    before, moved
+    before, changes
         Fields of the candidates before the block, and their changes (n,).
     counts
         How often each candidate was added (n,).
-    added, least
+    added, min_fields
         The candidate added at each update, and its field (S,).
     """
     total = 0.0
     for i in range(len(counts)):
-        total += counts[i] * moved[i]
+        total += counts[i] * changes[i]
     inverse_steps = 1 / len(added)
-    start, rise = least[0], (least[-1] - least[0]) * inverse_steps
+    start, rise = min_fields[0], (min_fields[-1] - min_fields[0]) * inverse_steps
     square, projection, rho2 = 0.0, 0.0, 0.0
     for s in range(len(added)):
         index, fraction = added[s], s * inverse_steps
         squared_deviation = square + fraction * (fraction * total - 2 * projection)
         rho2 = squared_deviation if squared_deviation > rho2 else rho2
-        above = least[s] - s * rise
+        above = min_fields[s] - s * rise
         start = above if above > start else start
-        square += 2 * (least[s] - before[index]) + squares[index]
-        projection += moved[index]
+        square += 2 * (min_fields[s] - before[index]) + squares[index]
+        projection += changes[index]
     return rho2 + 1e-10 * abs(total), start, rise

@@ -25,7 +25,7 @@ class OneAgainstRest(ClassifierMixin, BaseEstimator):
         decision = self.decision_function(X)
         return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
 
-    def _validated(self, *arrays: Any, **options: Any) -> Any:
+    def _validate_data(self, *arrays: Any, **options: Any) -> Any:
         """Validate data as scikit-learn does.
 
         Warnings about an overflow of the sum over finite X are suppressed.
@@ -33,46 +33,46 @@ class OneAgainstRest(ClassifierMixin, BaseEstimator):
         with np.errstate(over="ignore", invalid="ignore"):
             return validate_data(self, *arrays, **options)
 
-    def _name_classes(self, y: np.ndarray) -> None:
+    def _set_classes(self, y: np.ndarray) -> None:
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             [only] = self.classes_.tolist()
             raise ValueError(f"{type(self).__name__} needs examples of at least two classes, not of 1 class: {only!r}")
 
-    def _signs(self, y: np.ndarray) -> list[np.ndarray]:
+    def _make_sign_labels(self, y: np.ndarray) -> list[np.ndarray]:
         """Return the labels +-1 of each student."""
         ones = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         return [np.where(y == positive_class, 1, -1) for positive_class in ones]
 
     @staticmethod
-    def _decision(columns: list[np.ndarray]) -> np.ndarray:
+    def _stack_decisions(columns: list[np.ndarray]) -> np.ndarray:
         """Return one column (m,) for two classes, else an array (m, classes)."""
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
-def check_whole(least: int = 1, **values: Any) -> None:
-    """Raise `ValueError` for parameters that are not integers of at least `least`."""
+def check_integers(min_value: int = 1, **values: Any) -> None:
+    """Raise `ValueError` for parameters that are not integers of at least `min_value`."""
     for name, value in values.items():
-        if not isinstance(value, Integral) or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}, not {format_given(value)}")
+        if not isinstance(value, Integral) or value < min_value:
+            raise ValueError(f"{name} must be an integer of at least {min_value}, not {format_value(value)}")
 
 
-def format_given(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return the repr of a value as a Python object: not np.float64(1.0), but 1.0.
 
-    >>> format_given(np.float64(1.0)), format_given("one")
+    >>> format_value(np.float64(1.0)), format_value("one")
     ('1.0', "'one'")
     """
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-def summed(passes: list[list[Any]]) -> list[Any]:
+def sum_passes(passes: list[list[Any]]) -> list[Any]:
     """Add the counts per pass of several students.
 
     Some students end before others.
 
-    >>> summed([[3, 1, 0], [2, 0]])
+    >>> sum_passes([[3, 1, 0], [2, 0]])
     [5, 1, 0]
     """
     return [sum(counts) for counts in zip_longest(*passes, fillvalue=0)]

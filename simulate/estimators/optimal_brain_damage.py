@@ -53,7 +53,7 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
             X, y, test_size=self.validation, stratify=y, random_state=self.random_state
         )
         min_error = np.inf
-        for coef, intercept in self._shrinking(inside, y_inside):
+        for coef, intercept in self._iterate_prunings(inside, y_inside):
             wrong = np.mean(self.classes_[(outside @ coef + intercept > 0).astype(int)] != y_outside)
             if wrong <= min_error:  # equal errors: prefer fewer weights
                 min_error, self.coef_, self.intercept_ = wrong, coef[None], np.array([intercept])
@@ -76,7 +76,7 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _shrinking(self, X: Any, y: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
+    def _iterate_prunings(self, X: Any, y: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
         """Yield the weights and bias after each pruning, from all weights to no weight."""
         remaining, squares = np.arange(X.shape[1]), X.power(2) if sp.issparse(X) else X**2
         unit = LogisticRegression(C=1 / (self.lam_per_example * len(y)), max_iter=1000, warm_start=True)

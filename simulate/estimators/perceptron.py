@@ -8,49 +8,49 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from simulate.estimators.example_weights import Visits, draw_visits
-from simulate.estimators.linear import LinearClassifier, LinearStudent, check_size, labelled
-from simulate.estimators.one_against_rest import check_whole, format_given, summed
-from simulate.kernels.mistakes import mistakes
+from simulate.estimators.example_weights import VisitSchedule, draw_visits
+from simulate.estimators.linear import LinearClassifier, LinearStudent, check_feature_sizes, multiply_by_labels
+from simulate.estimators.one_against_rest import check_integers, format_value, sum_passes
+from simulate.kernels.mistakes import iterate_mistakes
 
-ORDERS = ("constant", "once", "every")
-OUTPUTS = ("last", "averaged", "voted")
+EXAMPLE_ORDERS = ("constant", "once", "every")
+PERCEPTRON_OUTPUTS = ("last", "averaged", "voted")
 
 
-class Progress:
+class PerceptronProgress:
     """The state of a student: its weights, the number of visits, and the sums for averaged and voted outputs."""
 
     def __init__(self, features: int, voted: bool, random: np.random.RandomState):
         self.w, self.random = np.zeros(features), random
-        self.visits, self.since = 0, 0
+        self.visits, self.last_change = 0, 0
         self.weighted = np.zeros(features)  # sum of updates, each times its number of previous visits
         self.voters: list[tuple[np.ndarray, int]] | None = [] if voted else None
 
-    def walk(self, z: Any) -> int:
+    def make_pass(self, z: Any) -> int:
         """Make one pass over the rows z and return the number of mistakes."""
         num_mistakes = 0
-        for index, w in mistakes(self.w, z):
-            self._retire(self.visits + index)
+        for index, w in iterate_mistakes(self.w, z):
+            self._record_voter(self.visits + index)
             self.weighted += (self.visits + index) * (w - self.w)
             self.w, num_mistakes = w, num_mistakes + 1
         self.visits += z.shape[0]
         return num_mistakes
 
-    def averaged(self) -> np.ndarray:
+    def compute_average(self) -> np.ndarray:
         """Compute the mean of w over all visits."""
         return self.w - self.weighted / max(self.visits, 1)
 
-    def electorate(self) -> tuple[np.ndarray, np.ndarray]:
+    def get_voters(self) -> tuple[np.ndarray, np.ndarray]:
         """Return all successive students (n, features), and the number of visits that each survived."""
         assert self.voters is not None
-        voters = [*self.voters, (self.w, self.visits - self.since)]
+        voters = [*self.voters, (self.w, self.visits - self.last_change)]
         return np.array([w for w, _ in voters]), np.array([count for _, count in voters], float)
 
-    def _retire(self, visit: int) -> None:
+    def _record_voter(self, visit: int) -> None:
         """Record the current weights as a voter, before the mistake at this visit."""
-        if self.voters is not None and visit > self.since:
-            self.voters.append((self.w, visit - self.since))
-        self.since = visit
+        if self.voters is not None and visit > self.last_change:
+            self.voters.append((self.w, visit - self.last_change))
+        self.last_change = visit
 
 
 class Perceptron(LinearClassifier):
@@ -112,10 +112,10 @@ class Perceptron(LinearClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from examples X (m, features) with labels y (m,), and weights (m,)."""
-        self._progress: list[Progress] = []
-        self._made: list[list[int]] = []
+        self._progress: list[PerceptronProgress] = []
+        self._mistakes_per_student: list[list[int]] = []
         super().fit(X, y, sample_weight)
-        self.mistakes_ = summed(self._made)
+        self.mistakes_ = sum_passes(self._mistakes_per_student)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -123,19 +123,21 @@ class Perceptron(LinearClassifier):
 
         The first call names all `classes`.
         """
-        X, y, weights, first = self._more(X, y, classes, sample_weight)
+        X, y, weights, first = self._check_partial_fit(X, y, classes, sample_weight)
         if first:
             self.mistakes_ = []
-            self._progress = [self._begin(X.shape[1] + 1) for _ in self._signs(y)]
-        rows = [labelled(X, signs, self.fit_intercept) for signs in self._signs(y)]
+            self._progress = [self._begin(X.shape[1] + 1) for _ in self._make_sign_labels(y)]
+        rows = [multiply_by_labels(X, signs, self.fit_intercept) for signs in self._make_sign_labels(y)]
         if weights is not None:
             indices = np.arange(len(y))
             rows = [
                 z[draw_visits(indices, weights, progress.random)]
                 for progress, z in zip(self._progress, rows, strict=True)
             ]
-        self.mistakes_.append(sum(progress.walk(z) for progress, z in zip(self._progress, rows, strict=True)))
-        self._take([LinearStudent(self._final(progress), len(self.mistakes_)) for progress in self._progress])
+        self.mistakes_.append(sum(progress.make_pass(z) for progress, z in zip(self._progress, rows, strict=True)))
+        self._take(
+            [LinearStudent(self._get_final_weights(progress), len(self.mistakes_)) for progress in self._progress]
+        )
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -146,18 +148,18 @@ class Perceptron(LinearClassifier):
         if self.output != "voted":
             return super().decision_function(X)
         check_is_fitted(self)
-        X = self._validated(X, dtype=float, accept_sparse="csr", reset=False)
-        check_size(X)
+        X = self._validate_data(X, dtype=float, accept_sparse="csr", reset=False)
+        check_feature_sizes(X)
         votes = []
         for progress in self._progress:
-            w, counts = progress.electorate()
+            w, counts = progress.get_voters()
             votes.append(np.sign(X @ w[:, :-1].T + w[:, -1]) @ counts / counts.sum())
-        return self._decision(votes)
+        return self._stack_decisions(votes)
 
-    def _begin(self, features: int) -> Progress:
-        return Progress(features, self.output == "voted", check_random_state(self.random_state))
+    def _begin(self, features: int) -> PerceptronProgress:
+        return PerceptronProgress(features, self.output == "voted", check_random_state(self.random_state))
 
-    def _learn(self, z: Any, visits: Visits) -> LinearStudent:
+    def _learn(self, z: Any, visits: VisitSchedule) -> LinearStudent:
         progress = self._begin(z.shape[1])
         mistake_counts: list[int] = []
         order = np.arange(z.shape[0])
@@ -165,17 +167,17 @@ class Perceptron(LinearClassifier):
             if self.order == "every" or (self.order == "once" and not mistake_counts):
                 order = progress.random.permutation(z.shape[0])
             rows = visits.draw(order, progress.random)
-            mistake_counts.append(progress.walk(z[rows]))
+            mistake_counts.append(progress.make_pass(z[rows]))
             visits.note(rows, mistake_counts[-1])
         self._progress.append(progress)
-        self._made.append(mistake_counts)
-        return LinearStudent(self._final(progress), len(mistake_counts))
+        self._mistakes_per_student.append(mistake_counts)
+        return LinearStudent(self._get_final_weights(progress), len(mistake_counts))
 
-    def _final(self, one: Progress) -> np.ndarray:
-        return one.averaged() if self.output == "averaged" else one.w
+    def _get_final_weights(self, progress: PerceptronProgress) -> np.ndarray:
+        return progress.compute_average() if self.output == "averaged" else progress.w
 
     def _check_parameters(self) -> None:
-        check_whole(max_iter=self.max_iter)
-        for name, options in (("order", ORDERS), ("output", OUTPUTS)):
+        check_integers(max_iter=self.max_iter)
+        for name, options in (("order", EXAMPLE_ORDERS), ("output", PERCEPTRON_OUTPUTS)):
             if getattr(self, name) not in options:
-                raise ValueError(f"{name} must be one of {', '.join(options)}, not {format_given(getattr(self, name))}")
+                raise ValueError(f"{name} must be one of {', '.join(options)}, not {format_value(getattr(self, name))}")

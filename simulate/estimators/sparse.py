@@ -14,17 +14,17 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from simulate.estimators.concept import Term, latex, text
-from simulate.estimators.example_weights import find_weights, leave_out
-from simulate.estimators.indicators import attribute_of, encode
-from simulate.estimators.one_against_rest import OneAgainstRest, check_whole, format_given
-from simulate.kernels.conjunctions import Conjunction, Stage, boost, merged, output
-from statmech.runtime.blas import one_thread
+from simulate.estimators.concept import ConceptTerm, format_concept, format_concept_latex
+from simulate.estimators.example_weights import drop_zero_weights, find_weights
+from simulate.estimators.indicators import encode_indicators, make_attribute
+from simulate.estimators.one_against_rest import OneAgainstRest, check_integers, format_value
+from simulate.kernels.conjunctions import Conjunction, Stage, boost_conjunctions, compute_stage_vote, merge_stages
+from statmech.runtime.blas import use_one_blas_thread
 
 MAX_CV_STAGES = 1000  # otherwise a table of thousands of columns would use as many stages
 NOTICE_SECONDS = 30.0  # CPU time of a cross-validation; a longer one warns once and reports its progress
-MIXED = {"dtype": None, "ensure_all_finite": "allow-nan"}  # scikit-learn's options for text and numbers
-Split = tuple[np.ndarray, np.ndarray]  # indices of the examples inside and outside of a fold
+MIXED_TABLE_CHECKS = {"dtype": None, "ensure_all_finite": "allow-nan"}  # scikit-learn's options for text and numbers
+FoldSplit = tuple[np.ndarray, np.ndarray]  # indices of the examples inside and outside of a fold
 
 
 class BoostingData(NamedTuple):
@@ -45,11 +45,13 @@ class CostNotice:
     def __init__(self, stages: int, conjunctions: int):
         self.stages, self.conjunctions, self.start = stages, conjunctions, time.thread_time()
 
-    def update(self, done: int) -> None:
+    def update(self, stages_done: int) -> None:
         """Warn once if the time limit is exceeded, with the number of stages done."""
         if time.thread_time() - self.start > NOTICE_SECONDS:
             self.start = np.inf
-            progress = f"{done:,} of at most {self.stages:,} stages of boosting over {self.conjunctions:,} conjunctions"
+            progress = (
+                f"{stages_done:,} of at most {self.stages:,} stages of boosting over {self.conjunctions:,} conjunctions"
+            )
             remedy = (
                 'Fewer columns (sklearn.feature_selection), k=1, or a number of stages instead of "cv" take less time'
             )
@@ -157,22 +159,22 @@ class SparsePerceptron(OneAgainstRest):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from examples X (m, columns) with labels y (m,), and weights (m,)."""
         self._check_parameters()
-        X, y = self._validated(_keep_types(X), y, **MIXED, ensure_min_samples=2)
+        X, y = self._validate_data(_keep_column_types(X), y, **MIXED_TABLE_CHECKS, ensure_min_samples=2)
         all_weights = find_weights(X, y, sample_weight, self.class_weight)
-        splits = self._splits(X, y, all_weights)
-        X, y, weights = leave_out(X, y, all_weights)
-        self._name_classes(y)
+        splits = self._make_splits(X, y, all_weights)
+        X, y, weights = drop_zero_weights(X, y, all_weights)
+        self._set_classes(y)
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         self.attributes_ = [
-            attribute_of(str(name), X[:, i], self.bins, self.missing, categories, weights)
-            for i, (name, categories) in enumerate(zip(names, self._words(X.shape[1]), strict=True))
+            make_attribute(str(name), X[:, i], self.bins, self.missing, categories, weights)
+            for i, (name, categories) in enumerate(zip(names, self._get_categories(X.shape[1]), strict=True))
         ]
-        indicators, attributes = encode(self.attributes_, X, self.missing, self.negated)
+        indicators, attributes = encode_indicators(self.attributes_, X, self.missing, self.negated)
         data = BoostingData(indicators, attributes, np.ones(len(y)) if weights is None else weights)
-        with one_thread():  # boosting's matrix products are small: threads would mostly wait
-            self.stages_ = [self._learn(data, signs, splits) for signs in self._signs(y)]
+        with use_one_blas_thread():  # boosting's matrix products are small: threads would mostly wait
+            self.stages_ = [self._learn(data, signs, splits) for signs in self._make_sign_labels(y)]
         self.n_stages_ = [len(stages) for stages in self.stages_]
-        self.n_weights_ = sum(len(merged(stages)) for stages in self.stages_)
+        self.n_weights_ = sum(len(merge_stages(stages)) for stages in self.stages_)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -181,8 +183,8 @@ class SparsePerceptron(OneAgainstRest):
         For two classes a positive vote means the second class.
         """
         check_is_fitted(self)
-        indicators = self._indicators(X)
-        return self._decision([output(stages, indicators) for stages in self.stages_])
+        indicators = self._encode_indicators(X)
+        return self._stack_decisions([compute_stage_vote(stages, indicators) for stages in self.stages_])
 
     def integer_weights(self, X: Any, limit: int = 1000) -> Self:
         r"""Return a copy with integer weights that decides all examples X of `fit` as this model does.
@@ -199,46 +201,48 @@ class SparsePerceptron(OneAgainstRest):
         True:  1  unless  x2 = n
         """
         check_is_fitted(self)
-        check_whole(limit=limit)
-        indicators = self._indicators(X)
-        voters_per_student = [merged(stages) for stages in self.stages_]
+        check_integers(limit=limit)
+        indicators = self._encode_indicators(X)
+        voters_per_student = [merge_stages(stages) for stages in self.stages_]
         values = [
             np.array([h(indicators) for h in voters]).reshape(len(voters), len(indicators))
             for voters in voters_per_student
         ]
         weights = [np.array(list(voters.values())) for voters in voters_per_student]
         largest = max((w.max() for w in weights if w.size), default=1.0)
-        decisions = self._decided([w @ h for w, h in zip(weights, values, strict=True)])
+        decisions = self._decide_votes([w @ h for w, h in zip(weights, values, strict=True)])
         for scale in range(1, limit + 1):
             rounded = [np.rint(scale * w / largest).astype(int) for w in weights]
-            if np.array_equal(self._decided([w @ h for w, h in zip(rounded, values, strict=True)]), decisions):
-                return self._with(voters_per_student, rounded, scale)
+            if np.array_equal(self._decide_votes([w @ h for w, h in zip(rounded, values, strict=True)]), decisions):
+                return self._copy_with_integers(voters_per_student, rounded, scale)
         raise ValueError(f"no integer weights up to {limit} decide all of these examples as the real weights do")
 
-    def _with(self, found: list[dict[Conjunction, float]], whole: list[np.ndarray], scale: int) -> Self:
+    def _copy_with_integers(
+        self, voter_weights: list[dict[Conjunction, float]], integer_weights: list[np.ndarray], scale: int
+    ) -> Self:
         """Return a copy with these conjunctions and integer weights."""
         model = copy.copy(self)
         model.stages_ = [
             [Stage(h, np.nan, int(weight)) for h, weight in zip(voters, weights, strict=True) if weight]
-            for voters, weights in zip(found, whole, strict=True)
+            for voters, weights in zip(voter_weights, integer_weights, strict=True)
         ]
         model.n_weights_ = sum(map(len, model.stages_))
         model.integer_scale_ = scale
         return model
 
-    def _decided(self, columns: list[np.ndarray]) -> np.ndarray:
+    def _decide_votes(self, columns: list[np.ndarray]) -> np.ndarray:
         """Return the decisions (m,) of the votes of all students.
 
         The decision is the sign of one student's vote, or the class of the largest of several votes.
         """
         return np.sign(columns[0]) if len(columns) == 1 else np.argmax(columns, axis=0)
 
-    def _indicators(self, X: Any) -> np.ndarray:
-        X = self._validated(_keep_types(X), **MIXED, reset=False)
-        return encode(self.attributes_, X, self.missing, self.negated)[0]
+    def _encode_indicators(self, X: Any) -> np.ndarray:
+        X = self._validate_data(_keep_column_types(X), **MIXED_TABLE_CHECKS, reset=False)
+        return encode_indicators(self.attributes_, X, self.missing, self.negated)[0]
 
     @property
-    def terms_(self) -> list[Term]:
+    def terms_(self) -> list[ConceptTerm]:
         """The conjunctions with their weights, class by class, the largest weight first."""
         check_is_fitted(self)
         names = [name for attribute in self.attributes_ for name in attribute.names()]
@@ -247,59 +251,61 @@ class SparsePerceptron(OneAgainstRest):
         first, *rest = map(str, self.classes_)
         pairs = [(rest[0], first)] if len(rest) == 1 else [(label, f"not {label}") for label in (first, *rest)]
         return [
-            Term(*pair, weight, conjunction.sense, tuple(names[i] for i in conjunction.indicators))
+            ConceptTerm(*pair, weight, conjunction.sense, tuple(names[i] for i in conjunction.indicators))
             for pair, stages in zip(pairs, self.stages_, strict=True)
-            for conjunction, weight in merged(stages).items()
+            for conjunction, weight in merge_stages(stages).items()
         ]
 
     @property
     def concept_(self) -> str:
         """The learnt concept, one line per conjunction: the class it votes for, its weight, and its condition."""
-        return text(self.terms_)
+        return format_concept(self.terms_)
 
     @property
     def concept_latex_(self) -> str:
         """The concept as a LaTeX table."""
-        return latex(self.terms_)
+        return format_concept_latex(self.terms_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
 
-    def _learn(self, data: BoostingData, y: np.ndarray, splits: list[Split] | None) -> list[Stage]:
+    def _learn(self, data: BoostingData, y: np.ndarray, splits: list[FoldSplit] | None) -> list[Stage]:
         max_stages = data.X.shape[1] // (2 if self.negated else 1)  # an ordinary perceptron has no negated inputs
         stages = self.stages
         if stages == "cv":
-            stages = self._by_cross_validation(data, y, splits, min(max_stages, MAX_CV_STAGES))
-        return list(self._boost(data, y, int(stages)))
+            stages = self._cross_validate_stages(data, y, splits, min(max_stages, MAX_CV_STAGES))
+        return list(self._run_boosting(data, y, int(stages)))
 
-    def _boost(self, data: BoostingData, y: np.ndarray, stages: int) -> Iterator[Stage]:
-        return boost(data.X, y, data.attributes, self.k, stages, self.discount, data.weights)
+    def _run_boosting(self, data: BoostingData, y: np.ndarray, stages: int) -> Iterator[Stage]:
+        return boost_conjunctions(data.X, y, data.attributes, self.k, stages, self.discount, data.weights)
 
-    def _by_cross_validation(self, data: BoostingData, y: np.ndarray, splits: list[Split] | None, most: int) -> int:
+    def _cross_validate_stages(
+        self, data: BoostingData, y: np.ndarray, splits: list[FoldSplit] | None, max_stages: int
+    ) -> int:
         """Find the smallest number of stages of minimal validation error."""
         if splits is None:
             folds = min(self.cv, int(np.sum(y == 1)), int(np.sum(y == -1)))
             if folds < 2:
-                return most
+                return max_stages
             splitter = StratifiedKFold(folds, shuffle=True, random_state=self.random_state)
             splits = list(splitter.split(data.X, y))
-        notice = CostNotice(len(splits) * most, comb(data.X.shape[1], self.k))
-        wrong = np.zeros(max(most, 1))
+        notice = CostNotice(len(splits) * max_stages, comb(data.X.shape[1], self.k))
+        wrong = np.zeros(max(max_stages, 1))
         for fold, (inside, outside) in enumerate(splits):
             votes, num_stages, weights = np.zeros(len(outside)), 0, data.weights[outside]
-            for stage in self._boost(data.select(inside), y[inside], most):
-                votes = output([stage], data.X[outside]) + (votes if stage.error > 0 else 0)
+            for stage in self._run_boosting(data.select(inside), y[inside], max_stages):
+                votes = compute_stage_vote([stage], data.X[outside]) + (votes if stage.error > 0 else 0)
                 wrong[num_stages] += weights @ (np.sign(votes) != y[outside])
                 num_stages += 1
-                notice.update(fold * most + num_stages)
+                notice.update(fold * max_stages + num_stages)
             wrong[num_stages:] += weights @ (
                 np.sign(votes) != y[outside]
             )  # boosting ended early: the votes no longer change
         return int(np.argmin(wrong.round(9))) + 1
 
-    def _splits(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> list[Split] | None:
+    def _make_splits(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> list[FoldSplit] | None:
         """Return the splits of `cv` as indices of examples with positive weight.
 
         None if `cv` is a number of folds.
@@ -312,7 +318,7 @@ class SparsePerceptron(OneAgainstRest):
         inside_outside = ((rows[inside], rows[outside]) for inside, outside in splits)
         return [(inside[inside >= 0], outside[outside >= 0]) for inside, outside in inside_outside]
 
-    def _words(self, columns: int) -> list[Any]:
+    def _get_categories(self, columns: int) -> list[Any]:
         if isinstance(self.categories, str):
             return [None] * columns
         if len(self.categories) != columns:
@@ -321,22 +327,22 @@ class SparsePerceptron(OneAgainstRest):
 
     def _check_parameters(self) -> None:
         if isinstance(self.cv, Integral):
-            check_whole(2, cv=self.cv)
+            check_integers(2, cv=self.cv)
         if isinstance(self.categories, str) and self.categories != "auto":
             raise ValueError(
-                f'categories must be "auto" or a list of words for each column, not {format_given(self.categories)}'
+                f'categories must be "auto" or a list of words for each column, not {format_value(self.categories)}'
             )
-        check_whole(k=self.k)
-        check_whole(2, bins=self.bins)
+        check_integers(k=self.k)
+        check_integers(2, bins=self.bins)
         if self.stages != "cv" and (not isinstance(self.stages, Integral) or self.stages < 1):
-            raise ValueError(f'stages must be "cv" or an integer of at least 1, not {format_given(self.stages)}')
+            raise ValueError(f'stages must be "cv" or an integer of at least 1, not {format_value(self.stages)}')
         if not isinstance(self.negated, bool | np.bool_):
-            raise ValueError(f"negated must be True or False, not {format_given(self.negated)}")
+            raise ValueError(f"negated must be True or False, not {format_value(self.negated)}")
         if not 0 <= self.discount <= 1:
-            raise ValueError(f"discount must lie between 0 and 1, not {format_given(self.discount)}")
+            raise ValueError(f"discount must lie between 0 and 1, not {format_value(self.discount)}")
 
 
-def _keep_types(X: Any) -> Any:
+def _keep_column_types(X: Any) -> Any:
     """Convert lists of text and numbers to an array of objects.
 
     NumPy would convert the numbers to text.

@@ -13,12 +13,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from simulate.estimators.example_weights import Visits
+from simulate.estimators.example_weights import VisitSchedule
 from simulate.estimators.linear import LinearClassifier, LinearStudent
-from simulate.learners.interface import gap
+from simulate.learners.interface import stability_gap
 from statmech.scenarios.stored_examples import StoredExamples
 
-MOMENTS = 32  # number of records, at logarithmically spaced epochs
+RECORDED_EPOCHS = 32  # number of records, at logarithmically spaced epochs
 
 
 class StabilityClassifier(LinearClassifier):
@@ -33,21 +33,21 @@ class StabilityClassifier(LinearClassifier):
 
     def __new__(cls, *values: Any, **options: Any) -> Self:
         """Reject class weights and create the estimator."""
-        _refuse_weights(cls.__name__, options)
+        _reject_weights(cls.__name__, options)
         return super().__new__(cls)
 
     def fit(self, X: Any, y: Any, **options: Any) -> Self:  # type: ignore[override]  # scikit-learn reads the names
         """Learn from examples X (m, features) with labels y (m,). Weights of examples are not supported."""
         name = type(self).__name__
-        _refuse_weights(name, options)
+        _reject_weights(name, options)
         if unknown := options.keys() - {"sample_weight"}:
             raise TypeError(f"{name}.fit() got an unexpected keyword argument '{min(unknown)}'")
         self.strengths_ = []
         return super().fit(X, y)
 
-    def _learn(self, z: np.ndarray, visits: Visits) -> LinearStudent:
-        recorded = np.unique(np.rint(np.geomspace(1, self.max_epochs, MOMENTS)).astype(int))
-        strengths, epochs, converged = self._strengths(z, recorded)
+    def _learn(self, z: np.ndarray, visits: VisitSchedule) -> LinearStudent:
+        recorded = np.unique(np.rint(np.geomspace(1, self.max_epochs, RECORDED_EPOCHS)).astype(int))
+        strengths, epochs, converged = self._find_strengths(z, recorded)
         best_index = len(recorded) - 1
         if not converged:
             message = f"{type(self).__name__} did not converge in {self.max_epochs} epochs: not separable, or too few"
@@ -58,7 +58,7 @@ class StabilityClassifier(LinearClassifier):
         return LinearStudent(strengths[best_index] @ z / z.shape[1], max(1, int(epochs[best_index])))
 
     @abstractmethod
-    def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    def _find_strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """Find the strengths (T, m) after these numbers of epochs (T,).
 
         Also returns the number of epochs made (T,), and True if learning converged.
@@ -73,7 +73,7 @@ class StabilityClassifier(LinearClassifier):
         )  # raises errors with the config's messages
 
 
-def _refuse_weights(name: str, options: dict[str, Any]) -> None:
+def _reject_weights(name: str, options: dict[str, Any]) -> None:
     """Raise `TypeError` if an estimator of this name receives weights."""
     for option in ("sample_weight", "class_weight"):
         if options.get(option) is not None:
@@ -119,11 +119,11 @@ class MinOver(StabilityClassifier):
         self.within = within
         self.fit_intercept = fit_intercept
 
-    def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    def _find_strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         from simulate.estimators import minover_blocks  # needs Numba
 
         run = minover_blocks.learn(z, recorded * len(z), self.stop)
-        converged = gap(run.fields, run.strengths[-1]) <= self.within
+        converged = stability_gap(run.fields, run.strengths[-1]) <= self.within
         return run.strengths, -(-run.updates // len(z)), bool(converged)
 
 
@@ -157,7 +157,7 @@ class AdaTron(StabilityClassifier):
         self.tolerance = tolerance
         self.fit_intercept = fit_intercept
 
-    def _strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    def _find_strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         from simulate.estimators import adatron_blocks  # needs Numba
 
         return adatron_blocks.learn(z, recorded, self.omega, self.tolerance)

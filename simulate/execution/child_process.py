@@ -12,7 +12,7 @@ from statmech.runtime.system import die_with_parent
 
 def main() -> None:
     """Simulate the chunk given by the arguments: store, number, whether to retry failed runs, and an optional index."""
-    plugins.load_named()
+    plugins.load_listed_plugins()
     die_with_parent()
     path, number, again, *index = sys.argv[1:]
-    simulate_chunk(Path(path), int(number), again == "True", only=tuple(map(int, index)) if index else None)
+    simulate_chunk(Path(path), int(number), again == "True", cell_index=tuple(map(int, index)) if index else None)

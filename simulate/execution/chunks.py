@@ -16,26 +16,26 @@ from typing import Any
 
 import numpy as np
 
-from simulate.execution.units import Simulator, UnitResult, run_units, simulator_of
+from simulate.execution.units import Simulator, UnitResult, make_simulator, run_units
 from statmech.errors import StatmechError, StoreError
 from statmech.results.chunks import Chunk
 from statmech.results.log import Listener, Log
-from statmech.results.store import other_code, other_data
-from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
+from statmech.results.store import describe_changed_code, describe_changed_data
+from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
 from statmech.runtime import garbage
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.registry import scenario_from
 
-ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 
-Filled = tuple[Chunk, dict[str, np.ndarray], np.ndarray]  # chunk, variables, states of its runs
+FilledChunk = tuple[Chunk, dict[str, np.ndarray], np.ndarray]  # chunk, variables, states of its runs
 
 
-def lacking(again: bool) -> tuple[int, ...]:
+def get_states_to_simulate(again: bool) -> tuple[int, ...]:
     """Return the states of runs to simulate: missing, and with `again` also failed."""
-    return (MISSING, FAILED) if again else (MISSING,)
+    return (MISSING_STATE, FAILED_STATE) if again else (MISSING_STATE,)
 
 
 def simulate_chunk(
@@ -44,7 +44,7 @@ def simulate_chunk(
     again: bool = False,
     tell: Listener | None = None,
     *,
-    only: tuple[int, ...] | None = None,
+    cell_index: tuple[int, ...] | None = None,
     workers: int | None = None,
     log: Log | None = None,
 ) -> dict[str, int]:
@@ -62,7 +62,7 @@ def simulate_chunk(
         True to try failed runs again.
     tell
         Callback for each event of the log.
-    only
+    cell_index
         Index of a parameter combination, to simulate it alone.
     workers
         Number of threads.
@@ -78,25 +78,29 @@ def simulate_chunk(
     store = SweepStore(path)
     scenario, chunk = scenario_from(store.config), store.chunks()[number]
     # this host may have different files with the same names
-    if changed := other_data(path, scenario, store.data) or other_code(path, scenario, store.code):
+    if changed := describe_changed_data(path, scenario, store.data) or describe_changed_code(
+        path, scenario, store.code
+    ):
         raise StoreError(changed)
-    cells = [cell for cell in scenario.cells() if only is None or cell.index == only]
+    cells = [cell for cell in scenario.cells() if cell_index is None or cell.index == cell_index]
     log = log or Log(path, tell)
-    for _, values, states in simulate_chunks(scenario, store, [chunk], lacking(again), workers, log, cells):
+    for _, values, states in simulate_chunks(
+        scenario, store, [chunk], get_states_to_simulate(again), workers, log, cells
+    ):
         store.write(chunk, values, states)
     states = store.states(chunk)
-    return {"done": int((states == DONE).sum()), "failed": int((states == FAILED).sum())}
+    return {"done": int((states == DONE_STATE).sum()), "failed": int((states == FAILED_STATE).sum())}
 
 
 def simulate_chunks(
     scenario: AbstractScenario,
     store: SweepStore,
     todo: list[Chunk],
-    lacking: tuple[int, ...],
+    states: tuple[int, ...],
     workers: int | None,
     log: Log,
     cells: list[Any] | None = None,
-) -> Iterator[Filled]:
+) -> Iterator[FilledChunk]:
     """Simulate chunks, and yield each finished chunk in turn with its variables and the state of each run.
 
     Parameters
@@ -105,7 +109,7 @@ def simulate_chunks(
         The sweep and its store.
     todo
             The chunks to simulate.
-        lacking
+        states
             States of the runs to simulate.
     workers
         Number of threads.
@@ -114,20 +118,20 @@ def simulate_chunks(
     cells
             Parameter combinations to simulate, by default all.
     """
-    simulator = simulator_of(scenario)
+    simulator = make_simulator(scenario)
     use_cache()
-    cells_by_chunk: dict[tuple[int, ...], list[Any]] = {store.chunk_index(chunk.corner): [] for chunk in todo}
-    with garbage.put_off():
+    cells_by_chunk: dict[tuple[int, ...], list[Any]] = {store.get_chunk_index(chunk.corner): [] for chunk in todo}
+    with garbage.pause_garbage_collection():
         for cell in scenario.cells() if cells is None else cells:
-            if (neighbours := cells_by_chunk.get(store.chunk_index(cell.index))) is not None:
+            if (neighbours := cells_by_chunk.get(store.get_chunk_index(cell.index))) is not None:
                 neighbours.append(cell)
     buffers: deque[ChunkBuffer] = deque()  # one per unit that has started: results arrive in the same order
 
     def units() -> Iterable[Any]:
         for chunk in todo:
             log(event="playing", block=chunk.number)
-            buffer = ChunkBuffer(store, chunk, cells_by_chunk[store.chunk_index(chunk.corner)], lacking)
-            for unit in simulator.ready_units(buffer.cells, chunk.seeds):
+            buffer = ChunkBuffer(store, chunk, cells_by_chunk[store.get_chunk_index(chunk.corner)], states)
+            for unit in simulator.prepare_units(buffer.cells, chunk.seeds):
                 buffers.append(buffer)
                 yield unit
 
@@ -135,21 +139,21 @@ def simulate_chunks(
     for _, results in run_units(simulator, units(), workers):
         buffer = buffers.popleft()
         if current is not None and buffer is not current:
-            yield current.finished(simulator, log)
+            yield current.finish_runs(simulator, log)
         current = buffer
         current.take(results)
     if current is not None:
-        yield current.finished(simulator, log)
+        yield current.finish_runs(simulator, log)
 
 
 class ChunkBuffer:
     """The variables and run states of a chunk during its simulation."""
 
-    def __init__(self, store: SweepStore, chunk: Chunk, cells: list[Any], lacking: tuple[int, ...]):
+    def __init__(self, store: SweepStore, chunk: Chunk, cells: list[Any], states: tuple[int, ...]):
         self.chunk, self.states = chunk, store.states(chunk)
-        self.values = store.buffer(chunk, self.states)
-        self.open = np.isin(self.states, lacking)  # runs that were done earlier keep their bits
-        self.cells = [cell for cell in cells if self.open[self._inside(cell.index)].any()]
+        self.values = store.make_buffer(chunk, self.states)
+        self.open = np.isin(self.states, states)  # runs that were done earlier keep their bits
+        self.cells = [cell for cell in cells if self.open[self._get_chunk_index(cell.index)].any()]
 
     def take(self, results: list[UnitResult] | Exception) -> None:
         """Store the results of a unit. After an exception its runs stay open, to be tried again."""
@@ -158,7 +162,7 @@ class ChunkBuffer:
         first = self.chunk.seeds.start
         for result in results:
             seeds = slice(result.seeds.start - first, result.seeds.stop - first)
-            index: tuple[Any, ...] = (*self._inside(result.where), seeds)
+            index: tuple[Any, ...] = (*self._get_chunk_index(result.where), seeds)
             new = self.open[index]
             for name, value in result.values.items():
                 inside = (*index, *(slice(n) for n in value.shape[new.ndim :]))
@@ -166,38 +170,38 @@ class ChunkBuffer:
                     is_new = new.reshape(*new.shape, *[1] * (value.ndim - new.ndim))
                     value = np.where(is_new, value, self.values[name][inside])
                 self.values[name][inside] = value
-            self.states[index] = np.where(new, DONE, self.states[index])
+            self.states[index] = np.where(new, DONE_STATE, self.states[index])
 
-    def finished(self, simulator: Simulator, log: Log) -> Filled:
+    def finish_runs(self, simulator: Simulator, log: Log) -> FilledChunk:
         """Return the chunk, its variables and its states, after trying failed runs again."""
-        if (self.open & (self.states != DONE)).any():
+        if (self.open & (self.states != DONE_STATE)).any():
             for cell in self.cells:
-                self._retry(simulator, cell, log)
+                self._retry_cell(simulator, cell, log)
         return self.chunk, self.values, self.states
 
-    def _retry(self, simulator: Simulator, cell: Cell, log: Log) -> None:
+    def _retry_cell(self, simulator: Simulator, cell: Cell, log: Log) -> None:
         """Simulate the open runs of a parameter combination again, and mark runs that keep failing as failed."""
-        index = self._inside(cell.index)
-        failed = self._open_at(index)
-        for attempt in range(2, ATTEMPTS + 1):
+        index = self._get_chunk_index(cell.index)
+        failed = self._find_open_runs(index)
+        for attempt in range(2, MAX_ATTEMPTS + 1):
             if not failed.any():
                 break
             error = self._simulate(simulator, cell)
-            failed = self._open_at(index)
+            failed = self._find_open_runs(index)
             if failed.any():
                 seeds = [self.chunk.seeds.start + int(seed) for seed in np.flatnonzero(failed)]
                 log(event="failed", cell=list(cell.index), seeds=seeds, attempt=attempt, error=error)
-        self.states[index][failed] = FAILED
+        self.states[index][failed] = FAILED_STATE
 
-    def _open_at(self, index: tuple[int, ...]) -> np.ndarray:
+    def _find_open_runs(self, index: tuple[int, ...]) -> np.ndarray:
         """Return a mask of the unfinished runs of a parameter combination."""
-        unfinished: np.ndarray = self.open[index] & (self.states[index] != DONE)
+        unfinished: np.ndarray = self.open[index] & (self.states[index] != DONE_STATE)
         return unfinished
 
     def _simulate(self, simulator: Simulator, cell: Cell) -> str:
         """Simulate a parameter combination. Returns the message of the last exception, or an empty string."""
         error = ""
-        for unit in simulator.ready_units([cell], self.chunk.seeds):
+        for unit in simulator.prepare_units([cell], self.chunk.seeds):
             try:
                 self.take(simulator.run(unit))
             except Exception as problem:  # a user's rule may raise anything
@@ -206,6 +210,6 @@ class ChunkBuffer:
                 error = f"{type(problem).__name__}: {problem}{location}"
         return error
 
-    def _inside(self, index: Any) -> Any:
+    def _get_chunk_index(self, index: Any) -> Any:
         """Convert an index of the sweep to an index of the chunk, for one or several parameter combinations."""
         return tuple(i - start for i, start in zip(index, self.chunk.corner, strict=True))

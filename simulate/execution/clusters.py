@@ -34,33 +34,36 @@ from unittest import mock
 
 import numpy as np
 
-from simulate.execution.chunks import lacking, simulate_chunk
+from simulate.execution.chunks import get_states_to_simulate, simulate_chunk
 from simulate.execution.to_store import Outcome, run_into
 from statmech import plugins
-from statmech.data_sets import FOLDER
+from statmech.data_sets import DATA_FOLDER_VARIABLE
 from statmech.errors import ClusterError, ConfigError, StoreError
 from statmech.results.chunks import Chunk
 from statmech.results.log import Log
-from statmech.results.store import provenance, version_in_words, version_of_provenance
-from statmech.results.sweep_store import FAILED, SweepStore
-from statmech.running_command import option
+from statmech.results.store import format_version, provenance, version_from_provenance
+from statmech.results.sweep_store import FAILED_STATE, SweepStore
+from statmech.running_command import format_option
 from statmech.runtime import files
-from statmech.runtime.extras import require
-from statmech.runtime.system import cores
+from statmech.runtime.extras import require_modules
+from statmech.runtime.system import count_cores
 from statmech.scenarios.base import AbstractScenario
 
-PATIENCE, QUEUE = 300.0, 86400.0  # limits without an active worker: for running clusters, and for queued jobs
-MAX_BYTES = 1_000_000
-ANSWER, LOOK = 8.0, 2.0
-QUERY = 60.0  # for the start of a cluster, for SLURM, and for a result from a busy machine
-REPEATED = ("lost", "pending")  # states of a finished task after the death of its worker
-AHEAD = 4  # submitted at a time
-SEEN = 60.0  # a shared file system needs time to show a new store to every worker
-KNOWN = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
+ACTIVE_WORKER_SECONDS, QUEUE_SECONDS = (
+    300.0,
+    86400.0,
+)  # limits without an active worker: for running clusters, and for queued jobs
+MAX_DESCRIPTION_BYTES = 1_000_000
+ANSWER_SECONDS, POLL_SECONDS = 8.0, 2.0
+SLOW_ANSWER_SECONDS = 60.0  # for the start of a cluster, for SLURM, and for a result from a busy machine
+LOST_RESULT_STATES = ("lost", "pending")  # states of a finished task after the death of its worker
+CHUNKS_PER_THREAD = 4  # submitted at a time
+STORE_VISIBLE_SECONDS = 60.0  # a shared file system needs time to show a new store to every worker
+CLUSTER_FORMATS = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
 
 
-def run_on(
-    where: str, path: Path, scenario: AbstractScenario, *, patience: float | None = None, **options: Any
+def run_on_cluster(
+    cluster: str, path: Path, scenario: AbstractScenario, *, patience: float | None = None, **options: Any
 ) -> Outcome:
     """Simulate the missing runs of a scenario's store on the workers of a Dask cluster, like `run_into`.
 
@@ -68,7 +71,7 @@ def run_on(
 
     Parameters
     ----------
-    where
+    cluster
         `local` (a worker per core), `local:3`, `tcp://host:port` of a running scheduler, or `slurm:FILE`, a YAML file
         of dask-jobqueue's keywords for `SLURMCluster` and `jobs`, the number of jobs.
     patience
@@ -79,35 +82,35 @@ def run_on(
     Raises `ClusterError` when no worker has been active for `patience` seconds. The store is then intact, and the same
     call resumes it. Raises `ConfigError` for a cluster that cannot be reached, before anything is written.
     """
-    check(where)
+    check_cluster(cluster)
     with ExitStack() as closing:
-        client, revive = _client(where, closing)
-        limit = patience or (QUEUE if where.startswith("slurm:") else PATIENCE)
-        return run_into(path, scenario, elsewhere=Workers(client, where, limit, revive).simulate, **options)
+        client, revive = _connect(cluster, closing)
+        limit = patience or (QUEUE_SECONDS if cluster.startswith("slurm:") else ACTIVE_WORKER_SECONDS)
+        return run_into(path, scenario, chunk_simulator=Workers(client, cluster, limit, revive).simulate, **options)
 
 
-def check(where: str) -> None:
+def check_cluster(cluster: str) -> None:
     """Raise `ConfigError` for a name that is not a cluster, or for a cluster that cannot be started here."""
-    scheme, _, rest = where.partition(":")
-    local = where == "local" or (scheme == "local" and rest.isdecimal() and int(rest) >= 1)
+    scheme, _, rest = cluster.partition(":")
+    local = cluster == "local" or (scheme == "local" and rest.isdecimal() and int(rest) >= 1)
     if not (local or (scheme == "tcp" and rest.startswith("//") and len(rest) > 2) or (scheme == "slurm" and rest)):
-        raise ConfigError(f"{_option(where)}: is not a cluster. Known: {KNOWN}")
+        raise ConfigError(f"{_format_option(cluster)}: is not a cluster. Known: {CLUSTER_FORMATS}")
     if scheme == "slurm" and not Path(rest).is_file():
-        raise ConfigError(f"{_option(where)}: no such file")
+        raise ConfigError(f"{_format_option(cluster)}: no such file")
     packages = {"local": ["cryptography"], "slurm": ["dask_jobqueue"]}.get(scheme, [])
-    require(option("--dask", "a Dask cluster"), "cluster", "distributed", *packages)
+    require_modules(format_option("--dask", "a Dask cluster"), "cluster", "distributed", *packages)
     if scheme == "slurm" and shutil.which("sbatch") is None:
         raise ConfigError(
-            f"{_option(where)}: there is no sbatch on this machine; run the command where jobs are submitted"
+            f"{_format_option(cluster)}: there is no sbatch on this machine; run the command where jobs are submitted"
         )
 
 
-def _option(where: str) -> str:
+def _format_option(cluster: str) -> str:
     """Return a cluster as the user gave it: as an option of the command, or as a Python argument."""
-    return option(f"--dask {where}", where)
+    return format_option(f"--dask {cluster}", cluster)
 
 
-class _ResultLost(Exception):
+class _ResultLostError(Exception):
     """The worker of a finished task died before its result was fetched. The scheduler repeats the task."""
 
 
@@ -116,23 +119,25 @@ class Workers:
 
     def __init__(self, client: Any, where: str, patience: float, revive: Callable[[], None]):
         self.client, self.where, self.patience, self.revive = client, where, patience, revive
-        self.seen, self.threads, self.busy = -LOOK, 1, False
+        self.seen, self.threads, self.busy = -POLL_SECONDS, 1, False
 
     def simulate(self, store: SweepStore, todo: list[Chunk], again: bool, log: Log) -> Iterator[Chunk]:
         """Yield chunks after workers have written them or have failed."""
-        task = partial(_simulate, str(store.path.resolve()), _digest(store), again, _requirements())
-        run = partial(self._submit, task, log)
+        task = partial(
+            _simulate_chunk, str(store.path.resolve()), _digest_config(store), again, _collect_requirements()
+        )
+        run = partial(self._submit_chunks, task, log)
         suspects = []
-        for chunk, problem in run(todo, self._room):
-            if _is_fatal(problem):
+        for chunk, problem in run(todo, self._get_capacity):
+            if _has_killed_workers(problem):
                 suspects.append(chunk)
             else:
-                yield _settled(store, chunk, again, problem, log)
+                yield _store_failure(store, chunk, again, problem, log)
         for chunk, problem in run(suspects, lambda: 1):
-            yield _settled(store, chunk, again, problem, log)
+            yield _store_failure(store, chunk, again, problem, log)
 
-    def _submit(
-        self, task: Callable[..., Any], log: Log, chunks: list[Chunk], room: Callable[[], int]
+    def _submit_chunks(
+        self, task: Callable[..., Any], log: Log, chunks: list[Chunk], get_capacity: Callable[[], int]
     ) -> Iterator[tuple[Chunk, Exception | None]]:
         """Submit chunks up to a capacity, and yield each finished chunk with its exception or None."""
         submitted: dict[str, tuple[Chunk, Any]] = {}
@@ -140,17 +145,17 @@ class Workers:
         left, name = iter(chunks), uuid.uuid4().hex  # other clients of the scheduler may use the same numbers
         try:
             while True:
-                for chunk in islice(left, max(0, room() - len(submitted))):
+                for chunk in islice(left, max(0, get_capacity() - len(submitted))):
                     log(event="playing", block=chunk.number)
                     future = self.client.submit(task, chunk.number, key=f"chunk-{chunk.number}-{name}", pure=False)
                     submitted[future.key] = chunk, future
                     future.add_done_callback(ended.put)
                 if not submitted:
                     return
-                future = self._next(ended)
+                future = self._wait_for_task(ended)
                 try:
-                    problem = self._problem(future, log)
-                except _ResultLost:
+                    problem = self._get_task_error(future, log)
+                except _ResultLostError:
                     future.add_done_callback(ended.put)
                     continue
                 chunk, _ = submitted.pop(future.key)
@@ -159,90 +164,94 @@ class Workers:
             for _, future in submitted.values():
                 future.release()
 
-    def _room(self) -> int:
+    def _get_capacity(self) -> int:
         """Return the number of chunks that may be submitted at a time."""
-        self._look()
-        return AHEAD * max(self.threads, 1)
+        self._poll_scheduler()
+        return CHUNKS_PER_THREAD * max(self.threads, 1)
 
-    def _next(self, ended: queue.SimpleQueue[Any]) -> Any:
+    def _wait_for_task(self, ended: queue.SimpleQueue[Any]) -> Any:
         """Wait for the next task that ends. Raises `ClusterError` when no worker has been active for too long."""
         last = time.monotonic()
         while True:
             with suppress(queue.Empty):
-                return ended.get(timeout=LOOK)
-            self._look()
+                return ended.get(timeout=POLL_SECONDS)
+            self._poll_scheduler()
             if self.busy:
                 last = time.monotonic()
             elif time.monotonic() - last > self.patience:
-                raise self._failure(f"no worker has been active for {self.patience:.0f} seconds")
+                raise self._make_error(f"no worker has been active for {self.patience:.0f} seconds")
 
-    def _look(self) -> None:
+    def _poll_scheduler(self) -> None:
         """Query the threads and the activity of the workers, not too often, and revive dead workers."""
-        if time.monotonic() - self.seen < LOOK:
+        if time.monotonic() - self.seen < POLL_SECONDS:
             return
         self.busy = False
         if self.client.status not in ("running", "connecting"):
-            raise self._failure("the scheduler is gone")
+            raise self._make_error("the scheduler is gone")
         with suppress(OSError, TimeoutError):
-            workers = self.client.sync(self.client.scheduler.identity, callback_timeout=ANSWER)["workers"].values()
+            workers = self.client.sync(self.client.scheduler.identity, callback_timeout=ANSWER_SECONDS)[
+                "workers"
+            ].values()
             self.threads = sum(worker["nthreads"] for worker in workers)
             self.busy = any(worker["metrics"].get("task_counts", {}).get("executing") for worker in workers)
             self.revive()
         self.seen = time.monotonic()
 
-    def _problem(self, future: Any, log: Log) -> Exception | None:
+    def _get_task_error(self, future: Any, log: Log) -> Exception | None:
         """Return the exception of a task, or None after logging the events of a successful task.
 
-        Raises `_ResultLost` if the worker died before its result was fetched.
+        Raises `_ResultLostError` if the worker died before its result was fetched.
         """
-        if future.status in REPEATED:
-            raise _ResultLost
+        if future.status in LOST_RESULT_STATES:
+            raise _ResultLostError
         if future.status not in ("finished", "error"):
-            raise self._failure("the scheduler is gone, or has dropped a chunk")
+            raise self._make_error("the scheduler is gone, or has dropped a chunk")
         try:
             if future.status == "finished":
-                for event in future.result(timeout=QUERY):
+                for event in future.result(timeout=SLOW_ANSWER_SECONDS):
                     log(**event)
                 return None
-            problem: Exception = future.exception(timeout=QUERY)
+            problem: Exception = future.exception(timeout=SLOW_ANSWER_SECONDS)
         except (OSError, CancelledError) as failure:  # a timeout is an OSError, and so is a closed connection
-            if future.status in REPEATED:
-                raise _ResultLost from None
-            raise self._failure(f"the scheduler is gone ({type(failure).__name__})") from None
+            if future.status in LOST_RESULT_STATES:
+                raise _ResultLostError from None
+            raise self._make_error(f"the scheduler is gone ({type(failure).__name__})") from None
         if isinstance(problem, StoreError):  # a full disk, an invisible store: no other chunk would succeed
             raise problem
         return problem
 
-    def _failure(self, reason: str) -> ClusterError:
+    def _make_error(self, reason: str) -> ClusterError:
         """Return an error that says how to resume the run."""
         advice = "Finished chunks are saved; rerun the same command to resume"
-        return ClusterError(f"{_option(self.where)}: {reason}. {advice}")
+        return ClusterError(f"{_format_option(self.where)}: {reason}. {advice}")
 
 
-def _is_fatal(problem: Exception | None) -> bool:
+def _has_killed_workers(problem: Exception | None) -> bool:
     """Return True if workers have died while simulating a chunk, or another chunk at the same time."""
     from distributed import KilledWorker
 
     return isinstance(problem, KilledWorker)
 
 
-def _settled(store: SweepStore, chunk: Chunk, again: bool, problem: Exception | None, log: Log) -> Chunk:
+def _store_failure(store: SweepStore, chunk: Chunk, again: bool, problem: Exception | None, log: Log) -> Chunk:
     """Store the chunk's runs as failed if the worker could not record its problem itself, and return the chunk."""
     if problem is not None:
         states = store.states(chunk)
-        failed = np.isin(states, lacking(again))
+        failed = np.isin(states, get_states_to_simulate(again))
         error = f"{type(problem).__name__}: {problem}"
-        if _is_fatal(problem):
+        if _has_killed_workers(problem):
             error = "its worker died repeatedly: a crash, or too little memory"
         for inside in map(tuple, np.argwhere(failed.any(axis=-1))):
             cell = [int(i) + start for i, start in zip(inside, chunk.corner, strict=True)]
             seeds = [chunk.seeds.start + int(seed) for seed in np.flatnonzero(failed[inside])]
             log(event="failed", cell=cell, seeds=seeds, attempt=1, error=error)
-        store.write(chunk, store.buffer(chunk, states), np.where(failed, FAILED, states).astype(states.dtype))
+        store.write(
+            chunk, store.make_buffer(chunk, states), np.where(failed, FAILED_STATE, states).astype(states.dtype)
+        )
     return chunk
 
 
-_ONE = threading.Lock()  # a worker simulates one chunk at a time, with all of its threads
+_CHUNK_LOCK = threading.Lock()  # a worker simulates one chunk at a time, with all of its threads
 
 
 class Requirements(NamedTuple):
@@ -253,17 +262,17 @@ class Requirements(NamedTuple):
     version: dict[str, Any]
 
 
-def _simulate(path: str, digest: str, again: bool, required: Requirements, number: int) -> list[dict[str, Any]]:
+def _simulate_chunk(path: str, digest: str, again: bool, required: Requirements, number: int) -> list[dict[str, Any]]:
     """Simulate and write a chunk on a worker, and return the events for the log."""
     from distributed import get_worker
 
-    notes = Notes()
+    notes = EventCollector()
     _check_version(required.version)
     if required.data:
-        os.environ[FOLDER] = required.data
+        os.environ[DATA_FOLDER_VARIABLE] = required.data
     for file in required.files:
-        plugins.load(file)
-    with _ONE:
+        plugins.load_plugin(file)
+    with _CHUNK_LOCK:
         _await_store(Path(path), digest)
         simulate_chunk(Path(path), number, again, workers=get_worker().state.nthreads, log=notes)
     return notes.events
@@ -271,14 +280,14 @@ def _simulate(path: str, digest: str, again: bool, required: Requirements, numbe
 
 def _check_version(required: dict[str, Any]) -> None:
     """Raise `StoreError` if the worker has another version than the command, because its numbers may differ."""
-    running = version_of_provenance(provenance())
+    running = version_from_provenance(provenance())
     if running != required:
-        difference = f"{version_in_words(running)}, and this command {version_in_words(required)}"
+        difference = f"{format_version(running)}, and this command {format_version(required)}"
         hint = "Start the workers in the environment of the command"
         raise StoreError(f"the worker on {socket.gethostname()} runs {difference}. {hint}")
 
 
-class Notes(Log):
+class EventCollector(Log):
     """Log events collected for the client, which writes the log: lines from many hosts would interleave."""
 
     def __init__(self) -> None:
@@ -291,10 +300,10 @@ class Notes(Log):
 
 def _await_store(path: Path, digest: str) -> None:
     """Wait until this host sees the client's new store: network file systems may be late."""
-    until = time.monotonic() + SEEN
+    until = time.monotonic() + STORE_VISIBLE_SECONDS
     while True:
         with suppress(Exception):  # zarr raises various errors for a store that is absent or incomplete
-            if _digest(SweepStore(path)) == digest:
+            if _digest_config(SweepStore(path)) == digest:
                 return
         if time.monotonic() > until:
             host = socket.gethostname()
@@ -302,48 +311,53 @@ def _await_store(path: Path, digest: str) -> None:
         time.sleep(1.0)
 
 
-def _digest(store: SweepStore) -> str:
+def _digest_config(store: SweepStore) -> str:
     """Return a digest of a store's config."""
     return hashlib.sha256(str(store.group.attrs["config"]).encode()).hexdigest()
 
 
-def _requirements() -> Requirements:
+def _collect_requirements() -> Requirements:
     """Collect the settings of this host that workers need."""
-    folder = os.environ.get(FOLDER, "")
+    folder = os.environ.get(DATA_FOLDER_VARIABLE, "")
     data = str(Path(folder).resolve()) if folder else ""
-    return Requirements(data, plugins.loaded(), version_of_provenance(provenance()))
+    return Requirements(data, plugins.list_loaded_files(), version_from_provenance(provenance()))
 
 
-def _client(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
+def _connect(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
     """Connect to the cluster, and return a client and a function that replaces dead workers."""
     import dask
     from distributed import Client
 
-    closing.enter_context(_quiet())
-    closing.enter_context(_safe_path())
-    closing.enter_context(dask.config.set({"distributed.scheduler.worker-saturation": 1.0, "logging": SILENT}))
+    closing.enter_context(_silence_dask())
+    closing.enter_context(_use_safe_path())
+    closing.enter_context(
+        dask.config.set({"distributed.scheduler.worker-saturation": 1.0, "logging": SILENT_LOG_LEVELS})
+    )
     scheme, _, rest = where.partition(":")
     if scheme == "tcp":
         address, security, revive = where, None, lambda: None
     else:
-        cluster, revive = _within(QUERY, partial(_local, rest) if scheme == "local" else partial(_slurm, Path(rest)))
-        closing.callback(_bounded, cluster.close)
+        cluster, revive = _call_with_timeout(
+            SLOW_ANSWER_SECONDS,
+            partial(_start_local_cluster, rest) if scheme == "local" else partial(_start_slurm_cluster, Path(rest)),
+        )
+        closing.callback(_close_with_timeout, cluster.close)
         if not cluster.scheduler_spec["options"]["dashboard"]:  # Dask starts its HTTP server nevertheless
             cluster.loop.add_callback(cluster.scheduler.http_server.stop)
         address, security = cluster.scheduler_address, cluster.security
     try:
-        connect = partial(Client, address, timeout=ANSWER, set_as_default=False, security=security)
-        client = _within(2 * ANSWER, connect)
+        connect = partial(Client, address, timeout=ANSWER_SECONDS, set_as_default=False, security=security)
+        client = _call_with_timeout(2 * ANSWER_SECONDS, connect)
     except (OSError, ValueError) as failure:  # a timeout is an OSError
-        raise ConfigError(f"{_option(where)}: the scheduler does not answer ({failure})") from None
-    closing.callback(_bounded, client.close)
+        raise ConfigError(f"{_format_option(where)}: the scheduler does not answer ({failure})") from None
+    closing.callback(_close_with_timeout, client.close)
     return client, revive
 
 
-SILENT = {"distributed": "critical", "distributed.worker": "critical", "distributed.nanny": "critical"}
+SILENT_LOG_LEVELS = {"distributed": "critical", "distributed.worker": "critical", "distributed.nanny": "critical"}
 
 
-def _local(count: str) -> tuple[Any, Callable[[], None]]:
+def _start_local_cluster(count: str) -> tuple[Any, Callable[[], None]]:
     """Start worker processes on this machine, which share its cores.
 
     Other users of the machine can reach their ports. A key that is made for this run, and stays in memory, prevents
@@ -351,10 +365,10 @@ def _local(count: str) -> tuple[Any, Callable[[], None]]:
     """
     from distributed import LocalCluster
 
-    workers = int(count or cores())
+    workers = int(count or count_cores())
     cluster = LocalCluster(
         n_workers=workers,
-        threads_per_worker=max(1, cores() // workers),
+        threads_per_worker=max(1, count_cores() // workers),
         host="127.0.0.1",
         dashboard_address="127.0.0.1:0",
         scheduler_kwargs={"dashboard": False},
@@ -367,7 +381,7 @@ def _local(count: str) -> tuple[Any, Callable[[], None]]:
 _PATCH_LOCK = threading.Lock()  # two simultaneous patches may never be undone
 
 
-def _slurm(file: Path) -> tuple[Any, Callable[[], None]]:
+def _start_slurm_cluster(file: Path) -> tuple[Any, Callable[[], None]]:
     """Prepare SLURM workers, whose jobs the returned function submits: an earlier interrupt leaves no job behind."""
     import dask
     from ruamel.yaml import YAML
@@ -378,11 +392,11 @@ def _slurm(file: Path) -> tuple[Any, Callable[[], None]]:
         from dask_jobqueue import SLURMCluster
 
     try:
-        keywords = dict(YAML(typ="safe").load(files.read(file, MAX_BYTES).decode()) or {})
+        keywords = dict(YAML(typ="safe").load(files.read_bounded(file, MAX_DESCRIPTION_BYTES).decode()) or {})
         if (jobs := int(keywords.pop("jobs", 1))) < 1:
             raise ValueError(f"jobs must be at least 1, not {jobs}")
         python = keywords.get("python") or dask.config.get("jobqueue.slurm.python", None) or sys.executable
-        keywords["python"] = f"{python} -P"  # jobs start in the current folder: see `_safe_path`
+        keywords["python"] = f"{python} -P"  # jobs start in the current folder: see `_use_safe_path`
         no_page = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
         keywords["scheduler_options"] = no_page | keywords.get("scheduler_options", {})
         cluster = SLURMCluster(**keywords)
@@ -396,16 +410,20 @@ def _test_submission(file: Path, cluster: Any) -> None:
     """Raise `ConfigError` if SLURM rejects the jobs, because Dask does not report it."""
     try:
         process = subprocess.run(
-            ["sbatch", "--test-only"], input=cluster.job_script(), capture_output=True, text=True, timeout=QUERY
+            ["sbatch", "--test-only"],
+            input=cluster.job_script(),
+            capture_output=True,
+            text=True,
+            timeout=SLOW_ANSWER_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as failure:
         raise ConfigError(f"{file}: sbatch does not answer ({failure})") from None
     if process.returncode:
-        _bounded(cluster.close)
+        _close_with_timeout(cluster.close)
         raise ConfigError(f"{file}: SLURM rejected the job: {' '.join(process.stderr.split())}")
 
 
-def _within(seconds: float, make: Callable[[], Any]) -> Any:
+def _call_with_timeout(seconds: float, function: Callable[[], Any]) -> Any:
     """Return the result of a function or raise its exception, or `TimeoutError` without an answer in time.
 
     A Dask client waits forever for a server that accepts the connection but does not answer.
@@ -414,7 +432,7 @@ def _within(seconds: float, make: Callable[[], Any]) -> Any:
 
     def run() -> None:
         try:
-            ended.put((make(), None))
+            ended.put((function(), None))
         except BaseException as problem:
             ended.put((None, problem))
 
@@ -428,27 +446,27 @@ def _within(seconds: float, make: Callable[[], Any]) -> Any:
     return result
 
 
-def _bounded(close: Callable[..., Any]) -> None:
+def _close_with_timeout(close: Callable[..., Any]) -> None:
     """Close a client or cluster, but wait only a limited time for an answer."""
     with suppress(Exception):  # errors no longer matter: the work is finished or already broken
-        close(timeout=ANSWER)
+        close(timeout=ANSWER_SECONDS)
 
 
 @contextmanager
-def _safe_path() -> Iterator[None]:
+def _use_safe_path() -> Iterator[None]:
     """Prevent new workers from importing from the current folder, which may belong to another user."""
-    previous = os.environ.get(plugins.SAFE_PATH)
-    os.environ[plugins.SAFE_PATH] = "1"
+    previous = os.environ.get(plugins.SAFE_PATH_VARIABLE)
+    os.environ[plugins.SAFE_PATH_VARIABLE] = "1"
     try:
         yield
     finally:
-        del os.environ[plugins.SAFE_PATH]
+        del os.environ[plugins.SAFE_PATH_VARIABLE]
         if previous is not None:
-            os.environ[plugins.SAFE_PATH] = previous
+            os.environ[plugins.SAFE_PATH_VARIABLE] = previous
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _silence_dask() -> Iterator[None]:
     """Silence Dask's own messages about workers that start and stop."""
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
     previous_levels = [logger.level for logger in loggers]

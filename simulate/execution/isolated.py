@@ -17,11 +17,11 @@ import numpy as np
 from statmech import plugins
 from statmech.results.chunks import Chunk
 from statmech.results.log import Log
-from statmech.results.sweep_store import DONE, FAILED, SweepStore
-from statmech.runtime.system import cause_of_death
+from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, SweepStore
+from statmech.runtime.system import describe_exit_code
 
-ROOT = Path(__file__).parents[2]
-CHILD = "import sys; sys.path.append(sys.argv.pop(1)); from simulate.execution.child_process import main; main()"
+PROJECT_ROOT = Path(__file__).parents[2]
+CHILD_CODE = "import sys; sys.path.append(sys.argv.pop(1)); from simulate.execution.child_process import main; main()"
 
 
 def simulate_isolated(store: SweepStore, chunks: Iterable[Chunk], again: bool, log: Log) -> Iterator[Chunk]:
@@ -45,10 +45,10 @@ def _run_child(path: Path, chunk: Chunk, again: bool, index: tuple[int, ...] = (
 
     The result is empty if the child has simulated the chunk, and None if it could not simulate it.
     """
-    arguments = [str(ROOT), str(path), str(chunk.number), str(again), *map(str, index)]
-    command = [sys.executable, "-c", CHILD, *arguments]
-    process = subprocess.run(command, capture_output=True, check=False, env=plugins.for_children())
-    if death := cause_of_death(process.returncode):
+    arguments = [str(PROJECT_ROOT), str(path), str(chunk.number), str(again), *map(str, index)]
+    command = [sys.executable, "-c", CHILD_CODE, *arguments]
+    process = subprocess.run(command, capture_output=True, check=False, env=plugins.make_child_environment())
+    if death := describe_exit_code(process.returncode):
         return f"the process died of {death}"
     return "" if process.returncode == 0 else None
 
@@ -56,13 +56,13 @@ def _run_child(path: Path, chunk: Chunk, again: bool, index: tuple[int, ...] = (
 def _simulate_cells(store: SweepStore, chunk: Chunk, again: bool, log: Log) -> None:
     """Simulate each parameter combination of a chunk in a separate child process."""
     for inside in np.ndindex(store.states(chunk).shape[:-1]):
-        if (store.states(chunk)[inside] == DONE).all():
+        if (store.states(chunk)[inside] == DONE_STATE).all():
             continue
         index = tuple(int(i + start) for i, start in zip(inside, chunk.corner, strict=True))
         death = _run_child(store.path, chunk, again, index)
         if death:
             states = store.states(chunk)
-            values = store.buffer(chunk, states)
-            states[inside][states[inside] != DONE] = FAILED
+            values = store.make_buffer(chunk, states)
+            states[inside][states[inside] != DONE_STATE] = FAILED_STATE
             store.write(chunk, values, states)
             log(event="failed", cell=list(index), seeds=list(chunk.seeds), attempt=3, error=death)

@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.execution.units import Simulator, run_units, simulator_of
+from simulate.execution.units import Simulator, make_simulator, run_units
 from statmech.errors import StatmechError
 from statmech.results.chunks import Chunk
-from statmech.results.store import DONE, other_code, other_data, version_in_words
-from statmech.results.sweep_store import UNKNOWN, SweepStore
-from statmech.results.verification import name_of
+from statmech.results.store import DONE_STATE, describe_changed_code, describe_changed_data, format_version
+from statmech.results.sweep_store import UNKNOWN_VERSION, SweepStore
+from statmech.results.verification import describe_chunk
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.registry import scenario_from
 
 
-class Recomputed(NamedTuple):
+class Recomputation(NamedTuple):
     """The number of recomputed runs, a line per differing parameter combination, and any obstacle to recomputing."""
 
     runs: int
@@ -30,14 +30,14 @@ class Recomputed(NamedTuple):
     obstacle: str = ""
 
 
-def recompute(path: Path, most: int) -> Recomputed:
-    """Recompute the runs of up to `most` random parameter combinations of every version in the store.
+def recompute(path: Path, max_cells: int) -> Recomputation:
+    """Recompute the runs of up to `max_cells` random parameter combinations of every version in the store.
 
     Parameters
     ----------
     path
         The store of a simulation.
-    most
+    max_cells
             Maximum number of parameter combinations per version. The seeds simulated together count as one.
 
     Returns
@@ -60,37 +60,43 @@ def recompute(path: Path, most: int) -> Recomputed:
     store = SweepStore(path)
     try:
         scenario = scenario_from(store.config)
-        missing = " ".join(sentence for _, sentence in scenario.data_problems())
-        obstacle = missing or other_data(path, scenario, store.data) or other_code(path, scenario, store.code)
+        missing = " ".join(sentence for _, sentence in scenario.find_data_problems())
+        obstacle = (
+            missing
+            or describe_changed_data(path, scenario, store.data)
+            or describe_changed_code(path, scenario, store.code)
+        )
     except StatmechError as failure:  # a rule whose file is not loaded
         obstacle = str(failure)
     if obstacle:
-        return Recomputed(0, [], obstacle)
-    simulator, runs, differing = simulator_of(scenario), 0, list[str]()
+        return Recomputation(0, [], obstacle)
+    simulator, runs, differing = make_simulator(scenario), 0, list[str]()
     cells = {cell.index: cell for cell in scenario.cells()}
-    for sample, version in _samples(store, most, scenario.together):
+    for sample, version in _draw_samples(store, max_cells, scenario.together):
         index = sample.corner
-        stored, is_done = store.buffer(sample, store.states(sample)), _of_version(store, sample, version)
+        stored, is_done = store.make_buffer(sample, store.states(sample)), _find_runs_by_version(store, sample, version)
         runs += int(is_done.sum())
-        for names in _differing(simulator, cells[index], sample, stored, is_done):
-            made_by = version_in_words(store.provenances[version]) if version != UNKNOWN else "an unknown version"
-            differing.append(f"{name_of(store, sample)}: {names} differ from the values of this version; by {made_by}")
-    return Recomputed(runs, differing)
+        for names in _find_differing_variables(simulator, cells[index], sample, stored, is_done):
+            made_by = format_version(store.provenances[version]) if version != UNKNOWN_VERSION else "an unknown version"
+            differing.append(
+                f"{describe_chunk(store, sample)}: {names} differ from the values of this version; by {made_by}"
+            )
+    return Recomputation(runs, differing)
 
 
-def _samples(store: SweepStore, most: int, together: int) -> Iterator[tuple[Chunk, int]]:
+def _draw_samples(store: SweepStore, max_cells: int, together: int) -> Iterator[tuple[Chunk, int]]:
     """Draw random pieces of chunks, and yield each with its version.
 
     A piece has one parameter combination and the seeds that are simulated together.
     """
     rng, chunks = np.random.default_rng(0), store.chunks()
-    for version in [*range(len(store.provenances)), UNKNOWN]:
-        counts = [int(_of_version(store, chunk, version).sum()) for chunk in chunks]
-        numbers = rng.choice(sum(counts), min(most, sum(counts)), replace=False)
+    for version in [*range(len(store.provenances)), UNKNOWN_VERSION]:
+        counts = [int(_find_runs_by_version(store, chunk, version).sum()) for chunk in chunks]
+        numbers = rng.choice(sum(counts), min(max_cells, sum(counts)), replace=False)
         for number in sorted(numbers):
             chunk_number = int(np.searchsorted(np.cumsum(counts), number, side="right"))
             chunk, inside = chunks[chunk_number], int(number) - sum(counts[:chunk_number])
-            *cell_index, seed = np.argwhere(_of_version(store, chunk, version))[inside] + [
+            *cell_index, seed = np.argwhere(_find_runs_by_version(store, chunk, version))[inside] + [
                 side.start for side in chunk.box
             ]
             first = int(seed) // together * together
@@ -98,18 +104,18 @@ def _samples(store: SweepStore, most: int, together: int) -> Iterator[tuple[Chun
             yield Chunk(chunk.number, (*(slice(int(i), int(i) + 1) for i in cell_index), seeds)), version
 
 
-def _of_version(store: SweepStore, chunk: Chunk, version: int) -> np.ndarray:
+def _find_runs_by_version(store: SweepStore, chunk: Chunk, version: int) -> np.ndarray:
     """Return a mask of a chunk's finished runs by a given version."""
-    finished: np.ndarray = (store.states(chunk) == DONE) & (store.versions(chunk) == version)
+    finished: np.ndarray = (store.states(chunk) == DONE_STATE) & (store.versions(chunk) == version)
     return finished
 
 
-def _differing(
-    simulator: Simulator, cell: Cell, sample: Chunk, stored: dict[str, np.ndarray], done: np.ndarray
+def _find_differing_variables(
+    simulator: Simulator, cell: Cell, sample: Chunk, stored: dict[str, np.ndarray], is_done: np.ndarray
 ) -> Iterator[str]:
     """Yield the names of the variables that differ, or the error that the simulation raises."""
     wrong = set[str]()
-    for _, results in run_units(simulator, simulator.ready_units([cell], sample.seeds)):
+    for _, results in run_units(simulator, simulator.prepare_units([cell], sample.seeds)):
         if isinstance(results, Exception):
             yield f"{type(results).__name__}: {results}: all variables"
             return
@@ -117,10 +123,10 @@ def _differing(
             seeds = slice(result.seeds.start - sample.seeds.start, result.seeds.stop - sample.seeds.start)
             for name, values in result.values.items():
                 stored_values = stored[name].reshape(
-                    sample.seeds.stop - sample.seeds.start, *stored[name].shape[done.ndim :]
+                    sample.seeds.stop - sample.seeds.start, *stored[name].shape[is_done.ndim :]
                 )
                 inner = tuple(slice(length) for length in values.shape[1:])
-                mask = done.reshape(-1)[seeds]
+                mask = is_done.reshape(-1)[seeds]
                 new_values = np.asarray(values).astype(stored_values.dtype)
                 if stored_values[(seeds, *inner)][mask].tobytes() != new_values[mask].tobytes():
                     wrong.add(name)

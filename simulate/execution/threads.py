@@ -6,25 +6,25 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from statmech.runtime.blas import one_thread
-from statmech.runtime.system import cores, memory
+from statmech.runtime.blas import use_one_blas_thread
+from statmech.runtime.system import count_cores, get_total_memory
 
 
 @contextmanager
-def threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
+def open_thread_pool(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
     """Open a pool with a thread per core. An interrupt cancels tasks that have not started.
 
     Threads suffice because JAX computes without the interpreter's lock.
     """
-    pool = ThreadPoolExecutor(max_workers=workers or cores())
+    pool = ThreadPoolExecutor(max_workers=workers or count_cores())
     try:
         # all cores are busy: BLAS threads within each thread would wait for each other (K = 100: 5 times slower)
-        with one_thread():
+        with use_one_blas_thread():
             yield pool
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def memory_per_core() -> float:
+def get_memory_per_core() -> float:
     """Return the machine's memory per core, in bytes."""
-    return memory() / cores()
+    return get_total_memory() / count_cores()

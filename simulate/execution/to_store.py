@@ -9,25 +9,37 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.execution.chunks import lacking, simulate_chunks
+from simulate.execution.chunks import get_states_to_simulate, simulate_chunks
 from simulate.execution.isolated import simulate_isolated
-from simulate.execution.units import affordable, attrs, check, simulator_of
+from simulate.execution.units import check_simulator, count_affordable_units, make_attributes, make_simulator
 from statmech.errors import StatmechError, StoreError
-from statmech.results.checksums import check_ordinary, corrupted
-from statmech.results.chunks import Chunk, chunk_lengths
+from statmech.results.checksums import check_ordinary_files, find_corrupted_files
+from statmech.results.chunks import Chunk, compute_chunk_lengths
 from statmech.results.dataset import Progress
-from statmech.results.locks import Claim, claimed
+from statmech.results.locks import Claim, claim_store
 from statmech.results.log import Listener, Log
-from statmech.results.store import another_config, other_code, other_data, provenance, replacing
-from statmech.results.store_creation import check_form, complete_replacement, create, is_extension, repair_metadata
-from statmech.results.stored_config import FIGURE, differences
-from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
+from statmech.results.store import (
+    describe_changed_code,
+    describe_changed_data,
+    describe_other_config,
+    get_replacement_hint,
+    provenance,
+)
+from statmech.results.store_creation import (
+    check_store_form,
+    complete_replacement,
+    create_store,
+    is_extension,
+    repair_metadata,
+)
+from statmech.results.stored_config import FIGURE_KEY, list_config_differences
+from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
 from statmech.runtime.jax_cache import use_cache
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
 from statmech.scenarios.registry import scenario_from
 
-Elsewhere = Callable[[SweepStore, list[Chunk], bool, Log], Iterator[Chunk]]  # yields written chunks
+ChunkSimulator = Callable[[SweepStore, list[Chunk], bool, Log], Iterator[Chunk]]  # yields written chunks
 
 
 class Outcome(NamedTuple):
@@ -50,7 +62,7 @@ def run_into(
     figure: FigureKey = None,
     progress: Progress | None = None,
     tell: Listener | None = None,
-    elsewhere: Elsewhere | None = None,
+    chunk_simulator: ChunkSimulator | None = None,
 ) -> Outcome:
     """Simulate the missing runs of a scenario's store, and write them.
 
@@ -78,7 +90,7 @@ def run_into(
             Callback for the numbers of finished runs and of all runs.
         tell
             Callback for each event of the log.
-        elsewhere
+        chunk_simulator
             Function that simulates and writes chunks instead of this process.
 
     Returns
@@ -100,16 +112,16 @@ def run_into(
     ...     run_into(Path(folder) / "simulation.zarr", Scenario(rule="hebb", N=20, t=[1], seeds=4))
     Outcome(done=4, failed=0, missing=0)
     """
-    simulator = simulator_of(scenario)
+    simulator = make_simulator(scenario)
     use_cache()
-    check(simulator)
-    chunk_lengths(scenario)  # raises an error for too many chunks before anything is written
-    workers = affordable(simulator, workers, memory)
-    with claimed(path, shard) as claim:
+    check_simulator(simulator)
+    compute_chunk_lengths(scenario)  # raises an error for too many chunks before anything is written
+    workers = count_affordable_units(simulator, workers, memory)
+    with claim_store(path, shard) as claim:
         log = Log(path, tell, shard)
-        run = StoreRun(path, scenario, log, fresh, again, shard, workers, figure, progress, elsewhere)
+        run = StoreRun(path, scenario, log, fresh, again, shard, workers, figure, progress, chunk_simulator)
         store = run.open(claim)
-        run.run(store, run.plan(store))
+        run.run(store, run.plan_chunks(store))
         return run.finish(store)
 
 
@@ -126,7 +138,7 @@ class StoreRun:
     workers: int | None = None
     figure: FigureKey = None
     progress: Progress | None = None
-    elsewhere: Elsewhere | None = None
+    chunk_simulator: ChunkSimulator | None = None
     done: int = 0  # runs of this shard
     total: int = 0
     suspects: set[int] = field(default_factory=set)  # chunks that may have killed the last two runs
@@ -134,7 +146,7 @@ class StoreRun:
     def open(self, claim: Claim) -> SweepStore:
         """Open the store, after creating or extending it if necessary."""
         return claim.open(
-            find=lambda: None if self.fresh else find_store(self.path, self.scenario, self.again),
+            find=lambda: None if self.fresh else find_matching_store(self.path, self.scenario, self.again),
             create=self._create_or_extend,
             wait=lambda owner: self.log(event="waiting", owner=owner),
         )
@@ -144,42 +156,44 @@ class StoreRun:
         path, scenario, log = self.path, self.scenario, self.log
         complete_replacement(path)
         if self.fresh or not (path.exists() or path.is_symlink()):
-            return create(path, scenario, _attrs(scenario), figure=self.figure)
-        check_ordinary(path)
+            return create_store(path, scenario, _make_attributes(scenario), figure=self.figure)
+        check_ordinary_files(path)
         try:
             for name in repair_metadata(path):
                 log(event="restored", file=name)
             store = SweepStore(path)
             config = store.config
         except StatmechError as failure:
-            raise StoreError(f"{failure}. {replacing()}") from None
-        changed = differences(scenario.config(), config)
+            raise StoreError(f"{failure}. {get_replacement_hint()}") from None
+        changed = list_config_differences(scenario.config(), config)
         if changed and not is_extension(scenario, config):
-            raise StoreError(another_config(path, changed, replacing()))
-        if problem := _problem(store, scenario_from(config)):
-            raise StoreError(f"{problem}. {replacing()}")
+            raise StoreError(describe_other_config(path, changed, get_replacement_hint()))
+        if problem := _describe_changes(store, scenario_from(config)):
+            raise StoreError(f"{problem}. {get_replacement_hint()}")
         if not changed and not _needs_this_version(store, self.again):
             return store
-        check_form(store, scenario_from(config))
+        check_store_form(store, scenario_from(config))
         if changed:
             log(event="grown", differences=changed)
-        if not store.is_of_this_version:
+        if not store.is_running_version:
             log(event="version", stored=store.provenances[-1], running=provenance())
-        return create(path, scenario, _attrs(scenario), old=store, figure=self.figure or config.get(FIGURE))
+        return create_store(
+            path, scenario, _make_attributes(scenario), old=store, figure=self.figure or config.get(FIGURE_KEY)
+        )
 
-    def plan(self, store: SweepStore) -> list[Chunk]:
+    def plan_chunks(self, store: SweepStore) -> list[Chunk]:
         """Return the chunks of this shard with runs to simulate, including corrupted chunks."""
         k, n = self.shard
         self.suspects = self.log.suspects()
         mine = [chunk for chunk in store.chunks() if chunk.number % n == k - 1]
-        states = lacking(self.again)
-        todo = [chunk for chunk in mine if np.isin(_intact_states(store, chunk, self.log), states).any()]
+        states = get_states_to_simulate(self.again)
+        todo = [chunk for chunk in mine if np.isin(_get_intact_states(store, chunk, self.log), states).any()]
         self.total = sum(chunk.runs for chunk in mine)
         self.done = self.total - sum(chunk.runs for chunk in todo)
         if todo:
-            check_form(store, self.scenario)
+            check_store_form(store, self.scenario)
         self.log(event="begun", runs=self.total, done=self.done, blocks=len(todo), machine=provenance()["machine"])
-        self._show()
+        self._report_progress()
         return todo
 
     def run(self, store: SweepStore, todo: list[Chunk]) -> None:
@@ -187,61 +201,69 @@ class StoreRun:
         suspects = [chunk for chunk in todo if chunk.number in self.suspects]
         for chunk in simulate_isolated(store, suspects, self.again, self.log):
             todo.remove(chunk)
-            self._record(chunk)
-        simulated = self.elsewhere(store, todo, self.again, self.log) if self.elsewhere else self._here(store, todo)
+            self._record_chunk(chunk)
+        simulated = (
+            self.chunk_simulator(store, todo, self.again, self.log)
+            if self.chunk_simulator
+            else self._simulate_here(store, todo)
+        )
         for chunk in simulated:
-            self._record(chunk)
-            self._show()
+            self._record_chunk(chunk)
+            self._report_progress()
 
     def finish(self, store: SweepStore) -> Outcome:
         """Log and return the final counts of the store's runs."""
         counts = store.counts()
-        outcome = Outcome(counts[DONE], counts[FAILED], counts[MISSING])
+        outcome = Outcome(counts[DONE_STATE], counts[FAILED_STATE], counts[MISSING_STATE])
         self.log(event="ended", **outcome._asdict())
         return outcome
 
-    def _here(self, store: SweepStore, todo: list[Chunk]) -> Iterator[Chunk]:
+    def _simulate_here(self, store: SweepStore, todo: list[Chunk]) -> Iterator[Chunk]:
         """Simulate chunks in this process, and yield each after writing it."""
-        filled_chunks = simulate_chunks(self.scenario, store, todo, lacking(self.again), self.workers, self.log)
+        filled_chunks = simulate_chunks(
+            self.scenario, store, todo, get_states_to_simulate(self.again), self.workers, self.log
+        )
         for chunk, values, states in filled_chunks:
             store.write(chunk, values, states)
             yield chunk
 
-    def _record(self, chunk: Chunk) -> None:
+    def _record_chunk(self, chunk: Chunk) -> None:
         self.done += chunk.runs
         self.log(event="written", block=chunk.number, done=self.done, runs=self.total)
 
-    def _show(self) -> None:
+    def _report_progress(self) -> None:
         if self.progress:
             self.progress(self.done, self.total)
 
 
-def find_store(path: Path, scenario: AbstractScenario, again: bool = False) -> SweepStore | None:
+def find_matching_store(path: Path, scenario: AbstractScenario, again: bool = False) -> SweepStore | None:
     """Return the store at `path` if it is intact and has exactly this scenario and its data, otherwise None."""
-    check_ordinary(path)
-    if not path.exists() or corrupted(path):
+    check_ordinary_files(path)
+    if not path.exists() or find_corrupted_files(path):
         return None
     store = SweepStore(path)
-    change = differences(scenario.config(), store.config) or _problem(store, scenario)
+    change = list_config_differences(scenario.config(), store.config) or _describe_changes(store, scenario)
     return None if change or _needs_this_version(store, again) else store
 
 
-def _problem(store: SweepStore, scenario: AbstractScenario) -> str:
+def _describe_changes(store: SweepStore, scenario: AbstractScenario) -> str:
     """Describe changes of the user's data or code that forbid mixing stored and new runs, or return an empty string."""
-    return other_data(store.path, scenario, store.data) or other_code(store.path, scenario, store.code or {})
+    return describe_changed_data(store.path, scenario, store.data) or describe_changed_code(
+        store.path, scenario, store.code or {}
+    )
 
 
 def _needs_this_version(store: SweepStore, again: bool) -> bool:
     """Return True if new runs would join another version's runs, so that the store must record this version first."""
-    return not store.is_of_this_version and any(store.counts()[state] for state in lacking(again))
+    return not store.is_running_version and any(store.counts()[state] for state in get_states_to_simulate(again))
 
 
-def _attrs(scenario: AbstractScenario) -> dict[str, object]:
+def _make_attributes(scenario: AbstractScenario) -> dict[str, object]:
     """Return the attributes of a new store."""
-    return {"title": "statmech simulation", **attrs(simulator_of(scenario))}
+    return {"title": "statmech simulation", **make_attributes(make_simulator(scenario))}
 
 
-def _intact_states(store: SweepStore, chunk: Chunk, log: Log) -> np.ndarray:
+def _get_intact_states(store: SweepStore, chunk: Chunk, log: Log) -> np.ndarray:
     """Return the states of a chunk's runs, all missing if the chunk is corrupted."""
     states = store.states(chunk)
     faults = store.faults(chunk, states)
@@ -249,4 +271,4 @@ def _intact_states(store: SweepStore, chunk: Chunk, log: Log) -> np.ndarray:
         return states
     log(event="damaged", block=chunk.number, faults=faults)
     store.mark_missing(chunk)
-    return np.full_like(states, MISSING)
+    return np.full_like(states, MISSING_STATE)

@@ -17,20 +17,22 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from simulate.execution.threads import memory_per_core, threads
+from simulate.execution.threads import get_memory_per_core, open_thread_pool
 from statmech.errors import ScenarioError
-from statmech.results.chunks import SEEDS, chunk_lengths
-from statmech.runtime.system import cores, peak_memory
-from statmech.runtime.system import memory as machine_memory
-from statmech.scenarios.base import AbstractScenario, check_type
+from statmech.results.chunks import MAX_SEEDS_PER_CHUNK, compute_chunk_lengths
+from statmech.runtime.system import count_cores, get_peak_memory
+from statmech.runtime.system import get_total_memory as machine_memory
+from statmech.scenarios.base import AbstractScenario, check_is_scenario
 from statmech.scenarios.cells import Cell
-from statmech.scenarios.cost import CELL_BYTES, check_cells, estimate, thinned
+from statmech.scenarios.cost import BYTES_PER_CELL, check_cell_memory, estimate_cost, thin_scenario
 
-AHEAD = 2  # started before the first result is taken
+UNITS_AHEAD_PER_WORKER = 2  # started before the first result is taken
 # bytes, measured by `benchmarks/everyday.py memory`: libraries for stores and figures, and compilers with programs
-STORES, PICTURES, XLA, JAX, NUMBA = (int(GiB * 2**30) for GiB in (0.02, 0.07, 0.19, 0.06, 0.1))
-PROGRAM = int(0.008 * 2**30)  # bytes of a program that XLA compiles
-DRAWN = 5.5  # times the bytes of results, during comparison and drawing
+STORE_LIBRARY_BYTES, PICTURE_LIBRARY_BYTES, XLA_BYTES, JAX_BYTES, NUMBA_BYTES = (
+    int(GiB * 2**30) for GiB in (0.02, 0.07, 0.19, 0.06, 0.1)
+)
+XLA_PROGRAM_BYTES = int(0.008 * 2**30)  # bytes of a program that XLA compiles
+DRAWING_MEMORY_FACTOR = 5.5  # times the bytes of results, during comparison and drawing
 
 C = TypeVar("C", bound=Cell)
 
@@ -63,13 +65,13 @@ class Simulator(ABC):
     def run(self, unit: Any) -> list[UnitResult]:
         """Simulate one unit and return its results."""
 
-    def ready(self, cells: Sequence[Any]) -> Sequence[Any]:
+    def prepare_cells(self, cells: Sequence[Any]) -> Sequence[Any]:
         """Return the cells with all inputs that their units need, which may take long to compute."""
         return cells
 
-    def ready_units(self, cells: Sequence[Any], seeds: range) -> Iterable[Any]:
+    def prepare_units(self, cells: Sequence[Any], seeds: range) -> Iterable[Any]:
         """Return units that can be run. For an estimate, `units` alone divides the work."""
-        return self.units(self.ready(cells), seeds)
+        return self.units(self.prepare_cells(cells), seeds)
 
     def check(self) -> None:
         """Raise `ScenarioError` if this machine cannot simulate the scenario, before anything runs."""
@@ -79,7 +81,7 @@ class Simulator(ABC):
         """Return the bytes of the largest unit."""
         return 0.0
 
-    def libraries(self) -> float:
+    def library_bytes(self) -> float:
         """Return the bytes of compilers with their programs, and of libraries that the first unit imports."""
         return 0.0
 
@@ -103,7 +105,7 @@ class SeedUnit(NamedTuple):
     seed: int
 
 
-class SeedBySeed(Simulator):
+class SeedSimulator(Simulator):
     """Simulator of kinds whose cells of one dimension N share a seed's random numbers: one unit per N and seed."""
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[SeedUnit]:
@@ -116,7 +118,7 @@ class SeedBySeed(Simulator):
                 yield SeedUnit(tuple(groups[N]), seed)
 
 
-class RunByRun(Simulator, Generic[C]):
+class RunSimulator(Simulator, Generic[C]):
     """Simulator of kinds that gain nothing from running seeds or cells together: one unit per cell and seed."""
 
     source = "one run after the other"
@@ -137,87 +139,94 @@ class RunByRun(Simulator, Generic[C]):
         return [UnitResult(cell.index, slice(seed, seed + 1), values)]
 
 
-def simulator_of(scenario: AbstractScenario) -> Simulator:
+def make_simulator(scenario: AbstractScenario) -> Simulator:
     """Return the simulator of a scenario: its own `simulate` method, or its module in `simulate/scenarios/`."""
-    check_type(scenario)
+    check_is_scenario(scenario)
     if scenario.simulate is not None:
-        return RunByRun(scenario)
+        return RunSimulator(scenario)
     simulator: Simulator = import_module(f"simulate.scenarios.{scenario.module()}").Simulator(scenario)
     return simulator
 
 
-def check(simulator: Simulator) -> None:
+def check_simulator(simulator: Simulator) -> None:
     """Raise `ScenarioError` if this machine cannot simulate the scenario, before anything runs."""
-    if problems := list(simulator.scenario.data_problems()):
+    if problems := list(simulator.scenario.find_data_problems()):
         raise ScenarioError(problems)
-    check_cells(simulator.scenario)
+    check_cell_memory(simulator.scenario)
     simulator.check()
 
 
-def check_memory(key: str, run: str, needed: float, instead: str = "") -> None:
+def check_memory(key: str, run: str, needed_bytes: float, advice: str = "") -> None:
     """Raise `ScenarioError` at `key` if a run needs more bytes than this machine has per core."""
-    if needed > (available := memory_per_core()):
-        sizes = f"takes {needed / 2**30:.3g} GiB, and {available / 2**30:.3g} GiB are available per core"
-        raise ScenarioError([((key,), f"{run} {sizes}{'. ' + instead if instead else ''}")])
+    if needed_bytes > (available := get_memory_per_core()):
+        sizes = f"takes {needed_bytes / 2**30:.3g} GiB, and {available / 2**30:.3g} GiB are available per core"
+        raise ScenarioError([((key,), f"{run} {sizes}{'. ' + advice if advice else ''}")])
 
 
-def affordable(simulator: Simulator, workers: int | None, memory: float | None) -> int | None:
+def count_affordable_units(simulator: Simulator, workers: int | None, memory: float | None) -> int | None:
     """Return the number of units that may run at once within a memory limit in bytes.
 
     Raises `ScenarioError` if the memory does not suffice for one unit.
     """
     if memory is None:
         return workers
-    unit, left = _simulator_of_few(simulator).memory(), memory - _common(simulator, workers)
+    unit, left = _make_small_simulator(simulator).memory(), memory - _estimate_common_bytes(simulator, workers)
     if left < unit:
         needs = f"libraries and results take {(memory - left) / 2**30:.2g} GiB, one unit of work {unit / 2**30:.2g} GiB"
         raise ScenarioError([(("memory",), f"{memory / 2**30:.3g} GiB are too little: {needs}")])
-    return max(1, min(workers or cores(), int(left / max(unit, 1.0))))
+    return max(1, min(workers or count_cores(), int(left / max(unit, 1.0))))
 
 
-def needed(simulator: Simulator, memory: float | None = None, drawn: bool = False) -> float:
+def estimate_memory(simulator: Simulator, memory: float | None = None, with_drawing: bool = False) -> float:
     """Estimate the peak memory of this process, in bytes, during a simulation within a memory limit.
 
-    With `drawn`, results are then compared and drawn, which may need more memory than the simulation.
+    With `with_drawing`, results are then compared and drawn, which may need more memory than the simulation.
     """
-    scenario, small_simulator = simulator.scenario, _simulator_of_few(simulator)
-    workers = affordable(simulator, scenario.workers, memory) or cores()
+    scenario, small_simulator = simulator.scenario, _make_small_simulator(simulator)
+    workers = count_affordable_units(simulator, scenario.workers, memory) or count_cores()
     cells = list(small_simulator.scenario.cells())
-    seeds = range(min(scenario.seeds, SEEDS * -(-workers // len(cells))))
+    seeds = range(min(scenario.seeds, MAX_SEEDS_PER_CHUNK * -(-workers // len(cells))))
     at_once = len(list(islice(small_simulator.units(cells, seeds), workers)))
-    is_drawn = drawn and can_draw(scenario, memory)
-    drawing_bytes = _libraries(simulator) + PICTURES + DRAWN * estimate(scenario).bytes_ if is_drawn else 0.0
-    return max(_common(simulator, workers) + at_once * small_simulator.memory(), drawing_bytes)
+    is_drawn = with_drawing and can_draw(scenario, memory)
+    drawing_bytes = (
+        _get_library_bytes(simulator) + PICTURE_LIBRARY_BYTES + DRAWING_MEMORY_FACTOR * estimate_cost(scenario).bytes_
+        if is_drawn
+        else 0.0
+    )
+    return max(_estimate_common_bytes(simulator, workers) + at_once * small_simulator.memory(), drawing_bytes)
 
 
 def can_draw(scenario: AbstractScenario, memory: float | None) -> bool:
     """Return True if twice the results of a scenario fit into the memory, by default half of this machine's."""
-    return 2 * estimate(scenario).bytes_ <= (memory or machine_memory() / 2)
+    return 2 * estimate_cost(scenario).bytes_ <= (memory or machine_memory() / 2)
 
 
-def _simulator_of_few(simulator: Simulator) -> Simulator:
+def _make_small_simulator(simulator: Simulator) -> Simulator:
     """Return the simulator of some cells of a large grid, including the largest units."""
-    return type(simulator)(thinned(simulator.scenario))
+    return type(simulator)(thin_scenario(simulator.scenario))
 
 
-def _libraries(simulator: Simulator) -> float:
+def _get_library_bytes(simulator: Simulator) -> float:
     """Estimate the bytes of the libraries that this process has loaded or will load."""
-    return peak_memory() + STORES + simulator.libraries()
+    return get_peak_memory() + STORE_LIBRARY_BYTES + simulator.library_bytes()
 
 
-def _common(simulator: Simulator, workers: int | None) -> float:
+def _estimate_common_bytes(simulator: Simulator, workers: int | None) -> float:
     """Estimate the bytes of libraries, programs, cells and chunks, independent of the units that run at once."""
-    scenario, small_simulator = simulator.scenario, _simulator_of_few(simulator)
-    cost, lengths = estimate(scenario), chunk_lengths(scenario)
+    scenario, small_simulator = simulator.scenario, _make_small_simulator(simulator)
+    cost, lengths = estimate_cost(scenario), compute_chunk_lengths(scenario)
     chunk = cost.bytes_ / cost.runs * math.prod(lengths)
     cells = list(islice(small_simulator.scenario.cells(), math.prod(lengths[:-1])))
     units = sum(1 for _ in small_simulator.units(cells, range(lengths[-1])))
-    begun = min(math.ceil(cost.runs / math.prod(lengths)), 1 + math.ceil(AHEAD * (workers or cores()) / units))
+    begun = min(
+        math.ceil(cost.runs / math.prod(lengths)),
+        1 + math.ceil(UNITS_AHEAD_PER_WORKER * (workers or count_cores()) / units),
+    )
     # each started chunk has its variables and the results that wait for other units; one chunk is being written
-    return _libraries(simulator) + CELL_BYTES * cost.cells + chunk * (2 * begun + 1)
+    return _get_library_bytes(simulator) + BYTES_PER_CELL * cost.cells + chunk * (2 * begun + 1)
 
 
-def attrs(simulator: Simulator) -> dict[str, Any]:
+def make_attributes(simulator: Simulator) -> dict[str, Any]:
     """Return the attributes of a scenario's dataset: source, digests of data and code, and the simulator's own."""
     data, code = simulator.scenario.data_digests(), simulator.scenario.code_digests()
     return {"source": simulator.source, **({"data": data} if data else {}), "code": code, **simulator.attrs()}
@@ -239,18 +248,18 @@ def run_units(
             before_unit()
         return simulator.run(unit)
 
-    workers = workers or simulator.scenario.workers or cores()
-    with simulator.context(), threads(workers) as pool:
+    workers = workers or simulator.scenario.workers or count_cores()
+    with simulator.context(), open_thread_pool(workers) as pool:
         started: deque[tuple[Any, Any]] = deque()
         for unit in units:
             started.append((unit, pool.submit(run, unit)))
-            if len(started) > AHEAD * workers:
-                yield _ended(*started.popleft())
+            if len(started) > UNITS_AHEAD_PER_WORKER * workers:
+                yield _get_unit_result(*started.popleft())
         while started:
-            yield _ended(*started.popleft())
+            yield _get_unit_result(*started.popleft())
 
 
-def _ended(unit: Any, future: Any) -> tuple[Any, list[UnitResult] | Exception]:
+def _get_unit_result(unit: Any, future: Any) -> tuple[Any, list[UnitResult] | Exception]:
     """Return a unit with its results or its exception."""
     problem = future.exception()
     if problem is None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.kernels.teacher_data import INPUTS, TEACHER, stream
+from simulate.kernels.teacher_data import INPUT_STREAM, TEACHER_STREAM, make_stream
 from statmech.inputs import Spectrum
 from statmech.modes import group_sizes
 from statmech.scenarios.gaussian_clusters import ClusterCell
@@ -31,7 +31,7 @@ class ClusterData(NamedTuple):
     y: np.ndarray
 
 
-def drawn(cell: ClusterCell, key: int, seed: int) -> ClusterData:
+def draw_cluster_data(cell: ClusterCell, key: int, seed: int) -> ClusterData:
     """Draw the first P examples of a seed.
 
     Parameters
@@ -44,36 +44,36 @@ def drawn(cell: ClusterCell, key: int, seed: int) -> ClusterData:
     Examples
     --------
     >>> from statmech import Clusters
-    >>> few, more = (drawn(c, 0, 0) for c in Clusters(clusters="gaussian", loss="hinge", N=4, alpha=[0.5, 1]).cells())
+    >>> few, more = (draw_cluster_data(c, 0, 0) for c in Clusters(clusters="gaussian", loss="hinge", N=4, alpha=[0.5, 1]).cells())
     >>> bool((more.X[:2] == few.X).all()), bool((more.y[:2] == few.y).all()), round(float(few.half @ few.half), 12)
     (True, True, 4.0)
     """
     identity = {"N": cell.N, "key": key, "seed": seed}
-    half = direction(cell, stream(TEACHER, **identity)) * cell.kind.distance / 2
-    variances = within_variances(cell)
-    y = labels(cell.kind.positives, cell.P)
+    half = draw_cluster_direction(cell, make_stream(TEACHER_STREAM, **identity)) * cell.kind.distance / 2
+    variances = get_cluster_variances(cell)
+    y = make_cluster_labels(cell.kind.positives, cell.P)
     far = np.where(y > 0, 2 * (1 - cell.kind.positives), 2 * cell.kind.positives)
-    X = stream(INPUTS, **identity).standard_normal((cell.P, cell.N)) * np.sqrt(variances)
+    X = make_stream(INPUT_STREAM, **identity).standard_normal((cell.P, cell.N)) * np.sqrt(variances)
     return ClusterData(half, variances, X + np.outer(y * far, half / np.sqrt(cell.N)), y)
 
 
-def labels(positives: float, P: int) -> np.ndarray:
+def make_cluster_labels(positives: float, P: int) -> np.ndarray:
     """Return P labels whose first n contain this fraction n of +1, to within one.
 
-    >>> labels(0.3, 10)
+    >>> make_cluster_labels(0.3, 10)
     array([-1., -1., -1.,  1., -1., -1.,  1., -1., -1.,  1.])
     """
     count = np.floor(positives * np.arange(P + 1))
     return 2 * np.diff(count) - 1
 
 
-def within_variances(cell: ClusterCell) -> np.ndarray:
+def get_cluster_variances(cell: ClusterCell) -> np.ndarray:
     """Return the variances (N,) of the inputs around a centre, times N, axis by axis."""
     inputs = cell.inputs
     return np.ones(cell.N) if inputs.isotropic else np.asarray(inputs.table(cell.N), float) ** 2
 
 
-def direction(cell: ClusterCell, rng: np.random.Generator) -> np.ndarray:
+def draw_cluster_direction(cell: ClusterCell, rng: np.random.Generator) -> np.ndarray:
     """Draw the direction between the centres, a vector (N,) of squared length N.
 
     The `teacher` powers of a spectrum divide the squared length among its groups.

@@ -42,9 +42,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-MOST = 5 * 10**7  # some seconds per stage if no conjunction can be skipped
-ROWS_PER_UPDATE = 32  # fixed cost of an update of all pair sums, in rows multiplied with all pairs
-ROWS = 256  # rows multiplied at a time: they fit into the cache
+MAX_CONJUNCTIONS = 5 * 10**7  # some seconds per stage if no conjunction can be skipped
+PAIR_UPDATE_COST_ROWS = 32  # fixed cost of an update of all pair sums, in rows multiplied with all pairs
+PRODUCT_BLOCK_ROWS = 256  # rows multiplied at a time: they fit into the cache
 
 
 class Conjunction(NamedTuple):
@@ -70,7 +70,7 @@ class Stage(NamedTuple):
     weight: float
 
 
-def boost(
+def boost_conjunctions(
     X: np.ndarray,
     y: np.ndarray,
     attributes: np.ndarray,
@@ -109,14 +109,14 @@ def boost(
     Examples
     --------
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
-    >>> [stage] = boost(X, np.array([-1, -1, -1, 1]), np.arange(2), k=2, stages=10, discount=1.0)
+    >>> [stage] = boost_conjunctions(X, np.array([-1, -1, -1, 1]), np.arange(2), k=2, stages=10, discount=1.0)
     >>> stage                                                                # AND, in one stage
     Stage(hypothesis=Conjunction(indicators=(0, 1), sense=1), error=0.0, weight=1.0)
     """
     X = np.asarray(X, float)
     weights = np.ones(len(y)) if weights is None else weights
     distribution = weights / weights.sum()
-    search = Search(X, distribution * y, attributes, k, discount)
+    search = ConjunctionSearch(X, distribution * y, attributes, k, discount)
     for _ in range(stages):
         hypothesis = search.best()
         wrong = hypothesis(X) != y
@@ -128,37 +128,37 @@ def boost(
             return
         beta = error / (1 - error)
         yield Stage(hypothesis, error, -float(np.log(beta)))
-        search.reweigh(wrong, error)
+        search.update_distribution(wrong, error)
         distribution = distribution * np.where(wrong, 1.0, beta)
         distribution /= distribution.sum()
 
 
-class Search:
+class ConjunctionSearch:
     """An exact search for the best conjunction, with pair sums that are updated from stage to stage.
 
     The pair sums add `signed` (m,), the distribution times the labels, over the rows where both indicators are true.
-    More than `MOST` conjunctions of k indicators raise `ValueError`.
+    More than `MAX_CONJUNCTIONS` conjunctions of k indicators raise `ValueError`.
     """
 
     def __init__(self, X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, discount: float):
         n = X.shape[1]
         self.attributes = np.asarray(attributes)
         self.k = min(k, len(np.unique(attributes)))
-        if comb(n, self.k) > MOST:
-            fault = f"conjunctions of {self.k} of {n} indicators are too many to search: more than {MOST:,}"
+        if comb(n, self.k) > MAX_CONJUNCTIONS:
+            fault = f"conjunctions of {self.k} of {n} indicators are too many to search: more than {MAX_CONJUNCTIONS:,}"
             raise ValueError(f"{fault}. Select columns first, or reduce k or bins")
         self.X, self.discount, self.signed = X, discount, signed
-        self.total, self.singles, self.masses = signed.sum(), signed @ X, np.abs(signed) @ X
-        # `pairs` times `pairs_fade` are the pair sums of `pairs_signed`
-        self.pairs_signed, self.pairs_fade = np.zeros_like(signed), 1.0
+        self.total, self.indicator_sums, self.masses = signed.sum(), signed @ X, np.abs(signed) @ X
+        # `pairs` times `pair_sum_factor` are the pair sums of `pair_sum_values`
+        self.pair_sum_values, self.pair_sum_factor = np.zeros_like(signed), 1.0
         triples = n if self.k > 2 else 0
         self.columns = X[:, :triples].T.astype(np.uint8, order="C")
         self.gains = np.zeros((2, triples, triples))
 
     @cached_property
-    def distinct(self) -> np.ndarray:
+    def allowed_pairs(self) -> np.ndarray:
         """Mask (n, n): 1 for pairs i < j of indicators of different attributes, else 0."""
-        return self._find_distinct(np.arange(self.X.shape[1]))
+        return self._find_allowed_pairs(np.arange(self.X.shape[1]))
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, ...]:
@@ -167,131 +167,133 @@ class Search:
         return tuple(np.zeros((n, n)) for _ in range(min(self.k - 1, 2)))
 
     @cached_property
-    def space(self) -> tuple[np.ndarray, np.ndarray]:
+    def workspace(self) -> tuple[np.ndarray, np.ndarray]:
         """Work space for pairs (n, n) and for blocks of rows.
 
         Large arrays cost more to allocate than to fill.
         """
         n = self.X.shape[1]
-        return np.empty((n, n)), np.empty((2, ROWS, n))
+        return np.empty((n, n)), np.empty((2, PRODUCT_BLOCK_ROWS, n))
 
     def best(self) -> Conjunction:
         """Find the conjunction of largest discounted correlation.
 
         Ties (to rounding) are broken by fewer indicators, then by lower indices.
         """
-        best_found = Found()
+        best_found = BestConjunctions()
         best_found.take((), abs(self.total), self.total)
-        half_correlations = np.abs(self.singles - self.total / 2)
+        half_correlations = np.abs(self.indicator_sums - self.total / 2)
         if half_correlations.size:
-            index = _first(half_correlations)
-            best_found.take((index,), 2 * float(half_correlations[index]), 2 * self.singles[index] - self.total)
+            index = _find_first_max(half_correlations)
+            best_found.take((index,), 2 * float(half_correlations[index]), 2 * self.indicator_sums[index] - self.total)
         if self.k > 1:
-            bound = self.discount * (self.masses + np.abs(self.singles - self.total))
+            bound = self.discount * (self.masses + np.abs(self.indicator_sums - self.total))
             if len(candidates := np.flatnonzero(bound >= best_found.least)) > 1:
-                self._with_two_of(candidates, best_found)
+                self._search_two_or_more(candidates, best_found)
         return best_found.result()
 
-    def reweigh(self, wrong: np.ndarray, error: float) -> None:
+    def update_distribution(self, wrong: np.ndarray, error: float) -> None:
         """Update all sums to the next stage's distribution, given the mask of mistakes and the error."""
         fade, grow = 0.5 / (1 - error), (0.5 - error) / (error * (1 - error))
         increase = np.where(wrong, grow * self.signed, 0.0)
         self.signed = fade * self.signed + increase
         self.total = fade * self.total + increase.sum()
-        self.singles = fade * self.singles + increase @ self.X
+        self.indicator_sums = fade * self.indicator_sums + increase @ self.X
         self.masses = fade * self.masses + np.abs(increase) @ self.X
-        self.pairs_signed *= fade
-        self.pairs_fade *= fade
+        self.pair_sum_values *= fade
+        self.pair_sum_factor *= fade
         self.gains *= fade
 
-    def update_pairs(self) -> tuple[np.ndarray, ...]:
+    def update_pair_sums(self) -> tuple[np.ndarray, ...]:
         """Update and return the sums of all pairs (n, n), for k > 2 also the sums of absolute values."""
         changed = self._find_changed_rows()
-        increase = self.signed[changed] - self.pairs_signed[changed]
+        increase = self.signed[changed] - self.pair_sum_values[changed]
         for sums, values in zip(self.pairs, (increase, np.abs(increase)), strict=False):
-            self._add_products(sums, self.pairs_fade, changed, values)
-        self.pairs_signed, self.pairs_fade = self.signed.copy(), 1.0
+            self._add_products(sums, self.pair_sum_factor, changed, values)
+        self.pair_sum_values, self.pair_sum_factor = self.signed.copy(), 1.0
         return self.pairs
 
     def _find_changed_rows(self) -> np.ndarray:
-        return np.flatnonzero(self.signed != self.pairs_signed)
+        return np.flatnonzero(self.signed != self.pair_sum_values)
 
-    def _with_two_of(self, others: np.ndarray, found: Found) -> None:
+    def _search_two_or_more(self, candidates: np.ndarray, best: BestConjunctions) -> None:
         """Search conjunctions that contain two or more of the candidates.
 
         Uses the sums of all pairs if that takes less time.
         """
         m, n = self.X.shape
         # an update, unlike the sums of some pairs, shortens the next one: hence the factor of 2
-        if 2 * m * len(others) ** 2 < (len(self._find_changed_rows()) + ROWS_PER_UPDATE) * n**2:
-            self._below((), others, found)
+        if 2 * m * len(candidates) ** 2 < (len(self._find_changed_rows()) + PAIR_UPDATE_COST_ROWS) * n**2:
+            self._search_extensions((), candidates, best)
         else:
-            self._with_two_more(Part((), np.arange(n), self.X, self.signed, *self.update_pairs()), found)
+            self._extend_by_two(
+                PartialConjunction((), np.arange(n), self.X, self.signed, *self.update_pair_sums()), best
+            )
 
-    def _find_distinct(self, others: np.ndarray) -> np.ndarray:
+    def _find_allowed_pairs(self, candidates: np.ndarray) -> np.ndarray:
         """Return 1 for pairs i < j of candidates with different attributes, else 0."""
-        return np.triu(self.attributes[others][:, None] != self.attributes[others], 1).astype(float)
+        return np.triu(self.attributes[candidates][:, None] != self.attributes[candidates], 1).astype(float)
 
     def _add_products(self, sums: np.ndarray, fade: float, rows: np.ndarray, signed: np.ndarray) -> None:
         """Multiply the pair sums by `fade` and add the products of these rows, ROWS rows at a time."""
         sums *= fade
-        pairs, batches = self.space
-        for first in range(0, len(rows), ROWS):
-            batch = rows[first : first + ROWS]
+        pairs, batches = self.workspace
+        for first in range(0, len(rows), PRODUCT_BLOCK_ROWS):
+            batch = rows[first : first + PRODUCT_BLOCK_ROWS]
             batch_rows, weighted = batches[:, : len(batch)]
             self.X.take(batch, axis=0, out=batch_rows, mode="clip")  # without "clip" NumPy makes another copy
-            np.multiply(batch_rows, signed[first : first + ROWS, None], out=weighted)
+            np.multiply(batch_rows, signed[first : first + PRODUCT_BLOCK_ROWS, None], out=weighted)
             sums += np.matmul(weighted.T, batch_rows, out=pairs)
 
-    def _with_two_more(self, part: Part, found: Found) -> None:
+    def _extend_by_two(self, part: PartialConjunction, best: BestConjunctions) -> None:
         """Extend a conjunction by two indicators and search its extensions."""
         first, candidates, *_, sums, masses = part
         is_complete = len(candidates) == self.X.shape[1]
-        allowed = self.distinct if is_complete else self._find_distinct(candidates)
-        half_correlations = np.subtract(sums, self.total / 2, out=self.space[0] if is_complete else None)
+        allowed = self.allowed_pairs if is_complete else self._find_allowed_pairs(candidates)
+        half_correlations = np.subtract(sums, self.total / 2, out=self.workspace[0] if is_complete else None)
         np.abs(half_correlations, out=half_correlations)
         half_correlations *= allowed
         score = 2 * self.discount * float(half_correlations.max(initial=0.0))
-        if score >= found.least:
-            i, j = np.unravel_index(_first(half_correlations), half_correlations.shape)
-            found.take((*first, int(candidates[i]), int(candidates[j])), score, 2 * sums[i, j] - self.total)
+        if score >= best.least:
+            i, j = np.unravel_index(_find_first_max(half_correlations), half_correlations.shape)
+            best.take((*first, int(candidates[i]), int(candidates[j])), score, 2 * sums[i, j] - self.total)
         if masses is None or self.discount == 0:
             return
         if len(first) + 3 == self.k:
-            self._with_three_more(part, allowed, found)
+            self._extend_by_three(part, allowed, best)
             return
         bound = self.discount * (masses + np.abs(sums - self.total)) * allowed
         for i in np.argsort(-bound.max(axis=1)):
-            later = np.flatnonzero(bound[i] >= found.least)
+            later = np.flatnonzero(bound[i] >= best.least)
             if len(later) > 1:
-                self._below((*first, int(candidates[i])), candidates[later], found)
+                self._search_extensions((*first, int(candidates[i])), candidates[later], best)
 
-    def _with_three_more(self, part: Part, allowed: np.ndarray, found: Found) -> None:
+    def _extend_by_three(self, part: PartialConjunction, allowed: np.ndarray, best: BestConjunctions) -> None:
         """Extend a conjunction by three indicators."""
-        from simulate.kernels.triples import best_of_three  # needs Numba
+        from simulate.kernels.triples import find_best_triple  # needs Numba
 
         assert part.masses is not None
-        equal = found.least * (1 - 2e-12) - 2e-15  # a later triple of equal score may have lower indices
-        is_complete = len(part.others) == self.X.shape[1]
+        equal = best.least * (1 - 2e-12) - 2e-15  # a later triple of equal score may have lower indices
+        is_complete = len(part.candidates) == self.X.shape[1]
         columns = self.columns if is_complete else part.X.T.astype(np.uint8, order="C")
         gains = self.gains if is_complete else np.zeros((2, *allowed.shape))
         pairs = allowed, part.sums, part.masses, gains, self.total
-        triple, total = best_of_three(part.X, columns, part.signed, *pairs, equal / self.discount)
+        triple, total = find_best_triple(part.X, columns, part.signed, *pairs, equal / self.discount)
         if triple[0] >= 0:
             signed = 2 * total - self.total
-            indicators = (*part.first, *(int(part.others[i]) for i in triple))
-            found.take(indicators, self.discount * abs(signed), signed)
+            indicators = (*part.first, *(int(part.candidates[i]) for i in triple))
+            best.take(indicators, self.discount * abs(signed), signed)
 
-    def _below(self, first: tuple[int, ...], others: np.ndarray, found: Found) -> None:
+    def _search_extensions(self, prefix: tuple[int, ...], candidates: np.ndarray, best: BestConjunctions) -> None:
         """Search the conjunctions of `first` with two or more of the candidates."""
-        rows = np.flatnonzero(self.X[:, first].all(axis=1))
-        true, signed = self.X[rows[:, None], others], self.signed[rows]
-        values = (signed, np.abs(signed))[: self.k - len(first) - 1]
+        rows = np.flatnonzero(self.X[:, prefix].all(axis=1))
+        true, signed = self.X[rows[:, None], candidates], self.signed[rows]
+        values = (signed, np.abs(signed))[: self.k - len(prefix) - 1]
         sums, *masses = ((true * d[:, None]).T @ true for d in values)
-        self._with_two_more(Part(first, others, true, signed, sums, *masses), found)
+        self._extend_by_two(PartialConjunction(prefix, candidates, true, signed, sums, *masses), best)
 
 
-class Part(NamedTuple):
+class PartialConjunction(NamedTuple):
     """Conjunctions that join indicators `others` (n,) to `first`.
 
     X (m, n) and `signed` (m,) are restricted to the rows where `first` is true. `sums` and `masses` (n, n) add
@@ -299,14 +301,14 @@ class Part(NamedTuple):
     """
 
     first: tuple[int, ...]
-    others: np.ndarray
+    candidates: np.ndarray
     X: np.ndarray
     signed: np.ndarray
     sums: np.ndarray
     masses: np.ndarray | None = None
 
 
-class Found:
+class BestConjunctions:
     """The best conjunctions known so far.
 
     Keeps all conjunctions of equal correlation (to rounding), as they may arrive in any order.
@@ -332,28 +334,28 @@ class Found:
         return min(equal, key=lambda conjunction: (len(conjunction.indicators), conjunction.indicators))
 
 
-def _first(values: np.ndarray) -> int:
+def _find_first_max(values: np.ndarray) -> int:
     """Return the first index of the largest value, to rounding."""
     return int(np.argmax(values >= values.max() * (1 - 1e-12)))
 
 
-def counted(stages: list[Stage]) -> list[Stage]:
+def get_voting_stages(stages: list[Stage]) -> list[Stage]:
     """Return the stages that vote: all, or only the last if it is always right."""
     return stages[-1:] if stages and stages[-1].error == 0.0 else stages
 
 
-def output(stages: list[Stage], X: np.ndarray) -> np.ndarray:
+def compute_stage_vote(stages: list[Stage], X: np.ndarray) -> np.ndarray:
     """Return the weighted vote (m,) of the stages, whose sign is the prediction."""
-    return sum((stage.weight * stage.hypothesis(X) for stage in counted(stages)), np.zeros(len(X)))
+    return sum((stage.weight * stage.hypothesis(X) for stage in get_voting_stages(stages)), np.zeros(len(X)))
 
 
-def merged(stages: list[Stage]) -> dict[Conjunction, float]:
+def merge_stages(stages: list[Stage]) -> dict[Conjunction, float]:
     """Return each conjunction and its total weight, the largest weight first.
 
     Both senses of a conjunction are combined.
     """
     total: dict[tuple[int, ...], float] = {}
-    for stage in counted(stages):
+    for stage in get_voting_stages(stages):
         indicators = stage.hypothesis.indicators
         total[indicators] = total.get(indicators, 0) + stage.hypothesis.sense * stage.weight
     ordered = sorted(total.items(), key=lambda item: -abs(item[1]))

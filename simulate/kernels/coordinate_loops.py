@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial, update_wrapper
 from typing import Any
 
-from statmech.runtime.extras import require
+from statmech.runtime.extras import require_modules
 
-ANY_ORDER = {"reassoc", "contract", "nsz", "nnan"}  # allow vectorised sums and minima
+FASTMATH_FLAGS = {"reassoc", "contract", "nsz", "nnan"}  # allow vectorised sums and minima
 
 
 class CompiledLoop:
@@ -37,7 +37,7 @@ class CompiledLoop:
 
         with global_compiler_lock:  # concurrent units of work wait for one compilation
             if self._compiled is None:
-                self._compiled = numba.njit(self.signature, fastmath=ANY_ORDER, nogil=True)(self.function)
+                self._compiled = numba.njit(self.signature, fastmath=FASTMATH_FLAGS, nogil=True)(self.function)
         return self._compiled
 
     @property
@@ -48,7 +48,7 @@ class CompiledLoop:
         return numba.typeof(self.compiled())
 
 
-def compiled(signature: str) -> Callable[[Callable[..., Any]], CompiledLoop]:
+def compile_loop(signature: str) -> Callable[[Callable[..., Any]], CompiledLoop]:
     """Make a decorator that compiles a loop for arguments of this signature."""
-    require("a compiled loop", "estimators", "numba")
+    require_modules("a compiled loop", "estimators", "numba")
     return partial(CompiledLoop, signature)

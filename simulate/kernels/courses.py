@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from statmech.numerics.gaussian import Array
-from statmech.schedules import Changes
+from statmech.schedules import TimeDependence
 
 
-class Course(NamedTuple):
+class StepRates(NamedTuple):
     """The rates of a block's M steps, arrays (..., M) or (..., M, width).
 
     `width` is the number of batch elements. Without a step, drift and decay are 0.
@@ -31,7 +31,7 @@ class Course(NamedTuple):
         return self.before[-1] + (1 - self.before[-1]) * self.decay[-1]
 
 
-def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Array, dtype: str) -> Course:
+def course_of(changes: TimeDependence, eta: Array, N: Array, first: Array, active: Array, dtype: str) -> StepRates:
     """Compute the rates of consecutive steps that start at step `first`.
 
     Parameters
@@ -56,4 +56,4 @@ def course_of(changes: Changes, eta: Array, N: Array, first: Array, active: Arra
     before = -jnp.expm1(jax.lax.slice_in_dim(fading, 0, -1, axis=axis))
     before = jnp.concatenate([jnp.zeros_like(jax.lax.slice_in_dim(decay, 0, 1, axis=axis)), before], axis=axis)
     rate, drift, decay, before = (part.astype(dtype) for part in (changes.schedule.rate(eta, t), drift, decay, before))
-    return Course(rate, drift, decay, before, probabilities, noise, dropout)
+    return StepRates(rate, drift, decay, before, probabilities, noise, dropout)

@@ -24,22 +24,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simulate.kernels.descent_record import Record
-from simulate.kernels.example_batches import batches
+from simulate.kernels.descent_record import DescentRecord
+from simulate.kernels.example_batches import iterate_batches
 from statmech.scenarios.descent import DescentCell
 
-NEW = 1e-9  # relative to the length of the slopes: a smaller component off the known f is rounding
-VECTORS = 8  # vectors of length P in addition to A and f: outputs, slopes, products, the loss's own
+MIN_NEW_DIRECTION = 1e-9  # relative to the length of the slopes: a smaller component off the known f is rounding
+EXTRA_VECTORS = 8  # vectors of length P in addition to A and f: outputs, slopes, products, the loss's own
 
 
-class Known:
+class DeferredInputs:
     """Random inputs that are known only through the products drawn so far.
 
     Stores the images A (n, P) of n directions, and k orthonormal combinations f (k, P) of slopes.
     """
 
     def __init__(self, cell: DescentCell, rng: np.random.Generator):
-        max_directions, self.n, self.k = _most(cell), _first(cell), 0
+        max_directions, self.n, self.k = _count_max_directions(cell), _count_initial_directions(cell), 0
         self.cell, self.rng = cell, rng
         self.A, self.f = np.empty((max_directions, cell.P)), np.empty((max_directions - self.n, cell.P))
         self.G, self.product = np.zeros(cell.P), np.empty(cell.P)
@@ -65,7 +65,7 @@ class Known:
         G[:] = 0.0
         G[rows] = slopes
         v[:n] = self.A[:n] @ G / self.cell.N
-        if n < len(self.A) and (size := self.new_f(G)) > NEW * np.linalg.norm(G):
+        if n < len(self.A) and (size := self.new_f(G)) > MIN_NEW_DIRECTION * np.linalg.norm(G):
             chi = self.chi(self.cell.N - n)
             v[n] = -size * chi / self.cell.N
             self.new_image(chi)
@@ -75,8 +75,8 @@ class Known:
         """Append the normalised component of the slopes orthogonal to the known f, and return its length."""
         r = self.f[self.k]
         r[:] = G
-        self.project_off(self.f[: self.k], r)
-        self.project_off(self.f[: self.k], r)  # again: slopes of successive steps are nearly parallel
+        self.subtract_projection(self.f[: self.k], r)
+        self.subtract_projection(self.f[: self.k], r)  # again: slopes of successive steps are nearly parallel
         size = float(np.linalg.norm(r))
         r /= size
         return size
@@ -85,13 +85,13 @@ class Known:
         """Draw the image of the new direction."""
         A, f = self.A[self.n], self.f[: self.k + 1]
         self.rng.standard_normal(out=A)
-        self.project_off(f, A)
+        self.subtract_projection(f, A)
         A -= np.multiply(chi, f[-1], out=self.product)
         self.n, self.k = self.n + 1, self.k + 1
 
-    def project_off(self, f: np.ndarray, x: np.ndarray) -> None:
+    def subtract_projection(self, basis: np.ndarray, x: np.ndarray) -> None:
         """Subtract from x its projection onto the span of the f."""
-        x -= np.matmul(f @ x, f, out=self.product)
+        x -= np.matmul(basis @ x, basis, out=self.product)
 
     def chi(self, freedom: int) -> float:
         """Draw the length of a vector of `freedom` normals."""
@@ -106,41 +106,41 @@ def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
     >>> run(cell, np.random.default_rng(0))["R"].round(1)
     array([0. , 0.6])
     """
-    inputs, record = Known(cell, rng), Record(cell)
+    inputs, record = DeferredInputs(cell, rng), DescentRecord(cell)
     with np.errstate(all="ignore"):  # where it diverges
-        for step, w in zip(range(cell.steps[-1] + 1), _weights(cell, inputs, rng), strict=False):
+        for step, w in zip(range(cell.steps[-1] + 1), _iterate_weights(cell, inputs, rng), strict=False):
             if step in record.places:
                 record.write(step, w[0], float(np.linalg.norm(w[1:])), inputs.stabilities(w))
     return record.variables()
 
 
-def _weights(cell: DescentCell, known: Known, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def _iterate_weights(cell: DescentCell, inputs: DeferredInputs, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Yield the components of the weights before each step."""
-    state = cell.descent.start(known.start())
-    for step, rows in enumerate(batches(cell, rng)):
+    state = cell.descent.start(inputs.start())
+    for step, rows in enumerate(iterate_batches(cell, rng)):
         yield state[0]
         z = cell.descent.query(state)
-        slopes = cell.on.slope(known.stabilities(z)[rows])
-        force = known.force(rows, slopes if cell.teacher.labels else -slopes)
-        state = cell.descent.next(state, penalised(cell, force, z), cell.rate(step), step)
+        slopes = cell.on.slope(inputs.stabilities(z)[rows])
+        force = inputs.force(rows, slopes if cell.teacher.labels else -slopes)
+        state = cell.descent.next(state, add_penalty_force(cell, force, z), cell.rate(step), step)
 
 
-def penalised(cell: DescentCell, force: np.ndarray, z: np.ndarray) -> np.ndarray:
+def add_penalty_force(cell: DescentCell, force: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return the force of a batch plus the force of the penalty."""
     return force + cell.batch * cell.lam * z
 
 
 def bytes_of(cell: DescentCell) -> float:
     """Return the memory in bytes of a run that learns in a new direction at every step."""
-    return 8.0 * cell.P * (2 * _most(cell) + VECTORS)
+    return 8.0 * cell.P * (2 * _count_max_directions(cell) + EXTRA_VECTORS)
 
 
-def _most(cell: DescentCell) -> int:
+def _count_max_directions(cell: DescentCell) -> int:
     """Return the maximal number of directions that a run can know."""
-    first = _first(cell)
+    first = _count_initial_directions(cell)
     return first + min(cell.steps[-1], cell.P, cell.N - first)
 
 
-def _first(cell: DescentCell) -> int:
+def _count_initial_directions(cell: DescentCell) -> int:
     """Return the number of directions known at the start: the teacher, and a start off the teacher."""
     return 2 if cell.length > 0 and abs(cell.R) < 1 else 1

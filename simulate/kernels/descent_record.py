@@ -10,7 +10,7 @@ from statmech.results.dataset import describe_student
 from statmech.scenarios.descent import DescentCell
 
 
-class Record:
+class DescentRecord:
     """Weights parallel and perpendicular to the teacher, loss and errors on the examples, at the recorded steps.
 
     A run that overflows is NaN from its first overflow onwards.
@@ -21,10 +21,10 @@ class Record:
         self.places = {step: index for index, step in enumerate(cell.steps)}
         self.values = np.full((4, len(cell.steps)), np.nan)
 
-    def write(self, step: int, along: float, across: float, x: np.ndarray) -> None:
+    def write(self, step: int, parallel: float, perpendicular: float, x: np.ndarray) -> None:
         """Record the components of w/sqrt(N) and the stabilities or residuals (P,) of all examples."""
         wrong = np.mean((1 - np.sign(x)) / 2)
-        self.values[:, self.places[step]] = along, across, np.mean(self.cell.on.value(x)), wrong
+        self.values[:, self.places[step]] = parallel, perpendicular, np.mean(self.cell.on.value(x)), wrong
 
     def variables(self) -> dict[str, np.ndarray]:
         """Return the variables of the run at the recorded steps."""

@@ -10,30 +10,30 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.numerics.gaussian import Array
-from statmech.protocols import Pieces
-from statmech.runtime.programs import filled_up
+from statmech.protocols import ProtocolPieces
+from statmech.runtime.programs import round_up_count
 
 
-def for_engine(pieces: Pieces) -> Pieces:
+def pad_protocol(pieces: ProtocolPieces) -> ProtocolPieces:
     """Pad the pieces of a protocol for an engine.
 
     The added pieces never start. One program then serves protocols of different lengths.
     """
-    missing = filled_up(max(len(pieces.starts), 2)) - len(pieces.starts)
+    missing = round_up_count(max(len(pieces.starts), 2)) - len(pieces.starts)
     starts = np.pad(pieces.starts, (0, missing), constant_values=np.inf)
-    return Pieces(starts[None], np.pad(pieces.shares, ((0, missing), (0, 0)), mode="edge")[None])
+    return ProtocolPieces(starts[None], np.pad(pieces.shares, ((0, missing), (0, 0)), mode="edge")[None])
 
 
-def drawn_tasks(uniform: Array, shares: Array, tasks: int) -> list[Array]:
+def draw_task_masks(uniform: Array, probabilities: Array, tasks: int) -> list[Array]:
     """Return a mask for each task: True where the example belongs to the task.
 
-    The `shares` (tasks,) divide (0, 1) into intervals, and the uniform number selects one interval.
+    The `probabilities` (tasks,) divide (0, 1) into intervals, and the uniform number selects one interval.
     """
-    ends = jnp.cumsum(shares)
+    ends = jnp.cumsum(probabilities)
     task = reduce(add, (uniform >= end for end in ends[:-1]), jnp.zeros(jnp.shape(uniform), int))
     return [task == k for k in range(tasks)]
 
 
-def chosen(values: Sequence[Array], drawn: Sequence[Array]) -> Array:
+def select_task_values(values: Sequence[Array], masks: Sequence[Array]) -> Array:
     """Select the values of the drawn task."""
-    return reduce(add, (mask * value for mask, value in zip(drawn, values, strict=True)))
+    return reduce(add, (mask * value for mask, value in zip(masks, values, strict=True)))

@@ -9,10 +9,10 @@ import numpy as np
 
 from statmech.scenarios.descent import DescentCell
 
-ALL = slice(None)
+ALL_EXAMPLES = slice(None)
 
 
-def batches(cell: DescentCell, rng: np.random.Generator) -> Iterator[np.ndarray | slice]:
+def iterate_batches(cell: DescentCell, rng: np.random.Generator) -> Iterator[np.ndarray | slice]:
     """Yield the rows of the examples of each step, without end.
 
     With replacement, each batch is a random subset, a fraction b of the examples. Shuffled, the examples are divided
@@ -20,22 +20,24 @@ def batches(cell: DescentCell, rng: np.random.Generator) -> Iterator[np.ndarray 
 
     >>> from statmech import Descent
     >>> cell = next(Descent(loss="square", descent="gradient", N=2, alpha=3, batch=0.5).cells())
-    >>> steps = batches(cell, np.random.default_rng(0))
+    >>> steps = iterate_batches(cell, np.random.default_rng(0))
     >>> sorted(np.concatenate([next(steps), next(steps)]).tolist())
     [0, 1, 2, 3, 4, 5]
     """
     if cell.batch == 1:
-        return repeat(ALL)
-    return _subsets(cell, rng) if cell.sampling == "replacement" else _shuffled(cell, rng)
+        return repeat(ALL_EXAMPLES)
+    return (
+        _iterate_random_batches(cell, rng) if cell.sampling == "replacement" else _iterate_shuffled_batches(cell, rng)
+    )
 
 
-def _subsets(cell: DescentCell, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def _iterate_random_batches(cell: DescentCell, rng: np.random.Generator) -> Iterator[np.ndarray]:
     size = max(1, round(cell.batch * cell.P))
     while True:
         yield rng.choice(cell.P, size, replace=False, shuffle=False)
 
 
-def _shuffled(cell: DescentCell, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def _iterate_shuffled_batches(cell: DescentCell, rng: np.random.Generator) -> Iterator[np.ndarray]:
     edges = [cell.P * batch // cell.batches for batch in range(cell.batches + 1)]
     while True:
         order = rng.permutation(cell.P)

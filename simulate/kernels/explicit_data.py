@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simulate.kernels.descent_record import Record
-from simulate.kernels.example_batches import batches
+from simulate.kernels.descent_record import DescentRecord
+from simulate.kernels.example_batches import iterate_batches
 from statmech.convex.penalties import Penalty
 from statmech.scenarios.descent import DescentCell
 
-VECTORS = 8  # counted both for length P and for length N
-LASSO = Penalty(1.0)
+WORK_VECTORS = 8  # counted both for length P and for length N
+LASSO_PENALTY = Penalty(1.0)
 
 
 def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -27,35 +27,37 @@ def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
     >>> run(cell, np.random.default_rng(0))["R"].round(1)
     array([0. , 0.6])
     """
-    record, root = Record(cell), np.sqrt(cell.N)
+    record, root = DescentRecord(cell), np.sqrt(cell.N)
     teacher = cell.weights.draw(rng, cell.N)
-    initial_weights = start(cell, teacher, rng)
+    initial_weights = draw_initial_weights(cell, teacher, rng)
     X = rng.standard_normal((cell.P, cell.N))
     X /= root
     y = cell.teacher.draw(rng, X @ teacher)
     with np.errstate(all="ignore"):  # a run may diverge
-        for step, w in zip(range(cell.steps[-1] + 1), _weights(cell, initial_weights, X, y, rng), strict=False):
+        for step, w in zip(range(cell.steps[-1] + 1), _iterate_weights(cell, initial_weights, X, y, rng), strict=False):
             if step in record.places:
                 parallel = w @ teacher / cell.N
                 perpendicular = float(np.linalg.norm(w - parallel * teacher)) / root
-                record.write(step, parallel, perpendicular, stabilities(cell, X @ w, y))
+                record.write(step, parallel, perpendicular, compute_stabilities(cell, X @ w, y))
     return record.variables()
 
 
-def _weights(
-    cell: DescentCell, first: np.ndarray, X: np.ndarray, y: np.ndarray, rng: np.random.Generator
+def _iterate_weights(
+    cell: DescentCell, initial_weights: np.ndarray, X: np.ndarray, y: np.ndarray, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
     """Yield the weights (N,) before each step."""
-    state, (l1, l2) = cell.descent.start(first), cell.strengths
-    for step, rows in enumerate(batches(cell, rng)):
+    state, (l1, l2) = cell.descent.start(initial_weights), cell.strengths
+    for step, rows in enumerate(iterate_batches(cell, rng)):
         yield state[0]
         z, rate = cell.descent.query(state), cell.rate(step)
-        state = cell.descent.next(state, force(cell, X[rows], y[rows], z) + cell.batch * l2 * z, rate, step)
+        state = cell.descent.next(
+            state, compute_batch_force(cell, X[rows], y[rows], z) + cell.batch * l2 * z, rate, step
+        )
         if l1:
-            state = LASSO.prox(state[0], l1, rate * cell.batch), *state[1:]
+            state = LASSO_PENALTY.prox(state[0], l1, rate * cell.batch), *state[1:]
 
 
-def start(cell: DescentCell, teacher: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def draw_initial_weights(cell: DescentCell, teacher: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw the weights (N,) before the first step, with the given length and cosine with the teacher."""
     normal = rng.standard_normal(cell.N)
     normal -= (normal @ teacher / cell.N) * teacher
@@ -63,21 +65,21 @@ def start(cell: DescentCell, teacher: np.ndarray, rng: np.random.Generator) -> n
     return cell.length * (cell.R * teacher + np.sqrt(1 - cell.R**2) * perpendicular)
 
 
-def stabilities(cell: DescentCell, h: np.ndarray, y: np.ndarray) -> np.ndarray:
+def compute_stabilities(cell: DescentCell, h: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Compute the stabilities of labels, or the residuals of outputs, with fields h."""
     return y * h if cell.teacher.labels else y - h
 
 
-def force(cell: DescentCell, X: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+def compute_batch_force(cell: DescentCell, X: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Compute the force (N,) of a batch at weights z.
 
     The force is the sum of the inputs / sqrt(N) times the derivatives of the losses with respect to the fields.
     """
-    slope = cell.on.slope(stabilities(cell, X @ z, y))
+    slope = cell.on.slope(compute_stabilities(cell, X @ z, y))
     return (y * slope if cell.teacher.labels else -slope) @ X
 
 
 def bytes_of(cell: DescentCell) -> float:
     """Return the memory in bytes of a run: all inputs, the inputs of a batch, and vectors."""
     copied = cell.batch if cell.batch < 1 else 0.0
-    return 8.0 * (cell.P * cell.N * (1 + copied) + VECTORS * (cell.P + cell.N))
+    return 8.0 * (cell.P * cell.N * (1 + copied) + WORK_VECTORS * (cell.P + cell.N))

@@ -11,29 +11,29 @@ from functools import reduce
 import jax
 import jax.numpy as jnp
 
-SLICES = 8  # array sizes must be multiples
+NUM_SLICES = 8  # array sizes must be multiples
 
 
-def least(values: jax.Array) -> jax.Array:
+def vectorised_min(values: jax.Array) -> jax.Array:
     """Return the minimum of an array (n,).
 
-    >>> float(least(jnp.arange(24.0)))
+    >>> float(vectorised_min(jnp.arange(24.0)))
     0.0
     """
-    return jnp.min(_folded(jnp.minimum, values))
+    return jnp.min(_reduce_slices(jnp.minimum, values))
 
 
-def greatest(values: jax.Array) -> jax.Array:
+def vectorised_max(values: jax.Array) -> jax.Array:
     """Return the maximum of an array (n,)."""
-    return jnp.max(_folded(jnp.maximum, values))
+    return jnp.max(_reduce_slices(jnp.maximum, values))
 
 
-def first_least(values: jax.Array) -> tuple[jax.Array, jax.Array]:
+def find_first_min(values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the minimum and its first index."""
-    lowest = least(values)
+    lowest = vectorised_min(values)
     last = values.size - 1
-    return lowest, least(jnp.where(values == lowest, jnp.arange(values.size), last))
+    return lowest, vectorised_min(jnp.where(values == lowest, jnp.arange(values.size), last))
 
 
-def _folded(extreme: Callable[[jax.Array, jax.Array], jax.Array], values: jax.Array) -> jax.Array:
-    return reduce(extreme, [*values.reshape(SLICES, -1)])
+def _reduce_slices(extreme: Callable[[jax.Array, jax.Array], jax.Array], values: jax.Array) -> jax.Array:
+    return reduce(extreme, [*values.reshape(NUM_SLICES, -1)])

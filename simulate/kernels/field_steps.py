@@ -41,22 +41,22 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from simulate.kernels.courses import Course
-from simulate.kernels.learner import Learner, State
+from simulate.kernels.courses import StepRates
+from simulate.kernels.learner import Learner, LearnerArrays
 from statmech.numerics.gaussian import Array
 
-SLOWEST = 1e-6  # float32 resolves decay/N, in the Gram engine also drift/N, above it (docs/gram_engine.md)
+MIN_FLOAT32_RATE = 1e-6  # float32 resolves decay/N, in the Gram engine also drift/N, above it (docs/gram_engine.md)
 
 
-def path_of_teacher(teacher: Array, inner: Array, drift: Array, N: Array) -> tuple[Array, Array]:
+def compute_teacher_path(teacher_products: Array, inner: Array, drift: Array, N: Array) -> tuple[Array, Array]:
     """Compute the fields (M,) of a drifting teacher and its coefficients (M + 1,) after a block.
 
-    Each field is taken at the step of its input. `teacher` (2M,) are the products of the teacher at the block's start
-    with M inputs and M random directions. `inner` (2M, 2M) are the inner products of these inputs and directions, drawn
-    from the same distribution. Arrays may have a trailing axis of batch elements.
+    Each field is taken at the step of its input. `teacher_products` (2M,) are the products of the teacher at the
+    block's start with M inputs and M random directions. `inner` (2M, 2M) are the inner products of these inputs and
+    directions, drawn from the same distribution. Arrays may have a trailing axis of batch elements.
     """
     M = len(drift)
-    products = jnp.swapaxes(jnp.concatenate([teacher[None], N * inner[M:]]), 0, 1)
+    products = jnp.swapaxes(jnp.concatenate([teacher_products[None], N * inner[M:]]), 0, 1)
     cos, sin = 1 - drift, jnp.sqrt(drift * (2 - drift))
     rounding = jnp.finfo(products.dtype).eps
 
@@ -72,15 +72,15 @@ def path_of_teacher(teacher: Array, inner: Array, drift: Array, N: Array) -> tup
     return fields, path
 
 
-def modulations(
+def compute_modulations(
     learner: Learner,
-    teacher: Array,
-    seen: Array,
+    teacher_fields: Array,
+    student_fields: Array,
     inner: Array,
-    carry: State,
+    carry: LearnerArrays,
     examples: Any,
-    course: Course | None = None,
-) -> tuple[Array, State]:
+    block_rates: StepRates | None = None,
+) -> tuple[Array, LearnerArrays]:
     """Compute the modulations f (M, K) of a block of M steps and the learner's state after the block.
 
     Every array may have a trailing axis of batch elements, one per seed.
@@ -89,7 +89,7 @@ def modulations(
     ----------
     learner
         The learner.
-    teacher, seen
+    teacher_fields, student_fields
         Fields of teachers (M, teachers) and students (M, K) at the block's start.
     inner
         Inner products of the inputs (M, M).
@@ -97,28 +97,28 @@ def modulations(
         State of the learner.
     examples
         Input of the learner in addition to fields (`Learner.examples`).
-    course
+    block_rates
         Rates that change with time. Modulations are then returned with their decay up to the block's end.
     """
 
-    def step(carry: tuple[Array, State], xs: tuple[Any, ...]) -> tuple[tuple[Array, State], None]:
+    def step(carry: tuple[Array, LearnerArrays], xs: tuple[Any, ...]) -> tuple[tuple[Array, LearnerArrays], None]:
         f, carry = carry
         m, y, h, inner, example, step_rates = xs
-        h = less(h, h, step_rates and step_rates.before) + jnp.sum(
+        h = subtract_fraction(h, h, step_rates and step_rates.before) + jnp.sum(
             inner[:, None] * f, axis=0
         )  # f of later steps is zero
         new, carry = learner.step(carry, y, h, inner[m], example, step_rates)
-        return (less(f, f, step_rates and step_rates.decay).at[m].set(new), carry), None
+        return (subtract_fraction(f, f, step_rates and step_rates.decay).at[m].set(new), carry), None
 
     # a loop, not unrolled: XLA would recompute the fields in every step that uses them
-    xs = (jnp.arange(len(inner)), teacher, seen, inner, examples, course)
-    return jax.lax.scan(step, (jnp.zeros_like(seen), carry), xs)[0]
+    xs = (jnp.arange(len(inner)), teacher_fields, student_fields, inner, examples, block_rates)
+    return jax.lax.scan(step, (jnp.zeros_like(student_fields), carry), xs)[0]
 
 
-def less(x: Array, of: Array, fraction: Array | None) -> Array:
-    """Subtract a fraction of `of` from x, or return x if `fraction` is None.
+def subtract_fraction(x: Array, y: Array, fraction: Array | None) -> Array:
+    """Subtract a fraction of `y` from x, or return x if `fraction` is None.
 
     The loss is subtracted from the gain, not from the weights: the noise of the gain keeps losses below the last digit
     right on average.
     """
-    return x if fraction is None else x - fraction * of
+    return x if fraction is None else x - fraction * y

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from simulate.kernels.coordinate_loops import compiled
-from simulate.kernels.partial_sums import FEWEST, MOST
+from simulate.kernels.coordinate_loops import compile_loop
+from simulate.kernels.partial_sums import MAX_BLOCK_EXAMPLES, MIN_BLOCK_EXAMPLES
 
 
-@compiled(
+@compile_loop(
     "UniTuple(i8, 3)(f8[:,::1], f8[::1], f8, f8[::1], b1[::1], i8[::1], f8, f8, b1, f8, i8, i8, b1, f8[::1], i8[::1])"
 )
-def walk(  # type: ignore[no-untyped-def]
-    z, w, b, start, probes, looks, tau, slope, two_sided, theta, row, block, learns, sums, features
+def sum_until_level(  # type: ignore[no-untyped-def]
+    z, w, b, start, probes, checkpoints, tau, slope, two_sided, theta, row, block, learns, sums, features
 ):
     """Sum rows z times w until a block with probes ends or a mistake occurs, a full sum not above theta.
 
@@ -23,7 +23,7 @@ def walk(  # type: ignore[no-untyped-def]
         Rows (m, n), weights (n,) and bias.
     start, probes
         Factors of the bias (m,), and True for rows that do not stop (m,).
-    looks
+    checkpoints
         Increasing numbers of features, up to n: sums are compared with the level there.
     tau, slope
         The level, and its rise per feature.
@@ -42,7 +42,7 @@ def walk(  # type: ignore[no-untyped-def]
     num_lost, end, probed = 0, row + block, False
     while row < m:
         total, first, probe = b * start[row], 0, probes[row]
-        for checkpoint in looks:
+        for checkpoint in checkpoints:
             total += z[row, first] * w[first]  # with a checkpoint at every feature this is the only one
             for i in range(first + 1, checkpoint):
                 total += z[row, i] * w[i]
@@ -61,7 +61,7 @@ def walk(  # type: ignore[no-untyped-def]
         row += 1
         probed |= probe
         if mistaken or row == end:
-            block = max(block // 2, FEWEST) if mistaken else min(2 * block, MOST)
+            block = max(block // 2, MIN_BLOCK_EXAMPLES) if mistaken else min(2 * block, MAX_BLOCK_EXAMPLES)
             end = row + block
             if probed or (mistaken and not learns):
                 break

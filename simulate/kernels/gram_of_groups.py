@@ -32,42 +32,42 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate.kernels.courses import course_of
-from simulate.kernels.field_steps import less, modulations, path_of_teacher
+from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
 from simulate.kernels.gram import (
-    add_up,
-    block_steps,
-    chi_variable,
-    dot,
-    input_rows,
-    lower_factor,
-    options,
-    padded,
-    turn,
+    compute_lower_factor,
+    draw_chi,
+    get_block_steps,
+    get_compiler_options,
+    make_input_rows,
+    pad_recorded_steps,
+    project_rows,
+    rotate_to_teacher,
+    sum_terms,
 )
-from simulate.kernels.learner import Learner, Record, State, Task
-from simulate.kernels.starts_of_groups import start_of
+from simulate.kernels.learner import EngineRecord, Learner, LearnerArrays, Task
+from simulate.kernels.starts_of_groups import draw_group_start
 from statmech.modes import group_sizes
 from statmech.numerics.gaussian import Array
-from statmech.parameters import Family
-from statmech.random_numbers import fold_in, folded, normals_and_uniforms, wrapped
+from statmech.parameters import ParameterFamily
+from statmech.random_numbers import draw_normals_and_uniforms, fold_in, fold_in_key_data, wrap_key_data
 from statmech.runtime.programs import CachedProgram
-from statmech.schedules import Changes
+from statmech.schedules import TimeDependence
 
-SEEDS = 32  # more seeds do not fit into the cache
-BLOCKS = 8  # numbers drawn inside a block would be computed twice
-ROUNDING = 100  # machine epsilons: a smaller independent part of a teacher's field counts as rounding
+GROUP_BATCH_SEEDS = 32  # more seeds do not fit into the cache
+GROUP_BLOCKS_PER_DRAW = 8  # numbers drawn inside a block would be computed twice
+FIELD_ROUNDING_UNITS = 100  # machine epsilons: a smaller independent part of a teacher's field counts as rounding
 
 NAME = "order parameters in their exact law at finite N, group by group (simulate.kernels.gram_of_groups)"
 
 
 @dataclass(frozen=True)
-class Program:
+class GroupProgram:
     """Static arguments of the compiled program.
 
     One program is compiled for each combination.
     """
 
-    learner: Family
+    learner: ParameterFamily
     K: int
     teachers: int
     M: int  # steps per block
@@ -81,7 +81,7 @@ class Program:
         return 2 * self.M if self.drifting else self.M
 
 
-class Arguments(NamedTuple):
+class GroupArguments(NamedTuple):
     """Run-time arguments of a program.
 
     The random key, the learner's parameters, N, the number of directions and the eigenvalue of each group (groups,),
@@ -93,10 +93,10 @@ class Arguments(NamedTuple):
     N: Array
     sizes: Array
     variances: Array
-    changes: Changes | None
+    changes: TimeDependence | None
 
 
-class Carried(NamedTuple):
+class GroupState(NamedTuple):
     """Coordinates of students and teachers, and the learner's state.
 
     Students have the shape (K, M + K, groups, seeds). The teachers' basis (M, M, groups, seeds) uses the first axes of
@@ -105,15 +105,15 @@ class Carried(NamedTuple):
 
     students: Array
     teachers: Array
-    state: State
+    state: LearnerArrays
 
 
 def batch(K: int) -> int:
     """Return the number of seeds per unit of work, for K students."""
-    return SEEDS
+    return GROUP_BATCH_SEEDS
 
 
-def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
+def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
     """Simulate a batch of seeds of a task, recorded at `steps` (T,) steps, and return a part of it.
 
     The random numbers derive from a key (2,). The record has the students' components parallel and perpendicular to the
@@ -122,111 +122,129 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     modes = task.inputs.modes(int(task.N))
     assert modes is not None
     sizes = group_sizes(modes.shares, int(task.N))
-    blocks = block_steps(task.K, task.M, task.drifting)
-    program = Program(task.learner, task.K, task.M, blocks, len(sizes), task.dtype, task.drifting)
-    teachers, students = start_of(task, modes, sizes, SEEDS, folded(key, 0))
+    blocks = get_block_steps(task.K, task.M, task.drifting)
+    program = GroupProgram(task.learner, task.K, task.M, blocks, len(sizes), task.dtype, task.drifting)
+    teachers, students = draw_group_start(task, modes, sizes, GROUP_BATCH_SEEDS, fold_in_key_data(key, 0))
     parameters, changes = task.numbers()
-    state = jax.tree.map(lambda values: np.repeat(values[..., None], SEEDS, axis=-1), task.kept)
-    carried = Carried(students.astype(task.dtype), teachers.astype(task.dtype), state)
-    arguments = Arguments(folded(key, 1), parameters, np.float64(task.N), sizes, modes.variances, changes)
-    results = _run(program, arguments, carried, padded(steps))
+    state = jax.tree.map(lambda values: np.repeat(values[..., None], GROUP_BATCH_SEEDS, axis=-1), task.kept)
+    carried = GroupState(students.astype(task.dtype), teachers.astype(task.dtype), state)
+    arguments = GroupArguments(
+        fold_in_key_data(key, 1), parameters, np.float64(task.N), sizes, modes.variances, changes
+    )
+    results = _run(program, arguments, carried, pad_recorded_steps(steps))
     arrays = jax.tree.map(lambda array: np.moveaxis(np.asarray(array), -1, 0)[part, : len(steps)], results)
     (parallel, perpendicular, _), fields, saved_state = arrays
-    return Record(parallel, perpendicular, next(iter(jax.tree.leaves(saved_state)), None), None, *fields)
+    return EngineRecord(parallel, perpendicular, next(iter(jax.tree.leaves(saved_state)), None), None, *fields)
 
 
-@partial(CachedProgram, options=options)
-def _run(program: Program, arguments: Arguments, carried: Carried, steps: Array) -> tuple[Any, ...]:
+@partial(CachedProgram, options=get_compiler_options)
+def _run(program: GroupProgram, arguments: GroupArguments, carried: GroupState, steps: Array) -> tuple[Any, ...]:
     """Simulate all seeds and return their record, arrays (T, ..., seeds).
 
     The record has the students as vectors, the students as fields, and the learner's saved state.
     """
-    arguments = arguments._replace(key=wrapped(arguments.key))
+    arguments = arguments._replace(key=wrap_key_data(arguments.key))
     learner = program.learner(**arguments.parameters, N=arguments.N.astype(program.dtype), units=0)
     scale = jnp.sqrt(arguments.variances).astype(program.dtype)
-    block = partial(_block, learner, scale, jnp.repeat(arguments.sizes, SEEDS))
-    stride = program.M * BLOCKS
+    block = partial(_advance_group_block, learner, scale, jnp.repeat(arguments.sizes, GROUP_BATCH_SEEDS))
+    stride = program.M * GROUP_BLOCKS_PER_DRAW
 
-    def advance(carry: tuple[Carried, Array], until: Array) -> tuple[tuple[Carried, Array], tuple[Any, ...]]:
+    def advance(carry: tuple[GroupState, Array], until: Array) -> tuple[tuple[GroupState, Array], tuple[Any, ...]]:
         carried, steps_done = carry
 
-        def blocks(index: Array, carried: Carried) -> Carried:
+        def blocks(index: Array, carried: GroupState) -> GroupState:
             first = steps_done + index * stride
-            randoms = _randoms(program, arguments, learner, fold_in(arguments.key, first))
-            active = (first + jnp.arange(stride) < until).reshape(BLOCKS, program.M)
+            randoms = _draw_group_randoms(program, arguments, learner, fold_in(arguments.key, first))
+            active = (first + jnp.arange(stride) < until).reshape(GROUP_BLOCKS_PER_DRAW, program.M)
             block_rates = arguments.changes and course_of(
                 arguments.changes, learner.eta, arguments.N, first, active, program.dtype
             )
             return jax.lax.scan(block, carried, (*randoms, active, block_rates))[0]
 
         carried = jax.lax.fori_loop(0, (until - steps_done + stride - 1) // stride, blocks, carried)
-        return (carried, until), (_parts(carried, jnp.ones_like(scale)), _parts(carried, scale), carried.state)
+        return (carried, until), (
+            _decompose_students(carried, jnp.ones_like(scale)),
+            _decompose_students(carried, scale),
+            carried.state,
+        )
 
     return jax.lax.scan(advance, (carried, jnp.zeros_like(steps[0])), steps)[1]
 
 
-def _block(learner: Learner, scale: Array, sizes: Array, carried: Carried, xs: tuple[Any, ...]) -> tuple[Carried, None]:
+def _advance_group_block(
+    learner: Learner, scale: Array, sizes: Array, carried: GroupState, xs: tuple[Any, ...]
+) -> tuple[GroupState, None]:
     """Advance students and teachers by M steps."""
     (students, teachers, state), (normals, chi, noise, active, block_rates) = carried, xs
     K, n, groups, seeds = students.shape
     M, vectors, first = active.size, chi.shape[0], len(teachers)
-    z = input_rows(normals, chi, n).reshape(vectors, n + vectors, groups, seeds)
+    z = make_input_rows(normals, chi, n).reshape(vectors, n + vectors, groups, seeds)
     z = jnp.concatenate([z[:M] * scale[:, None], z[M:]])  # the teacher's directions are not scaled by a variance
     centres = learner.centres(noise)
     if centres is not None:
         z = z.at[:M, :first].add(centres[:, None, None] * teachers[0])
-    student_fields = of_all_groups(students[None, :, i] * z[:M, None, i] for i in range(n))
-    inner = of_all_groups(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / learner.N
-    fields = of_all_groups(teachers[:, None, i] * z[None, :, i] for i in range(first))
+    student_fields = sum_over_groups(students[None, :, i] * z[:M, None, i] for i in range(n))
+    inner = sum_over_groups(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / learner.N
+    fields = sum_over_groups(teachers[:, None, i] * z[None, :, i] for i in range(first))
     path = None
     if vectors > M:
-        turned, path = path_of_teacher(fields[0], inner, block_rates.drift, learner.N)
+        turned, path = compute_teacher_path(fields[0], inner, block_rates.drift, learner.N)
         fields = turned[None]
     carry = learner.begin(state, jnp.sum(students**2, axis=(1, 2)))
     examples = learner.examples(noise, active)
     y = jnp.swapaxes(learner.teachers(fields), 0, 1)
-    f, carry = modulations(learner, y, student_fields, inner[:M, :M], carry, examples, block_rates)
+    f, carry = compute_modulations(learner, y, student_fields, inner[:M, :M], carry, examples, block_rates)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, groups, seeds), students.dtype)], axis=1)
-    gain = add_up(f[m, :, None, None] * z[m, None] for m in range(M)) / learner.N
-    wide = (wide + less(gain, wide, block_rates and block_rates.lost)).reshape(K, n + vectors, groups * seeds)
+    gain = sum_terms(f[m, :, None, None] * z[m, None] for m in range(M)) / learner.N
+    wide = (wide + subtract_fraction(gain, wide, block_rates and block_rates.lost)).reshape(
+        K, n + vectors, groups * seeds
+    )
     if path is not None:
-        arrived = add_up(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0] * teachers[0, 0])
+        arrived = sum_terms(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0] * teachers[0, 0])
         length = jnp.sqrt(jnp.sum(arrived**2, axis=0))
         arrived = arrived.at[0].add(jnp.where(length > 0, 0.0, 1.0)).reshape(n + vectors, groups * seeds)
-        wide = wide + turn(dot, wide, arrived)
+        wide = wide + rotate_to_teacher(project_rows, wide, arrived)
         teachers = (length / jnp.sqrt(jnp.sum(length**2, axis=0)))[None, None]
-    reduced = jnp.concatenate([wide[:, :first], lower_factor(wide[:, first:])], axis=1)
+    reduced = jnp.concatenate([wide[:, :first], compute_lower_factor(wide[:, first:])], axis=1)
     # with n or more directions the basis is complete: dependent rows would need axes that do not exist
     students = jnp.where(sizes > n, reduced, wide[:, :n]).reshape(K, n, groups, seeds)
-    return Carried(students, teachers, learner.kept(carry)), None
+    return GroupState(students, teachers, learner.kept(carry)), None
 
 
-def of_all_groups(terms: Iterable[Array]) -> Array:
+def sum_over_groups(terms: Iterable[Array]) -> Array:
     """Sum terms (..., groups, seeds), one for each axis, over axes and groups."""
-    return jnp.sum(add_up(terms), axis=-2)
+    return jnp.sum(sum_terms(terms), axis=-2)
 
 
-def _randoms(program: Program, arguments: Arguments, learner: Learner, key: Array) -> tuple[Array, Array, Any]:
+def _draw_group_randoms(
+    program: GroupProgram, arguments: GroupArguments, learner: Learner, key: Array
+) -> tuple[Array, Array, Any]:
     """Draw normals and chis (blocks, ..., groups * seeds) and the learner's noise of some blocks."""
     M, vectors, dtype, n = program.M, program.vectors, program.dtype, program.K + program.teachers
-    wide = program.groups * SEEDS
+    wide = program.groups * GROUP_BATCH_SEEDS
     axis = jnp.asarray([i for m in range(vectors) for i in range(n + m)])
     key, chi_key = fold_in(key, 0), fold_in(key, 1)
     rows = -(-learner.normals * M // program.groups)  # rows of the learner's noise, which has one column per seed
-    shapes = (BLOCKS, len(axis) + rows, wide), (BLOCKS, learner.uniforms * M, SEEDS)
-    all_normals, uniforms = normals_and_uniforms(key, *shapes)
-    normals, of_noise = all_normals[:, : len(axis)], all_normals[:, len(axis) :].reshape(BLOCKS, -1, SEEDS)
-    sizes = jnp.repeat(arguments.sizes, SEEDS)
+    shapes = (
+        (GROUP_BLOCKS_PER_DRAW, len(axis) + rows, wide),
+        (GROUP_BLOCKS_PER_DRAW, learner.uniforms * M, GROUP_BATCH_SEEDS),
+    )
+    all_normals, uniforms = draw_normals_and_uniforms(key, *shapes)
+    normals, of_noise = (
+        all_normals[:, : len(axis)],
+        all_normals[:, len(axis) :].reshape(GROUP_BLOCKS_PER_DRAW, -1, GROUP_BATCH_SEEDS),
+    )
+    sizes = jnp.repeat(arguments.sizes, GROUP_BATCH_SEEDS)
     # a branch: indexing the existing axes in the loop is slower
     exists = partial(jnp.where, axis[:, None] < sizes)
     has_small_groups = jnp.min(arguments.sizes) < n + vectors
     normals = jax.lax.cond(has_small_groups, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
     degrees = jnp.maximum(sizes - n - jnp.arange(vectors)[:, None], 0)
-    chi = chi_variable(chi_key, degrees, (BLOCKS, vectors, wide)).astype(dtype)
+    chi = draw_chi(chi_key, degrees, (GROUP_BLOCKS_PER_DRAW, vectors, wide)).astype(dtype)
     return normals, chi, learner.noise(of_noise[:, : learner.normals * M], uniforms, dtype)
 
 
-def _parts(carried: Carried, scale: Array) -> tuple[Array, Array, Array]:
+def _decompose_students(carried: GroupState, scale: Array) -> tuple[Array, Array, Array]:
     """Decompose students into components along axes that span the teachers and the rest.
 
     Groups are scaled by `scale`. Returns the components (K, M, seeds), the Gram matrix (K, K, seeds) of the rest, and
@@ -239,21 +257,23 @@ def _parts(carried: Carried, scale: Array) -> tuple[Array, Array, Array]:
     for m, axis in enumerate(teachers):
         total_square = jnp.sum(axis**2, axis=(0, 1))
         for index, basis_axis in [*enumerate(axes)] * 2:  # twice, so that axes of similar fields are perpendicular
-            axis, part = _apart(axis, *basis_axis)
+            axis, part = _subtract_projection(axis, *basis_axis)
             coordinates = coordinates.at[m, index].add(part)
         square = jnp.sum(axis**2, axis=(0, 1))
-        square = jnp.where(square > (ROUNDING * jnp.finfo(square.dtype).eps) ** 2 * total_square, square, 0.0)
+        square = jnp.where(
+            square > (FIELD_ROUNDING_UNITS * jnp.finfo(square.dtype).eps) ** 2 * total_square, square, 0.0
+        )
         coordinates = coordinates.at[m, m].set(jnp.sqrt(square))
         axes.append((axis, square))
     rest, parallel = students[:, :number], []
     for basis_axis in axes:
-        rest, part = _apart(rest, *basis_axis)
+        rest, part = _subtract_projection(rest, *basis_axis)
         parallel.append(part)
     rest = students.at[:, :number].set(rest)
     return jnp.stack(parallel, axis=1), jnp.einsum("kigs,ligs->kls", rest, rest), coordinates
 
 
-def _apart(vectors: Array, axis: Array, square: Array) -> tuple[Array, Array]:
+def _subtract_projection(vectors: Array, axis: Array, square: Array) -> tuple[Array, Array]:
     """Subtract from vectors (..., M, groups, seeds) their projections onto an axis of this squared length.
 
     Returns the rest and the components along the axis, which are 0 for an axis of length 0.

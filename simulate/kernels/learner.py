@@ -5,7 +5,7 @@ An engine draws inputs, knows the fields :math:`y_m` of M teachers and :math:`h_
 of two layers (`simulate.kernels.networks`).
 
 A learner is a dataclass. Its integers, strings and classes are known when a program is compiled (the `fixed` parameters
-of its family, `statmech.parameters.Family`), and its real numbers are arrays.
+of its family, `statmech.parameters.ParameterFamily`), and its real numbers are arrays.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.courses import Course
+from simulate.kernels.courses import StepRates
 from statmech.inputs import Gaussian, Inputs
 from statmech.numerics.gaussian import Array
-from statmech.parameters import Family
-from statmech.schedules import Changes
+from statmech.parameters import ParameterFamily
+from statmech.schedules import TimeDependence
 
-GAUSSIAN = Gaussian()
-State = Any  # arrays with the students' axis first
+GAUSSIAN_INPUTS = Gaussian()
+LearnerArrays = Any  # arrays with the students' axis first
 
 
 class Learner(ABC):
@@ -71,17 +71,17 @@ class Learner(ABC):
         return None
 
     @abstractmethod
-    def begin(self, kept: State, squared_length: Array) -> State:
+    def begin(self, saved_state: LearnerArrays, squared_length: Array) -> LearnerArrays:
         """Return the state for the steps of a block, given the students' squared lengths J^2/N."""
 
     @abstractmethod
-    def kept(self, carry: State) -> State:
+    def kept(self, carry: LearnerArrays) -> LearnerArrays:
         """Return the part of the state that is passed on to the next block."""
 
     @abstractmethod
     def step(
-        self, carry: State, y: Array, h: Array, norm: Array, example: Any, now: Course | None
-    ) -> tuple[Array, State]:
+        self, carry: LearnerArrays, y: Array, h: Array, norm: Array, example: Any, step_rates: StepRates | None
+    ) -> tuple[Array, LearnerArrays]:
         """Return the students' f and the new state after one step.
 
         Nothing changes where the example is inactive.
@@ -96,7 +96,7 @@ class Learner(ABC):
             The input's squared length x.x.
         example
             Input of the step in addition to fields (see `examples`).
-        now
+        step_rates
             The rates of this step, or None if they are constant.
         """
 
@@ -109,7 +109,7 @@ class Task:
     tasks share them.
     """
 
-    learner: Family
+    learner: ParameterFamily
     parameters: dict[str, Any]
     K: int
     M: int
@@ -117,28 +117,28 @@ class Task:
     dtype: str
     coordinates: np.ndarray | None  # students (K, M + K) in a basis that starts with the teachers'; None: drawn
     scale: float  # standard deviation of drawn weights
-    kept: State  # saved state of the learner at t = 0
-    changes: Changes | None = None
+    kept: LearnerArrays  # saved state of the learner at t = 0
+    changes: TimeDependence | None = None
     drifting: bool = False
-    inputs: Inputs = GAUSSIAN
+    inputs: Inputs = GAUSSIAN_INPUTS
     batch: int = 1  # examples per step, which averages f
 
-    def numbers(self, which: Any = 0) -> tuple[dict[str, Any], Changes | None]:
+    def numbers(self, which: Any = 0) -> tuple[dict[str, Any], TimeDependence | None]:
         """Return the parameters and changes of one task, or of the tasks with these indices (width,)."""
 
         def select(values: np.ndarray) -> Any:
             return values[which] if values.ndim == 1 else values[0]
 
-        selected: tuple[dict[str, Any], Changes | None] = jax.tree.map(select, (self.parameters, self.changes))
+        selected: tuple[dict[str, Any], TimeDependence | None] = jax.tree.map(select, (self.parameters, self.changes))
         return selected
 
 
-def stacked(numbers: Iterable[Any], dtype: str = "float64") -> Any:
+def stack_numbers(numbers: Iterable[Any], dtype: str = "float64") -> Any:
     """Stack the numbers of several tasks, or trees of numbers, into arrays (tasks,)."""
     return jax.tree.map(lambda *values: np.array(values, dtype), *numbers)
 
 
-def combined(rows: Array, basis: Array, units: int) -> Array:
+def combine_basis(rows: Array, basis: Array, units: int) -> Array:
     """Combine values of an orthonormal basis e of the teachers (M, ...) into values of the teachers.
 
     The coefficients are the `rows`: B_m/sqrt N = sum_n rows_mn e_n. `units` is the axis of units of one step (see
@@ -150,7 +150,7 @@ def combined(rows: Array, basis: Array, units: int) -> Array:
     return reduce(add, (columns[:, n] * basis[n] for n in range(len(basis))))
 
 
-class Record(NamedTuple):
+class EngineRecord(NamedTuple):
     """The result of an engine: students at the recorded times, seeds first.
 
     `along` (seeds, T, K, M) are their coordinates in the teachers' basis, `across` (seeds, T, K, K) the Gram matrix of

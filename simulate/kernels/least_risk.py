@@ -18,23 +18,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.kernels.message_passing import Estimate, Output, messages
-from simulate.minimisers.active_set import with_signs
-from simulate.minimisers.optimality import gap_of
+from simulate.kernels.message_passing import EstimateFunction, OutputFunction, iterate_messages
+from simulate.minimisers.active_set import solve_with_signs
+from simulate.minimisers.optimality import bound_gap
 from simulate.minimisers.problem import Minimum, Problem
-from statmech.convex.losses import OfStability
-from statmech.convex.prox import force, prox, response
+from statmech.convex.losses import StabilityLoss
+from statmech.convex.prox import compute_prox_derivative, compute_prox_force, prox
 
-DAMPED = 0.5  # fraction of the old weights in a step, if undamped steps do not converge
-LEAST = 1e-8  # also the lowest variance of a weight; no minimum depends on it
-EXACT = 1e-12  # relative change of the weights
-SHARE = 2  # more than dimensions / divisor steps would cost more than interior points
-EARLY = 20  # fewer steps do not show the rate of convergence
-STILL = 3  # consecutive steps without a sign change: the signs may be correct
-CHEAP = 6  # limit of (number of nonzero weights)^2 / (N * steps left) where a direct solve costs less
+DAMPING_FRACTION = 0.5  # fraction of the old weights in a step, if undamped steps do not converge
+MIN_STIFFNESS = 1e-8  # also the lowest variance of a weight; no minimum depends on it
+QUICK_CHANGE_TOL = 1e-12  # relative change of the weights
+QUICK_STEPS_DIVISOR = 2  # more than dimensions / divisor steps would cost more than interior points
+MIN_RATE_STEPS = 20  # fewer steps do not show the rate of convergence
+STABLE_SIGN_STEPS = 3  # consecutive steps without a sign change: the signs may be correct
+MAX_SOLVE_COST_RATIO = 6  # limit of (number of nonzero weights)^2 / (N * steps left) where a direct solve costs less
 
 
-class Minimised(NamedTuple):
+class MessagePassingResult(NamedTuple):
     """The result of message passing: weights (N,), slopes of the loss (P,) and the number of steps.
 
     `converged` is True if the last step has left the weights unchanged.
@@ -46,7 +46,7 @@ class Minimised(NamedTuple):
     converged: bool
 
 
-def minimise_by_messages(problem: Problem, steps: int = 2000, settled: float = 1e-11) -> Minimised:
+def minimise_by_messages(problem: Problem, steps: int = 2000, change_tol: float = 1e-11) -> MessagePassingResult:
     r"""Minimise the risk :math:`\sum_\mu\ell(x_\mu) + r(\mathbf w)` by message passing.
 
     For inputs with independent entries, first without damping, then with damping. It may not converge for other inputs,
@@ -59,7 +59,7 @@ def minimise_by_messages(problem: Problem, steps: int = 2000, settled: float = 1
         The objective to minimise.
     steps : int
         Maximal number of steps without damping, and again with damping.
-    settled : float
+    change_tol : float
         Relative change of the weights in a step that counts as converged.
 
     Returns
@@ -73,85 +73,91 @@ def minimise_by_messages(problem: Problem, steps: int = 2000, settled: float = 1
     >>> minimise_by_messages(Problem(-X, y, Square(), 0.0, 1.0)).w.round(6)         # X.y/(1 + X.X)
     array([0.166667])
     """
-    problem = _of_residuals(problem)
-    result = _attempt(problem, steps, settled)
+    problem = _convert_to_residual_loss(problem)
+    result = _iterate_to_convergence(problem, steps, change_tol)
     if result.converged:
         return result
-    damped = _attempt(problem, steps, settled, DAMPED)
+    damped = _iterate_to_convergence(problem, steps, change_tol, DAMPING_FRACTION)
     return damped._replace(steps=result.steps + damped.steps)
 
 
 @np.errstate(all="ignore")  # the steps may diverge
-def quick_minimum(problem: Problem) -> Minimum:
+def find_quick_minimum(problem: Problem) -> Minimum:
     """Find the minimum, or its signs, in few steps without damping.
 
     If this fails the gap of the result is infinite.
     """
-    problem = _of_residuals(problem)
-    max_steps, stable_steps, before = min(problem.B.shape) // SHARE, 0, np.zeros(problem.B.shape[1])
-    for steps, (w, g, change) in enumerate(islice(_moves(problem), max_steps), 1):
-        if change <= EXACT:
-            return Minimum(w, gap_of(problem, w, -g))
-        progress = np.log(change) / np.log(EXACT)  # fraction of the convergence achieved, on a logarithmic scale
-        if steps >= EARLY and not progress >= steps / max_steps:
+    problem = _convert_to_residual_loss(problem)
+    max_steps, stable_steps, before = min(problem.B.shape) // QUICK_STEPS_DIVISOR, 0, np.zeros(problem.B.shape[1])
+    for steps, (w, g, change) in enumerate(islice(_iterate_messages(problem), max_steps), 1):
+        if change <= QUICK_CHANGE_TOL:
+            return Minimum(w, bound_gap(problem, w, -g))
+        progress = np.log(change) / np.log(
+            QUICK_CHANGE_TOL
+        )  # fraction of the convergence achieved, on a logarithmic scale
+        if steps >= MIN_RATE_STEPS and not progress >= steps / max_steps:
             break
         stable_steps, before = stable_steps + 1 if np.array_equal(np.sign(w), before) else 0, np.sign(w)
-        if stable_steps == STILL and _solves_cheaply(problem, w, steps / progress - steps):
-            solution = with_signs(problem, w)
-            gap = gap_of(problem, solution)
-            if gap <= EXACT:
+        if stable_steps == STABLE_SIGN_STEPS and _is_cheap_to_solve(problem, w, steps / progress - steps):
+            solution = solve_with_signs(problem, w)
+            gap = bound_gap(problem, solution)
+            if gap <= QUICK_CHANGE_TOL:
                 return Minimum(solution, gap)
     return Minimum(w, np.inf)
 
 
-def _solves_cheaply(problem: Problem, w: np.ndarray, left: float) -> bool:
+def _is_cheap_to_solve(problem: Problem, w: np.ndarray, steps_left: float) -> bool:
     """Return True if solving for the nonzero weights costs less than the remaining steps."""
     smooth = problem.l1 > 0 and not problem.loss.kinks
-    return smooth and bool(np.count_nonzero(w) ** 2 < CHEAP * left * len(w))
+    return smooth and bool(np.count_nonzero(w) ** 2 < MAX_SOLVE_COST_RATIO * steps_left * len(w))
 
 
-def _of_residuals(problem: Problem) -> Problem:
+def _convert_to_residual_loss(problem: Problem) -> Problem:
     """Convert a loss of residuals on labels into a loss of residuals, whose proximal point is known."""
-    if not isinstance(problem.loss, OfStability):
+    if not isinstance(problem.loss, StabilityLoss):
         return problem
     return problem._replace(B=-problem.B, c=1 - problem.c, loss=problem.loss.residual)
 
 
 @np.errstate(all="ignore")
-def _attempt(problem: Problem, steps: int, settled: float, kept: float = 0.0) -> Minimised:
+def _iterate_to_convergence(
+    problem: Problem, steps: int, change_tol: float, damping: float = 0.0
+) -> MessagePassingResult:
     """Iterate until the weights have converged or diverged."""
-    for num_steps, (w, g, change) in enumerate(islice(_moves(problem, kept), steps), 1):  # noqa: B007
-        if change <= settled or not np.isfinite(change):
+    for num_steps, (w, g, change) in enumerate(islice(_iterate_messages(problem, damping), steps), 1):  # noqa: B007
+        if change <= change_tol or not np.isfinite(change):
             break
-    return Minimised(w, -g, num_steps, bool(change <= settled))
+    return MessagePassingResult(w, -g, num_steps, bool(change <= change_tol))
 
 
-def _moves(problem: Problem, kept: float = 0.0) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+def _iterate_messages(problem: Problem, damping: float = 0.0) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
     """Yield after each step the weights (N,), minus the slopes of the loss (P,), and the relative change."""
     w = np.zeros(problem.B.shape[1])
-    V = 1 / max(problem.l2, LEAST) if problem.l2 > 0 else 1.0  # variance of a weight under the penalty alone
-    return messages(problem.B, _risk(problem), _shrunk(problem), w, V, kept=kept, root=1.0)
+    V = 1 / max(problem.l2, MIN_STIFFNESS) if problem.l2 > 0 else 1.0  # variance of a weight under the penalty alone
+    return iterate_messages(
+        problem.B, _make_loss_output(problem), _make_penalty_estimate(problem), w, V, damping=damping, input_scale=1.0
+    )
 
 
-def _risk(problem: Problem) -> Output:
+def _make_loss_output(problem: Problem) -> OutputFunction:
     """Make the output function of a loss."""
     loss = problem.loss
 
     def output(h: np.ndarray, V: float) -> tuple[np.ndarray, np.ndarray]:
         x = problem.c + h
         p = prox(loss, x, V)
-        return force(loss, p, x, V), (1 - response(loss, p, V)) / V
+        return compute_prox_force(loss, p, x, V), (1 - compute_prox_derivative(loss, p, V)) / V
 
     return output
 
 
-def _shrunk(problem: Problem) -> Estimate:
+def _make_penalty_estimate(problem: Problem) -> EstimateFunction:
     """Make the function that minimises :math:`sw^2/2 - rw` plus the penalty."""
     l1, l2 = problem.l1, problem.l2
 
     def estimate(r: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
-        stiffness = max(s + l2, LEAST)
+        stiffness = max(s + l2, MIN_STIFFNESS)
         excess = r - np.clip(r, -l1, l1)
-        return excess / stiffness, np.maximum((excess != 0) / stiffness, LEAST)
+        return excess / stiffness, np.maximum((excess != 0) / stiffness, MIN_STIFFNESS)
 
     return estimate

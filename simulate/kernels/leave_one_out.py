@@ -15,17 +15,17 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from simulate.kernels.table_fits import fit, problem_of
+from simulate.kernels.table_fits import fit_table_rows, make_table_problem
 from simulate.minimisers.problem import Problem
 from statmech.convex.losses import Loss
 from statmech.real_table import RealTable
 
-FOLDS = 10  # for losses with kinks
-MIN_CURVATURE = 1e-12  # per row; applies where the rows have no curvature
-MIN_REMAINDER = 1e-9  # lower bound of 1 - v l'', which is positive except for rounding
+NUM_FOLDS = 10  # for losses with kinks
+MIN_INTERCEPT_CURVATURE = 1e-12  # per row; applies where the rows have no curvature
+MIN_LEVERAGE_REMAINDER = 1e-9  # lower bound of 1 - v l'', which is positive except for rounding
 
 
-def left_out_arguments(table: RealTable, loss: Loss, lam: float, intercept: bool) -> np.ndarray:
+def compute_left_out_arguments(table: RealTable, loss: Loss, lam: float, intercept: bool) -> np.ndarray:
     """Return the argument of the loss (n,) of each row for a learner fitted without the row.
 
     The argument is the stability y h of a label, or the residual y - h of a number.
@@ -44,28 +44,28 @@ def left_out_arguments(table: RealTable, loss: Loss, lam: float, intercept: bool
     Examples
     --------
     >>> from statmech.convex.losses import Square
-    >>> from statmech.labelled_table import labelled
-    >>> from statmech.real_table import real_table
+    >>> from statmech.labelled_table import make_labelled_table
+    >>> from statmech.real_table import make_real_table
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(40) % 2
-    >>> table = real_table(labelled(rng.standard_normal((40, 3)) + y[:, None], y))
-    >>> left_out_arguments(table, Square(), 0.1, intercept=True)[:3].round(3)
+    >>> table = make_real_table(make_labelled_table(rng.standard_normal((40, 3)) + y[:, None], y))
+    >>> compute_left_out_arguments(table, Square(), 0.1, intercept=True)[:3].round(3)
     array([0.281, 0.271, 0.613])
     """
     all_rows = np.arange(len(table.y))
-    problem = problem_of(table, loss, lam, all_rows, intercept)
+    problem = make_table_problem(table, loss, lam, all_rows, intercept)
     if not problem.loss.kinks:
-        return newton_step_arguments(problem, fit(table, loss, lam, all_rows, intercept).w)
+        return compute_newton_arguments(problem, fit_table_rows(table, loss, lam, all_rows, intercept).w)
     x = np.empty(len(all_rows))
     order = np.random.default_rng(0).permutation(all_rows)
-    for fold in range(FOLDS):
-        rows = order[fold::FOLDS]
-        w = fit(table, loss, lam, np.setdiff1d(all_rows, rows), intercept).w
+    for fold in range(NUM_FOLDS):
+        rows = order[fold::NUM_FOLDS]
+        w = fit_table_rows(table, loss, lam, np.setdiff1d(all_rows, rows), intercept).w
         x[rows] = problem.c[rows] + problem.B[rows] @ w
     return x
 
 
-def newton_step_arguments(problem: Problem, w: np.ndarray) -> np.ndarray:
+def compute_newton_arguments(problem: Problem, w: np.ndarray) -> np.ndarray:
     """Return the argument of a smooth loss (P,) of each row, for weights learnt without the row.
 
     Parameters
@@ -81,8 +81,8 @@ def newton_step_arguments(problem: Problem, w: np.ndarray) -> np.ndarray:
         rows, num_penalised = np.column_stack([reduced, rows[:, num_penalised:]]), reduced.shape[1]
     curvature = problem.loss.curvature(x)
     ridge = np.full(rows.shape[1], problem.l2)
-    ridge[num_penalised:] = MIN_CURVATURE * len(rows)
+    ridge[num_penalised:] = MIN_INTERCEPT_CURVATURE * len(rows)
     H = (rows.T * curvature) @ rows + np.diag(ridge)
     v = np.sum(rows.T * cho_solve(cho_factor(H, lower=True), rows.T), axis=0)
-    arguments: np.ndarray = x + v / np.maximum(1 - v * curvature, MIN_REMAINDER) * problem.loss.slope(x)
+    arguments: np.ndarray = x + v / np.maximum(1 - v * curvature, MIN_LEVERAGE_REMAINDER) * problem.loss.slope(x)
     return arguments

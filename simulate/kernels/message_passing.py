@@ -19,23 +19,23 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-Output = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # (omega, V) -> g, -dg/domega
-Estimate = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # (r, s) -> weights, variances
+OutputFunction = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # (omega, V) -> g, -dg/domega
+EstimateFunction = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # (r, s) -> weights, variances
 
-SMALLEST = 1e-300  # avoids division by 0 in relative changes
-RECOVERED = 1e-9  # discrete weights are then known, and later steps would divide rounding errors by 0
+MIN_WEIGHT_NORM = 1e-300  # avoids division by 0 in relative changes
+RECOVERED_VARIANCE = 1e-9  # discrete weights are then known, and later steps would divide rounding errors by 0
 
 
-def messages(
+def iterate_messages(
     X: np.ndarray,
-    output: Output,
-    estimate: Estimate,
+    output: OutputFunction,
+    estimate: EstimateFunction,
     w: np.ndarray,
     V: float,
-    settled: float = 0.0,
-    kept: float = 0.0,
-    recovered: float = RECOVERED,
-    root: float | None = None,
+    change_tol: float = 0.0,
+    damping: float = 0.0,
+    variance_tol: float = RECOVERED_VARIANCE,
+    input_scale: float | None = None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
     """Yield the weights (N,) after each step from `w` of variance V, the g (P,) of the step, and the change.
 
@@ -49,13 +49,13 @@ def messages(
         Weights at the start.
     V : float
         Their mean variance.
-    settled : float
+    change_tol : float
         Root mean square change of the weights in a step, relative to the weights. The steps end below it.
-    kept : float
+    damping : float
         Fraction of the old weights in a step (damping). Fixed points do not depend on it.
-    recovered : float
+    variance_tol : float
         Lowest variance V. The steps end below it.
-    root : float
+    input_scale : float
         Divisor of X: the root of N, or 1 if X has already been divided.
 
     Yields
@@ -68,20 +68,20 @@ def messages(
     Ridge regression, (y - h)^2/2 and |w|^2/2: N = 1 has w = X.y/(1 + X.X).
 
     >>> X, y = np.array([[1.0], [-2.0]]), np.array([1.0, 0.0])
-    >>> steps = messages(X, lambda h, V: ((y - h) / (1 + V), np.full(2, 1 / (1 + V))),
+    >>> steps = iterate_messages(X, lambda h, V: ((y - h) / (1 + V), np.full(2, 1 / (1 + V))),
     ...                  lambda r, s: (r / (s + 1), np.full(1, 1 / (s + 1))), np.zeros(1), 1.0, 1e-12)
     >>> len(list(steps)) < 100
     True
     """
     N, g = len(w), np.zeros(len(X))
-    root = np.sqrt(N) if root is None else root
-    while recovered < V:
-        g, steepness = output(X @ w / root - V * g, V)
+    input_scale = np.sqrt(N) if input_scale is None else input_scale
+    while variance_tol < V:
+        g, steepness = output(X @ w / input_scale - V * g, V)
         s = max(float(np.sum(steepness)) / N, 0.0)  # few, partly flipped labels may give a negative sum
         before = w
-        w, variances = estimate(s * w + g @ X / root, s)
-        w, V = kept * before + (1 - kept) * w if kept else w, float(np.mean(variances))
-        change = float(np.linalg.norm(w - before)) / max(float(np.linalg.norm(w)), SMALLEST)
+        w, variances = estimate(s * w + g @ X / input_scale, s)
+        w, V = damping * before + (1 - damping) * w if damping else w, float(np.mean(variances))
+        change = float(np.linalg.norm(w - before)) / max(float(np.linalg.norm(w)), MIN_WEIGHT_NORM)
         yield w, g, change
-        if change <= settled:
+        if change <= change_tol:
             return

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-DENSE = 2**22  # sparse rows are converted to dense arrays in chunks of this size
+MAX_DENSE_ENTRIES = 2**22  # sparse rows are converted to dense arrays in chunks of this size
 
 
-def wrong(field: Any) -> Any:
+def is_mistake(field: Any) -> Any:
     """Return True for a misclassified or undecided example, in NumPy or JAX.
 
     Undecided examples count as wrong: w = 0 would otherwise never learn.
@@ -18,24 +18,24 @@ def wrong(field: Any) -> Any:
     return field <= 0
 
 
-def mistakes(w: np.ndarray, z: Any, block: int = 64) -> Iterator[tuple[int, np.ndarray]]:
+def iterate_mistakes(w: np.ndarray, z: Any, block: int = 64) -> Iterator[tuple[int, np.ndarray]]:
     """Make one pass over the rows z (P, N), examples times labels, and yield each mistake and the new w.
 
     Rows are dense or sparse. Blocks of examples are evaluated together up to their first mistake. `w` is the student
     before the pass and is not changed.
 
-    >>> [int(index) for index, _ in mistakes(np.zeros(1), np.array([[1.0], [2.0], [-1.0], [0.5]]))]
+    >>> [int(index) for index, _ in iterate_mistakes(np.zeros(1), np.array([[1.0], [2.0], [-1.0], [0.5]]))]
     [0, 2, 3]
     """
     if not isinstance(z, np.ndarray):
-        chunk = max(1, DENSE // z.shape[1])
+        chunk = max(1, MAX_DENSE_ENTRIES // z.shape[1])
         for start in range(0, z.shape[0], chunk):
-            for index, w in mistakes(w, z[start : start + chunk].toarray(), block):  # noqa: B020
+            for index, w in iterate_mistakes(w, z[start : start + chunk].toarray(), block):  # noqa: B020
                 yield start + index, w
         return
     index = 0
     while index < len(z):
-        errors = np.flatnonzero(wrong(z[index : index + block] @ w))
+        errors = np.flatnonzero(is_mistake(z[index : index + block] @ w))
         if not errors.size:
             index, block = index + block, min(2 * block, 8192)
             continue

@@ -14,14 +14,14 @@ from typing import Any
 import jax.numpy as jnp
 
 from simulate.kernels import networks
-from simulate.kernels.courses import Course
-from simulate.kernels.drawn_tasks import chosen, drawn_tasks, for_engine
-from simulate.kernels.learner import Task, stacked
-from simulate.kernels.networks import Networks, Noise, parts_of
+from simulate.kernels.courses import StepRates
+from simulate.kernels.drawn_tasks import draw_task_masks, pad_protocol, select_task_values
+from simulate.kernels.learner import Task, stack_numbers
+from simulate.kernels.networks import Networks, StepNoise, split_uniforms
 from statmech.numerics.gaussian import Array
-from statmech.parameters import Family
+from statmech.parameters import ParameterFamily
 from statmech.scenarios.network_tasks import NetworkTaskCell
-from statmech.schedules import Changes
+from statmech.schedules import TimeDependence
 
 
 @dataclass(frozen=True)
@@ -36,35 +36,37 @@ class TaskNetworks(Networks):
         """Uniforms per step: one draws the task, and one more for each unit that may be silent."""
         return 1 + self.masked
 
-    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> tuple[Noise, Array]:
+    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> tuple[StepNoise, Array]:
         """Return the noise on the teacher's output and of silent units, and the uniforms that draw tasks."""
-        of_task, *of_units = parts_of(uniforms, self.uniforms)
-        return self.noise_of(normals, tuple(of_units), dtype), of_task
+        of_task, *of_units = split_uniforms(uniforms, self.uniforms)
+        return self.make_noise(normals, tuple(of_units), dtype), of_task
 
     def step(
-        self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Any], now: Course | None
+        self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Any], step_rates: StepRates | None
     ) -> tuple[Array, Array]:
         """Return the students' f and their new heads."""
-        assert now is not None
-        assert now.shares is not None
+        assert step_rates is not None
+        assert step_rates.shares is not None
         active, (noise, uniform) = example
-        masks = drawn_tasks(uniform, now.shares, len(self.w))
+        masks = draw_task_masks(uniform, step_rates.shares, len(self.w))
         heads = jnp.split(carry, carry.shape[self.units] // h.shape[self.units], axis=self.units)
         has_own_heads = len(heads) > 1
-        w = chosen([self.each(row, y) for row in self.w], masks)
-        f, gain = self.descent(chosen(heads, masks) if has_own_heads else carry, w, y, h, (active, noise), now)
+        w = select_task_values([self.align_units(row, y) for row in self.w], masks)
+        f, gain = self.descent(
+            select_task_values(heads, masks) if has_own_heads else carry, w, y, h, (active, noise), step_rates
+        )
         gain = jnp.concatenate([mask * gain for mask in masks], axis=self.units) if has_own_heads else gain
         return f, (carry + gain).astype(h.dtype)
 
 
-def task(cell: NetworkTaskCell, dtype: str) -> Task:
+def make_network_tasks_task(cell: NetworkTaskCell, dtype: str) -> Task:
     """Return the task of an engine: a network of several tasks in the order of its protocol."""
-    single_task = networks.task(cell, dtype)
-    changes: Changes = stacked([cell.changing])
+    single_task = networks.make_network_task(cell, dtype)
+    changes: TimeDependence = stack_numbers([cell.changing])
     return replace(
         single_task,
-        learner=Family(TaskNetworks, single_task.learner.fixed),
+        learner=ParameterFamily(TaskNetworks, single_task.learner.fixed),
         kept=single_task.kept.reshape(-1),
-        changes=changes._replace(tasks=for_engine(cell.pieces)),
+        changes=changes._replace(tasks=pad_protocol(cell.pieces)),
         batch=cell.batch,
     )

@@ -25,16 +25,16 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.courses import Course
-from simulate.kernels.learner import Learner, Task, combined, stacked
+from simulate.kernels.courses import StepRates
+from simulate.kernels.learner import Learner, Task, combine_basis, stack_numbers
 from statmech.activations import Activation
 from statmech.numerics.gaussian import Array
-from statmech.parameters import Family, family_of
+from statmech.parameters import ParameterFamily, get_family
 from statmech.scenarios.network import NetworkCell
-from statmech.scenarios.network_matrices import rows_of
+from statmech.scenarios.network_matrices import factorise_gram
 
 
-class Noise(NamedTuple):
+class StepNoise(NamedTuple):
     """The noise of steps: on the teacher's output, or None, and a uniform for each unit that may be silent."""
 
     output: Array | None
@@ -50,8 +50,8 @@ class Networks(Learner):
     """
 
     sizes: ClassVar[bool] = True
-    family: Family
-    of_teacher: Family
+    family: ParameterFamily
+    of_teacher: ParameterFamily
     sign: bool
     noisy: bool
     parameters: dict[str, Array]
@@ -95,37 +95,43 @@ class Networks(Learner):
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Any:
         """Return the noise on the teacher's output, and the uniforms of units that may be silent."""
-        return self.noise_of(normals, parts_of(uniforms, self.masked), dtype)
+        return self.make_noise(normals, split_uniforms(uniforms, self.masked), dtype)
 
-    def noise_of(self, normals: Array, uniforms: tuple[Array, ...], dtype: Any) -> Noise:
+    def make_noise(self, normals: Array, uniforms: tuple[Array, ...], dtype: Any) -> StepNoise:
         """Make the noise from normals, and from the uniforms of each unit that may be silent."""
-        return Noise(self.sigma * normals.astype(dtype) if self.noisy else None, uniforms)
+        return StepNoise(self.sigma * normals.astype(dtype) if self.noisy else None, uniforms)
 
     def teachers(self, basis: Array) -> Array:
         """Return the values of the teacher's units."""
-        return combined(self.rows, basis, self.units)
+        return combine_basis(self.rows, basis, self.units)
 
-    def examples(self, noise: Noise, active: Array) -> tuple[Array, Noise]:
+    def examples(self, noise: StepNoise, active: Array) -> tuple[Array, StepNoise]:
         """Return the mask of active steps and the noise."""
         return active, noise
 
-    def begin(self, kept: Array, squared_length: Array) -> Array:
+    def begin(self, saved_state: Array, squared_length: Array) -> Array:
         """Return the second layer."""
-        return kept
+        return saved_state
 
     def kept(self, carry: Array) -> Array:
         """Return the second layer."""
         return carry
 
     def step(
-        self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Noise], now: Course | None
+        self,
+        carry: Array,
+        y: Array,
+        h: Array,
+        norm: Array,
+        example: tuple[Array, StepNoise],
+        step_rates: StepRates | None,
     ) -> tuple[Array, Array]:
         """Return the students' f and their new second layer."""
-        f, gain = self.descent(carry, self.each(self.w, y), y, h, example, now)
+        f, gain = self.descent(carry, self.align_units(self.w, y), y, h, example, step_rates)
         return f, (carry + gain).astype(h.dtype)  # an activation may compute in float64
 
     def descent(
-        self, v: Array, w: Array, y: Array, h: Array, example: tuple[Array, Noise], now: Course | None
+        self, v: Array, w: Array, y: Array, h: Array, example: tuple[Array, StepNoise], step_rates: StepRates | None
     ) -> tuple[Array, Array]:
         """Compute the students' f and the gain of their second layer, for one example.
 
@@ -137,26 +143,26 @@ class Networks(Learner):
             Fields of teacher and students.
         example
             Whether the step is active, and its noise, of standard deviation 1 if the deviation changes with time.
-        now
+        step_rates
             The rates of this step, or None if they are constant.
         """
         g, derivative = self.activation.both(h)
         active, (noise, uniforms) = example
         if uniforms:
-            mask = self.mask(uniforms, now)
+            mask = self.mask(uniforms, step_rates)
             g, derivative = mask * g, mask * derivative
-        if now and noise is not None and now.noise is not None:
-            noise = now.noise * noise
-        error = jnp.where(active, self.label(w, y, noise) - self.sum(self.each(self.copies, h) * v * g), 0.0)
-        f = (now.eta if now else self.eta) * (v * error) * derivative
+        if step_rates and noise is not None and step_rates.noise is not None:
+            noise = step_rates.noise * noise
+        error = jnp.where(active, self.label(w, y, noise) - self.sum(self.align_units(self.copies, h) * v * g), 0.0)
+        f = (step_rates.eta if step_rates else self.eta) * (v * error) * derivative
         return f.astype(h.dtype), self.eta_v / self.N * (g * error)
 
-    def mask(self, uniforms: Sequence[Array], now: Course | None) -> Array:
+    def mask(self, uniforms: Sequence[Array], step_rates: StepRates | None) -> Array:
         """Return the factors on units in one step, from a uniform for each unit.
 
         A factor is 1/(1 - p) with the probability 1 - p, else 0.
         """
-        silent = self.dropout if now is None or now.dropout is None else now.dropout
+        silent = self.dropout if step_rates is None or step_rates.dropout is None else step_rates.dropout
         assert silent is not None
         active = 1 - silent
         values = jnp.concatenate(uniforms, axis=-1) if self.units else jnp.stack(uniforms)
@@ -169,34 +175,34 @@ class Networks(Learner):
             output = jnp.sign(output)
         return output if noise is None else output + noise
 
-    def each(self, values: Array, like: Array) -> Array:
+    def align_units(self, values: Array, template: Array) -> Array:
         """Reshape values of units to broadcast with a step's array `like`."""
-        return values if self.units else values.reshape(-1, *[1] * (like.ndim - 1))
+        return values if self.units else values.reshape(-1, *[1] * (template.ndim - 1))
 
     def sum(self, values: Array) -> Array:
         """Sum over units and keep their axis."""
         return jnp.sum(values, axis=self.units, keepdims=True)
 
 
-def task(cell: NetworkCell, dtype: str, others: Sequence[NetworkCell] = ()) -> Task:
+def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[NetworkCell] = ()) -> Task:
     """Return the task of a network, for an engine.
 
-    With `others`, cells of the same program are simulated side by side.
+    With `other_cells`, cells of the same program are simulated side by side.
     """
-    first, group = distinct(cell)
+    first, group = find_distinct_students(cell)
     R, Q, v = cell.units.R[first], cell.units.Q[np.ix_(first, first)], cell.units.v[..., first]
-    rows = rows_of(np.block([[cell.T, R.T], [R, Q]]))
+    rows = factorise_gram(np.block([[cell.T, R.T], [R, Q]]))
     fixed = {
-        "family": family_of(cell.activation),
-        "of_teacher": family_of(cell.teacher_activation),
+        "family": get_family(cell.activation),
+        "of_teacher": get_family(cell.teacher_activation),
         "sign": cell.sign,
         "noisy": cell.noise > 0 or "noise" in dict(cell.controls),
     }
-    common = {"rows": rows_of(cell.T)[None], "w": cell.w[None], "copies": np.bincount(group)[None]}
-    cells = [cell, *others]
-    numbers = stacked(map(_numbers, cells), dtype)
+    common = {"rows": factorise_gram(cell.T)[None], "w": cell.w[None], "copies": np.bincount(group)[None]}
+    cells = [cell, *other_cells]
+    numbers = stack_numbers(map(_collect_numbers, cells), dtype)
     return Task(
-        learner=Family(Networks, tuple(fixed.items())),
+        learner=ParameterFamily(Networks, tuple(fixed.items())),
         parameters=numbers | {name: np.asarray(array, dtype) for name, array in common.items()},
         K=len(first),
         M=cell.M,
@@ -206,21 +212,24 @@ def task(cell: NetworkCell, dtype: str, others: Sequence[NetworkCell] = ()) -> T
         scale=float(np.sqrt(cell.units.Q[0, 0])),
         kept=v.astype(dtype),
         inputs=cell.inputs,
-        changes=stacked(item.changing for item in cells) if cell.decay > 0 or cell.controls else None,
+        changes=stack_numbers(item.changing for item in cells) if cell.decay > 0 or cell.controls else None,
     )
 
 
-def _numbers(cell: NetworkCell) -> dict[str, Any]:
+def _collect_numbers(cell: NetworkCell) -> dict[str, Any]:
     """Collect the numbers that may differ between cells of one program."""
-    parameters = {"parameters": reals_of(cell.activation), "teacher_parameters": reals_of(cell.teacher_activation)}
+    parameters = {
+        "parameters": get_real_parameters(cell.activation),
+        "teacher_parameters": get_real_parameters(cell.teacher_activation),
+    }
     sigma = 1.0 if "noise" in dict(cell.controls) else cell.noise
-    dropout = {"dropout": cell.dropout} if cell.drops else {}
+    dropout = {"dropout": cell.dropout} if cell.has_dropout else {}
     return {"eta": cell.eta, "eta_v": cell.eta_v, "sigma": sigma, **dropout, **parameters}
 
 
-def distinct(cell: NetworkCell) -> tuple[np.ndarray, np.ndarray]:
+def find_distinct_students(cell: NetworkCell) -> tuple[np.ndarray, np.ndarray]:
     """Find the first student of each group of identical students, and the group (K,) of each student."""
-    if cell.drawn or cell.drops:
+    if cell.drawn or cell.has_dropout:
         return np.arange(cell.K), np.arange(cell.K)
     R, Q, v = cell.units
     described = np.column_stack([R, Q, v.T, np.diagonal(Q)])  # v (K,), or (heads, K) for several tasks
@@ -229,11 +238,11 @@ def distinct(cell: NetworkCell) -> tuple[np.ndarray, np.ndarray]:
     return first, group
 
 
-def parts_of(uniforms: Array, number: int) -> tuple[Array, ...]:
+def split_uniforms(uniforms: Array, number: int) -> tuple[Array, ...]:
     """Split the uniforms of all steps into `number` arrays, each with an axis of steps."""
     return tuple(jnp.split(uniforms, number, axis=0 if uniforms.ndim == 1 else -2)) if number else ()
 
 
-def reals_of(activation: Activation) -> dict[str, float]:
+def get_real_parameters(activation: Activation) -> dict[str, float]:
     """Return the real parameters of an activation, which a program takes as data."""
-    return {name: getattr(activation, name) for name in family_of(activation).reals}
+    return {name: getattr(activation, name) for name in get_family(activation).real_names}

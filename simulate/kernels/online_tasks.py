@@ -13,50 +13,55 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate.kernels import perceptrons
-from simulate.kernels.courses import Course
-from simulate.kernels.drawn_tasks import chosen, drawn_tasks, for_engine
-from simulate.kernels.learner import Task, combined, stacked
-from simulate.kernels.perceptrons import OfUniforms
+from simulate.kernels.courses import StepRates
+from simulate.kernels.drawn_tasks import draw_task_masks, pad_protocol, select_task_values
+from simulate.kernels.learner import Task, combine_basis, stack_numbers
+from simulate.kernels.perceptrons import UniformLabelPerceptrons
 from statmech.numerics.gaussian import Array
-from statmech.parameters import Family
-from statmech.scenarios.network_matrices import rows_of
+from statmech.parameters import ParameterFamily
+from statmech.scenarios.network_matrices import factorise_gram
 from statmech.scenarios.online_tasks import OnlineTaskCell
 
 
 @dataclass(frozen=True)
-class TaskPerceptrons(OfUniforms):
+class TaskPerceptrons(UniformLabelPerceptrons):
     """A student of several teachers, whose `rows` (tasks, tasks) are B/sqrt N in an orthonormal basis."""
 
     rows: Array = 1.0
 
     def teachers(self, basis: Array) -> Array:
         """Return the values of the teachers of all tasks."""
-        return combined(self.rows, basis, self.units)
+        return combine_basis(self.rows, basis, self.units)
 
     def step(
-        self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Array], now: Course | None
+        self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Array], step_rates: StepRates | None
     ) -> tuple[Array, Array]:
         """Return the student's f and its new squared length."""
-        assert now is not None
-        assert now.shares is not None
+        assert step_rates is not None
+        assert step_rates.shares is not None
         (active, uniform), tasks = example, len(self.rows)
-        masks, begins = drawn_tasks(uniform, now.shares, tasks), jnp.cumsum(now.shares) - now.shares
-        flip = self.flip if now.noise is None else now.noise
-        flipped = chosen([uniform < begins[k] + flip * now.shares[k] for k in range(tasks)], masks)
+        masks, begins = (
+            draw_task_masks(uniform, step_rates.shares, tasks),
+            jnp.cumsum(step_rates.shares) - step_rates.shares,
+        )
+        flip = self.flip if step_rates.noise is None else step_rates.noise
+        flipped = select_task_values([uniform < begins[k] + flip * step_rates.shares[k] for k in range(tasks)], masks)
         right = (jnp.where(flipped, -1.0, 1.0) * active).astype(h.dtype)
-        return super().step(carry, chosen(jnp.split(y, tasks, axis=self.units), masks), h, norm, right, now)
+        return super().step(
+            carry, select_task_values(jnp.split(y, tasks, axis=self.units), masks), h, norm, right, step_rates
+        )
 
 
-def task(cell: OnlineTaskCell, dtype: str) -> Task:
+def make_online_tasks_task(cell: OnlineTaskCell, dtype: str) -> Task:
     """Return the task of an engine: a perceptron of one or several teachers in the order of its protocol."""
-    single_task = replace(perceptrons.task(cell, dtype), batch=cell.batch)
+    single_task = replace(perceptrons.make_online_task(cell, dtype), batch=cell.batch)
     if cell.tasks == 1:
         return single_task
-    changes = stacked([cell.changing])
+    changes = stack_numbers([cell.changing])
     return replace(
         single_task,
-        learner=Family(TaskPerceptrons, single_task.learner.fixed),
-        parameters=single_task.parameters | {"rows": np.asarray(rows_of(cell.between), dtype)[None]},
+        learner=ParameterFamily(TaskPerceptrons, single_task.learner.fixed),
+        parameters=single_task.parameters | {"rows": np.asarray(factorise_gram(cell.between), dtype)[None]},
         M=cell.tasks,
-        changes=changes._replace(tasks=for_engine(cell.pieces)),
+        changes=changes._replace(tasks=pad_protocol(cell.pieces)),
     )

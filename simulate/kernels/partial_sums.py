@@ -12,30 +12,30 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from statmech.boundaries import Boundary, rise, threshold
+from statmech.boundaries import Boundary, compute_level_rise, threshold
 
-ENOUGH = 10
-MEMORY = 200  # averaging window of the running mean and variance, which grow with w
-FEWEST, MOST = 8, 8192  # a block is half as large after a mistake, else twice as large
-ARRAY: Final = ("C", "A", "W")  # requirements of compiled loops: contiguous, aligned, writeable
+MIN_MARGINS_BEFORE_STOP = 10
+MARGIN_WINDOW = 200  # averaging window of the running mean and variance, which grow with w
+MIN_BLOCK_EXAMPLES, MAX_BLOCK_EXAMPLES = 8, 8192  # a block is half as large after a mistake, else twice as large
+COMPILED_ARRAY_FLAGS: Final = ("C", "A", "W")  # requirements of compiled loops: contiguous, aligned, writeable
 
 
-class Walks(NamedTuple):
+class StoppedSums(NamedTuple):
     """The sum where each row stopped, and its number of evaluated features, both (m,)."""
 
     sums: np.ndarray
     features: np.ndarray
 
 
-def walks(
+def sum_rows_until_level(
     z: np.ndarray,
     w: np.ndarray,
-    looks: np.ndarray,
+    checkpoints: np.ndarray,
     tau: float,
     start: np.ndarray | float = 0.0,
     slope: float = 0.0,
     two_sided: bool = False,
-) -> Walks:
+) -> StoppedSums:
     """Sum rows z times w from left to right, and stop each row at the first checkpoint above the level.
 
     Parameters
@@ -44,7 +44,7 @@ def walks(
         Rows to sum (m, n).
     w
         Weights (n,).
-    looks
+    checkpoints
         Increasing numbers of features, up to n: sums are compared with the level there.
     tau
         The level.
@@ -57,58 +57,83 @@ def walks(
 
     Examples
     --------
-    >>> walks(np.array([[2.0, -9.0], [0.5, -1.0]]), np.ones(2), np.array([1, 2]), tau=1.0)
+    >>> sum_rows_until_level(np.array([[2.0, -9.0], [0.5, -1.0]]), np.ones(2), np.array([1, 2]), tau=1.0)
     Walks(sums=array([ 2. , -0.5]), features=array([1, 2]))
     """
-    from simulate.kernels.first_passage import walk  # needs Numba
+    from simulate.kernels.first_passage import sum_until_level  # needs Numba
 
     (m, n), sums, features = z.shape, np.empty(len(z)), np.empty(len(z), int)
-    z, w, start = np.require(z, float, ARRAY), np.require(w, float, ARRAY), np.full(m, start, float)
-    walk(z, w, 1.0, start, np.zeros(m, bool), looks, tau, slope / n, two_sided, -np.inf, 0, m, False, sums, features)
-    return Walks(sums, features)
+    z, w, start = (
+        np.require(z, float, COMPILED_ARRAY_FLAGS),
+        np.require(w, float, COMPILED_ARRAY_FLAGS),
+        np.full(m, start, float),
+    )
+    sum_until_level(
+        z,
+        w,
+        1.0,
+        start,
+        np.zeros(m, bool),
+        checkpoints,
+        tau,
+        slope / n,
+        two_sided,
+        -np.inf,
+        0,
+        m,
+        False,
+        sums,
+        features,
+    )
+    return StoppedSums(sums, features)
 
 
-def sums_at(z: np.ndarray, w: np.ndarray, looks: np.ndarray) -> np.ndarray:
+def compute_partial_sums(z: np.ndarray, w: np.ndarray, checkpoints: np.ndarray) -> np.ndarray:
     """Return the sums of rows z (m, n) times w at increasing checkpoints up to n.
 
-    >>> sums_at(np.array([[2.0, -9.0, 1.0]]), np.ones(3), np.array([2, 3]))
+    >>> compute_partial_sums(np.array([[2.0, -9.0, 1.0]]), np.ones(3), np.array([2, 3]))
     array([[-7., -6.]])
     """
-    return np.cumsum(np.add.reduceat(z * w, np.append(0, looks[:-1]), axis=1), axis=1)
+    return np.cumsum(np.add.reduceat(z * w, np.append(0, checkpoints[:-1]), axis=1), axis=1)
 
 
-class Level(NamedTuple):
+class StoppingLevel(NamedTuple):
     """The level that stops a sum: tau, which rises by `slope` until the end."""
 
     tau: float
     slope: float
 
 
-class Lesson(NamedTuple):
+class BlockResult(NamedTuple):
     """The result of consecutive examples, up to the end of a block with probes or to a mistake."""
 
     last: int  # index of the last example
     features: int  # features evaluated in total
     stopped: np.ndarray  # True for examples that were not evaluated to the end
     margins: np.ndarray  # margins of the probes
-    mistaken: bool  # the last example's margin does not exceed theta
+    is_mistake: bool  # the last example's margin does not exceed theta
     margin: float  # partial margin of the last example, up to the feature where its evaluation ended
     lost: int  # examples stopped although their margins are not positive, counted if the student `learns`
 
 
-class Attentive:
+class AttentionState:
     """A student with weights w (n,), a bias b, and mean and variance of its margins estimated from probes.
 
     Its level applies to margins that are compared with theta.
     """
 
     def __init__(
-        self, w: np.ndarray, boundary: str | Boundary, error_rate: float, memory: int = MEMORY, theta: float = 0.0
+        self,
+        w: np.ndarray,
+        boundary: str | Boundary,
+        error_rate: float,
+        memory: int = MARGIN_WINDOW,
+        theta: float = 0.0,
     ):
         self.w, self.b = w, 0.0
         self.boundary, self.error_rate, self.memory, self.theta = boundary, error_rate, memory, theta
         self.probes, self.mean, self.variance = 0, 0.0, 0.0
-        self.level = Level(np.inf, 0.0)
+        self.level = StoppingLevel(np.inf, 0.0)
 
     def take(self, margins: np.ndarray) -> None:
         """Update the exponentially weighted mean and variance, and the resulting level."""
@@ -120,15 +145,15 @@ class Attentive:
             deviation = margin - self.mean
             self.mean += weight * deviation
             self.variance = (1 - weight) * (self.variance + weight * deviation**2)
-        if self.probes >= ENOUGH and self.variance > 0:
-            self._watch()
+        if self.probes >= MIN_MARGINS_BEFORE_STOP and self.variance > 0:
+            self._update_level()
 
-    def know(self, mean: float, variance: float) -> None:
+    def set_moments(self, mean: float, variance: float) -> None:
         """Set a mean and variance known without probes."""
-        self.probes, self.mean, self.variance = max(self.memory, ENOUGH), mean, variance
-        self._watch()
+        self.probes, self.mean, self.variance = max(self.memory, MIN_MARGINS_BEFORE_STOP), mean, variance
+        self._update_level()
 
-    def blind(self) -> float:
+    def get_unlabelled_level(self) -> float:
         """Return the level for examples of unknown label.
 
         It is the level of a walk without drift, compared with 0.
@@ -137,29 +162,29 @@ class Attentive:
             return np.inf
         return float(threshold(self.boundary, self.error_rate, 0.0, self.variance))
 
-    def _watch(self) -> None:
+    def _update_level(self) -> None:
         tau = float(threshold(self.boundary, self.error_rate, self.mean, self.variance, self.theta))
-        self.level = Level(tau, float(rise(self.boundary, self.mean)))
+        self.level = StoppingLevel(tau, float(compute_level_rise(self.boundary, self.mean)))
 
 
-class Student(Protocol):
+class StoppingStudent(Protocol):
     """Weights w (n,), a bias b and a level, which change during learning, and the threshold theta of margins."""
 
     w: np.ndarray
     b: float
-    level: Level
+    level: StoppingLevel
     theta: float
 
 
-def lessons(
-    student: Student,
+def iterate_block_results(
+    student: StoppingStudent,
     z: np.ndarray,
     start: np.ndarray,
     probes: np.ndarray,
-    looks: np.ndarray,
+    checkpoints: np.ndarray,
     block: int = 64,
     learns: bool = False,
-) -> Iterator[Lesson]:
+) -> Iterator[BlockResult]:
     """Make one pass over the examples and yield the result of each block.
 
     The caller updates the student after each result.
@@ -174,23 +199,25 @@ def lessons(
         Factors of the bias (m,): the labels, or 0 without a bias.
     probes
         True for examples that are evaluated fully (m,): their margins are an unbiased sample.
-    looks
+    checkpoints
         Increasing numbers of features, up to n: sums are compared with the level there.
     block
         Number of examples in the first block. The level is updated from its probes at its end.
     learns
         True to add each mistaken example to the student's w in place (no bias). The caller then updates only the level.
     """
-    from simulate.kernels.first_passage import walk  # needs Numba
+    from simulate.kernels.first_passage import sum_until_level  # needs Numba
 
     (m, n), row = z.shape, 0
-    z, start = np.require(z, float, ARRAY), np.require(start, float, ARRAY)
+    z, start = np.require(z, float, COMPILED_ARRAY_FLAGS), np.require(start, float, COMPILED_ARRAY_FLAGS)
     sums, features = np.empty(m), np.empty(m, int)
     while row < m:
         first, (tau, slope), theta = row, student.level, student.theta
-        arguments = z, student.w, student.b, start, probes, looks, tau, slope / n, False, theta
-        row, block, num_lost = walk(*arguments, row, block, learns, sums, features)
+        arguments = z, student.w, student.b, start, probes, checkpoints, tau, slope / n, False, theta
+        row, block, num_lost = sum_until_level(*arguments, row, block, learns, sums, features)
         ends, evaluated = sums[first:row], features[first:row]
         margin = float(ends[-1])
         mistaken = bool(evaluated[-1] == n and margin <= theta)
-        yield Lesson(row - 1, int(evaluated.sum()), evaluated < n, ends[probes[first:row]], mistaken, margin, num_lost)
+        yield BlockResult(
+            row - 1, int(evaluated.sum()), evaluated < n, ends[probes[first:row]], mistaken, margin, num_lost
+        )

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.courses import Course
-from simulate.kernels.field_steps import less
-from simulate.kernels.learner import Learner, Task, stacked
+from simulate.kernels.courses import StepRates
+from simulate.kernels.field_steps import subtract_fraction
+from simulate.kernels.learner import Learner, Task, stack_numbers
 from simulate.kernels.signed_rows import SignedRows
 from statmech.numerics.gaussian import Array
-from statmech.parameters import Family, family_of
+from statmech.parameters import ParameterFamily, get_family
 from statmech.rules import Rule
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Perceptrons(Learner):
+class PerceptronLearner(Learner):
     """Students of one rule whose labels are flipped with the probability `flip`."""
 
     uniforms: ClassVar[int] = 1
-    family: Family
+    family: ParameterFamily
     parameters: dict[str, Array]
     flip: Array
     N: Array
@@ -58,7 +58,7 @@ class Perceptrons(Learner):
         """Return 1 for a true label, -1 for a flipped label, and 0 without a step."""
         return jnp.where(active.reshape(-1, *[1] * (noise.ndim - 1)), noise, 0.0)
 
-    def begin(self, kept: tuple[()], squared_length: Array) -> Array:
+    def begin(self, saved_state: tuple[()], squared_length: Array) -> Array:
         """Return the squared lengths."""
         return squared_length
 
@@ -67,21 +67,23 @@ class Perceptrons(Learner):
         return ()
 
     def step(
-        self, carry: Array, y: Array, h: Array, norm: Array, right: Array, now: Course | None
+        self, carry: Array, y: Array, h: Array, norm: Array, right: Array, step_rates: StepRates | None
     ) -> tuple[Array, Array]:
         """Return the modulations f and the students' new squared lengths."""
         label = jnp.where(y > 0, right, -right)
         length = jnp.sqrt(carry)
         # length 0 has no direction: its normalised field is set to 0, an error only for a rule with a margin > 0
         u = h / jnp.where(length > 0, length, 1.0)
-        f = ((now.eta if now else self.eta) * label * self.rule.g(label * u, length)).astype(h.dtype)
-        h = less(h, h, now and now.decay)
-        gain = less((2 * f * h + f * f * norm) / self.N, carry, now and now.decay * (2 - now.decay))
+        f = ((step_rates.eta if step_rates else self.eta) * label * self.rule.g(label * u, length)).astype(h.dtype)
+        h = subtract_fraction(h, h, step_rates and step_rates.decay)
+        gain = subtract_fraction(
+            (2 * f * h + f * f * norm) / self.N, carry, step_rates and step_rates.decay * (2 - step_rates.decay)
+        )
         return f, jnp.maximum(carry + gain, 0.0)
 
 
 @dataclass(frozen=True)
-class OfUniforms(Perceptrons):
+class UniformLabelPerceptrons(PerceptronLearner):
     """Students of one rule whose labels are decided at each step by one uniform number."""
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array:
@@ -94,35 +96,35 @@ class OfUniforms(Perceptrons):
 
 
 @dataclass(frozen=True)
-class OfChangingLabels(OfUniforms):
+class ChangingFlipPerceptrons(UniformLabelPerceptrons):
     """Students of one rule whose labels are flipped with a probability that changes with time."""
 
     def step(
-        self, carry: Array, y: Array, h: Array, norm: Array, example: Any, now: Course | None
+        self, carry: Array, y: Array, h: Array, norm: Array, example: Any, step_rates: StepRates | None
     ) -> tuple[Array, Array]:
         """Return the modulations f and the students' new squared lengths."""
-        assert now is not None
+        assert step_rates is not None
         active, uniform = example
-        right = jnp.where(active, jnp.where(uniform < now.noise, -1.0, 1.0), 0.0).astype(h.dtype)
-        return super().step(carry, y, h, norm, right, now)
+        right = jnp.where(active, jnp.where(uniform < step_rates.noise, -1.0, 1.0), 0.0).astype(h.dtype)
+        return super().step(carry, y, h, norm, right, step_rates)
 
 
 @dataclass(frozen=True)
-class OfRows(Perceptrons):
+class TableRowPerceptrons(PerceptronLearner):
     """Students of one rule that learn rows of a table, multiplied by the table's labels."""
 
     def step(
-        self, carry: Array, y: Array, h: Array, norm: Array, right: Array, now: Course | None
+        self, carry: Array, y: Array, h: Array, norm: Array, right: Array, step_rates: StepRates | None
     ) -> tuple[Array, Array]:
         """Return the modulations f and the students' new squared lengths.
 
         Labels belong to the inputs and do not depend on a teacher's field.
         """
-        return super().step(carry, jnp.ones_like(y), h, norm, right, now)
+        return super().step(carry, jnp.ones_like(y), h, norm, right, step_rates)
 
 
 @dataclass(frozen=True)
-class OfClusters(OfRows):
+class ClusterPerceptrons(TableRowPerceptrons):
     """Students of one rule that learn two clusters: the label is the cluster.
 
     The direction between the centres replaces the teacher.
@@ -140,32 +142,34 @@ class OfClusters(OfRows):
         return noise * jnp.where(noise > 0, 1 - self.positives, self.positives) * self.distance
 
 
-def task_of_clusters(cell: OnlineClusterCell) -> Task:
+def make_cluster_online_task(cell: OnlineClusterCell) -> Task:
     """Return the task of a student that learns two clusters online."""
-    online_task = task(cell, "float64")
+    online_task = make_online_task(cell, "float64")
     parameters = {name: online_task.parameters[name] for name in online_task.parameters}
     parameters |= {name: np.array([value]) for name, value in vars(cell.clusters).items()}
-    return replace(online_task, learner=Family(OfClusters, online_task.learner.fixed), parameters=parameters)
+    return replace(
+        online_task, learner=ParameterFamily(ClusterPerceptrons, online_task.learner.fixed), parameters=parameters
+    )
 
 
-def task_of_rows(cell: OnlineRowsCell) -> Task:
+def make_row_task(cell: OnlineRowsCell) -> Task:
     """Return the task of a student that learns the rows of a table online."""
-    online_task = task(cell, "float64")
+    online_task = make_online_task(cell, "float64")
     inputs = SignedRows(cell.inputs.path, cell.inputs.target, cell.inputs.raw)
-    return replace(online_task, learner=Family(OfRows, online_task.learner.fixed), inputs=inputs)
+    return replace(online_task, learner=ParameterFamily(TableRowPerceptrons, online_task.learner.fixed), inputs=inputs)
 
 
-def task(cell: OnlineCell, dtype: str, others: Sequence[OnlineCell] = ()) -> Task:
+def make_online_task(cell: OnlineCell, dtype: str, other_cells: Sequence[OnlineCell] = ()) -> Task:
     """Return the task of online learning by perceptrons, for an engine.
 
-    With `others`, cells of the same program are simulated side by side.
+    With `other_cells`, cells of the same program are simulated side by side.
     """
-    family, cells = family_of(cell.rule), [cell, *others]
+    family, cells = get_family(cell.rule), [cell, *other_cells]
     with np.errstate(over="ignore"):  # above float32's range it is infinite, and so is the student: see DivergedError
-        parameters = {name: np.array([getattr(item.rule, name) for item in cells], dtype) for name in family.reals}
-    kind = OfChangingLabels if "flip" in dict(cell.controls) else Perceptrons
+        parameters = {name: np.array([getattr(item.rule, name) for item in cells], dtype) for name in family.real_names}
+    kind = ChangingFlipPerceptrons if "flip" in dict(cell.controls) else PerceptronLearner
     return Task(
-        learner=Family(kind, (("family", family),)),
+        learner=ParameterFamily(kind, (("family", family),)),
         parameters={"parameters": parameters, "flip": np.array([item.flip for item in cells], np.float32)},
         K=cell.K,
         M=1,
@@ -174,7 +178,7 @@ def task(cell: OnlineCell, dtype: str, others: Sequence[OnlineCell] = ()) -> Tas
         coordinates=cell.coordinates,
         scale=1.0,
         kept=(),
-        changes=stacked(item.changing for item in cells) if cell.varies else None,
+        changes=stack_numbers(item.changing for item in cells) if cell.has_changes else None,
         drifting=cell.drift > 0,
         inputs=cell.inputs,
     )

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 
 from statmech.convex.weights import Weights
-from statmech.scenarios.cells import words_of
+from statmech.scenarios.cells import hash_identity
 
-TEACHER, START, INPUTS, OUTPUTS, MISFIT, PROJECTION, TEST = range(7)  # purposes of random numbers
+TEACHER_STREAM, START_STREAM, INPUT_STREAM, OUTPUT_STREAM, MISFIT_STREAM, PROJECTION_STREAM, TEST_STREAM = range(
+    7
+)  # purposes of random numbers
 
 
-def stream(part: int, **identity: Any) -> np.random.Generator:
+def make_stream(part: int, **identity: Any) -> np.random.Generator:
     """Return the random numbers of one part of the data."""
-    return np.random.default_rng([*words_of(identity), part])
+    return np.random.default_rng([*hash_identity(identity), part])
 
 
-def named(weights: Weights) -> dict[str, Any]:
+def describe_weight_prior(weights: Weights) -> dict[str, Any]:
     """Return the distribution and its parameters, which identify its random numbers."""
     return {"weights": type(weights).__name__, **asdict(weights)}

@@ -15,10 +15,10 @@ import numpy as np
 
 from simulate.kernels.learner import Task
 from statmech.modes import Modes
-from statmech.random_numbers import generators
+from statmech.random_numbers import make_generators
 
 
-class Start(NamedTuple):
+class GroupStart(NamedTuple):
     """Coordinates of teachers and students in the bases of groups.
 
     An orthonormal basis of M teachers (M, M, groups, seeds), which spans the first axes of each group, and K students
@@ -29,7 +29,7 @@ class Start(NamedTuple):
     students: np.ndarray
 
 
-def start_of(task: Task, modes: Modes, sizes: np.ndarray, seeds: int, key: np.ndarray) -> Start:
+def draw_group_start(task: Task, modes: Modes, sizes: np.ndarray, seeds: int, key: np.ndarray) -> GroupStart:
     """Draw the initial teachers and students of a task.
 
     Parameters
@@ -45,17 +45,19 @@ def start_of(task: Task, modes: Modes, sizes: np.ndarray, seeds: int, key: np.nd
     key
         Key (2,) of the random numbers.
     """
-    [rng] = generators(key[None])
-    teachers = _teachers(modes, sizes, task.M, seeds, rng)
-    rows = np.stack([_drawn(rng, task.K, task.M, size, seeds) for size in sizes.tolist()], axis=2) / np.sqrt(task.N)
+    [rng] = make_generators(key[None])
+    teachers = _draw_teachers(modes, sizes, task.M, seeds, rng)
+    rows = np.stack([_draw_group_rows(rng, task.K, task.M, size, seeds) for size in sizes.tolist()], axis=2) / np.sqrt(
+        task.N
+    )
     if task.coordinates is None:
-        return Start(teachers, rows * task.scale)
+        return GroupStart(teachers, rows * task.scale)
     first = np.pad(teachers, ((0, 0), (0, task.K), (0, 0), (0, 0)))
-    basis = _orthonormal(np.concatenate([first, rows]))
-    return Start(teachers, np.einsum("kj,jigs->kigs", task.coordinates.reshape(task.K, -1), basis))
+    basis = _orthonormalise(np.concatenate([first, rows]))
+    return GroupStart(teachers, np.einsum("kj,jigs->kigs", task.coordinates.reshape(task.K, -1), basis))
 
 
-def _drawn(rng: np.random.Generator, number: int, after: int, size: int, seeds: int) -> np.ndarray:
+def _draw_group_rows(rng: np.random.Generator, number: int, after: int, size: int, seeds: int) -> np.ndarray:
     """Draw vectors of `size` normals after `after` others, in the basis of all vectors.
 
     The shape is (number, after + number, seeds).
@@ -68,32 +70,34 @@ def _drawn(rng: np.random.Generator, number: int, after: int, size: int, seeds: 
     return np.moveaxis(rows, 0, -1)
 
 
-def _teachers(modes: Modes, sizes: np.ndarray, M: int, seeds: int, rng: np.random.Generator) -> np.ndarray:
+def _draw_teachers(modes: Modes, sizes: np.ndarray, M: int, seeds: int, rng: np.random.Generator) -> np.ndarray:
     """Draw the teachers' basis (M, M, groups, seeds), with the given powers or without a preferred direction."""
     powers = modes.teacher
     if powers is not None and np.allclose(powers, modes.shares, rtol=1e-12):
         powers = None
     if M == 1:
-        squares = _divided(sizes, seeds, rng) if powers is None else np.repeat(powers[:, None], seeds, axis=1)
+        squares = (
+            _draw_squared_lengths(sizes, seeds, rng) if powers is None else np.repeat(powers[:, None], seeds, axis=1)
+        )
         return np.sqrt(squares)[None, None]
-    parts = [_drawn(rng, M, 0, size, seeds) for size in sizes.tolist()]
+    parts = [_draw_group_rows(rng, M, 0, size, seeds) for size in sizes.tolist()]
     if powers is not None:
         orthogonal = np.repeat(np.eye(M)[..., None], seeds, axis=2)
         parts = [orthogonal if size >= M else part for size, part in zip(sizes.tolist(), parts, strict=True)]
         parts = [
             part * np.sqrt(power / np.sum(part**2, axis=1))[:, None] for power, part in zip(powers, parts, strict=True)
         ]
-    return _orthonormal(np.stack(parts, axis=2))
+    return _orthonormalise(np.stack(parts, axis=2))
 
 
-def _divided(sizes: np.ndarray, seeds: int, rng: np.random.Generator) -> np.ndarray:
+def _draw_squared_lengths(sizes: np.ndarray, seeds: int, rng: np.random.Generator) -> np.ndarray:
     """Draw the squared lengths (groups, seeds) of the parts of a random unit vector."""
     squares = rng.chisquare(sizes, (seeds, len(sizes))).T
     divided: np.ndarray = squares / squares.sum(axis=0)
     return divided
 
 
-def _orthonormal(rows: np.ndarray) -> np.ndarray:
+def _orthonormalise(rows: np.ndarray) -> np.ndarray:
     """Orthonormalise rows (n, axes, groups, seeds) one after the other, in the space of all groups."""
     basis: list[np.ndarray] = []
     for row in rows:

@@ -7,8 +7,8 @@ pure noise. With powers :math:`T_a` the teacher is drawn, then scaled to :math:`
 Random features :math:`\phi(F\mathbf z/\sqrt D) - \mu_0` have projections F drawn once per seed, and a teacher of the D
 latent variables.
 
-**Students are measured** exactly from the covariance where inputs are Gaussian, on all rows of a table, and on `FRESH`
-new inputs of random features, the same for all students of a seed.
+**Students are measured** exactly from the covariance where inputs are Gaussian, on all rows of a table, and on
+`NUM_TEST_EXAMPLES` new inputs of random features, the same for all students of a seed.
 """
 
 from __future__ import annotations
@@ -19,18 +19,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.kernels.random_streams import INPUTS, MISFIT, PROJECTION, TEACHER, TEST, named, stream
+from simulate.kernels.random_streams import (
+    INPUT_STREAM,
+    MISFIT_STREAM,
+    PROJECTION_STREAM,
+    TEACHER_STREAM,
+    TEST_STREAM,
+    describe_weight_prior,
+    make_stream,
+)
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
-from statmech.inputs import Axes, Features
-from statmech.population import Population
+from statmech.inputs import Features, InputAxes
+from statmech.population import InputPopulation
 from statmech.scenarios.risk import RiskCell
 
-NULL = 1e-12  # times N and the largest variance: a smaller variance is rounding
-FRESH = 10_000  # new inputs that measure students of random features
+NULL_VARIANCE = 1e-12  # times N and the largest variance: a smaller variance is rounding
+NUM_TEST_EXAMPLES = 10_000  # new inputs that measure students of random features
 
 
-class Measure(ABC):
+class StudentMeasure(ABC):
     """A measure of students with weights (N,), in units where a field is w.x/sqrt(N)."""
 
     ridge: np.ndarray  # factors of the penalty (N,)
@@ -45,10 +53,10 @@ class Measure(ABC):
         """Compute the trace of a matrix (n, n) times the covariance of the n varying axes."""
 
 
-class OnAxes(Measure):
+class AxisMeasure(StudentMeasure):
     """A measure for Gaussian inputs with independent components, and a teacher in their space."""
 
-    def __init__(self, axes: Axes, teacher: np.ndarray, signal: float):
+    def __init__(self, axes: InputAxes, teacher: np.ndarray, signal: float):
         self.variances, self.ridge, self.teacher, self.signal = axes.variances, axes.ridge, teacher, signal
         self.varying = axes.variances > 0
 
@@ -56,7 +64,7 @@ class OnAxes(Measure):
         N, parallel = len(w), self.variances @ (w * self.teacher) / len(w)
         length = np.sqrt(self.variances @ w**2 / N)
         R = float(np.clip(parallel / length, -1, 1)) if length > 0 else 0.0
-        values = {**_in_weights(w, self.teacher), "R_field": R, "length_field": float(length)}
+        values = {**_compute_weight_overlap(w, self.teacher), "R_field": R, "length_field": float(length)}
         values["eps_g"] = float(np.arccos(R) / np.pi)
         if isinstance(cell.teacher, LabelTeacher):
             return values | {"eps_y": float(label_error(cell.teacher, R))}
@@ -66,7 +74,7 @@ class OnAxes(Measure):
         return float(self.variances[self.varying] @ np.diag(matrix))
 
 
-class OnRows(Measure):
+class RowMeasure(StudentMeasure):
     """A measure on given inputs (M, N) and teacher's fields u (M,).
 
     `teacher` is None if it is not a vector in the space of the inputs.
@@ -80,7 +88,7 @@ class OnRows(Measure):
         h, u = self.X @ w / np.sqrt(len(w)), self.u
         length = np.sqrt(np.mean(h**2))
         R = float(np.mean(h * u) / length / np.sqrt(np.mean(u**2))) if length > 0 else 0.0
-        values = {**_in_weights(w, self.teacher), "R_field": R, "length_field": float(length)}
+        values = {**_compute_weight_overlap(w, self.teacher), "R_field": R, "length_field": float(length)}
         values["eps_g"] = float(np.mean(0.5 - 0.5 * np.sign(h) * np.sign(u)))
         if isinstance(cell.teacher, LabelTeacher):
             right = cell.teacher.probability(np.abs(u))
@@ -93,7 +101,7 @@ class OnRows(Measure):
         return float(np.sum((X @ matrix) * X) / len(X))
 
 
-def _in_weights(w: np.ndarray, teacher: np.ndarray | None) -> dict[str, float]:
+def _compute_weight_overlap(w: np.ndarray, teacher: np.ndarray | None) -> dict[str, float]:
     """Compute R and length from weight vectors."""
     norm = np.linalg.norm(w)
     length = {"length": float(norm / np.sqrt(len(w)))}
@@ -102,84 +110,88 @@ def _in_weights(w: np.ndarray, teacher: np.ndarray | None) -> dict[str, float]:
     return {"R": float(w @ teacher / norm / np.linalg.norm(teacher)) if norm > 0 else 0.0, **length}
 
 
-class Drawn(NamedTuple):
+class TeacherInputs(NamedTuple):
     """Inputs X (P, N), their teacher's fields u (P,), the teacher's weights, and the measure of students."""
 
     X: np.ndarray
     u: np.ndarray
     teacher: np.ndarray
-    measure: Measure
+    measure: StudentMeasure
 
 
-def drawn_inputs(cell: RiskCell, own: dict[str, int]) -> Drawn:
+def draw_teacher_inputs(cell: RiskCell, identity: dict[str, int]) -> TeacherInputs:
     """Draw the inputs and teacher's fields of the first P examples of a seed.
 
-    The keyword arguments `own` identify the random numbers.
+    The keyword arguments `identity` identify the random numbers.
     """
     if isinstance(cell.inputs, Features):
-        return _features(cell, cell.inputs, own)
+        return _draw_random_features(cell, cell.inputs, identity)
     axes = cell.inputs.axes(cell.N)
-    return _on_axes(cell, axes, own) if axes else _rows(cell, own)
+    return _draw_axis_inputs(cell, axes, identity) if axes else _draw_table_rows(cell, identity)
 
 
-def _on_axes(cell: RiskCell, axes: Axes, own: dict[str, int]) -> Drawn:
-    weights = cell.weights.draw(stream(TEACHER, **own, **named(cell.weights)), cell.N)
+def _draw_axis_inputs(cell: RiskCell, axes: InputAxes, identity: dict[str, int]) -> TeacherInputs:
+    weights = cell.weights.draw(make_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), cell.N)
     modes = cell.inputs.modes(cell.N)
     assert modes is not None
-    B = weights if axes.powers is None else _scaled(weights, axes)
+    B = weights if axes.powers is None else _scale_to_group_powers(weights, axes)
     B = B * np.sqrt(modes.signal * cell.N / (axes.variances @ B**2))
-    X = stream(INPUTS, **own).standard_normal((cell.P, cell.N)) * np.sqrt(axes.variances)
-    misfit = stream(MISFIT, **own).standard_normal(cell.P) * np.sqrt(modes.misfit) if modes.misfit else 0.0
-    return Drawn(X, _fields(X, B) + misfit, B, OnAxes(axes, B, modes.signal))
+    X = make_stream(INPUT_STREAM, **identity).standard_normal((cell.P, cell.N)) * np.sqrt(axes.variances)
+    misfit = (
+        make_stream(MISFIT_STREAM, **identity).standard_normal(cell.P) * np.sqrt(modes.misfit) if modes.misfit else 0.0
+    )
+    return TeacherInputs(X, _compute_fields(X, B) + misfit, B, AxisMeasure(axes, B, modes.signal))
 
 
-def _scaled(drawn: np.ndarray, axes: Axes) -> np.ndarray:
+def _scale_to_group_powers(weights: np.ndarray, axes: InputAxes) -> np.ndarray:
     """Scale a teacher to the squared length N T in each group."""
     assert axes.powers is not None
     assert axes.group is not None
-    square = np.bincount(axes.group, drawn**2)[axes.group]
-    direction = np.where(square > 0, drawn / np.sqrt(np.where(square > 0, square, 1)), 0.0)
+    square = np.bincount(axes.group, weights**2)[axes.group]
+    direction = np.where(square > 0, weights / np.sqrt(np.where(square > 0, square, 1)), 0.0)
     is_empty = square == 0  # sparse weights may leave a small group empty
     count = np.bincount(axes.group)[axes.group]
-    return np.where(is_empty, 1 / np.sqrt(count), direction) * np.sqrt(len(drawn) * axes.powers)
+    return np.where(is_empty, 1 / np.sqrt(count), direction) * np.sqrt(len(weights) * axes.powers)
 
 
-def _rows(cell: RiskCell, own: dict[str, int]) -> Drawn:
+def _draw_table_rows(cell: RiskCell, identity: dict[str, int]) -> TeacherInputs:
     """Draw rows of a table with replacement, rotated into the eigenbasis of their covariance."""
     population = cell.setting.inputs
     assert population is not None
-    table = _rotated(population)
-    B = cell.weights.draw(stream(TEACHER, **own, **named(cell.weights)), cell.N)
-    B = B / np.sqrt(np.mean(_fields(table, B) ** 2))
-    which = stream(INPUTS, **own).integers(0, len(table), cell.P)
-    u = _fields(table, B)
-    return Drawn(table[which], u[which], B, OnRows(table, u, B))
+    table = _rotate_to_eigenbasis(population)
+    B = cell.weights.draw(make_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), cell.N)
+    B = B / np.sqrt(np.mean(_compute_fields(table, B) ** 2))
+    which = make_stream(INPUT_STREAM, **identity).integers(0, len(table), cell.P)
+    u = _compute_fields(table, B)
+    return TeacherInputs(table[which], u[which], B, RowMeasure(table, u, B))
 
 
 @lru_cache(maxsize=2)  # all runs of a sweep take rows of one table
-def _rotated(population: Population) -> np.ndarray:
+def _rotate_to_eigenbasis(population: InputPopulation) -> np.ndarray:
     """Rotate the rows of a table, times sqrt(N), into the eigenbasis of their covariance."""
     N = population.N
-    table = np.asarray(population.law.table(N), float) * np.sqrt(N)
+    table = np.asarray(population.inputs.table(N), float) * np.sqrt(N)
     omega, basis = np.linalg.eigh(table.T @ table / len(table))
-    rotated: np.ndarray = np.where(omega > omega[-1] * N * NULL, table @ basis, 0.0)
+    rotated: np.ndarray = np.where(omega > omega[-1] * N * NULL_VARIANCE, table @ basis, 0.0)
     return rotated
 
 
-def _features(cell: RiskCell, law: Features, own: dict[str, int]) -> Drawn:
-    D, names = law.width(cell.N), {**own, "latent": law.width(cell.N)}
-    B = cell.weights.draw(stream(TEACHER, **names, **named(cell.weights)), D)
+def _draw_random_features(cell: RiskCell, feature_map: Features, identity: dict[str, int]) -> TeacherInputs:
+    D, names = feature_map.width(cell.N), {**identity, "latent": feature_map.width(cell.N)}
+    B = cell.weights.draw(make_stream(TEACHER_STREAM, **names, **describe_weight_prior(cell.weights)), D)
     B = B * np.sqrt(D / (B @ B))
-    F = stream(PROJECTION, **names).standard_normal((cell.N, D)) / np.sqrt(D)
+    F = make_stream(PROJECTION_STREAM, **names).standard_normal((cell.N, D)) / np.sqrt(D)
 
     def examples(part: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-        z = stream(part, **names).standard_normal((number, D))
-        return law.of(z @ F.T), _fields(z, B)
+        z = make_stream(part, **names).standard_normal((number, D))
+        return feature_map.of(z @ F.T), _compute_fields(z, B)
 
-    return Drawn(*examples(INPUTS, cell.P), B, OnRows(*examples(TEST, FRESH), None))
+    return TeacherInputs(
+        *examples(INPUT_STREAM, cell.P), B, RowMeasure(*examples(TEST_STREAM, NUM_TEST_EXAMPLES), None)
+    )
 
 
-def _fields(X: np.ndarray, w: np.ndarray) -> np.ndarray:
+def _compute_fields(X: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Compute fields (P,) row by row, so that each field's bits are independent of other rows."""
     fields: np.ndarray = np.einsum("pi,i->p", X, w) / np.sqrt(X.shape[1])
     return fields

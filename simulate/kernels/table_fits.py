@@ -7,19 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.minimisers.method import minimise
-from simulate.minimisers.problem import Minimum, Problem, linear_map
-from statmech.convex.losses import Loss, on_labels
+from simulate.minimisers.problem import Minimum, Problem, make_linear_map
+from statmech.convex.losses import Loss, convert_to_stability_loss
 from statmech.real_table import RealTable
 
 
-class Errors(NamedTuple):
+class TableErrors(NamedTuple):
     """The fraction of wrong labels (NaN for a target of numbers), and the mean squared error of the target."""
 
     labels: float
     squares: float
 
 
-def problem_of(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, intercept: bool) -> Problem:
+def make_table_problem(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, intercept: bool) -> Problem:
     """Return the function that a learner of these rows minimises.
 
     Parameters
@@ -36,12 +36,12 @@ def problem_of(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, i
         Whether the last weight is an intercept, which has no penalty.
     """
     labels, y = table.labels is not None, table.y[examples]
-    B, c = linear_map(table.Z[examples] * np.sqrt(table.N), y, labels)
+    B, c = make_linear_map(table.Z[examples] * np.sqrt(table.N), y, labels)
     B = np.column_stack([B, y if labels else -np.ones(len(y))]) if intercept else B
-    return Problem(B, c, on_labels(loss) if labels else loss, 0.0, lam, int(intercept))
+    return Problem(B, c, convert_to_stability_loss(loss) if labels else loss, 0.0, lam, int(intercept))
 
 
-def fit(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, intercept: bool) -> Minimum:
+def fit_table_rows(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, intercept: bool) -> Minimum:
     """Minimise a loss on these rows.
 
     With an intercept, examples that all have one label give a constant learner with that label.
@@ -49,15 +49,15 @@ def fit(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, intercep
     Parameters
     ----------
     table, loss, lam, examples, intercept
-        As in `problem_of`.
+        As in `make_table_problem`.
     """
     y = table.y[examples]
     if intercept and table.labels and np.ptp(y) == 0:  # the intercept of a logistic loss would be infinite
         return Minimum(np.append(np.zeros(table.N), y[0]), 0.0)
-    return minimise(problem_of(table, loss, lam, examples, intercept))
+    return minimise(make_table_problem(table, loss, lam, examples, intercept))
 
 
-def errors_on(table: RealTable, w: np.ndarray, rows: np.ndarray | slice) -> Errors:
+def measure_table_errors(table: RealTable, w: np.ndarray, rows: np.ndarray | slice) -> TableErrors:
     """Measure the errors of weights on some rows.
 
     A field of 0 counts as half an error.
@@ -73,4 +73,4 @@ def errors_on(table: RealTable, w: np.ndarray, rows: np.ndarray | slice) -> Erro
     """
     fields, y = table.Z[rows] @ w[: table.N] + w[table.N :].sum(), table.y[rows]
     wrong = float(np.mean(0.5 - 0.5 * np.sign(fields) * y)) if table.labels else np.nan
-    return Errors(wrong, float(np.mean((fields - y) ** 2)))
+    return TableErrors(wrong, float(np.mean((fields - y) ** 2)))

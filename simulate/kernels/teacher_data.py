@@ -11,13 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.kernels.random_streams import INPUTS, OUTPUTS, TEACHER, named, stream
-from simulate.kernels.structured_data import Measure, drawn_inputs
+from simulate.kernels.random_streams import (
+    INPUT_STREAM,
+    OUTPUT_STREAM,
+    TEACHER_STREAM,
+    describe_weight_prior,
+    make_stream,
+)
+from simulate.kernels.structured_data import StudentMeasure, draw_teacher_inputs
 from statmech.inputs import Gaussian, Inputs, Rademacher, Sphere
 from statmech.scenarios.inference import InferenceCell
 from statmech.scenarios.risk import RiskCell
 
-Cell = RiskCell | InferenceCell
+TeacherCell = RiskCell | InferenceCell
 
 
 class TeacherData(NamedTuple):
@@ -29,14 +35,14 @@ class TeacherData(NamedTuple):
     teacher: np.ndarray
     X: np.ndarray
     y: np.ndarray
-    measure: Measure | None = None
+    measure: StudentMeasure | None = None
 
 
-def drawn(cell: Cell, key: int, seed: int) -> TeacherData:
+def draw_teacher_data(cell: TeacherCell, key: int, seed: int) -> TeacherData:
     """Draw the first P examples of a seed.
 
     >>> from statmech import Inference
-    >>> few, more = (drawn(c, key=0, seed=0) for c in Inference(prior="binary", N=4, alpha=[0.5, 1]).cells())
+    >>> few, more = (draw_teacher_data(c, key=0, seed=0) for c in Inference(prior="binary", N=4, alpha=[0.5, 1]).cells())
     >>> bool((more.X[:2] == few.X).all()), bool((more.y[:2] == few.y).all()), abs(few.teacher).tolist()
     (True, True, [1.0, 1.0, 1.0, 1.0])
     """
@@ -44,16 +50,16 @@ def drawn(cell: Cell, key: int, seed: int) -> TeacherData:
     inputs = cell.inputs if isinstance(cell, RiskCell) else Gaussian()
     if not inputs.isotropic:
         assert isinstance(cell, RiskCell)
-        examples = drawn_inputs(cell, identity)
-        y = cell.teacher.draw(stream(OUTPUTS, **identity), examples.u)
+        examples = draw_teacher_inputs(cell, identity)
+        y = cell.teacher.draw(make_stream(OUTPUT_STREAM, **identity), examples.u)
         return TeacherData(examples.teacher, examples.X, y, examples.measure)
-    w = cell.weights.draw(stream(TEACHER, **identity, **named(cell.weights)), N)
-    X = isotropic(inputs, stream(INPUTS, **identity), cell.P, N)
+    w = cell.weights.draw(make_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), N)
+    X = draw_isotropic_inputs(inputs, make_stream(INPUT_STREAM, **identity), cell.P, N)
     u = np.einsum("pi,i->p", X, w) / np.sqrt(N)  # row by row: each field's bits are independent of other rows
-    return TeacherData(w, X, cell.teacher.draw(stream(OUTPUTS, **identity), u))
+    return TeacherData(w, X, cell.teacher.draw(make_stream(OUTPUT_STREAM, **identity), u))
 
 
-def isotropic(inputs: Inputs, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
+def draw_isotropic_inputs(inputs: Inputs, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
     """Draw inputs of equal variance, times sqrt(N), (P, N) in float64."""
     if isinstance(inputs, Rademacher):
         return np.where(rng.random((P, N)) < 0.5, -1.0, 1.0)

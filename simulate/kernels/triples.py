@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.kernels.coordinate_loops import compiled
+from simulate.kernels.coordinate_loops import compile_loop
 
-SHARE = 6  # a sum for a selected indicator takes this many times longer than when all are summed
+ALL_SUMS_COST_RATIO = 6  # a sum for a selected indicator takes this many times longer than when all are summed
 
 
-def best_of_three(
+def find_best_triple(
     X: np.ndarray,
     columns: np.ndarray,
     signed: np.ndarray,
@@ -34,7 +34,7 @@ def best_of_three(
     masses: np.ndarray,
     gains: np.ndarray,
     total: float,
-    known: float,
+    threshold: float,
 ) -> tuple[tuple[int, int, int], float]:
     """Find the triple of largest |2S - total| and return its indices and its S.
 
@@ -56,7 +56,7 @@ def best_of_three(
         Known distances from P and N that triples of the pairs i < j with a later indicator keep; updated.
     total : float
         s, the sum that a conjunction of no indicators has.
-    known : float
+    threshold : float
         A triple must exceed this, by more than rounding.
 
     Returns
@@ -70,18 +70,18 @@ def best_of_three(
     >>> X = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])
     >>> signed = np.array([0.5, -0.25, -0.25])
     >>> pairs = [(X * d[:, None]).T @ X for d in (signed, np.abs(signed))]
-    >>> best_of_three(X, X.T.astype(np.uint8, order="C"), signed, np.triu(np.ones((3, 3)), 1), *pairs,
+    >>> find_best_triple(X, X.T.astype(np.uint8, order="C"), signed, np.triu(np.ones((3, 3)), 1), *pairs,
     ...               np.zeros((2, 3, 3)), 0.0, 0.5)
     ((0, 1, 2), 0.5)
     """
     above = np.where(allowed > 0, masses + (sums - total), -np.inf)
     below = np.where(allowed > 0, masses - (sums - total), -np.inf)
-    i, j, l, best_sum = search(np.ascontiguousarray(X), columns, signed, above, below, gains, total, known)
+    i, j, l, best_sum = search_triples(np.ascontiguousarray(X), columns, signed, above, below, gains, total, threshold)
     return (int(i), int(j), int(l)), float(best_sum)
 
 
-@compiled("i8(u1[::1], i8[::1])")
-def indices(true, rows):  # type: ignore[no-untyped-def]
+@compile_loop("i8(u1[::1], i8[::1])")
+def write_true_indices(true, rows):  # type: ignore[no-untyped-def]
     """Write the indices of the ones and return their number, without branches."""
     number = 0
     for x in range(len(true)):
@@ -90,7 +90,7 @@ def indices(true, rows):  # type: ignore[no-untyped-def]
     return number
 
 
-@compiled("void(f8[:,::1], i8[::1], f8[::1], i8, f8[::1])")
+@compile_loop("void(f8[:,::1], i8[::1], f8[::1], i8, f8[::1])")
 def add_rows(X, rows, values, first, sums):  # type: ignore[no-untyped-def]
     """Sum rows of X times their values, four rows at a time.
 
@@ -118,10 +118,10 @@ def add_rows(X, rows, values, first, sums):  # type: ignore[no-untyped-def]
             sums[l] += value * X[x, l]
 
 
-@compiled(
+@compile_loop(
     "Tuple((i8, i8, i8, f8))(f8[:,::1], u1[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8, f8)",
 )
-def search(X, columns, signed, above, below, gains, total, known):  # type: ignore[no-untyped-def]
+def search_triples(X, columns, signed, above, below, gains, total, threshold):  # type: ignore[no-untyped-def]
     """Find the triple of largest |2S - s| and return its indices and its sum S.
 
     The indices are -1 if no triple exceeds the threshold.
@@ -140,11 +140,11 @@ def search(X, columns, signed, above, below, gains, total, known):  # type: igno
         Known distances of triples of these pairs from the bounds (2, n, n); updated.
     total
         The sum s of `signed`.
-    known
+    threshold
         Value to exceed.
     """
     n, m = columns.shape
-    best, best_i, best_j, best_l, best_sum = known, -1, -1, -1, 0.0
+    best, best_i, best_j, best_l, best_sum = threshold, -1, -1, -1, 0.0
     rows, common_rows, values = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m)
     candidates, sums = np.empty(n, np.int64), np.empty(n)
     for i in range(n):
@@ -165,7 +165,7 @@ def search(X, columns, signed, above, below, gains, total, known):  # type: igno
             if number == 0:
                 continue
             if num_true < 0:
-                num_true = indices(columns[i], rows)
+                num_true = write_true_indices(columns[i], rows)
             num_common = 0
             for r in range(num_true):
                 common_rows[num_common] = rows[r]
@@ -173,7 +173,7 @@ def search(X, columns, signed, above, below, gains, total, known):  # type: igno
             for r in range(num_common):
                 values[r] = signed[common_rows[r]]
             max_sum, min_sum = (total + min_score) / 2, (total - min_score) / 2  # bounds for skipped triples
-            if SHARE * number > n - j:  # summing all triples gives the largest gains
+            if ALL_SUMS_COST_RATIO * number > n - j:  # summing all triples gives the largest gains
                 add_rows(X, common_rows[:num_common], values, j + 1, sums)
                 number, max_sum, min_sum = 0, -np.inf, np.inf
                 for l in range(j + 1, n):

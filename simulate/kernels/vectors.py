@@ -7,9 +7,9 @@ step-by-step simulation to rounding, with the N-dimensional work in matrix produ
 Inputs of any distribution of `statmech.inputs` are drawn in float32, for any precision of the weights: drawing limits
 this engine, and float64 normals cost five times as much. This truncates normals at 5.4 standard deviations. Where
 angles do not determine the errors, the errors of students, vote and mean are measured on new inputs. For inputs that
-are Gaussian axis by axis (`statmech.inputs.Grouped`) the angles of fields determine the errors: the angles of weights
-times the deviations of the axes. If the inputs define the teacher's power in each group, the drawn teacher is scaled
-to it.
+are Gaussian axis by axis (`statmech.inputs.GroupedInputs`) the angles of fields determine the errors: the angles of
+weights times the deviations of the axes. If the inputs define the teacher's power in each group, the drawn teacher is
+scaled to it.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.courses import Course, course_of
-from simulate.kernels.field_steps import less, modulations, path_of_teacher
-from simulate.kernels.learner import Learner, Record, State, Task
+from simulate.kernels.courses import StepRates, course_of
+from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
+from simulate.kernels.learner import EngineRecord, Learner, LearnerArrays, Task
 from simulate.kernels.signed_rows import SignedRows
-from statmech.inputs import Axes, Grouped, Inputs
+from statmech.inputs import GroupedInputs, InputAxes, Inputs
 from statmech.numerics.gaussian import Array
-from statmech.parameters import Family
-from statmech.random_numbers import folded, normals, wrapped
-from statmech.runtime.programs import DIVIDED, CachedProgram
-from statmech.schedules import Changes
+from statmech.parameters import ParameterFamily
+from statmech.random_numbers import draw_normals, fold_in_key_data, wrap_key_data
+from statmech.runtime.programs import MULTI_THREAD_OPTIONS, CachedProgram
+from statmech.schedules import TimeDependence
 
-TEST_INPUTS, TEST_PARTS = 4096, 16  # drawn in parts to save memory
-BLOCK = 16  # fewer steps make thin matrix products; with more, inner products cost more than inputs
+NUM_ERROR_INPUTS, NUM_ERROR_PARTS = 4096, 16  # drawn in parts to save memory
+BLOCK_STEPS = 16  # fewer steps make thin matrix products; with more, inner products cost more than inputs
 # Threads share operations above this N. Below it, sharing takes more CPU time and is not faster.
-MANY_INPUTS = 30_000
+MIN_THREADED_INPUTS = 30_000
 
-Draw = Callable[[Array, int], Array]  # (key, M) -> inputs (M, N)
+InputSampler = Callable[[Array, int], Array]  # (key, M) -> inputs (M, N)
 
 NAME = "weight vectors at finite N (simulate.kernels.vectors)"
 
 
 @dataclass(frozen=True)
-class Program:
+class VectorProgram:
     """Static arguments of the compiled program.
 
     One program is compiled for each combination.
     """
 
-    learner: Family
+    learner: ParameterFamily
     inputs: Inputs
     K: int
     teachers: int
@@ -64,10 +64,10 @@ class Program:
     @property
     def block(self) -> int:
         """The number of steps per block."""
-        return BLOCK if self.examples == 1 else 1
+        return BLOCK_STEPS if self.examples == 1 else 1
 
 
-class Arguments(NamedTuple):
+class VectorArguments(NamedTuple):
     """Run-time arguments of a program.
 
     The learner's parameters, the students' coordinates (K, teachers + K) or None to draw them with the deviation
@@ -77,19 +77,19 @@ class Arguments(NamedTuple):
     parameters: dict[str, Array]
     start: Array | None
     scale: Array
-    kept: State
+    kept: LearnerArrays
     table: Array
-    changes: Changes | None
+    changes: TimeDependence | None
 
 
-class Carried(NamedTuple):
+class VectorState(NamedTuple):
     """Vectors (teachers + K, N) of the teachers' basis and the students, and the learner's state.
 
     The teachers' basis consists of orthogonal vectors of length sqrt(N): the teacher itself if there is one.
     """
 
     vectors: Array
-    state: State
+    state: LearnerArrays
 
 
 def batch(K: int) -> int:
@@ -97,7 +97,7 @@ def batch(K: int) -> int:
     return 4
 
 
-def memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False, exact: bool = True) -> int:
+def estimate_memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False, exact: bool = True) -> int:
     """Return the memory in bytes of one unit of work.
 
     XLA holds the inputs of a block three times, as drawn and as used.
@@ -115,85 +115,87 @@ def memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False, 
     exact
         False if errors are measured on new inputs.
     """
-    num_vectors, size = 2 * BLOCK if drifting else BLOCK, np.dtype(dtype).itemsize
-    measured = 0 if exact else size * TEST_INPUTS // TEST_PARTS
+    num_vectors, size = 2 * BLOCK_STEPS if drifting else BLOCK_STEPS, np.dtype(dtype).itemsize
+    measured = 0 if exact else size * NUM_ERROR_INPUTS // NUM_ERROR_PARTS
     return int(N * ((2 * size + 4) * num_vectors + 3 * (size + 4) * (K + teachers) + measured))
 
 
-def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> Record:
+def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
     """Simulate a batch of seeds of a task, or a part of it, and record `steps` (T,) numbers of steps.
 
     The random numbers derive from a key (2,).
     """
-    keys = np.stack([folded(key, seed) for seed in range(batch(task.K))[part]])
-    program = Program(task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting, task.batch)
+    keys = np.stack([fold_in_key_data(key, seed) for seed in range(batch(task.K))[part]])
+    program = VectorProgram(
+        task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting, task.batch
+    )
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
     parameters, changes = task.numbers()
-    problem = Arguments(parameters, task.coordinates, scale, task.kept, table, changes)
+    problem = VectorArguments(parameters, task.coordinates, scale, task.kept, table, changes)
     results = jax.tree.map(np.asarray, _run(program, keys, problem, steps))  # NumPy's slices compile nothing
     parallel, perpendicular, state, measured, *fields = results
-    return Record(parallel, perpendicular, next(iter(jax.tree.leaves(state)), None), measured, *fields)
+    return EngineRecord(parallel, perpendicular, next(iter(jax.tree.leaves(state)), None), measured, *fields)
 
 
-@partial(CachedProgram, options=lambda program: [DIVIDED] if program.N >= MANY_INPUTS else [])
-def _run(program: Program, keys: Array, problem: Arguments, steps: Array) -> tuple[Any, ...]:
+@partial(CachedProgram, options=lambda program: [MULTI_THREAD_OPTIONS] if program.N >= MIN_THREADED_INPUTS else [])
+def _run(program: VectorProgram, keys: Array, problem: VectorArguments, steps: Array) -> tuple[Any, ...]:
     """Simulate all seeds and return the arrays of their record."""
     # one seed after the other: a block of inputs of one seed fills a core's cache, several would not fit
-    return jax.lax.map(lambda key: _trajectory(program, key, problem, steps), wrapped(keys))
+    return jax.lax.map(lambda key: _simulate_seed(program, key, problem, steps), wrap_key_data(keys))
 
 
-def _trajectory(program: Program, key: Array, problem: Arguments, steps: Array) -> tuple[Any, ...]:
+def _simulate_seed(program: VectorProgram, key: Array, problem: VectorArguments, steps: Array) -> tuple[Any, ...]:
     """Simulate one seed from its key."""
-    draw = partial(_draw, program, problem.table)
+    draw = partial(_draw_inputs, program, problem.table)
     learner = program.learner(**problem.parameters, N=program.N)
     start_key, step_key, test_key = jax.random.split(key, 3)
-    carried = _initial(program, start_key, learner, problem)
+    carried = _make_initial_state(program, start_key, learner, problem)
 
-    def advance(carry: tuple[Carried, Array], until: Array) -> tuple[tuple[Carried, Array], tuple[Any, ...]]:
+    def advance(carry: tuple[VectorState, Array], until: Array) -> tuple[tuple[VectorState, Array], tuple[Any, ...]]:
         carried, steps_done = carry
 
-        def block(index: Array, carried: Carried) -> Carried:
+        def block(index: Array, carried: VectorState) -> VectorState:
             first = steps_done + index * program.block
             active = first + jnp.arange(program.block) < until
             block_rates = problem.changes and course_of(
                 problem.changes, learner.eta, np.float64(program.N), first, active, program.dtype
             )
             key = jax.random.fold_in(step_key, first)
-            return (_block if program.examples == 1 else _block_of_batch)(
+            return (_advance_block if program.examples == 1 else _advance_batch_step)(
                 program, learner, draw, key, carried, active, block_rates
             )
 
         carried = jax.lax.fori_loop(0, (until - steps_done + program.block - 1) // program.block, block, carried)
-        return (carried, until), _record(program, learner, draw, jax.random.fold_in(test_key, until), carried)
+        return (carried, until), _make_record(program, learner, draw, jax.random.fold_in(test_key, until), carried)
 
     return jax.lax.scan(advance, (carried, jnp.zeros_like(steps[0])), steps)[1]
 
 
-def _initial(program: Program, key: Array, learner: Learner, problem: Arguments) -> Carried:
+def _make_initial_state(program: VectorProgram, key: Array, learner: Learner, problem: VectorArguments) -> VectorState:
     """Return the initial teachers' basis and students, drawn or at their coordinates."""
     teachers, N, dtype = program.teachers, program.N, program.dtype
     vectors = jax.random.normal(key, (teachers + program.K, N), dtype)
     axes = program.inputs.axes(N)
     if axes is not None and axes.powers is not None:
-        teacher_vectors = vectors[:teachers] if teachers == 1 else _apart(vectors[:teachers], axes)
-        vectors = vectors.at[:teachers].set(_of_powers(teacher_vectors, axes))
+        teacher_vectors = vectors[:teachers] if teachers == 1 else _orthogonalise_in_groups(vectors[:teachers], axes)
+        vectors = vectors.at[:teachers].set(_scale_to_group_powers(teacher_vectors, axes))
     if problem.start is None:
-        vectors = vectors.at[:teachers].set(_orthogonal(vectors[:teachers])).at[teachers:].multiply(problem.scale)
+        vectors = vectors.at[:teachers].set(_orthogonalise(vectors[:teachers])).at[teachers:].multiply(problem.scale)
     else:
         basis = jnp.linalg.qr(vectors.T)[0].T * N**0.5
         vectors = jnp.concatenate([basis[:teachers], jnp.asarray(problem.start, dtype) @ basis])
     squared_length = jnp.sum(vectors[teachers:] ** 2, axis=1) / N
-    return Carried(vectors, learner.begin(problem.kept, squared_length))
+    return VectorState(vectors, learner.begin(problem.kept, squared_length))
 
 
-def _of_powers(vectors: Array, axes: Axes) -> Array:
+def _scale_to_group_powers(vectors: Array, axes: InputAxes) -> Array:
     """Scale vectors (n, N) to the squared length N, with N times the given power in each group of axes."""
     assert axes.group is not None
     squares = jax.ops.segment_sum((vectors**2).T, axes.group, vectors.shape[1])[axes.group]  # (N, n)
     return vectors * jnp.sqrt(vectors.shape[1] * np.asarray(axes.powers, vectors.dtype)[:, None] / squares).T
 
 
-def _apart(vectors: Array, axes: Axes) -> Array:
+def _orthogonalise_in_groups(vectors: Array, axes: InputAxes) -> Array:
     """Orthogonalise vectors (n, N) within each group that has at least n axes."""
     assert axes.group is not None
     wide = np.bincount(axes.group)[axes.group] >= len(vectors)
@@ -209,7 +211,7 @@ def _apart(vectors: Array, axes: Axes) -> Array:
     return jnp.stack(orthogonal)
 
 
-def _orthogonal(vectors: Array) -> Array:
+def _orthogonalise(vectors: Array) -> Array:
     """Return n orthogonal vectors (n, N) of length sqrt(N) that span the same space."""
     n, N = vectors.shape
     if n == 1:
@@ -217,15 +219,15 @@ def _orthogonal(vectors: Array) -> Array:
     return jnp.linalg.qr(vectors.T)[0].T * N**0.5
 
 
-def _block(
-    program: Program,
+def _advance_block(
+    program: VectorProgram,
     learner: Learner,
-    draw: Draw,
+    draw: InputSampler,
     key: Array,
-    carried: Carried,
+    carried: VectorState,
     active: Array,
-    course: Course | None,
-) -> Carried:
+    block_rates: StepRates | None,
+) -> VectorState:
     """Advance teachers and students by one block of BLOCK steps.
 
     The learner's state is updated step by step: summing squared lengths again would cost more than both matrix
@@ -235,30 +237,34 @@ def _block(
     dtype, M, teachers = vectors.dtype, active.size, program.teachers
     input_key, label_key = jax.random.split(key)
     x = draw(input_key, M)
-    noise = _noise(learner, label_key, M, dtype)
+    noise = _draw_noise(learner, label_key, M, dtype)
     centres = learner.centres(noise)
     if centres is not None:
         x = x + (centres[:, None] * vectors[0] / program.N).astype(dtype)
     fields, inner, end_teacher = vectors @ x.T, x @ x.T, None
-    if course and program.drifting:
-        teacher_fields, end_teacher = _moved(jax.random.fold_in(key, 2), vectors[0], x, fields[0], inner, course.drift)
+    if block_rates and program.drifting:
+        teacher_fields, end_teacher = _move_teacher(
+            jax.random.fold_in(key, 2), vectors[0], x, fields[0], inner, block_rates.drift
+        )
         fields = fields.at[0].set(teacher_fields)
     y, h = learner.teachers(fields[:teachers]), fields[teachers:]
-    f, state = modulations(learner, y.T, h.T, inner, state, learner.examples(noise, active), course)
+    f, state = compute_modulations(learner, y.T, h.T, inner, state, learner.examples(noise, active), block_rates)
     gain = jnp.pad(f.T, ((teachers, 0), (0, 0))) @ x  # the teachers stay
-    vectors = vectors + (gain if course is None else gain.at[teachers:].add(-course.lost * vectors[teachers:]))
-    return Carried(vectors if end_teacher is None else vectors.at[0].set(end_teacher), state)
+    vectors = vectors + (
+        gain if block_rates is None else gain.at[teachers:].add(-block_rates.lost * vectors[teachers:])
+    )
+    return VectorState(vectors if end_teacher is None else vectors.at[0].set(end_teacher), state)
 
 
-def _block_of_batch(
-    program: Program,
+def _advance_batch_step(
+    program: VectorProgram,
     learner: Learner,
-    draw: Draw,
+    draw: InputSampler,
     key: Array,
-    carried: Carried,
+    carried: VectorState,
     active: Array,
-    course: Course | None,
-) -> Carried:
+    block_rates: StepRates | None,
+) -> VectorState:
     """Advance the students by one step of several examples.
 
     All examples use the same students, and the step is the mean of their changes.
@@ -266,53 +272,57 @@ def _block_of_batch(
     vectors, state = carried
     teachers, count = program.teachers, program.examples
     input_key, label_key = jax.random.split(key)
-    x, noise = draw(input_key, count), _noise(learner, label_key, count, vectors.dtype)
-    fields, step_rates = vectors @ x.T, jax.tree.map(lambda rates: rates[0], course)
+    x, noise = draw(input_key, count), _draw_noise(learner, label_key, count, vectors.dtype)
+    fields, step_rates = vectors @ x.T, jax.tree.map(lambda rates: rates[0], block_rates)
     before = jax.tree.map(lambda part: part[:, None], state)
     y, h, examples = learner.teachers(fields[:teachers]), fields[teachers:], learner.examples(noise, active)
     f, after = learner.step(before, y, h, jnp.sum(x * x, axis=1), examples, step_rates)
-    gain = less(f @ x / count, vectors[teachers:], course and course.lost)
+    gain = subtract_fraction(f @ x / count, vectors[teachers:], block_rates and block_rates.lost)
     vectors, saved_state = vectors.at[teachers:].add(gain), learner.kept(jax.tree.map(lambda part: part.mean(1), after))
-    return Carried(vectors, learner.begin(saved_state, jnp.sum(vectors[teachers:] ** 2, axis=1) / program.N))
+    return VectorState(vectors, learner.begin(saved_state, jnp.sum(vectors[teachers:] ** 2, axis=1) / program.N))
 
 
-def _noise(learner: Learner, key: Array, count: int, dtype: Any) -> Any:
+def _draw_noise(learner: Learner, key: Array, count: int, dtype: Any) -> Any:
     """Draw the learner's noise of `count` examples."""
     uniforms = jax.random.uniform(key, (learner.uniforms * count,), jnp.float32)
     noise_key = jax.random.fold_in(key, 0) if learner.uniforms else key  # independent of the uniforms
-    return learner.noise(normals(noise_key, (learner.normals * count,)), uniforms, dtype)
+    return learner.noise(draw_normals(noise_key, (learner.normals * count,)), uniforms, dtype)
 
 
-def _moved(key: Array, teacher: Array, x: Array, fields: Array, inner: Array, drift: Array) -> tuple[Array, Array]:
+def _move_teacher(
+    key: Array, teacher: Array, x: Array, fields: Array, inner: Array, drift: Array
+) -> tuple[Array, Array]:
     """Compute the fields (M,) of a teacher that turns after each input, and its final position (N,)."""
     M, N = x.shape
-    directions = (normals(key, (M, N)) / np.float32(N**0.5)).astype(x.dtype)
+    directions = (draw_normals(key, (M, N)) / np.float32(N**0.5)).astype(x.dtype)
     cross_products = directions @ x.T
     products = jnp.block([[inner, cross_products.T], [cross_products, directions @ directions.T]])
-    fields, path = path_of_teacher(jnp.concatenate([fields, directions @ teacher]), products, drift, N)
+    fields, path = compute_teacher_path(jnp.concatenate([fields, directions @ teacher]), products, drift, N)
     end_teacher = path[0] * teacher + N**0.5 * (path[1:] @ (N**0.5 * directions))
     return fields, end_teacher * (
         N**0.5 / jnp.linalg.norm(end_teacher)
     )  # so that rounding does not accumulate in its length
 
 
-def _draw(program: Program, table: Array, key: Array, M: int) -> Array:
+def _draw_inputs(program: VectorProgram, table: Array, key: Array, M: int) -> Array:
     return program.inputs.draw(key, M, program.N, table).astype(program.dtype)
 
 
-def _record(program: Program, learner: Learner, draw: Draw, key: Array, carried: Carried) -> tuple[Any, ...]:
+def _make_record(
+    program: VectorProgram, learner: Learner, draw: InputSampler, key: Array, carried: VectorState
+) -> tuple[Any, ...]:
     basis, students = carried.vectors[: program.teachers], carried.vectors[program.teachers :]
-    parallel, perpendicular = _overlaps(basis, students)
-    measured = None if program.inputs.exact else _measured(draw, key, basis[0], students)
+    parallel, perpendicular = _compute_overlaps(basis, students)
+    measured = None if program.inputs.exact else _measure_errors(draw, key, basis[0], students)
     parts = parallel, perpendicular, learner.kept(carried.state), measured
     if isinstance(program.inputs, SignedRows):
         return *parts, None, None, None, students
-    if not isinstance(program.inputs, Grouped):
+    if not isinstance(program.inputs, GroupedInputs):
         return parts
-    return *parts, *(_of_fields if learner.sizes else _of_angles)(program, basis, students)
+    return *parts, *(_compute_field_overlaps if learner.sizes else _compute_angle_overlaps)(program, basis, students)
 
 
-def _overlaps(basis: Array, students: Array) -> tuple[Array, Array]:
+def _compute_overlaps(basis: Array, students: Array) -> tuple[Array, Array]:
     """Return the students' components (K, teachers) along a basis, and the Gram matrix (K, K) of the rest."""
     N = basis.shape[1]
     parallel = [students @ axis / N for axis in basis]
@@ -320,34 +330,34 @@ def _overlaps(basis: Array, students: Array) -> tuple[Array, Array]:
     return jnp.stack(parallel, axis=1), perpendicular @ perpendicular.T / N
 
 
-def _of_angles(program: Program, basis: Array, students: Array) -> tuple[Array, Array]:
+def _compute_angle_overlaps(program: VectorProgram, basis: Array, students: Array) -> tuple[Array, Array]:
     """Return the components of the students' fields along the teacher's field, and the covariances of the rest.
 
     There is one teacher.
     """
     deviation = jnp.asarray(program.inputs.table(program.N), basis.dtype)
     field_axis = basis[0] * deviation
-    return _overlaps(field_axis[None] * (program.N**0.5 / jnp.linalg.norm(field_axis)), students * deviation)
+    return _compute_overlaps(field_axis[None] * (program.N**0.5 / jnp.linalg.norm(field_axis)), students * deviation)
 
 
-def _of_fields(program: Program, basis: Array, students: Array) -> tuple[Array, Array, Array]:
+def _compute_field_overlaps(program: VectorProgram, basis: Array, students: Array) -> tuple[Array, Array, Array]:
     """Decompose the students' fields along axes that span the fields of the teachers' basis.
 
     Returns the components, the covariances of the rest, and the coordinates of the basis on these axes.
     """
     deviation, root = jnp.asarray(program.inputs.table(program.N), basis.dtype), program.N**0.5
     axes, coordinates = jnp.linalg.qr((basis * deviation).T)
-    return *_overlaps(axes.T * root, students * deviation), coordinates.T / root
+    return *_compute_overlaps(axes.T * root, students * deviation), coordinates.T / root
 
 
-def _measured(draw: Draw, key: Array, teacher: Array, students: Array) -> Array:
+def _measure_errors(draw: InputSampler, key: Array, teacher: Array, students: Array) -> Array:
     """Measure the errors (K + 2,) of the students, the vote and the mean on new inputs."""
 
     def wrong(key: Array) -> Array:
-        x = draw(key, TEST_INPUTS // TEST_PARTS)
+        x = draw(key, NUM_ERROR_INPUTS // NUM_ERROR_PARTS)
         label, fields = jnp.sign(x @ teacher), x @ students.T
         vote, mean = jnp.sign(fields).sum(axis=1, keepdims=True), fields.sum(axis=1, keepdims=True)
         answers = jnp.sign(jnp.concatenate([fields, vote, mean], axis=1))
         return jnp.mean((1 - label[:, None] * answers) / 2, axis=0)  # a tie counts 1/2, the mean of a fair coin
 
-    return jax.lax.map(wrong, jax.random.split(key, TEST_PARTS)).mean(axis=0)
+    return jax.lax.map(wrong, jax.random.split(key, NUM_ERROR_PARTS)).mean(axis=0)

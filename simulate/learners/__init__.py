@@ -9,20 +9,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from simulate.learners.examples import Batch
-from simulate.learners.interface import LearnerTask, Learnt
+from simulate.learners.examples import DataSetBatch
+from simulate.learners.interface import LearnerTask, LearntStudents
 from statmech.runtime.forks import check_fork
 from statmech.runtime.jax_cache import cache_programs
 
 
-def learn(batch: Batch, task: LearnerTask) -> Learnt:
+def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Learn all data sets of a batch by one learner.
 
     Uses the method `learn` of its class if it has one, else the file of its name.
 
     Parameters
     ----------
-    batch : simulate.learners.examples.Batch
+    batch : simulate.learners.examples.DataSetBatch
         Data sets side by side.
     task : simulate.learners.interface.LearnerTask
         The learner with its parameters, and the numbers of updates when students are recorded.
@@ -32,9 +32,11 @@ def learn(batch: Batch, task: LearnerTask) -> Learnt:
     Learnt
     """
     check_fork()
-    learner = getattr(task.learner, "learn", None) or import_module(f"simulate.learners.{task.name}").learn
+    learner = (
+        getattr(task.learner, "add_known_row", None) or import_module(f"simulate.learners.{task.name}").add_known_row
+    )
     cache_programs()  # the file may be the first that imports JAX
-    learnt: Learnt = learner(batch, task)
+    learnt: LearntStudents = learner(batch, task)
     return learnt
 
 

@@ -15,28 +15,30 @@ import jax
 import jax.numpy as jnp
 
 from simulate.learners.cyclic import CyclicStudent, learn_in_turn
-from simulate.learners.examples import Batch
-from simulate.learners.interface import LearnerTask, Learnt, gap
-from statmech.learners import AdaTron
+from simulate.learners.examples import DataSetBatch
+from simulate.learners.interface import LearnerTask, LearntStudents, stability_gap
+from statmech.learners import AdaTronLearner
 
 
-def move(field: jax.Array, strength: jax.Array, own: jax.Array, omega: jax.Array) -> jax.Array:
+def compute_adatron_step(field: jax.Array, strength: jax.Array, squared_norm: jax.Array, omega: jax.Array) -> jax.Array:
     """Compute the step of one strength."""
-    return jnp.maximum(-strength, omega * (1 - field) / jnp.where(own > 0, own, 1.0))
+    return jnp.maximum(-strength, omega * (1 - field) / jnp.where(squared_norm > 0, squared_norm, 1.0))
 
 
 @dataclass(frozen=True)
-class Certified:
+class GapCertificate:
     """A stop rule: True if the gap is at most the tolerance."""
 
     tolerance: float
 
     def __call__(self, state: CyclicStudent, real: jax.Array) -> jax.Array:
         """Return True for a student whose gap is at most the tolerance."""
-        return gap(jnp.where(real, state.fields, jnp.inf), state.strengths) <= self.tolerance
+        return stability_gap(jnp.where(real, state.fields, jnp.inf), state.strengths) <= self.tolerance
 
 
-def learn(batch: Batch, task: LearnerTask) -> Learnt:
+def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Learn all data sets of a batch by AdaTron."""
-    assert isinstance(task.learner, AdaTron)
-    return learn_in_turn(batch, task, task.learner.omega, move, Certified(task.learner.tolerance), "gap")
+    assert isinstance(task.learner, AdaTronLearner)
+    return learn_in_turn(
+        batch, task, task.learner.omega, compute_adatron_step, GapCertificate(task.learner.tolerance), "gap"
+    )

@@ -6,15 +6,15 @@ A vote of n independent students errs more often than the vote of all students, 
 
 from __future__ import annotations
 
-from simulate.learners.examples import Batch
-from simulate.learners.interface import LearnerTask, Learnt
-from simulate.learners.version_space import students
-from statmech.learners import Bayes
+from simulate.learners.examples import DataSetBatch
+from simulate.learners.interface import LearnerTask, LearntStudents
+from simulate.learners.version_space import sample_students
+from statmech.learners import BayesLearner
 
-ENOUGH = 100.0  # the vote is then close to the vote of all students
+MIN_VOTE_AUTOCORRELATION_TIMES = 100.0  # the vote is then close to the vote of all students
 
 
-def learn(batch: Batch, task: LearnerTask) -> Learnt:
+def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Draw the voting students for each data set of a batch."""
-    assert isinstance(task.learner, Bayes)
-    return students(batch, task, task.learner.votes, task.learner.sweeps, ENOUGH)
+    assert isinstance(task.learner, BayesLearner)
+    return sample_students(batch, task, task.learner.votes, task.learner.sweeps, MIN_VOTE_AUTOCORRELATION_TIMES)

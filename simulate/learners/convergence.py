@@ -27,7 +27,7 @@ class UpdateHistory(NamedTuple):
     squared_length: np.ndarray
 
 
-def course(updates: np.ndarray, direction: np.ndarray) -> UpdateHistory:
+def compute_update_history(updates: np.ndarray, direction: np.ndarray) -> UpdateHistory:
     r"""Compute the update history of a perceptron from w = 0.
 
     Parameters
@@ -44,7 +44,7 @@ def course(updates: np.ndarray, direction: np.ndarray) -> UpdateHistory:
 
     Examples
     --------
-    >>> course(np.array([[2.0, 0.0], [-1.0, 1.0]]), np.array([1.0, 3.0])).after
+    >>> compute_update_history(np.array([[2.0, 0.0], [-1.0, 1.0]]), np.array([1.0, 3.0])).after
     array([4., 0.])
     """
     w = np.cumsum(updates, axis=0)
@@ -53,7 +53,7 @@ def course(updates: np.ndarray, direction: np.ndarray) -> UpdateHistory:
     return UpdateHistory(before, after, w @ direction / np.linalg.norm(direction), np.einsum("kn,kn->k", w, w))
 
 
-def broken(run: UpdateHistory, z: np.ndarray, direction: np.ndarray) -> list[str]:
+def find_broken_inequalities(run: UpdateHistory, z: np.ndarray, direction: np.ndarray) -> list[str]:
     """Return the inequalities that a run does not satisfy.
 
     A perceptron satisfies all inequalities.
@@ -75,9 +75,9 @@ def broken(run: UpdateHistory, z: np.ndarray, direction: np.ndarray) -> list[str
     Examples
     --------
     >>> z = np.array([[2.0, 0.0], [-1.0, 1.0]])
-    >>> broken(course(z, np.array([1.0, 3.0])), z, np.array([1.0, 3.0]))
+    >>> find_broken_inequalities(compute_update_history(z, np.array([1.0, 3.0])), z, np.array([1.0, 3.0]))
     []
-    >>> broken(course(z[[0, 0]], np.array([1.0, 3.0])), z, np.array([1.0, 3.0]))
+    >>> find_broken_inequalities(compute_update_history(z[[0, 0]], np.array([1.0, 3.0])), z, np.array([1.0, 3.0]))
     ['a <= 0', '|w|^2 <= k R^2']
     """
     margin, squared_radius = (z @ direction).min() / np.linalg.norm(direction), (z**2).sum(axis=1).max()

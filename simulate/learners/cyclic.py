@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.learners.examples import Batch
-from simulate.learners.interface import LearnerTask, Learnt
-from statmech.learners import STOPPED_BY
+from simulate.learners.examples import DataSetBatch
+from simulate.learners.interface import LearnerTask, LearntStudents
+from statmech.learners import STOP_REASONS
 from statmech.runtime.programs import cached_program
 
-Move = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
-Done = Callable[["CyclicStudent", jax.Array], jax.Array]
+StepFunction = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
+StopCondition = Callable[["CyclicStudent", jax.Array], jax.Array]
 
 
 class CyclicStudent(NamedTuple):
@@ -28,14 +28,14 @@ class CyclicStudent(NamedTuple):
     ended: jax.Array
 
 
-def epoch(
+def make_epoch(
     state: CyclicStudent,
     gram: jax.Array,
     size: jax.Array,
     until: jax.Array,
     parameter: jax.Array,
-    move: Move,
-    done: Done,
+    move: StepFunction,
+    is_done: StopCondition,
 ) -> CyclicStudent:
     """Visit each example once, unless the run has stopped or reached `until`, possibly within the epoch.
 
@@ -53,29 +53,35 @@ def epoch(
         Parameter of `move`.
     move
         Change of a strength, from field, strength, own norm and parameter.
-    done
+    is_done
         True if the run stops, from the student and a mask of the examples.
     """
     first = state.visits % size  # an epoch that was interrupted by a recorded time is resumed
 
-    def visit(index: jax.Array, now: CyclicStudent) -> CyclicStudent:
-        goes = ~now.ended & (index >= first) & (index < size) & (now.visits < until)
-        change = jnp.where(goes, move(now.fields[index], now.strengths[index], gram[index, index], parameter), 0.0)
+    def visit(index: jax.Array, student: CyclicStudent) -> CyclicStudent:
+        goes = ~student.ended & (index >= first) & (index < size) & (student.visits < until)
+        change = jnp.where(
+            goes, move(student.fields[index], student.strengths[index], gram[index, index], parameter), 0.0
+        )
         return CyclicStudent(
-            fields=now.fields + change * gram[index],
-            strengths=now.strengths.at[index].add(change),
-            visits=now.visits + goes,
-            ended=now.ended,
+            fields=student.fields + change * gram[index],
+            strengths=student.strengths.at[index].add(change),
+            visits=student.visits + goes,
+            ended=student.ended,
         )
 
     state = jax.lax.fori_loop(0, gram.shape[0], visit, state)
     complete = (state.visits > 0) & (state.visits % size == 0)
-    return state._replace(ended=state.ended | (complete & done(state, jnp.arange(gram.shape[0]) < size)))
+    return state._replace(ended=state.ended | (complete & is_done(state, jnp.arange(gram.shape[0]) < size)))
 
 
 @cached_program
-def run(
-    learner: tuple[Move, Done], gram: jax.Array, sizes: jax.Array, until: jax.Array, parameter: jax.Array
+def learn_cyclic_batch(
+    learner: tuple[StepFunction, StopCondition],
+    gram: jax.Array,
+    sizes: jax.Array,
+    until: jax.Array,
+    parameter: jax.Array,
 ) -> tuple[jax.Array, ...]:
     """Learn all data sets of a batch, and return strengths (T, B, P), visits and the stopped runs (T, B).
 
@@ -96,7 +102,7 @@ def run(
     strengths = jnp.zeros(gram.shape[:2], gram.dtype)
     zeros = jnp.zeros(len(gram), jnp.int64)
     start = CyclicStudent(strengths, strengths, zeros, zeros > 0)
-    step = jax.vmap(partial(epoch, move=move, done=is_done), in_axes=(0, 0, 0, 0, None))
+    step = jax.vmap(partial(make_epoch, move=move, is_done=is_done), in_axes=(0, 0, 0, 0, None))
 
     def record(state: CyclicStudent, limit: jax.Array) -> tuple[CyclicStudent, tuple[jax.Array, ...]]:
         state = jax.lax.while_loop(
@@ -110,7 +116,9 @@ def run(
     return recorded
 
 
-def learn_in_turn(batch: Batch, task: LearnerTask, parameter: float, move: Move, done: Done, by: str) -> Learnt:
+def learn_in_turn(
+    batch: DataSetBatch, task: LearnerTask, parameter: float, move: StepFunction, is_done: StopCondition, stop_rule: str
+) -> LearntStudents:
     """Learn by a cyclic learner.
 
     Parameters
@@ -119,12 +127,14 @@ def learn_in_turn(batch: Batch, task: LearnerTask, parameter: float, move: Move,
         The data sets, and the task of the learner.
     parameter
         Parameter of `move`.
-    move, done
+    move, is_done
         Change of a strength, and stop rule (see `epoch`).
-    by
-        Name of the stop rule, among `STOPPED_BY`.
+    stop_rule
+        Name of the stop rule, among `STOP_REASONS`.
     """
-    recorded = run((move, done), batch.gram, batch.sizes, task.until, np.asarray(parameter, batch.gram.dtype))
+    recorded = learn_cyclic_batch(
+        (move, is_done), batch.gram, batch.sizes, task.until, np.asarray(parameter, batch.gram.dtype)
+    )
     strengths, visits, ended = (np.moveaxis(np.asarray(part), 0, 1) for part in recorded)
-    stopped_by = np.where(ended, STOPPED_BY.index(by), STOPPED_BY.index("epochs"))
-    return Learnt(strengths, None, visits, stopped_by, ended)
+    stopped_by = np.where(ended, STOP_REASONS.index(stop_rule), STOP_REASONS.index("epochs"))
+    return LearntStudents(strengths, None, visits, stopped_by, ended)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.scenarios.cells import words_of
+from statmech.scenarios.cells import hash_identity
 
-SIZES = [8, 16, 24, *(n << k for k in range(3, 40) for n in (4, 5, 6, 7))]  # multiples of 8
+PADDED_SIZES = [8, 16, 24, *(n << k for k in range(3, 40) for n in (4, 5, 6, 7))]  # multiples of 8
 
 
 class DataSet(NamedTuple):
@@ -27,7 +27,7 @@ class DataSet(NamedTuple):
     z: np.ndarray
 
 
-class Batch(NamedTuple):
+class DataSetBatch(NamedTuple):
     """Data sets side by side, padded with zeros to P examples: z (B, P, N), gram (B, P, P), sizes (B,)."""
 
     z: np.ndarray
@@ -40,12 +40,12 @@ class Batch(NamedTuple):
         return np.arange(self.z.shape[1]) < self.sizes[:, None]
 
 
-def padded(P: int) -> int:
+def get_padded_size(P: int) -> int:
     """Return the size that P examples are padded to.
 
     Few different sizes mean few programs to compile.
     """
-    return SIZES[bisect.bisect_left(SIZES, P)]
+    return PADDED_SIZES[bisect.bisect_left(PADDED_SIZES, P)]
 
 
 class SeedInputs(NamedTuple):
@@ -55,35 +55,35 @@ class SeedInputs(NamedTuple):
 
     Examples
     --------
-    >>> few, many = inputs_of(0, 7, 20, 5).examples(5, flip=0.0), inputs_of(0, 7, 20, 50).examples(50, flip=0.0)
+    >>> few, many = draw_seed_inputs(0, 7, 20, 5).examples(5, flip=0.0), draw_seed_inputs(0, 7, 20, 50).examples(50, flip=0.0)
     >>> bool(np.all(many.z[:5] == few.z) and np.all(few.z @ few.teacher > 0))
     True
     """
 
     teacher: np.ndarray
     inputs: np.ndarray
-    chances: np.ndarray
+    flip_uniforms: np.ndarray
 
     def examples(self, P: int, flip: float) -> DataSet:
         """Return the first P examples, with labels flipped with this probability."""
         xi = self.inputs[:P]
-        labels = np.where(xi @ self.teacher < 0, -1.0, 1.0) * np.where(self.chances[:P] < flip, -1.0, 1.0)
+        labels = np.where(xi @ self.teacher < 0, -1.0, 1.0) * np.where(self.flip_uniforms[:P] < flip, -1.0, 1.0)
         return DataSet(self.teacher, labels[:, None] * xi)
 
 
-def inputs_of(key: int, seed: int, N: int, P: int) -> SeedInputs:
+def draw_seed_inputs(key: int, seed: int, N: int, P: int) -> SeedInputs:
     """Draw the first P inputs of a seed, and its teacher.
 
     The parameters are explained in `draw`.
     """
-    entropy = words_of({"data": "stored examples", "N": N})
+    entropy = hash_identity({"data": "stored examples", "N": N})
     teachers, inputs, noise = (np.random.default_rng([key, seed, role, *entropy]) for role in range(3))
     teacher = teachers.standard_normal(N)
     teacher *= np.sqrt(N) / np.linalg.norm(teacher)
     return SeedInputs(teacher, inputs.standard_normal((P, N)), noise.random(P))
 
 
-def draw(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
+def draw_data_set(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
     """Draw the first P examples of a seed's data set.
 
     Parameters
@@ -97,10 +97,10 @@ def draw(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
     flip
         Probability that a label is flipped.
     """
-    return inputs_of(key, seed, N, P).examples(P, flip)
+    return draw_seed_inputs(key, seed, N, P).examples(P, flip)
 
 
-def batch(data: list[DataSet], P: int) -> Batch:
+def make_batch(data: list[DataSet], P: int) -> DataSetBatch:
     """Combine data sets into a batch, each padded to P examples."""
     N = data[0].z.shape[1]
     z = np.zeros((len(data), P, N))
@@ -109,4 +109,4 @@ def batch(data: list[DataSet], P: int) -> Batch:
         size = len(data_set.z)
         z[index, :size] = data_set.z
         gram[index, :size, :size] = data_set.z @ data_set.z.T / N
-    return Batch(z, gram, np.array([len(data_set.z) for data_set in data]))
+    return DataSetBatch(z, gram, np.array([len(data_set.z) for data_set in data]))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from simulate.learners.examples import Batch
-from simulate.learners.interface import LearnerTask, Learnt
-from simulate.learners.version_space import students
-from statmech.learners import Gibbs
+from simulate.learners.examples import DataSetBatch
+from simulate.learners.interface import LearnerTask, LearntStudents
+from simulate.learners.version_space import sample_students
+from statmech.learners import GibbsLearner
 
-ENOUGH = 20.0  # the student is then independent of the start of its chain
+MIN_GIBBS_AUTOCORRELATION_TIMES = 20.0  # the student is then independent of the start of its chain
 
 
-def learn(batch: Batch, task: LearnerTask) -> Learnt:
+def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Draw one student for each data set of a batch."""
-    assert isinstance(task.learner, Gibbs)
-    return students(batch, task, 1, task.learner.sweeps, ENOUGH)
+    assert isinstance(task.learner, GibbsLearner)
+    return sample_students(batch, task, 1, task.learner.sweeps, MIN_GIBBS_AUTOCORRELATION_TIMES)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.learners.examples import Batch
-from simulate.learners.interface import LearnerTask, Learnt, at_once
+from simulate.learners.examples import DataSetBatch
+from simulate.learners.interface import LearnerTask, LearntStudents, at_once
 
 
-def learn(batch: Batch, task: LearnerTask) -> Learnt:
+def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Return students with x = 1."""
     return at_once(task.until, np.ones(len(batch.z), bool), strengths=batch.real.astype(float))

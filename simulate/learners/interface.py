@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.learners.examples import Batch
-from statmech.learners import STOPPED_BY, Learner
+from simulate.learners.examples import DataSetBatch
+from statmech.learners import STOP_REASONS, Learner
 from statmech.numerics.gaussian import Array, namespace
 
 
@@ -25,11 +25,11 @@ class LearnerTask(NamedTuple):
     words: np.ndarray
 
 
-class Learnt(NamedTuple):
+class LearntStudents(NamedTuple):
     """Students of B data sets at T recorded times.
 
     Embedding strengths (B, T, P), or, for learners without strengths, students' weights (B, T, K, N); the number of
-    updates, the reason why each run ended (an index of `STOPPED_BY`) and convergence according to the learner, all
+    updates, the reason why each run ended (an index of `STOP_REASONS`) and convergence according to the learner, all
     (B, T).
     """
 
@@ -46,9 +46,9 @@ def at_once(
     *,
     strengths: np.ndarray | None = None,
     students: np.ndarray | None = None,
-    by: str = "exact",
+    stop_reason: str = "exact",
     converged: np.ndarray | bool = True,
-) -> Learnt:
+) -> LearntStudents:
     """Repeat students at all recorded times, for learners whose steps are not recorded.
 
     Parameters
@@ -59,20 +59,24 @@ def at_once(
         True for data sets that have a student (B,); the others get NaN.
     strengths, students
         Embedding strengths (B, P), or weights (B, K, N).
-    by
-        Reason why runs ended, among `STOPPED_BY`.
+    stop_reason
+        Reason why runs ended, among `STOP_REASONS`.
     converged
         True for runs that have converged (B,).
     """
-    code = np.where(exists, STOPPED_BY.index(by), STOPPED_BY.index("no-solution"))
+    code = np.where(exists, STOP_REASONS.index(stop_reason), STOP_REASONS.index("no-solution"))
 
-    def repeat_values(one: np.ndarray) -> np.ndarray:
-        return np.repeat(one[:, None], until.shape[1], axis=1)
+    def repeat_values(values: np.ndarray) -> np.ndarray:
+        return np.repeat(values[:, None], until.shape[1], axis=1)
 
-    def repeat_existing(one: np.ndarray | None) -> np.ndarray | None:
-        return None if one is None else repeat_values(np.where(exists.reshape(-1, *[1] * (one.ndim - 1)), one, np.nan))
+    def repeat_existing(values: np.ndarray | None) -> np.ndarray | None:
+        return (
+            None
+            if values is None
+            else repeat_values(np.where(exists.reshape(-1, *[1] * (values.ndim - 1)), values, np.nan))
+        )
 
-    return Learnt(
+    return LearntStudents(
         repeat_existing(strengths),
         repeat_existing(students),
         np.zeros_like(until),
@@ -81,22 +85,24 @@ def at_once(
     )
 
 
-def own(batch: Batch, lane: int) -> np.ndarray:
+def get_examples(batch: DataSetBatch, index: int) -> np.ndarray:
     """Return the examples z (P, N) of a data set, without padding."""
-    return batch.z[lane, : batch.sizes[lane]]
+    return batch.z[index, : batch.sizes[index]]
 
 
-def one_by_one(batch: Batch, strengths: Callable[[np.ndarray], np.ndarray | None]) -> tuple[np.ndarray, np.ndarray]:
+def one_by_one(
+    batch: DataSetBatch, strengths: Callable[[np.ndarray], np.ndarray | None]
+) -> tuple[np.ndarray, np.ndarray]:
     """Find the strengths of each data set, padded with zeros (B, P), and a mask (B,) of solutions that exist."""
     x, exists = np.zeros(batch.z.shape[:2]), np.zeros(len(batch.z), bool)
     for index, size in enumerate(batch.sizes):
-        solution = strengths(own(batch, index))
+        solution = strengths(get_examples(batch, index))
         if solution is not None:
             x[index, :size], exists[index] = solution, True
     return x, exists
 
 
-def gap(fields: Array, strengths: Array) -> Array:
+def stability_gap(fields: Array, strengths: Array) -> Array:
     """Compute a bound on the relative distance of a student's stability from the largest stability.
 
     The gap is 1 - kappa / (an upper bound of the largest kappa), see `simulate.learners.minover`. It is infinite for w

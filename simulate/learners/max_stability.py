@@ -12,13 +12,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import nnls
 
-from simulate.learners.examples import Batch
-from simulate.learners.interface import LearnerTask, Learnt, at_once, one_by_one
+from simulate.learners.examples import DataSetBatch
+from simulate.learners.interface import LearnerTask, LearntStudents, at_once, one_by_one
 
-VANISHING = 1e-8  # distance between hull and origin in units of sqrt(N)
+NULL_DISTANCE = 1e-8  # distance between hull and origin in units of sqrt(N)
 
 
-def strengths(z: np.ndarray) -> np.ndarray | None:
+def compute_max_stability_strengths(z: np.ndarray) -> np.ndarray | None:
     """Compute the strengths x (P,), scaled to a smallest field of 1.
 
     None if no perceptron is right on all examples z (P, N).
@@ -27,10 +27,10 @@ def strengths(z: np.ndarray) -> np.ndarray | None:
     x, _ = nnls(np.vstack([z.T, np.ones(P)]), np.append(np.zeros(N), 1.0), maxiter=100 * P)
     nearest = x @ z / x.sum()
     length2 = nearest @ nearest
-    return x / x.sum() * N / length2 if length2 > VANISHING**2 * N else None
+    return x / x.sum() * N / length2 if length2 > NULL_DISTANCE**2 * N else None
 
 
-def learn(batch: Batch, task: LearnerTask) -> Learnt:
+def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Find the perceptron of maximum stability for each data set of a batch."""
-    x, exists = one_by_one(batch, strengths)
+    x, exists = one_by_one(batch, compute_max_stability_strengths)
     return at_once(task.until, exists, strengths=x)

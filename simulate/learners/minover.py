@@ -26,13 +26,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.extremes import first_least
-from simulate.learners.examples import Batch
-from simulate.learners.interface import LearnerTask, Learnt, gap
-from statmech.learners import STOPPED_BY, MinOver
+from simulate.kernels.extremes import find_first_min
+from simulate.learners.examples import DataSetBatch
+from simulate.learners.interface import LearnerTask, LearntStudents, stability_gap
+from statmech.learners import STOP_REASONS, MinOverLearner
 from statmech.runtime.programs import cached_program
 
-UPDATES = 64  # updates before each check whether any data set of a batch still learns
+UPDATES_PER_CHECK = 64  # updates before each check whether any data set of a batch still learns
 
 
 class MinOverStudent(NamedTuple):
@@ -47,7 +47,9 @@ class MinOverStudent(NamedTuple):
     stopped: jax.Array
 
 
-def update(state: MinOverStudent, gram: jax.Array, size: jax.Array, until: jax.Array, stop: str) -> MinOverStudent:
+def make_minover_update(
+    state: MinOverStudent, gram: jax.Array, size: jax.Array, until: jax.Array, stop: str
+) -> MinOverStudent:
     """Make one update, unless the run has stopped or reached `until`.
 
     Parameters
@@ -64,7 +66,7 @@ def update(state: MinOverStudent, gram: jax.Array, size: jax.Array, until: jax.A
         Stop rule of `MinOver`.
     """
     is_active = ~state.stopped & (state.updates < until)
-    min_field, index = first_least(state.fields)
+    min_field, index = find_first_min(state.fields)
     best, waited = state.best, state.waited
     if stop != "epochs":
         if stop == "stability-patience":
@@ -86,31 +88,36 @@ def update(state: MinOverStudent, gram: jax.Array, size: jax.Array, until: jax.A
 
 
 @cached_program
-def run(stop: str, gram: jax.Array, sizes: jax.Array, until: jax.Array) -> tuple[jax.Array, ...]:
+def learn_minover_batch(stop: str, gram: jax.Array, sizes: jax.Array, until: jax.Array) -> tuple[jax.Array, ...]:
     """Learn all data sets of a batch: strengths (T, B, P), gap, updates and the runs ended by a stop rule (T, B)."""
     B, P, _ = gram.shape
     fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # padding is never the minimum
     zeros, counts = jnp.zeros(B, gram.dtype), jnp.zeros(B, jnp.int64)
     start = MinOverStudent(fields, jnp.zeros_like(fields), zeros, counts, zeros - jnp.inf, counts, counts > 0)
-    step = jax.vmap(partial(update, stop=stop))
+    step = jax.vmap(partial(make_minover_update, stop=stop))
 
     def record(state: MinOverStudent, limit: jax.Array) -> tuple[MinOverStudent, tuple[jax.Array, ...]]:
         state = jax.lax.while_loop(
             lambda now: jnp.any(~now.stopped & (now.updates < limit)),
-            lambda now: jax.lax.fori_loop(0, UPDATES, lambda _, one: step(one, gram, sizes, limit), now),
+            lambda now: jax.lax.fori_loop(0, UPDATES_PER_CHECK, lambda _, one: step(one, gram, sizes, limit), now),
             state,
         )
-        return state, (state.strengths, jax.vmap(gap)(state.fields, state.strengths), state.updates, state.stopped)
+        return state, (
+            state.strengths,
+            jax.vmap(stability_gap)(state.fields, state.strengths),
+            state.updates,
+            state.stopped,
+        )
 
     _, recorded = jax.lax.scan(record, start, until.T)
     return recorded
 
 
-def learn(batch: Batch, task: LearnerTask) -> Learnt:
+def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Learn all data sets of a batch by MinOver."""
     learner = task.learner
-    assert isinstance(learner, MinOver)
-    recorded = run(learner.stop, batch.gram, batch.sizes, task.until)
+    assert isinstance(learner, MinOverLearner)
+    recorded = learn_minover_batch(learner.stop, batch.gram, batch.sizes, task.until)
     strengths, gaps, updates, stopped = (np.moveaxis(np.asarray(part), 0, 1) for part in recorded)
-    stopped_by = np.where(stopped, STOPPED_BY.index(learner.stop), STOPPED_BY.index("epochs"))
-    return Learnt(strengths, None, updates, stopped_by, gaps <= learner.within)
+    stopped_by = np.where(stopped, STOP_REASONS.index(learner.stop), STOP_REASONS.index("epochs"))
+    return LearntStudents(strengths, None, updates, stopped_by, gaps <= learner.within)

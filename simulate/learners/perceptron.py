@@ -10,22 +10,24 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from simulate.kernels.mistakes import wrong
+from simulate.kernels.mistakes import is_mistake
 from simulate.learners.cyclic import CyclicStudent, learn_in_turn
-from simulate.learners.examples import Batch
-from simulate.learners.interface import LearnerTask, Learnt
+from simulate.learners.examples import DataSetBatch
+from simulate.learners.interface import LearnerTask, LearntStudents
 
 
-def move(field: jax.Array, strength: jax.Array, own: jax.Array, parameter: jax.Array) -> jax.Array:
+def compute_perceptron_step(
+    field: jax.Array, strength: jax.Array, squared_norm: jax.Array, parameter: jax.Array
+) -> jax.Array:
     """Return the increase of a strength: 1 if the example is not right, else 0."""
-    return jnp.where(wrong(field), 1.0, 0.0)
+    return jnp.where(is_mistake(field), 1.0, 0.0)
 
 
-def done(state: CyclicStudent, real: jax.Array) -> jax.Array:
+def is_done(state: CyclicStudent, real: jax.Array) -> jax.Array:
     """Return True if all examples are right."""
     return jnp.all((state.fields > 0) | ~real)
 
 
-def learn(batch: Batch, task: LearnerTask) -> Learnt:
+def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Learn all data sets of a batch by the perceptron rule."""
-    return learn_in_turn(batch, task, 0.0, move, done, "no-errors")
+    return learn_in_turn(batch, task, 0.0, compute_perceptron_step, is_done, "no-errors")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.learners.examples import Batch
-from simulate.learners.interface import LearnerTask, Learnt, at_once, one_by_one
+from simulate.learners.examples import DataSetBatch
+from simulate.learners.interface import LearnerTask, LearntStudents, at_once, one_by_one
 
 
-def strengths(z: np.ndarray) -> np.ndarray:
+def compute_pseudo_inverse_strengths(z: np.ndarray) -> np.ndarray:
     """Compute the strengths x (P,) of examples z (P, N) from the singular values of z.
 
     This is more accurate than G = z z^T / N.
@@ -23,7 +23,7 @@ def strengths(z: np.ndarray) -> np.ndarray:
     return N * (left[:, significant] / values[significant] ** 2) @ left[:, significant].sum(axis=0)
 
 
-def learn(batch: Batch, task: LearnerTask) -> Learnt:
+def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Find the pseudo-inverse solution for each data set of a batch."""
-    x, exists = one_by_one(batch, strengths)
+    x, exists = one_by_one(batch, compute_pseudo_inverse_strengths)
     return at_once(task.until, exists, strengths=x)

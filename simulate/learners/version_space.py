@@ -18,20 +18,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.extremes import greatest, least
+from simulate.kernels.extremes import vectorised_max, vectorised_min
 from simulate.learners import max_stability
-from simulate.learners.examples import Batch
-from simulate.learners.interface import LearnerTask, Learnt, at_once, one_by_one, own
-from statmech.random_numbers import wrapped
+from simulate.learners.examples import DataSetBatch
+from simulate.learners.interface import LearnerTask, LearntStudents, at_once, get_examples, one_by_one
+from statmech.random_numbers import wrap_key_data
 from statmech.runtime.programs import cached_program
 
-FORGOTTEN = 0.1  # sweeps before the first recorded student
-REFLECTED = 0.9  # all other steps draw the coordinate
+DISCARDED_FRACTION = 0.1  # sweeps before the first recorded student
+REFLECTION_FRACTION = 0.9  # all other steps draw the coordinate
 
-Walk = tuple[jax.Array, jax.Array, jax.Array]  # a student w (N,), its fields (P,), |w|^2
+ChainState = tuple[jax.Array, jax.Array, jax.Array]  # a student w (N,), its fields (P,), |w|^2
 
 
-def placed(w: jax.Array, columns: jax.Array) -> Walk:
+def make_chain_state(w: jax.Array, columns: jax.Array) -> ChainState:
     """Return the state of a chain at the student w, with recomputed fields.
 
     `columns` is z transposed, (N, P), with zeros for padding.
@@ -39,30 +39,30 @@ def placed(w: jax.Array, columns: jax.Array) -> Walk:
     return w, jnp.where(jnp.any(columns != 0, axis=0), w @ columns, 1.0), w @ w
 
 
-def sweep(walk: Walk, key: jax.Array, columns: jax.Array) -> Walk:
+def update_coordinates(walk: ChainState, key: jax.Array, columns: jax.Array) -> ChainState:
     """Update all coordinates of a student in turn."""
     uniform, kind = jax.random.uniform(key, (2, walk[0].size), columns.dtype)
 
-    def draw(j: jax.Array, now: Walk) -> Walk:
-        w, fields, length2 = now
+    def draw(j: jax.Array, state: ChainState) -> ChainState:
+        w, fields, length2 = state
         column, old_value = columns[j], w[j]
         steepest, flattest = (
-            greatest(column / fields),
-            least(column / fields),
+            vectorised_max(column / fields),
+            vectorised_min(column / fields),
         )  # a field vanishes at a change of -1 over this
         low = jnp.where(steepest > 0, -1 / steepest, -jnp.inf)
         high = jnp.where(flattest < 0, -1 / flattest, jnp.inf)
         ball = jnp.sqrt(jnp.maximum(1 - (length2 - old_value**2), 0.0))
         low = jnp.minimum(jnp.maximum(low, -ball - old_value), 0.0)  # rounding must not move the student outside
         high = jnp.maximum(jnp.minimum(high, ball - old_value), 0.0)
-        change = jnp.where(kind[j] < REFLECTED, low + high, low + uniform[j] * (high - low))
+        change = jnp.where(kind[j] < REFLECTION_FRACTION, low + high, low + uniform[j] * (high - low))
         return w.at[j].add(change), fields + change * column, length2 + change * (2 * old_value + change)
 
     return jax.lax.fori_loop(0, uniform.size, draw, walk)
 
 
 @cached_program
-def chains(
+def run_chains(
     sweeps: tuple[int, int, int], keys: jax.Array, columns: jax.Array, start: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Run the chain of each data set, and return students (blocks, N) and each sweep's cosine with the start.
@@ -72,12 +72,12 @@ def chains(
     forget, blocks, sweeps_per_block = sweeps
 
     def run(key: jax.Array, columns: jax.Array, start: jax.Array) -> tuple[jax.Array, jax.Array]:
-        def record_sweep(walk: Walk, number: jax.Array) -> tuple[Walk, jax.Array]:
-            w, fields, length2 = sweep(walk, jax.random.fold_in(key, number), columns)
+        def record_sweep(walk: ChainState, number: jax.Array) -> tuple[ChainState, jax.Array]:
+            w, fields, length2 = update_coordinates(walk, jax.random.fold_in(key, number), columns)
             return (w, fields, length2), w @ start / jnp.sqrt(length2)
 
         def block(w: jax.Array, numbers: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-            (w, _, _), cosines = jax.lax.scan(record_sweep, placed(w, columns), numbers)
+            (w, _, _), cosines = jax.lax.scan(record_sweep, make_chain_state(w, columns), numbers)
             return w, (w, cosines)
 
         w, _ = block(start * 0.9, jnp.arange(forget))
@@ -85,7 +85,7 @@ def chains(
         _, (students, cosines) = jax.lax.scan(block, w, numbers)
         return students, cosines.reshape(-1)
 
-    students, cosines = jax.vmap(run)(wrapped(keys), columns, start)
+    students, cosines = jax.vmap(run)(wrap_key_data(keys), columns, start)
     return students, cosines
 
 
@@ -104,7 +104,9 @@ def autocorrelation_time(series: np.ndarray) -> float:
     return float(times[window[0]]) if window.size else np.inf
 
 
-def students(batch: Batch, task: LearnerTask, number: int, sweeps: int, enough: float) -> Learnt:
+def sample_students(
+    batch: DataSetBatch, task: LearnerTask, number: int, sweeps: int, min_autocorrelation_times: float
+) -> LearntStudents:
     """Draw students of each data set from one Markov chain.
 
     An empty version space has no students. A chain has converged if it is long enough and all its students are inside
@@ -118,19 +120,19 @@ def students(batch: Batch, task: LearnerTask, number: int, sweeps: int, enough: 
         Number of students per data set.
     sweeps
         Length of the chain, in sweeps over all coordinates.
-    enough
+    min_autocorrelation_times
         Length of a converged chain in autocorrelation times of the cosine with its start.
     """
-    strengths, exists = one_by_one(batch, max_stability.strengths)
+    strengths, exists = one_by_one(batch, max_stability.compute_max_stability_strengths)
     B, P, N = batch.z.shape
     start, columns = np.zeros((B, N)), np.zeros((B, N, P))
     for index in map(int, np.flatnonzero(exists)):
-        w = strengths[index, : batch.sizes[index]] @ own(batch, index)
+        w = strengths[index, : batch.sizes[index]] @ get_examples(batch, index)
         start[index], columns[index] = w / np.linalg.norm(w), batch.z[index].T
     start[~exists, 0] = 1.0  # arbitrary: without examples the chain samples the ball, and is not used
-    forget = ceil(FORGOTTEN * sweeps)
+    forget = ceil(DISCARDED_FRACTION * sweeps)
     sweeps_per_student = ceil((sweeps - forget) / number)
-    w, cosines = map(np.asarray, chains((forget, number, sweeps_per_student), task.words[:, :2], columns, start))
-    mixed = np.array([len(c) >= enough * autocorrelation_time(c) for c in cosines])
-    inside = np.array([np.all(own(batch, index) @ w[index].T > 0) for index in range(B)])
-    return at_once(task.until, exists, students=w, by="sampled", converged=mixed & inside)
+    w, cosines = map(np.asarray, run_chains((forget, number, sweeps_per_student), task.words[:, :2], columns, start))
+    mixed = np.array([len(c) >= min_autocorrelation_times * autocorrelation_time(c) for c in cosines])
+    inside = np.array([np.all(get_examples(batch, index) @ w[index].T > 0) for index in range(B)])
+    return at_once(task.until, exists, students=w, stop_reason="sampled", converged=mixed & inside)

@@ -15,33 +15,33 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_solve, lstsq
 
-from simulate.minimisers.complementarity import Box, Iterate
-from simulate.minimisers.newton import factored
+from simulate.minimisers.complementarity import Iterate, SlopeBox
+from simulate.minimisers.newton import factor_hessian
 from simulate.minimisers.problem import Problem
-from simulate.minimisers.slope_intervals import Parts
+from simulate.minimisers.slope_intervals import LossParts
 
-ROUNDS = 20
-ROUNDING = 1e-13  # residual relative to the slopes of the penalty
-SINGULAR = 1e-13  # relative size of a pivot
+MAX_ROUNDS = 20
+EQUATION_TOL = 1e-13  # residual relative to the slopes of the penalty
+PIVOT_TOL = 1e-13  # relative size of a pivot
 
 
-def zeros(weights: Box, l1: float) -> np.ndarray:
+def find_vanishing_weights(weights: SlopeBox, l1: float) -> np.ndarray:
     """Return True for weights that are closer to 0 than their slopes are to the bounds."""
     vanish: np.ndarray = np.maximum(weights.s, weights.r) < np.minimum(weights.above, weights.below) / l1
     return vanish
 
 
-def settled(problem: Problem, parts: Parts, near: Iterate) -> tuple[np.ndarray, np.ndarray]:
+def solve_active_set(problem: Problem, parts: LossParts, near: Iterate) -> tuple[np.ndarray, np.ndarray]:
     """Solve for weights (N,) and slopes (K, P) until no weight changes between 0 and free.
 
     The slope of the loss is linear.
     """
     w, _, rows, weights = near
-    free = np.ones(len(w), bool) if weights is None else ~zeros(weights, problem.l1)
+    free = np.ones(len(w), bool) if weights is None else ~find_vanishing_weights(weights, problem.l1)
     loose = (rows.s < rows.above) & (rows.r < rows.below)
     sign, a = np.sign(w), np.where(loose, rows.a, np.where(rows.s < rows.above, parts.low, parts.high))
-    for _ in range(ROUNDS):
-        w, a = _solved(problem, parts, np.where(free, w, 0.0), a, problem.l1 * sign, free, loose)
+    for _ in range(MAX_ROUNDS):
+        w, a = _solve_equations(problem, parts, np.where(free, w, 0.0), a, problem.l1 * sign, free, loose)
         v = -(parts.slope(problem.x(w)) + a.sum(axis=0)) @ problem.B
         becomes_free, becomes_zero = ~free & (np.abs(v) > problem.l1), free & (w * sign < 0)
         if weights is None or not (becomes_free | becomes_zero).any():
@@ -50,8 +50,14 @@ def settled(problem: Problem, parts: Parts, near: Iterate) -> tuple[np.ndarray, 
     return w, a
 
 
-def _solved(
-    problem: Problem, parts: Parts, w: np.ndarray, a: np.ndarray, l1: np.ndarray, free: np.ndarray, loose: np.ndarray
+def _solve_equations(
+    problem: Problem,
+    parts: LossParts,
+    w: np.ndarray,
+    a: np.ndarray,
+    l1: np.ndarray,
+    free: np.ndarray,
+    loose: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solve the equations in the free weights and the loose slopes, for the nearest solution."""
     x, B = problem.x(w), problem.B[:, free]
@@ -60,13 +66,13 @@ def _solved(
     hessian = np.diag(np.broadcast_to(problem.ridge, w.shape)[free]) + (B.T * parts.curvature(x)) @ B
     matrix = np.block([[hessian, rows.T], [rows, -np.diag(give[loose])]])
     left = np.concatenate([gradient, (x - parts.at - give * a)[loose]])
-    step = lstsq(matrix, left, lapack_driver="gelsy", cond=SINGULAR)[0]
+    step = lstsq(matrix, left, lapack_driver="gelsy", cond=PIVOT_TOL)[0]
     w[free] -= step[: B.shape[1]]
     a[loose] -= step[B.shape[1] :]
     return w, a
 
 
-def with_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
+def solve_with_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
     """Solve for the weights with zero gradient and the signs, including zeros, of w (N,).
 
     For smooth losses.
@@ -74,14 +80,14 @@ def with_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
     free, solution = np.flatnonzero(w), np.zeros_like(w)
     part, near, l1 = problem._replace(B=problem.B[:, free]), w[free], problem.l1 * np.sign(w[free])
     residual = np.inf
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         x = part.x(near)
         gradient = problem.l2 * near + problem.loss.slope(x) @ part.B + l1
         previous_residual, residual = residual, float(np.linalg.norm(gradient))
         if (
-            not ROUNDING * np.linalg.norm(l1) < residual < previous_residual
+            not EQUATION_TOL * np.linalg.norm(l1) < residual < previous_residual
         ):  # converged, or the signs are wrong and have no solution nearby
             break
-        near = near - cho_solve(factored(part, x), gradient)
+        near = near - cho_solve(factor_hessian(part, x), gradient)
     solution[free] = near
     return solution

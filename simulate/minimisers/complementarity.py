@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Box(NamedTuple):
+class SlopeBox(NamedTuple):
     """Slopes a, slacks s and r, and the distances high - a and a - low, arrays of one shape.
 
     For an infinite bound the distance is 1 and the slack 0.
@@ -24,13 +24,13 @@ class Box(NamedTuple):
     above: np.ndarray
     below: np.ndarray
 
-    def shifted(self, step: Box, t: float, of_slopes: float) -> Box:
+    def apply_step(self, step: SlopeBox, t: float, slope_fraction: float) -> SlopeBox:
         """Return the box after a step.
 
         Slacks move by the part t of their step, slopes and their distances by the part `of_slopes`.
         """
-        parts = (of_slopes, t, t, of_slopes, of_slopes)
-        return Box(*(value + part * change for value, part, change in zip(self, parts, step, strict=True)))
+        parts = (slope_fraction, t, t, slope_fraction, slope_fraction)
+        return SlopeBox(*(value + part * change for value, part, change in zip(self, parts, step, strict=True)))
 
     @property
     def products(self) -> float:
@@ -43,11 +43,11 @@ class Box(NamedTuple):
         return int(np.count_nonzero(self.s) + np.count_nonzero(self.r))
 
     @property
-    def softness(self) -> np.ndarray:
+    def slope_response(self) -> np.ndarray:
         """The change of z per change of a."""
         return self.s / self.above + self.r / self.below
 
-    def aims(self, mu: float, guess: Box | None) -> tuple[np.ndarray, np.ndarray]:
+    def get_product_targets(self, mu: float, guess: SlopeBox | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the targets of both complementarity products (Mehrotra's corrector).
 
         A target is 0 where its product always vanishes.
@@ -60,17 +60,17 @@ class Box(NamedTuple):
         """Return e, where the step of a is (dz + e) / softness."""
         return z - aims[0] / self.above + aims[1] / self.below
 
-    def step(self, da: np.ndarray, aims: tuple[np.ndarray, np.ndarray]) -> Box:
+    def step(self, da: np.ndarray, aims: tuple[np.ndarray, np.ndarray]) -> SlopeBox:
         """Return the step of the box for a step of the slopes."""
         ds = (aims[0] + self.s * da) / self.above - self.s
         dr = (aims[1] - self.r * da) / self.below - self.r
-        return Box(da, ds, dr, np.where(self.s > 0, -da, 0.0), np.where(self.r > 0, da, 0.0))
+        return SlopeBox(da, ds, dr, np.where(self.s > 0, -da, 0.0), np.where(self.r > 0, da, 0.0))
 
-    def longest(self, step: Box) -> tuple[float, float]:
+    def longest(self, step: SlopeBox) -> tuple[float, float]:
         """Return the largest fractions of a step that keep slacks, and distances, nonnegative."""
-        return _longest(self[1:3], step[1:3]), _longest(self[3:], step[3:])
+        return _get_max_step(self[1:3], step[1:3]), _get_max_step(self[3:], step[3:])
 
-    def cost_slope(self, step: Box, t: float, mu: float) -> float:
+    def cost_slope(self, step: SlopeBox, t: float, mu: float) -> float:
         """Return the derivative with respect to t of high s - low r - mu (log s + log r) along a step."""
         s, r = self.s + t * step.s, self.r + t * step.r
         of_s = (self.above + self.a) * step.s - mu * np.divide(step.s, s, out=np.zeros_like(s), where=self.s > 0)
@@ -83,18 +83,18 @@ class Iterate(NamedTuple):
 
     w: np.ndarray
     x: np.ndarray
-    rows: Box
-    weights: Box | None
+    rows: SlopeBox
+    weights: SlopeBox | None
 
 
-def _longest(now: tuple[np.ndarray, ...], step: tuple[np.ndarray, ...]) -> float:
+def _get_max_step(values: tuple[np.ndarray, ...], step: tuple[np.ndarray, ...]) -> float:
     """Return the largest fraction of a step that keeps all values nonnegative."""
-    pairs = zip(now, step, strict=True)
+    pairs = zip(values, step, strict=True)
     max_ratio = max(float(np.max(-change[value > 0] / value[value > 0], initial=0.0)) for value, change in pairs)
     return np.inf if max_ratio == 0 else 1 / max_ratio
 
 
-def box(z: np.ndarray, low: np.ndarray, high: np.ndarray, give: np.ndarray | float) -> Box:
+def make_box(z: np.ndarray, low: np.ndarray, high: np.ndarray, give: np.ndarray | float) -> SlopeBox:
     """Make a box with slopes in the middle of their intervals, or next to the only end.
 
     The slacks represent z - give a.
@@ -106,4 +106,4 @@ def box(z: np.ndarray, low: np.ndarray, high: np.ndarray, give: np.ndarray | flo
     rest = z - give * a
     s = np.where(has_high, np.maximum(rest, 0.0) + 1, 0.0)
     r = np.where(has_low, np.maximum(-rest, 0.0) + 1, 0.0)
-    return Box(a, s, r, np.where(has_high, ceiling - a, 1.0), np.where(has_low, a - floor, 1.0))
+    return SlopeBox(a, s, r, np.where(has_high, ceiling - a, 1.0), np.where(has_low, a - floor, 1.0))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from simulate.kernels.least_risk import quick_minimum
+from simulate.kernels.least_risk import find_quick_minimum
 from simulate.minimisers.interior_point import interior_point
-from simulate.minimisers.newton import newton
-from simulate.minimisers.optimality import gap_of
+from simulate.minimisers.newton import minimise_by_newton
+from simulate.minimisers.optimality import bound_gap
 from simulate.minimisers.problem import Minimum, Problem
-from simulate.minimisers.slope_intervals import parts_of
+from simulate.minimisers.slope_intervals import split_loss
 
 
 def minimise(problem: Problem) -> Minimum:
@@ -16,11 +16,11 @@ def minimise(problem: Problem) -> Minimum:
     For a vanishing penalty see `simulate.minimisers.vanishing_penalty`.
     """
     if problem.l1 == 0 and not problem.loss.kinks:
-        return newton(problem)
-    if problem.large and not problem.free:
-        minimum = quick_minimum(problem)
+        return minimise_by_newton(problem)
+    if problem.is_large and not problem.free:
+        minimum = find_quick_minimum(problem)
         if minimum.converged:
             return minimum
-    minimum = interior_point(problem, parts_of(problem.loss))
+    minimum = interior_point(problem, split_loss(problem.loss))
     # with many examples on kinks, rounding errors dominate the method's slopes: weights determine them better
-    return minimum if minimum.converged else Minimum(minimum.w, min(minimum.gap, gap_of(problem, minimum.w)))
+    return minimum if minimum.converged else Minimum(minimum.w, min(minimum.gap, bound_gap(problem, minimum.w)))

@@ -23,20 +23,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
-from simulate.minimisers.certificates import free_gap
-from simulate.minimisers.line_search import step_length
-from simulate.minimisers.problem import REACHED, Minimum, Problem
-from simulate.minimisers.slope_intervals import WIDELY
+from simulate.minimisers.certificates import compute_free_gap
+from simulate.minimisers.line_search import find_step_length
+from simulate.minimisers.problem import GAP_TOL, Minimum, Problem
+from simulate.minimisers.slope_intervals import TEST_ARGUMENTS
 
-STEPS = 200
-EXACT = 1e-15  # a smaller relative gap is rounding
-ROUGH = 1e-3  # relative gap before the penalty is decreased
-LEFT = 0.1  # relative residual of conjugate gradients in one step
+MAX_NEWTON_STEPS = 200
+NEWTON_GAP_TOL = 1e-15  # a smaller relative gap is rounding
+CONTINUATION_GAP_TOL = 1e-3  # relative gap before the penalty is decreased
+GRADIENT_REDUCTION = 0.1  # relative residual of conjugate gradients in one step
 SHARE = 16  # with more than dimensions / divisor iterations an exact step costs less
-PENALTIES = tuple(0.1**power for power in range(8))  # l2, decreased down to a weak penalty
+CONTINUATION_PENALTIES = tuple(0.1**power for power in range(8))  # l2, decreased down to a weak penalty
 
 
-class Step(NamedTuple):
+class NewtonStep(NamedTuple):
     """A direction of the unknowns, the change dx (P,) of the loss's arguments, w.dw and |dw|^2."""
 
     direction: np.ndarray
@@ -45,25 +45,27 @@ class Step(NamedTuple):
     square: float
 
 
-Direction = Callable[[Problem, np.ndarray, np.ndarray], np.ndarray]  # (problem, x, gradient) -> direction
-Ahead = tuple[float, Callable[[], Step]]  # gap, and a function that computes the more expensive step
+DirectionSolver = Callable[[Problem, np.ndarray, np.ndarray], np.ndarray]  # (problem, x, gradient) -> direction
+StepPreview = tuple[float, Callable[[], NewtonStep]]  # gap, and a function that computes the more expensive step
 
 
-def newton(problem: Problem, start: np.ndarray | None = None) -> Minimum:
+def minimise_by_newton(problem: Problem, start: np.ndarray | None = None) -> Minimum:
     """Minimise a smooth loss with l1 = 0, from weights (N,) or from 0."""
     P, N = problem.B.shape
     if problem.l2 > 0 and not problem.free and _suits_conjugate_gradients(problem):
         with suppress(LinAlgError):
-            minimum = _primal(problem, np.zeros(N), EXACT, _conjugate)
-            if minimum.gap <= EXACT:
+            minimum = _minimise_primal(problem, np.zeros(N), NEWTON_GAP_TOL, _conjugate)
+            if minimum.gap <= NEWTON_GAP_TOL:
                 return minimum
     if P < N and problem.l2 > 0 and not problem.free:
-        return _dual(problem)
+        return _minimise_dual(problem)
     w = np.zeros(N) if start is None else start
-    for l2 in PENALTIES if problem.loss.bends else ():  # continuation: finds the examples beyond a bend step by step
+    for l2 in (
+        CONTINUATION_PENALTIES if problem.loss.bends else ()
+    ):  # continuation: finds the examples beyond a bend step by step
         if l2 > problem.l2:
-            w = _primal(problem._replace(l2=l2), w, ROUGH).w
-    return _primal(problem, w, EXACT)
+            w = _minimise_primal(problem._replace(l2=l2), w, CONTINUATION_GAP_TOL).w
+    return _minimise_primal(problem, w, NEWTON_GAP_TOL)
 
 
 def _suits_conjugate_gradients(problem: Problem) -> bool:
@@ -72,13 +74,13 @@ def _suits_conjugate_gradients(problem: Problem) -> bool:
     Exact steps are faster if few are needed, or if they involve only the examples between two bends.
     """
     P, N = problem.B.shape
-    sparse, quadratic = P < N and problem.loss.bends, np.ptp(problem.loss.curvature(WIDELY)) == 0
-    return bool(problem.large and not sparse and not quadratic)
+    sparse, quadratic = P < N and problem.loss.bends, np.ptp(problem.loss.curvature(TEST_ARGUMENTS)) == 0
+    return bool(problem.is_large and not sparse and not quadratic)
 
 
-def _exact(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+def _solve_exactly(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """Solve for Newton's direction by Cholesky factors."""
-    direction: np.ndarray = -cho_solve(factored(problem, x), gradient)
+    direction: np.ndarray = -cho_solve(factor_hessian(problem, x), gradient)
     return direction
 
 
@@ -92,59 +94,61 @@ def _conjugate(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndar
     B, l2, curvature = problem.B, problem.l2, problem.loss.curvature(x)
     hessian = LinearOperator((B.shape[1],) * 2, lambda v: l2 * v + (curvature * (B @ v)) @ B, dtype=float)
     direction: np.ndarray
-    direction, slow = cg(hessian, -gradient, rtol=LEFT, maxiter=min(B.shape) // SHARE)
+    direction, slow = cg(hessian, -gradient, rtol=GRADIENT_REDUCTION, maxiter=min(B.shape) // SHARE)
     if slow:
         raise LinAlgError
     return direction
 
 
-def _primal(problem: Problem, w: np.ndarray, enough: float, direct: Direction = _exact) -> Minimum:
+def _minimise_primal(
+    problem: Problem, w: np.ndarray, gap_tol: float, direct: DirectionSolver = _solve_exactly
+) -> Minimum:
     """Minimise over the weights, and return the minimum with its gap."""
 
-    def ahead(w: np.ndarray, x: np.ndarray) -> Ahead:
+    def ahead(w: np.ndarray, x: np.ndarray) -> StepPreview:
         gradient = problem.ridge * w + problem.loss.slope(x) @ problem.B
 
-        def step() -> Step:
+        def step() -> NewtonStep:
             direction = direct(problem, x, gradient)
             weights, move = problem.held(w), problem.held(direction)
-            return Step(direction, problem.B @ direction, float(weights @ move), float(move @ move))
+            return NewtonStep(direction, problem.B @ direction, float(weights @ move), float(move @ move))
 
         if problem.l2 > 0:
             pull = problem.held(gradient)
-            return pull @ pull / problem.l2 / 2 + free_gap(problem, w, gradient), step
+            return pull @ pull / problem.l2 / 2 + compute_free_gap(problem, w, gradient), step
         estimate = step()
         return -gradient @ estimate.direction / 2, lambda: estimate
 
-    return Minimum(*_descend(problem, ahead, w, problem.x(w), lambda w: problem.held(w) @ problem.held(w), enough))
+    return Minimum(*_descend(problem, ahead, w, problem.x(w), lambda w: problem.held(w) @ problem.held(w), gap_tol))
 
 
-def _dual(problem: Problem) -> Minimum:
+def _minimise_dual(problem: Problem) -> Minimum:
     """Minimise over the slopes q of the examples, for P < N."""
     G = problem.B @ problem.B.T / problem.l2
 
-    def ahead(q: np.ndarray, x: np.ndarray) -> Ahead:
+    def ahead(q: np.ndarray, x: np.ndarray) -> StepPreview:
         residual = problem.loss.slope(x) - q
 
-        def step() -> Step:
-            direction = _dual_direction(G, problem.loss.curvature(x), residual)
+        def step() -> NewtonStep:
+            direction = _solve_dual_direction(G, problem.loss.curvature(x), residual)
             change = G @ direction
-            return Step(direction, -change, q @ change / problem.l2, direction @ change / problem.l2)
+            return NewtonStep(direction, -change, q @ change / problem.l2, direction @ change / problem.l2)
 
         return residual @ (G @ residual) / 2, step
 
-    q, gap = _descend(problem, ahead, np.zeros(len(G)), problem.c, lambda q: q @ (G @ q) / problem.l2, EXACT)
+    q, gap = _descend(problem, ahead, np.zeros(len(G)), problem.c, lambda q: q @ (G @ q) / problem.l2, NEWTON_GAP_TOL)
     return Minimum(-(q @ problem.B) / problem.l2, gap)
 
 
-def _dual_direction(G: np.ndarray, curvature: np.ndarray, lacks: np.ndarray) -> np.ndarray:
+def _solve_dual_direction(G: np.ndarray, curvature: np.ndarray, residual: np.ndarray) -> np.ndarray:
     """Solve (1 + D G) dq = lacks for the direction dq.
 
     Without curvature dq equals lacks; for the other examples the matrix is made symmetric.
     """
     curved = curvature > 0
     root = np.sqrt(curvature[curved])
-    direction = np.where(curved, 0.0, lacks)
-    rest = lacks[curved] / root - root * (G[curved] @ direction)
+    direction = np.where(curved, 0.0, residual)
+    rest = residual[curved] / root - root * (G[curved] @ direction)
     matrix = root[:, None] * G[np.ix_(curved, curved)] * root
     matrix.flat[:: len(root) + 1] += 1.0
     direction[curved] = root * cho_solve(cho_factor(matrix, lower=True, overwrite_a=True), rest)
@@ -152,35 +156,35 @@ def _dual_direction(G: np.ndarray, curvature: np.ndarray, lacks: np.ndarray) -> 
 
 
 def _descend(
-    problem: Problem, ahead: Callable[..., Ahead], unknown: np.ndarray, x: np.ndarray, square: Any, enough: float
+    problem: Problem, ahead: Callable[..., StepPreview], unknown: np.ndarray, x: np.ndarray, square: Any, gap_tol: float
 ) -> tuple[np.ndarray, float]:
     """Make steps of the best length until the relative gap is small enough or at the level of rounding.
 
     Returns the best unknowns and their gap.
     """
     best, min_gap = unknown, np.inf
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         gap, step = ahead(unknown, x)
         gap = problem.relative(gap, problem.loss.value(x).sum() + problem.l2 * square(unknown) / 2)
-        stalled = min_gap <= REACHED and gap > min_gap / 4
+        stalled = min_gap <= GAP_TOL and gap > min_gap / 4
         if gap < min_gap:
             best, min_gap = unknown, gap
-        if gap <= enough or stalled or not np.isfinite(gap):
+        if gap <= gap_tol or stalled or not np.isfinite(gap):
             break
         newton_step = step()
-        t = step_length(partial(_slope, problem, x, newton_step))
+        t = find_step_length(partial(_compute_slope, problem, x, newton_step))
         unknown, x = unknown + t * newton_step.direction, x + t * newton_step.dx
     return best, min_gap
 
 
-def _slope(problem: Problem, x: np.ndarray, step: Step, t: float) -> float:
+def _compute_slope(problem: Problem, x: np.ndarray, step: NewtonStep, t: float) -> float:
     """Return the derivative of F along a step."""
     with np.errstate(over="ignore", invalid="ignore"):
         loss = problem.loss.slope(x + t * step.dx) @ step.dx
     return float(np.nan_to_num(loss, nan=np.inf)) + problem.l2 * (step.along + t * step.square)
 
 
-def factored(problem: Problem, x: np.ndarray) -> Any:
+def factor_hessian(problem: Problem, x: np.ndarray) -> Any:
     """Factorise the Hessian (N, N) by SciPy's Cholesky method.
 
     Directions without curvature receive a small one.
@@ -199,7 +203,7 @@ def factored(problem: Problem, x: np.ndarray) -> Any:
             ridge = max(10 * np.max(ridge), 1e-12 * max(np.trace(hessian) / len(hessian), 1e-300))
 
 
-def inverse_hessian(problem: Problem, w: np.ndarray) -> np.ndarray | None:
+def compute_inverse_hessian(problem: Problem, w: np.ndarray) -> np.ndarray | None:
     """Compute the inverse (N, N) of the Hessian at weights w.
 
     None if it is singular.
@@ -213,7 +217,7 @@ def inverse_hessian(problem: Problem, w: np.ndarray) -> np.ndarray | None:
     return inverse
 
 
-def susceptibility(problem: Problem, w: np.ndarray) -> float:
+def compute_susceptibility(problem: Problem, w: np.ndarray) -> float:
     r"""Compute V, the mean response of a weight to a force on this weight.
 
     .. math:: V = \frac1N\,\mathrm{tr}\,(l_2 + B^\top DB)^{-1}

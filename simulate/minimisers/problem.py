@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex.limits import smallest
+from statmech.convex.limits import find_minimiser_interval
 from statmech.convex.losses import Loss
 
-REACHED = 1e-9  # relative distance from the minimum
-MIN_SCALE = 1e-300  # the inverse is still finite
-LARGE = 300  # with more dimensions, methods for random inputs are tried first
+GAP_TOL = 1e-9  # relative distance from the minimum
+MIN_OBJECTIVE = 1e-300  # the inverse is still finite
+MIN_LARGE_DIMENSION = 300  # with more dimensions, methods for random inputs are tried first
 
 
 class Problem(NamedTuple):
@@ -56,9 +56,9 @@ class Problem(NamedTuple):
         return self.l2 * (np.arange(self.B.shape[1]) < self.B.shape[1] - self.free) if self.free else self.l2
 
     @property
-    def large(self) -> bool:
+    def is_large(self) -> bool:
         """Whether both dimensions are large."""
-        return min(self.B.shape) >= LARGE
+        return min(self.B.shape) >= MIN_LARGE_DIMENSION
 
     @property
     def scale(self) -> float:
@@ -70,11 +70,11 @@ class Problem(NamedTuple):
         """Whether the minimum of F may be 0: without a penalty, or if an intercept alone fits examples of one label."""
         if self.l1 == self.l2 == 0:
             return True
-        return bool(self.free and np.ptp(self.B[:, -1]) == 0 and smallest(self.loss))
+        return bool(self.free and np.ptp(self.B[:, -1]) == 0 and find_minimiser_interval(self.loss))
 
     def relative(self, gap: float, value: float) -> float:
         """Return a gap relative to the value of F, or relative to F(0) if the minimum of F may be 0."""
-        return gap / max(self.scale if self.can_vanish else value, MIN_SCALE)
+        return gap / max(self.scale if self.can_vanish else value, MIN_OBJECTIVE)
 
 
 class Minimum(NamedTuple):
@@ -85,16 +85,16 @@ class Minimum(NamedTuple):
 
     @property
     def converged(self) -> bool:
-        """Whether the distance is at most `REACHED`."""
-        return bool(self.gap <= REACHED)
+        """Whether the distance is at most `GAP_TOL`."""
+        return bool(self.gap <= GAP_TOL)
 
 
-def nowhere(N: int) -> Minimum:
+def make_missing_minimum(N: int) -> Minimum:
     """Make the result for a problem without a minimum."""
     return Minimum(np.full(N, np.nan), np.nan)
 
 
-def linear_map(X: np.ndarray, y: np.ndarray, labels: bool) -> tuple[np.ndarray, np.ndarray]:
+def make_linear_map(X: np.ndarray, y: np.ndarray, labels: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return B and c for inputs X (P, N) and outputs y (P,): stabilities of labels, or residuals of real outputs."""
     root = np.sqrt(X.shape[1])
     return (X * (y / root)[:, None], np.zeros(len(y))) if labels else (X / -root, y)

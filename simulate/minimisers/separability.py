@@ -1,9 +1,9 @@
 r"""Linear separability of a training set, with a certificate in either case.
 
 Newton's method for the logistic loss without a penalty ends if all stabilities are positive, or if the slopes a < 0 of
-the loss, normalised to the sum -1, have :math:`|B^\top a|` below `VANISHING`. In the second case the convex hull of the
-rows of B comes as close to the origin, and no student has a larger stability. Up to N examples in general position can
-be separated by the weights with all stabilities equal to 1.
+the loss, normalised to the sum -1, have :math:`|B^\top a|` below `NULL_STABILITY`. In the second case the convex hull
+of the rows of B comes as close to the origin, and no student has a larger stability. Up to N examples in general
+position can be separated by the weights with all stabilities equal to 1.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve
 
-from simulate.minimisers.line_search import step_length
-from simulate.minimisers.newton import factored
+from simulate.minimisers.line_search import find_step_length
+from simulate.minimisers.newton import factor_hessian
 from simulate.minimisers.problem import Problem
 from statmech.convex.losses import Logistic, Loss
 
-VANISHING = 1e-8  # for a student of length sqrt(N)
-STEPS = 100
+NULL_STABILITY = 1e-8  # for a student of length sqrt(N)
+MAX_SEPARATION_STEPS = 100
 
 
 class Separation(NamedTuple):
@@ -33,31 +33,31 @@ class Separation(NamedTuple):
     w: np.ndarray
 
 
-def separation(B: np.ndarray) -> Separation:
+def find_separation(B: np.ndarray) -> Separation:
     """Decide whether labelled examples with rows y x / sqrt(N) can be separated."""
     P, N = B.shape
     if P <= N:
         w = np.linalg.lstsq(B, np.ones(P), rcond=None)[0]
         if np.all(B @ w > 0):
             return Separation(True, w)
-    return _tried(Problem(B, np.zeros(P), Logistic(), 0.0, 0.0))
+    return _separate_by_newton(Problem(B, np.zeros(P), Logistic(), 0.0, 0.0))
 
 
-def _tried(problem: Problem) -> Separation:
+def _separate_by_newton(problem: Problem) -> Separation:
     w, x = np.zeros(problem.B.shape[1]), problem.c
-    for _ in range(STEPS):
+    for _ in range(MAX_SEPARATION_STEPS):
         slopes = problem.loss.slope(x)
         pull = slopes @ problem.B
-        if np.linalg.norm(pull) <= -VANISHING * slopes.sum():
+        if np.linalg.norm(pull) <= -NULL_STABILITY * slopes.sum():
             break
-        dw = -cho_solve(factored(problem, x), pull)
+        dw = -cho_solve(factor_hessian(problem, x), pull)
         dx = problem.B @ dw
-        t = step_length(partial(_slope, problem.loss, x, dx))
+        t = find_step_length(partial(_compute_logistic_slope, problem.loss, x, dx))
         w, x = w + t * dw, x + t * dx
         if np.all(x > 0) or np.all(dx > 0):
             return Separation(True, w if np.all(x > 0) else dw)
     return Separation(False, w)
 
 
-def _slope(loss: Loss, x: np.ndarray, dx: np.ndarray, t: float) -> float:
+def _compute_logistic_slope(loss: Loss, x: np.ndarray, dx: np.ndarray, t: float) -> float:
     return float(loss.slope(x + t * dx) @ dx)

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.minimisers.problem import REACHED
+from simulate.minimisers.problem import GAP_TOL
 from statmech.convex.losses import Loss
 
-WIDELY = np.linspace(-20.0, 20.0, 401)  # covers the arguments of typical losses
+TEST_ARGUMENTS = np.linspace(-20.0, 20.0, 401)  # covers the arguments of typical losses
 
 
-class Parts(NamedTuple):
+class LossParts(NamedTuple):
     """The slope and the curvature of the part without kinks, and K intervals of slopes."""
 
     slope: Callable[[np.ndarray], np.ndarray]
@@ -38,32 +38,32 @@ class Parts(NamedTuple):
         """Return the excess of the intervals' part of the loss at x (P,) over its tangents of slopes a (K, P)."""
         z = x - self.at
         if self.constrains:
-            is_allowed = (z >= -REACHED) | np.isfinite(self.low)
-            is_allowed &= (z <= REACHED) | np.isfinite(self.high)
+            is_allowed = (z >= -GAP_TOL) | np.isfinite(self.low)
+            is_allowed &= (z <= GAP_TOL) | np.isfinite(self.high)
             return float(np.abs(a * z).sum()) if is_allowed.all() else np.inf
         unbounded = np.where(z > 0, self.high, self.low) if np.all(self.give == 0) else z / self.give
         best = np.clip(unbounded, self.low, self.high)
         return float(np.sum((best - a) * (z - self.give * (best + a) / 2)))
 
 
-def parts_of(loss: Loss) -> Parts:
+def split_loss(loss: Loss) -> LossParts:
     """Split a loss into a part without kinks and intervals of slopes.
 
     A loss whose slope is linear between two ends becomes one interval. Other losses have one interval per kink.
     """
-    return _clipped(loss) or _kinked(loss)
+    return _make_clipped_interval(loss) or _split_at_kinks(loss)
 
 
-def constraints(low: float, high: float) -> Parts:
+def make_constraints(low: float, high: float) -> LossParts:
     """Make the parts of a vanishing loss with the constraint low <= x <= high."""
     if low == high:
         ends = [(low, -np.inf, np.inf)]
     else:
         ends = [end for end in ((low, -np.inf, 0.0), (high, 0.0, np.inf)) if np.isfinite(end[0])]
-    return Parts(np.zeros_like, np.zeros_like, True, *np.array(ends).T[:, :, None])
+    return LossParts(np.zeros_like, np.zeros_like, True, *np.array(ends).T[:, :, None])
 
 
-def _kinked(loss: Loss) -> Parts:
+def _split_at_kinks(loss: Loss) -> LossParts:
     """Split a loss into a part without kinks and one interval for each kink.
 
     The length of an interval is the jump of the slope. The first interval starts at the slope itself, so that small
@@ -79,11 +79,11 @@ def _kinked(loss: Loss) -> Parts:
         shifted = np.where(np.any(x == positions, axis=0), np.nextafter(x, np.inf), x)  # any slope is valid at a kink
         return loss.slope(shifted) - np.sum(np.where(shifted > positions, high, low), axis=0)
 
-    linear = not loss.bends and np.ptp(loss.curvature(WIDELY)) == 0
-    return Parts(slope, loss.curvature, bool(linear), positions, low, high)
+    linear = not loss.bends and np.ptp(loss.curvature(TEST_ARGUMENTS)) == 0
+    return LossParts(slope, loss.curvature, bool(linear), positions, low, high)
 
 
-def _clipped(loss: Loss) -> Parts | None:
+def _make_clipped_interval(loss: Loss) -> LossParts | None:
     """Return the one interval of a loss with constant curvature between two bends and 0 elsewhere.
 
     An end of the curved region may be infinite. None for other losses.
@@ -102,4 +102,4 @@ def _clipped(loss: Loss) -> Parts | None:
     left, right = curved[0], curved[0] + 1
     low = (edges[left] - centre) / give if left > 0 else -np.inf
     high = (edges[right] - centre) / give if right < len(edges) - 1 else np.inf
-    return Parts(np.zeros_like, np.zeros_like, True, *np.array([centre, low, high, give]).reshape(4, 1, 1))
+    return LossParts(np.zeros_like, np.zeros_like, True, *np.array([centre, low, high, give]).reshape(4, 1, 1))

@@ -11,49 +11,49 @@ import numpy as np
 
 from simulate.minimisers.interior_point import interior_point
 from simulate.minimisers.method import minimise
-from simulate.minimisers.newton import newton
-from simulate.minimisers.problem import MIN_SCALE, Minimum, Problem, nowhere
-from simulate.minimisers.separability import Separation, separation
-from simulate.minimisers.slope_intervals import constraints
-from statmech.convex.limits import smallest
+from simulate.minimisers.newton import minimise_by_newton
+from simulate.minimisers.problem import MIN_OBJECTIVE, Minimum, Problem, make_missing_minimum
+from simulate.minimisers.separability import Separation, find_separation
+from simulate.minimisers.slope_intervals import make_constraints
+from statmech.convex.limits import find_minimiser_interval
 
 
-def vanishing(problem: Problem, separated: Separation | None = None) -> Minimum:
+def minimise_vanishing_penalty(problem: Problem, separated: Separation | None = None) -> Minimum:
     """Find the minimum in the limit of a vanishing penalty.
 
     The factors of the penalty are the factors at lam = 1. Whether labels can be `separated` is determined if it is not
     given.
     """
-    best = smallest(problem.loss)
+    best = find_minimiser_interval(problem.loss)
     low, high = (best.low, best.high) if best else (np.inf, np.inf)
     P, N = problem.B.shape
     if np.isfinite(high):
-        return _within(problem, low, high) if P <= N else _alone(problem, None)
-    result = separated or separation(problem.B)
+        return _minimise_under_bounds(problem, low, high) if P <= N else _minimise_loss_alone(problem, None)
+    result = separated or find_separation(problem.B)
     if not result.exists:
-        return _alone(problem, result.w)
-    return nowhere(N) if np.isinf(low) else _within(problem, low, high)
+        return _minimise_loss_alone(problem, result.w)
+    return make_missing_minimum(N) if np.isinf(low) else _minimise_under_bounds(problem, low, high)
 
 
-def _within(problem: Problem, low: float, high: float) -> Minimum:
+def _minimise_under_bounds(problem: Problem, low: float, high: float) -> Minimum:
     """Minimise the penalty with all arguments of the loss between these bounds."""
     P, N = problem.B.shape
     if low == high and (problem.l1 == 0 or P == N):
-        return _interpolation(problem, low)
-    return interior_point(problem, constraints(low, high))
+        return _interpolate(problem, low)
+    return interior_point(problem, make_constraints(low, high))
 
 
-def _interpolation(problem: Problem, target: float) -> Minimum:
+def _interpolate(problem: Problem, target: float) -> Minimum:
     """Find the shortest w with c + B w = target.
 
     The gap is the excess of the loss over its minimum, relative to the loss at w = 0.
     """
     w = np.linalg.lstsq(problem.B, target - problem.c, rcond=None)[0]
     excess = np.sum(problem.loss.value(problem.x(w)) - problem.loss.value(np.full(1, target)))
-    return Minimum(w, float(excess / max(problem.scale, MIN_SCALE)))
+    return Minimum(w, float(excess / max(problem.scale, MIN_OBJECTIVE)))
 
 
-def _alone(problem: Problem, start: np.ndarray | None) -> Minimum:
+def _minimise_loss_alone(problem: Problem, start: np.ndarray | None) -> Minimum:
     """Minimise the loss without a penalty."""
     bare = problem._replace(l1=0.0, l2=0.0)
-    return minimise(bare) if bare.loss.kinks else newton(bare, start)
+    return minimise(bare) if bare.loss.kinks else minimise_by_newton(bare, start)

@@ -16,18 +16,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.execution.units import NUMBA, SeedBySeed, SeedUnit, UnitResult
-from simulate.kernels.partial_sums import FEWEST, Attentive, lessons
+from simulate.execution.units import NUMBA_BYTES, SeedSimulator, SeedUnit, UnitResult
+from simulate.kernels.partial_sums import MIN_BLOCK_EXAMPLES, AttentionState, iterate_block_results
 from statmech.results.dataset import describe_student
-from statmech.runtime.extras import require
+from statmech.runtime.extras import require_modules
 from statmech.scenarios.attention import Attention, AttentionCell
-from statmech.scenarios.cells import words_of
-from statmech.scenarios.step_sizes import steps
+from statmech.scenarios.cells import hash_identity
+from statmech.scenarios.step_sizes import count_steps
 
-BLOCK = 64  # drawn together, with the same order of features
+EXAMPLES_PER_ORDER = 64  # drawn together, with the same order of features
 
 
-class Counts(NamedTuple):
+class FeatureCounts(NamedTuple):
     """Numbers of evaluated features and of decision errors since the start."""
 
     features: int = 0
@@ -41,17 +41,17 @@ class SignedInputs(NamedTuple):
     probes: np.ndarray
 
 
-class World:
+class AttentionData:
     """The data of a seed: a teacher (N,) of length sqrt(N), a first student and an endless stream of examples."""
 
     def __init__(self, key: int, seed: int, N: int, probes: float):
-        entropy = words_of({"data": "attentive", "N": N})
+        entropy = hash_identity({"data": "attentive", "N": N})
         self._start, self._inputs, self._probes, self._orders = (
             np.random.default_rng([key, seed, role, *entropy]) for role in range(4)
         )
         self.teacher, self.student = self._start.standard_normal((2, N))
         self.teacher *= np.sqrt(N) / np.linalg.norm(self.teacher)
-        self._share = probes
+        self._probe_fraction = probes
 
     def turn(self) -> np.ndarray:
         """Draw another order of the features. The caller must also apply it to its students."""
@@ -63,10 +63,10 @@ class World:
         """Draw the next m examples."""
         x = self._inputs.standard_normal((m, self.teacher.size))
         x *= (np.where(x @ self.teacher < 0, -1.0, 1.0) / np.sqrt(self.teacher.size))[:, None]
-        return SignedInputs(x, self._probes.random(m) < self._share)
+        return SignedInputs(x, self._probes.random(m) < self._probe_fraction)
 
 
-class Simulator(SeedBySeed):
+class Simulator(SeedSimulator):
     """Attentive perceptrons that learn online."""
 
     source = "attentive perceptrons on line"
@@ -74,16 +74,16 @@ class Simulator(SeedBySeed):
 
     def check(self) -> None:
         """Raise an error if Numba is missing, which compiles the loop over features."""
-        require("an attentive perceptron", "estimators", "numba")
+        require_modules("an attentive perceptron", "estimators", "numba")
 
-    def libraries(self) -> float:
+    def library_bytes(self) -> float:
         """Return the bytes of Numba."""
-        return NUMBA
+        return NUMBA_BYTES
 
     def memory(self) -> float:
         """Return the bytes of the largest unit: a block of examples, its products, and the students."""
         return max(
-            8.0 * unit.cells[0].N * (2 * BLOCK + len(unit.cells))
+            8.0 * unit.cells[0].N * (2 * EXAMPLES_PER_ORDER + len(unit.cells))
             for unit in self.units(list(self.scenario.cells()), range(1))
         )
 
@@ -92,56 +92,60 @@ class Simulator(SeedBySeed):
         seeds = slice(unit.seed, unit.seed + 1)
         return [
             UnitResult(cell.index, seeds, {name: value[None] for name, value in values.items()})
-            for cell, values in zip(unit.cells, _learn(self.scenario, unit), strict=True)
+            for cell, values in zip(unit.cells, _learn_online(self.scenario, unit), strict=True)
         ]
 
 
-def _learn(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndarray]]:
+def _learn_online(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndarray]]:
     """Let each cell's student learn online, and return its variables (T,)."""
     N = unit.cells[0].N
-    world = World(scenario.key, unit.seed, N, scenario.probes)
-    students = [begin(cell, world.student) for cell in unit.cells]
-    counts = [Counts() for _ in students]
+    world = AttentionData(scenario.key, unit.seed, N, scenario.probes)
+    students = [start_student(cell, world.student) for cell in unit.cells]
+    counts = [FeatureCounts() for _ in students]
     records: list[list[tuple[float, ...]]] = [[] for _ in students]
     learnt_steps, left = 0, SignedInputs(np.zeros((0, N)), np.zeros(0, bool))
-    recorded = steps(scenario.t, N)
+    recorded = count_steps(scenario.t, N)
     for step in recorded:
         while learnt_steps < step:
             if not len(left.z):
                 order = world.turn()
                 for student in students:
                     student.w = student.w[order]
-                left = world.examples(BLOCK)
+                left = world.examples(EXAMPLES_PER_ORDER)
             count = min(len(left.z), step - learnt_steps)
             part, left = (
                 SignedInputs(*(array[:count] for array in left)),
                 SignedInputs(*(array[count:] for array in left)),
             )
-            counts = [attend(*arguments, part) for arguments in zip(unit.cells, students, counts, strict=True)]
+            counts = [learn_examples(*arguments, part) for arguments in zip(unit.cells, students, counts, strict=True)]
             learnt_steps += count
         for number, student in enumerate(students):
-            records[number].append((*describe(world.teacher, student.w), *counts[number]))
-    return [views(np.array(values).T, recorded, N) for values in records]
+            records[number].append((*measure_student(world.teacher, student.w), *counts[number]))
+    return [compute_variables(np.array(values).T, recorded, N) for values in records]
 
 
-def begin(cell: AttentionCell, w: np.ndarray) -> Attentive:
+def start_student(cell: AttentionCell, w: np.ndarray) -> AttentionState:
     """Start a student with given weights: margins with mean 0 and the variance that the length implies."""
-    student = Attentive(w.copy(), cell.boundary, cell.error_rate, cell.memory)
-    student.know(0.0, float(w @ w) / w.size)
+    student = AttentionState(w.copy(), cell.boundary, cell.error_rate, cell.memory)
+    student.set_moments(0.0, float(w @ w) / w.size)
     return student
 
 
-def attend(cell: AttentionCell, student: Attentive, counts: Counts, examples: SignedInputs) -> Counts:
+def learn_examples(
+    cell: AttentionCell, student: AttentionState, counts: FeatureCounts, examples: SignedInputs
+) -> FeatureCounts:
     """Let a student learn from examples, and return the updated counts."""
     features, errors = counts
     zeros = np.zeros(len(examples.z))
-    for lesson in lessons(student, examples.z, zeros, examples.probes, cell.looks, FEWEST, learns=True):
+    for lesson in iterate_block_results(
+        student, examples.z, zeros, examples.probes, cell.looks, MIN_BLOCK_EXAMPLES, learns=True
+    ):
         features, errors = features + lesson.features, errors + lesson.lost
         student.take(lesson.margins)
-    return Counts(features, errors)
+    return FeatureCounts(features, errors)
 
 
-def describe(teacher: np.ndarray, w: np.ndarray) -> tuple[float, float, float]:
+def measure_student(teacher: np.ndarray, w: np.ndarray) -> tuple[float, float, float]:
     """Return R, length and eps_g of a student."""
     N = w.size
     parallel = w @ teacher / N
@@ -149,7 +153,7 @@ def describe(teacher: np.ndarray, w: np.ndarray) -> tuple[float, float, float]:
     return float(student["R"]), float(student["length"]), float(student["eps_g"])
 
 
-def views(values: np.ndarray, steps: np.ndarray, N: int) -> dict[str, np.ndarray]:
+def compute_variables(values: np.ndarray, steps: np.ndarray, N: int) -> dict[str, np.ndarray]:
     """Compute the variables of a run from values (5, T): R, length, eps_g, and cumulative features and errors."""
     R, length, eps_g, features, errors = values
     span = np.diff(steps, prepend=0)

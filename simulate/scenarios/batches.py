@@ -14,17 +14,17 @@ import numpy as np
 from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram, vectors
-from simulate.kernels.field_steps import SLOWEST
-from simulate.kernels.learner import Record, Task
+from simulate.kernels.field_steps import MIN_FLOAT32_RATE
+from simulate.kernels.learner import EngineRecord, Task
 from statmech.errors import ScenarioError
-from statmech.random_numbers import folded, key_of
-from statmech.results.chunks import SEEDS
-from statmech.runtime.devices import next_device
+from statmech.random_numbers import fold_in_key_data, make_key_data
+from statmech.results.chunks import MAX_SEEDS_PER_CHUNK
+from statmech.runtime.devices import use_next_device
 from statmech.runtime.forks import check_fork
-from statmech.runtime.system import cores
+from statmech.runtime.system import count_cores
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cost import estimate
-from statmech.scenarios.step_sizes import steps
+from statmech.scenarios.cost import estimate_cost
+from statmech.scenarios.step_sizes import count_steps
 
 if TYPE_CHECKING:  # a run imports only its own kind
     from statmech.scenarios.network import Network, NetworkCell
@@ -33,14 +33,16 @@ if TYPE_CHECKING:  # a run imports only its own kind
     from statmech.scenarios.online_rows import OnlineRows, OnlineRowsCell
     from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
 
-NARROWEST = 8  # fewer seeds take as long as 8
-SHORTEST = 16  # batches are split to occupy all cores: two parts of 8 seeds take 1.5 times as long as one of 16
-CALLS = 16  # calls of a program: the keys of many cells are folded together
+MIN_BATCH_SEEDS = 8  # fewer seeds take as long as 8
+MIN_SPLIT_BATCH_SEEDS = (
+    16  # batches are split to occupy all cores: two parts of 8 seeds take 1.5 times as long as one of 16
+)
+MAX_CALLS_PER_UNIT = 16  # calls of a program: the keys of many cells are folded together
 C = TypeVar("C", "OnlineCell", "NetworkCell", "OnlineClusterCell", "OnlineRowsCell", "OnlineTaskCell")
 
 
 @dataclass(frozen=True)
-class Unit(Generic[C]):
+class BatchUnit(Generic[C]):
     """Cells of one program, the number of a batch of seeds, its requested seeds, and its simulated part.
 
     The full batch is simulated even if few of its seeds are requested, unless the engine gives a part the same bits.
@@ -60,14 +62,14 @@ class Unit(Generic[C]):
         return [UnitResult(tuple(np.array([cell.index for cell in self.cells]).T), self.seeds, values)]
 
 
-class Batches(units.Simulator, Generic[C]):
+class BatchSimulator(units.Simulator, Generic[C]):
     """Simulator of seeds in batches, by one of the two engines. Subclasses define the cells' tasks."""
 
     scenario: Scenario | Network | OnlineClusters | OnlineRows | OnlineTasks
     slow: tuple[str, ...] = ("decay",)  # rates of the Gram engine that float32 may not resolve
 
     @abstractmethod
-    def task(self, cell: C, others: Sequence[C] = ()) -> Task:
+    def task(self, cell: C, other_cells: Sequence[C] = ()) -> Task:
         """Describe a cell to the engine, and other cells of the same program."""
 
     @abstractmethod
@@ -91,15 +93,20 @@ class Batches(units.Simulator, Generic[C]):
         engines = (self.engine(cell).NAME for cell in self._sizes())
         return {"source": "; ".join(dict.fromkeys(engines))}
 
-    def libraries(self) -> float:
+    def library_bytes(self) -> float:
         """Return the bytes of the compiler and its programs."""
-        return units.XLA + units.PROGRAM * estimate(self.scenario).programs
+        return units.XLA_BYTES + units.XLA_PROGRAM_BYTES * estimate_cost(self.scenario).programs
 
     def memory(self) -> float:
         """Return the bytes of the largest unit of work."""
-        return max(map(self._bytes, self.units(list(self.scenario.cells()), range(min(self.scenario.seeds, SEEDS)))))
+        return max(
+            map(
+                self._estimate_unit_bytes,
+                self.units(list(self.scenario.cells()), range(min(self.scenario.seeds, MAX_SEEDS_PER_CHUNK))),
+            )
+        )
 
-    def _bytes(self, unit: Unit[C]) -> float:
+    def _estimate_unit_bytes(self, unit: BatchUnit[C]) -> float:
         """Estimate the bytes of a unit: weight vectors, and products of students and teachers at recorded times.
 
         XLA holds two copies of the simulated products, and one copy is concatenated. Variables are then computed
@@ -110,7 +117,7 @@ class Batches(units.Simulator, Generic[C]):
         simulated, requested = unit.part.stop - unit.part.start, unit.seeds.stop - unit.seeds.start
         recorded, described = K * (K + M), self.described(cell)
         numbers = max(3 * simulated * recorded, simulated * recorded + requested * described)
-        weights = self.needed(cell) if self.engine(cell) is vectors else 0
+        weights = self.vector_bytes(cell) if self.engine(cell) is vectors else 0
         return weights + 8.0 * len(unit.cells) * len(self.scenario.t) * numbers
 
     def described(self, cell: C) -> int:
@@ -122,22 +129,22 @@ class Batches(units.Simulator, Generic[C]):
         """Yield a cell of each size, inputs and rates, with the first values of the other axes, to save time."""
         return self.scenario.representatives("K", "M", "N", "inputs", "drift", "decay")
 
-    def needed(self, cell: C) -> int:
+    def vector_bytes(self, cell: C) -> int:
         """Return the bytes of a unit of weight vectors."""
         drifting, sizes = getattr(cell, "drift", 0.0) > 0, (self.students(cell), self.teachers(cell))
-        return vectors.memory(*sizes, cell.N, self.scenario.dtype, drifting, cell.inputs.exact)
+        return vectors.estimate_memory(*sizes, cell.N, self.scenario.dtype, drifting, cell.inputs.exact)
 
     def check(self) -> None:
         """Raise `ScenarioError` if weight vectors do not fit into memory or float32 does not resolve a rate."""
         for cell in self._sizes():
-            for name in self._unresolved(cell):
+            for name in self._find_unresolved_rates(cell):
                 small = f"{name} = {getattr(cell, name):g}, divided by N = {cell.N:g}"
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small}; use float64")])
             if self.engine(cell) is vectors:
                 run = f"a run with the weight vectors of N = {cell.N:g}, K = {cell.K}"
-                units.check_memory("N", run, self.needed(cell), "`engine: gram` avoids this for Gaussian inputs")
+                units.check_memory("N", run, self.vector_bytes(cell), "`engine: gram` avoids this for Gaussian inputs")
 
-    def _unresolved(self, cell: C) -> list[str]:
+    def _find_unresolved_rates(self, cell: C) -> list[str]:
         """Return the rates of a cell that float32 does not resolve.
 
         The direct engine's teacher turns in all coordinates, so that only the decay matters.
@@ -145,105 +152,107 @@ class Batches(units.Simulator, Generic[C]):
         if self.scenario.dtype != "float32":
             return []
         names = ("decay",) if self.engine(cell) is vectors else self.slow
-        return [name for name in names if 0 < getattr(cell, name) < SLOWEST * cell.N]
+        return [name for name in names if 0 < getattr(cell, name) < MIN_FLOAT32_RATE * cell.N]
 
-    def ready(self, cells: Sequence[Any]) -> Sequence[Any]:
+    def prepare_cells(self, cells: Sequence[Any]) -> Sequence[Any]:
         """Return the cells with their best controls, where keys are requested at their optimum."""
         if "control" not in self.scenario.theory_only:
             return cells
-        from theory.control.best_controls import with_best  # imported late: few runs search an optimum
+        from theory.control.best_controls import add_best_controls  # imported late: few runs search an optimum
 
-        return [cell for cell, _ in with_best(cells, self.scenario.t[-1])]
+        return [cell for cell, _ in add_best_controls(cells, self.scenario.t[-1])]
 
-    def units(self, cells: Sequence[Any], seeds: range) -> Iterator[Unit[C]]:
+    def units(self, cells: Sequence[Any], seeds: range) -> Iterator[BatchUnit[C]]:
         """Yield units of one or many cells, with their seeds in batches or in parts of batches."""
-        for group, width, cells_per_call, short in self._together(cells):
+        for group, width, cells_per_call, short in self._group_cells(cells):
             size = self.engine(group[0]).batch(self.students(group[0]))
             for first in range(seeds.start, seeds.stop, width):
                 part = slice(first % size, first % size + width)
-                yield Unit(
+                yield BatchUnit(
                     group, first // size, slice(first, min(first + width, seeds.stop)), part, cells_per_call, short
                 )
 
-    def _together(self, cells: Sequence[Any]) -> Iterator[tuple[tuple[C, ...], int, int, bool]]:
+    def _group_cells(self, cells: Sequence[Any]) -> Iterator[tuple[tuple[C, ...], int, int, bool]]:
         """Yield the cells of each unit, its number of seeds, the cells per program call, and whether it is short."""
         groups: dict[Hashable, list[C]] = {}
         for cell in cells:
-            program = self.program(cell) if self._divisible(cell) else None
+            program = self.program(cell) if self._is_divisible(cell) else None
             groups.setdefault(program or cell.index, []).append(cell)
         for group in groups.values():
-            cells_per_worker = -(-len(group) // (self.scenario.workers or cores()))
-            width, short = self._narrowest(gram.batch(self.students(group[0]))), self._is_short(group)
+            cells_per_worker = -(-len(group) // (self.scenario.workers or count_cores()))
+            width, short = self._choose_part_width(gram.batch(self.students(group[0]))), self._is_short(group)
             total_width = len(group) * width
-            is_large = width < gram.FULL and total_width >= 2 * gram.WIDE
-            wide = gram.ANY_WIDTH and is_large and self.has_bits_of_wide(group[0])
-            cells_per_call = (gram.WIDE if wide else gram.FULL) // width
-            if total_width < 2 * gram.FULL or cells_per_call == 1:  # separate units of few cells occupy more cores
+            is_large = width < gram.BATCH_WIDTH and total_width >= 2 * gram.WIDE_BATCH_WIDTH
+            wide = gram.WIDTH_INDEPENDENT_BITS and is_large and self.has_same_bits_when_wide(group[0])
+            cells_per_call = (gram.WIDE_BATCH_WIDTH if wide else gram.BATCH_WIDTH) // width
+            if (
+                total_width < 2 * gram.BATCH_WIDTH or cells_per_call == 1
+            ):  # separate units of few cells occupy more cores
                 yield from (((cell,), self.width(cell), 1, short) for cell in group)
             else:
                 calls = -(-cells_per_worker // cells_per_call)
-                size = -(-calls // -(-calls // CALLS)) * cells_per_call
+                size = -(-calls // -(-calls // MAX_CALLS_PER_UNIT)) * cells_per_call
                 yield from (
                     (tuple(group[i : i + size]), width, cells_per_call, short) for i in range(0, len(group), size)
                 )
 
-    def _divisible(self, cell: C) -> bool:
+    def _is_divisible(self, cell: C) -> bool:
         """Return True if a part of a batch has the same bits as the full batch."""
-        return self.engine(cell) is gram and gram.divisible(self.students(cell), self.teachers(cell))
+        return self.engine(cell) is gram and gram.is_divisible(self.students(cell), self.teachers(cell))
 
     def _is_short(self, group: Sequence[C]) -> bool:
         """Return True if the steps of all cells of a program take less time than compiling it for speed."""
         cell = group[0]
         batches = len(group) * -(-self.scenario.seeds // gram.batch(self.students(cell)))
-        return self._divisible(cell) and batches * self.scenario.t[-1] * cell.N <= gram.SHORT
+        return self._is_divisible(cell) and batches * self.scenario.t[-1] * cell.N <= gram.MAX_FAST_COMPILE_STEPS
 
-    def has_bits_of_wide(self, cell: C) -> bool:
-        """Return True if a program with `gram.WIDE` batch elements gives the same bits as a narrower program."""
+    def has_same_bits_when_wide(self, cell: C) -> bool:
+        """Return True if a program with `gram.WIDE_BATCH_WIDTH` batch elements gives the same bits as a narrower program."""
         return False
 
-    def _narrowest(self, width: int, at_least: int = 1) -> int:
+    def _choose_part_width(self, width: int, min_width: int = 1) -> int:
         """Return the smallest width of a part of a batch that contains all seeds."""
-        while width // 2 >= max(self.scenario.seeds, at_least):
+        while width // 2 >= max(self.scenario.seeds, min_width):
             width //= 2
         return width
 
     def width(self, cell: C) -> int:
         """Return the number of seeds simulated together: a full batch, unless seeds or units are too few."""
         width: int = self.engine(cell).batch(self.students(cell))
-        if not (gram.ANY_WIDTH and self._divisible(cell)):
+        if not (gram.WIDTH_INDEPENDENT_BITS and self._is_divisible(cell)):
             return width
-        width = self._narrowest(width, NARROWEST)
-        num_cells, workers = math.prod(self.scenario.shape.values()), self.scenario.workers or cores()
-        while width // 2 >= SHORTEST and num_cells * -(-self.scenario.seeds // width) < workers:
+        width = self._choose_part_width(width, MIN_BATCH_SEEDS)
+        num_cells, workers = math.prod(self.scenario.shape.values()), self.scenario.workers or count_cores()
+        while width // 2 >= MIN_SPLIT_BATCH_SEEDS and num_cells * -(-self.scenario.seeds // width) < workers:
             width //= 2
         return width
 
-    def record(self, unit: Unit[C]) -> Record:
+    def record(self, unit: BatchUnit[C]) -> EngineRecord:
         """Return the engine's record of a unit, parts (cells, seeds, ...), as float64."""
         check_fork()
         cell, num_seeds = unit.cells[0], unit.seeds.stop - unit.seeds.start
-        keys, engine, task = unit_keys(self.scenario, unit), self.engine(cell), self.task(cell, unit.cells[1:])
-        with next_device(gpu=engine is vectors):
-            recorded = steps(self.scenario.t, cell.N)
+        keys, engine, task = make_unit_keys(self.scenario, unit), self.engine(cell), self.task(cell, unit.cells[1:])
+        with use_next_device(gpu=engine is vectors):
+            recorded = count_steps(self.scenario.t, cell.N)
             if engine is gram:
                 parts = gram.run_tasks(task, keys, recorded, unit.part, unit.beside, unit.short)
             else:
                 single = engine.run(task, keys[0], recorded, unit.part)
-                parts = Record(*(part if part is None else part[None] for part in single))
-            return Record(*(part if part is None else np.asarray(part, float)[:, :num_seeds] for part in parts))
+                parts = EngineRecord(*(part if part is None else part[None] for part in single))
+            return EngineRecord(*(part if part is None else np.asarray(part, float)[:, :num_seeds] for part in parts))
 
 
-def unit_keys(scenario: AbstractScenario, unit: Unit[C]) -> np.ndarray:
+def make_unit_keys(scenario: AbstractScenario, unit: BatchUnit[C]) -> np.ndarray:
     """Return the random key of each cell's batch.
 
     It depends on the experiment's key, the cell's parameters and the batch's number, not on any position in the grid.
     """
-    keys = np.tile(key_of(scenario.key), (len(unit.cells), 1))
+    keys = np.tile(make_key_data(scenario.key), (len(unit.cells), 1))
     for numbers in np.array([cell.words() for cell in unit.cells], np.uint32).T:
-        keys = folded(keys, numbers)
-    return folded(keys, unit.batch)
+        keys = fold_in_key_data(keys, numbers)
+    return fold_in_key_data(keys, unit.batch)
 
 
-def own_to_statmech(kind: object) -> bool:
+def is_defined_by_statmech(kind: object) -> bool:
     """Return True if statmech defines a rule or activation: a user's formulas may not accept an array for a number."""
     return type(kind).__module__.startswith("statmech.")

@@ -13,14 +13,21 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.execution import units
-from simulate.kernels.conjunctions import MOST, Conjunction, Stage, boost, merged, output
+from simulate.kernels.conjunctions import (
+    MAX_CONJUNCTIONS,
+    Conjunction,
+    Stage,
+    boost_conjunctions,
+    compute_stage_vote,
+    merge_stages,
+)
 from statmech.errors import ScenarioError
-from statmech.runtime.extras import require
+from statmech.runtime.extras import require_modules
 from statmech.scenarios.boosting import Boosting, BoostingCell
-from statmech.scenarios.cells import words_of
+from statmech.scenarios.cells import hash_identity
 
-CHUNK = 4096  # at any P
-DECIDED = 0.1  # teachers that decide fewer inputs are redrawn
+INPUTS_PER_DRAW = 4096  # at any P
+MIN_DECIDED_FRACTION = 0.1  # teachers that decide fewer inputs are redrawn
 
 
 class TeacherVote(NamedTuple):
@@ -33,7 +40,7 @@ class TeacherVote(NamedTuple):
         return np.sum([h(X) for h in self.conjunctions], axis=0)
 
 
-class Simulator(units.RunByRun[BoostingCell]):
+class Simulator(units.RunSimulator[BoostingCell]):
     """Boosting until all examples are classified correctly."""
 
     source = "boosting over conjunctions"
@@ -41,78 +48,78 @@ class Simulator(units.RunByRun[BoostingCell]):
 
     def simulate(self, cell: BoostingCell, seed: int) -> dict[str, float]:
         """Simulate the variables of one run."""
-        return _boosted(self.scenario, cell, seed)
+        return _simulate_run(self.scenario, cell, seed)
 
     def check(self) -> None:
         """Raise an error for too many conjunctions to search, or for examples that do not fit into memory."""
         for cell in self.scenario.cells():
             if cell.k > 2:
-                require("boosting over conjunctions of three", "estimators", "numba")
-            if comb(cell.N, cell.k) > MOST:
-                message = f"conjunctions of {cell.k} of {cell.N} inputs are too many to search: more than {MOST:,}"
+                require_modules("boosting over conjunctions of three", "estimators", "numba")
+            if comb(cell.N, cell.k) > MAX_CONJUNCTIONS:
+                message = f"conjunctions of {cell.k} of {cell.N} inputs are too many to search: more than {MAX_CONJUNCTIONS:,}"
                 raise ScenarioError([(("k",), message)])
-            needed = _bytes(cell, self.scenario.tests)
+            needed = _count_bytes(cell, self.scenario.tests)
             units.check_memory("P", f"a run with {cell.P:,} examples of {cell.N:,} inputs", needed)
 
     def memory(self) -> float:
         """Return the bytes of the largest run."""
-        return max(_bytes(cell, self.scenario.tests) for cell in self.scenario.cells())
+        return max(_count_bytes(cell, self.scenario.tests) for cell in self.scenario.cells())
 
 
-def _bytes(cell: BoostingCell, tests: int) -> float:
+def _count_bytes(cell: BoostingCell, tests: int) -> float:
     """Count the bytes of inputs, before and after their parts are joined, and of the sums of all pairs."""
-    return 8.0 * cell.N * (cell.P + max(cell.P, 2 * tests) + 3 * CHUNK + 5 * cell.N)
+    return 8.0 * cell.N * (cell.P + max(cell.P, 2 * tests) + 3 * INPUTS_PER_DRAW + 5 * cell.N)
 
 
-def _boosted(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, float]:
+def _simulate_run(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, float]:
     """Simulate the variables of one run."""
     identity = {"N": cell.N, "k": cell.k, "s": cell.s, "key": scenario.key, "seed": seed}
     teacher_rng, example_rng, test_rng, flip_rng = (
-        np.random.default_rng([*words_of(identity), part]) for part in range(4)
+        np.random.default_rng([*hash_identity(identity), part]) for part in range(4)
     )
-    teacher = draw(teacher_rng, cell)
-    X, y = examples(example_rng, teacher, cell.N, cell.P)
-    stages, converged = until_right(X, flipped(flip_rng, y, cell.flip), cell, cell.cap)
-    tests, labels = examples(test_rng, teacher, cell.N, scenario.tests)
+    teacher = draw_teacher(teacher_rng, cell)
+    X, y = draw_examples(example_rng, teacher, cell.N, cell.P)
+    stages, converged = boost_until_correct(X, flip_labels(flip_rng, y, cell.flip), cell, cell.cap)
+    tests, labels = draw_examples(test_rng, teacher, cell.N, scenario.tests)
     return {
         "stages": len(stages) if converged else np.nan,
-        "eps_g": float(np.mean(1 - labels * np.sign(output(stages, tests)))) / 2,
-        "advantage": advantage(stages, ended=converged or len(stages) == cell.cap),
-        "nonzero_weights": len(merged(stages)),
+        "eps_g": float(np.mean(1 - labels * np.sign(compute_stage_vote(stages, tests)))) / 2,
+        "advantage": compute_min_advantage(stages, ended=converged or len(stages) == cell.cap),
+        "nonzero_weights": len(merge_stages(stages)),
         "converged": converged,
     }
 
 
-def until_right(X: np.ndarray, y: np.ndarray, cell: BoostingCell, cap: int) -> tuple[list[Stage], bool]:
+def boost_until_correct(X: np.ndarray, y: np.ndarray, cell: BoostingCell, cap: int) -> tuple[list[Stage], bool]:
     """Boost until the vote is right on all examples, at most `cap` stages, and return the stages and the success."""
     stages: list[Stage] = []
     vote = np.zeros(len(y))
-    for stage in boost(X, y, np.arange(cell.N), cell.k, cap, cell.booster.discount):
+    for stage in boost_conjunctions(X, y, np.arange(cell.N), cell.k, cap, cell.booster.discount):
         stages.append(stage)
-        vote = output([stage], X) + (vote if stage.error > 0 else 0.0)
+        vote = compute_stage_vote([stage], X) + (vote if stage.error > 0 else 0.0)
         if np.array_equal(np.sign(vote), y):
             return stages, True
     return stages, False
 
 
-def advantage(stages: list[Stage], ended: bool) -> float:
+def compute_min_advantage(stages: list[Stage], ended: bool) -> float:
     """Return the smallest 1/2 - error of all stages, or 0 if boosting ended because none was better than chance."""
     return min(0.5 - stage.error for stage in stages) if ended else 0.0
 
 
-def draw(rng: np.random.Generator, cell: BoostingCell) -> TeacherVote:
+def draw_teacher(rng: np.random.Generator, cell: BoostingCell) -> TeacherVote:
     """Draw a teacher that decides enough inputs (see `statmech.scenarios.boosting`)."""
     while True:
-        teacher = TeacherVote(tuple(_conjunction(rng, cell.N, cell.k) for _ in range(cell.s)))
-        if np.mean(teacher(_inputs(rng, cell.N)) != 0) >= DECIDED:
+        teacher = TeacherVote(tuple(_draw_conjunction(rng, cell.N, cell.k) for _ in range(cell.s)))
+        if np.mean(teacher(_draw_inputs(rng, cell.N)) != 0) >= MIN_DECIDED_FRACTION:
             return teacher
 
 
-def examples(rng: np.random.Generator, teacher: TeacherVote, N: int, P: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_examples(rng: np.random.Generator, teacher: TeacherVote, N: int, P: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw the first P inputs (P, N) of 0 and 1 that the teacher decides, and its labels (P,) of +-1."""
     inputs, labels, count = [], [], 0
     while count < P:
-        X = _inputs(rng, N)
+        X = _draw_inputs(rng, N)
         sums = teacher(X)
         inputs.append(X[sums != 0])
         labels.append(np.sign(sums[sums != 0]))
@@ -120,17 +127,17 @@ def examples(rng: np.random.Generator, teacher: TeacherVote, N: int, P: int) -> 
     return np.concatenate(inputs)[:P], np.concatenate(labels)[:P]
 
 
-def flipped(rng: np.random.Generator, y: np.ndarray, flip: float) -> np.ndarray:
+def flip_labels(rng: np.random.Generator, y: np.ndarray, flip: float) -> np.ndarray:
     """Flip each label (P,) with a probability. A larger probability flips the same labels and more."""
     return np.where(rng.random(y.size) < flip, -y, y)
 
 
-def _conjunction(rng: np.random.Generator, N: int, k: int) -> Conjunction:
+def _draw_conjunction(rng: np.random.Generator, N: int, k: int) -> Conjunction:
     """Draw a conjunction of up to k inputs with a random sign."""
     indices = rng.choice(N, size=rng.integers(1, k + 1), replace=False)
     return Conjunction(tuple(sorted(map(int, indices))), 1 if rng.random() < 0.5 else -1)
 
 
-def _inputs(rng: np.random.Generator, N: int) -> np.ndarray:
+def _draw_inputs(rng: np.random.Generator, N: int) -> np.ndarray:
     """Draw a block of inputs of 0 and 1."""
-    return rng.integers(0, 2, size=(CHUNK, N)).astype(float)
+    return rng.integers(0, 2, size=(INPUTS_PER_DRAW, N)).astype(float)

@@ -12,21 +12,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulate.estimators.classifiers import ModelTask, domain, features, make, numbers, pair_weights, pairs, weights
+from simulate.estimators.classifiers import (
+    ModelTask,
+    count_features,
+    count_pairs,
+    count_weights,
+    encode_numbers,
+    get_categories,
+    make_model,
+    sum_pair_weights,
+)
 from simulate.execution import units
 from statmech import data_sets as sources
 from statmech.classifiers import Classifier
-from statmech.data_sets import Data
+from statmech.data_sets import DataSetContent
 from statmech.errors import ScenarioError
-from statmech.scenarios.axes import points
-from statmech.scenarios.cells import words_of
-from statmech.scenarios.cross_validation import PLANE, Study, StudyCell
+from statmech.scenarios.axes import ensure_tuple
+from statmech.scenarios.cells import hash_identity
+from statmech.scenarios.cross_validation import PLANE_POINTS, Study, StudyCell
 
 
-class Prepared(NamedTuple):
+class PreparedData(NamedTuple):
     """A data set, and a numeric copy for the classifiers that need it."""
 
-    data: Data
+    data: DataSetContent
     numbers: np.ndarray
     domain: Any
 
@@ -44,7 +53,7 @@ class Fold(NamedTuple):
     outside: np.ndarray
 
 
-class Simulator(units.RunByRun[StudyCell]):
+class Simulator(units.RunSimulator[StudyCell]):
     """Cross-validation: every classifier on every data set, each held-out fold of each shuffle."""
 
     source = "cross-validation on data"
@@ -52,28 +61,28 @@ class Simulator(units.RunByRun[StudyCell]):
 
     def context(self) -> AbstractContextManager[None]:
         """Return a context without warnings for data that no perceptron classifies without errors."""
-        return _without_warnings()
+        return _ignore_convergence_warnings()
 
     def check(self) -> None:
         """Raise an error for data that cannot be loaded (`ConfigError`), or too few examples for the folds."""
-        for name in points(self.scenario.data):
-            _parts(self.scenario, name, prepared(name).data, 0)
+        for name in ensure_tuple(self.scenario.data):
+            _split_folds(self.scenario, name, prepare_data(name).data, 0)
 
     def attrs(self) -> dict[str, str]:
         """Return notes on the data, and the concepts that boosting learns from complete data sets, as JSON."""
-        notes = {name: sources.source(name).note for name in points(self.scenario.data)}
+        notes = {name: sources.find_data_source(name).note for name in ensure_tuple(self.scenario.data)}
         with self.context():
-            return {"concepts": json.dumps(_concepts(self.scenario)), "notes": json.dumps(notes)}
+            return {"concepts": json.dumps(_learn_concepts(self.scenario)), "notes": json.dumps(notes)}
 
     def simulate(self, cell: StudyCell, seed: int) -> dict[str, np.ndarray]:
         """Return the variables (folds,) of a cell and shuffle, and the plane of decisions if requested."""
-        fold_values = [judge(self.scenario, fold) for fold in folds(self.scenario, cell, seed)]
+        fold_values = [evaluate_fold(self.scenario, fold) for fold in make_folds(self.scenario, cell, seed)]
         values = {name: np.array([fold_value[name] for fold_value in fold_values]) for name in fold_values[0]}
-        return values | ({"decision": _plane(self.scenario, cell, seed)} if self.scenario.plane else {})
+        return values | ({"decision": _predict_plane(self.scenario, cell, seed)} if self.scenario.plane else {})
 
 
 @contextmanager
-def _without_warnings() -> Iterator[None]:
+def _ignore_convergence_warnings() -> Iterator[None]:
     """Ignore scikit-learn's warnings about missing convergence."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -82,54 +91,58 @@ def _without_warnings() -> Iterator[None]:
         yield
 
 
-def folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
+def make_folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
     """Return every fold of a shuffle. The folds are the same for all classifiers."""
-    random = words_of({"folds": study.folds, "data": cell.data, "key": study.key, "seed": seed})[0]
-    parts = _parts(study, cell.data, prepared(cell.data).data, random)
+    random = hash_identity({"folds": study.folds, "data": cell.data, "key": study.key, "seed": seed})[0]
+    parts = _split_folds(study, cell.data, prepare_data(cell.data).data, random)
     return [Fold(cell, seed, inside, outside) for inside, outside in parts]
 
 
-def judge(study: Study, fold: Fold) -> dict[str, Any]:
+def evaluate_fold(study: Study, fold: Fold) -> dict[str, Any]:
     """Return the variables of one fold's classifier."""
-    model, X, y = fitted(study, fold)
+    model, X, y = fit_fold(study, fold)
     inside, outside = fold.inside, fold.outside
     values = {
         "accuracy": np.mean(model.predict(X[outside]) == y[outside]),
         "accuracy_training": np.mean(model.predict(X[inside]) == y[inside]),
-        "nonzero_weights": weights(model),
+        "nonzero_weights": count_weights(model),
         "passes_made": np.max(model.n_iter_) if "passes" in vars(fold.cell.classifier) else np.nan,
     }
-    codons = sources.source(fold.cell.data).codons
-    values |= {**features(model, X[outside]), **pairs(model, codons)}
-    return values | ({"pair_weights": pair_weights(model, len(study.recorded["position"]))} if study.positions else {})
+    codons = sources.find_data_source(fold.cell.data).codons
+    values |= {**count_features(model, X[outside]), **count_pairs(model, codons)}
+    return values | (
+        {"pair_weights": sum_pair_weights(model, len(study.recorded["position"]))} if study.positions else {}
+    )
 
 
-def fitted(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
+def fit_fold(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
     """Fit one fold's classifier, and return it with the inputs and classes of all examples."""
-    prepared_data = prepared(fold.cell.data)
+    prepared_data = prepare_data(fold.cell.data)
     X, y = prepared_data.inputs(fold.cell.classifier), prepared_data.data.y
-    inside = _visited(fold, y)
+    inside = _order_training_examples(fold, y)
     random = fold.cell.random(study.key, fold.seed)
     return (
-        make(fold.cell.classifier, ModelTask(prepared_data.domain, inside.size, random)).fit(X[inside], y[inside]),
+        make_model(fold.cell.classifier, ModelTask(prepared_data.domain, inside.size, random)).fit(
+            X[inside], y[inside]
+        ),
         X,
         y,
     )
 
 
 @cache
-def _kept(name: str, version: tuple[object, ...]) -> Prepared:
+def _prepare_version(name: str, version: tuple[object, ...]) -> PreparedData:
     """Load one version of a data set, once."""
-    data = sources.cached_data(name)
-    return Prepared(data, numbers(data), domain(data))
+    data = sources.get_cached_data(name)
+    return PreparedData(data, encode_numbers(data), get_categories(data))
 
 
-def prepared(name: str) -> Prepared:
+def prepare_data(name: str) -> PreparedData:
     """Return a data set, loaded once per version."""
-    return _kept(name, sources.version(name))
+    return _prepare_version(name, sources.get_data_version(name))
 
 
-def _parts(study: Study, name: str, data: Data, random: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _split_folds(study: Study, name: str, data: DataSetContent, random: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Split a data set into folds, each a pair of training and test indices."""
     from sklearn.model_selection import StratifiedKFold
 
@@ -146,64 +159,66 @@ def _parts(study: Study, name: str, data: Data, random: int) -> list[tuple[np.nd
     return [(examples[inside], examples[outside]) for inside, outside in cut]
 
 
-def _visited(fold: Fold, y: np.ndarray) -> np.ndarray:
+def _order_training_examples(fold: Fold, y: np.ndarray) -> np.ndarray:
     """Return the training examples in the order of the classifier, by class or as they are stored."""
     by_class = getattr(fold.cell.classifier, "order", None) == "by-class"
     return fold.inside[np.argsort(y[fold.inside], kind="stable")] if by_class else fold.inside
 
 
-def _plane(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
+def _predict_plane(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
     """Return the decisions of a classifier fitted to all examples: 1 for the second class, second attribute by rows."""
-    grid = grid_of(prepared(cell.data).data.X)
-    model, scale = plane_model(study, cell, seed)
+    grid = make_plane_grid(prepare_data(cell.data).data.X)
+    model, scale = fit_plane_model(study, cell, seed)
     is_second_class = model.predict(grid / scale) == model.classes_[-1]
-    return is_second_class.reshape(PLANE, PLANE).astype(float)
+    return is_second_class.reshape(PLANE_POINTS, PLANE_POINTS).astype(float)
 
 
-def plane_model(study: Study, cell: StudyCell, seed: int) -> tuple[Any, float]:
+def fit_plane_model(study: Study, cell: StudyCell, seed: int) -> tuple[Any, float]:
     """Fit the model whose decisions are recorded on the plane, and return it with the scale of all attributes."""
-    prepared_data = prepared(cell.data)
+    prepared_data = prepare_data(cell.data)
     X, y = prepared_data.data.X, prepared_data.data.y
     scale = float(np.abs(X).max())
-    return make(cell.classifier, ModelTask(prepared_data.domain, len(y), cell.random(study.key, seed))).fit(
+    return make_model(cell.classifier, ModelTask(prepared_data.domain, len(y), cell.random(study.key, seed))).fit(
         X / scale, y
     ), scale
 
 
-def weights_of_plane(study: Study, cell: StudyCell, seed: int, decision: np.ndarray) -> tuple[np.ndarray, float] | None:
+def get_plane_weights(
+    study: Study, cell: StudyCell, seed: int, decision: np.ndarray
+) -> tuple[np.ndarray, float] | None:
     """Return the weights (2,) and the bias of the model on the plane, in units of the attributes.
 
     None if the classifier has no weights, or if `decision`, as recorded, is not the sign of w.x + b at every point.
     """
-    model, scale = plane_model(study, cell, seed)
+    model, scale = fit_plane_model(study, cell, seed)
     if not hasattr(model, "coef_"):
         return None
     w, b = model.coef_[0] / scale, float(model.intercept_[0])
-    side = grid_of(prepared(cell.data).data.X) @ w + b > 0
-    return (w, b) if np.array_equal(side.reshape(PLANE, PLANE), decision > 0) else None
+    side = make_plane_grid(prepare_data(cell.data).data.X) @ w + b > 0
+    return (w, b) if np.array_equal(side.reshape(PLANE_POINTS, PLANE_POINTS), decision > 0) else None
 
 
-def grid_of(X: np.ndarray) -> np.ndarray:
+def make_plane_grid(X: np.ndarray) -> np.ndarray:
     """Return the points (PLANE * PLANE, 2) of the recorded decisions, the first attribute varying fastest."""
-    low, high = plane_of(X)
-    first, second = (np.linspace(low[i], high[i], PLANE) for i in range(2))
+    low, high = get_plane_corners(X)
+    first, second = (np.linspace(low[i], high[i], PLANE_POINTS) for i in range(2))
     return np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
 
 
-def plane_of(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def get_plane_corners(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the corners of a plane of decisions: all examples plus a margin of a tenth."""
     low, high = X.min(axis=0), X.max(axis=0)
     return low - (high - low) / 10, high + (high - low) / 10
 
 
-def _concepts(study: Study) -> dict[str, Any]:
+def _learn_concepts(study: Study) -> dict[str, Any]:
     """Return the concept that the first cell of each data set learns from all examples."""
     concepts: dict[str, Any] = {}
     for cell in study.cells():
         if cell.classifier.symbolic and cell.data not in concepts:
-            prepared_data = prepared(cell.data)
+            prepared_data = prepare_data(cell.data)
             task = ModelTask(prepared_data.domain, len(prepared_data.data.y), cell.random(study.key, 0))
-            model = make(cell.classifier, task).fit(prepared_data.data.X, prepared_data.data.y)
+            model = make_model(cell.classifier, task).fit(prepared_data.data.X, prepared_data.data.y)
             named_attributes = zip(model.attributes_, prepared_data.data.names, strict=True)
             model.attributes_ = [replace(attribute, name=name) for attribute, name in named_attributes]
             terms = [term._asdict() for term in model.terms_]

@@ -12,15 +12,15 @@ import numpy as np
 
 from simulate.execution import units
 from simulate.kernels import deferred, explicit_data
-from simulate.kernels.random_streams import stream
-from statmech.convex.descents import stable_eta
-from statmech.scenarios.descent import Descent, DescentCell, engine_of
+from simulate.kernels.random_streams import make_stream
+from statmech.convex.descents import compute_max_stable_eta
+from statmech.scenarios.descent import Descent, DescentCell, choose_engine
 
-ENGINES: dict[str, ModuleType] = {"deferred": deferred, "explicit": explicit_data}
-DRAWS = 0
+ENGINE_MODULES: dict[str, ModuleType] = {"deferred": deferred, "explicit": explicit_data}
+RANDOM_STREAM_PART = 0
 
 
-class Simulator(units.RunByRun[DescentCell]):
+class Simulator(units.RunSimulator[DescentCell]):
     """Learners that descend a convex loss, one run after the other."""
 
     source = "descent on stored examples"
@@ -28,47 +28,47 @@ class Simulator(units.RunByRun[DescentCell]):
 
     def simulate(self, cell: DescentCell, seed: int) -> dict[str, np.ndarray]:
         """Simulate the variables of one run."""
-        engine = engine_of(cell)
-        rng = stream(DRAWS, descent=engine, N=cell.N, key=self.scenario.key, seed=seed)
-        values = ENGINES[engine].run(cell, rng)
-        return values | ended(np.asarray(self.scenario.epochs), values)
+        engine = choose_engine(cell)
+        rng = make_stream(RANDOM_STREAM_PART, descent=engine, N=cell.N, key=self.scenario.key, seed=seed)
+        values = ENGINE_MODULES[engine].run(cell, rng)
+        return values | find_best_epoch(np.asarray(self.scenario.epochs), values)
 
     def check(self) -> None:
         """Raise `ScenarioError` for examples and steps that do not fit into memory."""
         for cell in self.scenario.cells():
-            engine = engine_of(cell)
+            engine = choose_engine(cell)
             run = f"a run of {cell.steps[-1]:,} steps with {cell.P:,} examples in {cell.N:,} dimensions ({engine})"
-            units.check_memory("epochs" if engine == "deferred" else "alpha", run, memory(cell))
+            units.check_memory("epochs" if engine == "deferred" else "alpha", run, count_run_bytes(cell))
 
     def memory(self) -> float:
         """Return the bytes of the largest run."""
-        return max(map(memory, self.scenario.cells()))
+        return max(map(count_run_bytes, self.scenario.cells()))
 
     def remarks(self) -> list[str]:
         """Return the first remark on a learning rate that may let a loss of bounded curvature oscillate."""
-        return list(dict.fromkeys(filter(None, map(remark, self.scenario.cells()))))[:1]
+        return list(dict.fromkeys(filter(None, map(describe_large_eta, self.scenario.cells()))))[:1]
 
 
-def memory(cell: DescentCell) -> float:
+def count_run_bytes(cell: DescentCell) -> float:
     """Return the bytes of a run."""
-    needed: float = ENGINES[engine_of(cell)].bytes_of(cell)
+    needed: float = ENGINE_MODULES[choose_engine(cell)].bytes_of(cell)
     return needed
 
 
-def remark(cell: DescentCell) -> str:
+def describe_large_eta(cell: DescentCell) -> str:
     """Describe a learning rate above the stable range of descent, or return an empty string."""
     curvature = cell.loss.largest_curvature
-    bound = stable_eta(cell.descent, cell.alpha * cell.batch, cell.strengths[1] * cell.batch, curvature)
+    bound = compute_max_stable_eta(cell.descent, cell.alpha * cell.batch, cell.strengths[1] * cell.batch, curvature)
     if not np.isfinite(curvature) or cell.eta <= bound:
         return ""
     where = f"the {cell.name} loss at alpha = {cell.alpha:g}{f', batch {cell.batch:g}' if cell.batch < 1 else ''}"
     return f"eta = {cell.eta:g} exceeds {bound:.3g}: descent of {where} may oscillate or diverge"
 
 
-def ended(epochs: np.ndarray, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def find_best_epoch(epochs: np.ndarray, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the recorded epoch of the smallest generalization error, and whether a number overflowed.
 
-    >>> {name: value.item() for name, value in ended(np.array([0, 5]), {"eps_g": np.array([0.5, np.nan])}).items()}
+    >>> {name: value.item() for name, value in find_best_epoch(np.array([0, 5]), {"eps_g": np.array([0.5, np.nan])}).items()}
     {'best_epoch': 0, 'diverged': True}
     """
     is_finite = np.isfinite(values["eps_g"])

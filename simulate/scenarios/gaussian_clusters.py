@@ -14,24 +14,24 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from simulate.execution import units
-from simulate.kernels.cluster_data import ClusterData, drawn
+from simulate.kernels.cluster_data import ClusterData, draw_cluster_data
 from simulate.minimisers.method import minimise
-from simulate.minimisers.newton import factored
-from simulate.minimisers.problem import Minimum, Problem, nowhere
-from simulate.minimisers.separability import Separation, separation
-from simulate.minimisers.vanishing_penalty import vanishing
-from simulate.scenarios.risk import FOUND, mean_loss
+from simulate.minimisers.newton import factor_hessian
+from simulate.minimisers.problem import Minimum, Problem, make_missing_minimum
+from simulate.minimisers.separability import Separation, find_separation
+from simulate.minimisers.vanishing_penalty import minimise_vanishing_penalty
+from simulate.scenarios.risk import MAX_STUDENT_GAP, compute_mean_loss
 from statmech.inputs import Spectrum
 from statmech.modes import group_sizes
-from statmech.numerics.gaussian import cumulative
+from statmech.numerics.gaussian import normal_cdf
 from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters
-from theory.convex.best_lambda import taken
-from theory.convex.clusters import best_lambdas
+from theory.convex.best_lambda import clip_lambda
+from theory.convex.clusters import find_cluster_lambdas
 
-COIN = {"m_field": 0.0, "length_field": 0.0, "length": 0.0}
+ZERO_STUDENT_VARIABLES = {"m_field": 0.0, "length_field": 0.0, "length": 0.0}
 
 
-class Simulator(units.RunByRun[ClusterCell]):
+class Simulator(units.RunSimulator[ClusterCell]):
     """Learners that minimise a convex loss on two clusters, one run after the other."""
 
     source = "minimisation of a convex loss"
@@ -39,22 +39,24 @@ class Simulator(units.RunByRun[ClusterCell]):
 
     def simulate(self, cell: ClusterCell, seed: int) -> dict[str, float]:
         """Simulate the variables of one run."""
-        data, lam = drawn(cell, self.scenario.key, seed), self.strength(cell)
-        stretch = np.sqrt(_ridge(cell))
-        problem = problem_of(cell, data, lam, stretch)
-        separated = separation(problem.B) if lam == 0 else None
-        minimum = nowhere(problem.B.shape[1]) if np.isnan(lam) else _learnt(problem, separated, lam)
+        data, lam = draw_cluster_data(cell, self.scenario.key, seed), self.strength(cell)
+        stretch = np.sqrt(_get_ridge_factors(cell))
+        problem = make_cluster_problem(cell, data, lam, stretch)
+        separated = find_separation(problem.B) if lam == 0 else None
+        minimum = (
+            make_missing_minimum(problem.B.shape[1]) if np.isnan(lam) else _minimise_problem(problem, separated, lam)
+        )
         values: dict[str, float] = {"gap": minimum.gap, "converged": minimum.converged}
-        if minimum.gap < FOUND:
-            values |= measured(cell, data, problem, minimum.w, stretch)
+        if minimum.gap < MAX_STUDENT_GAP:
+            values |= measure_student(cell, data, problem, minimum.w, stretch)
             if not cell.loss.kinks:
                 bare = problem if lam > 0 else problem._replace(l2=0.0)
-                values["V"] = field_response(bare, minimum.w, np.sqrt(data.variances) / stretch)
-        return values | {"separable": _separable(problem, separated, minimum)}
+                values["V"] = compute_field_response(bare, minimum.w, np.sqrt(data.variances) / stretch)
+        return values | {"separable": _is_separable(problem, separated, minimum)}
 
     def strength(self, cell: ClusterCell) -> float:
         """Return the strength of the penalty. The best one minimises the error for N -> infinity."""
-        return taken(self._best(cell.group)[cell.alpha]) if isinstance(cell.lam, str) else float(cell.lam)
+        return clip_lambda(self._best(cell.group)[cell.alpha]) if isinstance(cell.lam, str) else float(cell.lam)
 
     @cached_property
     def _best(self) -> Any:
@@ -67,7 +69,7 @@ class Simulator(units.RunByRun[ClusterCell]):
         def solve_group(group: tuple[Any, ...]) -> Mapping[float, float]:
             members = groups[group]
             alphas, setting = list(dict.fromkeys(cell.alpha for cell in members)), members[0].setting
-            best = best_lambdas(*setting[:2], np.array(alphas, float), setting.intercept)
+            best = find_cluster_lambdas(*setting[:2], np.array(alphas, float), setting.intercept)
             return dict(zip(alphas, best.tolist(), strict=True))
 
         return solve_group
@@ -76,20 +78,20 @@ class Simulator(units.RunByRun[ClusterCell]):
         """Raise `ScenarioError` for examples that do not fit into memory."""
         for cell in self.scenario.cells():
             run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
-            units.check_memory("alpha", run, memory(cell))
+            units.check_memory("alpha", run, count_run_bytes(cell))
 
     def memory(self) -> float:
         """Return the bytes of the largest run."""
-        return max(map(memory, self.scenario.cells()))
+        return max(map(count_run_bytes, self.scenario.cells()))
 
 
-def memory(cell: ClusterCell) -> float:
+def count_run_bytes(cell: ClusterCell) -> float:
     """Return the bytes of a run: three copies of the inputs and three matrices, larger with an intercept or V."""
     smaller = cell.N if cell.setting.intercept or not cell.loss.kinks else min(cell.P, cell.N)
     return 8.0 * 3 * (cell.P * cell.N + smaller**2)
 
 
-def problem_of(cell: ClusterCell, data: ClusterData, lam: float, stretch: np.ndarray) -> Problem:
+def make_cluster_problem(cell: ClusterCell, data: ClusterData, lam: float, stretch: np.ndarray) -> Problem:
     """Return the function that a run minimises over weights times `stretch`, followed by the intercept.
 
     Parameters
@@ -107,12 +109,12 @@ def problem_of(cell: ClusterCell, data: ClusterData, lam: float, stretch: np.nda
     return Problem(rows, np.zeros(cell.P), cell.setting.loss, 0.0, lam if lam != 0 else 1.0, free)
 
 
-def _learnt(problem: Problem, separated: Separation | None, lam: float) -> Minimum:
+def _minimise_problem(problem: Problem, separated: Separation | None, lam: float) -> Minimum:
     """Minimise the problem, at lam = 0 in the limit of a vanishing penalty."""
-    return vanishing(problem, separated) if lam == 0 else minimise(problem)
+    return minimise_vanishing_penalty(problem, separated) if lam == 0 else minimise(problem)
 
 
-def measured(
+def measure_student(
     cell: ClusterCell, data: ClusterData, problem: Problem, stretched: np.ndarray, stretch: np.ndarray
 ) -> dict[str, float]:
     """Measure the variables of a student on all inputs of the clusters and on its examples.
@@ -128,20 +130,24 @@ def measured(
     """
     w, b = stretched[: cell.N] / stretch, float(stretched[cell.N :].sum())
     x = problem.x(stretched)
-    values = {"train_loss": mean_loss(problem, x), "eps_t": float(np.mean((1 - np.sign(x)) / 2))}
+    values = {"train_loss": compute_mean_loss(problem, x), "eps_t": float(np.mean((1 - np.sign(x)) / 2))}
     if cell.setting.intercept:
         values["intercept"] = b
     if not w.any():
-        return values | COIN | {"eps_g": 0.5 if b == 0 else float(cell.setting.clusters.weights[int(b > 0)])}
+        return (
+            values
+            | ZERO_STUDENT_VARIABLES
+            | {"eps_g": 0.5 if b == 0 else float(cell.setting.clusters.weights[int(b > 0)])}
+        )
     m, Q = float(w @ data.half) / cell.N, float(np.sqrt(data.variances @ w**2 / cell.N))
     clusters = cell.setting.clusters
     means = clusters.factors * m + np.array([b, -b])
-    wrong = float(clusters.weights @ cumulative(-means / Q)) if Q > 0 else float(clusters.weights @ (means < 0))
+    wrong = float(clusters.weights @ normal_cdf(-means / Q)) if Q > 0 else float(clusters.weights @ (means < 0))
     length = float(np.linalg.norm(w) / np.sqrt(cell.N))
     return values | {"m_field": m, "length_field": Q, "length": length, "eps_g": wrong}
 
 
-def field_response(problem: Problem, w: np.ndarray, deviations: np.ndarray) -> float:
+def compute_field_response(problem: Problem, w: np.ndarray, deviations: np.ndarray) -> float:
     r"""Return V, the mean response of a field to a force on it, :math:`\mathrm{tr}\,\Sigma H^{-1}/N`.
 
     Parameters
@@ -155,13 +161,13 @@ def field_response(problem: Problem, w: np.ndarray, deviations: np.ndarray) -> f
     curved = int(np.count_nonzero(problem.loss.curvature(problem.x(w))))
     if problem.l2 == 0 and curved < np.count_nonzero(deviations):
         return np.inf
-    root, _ = factored(problem, problem.x(w))
+    root, _ = factor_hessian(problem, problem.x(w))
     forces = np.zeros((len(w), N))
     forces[np.arange(N), np.arange(N)] = deviations
     return float(np.sum(solve_triangular(root, forces, lower=True) ** 2)) / N
 
 
-def _ridge(cell: ClusterCell) -> np.ndarray:
+def _get_ridge_factors(cell: ClusterCell) -> np.ndarray:
     """Return the factors (N,) of the penalty."""
     inputs = cell.inputs
     if not isinstance(inputs, Spectrum) or not inputs.ridge:
@@ -169,9 +175,9 @@ def _ridge(cell: ClusterCell) -> np.ndarray:
     return np.repeat(np.array(inputs.ridge), group_sizes(inputs.modes(cell.N).shares, cell.N))
 
 
-def _separable(problem: Problem, separated: Separation | None, found: Minimum) -> bool:
+def _is_separable(problem: Problem, separated: Separation | None, minimum: Minimum) -> bool:
     """Return True if the labels are separable. In many cases the student itself separates them."""
     if separated is not None:
         return separated.exists
     P, N = problem.B.shape
-    return P <= N or bool(np.all(problem.x(found.w) > 0)) or separation(problem.B).exists
+    return P <= N or bool(np.all(problem.x(minimum.w) > 0)) or find_separation(problem.B).exists

@@ -11,12 +11,12 @@ import numpy as np
 
 from simulate.execution import units
 from simulate.kernels import posterior_means, random_streams, teacher_data
-from statmech.scenarios.inference import INFORMED, Inference, InferenceCell
+from statmech.scenarios.inference import INFORMED_START_ERROR, Inference, InferenceCell
 
-MEASURED = ("m", "q", "mse", "eps_g")
+RECORDED_ESTIMATES = ("m", "q", "mse", "eps_g")
 
 
-class Simulator(units.RunByRun[InferenceCell]):
+class Simulator(units.RunSimulator[InferenceCell]):
     """Message passing, step by step."""
 
     source = "approximate message passing"
@@ -24,32 +24,32 @@ class Simulator(units.RunByRun[InferenceCell]):
 
     def simulate(self, cell: InferenceCell, seed: int) -> dict[str, np.ndarray]:
         """Return the variables of one run after each step. A converged or exact estimate no longer changes."""
-        data = teacher_data.drawn(cell, self.scenario.key, seed)
-        w, V = _started(cell, data.teacher, self.scenario.key, seed)
-        record = np.empty((self.scenario.steps + 1, len(MEASURED)))
-        record[0], step = measured(w, data.teacher), 0
-        steps = posterior_means.steps_from(w, V, data, cell)
+        data = teacher_data.draw_teacher_data(cell, self.scenario.key, seed)
+        w, V = _make_first_estimate(cell, data.teacher, self.scenario.key, seed)
+        record = np.empty((self.scenario.steps + 1, len(RECORDED_ESTIMATES)))
+        record[0], step = measure_estimate(w, data.teacher), 0
+        steps = posterior_means.iterate_estimates(w, V, data, cell)
         for step, estimate in enumerate(islice(steps, self.scenario.steps), 1):
-            record[step] = measured(estimate, data.teacher)
+            record[step] = measure_estimate(estimate, data.teacher)
         record[step:] = record[step]
-        return dict(zip(MEASURED, record.T, strict=True))
+        return dict(zip(RECORDED_ESTIMATES, record.T, strict=True))
 
     def check(self) -> None:
         """Raise `ScenarioError` for examples that do not fit into memory."""
         for cell in self.scenario.cells():
-            units.check_memory("alpha", f"a run with {cell.P:,} examples of {cell.N:,} inputs", _bytes(cell))
+            units.check_memory("alpha", f"a run with {cell.P:,} examples of {cell.N:,} inputs", _count_bytes(cell))
 
     def memory(self) -> float:
         """Return the bytes of the largest run."""
-        return max(map(_bytes, self.scenario.cells()))
+        return max(map(_count_bytes, self.scenario.cells()))
 
 
-def measured(w: np.ndarray, teacher: np.ndarray) -> tuple[float, ...]:
+def measure_estimate(w: np.ndarray, teacher: np.ndarray) -> tuple[float, ...]:
     """Return overlap, mean square, mean squared error and generalization error of weights.
 
     The generalization error of zero weights is 1/2.
 
-    >>> measured(np.array([0.0, 1.0]), np.array([1.0, 1.0]))
+    >>> measure_estimate(np.array([0.0, 1.0]), np.array([1.0, 1.0]))
     (0.5, 0.5, 0.5, 0.25)
     """
     N = len(w)
@@ -59,15 +59,15 @@ def measured(w: np.ndarray, teacher: np.ndarray) -> tuple[float, ...]:
     return m, float(w @ w) / N, float(np.mean((w - teacher) ** 2)), eps_g
 
 
-def _started(cell: InferenceCell, teacher: np.ndarray, key: int, seed: int) -> tuple[np.ndarray, float]:
-    """Return the first estimate and its variance. An informed estimate has m = q = 1 - `INFORMED` on average."""
+def _make_first_estimate(cell: InferenceCell, teacher: np.ndarray, key: int, seed: int) -> tuple[np.ndarray, float]:
+    """Return the first estimate and its variance. An informed estimate has m = q = 1 - `INFORMED_START_ERROR` on average."""
     if cell.start != "informed":
-        return posterior_means.uninformed(cell.weights, cell.N)
-    identity = {"N": cell.N, "key": key, "seed": seed, **random_streams.named(cell.weights)}
-    q, rng = 1 - INFORMED, random_streams.stream(random_streams.START, **identity)
-    return q * teacher + np.sqrt(q * INFORMED) * rng.standard_normal(cell.N), INFORMED
+        return posterior_means.compute_prior_mean(cell.weights, cell.N)
+    identity = {"N": cell.N, "key": key, "seed": seed, **random_streams.describe_weight_prior(cell.weights)}
+    q, rng = 1 - INFORMED_START_ERROR, random_streams.make_stream(random_streams.START_STREAM, **identity)
+    return q * teacher + np.sqrt(q * INFORMED_START_ERROR) * rng.standard_normal(cell.N), INFORMED_START_ERROR
 
 
-def _bytes(cell: InferenceCell) -> float:
+def _count_bytes(cell: InferenceCell) -> float:
     """Count the bytes of the inputs, and of a logistic teacher's sums over 28 nodes."""
     return 8.0 * cell.P * (cell.N + 200)

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from simulate.execution import units
-from simulate.kernels.random_streams import INPUTS, stream
-from simulate.kernels.table_fits import errors_on, fit, problem_of
-from simulate.scenarios.risk import FOUND, mean_loss
+from simulate.kernels.random_streams import INPUT_STREAM, make_stream
+from simulate.kernels.table_fits import fit_table_rows, make_table_problem, measure_table_errors
+from simulate.scenarios.risk import MAX_STUDENT_GAP, compute_mean_loss
 from statmech.scenarios.labelled_rows import LabelledRows, RowsCell
-from statmech.scenarios.risk import BEST
-from statmech.table_populations import Split
-from theory.tables.best_penalties import best_along
+from statmech.scenarios.risk import BEST_LAM
+from statmech.table_populations import RowSplit
+from theory.tables.best_penalties import find_best_penalties
 
 
-class Simulator(units.RunByRun[RowsCell]):
+class Simulator(units.RunSimulator[RowsCell]):
     """Learners that minimise a convex loss on rows of a table, one run after the other."""
 
     source = "minimisation of a convex loss of rows of a table"
@@ -32,7 +32,11 @@ class Simulator(units.RunByRun[RowsCell]):
     def simulate(self, cell: RowsCell, seed: int) -> dict[str, float]:
         """Simulate the variables of one run."""
         lam = self.strength(cell)
-        return measured(cell, drawn(cell, self.scenario.key, seed), lam) if np.isfinite(lam) else {"converged": False}
+        return (
+            measure_student(cell, draw_rows(cell, self.scenario.key, seed), lam)
+            if np.isfinite(lam)
+            else {"converged": False}
+        )
 
     def strength(self, cell: RowsCell) -> float:
         """Return the strength of the penalty. The best one minimises the error in theory."""
@@ -43,23 +47,25 @@ class Simulator(units.RunByRun[RowsCell]):
         """The best penalties of a group of cells for all its numbers of examples, solved when a run needs one."""
         groups: defaultdict[tuple[Any, ...], list[RowsCell]] = defaultdict(list)
         for cell in self.scenario.cells():
-            if cell.lam == BEST:
+            if cell.lam == BEST_LAM:
                 groups[cell.group].append(cell)
 
         @cache
         def solve_group(group: tuple[Any, ...]) -> Mapping[int, float]:
-            return best_along(groups[group][0], list(dict.fromkeys(cell.P for cell in groups[group])))
+            return find_best_penalties(groups[group][0], list(dict.fromkeys(cell.P for cell in groups[group])))
 
         return solve_group
 
     def check(self) -> None:
         """Raise `ScenarioError` for examples that do not fit into memory."""
         for cell in self.scenario.cells():
-            units.check_memory("P", f"a run with {cell.P:,} examples in {cell.table.N:,} dimensions", memory(cell))
+            units.check_memory(
+                "P", f"a run with {cell.P:,} examples in {cell.table.N:,} dimensions", count_run_bytes(cell)
+            )
 
     def memory(self) -> float:
         """Return the bytes of the largest run."""
-        return max(map(memory, self.scenario.cells()))
+        return max(map(count_run_bytes, self.scenario.cells()))
 
     def attrs(self) -> dict[str, str]:
         """Return the diagnosis of each table, as JSON."""
@@ -67,10 +73,10 @@ class Simulator(units.RunByRun[RowsCell]):
 
     def remarks(self) -> list[str]:
         """Return remarks on omitted columns, and on tables outside the valid range of theory."""
-        return remarks_on(self.scenario.diagnoses())
+        return describe_diagnoses(self.scenario.diagnoses())
 
 
-def remarks_on(diagnoses: Mapping[str, dict[str, Any]]) -> list[str]:
+def describe_diagnoses(diagnoses: Mapping[str, dict[str, Any]]) -> list[str]:
     """Return remarks on omitted columns, and on tables outside the valid range of theory.
 
     Parameters
@@ -78,24 +84,24 @@ def remarks_on(diagnoses: Mapping[str, dict[str, Any]]) -> list[str]:
     diagnoses
         The diagnosis of each table, by its name.
     """
-    return [line for name, diagnosis in diagnoses.items() for line in _remarks(name, diagnosis)]
+    return [line for name, diagnosis in diagnoses.items() for line in _describe_diagnosis(name, diagnosis)]
 
 
-def _remarks(name: str, found: dict[str, Any]) -> list[str]:
+def _describe_diagnosis(name: str, diagnosis: dict[str, Any]) -> list[str]:
     """Return the remarks on one table."""
-    constant = found["constant_columns"]
+    constant = diagnosis["constant_columns"]
     subject = "1 constant column is" if constant == 1 else f"{constant} constant columns are"
-    columns = [f"{subject} omitted, and {found['columns']} are inputs"] if constant else []
-    return [f"{name}: {sentence}" for sentence in (*columns, *found["warnings"].splitlines())]
+    columns = [f"{subject} omitted, and {diagnosis['columns']} are inputs"] if constant else []
+    return [f"{name}: {sentence}" for sentence in (*columns, *diagnosis["warnings"].splitlines())]
 
 
-def memory(cell: RowsCell) -> float:
+def count_run_bytes(cell: RowsCell) -> float:
     """Return the bytes of a run: three copies of the examples, the test rows, and three matrices."""
     n, N = cell.table.Z.shape
     return 8.0 * (3 * (cell.P * N + min(cell.P, N) ** 2) + n * N)
 
 
-def drawn(cell: RowsCell, key: int, seed: int) -> Split:
+def draw_rows(cell: RowsCell, key: int, seed: int) -> RowSplit:
     """Draw the examples of a seed.
 
     Parameters
@@ -106,11 +112,11 @@ def drawn(cell: RowsCell, key: int, seed: int) -> Split:
         The key of the experiment's random numbers, and the run.
     """
     rows = len(cell.table.Z)
-    rng = stream(INPUTS, rows=rows, population=type(cell.population).__name__, key=key, seed=seed)
+    rng = make_stream(INPUT_STREAM, rows=rows, population=type(cell.population).__name__, key=key, seed=seed)
     return cell.population.draw(rng, rows, cell.P)
 
 
-def measured(cell: RowsCell, rows: Split, lam: float) -> dict[str, float]:
+def measure_student(cell: RowsCell, rows: RowSplit, lam: float) -> dict[str, float]:
     """Measure the variables of a learner on these rows. Far from the minimum, only its gap is returned.
 
     Parameters
@@ -123,13 +129,13 @@ def measured(cell: RowsCell, rows: Split, lam: float) -> dict[str, float]:
         Strength of the penalty.
     """
     table = cell.table
-    problem = problem_of(table, cell.loss, lam, rows.examples, cell.intercept)
-    minimum = fit(table, cell.loss, lam, rows.examples, cell.intercept)
+    problem = make_table_problem(table, cell.loss, lam, rows.examples, cell.intercept)
+    minimum = fit_table_rows(table, cell.loss, lam, rows.examples, cell.intercept)
     values: dict[str, float] = {"gap": minimum.gap, "converged": minimum.converged}
-    if not minimum.gap < FOUND:
+    if not minimum.gap < MAX_STUDENT_GAP:
         return values
-    x, errors = problem.x(minimum.w), errors_on(table, minimum.w, rows.tested)
-    values |= {"train_loss": mean_loss(problem, x), "eps_y": errors.labels}
+    x, errors = problem.x(minimum.w), measure_table_errors(table, minimum.w, rows.test_rows)
+    values |= {"train_loss": compute_mean_loss(problem, x), "eps_y": errors.labels}
     if table.labels:
         values["eps_t"] = float(np.mean((1 - np.sign(x)) / 2))
     return values | ({"mse_y": errors.squares} if cell.name == "square" else {})

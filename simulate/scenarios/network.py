@@ -10,21 +10,21 @@ import numpy as np
 
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram, gram_of_groups, networks, vectors
-from simulate.kernels.learner import Record, Task
-from simulate.scenarios.batches import Batches, Unit, own_to_statmech
+from simulate.kernels.learner import EngineRecord, Task
+from simulate.scenarios.batches import BatchSimulator, BatchUnit, is_defined_by_statmech
 from statmech.errors import DivergedError, ScenarioError
 from statmech.networks.measured_error import TeacherNetwork, label_error, measured_error
-from statmech.networks.network_error import error_of_coordinates, generalization_error
+from statmech.networks.network_error import generalization_error, generalization_error_from_coordinates
 from statmech.networks.specialisation import specialisation
-from statmech.parameters import family_of
-from statmech.scenarios.initial_conditions import LONGEST
-from statmech.scenarios.network import IDENTICAL, SYMMETRIC, Network, NetworkCell
-from statmech.scenarios.network_matrices import rows_of
+from statmech.parameters import get_family
+from statmech.scenarios.initial_conditions import MAX_LENGTH_BY_DTYPE
+from statmech.scenarios.network import IDENTICAL_START_NOTE, SYMMETRIC_START_NOTE, Network, NetworkCell
+from statmech.scenarios.network_matrices import factorise_gram
 
-OTHER_ENGINE = "inputs with many variances for their N run on the direct engine (engine: vectors)"
+DIRECT_ENGINE_REMARK = "inputs with many variances for their N run on the direct engine (engine: vectors)"
 
 
-class Fields(NamedTuple):
+class NetworkFields(NamedTuple):
     """The fields of runs with a teacher T (M, M), whose rows are coordinates on axes of unit variance.
 
     The students have components `along` (seeds, T, K, M) these axes, products `across` (seeds, T, K, K) of the rest,
@@ -40,25 +40,25 @@ class Fields(NamedTuple):
     v: np.ndarray
 
 
-class Simulator(Batches[NetworkCell]):
+class Simulator(BatchSimulator[NetworkCell]):
     """Networks: seeds in batches, by the requested engine."""
 
     source = "networks of two layers on line"
     scenario: Network
 
-    def task(self, cell: NetworkCell, others: Sequence[NetworkCell] = ()) -> Task:
+    def task(self, cell: NetworkCell, other_cells: Sequence[NetworkCell] = ()) -> Task:
         """Describe the networks of a cell and of others with the same program to the engine."""
-        return networks.task(cell, self.scenario.dtype, others)
+        return networks.make_network_task(cell, self.scenario.dtype, other_cells)
 
     def engine(self, cell: NetworkCell) -> ModuleType:
         """Return the requested engine, the engine of groups, or the direct engine if many variances make it faster."""
-        if self.scenario.direct(cell):
+        if self.scenario.uses_weight_vectors(cell):
             return vectors
-        return gram if gram.covers(cell.inputs) else gram_of_groups
+        return gram if gram.supports_inputs(cell.inputs) else gram_of_groups
 
     def students(self, cell: NetworkCell) -> int:
         """Return the number of students that do not start identical."""
-        return len(networks.distinct(cell)[0])
+        return len(networks.find_distinct_students(cell)[0])
 
     def teachers(self, cell: NetworkCell) -> int:
         """Return the number of the teacher's units."""
@@ -67,7 +67,11 @@ class Simulator(Batches[NetworkCell]):
     def remarks(self) -> list[str]:
         """Explain the effect of a start without differences between units on a run."""
         direct = self.scenario.engine == "gram" and any(self.engine(cell) is vectors for cell in self._sizes())
-        conditions = {IDENTICAL: self.scenario.identical, SYMMETRIC: self.scenario.symmetric, OTHER_ENGINE: direct}
+        conditions = {
+            IDENTICAL_START_NOTE: self.scenario.identical,
+            SYMMETRIC_START_NOTE: self.scenario.symmetric,
+            DIRECT_ENGINE_REMARK: direct,
+        }
         return [sentence for sentence, holds in conditions.items() if holds]
 
     def program(self, cell: NetworkCell) -> Hashable:
@@ -75,22 +79,26 @@ class Simulator(Batches[NetworkCell]):
 
         None for functions of time, or for a user's activation: such cells are simulated alone.
         """
-        if not own_to_statmech(cell.activation) or cell.controls:
+        if not is_defined_by_statmech(cell.activation) or cell.controls:
             return None
-        return family_of(cell.activation), cell.K, cell.M, cell.N, *cell.terms
+        return get_family(cell.activation), cell.K, cell.M, cell.N, *cell.terms
 
-    def run(self, unit: Unit[NetworkCell]) -> list[UnitResult]:
+    def run(self, unit: BatchUnit[NetworkCell]) -> list[UnitResult]:
         """Simulate the variables of each cell for a batch of seeds."""
         record = self.record(unit)
-        records = (Record(*(part if part is None else part[i] for part in record)) for i in range(len(unit.cells)))
+        records = (
+            EngineRecord(*(part if part is None else part[i] for part in record)) for i in range(len(unit.cells))
+        )
         return [
-            UnitResult(cell.index, unit.seeds, self._values(cell, unit.seeds, self._every_student(part, cell)))
+            UnitResult(
+                cell.index, unit.seeds, self._values(cell, unit.seeds, self._expand_identical_students(part, cell))
+            )
             for cell, part in zip(unit.cells, records, strict=True)
         ]
 
-    def _values(self, cell: NetworkCell, seeds: slice, record: Record) -> dict[str, Any]:
+    def _values(self, cell: NetworkCell, seeds: slice, record: EngineRecord) -> dict[str, Any]:
         """Compute the variables of a cell for a batch of seeds."""
-        rows = rows_of(cell.T).astype(self.scenario.dtype).astype(float)
+        rows = factorise_gram(cell.T).astype(self.scenario.dtype).astype(float)
         R = record.along @ rows.T
         with np.errstate(over="ignore", invalid="ignore"):
             Q = record.along @ np.swapaxes(record.along, -1, -2) + record.across
@@ -99,20 +107,22 @@ class Simulator(Batches[NetworkCell]):
         self._check_precision(cell, Q, v)
         values = {"R": R, "Q": Q, "v": v, "specialisation": specialisation(cell.T, R, Q)}
         if record.basis_field is None:
-            return values | self._errors(cell, seeds, Fields(cell.T, rows, record.along, record.across, R, Q, v))
-        fields_by_seed = (_fields_of_seed(rows, record, seed) for seed in range(len(v)))
+            return values | self._compute_errors(
+                cell, seeds, NetworkFields(cell.T, rows, record.along, record.across, R, Q, v)
+            )
+        fields_by_seed = (_get_seed_fields(rows, record, seed) for seed in range(len(v)))
         errors = [
-            self._errors(cell, slice(seeds.start + index, seeds.start + index + 1), fields)
+            self._compute_errors(cell, slice(seeds.start + index, seeds.start + index + 1), fields)
             for index, fields in enumerate(fields_by_seed)
         ]
         return values | {name: np.concatenate([seed_errors[name] for seed_errors in errors]) for name in errors[0]}
 
     @staticmethod
-    def _every_student(record: Record, cell: NetworkCell) -> Record:
+    def _expand_identical_students(record: EngineRecord, cell: NetworkCell) -> EngineRecord:
         """Return the record with copies of identical students."""
-        group = networks.distinct(cell)[1]
+        group = networks.find_distinct_students(cell)[1]
         perpendicular = record.across[..., group[:, None], group]
-        expanded = Record(record.along[:, :, group], perpendicular, np.asarray(record.kept)[..., group])
+        expanded = EngineRecord(record.along[:, :, group], perpendicular, np.asarray(record.kept)[..., group])
         if record.along_field is None or record.across_field is None:
             return expanded
         return expanded._replace(
@@ -123,7 +133,7 @@ class Simulator(Batches[NetworkCell]):
 
     def _check_size(self, cell: NetworkCell, **products: np.ndarray) -> None:
         """Raise `DivergedError` if a product has left the valid range of the number type."""
-        largest = LONGEST[self.scenario.dtype]
+        largest = MAX_LENGTH_BY_DTYPE[self.scenario.dtype]
         for name, values in products.items():
             if not np.all(np.abs(values) < largest):
                 raise DivergedError(f"{cell.described} has diverged: {name} left {-largest:g} to {largest:g}")
@@ -134,24 +144,28 @@ class Simulator(Batches[NetworkCell]):
             return
         lengths = {"eta": np.sqrt(np.max(np.diagonal(Q, axis1=-2, axis2=-1))), "eta_v": np.max(np.abs(v))}
         for name, length in lengths.items():
-            if 0 < getattr(cell, name) * gram.STEP < length * cell.N:
+            if 0 < getattr(cell, name) * gram.MAX_FLOAT32_STEP_RATIO < length * cell.N:
                 small = f"the update by one example at N = {cell.N:g} and {name} = {getattr(cell, name):g}"
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 
-    def _errors(self, cell: NetworkCell, seeds: slice, fields: Fields) -> dict[str, Any]:
+    def _compute_errors(self, cell: NetworkCell, seeds: slice, fields: NetworkFields) -> dict[str, Any]:
         """Return the errors (seeds, T), in closed form if possible, otherwise over each seed's test fields."""
         T, rows, parallel, perpendicular, R, Q, v = fields
         closed = cell.activation.has_closed_forms
         if closed and not cell.sign and cell.teacher_activation == cell.activation:
-            return {"eps_g": error_of_coordinates(cell.activation, rows, cell.w, parallel, perpendicular, v)}
-        if closed and cell.sign and cell.M == 1 and cell.keeps_signs:
+            return {
+                "eps_g": generalization_error_from_coordinates(
+                    cell.activation, rows, cell.w, parallel, perpendicular, v
+                )
+            }
+        if closed and cell.sign and cell.M == 1 and cell.preserves_sign:
             error = generalization_error(cell.activation, T, cell.w, R, Q, v, output="sign")
             return {"eps_g": np.asarray(error), **self._measured(cell, seeds, fields, label_error=label_error)}
         return self._measured(
             cell, seeds, fields, eps_g=measured_error, **({"label_error": label_error} if cell.sign else {})
         )
 
-    def _measured(self, cell: NetworkCell, seeds: slice, fields: Fields, **errors: Any) -> dict[str, Any]:
+    def _measured(self, cell: NetworkCell, seeds: slice, fields: NetworkFields, **errors: Any) -> dict[str, Any]:
         """Measure errors on test fields, which each seed draws."""
         T, _, _, _, R, Q, v = fields
         teacher = TeacherNetwork(cell.teacher_activation, T, cell.w, cell.teacher.output)
@@ -163,14 +177,14 @@ class Simulator(Batches[NetworkCell]):
         return values
 
 
-def _fields_of_seed(rows: np.ndarray, record: Record, seed: int) -> Fields:
+def _get_seed_fields(rows: np.ndarray, record: EngineRecord, seed: int) -> NetworkFields:
     """Return the fields of one run, whose teacher has its own variances."""
     parallel, perpendicular, basis = (
         np.asarray(part)[seed : seed + 1] for part in (record.along_field, record.across_field, record.basis_field)
     )
     scaled_rows = rows @ basis[0, 0]
     Q = parallel @ np.swapaxes(parallel, -1, -2) + perpendicular
-    return Fields(
+    return NetworkFields(
         scaled_rows @ scaled_rows.T,
         scaled_rows,
         parallel,

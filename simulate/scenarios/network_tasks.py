@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from simulate.kernels import network_tasks, networks
-from simulate.kernels.learner import Record, Task
+from simulate.kernels.learner import EngineRecord, Task
 from simulate.scenarios import network
-from statmech.networks.network_error import error_of_coordinates
+from statmech.networks.network_error import generalization_error_from_coordinates
 from statmech.networks.specialisation import specialisation
 from statmech.scenarios.network import NetworkCell
-from statmech.scenarios.network_matrices import rows_of
+from statmech.scenarios.network_matrices import factorise_gram
 from statmech.scenarios.network_tasks import NetworkTaskCell, NetworkTasks
 
 
@@ -23,19 +23,19 @@ class Simulator(network.Simulator):
     source = "networks of several tasks on line"
     scenario: NetworkTasks
 
-    def task(self, cell: NetworkCell, others: Sequence[NetworkCell] = ()) -> Task:
+    def task(self, cell: NetworkCell, other_cells: Sequence[NetworkCell] = ()) -> Task:
         """Describe the network of a cell and its tasks to the engine."""
         assert isinstance(cell, NetworkTaskCell)
-        return network_tasks.task(cell, self.scenario.dtype)
+        return network_tasks.make_network_tasks_task(cell, self.scenario.dtype)
 
     def program(self, cell: NetworkCell) -> Hashable:
         """Return None: each cell is simulated alone."""
         return None
 
-    def _values(self, cell: NetworkCell, seeds: slice, record: Record) -> dict[str, Any]:
+    def _values(self, cell: NetworkCell, seeds: slice, record: EngineRecord) -> dict[str, Any]:
         """Compute the variables of a cell for a batch of seeds, whose record has every student in each head."""
         assert isinstance(cell, NetworkTaskCell)
-        rows = rows_of(cell.T).astype(self.scenario.dtype).astype(float)
+        rows = factorise_gram(cell.T).astype(self.scenario.dtype).astype(float)
         R, v, T, units_per_task = record.along @ rows.T, np.asarray(record.kept), cell.T, cell.own
         with np.errstate(over="ignore", invalid="ignore"):
             Q = record.along @ np.swapaxes(record.along, -1, -2) + record.across
@@ -43,7 +43,9 @@ class Simulator(network.Simulator):
         self._check_precision(cell, Q, v)
         heads = np.broadcast_to(v, (*v.shape[:-2], cell.tasks, cell.K))
         errors = [
-            error_of_coordinates(cell.activation, rows, w, record.along, record.across, heads[..., task, :])
+            generalization_error_from_coordinates(
+                cell.activation, rows, w, record.along, record.across, heads[..., task, :]
+            )
             for task, w in enumerate(cell.w)
         ]
         parts = [slice(task * units_per_task, (task + 1) * units_per_task) for task in range(cell.tasks)]
@@ -51,15 +53,15 @@ class Simulator(network.Simulator):
             "eps_g": np.stack(errors, axis=-1),
             "R": R,
             "Q": Q,
-            "v": self.scenario.without_shared_axis(v),
+            "v": self.scenario.drop_shared_head_axis(v),
             "specialisation": np.stack([specialisation(T[part, part], R[..., part], Q) for part in parts], axis=-1),
         }
 
     @staticmethod
-    def _every_student(record: Record, cell: NetworkCell) -> Record:
+    def _expand_identical_students(record: EngineRecord, cell: NetworkCell) -> EngineRecord:
         """Return the record with copies of identical students, and `kept` as heads (seeds, T, heads, K)."""
-        first, group = networks.distinct(cell)
+        first, group = networks.find_distinct_students(cell)
         weights = np.asarray(record.kept)
         heads = weights.reshape(*weights.shape[:-1], -1, len(first))
         perpendicular = record.across[..., group[:, None], group]
-        return Record(record.along[:, :, group], perpendicular, heads[..., group])
+        return EngineRecord(record.along[:, :, group], perpendicular, heads[..., group])

@@ -9,22 +9,22 @@ import numpy as np
 
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram_of_groups, perceptrons, vectors
-from simulate.kernels.learner import Record, Task
-from simulate.scenarios.batches import Batches, Unit
+from simulate.kernels.learner import EngineRecord, Task
+from simulate.scenarios.batches import BatchSimulator, BatchUnit
 from simulate.scenarios.online import check_lengths
-from statmech.numerics.gaussian import cumulative
+from statmech.numerics.gaussian import normal_cdf
 from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
 
 
-class Simulator(Batches[OnlineClusterCell]):
+class Simulator(BatchSimulator[OnlineClusterCell]):
     """A student of two clusters: seeds in batches, by the requested engine if it is faster."""
 
     source = "weight vectors or order parameters on line"
     scenario: OnlineClusters
 
-    def task(self, cell: OnlineClusterCell, others: Sequence[OnlineClusterCell] = ()) -> Task:
+    def task(self, cell: OnlineClusterCell, other_cells: Sequence[OnlineClusterCell] = ()) -> Task:
         """Describe the student of a cell to the engine."""
-        return perceptrons.task_of_clusters(cell)
+        return perceptrons.make_cluster_online_task(cell)
 
     def engine(self, cell: OnlineClusterCell) -> ModuleType:
         """Return the engine of groups, unless weight vectors are requested or have fewer coordinates."""
@@ -34,14 +34,14 @@ class Simulator(Batches[OnlineClusterCell]):
         """Return None: each cell is simulated alone."""
         return None
 
-    def run(self, unit: Unit[OnlineClusterCell]) -> list[UnitResult]:
+    def run(self, unit: BatchUnit[OnlineClusterCell]) -> list[UnitResult]:
         """Simulate the variables of a cell for a batch of seeds."""
         record = self.record(unit)
         check_lengths(self.scenario, unit, record.along[..., 0], record.across)
-        return unit.results(_measured(unit.cells[0], record))
+        return unit.results(_compute_variables(unit.cells[0], record))
 
 
-def _measured(cell: OnlineClusterCell, record: Record) -> dict[str, np.ndarray]:
+def _compute_variables(cell: OnlineClusterCell, record: EngineRecord) -> dict[str, np.ndarray]:
     """Compute the variables (cells, seeds, T) from the parts of weights and fields relative to the centres' axis."""
     assert record.along_field is not None
     assert record.across_field is not None
@@ -50,9 +50,9 @@ def _measured(cell: OnlineClusterCell, record: Record) -> dict[str, np.ndarray]:
         for parallel, perpendicular in ((record.along, record.across), (record.along_field, record.across_field))
     )
     m = record.along[..., 0, 0] * cell.clusters.distance / 2
-    clusters = cell.two
+    clusters = cell.two_clusters
     wrong = sum(
-        fraction * cumulative(-factor * m / Q)
+        fraction * normal_cdf(-factor * m / Q)
         for fraction, factor in zip(clusters.weights, clusters.factors, strict=True)
     )
     return {"m_field": m, "length_field": Q, "length": length, "eps_g": np.asarray(wrong)}

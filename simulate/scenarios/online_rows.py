@@ -11,44 +11,44 @@ from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.kernels import perceptrons, vectors
 from simulate.kernels.learner import Task
-from simulate.scenarios.batches import Batches, Unit
-from simulate.scenarios.labelled_rows import remarks_on
+from simulate.scenarios.batches import BatchSimulator, BatchUnit
+from simulate.scenarios.labelled_rows import describe_diagnoses
 from simulate.scenarios.online import check_lengths
 from statmech.real_table import RealTable
 from statmech.scenarios.online_rows import OnlineRows, OnlineRowsCell
 
 
-class Simulator(Batches[OnlineRowsCell]):
+class Simulator(BatchSimulator[OnlineRowsCell]):
     """A student that learns rows of a table: seeds in batches, by weight vectors."""
 
     source = vectors.NAME
     scenario: OnlineRows
 
-    def task(self, cell: OnlineRowsCell, others: Sequence[OnlineRowsCell] = ()) -> Task:
+    def task(self, cell: OnlineRowsCell, other_cells: Sequence[OnlineRowsCell] = ()) -> Task:
         """Describe the student of a cell to the engine."""
-        return perceptrons.task_of_rows(cell)
+        return perceptrons.make_row_task(cell)
 
     def program(self, cell: OnlineRowsCell) -> Hashable:
         """Return None: each cell is simulated alone."""
         return None
 
-    def needed(self, cell: OnlineRowsCell) -> int:
+    def vector_bytes(self, cell: OnlineRowsCell) -> int:
         """Return the bytes of a unit: weight vectors, recorded vectors, the rows, and the fields of all rows."""
         n, N = cell.table.Z.shape
         seeds = vectors.batch(cell.K)
-        return super().needed(cell) + 8 * seeds * (N * len(self.scenario.t) + n) + 12 * n * N
+        return super().vector_bytes(cell) + 8 * seeds * (N * len(self.scenario.t) + n) + 12 * n * N
 
     def check(self) -> None:
         """Raise `ScenarioError` for tables that do not fit into memory."""
         for cell in self.scenario.cells():
-            units.check_memory("inputs", f"a run with rows of {cell.N:,} columns", self.needed(cell))
+            units.check_memory("inputs", f"a run with rows of {cell.N:,} columns", self.vector_bytes(cell))
 
-    def run(self, unit: Unit[OnlineRowsCell]) -> list[UnitResult]:
+    def run(self, unit: BatchUnit[OnlineRowsCell]) -> list[UnitResult]:
         """Simulate the variables of a cell for a batch of seeds."""
         record = self.record(unit)
         check_lengths(self.scenario, unit, record.along[..., 0], record.across)
         assert record.weights is not None
-        return unit.results(measured(unit.cells[0].table, record.weights[..., 0, :]))
+        return unit.results(measure_students(unit.cells[0].table, record.weights[..., 0, :]))
 
     def attrs(self) -> dict[str, str]:
         """Return the engine, and the diagnosis of each table, as JSON."""
@@ -56,10 +56,10 @@ class Simulator(Batches[OnlineRowsCell]):
 
     def remarks(self) -> list[str]:
         """Return remarks on omitted columns, and on tables outside the valid range of theory."""
-        return remarks_on(self.scenario.diagnoses())
+        return describe_diagnoses(self.scenario.diagnoses())
 
 
-def measured(table: RealTable, weights: np.ndarray) -> dict[str, np.ndarray]:
+def measure_students(table: RealTable, weights: np.ndarray) -> dict[str, np.ndarray]:
     """Measure the variables of students on all rows of a table.
 
     Parameters
@@ -69,13 +69,13 @@ def measured(table: RealTable, weights: np.ndarray) -> dict[str, np.ndarray]:
     weights
         The students (cells, seeds, T, N).
     """
-    fields = [_of_fields(table.y, weights[..., t, :] @ table.Z.T) for t in range(weights.shape[2])]
+    fields = [_measure_fields(table.y, weights[..., t, :] @ table.Z.T) for t in range(weights.shape[2])]
     m, Q, wrong = (np.stack(part, axis=-1) for part in zip(*fields, strict=True))
     length = np.sqrt(np.mean(weights**2, axis=-1))
     return {"m_field": m, "length_field": Q, "length": length, "eps_y": wrong}
 
 
-def _of_fields(y: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _measure_fields(y: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return half the distance between the classes' mean fields, the deviation around them, and the error.
 
     The fields are h (..., n).

@@ -9,22 +9,22 @@ import numpy as np
 from simulate.execution.units import UnitResult
 from simulate.kernels import online_tasks
 from simulate.kernels.learner import Task
-from simulate.scenarios.batches import Batches, Unit
+from simulate.scenarios.batches import BatchSimulator, BatchUnit
 from simulate.scenarios.online import check_lengths, check_precision
 from statmech.results.dataset import describe_student
-from statmech.scenarios.network_matrices import rows_of
+from statmech.scenarios.network_matrices import factorise_gram
 from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
 
 
-class Simulator(Batches[OnlineTaskCell]):
+class Simulator(BatchSimulator[OnlineTaskCell]):
     """A perceptron that learns several tasks: seeds in batches, by the requested engine."""
 
     source = "weight vectors or order parameters on line"
     scenario: OnlineTasks
 
-    def task(self, cell: OnlineTaskCell, others: Sequence[OnlineTaskCell] = ()) -> Task:
+    def task(self, cell: OnlineTaskCell, other_cells: Sequence[OnlineTaskCell] = ()) -> Task:
         """Describe the student of a cell and its teachers to the engine."""
-        return online_tasks.task(cell, self.scenario.dtype)
+        return online_tasks.make_online_tasks_task(cell, self.scenario.dtype)
 
     def teachers(self, cell: OnlineTaskCell) -> int:
         """Return the number of tasks."""
@@ -34,24 +34,24 @@ class Simulator(Batches[OnlineTaskCell]):
         """Return None: each cell is simulated alone."""
         return None
 
-    def run(self, unit: Unit[OnlineTaskCell]) -> list[UnitResult]:
+    def run(self, unit: BatchUnit[OnlineTaskCell]) -> list[UnitResult]:
         """Simulate the variables of a cell for a batch of seeds."""
         record, [cell], scenario = self.record(unit), unit.cells, self.scenario
         length, perpendicular = np.linalg.norm(record.along, axis=-1), record.across
         check_lengths(scenario, unit, length, perpendicular)
         if scenario.dtype == "float32" and scenario.engine == "gram":
             check_precision(scenario, cell, length[0], perpendicular[0])
-        rows = rows_of(cell.between).astype(scenario.dtype).astype(float)
-        return unit.results(_described(rows, record.along[..., 0, :], np.sqrt(perpendicular[..., 0, 0])))
+        rows = factorise_gram(cell.between).astype(scenario.dtype).astype(float)
+        return unit.results(_compute_variables(rows, record.along[..., 0, :], np.sqrt(perpendicular[..., 0, 0])))
 
 
-def _described(rows: np.ndarray, along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
+def _compute_variables(rows: np.ndarray, coordinates: np.ndarray, rest: np.ndarray) -> dict[str, np.ndarray]:
     """Return the variables of a student from its coordinates and the length (...) of the rest.
 
     The coordinates (..., tasks) refer to the space of the teachers' rows (tasks, tasks).
     """
-    projections = along @ rows.T
+    projections = coordinates @ rows.T
     # this difference keeps its digits as R tends to 1
-    perpendicular = np.linalg.norm(along[..., None, :] - projections[..., None] * rows, axis=-1)
-    values = describe_student(projections, np.hypot(perpendicular, across[..., None]))
-    return values | {"length": np.hypot(np.linalg.norm(along, axis=-1), across)}
+    perpendicular = np.linalg.norm(coordinates[..., None, :] - projections[..., None] * rows, axis=-1)
+    values = describe_student(projections, np.hypot(perpendicular, rest[..., None]))
+    return values | {"length": np.hypot(np.linalg.norm(coordinates, axis=-1), rest)}

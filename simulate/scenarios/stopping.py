@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.execution.units import NUMBA, SeedBySeed, SeedUnit, UnitResult
-from simulate.kernels.partial_sums import walks
-from statmech.runtime.extras import require
-from statmech.scenarios.cells import words_of
+from simulate.execution.units import NUMBA_BYTES, SeedSimulator, SeedUnit, UnitResult
+from simulate.kernels.partial_sums import sum_rows_until_level
+from statmech.runtime.extras import require_modules
+from statmech.scenarios.cells import hash_identity
 from statmech.scenarios.stopping import Stopping, StoppingCell
 
-NUMBERS = 2**19
+NUMBERS_PER_DRAW = 2**19
 
 
-class Simulator(SeedBySeed):
+class Simulator(SeedSimulator):
     """Walks with early stopping."""
 
     source = "walks of Gaussian features"
@@ -25,52 +25,54 @@ class Simulator(SeedBySeed):
 
     def check(self) -> None:
         """Raise an error if Numba is missing, which compiles the loop over features."""
-        require("a walk with early stopping", "estimators", "numba")
+        require_modules("a walk with early stopping", "estimators", "numba")
 
-    def libraries(self) -> float:
+    def library_bytes(self) -> float:
         """Return the bytes of Numba."""
-        return NUMBA
+        return NUMBA_BYTES
 
     def memory(self) -> float:
         """Return the bytes of the largest unit: its walks, the previous walks, and the shared arrays."""
-        return 8.0 * max(_numbers(cell, self.scenario.walks) for cell in self.scenario.cells())
+        return 8.0 * max(_count_numbers(cell, self.scenario.walks) for cell in self.scenario.cells())
 
     def run(self, unit: SeedUnit) -> list[UnitResult]:
         """Return the fractions of decision errors and of evaluated features for each cell's walks."""
         seeds = slice(unit.seed, unit.seed + 1)
-        fractions = _counts(self.scenario, unit) / self.scenario.walks
+        fractions = _count_all_cells(self.scenario, unit) / self.scenario.walks
         return [
             UnitResult(cell.index, seeds, {"decision_error": errors[None], "features": features[None] / cell.N})
             for cell, (errors, features) in zip(unit.cells, fractions, strict=True)
         ]
 
 
-def _counts(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
+def _count_all_cells(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
     """Count decision errors and evaluated features (cells, 2) of a seed's walks."""
     N = unit.cells[0].N
-    random = np.random.default_rng([scenario.key, unit.seed, *words_of({"data": "Gaussian walks", "N": N})])
-    counts, rows = np.zeros((len(unit.cells), 2), int), _rows(N)
+    random = np.random.default_rng([scenario.key, unit.seed, *hash_identity({"data": "Gaussian walks", "N": N})])
+    counts, rows = np.zeros((len(unit.cells), 2), int), _count_walks_per_draw(N)
     for first in range(0, scenario.walks, rows):
         steps = random.standard_normal((min(rows, scenario.walks - first), N))
         ends = steps.sum(axis=1) / np.sqrt(N)
-        counts += [count(cell, steps, ends) for cell in unit.cells]
+        counts += [count_errors_and_features(cell, steps, ends) for cell in unit.cells]
     return counts
 
 
-def _numbers(cell: StoppingCell, walks: int) -> int:
+def _count_numbers(cell: StoppingCell, walks: int) -> int:
     """Count the numbers in memory: walks and the next walks, or walks, weights and boundary checks."""
-    rows = _rows(cell.N)
+    rows = _count_walks_per_draw(cell.N)
     return max(cell.N * min(walks, 2 * rows), cell.N * min(walks, rows) + cell.N + 2 * len(cell.looks))
 
 
-def _rows(N: int) -> int:
+def _count_walks_per_draw(N: int) -> int:
     """Return the number of walks drawn together."""
-    return max(1, NUMBERS // N)
+    return max(1, NUMBERS_PER_DRAW // N)
 
 
-def count(cell: StoppingCell, steps: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
+def count_errors_and_features(cell: StoppingCell, steps: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
     """Count decision errors and features of walks (m, N) with standard normal steps and sums `ends` without drift."""
     # the boundary contains the drift, and decreases by it
-    stops = walks(steps, np.full(cell.N, cell.N**-0.5), cell.looks, cell.tau, slope=cell.slope - cell.mean)
+    stops = sum_rows_until_level(
+        steps, np.full(cell.N, cell.N**-0.5), cell.looks, cell.tau, slope=cell.slope - cell.mean
+    )
     wrong = (stops.features < cell.N) & (ends + cell.mean < cell.theta)
     return int(wrong.sum()), int(stops.features.sum())

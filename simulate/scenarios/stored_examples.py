@@ -15,18 +15,18 @@ import numpy as np
 from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.learners import learn
-from simulate.learners.examples import DataSet, batch, inputs_of, padded
-from simulate.learners.interface import LearnerTask, Learnt, gap
-from statmech.results.chunks import SEEDS
+from simulate.learners.examples import DataSet, draw_seed_inputs, get_padded_size, make_batch
+from simulate.learners.interface import LearnerTask, LearntStudents, stability_gap
+from statmech.results.chunks import MAX_SEEDS_PER_CHUNK
 from statmech.results.dataset import describe_student
-from statmech.runtime.devices import double_precision
-from statmech.scenarios.axes import points
-from statmech.scenarios.cells import words_of
+from statmech.runtime.devices import use_double_precision
+from statmech.scenarios.axes import ensure_tuple
+from statmech.scenarios.cells import hash_identity
 from statmech.scenarios.stored_examples import StoredCell, StoredExamples
-from statmech.votes.majority_vote import TEST_CIRCLES, circles, vote_error
+from statmech.votes.majority_vote import TEST_CIRCLES, draw_circles, measure_vote_error
 
-EXACT = ("hebb", "pseudo_inverse", "max_stability")
-WIDEST, ELEMENTS = 64, 2**21  # elements of all matrices together
+UNCOMPILED_LEARNERS = ("hebb", "pseudo_inverse", "max_stability")
+MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL = 64, 2**21  # elements of all matrices together
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Simulator(units.Simulator):
         """Yield groups of data sets for one compiled program, sorted by their expected numbers of updates."""
         groups: dict[tuple[Any, ...], list[tuple[StoredCell, int]]] = {}
         for cell in cells:
-            program = (padded(cell.P), cell.name, cell.learner, cell.N)
+            program = (get_padded_size(cell.P), cell.name, cell.learner, cell.N)
             groups.setdefault(program, []).extend((cell, seed) for seed in seeds)
         for (size, *_), runs in groups.items():
-            calls = -(-len(runs) // widest(size, len(runs[0][0].until)))
+            calls = -(-len(runs) // choose_call_width(size, len(runs[0][0].until)))
             width = -(-len(runs) // calls)  # calls of equal width leave few batch elements idle
             runs.sort(key=lambda run: run[0].P)
             for first in range(0, len(runs), width):
@@ -60,89 +60,100 @@ class Simulator(units.Simulator):
     def run(self, unit: DataSetUnit) -> list[UnitResult]:
         """Simulate the variables (1, T) of each data set of a unit."""
         cell = unit.lanes[0][0]
-        data = _data_sets(self.scenario.key, unit.lanes)
+        data = _make_data_sets(self.scenario.key, unit.lanes)
         idle = unit.width - len(data)  # the last batch is padded with data sets of one example
         data_sets = [*data, *[DataSet(data[0].teacher, data[0].z[:1])] * idle]
         until = np.array([run_cell.until for run_cell, _ in unit.lanes] + [(0,) * len(cell.until)] * idle)
-        entropy = np.array([_words(self.scenario, *run) for run in (*unit.lanes, *[unit.lanes[0]] * idle)], np.uint32)
+        entropy = np.array(
+            [_make_entropy(self.scenario, *run) for run in (*unit.lanes, *[unit.lanes[0]] * idle)], np.uint32
+        )
         task = LearnerTask(cell.name, cell.learner, until, entropy)
-        with double_precision():
-            learnt = learn(batch(data_sets, unit.size), task)
+        with use_double_precision():
+            learnt = learn(make_batch(data_sets, unit.size), task)
         results = []
         for index, data_set in enumerate(data):
-            values = measure(data_set, learnt, index, entropy[index])
+            values = measure_data_set(data_set, learnt, index, entropy[index])
             if self.scenario.strengths and learnt.strengths is not None:
                 values["strengths"] = learnt.strengths[index, :, : len(data_set.z)]
             (cell, seed), values = unit.lanes[index], {name: value[None] for name, value in values.items()}
             results.append(UnitResult(cell.index, slice(seed, seed + 1), values))
         return results
 
-    def libraries(self) -> float:
+    def library_bytes(self) -> float:
         """Return the bytes of JAX, and of the compiler for iterative learners."""
-        return units.JAX + (units.XLA if {*points(self.scenario.learner)} - {*EXACT} else 0)
+        return units.JAX_BYTES + (
+            units.XLA_BYTES if {*ensure_tuple(self.scenario.learner)} - {*UNCOMPILED_LEARNERS} else 0
+        )
 
     def memory(self) -> float:
         """Return the bytes of the largest unit of work."""
-        return max(map(_memory, self.units(list(self.scenario.cells()), range(min(self.scenario.seeds, SEEDS)))))
+        return max(
+            map(
+                _count_unit_bytes,
+                self.units(list(self.scenario.cells()), range(min(self.scenario.seeds, MAX_SEEDS_PER_CHUNK))),
+            )
+        )
 
     def check(self) -> None:
         """Raise `ScenarioError` for examples that do not fit into memory."""
         for cell in self.scenario.cells():
-            size = padded(cell.P)
+            size = get_padded_size(cell.P)
             data = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
             units.check_memory("alpha", data, 8 * size * (2 * size + 3 * cell.N))
-            chains = 8 * chain(cell, widest(size, len(cell.until)))
+            chains = 8 * count_chain_numbers(cell, choose_call_width(size, len(cell.until)))
             units.check_memory("sweeps", f"a batch of chains of {cell.name}", chains)
 
 
-def _data_sets(key: int, lanes: Sequence[tuple[StoredCell, int]]) -> list[DataSet]:
+def _make_data_sets(key: int, runs: Sequence[tuple[StoredCell, int]]) -> list[DataSet]:
     """Return the data set of each run. The data sets of a seed share the same inputs, drawn once."""
-    N = lanes[0][0].N
-    longest = {seed: P for P, seed in sorted((cell.P, seed) for cell, seed in lanes)}
-    inputs = {seed: inputs_of(key, seed, N, P) for seed, P in longest.items()}
-    return [inputs[seed].examples(cell.P, cell.flip) for cell, seed in lanes]
+    N = runs[0][0].N
+    longest = {seed: P for P, seed in sorted((cell.P, seed) for cell, seed in runs)}
+    inputs = {seed: draw_seed_inputs(key, seed, N, P) for seed, P in longest.items()}
+    return [inputs[seed].examples(cell.P, cell.flip) for cell, seed in runs]
 
 
-def _memory(unit: DataSetUnit) -> float:
+def _count_unit_bytes(unit: DataSetUnit) -> float:
     """Return the bytes of a unit: for each data set copies of the examples, Gram matrices, and strengths."""
     cell = unit.lanes[0][0]
-    examples = 4 if cell.name in EXACT else 3  # one more in SciPy's solvers
+    examples = 4 if cell.name in UNCOMPILED_LEARNERS else 3  # one more in SciPy's solvers
     numbers = unit.size * (2 * unit.size + examples * cell.N + 3 * len(cell.until))
-    return 8.0 * (unit.width * numbers + chain(cell, unit.width))
+    return 8.0 * (unit.width * numbers + count_chain_numbers(cell, unit.width))
 
 
-def widest(size: int, times: int) -> int:
+def choose_call_width(size: int, times: int) -> int:
     """Return the number of data sets in a call that keeps Gram matrices and recorded strengths small."""
-    return max(1, min(WIDEST, ELEMENTS // (size * max(size, times))))
+    return max(1, min(MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL // (size * max(size, times))))
 
 
-def measure(data: DataSet, learnt: Learnt, lane: int, words: np.ndarray) -> dict[str, np.ndarray]:
+def measure_data_set(data: DataSet, learnt: LearntStudents, index: int, entropy: np.ndarray) -> dict[str, np.ndarray]:
     """Measure the variables of one data set's students at each recorded time."""
     values = {
-        "updates_made": learnt.updates[lane],
-        "stopped_by": learnt.stopped_by[lane],
-        "converged": learnt.converged[lane],
+        "updates_made": learnt.updates[index],
+        "stopped_by": learnt.stopped_by[index],
+        "converged": learnt.converged[index],
     }
     if learnt.strengths is not None:
-        x = learnt.strengths[lane, :, : len(data.z)]
+        x = learnt.strengths[index, :, : len(data.z)]
         w = x @ data.z / data.z.shape[1]
         fields = w @ data.z.T
         certified = (x >= 0).all(axis=-1) & (x > 0).any(axis=-1)
-        return values | describe(data, w, fields) | {"gap": np.where(certified, gap(fields, x), np.nan)}
+        return (
+            values | measure_students(data, w, fields) | {"gap": np.where(certified, stability_gap(fields, x), np.nan)}
+        )
     assert learnt.students is not None
-    students = learnt.students[lane, 0]  # the same at all recorded times
+    students = learnt.students[index, 0]  # the same at all recorded times
     students = students / np.linalg.norm(students, axis=-1, keepdims=True)
     centre = students.mean(axis=0, keepdims=True)
-    values |= describe(data, centre, centre @ data.z.T)
+    values |= measure_students(data, centre, centre @ data.z.T)
     if len(students) > 1:
-        inputs = circles(np.random.default_rng(words), TEST_CIRCLES, students.shape[1])
-        values["eps_g"] = np.atleast_1d(vote_error(*_split(data, students), inputs))
-    return {name: np.broadcast_to(value, learnt.updates[lane].shape) for name, value in values.items()}
+        inputs = draw_circles(np.random.default_rng(entropy), TEST_CIRCLES, students.shape[1])
+        values["eps_g"] = np.atleast_1d(measure_vote_error(*_split_by_teacher(data, students), inputs))
+    return {name: np.broadcast_to(value, learnt.updates[index].shape) for name, value in values.items()}
 
 
-def describe(data: DataSet, w: np.ndarray, fields: np.ndarray) -> dict[str, np.ndarray]:
+def measure_students(data: DataSet, w: np.ndarray, fields: np.ndarray) -> dict[str, np.ndarray]:
     """Return R, eps_g, kappa and eps_t of students w (T, N) with fields (T, P). The zero student flips a fair coin."""
-    parallel, perpendicular = _split(data, w)
+    parallel, perpendicular = _split_by_teacher(data, w)
     length = np.linalg.norm(w, axis=-1)
     blank = length == 0
     with np.errstate(invalid="ignore"):
@@ -155,20 +166,20 @@ def describe(data: DataSet, w: np.ndarray, fields: np.ndarray) -> dict[str, np.n
         }
 
 
-def _split(data: DataSet, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _split_by_teacher(data: DataSet, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Split students (n, N) into components (n,) parallel to the teacher and vectors (n, N) perpendicular to it."""
     teacher = data.teacher / np.linalg.norm(data.teacher)
     parallel = w @ teacher
     return parallel, w - parallel[:, None] * teacher
 
 
-def _words(scenario: StoredExamples, cell: StoredCell, seed: int) -> tuple[int, ...]:
+def _make_entropy(scenario: StoredExamples, cell: StoredCell, seed: int) -> tuple[int, ...]:
     """Return the integers that seed a run's random numbers."""
     identity = {"learner": cell.name, "N": cell.N, "P": cell.P, "flip": cell.flip, **cell.learner.identity}
-    return words_of({**identity, "key": scenario.key, "seed": seed})
+    return hash_identity({**identity, "key": scenario.key, "seed": seed})
 
 
-def chain(cell: StoredCell, width: int) -> int:
+def count_chain_numbers(cell: StoredCell, width: int) -> int:
     """Count the numbers that chains through version spaces produce: cosines, students, and one data set's fields."""
     students: int = getattr(cell.learner, "votes", 1)
     sweeps: int = getattr(cell.learner, "sweeps", 0)

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from statmech.cli import interrupts
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SOURCE_FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def main() -> None:
@@ -16,7 +16,7 @@ def main() -> None:
     Nothing heavy is imported before the signal handlers are installed.
     """
     try:
-        interrupts.watch()
+        interrupts.install_signal_handlers()
     except (OSError, RuntimeError) as failure:  # the shell limits open files or threads
         print(
             f"statmech cannot start: {failure}. Raise the limits of this shell (ulimit -n, ulimit -u)", file=sys.stderr
@@ -27,25 +27,25 @@ def main() -> None:
 
         commands.main()
     except KeyboardInterrupt:
-        interrupts.end(interrupts.INTERRUPTED)
+        interrupts.exit_at_once(interrupts.INTERRUPT_EXIT_CODE)
     except SystemExit as exit_error:
         # typer exits with INTERRUPTED after Ctrl-C
-        if exit_error.code not in (interrupts.INTERRUPTED, interrupts.TERMINATED):
+        if exit_error.code not in (interrupts.INTERRUPT_EXIT_CODE, interrupts.TERMINATION_EXIT_CODE):
             raise
-        interrupts.end(exit_error.code)
+        interrupts.exit_at_once(exit_error.code)
 
 
 def command() -> None:
     """Run the command in its own process, and end the process."""
-    _leave_current_folder()
+    _remove_current_folder_from_path()
     _prepare_streams()
     try:
         main()
     except SystemExit as exit_error:
         if not isinstance(exit_error.code, int):
             raise
-        interrupts.leave(exit_error.code)
-    interrupts.leave(0)
+        interrupts.exit_without_unloading(exit_error.code)
+    interrupts.exit_without_unloading(0)
 
 
 def _prepare_streams() -> None:
@@ -66,11 +66,11 @@ def _prepare_streams() -> None:
         print("standard output is closed: nothing is printed there", file=sys.stderr)
 
 
-def _leave_current_folder() -> None:
+def _remove_current_folder_from_path() -> None:
     """Remove the current folder from the import path, where `python -m` puts it first.
 
     The folder of our own source stays.
     """
     with suppress(OSError):  # it has been removed
-        if sys.path[0] == os.getcwd() != ROOT:
+        if sys.path[0] == os.getcwd() != SOURCE_FOLDER:
             del sys.path[0]

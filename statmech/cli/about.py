@@ -16,8 +16,8 @@ def configs() -> None:
     from statmech.cli import output
     from statmech.questions import QUESTIONS
 
-    output.groups(
-        {question: {name: config.description(name) for name in names} for question, names in QUESTIONS.items()}
+    output.print_groups(
+        {question: {name: config.read_description(name) for name in names} for question, names in QUESTIONS.items()}
     )
 
 
@@ -28,10 +28,10 @@ def info() -> None:
     """
     from statmech.cli import output
 
-    output.listing(_facts())
+    output.print_listing(_list_installation_facts())
 
 
-def _facts() -> list[tuple[str, str]]:
+def _list_installation_facts() -> list[tuple[str, str]]:
     from pathlib import Path
 
     import jax
@@ -49,7 +49,7 @@ def _facts() -> list[tuple[str, str]]:
         ("devices", ", ".join(str(device) for device in jax.devices())),
         ("rules", ", ".join(RULES)),
         ("learners", ", ".join(LEARNERS)),
-        ("configs", f"{config.SHIPPED}: {', '.join(config.shipped())}"),
+        ("configs", f"{config.SHIPPED_CONFIG_FOLDER}: {', '.join(config.list_shipped_configs())}"),
         ("results", str(Path("results").absolute())),
     ]
 
@@ -59,6 +59,6 @@ def schema() -> None:
 
     Example: `statmech schema > statmech.schema.json`.
     """
-    from statmech.scenarios.registry import schema as config_schema
+    from statmech.scenarios.registry import make_config_schema as config_schema
 
     print(json.dumps(config_schema(), indent=2))

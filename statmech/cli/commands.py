@@ -17,14 +17,14 @@ from typing import Annotated
 import typer
 
 from statmech.cli import about, compute, look, predict, share
-from statmech.cli.groups import Command, Commands
-from statmech.cli.options import path_of
+from statmech.cli.groups import Command, CommandGroup
+from statmech.cli.options import parse_path
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError, StatmechError
-from statmech.runtime.hidden_packages import check_packages
+from statmech.runtime.hidden_packages import check_shadowing
 
-COLLECTED = 100_000  # new objects; objects of imported modules are never garbage
-PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+GARBAGE_COLLECTION_THRESHOLD = 100_000  # new objects; objects of imported modules are never garbage
+COMMAND_PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Compute": (compute.run, compute.simulate, compute.theory, predict.predict),
     "Look": (look.compare, look.figure, look.explore, look.status, look.verify),
     "Share": (share.report, share.export, share.cite),
@@ -32,20 +32,20 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 
 app = typer.Typer(
-    cls=Commands,
+    cls=CommandGroup,
     help="Simulation and exact N -> infinity theory of perceptrons that learn from a teacher.",
     epilog="Start with `statmech run ensemble`. Add --help to any command for its options and examples.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for panel, commands in PANELS.items():
+for panel, commands in COMMAND_PANELS.items():
     for command in commands:
         app.command(cls=Command, rich_help_panel=panel)(command)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         from statmech import __version__
 
         print(f"statmech {__version__}")
@@ -53,12 +53,12 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback()
-def load(
+def load_plugin_files(
     files: Annotated[
         list[Path] | None,
         typer.Option(
             "--load",
-            parser=path_of,
+            parser=parse_path,
             metavar="FILE.py",
             help="Run a file that registers additional rules, activations or losses first; may be repeated. "
             "Files named in STATMECH_LOAD are loaded as well.",
@@ -72,13 +72,13 @@ def load(
     if files or "STATMECH_LOAD" in os.environ:
         from statmech import plugins
 
-        plugins.load_named()
+        plugins.load_listed_plugins()
         for file in files or []:
-            plugins.load(file)
+            plugins.load_plugin(file)
 
 
 @cache
-def _show_once(sentence: str) -> None:
+def _print_warning_once(sentence: str) -> None:
     """Print a warning once, without its position in our code.
 
     The position would not help the author of a config.
@@ -88,10 +88,10 @@ def _show_once(sentence: str) -> None:
 
 def main() -> None:
     """Run the command, and report errors that the user can fix by one message and exit code 2."""
-    gc.set_threshold(COLLECTED)
-    warnings.showwarning = lambda message, *where: _show_once(str(message))
+    gc.set_threshold(GARBAGE_COLLECTION_THRESHOLD)
+    warnings.showwarning = lambda message, *where: _print_warning_once(str(message))
     try:
-        check_packages()
+        check_shadowing()
         if "--load" in sys.argv[2:] and not sys.argv[1].startswith("-"):
             raise ConfigError(f"--load stands before the command: statmech --load FILE.py {sys.argv[1]} ...")
         app()

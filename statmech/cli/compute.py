@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statmech.cli.options import Computation, Run, SimulationRun, takes
+from statmech.cli.options import Computation, Run, SimulationRun, accept_options
 
 if TYPE_CHECKING:
     from statmech.cli.execution import Execution
     from statmech.cli.jobs import Job
 
-LOOK = frozenset({"png"})  # SVG and PDF take longer than most small simulations
+PREVIEW_FORMATS = frozenset({"png"})  # SVG and PDF take longer than most small simulations
 
 
-@takes(Run)
+@accept_options(Run)
 def run(options: Run) -> None:
     """Simulate, solve, compare and draw, all from one config.
 
@@ -26,18 +26,18 @@ def run(options: Run) -> None:
     """
     from statmech.cli import output, steps
 
-    job, execution = _prepare(options)
+    job, execution = _prepare_job_and_execution(options)
     if options.dry_run:
-        return output.estimate(job.scenario, execution.memory, drawn=not options.as_json)
+        return output.print_estimate(job.scenario, execution.memory, includes_drawing=not options.as_json)
     # before the simulation, because a stored theory of another config is an error
-    theory = None if job.scenario.unsolved else steps.stored_theory(job, options.fresh)
-    outcome = steps.simulate(job, execution, options)
-    if steps.can_show(job, outcome, execution) and not options.as_json:
-        steps.show(job, theory, options.formats or LOOK)
-    steps.end(outcome)
+    theory = None if job.scenario.unsolved else steps.load_stored_theory(job, options.fresh)
+    outcome = steps.simulate_missing_runs(job, execution, options)
+    if steps.can_compare_and_draw(job, outcome, execution) and not options.as_json:
+        steps.compare_and_draw(job, theory, options.formats or PREVIEW_FORMATS)
+    steps.exit_if_runs_failed(outcome)
 
 
-@takes(SimulationRun)
+@accept_options(SimulationRun)
 def simulate(options: SimulationRun) -> None:
     """Simulate a scenario at finite N and store it as OUT/simulation.zarr.
 
@@ -45,31 +45,31 @@ def simulate(options: SimulationRun) -> None:
     """
     from statmech.cli import output, steps
 
-    job, execution = _prepare(options)
+    job, execution = _prepare_job_and_execution(options)
     if options.dry_run:
-        return output.estimate(job.scenario, execution.memory)
-    steps.end(steps.simulate(job, execution, options))
+        return output.print_estimate(job.scenario, execution.memory)
+    steps.exit_if_runs_failed(steps.simulate_missing_runs(job, execution, options))
 
 
-def _prepare(options: SimulationRun) -> tuple[Job, Execution]:
+def _prepare_job_and_execution(options: SimulationRun) -> tuple[Job, Execution]:
     """Read and check the config, the data sets and the execution that the options name."""
-    from statmech.cli.execution import execution_of
-    from statmech.cli.jobs import job_of, use_data
+    from statmech.cli.execution import execution_from_options
+    from statmech.cli.jobs import job_from_source, set_data_folder
 
-    use_data(options.data_dir)
-    return job_of(options, data=True), execution_of(options)
+    set_data_folder(options.data_dir)
+    return job_from_source(options, data=True), execution_from_options(options)
 
 
-@takes(Computation)
+@accept_options(Computation)
 def theory(options: Computation) -> None:
     """Solve a scenario in the limit N -> infinity and store it as OUT/theory.zarr.
 
     Example: `statmech theory ensemble t=1e6`.
     """
     from statmech.cli import steps
-    from statmech.cli.jobs import job_of, use_data
+    from statmech.cli.jobs import job_from_source, set_data_folder
 
-    use_data(options.data_dir)
-    job = job_of(options)
-    if steps.stored_theory(job, options.fresh) is None:
-        steps.solve(job)
+    set_data_folder(options.data_dir)
+    job = job_from_source(options)
+    if steps.load_stored_theory(job, options.fresh) is None:
+        steps.solve_and_save(job)

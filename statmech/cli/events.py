@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from statmech.results.store import version_in_words
+from statmech.results.store import format_version
 
 if TYPE_CHECKING:
     from statmech.scenarios.base import AbstractScenario
 
 
-def message(event: dict[str, Any], scenario: AbstractScenario) -> str:
+def describe_event(event: dict[str, Any], scenario: AbstractScenario) -> str:
     """Return the sentence for a logged event, empty for an event that only programs need."""
     match event["event"]:
         case "failed":
-            runs = f"{_combination(scenario, event['cell'])}seeds {_span(event['seeds'])}"
+            runs = f"{_format_combination(scenario, event['cell'])}seeds {_format_seeds(event['seeds'])}"
             return f"{runs}: attempt {event['attempt']} failed: {event['error']}"
         case "damaged":
             return f"chunk {event['block']} is corrupted and is recomputed ({'; '.join(event['faults'][:3])})"
@@ -25,20 +25,20 @@ def message(event: dict[str, Any], scenario: AbstractScenario) -> str:
         case "grown":
             return "\n".join(["the sweep has grown, and its stored runs are kept:", *event["differences"]])
         case "version":
-            stored_version, running_version = version_in_words(event["stored"]), version_in_words(event["running"])
+            stored_version, running_version = format_version(event["stored"]), format_version(event["running"])
             versions = f"the stored runs are by {stored_version}, new ones by {running_version}"
             return f"{versions}; `statmech verify` recomputes some of each"
     return ""
 
 
-def _combination(scenario: AbstractScenario, index: list[int]) -> str:
+def _format_combination(scenario: AbstractScenario, index: list[int]) -> str:
     """Return the parameters at a grid point as text, such as "rule hebb, K 3, "."""
     axes = zip(index, scenario.dimensions.values(), strict=True)
     values = {name: values[i] for i, group in axes for name, values in group.items()}
     return "".join(f"{name} {value if isinstance(value, str) else f'{value:g}'}, " for name, value in values.items())
 
 
-def _span(seeds: list[int]) -> str:
+def _format_seeds(seeds: list[int]) -> str:
     """Return seeds as text, as a range such as "0 to 63" if the seeds have no gap."""
     first, last = seeds[0], seeds[-1]
     if len(seeds) > 1 and last - first + 1 == len(seeds):

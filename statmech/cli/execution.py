@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from simulate.execution.to_store import Outcome
     from statmech.cli.options import SimulationRun
 
-LEAST_MEMORY, MOST_MEMORY = 2**20, 2**63  # bytes
+MIN_MEMORY_LIMIT, MAX_MEMORY_LIMIT = 2**20, 2**63  # bytes
 
 
 @dataclass(frozen=True)
@@ -26,52 +26,52 @@ class Execution:
     dask: str | None = None
     patience: float | None = None
 
-    def simulator(self) -> Callable[..., Outcome]:
+    def get_simulator(self) -> Callable[..., Outcome]:
         """Return the function that simulates a scenario into a store."""
         if self.dask is not None:
-            from simulate.execution.clusters import run_on
+            from simulate.execution.clusters import run_on_cluster
 
-            return partial(run_on, self.dask, patience=self.patience)
+            return partial(run_on_cluster, self.dask, patience=self.patience)
         from simulate.execution.to_store import run_into
 
         return partial(run_into, shard=self.shard, memory=self.memory)
 
 
-def execution_of(options: SimulationRun) -> Execution:
+def execution_from_options(options: SimulationRun) -> Execution:
     """Return the execution settings that command-line options select.
 
     Raises `ConfigError` for options that exclude each other.
     """
-    shard, memory = _shard(options.shard), _bytes(options.memory)
+    shard, memory = _parse_shard(options.shard), _parse_memory(options.memory)
     if options.shard is not None and options.fresh:
         raise ConfigError(
             "--shard resumes a store and --fresh replaces it: each shard would delete the others' results"
         )
     if options.dask is not None:
-        _check_cluster(options)
+        _check_dask_options(options)
     return Execution(shard, memory, options.dask, options.patience)
 
 
-def _shard(text: str | None) -> tuple[int, int]:
+def _parse_shard(text: str | None) -> tuple[int, int]:
     """Return the shard (k, n) that --shard selects, (1, 1) for the full sweep."""
     if text is None:
         return 1, 1
     if text == "slurm":
-        return _array_task()
+        return _get_slurm_shard()
     k, _, n = text.partition("/")
     if not (k.isdecimal() and n.isdecimal() and 1 <= int(k) <= int(n)):
         raise ConfigError(f"--shard {text}: must be K/N with integers 1 <= K <= N, or slurm")
     return int(k), int(n)
 
 
-def _array_task() -> tuple[int, int]:
+def _get_slurm_shard() -> tuple[int, int]:
     first, last, k = (os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("MIN", "MAX", "ID"))
     if first is None or last is None or k is None:
         raise ConfigError("--shard slurm: this is not a task of a job array (SLURM_ARRAY_TASK_ID is not set)")
     return int(k) - int(first) + 1, int(last) - int(first) + 1
 
 
-def _bytes(text: str | None) -> int | None:
+def _parse_memory(text: str | None) -> int | None:
     from pydantic import ByteSize, TypeAdapter, ValidationError
 
     if text is None:
@@ -80,14 +80,14 @@ def _bytes(text: str | None) -> int | None:
         size = TypeAdapter(ByteSize).validate_python(text)
     except (ValidationError, OverflowError):
         size = ByteSize(0)
-    if not LEAST_MEMORY <= size < MOST_MEMORY:
+    if not MIN_MEMORY_LIMIT <= size < MAX_MEMORY_LIMIT:
         raise ConfigError(f"--memory {text}: must be a size of at least 1 MiB, such as 500MB or 4GiB")
     return int(size)
 
 
-def _check_cluster(options: SimulationRun) -> None:
-    from simulate.execution.clusters import check
+def _check_dask_options(options: SimulationRun) -> None:
+    from simulate.execution.clusters import check_cluster
 
     if options.shard is not None or options.memory is not None:
         raise ConfigError("--dask distributes the sweep among workers with their own memory: omit --shard and --memory")
-    check(str(options.dask))
+    check_cluster(str(options.dask))

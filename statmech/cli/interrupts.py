@@ -20,39 +20,39 @@ import time
 from types import FrameType
 from typing import Any, NoReturn
 
-INTERRUPTED, TERMINATED = 130, 143
-UNWRITTEN = 120  # Python's convention if the last output could not be written
-CODES: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
-PATIENCE = 2.0  # until the main thread must have started to handle a signal
-_handled = set[int]()  # handlers of these signals have raised, so the command is ending
+INTERRUPT_EXIT_CODE, TERMINATION_EXIT_CODE = 130, 143
+LOST_OUTPUT_EXIT_CODE = 120  # Python's convention if the last output could not be written
+SIGNAL_EXIT_CODES: dict[int, int] = {signal.SIGINT: INTERRUPT_EXIT_CODE, signal.SIGTERM: TERMINATION_EXIT_CODE}
+HANDLER_GRACE_SECONDS = 2.0  # until the main thread must have started to handle a signal
+_handled_signals = set[int]()  # handlers of these signals have raised, so the command is ending
 # a command may replace this text
-said = "Interrupted. Completed work is saved; rerun the command to resume."
+exit_message = "Interrupted. Completed work is saved; rerun the command to resume."
 
 
-def watch() -> None:
+def install_signal_handlers() -> None:
     """Install handlers, so that Ctrl-C and SIGTERM end the command reliably.
 
     Both raise an exception that Python cannot discard, except during an import, where the process ends instead.
     """
     # a shell ignores SIGINT for background jobs, and then no handler is installed
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupted)
-    signal.signal(signal.SIGTERM, _terminated)
-    sys.unraisablehook = _unraisable
-    _watch_the_main_thread()
+        signal.signal(signal.SIGINT, _handle_interrupt)
+    signal.signal(signal.SIGTERM, _handle_termination)
+    sys.unraisablehook = _handle_unraisable
+    _start_watchdog_thread()
 
 
-def end(code: int) -> NoReturn:
+def exit_at_once(code: int) -> NoReturn:
     """End the process at once, without waiting for threads.
 
     An ordinary exit would wait for compiled programs that are still running in threads.
     """
-    print(said, file=sys.stderr)
+    print(exit_message, file=sys.stderr)
     sys.stderr.flush()
     os._exit(code)
 
 
-def leave(code: int) -> NoReturn:
+def exit_without_unloading(code: int) -> NoReturn:
     """End a finished process without unloading its modules.
 
     Unloading takes half a second after JAX was imported.
@@ -63,12 +63,12 @@ def leave(code: int) -> NoReturn:
         try:
             stream.flush()
         except OSError:  # the reader of a pipe has closed it
-            code = code or UNWRITTEN
+            code = code or LOST_OUTPUT_EXIT_CODE
     os._exit(code)
 
 
 @functools.cache
-def _watch_the_main_thread() -> socket.socket:
+def _start_watchdog_thread() -> socket.socket:
     """Start the thread that ends the process if no signal handler runs.
 
     Python writes the number of each signal to the socket that the thread reads.
@@ -76,43 +76,46 @@ def _watch_the_main_thread() -> socket.socket:
     read_end, write_end = socket.socketpair()
     write_end.setblocking(False)
     signal.set_wakeup_fd(write_end.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_end_after, args=(read_end,), name="interrupts", daemon=True).start()
+    threading.Thread(target=_exit_if_unhandled, args=(read_end,), name="interrupts", daemon=True).start()
     return write_end  # the cache keeps the socket open
 
 
-def _end_after(signals: socket.socket) -> None:
+def _exit_if_unhandled(signals: socket.socket) -> None:
     while True:
         signal_number = signals.recv(1)[0]
-        time.sleep(PATIENCE)
-        if signal.getsignal(signal_number) in (_interrupted, _terminated) and signal_number not in _handled:
-            end(CODES[signal_number])
+        time.sleep(HANDLER_GRACE_SECONDS)
+        if (
+            signal.getsignal(signal_number) in (_handle_interrupt, _handle_termination)
+            and signal_number not in _handled_signals
+        ):
+            exit_at_once(SIGNAL_EXIT_CODES[signal_number])
 
 
-def _interrupted(sent: int, frame: FrameType | None) -> None:
-    _handled.add(sent)
-    if _importing(frame):
-        end(INTERRUPTED)
+def _handle_interrupt(signal_number: int, frame: FrameType | None) -> None:
+    _handled_signals.add(signal_number)
+    if _is_importing(frame):
+        exit_at_once(INTERRUPT_EXIT_CODE)
     raise KeyboardInterrupt
 
 
-def _terminated(sent: int, frame: FrameType | None) -> None:
-    _handled.add(sent)
-    if _importing(frame):
-        end(TERMINATED)
-    raise SystemExit(TERMINATED)
+def _handle_termination(signal_number: int, frame: FrameType | None) -> None:
+    _handled_signals.add(signal_number)
+    if _is_importing(frame):
+        exit_at_once(TERMINATION_EXIT_CODE)
+    raise SystemExit(TERMINATION_EXIT_CODE)
 
 
-def _importing(frame: FrameType | None) -> bool:
+def _is_importing(frame: FrameType | None) -> bool:
     """Return True if a module was being imported when the signal arrived."""
     while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
         frame = frame.f_back
     return frame is not None
 
 
-def _unraisable(discarded: Any) -> None:
+def _handle_unraisable(discarded: Any) -> None:
     if issubclass(discarded.exc_type, KeyboardInterrupt):
-        end(INTERRUPTED)
+        exit_at_once(INTERRUPT_EXIT_CODE)
     code = getattr(discarded.exc_value, "code", None)
-    if code in (INTERRUPTED, TERMINATED):
-        end(code)
+    if code in (INTERRUPT_EXIT_CODE, TERMINATION_EXIT_CODE):
+        exit_at_once(code)
     sys.__unraisablehook__(discarded)

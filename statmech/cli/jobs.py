@@ -39,7 +39,7 @@ class Job:
         return self.folder / "theory.zarr"
 
 
-def job_of(source: Source, *, data: bool = False) -> Job:
+def job_from_source(source: Source, *, data: bool = False) -> Job:
     """Read a config with its overrides, and return it as a job.
 
     With `data`, all data sets of the config must be available.
@@ -47,9 +47,9 @@ def job_of(source: Source, *, data: bool = False) -> Job:
     import figures
     from statmech import config as configs
 
-    path = configs.find(source.config)
-    scenario = configs.load(source.config, source.all_overrides, data=data, check=_figure_problems)
-    figure = figures.named(scenario.figure, configs.shipped_name(source.config), scenario.CHOICE)
+    path = configs.find_config(source.config)
+    scenario = configs.load(source.config, source.all_overrides, data=data, check=_find_figure_problems)
+    figure = figures.choose_figure(scenario.figure, configs.get_shipped_name(source.config), scenario.CHOICE)
     folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
     arguments = shlex.join([str(source.config), *source.all_overrides])
     command = "" if path.is_dir() else f"statmech run {arguments}"
@@ -57,24 +57,24 @@ def job_of(source: Source, *, data: bool = False) -> Job:
     return Job(path.absolute().stem, scenario, figure, folder, command, arguments + out)
 
 
-def _figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
+def _find_figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
     """Yield a problem if the figure does not exist or does not support a config with these keys."""
     import figures
-    from statmech.scenarios.registry import choices_in, with_population
+    from statmech.scenarios.registry import add_default_population, find_choices
 
-    figure, choice = keys.get("figure"), next(iter(choices_in({*with_population(keys)})), None)
+    figure, choice = keys.get("figure"), next(iter(find_choices({*add_default_population(keys)})), None)
     if isinstance(figure, str) and choice is not None:
         try:
-            figures.named(figure, "", choice)
+            figures.choose_figure(figure, "", choice)
         except ConfigError as failure:
             yield ("figure",), str(failure).removeprefix("figure: ")
 
 
-def use_data(folder: Path | None) -> None:
+def set_data_folder(folder: Path | None) -> None:
     """Set the folder of data sets."""
-    from statmech.data_sets import FOLDER
+    from statmech.data_sets import DATA_FOLDER_VARIABLE
 
     if folder is not None:
         if not folder.is_dir():
             raise ConfigError(f"--data-dir {folder}: no such folder")
-        os.environ[FOLDER] = str(folder)
+        os.environ[DATA_FOLDER_VARIABLE] = str(folder)

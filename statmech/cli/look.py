@@ -11,33 +11,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from statmech.cli.options import Composed, DataDir, Json, Overrides, ResultFolder, Settings, Source, takes
+from statmech.cli.options import DataDir, FigureOptions, Json, Overrides, ResultFolder, Settings, Source, accept_options
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError
-from statmech.runtime.extras import require
+from statmech.runtime.extras import require_modules
 
 if TYPE_CHECKING:
     from statmech.cli.jobs import Job
     from statmech.scenarios.composition import Composition
 
 
-@takes(Source)
+@accept_options(Source)
 def compare(source: Source) -> None:
     """Report the deviation of simulation from theory in standard errors.
 
     Example: `statmech compare results/ensemble` after `statmech run ensemble`.
     """
     from statmech.cli import output, steps
-    from statmech.cli.jobs import job_of
+    from statmech.cli.jobs import job_from_source
 
-    job = job_of(source)
+    job = job_from_source(source)
     if job.scenario.unsolved:
         raise ConfigError(f"{job.name}: {job.scenario.unsolved}: there is nothing to compare")
-    output.results(steps.stored_results(job))
+    output.print_results(steps.load_stored_results(job))
 
 
-@takes(Composed)
-def figure(composed: Composed) -> None:
+@accept_options(FigureOptions)
+def figure(composed: FigureOptions) -> None:
     """Draw one or several stored results in one figure, by default as PNG, SVG and PDF.
 
     Examples:
@@ -51,58 +51,58 @@ def figure(composed: Composed) -> None:
     from statmech.cli import output
 
     if composed.list_all:
-        return output.figures()
+        return output.print_figures()
     if composed.config is None:
         raise ConfigError("figure needs a CONFIG, or --list")
-    from figures.style import drawn_for
+    from figures.style import use_medium
 
-    with drawn_for(composed.style, composed.residuals):
-        _figure(composed, composed.config)
+    with use_medium(composed.style, composed.residuals):
+        _draw_figure(composed, composed.config)
 
 
-def _figure(composed: Composed, config: str) -> None:
+def _draw_figure(composed: FigureOptions, config: str) -> None:
     """Draw the results of one config, or of several configs in one figure."""
     from statmech.cli import steps
-    from statmech.cli.jobs import job_of
+    from statmech.cli.jobs import job_from_source
 
     further = composed.further or []
     configs = [config, *(argument for argument in further if "=" not in argument)]
     changes = [argument for argument in further if "=" in argument]
     if len(configs) > 1:
-        return _together(composed, configs, changes)
-    job = job_of(Source(config, changes, composed.out, composed.settings))
-    results = steps.stored_results(job)
+        return _draw_several_in_one(composed, configs, changes)
+    job = job_from_source(Source(config, changes, composed.out, composed.settings))
+    results = steps.load_stored_results(job)
     if composed.figure_keys:
-        results = replace(results, figure=_wish(job, composed), command="")
-    steps.draw(results, composed.formats)
+        results = replace(results, figure=_apply_figure_options(job, composed), command="")
+    steps.draw_results(results, composed.formats)
 
 
-def _wish(job: Job, composed: Composed) -> Composition:
+def _apply_figure_options(job: Job, composed: FigureOptions) -> Composition:
     """Return the figure of the config, changed by the options of the command."""
-    from statmech.scenarios.composition import Composition, composition_of
+    from statmech.scenarios.composition import Composition, read_composition
 
     config_keys = job.figure.model_dump() if isinstance(job.figure, Composition) else {}
-    return composition_of({**config_keys, **composed.figure_keys})
+    return read_composition({**config_keys, **composed.figure_keys})
 
 
-def _together(composed: Composed, configs: list[str], changes: list[str]) -> None:
+def _draw_several_in_one(composed: FigureOptions, configs: list[str], changes: list[str]) -> None:
     """Draw several results in one figure."""
     from statmech.cli import steps
-    from statmech.cli.jobs import job_of
-    from statmech.scenarios.composition import composition_of
+    from statmech.cli.jobs import job_from_source
+    from statmech.scenarios.composition import read_composition
 
-    jobs = [job_of(Source(config, changes, None, composed.settings)) for config in configs]
+    jobs = [job_from_source(Source(config, changes, None, composed.settings)) for config in configs]
     names = [job.folder.name for job in jobs]
     labels = names if len({*names}) == len(names) else [str(job.folder) for job in jobs]
     if len({*labels}) < len(labels):
         raise ConfigError(f"{next(label for label in labels if labels.count(label) > 1)}: given twice")
-    results_by_label = {label: steps.stored_results(job) for label, job in zip(labels, jobs, strict=True)}
+    results_by_label = {label: steps.load_stored_results(job) for label, job in zip(labels, jobs, strict=True)}
     folder = composed.out or Path(os.path.commonpath([job.folder.absolute().parent for job in jobs]))
-    steps.draw_together(results_by_label, composition_of(composed.figure_keys), folder, composed.formats)
+    steps.draw_several_results(results_by_label, read_composition(composed.figure_keys), folder, composed.formats)
 
 
 def explore(
-    what: Annotated[
+    shown_source: Annotated[
         str | None,
         typer.Argument(
             metavar="RESULT|CONFIG|LINK", help="A folder of results, a config as for run, or a copied link."
@@ -130,37 +130,37 @@ def explore(
     """
     from statmech import config as configs
     from statmech.cli import interrupts
-    from statmech.cli.jobs import use_data
-    from statmech.scenarios.page import without_page
+    from statmech.cli.jobs import set_data_folder
+    from statmech.scenarios.page import explain_missing_page
 
-    use_data(data_dir)
+    set_data_folder(data_dir)
     # the default text mentions resuming, which a server does not support
-    interrupts.said = "statmech explore: stopped"
-    is_link = what is not None and "?" in what
-    is_result = what is not None and Path(what).is_dir()
+    interrupts.exit_message = "statmech explore: stopped"
+    is_link = shown_source is not None and "?" in shown_source
+    is_result = shown_source is not None and Path(shown_source).is_dir()
     changes = [*(overrides or []), *(settings or [])]
     if is_result and changes:
-        raise ConfigError(f"{what}: stored results have no keys to override")
+        raise ConfigError(f"{shown_source}: stored results have no keys to override")
     if is_link and changes:
         raise ConfigError("a link holds all keys: change them in the link")
-    scenario = None if what is None or is_result or is_link else configs.load(what, changes, data=True)
-    if scenario is not None and (reason := without_page(scenario)):
-        raise ConfigError(f"{what}: {reason}")
-    page, server, link = _explorer()
+    scenario = None if shown_source is None or is_result or is_link else configs.load(shown_source, changes, data=True)
+    if scenario is not None and (reason := explain_missing_page(scenario)):
+        raise ConfigError(f"{shown_source}: {reason}")
+    page, server, link = _import_explorer()
     if is_result:
-        server.serve(page.of_result(Path(str(what))), port, browser)
+        server.serve(page.of_result(Path(str(shown_source))), port, browser)
         return
-    view = page.named(scenario, configs.shipped_name(str(what))) if scenario is not None else None
-    opening = (None, link.read(str(what).partition("?")[2])) if is_link else (scenario, view)
+    view = page.named(scenario, configs.get_shipped_name(str(shown_source))) if scenario is not None else None
+    opening = (None, link.read(str(shown_source).partition("?")[2])) if is_link else (scenario, view)
     server.serve(page.of_config(*opening), port, browser, partial(page.prepare, *opening))
 
 
-def _explorer() -> tuple[Any, Any, Any]:
+def _import_explorer() -> tuple[Any, Any, Any]:
     """Import and return the modules that make the page, serve it, and read its links.
 
     Raises `MissingExtraError` if a library is not installed.
     """
-    require("explore", "explore", "panel", "panel_material_ui", "bokeh")
+    require_modules("explore", "explore", "panel", "panel_material_ui", "bokeh")
     from figures.explorer import link, page, server
 
     return page, server, link
@@ -171,12 +171,12 @@ def status(folder: ResultFolder, as_json: Json = False) -> None:
 
     Example: `statmech status results/ensemble`.
     """
-    from statmech.config import check_results
-    from statmech.results.status import lines, read
+    from statmech.config import check_results_folder
+    from statmech.results.status import format_status, read_status
 
-    check_results(folder)
-    counts = read(folder)
-    print(json.dumps(counts) if as_json else "\n".join(lines(counts)))
+    check_results_folder(folder)
+    counts = read_status(folder)
+    print(json.dumps(counts) if as_json else "\n".join(format_status(counts)))
 
 
 def verify(
@@ -194,14 +194,14 @@ def verify(
 
     Example: `statmech verify results/ensemble`.
     """
-    from statmech.cli.steps import recomputed
-    from statmech.config import check_results
+    from statmech.cli.steps import recompute_sample
+    from statmech.config import check_results_folder
     from statmech.results.verification import verify as verification
 
-    check_results(folder)
+    check_results_folder(folder)
     outcome = verification(folder)
     if outcome.sound and outcome.done and recompute:
-        outcome = recomputed(folder, outcome, recompute)
+        outcome = recompute_sample(folder, outcome, recompute)
     print(json.dumps(outcome._asdict()) if as_json else "\n".join(outcome.lines()))
     if not outcome.sound:
         raise typer.Exit(1)

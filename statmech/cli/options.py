@@ -11,13 +11,13 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from statmech.errors import not_known
+from statmech.errors import format_unknown_name
 
-CLUSTER = "Clusters and job arrays"
-COMPOSED = "Contents of the figure"
+CLUSTER_PANEL = "Clusters and job arrays"
+FIGURE_PANEL = "Contents of the figure"
 
 
-def path_of(text: str) -> Path:
+def parse_path(text: str) -> Path:
     """Return a command-line argument as a path, and reject an empty argument.
 
     An empty argument comes from an unset shell variable, and does not mean the current folder.
@@ -27,14 +27,14 @@ def path_of(text: str) -> Path:
     return Path(text)
 
 
-def formats_of(text: str) -> frozenset[str]:
+def parse_formats(text: str) -> frozenset[str]:
     """Return the picture formats in a comma-separated list."""
-    from figures.style import FORMATS
+    from figures.style import FIGURE_FORMATS
 
     formats = text.lower().split(",")
     for name in formats:
-        if name not in FORMATS:
-            raise typer.BadParameter(not_known(name, "a format of pictures", FORMATS))
+        if name not in FIGURE_FORMATS:
+            raise typer.BadParameter(format_unknown_name(name, "a format of pictures", FIGURE_FORMATS))
     return frozenset(formats)
 
 
@@ -53,13 +53,13 @@ Settings = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", parser=path_of, metavar="DIR", help="Folder of the results.", show_default="results/NAME"),
+    typer.Option("--out", parser=parse_path, metavar="DIR", help="Folder of the results.", show_default="results/NAME"),
 ]
 DataDir = Annotated[
     Path | None,
     typer.Option(
         "--data-dir",
-        parser=path_of,
+        parser=parse_path,
         metavar="DIR",
         help="Folder of real data sets.",
         show_default="STATMECH_DATA, else OpenML",
@@ -70,7 +70,7 @@ Formats = Annotated[
     frozenset[str] | None,
     typer.Option(
         "--formats",
-        parser=formats_of,
+        parser=parse_formats,
         metavar="png,svg,pdf",
         help="Figure formats. Formats already in the folder are always redrawn.",
         show_default=False,
@@ -92,7 +92,7 @@ Shard = Annotated[
         "--shard",
         metavar="K/N",
         help="Run every N-th chunk of the sweep, starting with the K-th; `slurm` takes K and N from the job array.",
-        rich_help_panel=CLUSTER,
+        rich_help_panel=CLUSTER_PANEL,
     ),
 ]
 Dask = Annotated[
@@ -101,7 +101,7 @@ Dask = Annotated[
         "--dask",
         metavar="WHERE",
         help="Run on Dask workers: local, tcp://HOST:PORT or slurm:FILE.",
-        rich_help_panel=CLUSTER,
+        rich_help_panel=CLUSTER_PANEL,
     ),
 ]
 Memory = Annotated[
@@ -110,7 +110,7 @@ Memory = Annotated[
         "--memory",
         metavar="SIZE",
         help="Memory limit, e.g. 4GiB.",
-        rich_help_panel=CLUSTER,
+        rich_help_panel=CLUSTER_PANEL,
     ),
 ]
 Patience = Annotated[
@@ -121,11 +121,11 @@ Patience = Annotated[
         metavar="SECONDS",
         help="With --dask: give up after this many seconds without an active worker.",
         show_default="300, with slurm: 86400",
-        rich_help_panel=CLUSTER,
+        rich_help_panel=CLUSTER_PANEL,
     ),
 ]
 ResultFolder = Annotated[
-    Path, typer.Argument(parser=path_of, metavar="DIR", help="A folder of results, or a store in it.")
+    Path, typer.Argument(parser=parse_path, metavar="DIR", help="A folder of results, or a store in it.")
 ]
 
 
@@ -172,12 +172,12 @@ class Run(SimulationRun):
     formats: Formats = None
 
 
-def _word(flag: str, metavar: str, help_: str) -> Any:
-    return Annotated[str | None, typer.Option(flag, metavar=metavar, help=help_, rich_help_panel=COMPOSED)]
+def _make_figure_option(flag: str, metavar: str, help_: str) -> Any:
+    return Annotated[str | None, typer.Option(flag, metavar=metavar, help=help_, rich_help_panel=FIGURE_PANEL)]
 
 
 @dataclass(frozen=True)
-class Composed:
+class FigureOptions:
     """The results, axes and variables that a figure shows: the keys of `figure` in a config."""
 
     config: Annotated[
@@ -193,16 +193,16 @@ class Composed:
     settings: Settings = None
     formats: Formats = None
     list_all: Annotated[bool, typer.Option("--list", help="List the published figures and stop.")] = False
-    x: _word("--x", "NAME", "Axis, or variable, along the horizontal axis.") = None  # type: ignore[valid-type]
-    y: _word("--y", "NAME,...", "Variables, a panel each.") = None  # type: ignore[valid-type]
-    series: _word("--series", "NAME,...", "Axes that colours and markers distinguish.") = None  # type: ignore[valid-type]
-    split: _word("--split", "NAME,...", "Axes with one panel per value.") = None  # type: ignore[valid-type]
-    over: _word("--over", "NAME", "Variable that divides y.") = None  # type: ignore[valid-type]
-    points: _word("--points", "FILE.csv", "Your own points: columns x, y and error.") = None  # type: ignore[valid-type]
+    x: _make_figure_option("--x", "NAME", "Axis, or variable, along the horizontal axis.") = None  # type: ignore[valid-type]
+    y: _make_figure_option("--y", "NAME,...", "Variables, a panel each.") = None  # type: ignore[valid-type]
+    series: _make_figure_option("--series", "NAME,...", "Axes that colours and markers distinguish.") = None  # type: ignore[valid-type]
+    split: _make_figure_option("--split", "NAME,...", "Axes with one panel per value.") = None  # type: ignore[valid-type]
+    over: _make_figure_option("--over", "NAME", "Variable that divides y.") = None  # type: ignore[valid-type]
+    points: _make_figure_option("--points", "FILE.csv", "Your own points: columns x, y and error.") = None  # type: ignore[valid-type]
     style: Style = None
     residuals: Residuals = False
     fit: Annotated[
-        bool, typer.Option("--fit", help="Fit exponents, on logarithmic axes.", rich_help_panel=COMPOSED)
+        bool, typer.Option("--fit", help="Fit exponents, on logarithmic axes.", rich_help_panel=FIGURE_PANEL)
     ] = False
 
     @property
@@ -216,18 +216,18 @@ class Composed:
         return given_keys | lists
 
 
-def takes(options: type) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
+def accept_options(options_class: type) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
     """Return a decorator that gives a command the fields of a dataclass as arguments and options."""
-    hints = get_type_hints(options, include_extras=True)
+    hints = get_type_hints(options_class, include_extras=True)
     parameters = [
         parameter.replace(annotation=hints[parameter.name])
-        for parameter in inspect.signature(options).parameters.values()
+        for parameter in inspect.signature(options_class).parameters.values()
     ]
 
     def decorate(command: Callable[[Any], None]) -> Callable[..., None]:
         @wraps(command)
         def call(**values: Any) -> None:
-            command(options(**values))
+            command(options_class(**values))
 
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

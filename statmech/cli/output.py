@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from statmech.cli.terminal import print
-from statmech.errors import escaped
+from statmech.errors import escape_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 out = Console()
 
 
-def results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> None:
+def print_results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> None:
     """Print the tables of results, or of a simulation and its theory."""
-    from statmech.results.study_tables import tables
+    from statmech.results.study_tables import make_tables
 
-    for table in tables(simulation, theory):
+    for table in make_tables(simulation, theory):
         if table.verdict:
             print(table.verdict, file=sys.stdout if table.rows else sys.stderr)
         if table.rows:
@@ -36,7 +36,7 @@ def results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None =
             print(note, file=sys.stdout if table.rows else sys.stderr)
 
 
-def listing(rows: Iterable[tuple[str, str]], indent: str = "", width: int = 0) -> None:
+def print_listing(rows: Iterable[tuple[str, str]], indent: str = "", width: int = 0) -> None:
     """Print names in a column of at least this width, with a description each.
 
     On a terminal, descriptions wrap within their column.
@@ -53,78 +53,83 @@ def listing(rows: Iterable[tuple[str, str]], indent: str = "", width: int = 0) -
     grid.add_column(no_wrap=True, min_width=width)
     grid.add_column()
     for name, text in rows:
-        grid.add_row(Text(escaped(name)), Text(escaped(text)))
+        grid.add_row(Text(escape_text(name)), Text(escape_text(text)))
     out.print(grid)
 
 
-def groups(listed: Mapping[str, Mapping[str, str]]) -> None:
+def print_groups(descriptions_by_group: Mapping[str, Mapping[str, str]]) -> None:
     """Print groups of names with a description each, below the heading of the group."""
-    width = max(len(name) for names in listed.values() for name in names)
-    for index, (heading, names) in enumerate(listed.items()):
+    width = max(len(name) for names in descriptions_by_group.values() for name in names)
+    for index, (heading, names) in enumerate(descriptions_by_group.items()):
         print("\n" * (index > 0) + heading)
-        listing(names.items(), indent="  ", width=width + 2)
+        print_listing(names.items(), indent="  ", width=width + 2)
 
 
-def figures() -> None:
+def print_figures() -> None:
     """Print the published figures, grouped by the kind of config that they show."""
-    from figures import FIGURES
+    from figures import FIGURES_BY_CHOICE
 
-    groups({f"of a config with `{choice}`:": descriptions for choice, descriptions in FIGURES.items()})
+    print_groups({f"of a config with `{choice}`:": descriptions for choice, descriptions in FIGURES_BY_CHOICE.items()})
 
 
-def estimate(scenario: AbstractScenario, memory: float | None = None, drawn: bool = False) -> None:
+def print_estimate(scenario: AbstractScenario, memory: float | None = None, includes_drawing: bool = False) -> None:
     """Print the number of runs of a sweep, and estimates of their memory and time.
 
-    The memory includes results that are compared and, with `drawn`, their drawing. `memory` is the memory limit.
+    The memory includes results that are compared and, with `includes_drawing`, their drawing. `memory` is the memory
+    limit.
     """
-    from simulate.execution.units import needed, simulator_of
+    from simulate.execution.units import estimate_memory, make_simulator
     from simulate.run import remarks
-    from statmech.scenarios.cost import COMPILE, LOAD, START, estimate
+    from statmech.scenarios.cost import COMPILE_SECONDS, PROGRAM_LOAD_SECONDS, PROGRAM_START_SECONDS, estimate_cost
 
-    cost = estimate(scenario)
+    cost = estimate_cost(scenario)
     for remark in remarks(scenario):
         print(remark, file=sys.stderr)
     programs = f"{cost.programs} program{'s' if cost.programs > 1 else ''}"
-    compiling = f"{cost.programs * COMPILE:.2g} to compile {programs}, or {cost.programs * LOAD:.2g} to load"
+    compiling = f"{cost.programs * COMPILE_SECONDS:.2g} to compile {programs}, or {cost.programs * PROGRAM_LOAD_SECONDS:.2g} to load"
     grid = " x ".join(f"{n} {name}" for name, n in scenario.shape.items())
     seconds = f"about {float(f'{cost.seconds:.2g}'):g}" if cost.seconds >= 1 else "less than 1"
-    listing(
+    print_listing(
         [
             ("parameter combinations", f"{cost.cells}{f' ({grid})' if grid else ''}"),
             ("runs", f"{cost.runs}"),
             ("bytes", f"{cost.bytes_:,} of results"),
-            ("memory", f"about {needed(simulator_of(scenario), memory, drawn) / 2**30:.2g} GiB while it runs"),
+            (
+                "memory",
+                f"about {estimate_memory(make_simulator(scenario), memory, includes_drawing) / 2**30:.2g} GiB while it runs",
+            ),
             ("seconds", f"{seconds} on the benchmark machine (2 cores, benchmarks/README.md)"),
             (
                 "before",
-                f"about {START:g} to start" + (f", and {compiling}" if cost.programs else ", without compilation"),
+                f"about {PROGRAM_START_SECONDS:g} to start"
+                + (f", and {compiling}" if cost.programs else ", without compilation"),
             ),
         ]
     )
 
 
 def _print_table(table: Table) -> None:
-    from statmech.results.tables import framed, parts
+    from statmech.results.tables import compute_framed_width, split_table
 
     # printed separately, because a rich table would wrap its title at the table's width
-    out.print(Text(escaped(table.title)), soft_wrap=True)
-    for part in parts(table, out.width):
-        rich = _rich_table(part)
+    out.print(Text(escape_text(table.title)), soft_wrap=True)
+    for part in split_table(table, out.width):
+        rich = _make_rich_table(part)
         # rich would cut a table that is wider than the terminal
-        rich.width = framed(part) if framed(part) > out.width else None
+        rich.width = compute_framed_width(part) if compute_framed_width(part) > out.width else None
         out.print(rich, crop=False)
 
 
-def _rich_table(table: Table) -> RichTable:
+def _make_rich_table(table: Table) -> RichTable:
     from rich.table import Table as RichTable
 
     rich = RichTable()
     for column in table.columns:
         rich.add_column(Text(column.heading), justify="right" if column.number else "left", no_wrap=True)
     for row in table.rows:
-        rich.add_row(*map(_text, row))
+        rich.add_row(*map(_format_cell, row))
     return rich
 
 
-def _text(cell: TableCell) -> Text:
-    return Text(escaped(cell.text), style="bold red" if cell.marked else "")
+def _format_cell(cell: TableCell) -> Text:
+    return Text(escape_text(cell.text), style="bold red" if cell.marked else "")

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statmech.cli.options import path_of
+from statmech.cli.options import parse_path
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError
-from statmech.table_columns import Missing
+from statmech.table_columns import MissingPolicy
 
 if TYPE_CHECKING:
     import numpy as np
 
-BEST = "best"
-LINE_POINTS = 60
+BEST_LAM_KEYWORD = "best"
+CURVE_POINTS = 60
 
 
 def predict(
@@ -40,7 +40,9 @@ def predict(
             "--loss", metavar="LOSS", help="Loss that is minimised.", show_default="logistic, for numbers square"
         ),
     ] = None,
-    lam: Annotated[str, typer.Option("--lam", metavar="NUMBER|best", help="Strength of the penalty.")] = BEST,
+    lam: Annotated[
+        str, typer.Option("--lam", metavar="NUMBER|best", help="Strength of the penalty.")
+    ] = BEST_LAM_KEYWORD,
     examples: Annotated[
         str | None,
         typer.Option(
@@ -65,7 +67,8 @@ def predict(
         typer.Option("--index-col", metavar="COLUMN|none", help="Index column.", show_default="recognised"),
     ] = None,
     missing: Annotated[
-        Missing, typer.Option("--missing", help="Replace missing values by means, drop their rows, or refuse them.")
+        MissingPolicy,
+        typer.Option("--missing", help="Replace missing values by means, drop their rows, or refuse them."),
     ] = "mean",
     na: Annotated[
         list[str] | None, typer.Option("--na", metavar="WORD", help="A further word for missing values.")
@@ -82,7 +85,9 @@ def predict(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", parser=path_of, metavar="FILE", help="Picture to write.", show_default="TABLE-curve.png"),
+        typer.Option(
+            "--out", parser=parse_path, metavar="FILE", help="Picture to write.", show_default="TABLE-curve.png"
+        ),
     ] = None,
 ) -> None:
     """Predict the error of a linear learner on fresh rows of a table at any number of examples.
@@ -96,30 +101,32 @@ def predict(
     - `statmech predict table.csv --target label`
     - `statmech predict table.csv --target price --lam 0.1 --examples 100,1000 --drop id`
     """
-    from figures.style import FORMATS, save
+    from figures.style import FIGURE_FORMATS, save
     from figures.table_curve import draw
-    from statmech.labelled_table import read
+    from statmech.labelled_table import read_labelled_table
     from statmech.learning_curve import PreparedCurve
-    from statmech.learning_curve_report import describe
+    from statmech.learning_curve_report import describe_curve
     from statmech.table_columns import ColumnOptions
     from statmech.table_files import FileFormat
 
     path = out or Path(f"{Path(table).stem}-curve.png")
-    if path.suffix[1:] not in FORMATS:
-        raise ConfigError(f"{path}: a picture ends in .{', .'.join(FORMATS)}")
+    if path.suffix[1:] not in FIGURE_FORMATS:
+        raise ConfigError(f"{path}: a picture ends in .{', .'.join(FIGURE_FORMATS)}")
     file = FileFormat(sep, encoding, header, tuple(na or ()))
     options = ColumnOptions(tuple(drop or ()), index, missing)
-    prepared = PreparedCurve(read(table, target, file, options, positive=positive), loss, intercept, not raw)
-    predict_curve = partial(prepared.predict, lam=_strength(lam), fits=fits)
-    curve = predict_curve(P=_numbers(examples), check=check)
-    print(describe(curve))
-    line = predict_curve(P=_between(curve.P.values))
+    prepared = PreparedCurve(
+        read_labelled_table(table, target, file, options, positive=positive), loss, intercept, not raw
+    )
+    predict_curve = partial(prepared.predict, lam=_parse_lam(lam), fits=fits)
+    curve = predict_curve(P=_parse_sizes(examples), check=check)
+    print(describe_curve(curve))
+    line = predict_curve(P=_make_curve_sizes(curve.P.values))
     if line["eps_y" if "eps_y" in line else "mse"].notnull().any():
         [picture] = save(draw(curve, line, Path(table).name), path.with_suffix(""), [path.suffix[1:]])
         print(f"wrote {picture}")
 
 
-def _between(P: np.ndarray) -> list[int]:
+def _make_curve_sizes(P: np.ndarray) -> list[int]:
     """Return the numbers of examples at the points of the drawn curve.
 
     They span the range of the predicted numbers, or a factor of two around a single number.
@@ -127,23 +134,23 @@ def _between(P: np.ndarray) -> list[int]:
     import numpy as np
 
     ends = (P[0], P[-1]) if len(P) > 1 else (max(P[0] // 2, 2), 2 * P[0])
-    numbers: list[int] = np.unique(np.rint(np.geomspace(*ends, LINE_POINTS)).astype(int)).tolist()
+    numbers: list[int] = np.unique(np.rint(np.geomspace(*ends, CURVE_POINTS)).astype(int)).tolist()
     return numbers
 
 
-def _strength(given: str) -> float | str:
-    if given == BEST:
-        return BEST
+def _parse_lam(text: str) -> float | str:
+    if text == BEST_LAM_KEYWORD:
+        return BEST_LAM_KEYWORD
     try:
-        return float(given)
+        return float(text)
     except ValueError:
-        raise ConfigError(f"--lam must be a number above 0, or {BEST}, not {given}") from None
+        raise ConfigError(f"--lam must be a number above 0, or {BEST_LAM_KEYWORD}, not {text}") from None
 
 
-def _numbers(given: str | None) -> list[int] | None:
-    if given is None:
+def _parse_sizes(text: str | None) -> list[int] | None:
+    if text is None:
         return None
     try:
-        return [int(part) for part in given.split(",")]
+        return [int(part) for part in text.split(",")]
     except ValueError:
-        raise ConfigError(f"--examples must be integers separated by commas, not {given}") from None
+        raise ConfigError(f"--examples must be integers separated by commas, not {text}") from None

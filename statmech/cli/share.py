@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from statmech.cli.options import Config, Out, Overrides, ResultFolder, Settings, Source, path_of
+from statmech.cli.options import Config, Out, Overrides, ResultFolder, Settings, Source, parse_path
 from statmech.cli.terminal import print
 
 
@@ -17,7 +17,7 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", parser=path_of, metavar="FILE", help="The HTML file to write.", show_default="DIR/report.html"
+            "--out", parser=parse_path, metavar="FILE", help="The HTML file to write.", show_default="DIR/report.html"
         ),
     ] = None,
 ) -> None:
@@ -25,10 +25,10 @@ def report(
 
     Example: `statmech report results/ensemble` after `statmech run ensemble`.
     """
-    from figures.report.html import report as write
-    from statmech.config import check_results
+    from figures.report.html import write_report as write
+    from statmech.config import check_results_folder
 
-    check_results(folder)
+    check_results_folder(folder)
     print(f"wrote {write(folder, out)}", file=sys.stderr)
 
 
@@ -37,7 +37,7 @@ def export(
     to: Annotated[
         Path,
         typer.Option(
-            "--to", parser=path_of, metavar="FILE", help="A .csv of means, errors and theory, or a .nc of all runs."
+            "--to", parser=parse_path, metavar="FILE", help="A .csv of means, errors and theory, or a .nc of all runs."
         ),
     ],
     overrides: Overrides = None,
@@ -49,10 +49,10 @@ def export(
     Example: `statmech export results/ensemble --to ensemble.csv` after `statmech run ensemble`.
     """
     from statmech.cli import steps
-    from statmech.cli.jobs import job_of
+    from statmech.cli.jobs import job_from_source
     from statmech.results import export as exports
 
-    exports.write(steps.stored_results(job_of(Source(config, overrides, out, settings))), None, to)
+    exports.write_export(steps.load_stored_results(job_from_source(Source(config, overrides, out, settings))), None, to)
     print(f"wrote {to}", file=sys.stderr)
 
 
@@ -62,6 +62,6 @@ def cite(config: Config, overrides: Overrides = None) -> None:
     Example: `statmech cite ensemble > references.bib`.
     """
     from statmech import config as configs
-    from statmech.results.citations import bibtex, cited
+    from statmech.results.citations import bibtex, get_citation_keys
 
-    print(bibtex(cited(configs.load(config, overrides or []))))
+    print(bibtex(get_citation_keys(configs.load(config, overrides or []))))

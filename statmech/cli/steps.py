@@ -14,7 +14,7 @@ import typer
 
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError, DamagedError
-from statmech.results.stored_config import values_of
+from statmech.results.stored_config import decode_attributes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
     from statmech.scenarios.base import AbstractScenario
     from statmech.scenarios.composition import Composition
 
-UP_TO_DATE = "{} is up to date (use --fresh to recompute it)"
+CURRENT_STORE_MESSAGE = "{} is up to date (use --fresh to recompute it)"
 
 
-def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
+def simulate_missing_runs(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
     """Simulate the runs that are missing from the store."""
     import logging  # Zarr imports it as well; other commands start faster without it
 
     from simulate.run import remarks
-    from statmech.cli.events import message
+    from statmech.cli.events import describe_event
     from statmech.cli.options import Run
-    from statmech.runtime.progress import shown
+    from statmech.runtime.progress import show_progress_bar
 
     # Zarr raises one of several failed writes, and we report it; asyncio would print the other failures
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     # the comparison at the end prints this remark
-    verdict = job.scenario.not_judged if isinstance(options, Run) and not options.as_json else ""
+    verdict = job.scenario.expected_deviation if isinstance(options, Run) and not options.as_json else ""
     for remark in remarks(job.scenario):
         if remark != verdict:
             print(remark, file=sys.stderr)
     events: list[dict[str, Any]] = []
-    with shown("simulation") as bar:
+    with show_progress_bar("simulation") as bar:
 
         def follow(event: dict[str, Any]) -> None:
             events.append(event)
@@ -61,10 +61,10 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
                 print(json.dumps(event), flush=True)
             elif event["event"] == "begun" and event["blocks"] and not sys.stderr.isatty():  # a file has no bar
                 print(f"simulating {event['runs'] - event['done']:,} runs", file=sys.stderr, flush=True)
-            elif sentence := message(event, job.scenario):
+            elif sentence := describe_event(event, job.scenario):
                 print(sentence, file=sys.stderr)
 
-        outcome = execution.simulator()(
+        outcome = execution.get_simulator()(
             job.simulation,
             job.scenario,
             fresh=options.fresh,
@@ -74,21 +74,24 @@ def simulate(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
             tell=follow,
         )
     begin_event = next(event for event in events if event["event"] == "begun")
-    print(f"wrote {job.simulation}" if begin_event["blocks"] else UP_TO_DATE.format(job.simulation), file=sys.stderr)
+    print(
+        f"wrote {job.simulation}" if begin_event["blocks"] else CURRENT_STORE_MESSAGE.format(job.simulation),
+        file=sys.stderr,
+    )
     return outcome
 
 
-def recomputed(folder: Path, found: Verification, most: int) -> Verification:
+def recompute_sample(folder: Path, verification: Verification, combinations: int) -> Verification:
     """Recompute a sample of runs, and return the verification with its outcome."""
     from simulate.execution.recomputation import recompute
 
     path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
-    runs, differing, obstacle = recompute(path, most)
+    runs, differing, obstacle = recompute(path, combinations)
     remarks = (f"no run was recomputed: {obstacle}",) if obstacle else ()
-    return found._replace(recomputed=runs, faults=[f"{path}: {line}" for line in differing], remarks=remarks)
+    return verification._replace(recomputed=runs, faults=[f"{path}: {line}" for line in differing], remarks=remarks)
 
 
-def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
+def load_stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
     """Return the stored theory of exactly this config, None if it must be computed.
 
     Raises `StoreError` for the theory of another config. The theory of a smaller sweep, or of another version, whose
@@ -100,8 +103,8 @@ def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
 
     def refuse(stored: AbstractScenario) -> None:
         if not is_extension(job.scenario, stored.config()):
-            changed = stored_theory.theory_differences(job.scenario, stored)
-            raise StoreError(store.another_config(job.theory, changed, store.replacing()))
+            changed = stored_theory.list_theory_differences(job.scenario, stored)
+            raise StoreError(store.describe_other_config(job.theory, changed, store.get_replacement_hint()))
 
     try:
         dataset = None if fresh else stored_theory.load_theory(job.theory, job.scenario, refuse)
@@ -110,21 +113,21 @@ def stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
         return None
     if dataset is None:
         return None
-    made_by = values_of(dataset.attrs)
-    if not store.is_of_this_version(made_by):
-        print(f"{job.theory}: is by {store.version_in_words(made_by)}; it is recomputed", file=sys.stderr)
+    made_by = decode_attributes(dataset.attrs)
+    if not store.is_running_version(made_by):
+        print(f"{job.theory}: is by {store.format_version(made_by)}; it is recomputed", file=sys.stderr)
         return None
-    print(UP_TO_DATE.format(job.theory), file=sys.stderr)
+    print(CURRENT_STORE_MESSAGE.format(job.theory), file=sys.stderr)
     return dataset
 
 
-def solve(job: Job) -> xr.Dataset:
+def solve_and_save(job: Job) -> xr.Dataset:
     """Solve the scenario and store its theory."""
     import theory
     from statmech.results import store
-    from statmech.runtime.progress import shown
+    from statmech.runtime.progress import show_progress_bar
 
-    with shown("theory") as bar:
+    with show_progress_bar("theory") as bar:
         dataset = theory.solve(job.scenario, bar.progress)
     if "edges" in dataset.attrs:
         print(dataset.attrs["edges"], file=sys.stderr)
@@ -133,25 +136,25 @@ def solve(job: Job) -> xr.Dataset:
     return dataset
 
 
-def stored_results(job: Job) -> Results:
+def load_stored_results(job: Job) -> Results:
     """Return the stored results of exactly this scenario, and report missing and failed runs."""
-    from statmech.results.status import read
+    from statmech.results.status import read_status
     from statmech.results.store import load_simulation
     from statmech.results.stored_theory import load_theory
 
     simulation = load_simulation(job.simulation, job.scenario)
     theory = load_theory(job.theory, job.scenario)
-    results = _results(job, simulation, theory)
+    results = _make_results(job, simulation, theory)
     if not results.complete:
-        raise ConfigError(f"{job.folder}: {_missing(job, results)}")
-    counts = read(job.simulation)
+        raise ConfigError(f"{job.folder}: {_describe_missing_results(job, results)}")
+    counts = read_status(job.simulation)
     if counts["missing"] or counts["failed"]:
         runs = f"{counts['missing']} runs are missing and {counts['failed']} have failed"
         print(f"{job.simulation}: {runs}; they are omitted", file=sys.stderr)
     return replace(results, status=counts)
 
 
-def _missing(job: Job, results: Results) -> str:
+def _describe_missing_results(job: Job, results: Results) -> str:
     """Return a message that names the missing results, and the command that computes them."""
     if results.simulation is None:
         lacks_theory = results.theory is None and not job.scenario.on_data
@@ -165,7 +168,7 @@ def _missing(job: Job, results: Results) -> str:
     )
 
 
-def _results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None) -> Results:
+def _make_results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None) -> Results:
     """Return the results of a job, with its folder and figure."""
     from statmech.results.results import Results
 
@@ -173,26 +176,26 @@ def _results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None)
     return replace(results, command=job.command)
 
 
-def can_show(job: Job, outcome: Outcome, execution: Execution) -> bool:
+def can_compare_and_draw(job: Job, outcome: Outcome, execution: Execution) -> bool:
     """Return True if the results can be compared and drawn.
 
     This is so if no run is missing and the results fit into memory. Otherwise the reason is printed.
     """
     from simulate.execution.units import can_draw
-    from statmech.scenarios.cost import estimate
+    from statmech.scenarios.cost import estimate_cost
 
     if outcome.missing:
         print(f"{outcome.missing} runs are still missing: other shards simulate them", file=sys.stderr)
         return False
     if not can_draw(job.scenario, execution.memory):
-        size = estimate(job.scenario).bytes_ / 2**30
+        size = estimate_cost(job.scenario).bytes_ / 2**30
         excess = f"{size:.3g} GiB of results exceed the available memory and were not plotted"
         print(f"{excess}; they are stored in {job.simulation}", file=sys.stderr)
         return False
     return True
 
 
-def show(job: Job, theory: xr.Dataset | None, formats: frozenset[str]) -> None:
+def compare_and_draw(job: Job, theory: xr.Dataset | None, formats: frozenset[str]) -> None:
     """Compare and draw simulated results, after solving the theory if it is not given."""
     from statmech.cli import output
     from statmech.results.store import load_simulation
@@ -202,13 +205,13 @@ def show(job: Job, theory: xr.Dataset | None, formats: frozenset[str]) -> None:
         return
     simulation = load_simulation(job.simulation, job.scenario)
     if theory is None and not job.scenario.on_data:
-        theory = solve(job)
-    results = _results(job, simulation, theory)
-    output.results(results)
-    draw(results, formats)
+        theory = solve_and_save(job)
+    results = _make_results(job, simulation, theory)
+    output.print_results(results)
+    draw_results(results, formats)
 
 
-def draw(results: Results, formats: frozenset[str] | None = None) -> None:
+def draw_results(results: Results, formats: frozenset[str] | None = None) -> None:
     """Draw results into their folder in these formats, by default all.
 
     Formats that the folder already has are drawn again: a picture of older results next to a new one would mislead. A
@@ -220,42 +223,44 @@ def draw(results: Results, formats: frozenset[str] | None = None) -> None:
     assert results.figure is not None
     assert results.folder is not None
     choice = results.figure
-    name, figure, reason = figures.drawn(choice, results)
+    name, figure, reason = figures.draw_with_fallback(choice, results)
     if reason:
         print(f"{reason}; drawing {name}", file=sys.stderr)
     stem = results.folder / name
-    pictures = _saved(figure, stem, formats)
+    pictures = _save_figure(figure, stem, formats)
     films = film.save(name, results, stem) if isinstance(choice, str) else []
     for file in (*pictures, *captions.save(results, name if isinstance(choice, str) else choice, stem), *films):
         print(f"wrote {file}", file=sys.stderr)
 
 
-def draw_together(every: dict[str, Results], wish: Composition, folder: Path, formats: frozenset[str] | None) -> None:
+def draw_several_results(
+    results_by_label: dict[str, Results], composition: Composition, folder: Path, formats: frozenset[str] | None
+) -> None:
     """Draw several results in one figure into a folder, with its caption."""
     import figures
     from figures import captions
 
-    figure = figures.compose(every, wish)
-    stem = folder / "_".join([*every, wish.name])
-    caption = captions.save_text(captions.caption_of_several(every, wish), stem)
-    for file in (*_saved(figure, stem, formats), *caption):
+    figure = figures.compose(results_by_label, composition)
+    stem = folder / "_".join([*results_by_label, composition.name])
+    caption = captions.save_caption_text(captions.make_joint_caption(results_by_label, composition), stem)
+    for file in (*_save_figure(figure, stem, formats), *caption):
         print(f"wrote {file}", file=sys.stderr)
 
 
-def _saved(figure: Figure, stem: Path, formats: frozenset[str] | None) -> list[Path]:
+def _save_figure(figure: Figure, stem: Path, formats: frozenset[str] | None) -> list[Path]:
     """Write a figure in these formats, by default all, and in all formats that exist already."""
     from figures import style
     from statmech.runtime import files
 
     chosen_formats = [
         suffix
-        for suffix in style.FORMATS
-        if formats is None or suffix in formats or files.beside(stem, suffix).exists()
+        for suffix in style.FIGURE_FORMATS
+        if formats is None or suffix in formats or files.add_suffix(stem, suffix).exists()
     ]
     return style.save(figure, stem, chosen_formats)
 
 
-def end(outcome: Outcome) -> None:
+def exit_if_runs_failed(outcome: Outcome) -> None:
     """Exit with code 1 if some runs have failed."""
     if outcome.failed:
         print(f"{outcome.failed} runs have failed three times; --rerun-failed retries them", file=sys.stderr)

@@ -8,19 +8,19 @@ from functools import cache
 from pathlib import Path
 from typing import TextIO
 
-from statmech.errors import escape_name, escaped
+from statmech.errors import escape_name, escape_text
 
 
 def print(*values: object, file: TextIO | None = None, flush: bool = False) -> None:
-    """Print like the built-in function, with control characters escaped (`statmech.errors.escaped`)."""
+    """Print like the built-in function, with control characters escaped (`statmech.errors.escape_text`)."""
     text = " ".join(map(str, values))
-    for name in _names_of_several_lines(*sys.argv):
+    for name in _find_multiline_names(*sys.argv):
         text = text.replace(name, escape_name(name))
-    builtins.print(escaped(text), file=file, flush=flush)
+    builtins.print(escape_text(text), file=file, flush=flush)
 
 
 @cache
-def _names_of_several_lines(*arguments: str) -> list[str]:
+def _find_multiline_names(*arguments: str) -> list[str]:
     """Return names with a line break or a tab, among the parts of paths on the command line."""
     names = {name for argument in arguments for name in Path(argument).parts}
-    return sorted(name for name in names if name.strip() and escaped(name) != escape_name(name))
+    return sorted(name for name in names if name.strip() and escape_text(name) != escape_name(name))

@@ -41,14 +41,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from statmech.convex.limits import smallest
+from statmech.convex.limits import find_minimiser_interval
 from statmech.convex.losses import Loss
 from statmech.modes import Modes
-from statmech.numerics.gaussian import cumulative, density
+from statmech.numerics.gaussian import normal_cdf, normal_density
 from statmech.parameters import parameter
 
 LABELS = np.array([1.0, -1.0])
-SAME = 1e-14  # absolute
+OFFSET_TOL = 1e-14  # absolute
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class GaussianClusters:
         0.5, "fraction of the examples in the cluster of label +1", symbol=r"$\pi_+$", above=0, below=1
     )
 
-    def among(self, modes: Modes | None) -> TwoClusters:
+    def combine_with_modes(self, modes: Modes | None) -> TwoClusters:
         """Return the two clusters with the within-class modes of structured inputs.
 
         Without modes (None) the clusters are isotropic.
@@ -110,7 +110,7 @@ class TwoClusters(NamedTuple):
         return 2 * (1 - self.weights)
 
     @property
-    def balanced(self) -> bool:
+    def is_balanced(self) -> bool:
         """True if both clusters have half of the examples."""
         return self.positives == 0.5
 
@@ -122,24 +122,24 @@ class TwoClusters(NamedTuple):
     @property
     def separation(self) -> float:
         """Half the distance of the clusters' fields along the best direction, in standard deviations."""
-        return self._separation(np.ones_like(self.powers))
+        return self._compute_separation(np.ones_like(self.powers))
 
     def learnt(self, alpha: float) -> float:
         """Return the separation reached by the Bayes-optimal learner from alpha examples per input dimension."""
-        precision = np.prod(self.factors) * alpha * self.powers / (self.shares * self._omega)
-        return self._separation(precision / (1 + precision))
+        precision = np.prod(self.factors) * alpha * self.powers / (self.shares * self._nonzero_variances)
+        return self._compute_separation(precision / (1 + precision))
 
     @property
-    def _omega(self) -> np.ndarray:
+    def _nonzero_variances(self) -> np.ndarray:
         return np.where(self.variances > 0, self.variances, 1.0)
 
-    def _separation(self, parts: np.ndarray) -> float:
+    def _compute_separation(self, parts: np.ndarray) -> float:
         if np.any(self.powers[self.variances == 0] > 0):
             return np.inf
-        return float(np.sqrt(np.sum(parts * self.powers / self._omega)))
+        return float(np.sqrt(np.sum(parts * self.powers / self._nonzero_variances)))
 
 
-def error_at(separation: float, positives: float) -> float:
+def compute_best_plane_error(separation: float, positives: float) -> float:
     """Return the error of the best plane between two clusters of a given separation.
 
     Parameters
@@ -151,17 +151,17 @@ def error_at(separation: float, positives: float) -> float:
 
     Examples
     --------
-    >>> round(error_at(1.0, 0.5), 10), error_at(0.0, 0.3)
+    >>> round(compute_best_plane_error(1.0, 0.5), 10), compute_best_plane_error(0.0, 0.3)
     (0.1586552539, 0.3)
     """
     weights = np.array([positives, 1 - positives])
     if separation == 0:
         return float(weights.min())
     shift = LABELS * np.log(positives / (1 - positives)) / (2 * separation)
-    return float(weights @ cumulative(-separation - shift))
+    return float(weights @ normal_cdf(-separation - shift))
 
 
-def separable_below(clusters: TwoClusters, intercept: bool = False) -> float:
+def compute_cluster_separability_threshold(clusters: TwoClusters, intercept: bool = False) -> float:
     """Compute the largest alpha with some student that classifies all examples correctly.
 
     Parameters
@@ -173,8 +173,8 @@ def separable_below(clusters: TwoClusters, intercept: bool = False) -> float:
 
     Examples
     --------
-    >>> far, near = (GaussianClusters(distance=distance).among(None) for distance in (2.0, 1e-3))
-    >>> round(separable_below(far), 6), round(separable_below(near), 6)
+    >>> far, near = (GaussianClusters(distance=distance).combine_with_modes(None) for distance in (2.0, 1e-3))
+    >>> round(compute_cluster_separability_threshold(far), 6), round(compute_cluster_separability_threshold(near), 6)
     (3.700033, 2.0)
     """
     from scipy.optimize import brentq, minimize_scalar
@@ -184,21 +184,23 @@ def separable_below(clusters: TwoClusters, intercept: bool = False) -> float:
         return np.inf
 
     def find_best_offset(kappa: float) -> float:
-        if not intercept or clusters.balanced:
+        if not intercept or clusters.is_balanced:
             return 0.0
         bound = 2 * kappa + 10
-        return float(brentq(lambda b: _pull(clusters, kappa, b), -bound, bound, xtol=SAME))
+        return float(brentq(lambda b: _compute_offset_slope(clusters, kappa, b), -bound, bound, xtol=OFFSET_TOL))
 
     def compute_distance(kappa: float) -> float:
         means = clusters.factors * kappa + LABELS * find_best_offset(kappa)
         perpendicular = 1 - (kappa / delta) ** 2
-        return float(clusters.weights @ ((1 + means**2) * cumulative(-means) - means * density(means)) / perpendicular)
+        return float(
+            clusters.weights @ ((1 + means**2) * normal_cdf(-means) - means * normal_density(means)) / perpendicular
+        )
 
     minimum = minimize_scalar(compute_distance, bounds=(0.0, delta), method="bounded", options={"xatol": 1e-10})
     return float(clusters.rank / minimum.fun)
 
 
-def interpolates_below(loss: Loss, clusters: TwoClusters, intercept: bool) -> float:
+def compute_cluster_interpolation_threshold(loss: Loss, clusters: TwoClusters, intercept: bool) -> float:
     """Compute the largest alpha that lets all examples reach the minimum of a loss of stabilities.
 
     Parameters
@@ -208,13 +210,15 @@ def interpolates_below(loss: Loss, clusters: TwoClusters, intercept: bool) -> fl
     intercept : bool
         True for students with an intercept.
     """
-    best = smallest(loss)
+    best = find_minimiser_interval(loss)
     if best is not None and best.low == best.high:
         return clusters.rank
-    return separable_below(clusters, intercept) if best is None or np.isinf(best.high) else np.nan
+    return (
+        compute_cluster_separability_threshold(clusters, intercept) if best is None or np.isinf(best.high) else np.nan
+    )
 
 
-def _pull(clusters: TwoClusters, kappa: float, b: float) -> float:
+def _compute_offset_slope(clusters: TwoClusters, kappa: float, b: float) -> float:
     """Return half the derivative of the squared distance with respect to the offset b."""
     means = clusters.factors * kappa + LABELS * b
-    return float(clusters.weights @ (LABELS * (means * cumulative(-means) - density(means))))
+    return float(clusters.weights @ (LABELS * (means * normal_cdf(-means) - normal_density(means))))

@@ -118,7 +118,8 @@ class Descent(ABC):
     def largest_curvature(self) -> float:
         r"""The largest stable product of :math:`\eta` and the curvature of a quadratic function.
 
-        It applies to full batches at constant :math:`\eta`. `stable_eta` inserts the curvature of the examples.
+        It applies to full batches at constant :math:`\eta`. `compute_max_stable_eta` inserts the curvature of the
+        examples.
 
         >>> Gradient().largest_curvature, HeavyBall(momentum=0.5).largest_curvature
         (2.0, 3.0)
@@ -191,7 +192,7 @@ class Nesterov(Descent):
 
 
 @dataclass(frozen=True)
-class Sign(Descent):
+class SignDescent(Descent):
     """Steps of the same length in all weights, against the sign of each weight's force."""
 
     label: ClassVar = "sign descent"
@@ -254,7 +255,7 @@ class Adam(Descent):
         return np.inf  # steps do not grow with the force
 
 
-def stable_eta(descent: Descent, alpha: float, lam: float, curvature: float) -> float:
+def compute_max_stable_eta(descent: Descent, alpha: float, lam: float, curvature: float) -> float:
     r"""Return the largest learning rate that lets descent on a quadratic loss converge.
 
     .. math:: \eta\,\bigl(c\,(1 + \sqrt\alpha)^2 + \lambda\bigr) < \text{`largest\_curvature`}
@@ -279,7 +280,7 @@ def stable_eta(descent: Descent, alpha: float, lam: float, curvature: float) -> 
 
     Examples
     --------
-    >>> round(stable_eta(Gradient(), 3, 0, 1), 3)
+    >>> round(compute_max_stable_eta(Gradient(), 3, 0, 1), 3)
     0.268
     """
     return float(descent.largest_curvature / (curvature * (1 + np.sqrt(alpha)) ** 2 + lam))
@@ -289,6 +290,6 @@ DESCENTS: dict[str, type[Descent]] = {
     "gradient": Gradient,
     "momentum": HeavyBall,
     "nesterov": Nesterov,
-    "sign": Sign,
+    "sign": SignDescent,
     "adam": Adam,
 }

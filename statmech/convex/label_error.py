@@ -13,10 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from statmech.convex.teachers import LabelTeacher
-from statmech.numerics.gaussian import legendre_per_panel
+from statmech.numerics.gaussian import make_panel_rules
 
 NODES = 16  # per panel
-EDGES = np.pi / 2 - np.append(np.pi / 2 * 0.25 ** np.arange(14.0), 0.0)  # finer where a steep teacher's response rises
+ANGLE_PANEL_EDGES = np.pi / 2 - np.append(
+    np.pi / 2 * 0.25 ** np.arange(14.0), 0.0
+)  # finer where a steep teacher's response rises
 
 
 def label_error(teacher: LabelTeacher, R: np.ndarray | float) -> np.ndarray:
@@ -37,13 +39,13 @@ def label_error(teacher: LabelTeacher, R: np.ndarray | float) -> np.ndarray:
 
     Examples
     --------
-    >>> from statmech.convex.teachers import Sign
-    >>> round(float(label_error(Sign(flip=0.1), 0.5)), 12)        # 0.1 + 0.8 arccos(0.5) / pi
+    >>> from statmech.convex.teachers import SignTeacher
+    >>> round(float(label_error(SignTeacher(flip=0.1), 0.5)), 12)        # 0.1 + 0.8 arccos(0.5) / pi
     0.366666666667
     """
     angle = np.arcsin(np.clip(R, -1, 1))
     size = np.abs(angle)
-    t, weight = legendre_per_panel(np.minimum(EDGES.reshape((-1,) + (1,) * size.ndim), size), NODES)
+    t, weight = make_panel_rules(np.minimum(ANGLE_PANEL_EDGES.reshape((-1,) + (1,) * size.ndim), size), NODES)
     cosine = np.cos(t)
     slope = teacher.response(np.zeros_like(t), cosine**2) * cosine
     return 0.5 - np.sign(angle) * np.sqrt(2 / np.pi) * np.sum(weight * slope, axis=(0, -1))

@@ -2,11 +2,11 @@ r"""The limit of a vanishing penalty, and the alpha required for a minimum witho
 
 As lambda tends to 0 below a threshold of alpha, all examples can reach the minimum of the loss. Then V grows as
 1/lambda, p is the point of the minimising set closest to h, and the learner has the smallest penalty among all weights
-that reach the minimum. The equations equal the equations of a loss that is infinite outside the set (`Within`), at
-lambda = 1, with lambda V instead of V. With the square loss this learner is the pseudo-inverse, with the hinge loss the
-perceptron of maximum stability, and with an l1 norm basis pursuit. Above the threshold the equations hold at
-lambda = 0. A loss that decreases everywhere (logistic, exponential) has no minimum below the threshold: the length of
-the weights diverges.
+that reach the minimum. The equations equal the equations of a loss that is infinite outside the set
+(`ZeroLossInterval`), at lambda = 1, with lambda V instead of V. With the square loss this learner is the
+pseudo-inverse, with the hinge loss the perceptron of maximum stability, and with an l1 norm basis pursuit. Above the
+threshold the equations hold at lambda = 0. A loss that decreases everywhere (logistic, exponential) has no minimum
+below the threshold: the length of the weights diverges.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from statmech.convex.losses import Loss, on_labels
-from statmech.convex.separability import separable_below
+from statmech.convex.losses import Loss, convert_to_stability_loss
+from statmech.convex.separability import compute_separability_threshold
 from statmech.convex.teachers import LabelTeacher, Teacher
 
-FARTHEST = 300.0  # the search for minimisers spans [-300, 300]
-EQUAL = 1e-9  # absolute
+MAX_MINIMISER = 300.0  # the search for minimisers spans [-300, 300]
+MINIMISER_TOL = 1e-9  # absolute
 
 
 @dataclass(frozen=True)
-class Within(Loss):
+class ZeroLossInterval(Loss):
     """A loss of 0 between two values and infinity elsewhere."""
 
     low: float = 1.0
@@ -52,33 +52,36 @@ class Within(Loss):
 
 
 @cache
-def smallest(loss: Loss) -> Within | None:
+def find_minimiser_interval(loss: Loss) -> ZeroLossInterval | None:
     """Find the interval of values that minimise a loss, or None if the loss decreases everywhere.
 
     >>> from statmech.convex.losses import Hinge, Logistic
-    >>> smallest(Hinge()).low, smallest(Hinge()).high, smallest(Logistic())
+    >>> find_minimiser_interval(Hinge()).low, find_minimiser_interval(Hinge()).high, find_minimiser_interval(Logistic())
     (1.0, inf, None)
     """
-    low, high = _first(loss, lambda slope: slope >= 0), _first(loss, lambda slope: slope > 0)
-    if low >= FARTHEST / 2:
+    low, high = (
+        _find_first_crossing(loss, lambda slope: slope >= 0),
+        _find_first_crossing(loss, lambda slope: slope > 0),
+    )
+    if low >= MAX_MINIMISER / 2:
         return None
-    return Within(low, np.inf if high > FARTHEST / 2 else low if high - low < EQUAL else high)
+    return ZeroLossInterval(low, np.inf if high > MAX_MINIMISER / 2 else low if high - low < MINIMISER_TOL else high)
 
 
-def _first(loss: Loss, reached: object) -> float:
+def _find_first_crossing(loss: Loss, condition: object) -> float:
     """Find the smallest x whose slope meets a condition, by bisection.
 
     The result is exactly 0, a kink or a bend if one of these points is within the tolerance.
     """
-    low, high = -FARTHEST, FARTHEST
+    low, high = -MAX_MINIMISER, MAX_MINIMISER
     for _ in range(100):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if reached(loss.slope(np.array(middle))) else (middle, high)  # type: ignore[operator]
-    marked_points = [x for x in (0.0, *loss.kinks, *loss.bends) if abs(x - high) < EQUAL]
+        low, high = (low, middle) if condition(loss.slope(np.array(middle))) else (middle, high)  # type: ignore[operator]
+    marked_points = [x for x in (0.0, *loss.kinks, *loss.bends) if abs(x - high) < MINIMISER_TOL]
     return float(marked_points[0]) if marked_points else high
 
 
-def threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
+def compute_interpolation_threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
     """Compute the largest alpha that lets all examples reach the minimum of a loss.
 
     Parameters
@@ -89,15 +92,15 @@ def threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1
             The fraction of the variance of the teacher's field that the inputs contain, and the fraction of the
             directions with a nonzero input variance.
     """
-    best = smallest(loss)
+    best = find_minimiser_interval(loss)
     if best is not None and best.low == best.high:
         return rank
     if isinstance(teacher, LabelTeacher) and (best is None or np.isinf(best.high)):
-        return separable_below(teacher, signal, rank)
+        return compute_separability_threshold(teacher, signal, rank)
     return np.nan
 
 
-def minimum_from(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
+def compute_minimum_existence_threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
     """Compute the smallest alpha with a minimum of the loss, or with its limit for a vanishing penalty.
 
     The result is 0 if a minimum exists at every alpha.
@@ -112,9 +115,14 @@ def minimum_from(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float 
     Examples
     --------
     >>> from statmech.convex.losses import Hinge, Logistic
-    >>> from statmech.convex.teachers import Sign
-    >>> minimum_from(Hinge(), Sign(flip=0.1)), round(minimum_from(Logistic(), Sign(flip=0.1)), 6)
+    >>> from statmech.convex.teachers import SignTeacher
+    >>> (
+    ...     compute_minimum_existence_threshold(Hinge(), SignTeacher(flip=0.1)),
+    ...     round(compute_minimum_existence_threshold(Logistic(), SignTeacher(flip=0.1)), 6)
+    ... )
     (0.0, 2.992286)
     """
-    loss = on_labels(loss) if teacher.labels else loss
-    return threshold(loss, teacher, signal, rank) if smallest(loss) is None else 0.0
+    loss = convert_to_stability_loss(loss) if teacher.labels else loss
+    return (
+        compute_interpolation_threshold(loss, teacher, signal, rank) if find_minimiser_interval(loss) is None else 0.0
+    )

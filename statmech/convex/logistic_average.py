@@ -15,9 +15,9 @@ A logistic variable is a normal one of standard deviation 2k, where k has Kolmog
 
 .. math:: F = \int dT\,f(T)\,\sqrt{\frac\pi{2s}}\,\exp\frac{\pi^2T\,(V + 4M) - 4M^2}{8s}, \qquad s = V + \pi^2T.
 
-In log k and log T the integrands are analytic in a strip, and the trapezoidal rule converges exponentially: `STEP`
-leaves an error of 2e-14. In the left tail, where large k would contribute, the reflection formula that follows from
-:math:`\sigma(u) = e^u\sigma(-u)` maps the mean back to the centre:
+In log k and log T the integrands are analytic in a strip, and the trapezoidal rule converges exponentially:
+`LOG_K_STEP` leaves an error of 2e-14. In the left tail, where large k would contribute, the reflection formula that
+follows from :math:`\sigma(u) = e^u\sigma(-u)` maps the mean back to the centre:
 
 .. math:: F(M, V) = e^{M+V/2}\,F(-M-V, V).
 """
@@ -29,10 +29,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-STEP = 0.12  # the step of log T is twice as long
-LEAST, MOST = 0.19, 5.0  # the density of k is below 1e-13 outside
-FIRST, LAST = 0.12, 6.0  # sqrt(T); the range suffices for a variance V up to 60
-WIDE = 60.0  # larger variances need larger T
+LOG_K_STEP = 0.12  # the step of log T is twice as long
+MIN_KOLMOGOROV_K, MAX_KOLMOGOROV_K = 0.19, 5.0  # the density of k is below 1e-13 outside
+MIN_SQRT_T, MAX_SQRT_T = 0.12, 6.0  # sqrt(T); the range suffices for a variance V up to 60
+MAX_EXIT_TIME_VARIANCE = 60.0  # larger variances need larger T
 
 
 class LogisticAverage(NamedTuple):
@@ -55,14 +55,14 @@ def logistic_average(M: np.ndarray, V: np.ndarray) -> LogisticAverage:
     M, V = -np.abs(np.asarray(M, float)), np.asarray(V, float)
     tail = 2 * M < -V
     x = np.where(tail, -M - V, M)
-    log, slope, bend = _between(x, V)
+    log, slope, bend = _average_without_reflection(x, V)
     return LogisticAverage(np.where(tail, M + V / 2, 0.0) + log, np.where(tail, 1 - slope, slope), bend)
 
 
-def _between(x: np.ndarray, V: np.ndarray) -> LogisticAverage:
+def _average_without_reflection(x: np.ndarray, V: np.ndarray) -> LogisticAverage:
     """Compute the average at x itself, where x >= -V/2. For x > 0 slope and bend have an absolute error of 1e-16."""
     size, above = np.abs(x), x > 0
-    log_scale, below, density, steepness = _sums(size, V)
+    log_scale, below, density, steepness = _sum_mixture(size, V)
     scale = np.where(above, np.exp(log_scale), 1.0)  # at x <= 0 all sums are multiples of exp(top), which may underflow
     F = np.where(above, 1 - scale * below, below)
     slope = scale * density / F
@@ -70,56 +70,56 @@ def _between(x: np.ndarray, V: np.ndarray) -> LogisticAverage:
     return LogisticAverage(np.log(F) + np.where(above, 0.0, log_scale), slope, slope**2 - second)
 
 
-def _sums(size: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
+def _sum_mixture(size: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return a logarithm, and F, F' and |F''| at -size, divided by its exponential."""
-    wide = WIDE < V
+    wide = MAX_EXIT_TIME_VARIANCE < V
     if np.all(wide) or not np.any(wide):
-        log_scale = -0.5 * size**2 / (V + (4 * MOST**2 if np.all(wide) else (np.pi * LAST) ** 2))
-        below = _by_tails(size, V, log_scale) if np.all(wide) else _by_exit_times(size, V, log_scale)
-        return log_scale, below, *_density(size, V, log_scale)
+        log_scale = -0.5 * size**2 / (V + (4 * MAX_KOLMOGOROV_K**2 if np.all(wide) else (np.pi * MAX_SQRT_T) ** 2))
+        below = _sum_gaussian_tails(size, V, log_scale) if np.all(wide) else _sum_exit_times(size, V, log_scale)
+        return log_scale, below, *_sum_densities(size, V, log_scale)
     size, V = np.broadcast_arrays(size, V)
     sums = np.empty((4, *size.shape))
-    for mask in (WIDE < V, V <= WIDE):
-        sums[:, mask] = _sums(size[mask], V[mask])
+    for mask in (MAX_EXIT_TIME_VARIANCE < V, V <= MAX_EXIT_TIME_VARIANCE):
+        sums[:, mask] = _sum_mixture(size[mask], V[mask])
     return tuple(sums)
 
 
-def _by_tails(size: np.ndarray, V: np.ndarray, top: np.ndarray) -> np.ndarray:
+def _sum_gaussian_tails(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
     """Sum F / exp(top) over Gaussian tails, at any V."""
     from scipy.special import erfcx
 
-    k, weight = _kolmogorov()
+    k, weight = _get_kolmogorov_nodes()
     scaled = size[..., None] / np.sqrt(V[..., None] + 4 * k * k)
-    parts = weight * np.exp(-0.5 * scaled * scaled - top[..., None])
+    parts = weight * np.exp(-0.5 * scaled * scaled - log_scale[..., None])
     return np.sum(0.5 * parts * erfcx(scaled / np.sqrt(2)), axis=-1)
 
 
-def _by_exit_times(size: np.ndarray, V: np.ndarray, top: np.ndarray) -> np.ndarray:
-    """Sum F / exp(top) over exponentials only, in half the time of `_by_tails`."""
-    T, weight = _exit_times()
+def _sum_exit_times(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
+    """Sum F / exp(top) over exponentials only, in half the time of `_sum_gaussian_tails`."""
+    T, weight = _get_exit_time_nodes()
     spread = V[..., None] + np.pi**2 * T
     square, linear = -0.5 / spread, -0.5 * np.pi**2 * T / spread
     height = np.log(weight / np.sqrt(spread)) - 0.25 * linear * V[..., None]
-    exponent = (size[..., None] * square + linear) * size[..., None] + height - top[..., None]
+    exponent = (size[..., None] * square + linear) * size[..., None] + height - log_scale[..., None]
     return np.sum(np.exp(exponent), axis=-1)
 
 
-def _density(size: np.ndarray, V: np.ndarray, top: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _sum_densities(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sum F' and |F''| at -size, divided by exp(top)."""
-    k, weight = _kolmogorov()
+    k, weight = _get_kolmogorov_nodes()
     spread = V[..., None] + 4 * k * k
-    exponent = (size**2)[..., None] * (-0.5 / spread) - top[..., None]
+    exponent = (size**2)[..., None] * (-0.5 / spread) - log_scale[..., None]
     parts = np.exp(exponent) * (weight / np.sqrt(2 * np.pi * spread))
     return np.sum(parts, axis=-1), size * np.sum(parts / spread, axis=-1)
 
 
 @cache
-def _kolmogorov() -> tuple[np.ndarray, np.ndarray]:
+def _get_kolmogorov_nodes() -> tuple[np.ndarray, np.ndarray]:
     """Return nodes k and their weights, proportional to k f(k).
 
     One of two series for the density converges at once, depending on k.
     """
-    k = np.exp(np.arange(np.log(LEAST), np.log(MOST), STEP))
+    k = np.exp(np.arange(np.log(MIN_KOLMOGOROV_K), np.log(MAX_KOLMOGOROV_K), LOG_K_STEP))
     n = np.arange(1, 12)[:, None]
     odd = ((2 * n - 1) * np.pi / k) ** 2 / 8
     small = np.sqrt(2 * np.pi) / k * np.sum((2 * odd - 1) * np.exp(-odd), axis=0)
@@ -130,9 +130,9 @@ def _kolmogorov() -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def _exit_times() -> tuple[np.ndarray, np.ndarray]:
+def _get_exit_time_nodes() -> tuple[np.ndarray, np.ndarray]:
     """Return nodes T and their weights, proportional to T f(T), which reproduce sech(u/2)/2 at V = 0."""
-    T = np.exp(np.arange(2 * np.log(FIRST), 2 * np.log(LAST), 2 * STEP))
+    T = np.exp(np.arange(2 * np.log(MIN_SQRT_T), 2 * np.log(MAX_SQRT_T), 2 * LOG_K_STEP))
     n = np.arange(12)[:, None]
     odd, sign = 2 * n + 1, (-1.0) ** n
     small = np.sqrt(2 / (np.pi * T)) * np.sum(sign * odd * np.exp(-(odd**2) / (2 * T)), axis=0)

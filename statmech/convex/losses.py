@@ -3,7 +3,7 @@ r"""Losses whose sum over the examples, with a penalty, a learner minimises.
 A learner with weights w has the field :math:`h = \mathbf w\cdot\mathbf x/\sqrt N`. With P examples of outputs
 :math:`y^\mu` it minimises :math:`\sum_\mu \ell(x^\mu) + r(\mathbf w)`, where x is the stability :math:`y h` or, for a
 loss of residuals, :math:`y - h`. On labels :math:`y = \pm1` an even loss of residuals is one of stabilities, since
-:math:`|y - h| = |1 - yh|` (`OfStability`).
+:math:`|y - h| = |1 - yh|` (`StabilityLoss`).
 
 **To add a loss** write one class with `value`, `slope` and `curvature`, and add one line to `LOSSES` at the end of this
 file. List the jumps of the slope in `kinks` and the jumps of the curvature in `bends`. Theory, minimisation, message
@@ -40,13 +40,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from statmech.closed_forms import forget_of_another
+from statmech.closed_forms import reset_inherited
 from statmech.errors import ScenarioError
 from statmech.parameters import parameter
 
-OF_ONE_SLOPE = ("kinks", "bends", "equation", "closed_prox", "largest_curvature")
-SIZES = np.geomspace(1e-3, 30, 12)  # a loss is compared with its mirror image here
-SIDES = 4  # spacings of floats at 1 from a kink to its sides, because kinks may be rounded
+SLOPE_DEPENDENT_ATTRIBUTES = ("kinks", "bends", "equation", "closed_prox", "largest_curvature")
+SYMMETRY_TEST_POINTS = np.geomspace(1e-3, 30, 12)  # a loss is compared with its mirror image here
+SIDE_SPACINGS = 4  # spacings of floats at 1 from a kink to its sides, because kinks may be rounded
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Loss(ABC):
         A subclass that overrides the slope then does not inherit stale values.
         """
         super().__init_subclass__(**options)
-        forget_of_another(cls, "slope", OF_ONE_SLOPE, Loss)
+        reset_inherited(cls, "slope", SLOPE_DEPENDENT_ATTRIBUTES, Loss)
 
     @property
     def kinks(self) -> tuple[float, ...]:
@@ -138,7 +138,7 @@ class Loss(ABC):
         array([1., 1., 0.])
         """
 
-    def slopes_at(self, x: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+    def one_sided_slopes(self, x: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
         r"""Return the one-sided slopes :math:`\ell'(x^-)` and :math:`\ell'(x^+)` of the loss, which differ at a kink.
 
         They are evaluated a few roundings of x away, so that a kink may be given as a rounded number.
@@ -155,12 +155,12 @@ class Loss(ABC):
 
         Examples
         --------
-        >>> left, right = Hinge().slopes_at(1.0)
+        >>> left, right = Hinge().one_sided_slopes(1.0)
         >>> float(left), float(right)
         (-1.0, 0.0)
         """
         x = np.asarray(x, dtype=float)
-        side = SIDES * np.spacing(np.maximum(1.0, np.abs(x)))
+        side = SIDE_SPACINGS * np.spacing(np.maximum(1.0, np.abs(x)))
         return self.slope(x - side), self.slope(x + side)
 
     @property
@@ -202,7 +202,9 @@ class Loss(ABC):
         (True, False)
         """
         with np.errstate(over="ignore"):
-            return bool(np.allclose(self.value(SIZES), self.value(-SIZES), rtol=1e-9, atol=1e-12))
+            return bool(
+                np.allclose(self.value(SYMMETRY_TEST_POINTS), self.value(-SYMMETRY_TEST_POINTS), rtol=1e-9, atol=1e-12)
+            )
 
 
 @dataclass(frozen=True)
@@ -375,7 +377,7 @@ class Absolute(Loss):
 
 
 @dataclass(frozen=True)
-class Perceptron(Loss):
+class PerceptronLoss(Loss):
     """Rosenblatt's perceptron as a batch rule: all wrong examples of a batch contribute at once.
 
     Ties count as wrong, because w = 0 would not move otherwise. The loss is minimal at w = 0, so that only a descent
@@ -404,7 +406,7 @@ class Perceptron(Loss):
 
 
 @dataclass(frozen=True)
-class SquaredPerceptron(Loss):
+class SquaredPerceptronLoss(Loss):
     """The perceptron loss squared: the force is proportional to the negative stability, as in the AdaTron.
 
     The loss is minimal at w = 0, so that only a descent from a start of nonzero length learns with it.
@@ -432,10 +434,10 @@ class SquaredPerceptron(Loss):
 
 
 @dataclass(frozen=True)
-class OfStability(Loss):
+class StabilityLoss(Loss):
     r"""An even loss of residuals, written as a loss of the stability z = y h: :math:`\ell(y - h) = \ell(1 - z)`.
 
-    >>> OfStability(Absolute()).kinks
+    >>> StabilityLoss(Absolute()).kinks
     (1.0,)
     """
 
@@ -464,7 +466,7 @@ class OfStability(Loss):
         return self.residual.curvature(1 - x)
 
 
-def on_labels(loss: Loss) -> Loss:
+def convert_to_stability_loss(loss: Loss) -> Loss:
     r"""Return the loss as a function of the stability y h of labels.
 
     .. math:: \ell(y - h) = \ell(1 - y h) \quad\text{for even } \ell \text{ and } y = \pm1 .
@@ -486,21 +488,21 @@ def on_labels(loss: Loss) -> Loss:
 
     Examples
     --------
-    >>> float(on_labels(Square()).value(np.array(0.5)))
+    >>> float(convert_to_stability_loss(Square()).value(np.array(0.5)))
     0.125
     """
     if loss.of == "stability":
         return loss
-    if why := uneven(loss):
+    if why := explain_uneven_loss(loss):
         raise ScenarioError([(("loss",), why)])
-    return OfStability(loss)
+    return StabilityLoss(loss)
 
 
 @cache  # a sweep of a million values calls it for each value
-def uneven(loss: Loss) -> str:
+def explain_uneven_loss(loss: Loss) -> str:
     """Return the reason why a loss cannot be minimised on labels, or an empty string if it can.
 
-    >>> uneven(Huber()), uneven(Hinge())
+    >>> explain_uneven_loss(Huber()), explain_uneven_loss(Hinge())
     ('', '')
     """
     if loss.of == "stability" or loss.even:
@@ -524,6 +526,6 @@ LOSSES: dict[str, type[Loss]] = {
     "huber": Huber,
     "absolute": Absolute,
 }
-OF_DESCENT: dict[str, type[Loss]] = {"perceptron": Perceptron, "squared_perceptron": SquaredPerceptron}
+DESCENT_ONLY_LOSSES: dict[str, type[Loss]] = {"perceptron": PerceptronLoss, "squared_perceptron": SquaredPerceptronLoss}
 # all losses that a descent supports, including losses that users add to LOSSES
-DESCENDED: Mapping[str, type[Loss]] = ChainMap(OF_DESCENT, LOSSES)
+DESCENT_LOSSES: Mapping[str, type[Loss]] = ChainMap(DESCENT_ONLY_LOSSES, LOSSES)

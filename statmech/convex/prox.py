@@ -16,12 +16,12 @@ import numpy as np
 
 from statmech.convex.losses import Loss
 
-STEPS = 200  # bisection alone takes about 70
-HUGE = 1e300
-ROUNDING = float(np.finfo(float).eps)
+MAX_PROX_STEPS = 200  # bisection alone takes about 70
+MAX_SLOPE = 1e300
+MACHINE_EPSILON = float(np.finfo(float).eps)
 
 
-def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float, within: float = 0.0) -> np.ndarray:
+def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float, rtol: float = 0.0) -> np.ndarray:
     r"""Find the proximal point of a loss, :math:`p = \mathrm{argmin}_p\,(p-h)^2/(2V) + \ell(p)`.
 
     Parameters
@@ -31,7 +31,7 @@ def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float, within: float
         Finite fields, which broadcast with V.
     V : array
         Variances, at least 0.
-    within : float
+    rtol : float
         Accepted error relative to h. At 0 only the rounding error remains.
 
     Returns
@@ -51,33 +51,33 @@ def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float, within: float
     """
     h, V = np.broadcast_arrays(np.asarray(h, dtype=float), np.asarray(V, dtype=float))
     closed = loss.closed_prox(h, V)
-    return by_newton(loss, h, V, within) if closed is None else closed
+    return find_prox_by_newton(loss, h, V, rtol) if closed is None else closed
 
 
-def by_newton(loss: Loss, h: np.ndarray, V: np.ndarray, within: float = 0.0) -> np.ndarray:
+def find_prox_by_newton(loss: Loss, h: np.ndarray, V: np.ndarray, rtol: float = 0.0) -> np.ndarray:
     """Find proximal points (...) for h and V (...) of the same shape by Newton's method, ignoring a closed form."""
     shape, h, V = h.shape, h.ravel(), V.ravel()
     with np.errstate(over="ignore", invalid="ignore"):  # slopes far outside the bracket may overflow
-        low, high = _bracket(loss, h, V)
-        return _roots(loss, h, V, low, high, within).reshape(shape)
+        low, high = _bracket_roots(loss, h, V)
+        return _find_roots(loss, h, V, low, high, rtol).reshape(shape)
 
 
-def response(loss: Loss, p: np.ndarray, V: np.ndarray | float) -> np.ndarray:
+def compute_prox_derivative(loss: Loss, p: np.ndarray, V: np.ndarray | float) -> np.ndarray:
     r"""Return the derivative of the proximal point with respect to h, :math:`1/(1 + V\ell''(p))`, and 0 at a kink.
 
     >>> from statmech.convex.losses import Hinge
-    >>> response(Hinge(), np.array([-1.0, 1.0, 3.0]), 1.0)
+    >>> compute_prox_derivative(Hinge(), np.array([-1.0, 1.0, 3.0]), 1.0)
     array([1., 0., 1.])
     """
     smooth: np.ndarray = 1 / (1 + V * loss.curvature(p))
     return np.where(np.isin(p, loss.kinks), 0.0, smooth) if loss.kinks else smooth
 
 
-def force(loss: Loss, p: np.ndarray, h: np.ndarray, V: np.ndarray | float) -> np.ndarray:
+def compute_prox_force(loss: Loss, p: np.ndarray, h: np.ndarray, V: np.ndarray | float) -> np.ndarray:
     r"""Return :math:`(p - h)/V = -\ell'(p)` at the proximal point p, without loss of digits at small V.
 
     >>> from statmech.convex.losses import Hinge
-    >>> force(Hinge(), np.array([-1.0, 1.0, 3.0]), np.array([-2.0, 0.5, 3.0]), 1.0)
+    >>> compute_prox_force(Hinge(), np.array([-1.0, 1.0, 3.0]), np.array([-2.0, 0.5, 3.0]), 1.0)
     array([ 1. ,  0.5, -0. ])
     """
     if not loss.kinks:
@@ -86,45 +86,50 @@ def force(loss: Loss, p: np.ndarray, h: np.ndarray, V: np.ndarray | float) -> np
     return np.where(pinned, (p - h) / np.where(pinned, V, 1.0), -loss.slope(p))
 
 
-def _bracket(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _bracket_roots(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bracket the roots. The bounds coincide where a root is a kink."""
     low, high = np.full_like(h, -np.inf), np.full_like(h, np.inf)
-    for q, left, right in _places(loss, h):
+    for q, left, right in _get_bracketing_points(loss, h):
         before, after = h - V * left, h - V * right  # bounds for roots on the left and on the right of q
         low = np.maximum(low, np.minimum(q, before))
         high = np.minimum(high, np.maximum(q, after))
     return low, high
 
 
-def _places(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def _get_bracketing_points(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return the points whose one-sided slopes bound the roots: 0, the kinks, the bends and h."""
     smooth, kinks = np.array([0.0, *loss.bends]), np.array(loss.kinks)
-    slope, at_h = loss.slope(smooth), np.clip(loss.slope(h), -HUGE, HUGE)  # finite, so that the product with V = 0 is 0
-    points = [*zip(smooth, slope, slope, strict=True), *zip(kinks, *loss.slopes_at(kinks), strict=True)]
+    slope, at_h = (
+        loss.slope(smooth),
+        np.clip(loss.slope(h), -MAX_SLOPE, MAX_SLOPE),
+    )  # finite, so that the product with V = 0 is 0
+    points = [*zip(smooth, slope, slope, strict=True), *zip(kinks, *loss.one_sided_slopes(kinks), strict=True)]
     return [*points, (h, at_h, at_h)]
 
 
-def _roots(loss: Loss, h: np.ndarray, V: np.ndarray, low: np.ndarray, high: np.ndarray, within: float) -> np.ndarray:
+def _find_roots(loss: Loss, h: np.ndarray, V: np.ndarray, low: np.ndarray, high: np.ndarray, rtol: float) -> np.ndarray:
     """Find the root in each bracket. A root is final once found, independently of the other roots."""
-    p, previous_length = _middle(low, high), np.full_like(low, np.inf)
+    p, previous_length = _bisect_arcsinh(low, high), np.full_like(low, np.inf)
     active = np.flatnonzero(low < high)
-    for _ in range(STEPS):
+    for _ in range(MAX_PROX_STEPS):
         if not len(active):
             break
-        converged, *updates = _step(loss, within, *(array[active] for array in (h, V, p, previous_length, low, high)))
+        converged, *updates = _take_newton_step(
+            loss, rtol, *(array[active] for array in (h, V, p, previous_length, low, high))
+        )
         for array, new in zip((p, previous_length, low, high), updates, strict=True):
             array[active] = new
         active = active[~converged]
     return p
 
 
-def _step(
+def _take_newton_step(
     loss: Loss,
-    within: float,
+    rtol: float,
     h: np.ndarray,
     V: np.ndarray,
     p: np.ndarray,
-    last: np.ndarray,
+    previous_length: np.ndarray,
     low: np.ndarray,
     high: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
@@ -133,16 +138,16 @@ def _step(
     F = p - h + pull
     low, high = np.where(F < 0, p, low), np.where(F > 0, p, high)
     newton = p - F / rise
-    near = np.abs(newton - p) <= ROUNDING * (np.abs(p) + (np.abs(h) + np.abs(pull)) / rise)
-    near |= np.abs(F) <= within * np.abs(h)
-    good = (low <= newton) & (newton <= high) & (2 * np.abs(newton - p) <= last)
+    near = np.abs(newton - p) <= MACHINE_EPSILON * (np.abs(p) + (np.abs(h) + np.abs(pull)) / rise)
+    near |= np.abs(F) <= rtol * np.abs(h)
+    good = (low <= newton) & (newton <= high) & (2 * np.abs(newton - p) <= previous_length)
     new, halved = np.clip(newton, low, high), ~(good | near)
     if np.any(halved):
-        new[halved] = _middle(low[halved], high[halved])
+        new[halved] = _bisect_arcsinh(low[halved], high[halved])
     return near | (new == p), new, np.abs(new - p), low, high
 
 
-def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _bisect_arcsinh(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the midpoint of each bracket on the arcsinh scale."""
     middle = np.sinh(0.5 * (np.arcsinh(low) + np.arcsinh(high)))
     inside = (low < middle) & (middle < high)

@@ -25,13 +25,13 @@ from functools import cache
 import numpy as np
 
 from statmech.convex.teachers import LabelTeacher
-from statmech.numerics.gaussian import TAIL, cumulative, density, panels
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_gaussian_panels, normal_cdf, normal_density
 
-STEEPEST = 60.0  # no label differs from the teacher's where the minimum is at a larger ln t
+MAX_LOG_T = 60.0  # no label differs from the teacher's where the minimum is at a larger ln t
 
 
 @cache
-def separable_below(teacher: LabelTeacher, signal: float = 1.0, rank: float = 1.0) -> float:
+def compute_separability_threshold(teacher: LabelTeacher, signal: float = 1.0, rank: float = 1.0) -> float:
     """Compute the largest alpha with some student that classifies all examples correctly.
 
     It is infinite for labels without noise.
@@ -47,35 +47,38 @@ def separable_below(teacher: LabelTeacher, signal: float = 1.0, rank: float = 1.
 
     Examples
     --------
-    >>> from statmech.convex.teachers import Probit, Sign
-    >>> round(separable_below(Sign(), signal=0.7), 10), round(separable_below(Probit((0.3 / 0.7) ** 0.5)), 10)
+    >>> from statmech.convex.teachers import ProbitTeacher, SignTeacher
+    >>> (
+    ...     round(compute_separability_threshold(SignTeacher(), signal=0.7), 10),
+    ...     round(compute_separability_threshold(ProbitTeacher((0.3 / 0.7) ** 0.5)), 10)
+    ... )
     (3.4118566491, 3.4118566491)
     """
     from scipy.optimize import brentq
 
     if teacher.uninformative:
         return 2.0 * rank
-    if _pull(STEEPEST / 2, teacher, signal) < 0:
+    if _compute_distance_slope(MAX_LOG_T / 2, teacher, signal) < 0:
         return np.inf
-    log_t = brentq(_pull, -STEEPEST, STEEPEST / 2, args=(teacher, signal), xtol=1e-13, rtol=1e-14)
-    v, weight = _fields(teacher, np.exp(log_t), signal)
+    log_t = brentq(_compute_distance_slope, -MAX_LOG_T, MAX_LOG_T / 2, args=(teacher, signal), xtol=1e-13, rtol=1e-14)
+    v, weight = _make_field_quadrature(teacher, np.exp(log_t), signal)
     tv = np.exp(log_t) * v
-    return rank * float(1 / np.sum(weight * ((1 + tv**2) * cumulative(-tv) - tv * density(tv))))
+    return rank * float(1 / np.sum(weight * ((1 + tv**2) * normal_cdf(-tv) - tv * normal_density(tv))))
 
 
-def _pull(log_t: float, teacher: LabelTeacher, signal: float) -> float:
+def _compute_distance_slope(log_t: float, teacher: LabelTeacher, signal: float) -> float:
     """Return half the derivative of the squared distance with respect to t, divided by t, which increases with t."""
     t = np.exp(log_t)
-    v, weight = _fields(teacher, t, signal)
-    return -float(np.sum(weight * v * (density(t * v) - t * v * cumulative(-t * v))))
+    v, weight = _make_field_quadrature(teacher, t, signal)
+    return -float(np.sum(weight * v * (normal_density(t * v) - t * v * normal_cdf(-t * v))))
 
 
-def _fields(teacher: LabelTeacher, t: float, signal: float) -> tuple[np.ndarray, np.ndarray]:
+def _make_field_quadrature(teacher: LabelTeacher, t: float, signal: float) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes v and their weights, on panels cut where the teacher's sigmoid and the functions of tv change."""
     edge_widths = np.array([0.5, 1.5, 4.0, 10.0])
     rest = np.array([1 - signal])
     widths = [float(teacher.width(rest)[0]) / np.sqrt(signal), 1 / t, 1.0]
     edges = np.concatenate([scale * edge_widths for scale in widths])
-    v, weight = panels(np.concatenate([-edges, [-TAIL, 0.0, TAIL], edges]))
+    v, weight = make_gaussian_panels(np.concatenate([-edges, [-GAUSSIAN_CUTOFF, 0.0, GAUSSIAN_CUTOFF], edges]))
     p = teacher.probability(v) if signal == 1 else teacher.right(np.sqrt(signal) * v, rest)
-    return v, 2 * weight * density(v) * p
+    return v, 2 * weight * normal_density(v) * p

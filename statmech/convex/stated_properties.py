@@ -8,34 +8,44 @@ from statmech.convex.descents import Descent
 from statmech.convex.losses import Loss
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import Weights
-from statmech.numerics.gaussian import density, panels
-from statmech.numerics.stated_derivatives import REACH, jump, wrong_slope
+from statmech.numerics.gaussian import make_gaussian_panels, normal_density
+from statmech.numerics.stated_derivatives import MAX_EXAMINED_FIELD, find_jump, find_wrong_slope
 
-FAR = np.append(-np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61))  # fields are large at small penalties
-ROUNDING = 1e-9  # slopes and averages, relative to 1 + their size
-STEP = 1e-5  # for finite differences
-MEANS = np.array([[-1.5], [0.0], [0.7]])
-VARIANCES = np.array([0.05, 0.5, 2.0])
+LARGE_FIELDS = np.append(
+    -np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61)
+)  # fields are large at small penalties
+PROPERTY_TOL = 1e-9  # slopes and averages, relative to 1 + their size
+MEAN_STEP = 1e-5  # for finite differences
+FIELD_MEANS = np.array([[-1.5], [0.0], [0.7]])
+FIELD_VARIANCES = np.array([0.05, 0.5, 2.0])
 
 
-def loss_problem(loss: Loss) -> str | None:
+def find_loss_problem(loss: Loss) -> str | None:
     """Return the reason why a loss cannot be used, or None if it can.
 
     The tests check shape, finite values, convexity, kinks and bends, and derivatives.
     """
-    tests = (_unshaped, _not_numbers, _disordered, _falling, _unstated, _wrong_derivative, _useless)
+    tests = (
+        _find_shape_problem,
+        _find_nonfinite_value,
+        _find_order_problem,
+        _find_decreasing_slope,
+        _find_undeclared_jump,
+        _find_wrong_derivative,
+        _find_zero_minimum,
+    )
     with np.errstate(all="ignore"):  # large x may overflow
         return next(filter(None, (test(loss) for test in tests)), None)
 
 
-def descent_problem(descent: Descent) -> str | None:
+def find_descent_problem(descent: Descent) -> str | None:
     """Return the reason why a descent cannot be used, or None if it can.
 
     Weights are vectors in the simulation, and components along arbitrary directions in theory: the two agree if all
     functions of the descent are linear. A coordinatewise descent may not mix weights.
     """
     first, second = np.random.default_rng(0).standard_normal((2, 4, 9))  # a start and three forces each
-    paths = [_path(descent, arrays) for arrays in (first, second, first - 2 * second, first[:, :4])]
+    paths = [_run_descent(descent, arrays) for arrays in (first, second, first - 2 * second, first[:, :4])]
     if any(np.shape(array) != (9,) for array in paths[0]):
         return "start, query and next must return arrays of the shape of the weights"
     if not descent.largest_curvature > 0:
@@ -55,7 +65,7 @@ def descent_problem(descent: Descent) -> str | None:
     return None
 
 
-def _path(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
+def _run_descent(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
     """Return all arrays of a few steps, under forces that depend on the query point."""
     state = descent.start(arrays[0])
     visited = [*state]
@@ -66,7 +76,7 @@ def _path(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
     return visited
 
 
-def _unshaped(loss: Loss) -> str | None:
+def _find_shape_problem(loss: Loss) -> str | None:
     """Describe a function that returns another shape than its argument's, or an unknown kind of loss."""
     if loss.of not in ("stability", "residual"):
         return f'`of` must be "stability" or "residual", not "{loss.of}"'
@@ -77,21 +87,19 @@ def _unshaped(loss: Loss) -> str | None:
     return None
 
 
-def _not_numbers(loss: Loss) -> str | None:
+def _find_nonfinite_value(loss: Loss) -> str | None:
     """Describe a value that is not finite, or NaN at large x, or return None."""
-    near = np.linspace(-REACH, REACH, 801)
+    near = np.linspace(-MAX_EXAMINED_FIELD, MAX_EXAMINED_FIELD, 801)
     for name in ("value", "slope", "curvature"):
-        far, finite = np.isnan(getattr(loss, name)(FAR)), np.isfinite(getattr(loss, name)(near))
+        far, finite = np.isnan(getattr(loss, name)(LARGE_FIELDS)), np.isfinite(getattr(loss, name)(near))
         if not finite.all():
             return f"{name} is not a finite number at {loss.of} {near[~finite][0]:.3g}"
         if far.any():
-            return (
-                f"{name} is not a number at {loss.of} {FAR[far][0]:.3g}: is there a form of it that does not overflow?"
-            )
+            return f"{name} is not a number at {loss.of} {LARGE_FIELDS[far][0]:.3g}: is there a form of it that does not overflow?"
     return None
 
 
-def _disordered(loss: Loss) -> str | None:
+def _find_order_problem(loss: Loss) -> str | None:
     """Describe kinks or bends that are not in increasing order, or return None."""
     for name, positions in (("kinks", loss.kinks), ("bends", loss.bends)):
         if not np.all(np.isfinite(positions)) or np.any(np.diff(positions) <= 0):
@@ -99,13 +107,15 @@ def _disordered(loss: Loss) -> str | None:
     return None
 
 
-def _falling(loss: Loss) -> str | None:
+def _find_decreasing_slope(loss: Loss) -> str | None:
     """Describe a decrease of the slope, also at kinks and at large x, or return None if the loss is convex."""
     edges = np.array([*loss.kinks, *loss.bends], dtype=float)
-    side = ROUNDING * np.maximum(1, np.abs(edges))
-    x = np.unique([*np.linspace(-REACH, REACH, 4001), *FAR, *(edges - side), *(edges + side)])
+    side = PROPERTY_TOL * np.maximum(1, np.abs(edges))
+    x = np.unique(
+        [*np.linspace(-MAX_EXAMINED_FIELD, MAX_EXAMINED_FIELD, 4001), *LARGE_FIELDS, *(edges - side), *(edges + side)]
+    )
     slope = loss.slope(x)
-    falls = np.diff(slope) < -ROUNDING * (1 + np.abs(slope[1:]))
+    falls = np.diff(slope) < -PROPERTY_TOL * (1 + np.abs(slope[1:]))
     if not falls.any():
         return None
     index = int(np.argmax(falls))
@@ -113,90 +123,98 @@ def _falling(loss: Loss) -> str | None:
     return f"is not convex: its slope falls from {before:.3g} to {after:.3g} near {loss.of} {x[index]:.3g}"
 
 
-def _unstated(loss: Loss) -> str | None:
+def _find_undeclared_jump(loss: Loss) -> str | None:
     """Describe a jump of the slope or the curvature outside the kinks and bends, or return None.
 
     The jumps are searched on the arcsinh scale, because the steps of a steep slope would hide them.
     """
     edges = (*loss.kinks, *loss.bends)
-    if (position := jump(lambda x: np.arcsinh(loss.slope(x)), loss.kinks)) is not None:
+    if (position := find_jump(lambda x: np.arcsinh(loss.slope(x)), loss.kinks)) is not None:
         return f"its slope jumps at {loss.of} {position:.3g}, which is not among its kinks"
-    if (position := jump(lambda x: np.arcsinh(loss.curvature(x)), edges)) is not None:
+    if (position := find_jump(lambda x: np.arcsinh(loss.curvature(x)), edges)) is not None:
         return f"its curvature jumps at {loss.of} {position:.3g}, which is not among its bends"
     return None
 
 
-def _wrong_derivative(loss: Loss) -> str | None:
+def _find_wrong_derivative(loss: Loss) -> str | None:
     """Describe a slope or a curvature that is not the derivative it should be, or return None."""
     edges = (*loss.kinks, *loss.bends)
-    if (position := wrong_slope(loss.value, loss.slope, edges)) is not None:
+    if (position := find_wrong_slope(loss.value, loss.slope, edges)) is not None:
         return f"slope is not the derivative of value at {loss.of} {position:.3g}"
-    if (position := wrong_slope(loss.slope, loss.curvature, edges)) is not None:
+    if (position := find_wrong_slope(loss.slope, loss.curvature, edges)) is not None:
         return f"curvature is not the derivative of slope at {loss.of} {position:.3g}"
     return None
 
 
-def _useless(loss: Loss) -> str | None:
+def _find_zero_minimum(loss: Loss) -> str | None:
     """Describe a loss of stabilities that is minimal for the student w = 0, or return None."""
-    if loss.of == "stability" and loss.slopes_at(0.0)[1] >= 0:
+    if loss.of == "stability" and loss.one_sided_slopes(0.0)[1] >= 0:
         return "its slope at stability 0 must be negative on both sides, or no student is better than w = 0"
     return None
 
 
-def teacher_problem(teacher: Teacher) -> str | None:
+def find_teacher_problem(teacher: Teacher) -> str | None:
     """Return the reason why a teacher cannot be used, or None if it can."""
-    u = np.linspace(-REACH, REACH, 800)
+    u = np.linspace(-MAX_EXAMINED_FIELD, MAX_EXAMINED_FIELD, 800)
     if np.shape(teacher.draw(np.random.default_rng(0), u)) != u.shape:
         return "draw(rng, u) must return an array of the shape of u"
-    return _label_problem(teacher, u) if isinstance(teacher, LabelTeacher) else None
+    return _find_label_problem(teacher, u) if isinstance(teacher, LabelTeacher) else None
 
 
-def _label_problem(teacher: LabelTeacher, u: np.ndarray) -> str | None:
+def _find_label_problem(teacher: LabelTeacher, u: np.ndarray) -> str | None:
     """Return the reason why the functions of a teacher of labels are inconsistent, or None if they agree."""
     p = teacher.probability(u)
-    if np.any((p < 0) | (p > 1)) or np.any(np.diff(p) < -ROUNDING):
+    if np.any((p < 0) | (p > 1)) or np.any(np.diff(p) < -PROPERTY_TOL):
         return "the probability of +1 must rise with the field, from 0 to 1 at most"
-    if np.any(np.abs(p + p[::-1] - 1) > ROUNDING):
+    if np.any(np.abs(p + p[::-1] - 1) > PROPERTY_TOL):
         return "the probability of +1 at -u must be that of -1 at u"
-    right = teacher.right(MEANS, VARIANCES)
-    if np.shape(right) != (3, 3) or np.any(np.abs(right - _averaged(teacher)) > 1e-6):
+    right = teacher.right(FIELD_MEANS, FIELD_VARIANCES)
+    if np.shape(right) != (3, 3) or np.any(np.abs(right - _average_probability(teacher)) > 1e-6):
         return "right is not the average of probability over a normal field"
-    by_differences = (teacher.right(MEANS + STEP, VARIANCES) - teacher.right(MEANS - STEP, VARIANCES)) / (2 * STEP)
-    if np.any(np.abs(teacher.response(MEANS, VARIANCES) - by_differences) > 1e-6):
+    by_differences = (
+        teacher.right(FIELD_MEANS + MEAN_STEP, FIELD_VARIANCES)
+        - teacher.right(FIELD_MEANS - MEAN_STEP, FIELD_VARIANCES)
+    ) / (2 * MEAN_STEP)
+    if np.any(np.abs(teacher.response(FIELD_MEANS, FIELD_VARIANCES) - by_differences) > 1e-6):
         return "response is not the derivative of right with respect to the mean"
-    return _log_problem(teacher)
+    return _find_log_derivative_problem(teacher)
 
 
-def _log_problem(teacher: LabelTeacher) -> str | None:
+def _find_log_derivative_problem(teacher: LabelTeacher) -> str | None:
     """Return the reason why the logarithmic derivatives of a teacher are inconsistent, or None if they agree."""
-    slope, bend = teacher.log_slope(MEANS, VARIANCES), teacher.log_bend(MEANS, VARIANCES)
-    if np.any(np.abs(slope * teacher.right(MEANS, VARIANCES) - teacher.response(MEANS, VARIANCES)) > 1e-6):
+    slope, bend = teacher.log_slope(FIELD_MEANS, FIELD_VARIANCES), teacher.log_bend(FIELD_MEANS, FIELD_VARIANCES)
+    if np.any(
+        np.abs(slope * teacher.right(FIELD_MEANS, FIELD_VARIANCES) - teacher.response(FIELD_MEANS, FIELD_VARIANCES))
+        > 1e-6
+    ):
         return "log_slope is not response divided by right"
-    ahead, behind = (teacher.log_slope(MEANS + step, VARIANCES) for step in (STEP, -STEP))
-    if np.any(np.abs(bend + (ahead - behind) / (2 * STEP)) > 1e-5 * (1 + np.abs(bend))):
+    ahead, behind = (teacher.log_slope(FIELD_MEANS + step, FIELD_VARIANCES) for step in (MEAN_STEP, -MEAN_STEP))
+    if np.any(np.abs(bend + (ahead - behind) / (2 * MEAN_STEP)) > 1e-5 * (1 + np.abs(bend))):
         return "log_bend is not minus the derivative of log_slope with respect to the mean"
     return None
 
 
-def _averaged(teacher: LabelTeacher) -> np.ndarray:
+def _average_probability(teacher: LabelTeacher) -> np.ndarray:
     """Average `probability` over normal fields of all means and variances, on panels cut at field 0."""
-    width = np.sqrt(VARIANCES)
-    averages = np.empty((len(MEANS), len(VARIANCES)))
+    width = np.sqrt(FIELD_VARIANCES)
+    averages = np.empty((len(FIELD_MEANS), len(FIELD_VARIANCES)))
     for index in np.ndindex(averages.shape):
-        mean, scale = MEANS[index[0], 0], width[index[1]]
-        t, weight = panels(np.array([-REACH, -mean / scale - 1, -mean / scale, -mean / scale + 1, REACH]))
-        averages[index] = np.sum(weight * density(t) * teacher.probability(mean + scale * t))
+        mean, scale = FIELD_MEANS[index[0], 0], width[index[1]]
+        t, weight = make_gaussian_panels(
+            np.array([-MAX_EXAMINED_FIELD, -mean / scale - 1, -mean / scale, -mean / scale + 1, MAX_EXAMINED_FIELD])
+        )
+        averages[index] = np.sum(weight * normal_density(t) * teacher.probability(mean + scale * t))
     return averages
 
 
-def weights_problem(weights: Weights) -> str | None:
+def find_weights_problem(weights: Weights) -> str | None:
     """Return the reason why a distribution of weights cannot be used, or None if it can."""
     fraction, mean, variance = np.array(weights.pieces, dtype=float).T
-    if np.any(fraction <= 0) or np.any(variance < 0) or abs(fraction.sum() - 1) > ROUNDING:
+    if np.any(fraction <= 0) or np.any(variance < 0) or abs(fraction.sum() - 1) > PROPERTY_TOL:
         return (
             f"the shares of its pieces must be positive, of sum 1, not {fraction.sum():.6g}, and no variance negative"
         )
     square = float(fraction @ (mean**2 + variance))
-    if abs(square - 1) > ROUNDING:
+    if abs(square - 1) > PROPERTY_TOL:
         return f"its mean square must be 1, not {square:.6g}"
     return None

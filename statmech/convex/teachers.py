@@ -27,13 +27,21 @@ from typing import ClassVar
 import numpy as np
 
 from statmech.convex.logistic_average import LogisticAverage, logistic_average
-from statmech.numerics.gaussian import TAIL, Array, composite_legendre, cumulative, density, hazard, hazard_excess
+from statmech.numerics.gaussian import (
+    GAUSSIAN_CUTOFF,
+    Array,
+    hazard,
+    hazard_excess,
+    make_composite_rule,
+    normal_cdf,
+    normal_density,
+)
 from statmech.parameters import parameter
 
-LEAST_VARIANCE = 1e-280  # replaces 0, so that no divisor is 0
+MIN_FIELD_VARIANCE = 1e-280  # replaces 0, so that no divisor is 0
 NODES = 24  # per panel
-WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # in widths of the teacher
-DEVIATIONS = (2.0, 4.0, 6.0, TAIL)  # in standard deviations of the field
+PANEL_EDGE_WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # in widths of the teacher
+PANEL_EDGE_DEVIATIONS = (2.0, 4.0, 6.0, GAUSSIAN_CUTOFF)  # in standard deviations of the field
 
 
 @dataclass(frozen=True)
@@ -106,7 +114,7 @@ class LabelTeacher(Teacher):
         return y * self.log_slope(y * mean, variance), self.log_bend(y * mean, variance)
 
     def information(self, mse: np.ndarray) -> np.ndarray:
-        mean, variance, weight = self._halves(mse)
+        mean, variance, weight = self._make_half_line_quadrature(mse)
         return np.sum(weight * self.information_at(mean, variance), axis=-1)
 
     def information_at(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -117,22 +125,22 @@ class LabelTeacher(Teacher):
     def log_evidence(self, mse: np.ndarray) -> np.ndarray:
         from scipy.special import xlog1py, xlogy
 
-        mean, variance, weight = self._halves(mse)
+        mean, variance, weight = self._make_half_line_quadrature(mse)
         wrong = self.right(-mean, variance)
         return np.sum(weight * (xlogy(wrong, wrong) + xlog1py(1 - wrong, -wrong)), axis=-1)
 
-    def _halves(self, mse: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _make_half_line_quadrature(self, mse: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return means (L, n) > 0 of the field, its variances (L, 1), and weights (L, n) of twice a Gaussian."""
         mse = np.asarray(mse, float)
-        deviation = np.sqrt(np.maximum(1 - mse, LEAST_VARIANCE))
-        widths = np.multiply.outer(WIDTHS, self.width(np.maximum(mse, LEAST_VARIANCE)) / deviation)
-        edges = np.concatenate([widths, np.multiply.outer((0.0, *DEVIATIONS), np.ones_like(mse))])
-        t, weight = composite_legendre(np.sort(np.minimum(edges, TAIL), axis=0), NODES)
-        return deviation[..., None] * t, mse[..., None], 2 * weight * density(t)
+        deviation = np.sqrt(np.maximum(1 - mse, MIN_FIELD_VARIANCE))
+        widths = np.multiply.outer(PANEL_EDGE_WIDTHS, self.width(np.maximum(mse, MIN_FIELD_VARIANCE)) / deviation)
+        edges = np.concatenate([widths, np.multiply.outer((0.0, *PANEL_EDGE_DEVIATIONS), np.ones_like(mse))])
+        t, weight = make_composite_rule(np.sort(np.minimum(edges, GAUSSIAN_CUTOFF), axis=0), NODES)
+        return deviation[..., None] * t, mse[..., None], 2 * weight * normal_density(t)
 
 
 @dataclass(frozen=True)
-class Sign(LabelTeacher):
+class SignTeacher(LabelTeacher):
     """The sign of the field, flipped with probability `flip`."""
 
     label: ClassVar = "sign"
@@ -143,24 +151,24 @@ class Sign(LabelTeacher):
         return np.where(u > 0, 1 - self.flip, self.flip)
 
     def right(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return self.flip + (1 - 2 * self.flip) * cumulative(mean / _deviation(variance))
+        return self.flip + (1 - 2 * self.flip) * normal_cdf(mean / _safe_deviation(variance))
 
     def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        scale = _deviation(variance)
-        return (1 - 2 * self.flip) * density(mean / scale) / scale
+        scale = _safe_deviation(variance)
+        return (1 - 2 * self.flip) * normal_density(mean / scale) / scale
 
     def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         response = self.response(mean, variance)
-        return self.right(mean, variance), response, -mean / _deviation(variance) ** 2 * response
+        return self.right(mean, variance), response, -mean / _safe_deviation(variance) ** 2 * response
 
     def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         if self.flip > 0:
             return self.response(mean, variance) / self.right(mean, variance)
-        scale = _deviation(variance)
+        scale = _safe_deviation(variance)
         return hazard(mean / scale) / scale
 
     def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        slope, scale = self.log_slope(mean, variance), _deviation(variance)
+        slope, scale = self.log_slope(mean, variance), _safe_deviation(variance)
         if self.flip > 0:
             return slope * (slope + mean / scale / scale)
         return slope * hazard_excess(mean / scale) / scale
@@ -174,7 +182,7 @@ class Sign(LabelTeacher):
 
 
 @dataclass(frozen=True)
-class Probit(LabelTeacher):
+class ProbitTeacher(LabelTeacher):
     """The sign of the field plus normal noise."""
 
     label: ClassVar = "probit"
@@ -182,29 +190,29 @@ class Probit(LabelTeacher):
     noise: float = parameter(0.0, "standard deviation of the noise, on the field", symbol=r"$\sigma$", at_least=0)
 
     def probability(self, u: np.ndarray) -> np.ndarray:
-        return Sign().probability(u) if self.noise == 0 else cumulative(u / self.noise)
+        return SignTeacher().probability(u) if self.noise == 0 else normal_cdf(u / self.noise)
 
     def right(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return Sign().right(mean, variance + self.noise**2)
+        return SignTeacher().right(mean, variance + self.noise**2)
 
     def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return Sign().response(mean, variance + self.noise**2)
+        return SignTeacher().response(mean, variance + self.noise**2)
 
     def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return Sign().derivatives(mean, variance + self.noise**2)
+        return SignTeacher().derivatives(mean, variance + self.noise**2)
 
     def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return Sign().log_slope(mean, variance + self.noise**2)
+        return SignTeacher().log_slope(mean, variance + self.noise**2)
 
     def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return Sign().log_bend(mean, variance + self.noise**2)
+        return SignTeacher().log_bend(mean, variance + self.noise**2)
 
     def width(self, variance: np.ndarray) -> np.ndarray:
         return np.sqrt(variance + self.noise**2)
 
 
 @dataclass(frozen=True)
-class Logit(LabelTeacher):
+class LogitTeacher(LabelTeacher):
     """Labels of logistic regression."""
 
     label: ClassVar = "logit"
@@ -285,15 +293,15 @@ class LinearTeacher(Teacher):
         return (y - mean) * information, np.broadcast_to(information, np.shape(mean))
 
     def information(self, mse: np.ndarray) -> np.ndarray:
-        return 1 / np.maximum(mse + self.noise**2, LEAST_VARIANCE)
+        return 1 / np.maximum(mse + self.noise**2, MIN_FIELD_VARIANCE)
 
     def log_evidence(self, mse: np.ndarray) -> np.ndarray:
         return -0.5 * (1 + np.log(2 * np.pi / self.information(mse)))
 
 
-def _deviation(variance: Array) -> np.ndarray:
+def _safe_deviation(variance: Array) -> np.ndarray:
     """Return the standard deviation, bounded from below so that it can be a divisor."""
-    return np.sqrt(np.maximum(variance, LEAST_VARIANCE))
+    return np.sqrt(np.maximum(variance, MIN_FIELD_VARIANCE))
 
 
 def _odds(left: LogisticAverage) -> np.ndarray:
@@ -302,4 +310,9 @@ def _odds(left: LogisticAverage) -> np.ndarray:
     return F / (1 - F)
 
 
-TEACHERS: dict[str, type[Teacher]] = {"sign": Sign, "probit": Probit, "logit": Logit, "linear": LinearTeacher}
+TEACHERS: dict[str, type[Teacher]] = {
+    "sign": SignTeacher,
+    "probit": ProbitTeacher,
+    "logit": LogitTeacher,
+    "linear": LinearTeacher,
+}

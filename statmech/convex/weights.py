@@ -30,13 +30,15 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from statmech.numerics.gaussian import TAIL, Array, composite_legendre, density
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, Array, make_composite_rule, normal_density
 from statmech.parameters import parameter
 
 NODES = 24  # per panel
-STEPS = np.linspace(-TAIL, TAIL, 11)  # in standard deviations
-TURNS = np.array([-40.0, -20.0, -10.0, -4.0, 0.0, 4.0, 10.0, 20.0, 40.0])  # relative to where two pieces are equal
-PRECISIONS = 1e-60, 1e60  # replace 0 and infinity, so that no divisor is 0
+GAUSSIAN_PANEL_EDGES = np.linspace(-GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF, 11)  # in standard deviations
+LOG_ODDS_PANEL_EDGES = np.array(
+    [-40.0, -20.0, -10.0, -4.0, 0.0, 4.0, 10.0, 20.0, 40.0]
+)  # relative to where two pieces are equal
+PRECISION_BOUNDS = 1e-60, 1e60  # replace 0 and infinity, so that no divisor is 0
 
 
 class Piece(NamedTuple):
@@ -61,68 +63,72 @@ class Weights(ABC):
         """The Gaussians of the mixture. Their shares sum to 1."""
 
     @property
-    def continuous(self) -> float:
+    def continuous_fraction(self) -> float:
         """The fraction of weights that are not atoms."""
         return float(sum(piece.share for piece in self.pieces if piece.variance > 0))
 
     def posterior(self, r: np.ndarray, precision: Array) -> tuple[np.ndarray, np.ndarray]:
         """Return means and variances of weights given fields r (...) of this precision."""
         fraction, centre, spread = self._given(r, precision)
-        variance_between = sum(fraction[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._pairs)
+        variance_between = sum(fraction[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._piece_pairs)
         return np.sum(fraction * centre, axis=0), np.sum(fraction * spread, axis=0) + variance_between
 
     def mse(self, precision: np.ndarray) -> np.ndarray:
         """Return the mean squared error of the posterior mean, at each precision (L,)."""
-        s = np.clip(precision, *PRECISIONS)
+        s = np.clip(precision, *PRECISION_BOUNDS)
         error = np.sum([p * tau / (1 + s * tau) for p, _, tau in self.pieces], axis=0)
-        if not self._pairs:
+        if not self._piece_pairs:
             return error
-        r, weight = self._where_several(s)
+        r, weight = self._make_overlap_quadrature(s)
         fraction, centre, _ = self._given(r, s[..., None])
-        joint = self._joint(r, s[..., None])
-        variance_between = sum(joint[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._pairs)
+        joint = self._compute_joint_density(r, s[..., None])
+        variance_between = sum(joint[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._piece_pairs)
         return np.minimum(error + np.sum(weight * variance_between, axis=-1), 1.0)  # rounding may exceed the prior's
 
     def information(self, precision: np.ndarray) -> np.ndarray:
         """Return the mutual information of a weight and its field, in nats, at each precision (L,)."""
-        s = np.clip(precision, *PRECISIONS)
+        s = np.clip(precision, *PRECISION_BOUNDS)
         information_within = np.sum([0.5 * p * np.log1p(s * tau) for p, _, tau in self.pieces], axis=0)
-        if not self._pairs:
+        if not self._piece_pairs:
             return information_within
         from scipy.special import xlogy
 
-        r, weight = self._where_several(s)
+        r, weight = self._make_overlap_quadrature(s)
         fraction, *_ = self._given(r, s[..., None])
-        unknown = np.sum(weight * np.sum(xlogy(self._joint(r, s[..., None]), fraction), axis=0), axis=-1)
+        unknown = np.sum(
+            weight * np.sum(xlogy(self._compute_joint_density(r, s[..., None]), fraction), axis=0), axis=-1
+        )
         return information_within - sum(p * np.log(p) for p, *_ in self.pieces) + unknown
 
     @property
-    def _pairs(self) -> list[tuple[int, int]]:
+    def _piece_pairs(self) -> list[tuple[int, int]]:
         return list(combinations(range(len(self.pieces)), 2))
 
     def _given(self, r: np.ndarray, s: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return shares, means and variances (pieces, ...) of the posterior at fields r."""
-        fraction, mean, variance = self._columns(r)
+        fraction, mean, variance = self._get_piece_columns(r)
         widened = 1 + s * variance
         log = np.log(fraction / np.sqrt(widened)) + (variance * r * r + 2 * mean * r - s * mean * mean) / (2 * widened)
         odds = np.exp(log - np.max(log, axis=0))
         return odds / np.sum(odds, axis=0), (mean + variance * r) / widened, variance / widened
 
-    def _joint(self, r: np.ndarray, s: np.ndarray) -> np.ndarray:
+    def _compute_joint_density(self, r: np.ndarray, s: np.ndarray) -> np.ndarray:
         """Return the joint density (pieces, ...) of the field r and a piece."""
-        fraction, mean, variance = self._columns(r)
+        fraction, mean, variance = self._get_piece_columns(r)
         deviation = np.sqrt(s + s * s * variance)
-        return fraction / deviation * density((r - s * mean) / deviation)
+        return fraction / deviation * normal_density((r - s * mean) / deviation)
 
-    def _columns(self, r: np.ndarray) -> np.ndarray:
+    def _get_piece_columns(self, r: np.ndarray) -> np.ndarray:
         """Return shares, means and variances, each (pieces, 1, ...) to broadcast with r."""
         columns: np.ndarray = np.array(self.pieces).T.reshape(3, -1, *[1] * np.ndim(r))
         return columns
 
-    def _where_several(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _make_overlap_quadrature(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return fields (L, n) and weights for integrals over the range where several pieces contribute."""
-        edges = np.concatenate([_edges(s, self.pieces[i], self.pieces[j]) for i, j in self._pairs])
-        return composite_legendre(np.sort(edges, axis=0), NODES)
+        edges = np.concatenate(
+            [_compute_overlap_edges(s, self.pieces[i], self.pieces[j]) for i, j in self._piece_pairs]
+        )
+        return make_composite_rule(np.sort(edges, axis=0), NODES)
 
     def draw(self, rng: np.random.Generator, N: int) -> np.ndarray:
         """Draw weights (N,), scaled so that their mean square is exactly 1."""
@@ -134,23 +140,27 @@ class Weights(ABC):
         return w * np.sqrt(N / (w @ w))
 
 
-def _edges(s: np.ndarray, one: Piece, other: Piece) -> np.ndarray:
+def _compute_overlap_edges(s: np.ndarray, first: Piece, second: Piece) -> np.ndarray:
     r"""Return panel edges (p, L) where both pieces contribute: :math:`N_iN_j/P \le \sqrt{N_iN_j/4p_ip_j}`.
 
     The bound is a Gaussian in r. In its units x the log odds are :math:`ax^2 + bx + c`, and change fast near their
     zeros.
     """
-    (m, v), (m2, v2) = ((s * piece.mean, s + s * s * piece.variance) for piece in (one, other))
+    (m, v), (m2, v2) = ((s * piece.mean, s + s * s * piece.variance) for piece in (first, second))
     centre, scale = (m * v2 + m2 * v) / (v + v2), np.sqrt(2 * v * v2 / (v + v2))
     a, b = (v - v2) / (v + v2), scale * ((m - centre) / v - (m2 - centre) / v2)
-    c = np.log(one.share / other.share * np.sqrt(v2 / v)) - (centre - m) ** 2 / (2 * v) + (centre - m2) ** 2 / (2 * v2)
+    c = (
+        np.log(first.share / second.share * np.sqrt(v2 / v))
+        - (centre - m) ** 2 / (2 * v)
+        + (centre - m2) ** 2 / (2 * v2)
+    )
     slope = np.sqrt(np.maximum(b * b - 4 * a * c, 1e-30))
     sum_ = -0.5 * (b + np.copysign(slope, b))
     with np.errstate(divide="ignore", over="ignore"):
         zeros = np.stack([sum_ / a, c / sum_])
-    near = zeros + np.multiply.outer(TURNS, 1 / slope)[:, None]
-    x = np.concatenate([np.multiply.outer(STEPS, np.ones_like(s)), near.reshape(-1, *s.shape)])
-    return centre + scale * np.clip(x, -TAIL, TAIL)
+    near = zeros + np.multiply.outer(LOG_ODDS_PANEL_EDGES, 1 / slope)[:, None]
+    x = np.concatenate([np.multiply.outer(GAUSSIAN_PANEL_EDGES, np.ones_like(s)), near.reshape(-1, *s.shape)])
+    return centre + scale * np.clip(x, -GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF)
 
 
 @dataclass(frozen=True)

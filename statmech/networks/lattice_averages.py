@@ -5,8 +5,8 @@ independent normal z. The sum over the points of a cubic lattice of spacing h, w
 error of :math:`e^{-2\pi a/h}` for a g that is analytic within a of the real axis: for tanh(x), h = 0.32 has the error
 7e-10 with 43 points per variable, and Gauss-Hermite quadrature needs 96. The sum does not converge across a kink, so
 that activations with kinks are not supported. The spacing is the widest one that reproduces :math:`\langle g^2\rangle`,
-:math:`\langle g'^2\rangle` and :math:`\langle xgg'\rangle` of the spacing `FINEST`, for a field of variance `WIDEST`.
-Points outside `RADIUS` are omitted.
+:math:`\langle g'^2\rangle` and :math:`\langle xgg'\rangle` of the spacing `REFERENCE_SPACING`, for a field of variance
+`PROBE_VARIANCE`. Points outside `LATTICE_RADIUS` are omitted.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)
@@ -15,7 +15,7 @@ Points outside `RADIUS` are omitted.
 ...     def both(self, x):
 ...         g = namespace(x).tanh(x)
 ...         return g, 1 - g * g
->>> averages = averages_of(Tanh())
+>>> averages = ensure_averages(Tanh())
 >>> C = np.array([[1.0, 0.5], [0.5, 1.0]])
 >>> averages.spacing, round(float(averages.I2(C)), 8)
 (0.32, 0.18632441)
@@ -31,34 +31,34 @@ import numpy as np
 
 from statmech.activations import Activation
 from statmech.numerics.gaussian import Array, namespace
-from statmech.numerics.orthants import ratio, root
+from statmech.numerics.orthants import safe_ratio, safe_sqrt
 
-SPACINGS = (0.8, 0.65, 0.5, 0.4, 0.32, 0.25)
-FINEST = 0.1
-WIDEST = 1.0
+LATTICE_SPACINGS = (0.8, 0.65, 0.5, 0.4, 0.32, 0.25)
+REFERENCE_SPACING = 0.1
+PROBE_VARIANCE = 1.0
 TOLERANCE = 1e-8
-RADIUS = 7.0  # four normal variables lie outside with probability 6e-10
-ROUNDING = 1e-14  # smaller conditional variances count as 0
+LATTICE_RADIUS = 7.0  # four normal variables lie outside with probability 6e-10
+MIN_RELATIVE_VARIANCE = 1e-14  # smaller conditional variances count as 0
 
 
 @cache
-def lattice(variables: int, spacing: float) -> tuple[np.ndarray, np.ndarray]:
+def make_lattice(variables: int, spacing: float) -> tuple[np.ndarray, np.ndarray]:
     """Return points (variables, n) and weights (n,) for averages over independent normal variables.
 
-    >>> z, weight = lattice(2, 0.8)
+    >>> z, weight = make_lattice(2, 0.8)
     >>> round(float(weight @ (z[0] ** 2 * z[1] ** 2)), 6)
     1.0
     """
-    count = int(RADIUS / spacing)
+    count = int(LATTICE_RADIUS / spacing)
     line = spacing * np.arange(-count, count + 1)
     z = np.stack(np.meshgrid(*[line] * variables, indexing="ij")).reshape(variables, -1)
     squares = (z * z).sum(0)
-    inside = squares < RADIUS**2
+    inside = squares < LATTICE_RADIUS**2
     weight = np.exp(-squares[inside] / 2)
     return z[:, inside], weight / weight.sum()
 
 
-def averages_of(activation: Activation) -> Activation:
+def ensure_averages(activation: Activation) -> Activation:
     """Return an activation with averages: itself if it has closed forms, otherwise a wrapper that uses quadrature.
 
     Parameters
@@ -75,22 +75,26 @@ def averages_of(activation: Activation) -> Activation:
     NotImplementedError
             If the activation has kinks and no closed forms.
     """
-    return activation if activation.has_closed_forms else LatticeAverages(activation, spacing_for(activation))
+    return activation if activation.has_closed_forms else LatticeAverages(activation, choose_spacing(activation))
 
 
-def spacing_for(activation: Activation) -> float:
+def choose_spacing(activation: Activation) -> float:
     """Return the widest spacing within the tolerance, or the smallest available spacing."""
     if activation.kinks:
         raise NotImplementedError(f"{activation.label} has kinks: quadrature does not converge across kinks")
-    exact = _probe(activation, FINEST)
-    accurate_spacings = (spacing for spacing in SPACINGS if abs(_probe(activation, spacing) - exact).max() < TOLERANCE)
-    return next(accurate_spacings, SPACINGS[-1])
+    exact = _compute_probe_averages(activation, REFERENCE_SPACING)
+    accurate_spacings = (
+        spacing
+        for spacing in LATTICE_SPACINGS
+        if abs(_compute_probe_averages(activation, spacing) - exact).max() < TOLERANCE
+    )
+    return next(accurate_spacings, LATTICE_SPACINGS[-1])
 
 
-def _probe(activation: Activation, spacing: float) -> np.ndarray:
+def _compute_probe_averages(activation: Activation, spacing: float) -> np.ndarray:
     """Compute the averages of three products of g and its slope at a spacing."""
-    z, weight = lattice(1, spacing)
-    x = np.sqrt(WIDEST) * z[0]
+    z, weight = make_lattice(1, spacing)
+    x = np.sqrt(PROBE_VARIANCE) * z[0]
     g, slope = activation.both(x)
     return np.array([g * g, slope * slope, x * g * slope]) @ weight
 
@@ -122,8 +126,8 @@ class LatticeAverages(Activation):
         return self._average(C, lambda x: self._slope(x[0]) * self._slope(x[1]))
 
     def given(self, mean: Array, variance: Array) -> Array:
-        z, weight = lattice(1, self.spacing)
-        return self._g(mean[..., None] + root(variance)[..., None] * z[0]) @ weight
+        z, weight = make_lattice(1, self.spacing)
+        return self._g(mean[..., None] + safe_sqrt(variance)[..., None] * z[0]) @ weight
 
     def _g(self, x: Array) -> Array:
         return self.both(x)[0]
@@ -132,23 +136,23 @@ class LatticeAverages(Activation):
         return self.both(x)[1]
 
     def _average(self, C: Array, product: Callable[[list[Array]], Array]) -> Array:
-        z, weight = lattice(len(C), self.spacing)
-        fields = [sum(entry[..., None] * z[j] for j, entry in enumerate(row)) for row in lower(C)]
+        z, weight = make_lattice(len(C), self.spacing)
+        fields = [sum(entry[..., None] * z[j] for j, entry in enumerate(row)) for row in compute_cholesky_rows(C)]
         return product(fields) @ weight
 
 
-def lower(C: Array) -> list[list[Array]]:
+def compute_cholesky_rows(C: Array) -> list[list[Array]]:
     """Return the rows of the lower triangular root of covariances (n, n, ...), which may be singular.
 
-    >>> np.array(lower(np.ones((2, 2)))[1])
+    >>> np.array(compute_cholesky_rows(np.ones((2, 2)))[1])
     array([1., 0.])
     """
     xp, rows = namespace(C), list[list[Array]]()
     for i in range(len(C)):
         row: list[Array] = []
         for j in range(i):
-            row.append(ratio(C[i, j] - sum(row[k] * rows[j][k] for k in range(j)), rows[j][j]))
+            row.append(safe_ratio(C[i, j] - sum(row[k] * rows[j][k] for k in range(j)), rows[j][j]))
         rest = C[i, i] - sum(entry * entry for entry in row)
-        row.append(root(xp.where(rest > ROUNDING * C[i, i], rest, 0.0)))
+        row.append(safe_sqrt(xp.where(rest > MIN_RELATIVE_VARIANCE * C[i, i], rest, 0.0)))
         rows.append(row)
     return rows

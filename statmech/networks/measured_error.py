@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.activations import Activation
-from statmech.networks.network_error import diagonal, pairs, summed
-from statmech.order_parameters import square_root
+from statmech.networks.network_error import average_pairs, get_diagonal, sum_weighted
+from statmech.order_parameters import matrix_square_root
 
-FIELDS = 4096
+NUM_TEST_FIELDS = 4096
 
 
 class TeacherNetwork(NamedTuple):
@@ -35,7 +35,7 @@ def measured_error(
     Q: np.ndarray,
     v: np.ndarray,
     generator: np.random.Generator,
-    fields: int = FIELDS,
+    num_fields: int = NUM_TEST_FIELDS,
 ) -> np.ndarray:
     r"""Estimate the generalization error as a mean over test fields, for teachers without a closed form.
 
@@ -58,7 +58,7 @@ def measured_error(
         Weights of student units in the output.
     generator : numpy Generator
             Draws the same fields for all leading axes.
-        fields : int
+        num_fields : int
             Number of test fields. The standard error decays with its square root.
 
     Returns
@@ -73,15 +73,19 @@ def measured_error(
     0.17
     """
 
-    def compute_error(lane: _Lane, y: np.ndarray, normals: np.ndarray) -> float:
+    def compute_error(network: _StudentNetwork, y: np.ndarray, normals: np.ndarray) -> float:
         target = teacher.of(y)
         if not activation.has_closed_forms:
-            return float(np.mean((target - lane.v @ activation.both(lane.fields(y, normals))[0]) ** 2)) / 2
-        outputs = lane.v @ activation.given(lane.mean @ y, lane.variances[:, None])
-        squares = summed(pairs(activation.I2, diagonal(lane.Q), lane.Q, diagonal(lane.Q)), lane.v, lane.v)
+            return float(np.mean((target - network.v @ activation.both(network.fields(y, normals))[0]) ** 2)) / 2
+        outputs = network.v @ activation.given(network.mean @ y, network.variances[:, None])
+        squares = sum_weighted(
+            average_pairs(activation.I2, get_diagonal(network.Q), network.Q, get_diagonal(network.Q)),
+            network.v,
+            network.v,
+        )
         return float(np.mean(target * target - 2 * target * outputs) + squares) / 2
 
-    return _over_lanes(compute_error, teacher, R, Q, v, generator, fields)
+    return _average_over_fields(compute_error, teacher, R, Q, v, generator, num_fields)
 
 
 def label_error(
@@ -91,7 +95,7 @@ def label_error(
     Q: np.ndarray,
     v: np.ndarray,
     generator: np.random.Generator,
-    fields: int = FIELDS,
+    num_fields: int = NUM_TEST_FIELDS,
 ) -> np.ndarray:
     """Estimate the fraction of labels that the sign of the students' output mispredicts, on test fields.
 
@@ -111,7 +115,7 @@ def label_error(
         Weights of student units in the output.
     generator : numpy Generator
             Draws the same fields for all leading axes.
-        fields : int
+        num_fields : int
             Number of test fields. The standard error decays with its square root.
 
     Returns
@@ -126,14 +130,14 @@ def label_error(
     1.0
     """
 
-    def compute_error(lane: _Lane, y: np.ndarray, normals: np.ndarray) -> float:
-        outputs = lane.v @ activation.both(lane.fields(y, normals))[0]
+    def compute_error(network: _StudentNetwork, y: np.ndarray, normals: np.ndarray) -> float:
+        outputs = network.v @ activation.both(network.fields(y, normals))[0]
         return float(np.mean(1 - np.sign(teacher.of(y)) * np.sign(outputs))) / 2
 
-    return _over_lanes(compute_error, teacher, R, Q, v, generator, fields)
+    return _average_over_fields(compute_error, teacher, R, Q, v, generator, num_fields)
 
 
-class _Lane(NamedTuple):
+class _StudentNetwork(NamedTuple):
     """A student network: given the teacher's y (M, n), its fields are mean @ y plus a rest of covariances (K, K)."""
 
     mean: np.ndarray
@@ -143,29 +147,29 @@ class _Lane(NamedTuple):
 
     @property
     def variances(self) -> np.ndarray:
-        return np.maximum(diagonal(self.rest), 0.0)
+        return np.maximum(get_diagonal(self.rest), 0.0)
 
     def fields(self, y: np.ndarray, normals: np.ndarray) -> np.ndarray:
-        return self.mean @ y + square_root(self.rest) @ normals
+        return self.mean @ y + matrix_square_root(self.rest) @ normals
 
 
-def _over_lanes(
-    error: Callable[[_Lane, np.ndarray, np.ndarray], float],
+def _average_over_fields(
+    compute_error: Callable[[_StudentNetwork, np.ndarray, np.ndarray], float],
     teacher: TeacherNetwork,
     R: np.ndarray,
     Q: np.ndarray,
     v: np.ndarray,
     generator: np.random.Generator,
-    fields: int,
+    num_fields: int,
 ) -> np.ndarray:
     """Estimate an error of each network of the leading axes (...), with the same test fields for all."""
     leading = np.broadcast_shapes(R.shape[:-2], Q.shape[:-2], v.shape[:-1])
     R, Q = (np.broadcast_to(G, leading + G.shape[-2:]) for G in (R, Q))
     v = np.broadcast_to(v, leading + v.shape[-1:])
     M, K = len(teacher.w), v.shape[-1]
-    y = square_root(teacher.T) @ generator.standard_normal((M, fields))
-    normals = generator.standard_normal((K, fields))
+    y = matrix_square_root(teacher.T) @ generator.standard_normal((M, num_fields))
+    normals = generator.standard_normal((K, num_fields))
     mean = R @ np.linalg.pinv(teacher.T, hermitian=True)
     rest = Q - mean @ R.swapaxes(-1, -2)
-    networks = (_Lane(mean[index], rest[index], Q[index], v[index]) for index in np.ndindex(leading))
-    return np.array([error(network, y, normals) for network in networks]).reshape(leading)
+    networks = (_StudentNetwork(mean[index], rest[index], Q[index], v[index]) for index in np.ndindex(leading))
+    return np.array([compute_error(network, y, normals) for network in networks]).reshape(leading)

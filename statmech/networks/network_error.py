@@ -41,15 +41,15 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.activations import Activation, Linear, Relu
-from statmech.numerics.gaussian import Array, legendre, namespace, one_minus_cos, x_minus_sin
-from statmech.numerics.orthants import ratio, root
+from statmech.numerics.gaussian import Array, get_legendre_rule, namespace, one_minus_cos, x_minus_sin
+from statmech.numerics.orthants import safe_ratio, safe_sqrt
 
-NODES, FEW = 24, 4  # per integral over s: relative errors of 1e-12 and, for short changes, 1e-15
-SHORT = 1e-3  # squared change relative to the units' variances
-NEAR = 1e-6  # relative to the squared outputs: the sums of a smaller error have lost six digits or more
-BLOCK = 1024  # networks with one unit per block
+NODES, SHORT_CHANGE_NODES = 24, 4  # per integral over s: relative errors of 1e-12 and, for short changes, 1e-15
+MAX_SHORT_CHANGE = 1e-3  # squared change relative to the units' variances
+MAX_CANCELLING_ERROR = 1e-6  # relative to the squared outputs: the sums of a smaller error have lost six digits or more
+BLOCK_NETWORKS = 1024  # networks with one unit per block
 
-Nodes = tuple[np.ndarray, np.ndarray]  # nodes and weights
+QuadratureNodes = tuple[np.ndarray, np.ndarray]  # nodes and weights
 
 
 def generalization_error(
@@ -61,7 +61,7 @@ def generalization_error(
     ----------
     activation : Activation
             Activation of students and teacher, with closed forms or from
-            `statmech.networks.lattice_averages.averages_of`.
+            `statmech.networks.lattice_averages.ensure_averages`.
     T : array (M, M)
         Products of teacher units.
     w : array (M,)
@@ -91,36 +91,41 @@ def generalization_error(
     >>> round(float(generalization_error(Erf(), I, np.ones(2), 0 * I, I, np.ones(2))), 6)       # 2/3
     0.666667
     """
-    students = summed(pairs(activation.I2, diagonal(Q), Q, diagonal(Q)), v, v)
+    students = sum_weighted(average_pairs(activation.I2, get_diagonal(Q), Q, get_diagonal(Q)), v, v)
     if output == "sign":
         if len(w) > 1:
             raise NotImplementedError(f'output="sign" supports a teacher with one unit, not {len(w)}')
-        cross = summed(pairs(activation.S2, diagonal(Q), R, diagonal(T)), v, np.sign(w))
+        cross = sum_weighted(average_pairs(activation.S2, get_diagonal(Q), R, get_diagonal(T)), v, np.sign(w))
         return (1 + students) / 2 - cross
-    teacher = summed(pairs(activation.I2, diagonal(T), T, diagonal(T)), w, w)
-    cross = summed(pairs(activation.I2, diagonal(Q), R, diagonal(T)), v, w)
+    teacher = sum_weighted(average_pairs(activation.I2, get_diagonal(T), T, get_diagonal(T)), w, w)
+    cross = sum_weighted(average_pairs(activation.I2, get_diagonal(Q), R, get_diagonal(T)), v, w)
     return (teacher + students) / 2 - cross
 
 
-def diagonal(G: Array) -> Array:
+def get_diagonal(G: Array) -> Array:
     """Return the diagonals (..., K) of matrices (..., K, K)."""
     return namespace(G).diagonal(G, axis1=-2, axis2=-1)
 
 
-def summed(averages: Array, left: Array, right: Array) -> Array:
+def sum_weighted(averages: Array, left: Array, right: Array) -> Array:
     """Sum averages (..., K, L) with the weights (..., K) and (..., L) of their fields."""
     return (averages * left[..., :, None] * right[..., None, :]).sum((-2, -1))
 
 
-def pairs(average: Callable[[Array], Array], left: Array, product: Array, right: Array) -> Array:
+def average_pairs(average: Callable[[Array], Array], left: Array, product: Array, right: Array) -> Array:
     """Average over all pairs (..., K, L) of fields with variances (..., K) and (..., L)."""
     xp = namespace(product)
     a, b, c = xp.broadcast_arrays(left[..., :, None], right[..., None, :], product)
     return average(xp.stack([xp.stack([a, c]), xp.stack([c, b])]))
 
 
-def error_of_coordinates(
-    activation: Activation, rows: np.ndarray, w: np.ndarray, along: np.ndarray, across: np.ndarray, v: np.ndarray
+def generalization_error_from_coordinates(
+    activation: Activation,
+    rows: np.ndarray,
+    w: np.ndarray,
+    parallel: np.ndarray,
+    perpendicular: np.ndarray,
+    v: np.ndarray,
 ) -> np.ndarray:
     r"""Return the generalization error from students' coordinates, with a small relative error at any size.
 
@@ -132,9 +137,9 @@ def error_of_coordinates(
         Coordinates of the teacher units, :math:`T = LL^\mathsf{T}`.
     w : array (M,)
         Weights of teacher units in the output.
-    along : array (..., K, M)
+    parallel : array (..., K, M)
         Coordinates of the students on the same axes.
-    across : array (..., K, K)
+    perpendicular : array (..., K, K)
             Products of the students' components orthogonal to the teacher's axes.
     v : array (..., K)
         Weights of student units in the output.
@@ -146,60 +151,74 @@ def error_of_coordinates(
     Examples
     --------
     >>> from statmech.activations import Linear
-    >>> far = error_of_coordinates(Linear(), np.eye(1), np.ones(1), np.ones((1, 1)), np.full((1, 1), 1e-30), np.ones(1))
+    >>> far = generalization_error_from_coordinates(Linear(), np.eye(1), np.ones(1), np.ones((1, 1)), np.full((1, 1), 1e-30), np.ones(1))
     >>> float(far)
     5e-31
     """
-    K, M = along.shape[-2:]
-    leading = np.broadcast_shapes(along.shape[:-2], across.shape[:-2], v.shape[:-1])
-    along, across, v = (
+    K, M = parallel.shape[-2:]
+    leading = np.broadcast_shapes(parallel.shape[:-2], perpendicular.shape[:-2], v.shape[:-1])
+    parallel, perpendicular, v = (
         np.broadcast_to(part, (*leading, *shape)).reshape(-1, *shape)
-        for part, shape in ((along, (K, M)), (across, (K, K)), (v, (K,)))
+        for part, shape in ((parallel, (K, M)), (perpendicular, (K, K)), (v, (K,)))
     )
-    block = max(BLOCK // max(K, M) ** 2, 1)
+    block = max(BLOCK_NETWORKS // max(K, M) ** 2, 1)
     errors = [
-        _of_block(
-            activation, rows, w, along[start : start + block], across[start : start + block], v[start : start + block]
+        _compute_block_errors(
+            activation,
+            rows,
+            w,
+            parallel[start : start + block],
+            perpendicular[start : start + block],
+            v[start : start + block],
         )
         for start in range(0, len(v), block)
     ]
     return np.concatenate([np.zeros(0), *errors]).reshape(leading)
 
 
-def _of_block(
-    activation: Activation, rows: np.ndarray, w: np.ndarray, along: np.ndarray, across: np.ndarray, v: np.ndarray
+def _compute_block_errors(
+    activation: Activation,
+    rows: np.ndarray,
+    w: np.ndarray,
+    parallel: np.ndarray,
+    perpendicular: np.ndarray,
+    v: np.ndarray,
 ) -> np.ndarray:
     """Return the errors (L,) of L networks: from sums where these keep their digits, otherwise from differences."""
-    if _is(activation, Linear):
-        difference = w @ rows - (v[:, None, :] @ along)[:, 0]
-        return ((difference**2).sum(-1) + summed(across, v, v)) / 2
-    T, R, Q = rows @ rows.T, along @ rows.T, along @ along.swapaxes(-1, -2) + across
+    if _has_same_function(activation, Linear):
+        difference = w @ rows - (v[:, None, :] @ parallel)[:, 0]
+        return ((difference**2).sum(-1) + sum_weighted(perpendicular, v, v)) / 2
+    T, R, Q = rows @ rows.T, parallel @ rows.T, parallel @ parallel.swapaxes(-1, -2) + perpendicular
     error = np.array(generalization_error(activation, T, w, R, Q, v))
-    is_near = error < NEAR * (_squares(activation, T, w) + _squares(activation, Q, v))
-    if is_near.any() and _has_differences(activation):
-        error[is_near] = _Near(activation, rows, w, along[is_near], across[is_near], v[is_near]).error()
+    is_near = error < MAX_CANCELLING_ERROR * (
+        _sum_square_outputs(activation, T, w) + _sum_square_outputs(activation, Q, v)
+    )
+    if is_near.any() and _can_use_differences(activation):
+        error[is_near] = _SmallDifferences(
+            activation, rows, w, parallel[is_near], perpendicular[is_near], v[is_near]
+        ).error()
     return error
 
 
-def _is(activation: Activation, kind: type[Activation]) -> bool:
+def _has_same_function(activation: Activation, kind: type[Activation]) -> bool:
     """Return True if an activation has the g of a class. A subclass may have overridden g."""
     return type(activation).both is kind.both
 
 
-def _has_differences(activation: Activation) -> bool:
+def _can_use_differences(activation: Activation) -> bool:
     """Return True if small differences can be averaged: J2_along is defined, g(0) = 0, and no kink except ReLU's."""
     has_derivative = type(activation).J2_along is not Activation.J2_along
-    is_smooth = _is(activation, Relu) or not activation.kinks
+    is_smooth = _has_same_function(activation, Relu) or not activation.kinks
     return has_derivative and is_smooth and float(activation.both(np.zeros(1))[0][0]) == 0.0
 
 
-def _squares(activation: Activation, G: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _sum_square_outputs(activation: Activation, G: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Sum the mean squared outputs of all units, times their squared weights."""
-    variances = diagonal(G)
+    variances = get_diagonal(G)
     return (v * v * activation.I2(np.array([[variances, variances], [variances, variances]]))).sum(-1)
 
 
-class _Near(NamedTuple):
+class _SmallDifferences(NamedTuple):
     """Students near their units: coordinates (L, K, M), products (L, K, K) of the rest and weights (L, K)."""
 
     activation: Activation
@@ -212,22 +231,28 @@ class _Near(NamedTuple):
     def error(self) -> np.ndarray:
         """Return the errors (L,) as sums of products of small differences."""
         M, K = self.rows.shape[0], self.v.shape[-1]
-        unit, sign = self._closest()
+        unit, sign = self._find_closest_units()
         base = sign[..., None] * np.vstack([self.rows, np.zeros(M)])[unit]
-        fields = _Fields(base, self.along - base, self.across)
-        nodes = legendre(FEW if (fields.size() < SHORT * np.diagonal(self.rows @ self.rows.T).min()).all() else NODES)
+        fields = _FieldChanges(base, self.along - base, self.across)
+        nodes = get_legendre_rule(
+            SHORT_CHANGE_NODES
+            if (fields.size() < MAX_SHORT_CHANGE * np.diagonal(self.rows @ self.rows.T).min()).all()
+            else NODES
+        )
         rest = self.w - ((sign * self.v)[..., None] * (unit[..., None] == np.arange(M))).sum(-2)
         T = self.rows @ self.rows.T
-        total = summed(pairs(self.activation.I2, diagonal(T), T, diagonal(T)), rest, rest)
+        total = sum_weighted(average_pairs(self.activation.I2, get_diagonal(T), T, get_diagonal(T)), rest, rest)
         for k in range(K):
             for m in range(M):
-                total = total - 2 * rest[:, m] * self.v[:, k] * self._with_teacher(fields, k, self.rows[m], nodes)
+                total = total - 2 * rest[:, m] * self.v[:, k] * self._average_with_teacher(
+                    fields, k, self.rows[m], nodes
+                )
             for l in range(k + 1):
-                pair = self._pair(fields, k, l, unit[:, k] == unit[:, l], nodes)
+                pair = self._average_pair(fields, k, l, unit[:, k] == unit[:, l], nodes)
                 total = total + (1 + (l < k)) * self.v[:, k] * self.v[:, l] * pair
         return total / 2
 
-    def _closest(self) -> tuple[np.ndarray, np.ndarray]:
+    def _find_closest_units(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the closest units to the students (L, K), M where 0 is closer, and the signs of the units."""
         squares, product = (self.rows**2).sum(-1), self.along @ self.rows.T
         sign = np.where(self.activation.odd & (product < 0), -1.0, 1.0)
@@ -236,7 +261,9 @@ class _Near(NamedTuple):
         signs = np.concatenate([sign, np.ones_like(product[..., :1])], axis=-1)
         return unit, np.take_along_axis(signs, unit[..., None], axis=-1)[..., 0]
 
-    def _with_teacher(self, fields: _Fields, k: int, row: np.ndarray, nodes: Nodes) -> np.ndarray:
+    def _average_with_teacher(
+        self, fields: _FieldChanges, k: int, row: np.ndarray, nodes: QuadratureNodes
+    ) -> np.ndarray:
         """Average g(y) (g(h_k) - g(b_k))."""
         s, weight = nodes
         bb, bu, uu = (part[:, None] for part in fields.products(k, k))
@@ -245,40 +272,42 @@ class _Near(NamedTuple):
         uy, uu, yy = uy[:, None] + 0 * s, uu + 0 * s, row @ row + 0 * xx
         return self.activation.I3(np.array([[xx, xu, xy], [xu, uu, uy], [xy, uy, yy]])) @ weight
 
-    def _pair(self, fields: _Fields, k: int, l: int, same: np.ndarray, nodes: Nodes) -> np.ndarray:
+    def _average_pair(
+        self, fields: _FieldChanges, k: int, l: int, same: np.ndarray, nodes: QuadratureNodes
+    ) -> np.ndarray:
         """Average (g(h_k) - g(b_k)) (g(h_l) - g(b_l))."""
-        if not _is(self.activation, Relu):
-            return self._integral(fields, k, l, nodes)
-        closed = self._of_relu(fields, k, l)
-        return closed if same.all() else np.where(same, closed, self._integral(fields, k, l, nodes))
+        if not _has_same_function(self.activation, Relu):
+            return self._integrate_pair(fields, k, l, nodes)
+        closed = self._average_relu_pair(fields, k, l)
+        return closed if same.all() else np.where(same, closed, self._integrate_pair(fields, k, l, nodes))
 
-    def _integral(self, fields: _Fields, k: int, l: int, nodes: Nodes) -> np.ndarray:
+    def _integrate_pair(self, fields: _FieldChanges, k: int, l: int, nodes: QuadratureNodes) -> np.ndarray:
         """Average (g(h_k) - g(b_k)) (g(h_l) - g(b_l)) by quadrature over s and t."""
         t, weight = nodes
         s = t[:, None]
-        (kk, ku, kuu), (ll, lu, luu) = (_wide(fields.products(i, i)) for i in (k, l))
-        kl, k_ul, uu = _wide(fields.products(k, l))
-        l_uk = _wide([fields.products(l, k)[1]])[0]
+        (kk, ku, kuu), (ll, lu, luu) = (_add_node_axes(fields.products(i, i)) for i in (k, l))
+        kl, k_ul, uu = _add_node_axes(fields.products(k, l))
+        l_uk = _add_node_axes([fields.products(l, k)[1]])[0]
         a, b = kk + 2 * s * ku + s * s * kuu, ll + 2 * t * lu + t * t * luu
         c = kl + t * k_ul + s * l_uk + s * t * uu
-        C = _matrix(a, c, b)
+        C = _stack_covariances(a, c, b)
         left, right = (ku + s * kuu, l_uk + t * uu), (k_ul + s * uu, lu + t * luu)  # covariances with u_k and u_l
-        E = _matrix(2 * left[0] * right[0], left[0] * right[1] + left[1] * right[0], 2 * left[1] * right[1])
+        E = _stack_covariances(2 * left[0] * right[0], left[0] * right[1] + left[1] * right[0], 2 * left[1] * right[1])
         return weight @ (uu * self.activation.J2(C) + self.activation.J2_along(C, E)) @ weight
 
     @staticmethod
-    def _of_relu(fields: _Fields, k: int, l: int) -> np.ndarray:
+    def _average_relu_pair(fields: _FieldChanges, k: int, l: int) -> np.ndarray:
         """Average the product of two students' differences from the same ReLU unit, in closed form."""
-        sizes = [_relu_difference(*fields.products(i, i)) for i in (k, l)]
+        sizes = [_average_relu_difference(*fields.products(i, i)) for i in (k, l)]
         if k == l:
             return sizes[0]
         (bb, bu, uu), (_, bw, ww) = fields.products(k, k), fields.products(l, l)
         uw = fields.products(k, l)[2]
-        difference = _relu_difference(bb + 2 * bw + ww, bu - bw + uw - ww, uu + ww - 2 * uw)
+        difference = _average_relu_difference(bb + 2 * bw + ww, bu - bw + uw - ww, uu + ww - 2 * uw)
         return (sizes[0] + sizes[1] - difference) / 2
 
 
-class _Fields(NamedTuple):
+class _FieldChanges(NamedTuple):
     """Coordinates of the units b_k and of the changes u_k from b_k (L, K, M), and products of the rest."""
 
     base: np.ndarray
@@ -287,7 +316,7 @@ class _Fields(NamedTuple):
 
     def size(self) -> np.ndarray:
         """Return the averages of u_k u_k, (L, K)."""
-        return (self.change**2).sum(-1) + diagonal(self.across)
+        return (self.change**2).sum(-1) + get_diagonal(self.across)
 
     def products(self, k: int, l: int) -> list[np.ndarray]:
         """Return the averages of b_k b_l, b_k u_l and u_k u_l, (L,) each."""
@@ -296,21 +325,21 @@ class _Fields(NamedTuple):
         return [bb, bu, uu + self.across[:, k, l]]
 
 
-def _wide(arrays: list[np.ndarray]) -> list[np.ndarray]:
+def _add_node_axes(arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Append two axes for the quadrature nodes."""
     return [array[:, None, None] for array in arrays]
 
 
-def _matrix(a: np.ndarray, c: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _stack_covariances(a: np.ndarray, c: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Stack the covariance matrices (2, 2, ...) of two fields with variances a, b and covariance c."""
     a, c, b = np.broadcast_arrays(a, c, b)
     return np.array([[a, c], [c, b]])
 
 
-def _relu_difference(yy: np.ndarray, yu: np.ndarray, uu: np.ndarray) -> np.ndarray:
+def _average_relu_difference(yy: np.ndarray, yu: np.ndarray, uu: np.ndarray) -> np.ndarray:
     """Average (g(y + u) - g(y))^2 for ReLU, from the averages of y^2, y u and u^2."""
     hh = np.maximum(yy + 2 * yu + uu, 0.0)
-    h, y = np.sqrt(hh), root(yy)
-    radial = ratio(2 * yu + uu, h + y)
-    theta = 2 * np.arcsin(np.sqrt(np.clip(ratio(uu - radial**2, 4 * h * y), 0.0, 1.0)))
+    h, y = np.sqrt(hh), safe_sqrt(yy)
+    radial = safe_ratio(2 * yu + uu, h + y)
+    theta = 2 * np.arcsin(np.sqrt(np.clip(safe_ratio(uu - radial**2, 4 * h * y), 0.0, 1.0)))
     return uu / 2 - h * y / np.pi * (theta * one_minus_cos(theta) - x_minus_sin(theta))

@@ -15,8 +15,8 @@ from math import perm
 
 import numpy as np
 
-ROUNDING = 1e-9  # cosines
-MOST = 24  # total over leading axes
+PLATEAU_TOL = 1e-9  # cosines
+MAX_ENUMERATED_ASSIGNMENTS = 24  # total over leading axes
 
 
 def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
@@ -47,10 +47,12 @@ def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
     if cosines.shape[-2] > cosines.shape[-1]:
         cosines = np.swapaxes(cosines, -1, -2)
     num_rows, num_columns = cosines.shape[-2:]
-    return (_enumerated if perm(num_columns, num_rows) <= MOST else _assigned)(cosines)
+    return (
+        _enumerate_assignments if perm(num_columns, num_rows) <= MAX_ENUMERATED_ASSIGNMENTS else _solve_assignments
+    )(cosines)
 
 
-def on_plateau(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
+def is_on_plateau(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
     """Return True where students have not left the symmetric plateau.
 
     Their specialisation is then closer to the specialisation of students parallel to the mean teacher unit than to 1.
@@ -68,21 +70,21 @@ def on_plateau(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> symmetric = np.full((2, 2), 0.5)
-    >>> bool(on_plateau(np.eye(2), symmetric, symmetric)), bool(on_plateau(np.eye(2), np.eye(2), np.eye(2)))
+    >>> bool(is_on_plateau(np.eye(2), symmetric, symmetric)), bool(is_on_plateau(np.eye(2), np.eye(2), np.eye(2)))
     (True, False)
     """
     towards_mean = T.sum(-1) / np.sqrt(np.diagonal(T) * T.sum())
-    return np.asarray(specialisation(T, R, Q) < (1 + towards_mean.mean()) / 2 - ROUNDING)
+    return np.asarray(specialisation(T, R, Q) < (1 + towards_mean.mean()) / 2 - PLATEAU_TOL)
 
 
-def _enumerated(cosines: np.ndarray) -> np.ndarray:
+def _enumerate_assignments(cosines: np.ndarray) -> np.ndarray:
     """Return the best mean cosine over all assignments, for cosines (..., n, m) with n <= m."""
     num_rows, num_columns = cosines.shape[-2:]
     assignments = np.array(list(itertools.permutations(range(num_columns), num_rows)))
     return np.asarray(cosines[..., np.arange(num_rows), assignments].mean(-1).max(-1))
 
 
-def _assigned(cosines: np.ndarray) -> np.ndarray:
+def _solve_assignments(cosines: np.ndarray) -> np.ndarray:
     """Solve the assignment problem of each matrix in turn. A matrix with NaN yields NaN."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 

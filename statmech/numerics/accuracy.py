@@ -10,28 +10,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_ENOUGH_FOR_CHARTS: ContextVar[bool] = ContextVar("enough for charts", default=False)
+_CHART_ACCURACY: ContextVar[bool] = ContextVar("enough for charts", default=False)
 
 
 @contextmanager
-def accurate_enough_for_charts() -> Iterator[None]:
+def use_chart_accuracy() -> Iterator[None]:
     """Lower the accuracy of slow theory to a relative error of about 1e-5 within a `with` block.
 
-    >>> with accurate_enough_for_charts():
-    ...     is_enough_for_charts()
+    >>> with use_chart_accuracy():
+    ...     is_chart_accuracy_active()
     True
     """
-    token = _ENOUGH_FOR_CHARTS.set(True)
+    token = _CHART_ACCURACY.set(True)
     try:
         yield
     finally:
-        _ENOUGH_FOR_CHARTS.reset(token)
+        _CHART_ACCURACY.reset(token)
 
 
-def is_enough_for_charts() -> bool:
+def is_chart_accuracy_active() -> bool:
     """Return True if theory may have a relative error of about 1e-5.
 
-    >>> is_enough_for_charts()
+    >>> is_chart_accuracy_active()
     False
     """
-    return _ENOUGH_FOR_CHARTS.get()
+    return _CHART_ACCURACY.get()

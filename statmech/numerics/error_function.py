@@ -7,10 +7,11 @@ units a quarter faster (`benchmarks/networks.py`; in float32 the step would be s
 .. math:: \mathrm{erf}(x/\sqrt2) = \mathrm{sgn}(x)\,\big(1 - E\,Q(|x|)\big), \qquad
           Q(z) = e^{z^2/2}\,\mathrm{erfc}(z/\sqrt2),
 
-where Q is smooth in z/(z + c) (Shepherd & Laframboise 1981, who expand :math:`(1+2u)e^{u^2}\mathrm{erfc}(u)`). `SERIES`
-is a polynomial in :math:`s = a - b/(z + c)`, which is -1 at z = 0 and 1 at :math:`z = 4\sqrt2`, :math:`c =
-3.5\sqrt2`: its coefficients minimise the squared error at 600 Chebyshev nodes of s, weighted by :math:`E + 0.001`.
-The absolute error of erf is at most 1e-15 everywhere: below x = 1e-3, fewer than 12 digits of erf itself are correct.
+where Q is smooth in z/(z + c) (Shepherd & Laframboise 1981, who expand :math:`(1+2u)e^{u^2}\mathrm{erfc}(u)`).
+`ERFC_COEFFICIENTS` is a polynomial in :math:`s = a - b/(z + c)`, which is -1 at z = 0 and 1 at :math:`z = 4\sqrt2`,
+:math:`c = 3.5\sqrt2`: its coefficients minimise the squared error at 600 Chebyshev nodes of s, weighted by :math:`E +
+0.001`. The absolute error of erf is at most 1e-15 everywhere: below x = 1e-3, fewer than 12 digits of erf itself are
+correct.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import math
 
 from statmech.numerics.gaussian import Array, namespace
 
-SERIES = (
+ERFC_COEFFICIENTS = (
     0.36313154401871983,
     -0.3541265192791533,
     0.18279351609143674,
@@ -61,7 +62,7 @@ def erf_and_derivative(x: Array) -> tuple[Array, Array]:
     """
     xp = namespace(x)
     exponential, s = xp.exp(-0.5 * x * x), A - B / (xp.abs(x) + C)
-    total = SERIES[-1]
-    for coefficient in SERIES[-2::-1]:
+    total = ERFC_COEFFICIENTS[-1]
+    for coefficient in ERFC_COEFFICIENTS[-2::-1]:
         total = total * s + coefficient
     return xp.sign(x) * (1 - exponential * total), math.sqrt(2 / math.pi) * exponential

@@ -17,9 +17,9 @@ import numpy as np
 Array = Any  # a NumPy array, a JAX array or tracer, or a float; see `namespace`
 
 NODES = 32  # per panel; doubling them changes no average of a shipped rule by more than 1e-12 (tested)
-LEFT = 8.0  # standard deviations: further left, the hazard is a continued fraction
-TINY = 1e-200  # replaces a divisor 0 whose quotient does not matter
-TAIL = 9.5  # standard deviations: the probability outside is 2e-21
+HAZARD_TAIL_START = 8.0  # standard deviations: further left, the hazard is a continued fraction
+MIN_DIVISOR = 1e-200  # replaces a divisor 0 whose quotient does not matter
+GAUSSIAN_CUTOFF = 9.5  # standard deviations: the probability outside is 2e-21
 
 
 def namespace(x: Array) -> Any:
@@ -32,10 +32,10 @@ def namespace(x: Array) -> Any:
 
 
 @cache
-def legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def get_legendre_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes and weights (nodes,) of the Gauss-Legendre rule on [0, 1].
 
-    >>> x, w = legendre(4)
+    >>> x, w = get_legendre_rule(4)
     >>> round(float(w @ x**7), 12)
     0.125
     """
@@ -43,17 +43,17 @@ def legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return (x + 1) / 2, w / 2
 
 
-def legendre_per_panel(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
+def make_panel_rules(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
     """Return nodes and weights (p, ..., nodes) of a Gauss-Legendre rule on each of the p panels of edges (p + 1, ...).
 
     Edges may coincide: an empty panel has weight 0. Where they decrease, the weights are negative.
     """
-    x, w = legendre(nodes)
+    x, w = get_legendre_rule(nodes)
     left, width = edges[:-1, ..., None], namespace(edges).diff(edges, axis=0)[..., None]
     return left + width * x, width * w
 
 
-def composite_legendre(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
+def make_composite_rule(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
     r"""Return nodes and weights of Gauss-Legendre rules between successive edges.
 
     .. math:: \int_{e_0}^{e_p} f(x)\,dx \approx \sum_{i=1}^p (e_i - e_{i-1})
@@ -62,7 +62,7 @@ def composite_legendre(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
     Parameters
     ----------
     edges : array (p + 1, ...)
-            Edges of the p panels. They may coincide or decrease, see `legendre_per_panel`.
+            Edges of the p panels. They may coincide or decrease, see `make_panel_rules`.
     nodes : int
         Nodes per panel.
 
@@ -72,19 +72,19 @@ def composite_legendre(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
 
     Examples
     --------
-    >>> x, weight = composite_legendre(np.array([0.0, 1.0, 4.0]), nodes=8)
+    >>> x, weight = make_composite_rule(np.array([0.0, 1.0, 4.0]), nodes=8)
     >>> round(float(weight @ abs(x - 1)), 12)                   # exact, though |x - 1| bends at 1
     5.0
     """
-    x, weight = (namespace(edges).moveaxis(part, 0, -2) for part in legendre_per_panel(edges, nodes))
+    x, weight = (namespace(edges).moveaxis(part, 0, -2) for part in make_panel_rules(edges, nodes))
     return x.reshape(*x.shape[:-2], -1), weight.reshape(*x.shape[:-2], -1)
 
 
-def panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
+def make_gaussian_panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
     """Return nodes and weights of Gauss-Legendre rules on the line cut at the edges, for averages over a Gaussian.
 
-    Edges are clipped to the range of `TAIL` standard deviations and sorted, and may coincide. The caller fixes their
-    number, so that the quadrature compiles once for all values of the edges.
+    Edges are clipped to the range of `GAUSSIAN_CUTOFF` standard deviations and sorted, and may coincide. The caller
+    fixes their number, so that the quadrature compiles once for all values of the edges.
 
     Parameters
     ----------
@@ -99,23 +99,23 @@ def panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
 
     Examples
     --------
-    >>> x, weight = panels(np.array([-2.0, 0.3, 5.0]))
+    >>> x, weight = make_gaussian_panels(np.array([-2.0, 0.3, 5.0]))
     >>> round(float(weight @ abs(x - 0.3)), 12)          # exact, though |x - 0.3| bends at 0.3
     13.69
     """
     xp = namespace(edges)
-    return composite_legendre(xp.sort(xp.clip(edges, -TAIL, TAIL)), nodes)
+    return make_composite_rule(xp.sort(xp.clip(edges, -GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF)), nodes)
 
 
-def density(x: Array) -> Array:
+def normal_density(x: Array) -> Array:
     r"""Return the standard normal density :math:`\varphi(x) = e^{-x^2/2}/\sqrt{2\pi}`."""
     return namespace(x).exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
 
 
-def cumulative(x: Array) -> Array:
+def normal_cdf(x: Array) -> Array:
     r"""Return the standard normal distribution function :math:`\Phi(x)`.
 
-    >>> float(cumulative(1.0).round(6))
+    >>> float(normal_cdf(1.0).round(6))
     0.841345
     """
     if namespace(x) is np:
@@ -125,10 +125,10 @@ def cumulative(x: Array) -> Array:
     return ndtr(1.0 * x)
 
 
-def quantile(probability: Array) -> Array:
+def normal_quantile(probability: Array) -> Array:
     r"""Return the standard normal quantile, the inverse of :math:`\Phi`. It is minus infinity at probability 0.
 
-    >>> float(quantile(0.025).round(6))
+    >>> float(normal_quantile(0.025).round(6))
     -1.959964
     """
     if namespace(probability) is np:
@@ -147,14 +147,14 @@ def hazard(x: Array) -> Array:
     [100000000.0, 6.158483, 0.797885, 0.0]
     """
     xp = namespace(x)
-    right = xp.maximum(x, -LEFT)
-    return xp.where(x < -LEFT, _left_hazard(x), density(right) / upper_tail(-right))
+    right = xp.maximum(x, -HAZARD_TAIL_START)
+    return xp.where(x < -HAZARD_TAIL_START, _compute_tail_hazard(x), normal_density(right) / normal_upper_tail(-right))
 
 
-def upper_tail(x: Array) -> Array:
+def normal_upper_tail(x: Array) -> Array:
     r"""Return :math:`\Phi(-x)`, in JAX in a sixth of the time of `cumulative`.
 
-    >>> float(upper_tail(1.0).round(6))
+    >>> float(normal_upper_tail(1.0).round(6))
     0.158655
     """
     if namespace(x) is np:
@@ -170,7 +170,7 @@ def mills_ratio(x: Array) -> Array:
     >>> float(mills_ratio(8.0).round(6))
     0.123132
     """
-    return upper_tail(x) / density(x)
+    return normal_upper_tail(x) / normal_density(x)
 
 
 def hazard_excess(x: Array) -> Array:
@@ -179,17 +179,17 @@ def hazard_excess(x: Array) -> Array:
     >>> [float(value.round(6)) for value in 1e8 * hazard_excess(np.array([-1e8, -1e4]))]
     [1.0, 9999.9998]
     """
-    return namespace(x).where(x < -LEFT, _left_excess(x), x + hazard(x))
+    return namespace(x).where(x < -HAZARD_TAIL_START, _compute_tail_excess(x), x + hazard(x))
 
 
-def _left_hazard(x: Array) -> Array:
+def _compute_tail_hazard(x: Array) -> Array:
     """Return the hazard in the far left tail by Laplace's continued fraction y + 1/(y + 2/(y + ...)) at y = -x."""
-    return namespace(x).maximum(-1.0 * x, LEFT) + _left_excess(x)
+    return namespace(x).maximum(-1.0 * x, HAZARD_TAIL_START) + _compute_tail_excess(x)
 
 
-def _left_excess(x: Array) -> Array:
+def _compute_tail_excess(x: Array) -> Array:
     """Return Laplace's continued fraction without its first term."""
-    y = namespace(x).maximum(-1.0 * x, LEFT)
+    y = namespace(x).maximum(-1.0 * x, HAZARD_TAIL_START)
     fraction = y
     for term in range(12, 1, -1):
         fraction = y + term / fraction
@@ -227,6 +227,6 @@ def one_minus_cos(x: Array) -> Array:
     return 2 * namespace(x).sin(x / 2) ** 2
 
 
-def nonzero(x: Array) -> Array:
+def replace_zero(x: Array) -> Array:
     """Return x with a tiny number instead of 0, so that a quotient whose value does not matter stays finite."""
-    return namespace(x).where(abs(x) < TINY, TINY, x)
+    return namespace(x).where(abs(x) < MIN_DIVISOR, MIN_DIVISOR, x)

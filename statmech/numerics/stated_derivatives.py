@@ -7,49 +7,49 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-REACH = 8.0  # fields and stabilities
-DIFFERENCE, SLOPE_ERROR = 1e-6, 1e-4  # for finite differences
-JUMP, WIDTH = 1e-3, 1e-9  # a larger step over a smaller width is a jump
+MAX_EXAMINED_FIELD = 8.0  # fields and stabilities
+DIFFERENCE_STEP, DECLARED_SLOPE_TOL = 1e-6, 1e-4  # for finite differences
+MIN_JUMP, MAX_JUMP_WIDTH = 1e-3, 1e-9  # a larger step over a smaller width is a jump
 
 
-def between(kinks: Iterable[float]) -> Iterator[tuple[float, float]]:
+def get_smooth_intervals(kinks: Iterable[float]) -> Iterator[tuple[float, float]]:
     """Return the intervals between the kinks, within the examined range."""
-    inside = (kink for kink in map(float, kinks) if -REACH < kink < REACH)
-    return itertools.pairwise(np.sort([-REACH, REACH, *inside]))
+    inside = (kink for kink in map(float, kinks) if -MAX_EXAMINED_FIELD < kink < MAX_EXAMINED_FIELD)
+    return itertools.pairwise(np.sort([-MAX_EXAMINED_FIELD, MAX_EXAMINED_FIELD, *inside]))
 
 
-def jump(g: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]) -> float | None:
+def find_jump(g: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]) -> float | None:
     """Find a point where g jumps outside its kinks, or return None if g has no such jump.
 
     Quadrature across an undeclared jump would not converge.
 
-    >>> round(jump(lambda x: np.sign(x - 0.25), kinks=(0.0,)), 6)
+    >>> round(find_jump(lambda x: np.sign(x - 0.25), kinks=(0.0,)), 6)
     0.25
     """
-    for low, high in between(kinks):
+    for low, high in get_smooth_intervals(kinks):
         margin, steps = 1e-6 * (high - low), np.zeros(1)
-        while high - low > WIDTH:
+        while high - low > MAX_JUMP_WIDTH:
             x = np.linspace(low + margin, high - margin, 1001)
             margin, steps = 0.0, abs(np.diff(np.broadcast_to(g(x), x.shape)))
             low, high = x[(index := int(np.argmax(steps)))], x[index + 1]
-        if steps.max() > JUMP:
+        if steps.max() > MIN_JUMP:
             return float(low)
     return None
 
 
-def wrong_slope(
+def find_wrong_slope(
     g: Callable[[np.ndarray], np.ndarray], slope: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]
 ) -> float | None:
     """Find a point between kinks with a wrong slope of g, compared with finite differences, or return None.
 
-    >>> wrong_slope(np.sin, np.cos, kinks=()) is None
+    >>> find_wrong_slope(np.sin, np.cos, kinks=()) is None
     True
     """
-    for low, high in between(kinks):
-        margin = DIFFERENCE + 1e-6 * (high - low)
+    for low, high in get_smooth_intervals(kinks):
+        margin = DIFFERENCE_STEP + 1e-6 * (high - low)
         x = np.linspace(low + margin, high - margin, 101)
-        declared, by_differences = slope(x), (g(x + DIFFERENCE) - g(x - DIFFERENCE)) / (2 * DIFFERENCE)
-        wrong = abs(by_differences - declared) > SLOPE_ERROR * (1 + abs(declared))
+        declared, by_differences = slope(x), (g(x + DIFFERENCE_STEP) - g(x - DIFFERENCE_STEP)) / (2 * DIFFERENCE_STEP)
+        wrong = abs(by_differences - declared) > DECLARED_SLOPE_TOL * (1 + abs(declared))
         if wrong.any():
             return float(x[wrong][0])
     return None

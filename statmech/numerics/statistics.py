@@ -39,12 +39,12 @@ def standard_error(values: Any, axis: int | tuple[int, ...] | None = None) -> An
         return np.sqrt(squares.sum(axis) / (count - 1)) / np.sqrt(count)
 
 
-def standard_error_of_runs(values: Values, dim: str | Sequence[str] = "seed") -> Values:
+def compute_run_standard_error(values: Values, dim: str | Sequence[str] = "seed") -> Values:
     """Return the `standard_error` of the mean over `dim`, for one variable or each variable of a dataset.
 
     >>> import xarray as xr
     >>> runs = xr.DataArray([[1.0, 3.0], [5.0, float("nan")]], dims=("t", "seed"))
-    >>> standard_error_of_runs(runs).values
+    >>> compute_run_standard_error(runs).values
     array([ 1., nan])
     """
     return values.reduce(standard_error, dim)

@@ -15,8 +15,8 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array
 
-TINY, RELATIVE = np.finfo(float).smallest_normal, 4 * np.finfo(float).eps
-MOST = 2046  # bisection of all floats takes as many
+ZERO_VALUE_TOL, BRACKET_RTOL = np.finfo(float).smallest_normal, 4 * np.finfo(float).eps
+MAX_BRACKET_STEPS = 2046  # bisection of all floats takes as many
 
 
 class Zeros(NamedTuple):
@@ -38,7 +38,7 @@ class Bracket(NamedTuple):
     t: np.ndarray
 
 
-def zeros(function: Callable[..., Any], low: Array, high: Array, args: tuple[Array, ...] = ()) -> Zeros:
+def find_zeros(function: Callable[..., Any], low: Array, high: Array, args: tuple[Array, ...] = ()) -> Zeros:
     """Find the zeros of a function between two points.
 
     Parameters
@@ -55,7 +55,7 @@ def zeros(function: Callable[..., Any], low: Array, high: Array, args: tuple[Arr
 
     Examples
     --------
-    >>> found = zeros(lambda x, c: x**3 - c, 0.0, 3.0, (np.array([8.0, 27.0, 64.0]),))
+    >>> found = find_zeros(lambda x, c: x**3 - c, 0.0, 3.0, (np.array([8.0, 27.0, 64.0]),))
     >>> found.x.round(12), found.success
     (array([ 2.,  3., nan]), array([ True,  True, False]))
     """
@@ -66,8 +66,8 @@ def zeros(function: Callable[..., Any], low: Array, high: Array, args: tuple[Arr
     x1, x2, half = x1.ravel(), x2.ravel(), np.full(x1.size, 0.5)
     bracket = Bracket(x1, ends[0], x2, ends[1], x2, ends[1], half)
     with np.errstate(all="ignore"):
-        for step in range(MOST + 1):
-            best, done, failed, width, tolerance = _ended(bracket)
+        for step in range(MAX_BRACKET_STEPS + 1):
+            best, done, failed, width, tolerance = _check_brackets(bracket)
             x[active[done]], success[active[done]] = best[done], True
             is_open = ~(done | failed)
             active, arguments = active[is_open], [array[is_open] for array in arguments]
@@ -79,42 +79,45 @@ def zeros(function: Callable[..., Any], low: Array, high: Array, args: tuple[Arr
             if not active.size:
                 break
             if step:
-                bracket = bracket._replace(t=_division(bracket, tolerance / width / 2))
+                bracket = bracket._replace(t=_choose_division(bracket, tolerance / width / 2))
             new = bracket.x1 + bracket.t * (bracket.x2 - bracket.x1)
-            bracket = _narrowed(bracket, new, np.asarray(function(new, *arguments), float))
+            bracket = _narrow_brackets(bracket, new, np.asarray(function(new, *arguments), float))
     return Zeros(x.reshape(shape), success.reshape(shape))
 
 
-def _ended(at: Bracket) -> tuple[np.ndarray, ...]:
+def _check_brackets(bracket: Bracket) -> tuple[np.ndarray, ...]:
     """Return the better ends, masks of zeros and of failures, the brackets' widths and their tolerances."""
-    first = np.abs(at.f1) < np.abs(at.f2)
-    best, value = np.where(first, at.x1, at.x2), np.where(first, at.f1, at.f2)
-    zero = np.abs(value) <= TINY
-    failed = (np.sign(at.f1) == np.sign(at.f2)) | ~np.isfinite(at.x1) | ~np.isfinite(at.x2)
-    failed = (failed | np.isnan(at.f1) & np.isnan(at.f2)) & ~zero
-    width, tolerance = np.abs(at.x2 - at.x1), np.abs(best) * RELATIVE + 4 * TINY
+    first = np.abs(bracket.f1) < np.abs(bracket.f2)
+    best, value = np.where(first, bracket.x1, bracket.x2), np.where(first, bracket.f1, bracket.f2)
+    zero = np.abs(value) <= ZERO_VALUE_TOL
+    failed = (np.sign(bracket.f1) == np.sign(bracket.f2)) | ~np.isfinite(bracket.x1) | ~np.isfinite(bracket.x2)
+    failed = (failed | np.isnan(bracket.f1) & np.isnan(bracket.f2)) & ~zero
+    width, tolerance = np.abs(bracket.x2 - bracket.x1), np.abs(best) * BRACKET_RTOL + 4 * ZERO_VALUE_TOL
     return best, (zero | (width < tolerance)) & ~failed, failed, width, tolerance
 
 
-def _division(at: Bracket, least: np.ndarray) -> np.ndarray:
+def _choose_division(bracket: Bracket, min_fraction: np.ndarray) -> np.ndarray:
     """Return the next division of each bracket, parabolic or in the middle, not closer to an end than a minimum."""
-    xi, phi = (at.x1 - at.x2) / (at.x3 - at.x2), (at.f1 - at.f2) / (at.f3 - at.f2)
-    alpha = (at.x3 - at.x1) / (at.x2 - at.x1)
-    parabola = at.f1 / (at.f1 - at.f2) * at.f3 / (at.f3 - at.f2)
-    parabola = parabola - alpha * at.f1 / (at.f3 - at.f1) * at.f2 / (at.f2 - at.f3)
+    xi, phi = (
+        (bracket.x1 - bracket.x2) / (bracket.x3 - bracket.x2),
+        (bracket.f1 - bracket.f2) / (bracket.f3 - bracket.f2),
+    )
+    alpha = (bracket.x3 - bracket.x1) / (bracket.x2 - bracket.x1)
+    parabola = bracket.f1 / (bracket.f1 - bracket.f2) * bracket.f3 / (bracket.f3 - bracket.f2)
+    parabola = parabola - alpha * bracket.f1 / (bracket.f3 - bracket.f1) * bracket.f2 / (bracket.f2 - bracket.f3)
     monotonic = (1 - np.sqrt(1 - xi) < phi) & (phi < np.sqrt(xi))
-    return np.clip(np.where(monotonic, parabola, 0.5), least, 1 - least)
+    return np.clip(np.where(monotonic, parabola, 0.5), min_fraction, 1 - min_fraction)
 
 
-def _narrowed(at: Bracket, x: np.ndarray, f: np.ndarray) -> Bracket:
+def _narrow_brackets(bracket: Bracket, x: np.ndarray, f: np.ndarray) -> Bracket:
     """Return the brackets with a new point at one end."""
-    same = np.sign(f) == np.sign(at.f1)
+    same = np.sign(f) == np.sign(bracket.f1)
     return Bracket(
         x,
         f,
-        np.where(same, at.x2, at.x1),
-        np.where(same, at.f2, at.f1),
-        np.where(same, at.x1, at.x2),
-        np.where(same, at.f1, at.f2),
-        at.t,
+        np.where(same, bracket.x2, bracket.x1),
+        np.where(same, bracket.f2, bracket.f1),
+        np.where(same, bracket.x1, bracket.x2),
+        np.where(same, bracket.f1, bracket.f2),
+        bracket.t,
     )

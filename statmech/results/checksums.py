@@ -16,110 +16,117 @@ from typing import Any
 from statmech.errors import StoreError
 from statmech.runtime import files
 
-SEALED, ROOT = "sealed", "zarr.json"
-LARGEST, LARGEST_ROOT = 2**32, 2**28
+CHECKSUMS_ATTRIBUTE, GROUP_METADATA_FILE = "sealed", "zarr.json"
+MAX_CHECKED_FILE_BYTES, MAX_GROUP_METADATA_BYTES = 2**32, 2**28
 
 
-def write(store: Path) -> None:
+def write_checksums(store: Path) -> None:
     """Record the checksum of every file of a store, and flush the files to disk."""
-    names = _names(store)
-    digests = {name: _digest(store / name) for name in names}
-    group = json.loads((store / ROOT).read_text(encoding="utf-8"))
-    group["attributes"][SEALED] = {name: digest for name, digest in digests.items() if name != ROOT}
-    group["attributes"][SEALED][ROOT] = _digest_of_group(group)
-    (store / ROOT).write_text(json.dumps(group, indent=2), encoding="utf-8")
+    names = _list_file_names(store)
+    digests = {name: _hash_file(store / name) for name in names}
+    group = json.loads((store / GROUP_METADATA_FILE).read_text(encoding="utf-8"))
+    group["attributes"][CHECKSUMS_ATTRIBUTE] = {
+        name: digest for name, digest in digests.items() if name != GROUP_METADATA_FILE
+    }
+    group["attributes"][CHECKSUMS_ATTRIBUTE][GROUP_METADATA_FILE] = _hash_group_metadata(group)
+    (store / GROUP_METADATA_FILE).write_text(json.dumps(group, indent=2), encoding="utf-8")
     for name in names:
         with (store / name).open("r+b") as file:
             os.fsync(file.fileno())
 
 
-def check_ordinary(store: Path) -> None:
+def check_ordinary_files(store: Path) -> None:
     """Raise `StoreError` for a store that is or contains a link, a pipe or a device.
 
     A link in a stranger's store may lead anywhere. No file is read: 10,000 chunks take 0.3 s.
     """
-    special_file = store if store.is_symlink() else next(files.unusual(store), None) if store.is_dir() else None
+    special_file = (
+        store if store.is_symlink() else next(files.find_unusual_files(store), None) if store.is_dir() else None
+    )
     if special_file is not None:
         kind = "a symbolic link" if special_file.is_symlink() else "a pipe or a device"
         raise StoreError(f"{special_file}: is {kind}; a store may contain ordinary files and folders only")
 
 
-def corrupted(store: Path) -> list[str]:
+def find_corrupted_files(store: Path) -> list[str]:
     """Return the names of files that are missing or do not match their checksum.
 
     If the checksums include a name outside the store, only the group's metadata are returned, as if they had changed.
 
-    >>> corrupted(Path("nowhere"))
+    >>> find_corrupted_files(Path("nowhere"))
     ['zarr.json']
     """
     try:
-        group = group_of(store)
-        digests: dict[str, str] = group["attributes"][SEALED]
-        if _digest_of_group(group) != digests.pop(ROOT) or not all(map(_is_inside, digests)):
-            return [ROOT]
+        group = read_group_metadata(store)
+        digests: dict[str, str] = group["attributes"][CHECKSUMS_ATTRIBUTE]
+        if _hash_group_metadata(group) != digests.pop(GROUP_METADATA_FILE) or not all(map(_is_inside_store, digests)):
+            return [GROUP_METADATA_FILE]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return [ROOT]
-    return [name for name, digest in digests.items() if not _has_content(store, name, digest)]
+        return [GROUP_METADATA_FILE]
+    return [name for name, digest in digests.items() if not _has_digest(store, name, digest)]
 
 
-def group_of(store: Path) -> Any:
+def read_group_metadata(store: Path) -> Any:
     """Return the metadata of a store's group, parsed from JSON but not checked.
 
     Raises `OSError` and `ValueError`. Use `corrupted` to check the content.
     """
-    if _is_linked(store, ROOT):
-        raise OSError(f"{store / ROOT}: is a symbolic link")
-    return json.loads(files.read(store / ROOT, LARGEST_ROOT))
+    if _has_link_in_path(store, GROUP_METADATA_FILE):
+        raise OSError(f"{store / GROUP_METADATA_FILE}: is a symbolic link")
+    return json.loads(files.read_bounded(store / GROUP_METADATA_FILE, MAX_GROUP_METADATA_BYTES))
 
 
-def repair(store: Path, names: list[str], twin: Path) -> list[str]:
+def repair_files(store: Path, names: list[str], twin: Path) -> list[str]:
     """Replace corrupted files by copies from an identical store, `twin`.
 
     Returns the names of files that remain corrupted.
     """
-    digests = group_of(store)["attributes"][SEALED]
-    for name in set(names).intersection(_names(twin)):  # a stranger's store may list other names
-        if _has_content(twin, name, digests[name]) and not _is_linked(store, name):
+    digests = read_group_metadata(store)["attributes"][CHECKSUMS_ATTRIBUTE]
+    for name in set(names).intersection(_list_file_names(twin)):  # a stranger's store may list other names
+        if _has_digest(twin, name, digests[name]) and not _has_link_in_path(store, name):
             (store / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(twin / name, store / name)
-    return corrupted(store)
+    return find_corrupted_files(store)
 
 
-def _digest_of_group(group: dict[str, Any]) -> str:
+def _hash_group_metadata(group: dict[str, Any]) -> str:
     """Return the checksum of a group's metadata.
 
     It excludes itself, and does not depend on the layout of the JSON.
     """
     attributes = group["attributes"]
-    digests = {name: digest for name, digest in attributes[SEALED].items() if name != ROOT}
-    metadata = {**group, "attributes": {**attributes, SEALED: digests}}
+    digests = {name: digest for name, digest in attributes[CHECKSUMS_ATTRIBUTE].items() if name != GROUP_METADATA_FILE}
+    metadata = {**group, "attributes": {**attributes, CHECKSUMS_ATTRIBUTE: digests}}
     return hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()
 
 
-def _names(store: Path) -> list[str]:
+def _list_file_names(store: Path) -> list[str]:
     """Return the names of a store's files, relative to the store."""
     return [str(file.relative_to(store)) for file in sorted(store.rglob("*")) if file.is_file()]
 
 
-def _is_inside(name: str) -> bool:
+def _is_inside_store(name: str) -> bool:
     """Return True if a name in the list of checksums, which may be a stranger's, refers to a file inside the store."""
     path = PurePosixPath(name)
     return str(path) == name != "." and not path.is_absolute() and ".." not in path.parts
 
 
-def _is_linked(store: Path, name: str) -> bool:
+def _has_link_in_path(store: Path, name: str) -> bool:
     """Return True if the store, or any part of a file's path inside it, is a symbolic link."""
     path = store / name
     return any(part.is_symlink() for part in (path, *path.parents) if part.is_relative_to(store))
 
 
-def _has_content(store: Path, name: str, digest: str) -> bool:
+def _has_digest(store: Path, name: str, digest: str) -> bool:
     try:
-        return not _is_linked(store, name) and _digest(store / name) == digest
+        return not _has_link_in_path(store, name) and _hash_file(store / name) == digest
     except (OSError, ValueError):  # a name with a null character is a ValueError
         return False
 
 
-def _digest(path: Path) -> str:
-    with files.opened(path, LARGEST) as descriptor, open(descriptor, "rb", closefd=False) as file:
+def _hash_file(path: Path) -> str:
+    with (
+        files.open_ordinary_file(path, MAX_CHECKED_FILE_BYTES) as descriptor,
+        open(descriptor, "rb", closefd=False) as file,
+    ):
         return hashlib.file_digest(file, "sha256").hexdigest()

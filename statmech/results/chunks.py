@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from statmech.errors import ScenarioError
-from statmech.scenarios.axes import CHUNK_COMBINATIONS, MAX_COMBINATIONS
+from statmech.scenarios.axes import MAX_CHUNK_COMBINATIONS, MAX_COMBINATIONS
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cost import cores, estimate
+from statmech.scenarios.cost import count_scenario_cores, estimate_cost
 
-SEEDS = 64  # a multiple of the number of seeds that any kind of scenario simulates together
-SECONDS, BYTES = 2.0, 2**26  # approximate, from the estimated cost
-MAX_CHUNKS = MAX_COMBINATIONS // CHUNK_COMBINATIONS
+MAX_SEEDS_PER_CHUNK = 64  # a multiple of the number of seeds that any kind of scenario simulates together
+TARGET_CHUNK_SECONDS, TARGET_CHUNK_BYTES = 2.0, 2**26  # approximate, from the estimated cost
+MAX_CHUNKS_PER_STORE = MAX_COMBINATIONS // MAX_CHUNK_COMBINATIONS
 
 
 class Chunk(NamedTuple):
@@ -49,24 +49,26 @@ class Chunk(NamedTuple):
         return range(self.box[-1].start, self.box[-1].stop)
 
 
-def chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
+def compute_chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
     """Return the lengths of a chunk along each axis of a sweep, and along the seeds.
 
     They depend on the scenario alone. Raises `ScenarioError` for more chunks than a store may have.
     """
-    cost = estimate(scenario)
-    fitting = int(BYTES / (cost.bytes_ / cost.runs)) // scenario.together * scenario.together
-    seeds = min(SEEDS, scenario.seeds, max(fitting, scenario.together))
-    seconds, bytes_ = cores(scenario) * cost.seconds / cost.runs * seeds, cost.bytes_ / cost.runs * seeds
-    cells = max(1, min(int(SECONDS / max(seconds, 1e-9)), int(BYTES / bytes_), CHUNK_COMBINATIONS))
+    cost = estimate_cost(scenario)
+    fitting = int(TARGET_CHUNK_BYTES / (cost.bytes_ / cost.runs)) // scenario.together * scenario.together
+    seeds = min(MAX_SEEDS_PER_CHUNK, scenario.seeds, max(fitting, scenario.together))
+    seconds, bytes_ = count_scenario_cores(scenario) * cost.seconds / cost.runs * seeds, cost.bytes_ / cost.runs * seeds
+    cells = max(
+        1, min(int(TARGET_CHUNK_SECONDS / max(seconds, 1e-9)), int(TARGET_CHUNK_BYTES / bytes_), MAX_CHUNK_COMBINATIONS)
+    )
     lengths = [seeds]
     for length in reversed(scenario.shape.values()):  # the last axis varies fastest
         lengths.append(min(length, cells))
         cells = max(1, cells // length)
     if (
         count := count_chunks((*scenario.shape.values(), scenario.seeds), chunk_shape := tuple(reversed(lengths)))
-    ) > MAX_CHUNKS:
-        runs = f"{cost.runs:,} runs are stored in {count:,} chunks, and a store has at most {MAX_CHUNKS:,}"
+    ) > MAX_CHUNKS_PER_STORE:
+        runs = f"{cost.runs:,} runs are stored in {count:,} chunks, and a store has at most {MAX_CHUNKS_PER_STORE:,}"
         raise ScenarioError([(("seeds",), f"{runs}: reduce seeds, or the values of the axes")])
     return chunk_shape
 
@@ -76,10 +78,10 @@ def count_chunks(shape: Sequence[int], lengths: Sequence[int]) -> int:
     return math.prod(-(-n // length) for n, length in zip(shape, lengths, strict=True))
 
 
-def chunks(shape: tuple[int, ...], lengths: tuple[int, ...]) -> Iterator[Chunk]:
+def iterate_chunks(shape: tuple[int, ...], lengths: tuple[int, ...]) -> Iterator[Chunk]:
     """Yield all chunks of a grid, with the last axis varying fastest.
 
-    >>> [chunk.box for chunk in chunks((3, 2), (2, 2))]
+    >>> [chunk.box for chunk in iterate_chunks((3, 2), (2, 2))]
     [(slice(0, 2, None), slice(0, 2, None)), (slice(2, 3, None), slice(0, 2, None))]
     """
     counts = [math.ceil(n / length) for n, length in zip(shape, lengths, strict=True)]

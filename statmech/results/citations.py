@@ -12,17 +12,17 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-from statmech.scenarios.axes import points
+from statmech.scenarios.axes import ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 
-BIBLIOGRAPHY = Path(__file__).with_name("references.bib")
+BIBLIOGRAPHY_FILE = Path(__file__).with_name("references.bib")
 # One entry, with one field per line: this is the only file that we read, so a library for BibTeX is not worth it.
-ENTRY = re.compile(r"^@(\w+)\{(\w+),\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
-FIELD = re.compile(r"^  (\w+) = \{(.*)\},$", re.MULTILINE)
-TEXTS = {entry[2]: entry[0] for entry in ENTRY.finditer(BIBLIOGRAPHY.read_text(encoding="utf-8"))}
-PAPERS = {key: dict(FIELD.findall(text)) for key, text in TEXTS.items()}
+ENTRY_PATTERN = re.compile(r"^@(\w+)\{(\w+),\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
+FIELD_PATTERN = re.compile(r"^  (\w+) = \{(.*)\},$", re.MULTILINE)
+BIBTEX_ENTRIES = {entry[2]: entry[0] for entry in ENTRY_PATTERN.finditer(BIBLIOGRAPHY_FILE.read_text(encoding="utf-8"))}
+PAPER_FIELDS = {key: dict(FIELD_PATTERN.findall(text)) for key, text in BIBTEX_ENTRIES.items()}
 
-ACCENTS = {  # LaTeX's commands, and the combining characters of Unicode
+COMBINING_ACCENTS = {  # LaTeX's commands, and the combining characters of Unicode
     "'": "\u0301",
     "`": "\u0300",
     "^": "\u0302",
@@ -37,12 +37,23 @@ ACCENTS = {  # LaTeX's commands, and the combining characters of Unicode
     "v": "\u030c",
     "H": "\u030b",
 }
-LETTERS = {"ss": "ß", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "ae": "æ", "AE": "Æ", "aa": "å", "AA": "Å", "i": "ı"}
-ACCENTED = re.compile(r"\\(?:([^\w\s{}])|([ckruvH])(?=[\s{]))\s*\{?(\\?\w)\}?")
-LETTER = re.compile(r"\\(ss|ae|AE|aa|AA|[oOlLi])(?![a-zA-Z])\s*")
+LATEX_LETTERS = {
+    "ss": "ß",
+    "o": "ø",
+    "O": "Ø",
+    "l": "ł",
+    "L": "Ł",
+    "ae": "æ",
+    "AE": "Æ",
+    "aa": "å",
+    "AA": "Å",
+    "i": "ı",
+}
+ACCENT_PATTERN = re.compile(r"\\(?:([^\w\s{}])|([ckruvH])(?=[\s{]))\s*\{?(\\?\w)\}?")
+LETTER_PATTERN = re.compile(r"\\(ss|ae|AE|aa|AA|[oOlLi])(?![a-zA-Z])\s*")
 
 
-def cited(scenario: AbstractScenario) -> list[str]:
+def get_citation_keys(scenario: AbstractScenario) -> list[str]:
     """Return the keys of the papers that a scenario uses, without duplicates.
 
     Parameters
@@ -57,14 +68,14 @@ def cited(scenario: AbstractScenario) -> list[str]:
     Examples
     --------
     >>> from statmech import Scenario
-    >>> cited(Scenario(rule=["hebb", "adatron"], t=1))
+    >>> get_citation_keys(Scenario(rule=["hebb", "adatron"], t=1))
     ['miyoshi2005', 'anlauf1989']
     """
     kinds = scenario.classes()
     cites = [scenario.CITES, *(getattr(kinds[name], "cites", ()) for name in scenario.chosen())]
-    inputs = points(getattr(scenario, "inputs", ()))
+    inputs = ensure_tuple(getattr(scenario, "inputs", ()))
     if any(distribution.structured for distribution in inputs):
-        cites.append(scenario.CITES_OF_MODES)
+        cites.append(scenario.UNEQUAL_VARIANCE_CITES)
     return list(dict.fromkeys(chain.from_iterable([*cites, *(distribution.cites for distribution in inputs)])))
 
 
@@ -91,39 +102,41 @@ def bibtex(keys: Iterable[str]) -> str:
       year = {1993},
     }
     """
-    return "\n\n".join(TEXTS[key] for key in keys)
+    return "\n\n".join(BIBTEX_ENTRIES[key] for key in keys)
 
 
-def readable(key: str) -> str:
+def format_reference(key: str) -> str:
     """Return the reference to a paper as plain text.
 
-    >>> readable("krauth1987")
+    >>> format_reference("krauth1987")
     'Werner Krauth and Marc Mézard (1987). Learning algorithms with optimal stability in neural networks.
     Journal of Physics A 20, L745–L752.'
     """
-    paper = PAPERS[key]
+    paper = PAPER_FIELDS[key]
     publication = (
         paper.get("journal") or paper.get("booktitle") or paper.get("publisher") or paper.get("howpublished", "")
     )
     publication_details = ", ".join(
         part for part in (f"{publication} {paper.get('volume', '')}".strip(), paper.get("pages")) if part
     )
-    authors, details = _names(paper["author"]), publication_details or paper.get("note", "")
-    return plain(f"{authors} ({paper['year']}). {paper['title']}. {details}.")
+    authors, details = _format_authors(paper["author"]), publication_details or paper.get("note", "")
+    return unicode_from_latex(f"{authors} ({paper['year']}). {paper['title']}. {details}.")
 
 
-def plain(text: str) -> str:
+def unicode_from_latex(text: str) -> str:
     r"""Convert LaTeX text to Unicode: accents, letters and dashes are converted, braces removed.
 
-    >>> plain(r"M{\'e}zard, Erd{\H{o}}s, Fran{\c c}ois, \"Orjan, Stra{\ss}e, {\O}ystein, {\'\i}, {LaTeX}, 1--2")
+    >>> unicode_from_latex(r"M{\'e}zard, Erd{\H{o}}s, Fran{\c c}ois, \"Orjan, Stra{\ss}e, {\O}ystein, {\'\i}, {LaTeX}, 1--2")
     'Mézard, Erdős, François, Örjan, Straße, Øystein, í, LaTeX, 1–2'
     """
-    text = ACCENTED.sub(lambda match: match[3].removeprefix("\\") + ACCENTS.get(match[1] or match[2], ""), text)
-    text = LETTER.sub(lambda match: LETTERS[match[1]], text)
+    text = ACCENT_PATTERN.sub(
+        lambda match: match[3].removeprefix("\\") + COMBINING_ACCENTS.get(match[1] or match[2], ""), text
+    )
+    text = LETTER_PATTERN.sub(lambda match: LATEX_LETTERS[match[1]], text)
     return unicodedata.normalize("NFC", re.sub(r"[{}]", "", text)).replace("--", "–")
 
 
-def _names(authors: str) -> str:
+def _format_authors(authors: str) -> str:
     """Return authors in BibTeX's form, last name first, as a list of names for a sentence."""
     *first_authors, last_author = [" ".join(reversed(name.split(", "))) for name in authors.split(" and ")]
     return f"{', '.join(first_authors)} and {last_author}" if first_authors else last_author

@@ -27,17 +27,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech.errors import ScenarioError
-from statmech.numerics.statistics import standard_error_of_runs
+from statmech.numerics.statistics import compute_run_standard_error
 from statmech.results import corrections, multiplicity
-from statmech.results.multiplicity import LEVEL as LEVEL
-from statmech.results.results import Results, results_of
+from statmech.results.results import Results, as_results
 
 if TYPE_CHECKING:
     import xarray as xr
 
     Simulation = xr.Dataset | Results
 
-ROUNDING = 1e-9  # with a given start, R, q and l of all seeds differ by rounding errors only
+DEVIATION_ROUNDING_TOL = 1e-9  # with a given start, R, q and l of all seeds differ by rounding errors only
 
 
 def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Dataset:
@@ -50,56 +49,57 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     added to :math:`x_\mathrm{theory}`, and its standard deviation of one run replaces s. Students of an ensemble with
     equal starts are exchangeable, and their mean is compared. Students with different starts, and all students with a
     predicted standard deviation, are compared one by one. Runs without a solution are omitted. So are values where some
-    run has not converged, and variables that theory only bounds (`runs_within_bounds`).
+    run has not converged, and variables that theory only bounds (`count_runs_within_bounds`).
 
     Parameters
     ----------
     simulation, theory
         Datasets from `simulate.run` and `theory.solve`; or the first argument alone, as `Results` with both.
 
-    Returns
-    -------
-    The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory. All are NaN if the
-    runs of a sweep rightly deviate from theory (`not_judged`). The attribute `seeds` is the number of seeds, `values`
-    the number of compared values, and `independent` the number of independent values that they are equivalent to. With
-    a predicted standard deviation `left_out` names the omitted variables, and `unresolved` is the number of values
-    where the expansion in 1/N fails (`statmech.results.corrections.resolved`). All values then count as independent,
-    regardless of their correlations, which makes the bound too large rather than too small.
+    Returns ------- The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory. All
+    are NaN if the runs of a sweep rightly deviate from theory (`expected_deviation`). The attribute `seeds` is the
+    number of seeds, `values` the number of compared values, and `independent` the number of independent values that
+    they are equivalent to. With a predicted standard deviation `left_out` names the omitted variables, and `unresolved`
+    is the number of values where the expansion in 1/N fails (`statmech.results.corrections.find_resolved_values`). All
+    values then count as independent, regardless of their correlations, which makes the bound too large rather than too
+    small.
 
     Raises `ScenarioError` for a single seed, unless theory has corrections.
     """
-    results = results_of(simulation, theory)
-    runs, solution, scenario = *_both(results), results.scenario
-    names = [name for name in _shared(results) if not scenario.variables[name].bound]
-    if predicts(solution):
-        return _from_prediction(runs, solution, names, list(scenario.recorded))
+    results = as_results(simulation, theory)
+    runs, solution, scenario = *_get_both_datasets(results), results.scenario
+    names = [name for name in _list_judged_variables(results) if not scenario.variables[name].bound]
+    if has_predictions(solution):
+        return _compare_with_prediction(runs, solution, names, list(scenario.recorded))
     if runs.sizes["seed"] < 2:
         raise ScenarioError([(("seeds",), "a standard error needs at least 2 seeds")])
     exchangeable = scenario.exchangeable
-    compared = _compared(_where_converged(runs, names), exchangeable)
-    expected = _compared(solution[names], exchangeable)
+    compared = _average_exchangeable_students(_mask_unconverged(runs, names), exchangeable)
+    expected = _average_exchangeable_students(solution[names], exchangeable)
     deviations = compared.map(
-        lambda values: _deviation(values, expected[values.name], corrections.error(solution, values.name))
-    ).where(not scenario.not_judged)
+        lambda values: _compute_deviation(
+            values, expected[values.name], corrections.get_theory_error(solution, values.name)
+        )
+    ).where(not scenario.expected_deviation)
     recorded = [name for name in scenario.recorded if name in deviations.dims]
-    deviations = deviations.assign_attrs(seeds=_seeds(runs), recorded=list(scenario.recorded))
-    return deviations.assign_attrs(_numbers(compared, deviations, recorded))
+    deviations = deviations.assign_attrs(seeds=_count_min_seeds(runs), recorded=list(scenario.recorded))
+    return deviations.assign_attrs(_count_values(compared, deviations, recorded))
 
 
-def predicts(theory: xr.Dataset) -> bool:
+def has_predictions(theory: xr.Dataset) -> bool:
     """Return True if theory predicts mean and standard deviation of a run for any variable."""
-    return any(corrections.fully(theory, str(name)) for name in theory.data_vars)
+    return any(corrections.has_bias_and_std(theory, str(name)) for name in theory.data_vars)
 
 
-def _from_prediction(runs: xr.Dataset, theory: xr.Dataset, names: list[str], recorded: list[str]) -> xr.Dataset:
+def _compare_with_prediction(runs: xr.Dataset, theory: xr.Dataset, names: list[str], recorded: list[str]) -> xr.Dataset:
     """Compute deviations in predicted standard errors, for all variables with a prediction."""
-    predicted_names = [name for name in names if corrections.fully(theory, name)]
-    deviations = runs[predicted_names].map(lambda values: _predicted_deviation(values, theory))
+    predicted_names = [name for name in names if corrections.has_bias_and_std(theory, name)]
+    deviations = runs[predicted_names].map(lambda values: _compute_predicted_deviation(values, theory))
     count = int(sum(np.isfinite(values).sum() for values in deviations.values()))
     omitted = [name for name in names if name not in predicted_names]
-    unresolved = int(sum(corrections.unresolved(theory, name).sum() for name in predicted_names))
+    unresolved = int(sum(corrections.find_unresolved_values(theory, name).sum() for name in predicted_names))
     return deviations.assign_attrs(
-        seeds=_seeds(runs, least=1),
+        seeds=_count_min_seeds(runs, minimum=1),
         recorded=recorded,
         values=count,
         independent=count,
@@ -108,129 +108,133 @@ def _from_prediction(runs: xr.Dataset, theory: xr.Dataset, names: list[str], rec
     )
 
 
-def _predicted_deviation(values: Any, theory: xr.Dataset) -> Any:
-    mean, std = corrections.predicted(theory, values.name)
+def _compute_predicted_deviation(values: Any, theory: xr.Dataset) -> Any:
+    mean, std = corrections.predict_mean_and_std(theory, values.name)
     assert std is not None
-    mean_error = np.hypot(std / np.sqrt(values.count("seed")), corrections.error(theory, values.name))
-    error = mean_error.where(corrections.resolved(theory, values.name))
+    mean_error = np.hypot(std / np.sqrt(values.count("seed")), corrections.get_theory_error(theory, values.name))
+    error = mean_error.where(corrections.find_resolved_values(theory, values.name))
     return ((values.mean("seed") - mean) / error).transpose(*(dim for dim in values.dims if dim != "seed"))
 
 
-def _where_converged(runs: xr.Dataset, names: list[str]) -> xr.Dataset:
+def _mask_unconverged(runs: xr.Dataset, names: list[str]) -> xr.Dataset:
     """Return these variables with NaN at each point where a run with a solution has not converged.
 
     Theory describes converged runs only.
     """
     if not names or "converged" not in runs:
         return runs[names]
-    return runs[names].where((runs.converged | ~_solved(runs, names)).all("seed"))
+    return runs[names].where((runs.converged | ~_find_solved_runs(runs, names)).all("seed"))
 
 
-def _solved(runs: xr.Dataset, names: list[str]) -> Any:
+def _find_solved_runs(runs: xr.Dataset, names: list[str]) -> Any:
     """Return True for each run that has a value of any of these variables."""
     return functools.reduce(operator.or_, (runs[name].notnull() for name in names))
 
 
-def _compared(dataset: xr.Dataset, exchangeable: bool) -> xr.Dataset:
+def _average_exchangeable_students(dataset: xr.Dataset, exchangeable: bool) -> xr.Dataset:
     return dataset.mean("student") if exchangeable and "student" in dataset.dims else dataset
 
 
-def _deviation(values: Any, expected: Any, of_theory: Any) -> Any:
-    difference, error = values.mean("seed") - expected, standard_error_of_runs(values)
-    spread = error > ROUNDING * abs(values.mean("seed"))  # smaller spreads are rounding errors
-    is_defined = spread & (abs(difference) > ROUNDING) & np.isfinite(difference)
-    return (difference / np.hypot(error, np.hypot(of_theory, ROUNDING))).where(is_defined, other=np.nan)
+def _compute_deviation(values: Any, expected: Any, theory_error: Any) -> Any:
+    difference, error = values.mean("seed") - expected, compute_run_standard_error(values)
+    spread = error > DEVIATION_ROUNDING_TOL * abs(values.mean("seed"))  # smaller spreads are rounding errors
+    is_defined = spread & (abs(difference) > DEVIATION_ROUNDING_TOL) & np.isfinite(difference)
+    return (difference / np.hypot(error, np.hypot(theory_error, DEVIATION_ROUNDING_TOL))).where(
+        is_defined, other=np.nan
+    )
 
 
-def _numbers(runs: xr.Dataset, deviations: xr.Dataset, recorded: list[str]) -> dict[str, Any]:
+def _count_values(runs: xr.Dataset, deviations: xr.Dataset, recorded: list[str]) -> dict[str, Any]:
     """Return the attributes `values` and `independent` of the deviations."""
-    masks = [np.isfinite(_by_cell(values, recorded)) for values in deviations.data_vars.values()]
-    samples = [_by_cell(values, ["seed", *recorded]) for values in runs.data_vars.values()]
+    masks = [np.isfinite(_flatten_cells(values, recorded)) for values in deviations.data_vars.values()]
+    samples = [_flatten_cells(values, ["seed", *recorded]) for values in runs.data_vars.values()]
     counts = np.array([mask.reshape(len(mask), -1).sum(axis=1) for mask in masks]).sum(axis=0)
 
     def get_cell_runs(cell: int) -> np.ndarray:
         pairs = zip(samples, masks, strict=True)
         return np.concatenate([values[cell][:, mask[cell]] for values, mask in pairs], axis=1)
 
-    independent = multiplicity.independent(counts, get_cell_runs, deviations.attrs["seeds"])
+    independent = multiplicity.count_independent_values(counts, get_cell_runs, deviations.attrs["seeds"])
     return {"values": int(counts.sum()), "independent": independent}
 
 
-def _by_cell(values: xr.DataArray, inside: list[str]) -> np.ndarray:
+def _flatten_cells(values: xr.DataArray, inner_dims: list[str]) -> np.ndarray:
     """Return values as an array (parameter combinations, *inner dimensions).
 
-    Missing dimensions among `inside` are ignored.
+    Missing dimensions among `inner_dims` are ignored.
     """
-    inner = [dim for dim in inside if dim in values.dims]
+    inner = [dim for dim in inner_dims if dim in values.dims]
     outer = [dim for dim in values.dims if dim not in inner]
     array = values.transpose(*outer, *inner).values
     return array.reshape(-1, *array.shape[len(outer) :])
 
 
 @dataclass(frozen=True)
-class Row:
+class DeviationRow:
     """A parameter combination of a sweep, with the largest deviation of each variable, including its sign."""
 
     cell: dict[str, Any]
     largest: dict[str, float]
 
 
-def rows(distance: xr.Dataset) -> Iterator[Row]:
+def iterate_deviation_rows(distance: xr.Dataset) -> Iterator[DeviationRow]:
     """Yield the deviations of each parameter combination, as the largest over all recorded times.
 
     >>> import simulate, theory
     >>> from statmech import Scenario
     >>> scenario = Scenario(rule=["hebb", "adatron"], N=10**6, K=2, t=[0.01], seeds=8, flip=0.1)
-    >>> [row.cell["rule"] for row in rows(distances(simulate.run(scenario), theory.solve(scenario)))]
+    >>> [row.cell["rule"] for row in iterate_deviation_rows(distances(simulate.run(scenario), theory.solve(scenario)))]
     ['hebb', 'adatron']
     """
     axes = [dim for dim in next(iter(distance.data_vars.values())).dims if dim not in distance.attrs["recorded"]]
     for index in itertools.product(*(range(distance.sizes[axis]) for axis in axes)):
         cell = distance.isel(dict(zip(axes, index, strict=True)))
-        yield Row(
-            {name: cell[name].item() for name in _varying(distance, axes)},
-            {str(name): _largest(values.values) for name, values in cell.data_vars.items()},
+        yield DeviationRow(
+            {name: cell[name].item() for name in _list_varying_coordinates(distance, axes)},
+            {str(name): _find_largest_deviation(values.values) for name, values in cell.data_vars.items()},
         )
 
 
-def bound(distance: xr.Dataset) -> float:
+def get_deviation_bound(distance: xr.Dataset) -> float:
     """Return the bound that no deviation exceeds with probability 1 - `LEVEL` if theory is exact.
 
     It is a quantile of Student's t distribution for the number of seeds, or of the normal distribution if the standard
     errors are predicted, at `LEVEL` divided by the number of independent values (`statmech.results.multiplicity`).
     """
-    return multiplicity.bound(distance.attrs["independent"], None if _predicted(distance) else distance.attrs["seeds"])
+    return multiplicity.compute_deviation_bound(
+        distance.attrs["independent"], None if _has_predicted_errors(distance) else distance.attrs["seeds"]
+    )
 
 
-def fewest_seeds(distance: xr.Dataset) -> int:
+def get_min_seeds(distance: xr.Dataset) -> int:
     """Return the minimum number of seeds that can judge these deviations.
 
     It is 1 if the standard errors are predicted (see `statmech.results.multiplicity`).
     """
-    return 1 if _predicted(distance) else multiplicity.fewest_seeds(distance.attrs["values"])
+    return 1 if _has_predicted_errors(distance) else multiplicity.compute_min_seeds(distance.attrs["values"])
 
 
-def _predicted(distance: xr.Dataset) -> bool:
+def _has_predicted_errors(distance: xr.Dataset) -> bool:
     return "left_out" in distance.attrs
 
 
-def magnitudes(distance: xr.Dataset) -> np.ndarray:
+def get_magnitudes(distance: xr.Dataset) -> np.ndarray:
     """Return the magnitudes of all compared deviations, without values that have no spread or no theory."""
     values = np.concatenate([np.abs(values.values).ravel() for values in distance.data_vars.values()])
     return values[np.isfinite(values)]
 
 
 def can_judge(distance: xr.Dataset) -> bool:
-    """Return True if the number of seeds is at least `fewest_seeds`."""
-    return int(distance.attrs["seeds"]) >= fewest_seeds(distance)
+    """Return True if the number of seeds is at least `get_min_seeds`."""
+    return int(distance.attrs["seeds"]) >= get_min_seeds(distance)
 
 
-def _largest(values: np.ndarray) -> float:
+def _find_largest_deviation(values: np.ndarray) -> float:
     finite = values[np.isfinite(values)]
     return float(finite[np.argmax(np.abs(finite))]) if finite.size else np.nan
 
 
-def _varying(distance: xr.Dataset, axes: list[Any]) -> list[str]:
+def _list_varying_coordinates(distance: xr.Dataset, axes: list[Any]) -> list[str]:
     """Return the names of coordinates along the sweep's axes, in the order of the axes.
 
     For each axis, the coordinate with the axis's own name comes first.
@@ -241,7 +245,7 @@ def _varying(distance: xr.Dataset, axes: list[Any]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class WithinBound:
+class BoundCount:
     """The number of runs that satisfy a bound, the number of all runs, and the worst ratio run / bound."""
 
     runs: int
@@ -249,15 +253,15 @@ class WithinBound:
     ratio: float
 
 
-def bounded(simulation: Simulation, theory: xr.Dataset | None = None) -> list[str]:
+def list_bounded_variables(simulation: Simulation, theory: xr.Dataset | None = None) -> list[str]:
     """Return the names of variables that theory bounds, among the variables of both datasets."""
-    results = results_of(simulation, theory)
-    return [name for name in _shared(results) if results.scenario.variables[name].bound]
+    results = as_results(simulation, theory)
+    return [name for name in _list_judged_variables(results) if results.scenario.variables[name].bound]
 
 
-def runs_within_bounds(
+def count_runs_within_bounds(
     simulation: Simulation, theory: xr.Dataset | None = None
-) -> list[tuple[dict[str, Any], dict[str, WithinBound]]]:
+) -> list[tuple[dict[str, Any], dict[str, BoundCount]]]:
     """Count the runs that satisfy each bound, for each parameter combination of a sweep.
 
     Returns pairs of coordinates and counts. A run without a value violates the bound that theory has for it. Where
@@ -266,39 +270,45 @@ def runs_within_bounds(
     >>> import simulate, theory
     >>> from statmech import Boosting
     >>> scenario = Boosting(booster="adaboost", s=1, P=[10, 100], seeds=3)
-    >>> counts = runs_within_bounds(simulate.run(scenario), theory.solve(scenario))
+    >>> counts = count_runs_within_bounds(simulate.run(scenario), theory.solve(scenario))
     >>> [(cell["P"], bounds["stages"].runs, bounds["stages"].ratio) for cell, bounds in counts]
     [(10, 3, 0.2), (100, 3, 0.1)]
     """
-    results = results_of(simulation, theory)
-    runs, limits, scenario = *_both(results), results.scenario
-    names, axes = bounded(results), list(scenario.shape)
+    results = as_results(simulation, theory)
+    runs, limits, scenario = *_get_both_datasets(results), results.scenario
+    names, axes = list_bounded_variables(results), list(scenario.shape)
     counts_by_cell = []
     for index in itertools.product(*(range(scenario.shape[axis]) for axis in axes)):
         index_by_axis = dict(zip(axes, index, strict=True))
         values, bounds = runs[names].isel(index_by_axis), limits[names].isel(index_by_axis)
-        cell = {name: values[name].item() for name in _varying(runs, axes)}
+        cell = {name: values[name].item() for name in _list_varying_coordinates(runs, axes)}
         counts_by_cell.append(
-            (cell, {name: _kept(values[name], bounds[name], scenario.variables[name].bound) for name in names})
+            (
+                cell,
+                {
+                    name: _count_within_bound(values[name], bounds[name], scenario.variables[name].bound)
+                    for name in names
+                },
+            )
         )
     return counts_by_cell
 
 
-def _kept(runs: Any, limit: Any, side: str) -> WithinBound:
+def _count_within_bound(runs: Any, limit: Any, side: str) -> BoundCount:
     limits = limit.broadcast_like(runs).transpose(*runs.dims).values.ravel()
     values = runs.values.ravel()
-    limited = np.isfinite(limits) & _done(runs).broadcast_like(runs).transpose(*runs.dims).values.ravel()
+    limited = np.isfinite(limits) & _get_done_mask(runs).broadcast_like(runs).transpose(*runs.dims).values.ravel()
     values, limits = values[limited], limits[limited]
     sign = 1 if side == "above" else -1
-    satisfied = sign * (limits - values) >= -ROUNDING * np.abs(limits)
+    satisfied = sign * (limits - values) >= -DEVIATION_ROUNDING_TOL * np.abs(limits)
     ratios = (values / np.where(limits == 0, np.nan, limits))[np.isfinite(values)]
     finite_ratios = ratios[np.isfinite(ratios)]
-    return WithinBound(
+    return BoundCount(
         int(satisfied.sum()), values.size, float(sign * np.max(sign * finite_ratios)) if finite_ratios.size else np.nan
     )
 
 
-def _done(runs: Any) -> Any:
+def _get_done_mask(runs: Any) -> Any:
     """Return True for each finished run.
 
     All runs are finished unless the store records missing or failed ones (`statmech.results.store.load`).
@@ -306,50 +316,50 @@ def _done(runs: Any) -> Any:
     return runs.coords.get("done", runs.seed == runs.seed)
 
 
-def _seeds(simulation: xr.Dataset, least: int = 2) -> int:
-    """Return the smallest number of seeds behind a standard error that has at least `least` seeds."""
-    counts = [count for count in _done(simulation).sum("seed").values.ravel().tolist() if count >= least]
-    return min(counts, default=least)
+def _count_min_seeds(simulation: xr.Dataset, minimum: int = 2) -> int:
+    """Return the smallest number of seeds behind a standard error that has at least `minimum` seeds."""
+    counts = [count for count in _get_done_mask(simulation).sum("seed").values.ravel().tolist() if count >= minimum]
+    return min(counts, default=minimum)
 
 
-def _both(results: Results) -> tuple[xr.Dataset, xr.Dataset]:
+def _get_both_datasets(results: Results) -> tuple[xr.Dataset, xr.Dataset]:
     if results.simulation is None or results.theory is None:
         raise TypeError("a comparison needs a simulation and its theory")
     return results.simulation, results.theory
 
 
-def _shared(results: Results) -> list[str]:
-    simulation, theory = _both(results)
+def _list_judged_variables(results: Results) -> list[str]:
+    simulation, theory = _get_both_datasets(results)
     judged = [name for name, variable in results.scenario.variables.items() if variable.in_theory]
     return [name for name in judged if name in simulation and name in theory]
 
 
-def converged(simulation: Simulation) -> list[tuple[int, int]] | None:
+def count_converged_runs(simulation: Simulation) -> list[tuple[int, int]] | None:
     """Return the numbers of converged runs and of all runs at the last recorded time, in the order of `rows`.
 
     Returns None for a scenario whose runs always converge.
     """
-    results = results_of(simulation)
+    results = as_results(simulation)
     runs = results.simulation
     if runs is None or "converged" not in runs:
         return None
-    mask = _last(runs.converged, results)
-    finished_counts = _done(mask).broadcast_like(mask).sum("seed")
+    mask = _select_last_time(runs.converged, results)
+    finished_counts = _get_done_mask(mask).broadcast_like(mask).sum("seed")
     return list(zip(mask.sum("seed").values.ravel().tolist(), finished_counts.values.ravel().tolist(), strict=True))
 
 
-def unsolved(simulation: Simulation) -> tuple[int, int]:
+def count_unsolved_runs(simulation: Simulation) -> tuple[int, int]:
     """Return the number of finished runs without a solution, and the number of all finished runs."""
-    results = results_of(simulation)
+    results = as_results(simulation)
     runs = results.simulation
     if runs is None or "converged" not in runs:
         return 0, 0
     names = [name for name, variable in results.scenario.variables.items() if variable.in_theory and name in runs]
-    has_solution = _last(_solved(runs, names), results)
-    is_finished = _done(runs).broadcast_like(has_solution)
+    has_solution = _select_last_time(_find_solved_runs(runs, names), results)
+    is_finished = _get_done_mask(runs).broadcast_like(has_solution)
     return int((is_finished & ~has_solution).sum()), int(is_finished.sum())
 
 
-def _last(values: xr.DataArray, results: Results) -> xr.DataArray:
+def _select_last_time(values: xr.DataArray, results: Results) -> xr.DataArray:
     """Return values at the last recorded time."""
     return values.isel({dim: -1 for dim in values.dims if dim in results.scenario.recorded})

@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statmech.scenarios.variables import BIAS, ERROR, STD
+from statmech.scenarios.variables import BIAS_SUFFIX, ERROR_SUFFIX, STD_SUFFIX
 
 if TYPE_CHECKING:
     import xarray as xr
 
-NEXT = 1 / 8  # for each of the three relative errors
-COSINES = ("R", "q")
-ROUNDING = 1e-9  # relative to the mean; a smaller spread means that all runs have the same value
+MAX_NEXT_ORDER_RATIO = 1 / 8  # for each of the three relative errors
+COSINE_VARIABLES = ("R", "q")
+STD_ROUNDING_TOL = 1e-9  # relative to the mean; a smaller spread means that all runs have the same value
 
 
-def predicted(theory: xr.Dataset, name: str) -> tuple[xr.DataArray, xr.DataArray | None]:
+def predict_mean_and_std(theory: xr.Dataset, name: str) -> tuple[xr.DataArray, xr.DataArray | None]:
     r"""Return the mean and the standard deviation that theory predicts for a variable in one run.
 
     .. math:: \langle x\rangle = x_\infty + \mathrm{bias} + O(N^{-2})
@@ -58,39 +58,39 @@ def predicted(theory: xr.Dataset, name: str) -> tuple[xr.DataArray, xr.DataArray
     >>> from statmech import Scenario
     >>> from theory import solve
     >>> scenario = Scenario(rule="hebb", N=100, t=[0, 10], corrections=True)
-    >>> mean, std = predicted(solve(scenario), "eps_g")
+    >>> mean, std = predict_mean_and_std(solve(scenario), "eps_g")
     >>> mean.values.ravel().round(4), std.values.ravel().round(4)
     (array([0.5   , 0.1245]), array([0.0318, 0.0085]))
-    >>> predicted(solve(Scenario(rule="hebb", t=[10])), "eps_g")[1] is None
+    >>> predict_mean_and_std(solve(Scenario(rule="hebb", t=[10])), "eps_g")[1] is None
     True
     """
-    mean = theory[name] + theory[name + BIAS] if name + BIAS in theory else theory[name]
-    return mean, theory.get(name + STD)
+    mean = theory[name] + theory[name + BIAS_SUFFIX] if name + BIAS_SUFFIX in theory else theory[name]
+    return mean, theory.get(name + STD_SUFFIX)
 
 
-def fully(theory: xr.Dataset, name: str) -> bool:
+def has_bias_and_std(theory: xr.Dataset, name: str) -> bool:
     """Return True if theory has both the bias and the standard deviation of a variable.
 
     >>> from statmech import Scenario
     >>> from theory import solve
-    >>> fully(solve(Scenario(rule="hebb", t=[1], corrections=True)), "R")
+    >>> has_bias_and_std(solve(Scenario(rule="hebb", t=[1], corrections=True)), "R")
     True
     """
-    return name + BIAS in theory and name + STD in theory
+    return name + BIAS_SUFFIX in theory and name + STD_SUFFIX in theory
 
 
-def error(theory: xr.Dataset, name: str) -> xr.DataArray | float:
+def get_theory_error(theory: xr.Dataset, name: str) -> xr.DataArray | float:
     """Return the standard error of theory's own value of a variable, 0 if theory is exact.
 
     >>> from statmech import Scenario
     >>> from theory import solve
-    >>> error(solve(Scenario(rule="hebb", t=[1])), "R")
+    >>> get_theory_error(solve(Scenario(rule="hebb", t=[1])), "R")
     0.0
     """
-    return theory.get(name + ERROR, 0.0)
+    return theory.get(name + ERROR_SUFFIX, 0.0)
 
 
-def resolved(theory: xr.Dataset, name: str) -> xr.DataArray:
+def find_resolved_values(theory: xr.Dataset, name: str) -> xr.DataArray:
     """Return True where a variable's standard deviation is not zero and terms of the next order in 1/N are small.
 
     With a given start, the standard deviation is zero except for rounding. At all other points where this is False,
@@ -99,18 +99,22 @@ def resolved(theory: xr.Dataset, name: str) -> xr.DataArray:
     >>> from statmech import Scenario
     >>> from theory import solve
     >>> noisy = Scenario(rule="adatron", flip=0.1, N=100, t=[1, 20], corrections=True)
-    >>> resolved(solve(noisy), "length").values.ravel()
+    >>> find_resolved_values(solve(noisy), "length").values.ravel()
     array([ True, False])
     """
-    mean, std = predicted(theory, name)
+    mean, std = predict_mean_and_std(theory, name)
     assert std is not None
-    bias, value = np.abs(theory[name + BIAS]), np.abs(theory[name])
-    scale = 1 - value if name in COSINES else value
-    is_small = (bias**2 <= 2 * NEXT * std**2) & (bias <= NEXT * scale) & (std**2 <= 4 * NEXT * scale**2)
-    return (std > ROUNDING * np.abs(mean)) & is_small
+    bias, value = np.abs(theory[name + BIAS_SUFFIX]), np.abs(theory[name])
+    scale = 1 - value if name in COSINE_VARIABLES else value
+    is_small = (
+        (bias**2 <= 2 * MAX_NEXT_ORDER_RATIO * std**2)
+        & (bias <= MAX_NEXT_ORDER_RATIO * scale)
+        & (std**2 <= 4 * MAX_NEXT_ORDER_RATIO * scale**2)
+    )
+    return (std > STD_ROUNDING_TOL * np.abs(mean)) & is_small
 
 
-def unresolved(theory: xr.Dataset, name: str) -> xr.DataArray:
+def find_unresolved_values(theory: xr.Dataset, name: str) -> xr.DataArray:
     """Return True where the expansion in 1/N does not resolve a variable's standard deviation.
 
     Without a bias, this is False everywhere.
@@ -118,8 +122,8 @@ def unresolved(theory: xr.Dataset, name: str) -> xr.DataArray:
     >>> from statmech import Scenario
     >>> from theory import solve
     >>> noisy = Scenario(rule="adatron", flip=0.1, N=100, t=[1, 20], corrections=True)
-    >>> unresolved(solve(noisy), "length").values.ravel()
+    >>> find_unresolved_values(solve(noisy), "length").values.ravel()
     array([False,  True])
     """
-    spreads = theory[name + STD] > 0
-    return spreads & ~resolved(theory, name) if fully(theory, name) else spreads & False
+    spreads = theory[name + STD_SUFFIX] > 0
+    return spreads & ~find_resolved_values(theory, name) if has_bias_and_std(theory, name) else spreads & False

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.inputs import Inputs, label_of
-from statmech.results.stored_config import as_attributes, config_of
+from statmech.inputs import Inputs, format_inputs_label
+from statmech.results.stored_config import config_from_attributes, encode_attributes
 from statmech.scenarios.axes import is_axis
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import scenario_from
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def blank(scenario: AbstractScenario, seeds: int | None, **attrs: Any) -> xr.Dataset:
+def make_empty_dataset(scenario: AbstractScenario, seeds: int | None, **attrs: Any) -> xr.Dataset:
     """Return a dataset of missing values, for a simulation with these `seeds`, or for a theory if `seeds` is None."""
     import xarray as xr
 
@@ -40,19 +40,19 @@ def blank(scenario: AbstractScenario, seeds: int | None, **attrs: Any) -> xr.Dat
         if seeds is not None or variable.in_theory:
             dims = (*outer, *variable.dims)
             values = np.full([sizes[d] for d in dims], variable.missing)
-            long_name = _long_name(variable, theory=seeds is None)
+            long_name = _make_long_name(variable, theory=seeds is None)
             data[name] = (dims, values, {"long_name": long_name, "units": "1", **variable.attrs})
-    attributes = as_attributes({"config": json.dumps(scenario.config()), **attrs})
-    return xr.Dataset(data, coordinates(scenario, sizes), attributes)
+    attributes = encode_attributes({"config": json.dumps(scenario.config()), **attrs})
+    return xr.Dataset(data, make_coordinates(scenario, sizes), attributes)
 
 
-def _long_name(variable: Variable, theory: bool) -> str:
+def _make_long_name(variable: Variable, theory: bool) -> str:
     """Return the variable's long name, which says so if theory only bounds the variable."""
     side = {"above": "upper bound: ", "below": "lower bound: "}.get(variable.bound if theory else "", "")
     return side + variable.long_name
 
 
-def arrays_of(dataset: xr.Dataset) -> dict[str, np.ndarray]:
+def get_arrays(dataset: xr.Dataset) -> dict[str, np.ndarray]:
     """Return the arrays of a dataset's variables, for `fill`.
 
     Indexing with xarray would take most of the time.
@@ -60,7 +60,7 @@ def arrays_of(dataset: xr.Dataset) -> dict[str, np.ndarray]:
     return {str(name): variable.values for name, variable in dataset.data_vars.items()}
 
 
-def fill(
+def fill_arrays(
     arrays: dict[str, np.ndarray],
     index: tuple[Any, ...],
     values: dict[str, np.ndarray],
@@ -77,7 +77,7 @@ def fill(
         arrays[name][position + tuple(slice(n) for n in array.shape[outer:])] = array
 
 
-def scenario_of(dataset: xr.Dataset) -> Any:
+def scenario_from_dataset(dataset: xr.Dataset) -> Any:
     """Return the scenario of a dataset, from the config in its attributes.
 
     Parameters
@@ -94,19 +94,19 @@ def scenario_of(dataset: xr.Dataset) -> Any:
     --------
     >>> import theory
     >>> from statmech import Scenario
-    >>> scenario_of(theory.solve(Scenario(rule="hebb", t=1))).rule
+    >>> scenario_from_dataset(theory.solve(Scenario(rule="hebb", t=1))).rule
     'hebb'
     """
-    return scenario_from(config_of(dataset.attrs))
+    return scenario_from(config_from_attributes(dataset.attrs))
 
 
-def misfits(dataset: xr.Dataset, scenario: AbstractScenario) -> list[str]:
+def find_invalid_variables(dataset: xr.Dataset, scenario: AbstractScenario) -> list[str]:
     """Return the names of variables and coordinates without the dimensions or type that a scenario requires."""
     seeds = {"seed": scenario.seeds} if "seed" in dataset.dims else {}
     sizes = {name: len(values) for name, values in scenario.recorded.items()} | scenario.shape | seeds
     variables = {name: variable for name, variable in scenario.variables.items() if seeds or variable.in_theory}
     dims = {name: (*scenario.shape, *seeds, *variable.dims) for name, variable in variables.items()}
-    coords = {name: _dims(coordinate[0]) for name, coordinate in coordinates(scenario, seeds).items()}
+    coords = {name: _as_dims(coordinate[0]) for name, coordinate in make_coordinates(scenario, seeds).items()}
     lacking = [name for name in coords if name not in dataset.coords]
     wrong = [name for name, expected in (dims | coords).items() if name in dataset and dataset[name].dims != expected]
     lengths = [dim for dim, size in dataset.sizes.items() if size != sizes.get(str(dim), size)]
@@ -114,18 +114,20 @@ def misfits(dataset: xr.Dataset, scenario: AbstractScenario) -> list[str]:
     return [*lacking, *wrong, *map(str, (*lengths, *texts))]
 
 
-def _dims(names: Any) -> tuple[Any, ...]:
+def _as_dims(names: Any) -> tuple[Any, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def describe_student(along: np.ndarray, across: np.ndarray, length: np.ndarray | None = None) -> dict[str, np.ndarray]:
+def describe_student(
+    parallel: np.ndarray, perpendicular: np.ndarray, length: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
     r"""Compute R, length and generalization error of students, from their components relative to the teacher.
 
     .. math:: R = a / l, \quad l = \sqrt{a^2 + b^2}, \quad \epsilon_g = \arctan(b / a) / \pi
 
     Parameters
     ----------
-    along, across
+    parallel, perpendicular
         Lengths a and b of the components parallel and perpendicular to the teacher, of any shape; b >= 0.
     length
         l, if it is known more exactly than by this formula.
@@ -137,20 +139,20 @@ def describe_student(along: np.ndarray, across: np.ndarray, length: np.ndarray |
     >>> {name: float(value.round(3)) for name, value in describe_student(np.array(1.0), np.array(1.0)).items()}
     {'R': 0.707, 'length': 1.414, 'eps_g': 0.25}
     """
-    length = np.hypot(along, across) if length is None else length
-    return {"R": along / length, "length": length, "eps_g": np.arctan2(across, along) / np.pi}
+    length = np.hypot(parallel, perpendicular) if length is None else length
+    return {"R": parallel / length, "length": length, "eps_g": np.arctan2(perpendicular, parallel) / np.pi}
 
 
-def describe(along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
+def describe_ensemble(parallel: np.ndarray, perpendicular_gram: np.ndarray) -> dict[str, np.ndarray]:
     r"""Compute order parameters and errors of an ensemble, from the students' components relative to the teacher.
 
     The error of the majority vote depends on more than pairs of students, and is computed elsewhere.
 
     Parameters
     ----------
-    along
+    parallel
         Components :math:`a_k` parallel to the teacher, of shape (..., t, K).
-    across
+    perpendicular_gram
         The Gram matrix of the components perpendicular to the teacher, of shape (..., t, K, K).
 
     Returns
@@ -158,28 +160,28 @@ def describe(along: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
     R, q (a student's mean over the others), length and eps_g, of shape (..., t, K), and eps_g of the weight mean,
     (..., t).
     """
-    K = along.shape[-1]
-    perpendicular_squared = np.diagonal(across, axis1=-2, axis2=-1)
-    student = describe_student(along, np.sqrt(perpendicular_squared))
+    K = parallel.shape[-1]
+    perpendicular_squared = np.diagonal(perpendicular_gram, axis1=-2, axis2=-1)
+    student = describe_student(parallel, np.sqrt(perpendicular_squared))
     length = student["length"]
-    pairs = along[..., :, None] * along[..., None, :] + across
+    pairs = parallel[..., :, None] * parallel[..., None, :] + perpendicular_gram
     q = pairs / (length[..., :, None] * length[..., None, :])
-    mean_overlap = (q.sum(axis=-1) - 1) / (K - 1) if K > 1 else np.full(along.shape, np.nan)
-    mean_perpendicular = np.sqrt(np.maximum(across.sum(axis=(-2, -1)), 0.0))
-    weight_mean = np.arctan2(mean_perpendicular, along.sum(axis=-1)) / np.pi
+    mean_overlap = (q.sum(axis=-1) - 1) / (K - 1) if K > 1 else np.full(parallel.shape, np.nan)
+    mean_perpendicular = np.sqrt(np.maximum(perpendicular_gram.sum(axis=(-2, -1)), 0.0))
+    weight_mean = np.arctan2(mean_perpendicular, parallel.sum(axis=-1)) / np.pi
     return {**student, "q": mean_overlap, "eps_g_weight_mean": weight_mean}
 
 
-def gram_of(along: np.ndarray, across: np.ndarray) -> np.ndarray:
+def make_gram_matrix(parallel: np.ndarray, perpendicular_gram: np.ndarray) -> np.ndarray:
     """Return the Gram matrices (..., K+1, K+1) of teacher and students.
 
     The students are given by their components parallel to the teacher, and by the Gram matrix of the perpendicular
     components.
     """
-    students = along[..., :, None] * along[..., None, :] + across
-    K = along.shape[-1]
-    gram = np.ones((*along.shape[:-1], K + 1, K + 1))
-    gram[..., 0, 1:] = gram[..., 1:, 0] = along
+    students = parallel[..., :, None] * parallel[..., None, :] + perpendicular_gram
+    K = parallel.shape[-1]
+    gram = np.ones((*parallel.shape[:-1], K + 1, K + 1))
+    gram[..., 0, 1:] = gram[..., 1:, 0] = parallel
     gram[..., 1:, 1:] = students
     return gram
 
@@ -187,7 +189,7 @@ def gram_of(along: np.ndarray, across: np.ndarray) -> np.ndarray:
 Progress = Callable[[int, int], None]
 
 
-def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iterable[Any]:
+def report_progress(items: Iterable[Any], total: int, progress: Progress | None) -> Iterable[Any]:
     """Yield the items, and call `progress(done, total)` after each item."""
     for count, item in enumerate(items, 1):
         yield item
@@ -195,14 +197,14 @@ def tracked(items: Iterable[Any], total: int, progress: Progress | None) -> Iter
             progress(count, total)
 
 
-def _label(value: Any) -> Any:
+def _make_axis_label(value: Any) -> Any:
     """Return a value on the axis of a dataset as a number, or as the text that names it."""
     if isinstance(value, str | Number):
         return value
-    return label_of(value) if isinstance(value, Inputs) else str(value)
+    return format_inputs_label(value) if isinstance(value, Inputs) else str(value)
 
 
-def coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[str, Any]:
+def make_coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[str, Any]:
     """Return the coordinates of a scenario's dataset, with descriptions.
 
     They include seeds if `sizes` has a number of seeds.
@@ -214,7 +216,7 @@ def coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[str, 
     }
     axis_by_name = {name: dim for dim, group in scenario.dimensions.items() for name in group}
     for name, value in scenario.axis_values().items():
-        value = tuple(map(_label, value)) if is_axis(value) else _label(value)
+        value = tuple(map(_make_axis_label, value)) if is_axis(value) else _make_axis_label(value)
         # a text makes all values of the axis texts
         if is_axis(value) and any(isinstance(label, str) for label in value):
             value = tuple(label if isinstance(label, str) else f"{label:.15g}" for label in value)

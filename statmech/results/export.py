@@ -6,46 +6,50 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statmech.errors import ConfigError
-from statmech.numerics.statistics import standard_error_of_runs
-from statmech.results.results import Results, results_of
+from statmech.numerics.statistics import compute_run_standard_error
+from statmech.results.results import Results, as_results
 from statmech.runtime import files
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    Either = xr.Dataset | Results | None
+    ResultsOrDataset = xr.Dataset | Results | None
 
-FORMATS = (".csv", ".nc")
+EXPORT_SUFFIXES = (".csv", ".nc")
 # spreadsheets read a text with one of these prefixes as a formula
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write(simulation: Either, theory: xr.Dataset | None, path: Path) -> None:
+def write_export(simulation: ResultsOrDataset, theory: xr.Dataset | None, path: Path) -> None:
     """Write results atomically to a CSV or NetCDF file.
 
     The suffix of the file's name selects the format. Raises `ConfigError` for another suffix, `StoreError` if the file
     cannot be written.
     """
-    if path.suffix not in FORMATS:
-        raise ConfigError(f"{path}: the file's name must end with {' or '.join(FORMATS)}")
-    files.write(path, csv(simulation, theory) if path.suffix == ".csv" else netcdf(simulation, theory), named=True)
+    if path.suffix not in EXPORT_SUFFIXES:
+        raise ConfigError(f"{path}: the file's name must end with {' or '.join(EXPORT_SUFFIXES)}")
+    files.write_atomically(
+        path,
+        make_csv(simulation, theory) if path.suffix == ".csv" else make_netcdf(simulation, theory),
+        named_by_user=True,
+    )
 
 
-def csv(simulation: Either, theory: xr.Dataset | None = None) -> bytes:
+def make_csv(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> bytes:
     """Return the `table` as the content of a CSV file.
 
     Texts that a spreadsheet would read as a formula are preceded by an apostrophe.
     """
     frame = table(simulation, theory)
-    return bytes(frame.map(_no_formula).to_csv(index=False).encode())
+    return bytes(frame.map(_escape_formula).to_csv(index=False).encode())
 
 
-def _no_formula(entry: Any) -> Any:
-    return f"'{entry}" if isinstance(entry, str) and entry.startswith(FORMULA) else entry
+def _escape_formula(entry: Any) -> Any:
+    return f"'{entry}" if isinstance(entry, str) and entry.startswith(FORMULA_PREFIXES) else entry
 
 
-def table(simulation: Either, theory: xr.Dataset | None = None) -> pd.DataFrame:
+def table(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> pd.DataFrame:
     """Return a table with a row per variable and sweep point: mean over seeds, standard error, seeds, theory.
 
     Parameters
@@ -70,9 +74,9 @@ def table(simulation: Either, theory: xr.Dataset | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    results = results_of(simulation, theory)
+    results = as_results(simulation, theory)
     either = results.either
-    parts = [_rows(str(name), results) for name in either.data_vars]
+    parts = [_make_rows(str(name), results) for name in either.data_vars]
     combined = pd.concat([part for part in parts if not part.empty], ignore_index=True)
     final_columns = [
         name for name in ("variable", "simulation", "standard_error", "seeds", "theory") if name in combined
@@ -85,14 +89,14 @@ def table(simulation: Either, theory: xr.Dataset | None = None) -> pd.DataFrame:
     return combined[[*sweep_columns, *final_columns]]
 
 
-def _rows(name: str, results: Results) -> pd.DataFrame:
+def _make_rows(name: str, results: Results) -> pd.DataFrame:
     import xarray as xr
 
     columns = {}
     if results.simulation is not None and name in results.simulation:
         runs = results.simulation[name].astype(float)
         columns["simulation"], columns["seeds"] = runs.mean("seed"), runs.count("seed")
-        columns["standard_error"] = standard_error_of_runs(runs)
+        columns["standard_error"] = compute_run_standard_error(runs)
     if results.theory is not None and name in results.theory:
         columns["theory"] = results.theory[name]
     points = xr.Dataset(columns)
@@ -106,11 +110,11 @@ def _rows(name: str, results: Results) -> pd.DataFrame:
     return frame.assign(variable=name)
 
 
-def netcdf(simulation: Either, theory: xr.Dataset | None = None) -> bytes:
+def make_netcdf(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> bytes:
     """Return both datasets as the content of one NetCDF file, where theory's variables have the suffix `_theory`."""
     import xarray as xr
 
-    results = results_of(simulation, theory)
+    results = as_results(simulation, theory)
     parts = [] if results.simulation is None else [results.simulation]
     if results.theory is not None:
         parts.append(results.theory.rename({name: f"{name}_theory" for name in results.theory.data_vars}))

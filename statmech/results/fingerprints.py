@@ -20,22 +20,22 @@ from typing import Any
 
 import numpy as np
 
-from statmech.results.stored_config import without_figure
+from statmech.results.stored_config import remove_figure
 
-FINGERPRINT = "fingerprint"  # in the store of a sweep, with one value per run
-ROWS = 2**20  # keeps the memory small compared with the values
+FINGERPRINT_VARIABLE = "fingerprint"  # in the store of a sweep, with one value per run
+MAX_BLOCK_NUMBERS = 2**20  # keeps the memory small compared with the values
 
 
-def salt_of(config: Mapping[str, Any], data: Mapping[str, str]) -> bytes:
+def compute_salt(config: Mapping[str, Any], data: Mapping[str, str]) -> bytes:
     """Return the key of a sweep's fingerprints: a hash of its config, without the figure, and of its data digests.
 
-    >>> salt_of({"rule": "hebb", "figure": "overlay"}, {}) == salt_of({"rule": "hebb"}, {})
+    >>> compute_salt({"rule": "hebb", "figure": "overlay"}, {}) == compute_salt({"rule": "hebb"}, {})
     True
     """
-    return hashlib.sha256(json.dumps([without_figure(config), dict(data)], sort_keys=True).encode()).digest()
+    return hashlib.sha256(json.dumps([remove_figure(config), dict(data)], sort_keys=True).encode()).digest()
 
 
-def fingerprints(values: Mapping[str, np.ndarray], runs: np.ndarray, salt: bytes) -> np.ndarray:
+def compute_fingerprints(values: Mapping[str, np.ndarray], runs: np.ndarray, salt: bytes) -> np.ndarray:
     """Compute the fingerprint of each run.
 
     Parameters
@@ -45,37 +45,37 @@ def fingerprints(values: Mapping[str, np.ndarray], runs: np.ndarray, salt: bytes
     runs
         The number of each run in its sweep.
     salt
-        The key of the sweep (`salt_of`).
+        The key of the sweep (`compute_salt`).
 
     Returns
     -------
     64-bit numbers in the shape of `runs`.
 
-    >>> runs, salt = np.arange(3), salt_of({"rule": "hebb"}, {})
-    >>> one = fingerprints({"R": np.array([0.1, 0.2, 0.3])}, runs, salt)
-    >>> other = fingerprints({"R": np.array([0.2, 0.1, 0.3])}, runs, salt)
+    >>> runs, salt = np.arange(3), compute_salt({"rule": "hebb"}, {})
+    >>> one = compute_fingerprints({"R": np.array([0.1, 0.2, 0.3])}, runs, salt)
+    >>> other = compute_fingerprints({"R": np.array([0.2, 0.1, 0.3])}, runs, salt)
     >>> (one == other).tolist()
     [False, False, True]
     """
-    sums = runs.astype(np.uint64).ravel() * _numbers(salt, "", 1)[0]
+    sums = runs.astype(np.uint64).ravel() * _derive_odd_numbers(salt, "", 1)[0]
     for name, array in sorted(values.items()):
         flat = np.ascontiguousarray(array).reshape(runs.size, -1)
-        numbers = _numbers(salt, name, _words(flat[:1]).shape[1])
-        step = max(1, ROWS // max(1, numbers.size))
+        numbers = _derive_odd_numbers(salt, name, _pack_as_uint64(flat[:1]).shape[1])
+        step = max(1, MAX_BLOCK_NUMBERS // max(1, numbers.size))
         for start in range(0, runs.size, step):
-            integers = _words(flat[start : start + step])
+            integers = _pack_as_uint64(flat[start : start + step])
             sums[start : start + step] += (integers ^ (integers >> np.uint64(32))) @ numbers
     return sums.reshape(runs.shape)
 
 
-def _words(flat: np.ndarray) -> np.ndarray:
+def _pack_as_uint64(flat: np.ndarray) -> np.ndarray:
     """Return the bytes of each row as 64-bit integers, padded with zeros at the end."""
     octets = flat.view(np.uint8).reshape(len(flat), -1) if flat.size else np.zeros((len(flat), 0), np.uint8)
     padding = -octets.shape[1] % 8
     return (np.pad(octets, ((0, 0), (0, padding))) if padding else octets).view(np.uint64)
 
 
-def _numbers(salt: bytes, name: str, count: int) -> np.ndarray:
+def _derive_odd_numbers(salt: bytes, name: str, count: int) -> np.ndarray:
     """Return odd 64-bit numbers for a variable, the same on every machine."""
     random_bytes = hashlib.shake_128(salt + name.encode()).digest(8 * count)
     return np.frombuffer(random_bytes, "<u8").astype(np.uint64) | np.uint64(1)

@@ -18,39 +18,39 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from statmech.errors import StoreError, unwritable
+from statmech.errors import StoreError, make_unwritable_error
 from statmech.runtime import system
-from statmech.runtime.system import EXCLUSIVE, SHARED
+from statmech.runtime.system import EXCLUSIVE_LOCK, SHARED_LOCK
 
 T = TypeVar("T")
-RETRIES, PAUSE = 5, 0.05  # a process that reads the owner of a lock briefly holds it
-QUIET = 2.0  # report only longer waits
-EXCLUSIVE_TO_EXTEND = (
+LOCK_RETRIES, LOCK_RETRY_SECONDS = 5, 0.05  # a process that reads the owner of a lock briefly holds it
+LOCK_NOTICE_SECONDS = 2.0  # report only longer waits
+EXTENSION_HINT = (
     "A sweep is extended or replaced only while no other process writes it: wait until that process has ended, or "
     "choose another folder"
 )
-NO_LOCKS = "several processes cannot share one sweep on a system without file locks. Run it in one shard"
+NO_LOCKS_MESSAGE = "several processes cannot share one sweep on a system without file locks. Run it in one shard"
 
 
 class Lock:
     """An open lock file, which is opened again if another process removes it."""
 
-    def __init__(self, place: Path):
-        self.path = place
-        self._file = opened(place, os.O_RDWR | os.O_CREAT)
+    def __init__(self, path: Path):
+        self.path = path
+        self._file = open_text_file(path, os.O_RDWR | os.O_CREAT)
 
     def take(self, mode: int) -> bool:
-        """Try to take the lock, `SHARED` or `EXCLUSIVE`, and return False if another process holds it."""
+        """Try to take the lock, `SHARED` or `EXCLUSIVE_LOCK`, and return False if another process holds it."""
         while self._try_lock(mode):
-            if _is_at(self._file, self.path):
+            if _is_file_at(self._file, self.path):
                 return True
             self._file.close()
-            self._file = opened(self.path, os.O_RDWR | os.O_CREAT)
+            self._file = open_text_file(self.path, os.O_RDWR | os.O_CREAT)
         return False
 
     def _try_lock(self, mode: int) -> bool:
         try:
-            return system.lock(self._file, mode)
+            return system.try_lock(self._file, mode)
         except OSError as failure:  # ENOLCK, EOPNOTSUPP, ...: a network disk without locks
             reason = failure.strerror or failure
             raise StoreError(f"{self.path}: cannot be locked: {reason}. Store results on a local disk") from None
@@ -58,7 +58,7 @@ class Lock:
     def release(self, remove: bool = True) -> None:
         """Release the lock, and `remove` the file if no other process holds it."""
         with contextlib.suppress(OSError):
-            if remove and self._try_lock(EXCLUSIVE) and _is_at(self._file, self.path):
+            if remove and self._try_lock(EXCLUSIVE_LOCK) and _is_file_at(self._file, self.path):
                 self.path.unlink()
         self._file.close()
 
@@ -72,7 +72,7 @@ class Lock:
 
     def owner(self) -> str:
         """Return the process that has signed the lock file."""
-        return _owner(self._file)
+        return _read_owner(self._file)
 
 
 class Claim:
@@ -89,26 +89,26 @@ class Claim:
         store. Raises `StoreError` with the name of the process that holds the store.
         """
         if not self.exclusive:
-            with writing(self.path):
+            with lock_for_writing(self.path):
                 store = find()
                 if store is not None:
-                    self._take_lock(SHARED)
+                    self._take_lock(SHARED_LOCK)
                     return store
-        with writing(self.path, exclusive=True, wait=wait):
+        with lock_for_writing(self.path, exclusive=True, wait=wait):
             store = None if self.exclusive else find()  # another shard may have created it meanwhile
             if store is None:
-                self._take_lock(EXCLUSIVE)
+                self._take_lock(EXCLUSIVE_LOCK)
                 store = create()
-            self._take_lock(EXCLUSIVE if self.exclusive else SHARED)
+            self._take_lock(EXCLUSIVE_LOCK if self.exclusive else SHARED_LOCK)
         return store
 
     def _take_lock(self, mode: int) -> None:
-        hint = f". {EXCLUSIVE_TO_EXTEND}" if mode == EXCLUSIVE and not self.exclusive else ""
-        _take(self.lock, mode, f"{self.path}: is being written by", hint)
+        hint = f". {EXTENSION_HINT}" if mode == EXCLUSIVE_LOCK and not self.exclusive else ""
+        _acquire_lock(self.lock, mode, f"{self.path}: is being written by", hint)
 
 
 @contextlib.contextmanager
-def claimed(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
+def claim_store(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
     """Open a context that holds a claim to write the store at `path`.
 
     Raises `StoreError` if the folder cannot be written, if another process computes the same shard, or for any shard
@@ -117,59 +117,59 @@ def claimed(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
-        raise unwritable(path, failure) from None
+        raise make_unwritable_error(path, failure) from None
     k, n = shard
     with contextlib.ExitStack() as closing:
         if n > 1:
             if not system.has_locks():
-                raise StoreError(f"{path}: {NO_LOCKS}")
+                raise StoreError(f"{path}: {NO_LOCKS_MESSAGE}")
             shard_lock = Lock(path.with_name(f".{path.name}.lock-{k}-of-{n}"))
             closing.callback(shard_lock.release)
-            _take(shard_lock, EXCLUSIVE, f"{path}: shard {k} of {n} is being written by")
-        lock = Lock(_lock_of(path))
+            _acquire_lock(shard_lock, EXCLUSIVE_LOCK, f"{path}: shard {k} of {n} is being written by")
+        lock = Lock(_get_lock_path(path))
         closing.callback(lock.release)
-        closing.callback(lambda: Lock(_writing_of(path)).release())  # writers of chunks leave the file
+        closing.callback(lambda: Lock(_get_writing_lock_path(path)).release())  # writers of chunks leave the file
         yield Claim(path, lock, n == 1)
 
 
-def owner(path: Path) -> str:
+def find_writer(path: Path) -> str:
     """Return the process that writes the store at `path` now, and its host, or an empty text."""
-    with contextlib.suppress(OSError, StoreError), opened(_lock_of(path), os.O_RDWR) as file:
-        if not system.lock(file, EXCLUSIVE):
-            return _owner(file)
+    with contextlib.suppress(OSError, StoreError), open_text_file(_get_lock_path(path), os.O_RDWR) as file:
+        if not system.try_lock(file, EXCLUSIVE_LOCK):
+            return _read_owner(file)
     return ""
 
 
 @contextlib.contextmanager
-def writing(path: Path, exclusive: bool = False, wait: Callable[[str], None] | None = None) -> Iterator[None]:
+def lock_for_writing(path: Path, exclusive: bool = False, wait: Callable[[str], None] | None = None) -> Iterator[None]:
     """Lock the store at `path` while a chunk is written, or `exclusive` while it is created, extended or replaced.
 
     Waits without limit; after two seconds `wait` is called with the name of the process that holds the store.
     """
-    lock, start = Lock(_writing_of(path)), time.monotonic()
+    lock, start = Lock(_get_writing_lock_path(path)), time.monotonic()
     try:
-        while not lock.take(EXCLUSIVE if exclusive else SHARED):
-            if wait and time.monotonic() - start > QUIET:
-                wait(owner(path) or "another process")
+        while not lock.take(EXCLUSIVE_LOCK if exclusive else SHARED_LOCK):
+            if wait and time.monotonic() - start > LOCK_NOTICE_SECONDS:
+                wait(find_writer(path) or "another process")
                 wait = None
-            time.sleep(PAUSE)
+            time.sleep(LOCK_RETRY_SECONDS)
         yield
     finally:
         lock.release(remove=exclusive)
 
 
-def opened(path: Path, flags: int) -> IO[str]:
+def open_text_file(path: Path, flags: int) -> IO[str]:
     """Open a lock file or log.
 
     Raises `StoreError` for a symbolic link, whose target would be overwritten.
     """
     try:
-        number = system.opened(path, flags, follow=False)
+        number = system.open_descriptor(path, flags, follow=False)
     except OSError as failure:
         if path.is_symlink():
             problem = "is a symbolic link, whose target would be overwritten. Remove the link"
             raise StoreError(f"{path}: {problem}") from None
-        raise unwritable(path, failure) from None
+        raise make_unwritable_error(path, failure) from None
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise StoreError(f"{path}: is not an ordinary file. Remove it")
@@ -177,33 +177,33 @@ def opened(path: Path, flags: int) -> IO[str]:
     return os.fdopen(number, form, encoding="utf-8", errors="replace")
 
 
-def _take(lock: Lock, mode: int, sentence: str, hint: str = "") -> None:
+def _acquire_lock(lock: Lock, mode: int, sentence: str, hint: str = "") -> None:
     """Take a lock and sign it, or raise `StoreError` with the name of its owner."""
-    for _ in range(RETRIES):
+    for _ in range(LOCK_RETRIES):
         if lock.take(mode):
             lock.sign()
             return
-        time.sleep(PAUSE)
+        time.sleep(LOCK_RETRY_SECONDS)
     raise StoreError(f"{sentence} {lock.owner()}{hint}")
 
 
-def _lock_of(path: Path) -> Path:
+def _get_lock_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.lock")
 
 
-def _writing_of(path: Path) -> Path:
+def _get_writing_lock_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.writing")
 
 
-def _is_at(file: IO[str], place: Path) -> bool:
+def _is_file_at(file: IO[str], path: Path) -> bool:
     """Return True if an open file is still the one at this path."""
     try:
-        return os.path.samestat(os.fstat(file.fileno()), place.stat(follow_symlinks=False))
+        return os.path.samestat(os.fstat(file.fileno()), path.stat(follow_symlinks=False))
     except OSError:
         return False
 
 
-def _owner(file: IO[str]) -> str:
+def _read_owner(file: IO[str]) -> str:
     try:
         file.seek(0)
         signature: dict[str, Any] = json.load(file)

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from statmech.results.locks import opened
+from statmech.results.locks import open_text_file
 
 Event = dict[str, Any]
-NEEDED: dict[str, dict[str, type]] = {  # the keys of an event that its readers need
+REQUIRED_EVENT_KEYS: dict[str, dict[str, type]] = {  # the keys of an event that its readers need
     "begun": {"done": int},
     "playing": {"block": int},
     "written": {"block": int, "done": int},
     "failed": {"cell": list, "seeds": list, "error": str},
 }
-TIME = "%Y-%m-%dT%H:%M:%S"
+LOG_TIME_FORMAT = "%Y-%m-%dT%H:%M:%S"
 Listener = Callable[[Event], None]
 
 
@@ -33,33 +33,33 @@ class Log:
         suffix = "" if shard[1] == 1 else f"-{shard[0]}-of-{shard[1]}"
         self.path, self.listener = store.with_name(f"{store.stem}{suffix}.log"), listener
         if self.path.is_symlink():
-            opened(self.path, os.O_WRONLY)  # raises now; later, a log that cannot be written is omitted
+            open_text_file(self.path, os.O_WRONLY)  # raises now; later, a log that cannot be written is omitted
 
     def __call__(self, **event: Any) -> None:
-        event = {"time": time.strftime(TIME), **event}
-        with contextlib.suppress(OSError), opened(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
+        event = {"time": time.strftime(LOG_TIME_FORMAT), **event}
+        with contextlib.suppress(OSError), open_text_file(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
             file.write(json.dumps(event) + "\n")
         if self.listener:
             self.listener(event)
 
     def suspects(self) -> set[int]:
         """Return the chunks that were being simulated both times when the last two runs died."""
-        recent_runs = runs(self.path)[-2:]
+        recent_runs = read_logged_runs(self.path)[-2:]
         if len(recent_runs) < 2 or any(run[-1]["event"] == "ended" for run in recent_runs):
             return set()
-        return unfinished(recent_runs[0]) & unfinished(recent_runs[1])
+        return find_unfinished_chunks(recent_runs[0]) & find_unfinished_chunks(recent_runs[1])
 
 
-def logs(store: Path) -> list[Path]:
+def list_log_files(store: Path) -> list[Path]:
     """Return the log files of a store."""
     return sorted([store.with_suffix(".log"), *store.parent.glob(f"{store.stem}-*-of-*.log")])
 
 
-def runs(log: Path) -> list[list[Event]]:
+def read_logged_runs(log: Path) -> list[list[Event]]:
     """Return the events of each run in a log, without incomplete and corrupted lines."""
     events_by_run: list[list[Event]] = []
-    for line in _lines(log):
-        event = _event(line)
+    for line in _read_lines(log):
+        event = _parse_event(line)
         if event is None:
             continue
         if event["event"] == "begun":
@@ -69,26 +69,26 @@ def runs(log: Path) -> list[list[Event]]:
     return events_by_run
 
 
-def unfinished(run: list[Event]) -> set[int]:
+def find_unfinished_chunks(run: list[Event]) -> set[int]:
     """Return the chunks that a run has started but not written."""
     started = {event["block"] for event in run if event["event"] == "playing"}
     return started - {event["block"] for event in run if event["event"] == "written"}
 
 
-def _lines(log: Path) -> list[str]:
+def _read_lines(log: Path) -> list[str]:
     try:
-        with opened(log, os.O_RDONLY) as file:
+        with open_text_file(log, os.O_RDONLY) as file:
             return file.read().splitlines()
     except OSError:
         return []
 
 
-def _event(line: str) -> Event | None:
+def _parse_event(line: str) -> Event | None:
     """Return the event of a line, or None if keys that its readers need are missing."""
     try:
         event = json.loads(line)
-        time.strptime(event["time"], TIME)
-        needed = NEEDED.get(event["event"], {})
+        time.strptime(event["time"], LOG_TIME_FORMAT)
+        needed = REQUIRED_EVENT_KEYS.get(event["event"], {})
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return event if all(isinstance(event.get(name), kind) for name, kind in needed.items()) else None

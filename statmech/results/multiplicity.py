@@ -22,7 +22,7 @@ seeds that happen to agree lead to any value. Seeds can judge if
 
 .. math:: c_n \le \sqrt2\,c_\infty
 
-(`fewest_seeds`): at least 8 seeds for one value, 15 for 100, 18 for 1,000.
+(`compute_min_seeds`): at least 8 seeds for one value, 15 for 100, 18 for 1,000.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-LEVEL = 0.01  # probability that any value exceeds the bound although theory is exact
-EFFICIENCY = 0.5  # relative to seeds with known standard deviations
-DRAWS = 400  # gives the number of independent values to about 5 %, and the bound to 0.5 %
-NORMAL = 64  # with more seeds, Student's distribution is close to normal
+FALSE_ALARM_PROBABILITY = 0.01  # probability that any value exceeds the bound although theory is exact
+MIN_SEED_EFFICIENCY = 0.5  # relative to seeds with known standard deviations
+NUM_GAUSSIAN_SAMPLES = 400  # gives the number of independent values to about 5 %, and the bound to 0.5 %
+MAX_SAMPLE_SEEDS = 64  # with more seeds, Student's distribution is close to normal
 
 
-def bound(values: float, seeds: int | None) -> float:
-    """Compute the bound that no independent value exceeds with probability 1 - `LEVEL`, in standard errors.
+def compute_deviation_bound(values: float, seeds: int | None) -> float:
+    """Compute the bound that no independent value exceeds with probability 1 - `FALSE_ALARM_PROBABILITY`, in standard errors.
 
     Parameters
     ----------
@@ -55,17 +55,20 @@ def bound(values: float, seeds: int | None) -> float:
 
     Examples
     --------
-    >>> round(bound(1, 64), 1), round(bound(100, 64), 1), round(bound(100, 8), 1)
+    >>> (
+    ...     round(compute_deviation_bound(1, 64), 1), round(compute_deviation_bound(100, 64), 1),
+    ...     round(compute_deviation_bound(100, 8), 1)
+    ... )
     (2.7, 4.2, 7.9)
-    >>> round(bound(100, None), 1)
+    >>> round(compute_deviation_bound(100, None), 1)
     3.9
     """
     if seeds is None:
-        return float(-ndtri(_tail(values)))
-    return float(-stdtrit(seeds - 1, _tail(values)))
+        return float(-ndtri(_tail_probability(values)))
+    return float(-stdtrit(seeds - 1, _tail_probability(values)))
 
 
-def fewest_seeds(values: int) -> int:
+def compute_min_seeds(values: int) -> int:
     """Compute the minimum number of seeds that can judge the deviations of independent values.
 
     Parameters
@@ -79,16 +82,16 @@ def fewest_seeds(values: int) -> int:
 
     Examples
     --------
-    >>> [fewest_seeds(values) for values in (1, 100, 1000, 10_000)]
+    >>> [compute_min_seeds(values) for values in (1, 100, 1000, 10_000)]
     [8, 15, 18, 22]
     """
-    max_bound, seeds = bound(values, None) / np.sqrt(EFFICIENCY), 2
-    while bound(values, seeds) > max_bound:
+    max_bound, seeds = compute_deviation_bound(values, None) / np.sqrt(MIN_SEED_EFFICIENCY), 2
+    while compute_deviation_bound(values, seeds) > max_bound:
         seeds += 1
     return seeds
 
 
-def independent(counts: np.ndarray, runs: Callable[[int], np.ndarray], seeds: int) -> float:
+def count_independent_values(counts: np.ndarray, runs: Callable[[int], np.ndarray], seeds: int) -> float:
     r"""Count correlated values as an equivalent number :math:`M' = M\langle 1/k\rangle` of independent values.
 
     Parameters
@@ -109,44 +112,44 @@ def independent(counts: np.ndarray, runs: Callable[[int], np.ndarray], seeds: in
     A value, its double, and one that is independent:
 
     >>> x, y = np.random.default_rng(1).standard_normal((2, 32))
-    >>> round(independent(np.array([3]), lambda _: np.stack([x, 2 * x, y], axis=1), 32), 1)
+    >>> round(count_independent_values(np.array([3]), lambda _: np.stack([x, 2 * x, y], axis=1), 32), 1)
     2.0
     """
     values = int(counts.sum())
     if not values:
         return 0.0
     rng = np.random.default_rng(0)
-    cells = rng.choice(len(counts), DRAWS, p=counts / values)
+    cells = rng.choice(len(counts), NUM_GAUSSIAN_SAMPLES, p=counts / values)
     groups = [
-        _group(factor, min(seeds, NORMAL), _tail(values), rng)
+        _draw_group_size(factor, min(seeds, MAX_SAMPLE_SEEDS), _tail_probability(values), rng)
         for cell, draws in zip(*np.unique(cells, return_counts=True), strict=True)
-        for factor in [_factor(runs(cell))] * draws
+        for factor in [_correlation_factor(runs(cell))] * draws
     ]
     return max(1.0, values * float(np.mean(1 / np.array(groups))))
 
 
-def _tail(values: float) -> float:
+def _tail_probability(values: float) -> float:
     """Return the probability of exceeding the bound on either side."""
-    return LEVEL / 2 / max(values, 1)
+    return FALSE_ALARM_PROBABILITY / 2 / max(values, 1)
 
 
-def _factor(runs: np.ndarray) -> np.ndarray:
+def _correlation_factor(runs: np.ndarray) -> np.ndarray:
     """Return a factor F with F^T F equal to the correlations of runs (seeds, values)."""
     deviations = np.nan_to_num(runs - np.nanmean(runs, axis=0))
     return np.asarray(np.linalg.qr(deviations / np.linalg.norm(deviations, axis=0), mode="r"))
 
 
-def _group(factor: np.ndarray, seeds: int, tail: float, rng: np.random.Generator) -> int:
+def _draw_group_size(factor: np.ndarray, seeds: int, tail: float, rng: np.random.Generator) -> int:
     """Draw a Gaussian sample where a random value exceeds the bound, and count all values that do."""
     sample = rng.standard_normal((seeds, len(factor))) @ factor
     column = rng.integers(factor.shape[1])
-    pushed = _beyond(sample[:, column], tail, rng)
+    pushed = _draw_exceeding_sample(sample[:, column], tail, rng)
     sample += np.outer(pushed - sample[:, column], factor[:, column] @ factor)  # other values follow by regression
     t = np.sqrt(seeds) * sample.mean(axis=0) / sample.std(axis=0, ddof=1)
     return max(1, int(np.sum(np.abs(t) > -stdtrit(seeds - 1, tail))))
 
 
-def _beyond(sample: np.ndarray, tail: float, rng: np.random.Generator) -> np.ndarray:
+def _draw_exceeding_sample(sample: np.ndarray, tail: float, rng: np.random.Generator) -> np.ndarray:
     """Draw a Gaussian sample conditioned on t above the bound.
 
     The given sample is rotated towards equal values, which leaves its norm unchanged.

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.classifiers import REFERENCE
+from statmech.classifiers import REFERENCE_CLASSIFIER
 from statmech.numerics.statistics import standard_error
 
 if TYPE_CHECKING:
     import xarray as xr
 
-LEVEL = 0.05  # as in Table 1 of Jackson & Craven
+SIGNIFICANCE_LEVEL = 0.05  # as in Table 1 of Jackson & Craven
 
 
 @dataclass(frozen=True)
@@ -70,36 +70,44 @@ def paired_tests(study: xr.Dataset) -> Iterator[PairedTest]:
     """
     axes = [str(dim) for dim in study.accuracy.dims if dim not in ("seed", "fold")]
     for index in itertools.product(*(range(study.sizes[axis]) for axis in axes)):
-        yield _paired_test(study, dict(zip(axes, index, strict=True)))
+        yield _compute_paired_test(study, dict(zip(axes, index, strict=True)))
 
 
-def _paired_test(study: xr.Dataset, place: dict[str, int]) -> PairedTest:
-    cell, reference = study.isel(place), _reference(study, place)
+def _compute_paired_test(study: xr.Dataset, index: dict[str, int]) -> PairedTest:
+    cell, reference = study.isel(index), _get_reference_accuracy(study, index)
     accuracy = cell.accuracy.values
-    tests = None if reference is None else [_compare(*pair) for pair in zip(accuracy, reference, strict=True)]
+    tests = (
+        None
+        if reference is None
+        else [_test_accuracy_difference(*pair) for pair in zip(accuracy, reference, strict=True)]
+    )
     folded = {str(name): cell[name].values for name in study.data_vars if cell[name].dims == ("seed", "fold")}
     return PairedTest(
-        {str(name): cell[name].item() for axis in place for name, c in study.coords.items() if c.dims == (axis,)},
-        {name: _mean(values) for name, values in folded.items()},
-        {name: _mean(standard_error(values, axis=1)) for name, values in folded.items()},
+        {str(name): cell[name].item() for axis in index for name, c in study.coords.items() if c.dims == (axis,)},
+        {name: _finite_mean(values) for name, values in folded.items()},
+        {name: _finite_mean(standard_error(values, axis=1)) for name, values in folded.items()},
         None if tests is None else sum(worse for worse, _ in tests),
         None if tests is None else sum(better for _, better in tests),
     )
 
 
-def _reference(study: xr.Dataset, place: dict[str, int]) -> np.ndarray | None:
+def _get_reference_accuracy(study: xr.Dataset, index: dict[str, int]) -> np.ndarray | None:
     """Return the accuracies (seed, fold) of boosting with otherwise equal parameters.
 
     Returns None for boosting itself, and for a study without boosting.
     """
     names = study.classifier.values.ravel().tolist()
-    if "classifier" not in place or REFERENCE not in names or names[place["classifier"]] == REFERENCE:
+    if (
+        "classifier" not in index
+        or REFERENCE_CLASSIFIER not in names
+        or names[index["classifier"]] == REFERENCE_CLASSIFIER
+    ):
         return None
-    accuracy: np.ndarray = study.accuracy.isel({**place, "classifier": names.index(REFERENCE)}).values
+    accuracy: np.ndarray = study.accuracy.isel({**index, "classifier": names.index(REFERENCE_CLASSIFIER)}).values
     return accuracy
 
 
-def _compare(accuracy: np.ndarray, reference: np.ndarray) -> tuple[bool, bool]:
+def _test_accuracy_difference(accuracy: np.ndarray, reference: np.ndarray) -> tuple[bool, bool]:
     """Return whether accuracies are significantly worse, and whether they are better, than the reference.
 
     The test is paired by folds.
@@ -110,11 +118,11 @@ def _compare(accuracy: np.ndarray, reference: np.ndarray) -> tuple[bool, bool]:
     difference = accuracy[is_compared] - reference[is_compared]
     if difference.size < 2 or np.ptp(difference) == 0:  # the same difference in all folds: no spread to test against
         return False, False
-    significant = bool(ttest_rel(accuracy[is_compared], reference[is_compared]).pvalue <= LEVEL)
+    significant = bool(ttest_rel(accuracy[is_compared], reference[is_compared]).pvalue <= SIGNIFICANCE_LEVEL)
     return significant and difference.mean() < 0, significant and difference.mean() > 0
 
 
-def _mean(values: np.ndarray) -> float:
+def _finite_mean(values: np.ndarray) -> float:
     finite = values[np.isfinite(values)]
     return float(finite.mean()) if finite.size else np.nan
 

@@ -11,7 +11,7 @@ second-order and pruned perceptrons in the two rows below.
 
 from __future__ import annotations
 
-ACCURACY: dict[str, dict[str, tuple[float, ...]]] = {
+PUBLISHED_ACCURACY: dict[str, dict[str, tuple[float, ...]]] = {
     "votes": {
         "boosting": (91.5,),
         "tree": (89.2,),
@@ -37,7 +37,7 @@ ACCURACY: dict[str, dict[str, tuple[float, ...]]] = {
         "pruned": (69.8, 70.3),
     },
 }
-WEIGHTS: dict[str, dict[str, tuple[float, ...]]] = {
+PUBLISHED_WEIGHT_COUNTS: dict[str, dict[str, tuple[float, ...]]] = {
     "votes": {"boosting": (12,), "mlp": (651,), "ordinary": (30,), "second_order": (450,), "pruned": (12,)},
     "promoters": {
         "boosting": (41, 59),
@@ -48,7 +48,7 @@ WEIGHTS: dict[str, dict[str, tuple[float, ...]]] = {
     },
     "coding": {"boosting": (52, 37), "mlp": (4270,), "ordinary": (60,), "second_order": (1740,), "pruned": (52, 37)},
 }
-LESS_ACCURATE: dict[str, tuple[str, ...]] = {  # the stars of Table 1: p <= 0.05, paired two-tailed t-test
+PUBLISHED_LESS_ACCURATE: dict[str, tuple[str, ...]] = {  # the stars of Table 1: p <= 0.05, paired two-tailed t-test
     "votes": ("tree", "second_order", "pruned"),
     "promoters": ("tree", "ordinary", "second_order", "pruned"),
     "coding": ("tree", "mlp", "ordinary", "second_order", "pruned"),

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from statmech.errors import StoreError
 from statmech.results import store
-from statmech.results.dataset import scenario_of
-from statmech.results.status import read as status_of
-from statmech.results.stored_config import values_of
-from statmech.results.stored_theory import as_theory_of, load_theory
+from statmech.results.dataset import scenario_from_dataset
+from statmech.results.status import read_status as status_of
+from statmech.results.stored_config import decode_attributes
+from statmech.results.stored_theory import adapt_theory, load_theory
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
 
@@ -35,7 +35,7 @@ class Results:
     simulation, theory
         Datasets from `statmech.run` or `simulate.run`, and from `theory.solve`; None if missing.
     status
-        Finished, failed and missing runs of a stored simulation (`statmech.results.status.read`).
+        Finished, failed and missing runs of a stored simulation (`statmech.results.status.read_status`).
     name
         Name of the config or folder.
     figure
@@ -67,7 +67,7 @@ class Results:
         if self.folder is None:  # results of one process need no check
             return
         datasets = [dataset for dataset in (self.simulation, self.theory) if dataset is not None]
-        codes = [values_of(dataset.attrs)["code"] for dataset in datasets if "code" in dataset.attrs]
+        codes = [decode_attributes(dataset.attrs)["code"] for dataset in datasets if "code" in dataset.attrs]
         if len(codes) == 2 and codes[0] != codes[1]:
             names = ", ".join(sorted(codes[0] | codes[1]))
             raise StoreError(f"{self.folder}: simulation and theory were computed with different contents of {names}")
@@ -106,19 +106,19 @@ def load_results(folder: str | Path) -> Results:
     simulation, theory, status = None, None, None
     if simulation_path.is_dir():
         simulation = store.load(simulation_path)
-        scenario = scenario_of(simulation)
-        store.check_form(simulation_path, simulation, scenario)
+        scenario = scenario_from_dataset(simulation)
+        store.check_dataset_form(simulation_path, simulation, scenario)
         theory = load_theory(theory_path, scenario)
         with suppress(StoreError):  # a store that was saved in one piece has no states
             status = status_of(simulation_path)
     else:
         theory = store.load(theory_path)
-        scenario = scenario_of(theory)
-        store.check_form(theory_path, theory, scenario)
+        scenario = scenario_from_dataset(theory)
+        store.check_dataset_form(theory_path, theory, scenario)
     return Results(scenario, simulation, theory, status, folder.absolute().name, scenario.figure, folder)
 
 
-def results_of(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Results:
+def as_results(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Results:
     """Return results unchanged, or wrap a simulation and its theory as results.
 
     Either dataset may be None, but not both.
@@ -130,8 +130,8 @@ def results_of(simulation: xr.Dataset | Results | None, theory: xr.Dataset | Non
         raise TypeError("results need a simulation, a theory, or both")
     if isinstance(either, AbstractScenario):
         raise TypeError("a scenario has no results yet: statmech.run(scenario) returns them")
-    scenario = scenario_of(either)
+    scenario = scenario_from_dataset(either)
     if simulation is not None and theory is not None and "config" in theory.attrs:
-        adapted = as_theory_of(theory, scenario)
+        adapted = adapt_theory(theory, scenario)
         theory = theory if adapted is None else adapted
     return Results(scenario, simulation, theory, figure=scenario.figure)

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from statmech.errors import StoreError
-from statmech.results.checksums import check_ordinary
-from statmech.results.locks import owner
-from statmech.results.log import TIME, Event, logs, runs, unfinished
-from statmech.results.sweep_store import DONE, FAILED, MISSING, SweepStore
+from statmech.results.checksums import check_ordinary_files
+from statmech.results.locks import find_writer
+from statmech.results.log import LOG_TIME_FORMAT, Event, find_unfinished_chunks, list_log_files, read_logged_runs
+from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
 from statmech.runtime.progress import format_rate
 
-MOST_SHOWN = 20
+MAX_LISTED_CHUNKS = 20
 
 
-def read(folder: Path) -> dict[str, Any]:
+def read_status(folder: Path) -> dict[str, Any]:
     """Return the state of a simulation's store.
 
     `running` lists the chunks that have started and are not written; `rate` is in runs per second since the run began.
@@ -25,38 +25,44 @@ def read(folder: Path) -> dict[str, Any]:
     path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
     if not path.is_dir():
         raise StoreError(f"{path}: no such result. `statmech run CONFIG` computes one")
-    check_ordinary(path)
+    check_ordinary_files(path)
     store = SweepStore(path)
     counts = store.counts()
-    latest_runs = [events[-1] for events in map(runs, logs(path)) if events]
-    writer, rate = owner(path), sum(map(_rate, latest_runs))
-    failures = [event for log in logs(path) for run in runs(log) for event in run if event["event"] == "failed"]
-    seconds_left = counts[MISSING] / rate if rate and writer else None
+    latest_runs = [events[-1] for events in map(read_logged_runs, list_log_files(path)) if events]
+    writer, rate = find_writer(path), sum(map(_compute_run_rate, latest_runs))
+    failures = [
+        event
+        for log in list_log_files(path)
+        for run in read_logged_runs(log)
+        for event in run
+        if event["event"] == "failed"
+    ]
+    seconds_left = counts[MISSING_STATE] / rate if rate and writer else None
     return {
         "store": str(path),
         "runs": sum(counts.values()),
-        "done": counts[DONE],
-        "failed": counts[FAILED],
-        "missing": counts[MISSING],
+        "done": counts[DONE_STATE],
+        "failed": counts[FAILED_STATE],
+        "missing": counts[MISSING_STATE],
         "verifiable": store.fingerprint is not None,
         "writer": writer,
-        "running": sorted(set().union(*map(unfinished, latest_runs))) if writer else [],
+        "running": sorted(set().union(*map(find_unfinished_chunks, latest_runs))) if writer else [],
         "rate": rate,
         "seconds_left": seconds_left,
-        "failures": failures if counts[FAILED] else [],
+        "failures": failures if counts[FAILED_STATE] else [],
     }
 
 
-def lines(status: dict[str, Any]) -> list[str]:
+def format_status(status: dict[str, Any]) -> list[str]:
     """Return the state of a store as lines of text."""
     text = [
         status["store"],
         f"runs     {status['done']} of {status['runs']} done, {status['failed']} failed, {status['missing']} missing",
         f"writer   {status['writer'] or 'none'}",
-        f"checked  which runs are done, not their numbers: {_checks(status)}",
+        f"checked  which runs are done, not their numbers: {_describe_checks(status)}",
     ]
     if status["running"]:
-        text.append(f"running  chunks {', '.join(map(str, status['running'][:MOST_SHOWN]))}")
+        text.append(f"running  chunks {', '.join(map(str, status['running'][:MAX_LISTED_CHUNKS]))}")
     if status["rate"]:
         seconds_left = status["seconds_left"]
         text.append(
@@ -66,16 +72,18 @@ def lines(status: dict[str, Any]) -> list[str]:
     return text
 
 
-def _checks(status: dict[str, Any]) -> str:
+def _describe_checks(status: dict[str, Any]) -> str:
     if status["verifiable"]:
         return "`statmech verify` reads every one"
     return "this store was made before runs had fingerprints, and `statmech verify` can check checksums only"
 
 
-def _rate(events: list[Event]) -> float:
+def _compute_run_rate(events: list[Event]) -> float:
     """Compute the number of simulated runs per second from the events of one log."""
     written_events = [event for event in events if event["event"] == "written"]
     if not written_events:
         return 0.0
-    first, last = (time.mktime(time.strptime(event["time"], TIME)) for event in (events[0], written_events[-1]))
+    first, last = (
+        time.mktime(time.strptime(event["time"], LOG_TIME_FORMAT)) for event in (events[0], written_events[-1])
+    )
     return float(written_events[-1]["done"] - events[0]["done"]) / max(last - first, 1.0)

@@ -15,29 +15,35 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statmech.errors import DamagedError, StoreError, unreadable, unwritable
+from statmech.errors import DamagedError, StoreError, make_unreadable_error, make_unwritable_error
 from statmech.results import checksums
-from statmech.results.dataset import misfits
-from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
-from statmech.results.stored_config import as_attributes, config_of, differences, values_of, with_figure
-from statmech.running_command import command_name, option
+from statmech.results.dataset import find_invalid_variables
+from statmech.results.fingerprints import FINGERPRINT_VARIABLE, compute_fingerprints, compute_salt
+from statmech.results.stored_config import (
+    add_figure,
+    config_from_attributes,
+    decode_attributes,
+    encode_attributes,
+    list_config_differences,
+)
+from statmech.running_command import format_option, get_command_name
 from statmech.runtime import own_code
-from statmech.runtime.programs import ROOT, source_digest, version_of
-from statmech.runtime.system import processor
+from statmech.runtime.programs import REPOSITORY_FOLDER, get_package_version, source_digest
+from statmech.runtime.system import get_processor_name
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
 
 if TYPE_CHECKING:
     import xarray as xr
 
-STATE = "state"  # with one value per run (`statmech.results.sweep_store`)
-IDENTITY = "store"  # distinguishes a store from any other store of the same config
-DONE = 1
-MADE_BY = "made_by"  # the number of the version that computed each run, in the store of a sweep
-VERSION = ("commit", "versions")  # in the provenance of a result
-TEXTS = ("commit", "machine", "python", "source")
+STATE_VARIABLE = "state"  # with one value per run (`statmech.results.sweep_store`)
+IDENTITY_ATTRIBUTE = "store"  # distinguishes a store from any other store of the same config
+DONE_STATE = 1
+MADE_BY_VARIABLE = "made_by"  # the number of the version that computed each run, in the store of a sweep
+VERSION_KEYS = ("commit", "versions")  # in the provenance of a result
+TEXT_ATTRIBUTES = ("commit", "machine", "python", "source")
 LAST_DIGIT_SETTINGS = ("XLA_FLAGS", "OPENBLAS_CORETYPE")  # environment variables
-RECORDED = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
+RECORDED_PACKAGES = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 
 
 def save(dataset: xr.Dataset, path: Path, figure: FigureKey = None) -> None:
@@ -69,20 +75,20 @@ def save(dataset: xr.Dataset, path: Path, figure: FigureKey = None) -> None:
     ...     round(load(Path(folder) / "theory.zarr").eps_g.item(), 4)
     0.1254
     """
-    attrs = as_attributes(provenance())
+    attrs = encode_attributes(provenance())
     if figure is not None:
-        attrs["config"] = json.dumps(with_figure(config_of(dataset.attrs), figure))
+        attrs["config"] = json.dumps(add_figure(config_from_attributes(dataset.attrs), figure))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _scratch(path) as scratch, quiet():
+        with _make_scratch_folder(path) as scratch, ignore_zarr_warnings():
             dataset.assign_attrs(attrs).to_zarr(scratch / "store", consolidated=False, mode="w")
-            consolidate(scratch / "store")
-            checksums.write(scratch / "store")
+            consolidate_store(scratch / "store")
+            checksums.write_checksums(scratch / "store")
             if path.exists() or path.is_symlink():
                 path.rename(scratch / "old")
             (scratch / "store").rename(path)
     except OSError as failure:
-        raise unwritable(path, failure) from None
+        raise make_unwritable_error(path, failure) from None
 
 
 def load(path: str | Path) -> xr.Dataset:
@@ -118,76 +124,85 @@ def load(path: str | Path) -> xr.Dataset:
         raise StoreError(f"{path}: no such result. `statmech run CONFIG` computes one")
     if stores := [store.name for store in sorted(path.glob("*.zarr"))]:
         raise StoreError(f"{path}: a folder of results; load one of {', '.join(stores)} in it")
-    checksums.check_ordinary(path)
+    checksums.check_ordinary_files(path)
     folder = path.stat().st_ino
-    if names := checksums.corrupted(path):
+    if names := checksums.find_corrupted_files(path):
         raise DamagedError(path, names)
     try:
-        with quiet(), xr.open_zarr(path, consolidated=False, chunks=None) as dataset:
+        with ignore_zarr_warnings(), xr.open_zarr(path, consolidated=False, chunks=None) as dataset:
             # in reverse of the writer's order, so that runs whose states are read as done are complete
-            states = {name: dataset[name].load() for name in (STATE, FINGERPRINT) if name in dataset}
-            loaded = dataset.drop_vars(MADE_BY, errors="ignore").load().assign(states)
-            check_attributes(loaded.attrs)
-            names = [*_missing_chunks(path, loaded), *_misplaced(loaded)] if STATE in loaded else []
+            states = {name: dataset[name].load() for name in (STATE_VARIABLE, FINGERPRINT_VARIABLE) if name in dataset}
+            loaded = dataset.drop_vars(MADE_BY_VARIABLE, errors="ignore").load().assign(states)
+            check_attribute_types(loaded.attrs)
+            names = (
+                [*_find_missing_chunks(path, loaded), *_describe_misplaced_runs(loaded)]
+                if STATE_VARIABLE in loaded
+                else []
+            )
     except Exception as failure:  # zarr and its codecs raise various errors on a corrupted store
-        raise unreadable(path, failure) from None
+        raise make_unreadable_error(path, failure) from None
     if path.stat().st_ino != folder:  # the sweep has been extended meanwhile
         return load(path)
     if names:
         raise DamagedError(path, names)
-    for name in (checksums.SEALED, IDENTITY):
+    for name in (checksums.CHECKSUMS_ATTRIBUTE, IDENTITY_ATTRIBUTE):
         loaded.attrs.pop(name, None)
-    return _with_done(loaded) if STATE in loaded else loaded
+    return _add_done_coordinate(loaded) if STATE_VARIABLE in loaded else loaded
 
 
-def check_attributes(attrs: Mapping[str, Any]) -> None:
+def check_attribute_types(attrs: Mapping[str, Any]) -> None:
     """Raise `ValueError` for attributes that do not have the type that their readers need."""
-    config_of(attrs)
-    values = values_of(attrs)
+    config_from_attributes(attrs)
+    values = decode_attributes(attrs)
     for version in (values, *values.get("earlier", [])):
-        if wrong := [name for name in TEXTS if not isinstance(version.get(name, ""), str)]:
+        if wrong := [name for name in TEXT_ATTRIBUTES if not isinstance(version.get(name, ""), str)]:
             raise ValueError(f"its attribute {wrong[0]} is not a text")
 
 
-def _with_done(dataset: xr.Dataset) -> xr.Dataset:
-    finished, dataset = dataset[STATE] == DONE, dataset.drop_vars([STATE, FINGERPRINT], errors="ignore")
+def _add_done_coordinate(dataset: xr.Dataset) -> xr.Dataset:
+    finished, dataset = (
+        dataset[STATE_VARIABLE] == DONE_STATE,
+        dataset.drop_vars([STATE_VARIABLE, FINGERPRINT_VARIABLE], errors="ignore"),
+    )
     return dataset if finished.all() else dataset.assign_coords(done=finished)
 
 
-def chunk_file(path: Path, name: str, position: tuple[int, ...], ndim: int) -> Path:
+def get_chunk_file(path: Path, name: str, position: tuple[int, ...], ndim: int) -> Path:
     """Return the file of a variable's chunk in a sweep's store, from its position in the grid of chunks."""
     return path / name / "c" / "/".join(map(str, (*position, *[0] * (ndim - len(position)))))
 
 
-def _missing_chunks(path: Path, dataset: xr.Dataset) -> Iterator[str]:
+def _find_missing_chunks(path: Path, dataset: xr.Dataset) -> Iterator[str]:
     """Yield the missing files of finished runs, which zarr would read as missing values."""
     import numpy as np
 
-    state, lengths = dataset[STATE], dataset[STATE].encoding["chunks"]
+    state, lengths = dataset[STATE_VARIABLE], dataset[STATE_VARIABLE].encoding["chunks"]
     begun = np.argwhere(state.values)
     for position in np.unique(begun // np.asarray(lengths, int), axis=0):
         for name, array in dataset.data_vars.items():
-            file = chunk_file(path, str(name), tuple(position), array.ndim)
+            file = get_chunk_file(path, str(name), tuple(position), array.ndim)
             if not file.is_file():
                 yield str(file.relative_to(path))
 
 
-def _misplaced(dataset: xr.Dataset) -> Iterator[str]:
+def _describe_misplaced_runs(dataset: xr.Dataset) -> Iterator[str]:
     """Yield a phrase with the number of finished runs that were computed for another position."""
     import numpy as np
 
-    if FINGERPRINT not in dataset:
+    if FINGERPRINT_VARIABLE not in dataset:
         return
-    runs = np.arange(dataset[STATE].size).reshape(dataset[STATE].shape)
+    runs = np.arange(dataset[STATE_VARIABLE].size).reshape(dataset[STATE_VARIABLE].shape)
     values = {str(name): variable.values for name, variable in dataset.data_vars.items() if "seed" in variable.dims}
-    attributes = values_of(dataset.attrs)
+    attributes = decode_attributes(dataset.attrs)
     data, code = (attributes.get(name, {}) for name in ("data", "code"))
-    computed = fingerprints(
-        {name: array for name, array in values.items() if name not in (STATE, FINGERPRINT)},
+    computed = compute_fingerprints(
+        {name: array for name, array in values.items() if name not in (STATE_VARIABLE, FINGERPRINT_VARIABLE)},
         runs,
-        salt_of(config_of(dataset.attrs), {**data, **code}),
+        compute_salt(config_from_attributes(dataset.attrs), {**data, **code}),
     )
-    wrong = int(((computed != dataset[FINGERPRINT].values) & (dataset[STATE].values == DONE)).sum())
+    wrong = int(
+        ((computed != dataset[FINGERPRINT_VARIABLE].values) & (dataset[STATE_VARIABLE].values == DONE_STATE)).sum()
+    )
     if wrong:
         yield f"{wrong} runs whose numbers were not computed for their place; `statmech verify` lists them"
 
@@ -201,22 +216,22 @@ def load_simulation(path: Path, scenario: AbstractScenario) -> xr.Dataset | None
     if not (path.exists() or path.is_symlink()):
         return None
     dataset = load(path)
-    if changed := differences(scenario.config(), config_of(dataset.attrs)):
-        remedy = f"`statmech {command_name() or 'figure'} {path.parent}` takes what is stored"
-        raise StoreError(another_config(path, changed, remedy))
-    check_form(path, dataset, scenario)
-    if changed_code := other_code(path, scenario, values_of(dataset.attrs).get("code")):
-        raise StoreError(f"{changed_code}. {recomputing(path)}")
+    if changed := list_config_differences(scenario.config(), config_from_attributes(dataset.attrs)):
+        remedy = f"`statmech {get_command_name() or 'figure'} {path.parent}` takes what is stored"
+        raise StoreError(describe_other_config(path, changed, remedy))
+    check_dataset_form(path, dataset, scenario)
+    if changed_code := describe_changed_code(path, scenario, decode_attributes(dataset.attrs).get("code")):
+        raise StoreError(f"{changed_code}. {get_recomputation_hint(path)}")
     return dataset
 
 
-def check_form(path: Path, dataset: xr.Dataset, scenario: AbstractScenario) -> None:
+def check_dataset_form(path: Path, dataset: xr.Dataset, scenario: AbstractScenario) -> None:
     """Raise `DamagedError` for a dataset without the dimensions, coordinates and numbers of its scenario."""
-    if names := misfits(dataset, scenario):
+    if names := find_invalid_variables(dataset, scenario):
         raise DamagedError(path, names)
 
 
-def other_data(path: Path, stored: AbstractScenario, recorded: dict[str, str]) -> str:
+def describe_changed_data(path: Path, stored: AbstractScenario, recorded: dict[str, str]) -> str:
     """Return the message for a store whose data sets have changed since they were recorded, or an empty text."""
     changed = [name for name, digest in stored.data_digests().items() if recorded.get(name) != digest]
     if not changed:
@@ -225,11 +240,11 @@ def other_data(path: Path, stored: AbstractScenario, recorded: dict[str, str]) -
     return f"{path}: was computed {when}, so its runs cannot be mixed with new ones"
 
 
-def other_code(path: Path, stored: AbstractScenario, recorded: dict[str, str] | None) -> str:
+def describe_changed_code(path: Path, stored: AbstractScenario, recorded: dict[str, str] | None) -> str:
     """Return the message for a result by other code of the user, empty if the code is the same or not recorded."""
     if recorded is None:  # an early version did not record the code
         return ""
-    own_code.notice()
+    own_code.record_replaced_functions()
     current = stored.code_digests()
     changed = sorted(name for name in current | recorded if current.get(name) != recorded.get(name))
     if not changed:
@@ -237,17 +252,17 @@ def other_code(path: Path, stored: AbstractScenario, recorded: dict[str, str] | 
     return f"{path}: was computed with other code than {', '.join(changed)} contains now"
 
 
-def another_config(path: Path, changed: list[str], remedy: str) -> str:
+def describe_other_config(path: Path, changed: list[str], remedy: str) -> str:
     """Return the message for a store with the result of another config, with all differences and a remedy."""
     return "\n".join([f"{path}: holds the result of another config. Differences:", *changed, f"{remedy}."])
 
 
-def replacing() -> str:
+def get_replacement_hint() -> str:
     """Return a hint for writers: how to replace the existing store, or how to keep both."""
-    return f"Use {option('--fresh', 'fresh=True')} to replace it, or {option('--out DIR', 'another path')} to keep both"
+    return f"Use {format_option('--fresh', 'fresh=True')} to replace it, or {format_option('--out DIR', 'another path')} to keep both"
 
 
-def recomputing(path: Path) -> str:
+def get_recomputation_hint(path: Path) -> str:
     """Return a hint for readers: the command that computes the content of a store again."""
     command = "statmech theory {} --fresh" if path.name == "theory.zarr" else "statmech simulate {} --fresh"
     return f"`{command.format(path.parent)}` computes it again"
@@ -269,28 +284,28 @@ def provenance() -> dict[str, Any]:
     True
     """
     return {
-        "commit": _commit(),
-        "versions": {name: version_of(name) for name in RECORDED},
+        "commit": _describe_commit(),
+        "versions": {name: get_package_version(name) for name in RECORDED_PACKAGES},
         "python": platform.python_version(),
-        "machine": _machine(),
+        "machine": _describe_machine(),
         "Conventions": "ACDD-1.3",
     }
 
 
-def version_of_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
+def version_from_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a provenance that distinguishes one version from another."""
-    return {name: provenance.get(name) for name in VERSION}
+    return {name: provenance.get(name) for name in VERSION_KEYS}
 
 
-def is_of_this_version(recorded: Mapping[str, Any]) -> bool:
+def is_running_version(recorded: Mapping[str, Any]) -> bool:
     """Return True if a provenance records the running version."""
-    return version_of_provenance(recorded) == version_of_provenance(provenance())
+    return version_from_provenance(recorded) == version_from_provenance(provenance())
 
 
-def version_in_words(provenance: Mapping[str, Any]) -> str:
+def format_version(provenance: Mapping[str, Any]) -> str:
     """Return the version in a provenance as text.
 
-    >>> version_in_words({"commit": "4d1c2e7", "versions": {"statmech": "0.1.0", "jax": "0.10.2", "numpy": "2.4.6"}})
+    >>> format_version({"commit": "4d1c2e7", "versions": {"statmech": "0.1.0", "jax": "0.10.2", "numpy": "2.4.6"}})
     'statmech 0.1.0 (4d1c2e7), jax 0.10.2, numpy 2.4.6'
     """
     commit, versions = provenance.get("commit"), provenance.get("versions", {})
@@ -298,7 +313,7 @@ def version_in_words(provenance: Mapping[str, Any]) -> str:
     return ", ".join([f"{statmech_version} ({commit})" if commit else statmech_version, *other_versions])
 
 
-def consolidate(store: Path) -> None:
+def consolidate_store(store: Path) -> None:
     """Copy the metadata of a store's arrays, which never change, into the metadata of its group.
 
     `xarray.open_zarr` of other programs then opens the store at once and without a warning. Our readers use the
@@ -306,12 +321,12 @@ def consolidate(store: Path) -> None:
     """
     import zarr
 
-    with quiet():
+    with ignore_zarr_warnings():
         zarr.consolidate_metadata(str(store))
 
 
 @contextlib.contextmanager
-def _scratch(path: Path) -> Iterator[Path]:
+def _make_scratch_folder(path: Path) -> Iterator[Path]:
     """Open a context with a temporary folder next to `path`, for a store that is being written or replaced."""
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent))
     try:
@@ -321,7 +336,7 @@ def _scratch(path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def ignore_zarr_warnings() -> Iterator[None]:
     """Open a context that suppresses zarr's warnings about strings and consolidated metadata.
 
     They say that both are not yet in the third version of its format.
@@ -333,28 +348,28 @@ def quiet() -> Iterator[None]:
 
 
 @cache
-def _machine() -> str:
+def _describe_machine() -> str:
     """Return the system, the processor and the settings that determine the last digits of results."""
-    parts = (f"{platform.system()} {platform.machine()}", processor(), f"{os.cpu_count()} cores")
+    parts = (f"{platform.system()} {platform.machine()}", get_processor_name(), f"{os.cpu_count()} cores")
     settings = (f"{name}={os.environ[name]}" for name in LAST_DIGIT_SETTINGS if os.environ.get(name))
     return ", ".join([*filter(None, parts), *settings])
 
 
 @cache
-def _commit() -> str:
+def _describe_commit() -> str:
     """Return the commit of our checkout, with a digest of its source if it is modified.
 
     An installed package has a digest alone. Only a repository at the root of our source is used. A repository further
     up, such as a project whose virtual environment contains this package, has commits of other code.
     """
-    tracked = (ROOT / ".git").exists() and _git("ls-files", "statmech/__init__.py")
-    commit = _git("describe", "--always", "--dirty", "--exclude=*") if tracked else ""
+    tracked = (REPOSITORY_FOLDER / ".git").exists() and _run_git("ls-files", "statmech/__init__.py")
+    commit = _run_git("describe", "--always", "--dirty", "--exclude=*") if tracked else ""
     if commit and not commit.endswith("-dirty"):
         return commit
     return f"{commit or 'source'}-{source_digest()[:8]}"
 
 
-def _git(*arguments: str) -> str:
+def _run_git(*arguments: str) -> str:
     """Return the output of git in our checkout, empty if it fails.
 
     Variables such as GIT_DIR, which git sets for its hooks, would name another repository. A relative entry of PATH
@@ -363,7 +378,13 @@ def _git(*arguments: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         process = subprocess.run(
-            ["git", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=5, check=False
+            ["git", *arguments],
+            cwd=REPOSITORY_FOLDER,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -15,14 +15,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.errors import DamagedError, StatmechError, unreadable, unwritable
+from statmech.errors import DamagedError, StatmechError, make_unreadable_error, make_unwritable_error
 from statmech.results import checksums
-from statmech.results.chunks import Chunk, chunk_lengths
-from statmech.results.dataset import coordinates
-from statmech.results.fingerprints import FINGERPRINT
-from statmech.results.store import DONE, MADE_BY, STATE, consolidate, provenance, quiet
-from statmech.results.stored_config import FIGURE, as_attributes, config_of, differences, with_figure
-from statmech.results.sweep_store import FAILED, MISSING, SweepStore
+from statmech.results.chunks import Chunk, compute_chunk_lengths
+from statmech.results.dataset import make_coordinates
+from statmech.results.fingerprints import FINGERPRINT_VARIABLE
+from statmech.results.store import (
+    DONE_STATE,
+    MADE_BY_VARIABLE,
+    STATE_VARIABLE,
+    consolidate_store,
+    ignore_zarr_warnings,
+    provenance,
+)
+from statmech.results.stored_config import (
+    FIGURE_KEY,
+    add_figure,
+    config_from_attributes,
+    encode_attributes,
+    list_config_differences,
+)
+from statmech.results.sweep_store import FAILED_STATE, MISSING_STATE, SweepStore
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
 from statmech.scenarios.registry import scenario_from
@@ -30,7 +43,7 @@ from statmech.scenarios.registry import scenario_from
 Index = tuple[int, ...]
 
 
-def create(
+def create_store(
     path: Path,
     scenario: AbstractScenario,
     attrs: dict[str, Any],
@@ -54,34 +67,34 @@ def create(
     figure
         The figure that the folder of results remembers.
     """
-    new = _new(path)
+    new = _get_new_path(path)
     verifiable = old is None or old.fingerprint is not None  # copying numbers does not make them verifiable
-    config = with_figure(scenario.config(), figure)
+    config = add_figure(scenario.config(), figure)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         identity = {
             "store": uuid.uuid4().hex,
             **attrs,
-            "earlier": [as_attributes(earlier_provenance) for earlier_provenance in _earlier(old)],
+            "earlier": [encode_attributes(earlier_provenance) for earlier_provenance in _list_earlier_provenances(old)],
         }
-        _create_empty(new, scenario, config, identity, chunk_lengths(scenario), fingerprinted=verifiable)
+        _create_empty(new, scenario, config, identity, compute_chunk_lengths(scenario), fingerprinted=verifiable)
         if old is not None:
-            _copy(old, SweepStore(new), scenario)
-        _replace(path, new)
+            _copy_runs(old, SweepStore(new), scenario)
+        _replace_store(path, new)
     except OSError as failure:
-        raise unwritable(path, failure) from None
+        raise make_unwritable_error(path, failure) from None
     return SweepStore(path)
 
 
 def complete_replacement(path: Path) -> None:
     """Finish or undo a replacement of a store that a kill has interrupted."""
-    backup = _backup(path)
+    backup = _get_backup_path(path)
     if backup.exists():
         if path.exists():
-            _remove(backup)
+            _remove_store(backup)
         else:
             backup.rename(path)
-    _remove(_new(path))
+    _remove_store(_get_new_path(path))
 
 
 def repair_metadata(path: Path) -> list[str]:
@@ -90,88 +103,88 @@ def repair_metadata(path: Path) -> list[str]:
     Returns the rewritten files. Raises `DamagedError` if the config itself is corrupted, or another version created the
     store.
     """
-    names = checksums.corrupted(path)
-    remaining = _remaining(path, names) if names and names != [checksums.ROOT] else names
+    names = checksums.find_corrupted_files(path)
+    remaining = _repair_from_twin(path, names) if names and names != [checksums.GROUP_METADATA_FILE] else names
     if remaining:
         raise DamagedError(path, remaining)
     return names
 
 
-def _remaining(path: Path, names: list[str]) -> list[str]:
+def _repair_from_twin(path: Path, names: list[str]) -> list[str]:
     """Replace corrupted files by files from a new store of the same config.
 
     Returns the names of files that remain corrupted.
     """
-    twin = _new(path)
+    twin = _get_new_path(path)
     try:
-        attrs = checksums.group_of(path)["attributes"]
-        config = config_of(attrs)
+        attrs = checksums.read_group_metadata(path)["attributes"]
+        config = config_from_attributes(attrs)
         _create_empty(twin, scenario_from(config), config, {}, tuple(attrs["chunks"]))
-        return checksums.repair(path, names, twin)
+        return checksums.repair_files(path, names, twin)
     except StatmechError:
         raise
     except OSError as failure:
-        raise unwritable(path, failure) from None
+        raise make_unwritable_error(path, failure) from None
     except Exception as failure:  # zarr raises various errors for the config and the chunks of a stranger
-        raise unreadable(path, failure) from None
+        raise make_unreadable_error(path, failure) from None
     finally:
-        _remove(twin)
+        _remove_store(twin)
 
 
-def check_form(store: SweepStore, scenario: AbstractScenario) -> None:
+def check_store_form(store: SweepStore, scenario: AbstractScenario) -> None:
     """Raise `DamagedError` for a store with variables of another form than in a store from `create`."""
     lengths = store.state.chunks
     inner = {name: (variable.dims, variable.missing) for name, variable in scenario.variables.items()}
     forms = {
-        name: _form(scenario, *arguments, lengths)
-        for name, arguments in {**inner, STATE: ((), np.int8(MISSING))}.items()
+        name: _compute_form(scenario, *arguments, lengths)
+        for name, arguments in {**inner, STATE_VARIABLE: ((), np.int8(MISSING_STATE))}.items()
     }
-    stored_forms = {name: _form_of(array) for name, array in {**store.arrays, STATE: store.state}.items()}
+    stored_forms = {name: _read_form(array) for name, array in {**store.arrays, STATE_VARIABLE: store.state}.items()}
     if wrong := [name for name, form in forms.items() if stored_forms.get(name) != form]:
         raise DamagedError(store.path, wrong)
 
 
 def is_extension(new: AbstractScenario, old: dict[str, Any]) -> bool:
     """Return True if a scenario extends the `old` config by values on its axes or by seeds, and omits nothing."""
-    if not differences(new.config(), old):
+    if not list_config_differences(new.config(), old):
         return False
     before = scenario_from(old)
     if type(before) is not type(new) or before.seeds > new.seeds:
         return False
-    axes = {*new.axis_names(), "seeds", FIGURE, "zip"}
+    axes = {*new.axis_names(), "seeds", FIGURE_KEY, "zip"}
     fixed = {name: value for name, value in new.config().items() if name not in axes}
     if fixed != {name: value for name, value in before.config().items() if name not in axes}:
         return False
-    grid = {_key(values) for values, _ in new.grid()}
-    return {_key(values) for values, _ in before.grid()} <= grid
+    grid = {_make_cell_key(values) for values, _ in new.grid()}
+    return {_make_cell_key(values) for values, _ in before.grid()} <= grid
 
 
-def _key(values: dict[str, Any]) -> str:
+def _make_cell_key(values: dict[str, Any]) -> str:
     return json.dumps(values, sort_keys=True, default=str)
 
 
-def _copy(old: SweepStore, new: SweepStore, scenario: AbstractScenario) -> None:
+def _copy_runs(old: SweepStore, new: SweepStore, scenario: AbstractScenario) -> None:
     """Copy the runs of intact chunks of the old store into the new store, chunk by chunk."""
-    states = np.full(old.state.shape, MISSING, "int8")
+    states = np.full(old.state.shape, MISSING_STATE, "int8")
     for chunk in old.chunks():
         stored = old.states(chunk)
         if not old.faults(chunk, stored):
             states[chunk.box] = stored
-    before = {_key(values): index for values, index in scenario_from(old.config).grid()}
+    before = {_make_cell_key(values): index for values, index in scenario_from(old.config).grid()}
     sources: dict[Index, dict[Index, Index]] = defaultdict(dict)
     for values, index in scenario.grid():
-        if (source := before.get(_key(values))) is not None:
-            sources[new.chunk_index(index)][index] = source
+        if (source := before.get(_make_cell_key(values))) is not None:
+            sources[new.get_chunk_index(index)][index] = source
     for chunk in new.chunks():
-        if inside := sources.get(new.chunk_index(chunk.corner)):
+        if inside := sources.get(new.get_chunk_index(chunk.corner)):
             _copy_chunk(old, states, new, chunk, inside)
 
 
-def _earlier(old: SweepStore | None) -> list[dict[str, Any]]:
+def _list_earlier_provenances(old: SweepStore | None) -> list[dict[str, Any]]:
     """Return the provenances of all other versions that have computed runs of an old store."""
     if old is None:
         return []
-    return old.provenances[:-1] if old.is_of_this_version else old.provenances
+    return old.provenances[:-1] if old.is_running_version else old.provenances
 
 
 def _copy_chunk(
@@ -182,7 +195,7 @@ def _copy_chunk(
     if seeds.start >= seeds.stop:
         return
     states = new.states(chunk)
-    values, made_by = new.buffer(chunk, states), new.versions(chunk)
+    values, made_by = new.make_buffer(chunk, states), new.versions(chunk)
     for index, source in sources.items():
         inside = tuple(i - start for i, start in zip(index, chunk.corner, strict=True))
         stored = old_states[source][seeds]
@@ -197,7 +210,7 @@ def _copy_chunk(
             stored_values = np.asarray(array.oindex[(*source, seeds.start + runs)])
             values[name][inside][(runs, *(slice(n) for n in stored_values.shape[1:]))] = stored_values
     if states.any():
-        new.write_alone(chunk, values, states, made_by)
+        new.write_without_lock(chunk, values, states, made_by)
 
 
 def _create_empty(
@@ -213,20 +226,20 @@ def _create_empty(
     import zarr
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
-    _remove(path)
+    _remove_store(path)
     path.mkdir()  # fails if a link, whose target would be overwritten, cannot be removed
     empty = xr.Dataset(
-        coords=coordinates(scenario, {"seed": scenario.seeds}),
-        attrs={"config": json.dumps(config), **as_attributes(attrs), "chunks": lengths},
+        coords=make_coordinates(scenario, {"seed": scenario.seeds}),
+        attrs={"config": json.dumps(config), **encode_attributes(attrs), "chunks": lengths},
     )
-    with quiet():
-        empty.assign_attrs(as_attributes(provenance())).to_zarr(path, consolidated=False, mode="w")
+    with ignore_zarr_warnings():
+        empty.assign_attrs(encode_attributes(provenance())).to_zarr(path, consolidated=False, mode="w")
     group = zarr.open_group(path, mode="r+", use_consolidated=False)
 
     def add(name: str, inner: tuple[str, ...], missing: Any, attrs: dict[str, Any]) -> None:
         group.create_array(
             name,
-            **_form(scenario, inner, missing, lengths)._asdict(),
+            **_compute_form(scenario, inner, missing, lengths)._asdict(),
             fill_value=missing,
             attributes=attrs,
             compressors=(ZstdCodec(level=1), Crc32cCodec()),  # CRC over all bytes, since zstd does not check its header
@@ -235,14 +248,21 @@ def _create_empty(
     for name, variable in scenario.variables.items():
         add(name, variable.dims, variable.missing, variable.described)
     if fingerprinted:
-        add(FINGERPRINT, (), np.uint64(0), {"long_name": "binds a run's numbers to its position in this sweep"})
-    add(MADE_BY, (), np.uint8(0), {"long_name": "version that computed a run, among `earlier` and the latest"})
-    add(STATE, (), np.int8(MISSING), {"flag_values": [MISSING, DONE, FAILED], "flag_meanings": "missing done failed"})
-    consolidate(path)
-    checksums.write(path)
+        add(
+            FINGERPRINT_VARIABLE, (), np.uint64(0), {"long_name": "binds a run's numbers to its position in this sweep"}
+        )
+    add(MADE_BY_VARIABLE, (), np.uint8(0), {"long_name": "version that computed a run, among `earlier` and the latest"})
+    add(
+        STATE_VARIABLE,
+        (),
+        np.int8(MISSING_STATE),
+        {"flag_values": [MISSING_STATE, DONE_STATE, FAILED_STATE], "flag_meanings": "missing done failed"},
+    )
+    consolidate_store(path)
+    checksums.write_checksums(path)
 
 
-class _Form(NamedTuple):
+class _VariableForm(NamedTuple):
     """The metadata of a stored variable that determine how its numbers are read."""
 
     shape: tuple[int, ...]
@@ -251,30 +271,32 @@ class _Form(NamedTuple):
     dimension_names: tuple[str, ...]
 
 
-def _form(scenario: AbstractScenario, inner: tuple[str, ...], missing: Any, lengths: tuple[int, ...]) -> _Form:
+def _compute_form(
+    scenario: AbstractScenario, inner: tuple[str, ...], missing: Any, lengths: tuple[int, ...]
+) -> _VariableForm:
     """Return the form of a variable with these inner dimensions, in chunks of these lengths."""
     recorded = {name: len(values) for name, values in scenario.recorded.items()}
     sizes = recorded | {"seed": scenario.seeds} | scenario.shape
     dims = (*scenario.shape, "seed", *inner)
     chunks = (*lengths, *(max(1, sizes[dim]) for dim in inner))
-    return _Form(tuple(sizes[dim] for dim in dims), chunks, np.asarray(missing).dtype, dims)
+    return _VariableForm(tuple(sizes[dim] for dim in dims), chunks, np.asarray(missing).dtype, dims)
 
 
-def _form_of(array: Any) -> _Form:
-    return _Form(array.shape, array.chunks, array.dtype, tuple(array.metadata.dimension_names or ()))
+def _read_form(array: Any) -> _VariableForm:
+    return _VariableForm(array.shape, array.chunks, array.dtype, tuple(array.metadata.dimension_names or ()))
 
 
-def _replace(path: Path, new: Path) -> None:
+def _replace_store(path: Path, new: Path) -> None:
     """Replace the store at `path` by a new store."""
-    backup = _backup(path)
-    _remove(backup)
+    backup = _get_backup_path(path)
+    _remove_store(backup)
     if path.exists() or path.is_symlink():
         path.rename(backup)
     new.rename(path)
-    _remove(backup)
+    _remove_store(backup)
 
 
-def _remove(path: Path) -> None:
+def _remove_store(path: Path) -> None:
     """Remove a store, or a file or link at its path, but not the target of a link."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
@@ -282,9 +304,9 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _new(path: Path) -> Path:
+def _get_new_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.new")
 
 
-def _backup(path: Path) -> Path:
+def _get_backup_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.old")

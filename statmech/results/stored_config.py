@@ -11,19 +11,19 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from statmech.errors import shortened
+from statmech.errors import shorten_text
 from statmech.scenarios.composition import Composition
 
-FIGURE = "figure"
-STRUCTURED = {"versions": dict, "data": dict, "code": dict, "earlier": list}  # type of each value
+FIGURE_KEY = "figure"
+JSON_ATTRIBUTES = {"versions": dict, "data": dict, "code": dict, "earlier": list}  # type of each value
 
 
-def config_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+def config_from_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the config in the attributes of a store or dataset.
 
     Raises `ValueError` if it is missing or corrupted.
 
-    >>> config_of({"config": '{"rule": "hebb"}'})
+    >>> config_from_attributes({"config": '{"rule": "hebb"}'})
     {'rule': 'hebb'}
     """
     try:
@@ -35,28 +35,28 @@ def config_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     return config
 
 
-def as_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
+def encode_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values as attributes that `to_netcdf` can write.
 
-    >>> as_attributes({"commit": "4d1c2e7", "code": {}})
+    >>> encode_attributes({"commit": "4d1c2e7", "code": {}})
     {'commit': '4d1c2e7', 'code': '{}'}
     """
-    return {name: json.dumps(value) if name in STRUCTURED else value for name, value in values.items()}
+    return {name: json.dumps(value) if name in JSON_ATTRIBUTES else value for name, value in values.items()}
 
 
-def values_of(attributes: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the values of attributes, the inverse of `as_attributes`.
+def decode_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the values of attributes, the inverse of `encode_attributes`.
 
     Raises `ValueError` for texts that are not JSON of the right type, and for mappings with other values than texts.
     """
     values = dict(attributes)
-    for name, kind in STRUCTURED.items():
+    for name, kind in JSON_ATTRIBUTES.items():
         if name in values:
-            values[name] = _parsed(name, values[name], kind)
+            values[name] = _parse_json_attribute(name, values[name], kind)
     return values
 
 
-def _parsed(name: str, text: object, kind: type) -> Any:
+def _parse_json_attribute(name: str, text: object, kind: type) -> Any:
     value: Any
     try:
         value = json.loads(text) if isinstance(text, str) else None
@@ -66,44 +66,50 @@ def _parsed(name: str, text: object, kind: type) -> Any:
     if not (isinstance(value, kind) and all(isinstance(entry, dict) for entry in mappings)):
         raise ValueError(f"its attribute {name} is not a {'list of mappings' if kind is list else 'mapping'} in JSON")
     if kind is list:
-        return [values_of(entry) for entry in mappings]
+        return [decode_attributes(entry) for entry in mappings]
     if not all(isinstance(entry, str) for entry in mappings[0].values()):
         raise ValueError(f"its attribute {name} is not a mapping of texts")
     return mappings[0]
 
 
-def with_figure(config: dict[str, Any], figure: str | Composition | None) -> dict[str, Any]:
+def add_figure(config: dict[str, Any], figure: str | Composition | None) -> dict[str, Any]:
     """Return a scenario's config with the figure that a folder remembers, unchanged if `figure` is None.
 
-    >>> with_figure({"seeds": 4, "key": 0, "rule": "hebb"}, "overlay")
+    >>> add_figure({"seeds": 4, "key": 0, "rule": "hebb"}, "overlay")
     {'seeds': 4, 'key': 0, 'figure': 'overlay', 'rule': 'hebb'}
     """
     if figure is None:
         return config
-    keys = [*without_figure(config)]
+    keys = [*remove_figure(config)]
     # in the order of a scenario's config, so that stores are bit-identical
-    keys.insert(keys.index("key") + 1, FIGURE)
-    changed = {**config, FIGURE: figure.model_dump(mode="json") if isinstance(figure, Composition) else figure}
+    keys.insert(keys.index("key") + 1, FIGURE_KEY)
+    changed = {**config, FIGURE_KEY: figure.model_dump(mode="json") if isinstance(figure, Composition) else figure}
     return {name: changed[name] for name in keys}
 
 
-def without_figure(config: Mapping[str, Any]) -> dict[str, Any]:
+def remove_figure(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored config without its figure, which results do not depend on."""
-    return {name: value for name, value in config.items() if name != FIGURE}
+    return {name: value for name, value in config.items() if name != FIGURE_KEY}
 
 
-def differences(
-    asked: Mapping[str, Any], stored: Mapping[str, Any], asked_name: str = "asked for", stored_name: str = "stored"
+def list_config_differences(
+    requested: Mapping[str, Any],
+    stored: Mapping[str, Any],
+    requested_name: str = "asked for",
+    stored_name: str = "stored",
 ) -> list[str]:
     """Return a line for each key that differs between two configs, except the figure.
 
-    >>> differences({"rule": "hebb", "seeds": 4}, {"rule": "hebb", "seeds": 2, "figure": "overlay"})
+    >>> list_config_differences({"rule": "hebb", "seeds": 4}, {"rule": "hebb", "seeds": 2, "figure": "overlay"})
     ['  seeds: stored 2, asked for 4']
     """
-    asked, stored = without_figure(asked), without_figure(stored)
-    changed = [name for name in asked | stored if asked.get(name) != stored.get(name)]
-    return [f"  {name}: {stored_name} {_shown(stored, name)}, {asked_name} {_shown(asked, name)}" for name in changed]
+    requested, stored = remove_figure(requested), remove_figure(stored)
+    changed = [name for name in requested | stored if requested.get(name) != stored.get(name)]
+    return [
+        f"  {name}: {stored_name} {_format_entry(stored, name)}, {requested_name} {_format_entry(requested, name)}"
+        for name in changed
+    ]
 
 
-def _shown(config: dict[str, Any], name: str) -> str:
-    return shortened(json.dumps(config[name])) if name in config else "nothing"
+def _format_entry(config: dict[str, Any], name: str) -> str:
+    return shorten_text(json.dumps(config[name])) if name in config else "nothing"

@@ -9,16 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statmech.errors import StoreError
-from statmech.results.dataset import arrays_of, blank, scenario_of
-from statmech.results.store import check_form, load, other_code, recomputing, replacing
-from statmech.results.stored_config import differences, values_of, without_figure
+from statmech.results.dataset import get_arrays, make_empty_dataset, scenario_from_dataset
+from statmech.results.store import (
+    check_dataset_form,
+    describe_changed_code,
+    get_recomputation_hint,
+    get_replacement_hint,
+    load,
+)
+from statmech.results.stored_config import decode_attributes, list_config_differences, remove_figure
 from statmech.scenarios.base import AbstractScenario
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-PER_POINT = {"best_controls"}  # attributes with an entry for each point of the grid, in its order (JSON)
+GRID_POINT_ATTRIBUTES = {"best_controls"}  # attributes with an entry for each point of the grid, in its order (JSON)
 Refuse = Callable[[AbstractScenario], None]
 
 
@@ -38,90 +44,92 @@ def load_theory(path: Path, scenario: AbstractScenario, refuse: Refuse | None = 
     if not (path.exists() or path.is_symlink()):
         return None
     dataset = load(path)
-    stored = scenario_of(dataset)
-    check_form(path, dataset, stored)
-    adapted = as_theory_of(dataset, scenario)
+    stored = scenario_from_dataset(dataset)
+    check_dataset_form(path, dataset, stored)
+    adapted = adapt_theory(dataset, scenario)
     if adapted is None:
-        (refuse or partial(_refuse, path, scenario))(stored)
-    elif changed_code := other_code(path, scenario, values_of(dataset.attrs).get("code")):
-        raise StoreError(f"{changed_code}. {replacing() if refuse else recomputing(path)}")
+        (refuse or partial(_raise_other_theory, path, scenario))(stored)
+    elif changed_code := describe_changed_code(path, scenario, decode_attributes(dataset.attrs).get("code")):
+        raise StoreError(f"{changed_code}. {get_replacement_hint() if refuse else get_recomputation_hint(path)}")
     return adapted
 
 
-def _refuse(path: Path, scenario: AbstractScenario, stored: AbstractScenario) -> None:
-    changed = theory_differences(scenario, stored, "simulation", "theory")
+def _raise_other_theory(path: Path, scenario: AbstractScenario, stored: AbstractScenario) -> None:
+    changed = list_theory_differences(scenario, stored, "simulation", "theory")
     lines = [f"{path}: is not the theory of simulation.zarr beside it. Differences:", *changed]
     raise StoreError(
         "\n".join([*lines, f"`statmech theory {path.parent} --fresh` solves the theory of the simulation."])
     )
 
 
-def as_theory_of(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset | None:
+def adapt_theory(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset | None:
     """Return a theory adapted to the axes and coordinates of a scenario, None if this scenario has another theory.
 
     >>> import theory
     >>> from statmech import Scenario
     >>> solved = theory.solve(Scenario(rule="hebb", t=[1, 2], N=100, seeds=4))
-    >>> adapted = as_theory_of(solved, Scenario(rule="hebb", t=[1, 2], N=[100, 400], seeds=16))
-    >>> dict(adapted.R.sizes), as_theory_of(solved, Scenario(rule="hebb", t=[1, 3]))
+    >>> adapted = adapt_theory(solved, Scenario(rule="hebb", t=[1, 2], N=[100, 400], seeds=16))
+    >>> dict(adapted.R.sizes), adapt_theory(solved, Scenario(rule="hebb", t=[1, 3]))
     ({'N': 2, 't': 2, 'student': 1}, None)
     """
-    stored = scenario_of(theory)
-    if without_figure(stored.config()) == without_figure(scenario.config()):
+    stored = scenario_from_dataset(theory)
+    if remove_figure(stored.config()) == remove_figure(scenario.config()):
         return theory
     if type(stored) is not type(scenario):
         return None
-    if _fixed_keys(stored) != _fixed_keys(scenario):
+    if _get_fixed_keys(stored) != _get_fixed_keys(scenario):
         return None
     indices: dict[str, tuple[int, ...]] = {}
     numbers: dict[str, int] = {}
     for number, (values, index) in enumerate(stored.grid()):
-        indices[identity := _identity(stored, values)], numbers[identity] = index, number
-    targets = [(_identity(scenario, values), index) for values, index in scenario.grid()]
+        indices[identity := _make_point_identity(stored, values)], numbers[identity] = index, number
+    targets = [(_make_point_identity(scenario, values), index) for values, index in scenario.grid()]
     if {*indices} != {identity for identity, _ in targets}:
         return None
-    adapted = blank(scenario, seeds=None)
+    adapted = make_empty_dataset(scenario, seeds=None)
     adapted = adapted.drop_vars([name for name in adapted.data_vars if name not in theory])
     ignored_dims = [dim for dim in theory.dims if dim in stored.theory_ignores and dim not in stored.shape]
     sources = {
         name: theory[name].isel({dim: [0] for dim in ignored_dims if dim in theory[name].dims}) for name in adapted
     }
-    for name, array in arrays_of(adapted).items():
+    for name, array in get_arrays(adapted).items():
         for identity, index in targets:
             array[index] = sources[name].values[indices[identity]]
     attrs = {**theory.attrs, "config": json.dumps(scenario.config())}
-    for name in PER_POINT & attrs.keys():
+    for name in GRID_POINT_ATTRIBUTES & attrs.keys():
         stored_values = json.loads(attrs[name])
         attrs[name] = json.dumps([stored_values[numbers[identity]] for identity, _ in targets])
     return adapted.assign_attrs(attrs)
 
 
-def theory_differences(scenario: AbstractScenario, stored: AbstractScenario, *sides: str) -> list[str]:
+def list_theory_differences(scenario: AbstractScenario, stored: AbstractScenario, *sides: str) -> list[str]:
     """Return a line for each key that differs between two scenarios and that theory depends on."""
-    requested, stored_config, ignored = scenario.config(), stored.config(), ignored_keys(scenario)
+    requested, stored_config, ignored = scenario.config(), stored.config(), get_ignored_keys(scenario)
     requested_keys, stored_keys = (
         {k: v for k, v in config.items() if k not in ignored} for config in (requested, stored_config)
     )
-    return differences(requested_keys, stored_keys, *sides) or differences(requested, stored_config, *sides)
+    return list_config_differences(requested_keys, stored_keys, *sides) or list_config_differences(
+        requested, stored_config, *sides
+    )
 
 
-def ignored_keys(scenario: AbstractScenario) -> set[str]:
+def get_ignored_keys(scenario: AbstractScenario) -> set[str]:
     """Return the keys of a scenario that its theory does not depend on."""
     return {"seeds", "key", "figure", *scenario.SIMULATION_KEYS, *scenario.theory_ignores}
 
 
-def _fixed_keys(scenario: AbstractScenario) -> dict[str, Any]:
+def _get_fixed_keys(scenario: AbstractScenario) -> dict[str, Any]:
     """Return the config entries that theory depends on and that cannot be axes."""
-    excluded = {*scenario.axis_names(), *ignored_keys(scenario), "zip"}
+    excluded = {*scenario.axis_names(), *get_ignored_keys(scenario), "zip"}
     return {name: value for name, value in scenario.config().items() if name not in excluded}
 
 
-def _identity(scenario: AbstractScenario, values: Mapping[str, Any]) -> str:
+def _make_point_identity(scenario: AbstractScenario, values: Mapping[str, Any]) -> str:
     """Return the parameters that determine the theory of a grid point, as JSON.
 
     P / N replaces N.
     """
-    ignored = ignored_keys(scenario)
+    ignored = get_ignored_keys(scenario)
     parameters = {name: value for name, value in values.items() if name not in ignored}
     if {"alpha", "N"} <= values.keys():
         parameters["P/N"] = round(values["alpha"] * values["N"]) / values["N"]

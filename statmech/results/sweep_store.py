@@ -13,26 +13,26 @@ from typing import Any
 
 import numpy as np
 
-from statmech.errors import DamagedError, StoreError, unreadable, unwritable
+from statmech.errors import DamagedError, StoreError, make_unreadable_error, make_unwritable_error
 from statmech.results import checksums
-from statmech.results.chunks import MAX_CHUNKS, Chunk, chunks, count_chunks
-from statmech.results.fingerprints import FINGERPRINT, fingerprints, salt_of
-from statmech.results.locks import writing
+from statmech.results.chunks import MAX_CHUNKS_PER_STORE, Chunk, count_chunks, iterate_chunks
+from statmech.results.fingerprints import FINGERPRINT_VARIABLE, compute_fingerprints, compute_salt
+from statmech.results.locks import lock_for_writing
 from statmech.results.store import (
-    DONE,
-    MADE_BY,
-    STATE,
-    check_attributes,
-    chunk_file,
-    is_of_this_version,
+    DONE_STATE,
+    MADE_BY_VARIABLE,
+    STATE_VARIABLE,
+    check_attribute_types,
+    get_chunk_file,
+    ignore_zarr_warnings,
+    is_running_version,
     provenance,
-    quiet,
 )
-from statmech.results.stored_config import config_of, values_of
+from statmech.results.stored_config import config_from_attributes, decode_attributes
 from statmech.runtime import files
 
-MISSING, FAILED = 0, 2
-UNKNOWN = 255  # for a run recomputed by a version that the store does not record
+MISSING_STATE, FAILED_STATE = 0, 2
+UNKNOWN_VERSION = 255  # for a run recomputed by a version that the store does not record
 
 
 class SweepStore:
@@ -43,78 +43,82 @@ class SweepStore:
 
     def __init__(self, path: Path, check: bool = True):
         self.path = path
-        if check and (names := checksums.corrupted(path)):
+        if check and (names := checksums.find_corrupted_files(path)):
             raise DamagedError(path, names)
         try:
             self._open_arrays()
         except Exception as failure:  # zarr and its codecs raise various errors on metadata that may be a stranger's
-            raise unreadable(path, failure) from None
+            raise make_unreadable_error(path, failure) from None
 
     def _open_arrays(self) -> None:
         import zarr
 
         path = self.path
         # without this setting a chunk of NaN would look like a missing chunk
-        with quiet(), zarr.config.set({"array.write_empty_chunks": True}):
+        with ignore_zarr_warnings(), zarr.config.set({"array.write_empty_chunks": True}):
             self.group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
             arrays = dict(self.group.arrays())
-        self.state: Any = arrays[STATE]
-        self.fingerprint: Any = arrays.get(FINGERPRINT)  # None in stores of versions without fingerprints
-        self.made_by: Any = arrays.get(MADE_BY)  # None in stores of versions that did not record it
-        self.arrays: dict[str, Any] = {name: array for name, array in arrays.items() if _has_runs(name, array)}
-        special_arrays = {STATE: self.state, FINGERPRINT: self.fingerprint, MADE_BY: self.made_by}
+        self.state: Any = arrays[STATE_VARIABLE]
+        self.fingerprint: Any = arrays.get(FINGERPRINT_VARIABLE)  # None in stores of versions without fingerprints
+        self.made_by: Any = arrays.get(MADE_BY_VARIABLE)  # None in stores of versions that did not record it
+        self.arrays: dict[str, Any] = {name: array for name, array in arrays.items() if _is_run_variable(name, array)}
+        special_arrays = {
+            STATE_VARIABLE: self.state,
+            FINGERPRINT_VARIABLE: self.fingerprint,
+            MADE_BY_VARIABLE: self.made_by,
+        }
         run_arrays = {**{name: array for name, array in special_arrays.items() if array is not None}, **self.arrays}
-        if wrong := [name for name, array in run_arrays.items() if not _has_form(name, array, self.state)]:
+        if wrong := [name for name, array in run_arrays.items() if not _has_run_form(name, array, self.state)]:
             raise ValueError(f"{wrong[0]} does not have the form of a variable of runs")
-        check_attributes(self.group.attrs)
-        self._root = files.read(path / checksums.ROOT, checksums.LARGEST_ROOT)
-        self._salt = salt_of(config_of(self.group.attrs), {**self.data, **(self.code or {})})
+        check_attribute_types(self.group.attrs)
+        self._root = files.read_bounded(path / checksums.GROUP_METADATA_FILE, checksums.MAX_GROUP_METADATA_BYTES)
+        self._salt = compute_salt(config_from_attributes(self.group.attrs), {**self.data, **(self.code or {})})
 
     @property
     def config(self) -> dict[str, Any]:
         """The stored config."""
-        return config_of(self.group.attrs)
+        return config_from_attributes(self.group.attrs)
 
     @property
     def data(self) -> dict[str, str]:
         """The digests of the config's data sets at the time when the store was created."""
-        return dict(values_of(self.group.attrs).get("data", {}))
+        return dict(decode_attributes(self.group.attrs).get("data", {}))
 
     @property
     def code(self) -> dict[str, str] | None:
         """The digests of the user's files when the store was created, or None if they were not recorded."""
-        code: dict[str, str] | None = values_of(self.group.attrs).get("code")
+        code: dict[str, str] | None = decode_attributes(self.group.attrs).get("code")
         return code
 
     @property
     def provenances(self) -> list[dict[str, Any]]:
         """The provenance of each version that has computed runs, in order of time."""
-        values = values_of(self.group.attrs)
+        values = decode_attributes(self.group.attrs)
         return [*values.get("earlier", []), {name: values[name] for name in provenance() if name in values}]
 
     @property
-    def is_of_this_version(self) -> bool:
+    def is_running_version(self) -> bool:
         """True if the running version is the latest that the store records."""
-        return is_of_this_version(self.provenances[-1])
+        return is_running_version(self.provenances[-1])
 
     def chunks(self) -> list[Chunk]:
         """Return all chunks, finished or not."""
-        return list(chunks(self.state.shape, self.state.chunks))
+        return list(iterate_chunks(self.state.shape, self.state.chunks))
 
-    def chunk_index(self, index: tuple[int, ...]) -> tuple[int, ...]:
+    def get_chunk_index(self, index: tuple[int, ...]) -> tuple[int, ...]:
         """Return the position of a parameter combination in the grid of chunks along the sweep's axes."""
         return tuple(i // length for i, length in zip(index, self.state.chunks, strict=False))
 
     def states(self, chunk: Chunk) -> np.ndarray:
-        """Return the state of each run of a chunk, `MISSING` if the file cannot be read."""
+        """Return the state of each run of a chunk, `MISSING_STATE` if the file cannot be read."""
         try:
             return np.asarray(self.state[chunk.box])
         except Exception:  # zarr and its codecs raise various errors on a corrupted file
-            return np.full(chunk.shape, MISSING, "int8")
+            return np.full(chunk.shape, MISSING_STATE, "int8")
 
-    def buffer(self, chunk: Chunk, states: np.ndarray) -> dict[str, np.ndarray]:
+    def make_buffer(self, chunk: Chunk, states: np.ndarray) -> dict[str, np.ndarray]:
         """Return arrays for a chunk's variables, with stored values of finished runs and missing values elsewhere."""
-        finished = states == DONE
+        finished = states == DONE_STATE
         variables = {}
         for name, array in self.arrays.items():
             values = np.full((*finished.shape, *array.shape[finished.ndim :]), array.fill_value)
@@ -129,16 +133,16 @@ class SweepStore:
         Raises `StoreError` if writing fails, or if the store has been replaced since it was opened.
         """
         try:
-            with writing(self.path):
+            with lock_for_writing(self.path):
                 self._check_identity()
-                self.write_alone(chunk, values, states)
+                self.write_without_lock(chunk, values, states)
         except StoreError:
             raise
         except OSError as failure:
-            problem = unwritable(self.path, failure)
+            problem = make_unwritable_error(self.path, failure)
             raise StoreError(f"{problem}. Finished chunks are saved; rerun the same command to resume") from None
 
-    def write_alone(
+    def write_without_lock(
         self, chunk: Chunk, values: dict[str, np.ndarray], states: np.ndarray, made_by: np.ndarray | None = None
     ) -> None:
         """Write a chunk of a store that no other process writes.
@@ -147,9 +151,9 @@ class SweepStore:
         """
         for name, array in self.arrays.items():
             array[chunk.box] = values[name]
-        finished = self.states(chunk) == DONE
+        finished = self.states(chunk) == DONE_STATE
         if self.fingerprint is not None:
-            new = self._fingerprints(values, chunk)
+            new = self._compute_fingerprints(values, chunk)
             # finished runs keep their fingerprints, so that corrupted numbers remain visible
             self.fingerprint[chunk.box] = (
                 np.where(finished, self.fingerprint[chunk.box], new) if finished.any() else new
@@ -162,29 +166,29 @@ class SweepStore:
         """Return the version that has computed each run of a chunk, as an index into `provenances`."""
         return np.zeros(chunk.shape, "uint8") if self.made_by is None else np.asarray(self.made_by[chunk.box])
 
-    def _write_versions(self, chunk: Chunk, done: np.ndarray, made_by: np.ndarray | None) -> None:
+    def _write_versions(self, chunk: Chunk, finished: np.ndarray, made_by: np.ndarray | None) -> None:
         """Record the version that has computed each run.
 
         By default this is the running version, for all runs that were not finished before.
         """
         before = self.versions(chunk)
-        this = len(self.provenances) - 1 if self.is_of_this_version else UNKNOWN
-        new = np.where(done, before, this) if made_by is None else made_by
+        this = len(self.provenances) - 1 if self.is_running_version else UNKNOWN_VERSION
+        new = np.where(finished, before, this) if made_by is None else made_by
         if not np.array_equal(before, new):  # a chunk with the first version alone, all zeros, is not stored
             self.made_by[chunk.box] = new
 
     def mark_missing(self, chunk: Chunk) -> None:
         """Mark all runs of a chunk as missing. Raises `StoreError` if the store has been replaced meanwhile."""
-        with writing(self.path):
+        with lock_for_writing(self.path):
             self._check_identity()
-            self.state[chunk.box] = np.full(chunk.shape, MISSING, "int8")
+            self.state[chunk.box] = np.full(chunk.shape, MISSING_STATE, "int8")
 
     def faults(self, chunk: Chunk, states: np.ndarray) -> list[str]:
         """Return a phrase for each corrupted or missing file of a chunk with these states.
 
         A store without fingerprints does not detect an intact chunk at the wrong position.
         """
-        if not (states != MISSING).any():
+        if not (states != MISSING_STATE).any():
             return []
         values, faults = self._read_chunk(chunk)
         if faults or self.fingerprint is None:
@@ -192,20 +196,25 @@ class SweepStore:
         try:
             stored = np.asarray(self.fingerprint[chunk.box])
         except Exception:  # zarr and its codecs raise various errors
-            return [f"{self._get_chunk_file(FINGERPRINT, self.fingerprint, chunk)}: corrupted"]
-        if (stored == self._fingerprints(values, chunk))[states == DONE].all():
+            return [f"{self._get_chunk_file(FINGERPRINT_VARIABLE, self.fingerprint, chunk)}: corrupted"]
+        if (stored == self._compute_fingerprints(values, chunk))[states == DONE_STATE].all():
             return []
         return [f"{self._get_chunk_file('*', self.state, chunk)}: not the numbers that were computed for this place"]
 
     def counts(self) -> dict[int, int]:
         """Count the runs in each state."""
         states, counts = np.unique(np.concatenate([self.states(c).ravel() for c in self.chunks()]), return_counts=True)
-        return dict.fromkeys((MISSING, DONE, FAILED), 0) | dict(zip(states.tolist(), counts.tolist(), strict=True))
+        return dict.fromkeys((MISSING_STATE, DONE_STATE, FAILED_STATE), 0) | dict(
+            zip(states.tolist(), counts.tolist(), strict=True)
+        )
 
     def _check_identity(self) -> None:
         """Raise `StoreError` if the store is not the one that was opened."""
         try:
-            same = files.read(self.path / checksums.ROOT, checksums.LARGEST_ROOT) == self._root
+            same = (
+                files.read_bounded(self.path / checksums.GROUP_METADATA_FILE, checksums.MAX_GROUP_METADATA_BYTES)
+                == self._root
+            )
         except OSError:
             same = False
         if not same:
@@ -229,13 +238,13 @@ class SweepStore:
 
     def _get_chunk_file(self, name: str, array: Any, chunk: Chunk) -> Path:
         """Return the file with a variable's values in a chunk, relative to the store."""
-        position = (*self.chunk_index(chunk.corner), chunk.seeds.start // self.state.chunks[-1])
-        return chunk_file(self.path, name, position, array.ndim).relative_to(self.path)
+        position = (*self.get_chunk_index(chunk.corner), chunk.seeds.start // self.state.chunks[-1])
+        return get_chunk_file(self.path, name, position, array.ndim).relative_to(self.path)
 
-    def _fingerprints(self, values: dict[str, np.ndarray], chunk: Chunk) -> np.ndarray:
-        return fingerprints(values, self._run_numbers(chunk), self._salt)
+    def _compute_fingerprints(self, values: dict[str, np.ndarray], chunk: Chunk) -> np.ndarray:
+        return compute_fingerprints(values, self._number_runs(chunk), self._salt)
 
-    def _run_numbers(self, chunk: Chunk) -> np.ndarray:
+    def _number_runs(self, chunk: Chunk) -> np.ndarray:
         """Return the number of each run of a chunk in the entire sweep.
 
         The seeds vary fastest, then the last axis.
@@ -246,15 +255,22 @@ class SweepStore:
         return numbers
 
 
-def _has_form(name: str, array: Any, state: Any) -> bool:
+def _has_run_form(name: str, array: Any, state: Any) -> bool:
     """Return True if an array has one or more numbers per run, in the same chunks of runs as the states."""
     dims, state_dims = (tuple(variable.metadata.dimension_names or ()) for variable in (array, state))
-    required_dtype = np.dtype({STATE: "int8", FINGERPRINT: "uint64", MADE_BY: "uint8"}.get(name, array.dtype))
+    required_dtype = np.dtype(
+        {STATE_VARIABLE: "int8", FINGERPRINT_VARIABLE: "uint64", MADE_BY_VARIABLE: "uint8"}.get(name, array.dtype)
+    )
     is_numeric = array.dtype.kind in "biuf" and array.dtype == required_dtype and state_dims[-1:] == ("seed",)
     prefix_pairs = ((dims, state_dims), (array.shape, state.shape), (array.chunks, state.chunks))
-    fits_limit = count_chunks(state.shape, state.chunks) <= MAX_CHUNKS
+    fits_limit = count_chunks(state.shape, state.chunks) <= MAX_CHUNKS_PER_STORE
     return is_numeric and fits_limit and all(full[: len(prefix)] == prefix for full, prefix in prefix_pairs)
 
 
-def _has_runs(name: str, array: Any) -> bool:
-    return "seed" in (array.metadata.dimension_names or ()) and name not in ("seed", STATE, FINGERPRINT, MADE_BY)
+def _is_run_variable(name: str, array: Any) -> bool:
+    return "seed" in (array.metadata.dimension_names or ()) and name not in (
+        "seed",
+        STATE_VARIABLE,
+        FINGERPRINT_VARIABLE,
+        MADE_BY_VARIABLE,
+    )

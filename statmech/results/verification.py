@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from statmech.errors import DamagedError, StoreError
-from statmech.results.checksums import check_ordinary, corrupted
+from statmech.results.checksums import check_ordinary_files, find_corrupted_files
 from statmech.results.chunks import Chunk
-from statmech.results.sweep_store import DONE, STATE, SweepStore
+from statmech.results.sweep_store import DONE_STATE, STATE_VARIABLE, SweepStore
 
 
 class Verification(NamedTuple):
@@ -77,52 +77,52 @@ def verify(result: Path) -> Verification:
         raise StoreError(f"{result}: no such result. `statmech run CONFIG` computes one")
     faults, unverified, chunk_count, finished_runs = list[str](), list[str](), 0, 0
     for path in paths:
-        check_ordinary(path)
-        faults += [f"{path}: {name}: corrupted or missing" for name in corrupted(path)]
-        store = _sweep_store(path)
+        check_ordinary_files(path)
+        faults += [f"{path}: {name}: corrupted or missing" for name in find_corrupted_files(path)]
+        store = _open_sweep_store(path)
         if store is None:
             continue
         chunk_count += len(store.chunks())
-        finished_runs += store.counts()[DONE]
-        faults += [f"{path}: {fault}" for fault in _faults(store)]
+        finished_runs += store.counts()[DONE_STATE]
+        faults += [f"{path}: {fault}" for fault in _find_faults(store)]
         unverified += [str(path)] if store.fingerprint is None else []
     return Verification([str(path) for path in paths], chunk_count, finished_runs, faults, unverified)
 
 
-def _sweep_store(path: Path) -> SweepStore | None:
+def _open_sweep_store(path: Path) -> SweepStore | None:
     """Return the store of a sweep, or None for a store written in one piece.
 
     Checksums cover all files of a store that was written in one piece.
     """
-    if not (path / STATE).is_dir():
+    if not (path / STATE_VARIABLE).is_dir():
         return None
     try:
         return SweepStore(path, check=False)
     except DamagedError:
-        if not corrupted(path):
+        if not find_corrupted_files(path):
             raise
         return None
 
 
-def _faults(store: SweepStore) -> Iterator[str]:
+def _find_faults(store: SweepStore) -> Iterator[str]:
     for chunk in store.chunks():
         try:
             states = store.state[chunk.box]
         except Exception:  # zarr and its codecs raise various errors
-            yield f"{name_of(store, chunk)}: which of its runs are done cannot be read ({STATE} is corrupted)"
+            yield f"{describe_chunk(store, chunk)}: which of its runs are done cannot be read ({STATE_VARIABLE} is corrupted)"
             continue
         for fault in store.faults(chunk, states):
-            yield f"{name_of(store, chunk)}: {fault}"
+            yield f"{describe_chunk(store, chunk)}: {fault}"
 
 
-def name_of(store: SweepStore, chunk: Chunk) -> str:
+def describe_chunk(store: SweepStore, chunk: Chunk) -> str:
     """Return a chunk's number, its values on the sweep's axes, and its seeds, as text."""
     dims: Any = store.state.metadata.dimension_names
-    spans = [_span(store, dim, side) for dim, side in zip(dims, chunk.box, strict=True)]
+    spans = [_format_span(store, dim, side) for dim, side in zip(dims, chunk.box, strict=True)]
     return f"chunk {chunk.number} ({', '.join(spans)})"
 
 
-def _span(store: SweepStore, dim: str, side: slice) -> str:
+def _format_span(store: SweepStore, dim: str, side: slice) -> str:
     try:
         values = store.group[dim][side]
     except Exception:  # zipped axes have no values of their own name; others may be corrupted

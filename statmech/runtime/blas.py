@@ -9,13 +9,13 @@ from functools import lru_cache
 from threadpoolctl import ThreadpoolController
 
 
-def one_thread() -> AbstractContextManager[object]:
+def use_one_blas_thread() -> AbstractContextManager[object]:
     """Return a context where every BLAS library of this process uses one thread."""
-    return _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
+    return _find_blas_libraries(len(sys.modules)).limit(limits=1, user_api="blas")
 
 
 @lru_cache(maxsize=1)
-def _libraries(modules: int) -> ThreadpoolController:
+def _find_blas_libraries(modules: int) -> ThreadpoolController:
     """Return the BLAS libraries that this process has loaded, cached by the number of imported modules.
 
     The search takes 2 ms, and importing a module may load another library.

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from statmech.runtime.files import opened, too_large
+from statmech.runtime.files import make_too_large_error, open_ordinary_file
 
-MAX_COLUMNS, MAX_LETTERS = 10_000, 256  # every element of a text array takes the memory of the longest text
+MAX_COLUMNS, MAX_ENTRY_LETTERS = 10_000, 256  # every element of a text array takes the memory of the longest text
 
 
 def read_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:
@@ -33,20 +33,22 @@ def read_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:
     """
     lines: Any = None
     try:
-        with opened(path, max_bytes) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        with open_ordinary_file(path, max_bytes) as descriptor, open(descriptor, "rb", closefd=False) as file:
             content = io.BytesIO(_unpack(path, max_bytes, file)) if path.suffix == ".gz" else file
             lines = csv.reader(io.TextIOWrapper(content, "utf-8-sig", newline=""))
             for row in filter(None, lines):
                 if len(row) > MAX_COLUMNS:
-                    raise _invalid(path, f"line {lines.line_num} has {len(row):,} columns, more than {MAX_COLUMNS:,}")
-                if max(map(len, row)) > MAX_LETTERS:
+                    raise _make_invalid_error(
+                        path, f"line {lines.line_num} has {len(row):,} columns, more than {MAX_COLUMNS:,}"
+                    )
+                if max(map(len, row)) > MAX_ENTRY_LETTERS:
                     raise csv.Error
                 yield row
     except UnicodeDecodeError:
-        raise _invalid(path, "is not text in UTF-8") from None
+        raise _make_invalid_error(path, "is not text in UTF-8") from None
     except csv.Error:  # also raised by a field of more than 131,072 letters
-        problem = f"line {lines.line_num} has an entry of more than {MAX_LETTERS:,} letters"
-        raise _invalid(path, problem) from None
+        problem = f"line {lines.line_num} has an entry of more than {MAX_ENTRY_LETTERS:,} letters"
+        raise _make_invalid_error(path, problem) from None
 
 
 def _unpack(path: Path, max_bytes: int, file: io.BufferedReader) -> bytes:
@@ -54,11 +56,11 @@ def _unpack(path: Path, max_bytes: int, file: io.BufferedReader) -> bytes:
         with gzip.GzipFile(fileobj=file) as packed:
             content = packed.read(max_bytes + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise _invalid(path, "is cut or damaged: gzip cannot unpack it") from None
+        raise _make_invalid_error(path, "is cut or damaged: gzip cannot unpack it") from None
     if len(content) > max_bytes:
-        raise too_large(path, max_bytes)
+        raise make_too_large_error(path, max_bytes)
     return content
 
 
-def _invalid(path: Path, problem: str) -> OSError:
+def _make_invalid_error(path: Path, problem: str) -> OSError:
     return OSError(errno.EINVAL, problem, str(path))

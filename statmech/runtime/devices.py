@@ -20,7 +20,7 @@ from statmech.errors import DeviceError
 if TYPE_CHECKING:
     import jax
 
-_TURNS = itertools.count()
+_DEVICE_COUNTER = itertools.count()
 
 
 def has_jax() -> bool:
@@ -47,10 +47,10 @@ def check_platforms() -> None:
 
 
 @contextmanager
-def double_precision() -> Iterator[None]:
+def use_double_precision() -> Iterator[None]:
     """Open a context where JAX, if installed, computes in float64 on the CPU.
 
-    >>> with double_precision():
+    >>> with use_double_precision():
     ...     pass
     """
     if not has_jax():
@@ -58,12 +58,12 @@ def double_precision() -> Iterator[None]:
         return
     import jax
 
-    with _settings(), _on(_cpus() if jax.default_backend() != "cpu" else []):
+    with _use_jax_settings(), _use_one_device(_list_cpus() if jax.default_backend() != "cpu" else []):
         yield
 
 
 @contextmanager
-def next_device(*, gpu: bool) -> Iterator[None]:
+def use_next_device(*, gpu: bool) -> Iterator[None]:
     """Open a context where JAX computes in float64 on the next of this host's CPU devices, or of its GPUs with `gpu`.
 
     Units of work (a parameter combination and a batch of its seeds) are independent, so they are distributed over the
@@ -72,12 +72,12 @@ def next_device(*, gpu: bool) -> Iterator[None]:
     """
     import jax
 
-    with _settings(), _on(jax.local_devices() if gpu else _cpus()):
+    with _use_jax_settings(), _use_one_device(jax.local_devices() if gpu else _list_cpus()):
         yield
 
 
 @contextmanager
-def _settings() -> Iterator[None]:
+def _use_jax_settings() -> Iterator[None]:
     """Open a context where JAX computes in float64, compiles, and allows all promotions and transfers.
 
     A user may forbid promotions and transfers. Without compilation (JAX_DISABLE_JIT) the smallest run takes minutes.
@@ -91,7 +91,7 @@ def _settings() -> Iterator[None]:
         yield
 
 
-def _cpus() -> list[jax.Device]:
+def _list_cpus() -> list[jax.Device]:
     import jax
 
     try:
@@ -101,12 +101,12 @@ def _cpus() -> list[jax.Device]:
 
 
 @contextmanager
-def _on(devices: list[jax.Device]) -> Iterator[None]:
+def _use_one_device(devices: list[jax.Device]) -> Iterator[None]:
     """Open a context where JAX computes on the next of these devices, unless the user chose another device."""
     import jax
 
     if getattr(jax.config, "jax_default_device", None) is not None or devices in ([], jax.local_devices()[:1]):
         yield
     else:
-        with jax.default_device(devices[next(_TURNS) % len(devices)]):
+        with jax.default_device(devices[next(_DEVICE_COUNTER) % len(devices)]):
             yield

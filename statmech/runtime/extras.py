@@ -7,30 +7,30 @@ from pathlib import Path
 
 from statmech.errors import StatmechError
 
-FOLDER = Path(__file__).resolve().parents[2]
+CHECKOUT_FOLDER = Path(__file__).resolve().parents[2]
 
 
 class MissingExtraError(StatmechError, ModuleNotFoundError):
     """Error for a library that is not installed, with the command that installs it."""
 
 
-def install(extra: str) -> str:
+def get_install_command(extra: str) -> str:
     """Return the command that installs an extra of statmech, from this checkout if there is one.
 
-    >>> install("explore")[:11]
+    >>> get_install_command("explore")[:11]
     'pip install'
     """
-    if (FOLDER / "pyproject.toml").is_file():
-        return f"pip install -e '.[{extra}]' in {FOLDER}"
+    if (CHECKOUT_FOLDER / "pyproject.toml").is_file():
+        return f"pip install -e '.[{extra}]' in {CHECKOUT_FOLDER}"
     return f"pip install 'statmech[{extra}]'"
 
 
-def require(what: str, extra: str, *modules: str) -> None:
+def require_modules(feature: str, extra: str, *modules: str) -> None:
     """Raise `MissingExtraError` for the first of these modules that is not installed.
 
     Parameters
     ----------
-    what
+    feature
         The part of statmech that needs the modules, as the subject of a sentence.
     extra
         The extra that installs the modules.
@@ -39,11 +39,11 @@ def require(what: str, extra: str, *modules: str) -> None:
 
     Examples
     --------
-    >>> require("this test", "test", "pytest")
-    >>> require("a chart", "explore", "no_such_module")     # doctest: +IGNORE_EXCEPTION_DETAIL
+    >>> require_modules("this test", "test", "pytest")
+    >>> require_modules("a chart", "explore", "no_such_module")     # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
     statmech.runtime.extras.MissingExtraError: a chart needs no_such_module: pip install 'statmech[explore]'
     """
     for module in modules:
         if find_spec(module) is None:
-            raise MissingExtraError(f"{what} needs {module}: {install(extra)}", name=module)
+            raise MissingExtraError(f"{feature} needs {module}: {get_install_command(extra)}", name=module)

@@ -10,84 +10,84 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from statmech.errors import StoreError, unwritable
+from statmech.errors import StoreError, make_unwritable_error
 from statmech.runtime import system
 
 
-def write(path: Path, content: bytes, named: bool = False) -> None:
+def write_atomically(path: Path, content: bytes, named_by_user: bool = False) -> None:
     """Write a file atomically, and create its folders.
 
-    An existing file is replaced at the end, and its permissions are kept. If the user has `named` the file, the target
-    of a symbolic link is replaced, not the link, and a terminal, pipe or device is written directly. Under any other
-    name, a folder from a stranger may have a link: only ordinary files are replaced. Raises `StoreError` if the file
-    cannot be written.
+    An existing file is replaced at the end, and its permissions are kept. If the user has `named_by_user` the file, the
+    target of a symbolic link is replaced, not the link, and a terminal, pipe or device is written directly. Under any
+    other name, a folder from a stranger may have a link: only ordinary files are replaced. Raises `StoreError` if the
+    file cannot be written.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(Path(folder) / "new/a.txt", b"whole")
+    ...     write_atomically(Path(folder) / "new/a.txt", b"whole")
     ...     (Path(folder) / "new/a.txt").read_text()
     'whole'
     """
-    if not named:
-        check_ordinary(path)
+    if not named_by_user:
+        check_replaceable(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         target = Path(os.path.realpath(path))
-        if not named:
-            _replace(path, content)
+        if not named_by_user:
+            _replace_file(path, content)
         elif path.exists() and not (path.is_file() and target.exists() and path.samefile(target)):
-            _write_in_place(path, content)
+            _write_to_device(path, content)
         else:
-            _replace(target, content)
+            _replace_file(target, content)
     except OSError as failure:
-        raise unwritable(path, failure) from None
+        raise make_unwritable_error(path, failure) from None
 
 
-def beside(stem: Path, suffix: str) -> Path:
+def add_suffix(stem: Path, suffix: str) -> Path:
     """Return a path with a suffix added to its stem, which may contain dots."""
     return stem.with_name(f"{stem.name}.{suffix}")
 
 
-def write_beside(stem: Path, contents: dict[str, bytes]) -> list[Path]:
+def write_with_suffixes(stem: Path, contents: dict[str, bytes]) -> list[Path]:
     """Write contents, given by suffix, atomically to files with a common stem, and return the files."""
-    contents_by_file = {beside(stem, suffix): content for suffix, content in contents.items()}
+    contents_by_file = {add_suffix(stem, suffix): content for suffix, content in contents.items()}
     for file, content in contents_by_file.items():
-        write(file, content)
+        write_atomically(file, content)
     return list(contents_by_file)
 
 
-def read(path: Path, most: int) -> bytes:
+def read_bounded(path: Path, max_bytes: int) -> bytes:
     """Return the content of an ordinary file.
 
-    Raises `OSError` for a pipe or a device, and for more than `most` bytes.
+    Raises `OSError` for a pipe or a device, and for more than `max_bytes` bytes.
     """
-    with opened(path, most) as descriptor, open(descriptor, "rb", closefd=False) as file:
-        reported_size = min(os.fstat(descriptor).st_size, most)
+    with open_ordinary_file(path, max_bytes) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        reported_size = min(os.fstat(descriptor).st_size, max_bytes)
         content = file.read(reported_size + 1)  # Python allocates memory for the full number
         if len(content) > reported_size:
-            content += file.read(most + 1 - len(content))
-    if len(content) > most:  # the file has grown since it was opened, or reports size 0, as in /proc
-        raise too_large(path, most)
+            content += file.read(max_bytes + 1 - len(content))
+    if len(content) > max_bytes:  # the file has grown since it was opened, or reports size 0, as in /proc
+        raise make_too_large_error(path, max_bytes)
     return content
 
 
 @contextmanager
-def opened(path: Path, most: int) -> Iterator[int]:
+def open_ordinary_file(path: Path, max_bytes: int) -> Iterator[int]:
     """Open an ordinary file and yield its descriptor. Raises the same errors as `read`."""
-    descriptor = system.opened(path, os.O_RDONLY)
+    descriptor = system.open_descriptor(path, os.O_RDONLY)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
             raise OSError(errno.EINVAL, f"is {kind}, not an ordinary file", str(path))
-        if status.st_size > most:
-            raise too_large(path, most)
+        if status.st_size > max_bytes:
+            raise make_too_large_error(path, max_bytes)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def check_ordinary(path: Path) -> None:
+def check_replaceable(path: Path) -> None:
     """Raise `StoreError` for a link, pipe or device at the path of a file that will be written."""
     if path.is_symlink():
         raise StoreError(f"{path}: is a symbolic link, whose target would be overwritten. Remove the link")
@@ -95,7 +95,7 @@ def check_ordinary(path: Path) -> None:
         raise StoreError(f"{path}: is not an ordinary file. Remove it")
 
 
-def unusual(folder: Path) -> Iterator[Path]:
+def find_unusual_files(folder: Path) -> Iterator[Path]:
     """Yield all links, pipes and devices in a folder and its subfolders, without following links."""
     folders = [str(folder)]  # without recursion: a stranger's folders may be nested deeply
     while folders:
@@ -107,7 +107,7 @@ def unusual(folder: Path) -> Iterator[Path]:
                     yield Path(entry.path)
 
 
-def version(path: str | Path) -> tuple[int, ...]:
+def get_file_version(path: str | Path) -> tuple[int, ...]:
     """Return the identity and state of a file: device, inode, size and time of change.
 
     Returns an empty tuple if the file does not exist.
@@ -119,16 +119,16 @@ def version(path: str | Path) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def too_large(path: Path, most: int) -> OSError:
-    """Return the error for a file of more than `most` bytes."""
-    return OSError(errno.EFBIG, f"is larger than {most:,} bytes", str(path))
+def make_too_large_error(path: Path, max_bytes: int) -> OSError:
+    """Return the error for a file of more than `max_bytes` bytes."""
+    return OSError(errno.EFBIG, f"is larger than {max_bytes:,} bytes", str(path))
 
 
-def _replace(target: Path, content: bytes) -> None:
-    mode = _mode_of(target)
+def _replace_file(target: Path, content: bytes) -> None:
+    mode = _get_permissions(target)
     scratch = target.with_name(f".{os.getpid()}-{secrets.token_hex(6)}.partial")
     # exclusive, so that no existing link is followed
-    descriptor = system.opened(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, follow=False)
+    descriptor = system.open_descriptor(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, follow=False)
     try:
         with open(descriptor, "wb") as file:
             if mode is not None:
@@ -141,7 +141,7 @@ def _replace(target: Path, content: bytes) -> None:
         raise
 
 
-def _mode_of(target: Path) -> int | None:
+def _get_permissions(target: Path) -> int | None:
     """Return the permissions of a file to be replaced, or None if it does not exist.
 
     Raises `PermissionError` if the file is read-only.
@@ -153,8 +153,8 @@ def _mode_of(target: Path) -> int | None:
     return stat.S_IMODE(target.stat().st_mode)
 
 
-def _write_in_place(path: Path, content: bytes) -> None:
-    descriptor = system.opened(path, os.O_WRONLY)  # fails for a pipe without a reader
+def _write_to_device(path: Path, content: bytes) -> None:
+    descriptor = system.open_descriptor(path, os.O_WRONLY)  # fails for a pipe without a reader
     system.make_blocking(descriptor)
     with open(descriptor, "wb") as file:
         file.write(content)

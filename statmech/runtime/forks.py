@@ -6,10 +6,10 @@ A fork does not copy JAX's threads, and the child process would wait for these t
 from __future__ import annotations
 
 from statmech.errors import ForkedError
-from statmech.runtime.system import after_fork
+from statmech.runtime.system import call_after_fork
 
-_used = False  # True once this process has computed with JAX
-_forked = False  # True in a fork of a process that had computed with JAX
+_jax_was_used = False  # True once this process has computed with JAX
+_is_forked = False  # True in a fork of a process that had computed with JAX
 
 
 def check_fork() -> None:
@@ -19,15 +19,15 @@ def check_fork() -> None:
 
     >>> check_fork()
     """
-    global _used
-    if _forked:
+    global _jax_was_used
+    if _is_forked:
         raise ForkedError()
-    _used = True
+    _jax_was_used = True
 
 
-def _in_child() -> None:
-    global _forked
-    _forked = _used
+def _mark_as_forked() -> None:
+    global _is_forked
+    _is_forked = _jax_was_used
 
 
-after_fork(_in_child)
+call_after_fork(_mark_as_forked)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def put_off() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """Open a context without garbage collection: with libraries loaded, each full collection takes 0.1 s."""
     active = gc.isenabled()
     gc.disable()

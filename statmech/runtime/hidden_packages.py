@@ -13,24 +13,26 @@ from pathlib import Path
 
 from statmech.errors import StatmechError
 
-PACKAGES = ("simulate", "theory", "figures")
-HOME = Path(__file__).resolve().parents[2]
+HIDEABLE_PACKAGES = ("simulate", "theory", "figures")
+INSTALLATION_FOLDER = Path(__file__).resolve().parents[2]
 
 
 class ShadowedError(StatmechError, ImportError):
     """Error for a user's file that hides one of our packages, and that the message names."""
 
 
-def shadow_of(package: str) -> Path | None:
+def find_shadowing_file(package: str) -> Path | None:
     """Return the file that Python would import, or has imported, instead of one of our packages."""
     module = sys.modules.get(package)
     origin = getattr(find_spec(package), "origin", None) if module is None else getattr(module, "__file__", None)
-    if origin is None or (Path(origin).resolve().parent == HOME / package and _is_ours(Path(origin))):
+    if origin is None or (
+        Path(origin).resolve().parent == INSTALLATION_FOLDER / package and _is_statmech_file(Path(origin))
+    ):
         return None
     return Path(origin)
 
 
-def _is_ours(file: Path) -> bool:
+def _is_statmech_file(file: Path) -> bool:
     """Return True if the first line of a file mentions statmech."""
     try:
         with open(file, encoding="utf-8", errors="replace") as source_file:
@@ -39,24 +41,24 @@ def _is_ours(file: Path) -> bool:
         return True
 
 
-def message(package: str, file: Path) -> str:
+def format_shadow_message(package: str, file: Path) -> str:
     """Return a sentence with the problem of a hidden package and its solution."""
-    if file.resolve().parent == HOME / package:
+    if file.resolve().parent == INSTALLATION_FOLDER / package:
         problem = f"another package `{package}` was installed over the package of statmech, in {file.parent}"
         return f"{problem}: uninstall {package} and statmech, and install statmech again"
     user_file = file.parent if file.name == "__init__.py" else file
     return f"{user_file} hides the package `{package}` of statmech: rename {user_file.name}, and restart Python"
 
 
-def warn_of_shadowed() -> None:
+def warn_about_shadowing() -> None:
     """Warn of every file that hides one of our packages."""
-    for package in PACKAGES:
-        if file := shadow_of(package):
-            warnings.warn(message(package, file), UserWarning, stacklevel=3)
+    for package in HIDEABLE_PACKAGES:
+        if file := find_shadowing_file(package):
+            warnings.warn(format_shadow_message(package, file), UserWarning, stacklevel=3)
 
 
-def check_packages(*packages: str) -> None:
+def check_shadowing(*packages: str) -> None:
     """Raise `ShadowedError`, with the file to rename, if one of these packages, by default of all, is hidden."""
-    for package in packages or PACKAGES:
-        if file := shadow_of(package):
-            raise ShadowedError(message(package, file))
+    for package in packages or HIDEABLE_PACKAGES:
+        if file := find_shadowing_file(package):
+            raise ShadowedError(format_shadow_message(package, file))

@@ -23,14 +23,14 @@ from typing import Any
 from statmech.runtime import files, own_code, system
 from statmech.runtime.devices import check_platforms, has_jax
 
-PROGRAMS = "programs"  # for `statmech.runtime.programs`, inside the cache folder
+PROGRAMS_FOLDER = "programs"  # for `statmech.runtime.programs`, inside the cache folder
 MAX_PROGRAM_BYTES = 2**26
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 # JAX's keys do not distinguish compression by zlib from compression by the zstd of Python 3.14
 PYTHON_SUFFIX = f"-{sys.implementation.cache_tag}"
 
 
-def folder() -> Path | None:
+def get_cache_folder() -> Path | None:
     """Return the folder of compiled programs, or None without a cache or if another user may have written to it."""
     setting = os.environ.get("STATMECH_CACHE")
     if setting == "off":
@@ -45,31 +45,34 @@ def folder() -> Path | None:
     if not path.is_absolute():  # the current folder may be a stranger's
         return None
     path = Path(os.path.realpath(path))
-    private = all(map(system.is_private, (path, path / PROGRAMS))) and not system.is_exchangeable(path)
+    private = all(map(system.is_private, (path, path / PROGRAMS_FOLDER))) and not system.is_exchangeable(path)
     return path if private else None
 
 
-def load(path: Path) -> bytes | None:
+def load_checked(path: Path) -> bytes | None:
     """Return the content that `save` wrote to a file, or None if it is missing, damaged, or another user's."""
     try:
-        with files.opened(path, MAX_PROGRAM_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        with (
+            files.open_ordinary_file(path, MAX_PROGRAM_BYTES) as descriptor,
+            open(descriptor, "rb", closefd=False) as file,
+        ):
             stored = file.read() if system.is_private(descriptor) else b""
     except OSError:
         return None
     content = stored[CHECKSUM_BYTES:]
-    return content if stored[:CHECKSUM_BYTES] == checksum(path, content) else None
+    return content if stored[:CHECKSUM_BYTES] == compute_checksum(path, content) else None
 
 
-def save(path: Path, content: bytes) -> None:
+def save_checked(path: Path, content: bytes) -> None:
     """Write a file of the cache for this user alone, if the folder can be written."""
     with suppress(OSError):
         for parent in reversed(path.parents):
             parent.mkdir(mode=0o700, exist_ok=True)
-        files.write(path, checksum(path, content) + content)
+        files.write_atomically(path, compute_checksum(path, content) + content)
         path.chmod(0o600)
 
 
-def checksum(path: Path, content: bytes) -> bytes:
+def compute_checksum(path: Path, content: bytes) -> bytes:
     """Return the digest of a file's name and content."""
     return hashlib.sha256(path.name.encode() + content).digest()
 
@@ -81,17 +84,17 @@ class CheckedCache:
         self._path = path  # JAX logs it
 
     def get(self, key: str) -> bytes | None:
-        return load(self._path / (key + PYTHON_SUFFIX))
+        return load_checked(self._path / (key + PYTHON_SUFFIX))
 
     def put(self, key: str, value: bytes) -> None:
-        save(self._path / (key + PYTHON_SUFFIX), value)
+        save_checked(self._path / (key + PYTHON_SUFFIX), value)
 
 
 def use_cache() -> None:
     """Let JAX cache the programs that it compiles, and record replaced functions of our packages."""
     if os.environ.get("JAX_PLATFORMS", "cpu") not in ("", "cpu") and has_jax():
         check_platforms()  # before any run, because a failed run would be repeated
-    own_code.notice()
+    own_code.record_replaced_functions()
     cache_programs()
 
 
@@ -105,7 +108,7 @@ def cache_programs() -> None:
         return
     import jax
 
-    path = folder()
+    path = get_cache_folder()
     if path is not None and getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         cache._cache = CheckedCache(path)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -21,11 +21,11 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-PACKAGES = ("statmech", "simulate", "theory", "figures")
+STATMECH_PACKAGES = ("statmech", "simulate", "theory", "figures")
 STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 UNCALLABLE_WRAPPERS = (classmethod, property, cached_property, partialmethod)
-UNTRACED = (  # replaced functions of these modules do not change results
+NON_NUMERICAL_MODULES = (  # replaced functions of these modules do not change results
     "statmech.cli",
     "statmech.results",
     "statmech.runtime",
@@ -36,31 +36,31 @@ UNTRACED = (  # replaced functions of these modules do not change results
 Namespace = Mapping[str, Any]  # the globals of a module
 
 # by file: the definitions of its module when it was read, and its digest
-_known: dict[str, tuple[list[Any], str]] = {}
-_noticed: tuple[FunctionType, ...] = ()
+_digest_cache: dict[str, tuple[list[Any], str]] = {}
+_replaced_functions: tuple[FunctionType, ...] = ()
 
 
-def digests(classes: Iterable[type]) -> dict[str, str]:
+def compute_code_digests(classes: Iterable[type]) -> dict[str, str]:
     """Return the SHA-256 of each user file that defines one of these classes or a replaced function, by file name.
 
     >>> from statmech.rules import Hebb
-    >>> digests([Hebb])
+    >>> compute_code_digests([Hebb])
     {}
     """
     digest_by_file: dict[str, str] = {}
     descriptions: dict[str, list[str]] = {}  # by name, for code without a file
-    things: tuple[Any, ...] = (*classes, *_noticed)
+    things: tuple[Any, ...] = (*classes, *_replaced_functions)
     for thing in things:
         bases = thing.__mro__ if isinstance(thing, type) else (thing,)
-        parts = [*bases, *(method for base in bases for method in _functions(vars(base)))]
+        parts = [*bases, *(method for base in bases for method in _iterate_functions(vars(base)))]
         for part in parts:
-            space = _namespace(part)
-            if _is_own(space):
+            space = _get_namespace(part)
+            if _is_user_module(space):
                 try:
-                    digest_by_file[space["__file__"]] = _digest(space)
+                    digest_by_file[space["__file__"]] = _digest_module(space)
                 except (KeyError, OSError):
                     name = f"{thing.__qualname__} (no file)"
-                    descriptions.setdefault(name, []).append(_describe(part, space, []))
+                    descriptions.setdefault(name, []).append(_describe_code(part, space, []))
     digest_by_name = {name: _sha256(repr(sorted(parts)).encode()) for name, parts in descriptions.items()}
     names = [Path(file).name for file in digest_by_file]
     for (file, digest), name in zip(digest_by_file.items(), names, strict=True):
@@ -68,48 +68,53 @@ def digests(classes: Iterable[type]) -> dict[str, str]:
     return dict(sorted(digest_by_name.items()))
 
 
-def is_current(module: ModuleType) -> bool:
+def is_module_current(module: ModuleType) -> bool:
     """Return True if a module's file has not changed since the module was executed."""
-    return _digest(vars(module)) == _sha256(Path(str(module.__file__)).read_bytes())
+    return _digest_module(vars(module)) == _sha256(Path(str(module.__file__)).read_bytes())
 
 
-def replaced() -> tuple[FunctionType, ...]:
+def find_replaced_functions() -> tuple[FunctionType, ...]:
     """Return the functions that user code has put into our packages instead of the original ones.
 
-    >>> replaced()
+    >>> find_replaced_functions()
     ()
     """
-    spaces = [vars(module) for name, module in [*sys.modules.items()] if _computes(name)]
-    return tuple(function for space in spaces for function in _defined(space)[1] if _is_own(function.__globals__))
+    spaces = [vars(module) for name, module in [*sys.modules.items()] if _is_numerical_module(name)]
+    return tuple(
+        function
+        for space in spaces
+        for function in _list_definitions(space)[1]
+        if _is_user_module(function.__globals__)
+    )
 
 
-def notice() -> None:
+def record_replaced_functions() -> None:
     """Search for replaced functions, and record them.
 
     Public functions call this once, since it takes about 3 ms.
     """
-    global _noticed
-    _noticed = replaced()
+    global _replaced_functions
+    _replaced_functions = find_replaced_functions()
 
 
-def noticed() -> tuple[FunctionType, ...]:
+def get_replaced_functions() -> tuple[FunctionType, ...]:
     """Return the replaced functions that `notice` has recorded last."""
-    return _noticed
+    return _replaced_functions
 
 
 @cache
-def _computes(name: str) -> bool:
-    return name.partition(".")[0] in PACKAGES and not name.startswith(UNTRACED)
+def _is_numerical_module(name: str) -> bool:
+    return name.partition(".")[0] in STATMECH_PACKAGES and not name.startswith(NON_NUMERICAL_MODULES)
 
 
-def _defined(space: Namespace) -> tuple[list[type], list[FunctionType]]:
+def _list_definitions(space: Namespace) -> tuple[list[type], list[FunctionType]]:
     """Return the classes that a module defines, and the functions in it and in these classes."""
     values, name = [*space.values()], space.get("__name__")
     kinds = [value for value in values if isinstance(value, type) and value.__module__ == name]
-    return kinds, [function for scope in (space, *map(vars, kinds)) for function in _functions(scope)]
+    return kinds, [function for scope in (space, *map(vars, kinds)) for function in _iterate_functions(scope)]
 
 
-def _functions(space: Namespace) -> Iterator[FunctionType]:
+def _iterate_functions(space: Namespace) -> Iterator[FunctionType]:
     """Yield the functions of a module, or the methods of a class."""
     for member in [*space.values()]:
         if isinstance(function := _unwrap(member), FunctionType):
@@ -127,17 +132,17 @@ def _unwrap(member: Any) -> Any:
     return member
 
 
-def _namespace(thing: Any) -> Namespace:
+def _get_namespace(thing: Any) -> Namespace:
     """Return the globals of the module that defines a class or a function, empty if the module is unknown."""
     if isinstance(thing, FunctionType):
         return thing.__globals__
     return vars(sys.modules[thing.__module__]) if thing.__module__ in sys.modules else {}
 
 
-def _is_own(space: Namespace) -> bool:
+def _is_user_module(space: Namespace) -> bool:
     """Return True for a module of the user: neither ours, nor a library, nor generated."""
     name, file = space.get("__name__", ""), space.get("__file__")
-    if name.partition(".")[0] in PACKAGES:
+    if name.partition(".")[0] in STATMECH_PACKAGES:
         return False
     return name == "__main__" if file is None else not _is_library(file)
 
@@ -154,11 +159,11 @@ def _is_library(file: str) -> bool:
         not LIBRARY_FOLDERS.isdisjoint(resolved.parts)
         or any(map(resolved.is_relative_to, STANDARD_LIBRARY))
         # links may lead into or out of the folder of a distribution
-        or any(map(_is_listed, (path, resolved)))
+        or any(map(_is_installed_file, (path, resolved)))
     )
 
 
-def _is_listed(path: Path) -> bool:
+def _is_installed_file(path: Path) -> bool:
     """Return True if a distribution in one of the folders above has installed this file."""
     return any(
         row.partition(",")[0] == path.relative_to(folder).as_posix()
@@ -168,28 +173,28 @@ def _is_listed(path: Path) -> bool:
     )
 
 
-def _digest(space: Namespace) -> str:
+def _digest_module(space: Namespace) -> str:
     """Return the digest of a module's file at the time when its functions were defined."""
     file = space["__file__"]
-    kinds, functions = _defined(space)
+    kinds, functions = _list_definitions(space)
     defined = [*kinds, *functions, *(function.__code__ for function in functions)]
-    if file not in _known or _known[file][0] != defined:
-        _known[file] = defined, _sha256(Path(file).read_bytes())
-    return _known[file][1]
+    if file not in _digest_cache or _digest_cache[file][0] != defined:
+        _digest_cache[file] = defined, _sha256(Path(file).read_bytes())
+    return _digest_cache[file][1]
 
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _describe(thing: Any, space: Namespace, seen: list[Any]) -> str:
+def _describe_code(thing: Any, space: Namespace, visited: list[Any]) -> str:
     """Describe code without a file: its bytecode, and the functions, classes and values that it uses."""
     thing = _unwrap(thing)
     if isinstance(thing, FunctionType | type):
-        space = _namespace(thing)
-        if thing in seen or not _is_own(space):
+        space = _get_namespace(thing)
+        if thing in visited or not _is_user_module(space):
             return thing.__qualname__
-        seen.append(thing)
+        visited.append(thing)
     parts: Iterable[Any]
     if isinstance(thing, type):
         members = {name: _unwrap(value) for name, value in vars(thing).items() if name != "_abc_impl"}
@@ -207,4 +212,4 @@ def _describe(thing: Any, space: Namespace, seen: list[Any]) -> str:
         return repr(sorted(map(repr, thing)))
     else:
         return thing.__name__ if isinstance(thing, ModuleType) else repr(getattr(thing, "tolist", lambda: thing)())
-    return repr([_describe(part, space, seen) for part in parts])
+    return repr([_describe_code(part, space, visited) for part in parts])

@@ -35,34 +35,34 @@ import numpy as np
 from statmech.numerics.gaussian import Array
 from statmech.runtime import jax_cache, own_code
 
-ROOT = Path(__file__).parents[2]
-PACKAGES = ("statmech", "simulate", "theory")
-TRACING = ("jax", "jaxlib", "numpy", "scipy")  # called while a program is traced
+REPOSITORY_FOLDER = Path(__file__).parents[2]
+TRACED_PACKAGES = ("statmech", "simulate", "theory")
+TRACING_LIBRARIES = ("jax", "jaxlib", "numpy", "scipy")  # called while a program is traced
 # modules may have been imported up to 5 s before this one
-STARTED = time.time() - 5.0
+MAX_SOURCE_TIME = time.time() - 5.0
 # for numbers of recorded times or batch elements; larger counts are padded to multiples of the last
-COUNTS = 1, 8, 32, 128
+PADDED_COUNTS = 1, 8, 32, 128
 # XLA divides operations on as few as 2,000 numbers among threads, which then wait for each other at every step;
 # units of work in parallel keep all cores busy anyway
-UNDIVIDED = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
-DIVIDED = {"xla_disable_hlo_passes": ""}
+SINGLE_THREAD_OPTIONS = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
+MULTI_THREAD_OPTIONS = {"xla_disable_hlo_passes": ""}
 # XLA uses half of the vector registers of a CPU with AVX-512; other CPUs ignore this option
-WHOLE_VECTORS = {"xla_cpu_prefer_vector_width": 512}
+WIDE_VECTOR_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
 # XLA times several algorithms of multiplication on a GPU and keeps the fastest, so that last digits would differ
 # between processes
-REPEATABLE = {"xla_gpu_deterministic_ops": True}
+DETERMINISTIC_OPTIONS = {"xla_gpu_deterministic_ops": True}
 # up to JAX 0.11 XLA also distributes operations without a fixed order to several threads, even small ones; the schedule
 # of minimum memory, without copies that this analysis finds superfluous, leaves one order
-IN_SEQUENCE = {
+SEQUENTIAL_OPTIONS = {
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
     "xla_cpu_copy_insertion_use_region_analysis": True,
 }
 # XLA's older fusion of operations, up to JAX 0.10, in one piece: compiles in two fifths of the time, but compiled
 # programs take up to a quarter longer, and last digits differ
-QUICK = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
+OLD_FUSION_OPTIONS = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 
-class _Undetermined(Exception):
+class _UndeterminedArgumentError(Exception):
     """Error for a static argument that the sources do not determine."""
 
 
@@ -70,7 +70,7 @@ class CachedProgram:
     """A compiled function that takes one static argument and arrays, and returns a tuple of arrays.
 
     `options` returns groups of compiler options for a static argument. A group is omitted if the compiler's version
-    does not know all its options. No operation is divided among threads, unless a group is `DIVIDED`, and
+    does not know all its options. No operation is divided among threads, unless a group is `MULTI_THREAD_OPTIONS`, and
     a GPU computes the same bits in every process.
     """
 
@@ -93,8 +93,10 @@ class CachedProgram:
 
         Options in `XLA_FLAGS` take precedence.
         """
-        requested = [UNDIVIDED, *self.options(static)] + ([] if _platform()[0] == "cpu" else [REPEATABLE])
-        groups = [group for group in requested if _known(tuple(group.items()))]
+        requested = [SINGLE_THREAD_OPTIONS, *self.options(static)] + (
+            [] if _get_platform()[0] == "cpu" else [DETERMINISTIC_OPTIONS]
+        )
+        groups = [group for group in requested if _are_options_known(tuple(group.items()))]
         environment_flags = os.environ.get("XLA_FLAGS", "")
         return {name: value for group in groups for name, value in group.items() if name not in environment_flags}
 
@@ -103,14 +105,16 @@ class CachedProgram:
 
         arrays, tree = jax.tree.flatten(arguments)
         shapes = tuple((np.shape(array), np.dtype(getattr(array, "dtype", type(array))).name) for array in arrays)
-        signature = (static, tree, shapes, own_code.noticed(), *_environment())
+        signature = (static, tree, shapes, own_code.get_replaced_functions(), *_describe_environment())
         with self._lock:  # units of work that start together wait for one program
             if signature not in self.programs:
-                program = self._find(static, tree, shapes, arrays)
+                program = self._load_or_trace(static, tree, shapes, arrays)
                 self.programs[signature] = jax.jit(program, compiler_options=self.compiler_options(static))
         return self.programs[signature](*arrays)
 
-    def _find(self, static: Any, tree: Any, shapes: Any, arrays: list[Any]) -> Callable[..., tuple[Array, ...]]:
+    def _load_or_trace(
+        self, static: Any, tree: Any, shapes: Any, arrays: list[Any]
+    ) -> Callable[..., tuple[Array, ...]]:
         """Return the program from its file, else trace and store it, or return the function if it cannot be stored."""
         import jax.export
 
@@ -120,140 +124,149 @@ class CachedProgram:
         path = self._path(static, str(tree), shapes)
         if path is None:
             return flat
-        if (program := jax_cache.load(path)) is not None:
+        if (program := jax_cache.load_checked(path)) is not None:
             with suppress(Exception):  # the file may have another version of the format
                 return jax.export.deserialize(bytearray(program)).call
         try:
-            platforms = ["cpu"] if _platform()[0] == "cpu" else None  # None means JAX's default, such as a GPU
+            platforms = ["cpu"] if _get_platform()[0] == "cpu" else None  # None means JAX's default, such as a GPU
             exported = jax.export.export(jax.jit(flat), platforms=platforms)(*arrays)
             program = bytes(exported.serialize())
         except (NotImplementedError, ValueError, ImportError):  # a call that JAX cannot export, or no flatbuffers
             return flat
-        jax_cache.save(path, program)
+        jax_cache.save_checked(path, program)
         return exported.call
 
     def _path(self, static: Any, tree: str, shapes: Any) -> Path | None:
         """Return the program's file, or None if the program cannot be stored."""
         import jax
 
-        base, sources = jax_cache.folder(), _sources()
-        elsewhere = _platform()[0] not in ("cpu", jax.default_backend())  # `_find` exports for these only
-        cannot_be_shared = own_code.noticed() or getattr(jax.config, "jax_disable_jit", False)
+        base, sources = jax_cache.get_cache_folder(), _digest_old_sources()
+        elsewhere = _get_platform()[0] not in ("cpu", jax.default_backend())  # `_load_or_trace` exports for these only
+        cannot_be_shared = own_code.get_replaced_functions() or getattr(jax.config, "jax_disable_jit", False)
         if base is None or sources is None or elsewhere or cannot_be_shared:
             return None
         try:
-            identifiers = [*_named(self.function), *_named(static), tree, repr(shapes), sources, *_environment()]
-        except _Undetermined:
+            identifiers = [
+                *_describe_argument(self.function),
+                *_describe_argument(static),
+                tree,
+                repr(shapes),
+                sources,
+                *_describe_environment(),
+            ]
+        except _UndeterminedArgumentError:
             return None
-        return base / jax_cache.PROGRAMS / hashlib.sha256("\n".join(identifiers).encode()).hexdigest()
+        return base / jax_cache.PROGRAMS_FOLDER / hashlib.sha256("\n".join(identifiers).encode()).hexdigest()
 
 
 cached_program = CachedProgram
 # for programs that take less time to run than to compile
-quickly_compiled = partial(CachedProgram, options=lambda static: [QUICK])
+fast_compiled_program = partial(CachedProgram, options=lambda static: [OLD_FUSION_OPTIONS])
 
 
-def filled_up(count: int) -> int:
+def round_up_count(count: int) -> int:
     """Return the padded number of recorded times or batch elements, so that one program serves many numbers.
 
-    >>> [filled_up(count) for count in (1, 2, 8, 9, 129)]
+    >>> [round_up_count(count) for count in (1, 2, 8, 9, 129)]
     [1, 8, 8, 32, 256]
     """
-    return next((padded for padded in COUNTS if count <= padded), -(-count // COUNTS[-1]) * COUNTS[-1])
+    return next(
+        (padded for padded in PADDED_COUNTS if count <= padded), -(-count // PADDED_COUNTS[-1]) * PADDED_COUNTS[-1]
+    )
 
 
-def nothing() -> int:
+def return_zero() -> int:
     """Return 0, as the smallest program for a test of compiler options."""
     return 0
 
 
 @cache
-def _known(options: tuple[tuple[str, Any], ...]) -> bool:
+def _are_options_known(options: tuple[tuple[str, Any], ...]) -> bool:
     """Return True if this version of the compiler knows all options and their values."""
     import jax
 
     try:
-        jax.jit(nothing, compiler_options=dict(options)).lower().compile()
+        jax.jit(return_zero, compiler_options=dict(options)).lower().compile()
     except jax.errors.JaxRuntimeError:  # nothing else in this program can fail
         return False
     return True
 
 
-def _named(thing: Any) -> Iterator[str]:
+def _describe_argument(thing: Any) -> Iterator[str]:
     """Yield texts that identify a static argument.
 
     It may consist of numbers, texts, classes and functions of the packages, their dataclasses, and tuples.
     """
     if isinstance(thing, type) or (callable(thing) and hasattr(thing, "__qualname__")):
-        yield _defined(thing)
+        yield _get_qualified_name(thing)
     elif isinstance(thing, tuple):
         yield f"{len(thing)} of"
         for part in thing:
-            yield from _named(part)
+            yield from _describe_argument(part)
     elif is_dataclass(thing):
-        yield _defined(type(thing))
+        yield _get_qualified_name(type(thing))
         for field in fields(thing):
             yield field.name
-            yield from _named(getattr(thing, field.name))
+            yield from _describe_argument(getattr(thing, field.name))
     elif thing is None or type(thing) in (bool, int, float, str):
         yield repr(thing)
     else:
-        raise _Undetermined
+        raise _UndeterminedArgumentError
 
 
-def _defined(thing: Any) -> str:
+def _get_qualified_name(thing: Any) -> str:
     """Return the module and name of a class or function that is defined in one of the packages."""
     name, module = thing.__qualname__, sys.modules.get(thing.__module__)
     file = Path(getattr(module, "__file__", None) or ".")
-    is_in_packages = any(file.is_relative_to(ROOT / package) for package in PACKAGES)
+    is_in_packages = any(file.is_relative_to(REPOSITORY_FOLDER / package) for package in TRACED_PACKAGES)
     definition = getattr(module, name, None)
     # a decorated function is a CachedProgram, with the function as an attribute
     if not is_in_packages or getattr(definition, "function", definition) is not thing:
-        raise _Undetermined
+        raise _UndeterminedArgumentError
     return f"{thing.__module__}:{name}"
 
 
-def _sources() -> str | None:
+def _digest_old_sources() -> str | None:
     """Return a digest of the packages' source, or None if a file is younger than the process, or missing."""
-    paths = _files()
+    paths = _list_source_files()
     states = [path.stat() for path in paths]
-    if not paths or max(max(state.st_mtime, state.st_ctime) for state in states) > STARTED:
+    if not paths or max(max(state.st_mtime, state.st_ctime) for state in states) > MAX_SOURCE_TIME:
         return None
-    return _digest(paths)
+    return _digest_files(paths)
 
 
 def source_digest() -> str:
     """Return a digest of the source of statmech, simulate and theory."""
-    return _digest(_files())
+    return _digest_files(_list_source_files())
 
 
-def _files() -> tuple[Path, ...]:
+def _list_source_files() -> tuple[Path, ...]:
     """Return the source files of the packages, or no files if a package is missing."""
-    paths = [sorted((ROOT / package).rglob("*.py")) for package in PACKAGES]
+    paths = [sorted((REPOSITORY_FOLDER / package).rglob("*.py")) for package in TRACED_PACKAGES]
     return tuple(path for package in paths for path in package) if all(paths) else ()
 
 
 @cache
-def _digest(paths: tuple[Path, ...]) -> str:
+def _digest_files(paths: tuple[Path, ...]) -> str:
     digest = hashlib.sha256()
     for path in paths:
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
+        digest.update(f"{path.relative_to(REPOSITORY_FOLDER)} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 
-def _environment() -> list[str]:
+def _describe_environment() -> list[str]:
     """Return versions, the kind of device, and JAX's settings, as texts. Every call of a program needs these texts."""
     import jax
 
     values = jax.config.values  # creates a new dict at every access
     # attributes of jax.config include changes in this thread; settings without an attribute have a value only
-    settings = [getattr(jax.config, name, values[name]) for name in _settings()]
-    return [*_versions(), *_platform(), repr(settings)]
+    settings = [getattr(jax.config, name, values[name]) for name in _list_jax_settings()]
+    return [*_list_versions(), *_get_platform(), repr(settings)]
 
 
 @cache
-def _settings() -> list[str]:
+def _list_jax_settings() -> list[str]:
     """Return the names of JAX's settings, except for its cache and the default device."""
     import jax
 
@@ -261,13 +274,13 @@ def _settings() -> list[str]:
 
 
 @cache
-def _versions() -> list[str]:
+def _list_versions() -> list[str]:
     """Return the versions of Python, and of the libraries that are called while a program is traced."""
-    return [sys.version, *(f"{name} {version_of(name)}" for name in TRACING)]
+    return [sys.version, *(f"{name} {get_package_version(name)}" for name in TRACING_LIBRARIES)]
 
 
 @cache
-def version_of(name: str) -> str:
+def get_package_version(name: str) -> str:
     """Return the version of an installed package."""
     try:
         return version(name)
@@ -275,7 +288,7 @@ def version_of(name: str) -> str:
         return "not installed"
 
 
-def _platform() -> tuple[str, str]:
+def _get_platform() -> tuple[str, str]:
     """Return the platform and the kind of JAX's default device."""
     import jax
 

@@ -10,10 +10,10 @@ from datetime import timedelta
 from html import escape
 from typing import Any
 
-EVERY = 0.3
+NOTEBOOK_UPDATE_SECONDS = 0.3
 
 
-class Bar:
+class ProgressBar:
     """The progress of a computation and the part that is running. This base class shows nothing."""
 
     def __init__(self, title: str):
@@ -68,7 +68,7 @@ def format_rate(rate: float) -> str:
     return f"{number:,.0f}/{unit}" if number >= 10 else f"{float(f'{number:.2g}'):g}/{unit}"
 
 
-class Terminal(Bar):
+class TerminalBar(ProgressBar):
     """A progress bar of the library rich in a terminal."""
 
     def __init__(self, title: str, bar: Any):
@@ -80,7 +80,7 @@ class Terminal(Bar):
         self._bar.update(self._task, completed=self.done, total=self.total or None, description=self.title_and_part)
 
 
-class Notebook(Bar):
+class NotebookBar(ProgressBar):
     """A line of text below a notebook cell while it computes."""
 
     def __init__(self, title: str):
@@ -92,7 +92,7 @@ class Notebook(Bar):
     def show(self) -> None:
         """Show the current progress, at most every 0.3 s."""
         if time.monotonic() >= self._due:
-            self._due = time.monotonic() + EVERY
+            self._due = time.monotonic() + NOTEBOOK_UPDATE_SECONDS
             self._write(f"{self.title_and_part}: {self.done} of {self.total}" if self.total else self.title_and_part)
 
     def close(self) -> None:
@@ -108,28 +108,28 @@ class Notebook(Bar):
 
 
 @contextlib.contextmanager
-def shown(title: str, wanted: bool | None = None) -> Iterator[Bar]:
+def show_progress_bar(title: str, visible: bool | None = None) -> Iterator[ProgressBar]:
     """Open a context with a progress bar, by default if stderr is a terminal, and in a notebook."""
-    if wanted is not False and in_notebook():
-        line = Notebook(title)
+    if visible is not False and is_notebook():
+        line = NotebookBar(title)
         try:
             yield line
         finally:
             line.close()
-    elif wanted or (wanted is None and sys.stderr.isatty()):
-        with _rich() as bar:
-            yield Terminal(title, bar)
+    elif visible or (visible is None and sys.stderr.isatty()):
+        with _make_rich_progress() as bar:
+            yield TerminalBar(title, bar)
     else:
-        yield Bar(title)
+        yield ProgressBar(title)
 
 
-def in_notebook() -> bool:
+def is_notebook() -> bool:
     """Return True in a cell of a Jupyter notebook."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
-def _rich() -> Any:
+def _make_rich_progress() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

@@ -20,22 +20,22 @@ from pathlib import Path
 from typing import IO, Any
 
 
-def _module(name: str) -> Any:
+def _import_if_available(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
         return None
 
 
-fcntl, resource = _module("fcntl"), _module("resource")
-SHARED, EXCLUSIVE = 1, 2  # LOCK_SH and LOCK_EX of fcntl
-DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
-WATCH = 0.5
-NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-ALWAYS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+fcntl, resource = _import_if_available("fcntl"), _import_if_available("resource")
+SHARED_LOCK, EXCLUSIVE_LOCK = 1, 2  # LOCK_SH and LOCK_EX of fcntl
+PARENT_DEATH_SIGNAL_OPTION = 1  # PR_SET_PDEATHSIG of Linux
+PARENT_POLL_SECONDS = 0.5
+NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
+DEFAULT_OPEN_FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
-def cores() -> int:
+def count_cores() -> int:
     """Return the number of cores that this process may use.
 
     These are all cores of the machine if the system cannot bind a process to some cores.
@@ -43,7 +43,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def processor() -> str:
+def get_processor_name() -> str:
     """Return the name of the processor, empty if Linux does not give it, and on other systems."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -53,16 +53,16 @@ def processor() -> str:
     return next((facts[name] for name in ("model name", "cpu", "CPU part") if name in facts), "")
 
 
-def memory() -> float:
+def get_total_memory() -> float:
     """Return this machine's memory in bytes, infinite if unknown, so that every scenario is accepted.
 
-    >>> memory() > 2**20
+    >>> get_total_memory() > 2**20
     True
     """
     return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) if hasattr(os, "sysconf") else math.inf
 
 
-def peak_memory() -> float:
+def get_peak_memory() -> float:
     """Return the largest memory that this process has used, in bytes, 0 if unknown.
 
     On Linux `ru_maxrss` also counts the memory of the parent process.
@@ -111,16 +111,16 @@ def is_exchangeable(path: Path) -> bool:
     return writable
 
 
-def opened(path: str | os.PathLike[str], flags: int, follow: bool = True) -> int:
+def open_descriptor(path: str | os.PathLike[str], flags: int, follow: bool = True) -> int:
     """Open a file without waiting for the other end of a pipe, and return its descriptor.
 
     Raises `OSError` for a symbolic link, unless it may `follow` it.
     """
     if "\0" in os.fspath(path):
         raise OSError(errno.EINVAL, "a name cannot contain a null character", str(path))
-    if not follow and not NOFOLLOW and os.path.islink(path):
+    if not follow and not NO_FOLLOW_FLAG and os.path.islink(path):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    return os.open(path, flags | ALWAYS | (0 if follow else NOFOLLOW), 0o666)
+    return os.open(path, flags | DEFAULT_OPEN_FLAGS | (0 if follow else NO_FOLLOW_FLAG), 0o666)
 
 
 def set_permissions(descriptor: int, mode: int) -> None:
@@ -143,8 +143,8 @@ def has_locks() -> bool:
     return fcntl is not None
 
 
-def lock(file: IO[str], mode: int) -> bool:
-    """Lock a file without waiting, `SHARED` or `EXCLUSIVE`, and return False if another process holds the lock.
+def try_lock(file: IO[str], mode: int) -> bool:
+    """Lock a file without waiting, `SHARED_LOCK` or `EXCLUSIVE_LOCK`, and return False if another process holds the lock.
 
     Returns True if files cannot be locked: this process must then be the only writer.
     """
@@ -156,7 +156,7 @@ def lock(file: IO[str], mode: int) -> bool:
     return True
 
 
-def after_fork(call: Callable[[], None]) -> None:
+def call_after_fork(call: Callable[[], None]) -> None:
     """Call a function in every child process that is a fork of this one."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=call)
@@ -164,17 +164,17 @@ def after_fork(call: Callable[[], None]) -> None:
 
 def die_with_parent() -> None:
     """End this process when its parent ends, even if the parent is killed."""
-    prctl = getattr(_c_library(), "prctl", None)
+    prctl = getattr(_load_c_library(), "prctl", None)
     if prctl is not None:
-        prctl(DIE_WITH_PARENT, signal.SIGKILL)
+        prctl(PARENT_DEATH_SIGNAL_OPTION, signal.SIGKILL)
     else:
         threading.Thread(target=_watch_parent, args=(os.getppid(),), daemon=True).start()
 
 
-def cause_of_death(code: int) -> str:
+def describe_exit_code(code: int) -> str:
     """Return the signal, or the Windows exception, that ended a process, empty if it ended by itself.
 
-    >>> cause_of_death(-11), cause_of_death(0xC0000005), cause_of_death(1)
+    >>> describe_exit_code(-11), describe_exit_code(0xC0000005), describe_exit_code(1)
     ('SIGSEGV', 'exception 0xC0000005', '')
     """
     if code < 0:
@@ -182,7 +182,7 @@ def cause_of_death(code: int) -> str:
     return f"exception 0x{code:08X}" if code > 255 else ""
 
 
-def _c_library() -> Any:
+def _load_c_library() -> Any:
     import ctypes
 
     try:
@@ -193,5 +193,5 @@ def _c_library() -> Any:
 
 def _watch_parent(parent: int) -> None:
     while os.getppid() == parent:  # an orphan gets another parent
-        time.sleep(WATCH)
+        time.sleep(PARENT_POLL_SECONDS)
     os._exit(1)

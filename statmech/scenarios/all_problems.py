@@ -16,46 +16,54 @@ from pydantic import TypeAdapter, ValidationError
 
 from statmech.errors import Problem, ScenarioError
 from statmech.scenarios.config_keys import ConfigKeys
-from statmech.scenarios.messages import MOST, problems
-from statmech.scenarios.schema import sections_of
+from statmech.scenarios.messages import MAX_QUOTED_PROBLEMS, explain_problems
+from statmech.scenarios.schema import list_section_keys
 
-SECTIONS = {"zip", "zipped", "parameters"}  # if one of these is invalid, no other key can be read
+BLOCKING_KEYS = {"zip", "zipped", "parameters"}  # if one of these is invalid, no other key can be read
 
 
-def all_problems(kind: type[ConfigKeys], given: dict[str, Any], failure: ValidationError) -> list[Problem]:
+def find_all_problems(kind: type[ConfigKeys], config: dict[str, Any], failure: ValidationError) -> list[Problem]:
     """Find the problems that pydantic reported, and further problems among the remaining keys."""
-    key_problems = problems(failure, kind.known_keys(), sections_of(kind))
+    key_problems = explain_problems(failure, kind.list_keys(), list_section_keys(kind))
     keys = {str(location[0]) for location, _ in key_problems if location}
-    if keys & SECTIONS:
-        return [*key_problems, *_without_sections(kind, given, keys)]
+    if keys & BLOCKING_KEYS:
+        return [*key_problems, *_find_problems_without_sections(kind, config, keys)]
     checked = all(not error["loc"] for error in failure.errors())  # each key is valid, and combinations were checked
-    return key_problems if checked or failure.error_count() > MOST else [*key_problems, *_remaining(kind, given, keys)]
+    return (
+        key_problems
+        if checked or failure.error_count() > MAX_QUOTED_PROBLEMS
+        else [*key_problems, *_find_remaining_problems(kind, config, keys)]
+    )
 
 
-def _without_sections(kind: type[ConfigKeys], given: dict[str, Any], keys: set[str]) -> Iterator[Problem]:
+def _find_problems_without_sections(
+    kind: type[ConfigKeys], config: dict[str, Any], keys: set[str]
+) -> Iterator[Problem]:
     """Find the problems of a scenario without its unreadable sections.
 
     Problems that mention keys inside these sections are omitted.
     """
-    groups = given.get("zip", [])
+    groups = config.get("zip", [])
     groups = groups if isinstance(groups, list | tuple) else [groups]
     zipped = {name for group in groups if isinstance(group, dict) for name in group}
     try:
-        kind(**{name: value for name, value in given.items() if name not in keys})
+        kind(**{name: value for name, value in config.items() if name not in keys})
     except ScenarioError as failure:
-        yield from (problem for problem in failure.problems if not _concerns(problem, zipped))
+        yield from (problem for problem in failure.problems if not _mentions_keys(problem, zipped))
 
 
-def _remaining(kind: type[ConfigKeys], given: dict[str, Any], invalid: set[str]) -> list[Problem]:
+def _find_remaining_problems(kind: type[ConfigKeys], config: dict[str, Any], invalid: set[str]) -> list[Problem]:
     """Find problems among the valid keys that remain whatever value the invalid keys get."""
-    keys: dict[str, Any] = kind._gather(given)  # type: ignore[operator]
-    keys["zipped"], incomplete = _intact(keys.get("zipped", ()), invalid)
+    keys: dict[str, Any] = kind._gather_fields(config)  # type: ignore[operator]
+    keys["zipped"], incomplete = _split_zip_groups(keys.get("zipped", ()), invalid)
     invalid = invalid | incomplete
     parameters = {name: value for name, value in keys["parameters"].items() if name not in invalid}
-    keys["parameters"] = kind._typed(parameters)
+    keys["parameters"] = kind._convert_parameters(parameters)
     valid = {name: value for name, value in keys.items() if name not in invalid}
     choices = [{kind.CHOICE: name} for name in kind.KINDS] if kind.CHOICE in invalid else [{}]
-    problem_lists = [list(_joint(_partial(kind, {**valid, **choice}), invalid)) for choice in choices]
+    problem_lists = [
+        list(_find_joint_problems(_make_partial_scenario(kind, {**valid, **choice}), invalid)) for choice in choices
+    ]
     return [
         problem
         for problem in problem_lists[0]
@@ -63,13 +71,15 @@ def _remaining(kind: type[ConfigKeys], given: dict[str, Any], invalid: set[str])
     ]
 
 
-def _intact(groups: tuple[tuple[str, ...], ...], invalid: set[str]) -> tuple[tuple[tuple[str, ...], ...], set[str]]:
+def _split_zip_groups(
+    groups: tuple[tuple[str, ...], ...], invalid: set[str]
+) -> tuple[tuple[tuple[str, ...], ...], set[str]]:
     """Split zip groups: return those without an invalid key, and the keys of the other groups."""
     intact = tuple(group for group in groups if not invalid & set(group))
     return intact, {name for group in groups if group not in intact for name in group}
 
 
-def _partial(kind: type[ConfigKeys], valid: dict[str, Any]) -> ConfigKeys:
+def _make_partial_scenario(kind: type[ConfigKeys], valid: dict[str, Any]) -> ConfigKeys:
     """Build a scenario from the valid keys without validating combinations.
 
     A required key that is missing gets the value 1 if its type allows it.
@@ -78,26 +88,26 @@ def _partial(kind: type[ConfigKeys], valid: dict[str, Any]) -> ConfigKeys:
     for name, field in kind.model_fields.items():
         if name in valid or field.is_required():
             with suppress(ValidationError):
-                partial.__dict__[name] = _adapter(kind, name).validate_python(valid.get(name, 1))
+                partial.__dict__[name] = _get_key_validator(kind, name).validate_python(valid.get(name, 1))
     return partial
 
 
 @cache
-def _adapter(kind: type[ConfigKeys], name: str) -> TypeAdapter[Any]:
+def _get_key_validator(kind: type[ConfigKeys], name: str) -> TypeAdapter[Any]:
     """Return the cached validator of one key: pydantic takes a millisecond to build it."""
     field = kind.model_fields[name]
     form: Any = Annotated[field.annotation, *field.metadata, name]  # Annotated needs metadata: the name is a dummy
     return TypeAdapter(form)
 
 
-def _joint(partial: ConfigKeys, invalid: set[str]) -> Iterator[Problem]:
+def _find_joint_problems(partial: ConfigKeys, invalid: set[str]) -> Iterator[Problem]:
     """Find the problems that valid keys have in combination."""
-    for check in (partial._axis_problems, partial._parameter_problems, partial._problems):
+    for check in (partial._find_axis_problems, partial._find_parameter_problems, partial._find_problems):
         with suppress(AttributeError):  # a required key is missing
-            yield from (problem for problem in check() if not _concerns(problem, invalid))
+            yield from (problem for problem in check() if not _mentions_keys(problem, invalid))
 
 
-def _concerns(problem: Problem, keys: set[str]) -> bool:
+def _mentions_keys(problem: Problem, keys: set[str]) -> bool:
     """Return True if a problem is located at one of these keys or mentions one."""
     location, sentence = problem
     mentioned = re.findall(r"\w+", sentence.partition(" Known: ")[0])

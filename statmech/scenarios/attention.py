@@ -12,22 +12,22 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from statmech.boundaries import BOUNDARIES, Boundary, looks
+from statmech.boundaries import BOUNDARIES, Boundary, get_check_positions
 from statmech.errors import Problem
-from statmech.scenarios.axes import points
+from statmech.scenarios.axes import ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Times, Whole, config_key
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.step_sizes import steps_problems
-from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, DeltaAxis, chunk_problems
+from statmech.scenarios.step_sizes import find_step_problems
+from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, ErrorRateAxis, find_chunk_problems
 from statmech.scenarios.variables import Variable
 
-MAX_MEMORY = 10**9
-DRAW = 1.2e-8  # drawn once for all students of the same dimension
-ATTEND, ATTEND_PER_FEATURE = 2e-6, 2.2e-9  # per student and example
+MAX_MEMORY_PROBES = 10**9
+DRAW_SECONDS_PER_FEATURE = 1.2e-8  # drawn once for all students of the same dimension
+ATTENTION_SECONDS_PER_EXAMPLE, ATTENTION_SECONDS_PER_FEATURE = 2e-6, 2.2e-9  # per student and example
 
-ATTENTIVE = {
+ATTENTION_VARIABLES = {
     "R": Variable(("t",), "teacher-student cosine", "$R$"),
     "length": Variable(("t",), "length of a student, |J|/sqrt(N)", "$l$", role="detail"),
     "eps_g": Variable(("t",), "generalization error", r"$\epsilon_g$"),
@@ -84,7 +84,7 @@ class Attention(AbstractScenario):
     )
 
     attention: BoundaryAxis = Field(description="boundary at which the evaluation of a margin stops")
-    error_rate: DeltaAxis = config_key(description="target decision-error rate", symbol=r"$\epsilon_d$")
+    error_rate: ErrorRateAxis = config_key(description="target decision-error rate", symbol=r"$\epsilon_d$")
     t: Times = config_key(
         description="times at which order parameters are recorded, increasing",
         symbol="$t$",
@@ -95,17 +95,17 @@ class Attention(AbstractScenario):
     probes: Annotated[Number, Field(gt=0, le=1)] = Field(
         default=0.05, description="fraction of examples that are always evaluated in full"
     )
-    memory: Annotated[Whole, Field(ge=2, le=MAX_MEMORY)] = Field(
+    memory: Annotated[Whole, Field(ge=2, le=MAX_MEMORY_PROBES)] = Field(
         default=200, description="averaging window, in probes, of the running mean and variance of the margins"
     )
 
-    def _problems(self) -> Iterator[Problem]:
-        yield from chunk_problems(self)
-        yield from steps_problems(self.t[-1], max(points(self.N)))
+    def _find_problems(self) -> Iterator[Problem]:
+        yield from find_chunk_problems(self)
+        yield from find_step_problems(self.t[-1], max(ensure_tuple(self.N)))
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return ATTENTIVE
+        return ATTENTION_VARIABLES
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
@@ -114,13 +114,16 @@ class Attention(AbstractScenario):
 
     def seconds(self) -> float:
         dimensions = [cell.N for cell in self.cells()]
-        drawn_seconds = sum(DRAW * N * N for N in set(dimensions))
-        return self.t[-1] * (drawn_seconds + sum(N * (ATTEND + ATTEND_PER_FEATURE * N) for N in dimensions))
+        drawn_seconds = sum(DRAW_SECONDS_PER_FEATURE * N * N for N in set(dimensions))
+        return self.t[-1] * (
+            drawn_seconds
+            + sum(N * (ATTENTION_SECONDS_PER_EXAMPLE + ATTENTION_SECONDS_PER_FEATURE * N) for N in dimensions)
+        )
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> AttentionCell:
         cell_values: dict[str, Any] = {name: values[name] for name in ("N", "chunk", "error_rate")}
         shared_values: dict[str, Any] = {"probes": self.probes, "memory": self.memory, "index": index}
-        return AttentionCell(values["attention"], self.kind_at(values), **cell_values, **shared_values)
+        return AttentionCell(values["attention"], self.make_component(values), **cell_values, **shared_values)
 
 
 @dataclass(frozen=True)
@@ -139,4 +142,4 @@ class AttentionCell(Cell):
     @property
     def looks(self) -> np.ndarray:  # style: ok
         """Numbers of features at the checks, when the partial sum is compared with the boundary."""
-        return looks(self.N, self.chunk)
+        return get_check_positions(self.N, self.chunk)

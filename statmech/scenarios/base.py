@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from statmech.controls import written_control
+from statmech.controls import control_to_config
 from statmech.errors import ScenarioError
 from statmech.runtime import own_code
-from statmech.scenarios.all_problems import all_problems
+from statmech.scenarios.all_problems import find_all_problems
 from statmech.scenarios.axes import is_axis
-from statmech.scenarios.cells import GridPoint, words_of
+from statmech.scenarios.cells import GridPoint, hash_identity
 from statmech.scenarios.config_keys import ConfigKeys
-from statmech.scenarios.schema import schema_of
-from statmech.scenarios.used_classes import used_classes
+from statmech.scenarios.schema import make_kind_schema
+from statmech.scenarios.used_classes import find_used_classes
 
-OF_RESULTS = ("simulation", "theory")  # scenarios are often mistaken for results
+RESULT_ATTRIBUTES = ("simulation", "theory")  # scenarios are often mistaken for results
 
 
 class AbstractScenario(ConfigKeys):
@@ -37,12 +37,12 @@ class AbstractScenario(ConfigKeys):
         try:
             super().__init__(**given)
         except ValidationError as failure:
-            raise ScenarioError(all_problems(type(self), given, failure)) from None
+            raise ScenarioError(find_all_problems(type(self), given, failure)) from None
         except UnicodeEncodeError as failure:
             raise ScenarioError([((), f"{failure.object!r} is not valid Unicode")]) from None
 
     def __getattr__(self, name: str) -> Any:
-        if name in OF_RESULTS:
+        if name in RESULT_ATTRIBUTES:
             instead = "statmech.run(scenario) computes it, statmech.load_results(folder) reads it"
             raise AttributeError(f"a scenario has no {name}: {instead}")
         return super().__getattr__(name)  # type: ignore[misc]  # pydantic defines __getattr__ only at run time
@@ -54,7 +54,7 @@ class AbstractScenario(ConfigKeys):
 
     def code_digests(self) -> dict[str, str]:
         """Return the SHA-256 of each user file that defines a class used by this scenario."""
-        return own_code.digests(used_classes(self))
+        return own_code.compute_code_digests(find_used_classes(self))
 
     def config(self) -> dict[str, Any]:
         """Return this scenario as the keys of a config file, in a form that scenarios can be made from.
@@ -64,31 +64,31 @@ class AbstractScenario(ConfigKeys):
         dict
             Keys and values, zipped keys under `zip`.
         """
-        flat = {**self.model_dump(mode="json"), **{name: _jsonable(v) for name, v in self.parameters.items()}}
+        flat = {**self.model_dump(mode="json"), **{name: _to_jsonable(v) for name, v in self.parameters.items()}}
         if self.zipped:
             flat["zip"] = [{name: flat.pop(name) for name in group} for group in self.zipped]
-        return {name: value for name, value in flat.items() if value is not None and self._stated(name)}
+        return {name: value for name, value in flat.items() if value is not None and self._is_included(name)}
 
     def generator(self, cell: GridPoint, seed: int) -> np.random.Generator:
         """Return the random generator of one run.
 
         Its stream depends only on the cell's values, the config's `key` and the seed.
         """
-        return np.random.default_rng(words_of({**cell.identity, "key": self.key, "seed": seed}))
+        return np.random.default_rng(hash_identity({**cell.identity, "key": self.key, "seed": seed}))
 
     @classmethod
-    def schema_of(cls) -> dict[str, Any]:
+    def make_schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of a config of this kind, so that editors complete and check configs."""
-        return schema_of(cls, list(ConfigKeys.model_fields))
+        return make_kind_schema(cls, list(ConfigKeys.model_fields))
 
 
-def check_type(scenario: object) -> None:
+def check_is_scenario(scenario: object) -> None:
     """Raise `TypeError` if the argument is not a scenario, for instance the name of a config."""
     if not isinstance(scenario, AbstractScenario):
         actual = f"not {type(scenario).__name__}"
         raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {actual}")
 
 
-def _jsonable(value: Any) -> Any:
+def _to_jsonable(value: Any) -> Any:
     """Return a value, or each value of an axis, in the form that JSON can store."""
-    return [*map(written_control, value)] if is_axis(value) else written_control(value)
+    return [*map(control_to_config, value)] if is_axis(value) else control_to_config(value)

@@ -23,14 +23,17 @@ import numpy as np
 from pydantic import Field
 
 from statmech.parameters import parameter
-from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
+from statmech.scenarios.axes import Integers, Names, Numbers, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-MAX_S, MAX_P = 10**6, 10**12  # larger values are typing errors; `MAX_P` also limits stages and tests
+MAX_TEACHER_CONJUNCTIONS, MAX_STORED_EXAMPLES = (
+    10**6,
+    10**12,
+)  # larger values are typing errors; `MAX_STORED_EXAMPLES` also limits stages and tests
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,24 @@ class AdaBoost:
 
 BOOSTERS: dict[str, type[AdaBoost]] = {"adaboost": AdaBoost}
 
-SizeAxis = Annotated[
-    Wholes,
-    axis_of(Annotated[Whole, Field(ge=1, le=MAX_S)], {"type": "integer", "minimum": 1, "maximum": MAX_S}, spaced=False),
+ConjunctionsAxis = Annotated[
+    Integers,
+    axis_of(
+        Annotated[Whole, Field(ge=1, le=MAX_TEACHER_CONJUNCTIONS)],
+        {"type": "integer", "minimum": 1, "maximum": MAX_TEACHER_CONJUNCTIONS},
+        spaced=False,
+    ),
 ]
-ExamplesAxis = Annotated[
-    Wholes,
-    axis_of(Annotated[Whole, Field(ge=1, le=MAX_P)], {"type": "integer", "minimum": 1, "maximum": MAX_P}, spaced=False),
+StoredExamplesAxis = Annotated[
+    Integers,
+    axis_of(
+        Annotated[Whole, Field(ge=1, le=MAX_STORED_EXAMPLES)],
+        {"type": "integer", "minimum": 1, "maximum": MAX_STORED_EXAMPLES},
+        spaced=False,
+    ),
 ]
 
-BOOSTED = {
+BOOSTING_VARIABLES = {
     "stages": Variable((), "boosting stages, until all examples are classified correctly", "stages", bound="above"),
     "eps_g": Variable((), "generalization error", r"$\epsilon_g$", bound="above"),
     "advantage": Variable((), "smallest 1/2 - error over all stages' hypotheses", r"$\min_i\gamma_i$", bound="below"),
@@ -110,35 +121,35 @@ class Boosting(AbstractScenario):
     )
 
     booster: Annotated[Names, one_of(BOOSTERS, "a booster")] = Field(description="boosting algorithm")
-    s: SizeAxis = config_key(description="number of conjunctions in the teacher", symbol="$s$")
-    P: ExamplesAxis = config_key(description="number of stored examples", symbol="$P$")
+    s: ConjunctionsAxis = config_key(description="number of conjunctions in the teacher", symbol="$s$")
+    P: StoredExamplesAxis = config_key(description="number of stored examples", symbol="$P$")
     N: DimensionAxis = config_key(20, description="input dimension, of Boolean inputs", symbol="$N$")
     flip: FlipAxis = config_key(
         0.0, description="probability that a label is flipped, of a stored example", symbol="$p_f$"
     )
-    cap: ExamplesAxis = config_key(
+    cap: StoredExamplesAxis = config_key(
         10_000, description="most boosting stages, after which a run stops without having converged"
     )
-    tests: Annotated[Whole, Field(ge=1, le=MAX_P)] = Field(
+    tests: Annotated[Whole, Field(ge=1, le=MAX_STORED_EXAMPLES)] = Field(
         default=10_000, description="fresh examples on which eps_g is measured"
     )
 
     if TYPE_CHECKING:  # the parameters of boosters, for editors and type checkers
-        k: InitVar[Wholes] = 2
+        k: InitVar[Integers] = 2
         discount: InitVar[Numbers] = 1.0
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return BOOSTED
+        return BOOSTING_VARIABLES
 
     @property
     def unsolved(self) -> str:
-        return "" if 0 in points(self.flip) else "the bounds of Lemmas 1 and 2 are those of labels without flips"
+        return "" if 0 in ensure_tuple(self.flip) else "the bounds of Lemmas 1 and 2 are those of labels without flips"
 
     def seconds(self) -> float:
-        return sum(map(self._seconds, self.cells()))
+        return sum(map(self._estimate_cell_seconds, self.cells()))
 
-    def _seconds(self, cell: BoostingCell) -> float:
+    def _estimate_cell_seconds(self, cell: BoostingCell) -> float:
         """Estimate the seconds of a run: with enough examples it needs about 0.4 s^2 stages."""
         needed = np.inf if cell.flip else min(1 + 0.4 * cell.s**2, cell.P)
         stages, conjunctions = min(needed, cell.cap), cell.N**cell.k
@@ -147,7 +158,7 @@ class Boosting(AbstractScenario):
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> BoostingCell:
         return BoostingCell(
-            self.kind_at(values), values["N"], values["s"], values["P"], index, values["flip"], values["cap"]
+            self.make_component(values), values["N"], values["s"], values["P"], index, values["flip"], values["cap"]
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import is_dataclass
 from types import SimpleNamespace
 from typing import Any
 
-ENCODER = json.JSONEncoder(sort_keys=True)  # shared: `json.dumps` would create one at each call
+IDENTITY_ENCODER = json.JSONEncoder(sort_keys=True)  # shared: `json.dumps` would create one at each call
 
 
 class Cell:
@@ -31,20 +31,20 @@ class GridPoint(Cell, SimpleNamespace):
         return plain | kinds
 
 
-def in_seed_names(values: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+def map_to_seed_names(values: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     """Return values by the names that enter random seeds.
 
     Renaming a key of configs must not change its random numbers, so seeds keep the original names.
 
-    >>> in_seed_names({"noise": 0.1, "eta": 1.0}, {"noise": "sigma"})
+    >>> map_to_seed_names({"noise": 0.1, "eta": 1.0}, {"noise": "sigma"})
     {'sigma': 0.1, 'eta': 1.0}
     """
     return {names.get(name, name): value for name, value in values.items()}
 
 
-def words_of(identity: dict[str, Any]) -> tuple[int, ...]:
+def hash_identity(identity: dict[str, Any]) -> tuple[int, ...]:
     """Hash the identity of a run to eight 32-bit integers, independent of its position in a grid.
 
     Random keys are made from this hash: adding values to an axis changes no random numbers of the other cells.
     """
-    return struct.unpack(">8I", hashlib.sha256(ENCODER.encode(identity).encode()).digest())
+    return struct.unpack(">8I", hashlib.sha256(IDENTITY_ENCODER.encode(identity).encode()).digest())

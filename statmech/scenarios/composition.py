@@ -18,17 +18,17 @@ from pydantic import (
     model_serializer,
 )
 
-from statmech.errors import ConfigError, Problem, not_known
-from statmech.scenarios.axes import ReadAs
-from statmech.scenarios.messages import problems
-from statmech.scenarios.variables import AVERAGED, UNITS, UNSHOWN, Variable
+from statmech.errors import ConfigError, Problem, format_unknown_name
+from statmech.scenarios.axes import PydanticType
+from statmech.scenarios.messages import explain_problems
+from statmech.scenarios.variables import AVERAGED_DIMS, HIDDEN_DIMS, UNIT_DIMS, Variable
 
 if TYPE_CHECKING:
     from statmech.scenarios.base import AbstractScenario
 
-_ONE_OR_SEVERAL = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-_SEVERAL = BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
-NamesOf = Annotated[Any, ReadAs(Annotated[tuple[str, ...], _SEVERAL, WithJsonSchema(_ONE_OR_SEVERAL)])]
+_NAMES_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+_NAMES_VALIDATOR = BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
+NameTuple = Annotated[Any, PydanticType(Annotated[tuple[str, ...], _NAMES_VALIDATOR, WithJsonSchema(_NAMES_SCHEMA)])]
 
 
 class Composition(BaseModel):
@@ -44,9 +44,9 @@ class Composition(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     x: str | None = Field(default=None, description="axis, or variable, along the horizontal axis")
-    y: NamesOf = Field(default=(), description="variables, a panel each")
-    series: NamesOf = Field(default=(), description="axes that colours and, of a second one, markers distinguish")
-    split: NamesOf = Field(default=(), description="axes whose values have panels")
+    y: NameTuple = Field(default=(), description="variables, a panel each")
+    series: NameTuple = Field(default=(), description="axes that colours and, of a second one, markers distinguish")
+    split: NameTuple = Field(default=(), description="axes whose values have panels")
     over: str | None = Field(default=None, description="variable by which y is divided")
     points: str | None = Field(
         default=None, description="CSV file of further points, with columns x, y and, if it is known, error"
@@ -89,14 +89,18 @@ class Composition(BaseModel):
         scenario
             A scenario of any kind.
         """
-        axis_dims, variables = axes(scenario), drawable(scenario)
-        yield from _of_x(self.x, scenario, axis_dims, variables)
+        axis_dims, variables = find_drawable_axes(scenario), find_drawable_variables(scenario)
+        yield from _find_x_problems(self.x, scenario, axis_dims, variables)
         for key, names in (("y", self.y), ("over", (self.over,) if self.over else ())):
-            yield from (((key,), sentence) for name in names for sentence in _of_variable(name, scenario, variables))
+            yield from (
+                ((key,), sentence)
+                for name in names
+                for sentence in _explain_unusable_variable(name, scenario, variables)
+            )
         for key in ("series", "split"):
             for name in getattr(self, key):
                 if name not in axis_dims:
-                    yield (key,), _not_an_axis(name, scenario, axis_dims)
+                    yield (key,), _explain_unusable_axis(name, scenario, axis_dims)
                 elif self.x in axis_dims and axis_dims[name] == axis_dims[self.x]:
                     yield (key,), f"{name} lies along x"
                 elif key == "split" and name in self.series:
@@ -108,47 +112,49 @@ class Composition(BaseModel):
 FigureKey = str | Composition | None  # type of the config key `figure`
 
 
-def composition_of(given: dict[str, Any]) -> Composition:
+def read_composition(section: dict[str, Any]) -> Composition:
     """Read the section `figure` of a config, or raise `ConfigError` that names its invalid keys.
 
-    >>> composition_of({"y": "eps_g", "serie": "loss"})
+    >>> read_composition({"y": "eps_g", "serie": "loss"})
     Traceback (most recent call last):
     statmech.errors.ConfigError: figure.serie: "serie" is not a key of figure. Did you mean "series"? Known: x, y, \
 series, split, over, points, fit.
     """
     try:
-        return Composition(**given)
+        return Composition(**section)
     except ValidationError as failure:
         keys = {"figure": [*Composition.model_fields]}
-        section_problems = [((*location,), sentence) for location, sentence in problems(failure, keys["figure"])]
+        section_problems = [
+            ((*location,), sentence) for location, sentence in explain_problems(failure, keys["figure"])
+        ]
         lines = [f"figure.{location[0]}: {sentence}" for location, sentence in section_problems]
         raise ConfigError("\n".join(lines).replace("a key of a config", "a key of figure")) from None
 
 
-def axes(scenario: AbstractScenario) -> dict[str, str]:
+def find_drawable_axes(scenario: AbstractScenario) -> dict[str, str]:
     """Find the dimensions with several values that a figure can show, by their coordinates' names.
 
     >>> from statmech import Scenario
-    >>> axes(Scenario(rule=["hebb", "adatron"], t=[1, 2], zip={"eta": [1, 2], "flip": [0, 0.1]}))
+    >>> find_drawable_axes(Scenario(rule=["hebb", "adatron"], t=[1, 2], zip={"eta": [1, 2], "flip": [0, 0.1]}))
     {'rule': 'rule', 'eta': 'eta_flip', 'flip': 'eta_flip', 't': 't'}
     """
     swept = {name: dim for dim, coordinates in scenario.dimensions.items() for name in coordinates}
     sorted_names = sorted(swept, key=list(scenario.axis_values()).index) if swept else []
     several = {name: swept[name] for name in sorted_names if scenario.shape[swept[name]] > 1}
-    return several | {dim: dim for dim, values in times(scenario).items() if values.size > 1}
+    return several | {dim: dim for dim, values in get_drawable_coordinates(scenario).items() if values.size > 1}
 
 
-def times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
+def get_drawable_coordinates(scenario: AbstractScenario) -> dict[str, np.ndarray]:
     """Return recorded coordinates that can be an x axis, such as times, but not students, units or examples."""
-    return {dim: np.asarray(values) for dim, values in scenario.recorded.items() if dim not in UNSHOWN}
+    return {dim: np.asarray(values) for dim, values in scenario.recorded.items() if dim not in HIDDEN_DIMS}
 
 
-def drawable(scenario: AbstractScenario) -> dict[str, Variable]:
+def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:
     """Find the variables that figures can show: numbers, with at most one value per student.
 
     Overlaps of single units are not among them.
     """
-    inner = {*times(scenario), *AVERAGED}
+    inner = {*get_drawable_coordinates(scenario), *AVERAGED_DIMS}
     all_variables = {**scenario.variables, **scenario.theory_only}
     return {
         name: variable
@@ -157,37 +163,37 @@ def drawable(scenario: AbstractScenario) -> dict[str, Variable]:
     }
 
 
-def _of_x(
-    x: str | None, scenario: AbstractScenario, along: dict[str, str], known: dict[str, Variable]
+def _find_x_problems(
+    x: str | None, scenario: AbstractScenario, axis_dims: dict[str, str], variables: dict[str, Variable]
 ) -> Iterator[Problem]:
     """Find the reason why a name cannot be the x axis."""
-    if x is None or x in along or x in known:
+    if x is None or x in axis_dims or x in variables:
         return
-    if x in scenario.axis_names() or x in times(scenario):
-        possible = f"; axes with several: {', '.join(along)}" if along else ""
+    if x in scenario.axis_names() or x in get_drawable_coordinates(scenario):
+        possible = f"; axes with several: {', '.join(axis_dims)}" if axis_dims else ""
         yield ("x",), f"{x} has a single value, and an axis needs several{possible}"
     else:
-        yield ("x",), not_known(x, "an axis or a variable of these results", [*along, *known])
+        yield ("x",), format_unknown_name(x, "an axis or a variable of these results", [*axis_dims, *variables])
 
 
-def _of_variable(name: str, scenario: AbstractScenario, known: dict[str, Variable]) -> Iterator[str]:
+def _explain_unusable_variable(name: str, scenario: AbstractScenario, variables: dict[str, Variable]) -> Iterator[str]:
     """Explain why figures cannot show a variable."""
     variable = scenario.variables.get(name)
-    if variable is not None and {*variable.dims} & {*UNITS}:
-        yield f"{name} has a value per pair of units, which figures do not show. {_listed(known)}"
-    elif variable is not None and name not in known:
-        yield f"{name} is not a number, which figures could show. {_listed(known)}"
-    elif name not in known:
-        yield not_known(name, "a variable of these results", known)
+    if variable is not None and {*variable.dims} & {*UNIT_DIMS}:
+        yield f"{name} has a value per pair of units, which figures do not show. {_format_names(variables)}"
+    elif variable is not None and name not in variables:
+        yield f"{name} is not a number, which figures could show. {_format_names(variables)}"
+    elif name not in variables:
+        yield format_unknown_name(name, "a variable of these results", variables)
 
 
-def _not_an_axis(name: str, scenario: AbstractScenario, along: dict[str, str]) -> str:
+def _explain_unusable_axis(name: str, scenario: AbstractScenario, axis_dims: dict[str, str]) -> str:
     """Explain why a name cannot distinguish curves."""
-    if name in scenario.axis_names() or name in times(scenario):
-        return f"{name} has a single value, so nothing distinguishes its curves. {_listed(along, 'axes with several')}"
-    return not_known(name, "an axis with several values", along)
+    if name in scenario.axis_names() or name in get_drawable_coordinates(scenario):
+        return f"{name} has a single value, so nothing distinguishes its curves. {_format_names(axis_dims, 'axes with several')}"
+    return format_unknown_name(name, "an axis with several values", axis_dims)
 
 
-def _listed(names: Iterable[str], what: str = "known") -> str:
+def _format_names(names: Iterable[str], heading: str = "known") -> str:
     """Format names as a sentence with a heading."""
-    return f"{what.capitalize()}: {', '.join(names) or 'none'}."
+    return f"{heading.capitalize()}: {', '.join(names) or 'none'}."

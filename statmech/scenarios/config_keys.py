@@ -9,23 +9,29 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
-from statmech.errors import Problem, ScenarioError, not_known
-from statmech.parameters import Key, described, known_parameters, parameter_problem, parameters_of
-from statmech.scenarios.axes import MAX_AXIS, MAX_COMBINATIONS, ReadAs, is_axis, points
+from statmech.errors import Problem, ScenarioError, format_unknown_name
+from statmech.parameters import (
+    ConfigKey,
+    collect_parameters,
+    find_parameter_definitions,
+    find_parameter_problem,
+    get_parameters,
+)
+from statmech.scenarios.axes import MAX_AXIS_VALUES, MAX_COMBINATIONS, PydanticType, ensure_tuple, is_axis
 from statmech.scenarios.composition import Composition
 from statmech.scenarios.defaults import Defaults
-from statmech.scenarios.grid import unzip
-from statmech.scenarios.key_help import call_of, documented
-from statmech.scenarios.keys import CONTROLLED, PARAMETER_AXES, PARAMETERS, Whole, key_of
-from statmech.scenarios.messages import problems
+from statmech.scenarios.grid import expand_zip_groups
+from statmech.scenarios.key_help import add_keys_to_docstring, make_signature
+from statmech.scenarios.keys import PARAMETER_ADAPTERS, PARAMETERS, TIME_FUNCTION_ADAPTER, Whole, describe_field
+from statmech.scenarios.messages import explain_problems
 
 MAX_SEEDS = 10**9  # more are typing errors
-COORDINATES = {"seed": Key("seed", "independent run", int)}
-OF_STORES = ("state", "fingerprint", "made_by", "done")  # names that every dataset or store uses
-INNER = (PARAMETERS, "zipped")  # fields that are not keys of a config
-FigureOrName = Annotated[  # validated by its form, a string or a section
+COMMON_COORDINATES = {"seed": ConfigKey("seed", "independent run", int)}
+RESERVED_STORE_NAMES = ("state", "fingerprint", "made_by", "done")  # names that every dataset or store uses
+INTERNAL_FIELDS = (PARAMETERS, "zipped")  # fields that are not keys of a config
+FigureSetting = Annotated[  # validated by its form, a string or a section
     Any,
-    ReadAs(
+    PydanticType(
         Annotated[
             Annotated[str, Tag("word")] | Annotated[Composition, Tag("given")],
             Discriminator(lambda given: "given" if isinstance(given, dict | Composition) else "word"),
@@ -48,7 +54,7 @@ class ConfigKeys(Defaults, BaseModel):
     key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(
         default=0, description="key of the experiment's random numbers"
     )
-    figure: FigureOrName = Field(
+    figure: FigureSetting = Field(
         default=None,
         description="published figure, or a section that says what is drawn; the config's own name by default",
     )
@@ -61,38 +67,40 @@ class ConfigKeys(Defaults, BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         own_first = sorted(cls.model_fields, key=ConfigKeys.model_fields.__contains__)
-        fields = {name: cls.model_fields[name] for name in own_first if name not in INNER}
-        parameters = known_parameters(cls.classes()) if hasattr(cls, "KINDS") else {}
-        cls.__doc__ = documented(cls.__doc__ or "", fields, parameters)
-        cls.__signature__ = call_of(fields, parameters)
+        fields = {name: cls.model_fields[name] for name in own_first if name not in INTERNAL_FIELDS}
+        parameters = collect_parameters(cls.classes()) if hasattr(cls, "KINDS") else {}
+        cls.__doc__ = add_keys_to_docstring(cls.__doc__ or "", fields, parameters)
+        cls.__signature__ = make_signature(fields, parameters)
 
     @model_validator(mode="before")
     @classmethod
-    def _gather(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _gather_fields(cls, config: dict[str, Any]) -> dict[str, Any]:
         """Collect flat keys into fields: expand zip groups and gather the parameters."""
-        given = dict(given)
-        if inner := {"zipped", PARAMETERS} & given.keys():  # internal field names are not keys of a config
-            raise ScenarioError([((name,), not_known(name, "a key of a config", cls.known_keys())) for name in inner])
-        if "zip" in given:
-            given["zipped"] = unzip(given, cls.axis_names())
-        parameters = known_parameters(cls.classes())
+        config = dict(config)
+        if inner := {"zipped", PARAMETERS} & config.keys():  # internal field names are not keys of a config
+            raise ScenarioError(
+                [((name,), format_unknown_name(name, "a key of a config", cls.list_keys())) for name in inner]
+            )
+        if "zip" in config:
+            config["zipped"] = expand_zip_groups(config, cls.axis_names())
+        parameters = collect_parameters(cls.classes())
         for name in parameters.keys() & cls.model_fields.keys():
-            owners = ", ".join(described(cls.classes(), name))
+            owners = ", ".join(find_parameter_definitions(cls.classes(), name))
             raise ScenarioError([((name,), f"is a key of a config, so the parameter of {owners} needs another name")])
         defaults = {name: parameters[name].default for name in cls.AXES if name in parameters}
-        given[PARAMETERS] = defaults | {name: given.pop(name) for name in parameters if name in given}
-        return given
+        config[PARAMETERS] = defaults | {name: config.pop(name) for name in parameters if name in config}
+        return config
 
     @field_validator(PARAMETERS, mode="before")
     @classmethod
-    def _typed(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _convert_parameters(cls, parameters: dict[str, Any]) -> dict[str, Any]:
         """Convert the parameters to the types that their classes declare."""
         values, conversion_problems = {}, list[Problem]()
-        for name, value in given.items():
+        for name, value in parameters.items():
             try:
-                values[name] = cls._typed_parameter(name, value)
+                values[name] = cls._convert_parameter(name, value)
             except ValidationError as failure:
-                conversion_problems += [((name, *where), sentence) for where, sentence in problems(failure, [])]
+                conversion_problems += [((name, *where), sentence) for where, sentence in explain_problems(failure, [])]
             except ScenarioError as failure:
                 conversion_problems += failure.problems
         if conversion_problems:
@@ -100,19 +108,19 @@ class ConfigKeys(Defaults, BaseModel):
         return values
 
     @classmethod
-    def _typed_parameter(cls, name: str, given: Any) -> Any:
+    def _convert_parameter(cls, name: str, raw_value: Any) -> Any:
         """Convert one parameter, a value or an axis.
 
         A string must be an allowed value in at least one class.
         """
-        key_by_class = described(cls.classes(), name)
+        key_by_class = find_parameter_definitions(cls.classes(), name)
         if len({key.type if not key.numeric else float for key in key_by_class.values()}) > 1:
             sentence = f"is not of one type among {', '.join(key_by_class)}: one of them needs another name"
             raise ScenarioError([((name,), sentence)])
         keys = list(key_by_class.values())
-        adapter = CONTROLLED if name in cls.OPTIMAL else PARAMETER_AXES[keys[0].type]
-        values = adapter.validate_python(given)
-        for index, value in enumerate(points(values) if keys[0].choices else ()):
+        adapter = TIME_FUNCTION_ADAPTER if name in cls.OPTIMISABLE_KEYS else PARAMETER_ADAPTERS[keys[0].type]
+        values = adapter.validate_python(raw_value)
+        for index, value in enumerate(ensure_tuple(values) if keys[0].choices else ()):
             if all(key.type_problem(value) for key in keys):
                 raise ScenarioError(
                     [((name, index) if is_axis(values) else (name,), keys[0].type_problem(value) or "")]
@@ -120,64 +128,70 @@ class ConfigKeys(Defaults, BaseModel):
         return values
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_scenario(self) -> Self:
         """Check the keys in combination, and raise `ScenarioError` with all problems."""
-        self.check_number(self.dimensions.values(), MAX_COMBINATIONS, "a store can hold")
-        scenario_problems = [*self._axis_problems(), *self._parameter_problems(), *self._problems()] or [
-            *self._name_problems()
+        self.check_combination_count(self.dimensions.values(), MAX_COMBINATIONS, "a store can hold")
+        scenario_problems = [*self._find_axis_problems(), *self._find_parameter_problems(), *self._find_problems()] or [
+            *self._find_name_clashes()
         ]
         if scenario_problems:
             raise ScenarioError(scenario_problems)
         return self
 
-    def _axis_problems(self) -> Iterator[Problem]:
+    def _find_axis_problems(self) -> Iterator[Problem]:
         """Find axes with too many or duplicate values."""
         for name, value in self.axis_values().items():
-            if is_axis(value) and len(value) > MAX_AXIS:
-                yield (name,), f"an axis of {len(value)} values is more than {MAX_AXIS}"
+            if is_axis(value) and len(value) > MAX_AXIS_VALUES:
+                yield (name,), f"an axis of {len(value)} values is more than {MAX_AXIS_VALUES}"
 
         for coordinates in self.dimensions.values():
             positions = list(zip(*coordinates.values(), strict=True))
             if len(set(positions)) < len(positions):
                 yield (next(iter(coordinates)),), "the axis has duplicate values"
 
-    def _parameter_problems(self) -> Iterator[Problem]:
+    def _find_parameter_problems(self) -> Iterator[Problem]:
         """Find parameter values that are not valid in the classes that have the parameter.
 
         A single value is checked against these classes only, if there are any. An axis is checked against all classes.
         """
         for choice, kinds in self.choices().items():
-            for parameter in known_parameters(kinds).keys() & self.parameters.keys():
+            for parameter in collect_parameters(kinds).keys() & self.parameters.keys():
                 pairs = self.pairs(choice, parameter)
-                classes = {name for name, kind in kinds.items() if parameter in parameters_of(kind)}
+                classes = {name for name, kind in kinds.items() if parameter in get_parameters(kind)}
                 concerned = [pair for pair in pairs if pair[0] in classes]
                 for name, value in pairs if is_axis(self.parameters[parameter]) or not concerned else concerned:
-                    if problem := parameter_problem(choice, kinds, name, parameter, value):
+                    if problem := find_parameter_problem(choice, kinds, name, parameter, value):
                         yield (parameter,), problem
                         break
 
-    def _name_problems(self) -> Iterator[Problem]:
+    def _find_name_clashes(self) -> Iterator[Problem]:
         """Find names that one dataset cannot contain together.
 
         On many disks, folders cannot differ by case only.
         """
-        parameters = known_parameters(self.classes())
-        result_names = (*self.variables, *self.theory_only, *COORDINATES, *self.COORDINATES, *OF_STORES)
+        parameters = collect_parameters(self.classes())
+        result_names = (
+            *self.variables,
+            *self.theory_only,
+            *COMMON_COORDINATES,
+            *self.COORDINATES,
+            *RESERVED_STORE_NAMES,
+        )
         names_by_lowercase: dict[str, str] = {}
-        for name in dict.fromkeys((*_fields(type(self)), *result_names, *self.every_key())):
+        for name in dict.fromkeys((*_describe_fields(type(self)), *result_names, *self.describe_all_keys())):
             first_name = names_by_lowercase.setdefault(name.lower(), name)
             if first_name != name:
-                yield self._clash(name, f"differs from {first_name} by case only, which many disks ignore")
+                yield self._make_clash_problem(name, f"differs from {first_name} by case only, which many disks ignore")
             elif name in result_names and name in parameters:
-                yield self._clash(name, "is a name in the results")
+                yield self._make_clash_problem(name, "is a name in the results")
 
-    def _clash(self, name: str, why: str) -> Problem:
+    def _make_clash_problem(self, name: str, reason: str) -> Problem:
         """Return the problem of a name that another name excludes."""
-        owners = ", ".join(described(self.classes(), name))
-        return (name,), f"{why}, so {f'the parameter of {owners}' if owners else 'one of them'} needs another name"
+        owners = ", ".join(find_parameter_definitions(self.classes(), name))
+        return (name,), f"{reason}, so {f'the parameter of {owners}' if owners else 'one of them'} needs another name"
 
     @classmethod
-    def describe(cls, name: str) -> Key:
+    def describe(cls, name: str) -> ConfigKey:
         """Return the description of a key, or of another coordinate in datasets of this kind.
 
         >>> from statmech import Scenario
@@ -185,47 +199,47 @@ class ConfigKeys(Defaults, BaseModel):
         >>> key.meaning, key.symbol, key.at_least
         ('input dimension', '$N$', 2)
         """
-        return cls.every_key()[name]
+        return cls.describe_all_keys()[name]
 
     @classmethod
-    def is_whole(cls, name: str) -> bool:
+    def has_integer_values(cls, name: str) -> bool:
         """Return True if interpolated values of this key must be integers."""
         return cls.describe(name).whole
 
     @classmethod
-    def every_key(cls) -> dict[str, Key]:
+    def describe_all_keys(cls) -> dict[str, ConfigKey]:
         """Return the descriptions of all keys and coordinates by their names.
 
         Nothing is cached: a user may register a rule with new parameters at any time.
         """
-        return {**COORDINATES, **cls.COORDINATES, **known_parameters(cls.classes()), **_fields(cls)}
+        return {**COMMON_COORDINATES, **cls.COORDINATES, **collect_parameters(cls.classes()), **_describe_fields(cls)}
 
     @classmethod
     def axis_names(cls) -> list[str]:
         """Return the names of all keys that can be axes, in the order of the sweep's dimensions."""
-        remaining = [name for name in known_parameters(cls.classes()) if name not in cls.AXES]
+        remaining = [name for name in collect_parameters(cls.classes()) if name not in cls.AXES]
         return [name for axis in cls.AXES for name in (remaining if axis == PARAMETERS else [axis])]
 
     @classmethod
-    def known_keys(cls) -> list[str]:
+    def list_keys(cls) -> list[str]:
         """Return the names of all keys that a config of this kind can have."""
         fields = [name for name in cls.model_fields if name not in (PARAMETERS, "zipped")]
-        return [*fields, *known_parameters(cls.classes()), "zip"]
+        return [*fields, *collect_parameters(cls.classes()), "zip"]
 
     def axis_values(self) -> dict[str, Any]:
         """Return the values of the keys that can be axes, in the order of the sweep's dimensions."""
-        names = [name for name in self.AXES if name not in (PARAMETERS, *self.parameters) and self._stated(name)]
+        names = [name for name in self.AXES if name not in (PARAMETERS, *self.parameters) and self._is_included(name)]
         field_values = {name: getattr(self, name) for name in names}
         values = {**field_values, **self.parameters}
         return {name: values[name] for name in self.axis_names() if name in values}
 
-    def _stated(self, name: str) -> bool:
+    def _is_included(self, name: str) -> bool:
         """Return True if a key is part of configs and datasets: keys at an omitted default are not."""
-        return name not in self.OMITTED or getattr(self, name) != self.OMITTED[name]
+        return name not in self.OMITTED_DEFAULTS or getattr(self, name) != self.OMITTED_DEFAULTS[name]
 
 
 @cache
-def _fields(kind: type[ConfigKeys]) -> dict[str, Key]:
+def _describe_fields(kind: type[ConfigKeys]) -> dict[str, ConfigKey]:
     """Describe the keys of a kind, without the parameters of its learning algorithms."""
     schemas = kind.model_json_schema()["properties"]
-    return {name: key_of(name, schemas[name]) for name in kind.model_fields if name not in INNER}
+    return {name: describe_field(name, schemas[name]) for name in kind.model_fields if name not in INTERNAL_FIELDS}

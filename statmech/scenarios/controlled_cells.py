@@ -6,20 +6,20 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from statmech.controls import Control, Polynomials, at_start, edges_of
-from statmech.optima import Optimal
+from statmech.controls import Control, PiecewisePolynomial, collect_edges, get_start_value
+from statmech.optima import OptimalControl
 from statmech.scenarios.cells import Cell
-from statmech.scenarios.controlled_keys import controls_in
+from statmech.scenarios.controlled_keys import find_controls
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControlledCell(Cell):
     """A cell with keys that can be functions of time."""
 
-    controls: tuple[tuple[str, Control | Optimal], ...] = ()
+    controls: tuple[tuple[str, Control | OptimalControl], ...] = ()
 
     @abstractmethod
-    def holding(self, **numbers: Any) -> Self:
+    def replace_values(self, **numbers: Any) -> Self:
         """Return the cell with these numbers as the values of keys that can be functions of time."""
 
     @property
@@ -28,19 +28,19 @@ class ControlledCell(Cell):
         return {name: control for name, control in self.controls if isinstance(control, Control)}
 
     @property
-    def wishes(self) -> dict[str, Optimal]:
+    def optimal_keys(self) -> dict[str, OptimalControl]:
         """Options of the keys to be optimised, by key."""
-        return {name: options for name, options in self.controls if isinstance(options, Optimal)}
+        return {name: options for name, options in self.controls if isinstance(options, OptimalControl)}
 
     @property
-    def polynomials(self) -> dict[str, Polynomials]:
+    def polynomials(self) -> dict[str, PiecewisePolynomial]:
         """Functions of time that are known, in the form that JAX traces."""
         return {name: control.polynomials for name, control in self.given.items()}
 
     @property
     def edges(self) -> tuple[float, ...]:
         """Start times of all segments, empty without functions of time."""
-        return edges_of(control for _, control in self.controls)
+        return collect_edges(control for _, control in self.controls)
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -53,6 +53,6 @@ class ControlledCell(Cell):
     def after(self, t: float) -> Self:
         """Return the cell from an edge up to the next edge, with time measured from this edge."""
         controls = {name: control.after(t) for name, control in self.given.items()}
-        optimal_items = tuple(self.wishes.items())
-        cell = self.holding(**{name: at_start(value) for name, value in controls.items()})
-        return replace(cell, controls=(*controls_in(controls), *optimal_items))
+        optimal_items = tuple(self.optimal_keys.items())
+        cell = self.replace_values(**{name: get_start_value(value) for name, value in controls.items()})
+        return replace(cell, controls=(*find_controls(controls), *optimal_items))

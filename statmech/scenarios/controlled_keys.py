@@ -8,22 +8,22 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, Discriminator, PlainSerializer, Tag, TypeAdapter, ValidationError
 
-from statmech.controls import Control, control_from, is_over_time, written_control
+from statmech.controls import Control, control_from_config, control_to_config, is_time_dependent
 from statmech.errors import Problem
-from statmech.optima import OPTIMAL, Optimal, schema_of_optimum
-from statmech.parameters import Key
-from statmech.scenarios.axes import OVER_TIME, ReadAs, axis_of, points
-from statmech.scenarios.messages import problems
+from statmech.optima import OPTIMAL_KEYWORD, OptimalControl, make_optimum_schema
+from statmech.parameters import ConfigKey
+from statmech.scenarios.axes import TIME_FUNCTION_KEYS, PydanticType, axis_of, ensure_tuple
+from statmech.scenarios.messages import explain_problems
 from statmech.scenarios.variables import Variable
 
-SEARCHES = 5  # starts of the optimisation of a control
-SHARE = "task_share"  # control: fraction of examples from the first of two tasks
-WRITTEN = {SHARE: "protocol"}  # config key of each control that has another name
-OF_OPTIMUM = {
-    "controlled": Key("controlled", "key that is optimal; task_share: the fraction of the first task", str),
-    "search": Key("search", "search of the optimum, from a start of its own", int),
+NUM_SEARCHES = 5  # starts of the optimisation of a control
+TASK_FRACTION_KEY = "task_share"  # control: fraction of examples from the first of two tasks
+CONTROL_CONFIG_KEYS = {TASK_FRACTION_KEY: "protocol"}  # config key of each control that has another name
+OPTIMUM_COORDINATES = {
+    "controlled": ConfigKey("controlled", "key that is optimal; task_share: the fraction of the first task", str),
+    "search": ConfigKey("search", "search of the optimum, from a start of its own", int),
 }
-BEST = {  # theory variables of scenarios with optimal keys
+OPTIMUM_VARIABLES = {  # theory variables of scenarios with optimal keys
     "control": Variable(
         ("controlled", "t"), "best value of a key that is `optimal`, at each time", "$u$", role="control"
     ),
@@ -47,119 +47,126 @@ BEST = {  # theory variables of scenarios with optimal keys
 }
 
 
-def _form(given: Any) -> str:
+def _get_form_tag(value: Any) -> str:
     """Return the tag of the form of a value: "value" for numbers, "given" for functions of time."""
-    return "given" if isinstance(given, Mapping | Control | Optimal) or given == OPTIMAL else "value"
+    return "given" if isinstance(value, Mapping | Control | OptimalControl) or value == OPTIMAL_KEYWORD else "value"
 
 
-def is_section(given: Any) -> bool:
+def is_section(value: Any) -> bool:
     """Return True if a value in a config is the section of a function of time."""
-    return isinstance(given, Mapping) and bool({*given} & OVER_TIME)
+    return isinstance(value, Mapping) and bool({*value} & TIME_FUNCTION_KEYS)
 
 
-def over_time(value: Any, schema: dict[str, Any], optimal: bool) -> ReadAs:
+def make_time_function_type(value_type: Any, schema: dict[str, Any], optimal: bool) -> PydanticType:
     """Return the type of a key that takes a number of this type, a function of time, or an axis of both.
 
     `schema` is the JSON Schema of a number. With `optimal`, the key can also be optimised.
     """
-    adapter = TypeAdapter(value)
+    adapter = TypeAdapter(value_type)
 
-    def number(given: Any) -> float:
+    def number(raw: Any) -> float:
         """Validate a number, or raise `ValueError` with one sentence."""
         try:
-            return float(adapter.validate_python(given))
+            return float(adapter.validate_python(raw))
         except ValidationError as failure:
-            raise ValueError(problems(failure, [])[0][1]) from None
+            raise ValueError(explain_problems(failure, [])[0][1]) from None
 
-    def control(given: Any) -> Control | Optimal:
+    def control(raw: Any) -> Control | OptimalControl:
         """Read a function of time, or the options of an optimum."""
-        control_or_optimum = control_from(given, number)
-        if isinstance(control_or_optimum, Optimal) and not optimal:
+        control_or_optimum = control_from_config(raw, number)
+        if isinstance(control_or_optimum, OptimalControl) and not optimal:
             raise ValueError("has no optimum that is searched: it is a number or {at: [0, ...], is: [...]}")
         return control_or_optimum
 
-    time_function = Annotated[Any, AfterValidator(control), PlainSerializer(written_control)]
+    time_function = Annotated[Any, AfterValidator(control), PlainSerializer(control_to_config)]
     number_or_function = Annotated[
-        Annotated[value, Tag("value")] | Annotated[time_function, Tag("given")], Discriminator(_form)
+        Annotated[value_type, Tag("value")] | Annotated[time_function, Tag("given")], Discriminator(_get_form_tag)
     ]
-    return axis_of(number_or_function, {"anyOf": [schema, *schemas_over_time(schema, optimal)]}, is_value=is_section)
+    return axis_of(
+        number_or_function, {"anyOf": [schema, *make_time_function_schemas(schema, optimal)]}, is_value=is_section
+    )
 
 
-def schemas_over_time(number: dict[str, Any], optimal: bool) -> list[dict[str, Any]]:
+def make_time_function_schemas(number_schema: dict[str, Any], optimal: bool) -> list[dict[str, Any]]:
     """Return the JSON Schemas of functions of time."""
-    times, values = ({"type": "array", "items": items, "minItems": 1} for items in ({"type": "number"}, number))
+    times, values = ({"type": "array", "items": items, "minItems": 1} for items in ({"type": "number"}, number_schema))
     steps = {"type": "object", "properties": {"at": times, "is": values}, "required": ["at", "is"]}
-    optimum = {"type": "object", "properties": {OPTIMAL: schema_of_optimum(number)}}
+    optimum = {"type": "object", "properties": {OPTIMAL_KEYWORD: make_optimum_schema(number_schema)}}
     closed = [{**form, "additionalProperties": False} for form in (steps, *([optimum] if optimal else []))]
-    return [*closed, {"const": OPTIMAL}] if optimal else closed
+    return [*closed, {"const": OPTIMAL_KEYWORD}] if optimal else closed
 
 
-def controls_in(values: Mapping[str, Any]) -> tuple[tuple[str, Control | Optimal], ...]:
+def find_controls(values: Mapping[str, Any]) -> tuple[tuple[str, Control | OptimalControl], ...]:
     """Return the keys of a grid point that are functions of time, with their functions.
 
-    >>> [(name, str(value)) for name, value in controls_in({"eta": Optimal(), "flip": 0.1})]
+    >>> [(name, str(value)) for name, value in find_controls({"eta": Optimal(), "flip": 0.1})]
     [('eta', 'optimal')]
     """
-    return tuple((name, value) for name, value in values.items() if is_over_time(value))
+    return tuple((name, value) for name, value in values.items() if is_time_dependent(value))
 
 
-def control_problems(axes: Mapping[str, Any], last: float) -> Iterator[Problem]:
+def find_control_problems(axes: Mapping[str, Any], last_time: float) -> Iterator[Problem]:
     """Find the first control that changes only after the last recorded time."""
-    controls_by_key = {name: [value for value in points(axes[name]) if is_over_time(value)] for name in axes}
+    controls_by_key = {name: [value for value in ensure_tuple(axes[name]) if is_time_dependent(value)] for name in axes}
     for name, controls in controls_by_key.items():
         for control in controls:
-            if isinstance(control, Control) and control.edges[-1] >= last:
-                yield (name,), f"changes at {control.edges[-1]:g}, not before the last time, t = {last:g}"
+            if isinstance(control, Control) and control.edges[-1] >= last_time:
+                yield (name,), f"changes at {control.edges[-1]:g}, not before the last time, t = {last_time:g}"
                 return
 
 
-def objective_problems(wishes: Mapping[str, list[Optimal]], tasks: int = 1) -> Iterator[Problem]:
+def find_objective_problems(optimal_keys: Mapping[str, list[OptimalControl]], tasks: int = 1) -> Iterator[Problem]:
     """Find objectives without exactly one weight per task, and keys that cannot be optimised together."""
-    for name, options_list in wishes.items():
+    for name, options_list in optimal_keys.items():
         for options in options_list:
             weights = options.objective.weights
             if weights is not None and len(weights) != tasks:
                 yield (
-                    (WRITTEN.get(name, name),),
+                    (CONTROL_CONFIG_KEYS.get(name, name),),
                     f"the objective has {len(weights)} weights for {tasks} task{'s' * (tasks > 1)}",
                 )
                 return
-    if len(wishes) > 1:
+    if len(optimal_keys) > 1:
         distinct_options = {
             (options.segments, options.points, options.objective)
-            for options_list in wishes.values()
+            for options_list in optimal_keys.values()
             for options in options_list
         }
         if len(distinct_options) > 1:
-            names = " and ".join(WRITTEN.get(name, name) for name in wishes)
-            yield (next(iter(wishes)),), f"{names} are optimal together for one objective and on the same segments only"
+            names = " and ".join(CONTROL_CONFIG_KEYS.get(name, name) for name in optimal_keys)
+            yield (
+                (next(iter(optimal_keys)),),
+                f"{names} are optimal together for one objective and on the same segments only",
+            )
 
 
-def two_rates_problems(controlled: Iterable[str], schedule: object) -> Iterator[Problem]:
+def find_rate_conflicts(controlled: Iterable[str], schedule: object) -> Iterator[Problem]:
     """Find a schedule of a learning rate that is already a function of time."""
     if schedule is not None and "eta" in controlled:
         yield ("schedule",), "the learning rate eta is already a function of time: remove eta or schedule"
 
 
-def wishes_of(scenario: Any) -> dict[str, list[Optimal]]:
+def find_optimal_keys(scenario: Any) -> dict[str, list[OptimalControl]]:
     """Find the keys of a scenario that are to be optimised, with their options."""
-    values_by_key = {name: scenario.parameters.get(name, getattr(scenario, name, None)) for name in scenario.OPTIMAL}
+    values_by_key = {
+        name: scenario.parameters.get(name, getattr(scenario, name, None)) for name in scenario.OPTIMISABLE_KEYS
+    }
     options_by_key = {
-        name: [value for value in points(values) if isinstance(value, Optimal)]
+        name: [value for value in ensure_tuple(values) if isinstance(value, OptimalControl)]
         for name, values in values_by_key.items()
     }
     return {name: options for name, options in options_by_key.items() if options}
 
 
-def recorded_of_optimum(wishes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the coordinates of the variables `BEST` for these keys, or an empty dict without keys."""
-    return {"controlled": np.array([*wishes]), "search": np.arange(1, SEARCHES + 1)} if wishes else {}
+def make_optimum_coordinates(optimal_keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the coordinates of the variables `OPTIMUM_VARIABLES` for these keys, or an empty dict without keys."""
+    return {"controlled": np.array([*optimal_keys]), "search": np.arange(1, NUM_SEARCHES + 1)} if optimal_keys else {}
 
 
-def searches(scenario: Any) -> Iterator[str]:
+def describe_searches(scenario: Any) -> Iterator[str]:
     """Yield a sentence on the controls that are optimised before a simulation, if a scenario has such controls."""
-    if not getattr(scenario, "wishes", None):
+    if not getattr(scenario, "optimal_keys", None):
         return
-    number = sum(bool(cell.wishes) for cell in scenario.cells())
+    number = sum(bool(cell.optimal_keys) for cell in scenario.cells())
     subject = "1 parameter combination has a key" if number == 1 else f"{number} parameter combinations have keys"
     yield f"{subject} at the optimum: each is searched before it is simulated, in seconds or minutes"

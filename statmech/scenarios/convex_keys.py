@@ -8,72 +8,72 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from statmech.convex.losses import Loss, on_labels, uneven
+from statmech.convex.losses import Loss, convert_to_stability_loss, explain_uneven_loss
 from statmech.convex.penalties import PENALTIES, Penalty
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.convex.weights import WEIGHTS, Weights
 from statmech.errors import Problem
-from statmech.scenarios.axes import Names, Numbers, axis_of, points
+from statmech.scenarios.axes import Names, Numbers, axis_of, ensure_tuple
 from statmech.scenarios.cells import Cell
-from statmech.scenarios.convex_setting import Setting
+from statmech.scenarios.convex_setting import LossSetting
 from statmech.scenarios.grid import Grid
 from statmech.scenarios.keys import Number, config_key, one_of
 
 ClassT = TypeVar("ClassT")
 
 # the schema excludes flips and gains of uninformative labels; the validator accepts them, to explain them in a sentence
-FlipAxis = Annotated[
+TeacherFlipAxis = Annotated[
     Numbers, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "exclusiveMaximum": 0.5})
 ]
 GainAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "exclusiveMinimum": 0})]
-ShareAxis = Annotated[
+FractionAxis = Annotated[
     Numbers, axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 ]
-OF_TEACHERS = ("flip", "noise", "gain")  # parameters of some of the teachers
+TEACHER_PARAMETER_KEYS = ("flip", "noise", "gain")  # parameters of some of the teachers
 TeacherAxis = Annotated[Names, one_of(TEACHERS, "a teacher")]
 PenaltyAxis = Annotated[Names, one_of(PENALTIES, "a penalty")]
 WeightsAxis = Annotated[Names, one_of(WEIGHTS, "a distribution of weights")]
 
-ALPHA = config_key(description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
-FLIP = config_key(0.0, description="probability that a label is flipped, with `teacher: sign`", symbol="$p_f$")
-NOISE = config_key(
+ALPHA_FIELD = config_key(description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
+FLIP_FIELD = config_key(0.0, description="probability that a label is flipped, with `teacher: sign`", symbol="$p_f$")
+NOISE_FIELD = config_key(
     0.0, description="standard deviation of the noise, with `teacher: probit` or `linear`", symbol=r"$\sigma$"
 )
-GAIN = config_key(1.0, description="gain of the logistic function, with `teacher: logit`", symbol=r"$\beta$")
-PENALTY = Field(default="l2", description="penalty on the weights")
-L1_RATIO = Field(default=0.5, description="weight of the l1 norm in the elastic net")
-OF_WEIGHTS = Field(default="gauss", description="distribution of the teacher's weights")
-RHO = config_key(0.2, description="fraction of nonzero weights, with `weights: sparse`", symbol=r"$\rho$")
+GAIN_FIELD = config_key(1.0, description="gain of the logistic function, with `teacher: logit`", symbol=r"$\beta$")
+PENALTY_FIELD = Field(default="l2", description="penalty on the weights")
+L1_RATIO_FIELD = Field(default=0.5, description="weight of the l1 norm in the elastic net")
+WEIGHTS_FIELD = Field(default="gauss", description="distribution of the teacher's weights")
+RHO_FIELD = config_key(0.2, description="fraction of nonzero weights, with `weights: sparse`", symbol=r"$\rho$")
 
 
-def having(kinds: Mapping[str, type], key: str) -> list[str]:
+def list_kinds_with_parameter(kinds: Mapping[str, type], key: str) -> list[str]:
     """Return the names of the classes that have a parameter.
 
-    >>> having(TEACHERS, "noise")
+    >>> list_kinds_with_parameter(TEACHERS, "noise")
     ['probit', 'linear']
     """
     return [name for name, kind in kinds.items() if key in {field.name for field in fields(kind)}]
 
 
-def made(kind: type[ClassT], values: dict[str, Any]) -> ClassT:
+def make_from_values(kind: type[ClassT], values: dict[str, Any]) -> ClassT:
     """Instantiate a teacher or weight distribution with its parameters at a grid point."""
     return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]
 
 
-def teacher_at(values: dict[str, Any]) -> Teacher:
+def make_teacher(values: dict[str, Any]) -> Teacher:
     """Return the teacher at a grid point."""
-    return made(TEACHERS[values["teacher"]], values)
+    return make_from_values(TEACHERS[values["teacher"]], values)
 
 
-def penalty_at(values: dict[str, Any]) -> Penalty:
+def make_penalty(values: dict[str, Any]) -> Penalty:
     """Return the penalty at a grid point."""
     l1_ratio = PENALTIES[values["penalty"]]
     return Penalty(values["l1_ratio"] if l1_ratio is None else l1_ratio)
 
 
-def weights_at(values: dict[str, Any]) -> Weights:
+def make_teacher_weights(values: dict[str, Any]) -> Weights:
     """Return the distribution of the teacher's weights at a grid point."""
-    return made(WEIGHTS[values["weights"]], values)
+    return make_from_values(WEIGHTS[values["weights"]], values)
 
 
 class LossCell(Cell):
@@ -85,57 +85,57 @@ class LossCell(Cell):
     weights: Weights
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> LossSetting:
         """Everything that determines the minimum for N -> infinity, except alpha and lambda."""
-        return Setting(self.loss, self.teacher, self.penalty, self.weights)
+        return LossSetting(self.loss, self.teacher, self.penalty, self.weights)
 
     @property
     def on(self) -> Loss:
         """The loss as a function of stabilities (for labels) or residuals (for real outputs)."""
-        return on_labels(self.loss) if self.teacher.labels else self.loss
+        return convert_to_stability_loss(self.loss) if self.teacher.labels else self.loss
 
 
-class Belonging:
+class ConditionalKeys:
     """Keys that apply to certain teachers, penalties or distributions only.
 
     Other configs omit these keys and cannot change them.
     """
 
-    def _choices(self) -> dict[str, tuple[str, list[str]]]:
+    def _list_conditions(self) -> dict[str, tuple[str, list[str]]]:
         """Return the deciding key, and its values that allow the key, for each conditional key."""
-        return {key: ("teacher", having(TEACHERS, key)) for key in OF_TEACHERS}
+        return {key: ("teacher", list_kinds_with_parameter(TEACHERS, key)) for key in TEACHER_PARAMETER_KEYS}
 
-    def _stated(self, name: str) -> bool:
+    def _is_included(self, name: str) -> bool:
         """Return False for a key that does not apply in this scenario."""
-        deciding_key, values_with_key = self._choices().get(name, ("", []))
-        concerns = not deciding_key or bool({*values_with_key} & {*points(getattr(self, deciding_key))})
-        return concerns and super()._stated(name)  # type: ignore[misc]
+        deciding_key, values_with_key = self._list_conditions().get(name, ("", []))
+        concerns = not deciding_key or bool({*values_with_key} & {*ensure_tuple(getattr(self, deciding_key))})
+        return concerns and super()._is_included(name)  # type: ignore[misc]
 
-    def _unused_problems(self) -> Iterator[Problem]:
+    def _find_unused_keys(self) -> Iterator[Problem]:
         """Find keys that are set but do not apply in this scenario."""
-        for key, (deciding_key, values_with_key) in self._choices().items():
-            if not self._stated(key) and getattr(self, key) != type(self).model_fields[key].default:  # type: ignore[attr-defined]
-                chosen_values = " and ".join(points(getattr(self, deciding_key)))
+        for key, (deciding_key, values_with_key) in self._list_conditions().items():
+            if not self._is_included(key) and getattr(self, key) != type(self).model_fields[key].default:  # type: ignore[attr-defined]
+                chosen_values = " and ".join(ensure_tuple(getattr(self, deciding_key)))
                 yield (
                     (key,),
                     f"applies only to `{deciding_key}: {'` or `'.join(values_with_key)}`, not to {chosen_values}",
                 )
 
 
-class OfLosses(Belonging):
+class ConditionalLossKeys(ConditionalKeys):
     """Keys of teachers, penalties and weight distributions that apply to some of their values only."""
 
-    def _choices(self) -> dict[str, tuple[str, list[str]]]:
+    def _list_conditions(self) -> dict[str, tuple[str, list[str]]]:
         """Return the conditions of the teacher's keys, of `l1_ratio` and of `rho`."""
         mixed_penalties = [name for name, l1_ratio in PENALTIES.items() if l1_ratio is None]
         return {
-            **super()._choices(),
+            **super()._list_conditions(),
             "l1_ratio": ("penalty", mixed_penalties),
-            "rho": ("weights", having(WEIGHTS, "rho")),
+            "rho": ("weights", list_kinds_with_parameter(WEIGHTS, "rho")),
         }
 
 
-def output_problems(scenario: Grid, losses: Mapping[str, type[Loss]]) -> Iterator[Problem]:
+def find_output_problems(scenario: Grid, losses: Mapping[str, type[Loss]]) -> Iterator[Problem]:
     """Find losses that do not suit the teacher's outputs.
 
     A loss of stabilities needs labels, and an asymmetric loss of residuals needs real outputs.
@@ -149,14 +149,16 @@ def output_problems(scenario: Grid, losses: Mapping[str, type[Loss]]) -> Iterato
             )
             return
     for values in scenario.combinations("loss", "teacher", *scenario.parameters):
-        if TEACHERS[values["teacher"]].labels and (reason := uneven(scenario.kind_at(values, "loss"))):
+        if TEACHERS[values["teacher"]].labels and (
+            reason := explain_uneven_loss(scenario.make_component(values, "loss"))
+        ):
             yield ("loss",), reason
             return
 
 
-def teacher_problems(scenario: Grid) -> Iterator[Problem]:
+def find_teacher_problems(scenario: Grid) -> Iterator[Problem]:
     """Find teachers whose outputs carry no information about them."""
-    for values in scenario.combinations("teacher", *OF_TEACHERS):
-        if reason := teacher_at(values).uninformative:
+    for values in scenario.combinations("teacher", *TEACHER_PARAMETER_KEYS):
+        if reason := make_teacher(values).uninformative:
             yield (reason.split(" ")[0],), f"at {reason} labels are random: they say nothing about the teacher"
             return

@@ -8,10 +8,10 @@ from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
-from statmech.population import Population
+from statmech.population import InputPopulation
 
 
-class Setting(NamedTuple):
+class LossSetting(NamedTuple):
     """Everything that determines a minimum for N -> infinity, except alpha and lambda.
 
     `inputs` is None for isotropic inputs.
@@ -21,7 +21,7 @@ class Setting(NamedTuple):
     teacher: Teacher
     penalty: Penalty
     weights: Weights
-    inputs: Population | None = None
+    inputs: InputPopulation | None = None
 
     @property
     def learner(self) -> tuple[Loss, Teacher, Penalty, Weights]:

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from statmech.errors import ScenarioError
-from statmech.runtime.system import memory
+from statmech.runtime.system import get_total_memory
 from statmech.scenarios.base import AbstractScenario
 
-CORES = 2  # machine in benchmarks/README.md
+REFERENCE_CORES = 2  # machine in benchmarks/README.md
 # seconds of CPU time on an Intel Xeon, 22 November 2026: five runs of `statmech run ensemble rule=perceptron K=3 t=5
 # seeds=8` minus its two programs (2.6 to 2.7 s in total), and first calls of the Gram engine (`everyday_programs.py`)
-START, COMPILE, LOAD = 2.5, 1.9, 0.08
-CELL_BYTES = 800  # memory per parameter combination, including its units of work
-LOOKED_AT = 1000  # sweeps with more cells are thinned
+PROGRAM_START_SECONDS, COMPILE_SECONDS, PROGRAM_LOAD_SECONDS = 2.5, 1.9, 0.08
+BYTES_PER_CELL = 800  # memory per parameter combination, including its units of work
+MAX_ESTIMATED_CELLS = 1000  # sweeps with more cells are thinned
 
 
 class Cost(NamedTuple):
@@ -31,61 +31,61 @@ class Cost(NamedTuple):
     programs: int
 
 
-def estimate(scenario: AbstractScenario) -> Cost:
+def estimate_cost(scenario: AbstractScenario) -> Cost:
     """Estimate the cost of simulating a scenario.
 
     >>> from statmech import Scenario
-    >>> estimate(Scenario(rule=["hebb", "adatron"], K=2, N=1000, t=[1.0], seeds=10)).runs
+    >>> estimate_cost(Scenario(rule=["hebb", "adatron"], K=2, N=1000, t=[1.0], seeds=10)).runs
     20
     """
     cells = math.prod(scenario.shape.values())
     sizes = {name: len(values) for name, values in scenario.recorded.items()}
     values = sum(math.prod(sizes[dim] for dim in variable.dims) for variable in scenario.variables.values())
     runs = cells * scenario.seeds
-    sample = thinned(scenario)
+    sample = thin_scenario(scenario)
     fraction = math.prod(sample.shape.values()) / cells
-    seconds = sample.seconds() * scenario.seeds / cores(scenario) / fraction
+    seconds = sample.seconds() * scenario.seeds / count_scenario_cores(scenario) / fraction
     return Cost(cells, runs, 8 * values * runs, seconds, len(sample.programs()))
 
 
-def check_cells(scenario: AbstractScenario) -> None:
+def check_cell_memory(scenario: AbstractScenario) -> None:
     """Raise `ScenarioError` if the parameter combinations do not fit into this machine's memory."""
-    number, available = math.prod(scenario.shape.values()), memory()
-    if CELL_BYTES * number > available:
-        sizes = f"take {CELL_BYTES * number / 2**30:,.0f} GiB, and this machine has {available / 2**30:,.0f} GiB"
+    number, available = math.prod(scenario.shape.values()), get_total_memory()
+    if BYTES_PER_CELL * number > available:
+        sizes = f"take {BYTES_PER_CELL * number / 2**30:,.0f} GiB, and this machine has {available / 2**30:,.0f} GiB"
         raise ScenarioError([((), f"{number:,} parameter combinations {sizes}: reduce the values of the axes")])
 
 
-def cores(scenario: AbstractScenario) -> int:
-    """Return the number of cores that simulate a scenario, on a machine with `CORES` cores."""
-    return min(CORES, scenario.workers or CORES)
+def count_scenario_cores(scenario: AbstractScenario) -> int:
+    """Return the number of cores that simulate a scenario, on a machine with `REFERENCE_CORES` cores."""
+    return min(REFERENCE_CORES, scenario.workers or REFERENCE_CORES)
 
 
-def thinned(scenario: AbstractScenario) -> Any:
-    """Return a scenario of at most about `LOOKED_AT` cells: every n-th value of its longest axes.
+def thin_scenario(scenario: AbstractScenario) -> Any:
+    """Return a scenario of at most about `MAX_ESTIMATED_CELLS` cells: every n-th value of its longest axes.
 
     The smallest and largest number of each axis are always included, because costs grow or fall with each number.
 
     >>> from statmech import Scenario
-    >>> some = thinned(Scenario(rule="hebb", t=1, eta={"linspace": [0.1, 1, 1000]}, flip={"linspace": [0, 0.5, 1000]}))
+    >>> some = thin_scenario(Scenario(rule="hebb", t=1, eta={"linspace": [0.1, 1, 1000]}, flip={"linspace": [0, 0.5, 1000]}))
     >>> some.shape
     {'eta': 32, 'flip': 33}
     """
     axes, shape = scenario.dimensions, scenario.shape
     stride = {name: 1 for name in shape}
-    while math.prod(-(-n // stride[name]) for name, n in shape.items()) > LOOKED_AT:
+    while math.prod(-(-n // stride[name]) for name, n in shape.items()) > MAX_ESTIMATED_CELLS:
         longest = max(shape, key=lambda name: shape[name] / stride[name])
         stride[longest] += 1
     thinned_values: dict[str, Any] = {}
     for axis, coordinates in axes.items():
-        indices = sorted({*range(0, shape[axis], stride[axis]), *_extremes(coordinates)})
+        indices = sorted({*range(0, shape[axis], stride[axis]), *_find_extreme_indices(coordinates)})
         thinned_values |= {name: tuple(values[i] for i in indices) for name, values in coordinates.items()}
     parameters = {name: thinned_values.pop(name, value) for name, value in scenario.parameters.items()}
     return scenario.model_copy(update={**thinned_values, "parameters": parameters})
 
 
-def _extremes(along: dict[str, tuple[Any, ...]]) -> Iterator[int]:
+def _find_extreme_indices(coordinates: dict[str, tuple[Any, ...]]) -> Iterator[int]:
     """Yield the indices of the smallest and largest number of each key of an axis."""
-    for values in along.values():
+    for values in coordinates.values():
         if all(isinstance(value, int | float) for value in values):
             yield from (values.index(min(values)), values.index(max(values)))

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from statmech.errors import Problem
-from statmech.parameters import Key
+from statmech.parameters import ConfigKey
 from statmech.scenarios.grid import Grid
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
-SECONDS_PER_RUN = 1e-2  # for kinds without an estimate
+DEFAULT_SECONDS_PER_RUN = 1e-2  # for kinds without an estimate
 
 
 class Defaults(Grid):
@@ -23,21 +23,21 @@ class Defaults(Grid):
     together: ClassVar[int] = 1  # seeds per batch: another batch size would change the last bits of results
     on_data: ClassVar[bool] = False  # True for kinds that learn from given data, without theory
     equations: ClassVar[tuple[str, ...]] = ()  # LaTeX, shown in the explorer and in reports
-    OMITTED: ClassVar[dict[str, Any]] = {}  # keys omitted from configs and datasets at these values
+    OMITTED_DEFAULTS: ClassVar[dict[str, Any]] = {}  # keys omitted from configs and datasets at these values
     TITLE: ClassVar[str] = ""  # shown on pages
     CITES: ClassVar[tuple[str, ...]] = ()  # papers behind the theory: keys in the bibliography
-    CITES_OF_MODES: ClassVar[tuple[str, ...]] = ()  # further papers for inputs of unequal variance
-    COORDINATES: ClassVar[dict[str, Key]] = {}  # dataset coordinates that are not keys of a config
-    IMPLIED: ClassVar[tuple[str, ...]] = ()  # optional in a config: other keys imply them
+    UNEQUAL_VARIANCE_CITES: ClassVar[tuple[str, ...]] = ()  # further papers for inputs of unequal variance
+    COORDINATES: ClassVar[dict[str, ConfigKey]] = {}  # dataset coordinates that are not keys of a config
+    IMPLIED_KEYS: ClassVar[tuple[str, ...]] = ()  # optional in a config: other keys imply them
     SIMULATION_KEYS: ClassVar[tuple[str, ...]] = ()  # theory depends neither on these nor on seeds and key
     PAGE: ClassVar[Page | None] = None  # initial page of the explorer; None: no page for this kind
     workers: ClassVar[int | None] = None  # parallel threads; None: one per core
 
-    def _problems(self) -> Iterator[Problem]:
+    def _find_problems(self) -> Iterator[Problem]:
         """Yield the problems that only this kind of scenario can have."""
         return iter(())
 
-    def data_problems(self) -> Iterator[Problem]:
+    def find_data_problems(self) -> Iterator[Problem]:
         """Find reasons why the data named by the scenario cannot be used: only a simulation needs them."""
         return iter(())
 
@@ -52,7 +52,7 @@ class Defaults(Grid):
 
     def seconds(self) -> float:
         """Estimate the seconds that one seed of all cells takes on one core."""
-        return SECONDS_PER_RUN * math.prod(self.shape.values())
+        return DEFAULT_SECONDS_PER_RUN * math.prod(self.shape.values())
 
     def programs(self) -> set[Any]:
         """Return one key for each program of simulation and theory, or an empty set if they are not counted."""
@@ -74,12 +74,12 @@ class Defaults(Grid):
         return ""
 
     @property
-    def not_judged(self) -> str:
+    def expected_deviation(self) -> str:
         """Reason why deviations from theory are expected and not tested, or an empty string."""
         return ""
 
     @property
-    def quickly_solved(self) -> bool:
+    def is_quickly_solved(self) -> bool:
         """True if theory solves hundreds of points of a line within seconds."""
         return self.exchangeable  # the vote of unequal students takes a second per point
 
@@ -99,12 +99,12 @@ class Defaults(Grid):
         return True
 
     @property
-    def stated_equations(self) -> tuple[str, ...]:
+    def displayed_equations(self) -> tuple[str, ...]:
         """Equations of this scenario, in LaTeX: the kind's equations, unless its inputs change them."""
         return self.equations
 
     @classmethod
-    def equation_of(cls, name: str) -> str:
+    def get_equation(cls, name: str) -> str:
         """Return the LaTeX equation of a class that a key selects, or an empty string."""
         equation: str = getattr(cls.classes()[name], "equation", "")
         return equation

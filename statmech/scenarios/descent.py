@@ -12,40 +12,40 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from statmech.convex.descents import DESCENTS, stable_eta
+from statmech.convex.descents import DESCENTS, compute_max_stable_eta
 from statmech.convex.descents import Descent as Steps
-from statmech.convex.losses import DESCENDED, Loss, Square
+from statmech.convex.losses import DESCENT_LOSSES, Loss, Square
 from statmech.convex.penalties import PENALTIES, Penalty
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.errors import Problem
-from statmech.parameters import Key
-from statmech.scenarios.axes import Names, Numbers, axis_of, listed, points
+from statmech.parameters import ConfigKey
+from statmech.scenarios.axes import Names, Numbers, axis_of, ensure_tuple, list_values
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.convex_keys import (
-    ALPHA,
-    FLIP,
-    GAIN,
-    L1_RATIO,
-    NOISE,
-    OF_WEIGHTS,
-    PENALTY,
-    RHO,
-    FlipAxis,
+    ALPHA_FIELD,
+    FLIP_FIELD,
+    GAIN_FIELD,
+    L1_RATIO_FIELD,
+    NOISE_FIELD,
+    PENALTY_FIELD,
+    RHO_FIELD,
+    WEIGHTS_FIELD,
+    ConditionalLossKeys,
+    FractionAxis,
     GainAxis,
     LossCell,
-    OfLosses,
     PenaltyAxis,
-    ShareAxis,
     TeacherAxis,
+    TeacherFlipAxis,
     WeightsAxis,
-    output_problems,
-    penalty_at,
-    teacher_at,
-    teacher_problems,
-    weights_at,
+    find_output_problems,
+    find_teacher_problems,
+    make_penalty,
+    make_teacher,
+    make_teacher_weights,
 )
-from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbers
+from statmech.scenarios.example_numbers import AlphaAxis, compute_example_numbers, find_example_number_problems
 from statmech.scenarios.initial_conditions import Cosine, Finite
 from statmech.scenarios.keys import (
     PARAMETERS,
@@ -54,36 +54,38 @@ from statmech.scenarios.keys import (
     Number,
     config_key,
     one_of,
-    recorded,
+    recorded_axis,
 )
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import OptionalSchedule
-from statmech.scenarios.variables import Variable, error_of
+from statmech.scenarios.variables import Variable, make_error_variable
 
-BEST = "best"
-WHOLE = 1e-6  # relative: 0.333333333 stands for 1/3
+UNSUPPORTED_LAM = "best"
+INTEGER_TOL = 1e-6  # relative: 0.333333333 stands for 1/3
 SAMPLINGS = {"shuffle": "each example once an epoch", "replacement": "a new random subset of the examples in each step"}
-UNCHANGED: dict[str, Any] = {"schedule": None}
+DESCENT_OMITTED_DEFAULTS: dict[str, Any] = {"schedule": None}
 
 
-def _number(given: Any) -> Any:
+def _check_strength(value: Any) -> Any:
     """Check that a penalty strength is not `best`, which is valid only without `descent`."""
-    if given == BEST:
-        raise ValueError(f"must be a number: `{BEST}` is that of the minimum (write `loss` without `descent`)")
-    return given
+    if value == UNSUPPORTED_LAM:
+        raise ValueError(
+            f"must be a number: `{UNSUPPORTED_LAM}` is that of the minimum (write `loss` without `descent`)"
+        )
+    return value
 
 
-def _spaced(given: Any) -> Any:
+def _read_epochs(value: Any) -> Any:
     """Return epochs as a list: logarithmic and geometric spacings are rounded to integers."""
-    epochs = listed(given)
-    logarithmic = isinstance(given, dict) and "linspace" not in given
+    epochs = list_values(value)
+    logarithmic = isinstance(value, dict) and "linspace" not in value
     return sorted({float(round(epoch)) for epoch in epochs}) if logarithmic else epochs
 
 
-Strength = Annotated[Number, BeforeValidator(_number), Field(ge=0)]
-LamAxis = Annotated[Numbers, axis_of(Strength, {"type": "number", "minimum": 0})]
+PenaltyStrength = Annotated[Number, BeforeValidator(_check_strength), Field(ge=0)]
+DescentLamAxis = Annotated[Numbers, axis_of(PenaltyStrength, {"type": "number", "minimum": 0})]
 EtaAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
-Epochs = Annotated[Any, recorded("epochs", _spaced)]
+DescentEpochs = Annotated[Any, recorded_axis("epochs", _read_epochs)]
 
 
 class DescentStart(BaseModel):
@@ -104,8 +106,8 @@ class DescentStart(BaseModel):
         return self.R or 0.0
 
 
-VANISHING = DescentStart(length=0.0, R=None)
-DESCENT = {
+ZERO_START = DescentStart(length=0.0, R=None)
+DESCENT_VARIABLES = {
     "R": Variable(("epochs",), "teacher-student cosine", "$R$"),
     "length": Variable(("epochs",), "length of a student, |w|/sqrt(N)", "$l$", role="detail"),
     "eps_g": Variable(
@@ -119,12 +121,12 @@ DESCENT = {
     "train_loss": Variable(("epochs",), "mean loss of the examples", r"$\langle\ell\rangle$", role="detail"),
     "eps_t": Variable(("epochs",), "training error", r"$\epsilon_t$"),
 }
-BEST_EPOCH = Variable((), "epoch of the smallest generalization error", "best epoch", in_theory=False)
-OF_A_RUN = {
-    "best_epoch": BEST_EPOCH,
+BEST_EPOCH_VARIABLE = Variable((), "epoch of the smallest generalization error", "best epoch", in_theory=False)
+RUN_VARIABLES = {
+    "best_epoch": BEST_EPOCH_VARIABLE,
     "diverged": Variable((), "whether the run diverged: a number overflowed", "diverged", False, False),
 }
-DESCENT_THEORY = {
+DESCENT_THEORY_VARIABLES = {
     "eps_best": Variable((), "smallest generalization error of all steps", r"$\epsilon_\mathrm{best}$"),
     "eps_limit": Variable((), "generalization error of the minimum", r"$\epsilon_\infty$"),
     "eps_best_lam": Variable(
@@ -134,7 +136,7 @@ DESCENT_THEORY = {
 }
 
 
-class Descent(OfLosses, AbstractScenario):
+class Descent(ConditionalLossKeys, AbstractScenario):
     """Learners that descend a convex loss of P = alpha N stored examples.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
@@ -146,15 +148,15 @@ class Descent(OfLosses, AbstractScenario):
 
     CHOICE: ClassVar = "descent"
     KINDS: ClassVar = DESCENTS
-    FURTHER: ClassVar = {"loss": DESCENDED}
+    FURTHER_CHOICES: ClassVar = {"loss": DESCENT_LOSSES}
     AXES: ClassVar = (
         *("descent", "loss", "penalty", "l1_ratio", "teacher", "flip", "noise", "gain", "weights", "rho", PARAMETERS),
         *("N", "lam", "alpha", "eta", "schedule", "batch", "sampling"),
     )
-    OMITTED: ClassVar = UNCHANGED
+    OMITTED_DEFAULTS: ClassVar = DESCENT_OMITTED_DEFAULTS
     TITLE: ClassVar = "descent"
     CITES: ClassVar = ("celentano2021", "gerbelot2024", "lu2021")
-    COORDINATES: ClassVar = {"P": Key("P", "number of stored examples", int, symbol="$P$")}
+    COORDINATES: ClassVar = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
     PAGE: ClassVar = Page(
         along="epochs",
         start={
@@ -164,7 +166,7 @@ class Descent(OfLosses, AbstractScenario):
         first=1,
         places=13,
         whole=True,
-        without=("l1_ratio", "noise", "gain", "rho"),
+        keys_without_slider=("l1_ratio", "noise", "gain", "rho"),
         view=View(show=("eps_g", "train_loss"), log=("x",)),
         presets={
             "the stopped hinge": View({"descent": ["gradient"], "loss": "hinge"}, show=("eps_g", "eps_t"), log=("x",)),
@@ -188,10 +190,10 @@ class Descent(OfLosses, AbstractScenario):
     )
 
     descent: Annotated[Names, one_of(DESCENTS, "a descent")] = Field(description="how the weights move down the loss")
-    loss: Annotated[Names, one_of(DESCENDED, "a loss")] = Field(description="loss that is minimised, step by step")
-    penalty: PenaltyAxis = PENALTY
-    l1_ratio: ShareAxis = L1_RATIO
-    lam: LamAxis = config_key(0.0, description="strength of the penalty", symbol=r"$\lambda$")
+    loss: Annotated[Names, one_of(DESCENT_LOSSES, "a loss")] = Field(description="loss that is minimised, step by step")
+    penalty: PenaltyAxis = PENALTY_FIELD
+    l1_ratio: FractionAxis = L1_RATIO_FIELD
+    lam: DescentLamAxis = config_key(0.0, description="strength of the penalty", symbol=r"$\lambda$")
     eta: EtaAxis = config_key(0.1, description="learning rate, of the loss summed over the examples", symbol=r"$\eta$")
     schedule: OptionalSchedule = config_key(
         None,
@@ -199,24 +201,24 @@ class Descent(OfLosses, AbstractScenario):
         symbol="$t_0$",
         unit="epochs",
     )
-    batch: ShareAxis = config_key(1.0, description="batch of a step, as a fraction of the examples", symbol="$b$")
+    batch: FractionAxis = config_key(1.0, description="batch of a step, as a fraction of the examples", symbol="$b$")
     sampling: Annotated[Names, one_of(SAMPLINGS, "a sampling")] = Field(
         default="shuffle",
         description="sampling of batches: shuffle (each example once an epoch) or replacement "
         "(each step a new random subset of the examples)",
     )
     teacher: TeacherAxis = Field(default="sign", description="teacher, by how its outputs depend on its field")
-    flip: FlipAxis = FLIP
-    noise: NonnegativeAxis = NOISE
-    gain: GainAxis = GAIN
-    weights: WeightsAxis = OF_WEIGHTS
-    rho: ShareAxis = RHO
-    alpha: AlphaAxis = ALPHA
+    flip: TeacherFlipAxis = FLIP_FIELD
+    noise: NonnegativeAxis = NOISE_FIELD
+    gain: GainAxis = GAIN_FIELD
+    weights: WeightsAxis = WEIGHTS_FIELD
+    rho: FractionAxis = RHO_FIELD
+    alpha: AlphaAxis = ALPHA_FIELD
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     start: DescentStart = Field(
-        default=VANISHING, description="start, at epoch 0: {length, R}; the weights vanish by default"
+        default=ZERO_START, description="start, at epoch 0: {length, R}; the weights vanish by default"
     )
-    epochs: Epochs = Field(
+    epochs: DescentEpochs = Field(
         default=(1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0),
         description="epochs (of 1/batch steps) after which students are recorded, increasing",
     )
@@ -233,30 +235,30 @@ class Descent(OfLosses, AbstractScenario):
         beta2: InitVar[Numbers] = 0.999
         epsilon: InitVar[Numbers] = 1e-8
 
-    def _problems(self) -> Iterator[Problem]:
-        yield from self._unused_problems()
-        yield from output_problems(self, DESCENDED)
-        yield from teacher_problems(self)
-        yield from number_problems(self)
-        yield from self._start_problems()
-        yield from self._batch_problems()
-        yield from self._stability_problems()
-        yield from self._coordinatewise_problems()
-        yield from self._limit_problems()
+    def _find_problems(self) -> Iterator[Problem]:
+        yield from self._find_unused_keys()
+        yield from find_output_problems(self, DESCENT_LOSSES)
+        yield from find_teacher_problems(self)
+        yield from find_example_number_problems(self)
+        yield from self._find_start_problems()
+        yield from self._find_batch_problems()
+        yield from self._find_divergent_rates()
+        yield from self._find_coordinatewise_problems()
+        yield from self._find_limit_problems()
 
-    def _start_problems(self) -> Iterator[Problem]:
+    def _find_start_problems(self) -> Iterator[Problem]:
         """Find starts with a cosine but no length."""
         if self.start.length == 0 and self.start.R is not None:
             yield ("start",), "a student of length 0 has no R"
 
-    def _batch_problems(self) -> Iterator[Problem]:
+    def _find_batch_problems(self) -> Iterator[Problem]:
         """Find batches that are empty or do not divide the examples, and epochs between two steps."""
         for batch, sampling in self.pairs("batch", "sampling"):
-            if sampling == "shuffle" and not _whole(1 / batch):
+            if sampling == "shuffle" and not _is_integer(1 / batch):
                 reason = f"{batch:g} does not divide the examples (sampling: replacement takes any)"
                 yield ("batch",), f"sampling shuffle needs a batch of 1/2, 1/3, ...: {reason}"
                 return
-            if fractional_epochs := [epoch for epoch in self.epochs if not _whole(epoch / batch)]:
+            if fractional_epochs := [epoch for epoch in self.epochs if not _is_integer(epoch / batch)]:
                 yield ("epochs",), f"{fractional_epochs[0]:g} is not an integer number of steps of batch {batch:g}"
                 return
         for values in self.combinations("batch", "alpha", "N"):
@@ -265,32 +267,32 @@ class Descent(OfLosses, AbstractScenario):
                 yield ("batch",), f"{values['batch']:g} of {num_examples} examples is less than one"
                 return
 
-    def _stability_problems(self) -> Iterator[Problem]:
+    def _find_divergent_rates(self) -> Iterator[Problem]:
         """Find the first learning rate that makes the square loss diverge: its curvature is constant."""
         if self.schedule is not None:
             return
         names = ("descent", "loss", "penalty", "l1_ratio", *self.parameters, "lam", "alpha", "batch")
         bounds: dict[tuple[Any, ...], float] = {}
-        for values in self.combinations(*names, "eta") if "square" in points(self.loss) else ():
-            if DESCENDED[values["loss"]] is not Square or values["batch"] < 1:
+        for values in self.combinations(*names, "eta") if "square" in ensure_tuple(self.loss) else ():
+            if DESCENT_LOSSES[values["loss"]] is not Square or values["batch"] < 1:
                 continue
             setting = tuple(values.get(name) for name in names)
             if setting not in bounds:
-                l2 = penalty_at(values).parts(values["lam"])[1]
-                bounds[setting] = stable_eta(self.kind_at(values), values["alpha"], l2, 1.0)
+                l2 = make_penalty(values).parts(values["lam"])[1]
+                bounds[setting] = compute_max_stable_eta(self.make_component(values), values["alpha"], l2, 1.0)
             if values["eta"] > (bound := bounds[setting]):
                 condition = f"the {values['loss']} loss at alpha = {values['alpha']:g} needs eta below {bound:.3g}"
                 yield ("eta",), f"eta = {values['eta']:g} diverges: {condition}"
                 return
 
-    def _limit_problems(self) -> Iterator[Problem]:
+    def _find_limit_problems(self) -> Iterator[Problem]:
         """Find descents without a limit for N -> infinity."""
         for values in self.combinations("descent", *self.parameters):
-            if sentence := self.kind_at(values).problem:
+            if sentence := self.make_component(values).problem:
                 yield (sentence.split(" ")[0],), sentence
                 return
 
-    def _coordinatewise_problems(self) -> Iterator[Problem]:
+    def _find_coordinatewise_problems(self) -> Iterator[Problem]:
         """Find penalties with an l1 norm, or engines, that coordinatewise steps do not allow.
 
         The proximal step of an l1 norm needs a step along the force, and the deferred engine has no single weights.
@@ -308,29 +310,29 @@ class Descent(OfLosses, AbstractScenario):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return DESCENT | OF_A_RUN
+        return DESCENT_VARIABLES | RUN_VARIABLES
 
     @property
     def theory_only(self) -> dict[str, Variable]:
         errors = {
             name: error_variable
-            for base_name, variable in DESCENT.items()
-            for name, error_variable in error_of(base_name, variable).items()
+            for base_name, variable in DESCENT_VARIABLES.items()
+            for name, error_variable in make_error_variable(base_name, variable).items()
         }
-        return errors | {"best_epoch": replace(BEST_EPOCH, in_theory=True)} | DESCENT_THEORY
+        return errors | {"best_epoch": replace(BEST_EPOCH_VARIABLE, in_theory=True)} | DESCENT_THEORY_VARIABLES
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
         return {"N": 10**6, "engine": "auto"}
 
     @classmethod
-    def is_whole(cls, name: str) -> bool:
+    def has_integer_values(cls, name: str) -> bool:
         """Return True for `epochs` as well: integer epochs are an integer number of steps."""
-        return name == "epochs" or super().is_whole(name)
+        return name == "epochs" or super().has_integer_values(name)
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": numbers(self)}
+        return {"P": compute_example_numbers(self)}
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
@@ -338,16 +340,16 @@ class Descent(OfLosses, AbstractScenario):
 
     def seconds(self) -> float:
         """Estimate the seconds that one seed of all parameter combinations takes on one core."""
-        return sum(map(_seconds, self.cells()))
+        return sum(map(_estimate_run_seconds, self.cells()))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> DescentCell:
         shuffled = values["sampling"] == "shuffle"
         batch = 1 / round(1 / values["batch"]) if shuffled else values["batch"]
         return DescentCell(
             name=values["loss"],
-            descent=self.kind_at(values),
-            loss=self.kind_at(values, "loss"),
-            penalty=penalty_at(values),
+            descent=self.make_component(values),
+            loss=self.make_component(values, "loss"),
+            penalty=make_penalty(values),
             lam=values["lam"],
             eta=values["eta"],
             t0=values.get("schedule"),
@@ -355,8 +357,8 @@ class Descent(OfLosses, AbstractScenario):
             sampling=values["sampling"],
             length=self.start.length,
             R=self.start.cosine,
-            teacher=teacher_at(values),
-            weights=weights_at(values),
+            teacher=make_teacher(values),
+            weights=make_teacher_weights(values),
             N=values["N"],
             P=round(values["alpha"] * values["N"]),
             alpha=values["alpha"],
@@ -366,8 +368,8 @@ class Descent(OfLosses, AbstractScenario):
         )
 
 
-def _whole(number: float) -> bool:
-    return abs(number - round(number)) <= WHOLE * max(1.0, number)
+def _is_integer(number: float) -> bool:
+    return abs(number - round(number)) <= INTEGER_TOL * max(1.0, number)
 
 
 @dataclass(frozen=True)
@@ -420,33 +422,37 @@ class DescentCell(LossCell):
 # in units of b N: the deferred engine is faster for fewer steps. Measured at N = 400 and 1000, alpha 2 and 3: between
 # 0.5 (batch 1) and 2.5 (batch 1/16) if every step has a new direction, on an AMD EPYC, 25 November 2026; smooth losses
 # at full batch have fewer directions, and stay faster up to several b N
-FEW = 1.0
+MAX_DEFERRED_STEPS_RATIO = 1.0
 
 
-def engine_of(cell: DescentCell) -> str:
+def choose_engine(cell: DescentCell) -> str:
     """Choose the engine that simulates a cell.
 
     One step of the deferred engine costs the directions known so far, one of the explicit engine b N inputs or weights.
 
-    >>> [engine_of(cell) for cell in Descent(descent="gradient", loss="square", alpha=2, N=[100, 1000]).cells()]
+    >>> [choose_engine(cell) for cell in Descent(descent="gradient", loss="square", alpha=2, N=[100, 1000]).cells()]
     ['explicit', 'deferred']
     """
     if cell.engine != "auto":
         return cell.engine
-    is_short = cell.steps[-1] < FEW * cell.batch * cell.N
+    is_short = cell.steps[-1] < MAX_DEFERRED_STEPS_RATIO * cell.batch * cell.N
     return "deferred" if is_short and not cell.coordinatewise else "explicit"
 
 
 # seconds on one core from the same measurements: per product of two numbers in memory, per random number, and per step
-PRODUCT, DRAW, STEP = 4e-10, 2e-8, 2e-5
+PRODUCT_SECONDS, DRAW_SECONDS_PER_NUMBER, DESCENT_STEP_SECONDS = 4e-10, 2e-8, 2e-5
 
 
-def _seconds(cell: DescentCell) -> float:
+def _estimate_run_seconds(cell: DescentCell) -> float:
     """Estimate the seconds of a run with either engine.
 
     For the deferred engine, every step is assumed to have a new direction, as with kinked losses.
     """
     steps = cell.steps[-1]
-    if engine_of(cell) == "deferred":
-        return STEP * steps + cell.P * (1 + steps) * (DRAW + 2 * PRODUCT * steps)
-    return STEP * steps + cell.P * cell.N * (DRAW + 2 * PRODUCT * steps * cell.batch)
+    if choose_engine(cell) == "deferred":
+        return DESCENT_STEP_SECONDS * steps + cell.P * (1 + steps) * (
+            DRAW_SECONDS_PER_NUMBER + 2 * PRODUCT_SECONDS * steps
+        )
+    return DESCENT_STEP_SECONDS * steps + cell.P * cell.N * (
+        DRAW_SECONDS_PER_NUMBER + 2 * PRODUCT_SECONDS * steps * cell.batch
+    )

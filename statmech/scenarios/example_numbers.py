@@ -13,27 +13,27 @@ from statmech.scenarios.axes import Numbers, axis_of
 from statmech.scenarios.grid import Grid
 from statmech.scenarios.keys import Number
 
-MOST = 2**53  # integers are exact in float64 up to here
+MAX_COUNTED_EXAMPLES = 2**53  # integers are exact in float64 up to here
 AlphaAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
 
 
-def number_problem(alpha: float, N: int) -> str | None:
+def explain_example_number(alpha: float, N: int) -> str | None:
     """Explain why alpha N is not a possible number of examples, or return None if it is."""
-    if alpha * N > MOST:
+    if alpha * N > MAX_COUNTED_EXAMPLES:
         return f"{alpha * N:g} examples are too many to count in float64"
     if round(alpha * N) < 1:
         return f"alpha = {alpha:g} at N = {N} leaves no example: P = alpha N is below 1"
     return None
 
 
-def number_problems(scenario: Grid) -> Iterator[Problem]:
+def find_example_number_problems(scenario: Grid) -> Iterator[Problem]:
     """Find the first number of examples of a sweep that is not possible."""
-    sentences = (number_problem(alpha, N) for alpha, N in scenario.pairs("alpha", "N"))
+    sentences = (explain_example_number(alpha, N) for alpha, N in scenario.pairs("alpha", "N"))
     if sentence := next(filter(None, sentences), None):
         yield ("alpha",), sentence
 
 
-def numbers(scenario: Grid) -> tuple[tuple[str, ...], np.ndarray]:
+def compute_example_numbers(scenario: Grid) -> tuple[tuple[str, ...], np.ndarray]:
     """Return the dimensions of the sweep that P = alpha N varies along, and P as an array."""
     dims = [dim for dim, group in scenario.dimensions.items() if {"alpha", "N"} & set(group)]
     P = [round(values["alpha"] * values["N"]) for values in scenario.combinations("alpha", "N")]

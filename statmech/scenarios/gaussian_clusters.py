@@ -11,38 +11,38 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field, StrictBool, model_validator
 
-from statmech.convex.clusters import CLUSTERS, GaussianClusters, TwoClusters, interpolates_below
-from statmech.convex.limits import smallest
-from statmech.convex.losses import LOSSES, Loss, on_labels, uneven
+from statmech.convex.clusters import CLUSTERS, GaussianClusters, TwoClusters, compute_cluster_interpolation_threshold
+from statmech.convex.limits import find_minimiser_interval
+from statmech.convex.losses import LOSSES, Loss, convert_to_stability_loss, explain_uneven_loss
 from statmech.errors import Problem, ScenarioError
-from statmech.inputs import Anisotropic, Gaussian, Inputs, Spectrum, label_of
-from statmech.parameters import Key
+from statmech.inputs import Anisotropic, Gaussian, Inputs, Spectrum, format_inputs_label
+from statmech.parameters import ConfigKey
 from statmech.scenarios.axes import Names, Numbers
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
-from statmech.scenarios.convex_keys import ALPHA
-from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbers
-from statmech.scenarios.inputs_key import LawAxis, inputs_key
+from statmech.scenarios.convex_keys import ALPHA_FIELD
+from statmech.scenarios.example_numbers import AlphaAxis, compute_example_numbers, find_example_number_problems
+from statmech.scenarios.inputs_key import InputsAxis, make_inputs_field
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, config_key, one_of
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.risk import RISK, WITHOUT_MINIMUM, LamAxis, seconds_of_fit
-from statmech.scenarios.variables import Variable, field_variables
+from statmech.scenarios.risk import LOSSES_WITHOUT_MINIMUM, RISK_VARIABLES, LamOrBestAxis, estimate_fit_seconds
+from statmech.scenarios.variables import Variable, make_field_variables
 
-OF_TEACHERS = ("teacher", "flip", "noise", "gain", "weights", "rho")  # keys of kinds with a teacher
-WITHIN = (Gaussian, Anisotropic, Spectrum)  # possible around the centre of a cluster
+TEACHER_KEYS = ("teacher", "flip", "noise", "gain", "weights", "rho")  # keys of kinds with a teacher
+CLUSTER_INPUT_TYPES = (Gaussian, Anisotropic, Spectrum)  # possible around the centre of a cluster
 
-OF_CLUSTERS = {
+CLUSTER_VARIABLES = {
     "m_field": Variable((), "half the distance between the mean fields of two clusters", "$m_h$"),
-    **field_variables((), "length_field"),
-    "length": RISK["length"],
-    "V": RISK["V"],
+    **make_field_variables((), "length_field"),
+    "length": RISK_VARIABLES["length"],
+    "V": RISK_VARIABLES["V"],
     "eps_g": Variable(
         (), "generalization error, on fresh examples", r"$\epsilon_g$", levels=("eps_bayes", "eps_known")
     ),
-    **{name: RISK[name] for name in ("train_loss", "eps_t", "gap", "converged", "separable")},
+    **{name: RISK_VARIABLES[name] for name in ("train_loss", "eps_t", "gap", "converged", "separable")},
 }
-INTERCEPT = {"intercept": Variable((), "intercept of a student's field", "$w_0$")}
-CLUSTERS_THEORY = {
+INTERCEPT_VARIABLES = {"intercept": Variable((), "intercept of a student's field", "$w_0$")}
+CLUSTER_THEORY_VARIABLES = {
     "residual": Variable((), "residual of the equations", "residual", role="diagnostic"),
     "lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$"),
     "alpha_c": Variable((), "alpha below which examples can be separated", r"$\alpha_c$"),
@@ -63,11 +63,11 @@ class Clusters(AbstractScenario):
 
     CHOICE: ClassVar = "clusters"
     KINDS: ClassVar = CLUSTERS
-    FURTHER: ClassVar = {"loss": LOSSES}
+    FURTHER_CHOICES: ClassVar = {"loss": LOSSES}
     AXES: ClassVar = ("clusters", "loss", "inputs", "distance", "positives", PARAMETERS, "N", "lam", "alpha")
     TITLE: ClassVar = "two clusters"
     CITES: ClassVar = ("mignacco2020", "loureiro2021mixtures")
-    COORDINATES: ClassVar = {"P": Key("P", "number of stored examples", int, symbol="$P$")}
+    COORDINATES: ClassVar = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
     PAGE: ClassVar = Page(
         along="alpha",
         start={
@@ -94,19 +94,21 @@ class Clusters(AbstractScenario):
     clusters: Annotated[Names, one_of(CLUSTERS, "a kind of clusters")] = Field(
         description="clusters of inputs, which are their labels"
     )
-    loss: Annotated[Names, one_of(LOSSES, "a loss", WITHOUT_MINIMUM)] = Field(description="loss that is minimised")
-    lam: LamAxis = config_key(
+    loss: Annotated[Names, one_of(LOSSES, "a loss", LOSSES_WITHOUT_MINIMUM)] = Field(
+        description="loss that is minimised"
+    )
+    lam: LamOrBestAxis = config_key(
         0.1,
         description="strength of the penalty, which is l2; 0: the limit of a vanishing one, best: that of the smallest "
         "error",
         symbol=r"$\lambda$",
     )
-    inputs: LawAxis = inputs_key(
+    inputs: InputsAxis = make_inputs_field(
         "distribution of the inputs, around the centre of their cluster; the `teacher` of a spectrum is the difference "
         "of the centres"
     )
     intercept: StrictBool = Field(default=False, description="students with an intercept, which has no penalty")
-    alpha: AlphaAxis = ALPHA
+    alpha: AlphaAxis = ALPHA_FIELD
     N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
 
     if TYPE_CHECKING:  # the parameters of losses and clusters, for editors and type checkers
@@ -116,20 +118,23 @@ class Clusters(AbstractScenario):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_teacher(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
         """Raise `ScenarioError` for keys of a teacher: the clusters are the labels."""
-        return without(given, OF_TEACHERS)
+        return reject_teacher_keys(config, TEACHER_KEYS)
 
-    def _problems(self) -> Iterator[Problem]:
-        reasons = (uneven(self.kind_at(values, "loss")) for values in self.combinations("loss", *self.parameters))
+    def _find_problems(self) -> Iterator[Problem]:
+        reasons = (
+            explain_uneven_loss(self.make_component(values, "loss"))
+            for values in self.combinations("loss", *self.parameters)
+        )
         if reason := next(filter(None, reasons), ""):
             yield ("loss",), reason
-        yield from number_problems(self)
-        input_problems = list(within_problems(self))
+        yield from find_example_number_problems(self)
+        input_problems = list(find_cluster_input_problems(self))
         yield from input_problems
-        yield from () if input_problems else self._penalty_problems()
+        yield from () if input_problems else self._find_penalty_problems()
 
-    def _penalty_problems(self) -> Iterator[Problem]:
+    def _find_penalty_problems(self) -> Iterator[Problem]:
         """Find penalties without a minimum, or without equations of theory."""
         for values in self.combinations("clusters", "loss", "inputs", "N", *self.parameters, "lam", "alpha"):
             if values["lam"] != 0:
@@ -138,8 +143,8 @@ class Clusters(AbstractScenario):
                 yield ("lam",), "a vanishing penalty has its limit without an intercept only: lam must be above 0"
                 return
             setting = self.setting(values)
-            if smallest(setting.loss) is None:
-                min_alpha = interpolates_below(setting.loss, setting.clusters, False)
+            if find_minimiser_interval(setting.loss) is None:
+                min_alpha = compute_cluster_interpolation_threshold(setting.loss, setting.clusters, False)
                 if values["alpha"] < min_alpha:
                     reason = "examples can be separated, and the student's length diverges"
                     yield (
@@ -151,11 +156,11 @@ class Clusters(AbstractScenario):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return OF_CLUSTERS | (INTERCEPT if self.intercept else {})
+        return CLUSTER_VARIABLES | (INTERCEPT_VARIABLES if self.intercept else {})
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        return CLUSTERS_THEORY
+        return CLUSTER_THEORY_VARIABLES
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
@@ -163,23 +168,27 @@ class Clusters(AbstractScenario):
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": numbers(self)}
+        return {"P": compute_example_numbers(self)}
 
     def seconds(self) -> float:
         """Estimate the seconds that one seed of all parameter combinations takes on one core."""
-        return sum(seconds_of_fit(cell.loss, cell.P, cell.N) for cell in self.cells())
+        return sum(estimate_fit_seconds(cell.loss, cell.P, cell.N) for cell in self.cells())
 
-    def setting(self, values: dict[str, Any]) -> Setting:
+    def setting(self, values: dict[str, Any]) -> ClusterSetting:
         """Return everything that determines the minimum at a grid point, except alpha and lambda."""
-        kind = self.kind_at(values)
+        kind = self.make_component(values)
         modes = None if values["inputs"].isotropic else values["inputs"].modes(values["N"])
-        return Setting(on_labels(self.kind_at(values, "loss")), kind.among(modes).seen, self.intercept)
+        return ClusterSetting(
+            convert_to_stability_loss(self.make_component(values, "loss")),
+            kind.combine_with_modes(modes).seen,
+            self.intercept,
+        )
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> ClusterCell:
         return ClusterCell(
             name=values["loss"],
-            kind=self.kind_at(values),
-            loss=self.kind_at(values, "loss"),
+            kind=self.make_component(values),
+            loss=self.make_component(values, "loss"),
             setting=self.setting(values),
             lam=values["lam"],
             inputs=values["inputs"],
@@ -190,7 +199,7 @@ class Clusters(AbstractScenario):
         )
 
 
-class Setting(NamedTuple):
+class ClusterSetting(NamedTuple):
     """A loss of stabilities, the clusters, and whether students have an intercept."""
 
     loss: Loss
@@ -205,7 +214,7 @@ class ClusterCell(Cell):
     name: str
     kind: GaussianClusters
     loss: Loss
-    setting: Setting
+    setting: ClusterSetting
     lam: float | str
     inputs: Inputs
     N: int
@@ -219,19 +228,22 @@ class ClusterCell(Cell):
         return self.loss, self.kind, self.inputs, self.setting.intercept
 
 
-def without(given: dict[str, Any], teachers: Sequence[str]) -> dict[str, Any]:
+def reject_teacher_keys(config: dict[str, Any], teacher_keys: Sequence[str]) -> dict[str, Any]:
     """Return the keys of a config, or raise `ScenarioError` if a key of a teacher's labels is among them."""
-    if unsupported := [name for name in teachers if name in given]:
+    if unsupported := [name for name in teacher_keys if name in config]:
         sentence = f"clusters have labels of their own: leave out {', '.join(unsupported)}"
         raise ScenarioError([((unsupported[0],), sentence)])
-    return given
+    return config
 
 
-def within_problems(scenario: AbstractScenario) -> Iterator[Problem]:
+def find_cluster_input_problems(scenario: AbstractScenario) -> Iterator[Problem]:
     """Find the first inputs of a scenario without equations for a cluster."""
     for inputs, N in scenario.pairs("inputs", "N"):
-        if not isinstance(inputs, WITHIN):
-            yield ("inputs",), f"inputs around a centre are gaussian, anisotropic or a spectrum, not {label_of(inputs)}"
+        if not isinstance(inputs, CLUSTER_INPUT_TYPES):
+            yield (
+                ("inputs",),
+                f"inputs around a centre are gaussian, anisotropic or a spectrum, not {format_inputs_label(inputs)}",
+            )
             return
         if problem := inputs.problem(N):
             yield problem

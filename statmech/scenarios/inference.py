@@ -15,41 +15,41 @@ from pydantic import Field
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import WEIGHTS, Weights
 from statmech.errors import Problem
-from statmech.parameters import Key
+from statmech.parameters import ConfigKey
 from statmech.scenarios.axes import Names, Numbers
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.convex_keys import (
-    ALPHA,
-    FLIP,
-    GAIN,
-    NOISE,
-    Belonging,
-    FlipAxis,
+    ALPHA_FIELD,
+    FLIP_FIELD,
+    GAIN_FIELD,
+    NOISE_FIELD,
+    ConditionalKeys,
     GainAxis,
     TeacherAxis,
-    teacher_at,
-    teacher_problems,
+    TeacherFlipAxis,
+    find_teacher_problems,
+    make_teacher,
 )
-from statmech.scenarios.example_numbers import AlphaAxis, number_problems, numbers
+from statmech.scenarios.example_numbers import AlphaAxis, compute_example_numbers, find_example_number_problems
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-INFORMED = 1e-4  # mean squared error of the start near the teacher
+INFORMED_START_ERROR = 1e-4  # mean squared error of the start near the teacher
 STARTS = {"uninformed": "at the mean of the prior", "informed": "near the teacher (planted)"}
 MAX_STEPS = 10**6
 # per step and per input of an example, on one core; most runs converge within the second number. Measured at N = 2000,
 # alpha 0.8 to 1.8, on an Intel Xeon, 23 November 2026
-SECONDS, STEPS = 1.1e-9, 40
+AMP_SECONDS_PER_ENTRY, TYPICAL_AMP_STEPS = 1.1e-9, 40
 
-INFERENCE = {
+INFERENCE_STEP_VARIABLES = {
     "m": Variable(("step",), "overlap with the teacher, w.w*/N", "$m$"),
     "q": Variable(("step",), "mean square of the estimate, |w|^2/N", "$q$", role="detail"),
     "mse": Variable(("step",), "mean squared error, of the weights", "mse"),
     "eps_g": Variable(("step",), "generalization error, on noiseless labels", r"$\epsilon_g$"),
 }
-INFERENCE_THEORY = {
+INFERENCE_THEORY_VARIABLES = {
     "free_entropy": Variable((), "free entropy per weight of the state that is reached", r"$\phi$"),
     "q_bayes": Variable((), "overlap of the state of the largest free entropy", r"$q_\mathrm{Bayes}$"),
     "alpha_it": Variable(
@@ -59,7 +59,7 @@ INFERENCE_THEORY = {
 }
 
 
-class Inference(Belonging, AbstractScenario):
+class Inference(ConditionalKeys, AbstractScenario):
     """Inference of a teacher's weights from P = alpha N examples by message passing.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
@@ -75,15 +75,15 @@ class Inference(Belonging, AbstractScenario):
     TITLE: ClassVar = "inference"
     CITES: ClassVar = ("barbier2019", "donoho2009", "gyorgyi1990")
     COORDINATES: ClassVar = {
-        "P": Key("P", "number of stored examples", int, symbol="$P$"),
-        "step": Key("step", "step of message passing", int),
+        "P": ConfigKey("P", "number of stored examples", int, symbol="$P$"),
+        "step": ConfigKey("step", "step of message passing", int),
     }
     PAGE: ClassVar = Page(
         along="alpha",
         start={"prior": ["gauss", "binary"], "alpha": 2, "N": 500, "steps": 50, "seeds": 4},
         first=0.2,
         places=12,
-        without=("noise", "gain"),
+        keys_without_slider=("noise", "gain"),
         view=View(show=("m", "eps_g")),
         presets={
             "binary perceptron": View(
@@ -100,10 +100,10 @@ class Inference(Belonging, AbstractScenario):
         description="prior of the weights, which is their true distribution"
     )
     teacher: TeacherAxis = Field(default="sign", description="teacher, by how its outputs depend on its field")
-    flip: FlipAxis = FLIP
-    noise: NonnegativeAxis = NOISE
-    gain: GainAxis = GAIN
-    alpha: AlphaAxis = ALPHA
+    flip: TeacherFlipAxis = FLIP_FIELD
+    noise: NonnegativeAxis = NOISE_FIELD
+    gain: GainAxis = GAIN_FIELD
+    alpha: AlphaAxis = ALPHA_FIELD
     N: DimensionAxis = config_key(2000, description="input dimension", symbol="$N$")
     start: Annotated[Names, one_of(STARTS, "a start")] = Field(
         default="uninformed", description="start, of message passing"
@@ -113,18 +113,18 @@ class Inference(Belonging, AbstractScenario):
     if TYPE_CHECKING:  # the parameter of priors, for editors and type checkers
         rho: InitVar[Numbers] = 0.2
 
-    def _problems(self) -> Iterator[Problem]:
-        yield from self._unused_problems()
-        yield from teacher_problems(self)
-        yield from number_problems(self)
+    def _find_problems(self) -> Iterator[Problem]:
+        yield from self._find_unused_keys()
+        yield from find_teacher_problems(self)
+        yield from find_example_number_problems(self)
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return INFERENCE
+        return INFERENCE_STEP_VARIABLES
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        return INFERENCE_THEORY
+        return INFERENCE_THEORY_VARIABLES
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class Inference(Belonging, AbstractScenario):
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": numbers(self)}
+        return {"P": compute_example_numbers(self)}
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
@@ -141,13 +141,15 @@ class Inference(Belonging, AbstractScenario):
 
     def seconds(self) -> float:
         """Estimate the seconds that one seed of all parameter combinations takes on one core."""
-        return sum(SECONDS * cell.P * cell.N * min(self.steps, STEPS) for cell in self.cells())
+        return sum(
+            AMP_SECONDS_PER_ENTRY * cell.P * cell.N * min(self.steps, TYPICAL_AMP_STEPS) for cell in self.cells()
+        )
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> InferenceCell:
         return InferenceCell(
             name=values["prior"],
-            weights=self.kind_at(values),
-            teacher=teacher_at(values),
+            weights=self.make_component(values),
+            teacher=make_teacher(values),
             start=values["start"],
             N=values["N"],
             P=round(values["alpha"] * values["N"]),

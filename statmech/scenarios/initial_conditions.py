@@ -7,8 +7,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from statmech.order_parameters import lowest_eigenvalue
-from statmech.scenarios.axes import ReadAs, one_or_many
+from statmech.order_parameters import lowest_cosine_eigenvalue
+from statmech.scenarios.axes import PydanticType, make_value_or_list_type
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]
@@ -18,11 +18,11 @@ Cosine = Annotated[Finite, Field(ge=-1, le=1)]
 # Squares and products of lengths must neither overflow nor lose digits. In float64 (1e-308 to 1e308), lengths up to
 # 1e100 have squares from 1e-200 to 1e200. The vectors engine sums N squares and adds products over N: in float32 (1e-38
 # to 1e38), lengths up to 1e10 give 1e-20/N to 1e20 N, so N can have its largest value, 1e15.
-LONGEST = {"float64": 1e100, "float32": 1e10}
+MAX_LENGTH_BY_DTYPE = {"float64": 1e100, "float32": 1e10}
 
-LengthOrEach = Annotated[Any, ReadAs(one_or_many(Positive, tuple[Positive, ...]))]
-CosineOrEach = Annotated[Any, ReadAs(one_or_many(Cosine, tuple[Cosine, ...]))]
-CosineOrMatrix = Annotated[Any, ReadAs(one_or_many(Cosine, tuple[tuple[Cosine, ...], ...]))]
+LengthOrEach = Annotated[Any, PydanticType(make_value_or_list_type(Positive, tuple[Positive, ...]))]
+CosineOrEach = Annotated[Any, PydanticType(make_value_or_list_type(Cosine, tuple[Cosine, ...]))]
+CosineOrMatrix = Annotated[Any, PydanticType(make_value_or_list_type(Cosine, tuple[tuple[Cosine, ...], ...]))]
 
 
 class OrderParameters(NamedTuple):
@@ -88,42 +88,42 @@ class Start(BaseModel):
         list of str
             Empty if K students can start like this.
         """
-        sentences = [*length_problems(self.length, dtype)]
+        sentences = [*find_length_problems(self.length, dtype)]
         sentences += [
             f"{name} lists {len(value)} students, but K = {K}"
             for name, value in (("length", self.length), ("R", self.R))
             if isinstance(value, tuple) and len(value) != K
         ]
         if isinstance(self.q, tuple):
-            sentences += _matrix_problems(self.q, K)
+            sentences += _find_matrix_problems(self.q, K)
         if sentences:
             return sentences
         if self.alike:  # eigenvectors perpendicular to the teacher: (1, .., 1) and differences
             lowest = min((1 + (K - 1) * self.q) / K - self.R**2, 1 - self.q) if K > 1 else 0.0
         else:
-            lowest = lowest_eigenvalue(np.broadcast_to(np.asarray(self.R, float), K), np.asarray(self.q, float))
+            lowest = lowest_cosine_eigenvalue(np.broadcast_to(np.asarray(self.R, float), K), np.asarray(self.q, float))
         if lowest < -1e-12:
             return [
-                f"no {K} students have R = {_short(self.R)} and q = {_short(self.q)}: their matrix of cosines with "
+                f"no {K} students have R = {_abbreviate(self.R)} and q = {_abbreviate(self.q)}: their matrix of cosines with "
                 f"the teacher would not be positive (for two or more equal students q is at least "
                 f"(K R^2 - 1)/(K - 1))"
             ]
         return []
 
 
-DRAWN = Start(length=1.0, R=0.0, q=0.0)  # limit of entries drawn from N(0, 1): l = 1, R = q = 0
+DRAWN_START_LIMIT = Start(length=1.0, R=0.0, q=0.0)  # limit of entries drawn from N(0, 1): l = 1, R = q = 0
 
 
-def length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
+def find_length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
     """Explain why students cannot have these lengths in a precision, in at most one sentence."""
-    max_length = LONGEST[dtype]
+    max_length = MAX_LENGTH_BY_DTYPE[dtype]
     lengths = length if isinstance(length, tuple) else (length,)
     outside = [value for value in lengths if not 1 / max_length <= value <= max_length]
     bounds = f"length must lie between {1 / max_length:g} and {max_length:g}, where {dtype} holds its square"
     return [f"{bounds}, not {outside[0]:g}"] if outside else []
 
 
-def _matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
+def _find_matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
     """Explain why a matrix cannot contain the cosines of K students."""
     if len(q) != K or any(len(row) != K for row in q):
         return [f"q is {len(q)} x {len(q[0]) if q else 0}, but K = {K} students need {K} x {K}"]
@@ -133,7 +133,7 @@ def _matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
     return []
 
 
-def _short(value: Any) -> str:
+def _abbreviate(value: Any) -> str:
     """Format a value as text of at most 200 characters."""
     text = str(value if not isinstance(value, tuple) else [*value])
     return text if len(text) <= 200 else f"{text[:197]}..."

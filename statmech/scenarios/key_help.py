@@ -7,26 +7,29 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from statmech.parameters import Key
-from statmech.scenarios.axes import Names, Numbers, Wholes
+from statmech.parameters import ConfigKey
+from statmech.scenarios.axes import Integers, Names, Numbers
 
-TYPES = ((Names, "str or a list"), (Wholes, "int or a list"), (Numbers, "float or a list"))
+TYPE_DESCRIPTIONS = ((Names, "str or a list"), (Integers, "int or a list"), (Numbers, "float or a list"))
 EXAMPLES = ">>> "
 
 
-def documented(text: str, fields: dict[str, FieldInfo], parameters: dict[str, Key]) -> str:
+def add_keys_to_docstring(docstring: str, fields: dict[str, FieldInfo], parameters: dict[str, ConfigKey]) -> str:
     """Add a section with the keys of a class to its docstring, before the examples.
 
     Parameters
     ----------
-    text
+    docstring
         The docstring in the source.
     fields
         The fields of the class.
     parameters
         Further keys, the parameters of the learning algorithms.
     """
-    keys = [(name, _form(field), field.description or "", _of(field)) for name, field in fields.items()]
+    keys = [
+        (name, _describe_type(field), field.description or "", _get_schema_extra(field))
+        for name, field in fields.items()
+    ]
     for name, key in parameters.items():
         keys.append((name, f"{key.type.__name__} or a list, default {key.default!r}", key.meaning, vars(key)))
     section = ["Parameters", "----------"]
@@ -34,12 +37,12 @@ def documented(text: str, fields: dict[str, FieldInfo], parameters: dict[str, Ke
         unit = options.get("unit", "1")
         unit_suffix = "" if unit == "1" else f", in {unit}"
         section += [f"{name} : {form}", f"    {meaning[:1].upper()}{meaning[1:]}{unit_suffix}."]
-    before, examples, after = cleandoc(text).partition(EXAMPLES)
+    before, examples, after = cleandoc(docstring).partition(EXAMPLES)
     example_section = ["Examples", "--------", examples + after] if examples else []
     return "\n".join([before.rstrip(), "", *section, "", *example_section])
 
 
-def call_of(fields: dict[str, FieldInfo], parameters: dict[str, Key]) -> Signature:
+def make_signature(fields: dict[str, FieldInfo], parameters: dict[str, ConfigKey]) -> Signature:
     """Return the signature of a class: its keys and their defaults, without the types that validate them.
 
     Parameters
@@ -49,26 +52,26 @@ def call_of(fields: dict[str, FieldInfo], parameters: dict[str, Key]) -> Signatu
     parameters
         Further keys, the parameters of the learning algorithms.
     """
-    defaults = {name: _default(field) for name, field in fields.items()}
+    defaults = {name: _get_default(field) for name, field in fields.items()}
     defaults |= {name: key.default for name, key in parameters.items()}
     required_first = sorted(defaults, key=lambda name: defaults[name] is not Parameter.empty)
     return Signature([Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name]) for name in required_first])
 
 
-def _default(field: FieldInfo) -> Any:
+def _get_default(field: FieldInfo) -> Any:
     """Return the default of a field in the form that a config has."""
-    return Parameter.empty if field.is_required() else _of(field).get("default", field.default)
+    return Parameter.empty if field.is_required() else _get_schema_extra(field).get("default", field.default)
 
 
-def _of(field: FieldInfo) -> dict[str, Any]:
+def _get_schema_extra(field: FieldInfo) -> dict[str, Any]:
     """Return the JSON Schema extras of a field, or an empty dict."""
     return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
 
-def _form(field: FieldInfo) -> str:
+def _describe_type(field: FieldInfo) -> str:
     """Describe the type and default of a key in words."""
-    form = next((description for kind, description in TYPES if field.annotation == kind), "")
+    form = next((description for kind, description in TYPE_DESCRIPTIONS if field.annotation == kind), "")
     if field.is_required():
         return form or "list"
-    default = f"default {_default(field)!r}"
+    default = f"default {_get_default(field)!r}"
     return f"{form}, {default}" if form else default

@@ -18,17 +18,17 @@ class Kind:
 
     CHOICE: ClassVar[str]  # key that selects the learning algorithm; also the noun of messages
     KINDS: ClassVar[dict[str, type]]  # classes by name; their parameters become keys
-    FURTHER: ClassVar[dict[str, Mapping[str, type]]] = {}  # further keys that select classes
+    FURTHER_CHOICES: ClassVar[dict[str, Mapping[str, type]]] = {}  # further keys that select classes
     AXES: ClassVar[tuple[str, ...]]  # keys that can be axes, in the order of the dataset's dimensions
     # a parameter listed in AXES has its own position, and is always present, at least with its default
 
-    OPTIMAL: ClassVar[tuple[str, ...]] = ()  # keys that can be optimised, as functions of time
-    STEPPED: ClassVar[tuple[str, ...]] = ()  # further keys that can be functions of time
+    OPTIMISABLE_KEYS: ClassVar[tuple[str, ...]] = ()  # keys that can be optimised, as functions of time
+    STEPWISE_KEYS: ClassVar[tuple[str, ...]] = ()  # further keys that can be functions of time
 
     @classmethod
     def choices(cls) -> dict[str, Mapping[str, type]]:
         """Return the keys that select classes, each with its classes by name."""
-        return {cls.CHOICE: cls.KINDS, **cls.FURTHER}
+        return {cls.CHOICE: cls.KINDS, **cls.FURTHER_CHOICES}
 
     @classmethod
     def classes(cls) -> Mapping[str, type]:
@@ -36,7 +36,7 @@ class Kind:
 
         If two keys have a class of the same name, the second gets its key as a suffix.
         """
-        further = [(key, name, kind) for key, kinds in cls.FURTHER.items() for name, kind in kinds.items()]
+        further = [(key, name, kind) for key, kinds in cls.FURTHER_CHOICES.items() for name, kind in kinds.items()]
         return {**cls.KINDS, **{f"{name} ({key})" if name in cls.KINDS else name: kind for key, name, kind in further}}
 
     @property

@@ -12,34 +12,35 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
-from statmech.convex.losses import LOSSES, Loss, uneven
+from statmech.convex.losses import LOSSES, Loss, explain_uneven_loss
 from statmech.errors import ConfigError, Problem, ScenarioError
-from statmech.inputs import Rows, inputs_from, label_of, written
-from statmech.parameters import Key
-from statmech.real_table import RealTable, named_table, table_digest
-from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of, points
+from statmech.inputs import Rows, format_inputs_label, inputs_from_config, inputs_to_config
+from statmech.parameters import ConfigKey
+from statmech.real_table import RealTable, compute_table_digest, load_named_table
+from statmech.scenarios.axes import Integers, Names, Numbers, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
-from statmech.scenarios.gaussian_clusters import OF_TEACHERS
+from statmech.scenarios.gaussian_clusters import TEACHER_KEYS
 from statmech.scenarios.keys import PARAMETERS, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.risk import RISK, WITHOUT_MINIMUM, LamAxis, seconds_of_fit
+from statmech.scenarios.risk import LOSSES_WITHOUT_MINIMUM, RISK_VARIABLES, LamOrBestAxis, estimate_fit_seconds
 from statmech.scenarios.variables import Variable
-from statmech.table_diagnosis import diagnosis
+from statmech.table_diagnosis import diagnose_table
 from statmech.table_populations import TABLE_POPULATIONS, TablePopulation
 
-MOST_EXAMPLES = 10**7
-SOME_COLUMNS = 500  # for time estimates if the table is missing
-ExamplesAxis = Annotated[
-    Wholes,
+MAX_TABLE_EXAMPLES = 10**7
+ASSUMED_COLUMNS = 500  # for time estimates if the table is missing
+TableExamplesAxis = Annotated[
+    Integers,
     axis_of(
-        Annotated[Whole, Field(ge=2, le=MOST_EXAMPLES)], {"type": "integer", "minimum": 2, "maximum": MOST_EXAMPLES}
+        Annotated[Whole, Field(ge=2, le=MAX_TABLE_EXAMPLES)],
+        {"type": "integer", "minimum": 2, "maximum": MAX_TABLE_EXAMPLES},
     ),
 ]
 RowsAxis = Annotated[
     Any,
     axis_of(
-        Annotated[Any, AfterValidator(inputs_from), PlainSerializer(written)],
+        Annotated[Any, AfterValidator(inputs_from_config), PlainSerializer(inputs_to_config)],
         {
             "type": "object",
             "properties": {
@@ -52,18 +53,21 @@ RowsAxis = Annotated[
         spaced=False,
     ),
 ]
-WITHOUT = {  # keys of other kinds, with the reason why the table excludes them
-    **dict.fromkeys((*OF_TEACHERS, "drift"), "rows with a target have labels of their own: leave out {}"),
+UNSUPPORTED_ROW_KEYS = {  # keys of other kinds, with the reason why the table excludes them
+    **dict.fromkeys((*TEACHER_KEYS, "drift"), "rows with a target have labels of their own: leave out {}"),
     "N": "the columns of the table are the inputs: leave out {}",
 }
-ELSEWHERE = {**WITHOUT, "alpha": "rows of a table are counted: give the number of examples P instead of {}"}
+UNSUPPORTED_LABELLED_ROW_KEYS = {
+    **UNSUPPORTED_ROW_KEYS,
+    "alpha": "rows of a table are counted: give the number of examples P instead of {}",
+}
 
-OF_ROWS = {
+ROW_VARIABLES = {
     "eps_y": Variable((), "generalization error on fresh labels with noise, those of the table", r"$\epsilon_y$"),
     "mse_y": Variable((), "mean squared error of the target", r"$\mathrm{mse}_y$"),
-    **{name: RISK[name] for name in ("train_loss", "eps_t", "gap", "converged")},
+    **{name: RISK_VARIABLES[name] for name in ("train_loss", "eps_t", "gap", "converged")},
 }
-ROWS_THEORY = {"lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$")}
+ROW_THEORY_VARIABLES = {"lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$")}
 
 
 class LabelledRows(AbstractScenario):
@@ -77,13 +81,13 @@ class LabelledRows(AbstractScenario):
     """
 
     CHOICE: ClassVar = "population"
-    IMPLIED: ClassVar = ("population",)
+    IMPLIED_KEYS: ClassVar = ("population",)
     KINDS: ClassVar = TABLE_POPULATIONS
-    FURTHER: ClassVar = {"loss": LOSSES}
+    FURTHER_CHOICES: ClassVar = {"loss": LOSSES}
     AXES: ClassVar = ("inputs", "population", "loss", PARAMETERS, "lam", "P")
     TITLE: ClassVar = "real tables"
     CITES: ClassVar = ("loureiro2021mixtures", "mignacco2020")
-    COORDINATES: ClassVar[dict[str, Key]] = {}
+    COORDINATES: ClassVar[dict[str, ConfigKey]] = {}
     PAGE: ClassVar = Page(
         along="P",
         start={
@@ -109,12 +113,14 @@ class LabelledRows(AbstractScenario):
         description="population of the rows: `table` (drawn with replacement, tested on all rows) or `held_out` (drawn "
         "without replacement, tested on the others)"
     )
-    loss: Annotated[Names, one_of(LOSSES, "a loss", WITHOUT_MINIMUM)] = Field(description="loss that is minimised")
+    loss: Annotated[Names, one_of(LOSSES, "a loss", LOSSES_WITHOUT_MINIMUM)] = Field(
+        description="loss that is minimised"
+    )
     inputs: RowsAxis = Field(
         description="distribution of the inputs, rows of a table with a `target` (name or number of a column), or of a "
         "data set with two classes"
     )
-    lam: LamAxis = config_key(
+    lam: LamOrBestAxis = config_key(
         0.1,
         description="strength of the penalty, which is l2; best: that of the smallest error",
         symbol=r"$\lambda$",
@@ -124,7 +130,7 @@ class LabelledRows(AbstractScenario):
         description="model of the rows in theory: `clusters` (two classes of one covariance), `moments` (covariances "
         "of inputs and target, for squared errors), or each for its own errors",
     )
-    P: ExamplesAxis = config_key(description="number of stored examples", symbol="$P$")
+    P: TableExamplesAxis = config_key(description="number of stored examples", symbol="$P$")
     intercept: bool = Field(default=True, description="students have an intercept, without a penalty")
 
     if TYPE_CHECKING:  # the parameters of losses, for editors and type checkers
@@ -132,31 +138,31 @@ class LabelledRows(AbstractScenario):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_teacher(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
         """Raise `ScenarioError` for keys of a teacher, and for numbers that the table determines."""
-        check_keys(given, ELSEWHERE)
-        if given.get("model") == "logit":
+        check_supported_keys(config, UNSUPPORTED_LABELLED_ROW_KEYS)
+        if config.get("model") == "logit":
             reason = "of real tables it overstates the error several times: model is clusters or moments"
             raise ScenarioError([(("model",), f"a fitted logit teacher is not supported, {reason}")])
-        return given
+        return config
 
-    def _problems(self) -> Iterator[Problem]:
-        yield from row_problems(self.inputs)
-        if 0 in points(self.lam):
+    def _find_problems(self) -> Iterator[Problem]:
+        yield from find_row_problems(self.inputs)
+        if 0 in ensure_tuple(self.lam):
             yield ("lam",), "lam must be above 0, or best"
-        if self.model == "moments" and {*points(self.loss)} != {"square"}:
+        if self.model == "moments" and {*ensure_tuple(self.loss)} != {"square"}:
             yield ("model",), "moments describe squared errors: the loss must be square"
 
-    def data_problems(self) -> Iterator[Problem]:
+    def find_data_problems(self) -> Iterator[Problem]:
         """Find the first table that a loss cannot learn, or that has too few rows."""
         for values in self.combinations("inputs", "population", "loss", *self.parameters, "P"):
-            if problem := self._data_problem(values):
+            if problem := self._find_data_problem(values):
                 yield problem
                 return
 
-    def _data_problem(self, values: dict[str, Any]) -> Problem | None:
+    def _find_data_problem(self, values: dict[str, Any]) -> Problem | None:
         try:
-            table = table_of(values["inputs"])
+            table = get_table(values["inputs"])
         except ScenarioError as failure:
             return failure.problems[0]
         name, rows = values["inputs"].path, len(table.Z)
@@ -164,37 +170,37 @@ class LabelledRows(AbstractScenario):
             return ("loss",), f"the target of {name} is a number: the loss must be square, not {values['loss']}"
         if table.labels is None and self.model == "clusters":
             return ("model",), f"the target of {name} is a number: it has no clusters"
-        if table.labels and (reason := uneven(self.kind_at(values, "loss"))):
+        if table.labels and (reason := explain_uneven_loss(self.make_component(values, "loss"))):
             return ("loss",), reason
-        if values["P"] > (max_examples := self.kind_at(values).most(rows)):
+        if values["P"] > (max_examples := self.make_component(values).max_examples(rows)):
             return ("P",), f"{name} has {rows} rows, of which at most {max_examples} can be examples, not {values['P']}"
         return None
 
     def data_digests(self) -> dict[str, str]:
-        return digests_of(self.inputs)
+        return compute_digests(self.inputs)
 
     def diagnoses(self) -> Mapping[str, dict[str, Any]]:
         """Return the diagnosis of each table by the name of its inputs."""
-        return diagnoses_of(self.inputs)
+        return compute_diagnoses(self.inputs)
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return OF_ROWS
+        return ROW_VARIABLES
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        return ROWS_THEORY
+        return ROW_THEORY_VARIABLES
 
     def seconds(self) -> float:
         """Estimate the seconds that one seed of all parameter combinations takes on one core."""
-        return sum(map(_seconds, self.cells()))
+        return sum(map(_estimate_run_seconds, self.cells()))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> RowsCell:
         return RowsCell(
             name=values["loss"],
             named=values["population"],
-            population=self.kind_at(values),
-            loss=self.kind_at(values, "loss"),
+            population=self.make_component(values),
+            loss=self.make_component(values, "loss"),
             inputs=values["inputs"],
             model=self.model,
             intercept=self.intercept,
@@ -222,7 +228,7 @@ class RowsCell(Cell):
     @property
     def table(self) -> RealTable:
         """The table, read once."""
-        return table_of(self.inputs)
+        return get_table(self.inputs)
 
     @property
     def group(self) -> tuple[Any, ...]:
@@ -230,16 +236,16 @@ class RowsCell(Cell):
         return self.inputs, self.population, self.loss, self.model, self.intercept
 
 
-def table_of(law: Rows) -> RealTable:
+def get_table(rows: Rows) -> RealTable:
     """Return the table of inputs, or raise `ScenarioError` at the key `inputs` if it cannot be read.
 
     Parameters
     ----------
-    law
+    rows
         Rows of a file with a target, or of a data set.
     """
     try:
-        return named_table(law.path, law.target, law.raw)
+        return load_named_table(rows.path, rows.target, rows.raw)
     except ScenarioError as failure:
         problems = [(("inputs",), sentence) for _, sentence in failure.problems]
     except (ConfigError, OSError) as failure:
@@ -247,61 +253,61 @@ def table_of(law: Rows) -> RealTable:
     raise ScenarioError(problems)
 
 
-def check_keys(given: dict[str, Any], elsewhere: Mapping[str, str]) -> None:
+def check_supported_keys(config: dict[str, Any], unsupported: Mapping[str, str]) -> None:
     """Raise `ScenarioError` for unsupported keys of a config, and for keys inside `inputs` that belong outside.
 
     Parameters
     ----------
-    given
+    config
         The keys of a config.
-    elsewhere
+    unsupported
         Unsupported keys, with a sentence each.
     """
-    for sentence in dict.fromkeys(elsewhere.values()):
+    for sentence in dict.fromkeys(unsupported.values()):
         if names := [
-            name for name, other_sentence in elsewhere.items() if name in given and other_sentence == sentence
+            name for name, other_sentence in unsupported.items() if name in config and other_sentence == sentence
         ]:
             raise ScenarioError([((names[0],), sentence.format(", ".join(names)))])
     if inside := [
-        name for section in _sections(given.get("inputs")) for name in ("population", "model") if name in section
+        name for section in _list_sections(config.get("inputs")) for name in ("population", "model") if name in section
     ]:
         raise ScenarioError(
             [(("inputs",), f"`{inside[0]}` belongs at the top level of the config, not inside `inputs`")]
         )
 
 
-def row_problems(inputs: Any) -> Iterator[Problem]:
+def find_row_problems(inputs: Any) -> Iterator[Problem]:
     """Find the first inputs, a value or an axis, that are not rows of a table."""
-    if not_rows := next((rows for rows in points(inputs) if not isinstance(rows, Rows)), None):
-        yield ("inputs",), f"a population of rows needs `rows` of a table, not {label_of(not_rows)}"
+    if not_rows := next((rows for rows in ensure_tuple(inputs) if not isinstance(rows, Rows)), None):
+        yield ("inputs",), f"a population of rows needs `rows` of a table, not {format_inputs_label(not_rows)}"
 
 
-def digests_of(inputs: Any) -> dict[str, str]:
+def compute_digests(inputs: Any) -> dict[str, str]:
     """Return the SHA-256 of each table of inputs by its name."""
-    return {label_of(rows): table_digest(table_of(rows)) for rows in points(inputs)}
+    return {format_inputs_label(rows): compute_table_digest(get_table(rows)) for rows in ensure_tuple(inputs)}
 
 
-def diagnoses_of(inputs: Any) -> dict[str, dict[str, Any]]:
+def compute_diagnoses(inputs: Any) -> dict[str, dict[str, Any]]:
     """Return the diagnosis of each table of inputs by its name."""
-    return {label_of(rows): diagnosis(table_of(rows)) for rows in points(inputs)}
+    return {format_inputs_label(rows): diagnose_table(get_table(rows)) for rows in ensure_tuple(inputs)}
 
 
-def shape_of(law: Rows) -> tuple[int, int]:
+def get_table_shape(rows: Rows) -> tuple[int, int]:
     """Return the numbers of rows and columns of a table, or typical numbers if it cannot be read."""
     try:
-        return table_of(law).Z.shape
+        return get_table(rows).Z.shape
     except ScenarioError:
-        return 10 * SOME_COLUMNS, SOME_COLUMNS
+        return 10 * ASSUMED_COLUMNS, ASSUMED_COLUMNS
 
 
-def _sections(inputs: Any) -> list[dict[str, Any]]:
+def _list_sections(inputs: Any) -> list[dict[str, Any]]:
     """Return the sections of the key `inputs` in a config."""
     return [
         section for section in (inputs if isinstance(inputs, list | tuple) else [inputs]) if isinstance(section, dict)
     ]
 
 
-def _seconds(cell: RowsCell) -> float:
+def _estimate_run_seconds(cell: RowsCell) -> float:
     """Estimate the seconds of a run: fitting the loss and computing the fields of all rows."""
-    rows, N = shape_of(cell.inputs)
-    return seconds_of_fit(cell.loss, cell.P, N) + 1e-9 * rows * N
+    rows, N = get_table_shape(cell.inputs)
+    return estimate_fit_seconds(cell.loss, cell.P, N) + 1e-9 * rows * N

@@ -7,23 +7,25 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from statmech.errors import Problem, ScenarioError, not_known, quoted, spellings
-from statmech.parameters import BOUNDS
-from statmech.scenarios.axes import FALLING
-from statmech.scenarios.ranges import spaced
+from statmech.errors import Problem, ScenarioError, format_unknown_name, list_spellings, quote_value
+from statmech.parameters import BOUND_KINDS
+from statmech.scenarios.axes import SCHEDULE_SYNTAX
+from statmech.scenarios.ranges import format_range
 
-FORMS = {"value", "axis", "word", "given"}  # tags of validated forms, removed from locations
-MOST = 20  # the other problems are only counted
+FORM_TAGS = {"value", "axis", "word", "given"}  # tags of validated forms, removed from locations
+MAX_QUOTED_PROBLEMS = 20  # the other problems are only counted
 
 
-def problems(failure: ValidationError, keys: list[str], sections: dict[str, list[str]] | None = None) -> list[Problem]:
+def explain_problems(
+    failure: ValidationError, keys: list[str], sections: dict[str, list[str]] | None = None
+) -> list[Problem]:
     """Explain pydantic's errors: return a location and a sentence for each problem.
 
     `keys` are the keys that a config can have, `sections` the keys inside its sections.
     """
     explained: list[Problem] = []
     errors = failure.errors()
-    for error in errors[:MOST]:
+    for error in errors[:MAX_QUOTED_PROBLEMS]:
         cause = error.get("ctx", {}).get("error")
         if isinstance(cause, ScenarioError):
             explained += cause.problems
@@ -32,62 +34,62 @@ def problems(failure: ValidationError, keys: list[str], sections: dict[str, list
             error["input"]
         ):  # every value of the list was invalid: these errors suffice
             continue
-        location = tuple(part for part in error["loc"] if part not in FORMS)
+        location = tuple(part for part in error["loc"] if part not in FORM_TAGS)
         location = location[1:] if location[:1] == ("parameters",) else location
-        sentence = _sentence(error, location, _known(location, keys, sections or {}))
+        sentence = _format_sentence(error, location, _list_possible_keys(location, keys, sections or {}))
         if error["type"] == "extra_forbidden" and location[-1] in keys and "Did you mean" not in sentence:
             sentence += f" Write {location[-1]} at the top level, not inside {location[0]}."
         explained.append((location, sentence))
-    left = len(errors) - MOST
+    left = len(errors) - MAX_QUOTED_PROBLEMS
     return [*explained, ((), f"and {left:,} more problems")] if left > 0 else explained
 
 
-def _sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> str:
+def _format_sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> str:
     """Return the sentence that explains one error."""
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown(location, keys)
+        return _explain_unknown_key(location, keys)
     if kind == "model_type":
-        return f"must be a section with keys among {', '.join(keys)}, not {quoted(error['input'])}"
+        return f"must be a section with keys among {', '.join(keys)}, not {quote_value(error['input'])}"
     if kind == "missing":
         return "is missing, and has no default"
     if kind == "too_short":
         return "a list needs at least one value"
     if kind == "bool_type":
-        return f"must be true or false, not {quoted(error['input'])}"
+        return f"must be true or false, not {quote_value(error['input'])}"
     if kind == "value_error":
         sentence = str(context["error"])
-        return sentence if FALLING in sentence else f"{sentence}{_instead(error['input'])}"
+        return sentence if SCHEDULE_SYNTAX in sentence else f"{sentence}{_suggest_syntax(error['input'])}"
     if kind in ("int_from_float", "int_type"):
-        return f"must be a whole number, not {quoted(error['input'])}"
-    for bound in BOUNDS.values():
+        return f"must be a whole number, not {quote_value(error['input'])}"
+    for bound in BOUND_KINDS.values():
         if bound.pydantic in context:
-            return f"must be {bound.words} {context[bound.pydantic]:g}, not {quoted(error['input'])}"
-    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {quoted(error['input'])}"
+            return f"must be {bound.words} {context[bound.pydantic]:g}, not {quote_value(error['input'])}"
+    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {quote_value(error['input'])}"
 
 
-def _known(location: tuple[str | int, ...], keys: list[str], sections: dict[str, list[str]]) -> list[str]:
+def _list_possible_keys(location: tuple[str | int, ...], keys: list[str], sections: dict[str, list[str]]) -> list[str]:
     """Return the keys that are possible at the location of a problem."""
     section = location[0] if len(location) > 1 or (location and location[0] in sections) else None
     return sections.get(str(section), keys)
 
 
-def _unknown(location: tuple[str | int, ...], keys: list[str]) -> str:
+def _explain_unknown_key(location: tuple[str | int, ...], keys: list[str]) -> str:
     """Explain an unknown key, with a suggestion where one is similar."""
     name, inner = str(location[-1]), len(location) > 1
     if re.fullmatch(r"\w+:\S+", name):
         return "a space is missing after the colon: " + name.replace(":", ": ", 1)
-    hint = "" if inner else _of_other_kinds(name, keys)
-    return hint or not_known(name, f"a key of {location[0]}" if inner else "a key of a config", keys)
+    hint = "" if inner else _explain_key_of_other_kinds(name, keys)
+    return hint or format_unknown_name(name, f"a key of {location[0]}" if inner else "a key of a config", keys)
 
 
-def _of_other_kinds(name: str, keys: list[str]) -> str:
+def _explain_key_of_other_kinds(name: str, keys: list[str]) -> str:
     """Explain a key, or a synonym of one, that only configs of other kinds have. Returns "" for others."""
-    from statmech.scenarios.registry import kinds  # here: its import is circular
+    from statmech.scenarios.registry import get_kinds  # here: its import is circular
 
-    candidates = spellings(name)
+    candidates = list_spellings(name)
     keys_by_kind = (
-        {} if {*candidates} & {*keys} else {kind: kind_class.known_keys() for kind, kind_class in kinds().items()}
+        {} if {*candidates} & {*keys} else {kind: kind_class.list_keys() for kind, kind_class in get_kinds().items()}
     )
     for candidate in candidates:
         if kinds_with_key := [kind for kind, names in keys_by_kind.items() if candidate in names]:
@@ -99,13 +101,13 @@ def _of_other_kinds(name: str, keys: list[str]) -> str:
     return ""
 
 
-def _instead(given: Any) -> str:
+def _suggest_syntax(value: Any) -> str:
     """Suggest how to write a range or a list, given a text that looks like one."""
-    if not isinstance(given, str):
+    if not isinstance(value, str):
         return ""
-    if re.fullmatch(r"[\w.]*/\s*\(?.*\bt\b.*", given):
-        return f". A rate that falls with time is written {FALLING}"
-    if axis := spaced(given):
+    if re.fullmatch(r"[\w.]*/\s*\(?.*\bt\b.*", value):
+        return f". A rate that falls with time is written {SCHEDULE_SYNTAX}"
+    if axis := format_range(value):
         return f". A range is written {axis}"
-    inner = given.strip("()[] ")
+    inner = value.strip("()[] ")
     return f". A list is written [{inner}]" if "," in inner and len(inner) < 60 else ""

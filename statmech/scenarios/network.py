@@ -28,29 +28,35 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from statmech.activations import ACTIVATIONS, Activation, Linear
-from statmech.controls import at_start, is_over_time, written_control
+from statmech.controls import control_to_config, get_start_value, is_time_dependent
 from statmech.errors import Problem
-from statmech.inputs import Anisotropic, Gaussian, Inputs, PowerLaw, Spectrum, label_of, written
+from statmech.inputs import Anisotropic, Gaussian, Inputs, PowerLaw, Spectrum, format_inputs_label, inputs_to_config
 from statmech.modes import group_sizes
-from statmech.optima import Optimal
-from statmech.parameters import Key, family_of, parameters_of, shown
-from statmech.scenarios.axes import Names, OverTime, Wholes, axis_of, points
+from statmech.optima import OptimalControl
+from statmech.parameters import ConfigKey, format_value, get_family, get_parameters
+from statmech.scenarios.axes import Integers, Names, NumbersOverTime, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import in_seed_names, words_of
+from statmech.scenarios.cells import hash_identity, map_to_seed_names
 from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import (
-    BEST,
-    OF_OPTIMUM,
-    WRITTEN,
-    control_problems,
-    controls_in,
-    objective_problems,
-    over_time,
-    recorded_of_optimum,
-    wishes_of,
+    CONTROL_CONFIG_KEYS,
+    OPTIMUM_COORDINATES,
+    OPTIMUM_VARIABLES,
+    find_control_problems,
+    find_controls,
+    find_objective_problems,
+    find_optimal_keys,
+    make_optimum_coordinates,
+    make_time_function_type,
 )
-from statmech.scenarios.groups import groups_of
-from statmech.scenarios.inputs_key import LawAxis, inputs_key, law_problems, pairs, unsuited_problems
+from statmech.scenarios.groups import count_gram_groups
+from statmech.scenarios.inputs_key import (
+    InputsAxis,
+    find_inputs_problems,
+    find_unsuited_inputs,
+    list_inputs_and_dimensions,
+    make_inputs_field,
+)
 from statmech.scenarios.keys import (
     PARAMETERS,
     DimensionAxis,
@@ -60,46 +66,56 @@ from statmech.scenarios.keys import (
     Times,
     Whole,
     config_key,
+    keyword_or_section,
     one_of,
-    word_or_section,
 )
-from statmech.scenarios.network_matrices import NetworkStart, TeacherSection, Units, learnt, one_value
+from statmech.scenarios.network_matrices import (
+    NetworkStart,
+    StudentUnits,
+    TeacherSection,
+    is_uniform_matrix,
+    make_learnt_start,
+)
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.step_sizes import rate_problems, steps_problems
+from statmech.scenarios.step_sizes import find_rate_problems, find_step_problems
 from statmech.scenarios.variables import Variable
-from statmech.schedules import CONSTANT, Changes
+from statmech.schedules import CONSTANT_SCHEDULE, TimeDependence
 
 MAX_UNITS = 64
-OF_TEACHER = {name: f"the activation of the teacher is written teacher: {{network: {name}}}" for name in ACTIVATIONS}
-NUMBERS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # numeric keys of a cell
-NORMAL = (Gaussian, Spectrum, PowerLaw)  # inputs with normal fields of known covariance
-LARGEST_SHARE = 0.1  # larger fractions of variance: theory is not tested
-MOST_BY_QUADRATURE = 4  # units K + M, for theory without closed forms
+TEACHER_KEYWORD_HINTS = {
+    name: f"the activation of the teacher is written teacher: {{network: {name}}}" for name in ACTIVATIONS
+}
+NUMERIC_CELL_KEYS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # numeric keys of a cell
+NORMAL_FIELD_INPUTS = (Gaussian, Spectrum, PowerLaw)  # inputs with normal fields of known covariance
+MAX_DIRECTION_FRACTION = 0.1  # larger fractions of variance: theory is not tested
+MAX_QUADRATURE_UNITS = 4  # units K + M, for theory without closed forms
 
 UnitsAxis = Annotated[
-    Wholes,
+    Integers,
     axis_of(Annotated[Whole, Field(ge=1, le=MAX_UNITS)], {"type": "integer", "minimum": 1, "maximum": MAX_UNITS}),
 ]
 DropoutOverTime = Annotated[
-    OverTime,
-    over_time(
+    NumbersOverTime,
+    make_time_function_type(
         Annotated[Nonnegative, Field(lt=1)], {"type": "number", "minimum": 0, "exclusiveMaximum": 1}, optimal=True
     ),
 ]
 EtaOverTime = Annotated[
-    OverTime,
-    over_time(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0}, optimal=True),
+    NumbersOverTime,
+    make_time_function_type(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0}, optimal=True),
 ]
-NoiseOverTime = Annotated[OverTime, over_time(Nonnegative, {"type": "number", "minimum": 0}, optimal=False)]
+NoiseOverTime = Annotated[
+    NumbersOverTime, make_time_function_type(Nonnegative, {"type": "number", "minimum": 0}, optimal=False)
+]
 
-SYMMETRIC = (
+SYMMETRIC_START_NOTE = (
     "the start is symmetric: in a run fluctuations of order 1/sqrt(N) end the plateau, and units specialise; the "
     "equations stay on the plateau"
 )
-IDENTICAL = "the student units start identical, and remain so: they learn no more than one unit"
-DRAWN = NetworkStart.model_validate({"drawn": 1.0})
+IDENTICAL_START_NOTE = "the student units start identical, and remain so: they learn no more than one unit"
+DRAWN_NETWORK_START = NetworkStart.model_validate({"drawn": 1.0})
 
-VARIABLES = {
+NETWORK_VARIABLES = {
     "eps_g": Variable(("t",), "generalization error: mean squared error over 2, without noise", r"$\epsilon_g$"),
     "R": Variable(("t", "student", "teacher_unit"), "overlap of student and teacher units, J_k.B_m/N", "$R$"),
     "Q": Variable(("t", "student", "other"), "overlap of two student units, J_k.J_l/N", "$Q$"),
@@ -108,17 +124,17 @@ VARIABLES = {
         ("t",), "mean cosine of student and teacher units, each with its best partner", "specialisation"
     ),
 }
-FIELDS = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])  # test points of activations, both signs
-LABEL_ERROR = Variable(
+PROBE_FIELDS = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])  # test points of activations, both signs
+LABEL_ERROR_VARIABLE = Variable(
     ("t",),
     "fraction of new inputs on which the sign of the output is not the label; where either is 0, half",
     "label error",
     in_theory=False,
 )
 # seconds per step of one seed on one core, in float64; units are the K + M student and teacher units
-STEP, STEP_PER_UNIT, STEP_PER_PAIR = 2e-8, 8e-9, 1.3e-9
-VECTORS_STEP_PER_WEIGHT = 6.5e-9
-CALL = 3e-3
+NETWORK_STEP_SECONDS, NETWORK_STEP_SECONDS_PER_UNIT, NETWORK_STEP_SECONDS_PER_PAIR = 2e-8, 8e-9, 1.3e-9
+NETWORK_STEP_SECONDS_PER_WEIGHT = 6.5e-9
+NETWORK_CALL_SECONDS = 3e-3
 
 
 class Network(AbstractScenario):
@@ -133,25 +149,25 @@ class Network(AbstractScenario):
 
     CHOICE: ClassVar = "network"
     KINDS: ClassVar = ACTIVATIONS
-    OPTIMAL: ClassVar = ("eta", "dropout")
-    STEPPED: ClassVar = ("noise",)
+    OPTIMISABLE_KEYS: ClassVar = ("eta", "dropout")
+    STEPWISE_KEYS: ClassVar = ("noise",)
     together: ClassVar = 64
     AXES: ClassVar[tuple[str, ...]] = (
         *("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", "dropout", PARAMETERS),
     )
-    OMITTED: ClassVar = {"inputs": Gaussian(), "dropout": 0.0}
+    OMITTED_DEFAULTS: ClassVar = {"inputs": Gaussian(), "dropout": 0.0}
     TITLE: ClassVar = "networks"
     CITES: ClassVar[tuple[str, ...]] = ("saad1995", "biehl1995", "goldt2019")
     SIMULATION_KEYS: ClassVar = ("dtype", "engine")
-    CITES_OF_MODES: ClassVar = ("yoshida2019",)
+    UNEQUAL_VARIANCE_CITES: ClassVar = ("yoshida2019",)
     COORDINATES: ClassVar = {
-        "student": Key("student", "student, a unit of the network", int),
-        "other": Key("other", "another student, or the same", int),
-        "teacher_unit": Key("teacher_unit", "teacher unit", int),
-        "other_teacher_unit": Key("other_teacher_unit", "another teacher unit, or the same", int),
-        "teacher_T": Key("teacher_T", "overlap of two teacher units, B_m.B_n/N", symbol="$T$"),
-        "w": Key("w", "weight of a teacher unit in the output", symbol="$w$"),
-        **OF_OPTIMUM,
+        "student": ConfigKey("student", "student, a unit of the network", int),
+        "other": ConfigKey("other", "another student, or the same", int),
+        "teacher_unit": ConfigKey("teacher_unit", "teacher unit", int),
+        "other_teacher_unit": ConfigKey("other_teacher_unit", "another teacher unit, or the same", int),
+        "teacher_T": ConfigKey("teacher_T", "overlap of two teacher units, B_m.B_n/N", symbol="$T$"),
+        "w": ConfigKey("w", "weight of a teacher unit in the output", symbol="$w$"),
+        **OPTIMUM_COORDINATES,
     }
     PAGE: ClassVar[Page | None] = Page(
         along="t",
@@ -191,7 +207,7 @@ class Network(AbstractScenario):
     M: UnitsAxis = config_key(2, description="number of teacher units", symbol="$M$")
     K: UnitsAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
-    inputs: LawAxis = inputs_key()
+    inputs: InputsAxis = make_inputs_field()
     eta: EtaOverTime = config_key(1.0, description="learning rate, of the first layer of a network", symbol=r"$\eta$")
     eta_v: NonnegativeAxis = config_key(
         0.0, description="learning rate of the second layer; 0 keeps it fixed", symbol=r"$\eta_v$"
@@ -209,11 +225,13 @@ class Network(AbstractScenario):
         description="dropout: probability that a unit is silent, for each example; active ones count 1/(1 - p) times",
         symbol="$p$",
     )
-    teacher: Annotated[Any, word_or_section(["orthonormal"], TeacherSection, "a teacher", OF_TEACHER)] = Field(
-        default=TeacherSection.model_validate({}),
-        description="teacher, orthonormal or {T, w, output}: products, output weights, linear or sign",
+    teacher: Annotated[Any, keyword_or_section(["orthonormal"], TeacherSection, "a teacher", TEACHER_KEYWORD_HINTS)] = (
+        Field(
+            default=TeacherSection.model_validate({}),
+            description="teacher, orthonormal or {T, w, output}: products, output weights, linear or sign",
+        )
     )
-    start: Annotated[Any, word_or_section(["drawn", "learnt"], NetworkStart, "a start")] = Field(
+    start: Annotated[Any, keyword_or_section(["drawn", "make_learnt_start"], NetworkStart, "a start")] = Field(
         default="drawn",
         description="start, at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; others vanish), "
         "{drawn: variance, v} or {Q, R, v}",
@@ -231,31 +249,31 @@ class Network(AbstractScenario):
 
     @field_validator("teacher")
     @classmethod
-    def _as_section(cls, given: str | TeacherSection) -> TeacherSection:
+    def _convert_to_section(cls, teacher: str | TeacherSection) -> TeacherSection:
         """Convert a teacher given as a string to a section."""
-        return TeacherSection.model_validate({"T": given}) if isinstance(given, str) else given
+        return TeacherSection.model_validate({"T": teacher}) if isinstance(teacher, str) else teacher
 
-    def _problems(self) -> Iterator[Problem]:
-        yield from self._size_problems()
-        yield from self._input_problems()
-        yield from (matrix_problems := list(self._matrix_problems()))
+    def _find_problems(self) -> Iterator[Problem]:
+        yield from self._find_size_problems()
+        yield from self._find_input_problems()
+        yield from (matrix_problems := list(self._find_matrix_problems()))
         if self.teacher.output == "sign" and not matrix_problems:
-            yield from self._label_problems()
-        yield from self._control_problems(matrix_problems)
+            yield from self._find_label_problems()
+        yield from self._find_control_problems(matrix_problems)
 
-    def _control_problems(self, found: list[Problem]) -> Iterator[Problem]:
+    def _find_control_problems(self, matrix_problems: list[Problem]) -> Iterator[Problem]:
         """Find functions of time that networks do not support here."""
-        yield from control_problems(self.axis_values(), self.t[-1])
-        yield from self._objective_problems()
-        names = [name for name, value in self.axis_values().items() if any(map(is_over_time, points(value)))]
-        if names and any(inputs != Gaussian() for inputs in points(self.inputs)):
+        yield from find_control_problems(self.axis_values(), self.t[-1])
+        yield from self._find_objective_problems()
+        names = [name for name, value in self.axis_values().items() if any(map(is_time_dependent, ensure_tuple(value)))]
+        if names and any(inputs != Gaussian() for inputs in ensure_tuple(self.inputs)):
             yield (names[0],), "changes with time for gaussian inputs of equal variance only"
-        if any(options.points > 1 for options in self.wishes.get("dropout", ())):
+        if any(options.points > 1 for options in self.optimal_keys.get("dropout", ())):
             yield ("dropout",), "an optimal dropout is constant on segments: between points it would leave its bounds"
-        if not found and self.wishes:
+        if not matrix_problems and self.optimal_keys:
             if self.unsolved:
-                first = next(iter(self.wishes))
-                yield (WRITTEN.get(first, first),), f"has no optimum without equations: {self.unsolved}"
+                first = next(iter(self.optimal_keys))
+                yield (CONTROL_CONFIG_KEYS.get(first, first),), f"has no optimum without equations: {self.unsolved}"
             elif self.symmetric or self.identical:
                 yield (
                     ("start",),
@@ -263,16 +281,16 @@ class Network(AbstractScenario):
                     "give their overlaps, as in start: {Q: 0.25, R: {diagonal: 0.05}}",
                 )
 
-    def _objective_problems(self) -> Iterator[Problem]:
+    def _find_objective_problems(self) -> Iterator[Problem]:
         """Find objectives that an optimum does not support here."""
-        return objective_problems(self.wishes)
+        return find_objective_problems(self.optimal_keys)
 
     @property
-    def wishes(self) -> dict[str, list[Optimal]]:
+    def optimal_keys(self) -> dict[str, list[OptimalControl]]:
         """Options of the keys to be optimised, by key."""
-        return wishes_of(self)
+        return find_optimal_keys(self)
 
-    def _size_problems(self) -> Iterator[Problem]:
+    def _find_size_problems(self) -> Iterator[Problem]:
         """Find the first combination of N, K, M and rates that is not possible."""
         for values in self.combinations("K", "M", "N", "decay"):
             K, M, N = (values[name] for name in ("K", "M", "N"))
@@ -280,22 +298,26 @@ class Network(AbstractScenario):
                 units = f"M = {M} teacher units and K = {K} student units"
                 yield ("N",), f"N = {N} is too small for {units}: N must be at least K + M"
                 return
-            if problem := next(rate_problems("decay", values["decay"], N), None):
+            if problem := next(find_rate_problems("decay", values["decay"], N), None):
                 yield problem
                 return
-        yield from steps_problems(self.t[-1], max(points(self.N)))
+        yield from find_step_problems(self.t[-1], max(ensure_tuple(self.N)))
 
-    def _input_problems(self) -> Iterator[Problem]:
+    def _find_input_problems(self) -> Iterator[Problem]:
         """Find the first distribution without normal fields, or without meaning for online learning."""
         not_normal = (
-            (("inputs",), _not_normal(inputs)) for inputs in points(self.inputs) if not isinstance(inputs, NORMAL)
+            (("inputs",), _explain_not_normal(inputs))
+            for inputs in ensure_tuple(self.inputs)
+            if not isinstance(inputs, NORMAL_FIELD_INPUTS)
         )
         combinations = self.combinations("inputs", "N", "K", "M", "network")
-        direction_problems = (problem for values in combinations if (problem := _of_few_powers(**values)))
-        if problem := next(chain(law_problems(self), unsuited_problems(self), not_normal, direction_problems), None):
+        direction_problems = (problem for values in combinations if (problem := _find_direction_problem(**values)))
+        if problem := next(
+            chain(find_inputs_problems(self), find_unsuited_inputs(self), not_normal, direction_problems), None
+        ):
             yield problem
 
-    def _matrix_problems(self) -> Iterator[Problem]:
+    def _find_matrix_problems(self) -> Iterator[Problem]:
         """Find the first problem of the teacher's or the students' matrices."""
         for K, M in self.pairs("K", "M"):
             for sentence in self.teacher.problems(M, self.dtype):
@@ -307,14 +329,14 @@ class Network(AbstractScenario):
                     f"learnt needs a student unit for each unit of the teacher: K = {K} is less than M = {M}",
                 )
                 return
-            for sentence in self.start_of(K, M).problems(K, self.teacher.of(M)[0], self.dtype):
+            for sentence in self.make_start(K, M).problems(K, self.teacher.of(M)[0], self.dtype):
                 yield ("start",), sentence
                 return
 
-    def _label_problems(self) -> Iterator[Problem]:
+    def _find_label_problems(self) -> Iterator[Problem]:
         """Find sign outputs that never change: units and weights that all have the same sign."""
         for cell in self.cells():
-            g = cell.teacher_activation.both(FIELDS)[0]
+            g = cell.teacher_activation.both(PROBE_FIELDS)[0]
             terms = np.outer(cell.w, [g.min(), g.max()])
             if terms.min() >= 0 or terms.max() <= 0:
                 sign = "negative" if terms.min() >= 0 else "positive"
@@ -323,19 +345,19 @@ class Network(AbstractScenario):
                 yield ("teacher",), f"{reason}; use weights of both signs, or erf units"
                 return
 
-    def start_of(self, K: int, M: int) -> NetworkStart:
+    def make_start(self, K: int, M: int) -> NetworkStart:
         """Return the students at t = 0, also if the config has a keyword."""
         if isinstance(self.start, NetworkStart):
             return self.start
-        return DRAWN if self.start == "drawn" else learnt(K, *self.teacher.of(M))
+        return DRAWN_NETWORK_START if self.start == "drawn" else make_learnt_start(K, *self.teacher.of(M))
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return VARIABLES | ({"label_error": LABEL_ERROR} if self.teacher.output == "sign" else {})
+        return NETWORK_VARIABLES | ({"label_error": LABEL_ERROR_VARIABLE} if self.teacher.output == "sign" else {})
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        return BEST if self.wishes else {}
+        return OPTIMUM_VARIABLES if self.optimal_keys else {}
 
     @property
     def unsolved(self) -> str:
@@ -349,7 +371,7 @@ class Network(AbstractScenario):
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        return {} if any(inputs.sized for inputs in points(self.inputs)) else {"N": None}
+        return {} if any(inputs.sized for inputs in ensure_tuple(self.inputs)) else {"N": None}
 
     @property
     def exchangeable(self) -> bool:
@@ -357,9 +379,9 @@ class Network(AbstractScenario):
         return False
 
     @property
-    def quickly_solved(self) -> bool:
+    def is_quickly_solved(self) -> bool:
         """False if theory averages over four or more fields by quadrature."""
-        return all(cell.averages != "quadrature" or cell.K + cell.M < MOST_BY_QUADRATURE for cell in self.cells())
+        return all(cell.averages != "quadrature" or cell.K + cell.M < MAX_QUADRATURE_UNITS for cell in self.cells())
 
     @property
     def identical(self) -> bool:
@@ -372,31 +394,29 @@ class Network(AbstractScenario):
         return any(cell.symmetric for cell in self.cells())
 
     @property
-    def not_judged(self) -> str:
-        return SYMMETRIC if self.symmetric else self._of_few_directions()
+    def expected_deviation(self) -> str:
+        return SYMMETRIC_START_NOTE if self.symmetric else self._explain_few_directions()
 
-    def _of_few_directions(self) -> str:
+    def _explain_few_directions(self) -> str:
         """Explain why theory is inexact for inputs dominated by one direction: overlaps fluctuate at any N."""
-        for inputs, N in pairs(self):
+        for inputs, N in list_inputs_and_dimensions(self):
             modes = inputs.modes(N)
-            if modes is not None and (fraction := float(modes.variances.max()) / N) > LARGEST_SHARE:
-                return (
-                    f"one direction has {fraction:.0%} of the variance of {label_of(inputs)}, and theory assumes many"
-                )
+            if modes is not None and (fraction := float(modes.variances.max()) / N) > MAX_DIRECTION_FRACTION:
+                return f"one direction has {fraction:.0%} of the variance of {format_inputs_label(inputs)}, and theory assumes many"
         return ""
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
         """Coordinates of the dataset dimensions that are not axes of the sweep."""
-        students, teachers = (np.arange(1, max(points(number)) + 1) for number in (self.K, self.M))
+        students, teachers = (np.arange(1, max(ensure_tuple(number)) + 1) for number in (self.K, self.M))
         units = {"student": students, "other": students, "teacher_unit": teachers, "other_teacher_unit": teachers}
-        return {"t": np.asarray(self.t), **units, **recorded_of_optimum(self.wishes)}
+        return {"t": np.asarray(self.t), **units, **make_optimum_coordinates(self.optimal_keys)}
 
     @property
     def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         """Coordinates T and w of the teacher, along the sweep dimension of M if it exists."""
         dims = tuple(dim for dim, group in self.dimensions.items() if "M" in group)
-        numbers, largest = points(self.M), max(points(self.M))
+        numbers, largest = ensure_tuple(self.M), max(ensure_tuple(self.M))
         T, w = np.full((len(numbers), largest, largest), np.nan), np.full((len(numbers), largest), np.nan)
         for index, M in enumerate(numbers):
             T[index, :M, :M], w[index, :M] = self.teacher.of(M)
@@ -407,14 +427,16 @@ class Network(AbstractScenario):
     def seconds(self) -> float:
         """Estimate the seconds that one seed of all parameter combinations takes on one core."""
         steps = [self.t[-1] * cell.N * self._estimate_step_seconds(cell) for cell in self.cells()]
-        return sum(steps) + CALL * len(steps) / min(self.seeds, self.together)
+        return sum(steps) + NETWORK_CALL_SECONDS * len(steps) / min(self.seeds, self.together)
 
     def _estimate_step_seconds(self, cell: NetworkCell) -> float:
         """Estimate the seconds of one step of one seed."""
-        if self.direct(cell):
-            return STEP + VECTORS_STEP_PER_WEIGHT * cell.N
+        if self.uses_weight_vectors(cell):
+            return NETWORK_STEP_SECONDS + NETWORK_STEP_SECONDS_PER_WEIGHT * cell.N
         units = cell.K + cell.M
-        return (STEP + (STEP_PER_UNIT + STEP_PER_PAIR * units) * units) * max(cell.groups, 1)
+        return (
+            NETWORK_STEP_SECONDS + (NETWORK_STEP_SECONDS_PER_UNIT + NETWORK_STEP_SECONDS_PER_PAIR * units) * units
+        ) * max(cell.groups, 1)
 
     def programs(self) -> set[Any]:
         """Return a key for each program of the engine.
@@ -423,28 +445,28 @@ class Network(AbstractScenario):
         """
         sign = self.teacher.output == "sign"
         return {
-            (family_of(cell.activation), cell.K, cell.M, sign, *cell.terms, *dict(cell.controls))
-            + ((cell.N, cell.inputs) if self.direct(cell) else (cell.groups,))
+            (get_family(cell.activation), cell.K, cell.M, sign, *cell.terms, *dict(cell.controls))
+            + ((cell.N, cell.inputs) if self.uses_weight_vectors(cell) else (cell.groups,))
             for cell in self.cells()
         }
 
-    def direct(self, cell: NetworkCell) -> bool:
+    def uses_weight_vectors(self, cell: NetworkCell) -> bool:
         """Return True if weight vectors simulate a cell: on request, or for inputs of many unequal variances."""
         return self.engine == "vectors" or not (cell.inputs.isotropic or cell.groups)
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkCell:
-        activation = self.kind_at(values)
+        activation = self.make_component(values)
         teacher_units = ACTIVATIONS[self.teacher.network]() if self.teacher.network else activation
         return NetworkCell(
             name=values["network"],
             activation=activation,
             teacher_activation=teacher_units,
-            **{name: at_start(values[name]) for name in NUMBERS},
-            dropout=at_start(values.get("dropout", 0.0)),
-            controls=controls_in(values),
+            **{name: get_start_value(values[name]) for name in NUMERIC_CELL_KEYS},
+            dropout=get_start_value(values.get("dropout", 0.0)),
+            controls=find_controls(values),
             inputs=values.get("inputs", Gaussian()),
             teacher=self.teacher,
-            start=self.start_of(values["K"], values["M"]),
+            start=self.make_start(values["K"], values["M"]),
             index=index,
         )
 
@@ -469,23 +491,23 @@ class NetworkCell(ControlledCell):
     start: NetworkStart
     index: tuple[int, ...]
 
-    def holding(self, **numbers: Any) -> Self:
+    def replace_values(self, **numbers: Any) -> Self:
         return replace(self, **numbers)
 
     @property
-    def changing(self) -> Changes:
+    def changing(self) -> TimeDependence:
         """All quantities that can change with time."""
         time_functions = self.polynomials
         rate, noise, dropout = (time_functions.get(name) for name in ("eta", "noise", "dropout"))
-        return Changes(0.0, self.decay, rate or CONSTANT, noise=noise, dropout=dropout)
+        return TimeDependence(0.0, self.decay, rate or CONSTANT_SCHEDULE, noise=noise, dropout=dropout)
 
     @property
     def terms(self) -> tuple[bool, bool, bool]:
         """Flags of noise, decay and dropout: programs differ by these terms."""
-        return self.noise > 0, self.decay > 0, self.drops
+        return self.noise > 0, self.decay > 0, self.has_dropout
 
     @property
-    def drops(self) -> bool:
+    def has_dropout(self) -> bool:
         """True if units are silent for some examples."""
         return self.dropout > 0 or "dropout" in dict(self.controls)
 
@@ -510,7 +532,7 @@ class NetworkCell(ControlledCell):
         return self.start.drawn is not None or (self.start.Q is None and self.start.R is None)
 
     @property
-    def units(self) -> Units:
+    def units(self) -> StudentUnits:
         """Students at t = 0, in the limit of large N if they are drawn."""
         return self.start.of(self.K, self.M)
 
@@ -519,7 +541,7 @@ class NetworkCell(ControlledCell):
         """Method of averaging the activation in theory, empty without a method."""
         if self.activation.has_closed_forms:
             return "line integral" if self.activation.kinks else "closed form"
-        smooth = not self.activation.kinks and self.K + self.M <= MOST_BY_QUADRATURE
+        smooth = not self.activation.kinks and self.K + self.M <= MAX_QUADRATURE_UNITS
         return "quadrature" if smooth else ""
 
     @property
@@ -527,7 +549,7 @@ class NetworkCell(ControlledCell):
         """Reason why theory has no equations for this point, empty if it has."""
         if self.sign and self.M > 1:
             return f"theory has no equations for labels of a teacher of several units, here M = {self.M}"
-        if self.sign and not self.keeps_signs:
+        if self.sign and not self.preserves_sign:
             return "theory has equations for labels of teacher units whose g(x) has the sign of x only"
         if self.sign and type(self.activation).S2 is Activation.S2:
             return f"theory has no equations for students of {self.name} units that learn labels"
@@ -541,12 +563,12 @@ class NetworkCell(ControlledCell):
         return ""
 
     @property
-    def keeps_signs(self) -> bool:
+    def preserves_sign(self) -> bool:
         """True if the teacher's g(x) has the sign of x.
 
         The label of a single unit is then the sign of its field.
         """
-        return bool(np.array_equal(np.sign(self.teacher_activation.both(FIELDS)[0]), np.sign(FIELDS)))
+        return bool(np.array_equal(np.sign(self.teacher_activation.both(PROBE_FIELDS)[0]), np.sign(PROBE_FIELDS)))
 
     @property
     def identical(self) -> bool:
@@ -555,7 +577,7 @@ class NetworkCell(ControlledCell):
         Identical units get the same changes and remain identical, unless some are silent.
         """
         equal_starts = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in self.units)
-        return equal_starts and not self.drops
+        return equal_starts and not self.has_dropout
 
     @property
     def symmetric(self) -> bool:
@@ -566,32 +588,32 @@ class NetworkCell(ControlledCell):
         if self.K == 1 or isinstance(self.activation, Linear) or self.identical:
             return False
         R, Q, v = self.units
-        return all(map(one_value, (Q, self.T))) and all(np.ptp(values) == 0 for values in (R, v, self.w))
+        return all(map(is_uniform_matrix, (Q, self.T))) and all(np.ptp(values) == 0 for values in (R, v, self.w))
 
     @property
     def groups(self) -> int:
         """Number of groups of equal variance that the Gram engine simulates, 0 if it uses weight vectors."""
-        return groups_of(self.inputs, self.K + self.M, self.N)
+        return count_gram_groups(self.inputs, self.K + self.M, self.N)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters of the activation by name."""
-        return {name: getattr(self.activation, name) for name in parameters_of(self.activation)}
+        return {name: getattr(self.activation, name) for name in get_parameters(self.activation)}
 
     @property
     def described(self) -> str:
         """Activation and numbers of the cell, for messages."""
-        numbers = {name: getattr(self, name) for name in NUMBERS} | self._dropout
+        numbers = {name: getattr(self, name) for name in NUMERIC_CELL_KEYS} | self._dropout_values
         values = {**numbers, **self.parameters, **dict(self.controls)}
-        return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in values.items())})"
+        return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in values.items())})"
 
     @property
-    def _dropout(self) -> dict[str, float]:
+    def _dropout_values(self) -> dict[str, float]:
         """Dropout if it is used.
 
         Cells without dropout keep their earlier identity, and so their random numbers.
         """
-        return {"dropout": self.dropout} if self.drops else {}
+        return {"dropout": self.dropout} if self.has_dropout else {}
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -604,32 +626,32 @@ class NetworkCell(ControlledCell):
         identity = {
             "network": self.name,
             **self.parameters,
-            **in_seed_names({name: getattr(self, name) for name in NUMBERS}, {"noise": "sigma"}),
+            **map_to_seed_names({name: getattr(self, name) for name in NUMERIC_CELL_KEYS}, {"noise": "sigma"}),
             **matrices,
             "drawn": self.drawn,
             "output": self.teacher.output,
         }
-        identity |= self._dropout | {name: written_control(control) for name, control in self.controls}
+        identity |= self._dropout_values | {name: control_to_config(control) for name, control in self.controls}
         if self.teacher.network:
             identity["teacher"] = self.teacher.network
         if not isinstance(self.inputs, Gaussian):
-            identity["inputs"] = written(self.inputs)
+            identity["inputs"] = inputs_to_config(self.inputs)
         return identity
 
     def words(self) -> tuple[int, ...]:
-        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.words_of`)."""
-        return words_of(self.identity)
+        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.hash_identity`)."""
+        return hash_identity(self.identity)
 
 
-def _not_normal(law: Inputs) -> str:
+def _explain_not_normal(inputs: Inputs) -> str:
     """Explain why a network cannot learn from these inputs."""
     reason = "errors of networks are averages over normal fields"
-    if isinstance(law, Anisotropic):
-        return f"{reason}, of gaussian inputs, a spectrum or a power_law: write {{spectrum: {list(law.spectrum)}}}"
-    return f"{reason}, of gaussian inputs, a spectrum or a power_law, not of {label_of(law)}"
+    if isinstance(inputs, Anisotropic):
+        return f"{reason}, of gaussian inputs, a spectrum or a power_law: write {{spectrum: {list(inputs.spectrum)}}}"
+    return f"{reason}, of gaussian inputs, a spectrum or a power_law, not of {format_inputs_label(inputs)}"
 
 
-def _of_few_powers(M: int, N: int, inputs: Inputs | None = None, **others: Any) -> Problem | None:
+def _find_direction_problem(M: int, N: int, inputs: Inputs | None = None, **others: Any) -> Problem | None:
     """Explain why the powers of a spectrum do not allow M perpendicular teacher units, or return None."""
     if not isinstance(inputs, Spectrum) or inputs.teacher == "random":
         return None

@@ -23,50 +23,52 @@ from pydantic import (
 )
 
 from statmech.activations import ACTIVATIONS
-from statmech.errors import quoted
-from statmech.scenarios.axes import ReadAs, one_or_many
-from statmech.scenarios.initial_conditions import LONGEST
-from statmech.scenarios.keys import Number, name_among
+from statmech.errors import quote_value
+from statmech.scenarios.axes import PydanticType, make_value_or_list_type
+from statmech.scenarios.initial_conditions import MAX_LENGTH_BY_DTYPE
+from statmech.scenarios.keys import Number, make_name_validator
 
-ROUNDING = 1e-12  # lowest eigenvalue relative to the largest
+EIGENVALUE_TOL = 1e-12  # lowest eigenvalue relative to the largest
 
-NUMBER = {"type": "number"}
-NUMBERS = {"type": "array", "items": NUMBER, "minItems": 1}
-ROWS = {"type": "array", "items": NUMBERS, "minItems": 1}
+NUMBER_SCHEMA = {"type": "number"}
+NUMBER_LIST_SCHEMA = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 1}
+MATRIX_SCHEMA = {"type": "array", "items": NUMBER_LIST_SCHEMA, "minItems": 1}
 
 
-def _read(word: str) -> Any:
+def _make_keyword_reader(keyword: str) -> Any:
     """Return a validator that turns arrays into lists, and the keyword into 1."""
 
-    def read(given: Any) -> Any:
+    def read(value: Any) -> Any:
         """Convert an array or the keyword, or raise `ValueError` for another string."""
-        if isinstance(given, np.ndarray):
-            return given.tolist()
-        if not isinstance(given, str):
-            return given
-        if given == word:
+        if isinstance(value, np.ndarray):
+            return value.tolist()
+        if not isinstance(value, str):
+            return value
+        if value == keyword:
             return 1.0
-        possible = f'"{word}", a number or a matrix' if word else "a number or a list of numbers"
-        raise ValueError(f"must be {possible}, not {quoted(given)}")
+        possible = f'"{keyword}", a number or a matrix' if keyword else "a number or a list of numbers"
+        raise ValueError(f"must be {possible}, not {quote_value(value)}")
 
     return BeforeValidator(read)
 
 
-def _form(number: Any, many: Any, list_schema: dict[str, Any], word: str = "") -> ReadAs:
+def _make_field_type(number: Any, list_type: Any, list_schema: dict[str, Any], keyword: str = "") -> PydanticType:
     """Return the type of a number, a list of numbers or rows, or a keyword for the number 1."""
-    schema = {"anyOf": [*([{"const": word}] if word else []), NUMBER, list_schema]}
-    return ReadAs(Annotated[one_or_many(number, many), _read(word), WithJsonSchema(schema)])
+    schema = {"anyOf": [*([{"const": keyword}] if keyword else []), NUMBER_SCHEMA, list_schema]}
+    return PydanticType(
+        Annotated[make_value_or_list_type(number, list_type), _make_keyword_reader(keyword), WithJsonSchema(schema)]
+    )
 
 
-Rows = tuple[tuple[Number, ...], ...]
-Squared = Annotated[Number, Field(gt=0)]
-SquareOrMatrix = Annotated[Any, _form(Annotated[Number, Field(ge=0)], Rows, ROWS)]
-TeacherMatrix = Annotated[Any, _form(Squared, Rows, ROWS, "orthonormal")]
-NumberOrEach = Annotated[Any, _form(Number, tuple[Number, ...], NUMBERS)]
-Unit = Annotated[str, AfterValidator(name_among(ACTIVATIONS, "an activation"))]
+MatrixRows = tuple[tuple[Number, ...], ...]
+PositiveNumber = Annotated[Number, Field(gt=0)]
+SquareOrMatrix = Annotated[Any, _make_field_type(Annotated[Number, Field(ge=0)], MatrixRows, MATRIX_SCHEMA)]
+TeacherMatrix = Annotated[Any, _make_field_type(PositiveNumber, MatrixRows, MATRIX_SCHEMA, "orthonormal")]
+NumberOrEach = Annotated[Any, _make_field_type(Number, tuple[Number, ...], NUMBER_LIST_SCHEMA)]
+ActivationName = Annotated[str, AfterValidator(make_name_validator(ACTIVATIONS, "an activation"))]
 
 
-class Units(NamedTuple):
+class StudentUnits(NamedTuple):
     """Students at t = 0: R (K, M), Q (K, K) and v (K,)."""
 
     R: np.ndarray
@@ -74,7 +76,7 @@ class Units(NamedTuple):
     v: np.ndarray
 
 
-class Section(BaseModel):
+class ConfigSection(BaseModel):
     """A section of a config, written without the keys that are not set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -85,7 +87,7 @@ class Section(BaseModel):
         return {name: value for name, value in write(self).items() if value is not None}
 
 
-class TeacherSection(Section):
+class TeacherSection(ConfigSection):
     r"""The teacher: T (M, M) and its output weights w (M,).
 
     A number for T stands for this multiple of the identity, a number for w for equal weights.
@@ -103,7 +105,7 @@ class TeacherSection(Section):
     output: Literal["linear", "sign"] = Field(
         default="linear", description="the weighted sum of the units, or its sign"
     )
-    network: Unit | None = Field(
+    network: ActivationName | None = Field(
         default=None, description="activation of the teacher's units; by default the students'"
     )
 
@@ -119,7 +121,7 @@ class TeacherSection(Section):
         -------
         T, w : arrays
         """
-        return _square(self.T, M), np.broadcast_to(np.asarray(self.w, float), M).copy()
+        return _expand_matrix(self.T, M), np.broadcast_to(np.asarray(self.w, float), M).copy()
 
     def problems(self, M: int, dtype: str = "float64") -> list[str]:
         """Explain why M units cannot have these matrices, in one sentence per reason.
@@ -136,32 +138,38 @@ class TeacherSection(Section):
         list of str
             Empty if they can.
         """
-        sentences = [*shape_problems("T", self.T, (M, M), "M"), *shape_problems("w", self.w, (M,), "M")]
-        sentences = sentences or _matrix_problems("T", self.T) or _size_problems(dtype, T=self.T, w=self.w)
-        if not sentences and not _positive(self.of(M)[0]):
+        sentences = [*find_shape_problems("T", self.T, (M, M), "M"), *find_shape_problems("w", self.w, (M,), "M")]
+        sentences = sentences or _find_matrix_problems("T", self.T) or _find_size_problems(dtype, T=self.T, w=self.w)
+        if not sentences and not _is_positive_semidefinite(self.of(M)[0]):
             sentences = ["T is not positive semidefinite, so no teacher units have these products"]
         return sentences
 
 
-class Diagonal(Section):
+class DiagonalOverlaps(ConfigSection):
     """Overlaps of student and teacher units of the same number. All other overlaps are 0."""
 
     diagonal: Number = Field(description="J_k.B_k/N")
 
 
-def _form_of_overlaps(given: Any) -> str:
+def _get_overlaps_tag(value: Any) -> str:
     """Return the tag of the form of overlaps: a section, a matrix or a number."""
-    return "given" if isinstance(given, dict | Diagonal) else "axis" if isinstance(given, list | tuple) else "value"
+    return (
+        "given"
+        if isinstance(value, dict | DiagonalOverlaps)
+        else "axis"
+        if isinstance(value, list | tuple)
+        else "value"
+    )
 
 
 Overlaps = Annotated[
-    Annotated[Number, Tag("value")] | Annotated[Rows, Tag("axis")] | Annotated[Diagonal, Tag("given")],
-    Discriminator(_form_of_overlaps),
-    _read(""),
+    Annotated[Number, Tag("value")] | Annotated[MatrixRows, Tag("axis")] | Annotated[DiagonalOverlaps, Tag("given")],
+    Discriminator(_get_overlaps_tag),
+    _make_keyword_reader(""),
 ]
 
 
-class NetworkStart(Section):
+class NetworkStart(ConfigSection):
     r"""Students' units at t = 0: R (a value or K x M), Q (a multiple of the identity or K x K), v (a value or K).
 
     `R: {diagonal: 0.05}` gives units of the same number this overlap, and all other units 0, for any K and M.
@@ -179,11 +187,11 @@ class NetworkStart(Section):
     )
     R: Overlaps | None = Field(default=None, description="J_k.B_m/N: one value, {diagonal: value}, or a K x M matrix")
     v: NumberOrEach = Field(default=1.0, description="weight of each student unit in the output, one value or K")
-    drawn: Squared | None = Field(
+    drawn: PositiveNumber | None = Field(
         default=None, description="variance of drawn weights of the first layer, in place of Q and R"
     )
 
-    def of(self, K: int, M: int) -> Units:
+    def of(self, K: int, M: int) -> StudentUnits:
         """Return the start of K units as matrices: drawn units in the limit of large N.
 
         Parameters
@@ -198,11 +206,11 @@ class NetworkStart(Section):
         """
         v = np.broadcast_to(np.asarray(self.v, float), K).copy()
         Q = self.drawn if self.drawn is not None else 1.0 if self.Q is None else self.Q
-        return Units(self._overlaps(K, M), _square(Q, K), v)
+        return StudentUnits(self._expand_overlaps(K, M), _expand_matrix(Q, K), v)
 
-    def _overlaps(self, K: int, M: int) -> np.ndarray:
+    def _expand_overlaps(self, K: int, M: int) -> np.ndarray:
         """Return R as a matrix (K, M)."""
-        if isinstance(self.R, Diagonal):
+        if isinstance(self.R, DiagonalOverlaps):
             return self.R.diagonal * np.eye(K, M)
         return np.broadcast_to(np.asarray(self.R or 0.0, float), (K, M)).copy()
 
@@ -227,19 +235,21 @@ class NetworkStart(Section):
             return ["drawn weights have no given Q or R: give either drawn, or Q and R"]
         M = len(T)
         Q = 0.0 if self.Q is None else self.Q
-        R = self.R if isinstance(self.R, tuple) else self._overlaps(K, M).max()
+        R = self.R if isinstance(self.R, tuple) else self._expand_overlaps(K, M).max()
         sentences = [
-            *shape_problems("Q", Q, (K, K), "K"),
-            *shape_problems("R", R, (K, M), "K, M"),
-            *shape_problems("v", self.v, (K,), "K"),
+            *find_shape_problems("Q", Q, (K, K), "K"),
+            *find_shape_problems("R", R, (K, M), "K, M"),
+            *find_shape_problems("v", self.v, (K,), "K"),
         ]
         sentences = (
-            sentences or _matrix_problems("Q", Q) or _size_problems(dtype, Q=Q, R=R, v=self.v, drawn=self.drawn or 0.0)
+            sentences
+            or _find_matrix_problems("Q", Q)
+            or _find_size_problems(dtype, Q=Q, R=R, v=self.v, drawn=self.drawn or 0.0)
         )
         if sentences:
             return sentences
         units = self.of(K, M)
-        if not _positive(np.block([[T, units.R.T], [units.R, units.Q]])):
+        if not _is_positive_semidefinite(np.block([[T, units.R.T], [units.R, units.Q]])):
             return [
                 f"no {K} student units have these Q and R with the teacher's T: the Gram matrix of all units would "
                 "not be positive semidefinite (for one teacher unit, |R| is at most sqrt(Q T))"
@@ -247,7 +257,7 @@ class NetworkStart(Section):
         return []
 
 
-def learnt(K: int, T: np.ndarray, w: np.ndarray) -> NetworkStart:
+def make_learnt_start(K: int, T: np.ndarray, w: np.ndarray) -> NetworkStart:
     """Return a start of K student units: M units equal the teacher's, T (M, M) and w (M,), the others are 0."""
     M = len(w)
     R, Q, v = np.zeros((K, M)), np.zeros((K, K)), np.ones(K)
@@ -255,81 +265,81 @@ def learnt(K: int, T: np.ndarray, w: np.ndarray) -> NetworkStart:
     return NetworkStart.model_validate({"R": R, "Q": Q, "v": v})
 
 
-def rows_of(gram: np.ndarray) -> np.ndarray:
+def factorise_gram(gram: np.ndarray) -> np.ndarray:
     """Return rows C (n, n), lower triangular, with C C^T = gram (n, n). The matrix can be singular.
 
-    >>> rows_of(np.array([[1.0, 1.0], [1.0, 1.0]]))
+    >>> factorise_gram(np.array([[1.0, 1.0], [1.0, 1.0]]))
     array([[1., 0.],
            [1., 0.]])
     """
     n = len(gram)
-    rest, scale = _cosines(gram)
+    rest, scale = _compute_cosines(gram)
     rows = np.zeros((n, n))
     for k in range(n):
-        if rest[k, k] > ROUNDING * n:
+        if rest[k, k] > EIGENVALUE_TOL * n:
             rows[:, k] = rest[:, k] / np.sqrt(rest[k, k])
             rest = rest - np.outer(rows[:, k], rows[:, k])
     return np.tril(rows) * scale[:, None]
 
 
-def one_value(matrix: np.ndarray) -> bool:
+def is_uniform_matrix(matrix: np.ndarray) -> bool:
     """Return True if all diagonal entries are equal and all off-diagonal entries are equal.
 
-    >>> one_value(np.eye(2)), one_value(np.diag([1.0, 2.0]))
+    >>> is_uniform_matrix(np.eye(2)), is_uniform_matrix(np.diag([1.0, 2.0]))
     (True, False)
     """
     rest = matrix[~np.eye(len(matrix), dtype=bool)]
     return bool(np.ptp(np.diagonal(matrix)) == 0 and (rest.size == 0 or np.ptp(rest) == 0))
 
 
-def _square(given: Any, n: int) -> np.ndarray:
+def _expand_matrix(value: Any, n: int) -> np.ndarray:
     """Return a matrix, or a number times the identity (n, n)."""
-    return np.asarray(given, float) if isinstance(given, tuple) else float(given) * np.eye(n)
+    return np.asarray(value, float) if isinstance(value, tuple) else float(value) * np.eye(n)
 
 
-def _positive(gram: np.ndarray) -> bool:
+def _is_positive_semidefinite(gram: np.ndarray) -> bool:
     """Return True if a Gram matrix is positive semidefinite, up to rounding."""
-    return bool(np.linalg.eigvalsh(_cosines(gram)[0])[0] >= -ROUNDING * len(gram))
+    return bool(np.linalg.eigvalsh(_compute_cosines(gram)[0])[0] >= -EIGENVALUE_TOL * len(gram))
 
 
-def _cosines(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_cosines(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the cosines (n, n) and lengths (n,) of vectors. Products with a vector of length 0 stay as they are."""
     scale = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
     unit = np.where(scale > 0, scale, 1.0)
     return gram / np.outer(unit, unit), scale
 
 
-def shape_problems(name: str, given: Any, shape: tuple[int, ...], keys: str) -> list[str]:
+def find_shape_problems(name: str, value: Any, shape: tuple[int, ...], keys: str) -> list[str]:
     """Explain why a list does not have the shape that K and M require. A number fits any shape."""
-    if not isinstance(given, tuple):
+    if not isinstance(value, tuple):
         return []
-    rows = [len(row) for row in given] if len(shape) > 1 else []
+    rows = [len(row) for row in value] if len(shape) > 1 else []
     expected_shape = " x ".join(map(str, shape))
     if len(set(rows)) > 1:
         return [f"{name} has rows of different lengths, {', '.join(map(str, rows))}, but must be {expected_shape}"]
-    actual_shape = (len(given), *rows[:1])
+    actual_shape = (len(value), *rows[:1])
     sizes = ", ".join(f"{key} = {size}" for key, size in zip(keys.split(", "), shape, strict=False))
     if actual_shape == shape:
         return []
     if len(shape) == 1:
-        values = f"{len(given)} value{'s' if len(given) != 1 else ''}"
+        values = f"{len(value)} value{'s' if len(value) != 1 else ''}"
         return [f"{name} has {values}, but {sizes} units need {expected_shape}"]
     return [f"{name} is {' x '.join(map(str, actual_shape))}, but {sizes} needs {expected_shape}"]
 
 
-def _matrix_problems(name: str, given: Any) -> list[str]:
+def _find_matrix_problems(name: str, value: Any) -> list[str]:
     """Explain why a matrix is not symmetric with a nonnegative diagonal."""
-    if not isinstance(given, tuple):
+    if not isinstance(value, tuple):
         return []
-    matrix = np.asarray(given, float)
+    matrix = np.asarray(value, float)
     if not np.array_equal(matrix, matrix.T):
         return [f"{name} must be symmetric"]
     return [] if np.all(np.diagonal(matrix) >= 0) else [f"{name} must not be negative on its diagonal"]
 
 
-def _size_problems(dtype: str, **given: Any) -> list[str]:
+def _find_size_problems(dtype: str, **given: Any) -> list[str]:
     """Explain why a value is too large for a precision."""
-    bound = LONGEST[dtype]  # errors sum N squared products of weight vectors
+    bound = MAX_LENGTH_BY_DTYPE[dtype]  # errors sum N squared products of weight vectors
     for name, value in given.items():
         if np.max(np.abs(np.asarray(value, float))) > bound:
             return [f"{name} must lie between {-bound:g} and {bound:g}, where {dtype} holds its square"]

@@ -19,31 +19,31 @@ import numpy as np
 from pydantic import Field
 
 from statmech.activations import ACTIVATIONS, Linear
-from statmech.controls import at_start
+from statmech.controls import get_start_value
 from statmech.errors import Problem
 from statmech.inputs import Gaussian
-from statmech.parameters import shown
-from statmech.scenarios.axes import axis_of, points
-from statmech.scenarios.controlled_keys import OF_OPTIMUM, controls_in, recorded_of_optimum
-from statmech.scenarios.keys import PARAMETERS, config_key, word_or_section
-from statmech.scenarios.network import NUMBERS, VARIABLES, Network, NetworkCell, UnitsAxis
-from statmech.scenarios.network_matrices import Units, one_value
+from statmech.parameters import format_value
+from statmech.scenarios.axes import axis_of, ensure_tuple
+from statmech.scenarios.controlled_keys import OPTIMUM_COORDINATES, find_controls, make_optimum_coordinates
+from statmech.scenarios.keys import PARAMETERS, config_key, keyword_or_section
+from statmech.scenarios.network import NETWORK_VARIABLES, NUMERIC_CELL_KEYS, Network, NetworkCell, UnitsAxis
+from statmech.scenarios.network_matrices import StudentUnits, is_uniform_matrix
 from statmech.scenarios.page import Page
-from statmech.scenarios.task_keys import ERRORS, OF_TASKS, OverlapAxis, TaskCell, TaskKeys
+from statmech.scenarios.task_keys import TASK_ERRORS_VIEW, TASK_PAGE_OPTIONS, OverlapAxis, TaskCell, TaskKeys
 from statmech.scenarios.tasks_start import TasksStart
 from statmech.scenarios.variables import Variable
 
-UNEQUAL = {  # two students; the first axis is the first task's unit
+UNEQUAL_START = {  # two students; the first axis is the first task's unit
     "along": [[0.02, 0.01], [-0.01, 0.02]],
     "Q": [[0.01, 0.001], [0.001, 0.01]],
     "v": [[0.05, 0.02], [0.03, 0.04]],
 }
-SECTION = {"type": "object", "properties": {name: {} for name in TasksStart.model_fields}}
-START = {"anyOf": [{"enum": ["drawn"]}, SECTION]}
-DRAWN = TasksStart.model_validate({"name": "drawn", "drawn": 1.0})
+START_SECTION_SCHEMA = {"type": "object", "properties": {name: {} for name in TasksStart.model_fields}}
+START_SCHEMA = {"anyOf": [{"enum": ["drawn"]}, START_SECTION_SCHEMA]}
+DRAWN_TASKS_START = TasksStart.model_validate({"name": "drawn", "drawn": 1.0})
 
 StartAxis = Annotated[
-    Any, axis_of(Annotated[Any, word_or_section(["drawn"], TasksStart, "a start")], START, spaced=False)
+    Any, axis_of(Annotated[Any, keyword_or_section(["drawn"], TasksStart, "a start")], START_SCHEMA, spaced=False)
 ]
 
 
@@ -64,20 +64,22 @@ class NetworkTasks(TaskKeys, Network):
     CITES: ClassVar = (*Network.CITES, "lee2021")
     TITLE: ClassVar = "networks of several tasks"
     COORDINATES: ClassVar = {
-        **{name: Network.COORDINATES[name] for name in ("student", "other", "teacher_unit", *OF_OPTIMUM)},
+        **{name: Network.COORDINATES[name] for name in ("student", "other", "teacher_unit", *OPTIMUM_COORDINATES)},
         **TaskKeys.TASK_COORDINATES,
     }
     PAGE: ClassVar[Page | None] = Page(
         along="t",
         start={
             **{"network": ["erf"], "tasks": 2, "overlap": 0.5, "M": 1, "K": 2, "N": 1000, "eta": 1, "eta_v": 1},
-            **{"protocol": "blocked", "switch": 50, "t": 100, "start": UNEQUAL, "seeds": 16},
+            **{"protocol": "blocked", "switch": 50, "t": 100, "start": UNEQUAL_START, "seeds": 16},
         },
-        **OF_TASKS,
-        without=("M", "K"),  # other numbers of units would need another start
+        **TASK_PAGE_OPTIONS,
+        keys_without_slider=("M", "K"),  # other numbers of units would need another start
         presets={
-            "Networks forget a first task": replace(ERRORS, figures=("forgetting",)),
-            "Networks rehearse it": replace(ERRORS, config={"protocol": {"replay": 0.1}}, figures=("replay",)),
+            "Networks forget a first task": replace(TASK_ERRORS_VIEW, figures=("forgetting",)),
+            "Networks rehearse it": replace(
+                TASK_ERRORS_VIEW, config={"protocol": {"replay": 0.1}}, figures=("replay",)
+            ),
         },
     )
 
@@ -96,16 +98,16 @@ class NetworkTasks(TaskKeys, Network):
         "for one student at every overlap",
     )
 
-    def _problems(self) -> Iterator[Problem]:
-        yield from self._size_problems()
-        yield from self.task_problems()
-        yield from self._input_problems()
-        yield from (matrix_problems := list(self._matrix_problems()))
-        yield from self._control_problems(matrix_problems)
+    def _find_problems(self) -> Iterator[Problem]:
+        yield from self._find_size_problems()
+        yield from self.find_task_problems()
+        yield from self._find_input_problems()
+        yield from (matrix_problems := list(self._find_matrix_problems()))
+        yield from self._find_control_problems(matrix_problems)
 
-    def _size_problems(self) -> Iterator[Problem]:
+    def _find_size_problems(self) -> Iterator[Problem]:
         """Find the first combination of N, K, M and tasks that is not possible."""
-        yield from (size_problems := list(super()._size_problems()))
+        yield from (size_problems := list(super()._find_size_problems()))
         for values in self.combinations("K", "M", "N") if not size_problems else ():
             K, N, min_dimension = values["K"], values["N"], values["K"] + self.tasks * values["M"]
             if min_dimension > N:
@@ -113,9 +115,9 @@ class NetworkTasks(TaskKeys, Network):
                 yield ("N",), f"N = {N} is too small for {units}: N must be at least K + tasks * M = {min_dimension}"
                 return
 
-    def _input_problems(self) -> Iterator[Problem]:
+    def _find_input_problems(self) -> Iterator[Problem]:
         """Find inputs, outputs and activations that several tasks do not support."""
-        if any(inputs != Gaussian() for inputs in points(self.inputs)):
+        if any(inputs != Gaussian() for inputs in ensure_tuple(self.inputs)):
             yield ("inputs",), "networks of several tasks learn from gaussian inputs of equal variance only"
         if self.teacher.output == "sign":
             yield ("teacher",), "networks of several tasks learn outputs, not labels: leave out `output: sign`"
@@ -126,13 +128,13 @@ class NetworkTasks(TaskKeys, Network):
             elif cell.teacher_activation != cell.activation:
                 yield ("teacher",), "the teachers of several tasks have the activation of the students"
 
-    def _matrix_problems(self) -> Iterator[Problem]:
+    def _find_matrix_problems(self) -> Iterator[Problem]:
         """Find the first problem of the teachers' or the students' matrices."""
-        for M in points(self.M):
+        for M in ensure_tuple(self.M):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
                 return
-        if min(points(self.overlap)) < self.lowest_overlap:
+        if min(ensure_tuple(self.overlap)) < self.lowest_overlap:
             return
         for cell in self.representatives("K", "M", "overlap", "start"):
             for sentence in cell.start.problems(cell.K, cell.T, cell.heads, self.dtype):
@@ -149,20 +151,23 @@ class NetworkTasks(TaskKeys, Network):
                 "generalization error, of a task: mean squared error over 2, without noise",
                 r"$\epsilon_g$",
             ),
-            "R": VARIABLES["R"],
-            "Q": VARIABLES["Q"],
-            "v": replace(VARIABLES["v"], dims=("t", *task_dims, "student")),
-            "specialisation": replace(VARIABLES["specialisation"], dims=("t", "task")),
+            "R": NETWORK_VARIABLES["R"],
+            "Q": NETWORK_VARIABLES["Q"],
+            "v": replace(NETWORK_VARIABLES["v"], dims=("t", *task_dims, "student")),
+            "specialisation": replace(NETWORK_VARIABLES["specialisation"], dims=("t", "task")),
         }
 
-    def without_shared_axis(self, v: np.ndarray) -> np.ndarray:
+    def drop_shared_head_axis(self, v: np.ndarray) -> np.ndarray:
         """Return heads v (..., heads, K) in the dimensions of the variable `v`: shared heads have no task axis."""
         return v if self.heads == "own" else v[..., 0, :]
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
         """Coordinates of the dataset dimensions that are not axes of the sweep."""
-        students, units = np.arange(1, max(points(self.K)) + 1), np.arange(1, self.tasks * max(points(self.M)) + 1)
+        students, units = (
+            np.arange(1, max(ensure_tuple(self.K)) + 1),
+            np.arange(1, self.tasks * max(ensure_tuple(self.M)) + 1),
+        )
         tasks = np.arange(1, self.tasks + 1)
         coordinates = {
             "t": np.asarray(self.t),
@@ -171,7 +176,7 @@ class NetworkTasks(TaskKeys, Network):
             "other": students,
             "teacher_unit": units,
         }
-        return coordinates | recorded_of_optimum(self.wishes)
+        return coordinates | make_optimum_coordinates(self.optimal_keys)
 
     def _estimate_step_seconds(self, cell: NetworkCell) -> float:
         """Estimate the seconds of one step of one seed."""
@@ -184,23 +189,26 @@ class NetworkTasks(TaskKeys, Network):
         Programs differ by activation, numbers of units and heads, and examples per step.
         """
         return {
-            (*program, self.tasks, self.heads, batch) for program in super().programs() for batch in points(self.batch)
+            (*program, self.tasks, self.heads, batch)
+            for program in super().programs()
+            for batch in ensure_tuple(self.batch)
         }
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkTaskCell:
-        activation = self.kind_at(values)
+        activation = self.make_component(values)
         teacher_units = ACTIVATIONS[self.teacher.network]() if self.teacher.network else activation
         start, M = values["start"], values["M"]
         return NetworkTaskCell(
             name=values["network"],
             activation=activation,
             teacher_activation=teacher_units,
-            **{name: at_start(values[name]) for name in (*NUMBERS, "batch", "overlap")} | {"M": M * self.tasks},
-            dropout=at_start(values.get("dropout", 0.0)),
-            controls=controls_in(values),
+            **{name: get_start_value(values[name]) for name in (*NUMERIC_CELL_KEYS, "batch", "overlap")}
+            | {"M": M * self.tasks},
+            dropout=get_start_value(values.get("dropout", 0.0)),
+            controls=find_controls(values),
             inputs=Gaussian(),
             teacher=self.teacher,
-            start=DRAWN if start == "drawn" else start,
+            start=DRAWN_TASKS_START if start == "drawn" else start,
             index=index,
             tasks=self.tasks,
             heads=self.tasks if self.heads == "own" else 1,
@@ -237,7 +245,7 @@ class NetworkTaskCell(TaskCell, NetworkCell):
         return self.start.is_drawn
 
     @property
-    def units(self) -> Units:
+    def units(self) -> StudentUnits:
         """Students at t = 0, with v (heads, K), in the limit of large N if they are drawn."""
         return self.start.of(self.K, self.T, self.heads)
 
@@ -246,7 +254,7 @@ class NetworkTaskCell(TaskCell, NetworkCell):
         """True if the student units start identical, with equal weights in every head, and none is silent."""
         R, Q, v = self.units
         equal_starts = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in (R, Q, v.T))
-        return equal_starts and not self.drops
+        return equal_starts and not self.has_dropout
 
     @property
     def symmetric(self) -> bool:
@@ -254,12 +262,12 @@ class NetworkTaskCell(TaskCell, NetworkCell):
         if self.K == 1 or isinstance(self.activation, Linear) or self.identical:
             return False
         R, Q, v = self.units
-        return one_value(Q) and all(np.ptp(part, axis=0).max() == 0 for part in (R, v.T))
+        return is_uniform_matrix(Q) and all(np.ptp(part, axis=0).max() == 0 for part in (R, v.T))
 
     @property
     def described(self) -> str:
         """Activation, tasks and numbers of the cell, for messages."""
-        return f"{self.tasks} tasks of overlap {shown(self.overlap)}, {self.protocol}: {super().described}"
+        return f"{self.tasks} tasks of overlap {format_value(self.overlap)}, {self.protocol}: {super().described}"
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -15,37 +15,37 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, StrictBool
 
-from statmech.controls import at_start, is_over_time, written_control
+from statmech.controls import control_to_config, get_start_value, is_time_dependent
 from statmech.errors import Problem
-from statmech.inputs import Gaussian, Inputs, label_of, written
-from statmech.optima import Optimal
-from statmech.order_parameters import coordinates
-from statmech.parameters import Key, family_of, parameters_of, shown
+from statmech.inputs import Gaussian, Inputs, format_inputs_label, inputs_to_config
+from statmech.optima import OptimalControl
+from statmech.order_parameters import student_coordinates
+from statmech.parameters import ConfigKey, format_value, get_family, get_parameters
 from statmech.rules import RULES, Rule
-from statmech.scenarios.axes import Names, Numbers, OverTime, Wholes, axis_of, points
+from statmech.scenarios.axes import Integers, Names, Numbers, NumbersOverTime, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import in_seed_names, words_of
+from statmech.scenarios.cells import hash_identity, map_to_seed_names
 from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import (
-    BEST,
-    OF_OPTIMUM,
-    control_problems,
-    controls_in,
-    objective_problems,
-    over_time,
-    recorded_of_optimum,
-    two_rates_problems,
-    wishes_of,
+    OPTIMUM_COORDINATES,
+    OPTIMUM_VARIABLES,
+    find_control_problems,
+    find_controls,
+    find_objective_problems,
+    find_optimal_keys,
+    find_rate_conflicts,
+    make_optimum_coordinates,
+    make_time_function_type,
 )
-from statmech.scenarios.groups import groups_of
-from statmech.scenarios.initial_conditions import DRAWN, OrderParameters, Start
+from statmech.scenarios.groups import count_gram_groups
+from statmech.scenarios.initial_conditions import DRAWN_START_LIMIT, OrderParameters, Start
 from statmech.scenarios.inputs_key import (
-    LawAxis,
-    inputs_key,
-    law_problems,
-    table_digests,
-    table_problems,
-    unsuited_problems,
+    InputsAxis,
+    compute_table_digests,
+    find_inputs_problems,
+    find_table_problems,
+    find_unsuited_inputs,
+    make_inputs_field,
 )
 from statmech.scenarios.keys import (
     PARAMETERS,
@@ -55,80 +55,96 @@ from statmech.scenarios.keys import (
     Times,
     Whole,
     config_key,
+    keyword_or_section,
     one_of,
-    word_or_section,
 )
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import OptionalSchedule
-from statmech.scenarios.step_sizes import CONSTANT, annealing_problems, rate_problems, steps_problems
-from statmech.scenarios.variables import FIELD, Variable, bias_of, field_variables, std_of
-from statmech.schedules import SCHEDULES, Changes
-from statmech.votes.few_students import FEW
+from statmech.scenarios.step_sizes import (
+    CONSTANT_ANNEALING,
+    find_annealing_problems,
+    find_rate_problems,
+    find_step_problems,
+)
+from statmech.scenarios.variables import (
+    FIELD_DESCRIPTIONS,
+    Variable,
+    make_bias_variable,
+    make_field_variables,
+    make_std_variable,
+)
+from statmech.schedules import SCHEDULES, TimeDependence
+from statmech.votes.few_students import MAX_EXACT_STUDENTS
 
-MAX_K = 100_000  # larger values are typing errors
-SHORTEST = 1e-300  # shorter times can be rounded to 0 as subnormal numbers
+MAX_STUDENTS = 100_000  # larger values are typing errors
+MIN_T0 = 1e-300  # shorter times can be rounded to 0 as subnormal numbers
 
 StudentsAxis = Annotated[
-    Wholes, axis_of(Annotated[Whole, Field(ge=1, le=MAX_K)], {"type": "integer", "minimum": 1, "maximum": MAX_K})
+    Integers,
+    axis_of(Annotated[Whole, Field(ge=1, le=MAX_STUDENTS)], {"type": "integer", "minimum": 1, "maximum": MAX_STUDENTS}),
 ]
 FlipOverTime = Annotated[
-    OverTime,
-    over_time(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5}, optimal=False),
+    NumbersOverTime,
+    make_time_function_type(
+        Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5}, optimal=False
+    ),
 ]
-DECAY = config_key(
+DECAY_FIELD = config_key(
     0.0,
     description="weight decay: a step multiplies the weights by 1 - decay/N, then adds the example",
     symbol=r"$\nu$",
 )
-SCHEDULE = config_key(
+SCHEDULE_FIELD = config_key(
     None,
     description="schedule of the learning rate, {t0: time}: it falls as eta / (1 + t/t0); constant by default",
     symbol="$t_0$",
     unit="steps / N",
 )
-ANNEALING = config_key(CONSTANT, description="how the learning rate falls with a `schedule`")
-RECORDED = config_key(
+ANNEALING_FIELD = config_key(CONSTANT_ANNEALING, description="how the learning rate falls with a `schedule`")
+TIMES_FIELD = config_key(
     description="times at which order parameters are recorded, increasing", symbol="$t$", unit="steps / N"
 )
-ENGINE: Any = Field(
+ENGINE_FIELD: Any = Field(
     default="gram",
     description="engine of the simulation: gram (the order parameters, in their exact distribution) or vectors",
 )
-VARIABLES = {
+ONLINE_VARIABLES = {
     "R": Variable(("t", "student"), "teacher-student cosine", "$R$"),
     "q": Variable(("t", "student"), "student-student cosine, mean over the other students", "$q$"),
     "length": Variable(("t", "student"), "length of a student, |J|/sqrt(N)", "$l$", role="detail"),
     "eps_g": Variable(("t", "student"), "generalization error, of one student", r"$\epsilon_g$"),
     "eps_g_majority_vote": Variable(
-        ("t",), "generalization error of the majority vote", r"$\epsilon_g$ (vote)", alone="eps_g"
+        ("t",), "generalization error of the majority vote", r"$\epsilon_g$ (vote)", single_student_variable="eps_g"
     ),
     "eps_g_weight_mean": Variable(
-        ("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)", alone="eps_g"
+        ("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)", single_student_variable="eps_g"
     ),
 }
-OF_FIELDS = field_variables(("t", "student"), *FIELD)
-VOTE_ERROR = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")
-GRAM = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
-OF_ONE_STUDENT = ("R", "length", "eps_g")  # one student determines std and bias at finite N
-OF_PAIRS: dict[str, Variable] = {  # computed for equal students; the vote's bias has no equation
-    **std_of("q", VARIABLES["q"]),
-    **bias_of("q", VARIABLES["q"]),
-    **std_of("eps_g_weight_mean", VARIABLES["eps_g_weight_mean"]),
-    **bias_of("eps_g_weight_mean", VARIABLES["eps_g_weight_mean"]),
-    **std_of("eps_g_majority_vote", VARIABLES["eps_g_majority_vote"]),
+ONLINE_FIELD_VARIABLES = make_field_variables(("t", "student"), *FIELD_DESCRIPTIONS)
+VOTE_ERROR_VARIABLE = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")
+GRAM_VARIABLE = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
+SINGLE_STUDENT_VARIABLES = ("R", "length", "eps_g")  # one student determines std and bias at finite N
+PAIR_VARIABLES: dict[str, Variable] = {  # computed for equal students; the vote's bias has no equation
+    **make_std_variable("q", ONLINE_VARIABLES["q"]),
+    **make_bias_variable("q", ONLINE_VARIABLES["q"]),
+    **make_std_variable("eps_g_weight_mean", ONLINE_VARIABLES["eps_g_weight_mean"]),
+    **make_bias_variable("eps_g_weight_mean", ONLINE_VARIABLES["eps_g_weight_mean"]),
+    **make_std_variable("eps_g_majority_vote", ONLINE_VARIABLES["eps_g_majority_vote"]),
 }
 
 
-UNCHANGED: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None, "annealing": CONSTANT}
-OF_MODES = (  # for inputs of unequal variance: replace the last two equations
+TIME_CHANGE_DEFAULTS: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None, "annealing": CONSTANT_ANNEALING}
+UNEQUAL_VARIANCE_EQUATIONS = (  # for inputs of unequal variance: replace the last two equations
     r"\dot G^a_{ij} = \langle f_ih^a_j\rangle + \langle f_jh^a_i\rangle + \omega_a\nu_a\langle f_if_j\rangle",
     r"\epsilon_g = \tfrac1\pi\arccos R_h",
 )
-VOTES = ("eps_g_majority_vote", "eps_g_weight_mean")
-LEARNING = View(x="t", show=VOTES, log=("x", "y"), figures=("learning_curves",))
-ENSEMBLE = View(x="K", show=VOTES, over="one student", log=("x",), figures=("ensemble",))  # Figures 1 to 3 of the paper
+VOTE_VARIABLES = ("eps_g_majority_vote", "eps_g_weight_mean")
+LEARNING_VIEW = View(x="t", show=VOTE_VARIABLES, log=("x", "y"), figures=("learning_curves",))
+ENSEMBLE_VIEW = View(
+    x="K", show=VOTE_VARIABLES, over="one student", log=("x",), figures=("ensemble",)
+)  # Figures 1 to 3 of the paper
 
-POWER_LAW = View(
+POWER_LAW_VIEW = View(
     {
         "rule": ["adatron_textbook"],
         "K": 1,
@@ -142,21 +158,24 @@ POWER_LAW = View(
 )
 
 
-def _effect(rule: str) -> View:
+def _make_ensemble_view(rule: str) -> View:
     """Return a view of an ensemble's error relative to one student, against K (Figures 1 to 3 of the paper)."""
-    return replace(ENSEMBLE, config={"rule": [rule], "K": 101, "t": 50}, figures=(f"{rule}_ensemble",))
+    return replace(ENSEMBLE_VIEW, config={"rule": [rule], "K": 101, "t": 50}, figures=(f"{rule}_ensemble",))
 
 
 # seconds per step of all K students of one seed on one core, in float64, measured by benchmarks/engines.py
-GRAM_STEP = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
-VECTORS_STEP = 1e-6  # plus the next number for each input dimension
-VECTORS_STEP_PER_DIMENSION = 4.5e-9
-IN_GROUPS, LANES_IN_GROUPS = 1.25, 32  # factor per group of variances; seeds of one batch
-DRIFTING, FADING = 2.5, 1.3  # measured: 1.9 to 3.1; with decay or a schedule alone 1.0 to 1.3
-CALL = 3e-3  # overhead of starting and reading a batch of seeds
+GRAM_STEP_SECONDS = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
+VECTORS_STEP_SECONDS = 1e-6  # plus the next number for each input dimension
+VECTORS_STEP_SECONDS_PER_DIMENSION = 4.5e-9
+GROUPS_SLOWDOWN, GROUPS_BATCH = 1.25, 32  # factor per group of variances; seeds of one batch
+DRIFT_SLOWDOWN, DECAY_SLOWDOWN = 2.5, 1.3  # measured: 1.9 to 3.1; with decay or a schedule alone 1.0 to 1.3
+ONLINE_CALL_SECONDS = 3e-3  # overhead of starting and reading a batch of seeds
 # overhead of a parameter combination if many are batched in one call; maximum number of students for batching
-COMBINATION, SHARED = 4e-5, 3
-VOTE_OF_FEW, VOTE_PER_TURN = 1e-5, 1e-7  # one seed's majority vote at one time: exact, or per test circle and student
+COMBINATION_SECONDS, MAX_BATCHED_STUDENTS = 4e-5, 3
+EXACT_VOTE_SECONDS, VOTE_SECONDS_PER_CIRCLE = (
+    1e-5,
+    1e-7,
+)  # one seed's majority vote at one time: exact, or per test circle and student
 
 
 class Scenario(AbstractScenario):
@@ -174,36 +193,36 @@ class Scenario(AbstractScenario):
     CHOICE: ClassVar = "rule"
     together: ClassVar = 64  # multiple of every engine's batch size
     KINDS: ClassVar = RULES
-    OPTIMAL: ClassVar = ("eta",)
-    STEPPED: ClassVar = ("flip",)
-    AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip", *UNCHANGED)
-    OMITTED: ClassVar = {**UNCHANGED, "corrections": False}
+    OPTIMISABLE_KEYS: ClassVar = ("eta",)
+    STEPWISE_KEYS: ClassVar = ("flip",)
+    AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip", *TIME_CHANGE_DEFAULTS)
+    OMITTED_DEFAULTS: ClassVar = {**TIME_CHANGE_DEFAULTS, "corrections": False}
     TITLE: ClassVar = "online ensemble"
     CITES: ClassVar = ("miyoshi2005",)
-    CITES_OF_MODES: ClassVar = ("yoshida2019", "bordelon2022")
+    UNEQUAL_VARIANCE_CITES: ClassVar = ("yoshida2019", "bordelon2022")
     SIMULATION_KEYS: ClassVar = ("dtype", "engine")
     COORDINATES: ClassVar = {
-        "student": Key("student", "student, one of the ensemble", int),
-        "row": Key("row", "vector of the Gram matrix, 0 the teacher and k the k-th student", int),
-        "column": Key("column", "other vector of the Gram matrix, 0 the teacher and k the k-th student", int),
-        **OF_OPTIMUM,
+        "student": ConfigKey("student", "student, one of the ensemble", int),
+        "row": ConfigKey("row", "vector of the Gram matrix, 0 the teacher and k the k-th student", int),
+        "column": ConfigKey("column", "other vector of the Gram matrix, 0 the teacher and k the k-th student", int),
+        **OPTIMUM_COORDINATES,
     }
     PAGE: ClassVar = Page(
         along="t",
         start={"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 50, "seeds": 16},
         places=30,
-        view=LEARNING,
+        view=LEARNING_VIEW,
         sliders=("schedule",),
         inputs=("spectrum", "power_law"),
         planes=(("R", "q"),),
         presets={
-            "Miyoshi et al., Figure 1: Hebbian": _effect("hebb"),
-            "Miyoshi et al., Figure 2: perceptron": _effect("perceptron"),
-            "Miyoshi et al., Figure 3: AdaTron": _effect("adatron"),
+            "Miyoshi et al., Figure 1: Hebbian": _make_ensemble_view("hebb"),
+            "Miyoshi et al., Figure 2: perceptron": _make_ensemble_view("perceptron"),
+            "Miyoshi et al., Figure 3: AdaTron": _make_ensemble_view("adatron"),
             "Miyoshi et al., Figure 4: R and q": View({"K": 2, "t": 50}, x="R-q", figures=("variety",)),
-            "Learning curves": replace(LEARNING, config={"K": 3, "t": 50}),
-            "Errors against K": replace(ENSEMBLE, config={"K": 11, "t": 50}),
-            "Inputs of power-law variances": POWER_LAW,
+            "Learning curves": replace(LEARNING_VIEW, config={"K": 3, "t": 50}),
+            "Errors against K": replace(ENSEMBLE_VIEW, config={"K": 11, "t": 50}),
+            "Inputs of power-law variances": POWER_LAW_VIEW,
         },
     )
     equations: ClassVar = (
@@ -216,57 +235,59 @@ class Scenario(AbstractScenario):
     rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
     K: StudentsAxis = config_key(1, description="number of students, in the ensemble", symbol="$K$")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
-    inputs: LawAxis = inputs_key()
+    inputs: InputsAxis = make_inputs_field()
     flip: FlipOverTime = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
     drift: NonnegativeAxis = config_key(
         0.0,
         description="rate of the teacher's random walk: a step turns it by an angle of cosine 1 - drift/N",
         symbol=r"$\delta$",
     )
-    decay: NonnegativeAxis = DECAY
-    schedule: OptionalSchedule = SCHEDULE
-    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING
-    t: Times = RECORDED
-    start: Annotated[Any, word_or_section(["drawn"], Start, "a start")] = Field(
+    decay: NonnegativeAxis = DECAY_FIELD
+    schedule: OptionalSchedule = SCHEDULE_FIELD
+    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING_FIELD
+    t: Times = TIMES_FIELD
+    start: Annotated[Any, keyword_or_section(["drawn"], Start, "a start")] = Field(
         default="drawn", description="start, at t = 0: drawn (entries from N(0,1), as in the paper) or {length, R, q}"
     )
     dtype: Literal["float64", "float32"] = Field(default="float64", description="precision of the simulation")
-    engine: Literal["gram", "vectors"] = ENGINE
+    engine: Literal["gram", "vectors"] = ENGINE_FIELD
     gram: StrictBool = Field(default=False, description="also record the Gram matrix of teacher and students")
     corrections: StrictBool = Field(
         default=False, description="theory adds the standard deviation of one run and the bias at this N, to order 1/N"
     )
 
     if TYPE_CHECKING:  # the parameters of rules, for editors and type checkers
-        eta: InitVar[OverTime] = 1.0
+        eta: InitVar[NumbersOverTime] = 1.0
         assumed_flip: InitVar[Numbers] = 0.0
         margin: InitVar[Numbers] = 0.0
 
-    def _problems(self) -> Iterator[Problem]:
-        yield from self._size_problems()
-        yield from self._start_problems()
-        yield from annealing_problems(self.schedule, self.annealing)
-        yield from self._control_problems()
+    def _find_problems(self) -> Iterator[Problem]:
+        yield from self._find_size_problems()
+        yield from self._find_start_problems()
+        yield from find_annealing_problems(self.schedule, self.annealing)
+        yield from self._find_control_problems()
         if self.corrections:
-            yield from self._correction_problems()
+            yield from self._find_correction_problems()
 
-    def _control_problems(self) -> Iterator[Problem]:
+    def _find_control_problems(self) -> Iterator[Problem]:
         """Find functions of time that the students do not support here."""
-        controlled = [name for name, value in self.axis_values().items() if any(map(is_over_time, points(value)))]
+        controlled = [
+            name for name, value in self.axis_values().items() if any(map(is_time_dependent, ensure_tuple(value)))
+        ]
         if not controlled:
             return
-        yield from control_problems(self.axis_values(), self.t[-1])
-        yield from objective_problems(self.wishes)
-        yield from two_rates_problems(controlled, self.schedule)
+        yield from find_control_problems(self.axis_values(), self.t[-1])
+        yield from find_objective_problems(self.optimal_keys)
+        yield from find_rate_conflicts(controlled, self.schedule)
         name = controlled[0]
-        if any(not isinstance(inputs, Gaussian) for inputs in points(self.inputs)):
+        if any(not isinstance(inputs, Gaussian) for inputs in ensure_tuple(self.inputs)):
             yield (name,), "changes with time for gaussian inputs of equal variance only"
-        if self.corrections and (self.wishes or max(points(self.K)) > 1):
+        if self.corrections and (self.optimal_keys or max(ensure_tuple(self.K)) > 1):
             yield ("corrections",), f"need one student, K = 1, if {name} is a function of time"
-        if self.wishes and not self.exchangeable:
+        if self.optimal_keys and not self.exchangeable:
             yield ("start",), "an optimal learning rate needs students with equal starts"
 
-    def _size_problems(self) -> Iterator[Problem]:
+    def _find_size_problems(self) -> Iterator[Problem]:
         """Find the first combination of N, K, inputs and rates that is not possible."""
         for K, N in self.pairs("K", "N"):
             if N < K + 1:
@@ -275,33 +296,37 @@ class Scenario(AbstractScenario):
                     f"N = {N} is too small for a teacher and K = {K} students: N must be at least K + 1",
                 )
                 return
-        problems = chain(steps_problems(self.t[-1], max(points(self.N))), law_problems(self), unsuited_problems(self))
+        problems = chain(
+            find_step_problems(self.t[-1], max(ensure_tuple(self.N))),
+            find_inputs_problems(self),
+            find_unsuited_inputs(self),
+        )
         if problem := next(problems, None):
             yield problem
             return
         for name in ("drift", "decay"):
             for rate, N in self.pairs(name, "N") if name in self.axis_values() else ():
-                if problem := next(rate_problems(name, rate, N), None):
+                if problem := next(find_rate_problems(name, rate, N), None):
                     yield problem
                     return
 
-    def data_problems(self) -> Iterator[Problem]:
-        return table_problems(self)
+    def find_data_problems(self) -> Iterator[Problem]:
+        return find_table_problems(self)
 
     def data_digests(self) -> dict[str, str]:
-        return table_digests(self)
+        return compute_table_digests(self)
 
-    def _start_problems(self) -> Iterator[Problem]:
+    def _find_start_problems(self) -> Iterator[Problem]:
         """Find the first reason why the students cannot start like this."""
-        yield from start_problems(self.start, points(self.rule), points(self.K), self.dtype)
+        yield from find_start_problems(self.start, ensure_tuple(self.rule), ensure_tuple(self.K), self.dtype)
 
-    def _correction_problems(self) -> Iterator[Problem]:
+    def _find_correction_problems(self) -> Iterator[Problem]:
         """Find scenarios without corrections of order 1/N."""
-        for inputs in points(self.inputs):
+        for inputs in ensure_tuple(self.inputs):
             if not isinstance(inputs, Gaussian):
                 yield (
                     ("corrections",),
-                    f"corrections of order 1/N need gaussian inputs, not {label_of(inputs)}",
+                    f"corrections of order 1/N need gaussian inputs, not {format_inputs_label(inputs)}",
                 )
                 return
         R_start = self.start.R if isinstance(self.start, Start) else 0.0
@@ -314,47 +339,53 @@ class Scenario(AbstractScenario):
 
     @property
     def unsolved(self) -> str:
-        has_equations = all(inputs.isotropic or inputs.structured for inputs in points(self.inputs))
+        has_equations = all(inputs.isotropic or inputs.structured for inputs in ensure_tuple(self.inputs))
         return "" if has_equations else "theory has equations for isotropic inputs, and for inputs with known modes"
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        return {} if self.corrections or any(inputs.sized for inputs in points(self.inputs)) else {"N": None}
+        return {} if self.corrections or any(inputs.sized for inputs in ensure_tuple(self.inputs)) else {"N": None}
 
     @property
-    def stated_equations(self) -> tuple[str, ...]:
-        structured = any(inputs.structured for inputs in points(self.inputs))
-        return (*self.equations[:-2], *OF_MODES) if structured else self.equations
+    def displayed_equations(self) -> tuple[str, ...]:
+        structured = any(inputs.structured for inputs in ensure_tuple(self.inputs))
+        return (*self.equations[:-2], *UNEQUAL_VARIANCE_EQUATIONS) if structured else self.equations
 
     @property
     def variables(self) -> dict[str, Variable]:
-        structured = any(inputs.structured and inputs.exact for inputs in points(self.inputs))
-        return VARIABLES | (OF_FIELDS if structured else {}) | ({"gram": GRAM} if self.gram else {})
+        structured = any(inputs.structured and inputs.exact for inputs in ensure_tuple(self.inputs))
+        return (
+            ONLINE_VARIABLES
+            | (ONLINE_FIELD_VARIABLES if structured else {})
+            | ({"gram": GRAM_VARIABLE} if self.gram else {})
+        )
 
     @property
     def theory_only(self) -> dict[str, Variable]:
         variables = self.corrected if self.corrections else {}
-        variables = variables | (BEST if self.wishes else {})
-        if any(inputs.structured for inputs in points(self.inputs)):
+        variables = variables | (OPTIMUM_VARIABLES if self.optimal_keys else {})
+        if any(inputs.structured for inputs in ensure_tuple(self.inputs)):
             variables = variables | {
-                name: variable for name, variable in OF_FIELDS.items() if name not in self.variables
+                name: variable for name, variable in ONLINE_FIELD_VARIABLES.items() if name not in self.variables
             }
-        return variables if self.exchangeable else {**variables, "eps_g_majority_vote_error": VOTE_ERROR}
+        return variables if self.exchangeable else {**variables, "eps_g_majority_vote_error": VOTE_ERROR_VARIABLE}
 
     @property
-    def wishes(self) -> dict[str, list[Optimal]]:
+    def optimal_keys(self) -> dict[str, list[OptimalControl]]:
         """Options of the keys to be optimised, by key."""
-        return wishes_of(self)
+        return find_optimal_keys(self)
 
     @property
     def corrected(self) -> dict[str, Variable]:
         """Standard deviations and biases to order 1/N: of each student and, if students are equal, of pairs."""
         variables: dict[str, Variable] = {}
-        for name in OF_ONE_STUDENT:
-            variables |= std_of(name, VARIABLES[name]) | bias_of(name, VARIABLES[name])
-        single_student = max(points(self.K)) == 1
+        for name in SINGLE_STUDENT_VARIABLES:
+            variables |= make_std_variable(name, ONLINE_VARIABLES[name]) | make_bias_variable(
+                name, ONLINE_VARIABLES[name]
+            )
+        single_student = max(ensure_tuple(self.K)) == 1
         ensemble = {
-            name: variable for name, variable in OF_PAIRS.items() if not (single_student and name.startswith("q"))
+            name: variable for name, variable in PAIR_VARIABLES.items() if not (single_student and name.startswith("q"))
         }
         return variables | (ensemble if self.exchangeable else {})
 
@@ -362,15 +393,18 @@ class Scenario(AbstractScenario):
         cells = math.prod(self.shape.values())
         pairs = self.pairs("K", "N")
         votes = len(self.t) * cells / len(pairs)
-        batched_fraction = self._shared() if cells * self.seeds >= 2 * self.together else 0.0
+        batched_fraction = self._compute_batched_fraction() if cells * self.seeds >= 2 * self.together else 0.0
         call_seconds = cells * (
-            batched_fraction * COMBINATION / self.seeds + (1 - batched_fraction) * CALL / min(self.seeds, self.together)
+            batched_fraction * COMBINATION_SECONDS / self.seeds
+            + (1 - batched_fraction) * ONLINE_CALL_SECONDS / min(self.seeds, self.together)
         )
-        vote_seconds = votes * sum(_vote(K, N, self.exchangeable) for K, N in pairs)
+        vote_seconds = votes * sum(_estimate_vote_seconds(K, N, self.exchangeable) for K, N in pairs)
         return (
             call_seconds
             + vote_seconds
-            + self.t[-1] * self._slower() * sum(cell.N * self._estimate_step_seconds(cell) for cell in self.cells())
+            + self.t[-1]
+            * self._compute_slowdown()
+            * sum(cell.N * self._estimate_step_seconds(cell) for cell in self.cells())
         )
 
     def _estimate_step_seconds(self, cell: OnlineCell) -> float:
@@ -379,22 +413,27 @@ class Scenario(AbstractScenario):
             return _estimate_student_step_seconds(self.engine, cell.K, cell.N)
         if not cell.groups:
             return _estimate_student_step_seconds("vectors", cell.K, cell.N)
-        padding = math.ceil(self.seeds / LANES_IN_GROUPS) * LANES_IN_GROUPS / self.seeds
-        return padding * IN_GROUPS * cell.groups * _estimate_student_step_seconds("gram", cell.K, cell.N)
+        padding = math.ceil(self.seeds / GROUPS_BATCH) * GROUPS_BATCH / self.seeds
+        return padding * GROUPS_SLOWDOWN * cell.groups * _estimate_student_step_seconds("gram", cell.K, cell.N)
 
-    def _shared(self) -> float:
+    def _compute_batched_fraction(self) -> float:
         """Return the fraction of combinations that are batched: few students and a constant learning rate."""
-        gram = [self.engine == "gram" and isinstance(inputs, Gaussian) for inputs in points(self.inputs)]
-        few_students, constant = ([K <= SHARED for K in points(self.K)], [t0 is None for t0 in points(self.schedule)])
+        gram = [self.engine == "gram" and isinstance(inputs, Gaussian) for inputs in ensure_tuple(self.inputs)]
+        few_students, constant = (
+            [K <= MAX_BATCHED_STUDENTS for K in ensure_tuple(self.K)],
+            [t0 is None for t0 in ensure_tuple(self.schedule)],
+        )
         return float(np.mean(gram) * np.mean(few_students) * np.mean(constant))
 
-    def _slower(self) -> float:
+    def _compute_slowdown(self) -> float:
         """Return the mean slowdown of a step due to drift, decay and schedules, as a factor."""
-        drifting = float(np.mean([rate > 0 for rate in points(self.drift)]))
+        drifting = float(np.mean([rate > 0 for rate in ensure_tuple(self.drift)]))
         changing = any(
-            value != UNCHANGED[name] for name in ("decay", "schedule") for value in points(getattr(self, name))
+            value != TIME_CHANGE_DEFAULTS[name]
+            for name in ("decay", "schedule")
+            for value in ensure_tuple(getattr(self, name))
         )
-        return drifting * DRIFTING + (1 - drifting) * (FADING if changing else 1.0)
+        return drifting * DRIFT_SLOWDOWN + (1 - drifting) * (DECAY_SLOWDOWN if changing else 1.0)
 
     def programs(self) -> set[Any]:
         """Return a key for each program of the engine and of the equations.
@@ -406,9 +445,9 @@ class Scenario(AbstractScenario):
         program_keys: set[Any] = set()
         for cell in self.cells():
             direct = self.engine == "vectors" or not (isinstance(cell.inputs, Gaussian) or cell.groups)
-            changing = cell.varies and (cell.annealing, *dict(cell.controls))
+            changing = cell.has_changes and (cell.annealing, *dict(cell.controls))
             vector_size = (cell.N, cell.inputs) if direct else (cell.groups,)
-            program_keys.add((family_of(cell.rule), cell.K, changing, cell.drift > 0, *vector_size))
+            program_keys.add((get_family(cell.rule), cell.K, changing, cell.drift > 0, *vector_size))
             if not self.unsolved and cell.inputs.isotropic:
                 program_keys.add((1 if cell.alike else cell.K, changing))
         return program_keys
@@ -416,26 +455,26 @@ class Scenario(AbstractScenario):
     @property
     def exchangeable(self) -> bool:
         """True if the students of every ensemble start with the same order parameters."""
-        return (self.start if isinstance(self.start, Start) else DRAWN).alike
+        return (self.start if isinstance(self.start, Start) else DRAWN_START_LIMIT).alike
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
         """Coordinates of the dataset dimensions that are not axes of the sweep."""
-        students = max(points(self.K))
+        students = max(ensure_tuple(self.K))
         recorded_values = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
-        recorded_values |= recorded_of_optimum(self.wishes)
+        recorded_values |= make_optimum_coordinates(self.optimal_keys)
         return recorded_values | ({name: np.arange(students + 1) for name in ("row", "column")} if self.gram else {})
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineCell:
         return OnlineCell(
             name=values["rule"],
-            rule=self.kind_at(values),
+            rule=self.make_component(values),
             K=values["K"],
             N=values["N"],
             inputs=values["inputs"],
-            flip=at_start(values["flip"]),
-            **{name: values[name] for name in UNCHANGED if name in values},
-            controls=controls_in(values),
+            flip=get_start_value(values["flip"]),
+            **{name: values[name] for name in TIME_CHANGE_DEFAULTS if name in values},
+            controls=find_controls(values),
             start=self.start if isinstance(self.start, Start) else None,
             index=index,
         )
@@ -461,38 +500,44 @@ class OnlineCell(ControlledCell):
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters of the rule by name."""
-        return {name: getattr(self.rule, name) for name in parameters_of(self.rule)}
+        return {name: getattr(self.rule, name) for name in get_parameters(self.rule)}
 
     @property
     def described(self) -> str:
         """Rule with all parameters, for messages."""
         parameters = {**self.parameters, "flip": self.flip, **self.changes, **dict(self.controls)}
-        return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in parameters.items())})"
+        return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in parameters.items())})"
 
     @property
     def groups(self) -> int:
         """Number of groups of equal variance that the Gram engine simulates, 0 if it uses weight vectors."""
-        return groups_of(self.inputs, self.K + 1, self.N)
+        return count_gram_groups(self.inputs, self.K + 1, self.N)
 
     @property
     def changes(self) -> dict[str, float]:
-        """Values of the keys in `UNCHANGED` that differ from their default."""
-        return {name: getattr(self, name) for name, default in UNCHANGED.items() if getattr(self, name) != default}
+        """Values of the keys in `TIME_CHANGE_DEFAULTS` that differ from their default."""
+        return {
+            name: getattr(self, name)
+            for name, default in TIME_CHANGE_DEFAULTS.items()
+            if getattr(self, name) != default
+        }
 
     @property
-    def varies(self) -> bool:
+    def has_changes(self) -> bool:
         """True if more than the weights changes with time, or the weights decay."""
         return bool(self.changes or self.controls)
 
     @property
-    def changing(self) -> Changes:
+    def changing(self) -> TimeDependence:
         """All quantities that can change with time. A constant learning rate has an infinite t0."""
-        t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, SHORTEST))
+        t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, MIN_T0))
         time_functions = self.polynomials
         schedule = time_functions.get("eta", SCHEDULES[self.annealing](t0))
-        return Changes(np.float64(self.drift), np.float64(self.decay), schedule, noise=time_functions.get("flip"))
+        return TimeDependence(
+            np.float64(self.drift), np.float64(self.decay), schedule, noise=time_functions.get("flip")
+        )
 
-    def holding(self, **numbers: Any) -> Self:
+    def replace_values(self, **numbers: Any) -> Self:
         rule = replace(self.rule, eta=numbers.pop("eta", self.rule.eta))
         return replace(self, rule=rule, **numbers)
 
@@ -503,46 +548,46 @@ class OnlineCell(ControlledCell):
     @property
     def order_parameters(self) -> OrderParameters:
         """Order parameters of the start in the limit of large N."""
-        return (self.start or DRAWN).of(self.K)
+        return (self.start or DRAWN_START_LIMIT).of(self.K)
 
     @property
     def coordinates(self) -> np.ndarray | None:
         """Coordinates (K, K+1) of the students' start in a basis whose first vector is the teacher, None if drawn."""
-        return coordinates(*self.order_parameters) if self.start else None
+        return student_coordinates(*self.order_parameters) if self.start else None
 
     @property
     def alike(self) -> bool:
         """True if all students start with the same order parameters, so that one student represents all."""
-        return (self.start or DRAWN).alike
+        return (self.start or DRAWN_START_LIMIT).alike
 
     @property
     def identity(self) -> dict[str, Any]:
         """Values that identify this cell, under the names that seed its random numbers."""
         identity = {
             "rule": self.name,
-            **in_seed_names(self.parameters, {"assumed_flip": "noise"}),
+            **map_to_seed_names(self.parameters, {"assumed_flip": "noise"}),
             "K": self.K,
             "N": self.N,
             "flip": self.flip,
             "start": self.start.model_dump() if self.start else "drawn",
             **self.changes,  # defaults are omitted: such runs keep their random numbers
-            **{name: written_control(control) for name, control in self.controls},
+            **{name: control_to_config(control) for name, control in self.controls},
         }
         if not isinstance(self.inputs, Gaussian):
-            identity["inputs"] = written(self.inputs)
+            identity["inputs"] = inputs_to_config(self.inputs)
         return identity
 
     def words(self) -> tuple[int, ...]:
-        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.words_of`)."""
-        return words_of(self.identity)
+        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.hash_identity`)."""
+        return hash_identity(self.identity)
 
 
-def start_problems(start: Any, rules: Iterable[str], students: Iterable[int], dtype: str) -> Iterator[Problem]:
+def find_start_problems(start: Any, rules: Iterable[str], students: Iterable[int], dtype: str) -> Iterator[Problem]:
     """Find the first reason why these numbers of students of these rules cannot start like this."""
-    max_length = float(np.max((DRAWN if isinstance(start, str) else start).length))
+    max_length = float(np.max((DRAWN_START_LIMIT if isinstance(start, str) else start).length))
     for name in rules:
         if max_length >= (bound := RULES[name].longest_start):
-            yield ("start",), _too_long(name, bound, None if start == "drawn" else max_length)
+            yield ("start",), _explain_too_long_start(name, bound, None if start == "drawn" else max_length)
             return
     if isinstance(start, Start):
         for K in students:
@@ -551,26 +596,26 @@ def start_problems(start: Any, rules: Iterable[str], students: Iterable[int], dt
                 return
 
 
-def _too_long(rule: str, bound: float, length: float | None) -> str:
+def _explain_too_long_start(rule: str, bound: float, length: float | None) -> str:
     """Explain why a rule cannot start from students of this length (None: drawn students)."""
     actual = "drawn students have length 1" if length is None else f"not {length:g}"
-    start = ", ".join(f"{name}: {value:g}" for name, value in RULES[rule].own_start().items())
+    start = ", ".join(f"{name}: {value:g}" for name, value in RULES[rule].default_start().items())
     return f'the rule "{rule}" starts from students shorter than {bound:g}, {actual}: write start: {{{start}}}'
 
 
 def _estimate_student_step_seconds(engine: str, K: int, N: int) -> float:
     """Estimate the seconds of a step of K students."""
     if engine == "vectors":
-        return VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N
-    largest = max(GRAM_STEP)
-    measured = np.interp(np.log(K), np.log(list(GRAM_STEP)), np.log(list(GRAM_STEP.values())))
+        return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N
+    largest = max(GRAM_STEP_SECONDS)
+    measured = np.interp(np.log(K), np.log(list(GRAM_STEP_SECONDS)), np.log(list(GRAM_STEP_SECONDS.values())))
     return float(np.exp(measured)) * max(K / largest, 1.0) ** 2
 
 
-def _vote(K: int, N: int, alike: bool) -> float:
+def _estimate_vote_seconds(K: int, N: int, alike: bool) -> float:
     """Estimate the seconds of the majority vote of one seed at one time."""
-    if K <= FEW:
-        return VOTE_OF_FEW if K > 2 else 0.0
-    from statmech.votes.majority_vote import TEST_CIRCLES, circles_beside_equal_students  # here: it imports SciPy
+    if K <= MAX_EXACT_STUDENTS:
+        return EXACT_VOTE_SECONDS if K > 2 else 0.0
+    from statmech.votes.majority_vote import TEST_CIRCLES, choose_circle_count  # here: it imports SciPy
 
-    return VOTE_PER_TURN * K * (circles_beside_equal_students(K, N) if alike else TEST_CIRCLES)
+    return VOTE_SECONDS_PER_CIRCLE * K * (choose_circle_count(K, N) if alike else TEST_CIRCLES)

@@ -16,49 +16,61 @@ from pydantic import Field, model_validator
 
 from statmech.convex.clusters import CLUSTERS, GaussianClusters, TwoClusters
 from statmech.errors import Problem, ScenarioError
-from statmech.inputs import Anisotropic, Inputs, Spectrum, written
-from statmech.modes import condensed
-from statmech.parameters import family_of, shown
+from statmech.inputs import Anisotropic, Inputs, Spectrum, inputs_to_config
+from statmech.modes import condense_modes
+from statmech.parameters import format_value, get_family
 from statmech.rules import RULES, Bayes
-from statmech.scenarios.axes import Names, Numbers, points
+from statmech.scenarios.axes import Names, Numbers, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import words_of
-from statmech.scenarios.gaussian_clusters import CLUSTERS_THEORY, OF_CLUSTERS, OF_TEACHERS, within_problems, without
+from statmech.scenarios.cells import hash_identity
+from statmech.scenarios.gaussian_clusters import (
+    CLUSTER_THEORY_VARIABLES,
+    CLUSTER_VARIABLES,
+    TEACHER_KEYS,
+    find_cluster_input_problems,
+    reject_teacher_keys,
+)
 from statmech.scenarios.initial_conditions import Start
-from statmech.scenarios.inputs_key import LawAxis, inputs_key, unsuited_problems
+from statmech.scenarios.inputs_key import InputsAxis, find_unsuited_inputs, make_inputs_field
 from statmech.scenarios.keys import (
     PARAMETERS,
     DimensionAxis,
     NonnegativeAxis,
     Times,
     config_key,
+    keyword_or_section,
     one_of,
-    word_or_section,
 )
 from statmech.scenarios.online import (
-    ANNEALING,
-    DECAY,
-    ENGINE,
-    RECORDED,
-    SCHEDULE,
-    UNCHANGED,
-    VARIABLES,
-    VECTORS_STEP,
-    VECTORS_STEP_PER_DIMENSION,
+    ANNEALING_FIELD,
+    DECAY_FIELD,
+    ENGINE_FIELD,
+    ONLINE_VARIABLES,
+    SCHEDULE_FIELD,
+    TIME_CHANGE_DEFAULTS,
+    TIMES_FIELD,
+    VECTORS_STEP_SECONDS,
+    VECTORS_STEP_SECONDS_PER_DIMENSION,
     OnlineCell,
     Scenario,
-    start_problems,
+    find_start_problems,
 )
 from statmech.scenarios.schedules import OptionalSchedule
-from statmech.scenarios.step_sizes import annealing_problems, rate_problems, steps_problems
+from statmech.scenarios.step_sizes import find_annealing_problems, find_rate_problems, find_step_problems
 from statmech.scenarios.variables import Variable
 from statmech.schedules import SCHEDULES
 
-GROUPS_STEP = 1.3e-7  # per step and group of the spectrum, on one core
-CHANGING = {name: default for name, default in UNCHANGED.items() if name != "drift"}
-MEASURED = {**OF_CLUSTERS, "length": VARIABLES["length"]}
-SIMULATED = {name: replace(MEASURED[name], dims=("t",)) for name in ("m_field", "length_field", "length", "eps_g")}
-SOLVED = {"eps_bayes": replace(CLUSTERS_THEORY["eps_bayes"], dims=("t",)), "eps_known": CLUSTERS_THEORY["eps_known"]}
+GROUPS_STEP_SECONDS = 1.3e-7  # per step and group of the spectrum, on one core
+CLUSTER_CHANGE_DEFAULTS = {name: default for name, default in TIME_CHANGE_DEFAULTS.items() if name != "drift"}
+MEASURED_CLUSTER_VARIABLES = {**CLUSTER_VARIABLES, "length": ONLINE_VARIABLES["length"]}
+SIMULATED_CLUSTER_VARIABLES = {
+    name: replace(MEASURED_CLUSTER_VARIABLES[name], dims=("t",))
+    for name in ("m_field", "length_field", "length", "eps_g")
+}
+SOLVED_CLUSTER_VARIABLES = {
+    "eps_bayes": replace(CLUSTER_THEORY_VARIABLES["eps_bayes"], dims=("t",)),
+    "eps_known": CLUSTER_THEORY_VARIABLES["eps_known"],
+}
 
 
 class OnlineClusters(AbstractScenario):
@@ -73,9 +85,9 @@ class OnlineClusters(AbstractScenario):
 
     CHOICE: ClassVar = "rule"
     KINDS: ClassVar = RULES
-    FURTHER: ClassVar = {"clusters": CLUSTERS}
-    AXES: ClassVar = ("rule", "clusters", "inputs", "distance", "positives", PARAMETERS, "N", *CHANGING)
-    OMITTED: ClassVar = CHANGING
+    FURTHER_CHOICES: ClassVar = {"clusters": CLUSTERS}
+    AXES: ClassVar = ("rule", "clusters", "inputs", "distance", "positives", PARAMETERS, "N", *CLUSTER_CHANGE_DEFAULTS)
+    OMITTED_DEFAULTS: ClassVar = CLUSTER_CHANGE_DEFAULTS
     TITLE: ClassVar = "online learning of two clusters"
     CITES: ClassVar = ("miyoshi2005", "mignacco2020")
     SIMULATION_KEYS: ClassVar = ("engine",)
@@ -92,19 +104,19 @@ class OnlineClusters(AbstractScenario):
     )
     rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
     N: DimensionAxis = config_key(1000, description="input dimension", symbol="$N$")
-    inputs: LawAxis = inputs_key(
+    inputs: InputsAxis = make_inputs_field(
         "distribution of the inputs, around the centre of their cluster; the `teacher` of a spectrum is the difference "
         "of the centres"
     )
-    decay: NonnegativeAxis = DECAY
-    schedule: OptionalSchedule = SCHEDULE
-    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING
-    t: Times = RECORDED
-    start: Annotated[Any, word_or_section(["drawn"], Start, "a start")] = Field(
+    decay: NonnegativeAxis = DECAY_FIELD
+    schedule: OptionalSchedule = SCHEDULE_FIELD
+    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING_FIELD
+    t: Times = TIMES_FIELD
+    start: Annotated[Any, keyword_or_section(["drawn"], Start, "a start")] = Field(
         default="drawn",
         description="start, at t = 0: drawn (entries from N(0,1)) or {length, R}, R with the centres' difference",
     )
-    engine: Literal["gram", "vectors"] = ENGINE
+    engine: Literal["gram", "vectors"] = ENGINE_FIELD
     figure: str | None = Field(default="clusters_online", description="published figure, to draw")
 
     if TYPE_CHECKING:  # the parameters of clusters and rules, for editors and type checkers
@@ -116,26 +128,26 @@ class OnlineClusters(AbstractScenario):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_one_student(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
         """Raise `ScenarioError` for keys of teachers, ensembles, and learners of stored examples."""
-        if "loss" in given:
+        if "loss" in config:
             raise ScenarioError([(("loss",), "clusters are learnt by a rule or by a loss: remove one of the two keys")])
-        if "K" in given:
+        if "K" in config:
             raise ScenarioError([(("K",), "clusters are learnt online by one student: leave out K")])
-        return without(given, (*OF_TEACHERS, "drift"))
+        return reject_teacher_keys(config, (*TEACHER_KEYS, "drift"))
 
-    def _problems(self) -> Iterator[Problem]:
-        yield from steps_problems(self.t[-1], max(points(self.N)))
-        if any(issubclass(RULES[name], Bayes) for name in points(self.rule)):
+    def _find_problems(self) -> Iterator[Problem]:
+        yield from find_step_problems(self.t[-1], max(ensure_tuple(self.N)))
+        if any(issubclass(RULES[name], Bayes) for name in ensure_tuple(self.rule)):
             yield ("rule",), 'the rule "bayes" is the posterior mean of a teacher, and clusters have no teacher'
         else:
-            yield from start_problems(self.start, points(self.rule), [1], self.dtype)
-        yield from list(within_problems(self)) or list(unsuited_problems(self))
+            yield from find_start_problems(self.start, ensure_tuple(self.rule), [1], self.dtype)
+        yield from list(find_cluster_input_problems(self)) or list(find_unsuited_inputs(self))
         for decay, N in self.pairs("decay", "N") if "decay" in self.axis_values() else ():
-            if problem := next(rate_problems("decay", decay, N), None):
+            if problem := next(find_rate_problems("decay", decay, N), None):
                 yield problem
                 return
-        yield from annealing_problems(self.schedule, self.annealing)
+        yield from find_annealing_problems(self.schedule, self.annealing)
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
@@ -143,11 +155,11 @@ class OnlineClusters(AbstractScenario):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return SIMULATED
+        return SIMULATED_CLUSTER_VARIABLES
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        return SOLVED
+        return SOLVED_CLUSTER_VARIABLES
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
@@ -158,49 +170,51 @@ class OnlineClusters(AbstractScenario):
         """Estimate the seconds that one seed of all parameter combinations takes on one core."""
         cells = math.prod(self.shape.values())
         pairs = (
-            self.pairs("inputs", "N") if "inputs" in self.axis_values() else [(self.inputs, N) for N in points(self.N)]
+            self.pairs("inputs", "N")
+            if "inputs" in self.axis_values()
+            else [(self.inputs, N) for N in ensure_tuple(self.N)]
         )
         return self.t[-1] * cells / len(pairs) * sum(N * self._estimate_step_seconds(inputs, N) for inputs, N in pairs)
 
     def _estimate_step_seconds(self, law: Inputs, N: int) -> float:
         """Estimate the seconds of one step."""
-        cell = OnlineCell("", RULES["hebb"](), 1, N, in_groups(law), 0.0, None, ())
+        cell = OnlineCell("", RULES["hebb"](), 1, N, group_directions(law), 0.0, None, ())
         if self.engine == "gram" and cell.groups:
-            return GROUPS_STEP * cell.groups
-        return VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N
+            return GROUPS_STEP_SECONDS * cell.groups
+        return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N
 
     def programs(self) -> set[Any]:
         """Return a key for each program of the engine.
 
         Programs differ by rule, and by the size of the weight vectors or the number of groups.
         """
-        return {(family_of(cell.rule), bool(cell.changes), cell.groups or cell.N) for cell in self.cells()}
+        return {(get_family(cell.rule), bool(cell.changes), cell.groups or cell.N) for cell in self.cells()}
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineClusterCell:
         return OnlineClusterCell(
             name=values["rule"],
-            rule=self.kind_at(values),
+            rule=self.make_component(values),
             K=1,
             N=values["N"],
-            inputs=in_groups(values["inputs"]),
+            inputs=group_directions(values["inputs"]),
             flip=0.0,
             start=self.start if isinstance(self.start, Start) else None,
             index=index,
-            **{name: values[name] for name in CHANGING if name in values},
-            clusters=self.kind_at(values, "clusters"),
+            **{name: values[name] for name in CLUSTER_CHANGE_DEFAULTS if name in values},
+            clusters=self.make_component(values, "clusters"),
         )
 
 
-def in_groups(law: Inputs) -> Spectrum:
+def group_directions(inputs: Inputs) -> Spectrum:
     """Return the distribution of inputs around a centre as groups of directions of equal variance.
 
     >>> from statmech.inputs import Gaussian
-    >>> in_groups(Gaussian()).eigenvalues, in_groups(Anisotropic((0.5, 1.5))).eigenvalues
+    >>> group_directions(Gaussian()).eigenvalues, group_directions(Anisotropic((0.5, 1.5))).eigenvalues
     ((1.0,), (0.5, 1.5))
     """
-    if isinstance(law, Spectrum):
-        return law
-    return Spectrum(law.spectrum if isinstance(law, Anisotropic) else (1.0,))
+    if isinstance(inputs, Spectrum):
+        return inputs
+    return Spectrum(inputs.spectrum if isinstance(inputs, Anisotropic) else (1.0,))
 
 
 @dataclass(frozen=True)
@@ -210,27 +224,27 @@ class OnlineClusterCell(OnlineCell):
     clusters: GaussianClusters = field(default_factory=GaussianClusters)
 
     @property
-    def two(self) -> TwoClusters:
+    def two_clusters(self) -> TwoClusters:
         """The clusters with the modes of the inputs around their centres."""
         modes = self.inputs.modes(self.N)
         assert modes is not None  # a spectrum always has modes
-        return self.clusters.among(condensed(modes))
+        return self.clusters.combine_with_modes(condense_modes(modes))
 
     @property
     def described(self) -> str:
         """Rule and clusters with all parameters, for messages."""
         parameters = {**self.parameters, **vars(self.clusters), **self.changes}
-        return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in parameters.items())})"
+        return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in parameters.items())})"
 
     def words(self) -> tuple[int, ...]:
-        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.words_of`)."""
+        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.hash_identity`)."""
         identity = {
             "rule": self.name,
             **self.parameters,
             "clusters": vars(self.clusters),
             "N": self.N,
             "start": self.start.model_dump() if self.start else "drawn",
-            "inputs": written(self.inputs),
+            "inputs": inputs_to_config(self.inputs),
             **self.changes,
         }
-        return words_of(identity)
+        return hash_identity(identity)

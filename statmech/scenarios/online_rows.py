@@ -15,50 +15,50 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from statmech.errors import Problem, ScenarioError
-from statmech.inputs import Rows, written
-from statmech.parameters import family_of, shown
+from statmech.inputs import Rows, inputs_to_config
+from statmech.parameters import format_value, get_family
 from statmech.real_table import RealTable
 from statmech.rules import RULES, Bayes
-from statmech.scenarios.axes import Names, Numbers, points
+from statmech.scenarios.axes import Names, Numbers, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import words_of
+from statmech.scenarios.cells import hash_identity
 from statmech.scenarios.initial_conditions import Start
-from statmech.scenarios.keys import PARAMETERS, NonnegativeAxis, Times, one_of, word_or_section
+from statmech.scenarios.keys import PARAMETERS, NonnegativeAxis, Times, keyword_or_section, one_of
 from statmech.scenarios.labelled_rows import (
-    OF_ROWS,
-    WITHOUT,
+    ROW_VARIABLES,
+    UNSUPPORTED_ROW_KEYS,
     RowsAxis,
-    check_keys,
-    diagnoses_of,
-    digests_of,
-    row_problems,
-    shape_of,
-    table_of,
+    check_supported_keys,
+    compute_diagnoses,
+    compute_digests,
+    find_row_problems,
+    get_table,
+    get_table_shape,
 )
 from statmech.scenarios.online import (
-    ANNEALING,
-    DECAY,
-    RECORDED,
-    SCHEDULE,
-    VECTORS_STEP,
-    VECTORS_STEP_PER_DIMENSION,
+    ANNEALING_FIELD,
+    DECAY_FIELD,
+    SCHEDULE_FIELD,
+    TIMES_FIELD,
+    VECTORS_STEP_SECONDS,
+    VECTORS_STEP_SECONDS_PER_DIMENSION,
     OnlineCell,
     Scenario,
-    start_problems,
+    find_start_problems,
 )
-from statmech.scenarios.online_clusters import CHANGING, SIMULATED
+from statmech.scenarios.online_clusters import CLUSTER_CHANGE_DEFAULTS, SIMULATED_CLUSTER_VARIABLES
 from statmech.scenarios.schedules import OptionalSchedule
-from statmech.scenarios.step_sizes import annealing_problems, rate_problems, steps_problems
+from statmech.scenarios.step_sizes import find_annealing_problems, find_rate_problems, find_step_problems
 from statmech.scenarios.variables import Variable
 from statmech.schedules import SCHEDULES
 
-ELSEWHERE = {
-    **WITHOUT,
+UNSUPPORTED_ONLINE_ROW_KEYS = {
+    **UNSUPPORTED_ROW_KEYS,
     "K": "rows are learnt online by one student: leave out {}",
     **dict.fromkeys(("P", "alpha"), "a stream of rows has no end: give times t instead of {}"),
 }
-STUDENT = {name: SIMULATED[name] for name in ("m_field", "length_field", "length")}
-VARIABLES = STUDENT | {"eps_y": replace(OF_ROWS["eps_y"], dims=("t",))}
+STUDENT_VARIABLES = {name: SIMULATED_CLUSTER_VARIABLES[name] for name in ("m_field", "length_field", "length")}
+ONLINE_ROW_VARIABLES = STUDENT_VARIABLES | {"eps_y": replace(ROW_VARIABLES["eps_y"], dims=("t",))}
 
 
 class OnlineRows(AbstractScenario):
@@ -73,8 +73,8 @@ class OnlineRows(AbstractScenario):
 
     CHOICE: ClassVar = "rule"
     KINDS: ClassVar = RULES
-    AXES: ClassVar = ("rule", "inputs", PARAMETERS, *CHANGING)
-    OMITTED: ClassVar = CHANGING
+    AXES: ClassVar = ("rule", "inputs", PARAMETERS, *CLUSTER_CHANGE_DEFAULTS)
+    OMITTED_DEFAULTS: ClassVar = CLUSTER_CHANGE_DEFAULTS
     TITLE: ClassVar = "online learning of real rows"
     CITES: ClassVar = ("miyoshi2005", "loureiro2021mixtures")
     together: ClassVar = Scenario.together
@@ -96,11 +96,11 @@ class OnlineRows(AbstractScenario):
         description="distribution of the inputs, rows of a table with a `target` (name or number of a column) of two "
         "values, or of a data set with two classes"
     )
-    decay: NonnegativeAxis = DECAY
-    schedule: OptionalSchedule = SCHEDULE
-    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING
-    t: Times = RECORDED
-    start: Annotated[Any, word_or_section(["drawn"], Start, "a start")] = Field(
+    decay: NonnegativeAxis = DECAY_FIELD
+    schedule: OptionalSchedule = SCHEDULE_FIELD
+    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING_FIELD
+    t: Times = TIMES_FIELD
+    start: Annotated[Any, keyword_or_section(["drawn"], Start, "a start")] = Field(
         default="drawn", description="start, at t = 0: drawn (entries from N(0,1)) or {length}"
     )
 
@@ -111,54 +111,54 @@ class OnlineRows(AbstractScenario):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_one_student(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
         """Raise `ScenarioError` for keys of teachers, ensembles, and learners of stored examples."""
-        if given.get("population") == "held_out":
+        if config.get("population") == "held_out":
             reason = "a stream of rows is drawn with replacement: population must be table, not held_out"
             raise ScenarioError([(("population",), reason)])
-        check_keys(given, ELSEWHERE)
-        return given
+        check_supported_keys(config, UNSUPPORTED_ONLINE_ROW_KEYS)
+        return config
 
-    def _problems(self) -> Iterator[Problem]:
-        yield from row_problems(self.inputs)
-        if any(issubclass(RULES[name], Bayes) for name in points(self.rule)):
+    def _find_problems(self) -> Iterator[Problem]:
+        yield from find_row_problems(self.inputs)
+        if any(issubclass(RULES[name], Bayes) for name in ensure_tuple(self.rule)):
             yield (
                 ("rule",),
                 'the rule "bayes" is the posterior mean of a teacher, and rows with a target have no teacher',
             )
         else:
-            yield from start_problems(self.start, points(self.rule), [1], self.dtype)
+            yield from find_start_problems(self.start, ensure_tuple(self.rule), [1], self.dtype)
         if isinstance(self.start, Start) and np.any(self.start.R):
             yield ("start",), "real labels have no teacher: leave out R of the start"
-        yield from annealing_problems(self.schedule, self.annealing)
+        yield from find_annealing_problems(self.schedule, self.annealing)
 
-    def data_problems(self) -> Iterator[Problem]:
+    def find_data_problems(self) -> Iterator[Problem]:
         """Find the first table that cannot be learnt, or whose number of columns does not suit the other keys."""
         for values in self.combinations("inputs", "decay"):
-            if problem := self._data_problem(values):
+            if problem := self._find_data_problem(values):
                 yield problem
                 return
 
-    def _data_problem(self, values: dict[str, Any]) -> Problem | None:
+    def _find_data_problem(self, values: dict[str, Any]) -> Problem | None:
         try:
-            table = table_of(values["inputs"])
+            table = get_table(values["inputs"])
         except ScenarioError as failure:
             return failure.problems[0]
         if table.labels is None:
             return ("inputs",), f"the target of {values['inputs'].path} is a number: a rule needs two classes"
         decay = values.get("decay", 0)
-        return next(chain(steps_problems(self.t[-1], table.N), rate_problems("decay", decay, table.N)), None)
+        return next(chain(find_step_problems(self.t[-1], table.N), find_rate_problems("decay", decay, table.N)), None)
 
     def data_digests(self) -> dict[str, str]:
-        return digests_of(self.inputs)
+        return compute_digests(self.inputs)
 
     def diagnoses(self) -> Mapping[str, dict[str, Any]]:
         """Return the diagnosis of each table by the name of its inputs."""
-        return diagnoses_of(self.inputs)
+        return compute_diagnoses(self.inputs)
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return VARIABLES
+        return ONLINE_ROW_VARIABLES
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
@@ -167,28 +167,30 @@ class OnlineRows(AbstractScenario):
 
     def seconds(self) -> float:
         """Estimate the seconds that one seed of all parameter combinations takes on one core."""
-        return sum(map(self._seconds, self.cells()))
+        return sum(map(self._estimate_cell_seconds, self.cells()))
 
-    def _seconds(self, cell: OnlineRowsCell) -> float:
+    def _estimate_cell_seconds(self, cell: OnlineRowsCell) -> float:
         """Estimate the seconds of a run: its steps, and the fields of all rows at each recorded time."""
-        rows, N = shape_of(cell.inputs)
-        return self.t[-1] * N * (VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N) + 1e-9 * rows * N * len(self.t)
+        rows, N = get_table_shape(cell.inputs)
+        return self.t[-1] * N * (VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N) + 1e-9 * rows * N * len(
+            self.t
+        )
 
     def programs(self) -> set[Any]:
         """Return a key for each program of the engine: programs differ by rule and table."""
-        return {(family_of(cell.rule), bool(cell.changes), cell.inputs) for cell in self.cells()}
+        return {(get_family(cell.rule), bool(cell.changes), cell.inputs) for cell in self.cells()}
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineRowsCell:
         return OnlineRowsCell(
             name=values["rule"],
-            rule=self.kind_at(values),
+            rule=self.make_component(values),
             K=1,
-            N=shape_of(values["inputs"])[1],
+            N=get_table_shape(values["inputs"])[1],
             inputs=values["inputs"],
             flip=0.0,
             start=self.start if isinstance(self.start, Start) else None,
             index=index,
-            **{name: values[name] for name in CHANGING if name in values},
+            **{name: values[name] for name in CLUSTER_CHANGE_DEFAULTS if name in values},
         )
 
 
@@ -201,22 +203,22 @@ class OnlineRowsCell(OnlineCell):
     @property
     def table(self) -> RealTable:
         """The table, read once."""
-        return table_of(self.inputs)
+        return get_table(self.inputs)
 
     @property
     def described(self) -> str:
         """Rule with all parameters, for messages."""
         parameters = {**self.parameters, **self.changes}
-        return f"{self.name} ({', '.join(f'{name} = {shown(value)}' for name, value in parameters.items())})"
+        return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in parameters.items())})"
 
     def words(self) -> tuple[int, ...]:
-        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.words_of`)."""
+        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.hash_identity`)."""
         identity = {
             "rule": self.name,
             **self.parameters,
             "population": "table",
-            "inputs": written(self.inputs),
+            "inputs": inputs_to_config(self.inputs),
             "start": self.start.model_dump() if self.start else "drawn",
             **self.changes,
         }
-        return words_of(identity)
+        return hash_identity(identity)

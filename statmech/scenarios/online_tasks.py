@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from statmech.controls import at_start, is_over_time
+from statmech.controls import get_start_value, is_time_dependent
 from statmech.errors import Problem, ScenarioError
 from statmech.inputs import Gaussian
-from statmech.parameters import family_of
+from statmech.parameters import get_family
 from statmech.rules import RULES
-from statmech.scenarios.axes import Names, Numbers, OverTime, points
+from statmech.scenarios.axes import Names, Numbers, NumbersOverTime, ensure_tuple
 from statmech.scenarios.controlled_keys import (
-    OF_OPTIMUM,
-    control_problems,
-    controls_in,
-    recorded_of_optimum,
-    two_rates_problems,
+    OPTIMUM_COORDINATES,
+    find_control_problems,
+    find_controls,
+    find_rate_conflicts,
+    make_optimum_coordinates,
 )
 from statmech.scenarios.initial_conditions import Start
 from statmech.scenarios.keys import (
@@ -36,37 +36,40 @@ from statmech.scenarios.keys import (
     NonnegativeAxis,
     Times,
     config_key,
+    keyword_or_section,
     one_of,
-    word_or_section,
 )
-from statmech.scenarios.network_matrices import rows_of
+from statmech.scenarios.network_matrices import factorise_gram
 from statmech.scenarios.online import (
-    ANNEALING,
-    DECAY,
-    ENGINE,
-    RECORDED,
-    SCHEDULE,
-    UNCHANGED,
-    VARIABLES,
-    VECTORS_STEP,
-    VECTORS_STEP_PER_DIMENSION,
+    ANNEALING_FIELD,
+    DECAY_FIELD,
+    ENGINE_FIELD,
+    ONLINE_VARIABLES,
+    SCHEDULE_FIELD,
+    TIME_CHANGE_DEFAULTS,
+    TIMES_FIELD,
+    VECTORS_STEP_SECONDS,
+    VECTORS_STEP_SECONDS_PER_DIMENSION,
     FlipOverTime,
     OnlineCell,
     Scenario,
-    start_problems,
+    find_start_problems,
 )
 from statmech.scenarios.page import Page
 from statmech.scenarios.schedules import OptionalSchedule
-from statmech.scenarios.step_sizes import annealing_problems, rate_problems, steps_problems
-from statmech.scenarios.task_keys import ERRORS, OF_TASKS, TaskCell, TaskKeys, between_tasks
+from statmech.scenarios.step_sizes import find_annealing_problems, find_rate_problems, find_step_problems
+from statmech.scenarios.task_keys import TASK_ERRORS_VIEW, TASK_PAGE_OPTIONS, TaskCell, TaskKeys, make_task_overlaps
 from statmech.scenarios.tasks_start import PerceptronStart
 from statmech.scenarios.variables import Variable
 from statmech.schedules import SCHEDULES
 
-GRAM_STEP, GRAM_STEP_PER_EXAMPLE = 1.5e-7, 2e-8  # on one core; the second is per further example of a batch
-DRAWN = PerceptronStart()  # limit of entries drawn from N(0, 1)
-CHANGING = {name: default for name, default in UNCHANGED.items() if name != "drift"}
-NOT_HERE = {
+TASK_STEP_SECONDS, TASK_STEP_SECONDS_PER_EXAMPLE = (
+    1.5e-7,
+    2e-8,
+)  # on one core; the second is per further example of a batch
+DRAWN_PERCEPTRON_START = PerceptronStart()  # limit of entries drawn from N(0, 1)
+TASK_CHANGE_DEFAULTS = {name: default for name, default in TIME_CHANGE_DEFAULTS.items() if name != "drift"}
+UNSUPPORTED_TASK_KEYS = {
     "heads": "perceptrons have no second layer, and so no heads: leave them out",
     "K": "K is not supported with several tasks, which one student learns: remove K",
     "inputs": "several tasks are learnt from gaussian inputs of equal variance only: leave out inputs",
@@ -88,14 +91,14 @@ class OnlineTasks(TaskKeys):
 
     CHOICE: ClassVar = "rule"
     KINDS: ClassVar = RULES
-    OPTIMAL: ClassVar = ("eta",)
-    STEPPED: ClassVar = ("flip",)
-    AXES: ClassVar = ("rule", "overlap", "protocol", "N", "batch", PARAMETERS, "flip", *CHANGING)
-    OMITTED: ClassVar = CHANGING
+    OPTIMISABLE_KEYS: ClassVar = ("eta",)
+    STEPWISE_KEYS: ClassVar = ("flip",)
+    AXES: ClassVar = ("rule", "overlap", "protocol", "N", "batch", PARAMETERS, "flip", *TASK_CHANGE_DEFAULTS)
+    OMITTED_DEFAULTS: ClassVar = TASK_CHANGE_DEFAULTS
     TITLE: ClassVar = "online learning of several tasks"
     CITES: ClassVar = ("miyoshi2005", "lee2021")
     SIMULATION_KEYS: ClassVar = ("dtype", "engine")
-    COORDINATES: ClassVar = TaskKeys.TASK_COORDINATES | OF_OPTIMUM
+    COORDINATES: ClassVar = TaskKeys.TASK_COORDINATES | OPTIMUM_COORDINATES
     together: ClassVar = Scenario.together
     PAGE: ClassVar = Page(
         along="t",
@@ -103,8 +106,8 @@ class OnlineTasks(TaskKeys):
             **{"rule": ["perceptron"], "tasks": 2, "overlap": 0.5, "N": 1000, "protocol": "blocked", "switch": 10},
             **{"t": 20, "start": {"length": 1, "R": 0.1}, "seeds": 16},
         },
-        **OF_TASKS,
-        presets={"Perceptrons forget a first task": ERRORS},
+        **TASK_PAGE_OPTIONS,
+        presets={"Perceptrons forget a first task": TASK_ERRORS_VIEW},
     )
     equations: ClassVar = (
         r"\mathbf J \leftarrow \mathbf J + \frac\eta b\sum_{\mu=1}^b\sigma^\mu g(\kappa^\mu, l)\,\mathbf x^\mu",
@@ -116,58 +119,58 @@ class OnlineTasks(TaskKeys):
     rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     flip: FlipOverTime = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
-    decay: NonnegativeAxis = DECAY
-    schedule: OptionalSchedule = SCHEDULE
-    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING
-    t: Times = RECORDED
-    start: Annotated[Any, word_or_section(["drawn"], PerceptronStart, "a start")] = Field(
+    decay: NonnegativeAxis = DECAY_FIELD
+    schedule: OptionalSchedule = SCHEDULE_FIELD
+    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING_FIELD
+    t: Times = TIMES_FIELD
+    start: Annotated[Any, keyword_or_section(["drawn"], PerceptronStart, "a start")] = Field(
         default="drawn", description="start, at t = 0: drawn (entries from N(0,1)) or {length, R}, R one for each task"
     )
     dtype: Literal["float64", "float32"] = Field(default="float64", description="precision of the simulation")
-    engine: Literal["gram", "vectors"] = ENGINE
+    engine: Literal["gram", "vectors"] = ENGINE_FIELD
 
     if TYPE_CHECKING:  # the parameters of rules, for editors and type checkers
-        eta: InitVar[OverTime] = 1.0
+        eta: InitVar[NumbersOverTime] = 1.0
         assumed_flip: InitVar[Numbers] = 0.0
         margin: InitVar[Numbers] = 0.0
 
     @model_validator(mode="before")
     @classmethod
-    def _of_one_student(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
         """Raise `ScenarioError` for keys of networks, ensembles, and scenarios of one teacher."""
-        if key_problems := [((name,), reason) for name, reason in NOT_HERE.items() if name in given]:
+        if key_problems := [((name,), reason) for name, reason in UNSUPPORTED_TASK_KEYS.items() if name in config]:
             raise ScenarioError(key_problems)
-        return given
+        return config
 
-    def _problems(self) -> Iterator[Problem]:
-        min_dimension = min(points(self.N))
+    def _find_problems(self) -> Iterator[Problem]:
+        min_dimension = min(ensure_tuple(self.N))
         if min_dimension < self.tasks + 1:
             yield (
                 ("N",),
                 f"N = {min_dimension} is too small for {self.tasks} teachers and a student: "
                 "N must be at least tasks + 1",
             )
-        yield from steps_problems(self.t[-1], max(points(self.N)))
-        yield from self.task_problems()
-        yield from control_problems(values := self.axis_values(), self.t[-1])
-        yield from self._objective_problems()
-        changing = [name for name, value in values.items() if any(map(is_over_time, points(value)))]
-        yield from two_rates_problems(changing, self.schedule)
-        yield from self._start_problems()
-        yield from annealing_problems(self.schedule, self.annealing)
+        yield from find_step_problems(self.t[-1], max(ensure_tuple(self.N)))
+        yield from self.find_task_problems()
+        yield from find_control_problems(values := self.axis_values(), self.t[-1])
+        yield from self._find_objective_problems()
+        changing = [name for name, value in values.items() if any(map(is_time_dependent, ensure_tuple(value)))]
+        yield from find_rate_conflicts(changing, self.schedule)
+        yield from self._find_start_problems()
+        yield from find_annealing_problems(self.schedule, self.annealing)
         for decay, N in self.pairs("decay", "N") if "decay" in self.axis_values() else ():
-            if problem := next(rate_problems("decay", decay, N), None):
+            if problem := next(find_rate_problems("decay", decay, N), None):
                 yield problem
                 return
 
-    def _start_problems(self) -> Iterator[Problem]:
+    def _find_start_problems(self) -> Iterator[Problem]:
         """Find starts that a rule does not support, or that no student can have with these teachers."""
-        rule_problems = list(start_problems(self.start, points(self.rule), [], self.dtype))
+        rule_problems = list(find_start_problems(self.start, ensure_tuple(self.rule), [], self.dtype))
         yield from rule_problems
         if rule_problems or not isinstance(self.start, PerceptronStart):
             return
-        for overlap in points(self.overlap):
-            task_overlaps = between_tasks(self.tasks, overlap)
+        for overlap in ensure_tuple(self.overlap):
+            task_overlaps = make_task_overlaps(self.tasks, overlap)
             for sentence in self.start.problems(task_overlaps, self.dtype) if overlap >= self.lowest_overlap else ():
                 yield ("start",), sentence
                 return
@@ -180,15 +183,15 @@ class OnlineTasks(TaskKeys):
     def variables(self) -> dict[str, Variable]:
         return {
             "eps_g": Variable(("t", "task"), "generalization error, of a task", r"$\epsilon_g$"),
-            "R": replace(VARIABLES["R"], dims=("t", "task")),
-            "length": replace(VARIABLES["length"], dims=("t",)),
+            "R": replace(ONLINE_VARIABLES["R"], dims=("t", "task")),
+            "length": replace(ONLINE_VARIABLES["length"], dims=("t",)),
         }
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
         """Coordinates of the times, the tasks and, if keys are optimised, the controls and searches."""
         coordinates = {"t": np.asarray(self.t), "task": np.arange(1, self.tasks + 1)}
-        return coordinates | recorded_of_optimum(self.wishes)
+        return coordinates | make_optimum_coordinates(self.optimal_keys)
 
     def seconds(self) -> float:
         """Estimate the seconds that one seed of all parameter combinations takes on one core."""
@@ -199,8 +202,8 @@ class OnlineTasks(TaskKeys):
     def _estimate_step_seconds(self, batch: int, N: int) -> float:
         """Estimate the seconds of one step."""
         if self.engine == "gram":
-            return GRAM_STEP + GRAM_STEP_PER_EXAMPLE * (batch - 1)
-        return VECTORS_STEP + VECTORS_STEP_PER_DIMENSION * N * batch
+            return TASK_STEP_SECONDS + TASK_STEP_SECONDS_PER_EXAMPLE * (batch - 1)
+        return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N * batch
 
     def programs(self) -> set[Any]:
         """Return a key for each program of the engine.
@@ -209,20 +212,20 @@ class OnlineTasks(TaskKeys):
         """
         direct = self.engine == "vectors"
         return {
-            (family_of(cell.rule), cell.batch, cell.annealing, cell.layout[1], direct and cell.N)
+            (get_family(cell.rule), cell.batch, cell.annealing, cell.layout[1], direct and cell.N)
             for cell in self.cells()
         }
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineTaskCell:
         return OnlineTaskCell(
             name=values["rule"],
-            rule=self.kind_at(values),
+            rule=self.make_component(values),
             K=1,
             N=values["N"],
             inputs=Gaussian(),
-            flip=at_start(values["flip"]),
-            controls=controls_in(values),
-            **{name: values[name] for name in CHANGING if name in values},
+            flip=get_start_value(values["flip"]),
+            controls=find_controls(values),
+            **{name: values[name] for name in TASK_CHANGE_DEFAULTS if name in values},
             start=self.start if isinstance(self.start, PerceptronStart) else None,
             index=index,
             tasks=self.tasks,
@@ -240,7 +243,7 @@ class OnlineTaskCell(TaskCell, OnlineCell):
     @property
     def length_and_R(self) -> tuple[float, np.ndarray]:
         """Length, and R (tasks,) at t = 0, in the limit of large N."""
-        return (self.start or DRAWN).of(self.tasks)
+        return (self.start or DRAWN_PERCEPTRON_START).of(self.tasks)
 
     @property
     def coordinates(self) -> np.ndarray | None:
@@ -248,7 +251,7 @@ class OnlineTaskCell(TaskCell, OnlineCell):
         if self.start is None:
             return None
         length, R = self.length_and_R
-        rows = rows_of(np.block([[self.between, R[:, None]], [R, 1.0]]))
+        rows = factorise_gram(np.block([[self.between, R[:, None]], [R, 1.0]]))
         parallel = length * rows[-1:, :-1]
         return np.append(parallel, np.sqrt(np.maximum(length**2 - np.sum(parallel**2, keepdims=True), 0.0)), axis=1)
 

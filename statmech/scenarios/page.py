@@ -16,7 +16,7 @@ class View:
     config : the keys that differ from the initial config of the page; a number for the x axis is its largest value
     x : the key of the x axis, or two variables of a plane, such as "R-q"; by default the page's own key
     show : the variables that have charts; by default the page's own
-    over : the unit of the curves, a key of `figures.series.NORMALISED`
+    over : the unit of the curves, a key of `figures.series.NORMALISATIONS`
     log : the logarithmic axes, "x" and "y"
     at : the recorded time shown if time is not the x axis; by default the last
     runs : whether single runs are drawn, instead of their mean
@@ -67,17 +67,17 @@ class Page:
     protocols: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     curves: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
+    keys_without_slider: tuple[str, ...] = ()
     view: View = View(log=("x",))
     planes: tuple[tuple[str, str], ...] = ()
     presets: Mapping[str, View] = field(default_factory=dict)
 
 
-def without_page(scenario: Any) -> str:
+def explain_missing_page(scenario: Any) -> str:
     """Return the reason why the explorer has no page for a scenario, or an empty string.
 
     >>> from statmech import Scenario
-    >>> without_page(Scenario(rule="hebb", t=1))
+    >>> explain_missing_page(Scenario(rule="hebb", t=1))
     ''
     """
     if scenario.PAGE is not None:

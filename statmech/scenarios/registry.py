@@ -16,7 +16,7 @@ from statmech.errors import ScenarioError
 from statmech.scenarios.base import AbstractScenario
 
 
-class Kinds(UserDict[Any, Any]):
+class KindRegistry(UserDict[Any, Any]):
     """Kinds by key. A class given as "module:Name" is imported when it is first read."""
 
     def __getitem__(self, choice: Any) -> type[AbstractScenario]:
@@ -26,7 +26,7 @@ class Kinds(UserDict[Any, Any]):
         return kind
 
 
-SCENARIOS: MutableMapping[str, type[AbstractScenario]] = Kinds(
+SCENARIOS: MutableMapping[str, type[AbstractScenario]] = KindRegistry(
     rule="online:Scenario",
     learner="stored_examples:StoredExamples",
     boundary="stopping:Stopping",
@@ -40,7 +40,7 @@ SCENARIOS: MutableMapping[str, type[AbstractScenario]] = Kinds(
     population="labelled_rows:LabelledRows",
     prior="inference:Inference",
 )
-TOGETHER: MutableMapping[tuple[str, str], type[AbstractScenario]] = Kinds(
+PAIRED_SCENARIOS: MutableMapping[tuple[str, str], type[AbstractScenario]] = KindRegistry(
     {
         ("rule", "clusters"): "online_clusters:OnlineClusters",
         ("rule", "population"): "online_rows:OnlineRows",
@@ -50,76 +50,76 @@ TOGETHER: MutableMapping[tuple[str, str], type[AbstractScenario]] = Kinds(
 )
 
 
-def kinds() -> dict[str, type[AbstractScenario]]:
+def get_kinds() -> dict[str, type[AbstractScenario]]:
     """Return every kind by its name: its key (`rule`), or its two keys joined (`rule_tasks`)."""
-    return {**SCENARIOS, **{"_".join(keys): kind for keys, kind in TOGETHER.items()}}
+    return {**SCENARIOS, **{"_".join(keys): kind for keys, kind in PAIRED_SCENARIOS.items()}}
 
 
-def kind_name(config: Mapping[str, Any]) -> str:
+def get_kind_name(config: Mapping[str, Any]) -> str:
     """Return the name of the kind that a config selects, or an empty string if it selects no kind.
 
-    >>> kind_name({"rule": "hebb", "tasks": 2, "t": 5}), kind_name({"t": 5})
+    >>> get_kind_name({"rule": "hebb", "tasks": 2, "t": 5}), get_kind_name({"t": 5})
     ('rule_tasks', '')
     """
-    return "_".join(choices_in(_keys_in(config)))
+    return "_".join(find_choices(_list_keys(config)))
 
 
-def scenario_from(given: dict[str, Any]) -> Any:
+def scenario_from(config: dict[str, Any]) -> Any:
     """Return the scenario that the keys of a config describe, or raise `ScenarioError`.
 
     >>> type(scenario_from({"learner": "hebb", "alpha": 2})).__name__
     'StoredExamples'
     """
-    given = with_population(given)
-    keys = _keys_in(given)
-    choices = choices_in(keys)
-    if len(choices) > 1 and tuple(choices) not in TOGETHER:
+    config = add_default_population(config)
+    keys = _list_keys(config)
+    choices = find_choices(keys)
+    if len(choices) > 1 and tuple(choices) not in PAIRED_SCENARIOS:
         possible = ", ".join(f"`{choice}`" for choice in SCENARIOS)
         raise ScenarioError([((choices[-1],), f"a config has one of {possible}, not {' and '.join(choices)}")])
-    kind = _named(choices) or max(SCENARIOS.values(), key=lambda kind: len(keys & set(kind.known_keys())))
-    return kind(**given)  # without a kind: try the most similar kind, for its error message
+    kind = _find_kind(choices) or max(SCENARIOS.values(), key=lambda kind: len(keys & set(kind.list_keys())))
+    return kind(**config)  # without a kind: try the most similar kind, for its error message
 
 
-def kind_of(config: dict[str, Any]) -> type[AbstractScenario]:
+def get_kind(config: dict[str, Any]) -> type[AbstractScenario]:
     """Return the kind of a stored config, or the base class if the user's kind is not loaded."""
-    return _named(choices_in(_keys_in(config))) or AbstractScenario
+    return _find_kind(find_choices(_list_keys(config))) or AbstractScenario
 
 
-def _named(choices: list[str]) -> type[AbstractScenario] | None:
+def _find_kind(choices: list[str]) -> type[AbstractScenario] | None:
     """Return the kind that these keys select, None without keys."""
-    if tuple(choices) in TOGETHER:
-        return TOGETHER[choices[0], choices[1]]
+    if tuple(choices) in PAIRED_SCENARIOS:
+        return PAIRED_SCENARIOS[choices[0], choices[1]]
     return SCENARIOS[choices[0]] if choices else None
 
 
-def choices_in(keys: set[str]) -> list[str]:
+def find_choices(keys: set[str]) -> list[str]:
     """Return the keys that select a kind, without keys that are ordinary keys of another selected kind.
 
-    >>> choices_in({"descent", "loss", "alpha"})
+    >>> find_choices({"descent", "loss", "alpha"})
     ['descent']
     """
     choices = [choice for choice in SCENARIOS if choice in keys]
     if len(choices) < 2:
-        return choices + [second for first, second in TOGETHER if [first] == choices and second in keys]
-    ordinary = {choice: {*SCENARIOS[choice].known_keys()} - {choice} for choice in choices}
+        return choices + [second for first, second in PAIRED_SCENARIOS if [first] == choices and second in keys]
+    ordinary = {choice: {*SCENARIOS[choice].list_keys()} - {choice} for choice in choices}
     return [choice for choice in choices if not any(choice in keys_of_other for keys_of_other in ordinary.values())]
 
 
-def with_population(config: dict[str, Any]) -> dict[str, Any]:
+def add_default_population(config: dict[str, Any]) -> dict[str, Any]:
     """Add the default population, `table`, to a config of rows with labels of their own.
 
-    >>> with_population({"loss": "logistic", "inputs": {"rows": "digits.csv", "target": "odd"}})["population"]
+    >>> add_default_population({"loss": "logistic", "inputs": {"rows": "digits.csv", "target": "odd"}})["population"]
     'table'
     """
-    if choices_in(_keys_in(config)) not in (["loss"], ["rule"]) or not _labelled(config.get("inputs")):
+    if find_choices(_list_keys(config)) not in (["loss"], ["rule"]) or not _has_labels(config.get("inputs")):
         return config
     return {"population": "table", **config}
 
 
-def _labelled(inputs: Any) -> bool:
+def _has_labels(inputs: Any) -> bool:
     """Return True for rows with a target, for data sets, and for lists that contain such rows."""
     if isinstance(inputs, list | tuple):
-        return any(map(_labelled, inputs))
+        return any(map(_has_labels, inputs))
     if not isinstance(inputs, dict) or "rows" not in inputs:
         return getattr(inputs, "target", None) is not None
     from statmech.real_table import is_data_set
@@ -129,16 +129,16 @@ def _labelled(inputs: Any) -> bool:
     return "target" in keys or (isinstance(keys.get("path"), str) and is_data_set(keys["path"]))
 
 
-def _keys_in(config: Mapping[str, Any]) -> set[str]:
+def _list_keys(config: Mapping[str, Any]) -> set[str]:
     """Return the keys of a config, also those in its groups of parallel axes."""
     groups = config.get("zip", ())
     groups = groups if isinstance(groups, list | tuple) else [groups]
     return {*config, *(name for group in groups if isinstance(group, dict) for name in group)}
 
 
-def schema() -> dict[str, Any]:
+def make_config_schema() -> dict[str, Any]:
     """Return the JSON Schema of a config file: any kind of scenario."""
-    schemas = {kind.__name__: kind.schema_of() for kind in kinds().values()}
+    schemas = {kind.__name__: kind.make_schema() for kind in get_kinds().values()}
     definitions = {
         name: part for kind_schema in schemas.values() for name, part in kind_schema.pop("$defs", {}).items()
     }

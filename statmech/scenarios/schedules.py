@@ -10,35 +10,35 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from statmech.errors import quoted
-from statmech.scenarios.axes import FALLING, axis_of, axis_schema, is_axis
+from statmech.errors import quote_value
+from statmech.scenarios.axes import SCHEDULE_SYNTAX, axis_of, is_axis, make_axis_schema
 from statmech.scenarios.keys import Number
 
-TIME = {"type": "number", "exclusiveMinimum": 0}
-SCHEDULE = {
+TIME_SCHEMA = {"type": "number", "exclusiveMinimum": 0}
+SCHEDULE_SCHEMA = {
     "type": "object",
-    "properties": {"t0": axis_schema(TIME, spaced=True)},
+    "properties": {"t0": make_axis_schema(TIME_SCHEMA, spaced=True)},
     "required": ["t0"],
     "additionalProperties": False,
 }
 
 
-def _times_of(given: Any) -> Any:
+def _extract_t0(schedule: Any) -> Any:
     """Return the t0 of a schedule as written in a config, or a list for an axis of schedules.
 
-    >>> _times_of({"t0": 5}), _times_of([{"t0": 2}, {"t0": 5}])
+    >>> _extract_t0({"t0": 5}), _extract_t0([{"t0": 2}, {"t0": 5}])
     (5, [2, 5])
     """
-    if given is None:
+    if schedule is None:
         return None
-    if isinstance(given, list | tuple):
-        return [_times_of(single) for single in given]
-    if not isinstance(given, dict) or [*given] != ["t0"]:
-        raise ValueError(f"must be written {FALLING}, not {quoted(given)}")
-    return given["t0"]
+    if isinstance(schedule, list | tuple):
+        return [_extract_t0(single) for single in schedule]
+    if not isinstance(schedule, dict) or [*schedule] != ["t0"]:
+        raise ValueError(f"must be written {SCHEDULE_SYNTAX}, not {quote_value(schedule)}")
+    return schedule["t0"]
 
 
-def _written(t0: Any) -> Any:
+def _format_t0(t0: Any) -> Any:
     """Return a t0, or an axis of values, as a schedule in a config."""
     if is_axis(t0):
         return [{"t0": value} for value in t0]
@@ -46,10 +46,12 @@ def _written(t0: Any) -> Any:
 
 
 Schedule = Annotated[Number, Field(gt=0)]
-ScheduleAxis = Annotated[Any, axis_of(Schedule, TIME)]
+ScheduleAxis = Annotated[Any, axis_of(Schedule, TIME_SCHEMA)]
 OptionalSchedule = Annotated[
     ScheduleAxis | None,
-    BeforeValidator(_times_of),
-    PlainSerializer(_written, when_used="json"),
-    WithJsonSchema({"anyOf": [SCHEDULE, {"type": "array", "items": SCHEDULE, "minItems": 1}, {"type": "null"}]}),
+    BeforeValidator(_extract_t0),
+    PlainSerializer(_format_t0, when_used="json"),
+    WithJsonSchema(
+        {"anyOf": [SCHEDULE_SCHEMA, {"type": "array", "items": SCHEDULE_SCHEMA, "minItems": 1}, {"type": "null"}]}
+    ),
 ]

@@ -5,27 +5,35 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from statmech.parameters import described, known_parameters
-from statmech.scenarios.axes import axis_schema
-from statmech.scenarios.config_keys import INNER, ConfigKeys
-from statmech.scenarios.controlled_keys import schemas_over_time
+from statmech.parameters import collect_parameters, find_parameter_definitions
+from statmech.scenarios.axes import make_axis_schema
+from statmech.scenarios.config_keys import INTERNAL_FIELDS, ConfigKeys
+from statmech.scenarios.controlled_keys import make_time_function_schemas
 
 
-def schema_of(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any]:
+def make_kind_schema(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any]:
     """Return the JSON Schema of a config of this kind, with the keys that all kinds share at the end."""
     schema = kind.model_json_schema()
-    fields = {name: _plain(schema["properties"][name]) for name in kind.model_fields if name not in INNER}
+    fields = {
+        name: _drop_units(schema["properties"][name]) for name in kind.model_fields if name not in INTERNAL_FIELDS
+    }
     own_fields = {name: field for name, field in fields.items() if name not in shared}
     for choice, kinds in kind.choices().items():
-        own_fields[choice] |= axis_schema({"enum": list(kinds)}, spaced=False)  # includes classes from the user's files
-    parameters = {name: _parameter(kind, name) for name in known_parameters(kind.classes())}
+        own_fields[choice] |= make_axis_schema(
+            {"enum": list(kinds)}, spaced=False
+        )  # includes classes from the user's files
+    parameters = {name: _make_parameter_schema(kind, name) for name in collect_parameters(kind.classes())}
     last = {name: fields[name] for name in shared if name in fields}
-    needed = {"allOf": [_here_or_in_zip(name) for name in schema.pop("required", []) if name not in kind.IMPLIED]}
-    return {**schema, **needed, "properties": {**own_fields, **parameters, **last, "zip": _zip(kind)}}
+    needed = {
+        "allOf": [
+            _require_in_config_or_zip(name) for name in schema.pop("required", []) if name not in kind.IMPLIED_KEYS
+        ]
+    }
+    return {**schema, **needed, "properties": {**own_fields, **parameters, **last, "zip": _make_zip_schema(kind)}}
 
 
 @cache
-def sections_of(kind: type[ConfigKeys]) -> dict[str, list[str]]:
+def list_section_keys(kind: type[ConfigKeys]) -> dict[str, list[str]]:
     """Return the keys inside each key of a config that is a section."""
     schema = kind.model_json_schema()
     fields = {name: [part, *part.get("oneOf", [])] for name, part in schema["properties"].items()}
@@ -33,28 +41,30 @@ def sections_of(kind: type[ConfigKeys]) -> dict[str, list[str]]:
     return {name: [*schema["$defs"][ref.rpartition("/")[2]]["properties"]] for name, ref in references.items()}
 
 
-def _plain(field: dict[str, Any]) -> dict[str, Any]:
+def _drop_units(field: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a field without symbol and unit."""
     return {keyword: value for keyword, value in field.items() if keyword not in ("symbol", "unit")}
 
 
-def _parameter(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
+def _make_parameter_schema(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
     """Return the JSON Schema of a parameter, a value or an axis."""
-    key = known_parameters(kind.classes())[name]
-    forms = [key_of_class.schema for key_of_class in described(kind.classes(), name).values()]
+    key = collect_parameters(kind.classes())[name]
+    forms = [key_of_class.schema for key_of_class in find_parameter_definitions(kind.classes(), name).values()]
     value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}
-    value = {"anyOf": [value, *schemas_over_time(value, optimal=True)]} if name in kind.OPTIMAL else value
-    return {**axis_schema(value, spaced=key.numeric), "default": key.default, "description": key.meaning}
+    value = (
+        {"anyOf": [value, *make_time_function_schemas(value, optimal=True)]} if name in kind.OPTIMISABLE_KEYS else value
+    )
+    return {**make_axis_schema(value, spaced=key.numeric), "default": key.default, "description": key.meaning}
 
 
-def _here_or_in_zip(name: str) -> dict[str, Any]:
+def _require_in_config_or_zip(name: str) -> dict[str, Any]:
     """Return the schema that requires a key in a config, or in one of its `zip` groups."""
     group = {"type": "object", "required": [name]}
     groups = {"anyOf": [group, {"type": "array", "contains": group}]}
     return {"anyOf": [{"required": [name]}, {"required": ["zip"], "properties": {"zip": groups}}]}
 
 
-def _zip(kind: type[ConfigKeys]) -> dict[str, Any]:
+def _make_zip_schema(kind: type[ConfigKeys]) -> dict[str, Any]:
     """Return the JSON Schema of the key `zip`."""
     names: dict[str, Any] = {name: {} for name in kind.axis_names()}
     group = {"type": "object", "properties": names, "additionalProperties": False}

@@ -14,9 +14,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from statmech.boundaries import BOUNDARIES, LEAST, Boundary, looks, rise, threshold
+from statmech.boundaries import BOUNDARIES, MIN_ERROR_RATE, Boundary, compute_level_rise, get_check_positions, threshold
 from statmech.errors import Problem
-from statmech.scenarios.axes import Names, Numbers, Wholes, axis_of
+from statmech.scenarios.axes import Integers, Names, Numbers, axis_of
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Whole, config_key, one_of
@@ -24,26 +24,29 @@ from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
 MAX_WALKS = 10**9  # larger values are typing errors
-FURTHEST = 1000.0  # standard deviations of the final sum: 38 are certainty, more only slow down the exact density
+MAX_DEVIATION = 1000.0  # standard deviations of the final sum: 38 are certainty, more only slow down the exact density
 
 BoundaryAxis = Annotated[Names, one_of(BOUNDARIES, "a boundary")]
-DeltaAxis = Annotated[
+ErrorRateAxis = Annotated[
     Numbers,
-    axis_of(Annotated[Number, Field(ge=LEAST, lt=0.5)], {"type": "number", "minimum": LEAST, "exclusiveMaximum": 0.5}),
+    axis_of(
+        Annotated[Number, Field(ge=MIN_ERROR_RATE, lt=0.5)],
+        {"type": "number", "minimum": MIN_ERROR_RATE, "exclusiveMaximum": 0.5},
+    ),
 ]
-ChunkAxis = Annotated[Wholes, axis_of(Annotated[Whole, Field(ge=1)], {"type": "integer", "minimum": 1})]
+ChunkAxis = Annotated[Integers, axis_of(Annotated[Whole, Field(ge=1)], {"type": "integer", "minimum": 1})]
 NumberAxis = Annotated[Numbers, axis_of(Number, {"type": "number"})]
 DeviationAxis = Annotated[
     Numbers,
     axis_of(
-        Annotated[Number, Field(ge=-FURTHEST, le=FURTHEST)],
-        {"type": "number", "minimum": -FURTHEST, "maximum": FURTHEST},
+        Annotated[Number, Field(ge=-MAX_DEVIATION, le=MAX_DEVIATION)],
+        {"type": "number", "minimum": -MAX_DEVIATION, "maximum": MAX_DEVIATION},
     ),
 ]
 
-SECONDS_PER_FEATURE = 2.5e-8  # each walk
+WALK_SECONDS_PER_FEATURE = 2.5e-8  # each walk
 
-STOPPED = {
+STOPPING_VARIABLES = {
     "decision_error": Variable(
         (), "decision errors: fraction of all walks that stop early but end below theta", "decision error"
     ),
@@ -87,7 +90,7 @@ class Stopping(AbstractScenario):
     equations: ClassVar = (r"S_i = X_1 + \dots + X_i", r"\text{stop at the first } S_i \ge \tau")
 
     boundary: BoundaryAxis = Field(description="boundary at which walks stop")
-    error_rate: DeltaAxis = config_key(description="target decision-error rate", symbol=r"$\epsilon_d$")
+    error_rate: ErrorRateAxis = config_key(description="target decision-error rate", symbol=r"$\epsilon_d$")
     mean: DeviationAxis = config_key(1.0, description="mean of the full sum, in its standard deviations")
     feature_mean: NumberAxis = config_key(
         0.0, description="mean of each feature, in its standard deviations", symbol=r"$\mu$"
@@ -99,34 +102,34 @@ class Stopping(AbstractScenario):
     chunk: ChunkAxis = Field(default=1, description="features between two looks at the sum")
     walks: Annotated[Whole, Field(ge=1, le=MAX_WALKS)] = Field(default=1000, description="walks per seed")
 
-    def _problems(self) -> Iterator[Problem]:
-        yield from chunk_problems(self)
+    def _find_problems(self) -> Iterator[Problem]:
+        yield from find_chunk_problems(self)
         for mean, N in self.pairs("feature_mean", "N"):
-            if abs(mean) > FURTHEST / np.sqrt(N):
-                excess = f"by more than {FURTHEST:g} standard deviations"
+            if abs(mean) > MAX_DEVIATION / np.sqrt(N):
+                excess = f"by more than {MAX_DEVIATION:g} standard deviations"
                 yield ("feature_mean",), f"a mean of {mean:g} per feature moves the sum of N = {N} features {excess}"
                 break
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return STOPPED
+        return STOPPING_VARIABLES
 
     @property
     def theory_only(self) -> dict[str, Variable]:
         """Variables in the limit of infinitely many comparisons of the sum with the boundary."""
         limits = {
             name: replace(variable, long_name=f"{variable.long_name}, with infinitely many looks")
-            for name, variable in STOPPED.items()
+            for name, variable in STOPPING_VARIABLES.items()
         }
         return {f"{name}_brownian": variable for name, variable in limits.items()}
 
     def seconds(self) -> float:
-        return sum(self.walks * cell.N * SECONDS_PER_FEATURE for cell in self.cells())
+        return sum(self.walks * cell.N * WALK_SECONDS_PER_FEATURE for cell in self.cells())
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> StoppingCell:
         mean = values["mean"] + values["feature_mean"] * np.sqrt(values["N"])
         cell_values = {name: values[name] for name in ("theta", "N", "chunk", "error_rate")}
-        return StoppingCell(self.kind_at(values), **cell_values, mean=float(mean), index=index)
+        return StoppingCell(self.make_component(values), **cell_values, mean=float(mean), index=index)
 
 
 @dataclass(frozen=True)
@@ -149,15 +152,15 @@ class StoppingCell(Cell):
     @property
     def slope(self) -> float:
         """Rise of the boundary from the first to the last feature."""
-        return float(rise(self.boundary, self.mean))
+        return float(compute_level_rise(self.boundary, self.mean))
 
     @property
     def looks(self) -> np.ndarray:  # style: ok
         """Numbers of features at the checks, when a sum is compared with the boundary."""
-        return looks(self.N, self.chunk)
+        return get_check_positions(self.N, self.chunk)
 
 
-def chunk_problems(scenario: AbstractScenario) -> Iterator[Problem]:
+def find_chunk_problems(scenario: AbstractScenario) -> Iterator[Problem]:
     """Find the first chunk with more than N features."""
     for chunk, N in scenario.pairs("chunk", "N"):
         if chunk > N:

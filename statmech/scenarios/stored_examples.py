@@ -13,70 +13,85 @@ import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool
 
 from statmech.convex.losses import LOSSES
-from statmech.errors import Problem, quoted
-from statmech.learners import LEARNERS, STOPPED_BY, Learner
-from statmech.parameters import Key, known_parameters
-from statmech.scenarios.axes import Names, Numbers, Wholes, listed
+from statmech.errors import Problem, quote_value
+from statmech.learners import LEARNERS, STOP_REASONS, Learner
+from statmech.parameters import ConfigKey, collect_parameters
+from statmech.scenarios.axes import Integers, Names, Numbers, list_values
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
-from statmech.scenarios.example_numbers import MOST, AlphaAxis, number_problem, numbers
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, config_key, one_of, recorded
+from statmech.scenarios.example_numbers import (
+    MAX_COUNTED_EXAMPLES,
+    AlphaAxis,
+    compute_example_numbers,
+    explain_example_number,
+)
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, config_key, one_of, recorded_axis
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-Epochs = Annotated[Any, recorded("epochs")]
+StoredEpochs = Annotated[Any, recorded_axis("epochs")]
 
 
-def _counted(given: Any) -> Any:
+def _read_updates(raw: Any) -> Any:
     """Return numbers of updates as a list: spaced axes are rounded to integers."""
-    updates = listed(given)
-    return sorted({round(value) for value in updates}) if isinstance(given, dict) else updates
+    updates = list_values(raw)
+    return sorted({round(value) for value in updates}) if isinstance(raw, dict) else updates
 
 
-def _no_losses(given: Any) -> Any:
+def _reject_losses(value: Any) -> Any:
     """Raise `ValueError`, in one sentence, if some learners are names of losses."""
-    names = [name for name in listed(given) if name in LOSS_OF] if isinstance(given, str | list | tuple) else []
+    names = (
+        [name for name in list_values(value) if name in LOSSES_BY_LEARNER_NAME]
+        if isinstance(value, str | list | tuple)
+        else []
+    )
     if not names:
-        return given
-    losses = ", ".join(LOSS_OF[name] for name in names)
+        return value
+    losses = ", ".join(LOSSES_BY_LEARNER_NAME[name] for name in names)
     if len(names) == 1:
         raise ValueError(
             f'"{names[0]}" is not a learner but minimises a loss: write loss: {losses}, without the key learner'
         )
-    quoted_names = ", ".join(map(quoted, names))
+    quoted_names = ", ".join(map(quote_value, names))
     raise ValueError(
         f"{quoted_names} are not learners but minimise losses: write loss: [{losses}], without the key learner"
     )
 
 
-Updates = Annotated[Any, recorded("updates", _counted, Annotated[Whole, Field(ge=0, le=MOST)])]
+Updates = Annotated[
+    Any, recorded_axis("updates", _read_updates, Annotated[Whole, Field(ge=0, le=MAX_COUNTED_EXAMPLES)])
+]
 
-LOSS_OF = {
+LOSSES_BY_LEARNER_NAME = {
     **{name: name for name in LOSSES},
     "svm": "hinge",
     "ridge": "square",
 }  # names that users may mistake for learners
-MOMENT = "moment"  # placeholder for the recorded dimension, `epochs` or `updates`
-FLAGS = {"flag_values": list(range(len(STOPPED_BY))), "flag_meanings": " ".join(STOPPED_BY)}
-STORED = {
-    "R": Variable((MOMENT,), "teacher-student cosine", "$R$"),
-    "eps_g": Variable((MOMENT,), "generalization error", r"$\epsilon_g$"),
-    "kappa": Variable((MOMENT,), "smallest stability w.xi S/|w| of the stored examples", r"$\kappa$"),
-    "eps_t": Variable((MOMENT,), "training error", r"$\epsilon_t$", in_theory=False),
+RECORDED_DIM = "moment"  # placeholder for the recorded dimension, `epochs` or `updates`
+STOPPED_BY_FLAGS = {"flag_values": list(range(len(STOP_REASONS))), "flag_meanings": " ".join(STOP_REASONS)}
+STORED_VARIABLES = {
+    "R": Variable((RECORDED_DIM,), "teacher-student cosine", "$R$"),
+    "eps_g": Variable((RECORDED_DIM,), "generalization error", r"$\epsilon_g$"),
+    "kappa": Variable((RECORDED_DIM,), "smallest stability w.xi S/|w| of the stored examples", r"$\kappa$"),
+    "eps_t": Variable((RECORDED_DIM,), "training error", r"$\epsilon_t$", in_theory=False),
     "gap": Variable(
-        (MOMENT,),
+        (RECORDED_DIM,),
         "certified relative gap to the optimum, the largest stability",
         "gap",
         in_theory=False,
         role="diagnostic",
     ),
     "updates_made": Variable(
-        (MOMENT,), "updates made (examples visited, if visited in turn)", "updates made", 0, False
+        (RECORDED_DIM,), "updates made (examples visited, if visited in turn)", "updates made", 0, False
     ),
-    "stopped_by": Variable((MOMENT,), "criterion that ended the run", "stopped by", 0, False, FLAGS),
-    "converged": Variable((MOMENT,), "whether the run converged, as the learner reports", "converged", False, False),
+    "stopped_by": Variable((RECORDED_DIM,), "criterion that ended the run", "stopped by", 0, False, STOPPED_BY_FLAGS),
+    "converged": Variable(
+        (RECORDED_DIM,), "whether the run converged, as the learner reports", "converged", False, False
+    ),
 }
-STRENGTHS = Variable((MOMENT, "example"), "embedding strengths x: w = sum of x xi S / N", "$x$", in_theory=False)
+STRENGTHS_VARIABLE = Variable(
+    (RECORDED_DIM, "example"), "embedding strengths x: w = sum of x xi S / N", "$x$", in_theory=False
+)
 
 
 class StoredExamples(AbstractScenario):
@@ -96,8 +111,8 @@ class StoredExamples(AbstractScenario):
     CITES: ClassVar = ("gardner1988",)
     SIMULATION_KEYS: ClassVar = ("strengths",)
     COORDINATES: ClassVar = {
-        "P": Key("P", "number of stored examples", int, symbol="$P$"),
-        "example": Key("example", "stored example", int),
+        "P": ConfigKey("P", "number of stored examples", int, symbol="$P$"),
+        "example": ConfigKey("example", "stored example", int),
     }
     PAGE: ClassVar = Page(
         along="alpha",
@@ -123,7 +138,7 @@ class StoredExamples(AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    learner: Annotated[Names, one_of(LEARNERS, "a learner"), BeforeValidator(_no_losses)] = Field(
+    learner: Annotated[Names, one_of(LEARNERS, "a learner"), BeforeValidator(_reject_losses)] = Field(
         description="learning algorithm"
     )
     alpha: AlphaAxis = config_key(
@@ -133,7 +148,7 @@ class StoredExamples(AbstractScenario):
     flip: FlipAxis = config_key(
         0.0, description="probability that a label is flipped, of a stored example", symbol="$p_f$"
     )
-    epochs: Epochs | None = Field(
+    epochs: StoredEpochs | None = Field(
         default=None, description="epochs (of P updates) after which students are recorded, increasing; 100 by default"
     )
     updates: Updates | None = Field(
@@ -142,27 +157,27 @@ class StoredExamples(AbstractScenario):
     strengths: StrictBool = Field(default=False, description="also record the embedding strengths")
 
     if TYPE_CHECKING:  # the parameters of learners, for editors and type checkers
-        sweeps: InitVar[Wholes] = 4000
-        votes: InitVar[Wholes] = 201
+        sweeps: InitVar[Integers] = 4000
+        votes: InitVar[Integers] = 201
         omega: InitVar[Numbers] = 1.0
         tolerance: InitVar[Numbers] = 1e-6
         within: InitVar[Numbers] = 0.01
         stop: InitVar[Names] = "epochs"
 
-    def _problems(self) -> Iterator[Problem]:
+    def _find_problems(self) -> Iterator[Problem]:
         if self.epochs is not None and self.updates is not None:
             yield ("updates",), "is the same as epochs, counted in updates: give one of them (`updates=` removes it)"
-        name, moments = self.moments
+        name, moments = self.recorded_moments
         for alpha, N in self.pairs("alpha", "N"):
-            if sentence := number_problem(alpha, N):
+            if sentence := explain_example_number(alpha, N):
                 yield ("alpha",), sentence
                 break
-            if moments[-1] * alpha * N > MOST:
+            if moments[-1] * alpha * N > MAX_COUNTED_EXAMPLES:
                 yield (name,), f"{moments[-1]:g} of {alpha * N:g} updates are too many to count in float64"
                 break
 
     @property
-    def moments(self) -> tuple[str, tuple[float, ...]]:
+    def recorded_moments(self) -> tuple[str, tuple[float, ...]]:
         """Name of the recorded dimension, `epochs` or `updates`, and its values."""
         return ("updates", self.updates) if self.updates is not None else ("epochs", self.epochs or (100.0,))
 
@@ -172,36 +187,36 @@ class StoredExamples(AbstractScenario):
 
         N is so large that P / N equals alpha to six digits.
         """
-        return {"N": 10**6, "epochs": None, "updates": None} | dict.fromkeys(known_parameters(LEARNERS))
+        return {"N": 10**6, "epochs": None, "updates": None} | dict.fromkeys(collect_parameters(LEARNERS))
 
     @property
     def variables(self) -> dict[str, Variable]:
-        moment, _ = self.moments
-        all_variables = STORED | ({"strengths": STRENGTHS} if self.strengths else {})
+        moment, _ = self.recorded_moments
+        all_variables = STORED_VARIABLES | ({"strengths": STRENGTHS_VARIABLE} if self.strengths else {})
         return {name: replace(variable, dims=(moment, *variable.dims[1:])) for name, variable in all_variables.items()}
 
     def seconds(self) -> float:
-        num_records = len(self.moments[1])
-        return sum(_seconds(cell, num_records) for cell in self.cells())
+        num_records = len(self.recorded_moments[1])
+        return sum(_estimate_run_seconds(cell, num_records) for cell in self.cells())
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": numbers(self)}
+        return {"P": compute_example_numbers(self)}
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
         """Coordinates of the dataset dimensions that are not axes of the sweep."""
-        name, moments = self.moments
+        name, moments = self.recorded_moments
         largest = max(cell.P for cell in self.cells()) if self.strengths else 0
         return {name: np.asarray(moments)} | ({"example": np.arange(largest)} if self.strengths else {})
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> StoredCell:
-        name, moments = self.moments
+        name, moments = self.recorded_moments
         P = round(values["alpha"] * values["N"])
         until = tuple(round(m * (P if name == "epochs" else 1)) for m in moments)
         return StoredCell(
             name=values["learner"],
-            learner=self.kind_at(values),
+            learner=self.make_component(values),
             N=values["N"],
             P=P,
             flip=values["flip"],
@@ -223,24 +238,24 @@ class StoredCell(Cell):
     index: tuple[int, ...]
 
 
-def _chain(cell: StoredCell) -> float:
+def _estimate_chain_seconds(cell: StoredCell) -> float:
     """Estimate the seconds of a Markov chain through the version space."""
     return getattr(cell.learner, "sweeps", 0) * cell.N * cell.P * 1.5e-9
 
 
 # seconds per data set of each learner on one core, measured at N = 20 .. 400 and P = 10 .. 2,000
-SECONDS: dict[str, Callable[[StoredCell], float]] = {
+LEARNING_SECONDS: dict[str, Callable[[StoredCell], float]] = {
     "hebb": lambda cell: 0.0,
     "pseudo_inverse": lambda cell: 2e-9 * cell.P * cell.N * min(cell.P, cell.N),
     "max_stability": lambda cell: 1e-4 + 2.5e-10 * cell.N * cell.P**2,
     "minover": lambda cell: cell.until[-1] * (3e-8 + 6e-10 * cell.P),
-    "gibbs": _chain,
-    "bayes": _chain,
+    "gibbs": _estimate_chain_seconds,
+    "bayes": _estimate_chain_seconds,
 }
 
 
-def _seconds(cell: StoredCell, times: int) -> float:
+def _estimate_run_seconds(cell: StoredCell, times: int) -> float:
     """Estimate the seconds per data set to draw, to learn (an upper bound with a stop rule) and to measure."""
     shared = 1e-4 + cell.P * cell.N * (1.5e-8 + 1e-9 * times) + 5e-11 * cell.N * cell.P**2
     update_seconds = cell.until[-1] * (5e-8 + 2e-9 * cell.P)
-    return shared + (SECONDS[cell.name](cell) if cell.name in SECONDS else update_seconds)
+    return shared + (LEARNING_SECONDS[cell.name](cell) if cell.name in LEARNING_SECONDS else update_seconds)

@@ -10,54 +10,68 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
 from statmech.errors import Problem
-from statmech.optima import OPTIMAL, Optimal
-from statmech.parameters import Key
-from statmech.protocols import WORDS, BestShare, Blocked, Pieces, Protocol, Replay, protocol_from, written_protocol
-from statmech.scenarios.axes import Numbers, Wholes, axis_of, points
+from statmech.optima import OPTIMAL_KEYWORD, OptimalControl
+from statmech.parameters import ConfigKey
+from statmech.protocols import (
+    PARAMETERLESS_PROTOCOLS,
+    BlockedProtocol,
+    OptimalProtocol,
+    Protocol,
+    ProtocolPieces,
+    ReplayProtocol,
+    protocol_from_config,
+    protocol_to_config,
+)
+from statmech.scenarios.axes import Integers, Numbers, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.controlled_cells import ControlledCell
-from statmech.scenarios.controlled_keys import BEST, SHARE, objective_problems, wishes_of
+from statmech.scenarios.controlled_keys import (
+    OPTIMUM_VARIABLES,
+    TASK_FRACTION_KEY,
+    find_objective_problems,
+    find_optimal_keys,
+)
 from statmech.scenarios.keys import Nonnegative, Number, Whole, config_key
 from statmech.scenarios.page import View
 from statmech.scenarios.variables import Variable
 
-MOST_TASKS, LARGEST_BATCH = 16, 10**6
-OF_ONE_KEY = {"type": "object", "minProperties": 1, "maxProperties": 1}
-SHARES = Variable(("t", "task"), "share of a task in the examples at time t", "task share", role="control")
-ERRORS = View(x="t", show=("eps_g", "task_share"), log=("y",))
-OF_TASKS: dict[str, Any] = {  # for the pages of all kinds with tasks
+MAX_TASKS, MAX_BATCH = 16, 10**6
+SINGLE_KEY_SCHEMA = {"type": "object", "minProperties": 1, "maxProperties": 1}
+TASK_FRACTION_VARIABLE = Variable(
+    ("t", "task"), "share of a task in the examples at time t", "task share", role="control"
+)
+TASK_ERRORS_VIEW = View(x="t", show=("eps_g", "task_share"), log=("y",))
+TASK_PAGE_OPTIONS: dict[str, Any] = {  # for the pages of all kinds with tasks
     "places": 41,
     "even": True,
-    "protocols": ("blocked", "replay", "interleaved", OPTIMAL),
+    "protocols": ("blocked", "replay", "interleaved", OPTIMAL_KEYWORD),
     "within": ("switch",),
     "curves": ("task",),
-    "view": ERRORS,
+    "view": TASK_ERRORS_VIEW,
 }
 
 OverlapAxis = Annotated[
     Numbers, axis_of(Annotated[Number, Field(ge=-1, le=1)], {"type": "number", "minimum": -1, "maximum": 1})
 ]
 BatchAxis = Annotated[
-    Wholes,
-    axis_of(
-        Annotated[Whole, Field(ge=1, le=LARGEST_BATCH)], {"type": "integer", "minimum": 1, "maximum": LARGEST_BATCH}
-    ),
+    Integers,
+    axis_of(Annotated[Whole, Field(ge=1, le=MAX_BATCH)], {"type": "integer", "minimum": 1, "maximum": MAX_BATCH}),
 ]
 ProtocolAxis = Annotated[
     Any,
     axis_of(
-        Annotated[Any, AfterValidator(protocol_from), PlainSerializer(written_protocol)],
-        {"anyOf": [{"enum": [*WORDS]}, OF_ONE_KEY]},
+        Annotated[Any, AfterValidator(protocol_from_config), PlainSerializer(protocol_to_config)],
+        {"anyOf": [{"enum": [*PARAMETERLESS_PROTOCOLS]}, SINGLE_KEY_SCHEMA]},
         spaced=False,
     ),
 ]
 
 
-def _without_section(given: Any) -> Any:
+def _reject_section(value: Any) -> Any:
     """Check that `tasks` is a number: the keys of a section belong at the top level of the config."""
-    if isinstance(given, dict):
+    if isinstance(value, dict):
         raise ValueError("is the number of tasks: write overlap and heads at the top level of the config")
-    return given
+    return value
 
 
 class TaskKeys(AbstractScenario):
@@ -66,17 +80,17 @@ class TaskKeys(AbstractScenario):
     A kind adds the learning algorithm and the times t.
     """
 
-    TASK_COORDINATES: ClassVar[dict[str, Key]] = {
-        "task": Key("task", "task", int),
-        "examples_seen": Key("examples_seen", "examples seen per input dimension: batch t", symbol="$bt$"),
+    TASK_COORDINATES: ClassVar[dict[str, ConfigKey]] = {
+        "task": ConfigKey("task", "task", int),
+        "examples_seen": ConfigKey("examples_seen", "examples seen per input dimension: batch t", symbol="$bt$"),
     }
 
-    tasks: Annotated[Whole, BeforeValidator(_without_section), Field(ge=1, le=MOST_TASKS)] = Field(
+    tasks: Annotated[Whole, BeforeValidator(_reject_section), Field(ge=1, le=MAX_TASKS)] = Field(
         description="number of tasks, each with a teacher of its own"
     )
     overlap: OverlapAxis = config_key(0.0, description="overlap of the teachers of two tasks", symbol="$r$")
     protocol: ProtocolAxis = Field(
-        default=Blocked(),
+        default=BlockedProtocol(),
         description="order of the tasks: blocked (the first up to the switch, then the second), interleaved (equal "
         "shares), {replay: fraction of the first after the switch}, {blocks: [times at which tasks begin in turn]} or "
         "optimal (the best fraction of the first of two)",
@@ -92,32 +106,38 @@ class TaskKeys(AbstractScenario):
     if TYPE_CHECKING:
         t: Any  # a key of the kind
 
-    def task_problems(self) -> Iterator[Problem]:
+    def find_task_problems(self) -> Iterator[Problem]:
         """Find protocols that are not possible, and overlaps that no teachers can have."""
-        protocols = points(self.protocol)
+        protocols = ensure_tuple(self.protocol)
         for protocol in protocols:
             if sentence := protocol.problem(self.tasks, self.switch, self.t[-1]):
                 yield ("switch",) if sentence.startswith("switch") else ("protocol",), sentence
                 break
-        if self.switch is not None and not any(isinstance(protocol, Replay | BestShare) for protocol in protocols):
+        if self.switch is not None and not any(
+            isinstance(protocol, ReplayProtocol | OptimalProtocol) for protocol in protocols
+        ):
             yield ("switch",), "is the time of the protocols blocked, replay and optimal: leave it out"
-        if (lowest := min(points(self.overlap))) < self.lowest_overlap:
+        if (lowest := min(ensure_tuple(self.overlap))) < self.lowest_overlap:
             bound = f"at least -1/{self.tasks - 1}"
             yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g} with each other: it is {bound}"
 
     @property
-    def wishes(self) -> dict[str, list[Optimal]]:
+    def optimal_keys(self) -> dict[str, list[OptimalControl]]:
         """Options of the keys to be optimised, by key."""
-        fraction_options = [protocol.wish for protocol in points(self.protocol) if isinstance(protocol, BestShare)]
-        return wishes_of(self) | ({SHARE: fraction_options} if fraction_options else {})
+        fraction_options = [
+            protocol.optimum_options
+            for protocol in ensure_tuple(self.protocol)
+            if isinstance(protocol, OptimalProtocol)
+        ]
+        return find_optimal_keys(self) | ({TASK_FRACTION_KEY: fraction_options} if fraction_options else {})
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        return {"task_share": SHARES} | (BEST if self.wishes else {})
+        return {"task_share": TASK_FRACTION_VARIABLE} | (OPTIMUM_VARIABLES if self.optimal_keys else {})
 
-    def _objective_problems(self) -> Iterator[Problem]:
+    def _find_objective_problems(self) -> Iterator[Problem]:
         """Find objectives that an optimum does not support here."""
-        return objective_problems(self.wishes, self.tasks)
+        return find_objective_problems(self.optimal_keys, self.tasks)
 
     @property
     def lowest_overlap(self) -> float:
@@ -128,7 +148,7 @@ class TaskKeys(AbstractScenario):
     def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         """Coordinate of the examples seen per input dimension, along the sweep dimension of `batch` if it exists."""
         dims = tuple(dim for dim, group in self.dimensions.items() if "batch" in group)
-        examples = np.outer(points(self.batch), self.t)
+        examples = np.outer(ensure_tuple(self.batch), self.t)
         return {"examples_seen": ((*dims, "t"), examples if dims else examples[0])}
 
 
@@ -143,12 +163,12 @@ class TaskCell(ControlledCell):
     batch: int
 
     @property
-    def wishes(self) -> dict[str, Optimal]:
+    def optimal_keys(self) -> dict[str, OptimalControl]:
         """Options of the keys to be optimised, by key."""
-        protocol, optimal_keys = self.protocol, super().wishes
+        protocol, optimal_keys = self.protocol, super().optimal_keys
         return (
-            optimal_keys | {SHARE: protocol.wish}
-            if isinstance(protocol, BestShare) and protocol.share is None
+            optimal_keys | {TASK_FRACTION_KEY: protocol.optimum_options}
+            if isinstance(protocol, OptimalProtocol) and protocol.share is None
             else optimal_keys
         )
 
@@ -158,7 +178,7 @@ class TaskCell(ControlledCell):
         return tuple(sorted({*map(float, self.pieces.starts), *super().edges}))
 
     @property
-    def pieces(self) -> Pieces:
+    def pieces(self) -> ProtocolPieces:
         """Pieces of the protocol."""
         return self.protocol.pieces(self.tasks, self.switch)
 
@@ -169,20 +189,20 @@ class TaskCell(ControlledCell):
     @property
     def order(self) -> dict[str, Any]:
         """Values that identify the protocol: an optimal protocol by its options, even if its control is known."""
-        protocol = replace(self.protocol, share=None) if isinstance(self.protocol, BestShare) else self.protocol
+        protocol = replace(self.protocol, share=None) if isinstance(self.protocol, OptimalProtocol) else self.protocol
         pieces = {name: part.tolist() for name, part in protocol.pieces(self.tasks, self.switch)._asdict().items()}
-        return pieces | ({"protocol": str(protocol)} if isinstance(protocol, BestShare) else {})
+        return pieces | ({"protocol": str(protocol)} if isinstance(protocol, OptimalProtocol) else {})
 
     @property
     def between(self) -> np.ndarray:
         """Overlaps of the tasks (tasks, tasks), 1 on the diagonal."""
-        return between_tasks(self.tasks, self.overlap)
+        return make_task_overlaps(self.tasks, self.overlap)
 
 
-def between_tasks(tasks: int, overlap: float) -> np.ndarray:
+def make_task_overlaps(tasks: int, overlap: float) -> np.ndarray:
     """Return the overlaps of the tasks (tasks, tasks), 1 on the diagonal.
 
-    >>> between_tasks(2, 0.5)
+    >>> make_task_overlaps(2, 0.5)
     array([[1. , 0.5],
            [0.5, 1. ]])
     """

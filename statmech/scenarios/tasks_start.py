@@ -7,48 +7,48 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
-from statmech.scenarios.axes import ReadAs
-from statmech.scenarios.initial_conditions import CosineOrEach, Positive, length_problems
+from statmech.scenarios.axes import PydanticType
+from statmech.scenarios.initial_conditions import CosineOrEach, Positive, find_length_problems
 from statmech.scenarios.keys import Number
 from statmech.scenarios.network_matrices import (
-    NUMBER,
-    NUMBERS,
-    ROUNDING,
-    ROWS,
+    EIGENVALUE_TOL,
+    MATRIX_SCHEMA,
+    NUMBER_LIST_SCHEMA,
+    NUMBER_SCHEMA,
+    ConfigSection,
+    MatrixRows,
     NetworkStart,
     Overlaps,
-    Rows,
-    Section,
-    Squared,
+    PositiveNumber,
     SquareOrMatrix,
-    Units,
-    rows_of,
-    shape_problems,
+    StudentUnits,
+    factorise_gram,
+    find_shape_problems,
 )
 
 
-def _form_of_heads(given: Any) -> str:
+def _get_heads_tag(value: Any) -> str:
     """Return the tag of the form of heads: a number, one list, or a list per head."""
-    if not isinstance(given, list | tuple):
+    if not isinstance(value, list | tuple):
         return "value"
-    return "given" if any(isinstance(row, list | tuple) for row in given) else "axis"
+    return "given" if any(isinstance(row, list | tuple) for row in value) else "axis"
 
 
-Heads = Annotated[
+HeadWeights = Annotated[
     Any,
-    ReadAs(
+    PydanticType(
         Annotated[
             Annotated[Number, Tag("value")]
             | Annotated[tuple[Number, ...], Tag("axis")]
-            | Annotated[Rows, Tag("given")],
-            Discriminator(_form_of_heads),
-            Field(json_schema_extra={"anyOf": [NUMBER, NUMBERS, ROWS]}),
+            | Annotated[MatrixRows, Tag("given")],
+            Discriminator(_get_heads_tag),
+            Field(json_schema_extra={"anyOf": [NUMBER_SCHEMA, NUMBER_LIST_SCHEMA, MATRIX_SCHEMA]}),
         ]
     ),
 ]
 
 
-class TasksStart(Section):
+class TasksStart(ConfigSection):
     r"""The student's units at t = 0: Q, R or `along`, and the heads v (a value, K values, or a row per head).
 
     `along` (K, all teacher units) are the student's coordinates on orthonormal axes. The first axes are the first
@@ -66,11 +66,13 @@ class TasksStart(Section):
     R: Overlaps | None = Field(
         default=None, description="J_k.B_m/N: one value, {diagonal: value}, or a row of all tasks' units per student"
     )
-    along: Rows | None = Field(
+    along: MatrixRows | None = Field(
         default=None, description="coordinates of the students on axes that begin with the first task's units"
     )
-    v: Heads = Field(default=1.0, description="weights of the students in the output: one value, K, or a row per head")
-    drawn: Squared | None = Field(
+    v: HeadWeights = Field(
+        default=1.0, description="weights of the students in the output: one value, K, or a row per head"
+    )
+    drawn: PositiveNumber | None = Field(
         default=None, description="variance of drawn weights of the first layer, in place of Q, R and along"
     )
 
@@ -83,7 +85,7 @@ class TasksStart(Section):
         """True if the first layer is drawn."""
         return self.drawn is not None or (self.Q is None and self.R is None and self.along is None)
 
-    def of(self, K: int, T: np.ndarray, heads: int) -> Units:
+    def of(self, K: int, T: np.ndarray, heads: int) -> StudentUnits:
         """Return R (K, M), Q (K, K) and the heads v (heads, K) for teacher units T (M, M) of all tasks.
 
         Parameters
@@ -121,21 +123,21 @@ class TasksStart(Section):
         """
         if self.along is not None and not (self.R is None and self.drawn is None):
             return ["along determines R at every overlap: give either along, or R, or drawn"]
-        sentences = shape_problems("along", self.along, (K, len(T)), "K, number of all teacher units")
-        if _form_of_heads(self.v) == "given":
-            sentences += shape_problems("v", self.v, (heads, K), "heads, K")
+        sentences = find_shape_problems("along", self.along, (K, len(T)), "K, number of all teacher units")
+        if _get_heads_tag(self.v) == "given":
+            sentences += find_shape_problems("v", self.v, (heads, K), "heads, K")
         elif isinstance(self.v, tuple):
-            sentences += shape_problems("v", self.v, (K,), "K")
+            sentences += find_shape_problems("v", self.v, (K,), "K")
         return sentences or self._first_layer(T).problems(K, T, dtype)
 
     def _first_layer(self, T: np.ndarray) -> NetworkStart:
         """Return the start of the first layer alone."""
-        R = self.R if self.along is None else (np.asarray(self.along, float) @ rows_of(T).T).tolist()
+        R = self.R if self.along is None else (np.asarray(self.along, float) @ factorise_gram(T).T).tolist()
         section = {"Q": self.Q, "R": R, "drawn": self.drawn}
         return NetworkStart.model_validate({name: value for name, value in section.items() if value is not None})
 
 
-class PerceptronStart(Section):
+class PerceptronStart(ConfigSection):
     """A perceptron's order parameters at t = 0: its length, and R with each task's teacher.
 
     >>> PerceptronStart(R=[0.1, 0.05]).of(2)
@@ -149,7 +151,7 @@ class PerceptronStart(Section):
         """Return the length, and R (tasks,)."""
         return self.length, np.broadcast_to(np.asarray(self.R, float), tasks).copy()
 
-    def problems(self, between: np.ndarray, dtype: str = "float64") -> list[str]:
+    def problems(self, task_overlaps: np.ndarray, dtype: str = "float64") -> list[str]:
         """Explain why no student can start like this with teachers of these cosines (tasks, tasks).
 
         Returns one sentence per reason.
@@ -166,13 +168,13 @@ class PerceptronStart(Section):
         list of str
             Empty if a student can start like this.
         """
-        tasks = len(between)
-        if sentences := length_problems(self.length, dtype):
+        tasks = len(task_overlaps)
+        if sentences := find_length_problems(self.length, dtype):
             return sentences
         if isinstance(self.R, tuple) and len(self.R) != tasks:
             return [f"R lists {len(self.R)} tasks, but tasks = {tasks}"]
         R = self.of(tasks)[1]
-        if np.linalg.eigvalsh(np.block([[between, R[:, None]], [R, 1.0]]))[0] > -ROUNDING:
+        if np.linalg.eigvalsh(np.block([[task_overlaps, R[:, None]], [R, 1.0]]))[0] > -EIGENVALUE_TOL:
             return []
-        description = f"R = {R.tolist()} with teachers of overlap {between[0, 1]:g}"
+        description = f"R = {R.tolist()} with teachers of overlap {task_overlaps[0, 1]:g}"
         return [f"no student has {description}: the matrix of their cosines would not be positive"]

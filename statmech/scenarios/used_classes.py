@@ -24,15 +24,15 @@ REGISTRIES: tuple[Mapping[str, type], ...] = (
 )
 
 
-def used_classes(scenario: Kind) -> set[type]:
+def find_used_classes(scenario: Kind) -> set[type]:
     """Return the classes of a scenario and its values, and registered classes that its strings name.
 
     >>> from statmech import Scenario
-    >>> used = used_classes(Scenario(rule=["hebb", "perceptron"], t=1))
+    >>> used = find_used_classes(Scenario(rule=["hebb", "perceptron"], t=1))
     >>> {RULES["hebb"], RULES["perceptron"], INPUTS["gaussian"], Scenario} <= used, RULES["adatron"] in used
     (True, False)
     """
-    leaves = list(_leaves(vars(scenario)))
+    leaves = list(_iterate_leaves(vars(scenario)))
     strings, registries = (
         {leaf for leaf in leaves if isinstance(leaf, str)},
         (*REGISTRIES, *scenario.choices().values()),
@@ -41,16 +41,16 @@ def used_classes(scenario: Kind) -> set[type]:
     return {type(scenario), *map(type, leaves), *registered}
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _iterate_leaves(value: Any) -> Iterator[Any]:
     """Yield keys and values, without the mappings and lists that contain them."""
     if isinstance(value, BaseModel):
-        yield from _leaves(vars(value))
+        yield from _iterate_leaves(vars(value))
     elif isinstance(value, Mapping):
         for name, inner in value.items():
             yield name
-            yield from _leaves(inner)
+            yield from _iterate_leaves(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _leaves(inner)
+            yield from _iterate_leaves(inner)
     else:
         yield value

@@ -7,12 +7,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-AVERAGED = ("student", "fold")  # figures average over these
-UNITS = ("other", "teacher_unit", "other_teacher_unit")  # figures do not draw overlaps of single units
-UNSHOWN = ("seed", "row", "column", "vertical", "horizontal", "position", "partner", "example", *UNITS, *AVERAGED)
+AVERAGED_DIMS = ("student", "fold")  # figures average over these
+UNIT_DIMS = ("other", "teacher_unit", "other_teacher_unit")  # figures do not draw overlaps of single units
+HIDDEN_DIMS = (
+    "seed",
+    "row",
+    "column",
+    "vertical",
+    "horizontal",
+    "position",
+    "partner",
+    "example",
+    *UNIT_DIMS,
+    *AVERAGED_DIMS,
+)
 
-STD, BIAS = "_std", "_bias"  # appended to the name of a variable
-ERROR = "_error"  # standard error of theory's own value
+STD_SUFFIX, BIAS_SUFFIX = "_std", "_bias"  # appended to the name of a variable
+ERROR_SUFFIX = "_error"  # standard error of theory's own value
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,7 @@ class Variable:
     between: bool = False
     levels: tuple[str, ...] = ()
     role: Literal["result", "detail", "diagnostic", "control"] = "result"
-    alone: str = ""
+    single_student_variable: str = ""
 
     @property
     def described(self) -> dict[str, Any]:
@@ -53,47 +64,47 @@ class Variable:
         return {"long_name": self.long_name, "units": "1", **self.attrs}
 
 
-FIELD = {  # for inputs of unequal variance: cosines of fields differ from cosines of weights
+FIELD_DESCRIPTIONS = {  # for inputs of unequal variance: cosines of fields differ from cosines of weights
     "R_field": ("cosine of a student's field and the teacher's", "$R_h$"),
     "q_field": ("cosine of two students' fields, mean over the other students", "$q_h$"),
     "length_field": ("standard deviation of a student's field", "$l_h$"),
 }
 
 
-def field_variables(dims: tuple[str, ...], *names: str) -> dict[str, Variable]:
-    """Return the variables of `FIELD` with these names and dimensions.
+def make_field_variables(dims: tuple[str, ...], *names: str) -> dict[str, Variable]:
+    """Return the variables of `FIELD_DESCRIPTIONS` with these names and dimensions.
 
-    >>> [(name, it.symbol) for name, it in field_variables((), "R_field").items()]
+    >>> [(name, it.symbol) for name, it in make_field_variables((), "R_field").items()]
     [('R_field', '$R_h$')]
     """
-    return {name: Variable(dims, *FIELD[name], role="detail") for name in names}
+    return {name: Variable(dims, *FIELD_DESCRIPTIONS[name], role="detail") for name in names}
 
 
-def std_of(name: str, variable: Variable) -> dict[str, Variable]:
+def make_std_variable(name: str, variable: Variable) -> dict[str, Variable]:
     """Return the variable for the standard deviation of one run at finite N, by its name.
 
-    >>> [(name, it.long_name) for name, it in std_of("R", Variable(("t",), "cosine", "$R$")).items()]
+    >>> [(name, it.long_name) for name, it in make_std_variable("R", Variable(("t",), "cosine", "$R$")).items()]
     [('R_std', 'standard deviation of one run, to order 1/N: cosine')]
     """
     long_name, symbol = f"standard deviation of one run, to order 1/N: {variable.long_name}", f"{variable.symbol}, std"
-    return {name + STD: replace(variable, long_name=long_name, symbol=symbol)}
+    return {name + STD_SUFFIX: replace(variable, long_name=long_name, symbol=symbol)}
 
 
-def bias_of(name: str, variable: Variable) -> dict[str, Variable]:
+def make_bias_variable(name: str, variable: Variable) -> dict[str, Variable]:
     """Return the variable for the mean over runs at finite N minus the limit, by its name.
 
-    >>> [(name, it.symbol) for name, it in bias_of("R", Variable(("t",), "cosine", "$R$")).items()]
+    >>> [(name, it.symbol) for name, it in make_bias_variable("R", Variable(("t",), "cosine", "$R$")).items()]
     [('R_bias', '$R$, bias')]
     """
     long_name, symbol = f"bias at finite N, to order 1/N: {variable.long_name}", f"{variable.symbol}, bias"
-    return {name + BIAS: replace(variable, long_name=long_name, symbol=symbol)}
+    return {name + BIAS_SUFFIX: replace(variable, long_name=long_name, symbol=symbol)}
 
 
-def error_of(name: str, variable: Variable) -> dict[str, Variable]:
+def make_error_variable(name: str, variable: Variable) -> dict[str, Variable]:
     """Return the variable for the standard error of theory's own value, by its name.
 
-    >>> [(name, it.symbol) for name, it in error_of("R", Variable(("t",), "cosine", "$R$")).items()]
+    >>> [(name, it.symbol) for name, it in make_error_variable("R", Variable(("t",), "cosine", "$R$")).items()]
     [('R_error', '$R$, error')]
     """
     long_name, symbol = f"standard error of theory: {variable.long_name}", f"{variable.symbol}, error"
-    return {name + ERROR: replace(variable, long_name=long_name, symbol=symbol)}
+    return {name + ERROR_SUFFIX: replace(variable, long_name=long_name, symbol=symbol)}

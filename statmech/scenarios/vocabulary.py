@@ -1,8 +1,8 @@
 """The vocabulary: every name in configs and datasets, of all kinds of scenarios, with its meaning, symbol and unit.
 
 A meaning begins with a *term*. The text after its first comma, colon, semicolon or bracket adds details, such as its
-role in one kind. A name has one term and one symbol in all kinds, and no other name shares them. `EXCEPTIONS` lists the
-names that two subfields use differently.
+role in one kind. A name has one term and one symbol in all kinds, and no other name shares them. `TERM_EXCEPTIONS`
+lists the names that two subfields use differently.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 
 from statmech.convex.teachers import TEACHERS
 from statmech.convex.weights import WEIGHTS
-from statmech.parameters import described, known_parameters
+from statmech.parameters import collect_parameters, find_parameter_definitions
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.registry import kinds
+from statmech.scenarios.registry import get_kinds
 
-EXCEPTIONS = {
+TERM_EXCEPTIONS = {
     "R": "a cosine for students of one layer (Gardner, Biehl); for networks the overlap of two units (Saad & Solla)",
     "q": "the cosine of two students in ensembles (Miyoshi et al.); in inference |w|^2/N (Barbier et al.)",
 }
 
 
-class Entry(NamedTuple):
+class VocabularyEntry(NamedTuple):
     """A name as defined by one kind of scenario, or by one class that a key selects."""
 
     name: str
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     def term(self) -> str:
         """Beginning of the meaning, equal in all kinds.
 
-        >>> Entry("K", "number of students, in the ensemble", "$K$", "1", "rule").term
+        >>> VocabularyEntry("K", "number of students, in the ensemble", "$K$", "1", "rule").term
         'number of students'
         """
         return re.split(r"[,;:(]", self.meaning)[0].strip()
@@ -48,35 +48,37 @@ class Entry(NamedTuple):
         return self.symbol or self.name
 
 
-def entries() -> list[Entry]:
+def list_entries() -> list[VocabularyEntry]:
     """Return one entry per name and kind: keys, parameters, coordinates and variables."""
-    kind_entries = [entry for kind in kinds().values() for entry in (*_keys(kind), *_variables(kind))]
-    return [*kind_entries, *_parameters("teacher", TEACHERS), *_parameters("weights", WEIGHTS)]
+    kind_entries = [
+        entry for kind in get_kinds().values() for entry in (*_list_key_entries(kind), *_list_variable_entries(kind))
+    ]
+    return [*kind_entries, *_list_parameter_entries("teacher", TEACHERS), *_list_parameter_entries("weights", WEIGHTS)]
 
 
-def _keys(kind: type[AbstractScenario]) -> Iterator[Entry]:
+def _list_key_entries(kind: type[AbstractScenario]) -> Iterator[VocabularyEntry]:
     """Yield the entries of a kind's keys and parameters."""
-    parameters = known_parameters(kind.classes())
-    for key in kind.every_key().values():
+    parameters = collect_parameters(kind.classes())
+    for key in kind.describe_all_keys().values():
         if key.name not in parameters:
-            yield Entry(key.name, key.meaning, key.symbol, key.unit, kind.CHOICE, key.type is bool)
+            yield VocabularyEntry(key.name, key.meaning, key.symbol, key.unit, kind.CHOICE, key.type is bool)
     for choice, classes in kind.choices().items():
-        yield from _parameters(choice, classes)
+        yield from _list_parameter_entries(choice, classes)
 
 
-def _parameters(kind: str, classes: Mapping[str, type]) -> Iterator[Entry]:
+def _list_parameter_entries(kind: str, classes: Mapping[str, type]) -> Iterator[VocabularyEntry]:
     """Yield the entries of the parameters of these classes."""
-    for name in known_parameters(classes):
-        for key in described(classes, name).values():
-            yield Entry(name, key.meaning, key.symbol, key.unit, kind)
+    for name in collect_parameters(classes):
+        for key in find_parameter_definitions(classes, name).values():
+            yield VocabularyEntry(name, key.meaning, key.symbol, key.unit, kind)
 
 
-def _variables(kind: type[AbstractScenario]) -> Iterator[Entry]:
+def _list_variable_entries(kind: type[AbstractScenario]) -> Iterator[VocabularyEntry]:
     """Yield the entries of a kind's variables with all switches on.
 
     Corrections and limits of other variables are not included.
     """
-    switches: dict[str, Any] = {key.name: True for key in kind.every_key().values() if key.type is bool}
+    switches: dict[str, Any] = {key.name: True for key in kind.describe_all_keys().values() if key.type is bool}
     scenario = kind.model_construct(**switches)
     own_variables = scenario.variables
     theory_variables = {
@@ -85,4 +87,4 @@ def _variables(kind: type[AbstractScenario]) -> Iterator[Entry]:
         if not name.startswith(tuple(f"{v}_" for v in own_variables))
     }
     for name, variable in (own_variables | theory_variables).items():
-        yield Entry(name, variable.long_name, variable.symbol, "1", kind.CHOICE)
+        yield VocabularyEntry(name, variable.long_name, variable.symbol, "1", kind.CHOICE)

@@ -29,50 +29,54 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, comb, dawsn, gammaln, log_ndtr, ndtr
 
-from statmech.numerics.gaussian import TAIL, composite_legendre, density
-from statmech.order_parameters import angle
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_composite_rule, normal_density
+from statmech.order_parameters import angle_from_components
 
-BLOCK = 200  # integrated together, to bound memory
-SLOWEST = 1e-24  # lower bound for the integrand of opposed students
-SUMMED = 64  # half of the students: more use the incomplete beta function
-HALVING = np.geomspace(2.0**-44 * 10.0, 10.0, 45)  # each is twice the previous
+BLOCK_ELEMENTS = 200  # integrated together, to bound memory
+MIN_DECAY_RATE = 1e-24  # lower bound for the integrand of opposed students
+MAX_SUMMED_STUDENTS = 64  # half of the students: more use the incomplete beta function
+HALVING_PANEL_EDGES = np.geomspace(2.0**-44 * 10.0, 10.0, 45)  # each is twice the previous
 
 
-def weight_mean(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
+def weight_mean_error(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
     """Return the weight mean's error for K equal students at angle `theta` to the teacher, transverse cosine `c`."""
     perpendicular = np.sin(theta) * np.sqrt(np.maximum(c + (1 - c) / K, 0.0))
-    return _half_without_field(angle(perpendicular, np.cos(theta)) / np.pi, perpendicular, np.cos(theta))
+    return _set_undecided_error(
+        angle_from_components(perpendicular, np.cos(theta)) / np.pi, perpendicular, np.cos(theta)
+    )
 
 
-def majority_vote(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
+def majority_vote_error(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
     """Return the vote's error for K equal students at angle `theta` to the teacher, with transverse cosine `c`."""
     theta, c, K = np.broadcast_arrays(*(np.asarray(value, float) for value in (theta, c, K)))
-    error = np.where(K <= 2, theta / np.pi, weight_mean(theta, c, np.inf * np.ones_like(K)))
+    error = np.where(K <= 2, theta / np.pi, weight_mean_error(theta, c, np.inf * np.ones_like(K)))
     several = np.isfinite(K) & (K > 2) & (theta > 0) & (theta < np.pi)
     independent = several & (c >= 0)
-    error[independent] = vote_in_common_field(theta[independent], c[independent], K[independent])
+    error[independent] = integrate_vote_error(theta[independent], c[independent], K[independent])
     for index in map(tuple, np.argwhere(several & (c < 0))):
-        error[index] = _opposed(theta[index], c[index], int(K[index]))
+        error[index] = _integrate_opposed_vote_error(theta[index], c[index], int(K[index]))
     return error
 
 
-def vote_in_common_field(theta: np.ndarray, c: np.ndarray, K: ArrayLike) -> np.ndarray:
+def integrate_vote_error(theta: np.ndarray, c: np.ndarray, K: ArrayLike) -> np.ndarray:
     """Integrate the vote error of K > 2 students with c >= 0 over their common field, a block of elements at a time.
 
     Panels shrink towards 0 by factors of 2 until both sigmoids of an element are smooth on the first panel. The value
     of an element does not depend on the other elements.
     """
-    gamma, alpha, K = (x.ravel() for x in np.broadcast_arrays(*_slopes(theta, c), np.asarray(K, float)))
-    panels_each = _panels_for(np.maximum(np.where(np.isfinite(gamma), abs(gamma), 0.0), alpha * np.sqrt(K)))
+    gamma, alpha, K = (x.ravel() for x in np.broadcast_arrays(*_compute_sigmoid_slopes(theta, c), np.asarray(K, float)))
+    panels_each = _count_panels(np.maximum(np.where(np.isfinite(gamma), abs(gamma), 0.0), alpha * np.sqrt(K)))
     values = np.empty_like(gamma)
     for number in np.unique(panels_each):
-        rows, edges = np.flatnonzero(panels_each == number), np.concatenate([[0.0], HALVING[-number:]])
-        for block in np.split(rows, range(BLOCK, rows.size, BLOCK)):
-            values[block] = _integrate(alpha[block, None], gamma[block, None], np.ceil(K[block, None] / 2), edges)
+        rows, edges = np.flatnonzero(panels_each == number), np.concatenate([[0.0], HALVING_PANEL_EDGES[-number:]])
+        for block in np.split(rows, range(BLOCK_ELEMENTS, rows.size, BLOCK_ELEMENTS)):
+            values[block] = _integrate_common_field(
+                alpha[block, None], gamma[block, None], np.ceil(K[block, None] / 2), edges
+            )
     return values.reshape(np.shape(theta))
 
 
-def _slopes(theta: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_sigmoid_slopes(theta: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the slopes gamma and alpha defined in the module's docstring."""
     sin, cos = np.sin(theta), np.cos(theta)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -81,21 +85,21 @@ def _slopes(theta: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.nan_to_num(gamma, nan=0.0, posinf=np.inf, neginf=-np.inf), alpha
 
 
-def _panels_for(slope: np.ndarray) -> np.ndarray:
+def _count_panels(slope: np.ndarray) -> np.ndarray:
     """Count the panels needed for the steepest sigmoid of each element, in steps of 4."""
-    halvings = np.log2(2 * HALVING[-1] * np.maximum(slope, 1.0))
-    return np.clip(4 * np.ceil((halvings + 1) / 4), 4, HALVING.size).astype(int)
+    halvings = np.log2(2 * HALVING_PANEL_EDGES[-1] * np.maximum(slope, 1.0))
+    return np.clip(4 * np.ceil((halvings + 1) / 4), 4, HALVING_PANEL_EDGES.size).astype(int)
 
 
-def _integrate(alpha: np.ndarray, gamma: np.ndarray, n: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def _integrate_common_field(alpha: np.ndarray, gamma: np.ndarray, n: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Integrate the vote error over the common field on panels between the edges."""
-    m, weight = composite_legendre(edges, 16)
-    minority, against = _minority(ndtr(-alpha * m), n), ndtr(-abs(gamma) * m)
+    m, weight = make_composite_rule(edges, 16)
+    minority, against = _compute_minority_probability(ndtr(-alpha * m), n), ndtr(-abs(gamma) * m)
     wrong = against + (1 - 2 * against) * np.where(gamma < 0, 1 - minority, minority)
-    return np.sum(weight * 2 * density(m) * wrong, axis=-1)
+    return np.sum(weight * 2 * normal_density(m) * wrong, axis=-1)
 
 
-def _minority(p: np.ndarray, n: np.ndarray) -> np.ndarray:
+def _compute_minority_probability(p: np.ndarray, n: np.ndarray) -> np.ndarray:
     r"""Return the probability :math:`I_p(n, n) = p^n\sum_{j<n}\binom{n-1+j}{j}(1-p)^j` of at least n out of 2n - 1.
 
     The sum has positive terms only. For hundreds of students the incomplete beta function is faster.
@@ -103,11 +107,13 @@ def _minority(p: np.ndarray, n: np.ndarray) -> np.ndarray:
     probability = np.empty_like(p)
     for size in np.unique(n).tolist():
         rows = n[:, 0] == size
-        probability[rows] = _sum(p[rows], int(size)) if size <= SUMMED else betainc(size, size, p[rows])
+        probability[rows] = (
+            _sum_minority_terms(p[rows], int(size)) if size <= MAX_SUMMED_STUDENTS else betainc(size, size, p[rows])
+        )
     return probability
 
 
-def _sum(p: np.ndarray, n: int) -> np.ndarray:
+def _sum_minority_terms(p: np.ndarray, n: int) -> np.ndarray:
     """Sum the probability of at least n out of 2n - 1 term by term."""
     total, rest = np.full_like(p, comb(2 * n - 2, n - 1)), 1 - p
     for j in reversed(range(n - 1)):
@@ -118,7 +124,7 @@ def _sum(p: np.ndarray, n: int) -> np.ndarray:
     return total
 
 
-def _opposed(theta: float, c: float, K: int) -> float:
+def _integrate_opposed_vote_error(theta: float, c: float, K: int) -> float:
     """Integrate the vote error of students with negative transverse cosine c, by the second form of this module.
 
     The variable is the logarithm of psi = pi/2 - phi, because the integrand changes at psi of the order of theta. Its
@@ -126,27 +132,27 @@ def _opposed(theta: float, c: float, K: int) -> float:
     singularity.
     """
     if theta > np.pi / 2:
-        return 1 - _opposed(np.pi - theta, c, K)
+        return 1 - _integrate_opposed_vote_error(np.pi - theta, c, K)
     odd, length = K - 1 + K % 2, np.log(np.pi / 2 / theta)
     halved = min(length, 1.0) * 2.0 ** -np.arange(40.0, -1.0, -1.0)
     edges = np.concatenate([[0.0], halved, np.linspace(halved[-1], length, 1 + int(np.ceil(length)))[1:]])
-    log_psi, weight = composite_legendre(edges, 16)
+    log_psi, weight = make_composite_rule(edges, 16)
     psi = theta * np.exp(log_psi)
     cosine = 1 - (1 - c) * (np.sin(theta) / np.sin(psi)) ** 2
-    excess = odd * _equal_halves(cosine, (odd - 1) // 2) - 1
+    excess = odd * _compute_equal_split_probability(cosine, (odd - 1) // 2) - 1
     return float(theta - weight @ (psi * excess)) / np.pi
 
 
-def _equal_halves(c: np.ndarray, n: int) -> np.ndarray:
+def _compute_equal_split_probability(c: np.ndarray, n: int) -> np.ndarray:
     """Return the probability, for each c, that half of 2n normals of correlation c/(1 + c) are positive.
 
     For negative c the integrand decays as exp(-rate m^2) only, and as a power of m at c = -1/(2n), where 2n students
     lie in fewer than 2n dimensions.
     """
     rate = 0.5 - n * np.maximum(-c, 0.0)
-    octaves = np.log2(1 / np.sqrt(2 * max(float(np.min(rate)), SLOWEST)))
-    wide = TAIL * 2 ** np.arange(0.5, octaves + 0.5, 0.5)
-    m, weight = composite_legendre(np.concatenate([np.linspace(0.0, TAIL, 17), wide]), 16)
+    octaves = np.log2(1 / np.sqrt(2 * max(float(np.min(rate)), MIN_DECAY_RATE)))
+    wide = GAUSSIAN_CUTOFF * 2 ** np.arange(0.5, octaves + 0.5, 0.5)
+    m, weight = make_composite_rule(np.concatenate([np.linspace(0.0, GAUSSIAN_CUTOFF, 17), wide]), 16)
     scaled = np.sqrt(np.abs(c))[:, None] * m
     # Phi(z) Phi(-z) is 1/4 + dawsn(|z|/sqrt 2)^2 exp(|z|^2) / pi for imaginary z: the rate contains its exponential
     imaginary = np.log(np.exp(-(scaled**2)) / 4 + dawsn(scaled / np.sqrt(2)) ** 2 / np.pi)
@@ -156,6 +162,6 @@ def _equal_halves(c: np.ndarray, n: int) -> np.ndarray:
     return 2 * np.sum(weight * decay, axis=-1) / np.sqrt(2 * np.pi)
 
 
-def _half_without_field(error: np.ndarray, across: np.ndarray, along: np.ndarray) -> np.ndarray:
+def _set_undecided_error(error: np.ndarray, perpendicular: np.ndarray, parallel: np.ndarray) -> np.ndarray:
     """Return 1/2 where the weights add up to 0, because the output is undecided there, and the error elsewhere."""
-    return np.where((np.abs(across) < 1e-15) & (np.abs(along) < 1e-15), 0.5, error)
+    return np.where((np.abs(perpendicular) < 1e-15) & (np.abs(parallel) < 1e-15), 0.5, error)

@@ -42,20 +42,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.numerics.gaussian import legendre
-from statmech.order_parameters import angle, angle_between
+from statmech.numerics.gaussian import get_legendre_rule
+from statmech.order_parameters import angle_between, angle_from_components
 
-FEW = 4
+MAX_EXACT_STUDENTS = 4
 NODES = 10  # per panel and per half panel
-AGREE = 1e-13  # relative to the path
-HALVINGS = 45
+PANEL_TOL = 1e-13  # relative to the path
+MAX_VOTE_PANEL_HALVINGS = 45
 BLOCK_ENSEMBLES = 2**13  # integrated together, 4 KB each
-SHARP = 0.1  # relative to the path: narrower steps would fall between two nodes, so that panels are cut there
-ROUNDING = 1e-14
-TOUCH = 1e-20  # relative to the largest angle: closer students count as this far apart
+MAX_NARROW_STEP = 0.1  # relative to the path: narrower steps would fall between two nodes, so that panels are cut there
+COSINE_TOL = 1e-14
+MIN_STUDENT_DISTANCE = 1e-20  # relative to the largest angle: closer students count as this far apart
 
 
-class Path(NamedTuple):
+class TeacherPath(NamedTuple):
     """The parameters of the integrand, each an array (n,), for students sorted by their angles to the teacher."""
 
     end: np.ndarray  # theta_1
@@ -69,7 +69,7 @@ class Path(NamedTuple):
     area: np.ndarray
 
 
-def vote_of_few(along: np.ndarray, across: np.ndarray) -> np.ndarray:
+def few_student_vote_error(parallel: np.ndarray, perpendicular: np.ndarray) -> np.ndarray:
     """Return the error of the majority vote of up to four students.
 
     The accuracy is 1e-12 of their largest angle to the teacher. It is 1e-7 of this angle where students coincide, or
@@ -77,9 +77,9 @@ def vote_of_few(along: np.ndarray, across: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    along : array (..., K)
+    parallel : array (..., K)
             The students' components parallel to the teacher, K <= 4.
-        across : array (..., K, K)
+        perpendicular : array (..., K, K)
             The Gram matrix of their components perpendicular to the teacher.
 
     Returns
@@ -90,46 +90,50 @@ def vote_of_few(along: np.ndarray, across: np.ndarray) -> np.ndarray:
     --------
     Identical students vote like a single student, here at 45 degrees:
 
-    >>> float(vote_of_few(np.ones(3), np.ones((3, 3))).round(12))
+    >>> float(few_student_vote_error(np.ones(3), np.ones((3, 3))).round(12))
     0.25
     """
-    K = along.shape[-1]
+    K = parallel.shape[-1]
     if K <= 2:
-        return np.mean(angle(np.sqrt(np.diagonal(across, axis1=-2, axis2=-1)), along) / np.pi, axis=-1)
+        return np.mean(
+            angle_from_components(np.sqrt(np.diagonal(perpendicular, axis1=-2, axis2=-1)), parallel) / np.pi, axis=-1
+        )
     if K == 3:
-        return _of_three(along, across)
+        return _three_student_vote_error(parallel, perpendicular)
     triples = np.array([[k for k in range(4) if k != out] for out in range(4)])
-    return _of_three(along[..., triples], across[..., triples[:, :, None], triples[:, None, :]]).mean(axis=-1)
+    return _three_student_vote_error(
+        parallel[..., triples], perpendicular[..., triples[:, :, None], triples[:, None, :]]
+    ).mean(axis=-1)
 
 
-def _of_three(along: np.ndarray, across: np.ndarray) -> np.ndarray:
+def _three_student_vote_error(parallel: np.ndarray, perpendicular: np.ndarray) -> np.ndarray:
     """Return the errors (...) of ensembles of three students, a block of ensembles at a time."""
-    errors = np.empty(along.shape[:-1])
-    ensembles, components, products = errors.reshape(-1), along.reshape(-1, 3), across.reshape(-1, 3, 3)
+    errors = np.empty(parallel.shape[:-1])
+    ensembles, components, products = errors.reshape(-1), parallel.reshape(-1, 3), perpendicular.reshape(-1, 3, 3)
     for first in range(0, len(ensembles), BLOCK_ENSEMBLES):
         block = slice(first, first + BLOCK_ENSEMBLES)
-        theta, c = _sorted_angles(components[block], products[block])
-        path = _path(theta, c)
+        theta, c = _sort_by_angle(components[block], products[block])
+        path = _make_teacher_path(theta, c)
         theta_23 = angle_between(theta[:, 1], theta[:, 2], c[:, 1, 2])
-        bend = path.end * np.arctan2(path.y23, path.area) + _integral(path)
+        bend = path.end * np.arctan2(path.y23, path.area) + _integrate_path(path)
         ensembles[block] = (theta.sum(axis=-1) - theta_23) / (2 * np.pi) - bend / np.pi**2
     return errors
 
 
-def _sorted_angles(along: np.ndarray, across: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _sort_by_angle(parallel_part: np.ndarray, perpendicular: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return angles (n, 3) to the teacher, in increasing order, and cosines (n, 3, 3) of the perpendicular parts."""
-    length = np.sqrt(np.diagonal(across, axis1=-2, axis2=-1))
-    theta = angle(length, along)
+    length = np.sqrt(np.diagonal(perpendicular, axis1=-2, axis2=-1))
+    theta = angle_from_components(length, parallel_part)
     parallel = length == 0
     scale = np.where(parallel, 1.0, length)
-    c = np.clip(across / scale[:, :, None] / scale[:, None, :], -1.0, 1.0)
-    c = np.where(abs(c) > 1 - ROUNDING, np.sign(c), c)  # the square root of a rounding error would be 1e-8
+    c = np.clip(perpendicular / scale[:, :, None] / scale[:, None, :], -1.0, 1.0)
+    c = np.where(abs(c) > 1 - COSINE_TOL, np.sign(c), c)  # the square root of a rounding error would be 1e-8
     order = np.argsort(theta, axis=-1, kind="stable")
     rows = np.arange(len(theta))[:, None]
     return theta[rows, order], c[rows[..., None], order[:, :, None], order[:, None, :]]
 
 
-def _path(theta: np.ndarray, c: np.ndarray) -> Path:
+def _make_teacher_path(theta: np.ndarray, c: np.ndarray) -> TeacherPath:
     """Return the parameters of the integrand from the angles to the teacher and the cosines of the students."""
     (sin1, sin2, sin3), (_, cos2, cos3) = np.sin(theta).T, np.cos(theta).T
     c12, c13, c23 = c[:, 0, 1], c[:, 0, 2], c[:, 1, 2]
@@ -138,13 +142,13 @@ def _path(theta: np.ndarray, c: np.ndarray) -> Path:
     y23 = np.clip(c23 - c12 * c13, -bound, bound)
     area = (bound - y23) * (bound + y23)
     # shift each student in its own direction, so that identical students form a triangle with well-defined angles
-    min_square = (TOUCH * np.maximum(sin1, np.maximum(sin2, sin3))) ** 2
+    min_square = (MIN_STUDENT_DISTANCE * np.maximum(sin1, np.maximum(sin2, sin3))) ** 2
     y22, y33, y23 = y22 * sin2**2, y33 * sin3**2, y23 * sin2 * sin3
     area = np.sqrt(area * (sin2 * sin3) ** 2 + min_square * (y22 + y33 + min_square))
-    return Path(theta[:, 0], sin2 * c12, cos2, sin3 * c13, cos3, y22 + min_square, y33 + min_square, y23, area)
+    return TeacherPath(theta[:, 0], sin2 * c12, cos2, sin3 * c13, cos3, y22 + min_square, y33 + min_square, y23, area)
 
 
-def _integrand(psi: np.ndarray, path: Path) -> np.ndarray:
+def _evaluate_integrand(psi: np.ndarray, path: TeacherPath) -> np.ndarray:
     """Evaluate the integrand at angles (n, nodes), for parameters (n, 1)."""
     sin, cos = np.sin(psi), np.cos(psi)
     x2, x3 = path.sin2 * cos - path.cos2 * sin, path.sin3 * cos - path.cos3 * sin
@@ -154,41 +158,41 @@ def _integrand(psi: np.ndarray, path: Path) -> np.ndarray:
     return x2 / p2 * a2 + x3 / p3 * a3
 
 
-def _panel(left: np.ndarray, width: np.ndarray, path: Path) -> np.ndarray:
+def _integrate_panel(left: np.ndarray, width: np.ndarray, path: TeacherPath) -> np.ndarray:
     """Integrate over one panel (n,) of each path."""
-    x, weight = legendre(NODES)
-    values = _integrand(left[:, None] + width[:, None] * x, Path(*(number[:, None] for number in path)))
+    x, weight = get_legendre_rule(NODES)
+    values = _evaluate_integrand(left[:, None] + width[:, None] * x, TeacherPath(*(number[:, None] for number in path)))
     return width * (weight * values).sum(axis=-1)
 
 
-def _integral(path: Path) -> np.ndarray:
+def _integrate_path(path: TeacherPath) -> np.ndarray:
     """Integrate each path. The two halves of a panel replace it if they differ from it."""
-    edges = _edges(path)
+    edges = _get_panel_edges(path)
     owner, panel = np.nonzero(np.diff(edges, axis=-1) > 0)
     left, width = edges[owner, panel], np.diff(edges, axis=-1)[owner, panel]
     total = np.zeros_like(path.end)
-    previous = _panel(left, width, Path(*(number[owner] for number in path)))
-    for _ in range(HALVINGS):
+    previous = _integrate_panel(left, width, TeacherPath(*(number[owner] for number in path)))
+    for _ in range(MAX_VOTE_PANEL_HALVINGS):
         if not owner.size:
             break
         owner, width = np.repeat(owner, 2), np.repeat(width / 2, 2)
         left = np.repeat(left, 2)
         left[1::2] += width[1::2]
-        half = _panel(left, width, Path(*(number[owner] for number in path)))
+        half = _integrate_panel(left, width, TeacherPath(*(number[owner] for number in path)))
         halves = half[::2] + half[1::2]
-        open_ = abs(halves - previous) > AGREE * path.end[owner[::2]]
+        open_ = abs(halves - previous) > PANEL_TOL * path.end[owner[::2]]
         total += np.bincount(owner[::2][~open_], halves[~open_], len(total))
         open_ = np.repeat(open_, 2)
         owner, left, width, previous = owner[open_], left[open_], width[open_], half[open_]
     return total + np.bincount(owner, previous, len(total))
 
 
-def _edges(path: Path) -> np.ndarray:
+def _get_panel_edges(path: TeacherPath) -> np.ndarray:
     """Return the ends of the panels, (n, 6), including the zeros of x_2, x_3 and the arctangents at narrow steps."""
     h2, h3 = np.sqrt(path.y22), np.sqrt(path.y33)
     s2, c2 = path.y22 * path.sin3 - path.y23 * path.sin2, path.y22 * path.cos3 - path.y23 * path.cos2
     s3, c3 = path.y33 * path.sin2 - path.y23 * path.sin3, path.y33 * path.cos2 - path.y23 * path.cos3
     sin, cos = np.stack([path.sin2, path.sin3, s2, s3]), np.stack([path.cos2, path.cos3, c2, c3])
-    narrow = np.stack([h2, h3, h2 * path.area, h3 * path.area]) < SHARP * path.end * np.hypot(sin, cos)
+    narrow = np.stack([h2, h3, h2 * path.area, h3 * path.area]) < MAX_NARROW_STEP * path.end * np.hypot(sin, cos)
     zero = np.where(narrow, np.arctan2(sin, cos) % np.pi, 0.0)
     return np.sort(np.clip([*zero, np.zeros_like(path.end), path.end], 0.0, path.end), axis=0).T

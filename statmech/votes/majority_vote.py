@@ -30,92 +30,92 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from statmech.order_parameters import angle
-from statmech.votes.equal_students import vote_in_common_field
+from statmech.order_parameters import angle_from_components
+from statmech.votes.equal_students import integrate_vote_error
 
 TEST_CIRCLES = 1024  # per run: the estimate is unbiased, and the spread of seeds includes its error
-FEWEST_CIRCLES = 64
-MAX_SOBOL = 21_201  # SciPy tabulates no more
+MIN_TEST_CIRCLES = 64
+MAX_SOBOL_DIMENSIONS = 21_201  # SciPy tabulates no more
 
 
-def circles_beside_equal_students(K: int, N: float) -> int:
+def choose_circle_count(K: int, N: float) -> int:
     """Return the number of circles that limits the measurement error to a tenth of the variance between runs.
 
     It applies to students with statistically identical starts. The variance of the difference grows with K and, since
     the sign changes of short fields are far away, with log N. It has a bound, which matters at small N.
 
-    >>> [circles_beside_equal_students(5, N) for N in (10, 100, 10_000)]
+    >>> [choose_circle_count(5, N) for N in (10, 100, 10_000)]
     [64, 120, 240]
     """
-    return int(np.clip(min(12 * K * np.log10(N), 4 * N), FEWEST_CIRCLES, TEST_CIRCLES))
+    return int(np.clip(min(12 * K * np.log10(N), 4 * N), MIN_TEST_CIRCLES, TEST_CIRCLES))
 
 
-def circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
+def draw_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
     """Draw random pairs of inputs (2, points, 1 + n): one coordinate parallel to the teacher, n perpendicular."""
     return rng.standard_normal((2, points, 1 + n))
 
 
-def net_of_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
+def draw_sobol_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
     """Draw great circles from a scrambled Sobol net of `points` (a power of 2).
 
     The circles are random if SciPy tabulates no net of that dimension. A net is better above some thousand points: with
     1,024 the vote's error varies as much as with random circles.
     """
     dimensions = 2 * (1 + n)
-    if dimensions > MAX_SOBOL:
-        return circles(rng, points, n)
+    if dimensions > MAX_SOBOL_DIMENSIONS:
+        return draw_circles(rng, points, n)
     from scipy.stats import qmc  # here: it takes longer to import than the rest of this package
 
     net = qmc.Sobol(dimensions, rng=rng).random(points)
     return np.moveaxis(ndtri(np.clip(net, 1e-16, 1 - 1e-16)).reshape(points, 2, 1 + n), 1, 0)
 
 
-def vote_error(along: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+def measure_vote_error(parallel: np.ndarray, factor: np.ndarray, inputs: np.ndarray) -> np.ndarray:
     """Estimate the majority vote's error from the students' components (..., K) and (..., K, n).
 
     The components are parallel and perpendicular to the teacher. The error is measured relative to the weight mean.
     `inputs` come from `circles`, and may have axes between the first two that broadcast with the leading axes of the
     students. A fair coin decides the tie of an even K.
 
-    >>> inputs = circles(np.random.default_rng(0), 1024, 1)
-    >>> error = vote_error(np.array([1.0]), np.array([[1.0]]), inputs)     # one student at 45 degrees: 1/4
+    >>> inputs = draw_circles(np.random.default_rng(0), 1024, 1)
+    >>> error = measure_vote_error(np.array([1.0]), np.array([[1.0]]), inputs)     # one student at 45 degrees: 1/4
     >>> bool(abs(error - 0.25) < 1e-12)
     True
     """
     transposed_factor = np.swapaxes(factor, -1, -2)
-    fields = [along[..., None, :] * x[..., :1] + x[..., 1:] @ transposed_factor for x in inputs]
+    fields = [parallel[..., None, :] * x[..., :1] + x[..., 1:] @ transposed_factor for x in inputs]
     mean = [field.sum(axis=-1, keepdims=True) for field in fields]
     teacher = inputs[..., :1]
-    excess = np.mean(_agreement(teacher, mean) - _agreement(teacher, fields), axis=-1) / 2
-    parallel_sum, perpendicular_sum = along.sum(axis=-1), np.linalg.norm(factor.sum(axis=-2), axis=-1)
+    excess = np.mean(_average_agreement(teacher, mean) - _average_agreement(teacher, fields), axis=-1) / 2
+    parallel_sum, perpendicular_sum = parallel.sum(axis=-1), np.linalg.norm(factor.sum(axis=-2), axis=-1)
     return excess + np.arctan2(perpendicular_sum, parallel_sum) / np.pi
 
 
-def vote_beside_equal_students(along: np.ndarray, across: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+def measure_similar_vote_error(parallel: np.ndarray, perpendicular: np.ndarray, inputs: np.ndarray) -> np.ndarray:
     """Estimate the vote error of students with perpendicular Gram matrix (..., K, K), relative to equal students.
 
-    `inputs` come from `circles` in K dimensions, with axes as for `vote_error`.
+    `inputs` come from `circles` in K dimensions, with axes as for `measure_vote_error`.
 
-    >>> inputs = circles(np.random.default_rng(0), 16, 5)
-    >>> error = vote_beside_equal_students(np.ones(5), np.eye(5) + 1, inputs)     # equal students: the exact integral
+    >>> inputs = draw_circles(np.random.default_rng(0), 16, 5)
+    >>> error = measure_similar_vote_error(np.ones(5), np.eye(5) + 1, inputs)     # equal students: the exact integral
     >>> float(error.round(6))
     0.269993
     """
-    length, K = np.sqrt(np.diagonal(across, axis1=-2, axis2=-1)), along.shape[-1]
-    theta = angle(length, along)
+    length, K = np.sqrt(np.diagonal(perpendicular, axis1=-2, axis2=-1)), parallel.shape[-1]
+    theta = angle_from_components(length, parallel)
     scale = np.where(length > 0, length, 1.0)
-    cosines = across / scale[..., :, None] / scale[..., None, :]
+    cosines = perpendicular / scale[..., :, None] / scale[..., None, :]
     off_diagonal = cosines.sum(axis=(-2, -1)) - np.trace(cosines, axis1=-2, axis2=-1)
     equal_theta, c = theta.mean(axis=-1), np.clip(off_diagonal / (K * (K - 1)), 0.0, 1.0)
-    equal = vote_in_common_field(equal_theta, c, K)
-    control_fraction = _share(equal, equal_theta, K)
+    equal = integrate_vote_error(equal_theta, c, K)
+    control_fraction = _choose_control_fraction(equal, equal_theta, K)
     teacher = inputs[..., :1]
-    measured = _agreement(teacher, _fields(theta, cosines, inputs), control_fraction)
-    expected = _agreement(teacher, _equal_fields(equal_theta, c, inputs), control_fraction)
+    measured = _average_agreement(teacher, _compute_fields(theta, cosines, inputs), control_fraction)
+    expected = _average_agreement(teacher, _compute_equal_fields(equal_theta, c, inputs), control_fraction)
     return equal + np.mean(expected - measured, axis=-1) / 2
 
 
-def _share(vote: np.ndarray, theta: np.ndarray, K: int) -> np.ndarray:
+def _choose_control_fraction(vote: np.ndarray, theta: np.ndarray, K: int) -> np.ndarray:
     """Return the fraction of each student's error that the control variate subtracts from the vote's error.
 
     It is about the ratio of their distances from 1/2, early and late in learning. Any fraction leaves the mean
@@ -126,7 +126,7 @@ def _share(vote: np.ndarray, theta: np.ndarray, K: int) -> np.ndarray:
     return np.clip(np.where(is_nonzero, (0.5 - vote) / np.where(is_nonzero, student_excess, 1.0), 1.0) / K, 0.0, 1.0)
 
 
-def _fields(theta: np.ndarray, cosines: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
+def _compute_fields(theta: np.ndarray, cosines: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
     """Return fields (..., points, K) from the symmetric root of the cosines, which is close to the equal students'."""
     values, vectors = np.linalg.eigh(cosines)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :] @ np.swapaxes(vectors, -1, -2)
@@ -134,7 +134,7 @@ def _fields(theta: np.ndarray, cosines: np.ndarray, inputs: np.ndarray) -> list[
     return [parallel * x[..., :1] + perpendicular * (x[..., 1:] @ root) for x in inputs]
 
 
-def _equal_fields(theta: np.ndarray, c: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
+def _compute_equal_fields(theta: np.ndarray, c: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
     """Return fields (..., points, K) of equal students at the angle theta with the cosine c."""
     K = inputs.shape[-1] - 1
     theta, c = theta[..., None, None], c[..., None, None]
@@ -148,13 +148,15 @@ def _equal_fields(theta: np.ndarray, c: np.ndarray, inputs: np.ndarray) -> list[
     ]
 
 
-def _agreement(teacher: np.ndarray, fields: list[np.ndarray], share: np.ndarray | float = 0.0) -> np.ndarray:
-    """Average the teacher's sign times the vote's, minus `share` times each student's, over each circle.
+def _average_agreement(
+    teacher: np.ndarray, fields: list[np.ndarray], control_fraction: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """Average the teacher's sign times the vote's, minus `control_fraction` times each student's, over each circle.
 
     The teacher's fields are (2, .., points, 1), the students' 2 x (.., points, K), the fraction (..).
     """
-    share = np.asarray(share)[..., None, None]
-    turns, teachers = _turn(*fields), _turn(*teacher)
+    control_fraction = np.asarray(control_fraction)[..., None, None]
+    turns, teachers = _find_sign_change(*fields), _find_sign_change(*teacher)
     bits = turns.view(np.int64)  # the last bit of an angle is the student's sign: one sort orders both
     bits &= -2
     bits |= fields[0] > 0
@@ -162,12 +164,12 @@ def _agreement(teacher: np.ndarray, fields: list[np.ndarray], share: np.ndarray 
     sign = 2 * (bits & 1).astype(np.int16) - 1
     total = sign.sum(axis=-1, keepdims=True, dtype=np.int16)
     lead_of_others = total + sign - 2 * np.cumsum(sign, axis=-1, dtype=np.int16)  # at each student's sign change
-    weight = sign * (np.maximum(2 - abs(lead_of_others), 0) - 2 * share)
+    weight = sign * (np.maximum(2 - abs(lead_of_others), 0) - 2 * control_fraction)
     turned = np.sum(weight * (teachers - abs(teachers - turns)), axis=-1, keepdims=True)
-    unturned = (np.sign(total) - share * total) * (2 * teachers - np.pi)
+    unturned = (np.sign(total) - control_fraction * total) * (2 * teachers - np.pi)
     return (np.sign(teacher[0]) * (turned - unturned) / np.pi)[..., 0]
 
 
-def _turn(field: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _find_sign_change(field: np.ndarray, rotated_field: np.ndarray) -> np.ndarray:
     """Return the angle in [0, pi] of the sign change of field cos(phi) + other sin(phi)."""
-    return np.arctan2(abs(field), np.where(field > 0, -other, other))
+    return np.arctan2(abs(field), np.where(field > 0, -rotated_field, rotated_field))

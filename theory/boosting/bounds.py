@@ -18,12 +18,12 @@ from scipy.special import gammaln
 from statmech.errors import ScenarioError
 from statmech.scenarios.boosting import BoostingCell
 
-LEAST = 1e-150  # for smaller values the bound on the stages, an inverse square, overflows
-MANY = 10**12  # for more features, differences of gammaln lose significant digits
-DELTA = 0.05  # probability that a run exceeds its bound on eps_g
+MIN_ADVANTAGE = 1e-150  # for smaller values the bound on the stages, an inverse square, overflows
+MAX_EXACT_FEATURES = 10**12  # for more features, differences of gammaln lose significant digits
+BOUND_FAILURE_PROBABILITY = 0.05  # probability that a run exceeds its bound on eps_g
 
 
-def bounds(cell: BoostingCell) -> dict[str, float]:
+def compute_bounds(cell: BoostingCell) -> dict[str, float]:
     """Return upper bounds on stages and eps_g, and a lower bound on the advantage, NaN without a bound.
 
     A run that `cap` ends before the bound on its stages can neither satisfy nor violate this bound. With flipped labels
@@ -32,16 +32,16 @@ def bounds(cell: BoostingCell) -> dict[str, float]:
     """
     if cell.flip > 0:
         return dict.fromkeys(("stages", "eps_g", "advantage"), np.nan)
-    gamma = advantage(cell.s, cell.booster.discount if cell.k > 1 else 1.0)
-    if gamma < LEAST:
+    gamma = guaranteed_advantage(cell.s, cell.booster.discount if cell.k > 1 else 1.0)
+    if gamma < MIN_ADVANTAGE:
         return {"stages": np.nan, "eps_g": np.nan, "advantage": gamma}
-    max_stages = stages(1 / (2 * gamma), cell.P)
-    size = log_perceptrons(conjunctions(cell.N, cell.k) + 1, max_stages)
-    eps = generalization_error(cell.P, DELTA, size)
+    max_stages = bound_stages(1 / (2 * gamma), cell.P)
+    size = bound_log_perceptrons(count_conjunctions(cell.N, cell.k) + 1, max_stages)
+    eps = bound_generalization_error(cell.P, BOUND_FAILURE_PROBABILITY, size)
     return {"stages": max_stages if max_stages <= cell.cap else np.nan, "eps_g": eps, "advantage": gamma}
 
 
-def advantage(s: int, discount: float = 1.0, flip: float = 0.0) -> float:
+def guaranteed_advantage(s: int, discount: float = 1.0, flip: float = 0.0) -> float:
     r"""Return the guaranteed advantage of the best conjunction over a random guess (Lemma 1).
 
     The target is a vote of s conjunctions.
@@ -72,16 +72,16 @@ def advantage(s: int, discount: float = 1.0, flip: float = 0.0) -> float:
 
     Examples
     --------
-    >>> advantage(5), advantage(5, discount=0.5), advantage(5, flip=0.25)
+    >>> guaranteed_advantage(5), guaranteed_advantage(5, discount=0.5), guaranteed_advantage(5, flip=0.25)
     (0.1, 0.05, 0.05)
     """
-    _check(s=s)
+    _check_counts(s=s)
     if not 0 <= flip <= 0.5:
         raise ScenarioError([(("flip",), f"must lie between 0 and 0.5, not {flip:g}")])
     return discount * (1 - 2 * flip) / (2 * s)
 
 
-def conjunctions(inputs: int | Sequence[int], k: int) -> int:
+def count_conjunctions(inputs: int | Sequence[int], k: int) -> int:
     r"""Count the conjunctions of 1 to k inputs.
 
     .. math:: \sum_{j=1}^k\binom nj
@@ -106,7 +106,10 @@ def conjunctions(inputs: int | Sequence[int], k: int) -> int:
 
     Examples
     --------
-    >>> conjunctions(30, 2), conjunctions([2] * 15, 2), conjunctions([4] * 57, 2), conjunctions([4] * 15, 2)
+    >>> (
+    ...     count_conjunctions(30, 2), count_conjunctions([2] * 15, 2), count_conjunctions([4] * 57, 2),
+    ...     count_conjunctions([4] * 15, 2)
+    ... )
     (465, 450, 25764, 1740)
     """
     if k < 1:
@@ -120,7 +123,7 @@ def conjunctions(inputs: int | Sequence[int], k: int) -> int:
     return sum(polynomial[1:])
 
 
-def stages(s: float, m: int) -> int:
+def bound_stages(s: float, m: int) -> int:
     r"""Return the number of stages that AdaBoost needs to classify all m training examples correctly.
 
     .. math:: T > 2s^2\ln m
@@ -146,16 +149,16 @@ def stages(s: float, m: int) -> int:
 
     Examples
     --------
-    >>> stages(3, 1000)
+    >>> bound_stages(3, 1000)
     125
     """
-    _check(m=m)
+    _check_counts(m=m)
     if not s >= 1:
         raise ScenarioError([(("s",), f"must be 1 or more, not {s:g}")])
     return int(2 * s**2 * log(m)) + 1
 
 
-def training_error(errors: Sequence[float] | np.ndarray) -> np.ndarray:
+def bound_training_error(errors: Sequence[float] | np.ndarray) -> np.ndarray:
     r"""Bound the training error after each stage by :math:`\prod_{i\le T} 2\sqrt{\epsilon_i(1-\epsilon_i)}`.
 
     Parameters
@@ -170,14 +173,14 @@ def training_error(errors: Sequence[float] | np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> training_error([0.2, 0.3]).round(4)
+    >>> bound_training_error([0.2, 0.3]).round(4)
     array([0.8   , 0.7332])
     """
     errors = np.asarray(errors, float)
     return np.cumprod(2 * np.sqrt(errors * (1 - errors)))
 
 
-def sample_size(eps: float, delta: float, log_size: float) -> int:
+def bound_sample_size(eps: float, delta: float, log_size: float) -> int:
     r"""Return a number of examples that bounds the error of all consistent functions of a class by eps.
 
     .. math:: m \ge \frac1\epsilon\left(\ln\frac1\delta + \ln|F|\right)
@@ -204,14 +207,14 @@ def sample_size(eps: float, delta: float, log_size: float) -> int:
 
     Examples
     --------
-    >>> sample_size(0.1, 0.05, log(1000))
+    >>> bound_sample_size(0.1, 0.05, log(1000))
     100
     """
-    _check_chance(eps=eps, delta=delta)
+    _check_probabilities(eps=eps, delta=delta)
     return ceil((log(1 / delta) + log_size) / eps)
 
 
-def generalization_error(m: int, delta: float, log_size: float) -> float:
+def bound_generalization_error(m: int, delta: float, log_size: float) -> float:
     r"""Bound the error of all functions of a class that are right on m examples.
 
     .. math:: \epsilon = \min\Bigl(1, \frac1m\Bigl(\ln\frac1\delta + \ln|F|\Bigr)\Bigr)
@@ -239,15 +242,15 @@ def generalization_error(m: int, delta: float, log_size: float) -> float:
 
     Examples
     --------
-    >>> round(generalization_error(100, 0.05, log(1000)), 4)
+    >>> round(bound_generalization_error(100, 0.05, log(1000)), 4)
     0.099
     """
-    _check(m=m)
-    _check_chance(delta=delta)
+    _check_counts(m=m)
+    _check_probabilities(delta=delta)
     return min(1.0, (log(1 / delta) + log_size) / m)
 
 
-def log_perceptrons(features: int, r: int) -> float:
+def bound_log_perceptrons(features: int, r: int) -> float:
     r"""Bound the logarithm of the number of perceptrons with at most r weights over `features` conjunctions.
 
     .. math:: \ln|P^r| \le \ln\binom{|C_k|}{r} + r^2\ln 2,
@@ -268,22 +271,22 @@ def log_perceptrons(features: int, r: int) -> float:
 
     Examples
     --------
-    >>> round(log_perceptrons(450, 12), 1)
+    >>> round(bound_log_perceptrons(450, 12), 1)
     153.0
     """
-    _check(features=features, r=r)
+    _check_counts(features=features, r=r)
     r = min(r, features)
-    return float(_log_choices(features, r) + float(r) ** 2 * log(2))
+    return float(_log_binomial(features, r) + float(r) ** 2 * log(2))
 
 
-def _log_choices(features: int, r: int) -> float:
+def _log_binomial(features: int, r: int) -> float:
     r"""Return ln of the binomial coefficient for r of n features, or of its bound :math:`n^r/r!` for large n."""
-    if features > MANY:
+    if features > MAX_EXACT_FEATURES:
         return float(r * log(features) - gammaln(r + 1))
     return float(gammaln(features + 1) - gammaln(r + 1) - gammaln(features - r + 1))
 
 
-def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, delta: float) -> int:
+def sufficient_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, delta: float) -> int:
     r"""Return a number of examples that bounds the error of boosting an s-sparse k-perceptron by eps.
 
     It is the smallest m of Lemma 2 for perceptrons with :math:`r = 2s^2\ln m` weights, which boosting returns for m
@@ -308,25 +311,25 @@ def enough_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, del
 
     Examples
     --------
-    >>> enough_examples(30, 2, s=2, eps=0.1, delta=0.05) > 10 * enough_examples(30, 2, s=1, eps=0.1, delta=0.05)
+    >>> sufficient_examples(30, 2, s=2, eps=0.1, delta=0.05) > 10 * sufficient_examples(30, 2, s=1, eps=0.1, delta=0.05)
     True
     """
-    features = conjunctions(inputs, k) + 1
+    features = count_conjunctions(inputs, k) + 1
     m = 2
     while True:  # the bound grows as ln(m)^2, so that iteration from below converges to the smallest solution
-        needed = sample_size(eps, delta, log_perceptrons(features, stages(s, m)))
+        needed = bound_sample_size(eps, delta, bound_log_perceptrons(features, bound_stages(s, m)))
         if needed <= m:
             return m
         m = needed
 
 
-def _check(**counts: int) -> None:
+def _check_counts(**counts: int) -> None:
     for name, value in counts.items():
         if value < 1 or value != round(value):
             raise ScenarioError([((name,), f"must be an integer of at least 1, not {value}")])
 
 
-def _check_chance(**chances: float) -> None:
+def _check_probabilities(**chances: float) -> None:
     for name, value in chances.items():
         if not 0 < value < 1:
             raise ScenarioError([((name,), f"must lie between 0 and 1, not {value:g}")])

@@ -12,7 +12,7 @@ Values = dict[str, np.ndarray]
 Solver = Callable[[Any, Sequence[Any]], Iterator[Values]]
 
 
-def at_optimum(solve: Solver) -> Solver:
+def solve_at_best_controls(solve: Solver) -> Solver:
     """Wrap a solver so that cells with an `optimal` key are solved at their best control.
 
     The result includes that control.
@@ -22,9 +22,13 @@ def at_optimum(solve: Solver) -> Solver:
     def wrapper(scenario: Any, cells: Sequence[Any]) -> Iterator[Values]:
         if "control" not in scenario.theory_only:
             return solve(scenario, cells)
-        from theory.control.best_controls import with_best  # imported late: needs JAX
+        from theory.control.best_controls import add_best_controls  # imported late: needs JAX
 
-        optima, t, names = with_best(cells, scenario.t[-1]), np.asarray(scenario.t, float), [*scenario.wishes]
+        optima, t, names = (
+            add_best_controls(cells, scenario.t[-1]),
+            np.asarray(scenario.t, float),
+            [*scenario.optimal_keys],
+        )
         values = solve(scenario, [cell for cell, _ in optima])
         return (
             variables | (best.variables(names, t) if best else {})

@@ -16,32 +16,36 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
-from statmech.controls import Control, Segments
-from statmech.optima import LAST, Objective, Optimal
-from statmech.runtime.system import cores
-from statmech.scenarios.controlled_keys import SEARCHES, SHARE
+from statmech.controls import Control, TimeSegments
+from statmech.optima import LAST_TIME_OBJECTIVE, Objective, OptimalControl
+from statmech.runtime.system import count_cores
+from statmech.scenarios.controlled_keys import NUM_SEARCHES, TASK_FRACTION_KEY
 from statmech.scenarios.online import OnlineCell
-from theory.control.best_rates import best_rates, length_power
-from theory.control.errors import objectives
-from theory.control.gradients import value_and_gradient
-from theory.control.optimum import Bounds, minimum
-from theory.control.systems import problem_of
+from theory.control.best_rates import compute_best_rates, find_length_power
+from theory.control.errors import compute_objectives
+from theory.control.gradients import compute_cost_and_gradient
+from theory.control.optimum import ControlBounds, minimise_control_cost
+from theory.control.systems import make_control_problem
 
 C = TypeVar("C")
-LOWEST, HIGHEST = 1e-3, 30.0
-SHARES = {SHARE: 1.0, "dropout": 0.9}  # controls between 0 and 1
-CONSTANTS = 16  # grid of a single control; two controls have half of these values each
+MIN_LEARNING_RATE, MAX_LEARNING_RATE = 1e-3, 30.0
+MAX_FRACTION_CONTROLS = {TASK_FRACTION_KEY: 1.0, "dropout": 0.9}  # controls between 0 and 1
+NUM_GRID_CONSTANTS = 16  # grid of a single control; two controls have half of these values each
 TOLERANCE = 1e-7  # for a constant between 0 and 1, or for the logarithm of a learning rate
-FIRST, RATIO, POINTS = 1e-3, 2.0, 8  # smooth controls: first segment, ratio of segments, values per segment
-STEPS = 40  # integrator steps
-LARGEST = 100.0  # at t = 0, for a student that starts at R = 0, where the scale is free
-CLOSE = 1e-9  # relative to the last time, or to an error
+FIRST_SEGMENT_FRACTION, SEGMENT_LENGTH_RATIO, POINTS = (
+    1e-3,
+    2.0,
+    8,
+)  # smooth controls: first segment, ratio of segments, values per segment
+STEPS_PER_LAST_SEGMENT = 40  # integrator steps
+MAX_INITIAL_LEARNING_RATE = 100.0  # at t = 0, for a student that starts at R = 0, where the scale is free
+CONTROL_EQUALITY_TOL = 1e-9  # relative to the last time, or to an error
 
-_known: dict[Any, Future[Best]] = {}  # finished and running searches
-_lock = Lock()
+_control_cache: dict[Any, Future[BestControls]] = {}  # finished and running searches
+_control_cache_lock = Lock()
 
 
-class Best(NamedTuple):
+class BestControls(NamedTuple):
     """Optimal controls and best constants by name, with the objective and measures of convergence.
 
     `gain` is the objective of the constants over the objective of the controls. `projected_gradient` is the norm of the
@@ -69,7 +73,7 @@ class Best(NamedTuple):
         }
 
 
-class Found(NamedTuple):
+class ControlSearchResult(NamedTuple):
     """Controls, the norm of the projected gradient at the controls, and the result of each search."""
 
     controls: dict[str, Control]
@@ -77,16 +81,16 @@ class Found(NamedTuple):
     searches: list[float]
 
 
-class Range(NamedTuple):
+class ControlRange(NamedTuple):
     """Values that a control may take. They are spaced geometrically for a learning rate."""
 
     low: float
     high: float
     geometric: bool
 
-    def at(self, place: float) -> float:
+    def at(self, coordinate: float) -> float:
         """Return the value at a coordinate, which is the value's logarithm for geometric spacing."""
-        return float(np.exp(place) if self.geometric else place)
+        return float(np.exp(coordinate) if self.geometric else coordinate)
 
     @property
     def coordinate_bounds(self) -> tuple[float, float]:
@@ -95,121 +99,128 @@ class Range(NamedTuple):
         return float(low), float(high)
 
 
-def with_best(cells: Sequence[C], last: float) -> list[tuple[C, Best | None]]:
+def add_best_controls(cells: Sequence[C], last_time: float) -> list[tuple[C, BestControls | None]]:
     """Add the best controls up to the last time to each cell that has `optimal` keys.
 
     Returns each cell with its optimum, and other cells unchanged with None.
     """
-    with ThreadPoolExecutor(cores()) as pool:  # the compiled equations release the GIL
-        return list(pool.map(lambda cell: _with_best(cell, last), cells))
+    with ThreadPoolExecutor(count_cores()) as pool:  # the compiled equations release the GIL
+        return list(pool.map(lambda cell: _add_best_controls(cell, last_time), cells))
 
 
-def remember(cell: Any, last: float, best: Best) -> None:
+def cache_best_controls(cell: Any, last_time: float, best: BestControls) -> None:
     """Store the best controls of a cell in the cache, unless the cache has them already."""
-    result = Future[Best]()
+    result = Future[BestControls]()
     result.set_result(best)
-    with _lock:
-        _known.setdefault(_key(cell, last), result)
+    with _control_cache_lock:
+        _control_cache.setdefault(_make_cache_key(cell, last_time), result)
 
 
-def _with_best(cell: Any, last: float) -> tuple[Any, Best | None]:
-    if not cell.wishes:
+def _add_best_controls(cell: Any, last_time: float) -> tuple[Any, BestControls | None]:
+    if not cell.optimal_keys:
         return cell, None
-    best = _remembered(cell, last)
-    return _with(cell, best.controls), best
+    best = _get_best_controls(cell, last_time)
+    return _apply_controls(cell, best.controls), best
 
 
-def are_known(cells: Sequence[Any], last: float) -> bool:
+def are_best_controls_cached(cells: Sequence[Any], last_time: float) -> bool:
     """Return True if this process has found the best controls of all cells with `optimal` keys."""
-    results = [_known.get(_key(cell, last)) for cell in cells if cell.wishes]
+    results = [_control_cache.get(_make_cache_key(cell, last_time)) for cell in cells if cell.optimal_keys]
     return all(result is not None and result.done() for result in results)
 
 
-def _key(cell: Any, last: float) -> Any:
+def _make_cache_key(cell: Any, last_time: float) -> Any:
     """Return a key with everything that determines the best controls of a cell."""
-    return type(cell), replace(cell, N=10**6, index=()).words(), last
+    return type(cell), replace(cell, N=10**6, index=()).words(), last_time
 
 
-def _remembered(cell: Any, last: float) -> Best:
+def _get_best_controls(cell: Any, last_time: float) -> BestControls:
     """Return the best controls of a cell, found once per process.
 
     Simulation, theory and its lines share the controls, whatever their N.
     """
-    key, new = _key(cell, last), Future[Best]()
-    with _lock:
-        cached = _known.setdefault(key, new)
+    key, new = _make_cache_key(cell, last_time), Future[BestControls]()
+    with _control_cache_lock:
+        cached = _control_cache.setdefault(key, new)
     if cached is new:
         try:
-            new.set_result(_found(cell, last))
+            new.set_result(_find_best_controls(cell, last_time))
         except BaseException as error:
-            del _known[key]
+            del _control_cache[key]
             new.set_exception(error)
     return cached.result()
 
 
-def _found(cell: Any, last: float) -> Best:
-    objective = next(iter(cell.wishes.values())).objective
-    ranges = {name: range_of(name, options) for name, options in cell.wishes.items()}
-    constants, constant_error = _best_constants(cell, ranges, last, objective)
-    closed_form = _in_closed_form(cell, last) if type(cell) is OnlineCell else None
-    controls, gradient, searches = closed_form or _searched(cell, ranges, constants, last)
-    [error] = objectives([_with(cell, controls)], last, objective)
-    if not error <= constant_error * (1 + CLOSE):  # steps of fixed size are inaccurate at large rates
-        controls = {name: _constant(cell, name, constants[name], cell.wishes[name]) for name in controls}
+def _find_best_controls(cell: Any, last_time: float) -> BestControls:
+    objective = next(iter(cell.optimal_keys.values())).objective
+    ranges = {name: get_control_range(name, options) for name, options in cell.optimal_keys.items()}
+    constants, constant_error = _find_best_constants(cell, ranges, last_time, objective)
+    closed_form = _solve_in_closed_form(cell, last_time) if type(cell) is OnlineCell else None
+    controls, gradient, searches = closed_form or _search_controls(cell, ranges, constants, last_time)
+    [error] = compute_objectives([_apply_controls(cell, controls)], last_time, objective)
+    if not error <= constant_error * (1 + CONTROL_EQUALITY_TOL):  # steps of fixed size are inaccurate at large rates
+        controls = {
+            name: _make_constant_control(cell, name, constants[name], cell.optimal_keys[name]) for name in controls
+        }
         error = constant_error
-    search_results = np.full(SEARCHES, np.nan)
+    search_results = np.full(NUM_SEARCHES, np.nan)
     search_results[: len(searches)] = searches
-    return Best(controls, constants, float(error), float(constant_error / error), gradient, search_results)
+    return BestControls(controls, constants, float(error), float(constant_error / error), gradient, search_results)
 
 
-def range_of(name: str, wish: Optimal) -> Range:
+def get_control_range(name: str, options: OptimalControl) -> ControlRange:
     """Return the range of values for the search of the best control."""
-    if name in SHARES:
-        return Range(0.0, wish.at_most or SHARES[name], geometric=False)
-    return Range(LOWEST, wish.at_most or HIGHEST, geometric=True)
+    if name in MAX_FRACTION_CONTROLS:
+        return ControlRange(0.0, options.at_most or MAX_FRACTION_CONTROLS[name], geometric=False)
+    return ControlRange(MIN_LEARNING_RATE, options.at_most or MAX_LEARNING_RATE, geometric=True)
 
 
-def _with(cell: Any, controls: Mapping[str, Control]) -> Any:
+def _apply_controls(cell: Any, controls: Mapping[str, Control]) -> Any:
     """Return the cell with these controls instead of its `optimal` keys."""
     other_controls = dict(controls)
-    if fraction := other_controls.pop(SHARE, None):
+    if fraction := other_controls.pop(TASK_FRACTION_KEY, None):
         cell = replace(cell, protocol=replace(cell.protocol, share=fraction))
     return replace(cell, controls=tuple({**dict(cell.controls), **other_controls}.items()))
 
 
-def _constant(cell: Any, name: str, value: float, wish: Optimal | None = None) -> Control:
+def _make_constant_control(cell: Any, name: str, value: float, options: OptimalControl | None = None) -> Control:
     """Make a constant control.
 
     The fraction of the first task is 1 until the switch.
     """
-    if name == SHARE and cell.switch:
-        return Control(Segments((0.0, cell.switch, np.inf)), (1.0, value), wish)
-    return Control(Segments((0.0, np.inf)), (value,), wish)
+    if name == TASK_FRACTION_KEY and cell.switch:
+        return Control(TimeSegments((0.0, cell.switch, np.inf)), (1.0, value), options)
+    return Control(TimeSegments((0.0, np.inf)), (value,), options)
 
 
-def _best_constants(
-    cell: Any, ranges: dict[str, Range], last: float, objective: Objective
+def _find_best_constants(
+    cell: Any, ranges: dict[str, ControlRange], last_time: float, objective: Objective
 ) -> tuple[dict[str, float], float]:
     """Find the best constants and their objective by refining the best point of a grid."""
 
-    def cells_at(places: Sequence[Sequence[float]]) -> list[Any]:
+    def cells_at(points: Sequence[Sequence[float]]) -> list[Any]:
         constants = [
             {name: control_range.at(x) for (name, control_range), x in zip(ranges.items(), point, strict=True)}
-            for point in places
+            for point in points
         ]
-        return [_with(cell, {name: _constant(cell, name, x) for name, x in values.items()}) for values in constants]
+        return [
+            _apply_controls(cell, {name: _make_constant_control(cell, name, x) for name, x in values.items()})
+            for values in constants
+        ]
 
-    def objective_at(place: Sequence[float]) -> float:
-        return float(objectives(cells_at([place]), last, objective)[0])
+    def objective_at(point: Sequence[float]) -> float:
+        return float(compute_objectives(cells_at([point]), last_time, objective)[0])
 
     axes = [
-        np.linspace(*control_range.coordinate_bounds, CONSTANTS if len(ranges) == 1 else CONSTANTS // 2)
+        np.linspace(
+            *control_range.coordinate_bounds, NUM_GRID_CONSTANTS if len(ranges) == 1 else NUM_GRID_CONSTANTS // 2
+        )
         for control_range in ranges.values()
     ]
     grid = list(product(*axes))
-    values = objectives(cells_at(grid), last, objective)
+    values = compute_objectives(cells_at(grid), last_time, objective)
     best = grid[int(np.argmin(values))]
-    neighbours = [_around(axis, x) for axis, x in zip(axes, best, strict=True)]
+    neighbours = [_get_neighbours(axis, x) for axis, x in zip(axes, best, strict=True)]
     coordinates: tuple[float, ...]
     if len(axes) == 1:
         refined = minimize_scalar(
@@ -227,33 +238,39 @@ def _best_constants(
     }, float(lowest)
 
 
-def _around(axis: np.ndarray, x: float) -> tuple[float, float]:
+def _get_neighbours(axis: np.ndarray, x: float) -> tuple[float, float]:
     """Return the neighbours of a value on an axis."""
     index = int(np.searchsorted(axis, x))
     return float(axis[max(index - 1, 0)]), float(axis[min(index + 1, axis.size - 1)])
 
 
-def _searched(cell: Any, ranges: dict[str, Range], constants: dict[str, float], last: float) -> Found:
+def _search_controls(
+    cell: Any, ranges: dict[str, ControlRange], constants: dict[str, float], last_time: float
+) -> ControlSearchResult:
     """Find the controls by gradient descent."""
-    options = next(iter(cell.wishes.values()))
+    options = next(iter(cell.optimal_keys.values()))
     only_fraction = [*ranges] == [
-        SHARE
-    ] and options.objective.over == LAST  # then the control has no effect before the switch
+        TASK_FRACTION_KEY
+    ] and options.objective.over == LAST_TIME_OBJECTIVE  # then the control has no effect before the switch
     begin = float(cell.switch or 0.0) if only_fraction else 0.0
-    problem = problem_of(cell, Segments(_edges(cell, options, begin, last), options.points))
-    problem = problem if options.objective.over == LAST else problem.over_time
-    optimum = minimum(problem, _bounds(cell, ranges, problem.segments), np.array([*constants.values()]))
+    problem = make_control_problem(
+        cell, TimeSegments(_make_segment_edges(cell, options, begin, last_time), options.points)
+    )
+    problem = problem if options.objective.over == LAST_TIME_OBJECTIVE else problem.time_average_problem
+    optimum = minimise_control_cost(
+        problem, _make_control_bounds(cell, ranges, problem.segments), np.array([*constants.values()])
+    )
     # the last value of a piecewise constant control has no end, so that a step at the last time has a value
     edges = problem.segments.edges if options.points > 1 else (*problem.segments.edges[:-1], np.inf)
-    segments = Segments(edges, options.points)
+    segments = TimeSegments(edges, options.points)
     values = dict(zip(ranges, np.split(optimum.values, len(ranges)), strict=True))
-    controls = {name: _from(begin, segments, values[name], cell.wishes[name]) for name in ranges}
-    return Found(
+    controls = {name: _make_control(begin, segments, values[name], cell.optimal_keys[name]) for name in ranges}
+    return ControlSearchResult(
         controls, optimum.minima[0].projected_gradient, [float(np.exp(search.cost)) for search in optimum.searches]
     )
 
 
-def _bounds(cell: Any, ranges: dict[str, Range], segments: Segments) -> Bounds:
+def _make_control_bounds(cell: Any, ranges: dict[str, ControlRange], segments: TimeSegments) -> ControlBounds:
     """Return the bounds of the values of all controls in a row.
 
     The fraction of the first task is fixed to 1 until the switch.
@@ -261,13 +278,13 @@ def _bounds(cell: Any, ranges: dict[str, Range], segments: Segments) -> Bounds:
     low, high = (
         np.repeat([control_range[side] for control_range in ranges.values()], segments.size) for side in (0, 1)
     )
-    if SHARE in ranges and cell.switch:
-        fixed = [*ranges].index(SHARE) * segments.size + np.flatnonzero(segments.times < cell.switch)
+    if TASK_FRACTION_KEY in ranges and cell.switch:
+        fixed = [*ranges].index(TASK_FRACTION_KEY) * segments.size + np.flatnonzero(segments.times < cell.switch)
         low[fixed] = high[fixed] = 1.0
-    return Bounds(low, high)
+    return ControlBounds(low, high)
 
 
-def _from(begin: float, segments: Segments, values: np.ndarray, wish: Optimal) -> Control:
+def _make_control(begin: float, segments: TimeSegments, values: np.ndarray, options: OptimalControl) -> Control:
     """Make a control that begins at t = 0.
 
     It is 1 before the switch if the search begins there.
@@ -275,35 +292,41 @@ def _from(begin: float, segments: Segments, values: np.ndarray, wish: Optimal) -
     edges, all_values = segments.edges, tuple(values.tolist())
     if begin > 0:
         edges, all_values = (0.0, *edges), (1.0, *all_values)
-    return Control(Segments(edges, segments.points), all_values, wish)
+    return Control(TimeSegments(edges, segments.points), all_values, options)
 
 
-def _edges(cell: Any, wish: Optimal, begin: float, last: float) -> tuple[float, ...]:
+def _make_segment_edges(cell: Any, options: OptimalControl, begin: float, last_time: float) -> tuple[float, ...]:
     """Return the edges of equal segments up to the last time, cut also where the problem itself jumps."""
-    edges = np.linspace(begin, last, wish.segments + 1)
-    jumps = [edge for edge in cell.edges if begin < edge < last]
-    distant = [edge for edge in edges if np.min(np.abs(edge - np.array(jumps)), initial=np.inf) > CLOSE * last]
+    edges = np.linspace(begin, last_time, options.segments + 1)
+    jumps = [edge for edge in cell.edges if begin < edge < last_time]
+    distant = [
+        edge
+        for edge in edges
+        if np.min(np.abs(edge - np.array(jumps)), initial=np.inf) > CONTROL_EQUALITY_TOL * last_time
+    ]
     return tuple(sorted([*map(float, distant), *jumps]))
 
 
-def _in_closed_form(cell: OnlineCell, last: float) -> Found | None:
+def _solve_in_closed_form(cell: OnlineCell, last_time: float) -> ControlSearchResult | None:
     """Compute the best rate at every time of equal students, or return None if there is no closed form."""
-    options = cell.wishes["eta"]
-    power, R = length_power(cell.rule), float(cell.order_parameters.R[0])
+    options = cell.optimal_keys["eta"]
+    power, R = find_length_power(cell.rule), float(cell.order_parameters.R[0])
     if power is None or cell.drift > 0 or len(cell.controls) > 1 or (power == 1 and R == 0) or not 0 <= R < 1:
         return None
-    halvings = max(1, int(np.ceil(np.log(last / FIRST) / np.log(RATIO))))
-    segments = Segments((0.0, *(last / RATIO ** np.arange(halvings, -1.0, -1.0)).tolist()), POINTS)
-    eta = best_rates(cell, segments.times).eta
+    halvings = max(1, int(np.ceil(np.log(last_time / FIRST_SEGMENT_FRACTION) / np.log(SEGMENT_LENGTH_RATIO))))
+    segments = TimeSegments(
+        (0.0, *(last_time / SEGMENT_LENGTH_RATIO ** np.arange(halvings, -1.0, -1.0)).tolist()), POINTS
+    )
+    eta = compute_best_rates(cell, segments.times).eta
     if power == 0:
         length = float(cell.order_parameters.length[0])
-        eta = eta * (length / R if R > 0 else (options.at_most or LARGEST) / eta[0])
-    if options.at_most is not None and np.max(eta) > options.at_most * (1 + CLOSE):
+        eta = eta * (length / R if R > 0 else (options.at_most or MAX_INITIAL_LEARNING_RATE) / eta[0])
+    if options.at_most is not None and np.max(eta) > options.at_most * (1 + CONTROL_EQUALITY_TOL):
         return None
     values = np.maximum(eta, np.finfo(float).tiny)
-    problem = problem_of(replace(cell, controls=()), segments)
-    problem = problem._replace(step=(segments.edges[-1] - segments.edges[-2]) / STEPS)
-    problem = problem if options.objective.over == LAST else problem.over_time
-    cost, gradient = value_and_gradient(problem, values)
+    problem = make_control_problem(replace(cell, controls=()), segments)
+    problem = problem._replace(step=(segments.edges[-1] - segments.edges[-2]) / STEPS_PER_LAST_SEGMENT)
+    problem = problem if options.objective.over == LAST_TIME_OBJECTIVE else problem.time_average_problem
+    cost, gradient = compute_cost_and_gradient(problem, values)
     control = Control(segments, tuple(values.tolist()), options)
-    return Found({"eta": control}, float(np.linalg.norm(gradient)), [float(np.exp(cost))])
+    return ControlSearchResult({"eta": control}, float(np.linalg.norm(gradient)), [float(np.exp(cost))])

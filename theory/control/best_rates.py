@@ -39,19 +39,19 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.errors import SolverError
-from statmech.numerics.gaussian import legendre
+from statmech.numerics.gaussian import get_legendre_rule
 from statmech.order_parameters import angle_from_versine
-from statmech.rules import Averages, Rule
-from statmech.runtime.devices import double_precision
+from statmech.rules import Rule, RuleAverages
+from statmech.runtime.devices import use_double_precision
 from statmech.scenarios.online import OnlineCell
-from theory.online.averages import averages
-from theory.online.students import initial
+from theory.online.averages import compute_averages
+from theory.online.students import make_initial_students
 
-PANEL, NODES = 0.25, 16  # width in u, and nodes per panel: the integral is exact to rounding
-SMALLEST = 1e-14
-STEPS = 40  # three or four suffice in practice
-LENGTHS = 0.25, 0.5, 1.0, 2.0
-PROBES = np.linspace(-3.0, 3.0, 13)
+LOG_ANGLE_PANEL_WIDTH, NODES = 0.25, 16  # width in u, and nodes per panel: the integral is exact to rounding
+MIN_ANGLE = 1e-14
+MAX_ANGLE_NEWTON_STEPS = 40  # three or four suffice in practice
+COMPARED_LENGTHS = 0.25, 0.5, 1.0, 2.0
+COMPARED_STABILITIES = np.linspace(-3.0, 3.0, 13)
 
 
 class BestRates(NamedTuple):
@@ -66,7 +66,7 @@ class BestRates(NamedTuple):
     eta: np.ndarray
 
 
-def best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
+def compute_best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
     """Compute the angle and the best rate of the single student of a cell.
 
     Parameters
@@ -86,79 +86,88 @@ def best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
     SolverError
         If g is not proportional to a power of the student's length.
     """
-    if (power := length_power(cell.rule)) is None:
+    if (power := find_length_power(cell.rule)) is None:
         raise SolverError(f"{cell.described}: the best rate has no closed form, as g depends on the student's length")
-    start, times = float(np.squeeze(angle_from_versine(initial(cell).y))), np.asarray(times, float)
-    edges = np.arange(np.log(np.tan(start / 2)), np.log(SMALLEST), -PANEL)
-    with double_precision():
-        edge_times = np.concatenate([[0.0], np.cumsum(_integral(_slowness, cell, edges[1:], edges[:-1]))])
+    start, times = float(np.squeeze(angle_from_versine(make_initial_students(cell).y))), np.asarray(times, float)
+    edges = np.arange(np.log(np.tan(start / 2)), np.log(MIN_ANGLE), -LOG_ANGLE_PANEL_WIDTH)
+    with use_double_precision():
+        edge_times = np.concatenate([[0.0], np.cumsum(_integrate_panels(_slowness, cell, edges[1:], edges[:-1]))])
         panel = np.clip(np.searchsorted(edge_times, times, side="right") - 1, 0, edges.size - 2)
-        theta = _angles(cell, edges[panel], times - edge_times[panel])
-        unit_averages = _averages(cell, theta)
-        growth = np.concatenate([[0.0], np.cumsum(_integral(_growth, cell, edges[1:], edges[:-1]))])[panel]
-        growth = growth + _integral(_growth, cell, np.log(np.tan(theta / 2)), edges[panel]) - cell.decay * times
+        theta = _find_angles(cell, edges[panel], times - edge_times[panel])
+        unit_averages = _compute_unit_averages(cell, theta)
+        growth = np.concatenate([[0.0], np.cumsum(_integrate_panels(_growth, cell, edges[1:], edges[:-1]))])[panel]
+        growth = growth + _integrate_panels(_growth, cell, np.log(np.tan(theta / 2)), edges[panel]) - cell.decay * times
     with np.errstate(divide="ignore"):
         eta = unit_averages.response * np.sin(theta) ** 2 / unit_averages.ff
         rate = eta / np.maximum(np.cos(theta), 0.0)
     return BestRates(theta, rate, rate if power else eta * np.exp(growth))
 
 
-def length_power(rule: Rule) -> int | None:
+def find_length_power(rule: Rule) -> int | None:
     """Find the n in g(kappa, l) = l^n g(kappa, 1), or return None if there is no such n.
 
     >>> from statmech.rules import RULES
-    >>> length_power(RULES["perceptron"]()), length_power(RULES["adatron_textbook"]()), length_power(RULES["bayes"]())
+    >>> (
+    ...     find_length_power(RULES["perceptron"]()), find_length_power(RULES["adatron_textbook"]()),
+    ...     find_length_power(RULES["bayes"]())
+    ... )
     (0, 1, None)
     """
-    rescaled_updates = [np.asarray(rule.g(PROBES, np.float64(length)), float) / length for length in LENGTHS]
-    return next((n for n in (0, 1) if all(_are_multiples(rescaled_updates, n))), None)
+    rescaled_updates = [
+        np.asarray(rule.g(COMPARED_STABILITIES, np.float64(length)), float) / length for length in COMPARED_LENGTHS
+    ]
+    return next((n for n in (0, 1) if all(_compare_with_first_length(rescaled_updates, n))), None)
 
 
-def _are_multiples(found: list[np.ndarray], power: int) -> Iterator[bool]:
+def _compare_with_first_length(rescaled_updates: list[np.ndarray], power: int) -> Iterator[bool]:
     """Yield, for each length, whether g/l equals its value at the first length times a power of the ratio."""
-    ratios = (np.array(LENGTHS) / LENGTHS[0]) ** (power - 1)
-    return (np.allclose(update, ratio * found[0]) for update, ratio in zip(found, ratios, strict=True))
+    ratios = (np.array(COMPARED_LENGTHS) / COMPARED_LENGTHS[0]) ** (power - 1)
+    return (
+        np.allclose(update, ratio * rescaled_updates[0]) for update, ratio in zip(rescaled_updates, ratios, strict=True)
+    )
 
 
-def _averages(cell: OnlineCell, theta: np.ndarray) -> Averages:
+def _compute_unit_averages(cell: OnlineCell, theta: np.ndarray) -> RuleAverages:
     """Average one student's step at learning rate 1 and length 1."""
     rule = replace(cell.rule, eta=1.0)
-    parts = averages(rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip))
-    return Averages(*(np.asarray(values) + 0 * theta for values in parts))
+    parts = compute_averages(rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip))
+    return RuleAverages(*(np.asarray(values) + 0 * theta for values in parts))
 
 
 def _slowness(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
     """Return the time per unit change of u, -dt/du."""
     theta = 2 * np.arctan(np.exp(u))
-    single = _averages(cell, theta)
+    single = _compute_unit_averages(cell, theta)
     return 2 * single.ff * np.cos(theta) / (single.response * np.sin(theta)) ** 2
 
 
 def _growth(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
     """Return the growth of log l per unit change of u due to learning alone, without noise."""
-    single = _averages(cell, 2 * np.arctan(np.exp(u)))
+    single = _compute_unit_averages(cell, 2 * np.arctan(np.exp(u)))
     return 2 * single.fu / single.response
 
 
-def _integral(of: Callable[..., np.ndarray], cell: OnlineCell, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _integrate_panels(
+    integrand: Callable[..., np.ndarray], cell: OnlineCell, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
     """Integrate a function of u from low (n,) to high (n,).
 
     The integral of `_slowness` is the time elapsed.
     """
-    x, weight = legendre(NODES)
+    x, weight = get_legendre_rule(NODES)
     width = (high - low)[:, None]
-    values = of(cell, (low[:, None] + width * x).reshape(-1)).reshape(len(low), NODES)
+    values = integrand(cell, (low[:, None] + width * x).reshape(-1)).reshape(len(low), NODES)
     return np.asarray((width * weight * values).sum(-1))
 
 
-def _angles(cell: OnlineCell, edge: np.ndarray, left: np.ndarray) -> np.ndarray:
+def _find_angles(cell: OnlineCell, edge: np.ndarray, elapsed: np.ndarray) -> np.ndarray:
     """Find the angles (T,) after the given times since the start of their panels (T,)."""
-    u = edge - PANEL / 2
-    for _ in range(STEPS):
-        excess = _integral(_slowness, cell, u, edge) - left
-        new_u = np.clip(u + excess / _slowness(cell, u), edge - PANEL, edge - 1e-300)
+    u = edge - LOG_ANGLE_PANEL_WIDTH / 2
+    for _ in range(MAX_ANGLE_NEWTON_STEPS):
+        excess = _integrate_panels(_slowness, cell, u, edge) - elapsed
+        new_u = np.clip(u + excess / _slowness(cell, u), edge - LOG_ANGLE_PANEL_WIDTH, edge - 1e-300)
         converged = np.max(np.abs(new_u - u), initial=0.0) <= 1e-15 * np.max(np.abs(u), initial=1.0)
         u = new_u
         if converged:
             break
-    return np.where(left == 0, 2 * np.arctan(np.exp(edge)), 2 * np.arctan(np.exp(u)))
+    return np.where(elapsed == 0, 2 * np.arctan(np.exp(edge)), 2 * np.arctan(np.exp(u)))

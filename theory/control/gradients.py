@@ -9,9 +9,9 @@ to the edge between two segments is :math:`H_- - H_+`.
 The integrator is the Runge-Kutta method of order 4 with steps of fixed size that end at every edge of the control. An
 adaptive method would choose steps that depend on the control, without a gradient. The cost is the logarithm of the
 error because its gradient does not vanish with the error. For the integral of the error over time the state has an
-additional entry, the integral so far (`Integral`). Steps of 0.1 give :math:`\log\epsilon_g` to 1e-8 for two erf units
-over t = 100 at their best rates, and to 2e-6 at their best constant rate. The reverse pass recomputes the rates of each
-stage, so that memory holds only the states of all stages.
+additional entry, the integral so far (`TimeAverageSystem`). Steps of 0.1 give :math:`\log\epsilon_g` to 1e-8 for two
+erf units over t = 100 at their best rates, and to 2e-6 at their best constant rate. The reverse pass recomputes the
+rates of each stage, so that memory holds only the states of all stages.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.controls import Segments, basis
+from statmech.controls import TimeSegments, interpolation_weights
 from statmech.numerics.gaussian import Array
-from statmech.runtime.devices import double_precision
-from statmech.runtime.programs import IN_SEQUENCE, CachedProgram
+from statmech.runtime.devices import use_double_precision
+from statmech.runtime.programs import SEQUENTIAL_OPTIONS, CachedProgram
 
-STEP = 0.1
-HALVES = np.array([0.0, 0.5, 1.0])  # in units of the step
-STAGES = np.array([0, 1, 1, 2])
-WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6
-REACH = np.array([0.5, 0.5, 1.0, 0.0])  # length of the substep to the next stage, in units of the step
+MAX_CONTROL_TIME_STEP = 0.1
+STAGE_TIMES = np.array([0.0, 0.5, 1.0])  # in units of the step
+STAGE_TIME_INDICES = np.array([0, 1, 1, 2])
+STAGE_WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6
+NEXT_STAGE_STEPS = np.array([0.5, 0.5, 1.0, 0.0])  # length of the substep to the next stage, in units of the step
 
 # a reverse pass runs many small operations in parallel: several threads double or triple its CPU time
-in_sequence = partial(CachedProgram, options=lambda system: [IN_SEQUENCE])
+compile_single_threaded = partial(CachedProgram, options=lambda system: [SEQUENTIAL_OPTIONS])
 
 
-class Controlled(Protocol):
+class ControlledSystem(Protocol):
     """Equations with controls: a static and therefore hashable argument of compiled programs."""
 
-    def rates(self, setting: Any, given: Any, state: Array, controls: Array) -> Array:
+    def rates(self, setting: Any, inputs: Any, state: Array, controls: Array) -> Array:
         """Return the time derivative of the state (C,) for these controls (n,) and other inputs."""
 
     def error(self, setting: Any, state: Array) -> Array:
@@ -50,18 +50,18 @@ class Controlled(Protocol):
 
 
 @dataclass(frozen=True)
-class Integral:
+class TimeAverageSystem:
     """Equations whose error is the time average of another system's error.
 
     The last entry of the state is the integral so far.
     """
 
-    system: Controlled
+    system: ControlledSystem
 
-    def rates(self, setting: tuple[Any, Array], given: Any, state: Array, controls: Array) -> Array:
+    def rates(self, setting: tuple[Any, Array], inputs: Any, state: Array, controls: Array) -> Array:
         """Return the time derivative of the state (C + 1,)."""
         inner, _ = setting
-        state_rates = self.system.rates(inner, given, state[:-1], controls)
+        state_rates = self.system.rates(inner, inputs, state[:-1], controls)
         return jnp.append(state_rates, self.system.error(inner, state[:-1]))
 
     def error(self, setting: tuple[Any, Array], state: Array) -> Array:
@@ -69,7 +69,7 @@ class Integral:
         return state[-1] / setting[1]
 
 
-class Path(NamedTuple):
+class ControlledTrajectory(NamedTuple):
     """Effect of controls: the cost, its gradient, and the trajectory.
 
     The gradient has shape (controls * size,). At the beginning of each step (n,) the trajectory has the time, the
@@ -85,14 +85,14 @@ class Path(NamedTuple):
     last: np.ndarray
 
 
-class Course(NamedTuple):
+class SegmentSteps(NamedTuple):
     """Step length (n,) and other inputs on each segment."""
 
     widths: Array
     inputs: Any
 
 
-class Problem(NamedTuple):
+class ControlProblem(NamedTuple):
     """A controlled system with its arguments, start and segments.
 
     `setting` has run-time arguments, `start` the state at the first edge (C,), and `inputs` further values on each
@@ -100,20 +100,22 @@ class Problem(NamedTuple):
     maximum step.
     """
 
-    system: Controlled
+    system: ControlledSystem
     setting: Any
     start: np.ndarray
-    segments: Segments
+    segments: TimeSegments
     inputs: Any = None
     controls: int = 1
-    step: float = STEP
+    step: float = MAX_CONTROL_TIME_STEP
 
     @property
-    def over_time(self) -> Problem:
+    def time_average_problem(self) -> ControlProblem:
         """The same problem with the time average of the error as objective."""
         span = self.segments.edges[-1] - self.segments.edges[0]
         start = np.append(self.start, 0.0)
-        return self._replace(system=Integral(self.system), setting=(self.setting, np.float64(span)), start=start)
+        return self._replace(
+            system=TimeAverageSystem(self.system), setting=(self.setting, np.float64(span)), start=start
+        )
 
     @property
     def steps(self) -> int:
@@ -123,54 +125,65 @@ class Problem(NamedTuple):
     @property
     def fractions(self) -> np.ndarray:
         """The times (steps, 3) of all stages in a segment [0, 1]."""
-        return (np.arange(self.steps)[:, None] + HALVES) / self.steps
+        return (np.arange(self.steps)[:, None] + STAGE_TIMES) / self.steps
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         """The run-time arguments of the compiled programs, except the values of the controls."""
         widths = np.diff(self.segments.edges) / self.steps
-        steps = Course(widths, self.inputs)
-        return self.setting, np.asarray(self.start, float), steps, basis(self.fractions, self.segments.points)
+        steps = SegmentSteps(widths, self.inputs)
+        return (
+            self.setting,
+            np.asarray(self.start, float),
+            steps,
+            interpolation_weights(self.fractions, self.segments.points),
+        )
 
 
-def value_and_gradient(problem: Problem, values: np.ndarray) -> tuple[float, np.ndarray]:
+def compute_cost_and_gradient(problem: ControlProblem, values: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the cost and its gradient for control values (controls * size,), one control after the other."""
-    with double_precision():
-        cost, gradient = _value_and_gradient(problem.system, *problem.arguments, _by_segment(problem, values))
+    with use_double_precision():
+        cost, gradient = _compute_cost_and_gradient(
+            problem.system, *problem.arguments, _reshape_to_segments(problem, values)
+        )
     return float(cost), np.asarray(gradient).reshape(-1)
 
 
-def path(problem: Problem, values: np.ndarray) -> Path:
+def compute_trajectory(problem: ControlProblem, values: np.ndarray) -> ControlledTrajectory:
     """Compute the trajectory for control values (controls * size,), one control after the other."""
-    with double_precision():
-        results = _path(problem.system, *problem.arguments, _by_segment(problem, values))
+    with use_double_precision():
+        results = _compute_trajectory(problem.system, *problem.arguments, _reshape_to_segments(problem, values))
     cost, gradient, controls, hamiltonian, states, last = map(np.asarray, results)
     edges = np.asarray(problem.segments.edges)
     t = edges[:-1, None] + np.diff(edges)[:, None] * problem.fractions[:, 0]
     gradient, t, hamiltonian = (part.reshape(-1) for part in (gradient, t, hamiltonian))
     controls, states = (part.reshape(-1, part.shape[-1]) for part in (controls, states))
-    return Path(float(cost), gradient, t, controls, hamiltonian, states, last)
+    return ControlledTrajectory(float(cost), gradient, t, controls, hamiltonian, states, last)
 
 
-def _by_segment(problem: Problem, values: np.ndarray) -> np.ndarray:
+def _reshape_to_segments(problem: ControlProblem, values: np.ndarray) -> np.ndarray:
     return np.asarray(values, float).reshape(problem.controls, problem.segments.number, problem.segments.points)
 
 
-@in_sequence
-def _value_and_gradient(
-    system: Controlled, setting: Any, start: Array, course: Course, weights: Array, values: Array
+@compile_single_threaded
+def _compute_cost_and_gradient(
+    system: ControlledSystem, setting: Any, start: Array, steps: SegmentSteps, weights: Array, values: Array
 ) -> tuple[Array, ...]:
     """Return the cost and its gradient with respect to the values (controls, segments, points)."""
 
     def cost(values: Array) -> Array:
-        return jnp.log(system.error(setting, _integrated(system, setting, start, course, _stages(weights, values))[0]))
+        return jnp.log(
+            system.error(
+                setting, _integrate_system(system, setting, start, steps, _evaluate_stage_controls(weights, values))[0]
+            )
+        )
 
     return jax.value_and_grad(cost)(values)
 
 
-@in_sequence
-def _path(
-    system: Controlled, setting: Any, start: Array, course: Course, weights: Array, values: Array
+@compile_single_threaded
+def _compute_trajectory(
+    system: ControlledSystem, setting: Any, start: Array, steps: SegmentSteps, weights: Array, values: Array
 ) -> tuple[Array, ...]:
     """Return the cost, its gradient, the trajectory and the final state.
 
@@ -178,48 +191,57 @@ def _path(
     """
 
     def cost(values: Array, added: Array) -> tuple[Array, tuple[Array, Array]]:
-        last, states = _integrated(system, setting, start, course, _stages(weights, values), added)
+        last, states = _integrate_system(
+            system, setting, start, steps, _evaluate_stage_controls(weights, values), added
+        )
         return jnp.log(system.error(setting, last)), (last, states)
 
     zeros = jnp.zeros((values.shape[1], *weights.shape[:1], *start.shape))
     (cost_value, (last, states)), (gradient, costates) = jax.value_and_grad(cost, (0, 1), has_aux=True)(values, zeros)
-    controls = _stages(weights, values)[:, :, 0]
+    controls = _evaluate_stage_controls(weights, values)[:, :, 0]
 
-    def on_segment(given: Any, states: Array, controls: Array) -> Array:
-        return jax.vmap(lambda state, control: system.rates(setting, given, state, control))(states, controls)
+    def on_segment(inputs: Any, states: Array, controls: Array) -> Array:
+        return jax.vmap(lambda state, control: system.rates(setting, inputs, state, control))(states, controls)
 
-    rates = jax.vmap(on_segment)(course.inputs, states, controls)
+    rates = jax.vmap(on_segment)(steps.inputs, states, controls)
     return cost_value, gradient, controls, jnp.sum(costates * rates, axis=-1), states, last
 
 
-def _stages(weights: Array, values: Array) -> Array:
+def _evaluate_stage_controls(weights: Array, values: Array) -> Array:
     """Return the controls (segments, steps, 3, controls) at all stages."""
     return jnp.einsum("nsp,ckp->knsc", weights, values)
 
 
-def _integrated(
-    system: Controlled, setting: Any, start: Array, course: Course, stages: Array, added: Array | None = None
+def _integrate_system(
+    system: ControlledSystem,
+    setting: Any,
+    start: Array,
+    segment_steps: SegmentSteps,
+    stages: Array,
+    added: Array | None = None,
 ) -> tuple[Array, Array]:
     """Return the final state, and the states at the beginning of each step (segments, steps, C)."""
 
-    def step(on: Course, state: Array, xs: tuple[Array, Array]) -> tuple[Array, Array]:
+    def step(segment_step: SegmentSteps, state: Array, xs: tuple[Array, Array]) -> tuple[Array, Array]:
         stages, offset = xs
         step_start = state + offset
 
         @partial(jax.checkpoint, prevent_cse=False)
-        def stage(reached: tuple[Array, Array], xs: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
-            (state, increment), (controls, weight, substep) = reached, xs
-            change = on.widths * system.rates(setting, on.inputs, state, controls)
+        def stage(carry: tuple[Array, Array], xs: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
+            (state, increment), (controls, weight, substep) = carry, xs
+            change = segment_step.widths * system.rates(setting, segment_step.inputs, state, controls)
             return (step_start + substep * change, increment + weight * change), None
 
         (_, increment), _ = jax.lax.scan(
-            stage, (step_start, jnp.zeros_like(step_start)), (stages[STAGES], WEIGHTS, REACH)
+            stage,
+            (step_start, jnp.zeros_like(step_start)),
+            (stages[STAGE_TIME_INDICES], STAGE_WEIGHTS, NEXT_STAGE_STEPS),
         )
         return step_start + increment, step_start
 
-    def segment(state: Array, xs: tuple[Course, Array, Array]) -> tuple[Array, Array]:
+    def segment(state: Array, xs: tuple[SegmentSteps, Array, Array]) -> tuple[Array, Array]:
         segment_step, stages, added = xs
         return jax.lax.scan(partial(step, segment_step), state, (stages, added))
 
     added = jnp.zeros((*stages.shape[:2], *start.shape)) if added is None else added
-    return jax.lax.scan(segment, start, (course, stages, added))
+    return jax.lax.scan(segment, start, (segment_steps, stages, added))

@@ -21,23 +21,23 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from statmech.errors import SolverError
-from theory.control.gradients import Problem, value_and_gradient
+from theory.control.gradients import ControlProblem, compute_cost_and_gradient
 
-FACTORS = 1 / 3, 3.0  # relative to the best constants
-DECAYS = 1.0, 3.0  # a start decays from twice the best constants by exp(-decay)
-SEARCH = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # for every start; the search stops at smaller decreases
-REFINE = {"ftol": 1e-16, "gtol": 1e-9, "maxfun": 1000, "maxiter": 2000}  # for the best minimum, to rounding
-SAME = 1e-6  # minima with closer costs are merged
+START_FACTORS = 1 / 3, 3.0  # relative to the best constants
+START_DECAY_RATES = 1.0, 3.0  # a start decays from twice the best constants by exp(-decay)
+SEARCH_OPTIONS = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # for every start; the search stops at smaller decreases
+REFINEMENT_OPTIONS = {"ftol": 1e-16, "gtol": 1e-9, "maxfun": 1000, "maxiter": 2000}  # for the best minimum, to rounding
+CONTROL_COST_TOL = 1e-6  # minima with closer costs are merged
 
 
-class Bounds(NamedTuple):
+class ControlBounds(NamedTuple):
     """Lowest and highest values (controls * size,) of the controls. Equal bounds fix a value."""
 
     low: np.ndarray
     high: np.ndarray
 
 
-class Minimum(NamedTuple):
+class CostMinimum(NamedTuple):
     """A minimum: the values (controls * size,), the cost, and the norm of the projected gradient."""
 
     values: np.ndarray
@@ -45,11 +45,11 @@ class Minimum(NamedTuple):
     projected_gradient: float
 
 
-class Optimum(NamedTuple):
+class ControlOptimum(NamedTuple):
     """All distinct minima in order of increasing cost, and the result of each search."""
 
-    minima: list[Minimum]
-    searches: list[Minimum]
+    minima: list[CostMinimum]
+    searches: list[CostMinimum]
 
     @property
     def values(self) -> np.ndarray:
@@ -62,7 +62,7 @@ class Optimum(NamedTuple):
         return self.minima[0].cost
 
 
-def minimum(problem: Problem, bounds: Bounds, constants: np.ndarray) -> Optimum:
+def minimise_control_cost(problem: ControlProblem, bounds: ControlBounds, constants: np.ndarray) -> ControlOptimum:
     """Find the controls with the lowest cost by searches from several starts.
 
     Parameters
@@ -84,57 +84,59 @@ def minimum(problem: Problem, bounds: Bounds, constants: np.ndarray) -> Optimum:
     SolverError
         If no start has a finite cost.
     """
-    starts = [np.clip(values, *bounds) for values in _starts(problem, constants)]
+    starts = [np.clip(values, *bounds) for values in _make_starts(problem, constants)]
     distinct_starts = {values.tobytes(): values for values in starts}  # clipping to the bounds can make starts equal
-    searches = {start: _descended(problem, values, bounds, SEARCH) for start, values in distinct_starts.items()}
+    searches = {start: _descend(problem, values, bounds, SEARCH_OPTIONS) for start, values in distinct_starts.items()}
     results = [searches[values.tobytes()] for values in starts]
     if not any(np.isfinite(result.cost) for result in results):
         raise SolverError("the equations diverge for all controls that were tried")
     best = int(np.argmin([result.cost for result in results]))
-    results[best] = _descended(problem, results[best].values, bounds, REFINE)
-    return Optimum(_different([result for result in results if np.isfinite(result.cost)]), results)
+    results[best] = _descend(problem, results[best].values, bounds, REFINEMENT_OPTIONS)
+    return ControlOptimum(_merge_equal_minima([result for result in results if np.isfinite(result.cost)]), results)
 
 
-def projected(gradient: np.ndarray, values: np.ndarray, bounds: Bounds) -> np.ndarray:
+def project_gradient(gradient: np.ndarray, values: np.ndarray, bounds: ControlBounds) -> np.ndarray:
     """Return the gradient without components that point outside at a value on a bound.
 
-    >>> projected(np.array([1.0, -1.0, 2.0]), np.array([0.0, 1.0, 1.0]), Bounds(np.zeros(3), np.ones(3)))
+    >>> project_gradient(np.array([1.0, -1.0, 2.0]), np.array([0.0, 1.0, 1.0]), ControlBounds(np.zeros(3), np.ones(3)))
     array([0., 0., 2.])
     """
     low, high = bounds
     return np.where((values <= low) & (gradient > 0) | (values >= high) & (gradient < 0), 0.0, gradient)
 
 
-def _starts(problem: Problem, constants: np.ndarray) -> list[np.ndarray]:
+def _make_starts(problem: ControlProblem, constants: np.ndarray) -> list[np.ndarray]:
     """Return the starts of the searches: the best constants, multiples of the constants, and decays."""
     segments = problem.segments
     best = np.repeat(constants, segments.size)
     elapsed = np.tile(segments.times / segments.edges[-1], problem.controls)
-    decays = [2 * best * np.exp(-decay * elapsed) for decay in DECAYS]
-    return [best, *(factor * best for factor in FACTORS), *decays]
+    decays = [2 * best * np.exp(-decay * elapsed) for decay in START_DECAY_RATES]
+    return [best, *(factor * best for factor in START_FACTORS), *decays]
 
 
-def _descended(problem: Problem, values: np.ndarray, bounds: Bounds, options: Mapping[str, float]) -> Minimum:
+def _descend(
+    problem: ControlProblem, values: np.ndarray, bounds: ControlBounds, options: Mapping[str, float]
+) -> CostMinimum:
     result: OptimizeResult = minimize(
-        lambda point: _finite(problem, point), values, jac=True, method="L-BFGS-B",
+        lambda point: _get_finite_cost_and_gradient(problem, point), values, jac=True, method="L-BFGS-B",
         bounds=list(zip(*bounds, strict=True)), options=options,
     )  # fmt: skip
-    gradient = projected(result.jac, result.x, bounds)
-    return Minimum(result.x, float(result.fun), float(np.linalg.norm(gradient)))
+    gradient = project_gradient(result.jac, result.x, bounds)
+    return CostMinimum(result.x, float(result.fun), float(np.linalg.norm(gradient)))
 
 
-def _finite(problem: Problem, values: np.ndarray) -> tuple[float, np.ndarray]:
+def _get_finite_cost_and_gradient(problem: ControlProblem, values: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the cost and its gradient, or infinity and zeros where the equations overflow."""
-    cost, gradient = value_and_gradient(problem, values)
+    cost, gradient = compute_cost_and_gradient(problem, values)
     if np.isfinite(cost) and np.isfinite(gradient).all():
         return cost, gradient
     return np.inf, np.zeros_like(gradient)
 
 
-def _different(minima: list[Minimum]) -> list[Minimum]:
+def _merge_equal_minima(minima: list[CostMinimum]) -> list[CostMinimum]:
     """Merge minima of equal cost and sort by increasing cost."""
-    distinct: list[Minimum] = []
+    distinct: list[CostMinimum] = []
     for candidate in sorted(minima, key=lambda candidate: candidate.cost):
-        if not distinct or candidate.cost - distinct[-1].cost > SAME:
+        if not distinct or candidate.cost - distinct[-1].cost > CONTROL_COST_TOL:
             distinct.append(candidate)
     return distinct

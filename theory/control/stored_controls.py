@@ -8,36 +8,38 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from statmech.controls import Control, Segments
-from statmech.optima import Optimal
-from statmech.results.dataset import scenario_of
+from statmech.controls import Control, TimeSegments
+from statmech.optima import OptimalControl
+from statmech.results.dataset import scenario_from_dataset
 from statmech.scenarios.base import AbstractScenario
 from theory.control import best_controls
-from theory.control.best_controls import Best
+from theory.control.best_controls import BestControls
 
 NAME = "best_controls"  # attribute of the dataset
 
 
-def written(scenario: AbstractScenario) -> dict[str, str]:
+def make_controls_attribute(scenario: AbstractScenario) -> dict[str, str]:
     """Return the attribute with the best controls of the cells of a solved scenario."""
-    optima = best_controls.with_best([*scenario.cells()], scenario.recorded["t"][-1])
-    return {NAME: json.dumps([best and _plain(best) for _, best in optima])}
+    optima = best_controls.add_best_controls([*scenario.cells()], scenario.recorded["t"][-1])
+    return {NAME: json.dumps([best and _serialise_controls(best) for _, best in optima])}
 
 
-def recall(theory: xr.Dataset) -> None:
+def restore_best_controls(theory: xr.Dataset) -> None:
     """Restore the best controls of a scenario from its solution, so that they are not searched again.
 
     The attribute does not name cells. It lists controls in the order of the scenario's cells.
     """
     if NAME not in theory.attrs:
         return
-    scenario = scenario_of(theory)
+    scenario = scenario_from_dataset(theory)
     for cell, plain in zip(scenario.cells(), json.loads(theory.attrs[NAME]), strict=True):
         if plain:
-            best_controls.remember(cell, scenario.recorded["t"][-1], _best(cell.wishes, plain))
+            best_controls.cache_best_controls(
+                cell, scenario.recorded["t"][-1], _deserialise_controls(cell.optimal_keys, plain)
+            )
 
 
-def _plain(best: Best) -> dict[str, Any]:
+def _serialise_controls(best: BestControls) -> dict[str, Any]:
     controls = {
         name: {"edges": control.segments.edges, "points": control.segments.points, "values": control.values}
         for name, control in best.controls.items()
@@ -45,9 +47,9 @@ def _plain(best: Best) -> dict[str, Any]:
     return best._asdict() | {"controls": controls, "reached": best.reached.tolist()}
 
 
-def _best(wishes: dict[str, Optimal], plain: dict[str, Any]) -> Best:
+def _deserialise_controls(options: dict[str, OptimalControl], plain: dict[str, Any]) -> BestControls:
     controls = {
-        name: Control(Segments(tuple(stored["edges"]), stored["points"]), tuple(stored["values"]), wishes[name])
+        name: Control(TimeSegments(tuple(stored["edges"]), stored["points"]), tuple(stored["values"]), options[name])
         for name, stored in plain["controls"].items()
     }
-    return Best(**plain | {"controls": controls, "reached": np.array(plain["reached"])})
+    return BestControls(**plain | {"controls": controls, "reached": np.array(plain["reached"])})

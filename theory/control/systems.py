@@ -16,75 +16,88 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.controls import Segments
+from statmech.controls import TimeSegments
 from statmech.numerics.gaussian import Array
 from statmech.optima import Objective
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import Family, family_of
-from statmech.rules import Averages
-from statmech.scenarios.controlled_keys import SHARE
+from statmech.parameters import ParameterFamily, get_family
+from statmech.rules import RuleAverages
+from statmech.scenarios.controlled_keys import TASK_FRACTION_KEY
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_tasks import NetworkTaskCell
 from statmech.scenarios.online import OnlineCell
 from statmech.scenarios.online_tasks import OnlineTaskCell
-from statmech.schedules import CONSTANT, Changes
-from theory.control.gradients import Problem
+from statmech.schedules import CONSTANT_SCHEDULE, TimeDependence
+from theory.control.gradients import ControlProblem
 from theory.networks import tasks as network_tasks
-from theory.networks.averages import Fields, errors
-from theory.networks.equations import Equations, Setting, equations_of, field, fields_of, packed, setting_of, unpacked
+from theory.networks.averages import UnitFields, average_errors
+from theory.networks.equations import (
+    NetworkEquations,
+    NetworkSetting,
+    compute_row_rates,
+    make_equations,
+    make_fields,
+    make_setting,
+    pack_units,
+    unpack_units,
+)
 from theory.networks.tasks import TaskEquations, TaskSetting
 from theory.online import tasks as online_tasks
-from theory.online.averages import averages
-from theory.online.equations import logarithmic_rates
-from theory.online.students import initial
+from theory.online.averages import compute_averages
+from theory.online.equations import compute_logarithmic_rates
+from theory.online.students import make_initial_students
 
-ETA = ("eta",)  # for a perceptron with one task, and for cells without an `optimal` key
-OF_NETWORK = ("eta", "noise", "dropout")
-SMALLEST = 1e-18  # at 1 - R = 0 the angle has no derivative
+DEFAULT_CONTROLS = ("eta",)  # for a perceptron with one task, and for cells without an `optimal` key
+NETWORK_SEGMENT_VALUES = ("eta", "noise", "dropout")
+MIN_VERSINE = 1e-18  # at 1 - R = 0 the angle has no derivative
 
 
-class StudentSetting(NamedTuple):
+class StudentParameters(NamedTuple):
     """Run-time arguments of one student: parameters of the rule, drift and decay."""
 
     parameters: dict[str, Array]
-    changes: Changes
+    changes: TimeDependence
 
 
 @dataclass(frozen=True)
-class StudentRate:
+class StudentSystem:
     """Perceptron whose control is the learning rate. The given value is the flip rate."""
 
-    rule: Family
+    rule: ParameterFamily
     closed: bool
 
-    def rates(self, setting: StudentSetting, given: Array, state: Array, controls: Array) -> Array:
+    def rates(self, setting: StudentParameters, flip: Array, state: Array, controls: Array) -> Array:
         """Return the time derivative of (log l, log theta)."""
         rule: Any = replace(self.rule(**setting.parameters), eta=controls[0])
-        return jnp.stack(logarithmic_rates(rule, self.closed, (state[0], state[1]), given, setting.changes))
+        return jnp.stack(compute_logarithmic_rates(rule, self.closed, (state[0], state[1]), flip, setting.changes))
 
-    def error(self, setting: StudentSetting, state: Array) -> Array:
+    def error(self, setting: StudentParameters, state: Array) -> Array:
         r"""Return :math:`\epsilon_g = \theta/\pi`."""
         return jnp.exp(state[1]) / np.pi
 
 
 @dataclass(frozen=True)
-class NetworkOfOneTask:
+class NetworkSystem:
     """Network that learns one task, with these controls."""
 
-    equations: Equations
+    equations: NetworkEquations
     controls: tuple[str, ...]
 
-    def rates(self, setting: Setting, given: OfSegment, state: Array, controls: Array) -> Array:
+    def rates(self, setting: NetworkSetting, segment_values: SegmentValues, state: Array, controls: Array) -> Array:
         """Return the time derivative of R, Q and v as one vector."""
-        current_setting = given.replace_controls(dict(zip(self.controls, controls, strict=True))).of_network(setting)
-        return field(self.equations, current_setting, state[:, None])[:, 0]
+        current_setting = segment_values.replace_controls(
+            dict(zip(self.controls, controls, strict=True))
+        ).to_network_setting(setting)
+        return compute_row_rates(self.equations, current_setting, state[:, None])[:, 0]
 
-    def error(self, setting: Setting, state: Array) -> Array:
+    def error(self, setting: NetworkSetting, state: Array) -> Array:
         r"""Return :math:`\epsilon_g`."""
-        return _error(fields_of(self.equations, setting, unpacked(self.equations, state[:, None])))
+        return _compute_network_error(
+            make_fields(self.equations, setting, unpack_units(self.equations, state[:, None]))
+        )
 
 
-class OfSegment(NamedTuple):
+class SegmentValues(NamedTuple):
     """Values on a segment: learning rate, noise, the probabilities of several tasks, and the dropout of networks."""
 
     eta: Array
@@ -92,78 +105,85 @@ class OfSegment(NamedTuple):
     probabilities: Array | None = None
     dropout: Array | None = None
 
-    def replace_controls(self, controls: Mapping[str, Array]) -> OfSegment:
+    def replace_controls(self, controls: Mapping[str, Array]) -> SegmentValues:
         """Replace the values that are controlled."""
-        fraction, replaced = controls.get(SHARE), {name: value for name, value in controls.items() if name != SHARE}
+        fraction, replaced = (
+            controls.get(TASK_FRACTION_KEY),
+            {name: value for name, value in controls.items() if name != TASK_FRACTION_KEY},
+        )
         probabilities = self.probabilities if fraction is None else jnp.stack([fraction, 1 - fraction])
         return self._replace(probabilities=probabilities, **replaced)
 
-    def of_network(self, setting: Setting) -> Setting:
+    def to_network_setting(self, setting: NetworkSetting) -> NetworkSetting:
         """Return the run-time arguments of a network with these values, as a batch of one."""
-        values = {name: getattr(self, name) for name in OF_NETWORK}
+        values = {name: getattr(self, name) for name in NETWORK_SEGMENT_VALUES}
         return setting._replace(**{name: array[None] for name, array in values.items()})
 
 
 @dataclass(frozen=True)
-class StudentOfTasks:
+class TaskStudentSystem:
     """Perceptron that learns several tasks, with these controls and the tasks' weights in the error."""
 
-    rule: Family
+    rule: ParameterFamily
     closed: bool
     controls: tuple[str, ...]
     weights: tuple[float, ...]
 
-    def rates(self, setting: online_tasks.Setting, given: OfSegment, state: Array, controls: Array) -> Array:
+    def rates(
+        self, setting: online_tasks.TaskStudentSetting, segment_values: SegmentValues, state: Array, controls: Array
+    ) -> Array:
         """Return the time derivative of log l and y."""
-        values = given.replace_controls(dict(zip(self.controls, controls, strict=True)))
+        values = segment_values.replace_controls(dict(zip(self.controls, controls, strict=True)))
         rule: Any = replace(self.rule(**setting.parameters), eta=values.eta)
-        length, y = jnp.exp(state[0]), jnp.clip(state[1:], SMALLEST, 2.0)
+        length, y = jnp.exp(state[0]), jnp.clip(state[1:], MIN_VERSINE, 2.0)
         theta = angle_from_versine(y)
-        task_averages = Averages(
-            *(part + 0.0 * theta for part in averages(rule, self.closed, theta, length, values.noise))
+        task_averages = RuleAverages(
+            *(part + 0.0 * theta for part in compute_averages(rule, self.closed, theta, length, values.noise))
         )
-        growth, y_rate = online_tasks.task_rates(task_averages, length, y, setting, values.probabilities)
+        growth, y_rate = online_tasks.compute_task_rates(task_averages, length, y, setting, values.probabilities)
         return jnp.append(growth, y_rate)
 
-    def error(self, setting: online_tasks.Setting, state: Array) -> Array:
+    def error(self, setting: online_tasks.TaskStudentSetting, state: Array) -> Array:
         r"""Return the mean :math:`\epsilon_g = \theta/\pi` of all tasks."""
-        return np.asarray(self.weights) @ angle_from_versine(jnp.clip(state[1:], SMALLEST, 2.0)) / np.pi
+        return np.asarray(self.weights) @ angle_from_versine(jnp.clip(state[1:], MIN_VERSINE, 2.0)) / np.pi
 
 
 @dataclass(frozen=True)
-class NetworkOfTasks:
+class TaskNetworkSystem:
     """Network that learns several tasks, with these controls and the tasks' weights in the error."""
 
     equations: TaskEquations
     controls: tuple[str, ...]
     weights: tuple[float, ...]
 
-    def rates(self, setting: TaskSetting, given: OfSegment, state: Array, controls: Array) -> Array:
+    def rates(self, setting: TaskSetting, segment_values: SegmentValues, state: Array, controls: Array) -> Array:
         """Return the time derivative of R, Q and the heads as one vector."""
-        values = given.replace_controls(dict(zip(self.controls, controls, strict=True)))
+        values = segment_values.replace_controls(dict(zip(self.controls, controls, strict=True)))
         assert values.probabilities is not None
-        current_setting = setting._replace(network=values.of_network(setting.network))
-        return network_tasks.field(self.equations, current_setting, values.probabilities[:, None], state[:, None])[:, 0]
+        current_setting = setting._replace(network=values.to_network_setting(setting.network))
+        return network_tasks.compute_row_rates(
+            self.equations, current_setting, values.probabilities[:, None], state[:, None]
+        )[:, 0]
 
     def error(self, setting: TaskSetting, state: Array) -> Array:
         r"""Return the mean :math:`\epsilon_g` of all tasks."""
-        units, network = network_tasks.unpacked(self.equations, state[:, None]), self.equations.network
+        units, network = network_tasks.unpack_task_units(self.equations, state[:, None]), self.equations.network
         heads: Array = jnp.broadcast_to(units.v, (len(setting.network.w), *units.v.shape[1:]))
         errors = [
-            _error(fields_of(network, setting.network._replace(w=w), units._replace(v=v)))
+            _compute_network_error(make_fields(network, setting.network._replace(w=w), units._replace(v=v)))
             for w, v in zip(setting.network.w, heads, strict=True)
         ]
         return np.asarray(self.weights) @ jnp.stack(errors)
 
 
-def _error(fields: Fields) -> Array:
+def _compute_network_error(fields: UnitFields) -> Array:
     r"""Compute the error of a batch of one, :math:`2\epsilon_g = \sum_a c_a\langle g(x_a)e\rangle`."""
     fields = fields._replace(masks=None)  # no dropout at test time
-    return jnp.sum(jnp.asarray(fields.weights) * errors(fields, np.arange(len(fields.weights)))) / 2
+    return jnp.sum(jnp.asarray(fields.weights) * average_errors(fields, np.arange(len(fields.weights)))) / 2
 
 
 @singledispatch
-def problem_of(cell: Any, segments: Segments) -> Problem:
+def make_control_problem(cell: Any, segments: TimeSegments) -> ControlProblem:
     """Make the control problem of a cell, for its `optimal` keys or for its learning rate.
 
     Parameters
@@ -176,77 +196,86 @@ def problem_of(cell: Any, segments: Segments) -> Problem:
     raise TypeError(f"{cell!r} has no control")
 
 
-@problem_of.register
-def _of_student(cell: OnlineCell, segments: Segments) -> Problem:
-    start = initial(cell)
+@make_control_problem.register
+def _make_student_problem(cell: OnlineCell, segments: TimeSegments) -> ControlProblem:
+    start = make_initial_students(cell)
     angle = float(np.squeeze(angle_from_versine(start.y[:1])))
-    return Problem(
-        StudentRate(family_of(cell.rule), cell.rule.has_closed_form),
-        StudentSetting(_parameters(cell), Changes(np.float64(cell.drift), np.float64(cell.decay), CONSTANT)),
+    return ControlProblem(
+        StudentSystem(get_family(cell.rule), cell.rule.has_closed_form),
+        StudentParameters(
+            _get_rule_parameters(cell),
+            TimeDependence(np.float64(cell.drift), np.float64(cell.decay), CONSTANT_SCHEDULE),
+        ),
         np.array([float(start.log_length[0]), np.log(angle)]),
         segments,
-        np.array([segment_cell.flip for segment_cell in _at_edges(cell, segments)]),
+        np.array([segment_cell.flip for segment_cell in _get_cells_on_segments(cell, segments)]),
     )
 
 
-@problem_of.register
-def _of_network(cell: NetworkCell, segments: Segments) -> Problem:
-    system = NetworkOfOneTask(equations_of(cell), tuple(cell.wishes) or ETA)
-    values = OfSegment(**_of_network_at(cell, segments))
-    return Problem(system, setting_of([cell]), packed(cell.units), segments, values, len(system.controls))
+@make_control_problem.register
+def _make_network_problem(cell: NetworkCell, segments: TimeSegments) -> ControlProblem:
+    system = NetworkSystem(make_equations(cell), tuple(cell.optimal_keys) or DEFAULT_CONTROLS)
+    values = SegmentValues(**_get_network_values(cell, segments))
+    return ControlProblem(system, make_setting([cell]), pack_units(cell.units), segments, values, len(system.controls))
 
 
-@problem_of.register
-def _of_student_of_tasks(cell: OnlineTaskCell, segments: Segments) -> Problem:
-    begin, family = segments.edges[0], family_of(cell.rule)
-    start = online_tasks.start_of(cell)[:-1]
+@make_control_problem.register
+def _make_task_student_problem(cell: OnlineTaskCell, segments: TimeSegments) -> ControlProblem:
+    begin, family = segments.edges[0], get_family(cell.rule)
+    start = online_tasks.make_initial_rows(cell)[:-1]
     if begin > 0:
         [student] = online_tasks.solve_cells([cell], [begin])
         start = np.append(student.log_length[0], student.y[0])
-    batch_setting = online_tasks.setting_of([replace(cell, controls=())], (family,))
-    system = StudentOfTasks(family, cell.rule.has_closed_form, *_wanted(cell))
+    batch_setting = online_tasks.make_setting([replace(cell, controls=())], (family,))
+    system = TaskStudentSystem(family, cell.rule.has_closed_form, *_get_controls_and_task_weights(cell))
     eta, flip = np.array(
-        [(segment_cell.rule.eta, segment_cell.flip) for segment_cell in _at_edges(cell, segments)], float
+        [(segment_cell.rule.eta, segment_cell.flip) for segment_cell in _get_cells_on_segments(cell, segments)], float
     ).T
-    values = OfSegment(eta, flip, _shares(cell, segments))
-    return Problem(
+    values = SegmentValues(eta, flip, _get_task_probabilities(cell, segments))
+    return ControlProblem(
         system, jax.tree.map(lambda array: array[..., 0], batch_setting), start, segments, values, len(system.controls)
     )
 
 
-@problem_of.register
-def _of_network_of_tasks(cell: NetworkTaskCell, segments: Segments) -> Problem:
+@make_control_problem.register
+def _make_task_network_problem(cell: NetworkTaskCell, segments: TimeSegments) -> ControlProblem:
     begin, units = segments.edges[0], cell.units
     if begin > 0:
         [solution] = network_tasks.solve_cells([cell], [begin])
         units = type(units)(*(part[0] for part in solution))
-    system = NetworkOfTasks(network_tasks.equations_of(cell), *_wanted(cell))
-    values = OfSegment(**_of_network_at(cell, segments), probabilities=_shares(cell, segments))
-    setting, start = network_tasks.setting_of([cell]), network_tasks.packed(units)
-    return Problem(system, setting, start, segments, values, len(system.controls))
+    system = TaskNetworkSystem(network_tasks.make_equations(cell), *_get_controls_and_task_weights(cell))
+    values = SegmentValues(**_get_network_values(cell, segments), probabilities=_get_task_probabilities(cell, segments))
+    setting, start = network_tasks.make_setting([cell]), network_tasks.pack_task_units(units)
+    return ControlProblem(system, setting, start, segments, values, len(system.controls))
 
 
-def _parameters(cell: OnlineCell) -> dict[str, Array]:
-    return {name: np.float64(getattr(cell.rule, name)) for name in family_of(cell.rule).reals}
+def _get_rule_parameters(cell: OnlineCell) -> dict[str, Array]:
+    return {name: np.float64(getattr(cell.rule, name)) for name in get_family(cell.rule).real_names}
 
 
-def _wanted(cell: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
+def _get_controls_and_task_weights(cell: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Return the controls of a cell with several tasks, and the tasks' weights in the error."""
-    names, objectives = tuple(cell.wishes) or ETA, [options.objective for options in cell.wishes.values()]
+    names, objectives = (
+        tuple(cell.optimal_keys) or DEFAULT_CONTROLS,
+        [options.objective for options in cell.optimal_keys.values()],
+    )
     return names, tuple((objectives or [Objective()])[0].shares(cell.tasks).tolist())
 
 
-def _of_network_at(cell: NetworkCell, segments: Segments) -> dict[str, np.ndarray]:
+def _get_network_values(cell: NetworkCell, segments: TimeSegments) -> dict[str, np.ndarray]:
     """Return the learning rate, noise and dropout on each segment."""
-    cells = _at_edges(cell, segments)
-    return {name: np.array([getattr(segment_cell, name) for segment_cell in cells], float) for name in OF_NETWORK}
+    cells = _get_cells_on_segments(cell, segments)
+    return {
+        name: np.array([getattr(segment_cell, name) for segment_cell in cells], float)
+        for name in NETWORK_SEGMENT_VALUES
+    }
 
 
-def _shares(cell: Any, segments: Segments) -> np.ndarray:
+def _get_task_probabilities(cell: Any, segments: TimeSegments) -> np.ndarray:
     """Return the probabilities of tasks (segments, tasks)."""
     return np.array([cell.pieces.at(np.float64(t)) for t in segments.edges[:-1]])
 
 
-def _at_edges(cell: Any, segments: Segments) -> list[Any]:
+def _get_cells_on_segments(cell: Any, segments: TimeSegments) -> list[Any]:
     """Return the cell as it is on each segment."""
     return [cell.after(t) for t in segments.edges[:-1]]

@@ -38,23 +38,25 @@ import numpy as np
 from statmech.convex.losses import Loss
 from statmech.convex.prox import prox
 from statmech.convex.teachers import LabelTeacher
-from statmech.numerics.gaussian import TAIL, density, legendre
-from theory.convex.loss_panels import panel_edges, piecewise_quadratic
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, get_legendre_rule, normal_density
+from theory.convex.loss_panels import find_panel_edges, is_piecewise_quadratic
 
 NODES = 20  # per panel
-GAUSSIAN = np.array([-TAIL, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, TAIL])  # edges in standard deviations
-FEW = np.array([-TAIL, -4.0, 0.0, 4.0, TAIL])
-SIGMOID = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # in widths of the teacher's sigmoid
-BEYOND = np.array([1.5, 5.0, 15.0, 40.0])  # distances to the right of the p that belongs to h = 0
-ROUGH = 1e-3  # panel edges need not be exact
-SLIGHT = 1e-7  # step of the finite difference that gives the slope of the teacher's response
+GAUSSIAN_EDGES = np.array(
+    [-GAUSSIAN_CUTOFF, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, GAUSSIAN_CUTOFF]
+)  # edges in standard deviations
+COARSE_GAUSSIAN_EDGES = np.array([-GAUSSIAN_CUTOFF, -4.0, 0.0, 4.0, GAUSSIAN_CUTOFF])
+SIGMOID_EDGES = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # in widths of the teacher's sigmoid
+RIGHT_TAIL_OFFSETS = np.array([1.5, 5.0, 15.0, 40.0])  # distances to the right of the p that belongs to h = 0
+PANEL_EDGE_REL_TOL = 1e-3  # panel edges need not be exact
+LOG_TAN_STEP = 1e-7  # step of the finite difference that gives the slope of the teacher's response
 
 
-class Nodes(NamedTuple):
+class FieldNodes(NamedTuple):
     """Quadrature nodes on the fields, arrays (panels, nodes)."""
 
     batch_size: int
-    lane: np.ndarray  # batch element of each panel (panels,)
+    batch_index: np.ndarray  # batch element of each panel (panels,)
     h: np.ndarray
     g: np.ndarray  # p - h
     dh: np.ndarray  # weights of an integral over h
@@ -62,36 +64,38 @@ class Nodes(NamedTuple):
 
     def sum_over_nodes(self, *terms: np.ndarray) -> np.ndarray:
         """Return the sums (terms, batch) of terms over the nodes, each (panels, nodes)."""
-        return _by_lane(terms, self.lane, self.batch_size)
+        return _sum_per_batch_element(terms, self.batch_index, self.batch_size)
 
 
-class Channel(NamedTuple):
+class TeacherWeights(NamedTuple):
     """Weights of an average over h, and the teacher's response with its slope with respect to ln tan(theta)."""
 
     weight: np.ndarray
     response: np.ndarray
-    tilt: np.ndarray
+    response_slope: np.ndarray
 
 
-class Averages(NamedTuple):
+class ExampleAverages(NamedTuple):
     """A, B and C (3, batch), and their derivatives (3, unknowns, batch) in the logarithms of the unknowns."""
 
     values: np.ndarray
     slopes: np.ndarray
 
 
-def of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> Averages:
+def average_over_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> ExampleAverages:
     """Return the averages over labelled examples at unknowns x (3, batch).
 
     The unknowns are the logarithms of tan(theta), Q and V.
     """
     t, Q, V = np.exp(x)
     cos, sin = 1 / np.hypot(1, t), t / np.hypot(1, t)
-    nodes = nodes_of(loss, Q, V, label_edges(gaussian_edges(loss), teacher, t))
-    channel = label_channel(teacher, x[0, nodes.lane], Q[nodes.lane], nodes.h, slope=True)
-    A, B, C, G = _values(nodes, channel)
-    by_Q, by_V, hhd = _slopes(nodes, channel)
-    response_sum, C_t = nodes.sum_over_nodes(channel.response * nodes.d_dh * nodes.g, channel.tilt * nodes.dh * nodes.g)
+    nodes = make_field_nodes(loss, Q, V, make_label_edges(choose_gaussian_edges(loss), teacher, t))
+    channel = compute_label_weights(teacher, x[0, nodes.batch_index], Q[nodes.batch_index], nodes.h, with_slope=True)
+    A, B, C, G = _compute_averages(nodes, channel)
+    by_Q, by_V, hhd = _compute_average_slopes(nodes, channel)
+    response_sum, C_t = nodes.sum_over_nodes(
+        channel.response * nodes.d_dh * nodes.g, channel.response_slope * nodes.dh * nodes.g
+    )
     by_cos = -2 * Q * response_sum
     values = np.array([A, B, C])
     cos_over_Q = cos / Q
@@ -100,56 +104,66 @@ def of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> Averages:
     cos_slope = -cos * sin**2  # d cos(theta) / d ln tan(theta)
     A_t = cos_over_Q * C_t - cos_slope * by_Q[1] / Q
     slopes = np.array([[A_t, A_Q, A_V], [cos_slope * by_cos, by_Q[0], by_V[0]], [C_t, by_Q[1], by_V[1]]])
-    return Averages(values, slopes)
+    return ExampleAverages(values, slopes)
 
 
-def of_residuals(loss: Loss, x: np.ndarray) -> Averages:
+def average_over_residuals(loss: Loss, x: np.ndarray) -> ExampleAverages:
     """Return the averages over residuals of a linear teacher at unknowns x (2, batch), the logarithms of s and V."""
     s, V = np.exp(x)
-    nodes = nodes_of(loss, s, V, gaussian_edges(loss))
-    channel = residual_channel(s[nodes.lane], nodes.h)
-    A, B, _, G = _values(nodes, channel)
-    by_s, by_V, hhd = _slopes(nodes, channel)
+    nodes = make_field_nodes(loss, s, V, choose_gaussian_edges(loss))
+    channel = compute_residual_weights(s[nodes.batch_index], nodes.h)
+    A, B, _, G = _compute_averages(nodes, channel)
+    by_s, by_V, hhd = _compute_average_slopes(nodes, channel)
     A_slopes = [(G + hhd) / s**2, -by_V[2] / s**2]
-    return Averages(np.array([A, B, A]), np.array([A_slopes, [by_s[0], by_V[0]], A_slopes]))
+    return ExampleAverages(np.array([A, B, A]), np.array([A_slopes, [by_s[0], by_V[0]], A_slopes]))
 
 
-class Training(NamedTuple):
+class TrainingAverages(NamedTuple):
     """Mean loss of an example and fraction of wrong labels on the training set, arrays (batch,)."""
 
     loss: np.ndarray
     error: np.ndarray
 
 
-def training_of_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray, value: Loss) -> Training:
-    """Average the loss `value` and the label error over the training examples, at the unknowns x of `of_labels`."""
+def average_training_on_labels(
+    loss: Loss, teacher: LabelTeacher, x: np.ndarray, reported_loss: Loss
+) -> TrainingAverages:
+    """Average the loss `reported_loss` and the label error over the training examples, at the unknowns x of `average_over_labels`."""
     t, Q, V = np.exp(x)
-    nodes = nodes_of(loss, Q, V, label_edges(gaussian_edges(loss), teacher, t), at_rest=True)
-    return _training(nodes, label_channel(teacher, x[0, nodes.lane], Q[nodes.lane], nodes.h).weight, value)
+    nodes = make_field_nodes(loss, Q, V, make_label_edges(choose_gaussian_edges(loss), teacher, t), include_flat=True)
+    return _average_training(
+        nodes,
+        compute_label_weights(teacher, x[0, nodes.batch_index], Q[nodes.batch_index], nodes.h).weight,
+        reported_loss,
+    )
 
 
-def training_of_residuals(loss: Loss, x: np.ndarray, value: Loss) -> Training:
-    """Average the loss `value` over the training examples, at the unknowns x of `of_residuals`."""
+def average_training_on_residuals(loss: Loss, x: np.ndarray, reported_loss: Loss) -> TrainingAverages:
+    """Average the loss `reported_loss` over the training examples, at the unknowns x of `average_over_residuals`."""
     s, V = np.exp(x)
-    nodes = nodes_of(loss, s, V, gaussian_edges(loss), at_rest=True)
-    return _training(nodes, residual_channel(s[nodes.lane], nodes.h).weight, value)
+    nodes = make_field_nodes(loss, s, V, choose_gaussian_edges(loss), include_flat=True)
+    return _average_training(nodes, compute_residual_weights(s[nodes.batch_index], nodes.h).weight, reported_loss)
 
 
-def _training(nodes: Nodes, weight: np.ndarray, value: Loss) -> Training:
+def _average_training(nodes: FieldNodes, weight: np.ndarray, reported_loss: Loss) -> TrainingAverages:
     p = nodes.h + nodes.g
-    return Training(*nodes.sum_over_nodes(weight * nodes.dh * value.value(p), weight * nodes.dh * (p < 0)))
+    return TrainingAverages(
+        *nodes.sum_over_nodes(weight * nodes.dh * reported_loss.value(p), weight * nodes.dh * (p < 0))
+    )
 
 
-def fresh_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
+def compute_fresh_label_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
     """Return the probability that a student at this angle is wrong on a fresh label, including label noise."""
-    batch_index, z, dz, _ = _legendre(np.minimum(label_edges(FEW, teacher, np.exp(log_tan)), 0.0))
-    weight = label_channel(teacher, log_tan[batch_index], np.ones(len(z)), z).weight
-    return _by_lane((weight * dz)[None], batch_index, len(log_tan))[0]
+    batch_index, z, dz, _ = _make_panel_nodes(
+        np.minimum(make_label_edges(COARSE_GAUSSIAN_EDGES, teacher, np.exp(log_tan)), 0.0)
+    )
+    weight = compute_label_weights(teacher, log_tan[batch_index], np.ones(len(z)), z).weight
+    return _sum_per_batch_element((weight * dz)[None], batch_index, len(log_tan))[0]
 
 
-def label_channel(
-    teacher: LabelTeacher, log_tan: np.ndarray, Q: np.ndarray, h: np.ndarray, slope: bool = False
-) -> Channel:
+def compute_label_weights(
+    teacher: LabelTeacher, log_tan: np.ndarray, Q: np.ndarray, h: np.ndarray, with_slope: bool = False
+) -> TeacherWeights:
     """Compute the weights of averages over a student's fields for a teacher of labels.
 
     Parameters
@@ -162,43 +176,47 @@ def label_channel(
         The student's length (panels,).
     h
         Fields (panels, nodes).
-    slope
+    with_slope
         True to compute also the slope of the response with respect to `log_tan`.
     """
     z = h / Q[:, None]
-    gauss = 2 * density(z) / Q[:, None]
-    right, slope_at, _ = teacher.derivatives(*_view(log_tan, z))
+    gauss = 2 * normal_density(z) / Q[:, None]
+    right, slope_at, _ = teacher.derivatives(*_compute_teacher_moments(log_tan, z))
     weight, response = gauss * right, gauss * slope_at
-    if not slope:
-        return Channel(weight, response, response)
-    shifted_response = gauss * teacher.response(*_view(log_tan + SLIGHT, z))
-    return Channel(weight, response, (shifted_response - response) / SLIGHT)
+    if not with_slope:
+        return TeacherWeights(weight, response, response)
+    shifted_response = gauss * teacher.response(*_compute_teacher_moments(log_tan + LOG_TAN_STEP, z))
+    return TeacherWeights(weight, response, (shifted_response - response) / LOG_TAN_STEP)
 
 
-def residual_channel(s: np.ndarray, h: np.ndarray) -> Channel:
+def compute_residual_weights(s: np.ndarray, h: np.ndarray) -> TeacherWeights:
     """Return the normal density of residuals of scale s (panels,) at h (panels, nodes)."""
-    weight = density(h / s[:, None]) / s[:, None]
-    return Channel(weight, 0 * weight, 0 * weight)
+    weight = normal_density(h / s[:, None]) / s[:, None]
+    return TeacherWeights(weight, 0 * weight, 0 * weight)
 
 
-def label_edges(gaussian: np.ndarray, teacher: LabelTeacher, tan: np.ndarray) -> np.ndarray:
+def make_label_edges(gaussian_edges: np.ndarray, teacher: LabelTeacher, tan: np.ndarray) -> np.ndarray:
     """Return the sorted panel edges (batch, edges) for labels, in units of Q.
 
     They are the given edges of the Gaussian and edges around the teacher's sigmoid.
     """
     cos, variance = 1 / np.hypot(1, tan), tan**2 / (1 + tan**2)
     width = teacher.width(variance) / cos
-    sigmoid = np.where(width < 1, width, TAIL)[:, None] * SIGMOID  # a wider sigmoid is as smooth as the Gaussian
-    edges = np.concatenate([np.broadcast_to(gaussian, (len(tan), len(gaussian))), sigmoid], axis=1)
-    return np.sort(np.clip(edges, -TAIL, TAIL), axis=1)
+    sigmoid = (
+        np.where(width < 1, width, GAUSSIAN_CUTOFF)[:, None] * SIGMOID_EDGES
+    )  # a wider sigmoid is as smooth as the Gaussian
+    edges = np.concatenate([np.broadcast_to(gaussian_edges, (len(tan), len(gaussian_edges))), sigmoid], axis=1)
+    return np.sort(np.clip(edges, -GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF), axis=1)
 
 
-def gaussian_edges(loss: Loss) -> np.ndarray:
+def choose_gaussian_edges(loss: Loss) -> np.ndarray:
     """Return panel edges in standard deviations, only a few if h is piecewise linear in p."""
-    return FEW if piecewise_quadratic(loss) else GAUSSIAN
+    return COARSE_GAUSSIAN_EDGES if is_piecewise_quadratic(loss) else GAUSSIAN_EDGES
 
 
-def nodes_of(loss: Loss, Q: np.ndarray, V: np.ndarray, edges: np.ndarray, at_rest: bool = False) -> Nodes:
+def make_field_nodes(
+    loss: Loss, Q: np.ndarray, V: np.ndarray, edges: np.ndarray, include_flat: bool = False
+) -> FieldNodes:
     """Return the quadrature nodes on the fields.
 
     Parameters
@@ -209,62 +227,62 @@ def nodes_of(loss: Loss, Q: np.ndarray, V: np.ndarray, edges: np.ndarray, at_res
         The scale of the fields, and the susceptibility (batch,).
     edges
         Panel edges in units of Q, (batch, edges) or (edges,).
-    at_rest
+    include_flat
         True to include nodes where g = 0.
     """
     ends = Q[:, None] * edges
-    parts = [_smooth(loss, V, ends, at_rest), *(_atom(loss, c, V, ends) for c in loss.kinks)]
-    return Nodes(len(V), *(np.concatenate(part) for part in zip(*(part[1:] for part in parts), strict=True)))
+    parts = [_make_smooth_nodes(loss, V, ends, include_flat), *(_make_kink_nodes(loss, c, V, ends) for c in loss.kinks)]
+    return FieldNodes(len(V), *(np.concatenate(part) for part in zip(*(part[1:] for part in parts), strict=True)))
 
 
-def _smooth(loss: Loss, V: np.ndarray, ends: np.ndarray, at_rest: bool = False) -> Nodes:
+def _make_smooth_nodes(loss: Loss, V: np.ndarray, h_edges: np.ndarray, include_flat: bool = False) -> FieldNodes:
     """Return nodes in p between the kinks of the loss."""
-    edges = _in_p(loss, V, ends)
-    left, right = loss.slopes_at(edges)
-    mask = at_rest | (right[:, :-1] != 0) | (left[:, 1:] != 0)  # the slope never falls
-    batch_index, p, dp, rounding = _legendre(edges, mask)
+    edges = _convert_edges_to_p(loss, V, h_edges)
+    left, right = loss.one_sided_slopes(edges)
+    mask = include_flat | (right[:, :-1] != 0) | (left[:, 1:] != 0)  # the slope never falls
+    batch_index, p, dp, rounding = _make_panel_nodes(edges, mask)
     slope, stiff = V[batch_index, None] * loss.slope(p), V[batch_index, None] * loss.curvature(p)
     h = p + slope - (1 + stiff) * rounding  # a large V l'' would amplify the rounding of p
-    return Nodes(len(V), batch_index, h, stiff * rounding - slope, (1 + stiff) * dp, stiff * dp)
+    return FieldNodes(len(V), batch_index, h, stiff * rounding - slope, (1 + stiff) * dp, stiff * dp)
 
 
-def _in_p(loss: Loss, V: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def _convert_edges_to_p(loss: Loss, V: np.ndarray, h_edges: np.ndarray) -> np.ndarray:
     """Convert panel edges from h to p, and add edges where the loss changes."""
-    p = prox(loss, ends, V[:, None], ROUGH)
+    p = prox(loss, h_edges, V[:, None], PANEL_EDGE_REL_TOL)
     inner = np.array([0.0, *loss.kinks, *loss.bends])
-    if not piecewise_quadratic(loss):
+    if not is_piecewise_quadratic(loss):
         middle = p[:, [p.shape[1] // 2]]  # belongs to h = 0, as the edges are symmetric
-        fixed = np.broadcast_to(panel_edges(loss), (len(V), len(panel_edges(loss))))
-        inner = np.concatenate([fixed, middle + BEYOND], axis=1)
+        fixed = np.broadcast_to(find_panel_edges(loss), (len(V), len(find_panel_edges(loss))))
+        inner = np.concatenate([fixed, middle + RIGHT_TAIL_OFFSETS], axis=1)
     return np.sort(np.concatenate([p, np.clip(inner, p[:, :1], p[:, -1:])], axis=1), axis=1)
 
 
-def _atom(loss: Loss, c: float, V: np.ndarray, ends: np.ndarray) -> Nodes:
+def _make_kink_nodes(loss: Loss, kink: float, V: np.ndarray, h_edges: np.ndarray) -> FieldNodes:
     """Return nodes in h on the interval that training maps to the kink c."""
-    left, right = loss.slopes_at(c)
-    edges = np.clip(ends, (c + V * left)[:, None], (c + V * right)[:, None])
-    low, high = ends[:, :1], ends[:, -1:]
-    first, last = np.clip((c + V * left)[:, None], low, high), np.clip((c + V * right)[:, None], low, high)
-    batch_index, h, dh, _ = _legendre(np.clip(np.concatenate([first, edges, last], axis=1), low, high))
-    return Nodes(len(V), batch_index, h, c - h, dh, dh)
+    left, right = loss.one_sided_slopes(kink)
+    edges = np.clip(h_edges, (kink + V * left)[:, None], (kink + V * right)[:, None])
+    low, high = h_edges[:, :1], h_edges[:, -1:]
+    first, last = np.clip((kink + V * left)[:, None], low, high), np.clip((kink + V * right)[:, None], low, high)
+    batch_index, h, dh, _ = _make_panel_nodes(np.clip(np.concatenate([first, edges, last], axis=1), low, high))
+    return FieldNodes(len(V), batch_index, h, kink - h, dh, dh)
 
 
-def _legendre(edges: np.ndarray, wanted: np.ndarray | float = 1.0) -> tuple[np.ndarray, ...]:
+def _make_panel_nodes(edges: np.ndarray, mask: np.ndarray | float = 1.0) -> tuple[np.ndarray, ...]:
     """Return Gauss-Legendre nodes on the panels between edges (batch, edges).
 
     Returns the batch elements of the panels, nodes, weights, and the rounding error of the nodes. Panels of width 0 and
-    panels outside the mask `wanted` are omitted.
+    panels outside the mask `mask` are omitted.
     """
-    x, w = legendre(NODES)
+    x, w = get_legendre_rule(NODES)
     gaps = np.diff(edges)
-    batch_index, panel = np.nonzero(gaps * wanted)
+    batch_index, panel = np.nonzero(gaps * mask)
     left, width = edges[batch_index, panel, None], gaps[batch_index, panel, None]
     offset = width * x
     node = left + offset
     return batch_index, node, width * w, (node - left) - offset
 
 
-def _values(nodes: Nodes, channel: Channel) -> np.ndarray:
+def _compute_averages(nodes: FieldNodes, channel: TeacherWeights) -> np.ndarray:
     """Return the averages A, B, C and <h g>."""
     pull = channel.weight * nodes.dh * nodes.g
     return nodes.sum_over_nodes(
@@ -272,7 +290,7 @@ def _values(nodes: Nodes, channel: Channel) -> np.ndarray:
     )
 
 
-def _slopes(nodes: Nodes, channel: Channel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _compute_average_slopes(nodes: FieldNodes, channel: TeacherWeights) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the derivatives of (B, C) in ln Q and of (B, C, <h g>) in ln V, and the average <h^2 (1 - dp/dh)>."""
     h_d, free = nodes.d_dh * nodes.h, (nodes.dh - nodes.d_dh) * nodes.g
     weighted_free, weighted = channel.weight * free, channel.weight * h_d
@@ -287,12 +305,12 @@ def _slopes(nodes: Nodes, channel: Channel) -> tuple[np.ndarray, np.ndarray, np.
     return np.array([-2 * B_Q, -C_Q]), np.array([2 * B_V, C_V, G_V]), hhd
 
 
-def _by_lane(terms: Iterable[np.ndarray], lane: np.ndarray, lanes: int) -> np.ndarray:
+def _sum_per_batch_element(terms: Iterable[np.ndarray], batch_index: np.ndarray, batch_size: int) -> np.ndarray:
     """Sum terms, each (panels, nodes), over the panels of each batch element."""
-    return np.array([np.bincount(lane, np.sum(term, axis=-1), lanes) for term in terms])
+    return np.array([np.bincount(batch_index, np.sum(term, axis=-1), batch_size) for term in terms])
 
 
-def _view(log_tan: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_teacher_moments(log_tan: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and variance of the teacher's field, given a student's field of z standard deviations."""
     t = np.exp(log_tan)[:, None]
     return z / np.hypot(1, t), t**2 / (1 + t**2)

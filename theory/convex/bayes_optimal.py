@@ -29,12 +29,12 @@ import numpy as np
 
 from statmech.convex.teachers import LinearTeacher, Teacher
 from statmech.convex.weights import Weights
-from statmech.numerics.zeros import zeros
-from statmech.scenarios.inference import INFORMED
+from statmech.numerics.zeros import find_zeros
+from statmech.scenarios.inference import INFORMED_START_ERROR
 
 # grid of the scan; the line is straight below a precision of 1e-12
-LOGS = np.array([np.log(1e-50), *np.linspace(np.log(1e-12), np.log(1e20), 321)])
-DROP = 1e-9  # smaller relative drops of the line are rounding errors
+LOG_PRECISIONS = np.array([np.log(1e-50), *np.linspace(np.log(1e-12), np.log(1e20), 321)])
+MIN_RELATIVE_DROP = 1e-9  # smaller relative drops of the line are rounding errors
 
 
 class PotentialLine(NamedTuple):
@@ -44,7 +44,7 @@ class PotentialLine(NamedTuple):
     log_alpha: np.ndarray
 
 
-class Scan(NamedTuple):
+class PotentialScan(NamedTuple):
     """The rising parts of the line in order, and the smallest alpha that allows recovery of the teacher."""
 
     parts: tuple[PotentialLine, ...]
@@ -76,18 +76,18 @@ def bayes_overlap(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> np.n
 
     Examples
     --------
-    >>> from statmech.convex.teachers import Sign
+    >>> from statmech.convex.teachers import SignTeacher
     >>> from statmech.convex.weights import Binary
-    >>> bayes_overlap(Sign(), Binary(), np.array([1.24, 1.25])).round(6)
+    >>> bayes_overlap(SignTeacher(), Binary(), np.array([1.24, 1.25])).round(6)
     array([0.6911, 1.    ])
     """
-    return 1 - bayes_state(teacher, weights, alpha).mse
+    return 1 - find_bayes_state(teacher, weights, alpha).mse
 
 
-def bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
+def find_bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
     """Find the state with the largest free entropy at each alpha (A,)."""
     alpha = np.asarray(alpha, float)
-    candidates = states(teacher, weights, alpha)
+    candidates = find_stable_states(teacher, weights, alpha)
     best = np.argmax(
         [np.where(np.isnan(candidate.free_entropy), -np.inf, candidate.free_entropy) for candidate in candidates],
         axis=0,
@@ -95,21 +95,21 @@ def bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesO
     return BayesOptimalState(*(np.choose(best, parts) for parts in zip(*candidates, strict=True)))
 
 
-def states(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> list[BayesOptimalState]:
+def find_stable_states(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> list[BayesOptimalState]:
     """Find all stable states at each alpha (A,): on each rising part of the line, and the recovered teacher."""
-    scan = scanned(teacher, weights)
-    on_parts = [_state_on(part, teacher, weights, alpha) for part in scan.parts]
-    return [*on_parts, _recovered(scan.limit, teacher, weights, alpha)]
+    scan = scan_potential_line(teacher, weights)
+    on_parts = [_solve_states_on_part(part, teacher, weights, alpha) for part in scan.parts]
+    return [*on_parts, _describe_recovered_state(scan.limit, teacher, weights, alpha)]
 
 
-def starting_error(weights: Weights, start: str) -> float:
-    """Return the initial mean squared error: the error of the prior's mean, or `INFORMED`.
+def compute_initial_error(weights: Weights, start: str) -> float:
+    """Return the initial mean squared error: the error of the prior's mean, or `INFORMED_START_ERROR`.
 
     >>> from statmech.convex.weights import Binary
-    >>> starting_error(Binary(), "uninformed"), starting_error(Binary(), "informed")
+    >>> compute_initial_error(Binary(), "uninformed"), compute_initial_error(Binary(), "informed")
     (1.0, 0.0001)
     """
-    return INFORMED if start == "informed" else float(weights.mse(np.zeros(1))[0])
+    return INFORMED_START_ERROR if start == "informed" else float(weights.mse(np.zeros(1))[0])
 
 
 def free_entropy(teacher: Teacher, weights: Weights, alpha: np.ndarray, precision: np.ndarray) -> np.ndarray:
@@ -118,71 +118,77 @@ def free_entropy(teacher: Teacher, weights: Weights, alpha: np.ndarray, precisio
     return 0.5 * precision * mse - weights.information(precision) + alpha * teacher.log_evidence(mse)
 
 
-def transitions(teacher: Teacher, weights: Weights) -> tuple[float, float]:
+def find_transitions(teacher: Teacher, weights: Weights) -> tuple[float, float]:
     """Return the alpha of equal free entropies (alpha_it) and the first maximum of the line (alpha_alg), or NaN.
 
-    >>> from statmech.convex.teachers import Sign
+    >>> from statmech.convex.teachers import SignTeacher
     >>> from statmech.convex.weights import Binary
-    >>> [round(alpha, 9) for alpha in transitions(Sign(), Binary())]
+    >>> [round(alpha, 9) for alpha in find_transitions(SignTeacher(), Binary())]
     [1.24468399, 1.492631818]
     """
-    scan = scanned(teacher, weights)
+    scan = scan_potential_line(teacher, weights)
     first = scan.parts[0]
-    if len(scan.parts) == 1 and first.log_precision[-1] == LOGS[-1]:  # the line does not turn
-        limit = scan.limit if _exact(teacher) else np.nan
+    if len(scan.parts) == 1 and first.log_precision[-1] == LOG_PRECISIONS[-1]:  # the line does not turn
+        limit = scan.limit if _is_noiseless(teacher) else np.nan
         return limit, limit
     highest = float(np.exp(first.log_alpha[-1]))
-    return _equal(teacher, weights, scan, highest), highest
+    return _find_equal_entropy_alpha(teacher, weights, scan, highest), highest
 
 
 @cache
-def scanned(teacher: Teacher, weights: Weights) -> Scan:
+def scan_potential_line(teacher: Teacher, weights: Weights) -> PotentialScan:
     """Scan the line, and split it at its turning points."""
-    line = _line(teacher, weights, LOGS)
-    turns = [_refined(teacher, weights, index, sign) for index, sign in _turns(line.log_alpha)]
-    ends = [LOGS[0], *turns, LOGS[-1]]
+    line = _compute_potential_line(teacher, weights, LOG_PRECISIONS)
+    turns = [
+        _refine_turning_point(teacher, weights, index, sign) for index, sign in _find_turning_points(line.log_alpha)
+    ]
+    ends = [LOG_PRECISIONS[0], *turns, LOG_PRECISIONS[-1]]
     parts = []
     for low, high in zip(ends[::2], ends[1::2], strict=False):
-        parts.append(_line(teacher, weights, np.unique([low, *np.clip(LOGS, low, high), high])))
+        parts.append(
+            _compute_potential_line(teacher, weights, np.unique([low, *np.clip(LOG_PRECISIONS, low, high), high]))
+        )
     unbounded = float(np.exp(line.log_alpha[-1]))
-    return Scan(tuple(parts), weights.continuous if _exact(teacher) else unbounded)
+    return PotentialScan(tuple(parts), weights.continuous_fraction if _is_noiseless(teacher) else unbounded)
 
 
-def _line(teacher: Teacher, weights: Weights, log_precision: np.ndarray) -> PotentialLine:
+def _compute_potential_line(teacher: Teacher, weights: Weights, log_precision: np.ndarray) -> PotentialLine:
     """Compute alpha on the line at these precisions."""
     information = teacher.information(weights.mse(np.exp(log_precision)))
     return PotentialLine(log_precision, log_precision - np.log(information))
 
 
-def _exact(teacher: Teacher) -> bool:
+def _is_noiseless(teacher: Teacher) -> bool:
     """Return True if an output determines its field exactly."""
     return isinstance(teacher, LinearTeacher) and teacher.noise == 0
 
 
-def _turns(height: np.ndarray) -> list[tuple[int, int]]:
+def _find_turning_points(height: np.ndarray) -> list[tuple[int, int]]:
     """Return the indices of alternating maxima (+1) and minima (-1), between which the height (L,) changes by DROP."""
     turns: list[tuple[int, int]] = []
     sign, extreme_index = 1, 0
     for index, value in enumerate(height):
         if sign * (value - height[extreme_index]) > 0:
             extreme_index = index
-        elif sign * (height[extreme_index] - value) > DROP:
+        elif sign * (height[extreme_index] - value) > MIN_RELATIVE_DROP:
             turns.append((extreme_index, sign))
             sign, extreme_index = -sign, index
     return turns
 
 
-def _refined(teacher: Teacher, weights: Weights, at: int, sign: int) -> float:
+def _refine_turning_point(teacher: Teacher, weights: Weights, index: int, sign: int) -> float:
     """Refine a turning point near this index of the scan. Returns the logarithm of its precision."""
-    low, high = LOGS[max(at - 1, 0)], LOGS[min(at + 1, len(LOGS) - 1)]
+    low, high = LOG_PRECISIONS[max(index - 1, 0)], LOG_PRECISIONS[min(index + 1, len(LOG_PRECISIONS) - 1)]
     for _ in range(6):
         points = np.linspace(low, high, 21)
-        best = int(np.argmax(sign * _line(teacher, weights, points).log_alpha))
+        best = int(np.argmax(sign * _compute_potential_line(teacher, weights, points).log_alpha))
         low, high = points[max(best - 1, 0)], points[min(best + 1, 20)]
     return float(points[best])
 
 
-def _state_on(part: PotentialLine, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
+def _solve_states_on_part(
+    part: PotentialLine, teacher: Teacher, weights: Weights, alpha: np.ndarray
+) -> BayesOptimalState:
     """Solve for the states on a rising part of the line at each alpha."""
     height, log_alpha = np.maximum.accumulate(part.log_alpha), np.log(alpha)
     covered = (log_alpha >= height[0]) & (log_alpha < height[-1])
@@ -191,30 +197,32 @@ def _state_on(part: PotentialLine, teacher: Teacher, weights: Weights, alpha: np
         return state
     above = np.searchsorted(height, log_alpha[covered], side="right")
     bracket = part.log_precision[above - 1], part.log_precision[above]
-    root = zeros(lambda x, goal: _line(teacher, weights, x).log_alpha - goal, *bracket, (log_alpha[covered],))
+    root = find_zeros(
+        lambda x, goal: _compute_potential_line(teacher, weights, x).log_alpha - goal, *bracket, (log_alpha[covered],)
+    )
     precision = np.exp(root.x)
     state.mse[covered], state.precision[covered] = weights.mse(precision), precision
     state.free_entropy[covered] = free_entropy(teacher, weights, alpha[covered], precision)
     return state
 
 
-def _recovered(limit: float, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
+def _describe_recovered_state(limit: float, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
     """Return the states of the recovered teacher, which exist for alpha above the limit of the line."""
-    evidence = np.inf if _exact(teacher) else teacher.log_evidence(np.zeros(1))[0]
-    entropy = alpha * evidence - weights.information(np.exp(LOGS[-1:]))[0]
+    evidence = np.inf if _is_noiseless(teacher) else teacher.log_evidence(np.zeros(1))[0]
+    entropy = alpha * evidence - weights.information(np.exp(LOG_PRECISIONS[-1:]))[0]
     return BayesOptimalState(*(np.where(alpha >= limit, value, np.nan) for value in (0.0, np.inf, entropy)))
 
 
-def _equal(teacher: Teacher, weights: Weights, scan: Scan, highest: float) -> float:
+def _find_equal_entropy_alpha(teacher: Teacher, weights: Weights, scan: PotentialScan, highest: float) -> float:
     """Find the alpha of equal free entropies of the first state and a later state."""
     from scipy.optimize import brentq
 
-    if _exact(teacher):
+    if _is_noiseless(teacher):
         return scan.limit
 
     def gain(log_alpha: float) -> float:
         first_entropy, *later_entropies = (
-            state.free_entropy[0] for state in states(teacher, weights, np.exp([log_alpha]))
+            state.free_entropy[0] for state in find_stable_states(teacher, weights, np.exp([log_alpha]))
         )
         return float(np.nanmax(later_entropies) - first_entropy)
 

@@ -18,27 +18,41 @@ from statmech.convex.losses import Loss, Square
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
-from statmech.population import Population
-from theory.convex.empirical_risk import equations_of
-from theory.convex.recovery import recovers
-from theory.convex.saddle_point import Equations, Followed, Point, Solved, follow, healthy, solve
+from statmech.population import InputPopulation
+from theory.convex.empirical_risk import make_equations
+from theory.convex.recovery import recovers_teacher
+from theory.convex.saddle_point import (
+    ConvexEquations,
+    PenaltyEquations,
+    PenaltyPoint,
+    SaddlePointSolution,
+    estimate_l1_log_lambda,
+    follow_solution,
+    solve_saddle_point,
+)
 
-LARGEST, LEAST = 1e6, 1e-10  # bounds of the search for the best lambda
-STRONGEST = 16.0  # in units of an l1 norm that leaves a good part of the weights
-STRIDE, STRIDE_L1 = np.log(6.0), np.log(2.0)  # the minimum of the hinge loss spans a factor of 10 in lambda
-FLAT, FLAT_L1 = 1e-11, 1e-9  # smaller slopes count as 0, as for the hinge loss at small and large lambda
-LEVEL = 1e-9  # errors closer than this are equal
-CLOSE = 1e-6  # step in ln lambda that ends the search; the remaining error is below 1e-10
-ROUGH = 1e-6  # the last step of Newton's method squares this residual
+MAX_SEARCHED_LAMBDA, MIN_SEARCHED_LAMBDA = 1e6, 1e-10  # bounds of the search for the best lambda
+MAX_L1_STRENGTH = 16.0  # in units of an l1 norm that leaves a good part of the weights
+LOG_LAMBDA_SCAN_STEP, L1_LOG_LAMBDA_SCAN_STEP = (
+    np.log(6.0),
+    np.log(2.0),
+)  # the minimum of the hinge loss spans a factor of 10 in lambda
+FLAT_SLOPE_TOL, L1_FLAT_SLOPE_TOL = (
+    1e-11,
+    1e-9,
+)  # smaller slopes count as 0, as for the hinge loss at small and large lambda
+EQUAL_ERROR_TOL = 1e-9  # errors closer than this are equal
+LOG_LAMBDA_TOL = 1e-6  # step in ln lambda that ends the search; the remaining error is below 1e-10
+SCAN_RESIDUAL_TOL = 1e-6  # the last step of Newton's method squares this residual
 
 
-def best_lambda(
+def find_best_lambda(
     loss: Loss,
     teacher: Teacher,
     penalty: Penalty,
     weights: Weights,
     alpha: np.ndarray,
-    inputs: Population | None = None,
+    inputs: InputPopulation | None = None,
 ) -> np.ndarray:
     """Find the best lambda at each alpha (batch,).
 
@@ -59,85 +73,87 @@ def best_lambda(
     >>> from statmech.convex.losses import Square
     >>> from statmech.convex.teachers import LinearTeacher
     >>> from statmech.convex.weights import Gauss
-    >>> best_lambda(Square(), LinearTeacher(noise=0.5), Penalty(), Gauss(), np.array([0.5, 2.0])).round(9)
+    >>> find_best_lambda(Square(), LinearTeacher(noise=0.5), Penalty(), Gauss(), np.array([0.5, 2.0])).round(9)
     array([0.25, 0.25])
     """
     if type(loss) is Square and not penalty.share:
-        equations = equations_of(loss, teacher, penalty, weights, inputs)
+        equations = make_equations(loss, teacher, penalty, weights, inputs)
         if equations.side.stiffness is not None:
-            return np.full(len(alpha), _best_ridge(equations, equations.side.stiffness))
-    return searched(loss, teacher, penalty, weights, alpha, inputs)
+            return np.full(len(alpha), _compute_best_ridge_lambda(equations, equations.side.stiffness))
+    return search_best_lambda(loss, teacher, penalty, weights, alpha, inputs)
 
 
-def _best_ridge(equations: Equations, stiffness: float) -> float:
+def _compute_best_ridge_lambda(equations: ConvexEquations, stiffness: float) -> float:
     """Return the noise-to-signal ratio of the outputs, the best lambda of the square loss at every alpha."""
     signal = equations.signal**2 * equations.side.signal
     lam = stiffness * (equations.noise**2 + (1 - signal)) / signal if signal > 0 else np.inf
-    return np.inf if lam > LARGEST else 0.0 if lam < LEAST else lam
+    return np.inf if lam > MAX_SEARCHED_LAMBDA else 0.0 if lam < MIN_SEARCHED_LAMBDA else lam
 
 
-def searched(
+def search_best_lambda(
     loss: Loss,
     teacher: Teacher,
     penalty: Penalty,
     weights: Weights,
     alpha: np.ndarray,
-    inputs: Population | None = None,
+    inputs: InputPopulation | None = None,
 ) -> np.ndarray:
     """Search numerically for the best lambda at each alpha (batch,), for any loss.
 
     Parameters
     ----------
     loss, teacher, penalty, weights, alpha, inputs
-        As in `best_lambda`.
+        As in `find_best_lambda`.
     """
-    equations = equations_of(loss, teacher, penalty, weights, inputs)
-    exact = recovers(loss, teacher, penalty, weights, alpha, 0 * alpha, inputs)
-    return sought(equations, alpha, penalty.share, exact)
+    equations = make_equations(loss, teacher, penalty, weights, inputs)
+    exact = recovers_teacher(loss, teacher, penalty, weights, alpha, 0 * alpha, inputs)
+    return minimise_over_lambda(equations, alpha, penalty.share, exact)
 
 
-def sought(equations: Followed, alpha: np.ndarray, share: float, exact: np.ndarray) -> np.ndarray:
+def minimise_over_lambda(
+    equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: float, exact: np.ndarray
+) -> np.ndarray:
     """Search for the lambda that minimises the first unknown of the equations.
 
     Parameters
     ----------
     equations, alpha
         The equations, and examples per weight (batch,).
-    share
+    l1_fraction
         The fraction of the l1 norm.
     exact
         True where the best lambda is known to be 0 (batch,).
     """
-    scan = _scan(equations, alpha, share)
+    scan = _scan_lambda(equations, alpha, l1_fraction)
     slopes = np.array([solution.tangent[0] for _, solution in scan])
     values = np.array([solution.x[0] for _, solution in scan])
-    flat = FLAT_L1 if share else FLAT
-    signs = _signs(slopes, values, flat)
-    lam, min_values = _edges(signs, values)
+    flat = L1_FLAT_SLOPE_TOL if l1_fraction else FLAT_SLOPE_TOL
+    signs = _compute_slope_signs(slopes, values, flat)
+    lam, min_values = _find_best_scan_end(signs, values)
     lam[exact] = 0.0
-    plateau_ends = (np.abs(slopes[:-1]) <= flat) & (np.abs(np.diff(values, axis=0)) > LEVEL)
+    plateau_ends = (np.abs(slopes[:-1]) <= flat) & (np.abs(np.diff(values, axis=0)) > EQUAL_ERROR_TOL)
     turns = (signs[1:] < 0) & ((signs[:-1] > 0) | plateau_ends)
     unvisited = turns & ~exact
     # visit the minima of each batch element in turn, since the first need not be the global one
     while len(elements := np.flatnonzero(unvisited.any(axis=0))):
         indices = np.argmax(unvisited[:, elements], axis=0)
         unvisited[indices, elements] = False
-        high, low = (picked(scan, indices + step, elements) for step in (0, 1))
-        root, value = _root(equations, alpha[elements], share, low, high, flat)
-        better = value < min_values[elements] - LEVEL**1.5
+        high, low = (select_scan_points(scan, indices + step, elements) for step in (0, 1))
+        root, value = _find_slope_root(equations, alpha[elements], l1_fraction, low, high, flat)
+        better = value < min_values[elements] - EQUAL_ERROR_TOL**1.5
         lam[elements], min_values[elements] = np.where(
             better, [np.exp(root), value], [lam[elements], min_values[elements]]
         )
     return lam
 
 
-def best_lambdas(
+def get_best_lambdas(
     loss: Loss,
     teacher: Teacher,
     penalty: Penalty,
     weights: Weights,
     alphas: Iterable[float],
-    inputs: Population | None = None,
+    inputs: InputPopulation | None = None,
 ) -> Mapping[float, float]:
     """Return the best lambda at each alpha, from a cache of this process.
 
@@ -152,25 +168,25 @@ def best_lambdas(
     inputs
         Inputs of unequal variance, or None for isotropic inputs.
     """
-    with _SOLVING:
-        cached_lambdas = _SOLVED.setdefault((loss, teacher, penalty, weights, inputs), {})
+    with _CACHE_LOCK:
+        cached_lambdas = _BEST_LAMBDA_CACHE.setdefault((loss, teacher, penalty, weights, inputs), {})
         new = [alpha for alpha in dict.fromkeys(alphas) if alpha not in cached_lambdas]
         if new:
-            new_lambdas = best_lambda(loss, teacher, penalty, weights, np.array(new, float), inputs)
+            new_lambdas = find_best_lambda(loss, teacher, penalty, weights, np.array(new, float), inputs)
             cached_lambdas.update(zip(new, new_lambdas.tolist(), strict=True))
     return cached_lambdas
 
 
-_SOLVED: dict[tuple[Loss, Teacher, Penalty, Weights, Population | None], dict[float, float]] = {}
-_SOLVING = Lock()  # simulations run in threads
+_BEST_LAMBDA_CACHE: dict[tuple[Loss, Teacher, Penalty, Weights, InputPopulation | None], dict[float, float]] = {}
+_CACHE_LOCK = Lock()  # simulations run in threads
 
 
-def taken(best: float) -> float:
+def clip_lambda(best: float) -> float:
     """Return a finite lambda for simulation and theory: the bound of the search if the best lambda is infinite."""
-    return min(best, LARGEST)
+    return min(best, MAX_SEARCHED_LAMBDA)
 
 
-def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
+def _compute_slope_signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
     """Return the signs of the slopes (points, batch), from the largest lambda down.
 
     Where the slope is 0, the sign is taken from the change of the error since the previous point. If the error has not
@@ -179,58 +195,58 @@ def _signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
     signs = np.sign(np.where(np.abs(slopes) > flat, slopes, 0.0))
     signs[0] = np.where(signs[0] == 0, -1.0, signs[0])
     for (previous, current), (above, value) in zip(pairwise(signs), pairwise(values), strict=True):
-        change = np.where(np.abs(above - value) > LEVEL, np.sign(above - value), 0.0)
+        change = np.where(np.abs(above - value) > EQUAL_ERROR_TOL, np.sign(above - value), 0.0)
         is_flat = current == 0
         current[is_flat] = np.where(change[is_flat] == 0, previous[is_flat], change[is_flat])
     return signs
 
 
-def _edges(signs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _find_best_scan_end(signs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Find the better end of the scan, lambda = 0 or infinity, and the error there.
 
     An end counts if the error falls towards it, or is flat at lambda = 0. Returns NaN and infinity if none counts.
     """
     top = np.where(signs[0] < 0, values[0], np.inf)
-    level = np.isclose(values[-1], values[-2], rtol=0, atol=LEVEL)
+    level = np.isclose(values[-1], values[-2], rtol=0, atol=EQUAL_ERROR_TOL)
     bottom = np.where((signs[-1] > 0) | level, values[-1], np.inf)
     min_value = np.minimum(top, bottom)
-    return np.where(np.isinf(min_value), np.nan, np.where(bottom < top - LEVEL, 0.0, np.inf)), min_value
+    return np.where(np.isinf(min_value), np.nan, np.where(bottom < top - EQUAL_ERROR_TOL, 0.0, np.inf)), min_value
 
 
-Place = tuple[np.ndarray, Solved]  # ln lambda of each batch element, and the solution there
+ScanPoint = tuple[np.ndarray, SaddlePointSolution]  # ln lambda of each batch element, and the solution there
 
 
-def _scan(equations: Followed, alpha: np.ndarray, share: float) -> list[Place]:
+def _scan_lambda(equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: float) -> list[ScanPoint]:
     """Solve the equations on a grid from the largest lambda to the smallest."""
-    log_lam = np.full(len(alpha), np.log(LARGEST))
-    stride = STRIDE_L1 if share else STRIDE
-    if share:
-        log_lam = np.minimum(log_lam, healthy(equations, alpha) + np.log(STRONGEST / share))
-    l1_fractions = np.full(len(alpha), share)
-    scan = [(log_lam, solve(equations, alpha, np.exp(log_lam), share))]
-    while np.any(log_lam > np.log(LEAST)):
-        lower = np.maximum(log_lam - stride, np.log(LEAST))
-        begin, end = Point(log_lam, l1_fractions), Point(lower, l1_fractions)
-        scan.append((lower, follow(equations, alpha, scan[-1][1], begin, end, ROUGH)))
+    log_lam = np.full(len(alpha), np.log(MAX_SEARCHED_LAMBDA))
+    stride = L1_LOG_LAMBDA_SCAN_STEP if l1_fraction else LOG_LAMBDA_SCAN_STEP
+    if l1_fraction:
+        log_lam = np.minimum(log_lam, estimate_l1_log_lambda(equations, alpha) + np.log(MAX_L1_STRENGTH / l1_fraction))
+    l1_fractions = np.full(len(alpha), l1_fraction)
+    scan = [(log_lam, solve_saddle_point(equations, alpha, np.exp(log_lam), l1_fraction))]
+    while np.any(log_lam > np.log(MIN_SEARCHED_LAMBDA)):
+        lower = np.maximum(log_lam - stride, np.log(MIN_SEARCHED_LAMBDA))
+        begin, end = PenaltyPoint(log_lam, l1_fractions), PenaltyPoint(lower, l1_fractions)
+        scan.append((lower, follow_solution(equations, alpha, scan[-1][1], begin, end, SCAN_RESIDUAL_TOL)))
         log_lam = lower
     return scan
 
 
-def picked(scan: list[Place], which: np.ndarray, lanes: np.ndarray) -> Place:
-    """Select the solution of each batch element in `lanes` at its own index `which` of the scan."""
-    where = np.stack([log_lam for log_lam, _ in scan])[which, lanes]
+def select_scan_points(scan: list[ScanPoint], indices: np.ndarray, elements: np.ndarray) -> ScanPoint:
+    """Select the solution of each batch element in `elements` at its own index `indices` of the scan."""
+    where = np.stack([log_lam for log_lam, _ in scan])[indices, elements]
     parts = (np.stack([solution[k] for _, solution in scan]) for k in range(3))
-    return where, Solved(*(np.moveaxis(part, 0, -1)[..., lanes, which] for part in parts))
+    return where, SaddlePointSolution(*(np.moveaxis(part, 0, -1)[..., elements, indices] for part in parts))
 
 
-def _root(
-    equations: Followed, alpha: np.ndarray, share: float, low: Place, high: Place, flat: float
+def _find_slope_root(
+    equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: float, low: ScanPoint, high: ScanPoint, flat: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find ln lambda where the slope is 0, and x_0 there, by Chandrupatla's method.
 
     Parameters
     ----------
-    equations, alpha, share
+    equations, alpha, l1_fraction
         The equations, examples per weight (batch,), and the fraction of the l1 norm.
     low, high
         Scan points at the ends of the bracket. The slope is negative at `low`, and not negative at `high`.
@@ -244,42 +260,44 @@ def _root(
     slopes = np.array([np.minimum(slopes[0], -flat), *2 * [np.maximum(slopes[1], flat)]])
     state = low[1]._replace(residual=0 * alpha)
     for _ in range(60):
-        new = bracket[0] + _fraction(bracket, slopes) * (bracket[1] - bracket[0])
-        l1_fractions = np.full(len(active), share)
-        state = follow(equations, alpha[active], state, Point(bracket[0], l1_fractions), Point(new, l1_fractions))
-        slope = _sided(state.tangent[0], np.abs(state.x[0] - plateaus[:, active]) < LEVEL, flat)
+        new = bracket[0] + _compute_step_fraction(bracket, slopes) * (bracket[1] - bracket[0])
+        l1_fractions = np.full(len(active), l1_fraction)
+        state = follow_solution(
+            equations, alpha[active], state, PenaltyPoint(bracket[0], l1_fractions), PenaltyPoint(new, l1_fractions)
+        )
+        slope = _sign_flat_slopes(state.tangent[0], np.abs(state.x[0] - plateaus[:, active]) < EQUAL_ERROR_TOL, flat)
         root[active], value[active] = np.where(np.isfinite(slope), new, np.nan), state.x[0]
-        unfinished = (np.abs(new - bracket[0]) > CLOSE) & np.isfinite(slope) & (slope != 0)
+        unfinished = (np.abs(new - bracket[0]) > LOG_LAMBDA_TOL) & np.isfinite(slope) & (slope != 0)
         past_root = slope * slopes[0] < 0
-        bracket = _among(new, bracket, past_root)[:, unfinished]
-        slopes = _among(slope, slopes, past_root)[:, unfinished]
+        bracket = _update_bracket(new, bracket, past_root)[:, unfinished]
+        slopes = _update_bracket(slope, slopes, past_root)[:, unfinished]
         active, state = active[unfinished], state.take(unfinished)
         if not len(active):
             break
     return root, value
 
 
-def _sided(slope: np.ndarray, same: np.ndarray, flat: float) -> np.ndarray:
+def _sign_flat_slopes(slope: np.ndarray, equals_end: np.ndarray, flat: float) -> np.ndarray:
     """Give a slope that counts as 0 the sign of the end of the bracket with the same error.
 
-    `same` (2, batch) is True where the error equals the error at the lower and at the upper end.
+    `equals_end` (2, batch) is True where the error equals the error at the lower and at the upper end.
     """
-    low, high = same & (np.abs(slope) <= flat)
+    low, high = equals_end & (np.abs(slope) <= flat)
     return np.where(low, -flat, np.where(high, flat, slope))
 
 
-def _among(new: np.ndarray, before: np.ndarray, beyond: np.ndarray) -> np.ndarray:
+def _update_bracket(new: np.ndarray, bracket: np.ndarray, past_root: np.ndarray) -> np.ndarray:
     """Replace one of the three points of the bracket by a new point.
 
-    `beyond` is True if the new point and the latest point lie on opposite sides of the root.
+    `past_root` is True if the new point and the latest point lie on opposite sides of the root.
     """
-    latest, opposite, _ = before
-    return np.array([new, np.where(beyond, latest, opposite), np.where(beyond, opposite, latest)])
+    latest, opposite, _ = bracket
+    return np.array([new, np.where(past_root, latest, opposite), np.where(past_root, opposite, latest)])
 
 
-def _fraction(at: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+def _compute_step_fraction(bracket: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """Return the next step as a fraction of the bracket: inverse quadratic interpolation if it is safe, else 1/2."""
-    (a, b, c), (f, g, h) = at, slopes
+    (a, b, c), (f, g, h) = bracket, slopes
     with np.errstate(all="ignore"):
         part, rise = (a - b) / (c - b), (f - g) / (h - g)
         quadratic = f / (g - f) * h / (g - h) + (c - a) / (b - a) * f / (h - f) * g / (h - g)

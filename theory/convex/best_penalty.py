@@ -9,13 +9,15 @@ import numpy as np
 import xarray as xr
 from numpy.polynomial import Chebyshev
 
-from statmech.results.dataset import blank
+from statmech.results.dataset import make_empty_dataset
 from statmech.scenarios.risk import Risk, RiskCell
-from theory.convex.best_lambda import best_lambda as best_lambda_at
-from theory.convex.best_lambda import best_lambdas
+from theory.convex.best_lambda import find_best_lambda as best_lambda_at
+from theory.convex.best_lambda import get_best_lambdas
 
-DEGREE = 12  # a polynomial in ln alpha interpolates the best lambdas of a line
-LEFT_OUT = 1e-3  # relative to the smallest lambda; larger last coefficients show that the polynomial fails
+INTERPOLATION_DEGREE = 12  # a polynomial in ln alpha interpolates the best lambdas of a line
+LAST_COEFFICIENT_REL_TOL = (
+    1e-3  # relative to the smallest lambda; larger last coefficients show that the polynomial fails
+)
 
 Ratio = Callable[[RiskCell], float]  # a cell's ratio of examples to inputs
 
@@ -50,20 +52,20 @@ def best_lambda(scenario: Risk) -> xr.DataArray:
     if not scenario.sized:
         config["N"] = config["N"][0] if isinstance(config["N"], list) else config["N"]
     single = Risk(**{**config, "lam": 1.0})
-    lambdas = blank(single, seeds=None).lam_best
-    for members in grouped(list(single.cells())):
-        best = best_of(members)
+    lambdas = make_empty_dataset(single, seeds=None).lam_best
+    for members in group_by_setting(list(single.cells())):
+        best = find_group_lambdas(members)
         for cell in members:
             lambdas[cell.index] = best[cell.alpha]
     return lambdas.drop_vars(["lam", "P", *([] if scenario.sized else ["N"])], errors="ignore").rename("best_lambda")
 
 
-def alpha_of(cell: RiskCell) -> float:
+def get_alpha(cell: RiskCell) -> float:
     """Return the number of examples per weight of a cell."""
     return cell.alpha
 
 
-def grouped(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
+def group_by_setting(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
     """Group cells that differ only in alpha, lambda and N."""
     groups: dict[Any, list[RiskCell]] = {}
     for cell in cells:
@@ -71,33 +73,39 @@ def grouped(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
     return list(groups.values())
 
 
-def best_of(members: Sequence[RiskCell]) -> Mapping[float, float]:
+def find_group_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
     """Find the best lambda at each alpha in a group of cells."""
     setting = members[0].setting
-    return best_lambdas(*setting.learner, map(alpha_of, members), setting.inputs)
+    return get_best_lambdas(*setting.learner, map(get_alpha, members), setting.inputs)
 
 
-def best_along(members: Sequence[RiskCell]) -> Mapping[float, float]:
+def interpolate_group_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
     """Find the best lambda of a group at each alpha of a line by interpolation between a few points.
 
     All points are solved if a polynomial does not converge. As the error has its minimum at the best lambda, it changes
     by only about 1e-6 if lambda changes by 1 %.
     """
     alphas = [cell.alpha for cell in members]
-    if len(set(alphas)) <= DEGREE:
-        return best_of(members)
+    if len(set(alphas)) <= INTERPOLATION_DEGREE:
+        return find_group_lambdas(members)
     setting, ends = members[0].setting, [np.log(min(alphas)), np.log(max(alphas))]
 
     def solve_alphas(log_alpha: np.ndarray) -> np.ndarray:
         return best_lambda_at(*setting.learner, np.exp(log_alpha), setting.inputs)
 
-    interpolation = Chebyshev.interpolate(solve_alphas, DEGREE, ends)
-    line = at_each(members, alpha_of, lambda alpha: interpolation(np.log(alpha)))
+    interpolation = Chebyshev.interpolate(solve_alphas, INTERPOLATION_DEGREE, ends)
+    line = evaluate_at_ratios(members, get_alpha, lambda alpha: interpolation(np.log(alpha)))
     # NaN, infinities, jumps and kinks have no small coefficients
-    return line if np.all(np.abs(interpolation.coef[-2:]) <= LEFT_OUT * min(line.values())) else best_of(members)
+    return (
+        line
+        if np.all(np.abs(interpolation.coef[-2:]) <= LAST_COEFFICIENT_REL_TOL * min(line.values()))
+        else find_group_lambdas(members)
+    )
 
 
-def at_each(members: Sequence[RiskCell], ratio: Ratio, of: Callable[[np.ndarray], np.ndarray]) -> dict[float, float]:
+def evaluate_at_ratios(
+    members: Sequence[RiskCell], ratio: Ratio, function: Callable[[np.ndarray], np.ndarray]
+) -> dict[float, float]:
     """Evaluate a function of alpha at each ratio of examples to inputs in a group."""
     ratios = np.array(list(dict.fromkeys(map(ratio, members))), float)
-    return dict(zip(ratios.tolist(), of(ratios).tolist(), strict=True))
+    return dict(zip(ratios.tolist(), function(ratios).tolist(), strict=True))

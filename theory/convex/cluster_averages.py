@@ -23,11 +23,11 @@ import numpy as np
 
 from statmech.convex.clusters import LABELS, TwoClusters
 from statmech.convex.losses import Loss
-from statmech.numerics.gaussian import density
-from theory.convex.averages import Nodes, Training, gaussian_edges, nodes_of
+from statmech.numerics.gaussian import normal_density
+from theory.convex.averages import FieldNodes, TrainingAverages, choose_gaussian_edges, make_field_nodes
 
 
-class Stabilities(NamedTuple):
+class ClusterStabilities(NamedTuple):
     """Distribution of the stabilities of fresh examples."""
 
     means: np.ndarray  # means in both clusters (2, batch)
@@ -42,7 +42,7 @@ class ClusterAverages(NamedTuple):
     slopes: np.ndarray
 
 
-def of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities) -> ClusterAverages:
+def average_over_clusters(loss: Loss, clusters: TwoClusters, stabilities: ClusterStabilities) -> ClusterAverages:
     """Compute the averages over both clusters.
 
     Parameters
@@ -51,11 +51,11 @@ def of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities) -> ClusterAv
         A loss of stabilities.
     clusters
         The clusters.
-    at
+    stabilities
         The distribution of the stabilities of fresh examples.
     """
-    nodes, z, weight = _nodes(loss, at)
-    g, Q = nodes.g, np.tile(at.Q, 2)
+    nodes, z, weight = _make_cluster_nodes(loss, stabilities)
+    g, Q = nodes.g, np.tile(stabilities.Q, 2)
     d_dh, dh = weight * nodes.d_dh, weight * nodes.dh
     free = dh - d_dh
     sums = nodes.sum_over_nodes(d_dh, dh * g * g, dh * g)
@@ -72,28 +72,34 @@ def of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities) -> ClusterAv
     return ClusterAverages(values, np.moveaxis(np.array(slopes), 0, 1))
 
 
-def training_of_clusters(loss: Loss, clusters: TwoClusters, at: Stabilities, value: Loss) -> Training:
-    """Average the loss `value` and the label error over the training examples.
+def average_training_on_clusters(
+    loss: Loss, clusters: TwoClusters, stabilities: ClusterStabilities, reported_loss: Loss
+) -> TrainingAverages:
+    """Average the loss `reported_loss` and the label error over the training examples.
 
     Parameters
     ----------
-    loss, clusters, at
-        As in `of_clusters`.
-    value
+    loss, clusters, stabilities
+        As in `average_over_clusters`.
+    reported_loss
         The loss to average.
     """
-    nodes, _, weight = _nodes(loss, at, at_rest=True)
+    nodes, _, weight = _make_cluster_nodes(loss, stabilities, include_flat=True)
     p = nodes.h + nodes.g
-    sums = nodes.sum_over_nodes(weight * nodes.dh * value.value(p), weight * nodes.dh * (p < 0)).reshape(2, 2, -1)
-    return Training(*np.sum(clusters.weights[:, None] * sums, axis=1))
+    sums = nodes.sum_over_nodes(weight * nodes.dh * reported_loss.value(p), weight * nodes.dh * (p < 0)).reshape(
+        2, 2, -1
+    )
+    return TrainingAverages(*np.sum(clusters.weights[:, None] * sums, axis=1))
 
 
-def _nodes(loss: Loss, at: Stabilities, at_rest: bool = False) -> tuple[Nodes, np.ndarray, np.ndarray]:
+def _make_cluster_nodes(
+    loss: Loss, stabilities: ClusterStabilities, include_flat: bool = False
+) -> tuple[FieldNodes, np.ndarray, np.ndarray]:
     """Return the nodes of both clusters, their distances from the mean in units of Q, and their densities.
 
     The batch of the first cluster is followed by the batch of the second.
     """
-    means, Q, V = at.means.ravel(), np.tile(at.Q, 2), np.tile(at.V, 2)
-    nodes = nodes_of(loss, Q, V, (means / Q)[:, None] + gaussian_edges(loss), at_rest)
-    z = (nodes.h - means[nodes.lane, None]) / Q[nodes.lane, None]
-    return nodes, z, density(z) / Q[nodes.lane, None]
+    means, Q, V = stabilities.means.ravel(), np.tile(stabilities.Q, 2), np.tile(stabilities.V, 2)
+    nodes = make_field_nodes(loss, Q, V, (means / Q)[:, None] + choose_gaussian_edges(loss), include_flat)
+    z = (nodes.h - means[nodes.batch_index, None]) / Q[nodes.batch_index, None]
+    return nodes, z, normal_density(z) / Q[nodes.batch_index, None]

@@ -35,21 +35,37 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex.clusters import LABELS, TwoClusters, interpolates_below
-from statmech.convex.limits import smallest
+from statmech.convex.clusters import LABELS, TwoClusters, compute_cluster_interpolation_threshold
+from statmech.convex.limits import find_minimiser_interval
 from statmech.convex.losses import Loss
-from statmech.numerics.gaussian import cumulative
-from theory.convex.best_lambda import LARGEST, LEAST, LEVEL, ROUGH, Place, picked, sought
-from theory.convex.cluster_averages import Stabilities, of_clusters, training_of_clusters
-from theory.convex.saddle_point import SOLVED, Point, Solved, follow, healthy, newton, solve
-from theory.convex.sides import Linearised
+from statmech.numerics.gaussian import normal_cdf
+from theory.convex.best_lambda import (
+    EQUAL_ERROR_TOL,
+    MAX_SEARCHED_LAMBDA,
+    MIN_SEARCHED_LAMBDA,
+    SCAN_RESIDUAL_TOL,
+    ScanPoint,
+    minimise_over_lambda,
+    select_scan_points,
+)
+from theory.convex.cluster_averages import ClusterStabilities, average_over_clusters, average_training_on_clusters
+from theory.convex.saddle_point import (
+    SOLUTION_TOL,
+    PenaltyPoint,
+    SaddlePointSolution,
+    estimate_l1_log_lambda,
+    follow_solution,
+    run_newton,
+    solve_saddle_point,
+)
+from theory.convex.sides import LinearisedEquations
 
-SLIGHT = 1e-6  # Newton's method converges from here to the limit lambda = 0
-STRIDE = np.log(4.0)  # in ln lambda
-AMONG = 9
-CLASS_STEPS = (6, 24)  # from equal classes to unequal classes; the second value is used if the first fails
-CLOSE = 1e-4  # ends the search in ln lambda; the error changes with the square of this distance
-Averages = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, batch), and their derivatives (4, k, batch)
+CLUSTER_LIMIT_LAMBDA = 1e-6  # Newton's method converges from here to the limit lambda = 0
+CLUSTER_SCAN_STEP = np.log(4.0)  # in ln lambda
+NUM_REFINED_SCAN_POINTS = 9
+CLASS_SIZE_STEPS = (6, 24)  # from equal classes to unequal classes; the second value is used if the first fails
+CLUSTER_LOG_LAMBDA_TOL = 1e-4  # ends the search in ln lambda; the error changes with the square of this distance
+AveragesWithSlopes = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, batch), and their derivatives (4, k, batch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,67 +76,71 @@ class ClusterEquations:
     clusters: TwoClusters
     intercept: bool = False
 
-    def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linearised:
+    def linearise(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> LinearisedEquations:
         """Return residuals and derivatives at x (k, batch)."""
         with np.errstate(all="ignore"):  # NaN after too long a step, which is taken back
-            averages = self._averages(x)
-            side, slopes = self._sides(averages, x, alpha, np.exp(at.log_lam))
+            averages = self._compute_averages(x)
+            side, slopes = self._linearise_weights(averages, x, alpha, np.exp(point.log_lam))
             F, J = side.values - x[:3], slopes - np.eye(3, len(x))[..., None]
             if not self.intercept:
-                return Linearised(F, J, side.by_lam)
-            intercept_residual, intercept_slopes = self._freed(averages, x, at.l1_fraction)
+                return LinearisedEquations(F, J, side.by_lam)
+            intercept_residual, intercept_slopes = self._linearise_intercept(averages, x, point.l1_fraction)
             zeros = np.zeros_like(alpha)
-            return Linearised(
+            return LinearisedEquations(
                 np.array([*F, intercept_residual]),
                 np.concatenate([J, intercept_slopes[None]]),
                 np.array([*side.by_lam, zeros]),
             )
 
-    def side(self, hats: Hats, lam: np.ndarray) -> Side:
+    def side(self, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
         """Solve the equations of the weights under the penalty."""
-        return side_of(self.clusters, hats, lam)
+        return solve_weights(self.clusters, hats, lam)
 
     @property
     def size(self) -> float:
         """Scale of the penalty: students follow Hebb's rule if lambda is much larger."""
         return float(np.max(self.clusters.variances / self.clusters.ridge)) + float(np.sum(self.clusters.powers))
 
-    def _sides(self, averages: Averages, x: np.ndarray, alpha: np.ndarray, lam: np.ndarray) -> tuple[Side, np.ndarray]:
+    def _linearise_weights(
+        self, averages: AveragesWithSlopes, x: np.ndarray, alpha: np.ndarray, lam: np.ndarray
+    ) -> tuple[WeightSolution, np.ndarray]:
         """Solve the equations of the weights, and return also their derivatives (3, k, batch) in the unknowns."""
         (A, B, C, _), by_x = averages
         V = np.exp(x[2])
         last = np.eye(len(x))[2][:, None]
-        hats = Hats(alpha * A / V, alpha * B / V**2, alpha * C / V)
+        hats = ClusterHats(alpha * A / V, alpha * B / V**2, alpha * C / V)
         side = self.side(hats, lam)
         log_m, log_q = by_x[2] / C - last, by_x[1] / B - 2 * last
         V_slopes = alpha / V * (by_x[0] - A * last)
         return side, side.by_m[:, None] * log_m + side.by_q[:, None] * log_q + side.by_V[:, None] * V_slopes
 
-    def _freed(self, averages: Averages, x: np.ndarray, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _linearise_intercept(
+        self, averages: AveragesWithSlopes, x: np.ndarray, kappa: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the residual of the intercept's equation, and its derivatives (k, batch) in the unknowns."""
         (_, B, _, E), by_x = averages
         offset = np.eye(len(x))[3][:, None]
         slopes = (by_x[3] - 0.5 * E / B * by_x[1]) / np.sqrt(B)
         return kappa * E / np.sqrt(B) - (1 - kappa) * x[3], kappa * slopes - (1 - kappa) * offset
 
-    def _averages(self, x: np.ndarray) -> Averages:
+    def _compute_averages(self, x: np.ndarray) -> AveragesWithSlopes:
         """Return A, B, C and E (4, batch), and their derivatives (4, k, batch) in the unknowns."""
-        values, (m_, b_, Q_, V_) = self._of(x)
+        values, (m_, b_, Q_, V_) = self._average_over_clusters(x)
         m, Q = np.exp(x[1] - x[0]), np.exp(x[1])
         by_x = [-m * m_, m * m_ + Q_, V_]
         if self.intercept:
             by_x = [by_x[0], by_x[1] + Q * x[3] * b_, V_, (1 + Q) * b_]
         return values, np.stack(by_x, axis=1)
 
-    def _of(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _average_over_clusters(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return A, B, C and E, and their derivatives (variable, average, batch) in m, b, ln Q and ln V."""
-        values, slopes = of_clusters(self.loss, self.clusters, self.stabilities(x))
+        values, slopes = average_over_clusters(self.loss, self.clusters, self.stabilities(x))
         return values, np.moveaxis(slopes, 1, 0)
 
-    def stabilities(self, x: np.ndarray) -> Stabilities:
+    def stabilities(self, x: np.ndarray) -> ClusterStabilities:
         """Return the distribution of the stabilities of fresh examples at unknowns x (k, batch)."""
         means = self.clusters.factors[:, None] * np.exp(x[1] - x[0]) + LABELS[:, None] * self.offset(x)
-        return Stabilities(means, np.exp(x[1]), np.exp(x[2]))
+        return ClusterStabilities(means, np.exp(x[1]), np.exp(x[2]))
 
     def offset(self, x: np.ndarray) -> np.ndarray:
         """Return the intercept b at unknowns x (k, batch)."""
@@ -140,12 +160,12 @@ class ClusterEquations:
         scale = slope * (np.sqrt(alpha * (1 + alpha)) + 1) + bend * alpha
         log_lam = np.maximum(log_lam, np.log(3 * self.size * (scale + 1 + alpha)))
         signal = float(self.clusters.weights @ self.clusters.factors)
-        hats = Hats(0 * alpha, alpha * slope**2, alpha * slope * signal)
+        hats = ClusterHats(0 * alpha, alpha * slope**2, alpha * slope * signal)
         x = self.side(hats, np.exp(log_lam)).values
         return (np.array([*x, 0 * alpha]) if self.intercept else x), log_lam
 
 
-class Hats(NamedTuple):
+class ClusterHats(NamedTuple):
     """The hats V^, q^ and m^ (batch,): the conjugate order parameters."""
 
     V: np.ndarray
@@ -153,7 +173,7 @@ class Hats(NamedTuple):
     m: np.ndarray
 
 
-class Side(NamedTuple):
+class WeightSolution(NamedTuple):
     """ln(Q/m), ln Q and ln V (3, batch), and their derivatives in ln m^, ln q^, V^ and ln lambda."""
 
     values: np.ndarray
@@ -163,7 +183,7 @@ class Side(NamedTuple):
     by_lam: np.ndarray
 
 
-def side_of(clusters: TwoClusters, hats: Hats, lam: np.ndarray) -> Side:
+def solve_weights(clusters: TwoClusters, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
     """Compute the unknowns from the hats under an l2 penalty.
 
     Parameters
@@ -191,7 +211,7 @@ def side_of(clusters: TwoClusters, hats: Hats, lam: np.ndarray) -> Side:
         return np.array([Q - m, Q, -np.sum(response * part, axis=0) / R])
 
     zeros = np.zeros_like(Q2)
-    return Side(
+    return WeightSolution(
         np.array([log_Q - np.log(hats.m * S), log_Q, np.log(R)]),
         np.array([of_m / Q2 - 1, of_m / Q2, zeros]),
         np.array([0.5 * of_q / Q2, 0.5 * of_q / Q2, zeros]),
@@ -214,12 +234,12 @@ class ClusterState(NamedTuple):
     eps_g: np.ndarray
 
 
-def unknown_state(lanes: int) -> ClusterState:
+def make_unknown_state(batch_size: int) -> ClusterState:
     """Return a state of NaN for a batch of learners."""
-    return ClusterState(*(np.full(lanes, np.nan) for _ in ClusterState._fields))
+    return ClusterState(*(np.full(batch_size, np.nan) for _ in ClusterState._fields))
 
 
-def minimum(
+def solve_cluster_minimum(
     loss: Loss, clusters: TwoClusters, alpha: np.ndarray, lam: np.ndarray, intercept: bool = False
 ) -> ClusterState:
     """Solve for the minimum at each alpha and lambda.
@@ -241,17 +261,17 @@ def minimum(
     --------
     >>> from statmech.convex.clusters import GaussianClusters
     >>> from statmech.convex.losses import Logistic
-    >>> one = minimum(Logistic(), GaussianClusters().among(None), np.array([2.0]), np.array([0.1]))
+    >>> one = solve_cluster_minimum(Logistic(), GaussianClusters().combine_with_modes(None), np.array([2.0]), np.array([0.1]))
     >>> [float(value[0].round(9)) for value in (one.m_field, one.length_field, one.eps_g)]
     [1.375596026, 1.880254441, 0.232206069]
     """
-    equations = ClusterEquations(loss, clusters, intercept and not clusters.balanced)  # equal clusters: b = 0
-    state = unknown_state(len(alpha))
-    ends = interpolates_below(loss, clusters, intercept) if np.any(lam == 0) else np.nan
+    equations = ClusterEquations(loss, clusters, intercept and not clusters.is_balanced)  # equal clusters: b = 0
+    state = make_unknown_state(len(alpha))
+    ends = compute_cluster_interpolation_threshold(loss, clusters, intercept) if np.any(lam == 0) else np.nan
     phases = (
-        (lam > 0, _penalised),
-        ((lam == 0) & (alpha < ends), _interpolating),
-        ((lam == 0) & (alpha > ends), _bare),
+        (lam > 0, _solve_clusters_penalised),
+        ((lam == 0) & (alpha < ends), _solve_clusters_interpolating),
+        ((lam == 0) & (alpha > ends), _solve_clusters_unpenalised),
     )
     for mask, phase in phases:
         elements = np.flatnonzero(mask)
@@ -264,7 +284,7 @@ def minimum(
 Phase = Callable[[ClusterEquations, np.ndarray, np.ndarray], ClusterState]
 
 
-def solve_clusters(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> Solved:
+def solve_clusters(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> SaddlePointSolution:
     """Solve the equations at each alpha and lambda > 0 (batch,), NaN where no solution was found.
 
     If freeing the intercept fails, solutions are followed from classes of equal size, whose intercept is 0.
@@ -276,75 +296,87 @@ def solve_clusters(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarr
     alpha, lam
         Examples per weight, and strength of the penalty.
     """
-    solution = solve(equations, alpha, lam, float(equations.intercept))
-    for steps in CLASS_STEPS if equations.intercept else ():
+    solution = solve_saddle_point(equations, alpha, lam, float(equations.intercept))
+    for steps in CLASS_SIZE_STEPS if equations.intercept else ():
         elements = np.flatnonzero(np.isnan(solution.residual))
         if len(elements):
             for values, part in zip(
-                solution, _from_equal(equations, alpha[elements], lam[elements], steps), strict=True
+                solution, _follow_from_equal_classes(equations, alpha[elements], lam[elements], steps), strict=True
             ):
                 values[..., elements] = part
     return solution
 
 
-def _from_equal(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray, steps: int) -> Solved:
+def _follow_from_equal_classes(
+    equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray, steps: int
+) -> SaddlePointSolution:
     """Follow a solution from equal classes to the given classes, in equal steps of the logit of their fraction."""
-    clusters, point = equations.clusters, Point(np.log(lam), np.ones_like(lam))
+    clusters, point = equations.clusters, PenaltyPoint(np.log(lam), np.ones_like(lam))
     fractions = 1 / (1 + (1 / clusters.positives - 1) ** np.linspace(0, 1, steps + 1))
-    solution = solve(replace(equations, clusters=clusters._replace(positives=0.5)), alpha, lam, 1.0)
+    solution = solve_saddle_point(replace(equations, clusters=clusters._replace(positives=0.5)), alpha, lam, 1.0)
     for fraction in (*fractions[1:-1], clusters.positives):
         next_equations = replace(equations, clusters=clusters._replace(positives=float(fraction)))
-        next_solution = newton(next_equations, solution.x, alpha, point)
-        solution = Solved(*(part + np.where(next_solution.residual <= SOLVED, 0.0, np.nan) for part in next_solution))
+        next_solution = run_newton(next_equations, solution.x, alpha, point)
+        solution = SaddlePointSolution(
+            *(part + np.where(next_solution.residual <= SOLUTION_TOL, 0.0, np.nan) for part in next_solution)
+        )
     return solution
 
 
-def _penalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
+def _solve_clusters_penalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
     """Solve at lambda > 0."""
-    return described(equations, solve_clusters(equations, alpha, lam), alpha, lam)
+    return describe_cluster_state(equations, solve_clusters(equations, alpha, lam), alpha, lam)
 
 
-def _bare(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
+def _solve_clusters_unpenalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
     """Solve without a penalty where the training loss cannot be made 0."""
-    nearby = solve_clusters(equations, alpha, lam + SLIGHT)
-    point = Point(lam - np.inf, np.full_like(lam, equations.intercept))
-    return described(equations, newton(equations, nearby.x, alpha, point), alpha, lam)
+    nearby = solve_clusters(equations, alpha, lam + CLUSTER_LIMIT_LAMBDA)
+    point = PenaltyPoint(lam - np.inf, np.full_like(lam, equations.intercept))
+    return describe_cluster_state(equations, run_newton(equations, nearby.x, alpha, point), alpha, lam)
 
 
-def _interpolating(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
+def _solve_clusters_interpolating(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
     """Solve the limit of a vanishing penalty where students fit all examples."""
-    limit_loss = smallest(equations.loss)
+    limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None:
-        return unknown_state(len(alpha))
-    nearby = solve_clusters(equations, alpha, lam + SLIGHT)
-    x, point = nearby.x, Point(0 * lam, np.full_like(lam, equations.intercept))
-    x[2] += np.log(SLIGHT)
+        return make_unknown_state(len(alpha))
+    nearby = solve_clusters(equations, alpha, lam + CLUSTER_LIMIT_LAMBDA)
+    x, point = nearby.x, PenaltyPoint(0 * lam, np.full_like(lam, equations.intercept))
+    x[2] += np.log(CLUSTER_LIMIT_LAMBDA)
     limit_equations = replace(equations, loss=limit_loss)
-    state = described(limit_equations, newton(limit_equations, x, alpha, point), alpha, lam + 1, equations.loss)
+    state = describe_cluster_state(
+        limit_equations, run_newton(limit_equations, x, alpha, point), alpha, lam + 1, equations.loss
+    )
     return state._replace(V=np.where(np.isnan(state.V), np.nan, np.inf))
 
 
-def described(
-    equations: ClusterEquations, solved: Solved, alpha: np.ndarray, lam: np.ndarray, value: Loss | None = None
+def describe_cluster_state(
+    equations: ClusterEquations,
+    solution: SaddlePointSolution,
+    alpha: np.ndarray,
+    lam: np.ndarray,
+    reported_loss: Loss | None = None,
 ) -> ClusterState:
     """Compute the state of learners from the solved unknowns.
 
     Parameters
     ----------
-    equations, solved
+    equations, solution
         The equations and their solution.
     alpha, lam
         Examples per weight, and strength of the penalty (batch,).
-    value
+    reported_loss
         The loss to report, if it differs from the loss of the equations, as in a limit.
     """
-    x = solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan)
+    x = solution.x + np.where(solution.residual <= SOLUTION_TOL, 0.0, np.nan)
     loss, clusters = equations.loss, equations.clusters
     with np.errstate(all="ignore"):
         stabilities = equations.stabilities(x)
-        training = training_of_clusters(loss, clusters, stabilities, value or loss)
-        length = _length(clusters, of_clusters(loss, clusters, stabilities).values, stabilities.V, alpha, lam)
-        error_rate = _error(equations, x)
+        training = average_training_on_clusters(loss, clusters, stabilities, reported_loss or loss)
+        length = _compute_weight_length(
+            clusters, average_over_clusters(loss, clusters, stabilities).values, stabilities.V, alpha, lam
+        )
+        error_rate = _compute_generalization_error(equations, x)
     m = np.exp(x[1] - x[0])
     return ClusterState(
         m,
@@ -352,14 +384,14 @@ def described(
         length,
         stabilities.V,
         equations.offset(x),
-        solved.residual,
+        solution.residual,
         training.loss,
         training.error,
         error_rate,
     )
 
 
-def _length(
+def _compute_weight_length(
     clusters: TwoClusters, averages: np.ndarray, V: np.ndarray, alpha: np.ndarray, lam: np.ndarray
 ) -> np.ndarray:
     """Return the length of the weights, |w|/sqrt(N)."""
@@ -371,7 +403,7 @@ def _length(
     return length
 
 
-def best_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, intercept: bool = False) -> np.ndarray:
+def find_cluster_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, intercept: bool = False) -> np.ndarray:
     """Find the penalty of the smallest generalization error at each alpha (batch,).
 
     It is 0 where the error falls until the penalty vanishes (with an intercept the bound of the search, 1e-10). It is
@@ -393,12 +425,12 @@ def best_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, intercep
     --------
     >>> from statmech.convex.clusters import GaussianClusters
     >>> from statmech.convex.losses import Logistic
-    >>> best_lambdas(Logistic(), GaussianClusters().among(None), np.array([2.0]))
+    >>> find_cluster_lambdas(Logistic(), GaussianClusters().combine_with_modes(None), np.array([2.0]))
     array([inf])
-    >>> best_lambdas(Logistic(), GaussianClusters(positives=0.2).among(None), np.array([2.0]), intercept=True).round(3)
+    >>> find_cluster_lambdas(Logistic(), GaussianClusters(positives=0.2).combine_with_modes(None), np.array([2.0]), intercept=True).round(3)
     array([0.175])
     """
-    return find_best_lambdas(ClusterEquations(loss, clusters, intercept and not clusters.balanced), alphas)
+    return find_best_lambdas(ClusterEquations(loss, clusters, intercept and not clusters.is_balanced), alphas)
 
 
 def find_best_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndarray:
@@ -415,40 +447,45 @@ def find_best_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndar
         Examples per weight.
     """
     if not equations.intercept:
-        return sought(equations, alpha, 0.0, np.zeros(len(alpha), bool))
+        return minimise_over_lambda(equations, alpha, 0.0, np.zeros(len(alpha), bool))
     full_kappa, elements = np.ones_like(alpha), np.arange(len(alpha))
 
-    def follow_to_next(place: Place, step: np.ndarray | float) -> Place:
-        log_lam = np.clip(place[0] + step, np.log(LEAST), np.log(LARGEST))
-        return log_lam, follow(
-            equations, alpha, place[1], Point(place[0], full_kappa), Point(log_lam, full_kappa), ROUGH
+    def follow_to_next(scan_point: ScanPoint, step: np.ndarray | float) -> ScanPoint:
+        log_lam = np.clip(scan_point[0] + step, np.log(MIN_SEARCHED_LAMBDA), np.log(MAX_SEARCHED_LAMBDA))
+        return log_lam, follow_solution(
+            equations,
+            alpha,
+            scan_point[1],
+            PenaltyPoint(scan_point[0], full_kappa),
+            PenaltyPoint(log_lam, full_kappa),
+            SCAN_RESIDUAL_TOL,
         )
 
-    def compute_error_rates(places: list[Place]) -> np.ndarray:
-        error_rates = np.array([_error(equations, solution.x) for _, solution in places])
+    def compute_error_rates(scan_points: list[ScanPoint]) -> np.ndarray:
+        error_rates = np.array([_compute_generalization_error(equations, solution.x) for _, solution in scan_points])
         return np.where(np.isnan(error_rates), np.inf, error_rates)
 
-    log_lam = healthy(equations, alpha)
-    down, up = [(log_lam, solve_clusters(equations, alpha, np.exp(log_lam)))], list[Place]()
-    while np.any(down[-1][0] > np.log(LEAST)):
-        down.append(follow_to_next(down[-1], -STRIDE))
-    while not up or np.any(np.isfinite(up[-1][1].residual) & (up[-1][0] < np.log(LARGEST))):
-        up.append(follow_to_next(up[-1] if up else down[0], STRIDE))
-    points, half_width = [*reversed(down), *up], STRIDE
+    log_lam = estimate_l1_log_lambda(equations, alpha)
+    down, up = [(log_lam, solve_clusters(equations, alpha, np.exp(log_lam)))], list[ScanPoint]()
+    while np.any(down[-1][0] > np.log(MIN_SEARCHED_LAMBDA)):
+        down.append(follow_to_next(down[-1], -CLUSTER_SCAN_STEP))
+    while not up or np.any(np.isfinite(up[-1][1].residual) & (up[-1][0] < np.log(MAX_SEARCHED_LAMBDA))):
+        up.append(follow_to_next(up[-1] if up else down[0], CLUSTER_SCAN_STEP))
+    points, half_width = [*reversed(down), *up], CLUSTER_SCAN_STEP
     while True:
         values = compute_error_rates(points)
         best_index = np.argmin(values, axis=0)
-        best = picked(points, best_index, elements)
-        if half_width <= CLOSE:
+        best = select_scan_points(points, best_index, elements)
+        if half_width <= CLUSTER_LOG_LAMBDA_TOL:
             break
-        points = [follow_to_next(best, half_width * part) for part in np.linspace(-1, 1, AMONG)]
-        half_width *= 2 / (AMONG - 1)
-    useless = values[best_index, elements] > equations.clusters.weights.min() - LEVEL
+        points = [follow_to_next(best, half_width * part) for part in np.linspace(-1, 1, NUM_REFINED_SCAN_POINTS)]
+        half_width *= 2 / (NUM_REFINED_SCAN_POINTS - 1)
+    useless = values[best_index, elements] > equations.clusters.weights.min() - EQUAL_ERROR_TOL
     return np.where(useless, np.inf, np.exp(best[0]))
 
 
-def _error(equations: ClusterEquations, x: np.ndarray) -> np.ndarray:
+def _compute_generalization_error(equations: ClusterEquations, x: np.ndarray) -> np.ndarray:
     """Return the generalization error at unknowns x (k, batch)."""
     stabilities = equations.stabilities(x)
-    error_rate: np.ndarray = equations.clusters.weights @ cumulative(-stabilities.means / stabilities.Q)
+    error_rate: np.ndarray = equations.clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
     return error_rate

@@ -8,20 +8,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex.limits import smallest, threshold
-from statmech.convex.losses import Loss, on_labels
+from statmech.convex.limits import compute_interpolation_threshold, find_minimiser_interval
+from statmech.convex.losses import Loss, convert_to_stability_loss
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import Weights
-from statmech.population import Population
-from theory.convex.averages import fresh_error, training_of_labels, training_of_residuals
+from statmech.population import InputPopulation
+from theory.convex.averages import average_training_on_labels, average_training_on_residuals, compute_fresh_label_error
 from theory.convex.mode_sums import ModeSums
-from theory.convex.recovery import recovers, vanishing_response
-from theory.convex.saddle_point import SOLVED, Equations, Point, Solved, newton, solve
-from theory.convex.sides import Isotropic
+from theory.convex.recovery import compute_response_at_recovery, recovers_teacher
+from theory.convex.saddle_point import (
+    SOLUTION_TOL,
+    ConvexEquations,
+    PenaltyPoint,
+    SaddlePointSolution,
+    run_newton,
+    solve_saddle_point,
+)
+from theory.convex.sides import IsotropicWeights
 
-LEAST_V = 1e-12  # substitute for 0, whose logarithm is infinite
-SLIGHT = 1e-6  # Newton's method converges from here to the limit lambda = 0
+MIN_SUSCEPTIBILITY = 1e-12  # substitute for 0, whose logarithm is infinite
+LIMIT_LAMBDA = 1e-6  # Newton's method converges from here to the limit lambda = 0
 
 
 class LearnerState(NamedTuple):
@@ -44,12 +51,12 @@ class LearnerState(NamedTuple):
     length_field: np.ndarray
 
 
-Phase = Callable[[Equations, np.ndarray, np.ndarray, float], LearnerState]
+Phase = Callable[[ConvexEquations, np.ndarray, np.ndarray, float], LearnerState]
 
 
-def equations_of(
-    loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, inputs: Population | None = None
-) -> Equations:
+def make_equations(
+    loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, inputs: InputPopulation | None = None
+) -> ConvexEquations:
     """Make the equations of a loss, which is given as in the config.
 
     Parameters
@@ -59,18 +66,18 @@ def equations_of(
     inputs
         Inputs of unequal variance, with an l2 penalty, or None for isotropic inputs.
     """
-    side = ModeSums(inputs.modes) if inputs else Isotropic(weights if penalty.share else None)
-    return Equations(on_labels(loss) if teacher.labels else loss, teacher, side)
+    side = ModeSums(inputs.modes) if inputs else IsotropicWeights(weights if penalty.share else None)
+    return ConvexEquations(convert_to_stability_loss(loss) if teacher.labels else loss, teacher, side)
 
 
-def minimum(
+def solve_minimum(
     loss: Loss,
     teacher: Teacher,
     penalty: Penalty,
     weights: Weights,
     alpha: np.ndarray,
     lam: np.ndarray,
-    inputs: Population | None = None,
+    inputs: InputPopulation | None = None,
 ) -> LearnerState:
     """Solve for the minimum at each alpha and lambda.
 
@@ -85,12 +92,14 @@ def minimum(
     inputs
         Inputs of unequal variance, with an l2 penalty, or None for isotropic inputs.
     """
-    equations = equations_of(loss, teacher, penalty, weights, inputs)
+    equations = make_equations(loss, teacher, penalty, weights, inputs)
     result = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
-    exact = recovers(equations.loss, teacher, penalty, weights, alpha, lam, inputs)
-    for values, part in zip(result, _recovered(equations, penalty, weights, alpha[exact]), strict=True):
+    exact = recovers_teacher(equations.loss, teacher, penalty, weights, alpha, lam, inputs)
+    for values, part in zip(
+        result, _describe_recovered_teacher(equations, penalty, weights, alpha[exact]), strict=True
+    ):
         values[exact] = part
-    for members, phase in _phases(equations, alpha, lam, penalty.share):
+    for members, phase in _iterate_phases(equations, alpha, lam, penalty.share):
         elements = members[~exact[members]]
         if not len(elements):
             continue
@@ -100,37 +109,43 @@ def minimum(
     return result
 
 
-def _recovered(equations: Equations, penalty: Penalty, weights: Weights, alpha: np.ndarray) -> LearnerState:
+def _describe_recovered_teacher(
+    equations: ConvexEquations, penalty: Penalty, weights: Weights, alpha: np.ndarray
+) -> LearnerState:
     """Describe students that equal the teacher. V is 0 for a loss with a kink."""
     loss, side = equations.loss, equations.side
     nans, ones, zeros = np.full(len(alpha), np.nan), np.ones(len(alpha)), np.zeros(len(alpha))
     if 0.0 in loss.kinks:
         V = zeros
     else:
-        V = np.array([vanishing_response(penalty, weights, ratio) for ratio in (alpha / side.rank).tolist()])
+        V = np.array([compute_response_at_recovery(penalty, weights, ratio) for ratio in (alpha / side.rank).tolist()])
         V = V / loss.curvature(zeros)
-    length = side.length_of_teacher * ones
+    length = side.teacher_length * ones
     return LearnerState(ones, length, V, zeros, loss.value(zeros), nans, zeros, nans, zeros, ones, ones)
 
 
-def _phases(
-    equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float
+def _iterate_phases(
+    equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> Iterator[tuple[np.ndarray, Phase]]:
     """Iterate over the phases, each with its batch elements and its solver.
 
     The phases are: all weights 0 by an l1 norm, a penalty, and no penalty below, above and at the threshold.
     """
-    empty = equations.vanishes(alpha, lam * share)
-    yield np.flatnonzero(empty), _vanished
-    yield np.flatnonzero((lam > 0) & ~empty), _penalised
+    empty = equations.has_zero_weights(alpha, lam * l1_fraction)
+    yield np.flatnonzero(empty), _describe_zero_weights
+    yield np.flatnonzero((lam > 0) & ~empty), _solve_penalised
     if np.any(lam == 0):
-        end = threshold(equations.loss, equations.teacher, equations.side.signal, equations.side.rank)
-        yield np.flatnonzero((lam == 0) & (alpha < end)), _interpolating
-        yield np.flatnonzero((lam == 0) & (alpha > end)), _unpenalised
-        yield np.flatnonzero((lam == 0) & (alpha == end)), _diverging
+        end = compute_interpolation_threshold(
+            equations.loss, equations.teacher, equations.side.signal, equations.side.rank
+        )
+        yield np.flatnonzero((lam == 0) & (alpha < end)), _solve_interpolating
+        yield np.flatnonzero((lam == 0) & (alpha > end)), _solve_unpenalised
+        yield np.flatnonzero((lam == 0) & (alpha == end)), _describe_divergence
 
 
-def _vanished(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
+def _describe_zero_weights(
+    equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
+) -> LearnerState:
     """Describe students without weights, which answer by a fair coin."""
     nans, zeros, coin = np.full(len(alpha), np.nan), 0 * alpha, 0 * alpha + 0.5
     if isinstance(equations.teacher, LabelTeacher):
@@ -138,40 +153,50 @@ def _vanished(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: f
             zeros, zeros, zeros, zeros, equations.loss.value(zeros), coin, coin, coin, nans, zeros, zeros
         )
     s = np.sqrt(1 + equations.noise**2)
-    loss = training_of_residuals(equations.loss, np.log(np.array([zeros + s, zeros + LEAST_V])), equations.loss).loss
+    loss = average_training_on_residuals(
+        equations.loss, np.log(np.array([zeros + s, zeros + MIN_SUSCEPTIBILITY])), equations.loss
+    ).loss
     return LearnerState(zeros, zeros, zeros, zeros, loss, nans, coin, nans, zeros + 1, zeros, zeros)
 
 
-def _penalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
+def _solve_penalised(
+    equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
+) -> LearnerState:
     """Solve at lambda > 0."""
-    point = Point(np.log(lam), np.full_like(lam, share))
-    return described(equations, solve(equations, alpha, lam, share), alpha, point)
+    point = PenaltyPoint(np.log(lam), np.full_like(lam, l1_fraction))
+    return describe_state(equations, solve_saddle_point(equations, alpha, lam, l1_fraction), alpha, point)
 
 
-def _unpenalised(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
+def _solve_unpenalised(
+    equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
+) -> LearnerState:
     """Solve without a penalty where the minimum of the loss is unique."""
-    nearby = solve(equations, alpha, lam + SLIGHT, share)
-    point = Point(lam - np.inf, np.full_like(lam, share))
-    return described(equations, newton(equations, nearby.x, alpha, point), alpha, point)
+    nearby = solve_saddle_point(equations, alpha, lam + LIMIT_LAMBDA, l1_fraction)
+    point = PenaltyPoint(lam - np.inf, np.full_like(lam, l1_fraction))
+    return describe_state(equations, run_newton(equations, nearby.x, alpha, point), alpha, point)
 
 
-def _interpolating(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
+def _solve_interpolating(
+    equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
+) -> LearnerState:
     """Solve the limit of a vanishing penalty where students fit all examples."""
-    limit_loss = smallest(equations.loss)
+    limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None:
         return LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
-    nearby = solve(equations, alpha, lam + SLIGHT, share)
-    x, point = nearby.x, Point(0 * lam, np.full_like(lam, share))
-    x[-1] += np.log(SLIGHT)
+    nearby = solve_saddle_point(equations, alpha, lam + LIMIT_LAMBDA, l1_fraction)
+    x, point = nearby.x, PenaltyPoint(0 * lam, np.full_like(lam, l1_fraction))
+    x[-1] += np.log(LIMIT_LAMBDA)
     limit_equations = replace(equations, loss=limit_loss)
-    state = described(limit_equations, newton(limit_equations, x, alpha, point), alpha, point, equations.loss)
+    state = describe_state(limit_equations, run_newton(limit_equations, x, alpha, point), alpha, point, equations.loss)
     return state._replace(V=np.where(np.isnan(state.V), np.nan, np.inf))
 
 
-def _diverging(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: float) -> LearnerState:
+def _describe_divergence(
+    equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
+) -> LearnerState:
     """Describe students at the threshold, where the length of an interpolating student diverges."""
     unknown = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
-    limit_loss = smallest(equations.loss)
+    limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None or limit_loss.low < limit_loss.high:
         return unknown
     far = np.full(len(alpha), np.inf)
@@ -183,35 +208,46 @@ def _diverging(equations: Equations, alpha: np.ndarray, lam: np.ndarray, share: 
     )
 
 
-def described(
-    equations: Equations, solved: Solved, alpha: np.ndarray, at: Point, value: Loss | None = None
+def describe_state(
+    equations: ConvexEquations,
+    solution: SaddlePointSolution,
+    alpha: np.ndarray,
+    point: PenaltyPoint,
+    reported_loss: Loss | None = None,
 ) -> LearnerState:
     """Compute the state of learners from the solved unknowns.
 
     Parameters
     ----------
-    equations, solved
+    equations, solution
         The equations and their solution.
-    alpha, at
+    alpha, point
         Examples per weight (batch,), and the penalty.
-    value
+    reported_loss
         The loss to report, if it differs from the loss of the equations, as in a limit.
     """
-    x = solved.x + np.where(solved.residual <= SOLVED, 0.0, np.nan)
-    describe = _of_labels if isinstance(equations.teacher, LabelTeacher) else _of_residuals
+    x = solution.x + np.where(solution.residual <= SOLUTION_TOL, 0.0, np.nan)
+    describe = (
+        _describe_student_of_labels if isinstance(equations.teacher, LabelTeacher) else _describe_student_of_outputs
+    )
     with np.errstate(all="ignore"):
-        return describe(equations, x, solved.residual, alpha, at, value or equations.loss)
+        return describe(equations, x, solution.residual, alpha, point, reported_loss or equations.loss)
 
 
-def _of_labels(
-    equations: Equations, x: np.ndarray, residual: np.ndarray, alpha: np.ndarray, at: Point, value: Loss
+def _describe_student_of_labels(
+    equations: ConvexEquations,
+    x: np.ndarray,
+    residual: np.ndarray,
+    alpha: np.ndarray,
+    point: PenaltyPoint,
+    reported_loss: Loss,
 ) -> LearnerState:
     """Describe the students of a teacher of labels."""
     teacher = equations.teacher
     assert isinstance(teacher, LabelTeacher)
-    training = training_of_labels(equations.loss, teacher, x, value)
-    student = equations.describe_student(x, alpha, at)
-    eps_g, wrong = np.arctan(np.exp(x[0])) / np.pi, fresh_error(teacher, x[0])
+    training = average_training_on_labels(equations.loss, teacher, x, reported_loss)
+    student = equations.describe_student(x, alpha, point)
+    eps_g, wrong = np.arctan(np.exp(x[0])) / np.pi, compute_fresh_label_error(teacher, x[0])
     fields = 1 / np.hypot(1, np.exp(x[0])), student.length_field
     return LearnerState(
         student.R,
@@ -227,12 +263,17 @@ def _of_labels(
     )
 
 
-def _of_residuals(
-    equations: Equations, x: np.ndarray, residual: np.ndarray, alpha: np.ndarray, at: Point, value: Loss
+def _describe_student_of_outputs(
+    equations: ConvexEquations,
+    x: np.ndarray,
+    residual: np.ndarray,
+    alpha: np.ndarray,
+    point: PenaltyPoint,
+    reported_loss: Loss,
 ) -> LearnerState:
     """Describe the students of a linear teacher."""
-    training = training_of_residuals(equations.loss, x, value)
-    student, nans = equations.describe_student(x, alpha, at), np.full_like(x[0], np.nan)
+    training = average_training_on_residuals(equations.loss, x, reported_loss)
+    student, nans = equations.describe_student(x, alpha, point), np.full_like(x[0], np.nan)
     t = np.exp(student.log_tan)
     fields = 1 / np.hypot(1, t), student.length_field
     return LearnerState(

@@ -13,72 +13,81 @@ from itertools import pairwise
 import numpy as np
 
 from statmech.convex.losses import Loss
-from statmech.numerics.gaussian import composite_legendre
+from statmech.numerics.gaussian import make_composite_rule
 
-ABOUT_0 = (-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0)
-FAR = (15.0, 45.0, 135.0, 405.0, 1215.0)  # for losses that change on a larger scale
-LITTLE = 1e-3  # smallest relevant rise, relative to the largest slope up to 15; rises above the inverse are only growth
+CENTRAL_EDGES = (-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0)
+OUTER_EDGES = (15.0, 45.0, 135.0, 405.0, 1215.0)  # for losses that change on a larger scale
+MIN_SLOPE_RISE = (
+    1e-3  # smallest relevant rise, relative to the largest slope up to 15; rises above the inverse are only growth
+)
 NODES = 12  # fewer than in the averages, whose integrands contain squares and products
-ERROR = 1e-10  # relative to the smaller slope at the two ends: V times a decaying slope is not small if V is large
-LEAST, ROUNDING = 1e-9, 1e-15  # smaller slopes are negligible; rounding error relative to the larger slope
-NARROW = 1e-9  # ends the halving at a bend that the loss does not declare
+PANEL_REL_TOL = (
+    1e-10  # relative to the smaller slope at the two ends: V times a decaying slope is not small if V is large
+)
+MIN_SLOPE, SLOPE_ROUNDING_ERROR = (
+    1e-9,
+    1e-15,
+)  # smaller slopes are negligible; rounding error relative to the larger slope
+MIN_PANEL_WIDTH = 1e-9  # ends the halving at a bend that the loss does not declare
 
 
 @cache
-def panel_edges(loss: Loss) -> tuple[float, ...]:
+def find_panel_edges(loss: Loss) -> tuple[float, ...]:
     """Return panel edges in increasing order from -15 or less to 15 or more, including 0, the kinks and the bends.
 
     >>> from statmech.convex.losses import Hinge
-    >>> panel_edges(Hinge())
+    >>> find_panel_edges(Hinge())
     (-15.0, -5.0, -1.5, 0.0, 1.0, 1.5, 5.0, 15.0)
     """
     with np.errstate(all="ignore"):
-        edges = sorted({*ABOUT_0, *_outside(loss, -1), *_outside(loss, 1), *loss.kinks, *loss.bends})
-        inner = [edge for low, high in pairwise(edges) for edge in (low, *_inside(loss, low, high))]
+        edges = sorted(
+            {*CENTRAL_EDGES, *_find_outer_edges(loss, -1), *_find_outer_edges(loss, 1), *loss.kinks, *loss.bends}
+        )
+        inner = [edge for low, high in pairwise(edges) for edge in (low, *_find_inner_edges(loss, low, high))]
     return (*inner, edges[-1])
 
 
 @cache
-def piecewise_quadratic(loss: Loss) -> bool:
+def is_piecewise_quadratic(loss: Loss) -> bool:
     """Return True if the curvature is constant between kinks and bends.
 
     >>> from statmech.convex.losses import Hinge, Logistic
-    >>> piecewise_quadratic(Hinge()), piecewise_quadratic(Logistic())
+    >>> is_piecewise_quadratic(Hinge()), is_piecewise_quadratic(Logistic())
     (True, False)
     """
-    p, _ = composite_legendre(np.array(panel_edges(loss)), NODES)
+    p, _ = make_composite_rule(np.array(find_panel_edges(loss)), NODES)
     piece = np.searchsorted(sorted({*loss.kinks, *loss.bends}), p)
     return not np.any((np.diff(loss.curvature(p)) != 0) & (np.diff(piece) == 0))
 
 
-def _outside(loss: Loss, sign: int) -> list[float]:
+def _find_outer_edges(loss: Loss, sign: int) -> list[float]:
     """Return the edges above 15 (or below -15) as far as the slope changes notably."""
-    ends = [sign * size for size in FAR]
-    if _resolved(loss, *sorted((ends[0], ends[-1]))):
+    ends = [sign * size for size in OUTER_EDGES]
+    if _is_resolved(loss, *sorted((ends[0], ends[-1]))):
         return []
-    slopes = loss.slope(np.array([-sign * FAR[0], *ends]))
+    slopes = loss.slope(np.array([-sign * OUTER_EDGES[0], *ends]))
     rises = np.abs(np.diff(slopes[1:])) / np.abs(slopes[:2]).max()
-    notable = (rises > LITTLE) & (rises < 1 / LITTLE)
+    notable = (rises > MIN_SLOPE_RISE) & (rises < 1 / MIN_SLOPE_RISE)
     return ends[1 : 1 + int(np.logical_and.accumulate(notable).sum())]
 
 
-def _inside(loss: Loss, low: float, high: float) -> list[float]:
+def _find_inner_edges(loss: Loss, low: float, high: float) -> list[float]:
     """Return the edges strictly between two others, by halving until quadrature is exact."""
-    if high - low < NARROW * max(1.0, abs(low)) or _resolved(loss, low, high):
+    if high - low < MIN_PANEL_WIDTH * max(1.0, abs(low)) or _is_resolved(loss, low, high):
         return []
     middle = 0.5 * (low + high)
-    return [*_inside(loss, low, middle), middle, *_inside(loss, middle, high)]
+    return [*_find_inner_edges(loss, low, middle), middle, *_find_inner_edges(loss, middle, high)]
 
 
-def _resolved(loss: Loss, low: float, high: float) -> bool:
+def _is_resolved(loss: Loss, low: float, high: float) -> bool:
     """Return True if the quadrature of the curvature gives the rise of the slope on this panel."""
-    x, weight = composite_legendre(np.array([low, high]), NODES)
+    x, weight = make_composite_rule(np.array([low, high]), NODES)
     rise = float(weight @ loss.curvature(x))
-    before, after = _slope(loss, low, side=1), _slope(loss, high, side=0)
+    before, after = _get_one_sided_slope(loss, low, side=1), _get_one_sided_slope(loss, high, side=0)
     smaller, larger = sorted((abs(before), abs(after)))
-    return not abs(rise - (after - before)) > ERROR * (LEAST + smaller) + ROUNDING * larger
+    return not abs(rise - (after - before)) > PANEL_REL_TOL * (MIN_SLOPE + smaller) + SLOPE_ROUNDING_ERROR * larger
 
 
-def _slope(loss: Loss, x: float, side: int) -> float:
+def _get_one_sided_slope(loss: Loss, x: float, side: int) -> float:
     """Return the slope at x: at a kink, the slope to the left (side = 0) or to the right (side = 1)."""
-    return float(loss.slopes_at(x)[side] if x in loss.kinks else loss.slope(np.array(x)))
+    return float(loss.one_sided_slopes(x)[side] if x in loss.kinks else loss.slope(np.array(x)))

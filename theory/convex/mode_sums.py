@@ -36,30 +36,30 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.modes import Modes
-from theory.convex.sides import Forces, Hats, Linearised, Side, Student
+from theory.convex.sides import HatsWithSlopes, HatVariables, LinearisedEquations, StudentState, WeightEquations
 
-EQUAL = 1e-12  # smaller relative differences are rounding errors
+PENALTY_REL_TOL = 1e-12  # smaller relative differences are rounding errors
 
 
-class _Responses(NamedTuple):
+class _ModeResponses(NamedTuple):
     """The responses r and lambda_a / D of the modes (modes, batch)."""
 
     r: np.ndarray
     penalty_ratio: np.ndarray
 
 
-class _Sums(NamedTuple):
+class _ModeTotals(NamedTuple):
     """Sums (batch,) of p r, nu r and nu r^2, the bracket in Q^2 - m^2, and the error of the field."""
 
     p1: np.ndarray
     nu1: np.ndarray
     nu2: np.ndarray
     spread: np.ndarray
-    missed: np.ndarray
+    field_error: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class ModeSums(Side):
+class ModeSums(WeightEquations):
     """The weights' equations for inputs with these modes, under an l2 penalty."""
 
     modes: Modes
@@ -73,7 +73,7 @@ class ModeSums(Side):
         return self.modes.rank
 
     @property
-    def length_of_teacher(self) -> float:  # type: ignore[override]
+    def teacher_length(self) -> float:  # type: ignore[override]
         """Length of a teacher with its field entirely in the inputs, NaN if it is not in the space of inputs."""
         return np.nan if self.modes.teacher is None else float((self.modes.variances @ self.modes.teacher) ** -0.5)
 
@@ -84,44 +84,50 @@ class ModeSums(Side):
         if modes.teacher is None:
             return None
         prior = (modes.teacher * self._ridge / modes.shares)[varying]
-        equal = np.ptp(prior) <= EQUAL * prior[0]
+        equal = np.ptp(prior) <= PENALTY_REL_TOL * prior[0]
         return float((modes.variances @ modes.teacher) / prior[0]) if equal else None
 
     @cached_property
-    def softest(self) -> float:  # type: ignore[override]
+    def max_softness(self) -> float:  # type: ignore[override]
         return float(np.max(self.modes.variances / self.modes.ridge))
 
     @cached_property
     def _ridge(self) -> np.ndarray:
         return np.broadcast_to(self.modes.ridge, self.modes.variances.shape)
 
-    def _responses(self, V: np.ndarray, l2: np.ndarray) -> _Responses:
+    def _compute_responses(self, V: np.ndarray, l2: np.ndarray) -> _ModeResponses:
         """Compute the responses of all modes, which are 0 for directions without variance."""
         omega = self.modes.variances[:, None]
         penalty = self._ridge[:, None] * l2
         D = np.where(omega > 0, penalty + omega * V, 1.0)
-        return _Responses(omega / D, np.where(omega > 0, penalty / D, 1.0))
+        return _ModeResponses(omega / D, np.where(omega > 0, penalty / D, 1.0))
 
-    def _sums(self, of: _Responses) -> _Sums:
+    def _compute_totals(self, responses: _ModeResponses) -> _ModeTotals:
         """Sum over the modes."""
         p, nu, S = self.modes.powers, self.modes.shares, self.signal
-        p1 = p @ of.r
-        spread = p @ (of.r - p1 / S) ** 2 + (1 - S) / S * p1**2
-        return _Sums(p1, nu @ of.r, nu @ of.r**2, spread, 1 - S + p @ of.penalty_ratio**2)
+        p1 = p @ responses.r
+        spread = p @ (responses.r - p1 / S) ** 2 + (1 - S) / S * p1**2
+        return _ModeTotals(p1, nu @ responses.r, nu @ responses.r**2, spread, 1 - S + p @ responses.penalty_ratio**2)
 
-    def _compute_total_slopes(self, of: _Responses, sums: _Sums, change: np.ndarray) -> _Sums:
-        """Return the derivatives of the sums in a parameter that changes r by `change` (modes, batch).
+    def _compute_total_slopes(
+        self, responses: _ModeResponses, totals: _ModeTotals, response_slopes: np.ndarray
+    ) -> _ModeTotals:
+        """Return the derivatives of the sums in a parameter that changes r by `response_slopes` (modes, batch).
 
         The derivative of the error is returned as 0, and callers compute it.
         """
         p, nu, S = self.modes.powers, self.modes.shares, self.signal
-        p_slope = p @ change
-        spread = 2 * (p @ ((of.r - sums.p1 / S) * change)) + 2 * (1 - S) / S * sums.p1 * p_slope
-        return _Sums(p_slope, nu @ change, 2 * (nu @ (of.r * change)), spread, np.zeros_like(p_slope))
+        p_slope = p @ response_slopes
+        spread = 2 * (p @ ((responses.r - totals.p1 / S) * response_slopes)) + 2 * (1 - S) / S * totals.p1 * p_slope
+        return _ModeTotals(
+            p_slope, nu @ response_slopes, 2 * (nu @ (responses.r * response_slopes)), spread, np.zeros_like(p_slope)
+        )
 
-    def of_labels(self, hats: Hats, x: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linearised:
-        responses = self._responses(hats.V, l2)
-        totals = self._sums(responses)
+    def linearise_for_labels(
+        self, hats: HatsWithSlopes, x: np.ndarray, l1: np.ndarray, l2: np.ndarray
+    ) -> LinearisedEquations:
+        responses = self._compute_responses(hats.V, l2)
+        totals = self._compute_totals(responses)
         q, m2 = np.exp(hats.log_q), np.exp(2 * hats.log_m)
         perpendicular, parallel = q * totals.nu2 + m2 * totals.spread, m2 * totals.p1**2
         total = perpendicular + parallel
@@ -133,12 +139,12 @@ class ModeSums(Side):
             ]
         )
 
-        def column(across_slope: np.ndarray, along_slope: np.ndarray, V_slope: np.ndarray) -> np.ndarray:
+        def column(perpendicular_slope: np.ndarray, parallel_slope: np.ndarray, V_slope: np.ndarray) -> np.ndarray:
             """Return the derivatives of the outputs, given the derivatives of the two squares and of V."""
-            tan = 0.5 * (across_slope / perpendicular - along_slope / parallel)
-            return np.array([tan, 0.5 * (across_slope + along_slope) / total, V_slope / totals.nu1])
+            tan = 0.5 * (perpendicular_slope / perpendicular - parallel_slope / parallel)
+            return np.array([tan, 0.5 * (perpendicular_slope + parallel_slope) / total, V_slope / totals.nu1])
 
-        def through_r(slopes: _Sums) -> np.ndarray:
+        def through_r(slopes: _ModeTotals) -> np.ndarray:
             return column(q * slopes.nu2 + m2 * slopes.spread, 2 * m2 * totals.p1 * slopes.p1, slopes.nu1)
 
         by_V = through_r(self._compute_total_slopes(responses, totals, -(responses.r**2)))
@@ -146,13 +152,15 @@ class ModeSums(Side):
         by_m = column(2 * m2 * totals.spread, 2 * parallel, 0 * q)
         J = by_V[:, None] * hats.V_slopes + by_q[:, None] * hats.q_slopes + by_m[:, None] * hats.m_slopes
         f = through_r(self._compute_total_slopes(responses, totals, -responses.penalty_ratio * responses.r))
-        return Linearised(F - x, J - np.eye(3)[..., None], f)
+        return LinearisedEquations(F - x, J - np.eye(3)[..., None], f)
 
-    def of_outputs(self, hats: Hats, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray) -> Linearised:
-        responses = self._responses(hats.V, l2)
-        totals, p = self._sums(responses), self.modes.powers
+    def linearise_for_outputs(
+        self, hats: HatsWithSlopes, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray
+    ) -> LinearisedEquations:
+        responses = self._compute_responses(hats.V, l2)
+        totals, p = self._compute_totals(responses), self.modes.powers
         q = np.exp(hats.log_q)
-        s2 = noise**2 + totals.missed + q * totals.nu2
+        s2 = noise**2 + totals.field_error + q * totals.nu2
         F = np.array([0.5 * np.log(s2), np.log(totals.nu1)])
 
         def column(change: np.ndarray, missed: np.ndarray) -> np.ndarray:
@@ -165,45 +173,49 @@ class ModeSums(Side):
         f = column(
             -responses.penalty_ratio * responses.r, 2 * hats.V * (p @ (responses.penalty_ratio**2 * responses.r))
         )
-        return Linearised(F - x, J - np.eye(2)[..., None], f)
+        return LinearisedEquations(F - x, J - np.eye(2)[..., None], f)
 
-    def hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
-        hats = _hebb(3, np.log(alpha * slope**2), np.log(alpha * slope * signal))
-        return self.of_labels(hats, np.zeros((3, len(alpha))), 0 * alpha, np.exp(log_lam)).F
+    def compute_hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+        hats = _make_hebb_hats(3, np.log(alpha * slope**2), np.log(alpha * slope * signal))
+        return self.linearise_for_labels(hats, np.zeros((3, len(alpha))), 0 * alpha, np.exp(log_lam)).F
 
-    def hebb_on_outputs(self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
-        hats = _hebb(2, np.log(alpha * slope**2), np.log(alpha * slope))
-        return self.of_outputs(hats, np.zeros((2, len(alpha))), noise, 0 * alpha, np.exp(log_lam)).F
+    def compute_hebb_on_outputs(self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+        hats = _make_hebb_hats(2, np.log(alpha * slope**2), np.log(alpha * slope))
+        return self.linearise_for_outputs(hats, np.zeros((2, len(alpha))), noise, 0 * alpha, np.exp(log_lam)).F
 
-    def trained_on_labels(self, x: np.ndarray, forces: Callable[[], Forces], l2: np.ndarray) -> Student:
-        return self._describe_student(forces(), l2)._replace(mse=np.full_like(x[0], np.nan))
+    def describe_student_of_labels(
+        self, x: np.ndarray, compute_hats: Callable[[], HatVariables], l2: np.ndarray
+    ) -> StudentState:
+        return self._describe_student(compute_hats(), l2)._replace(mse=np.full_like(x[0], np.nan))
 
-    def trained_on_outputs(self, forces: Forces, l1: np.ndarray, l2: np.ndarray) -> Student:
-        return self._describe_student(forces._replace(m=forces.V), l2)
+    def describe_student_of_outputs(self, hats: HatVariables, l1: np.ndarray, l2: np.ndarray) -> StudentState:
+        return self._describe_student(hats._replace(m=hats.V), l2)
 
-    def _describe_student(self, forces: Forces, l2: np.ndarray) -> Student:
-        responses = self._responses(forces.V, l2)
-        totals = self._sums(responses)
-        perpendicular, parallel = forces.q * totals.nu2 + forces.m**2 * totals.spread, forces.m * totals.p1
+    def _describe_student(self, hats: HatVariables, l2: np.ndarray) -> StudentState:
+        responses = self._compute_responses(hats.V, l2)
+        totals = self._compute_totals(responses)
+        perpendicular, parallel = hats.q * totals.nu2 + hats.m**2 * totals.spread, hats.m * totals.p1
         log_tan = 0.5 * np.log(perpendicular) - np.log(parallel)
-        R, length = self._in_weights(forces, responses)
-        return Student(log_tan, np.sqrt(perpendicular + parallel**2), totals.missed + forces.q * totals.nu2, R, length)
+        R, length = self._compute_weight_overlap(hats, responses)
+        return StudentState(
+            log_tan, np.sqrt(perpendicular + parallel**2), totals.field_error + hats.q * totals.nu2, R, length
+        )
 
-    def _in_weights(self, forces: Forces, of: _Responses) -> tuple[np.ndarray, np.ndarray]:
+    def _compute_weight_overlap(self, hats: HatVariables, responses: _ModeResponses) -> tuple[np.ndarray, np.ndarray]:
         """Return R and length of the weight vector. R is NaN if the teacher is not in the space of inputs."""
-        modes, nans = self.modes, np.full_like(forces.q, np.nan)
+        modes, nans = self.modes, np.full_like(hats.q, np.nan)
         varying = modes.variances > 0
-        per_variance = of.r[varying] ** 2 / modes.variances[varying, None]
+        per_variance = responses.r[varying] ** 2 / modes.variances[varying, None]
         length = np.sqrt(
-            forces.m**2 * (modes.powers[varying] @ per_variance) + forces.q * (modes.shares[varying] @ per_variance)
+            hats.m**2 * (modes.powers[varying] @ per_variance) + hats.q * (modes.shares[varying] @ per_variance)
         )
         if modes.teacher is None:
             return nans, length
-        scale = np.sqrt(self.signal) * self.length_of_teacher
-        return forces.m * scale * (modes.teacher @ of.r) / length, length
+        scale = np.sqrt(self.signal) * self.teacher_length
+        return hats.m * scale * (modes.teacher @ responses.r) / length, length
 
 
-def _hebb(unknowns: int, log_q: np.ndarray, log_m: np.ndarray) -> Hats:
+def _make_hebb_hats(unknowns: int, log_q: np.ndarray, log_m: np.ndarray) -> HatsWithSlopes:
     """Return the hats of Hebb's rule, with V^ = 0 and without slopes."""
     zeros = np.zeros((unknowns, len(log_q)))
-    return Hats(0 * log_q, log_q, log_m, zeros, zeros, zeros)
+    return HatsWithSlopes(0 * log_q, log_q, log_m, zeros, zeros, zeros)

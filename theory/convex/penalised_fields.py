@@ -27,12 +27,12 @@ from collections.abc import Callable
 import numpy as np
 
 from statmech.convex.weights import Weights
-from statmech.numerics.gaussian import cumulative, density
+from statmech.numerics.gaussian import normal_cdf, normal_density
 
-SMALL = 1e-3  # fourth-order differences with this step have an error of 1e-12
+LOG_DIFFERENCE_STEP = 1e-3  # fourth-order differences with this step have an error of 1e-12
 
 
-def direction(weights: Weights | None, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
+def compute_label_unknowns(weights: Weights | None, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
     """Return the logarithms of tan(theta), D Q and D V (3, batch), given the hats q and m.
 
     Pass `weights` None if the penalty has no l1 norm.
@@ -42,13 +42,15 @@ def direction(weights: Weights | None, q: np.ndarray, m: np.ndarray, l1: np.ndar
     alive = overlap = square = 0 * q
     for fraction, mean, variance in weights.pieces:
         width = np.sqrt(m**2 * variance + q)
-        survival, drift, power = _soft(m * mean, width, l1)
+        survival, drift, power = _compute_soft_threshold_moments(m * mean, width, l1)
         alive, square = alive + fraction * survival, square + fraction * power
         overlap = overlap + fraction * (mean * drift + variance * m * survival)
     return np.array([0.5 * np.log(square - overlap**2) - np.log(overlap), 0.5 * np.log(square), np.log(alive)])
 
 
-def error(weights: Weights | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> np.ndarray:
+def compute_error_logs(
+    weights: Weights | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray, l2: np.ndarray
+) -> np.ndarray:
     """Return the logarithms of the mean square of D (w - w*) and of D V (2, batch).
 
     Parameters
@@ -65,37 +67,45 @@ def error(weights: Weights | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray,
     alive, square = 0 * q, l2**2
     for fraction, mean, variance in weights.pieces:
         width = np.sqrt(V**2 * variance + q)
-        survival, drift, _ = _soft(V * mean, width, l1)
+        survival, drift, _ = _compute_soft_threshold_moments(V * mean, width, l1)
         alive = alive + fraction * survival
         pull = mean * (V * mean - drift) + variance * V * (1 - survival)
-        square = square + fraction * (q * (2 * survival - 1) + _clipped(V * mean, width, l1, survival) + 2 * l2 * pull)
+        square = square + fraction * (
+            q * (2 * survival - 1) + _compute_clipped_mean_square(V * mean, width, l1, survival) + 2 * l2 * pull
+        )
     return np.array([np.log(square), np.log(alive)])
 
 
-def slopes(of: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.ndarray:
+def differentiate_logs(function: Callable[[np.ndarray], np.ndarray], logs: np.ndarray) -> np.ndarray:
     """Differentiate a function of k logarithms by fourth-order differences. Returns (outputs, k, batch)."""
-    steps = np.array([1, -1, 2, -2])[:, None] * SMALL * np.eye(len(at))[:, None]
-    up, down, far_up, far_down = np.moveaxis(of(at[:, None, None] + steps[..., None]), 1, 0)
-    return (8 * (up - down) - far_up + far_down) / (12 * SMALL)
+    steps = np.array([1, -1, 2, -2])[:, None] * LOG_DIFFERENCE_STEP * np.eye(len(logs))[:, None]
+    up, down, far_up, far_down = np.moveaxis(function(logs[:, None, None] + steps[..., None]), 1, 0)
+    return (8 * (up - down) - far_up + far_down) / (12 * LOG_DIFFERENCE_STEP)
 
 
-def _soft(mean: np.ndarray, width: np.ndarray, l1: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _compute_soft_threshold_moments(
+    mean: np.ndarray, width: np.ndarray, l1: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the averages of slope, value and square of the soft threshold of a normal b."""
     up, down = (mean - l1) / width, (-mean - l1) / width
-    right, left = cumulative(up), cumulative(down)
-    first = up * right + density(up) - down * left - density(down)
-    second = (1 + up**2) * right + up * density(up) + (1 + down**2) * left + down * density(down)
+    right, left = normal_cdf(up), normal_cdf(down)
+    first = up * right + normal_density(up) - down * left - normal_density(down)
+    second = (1 + up**2) * right + up * normal_density(up) + (1 + down**2) * left + down * normal_density(down)
     return right + left, width * first, width**2 * second
 
 
-def _clipped(mean: np.ndarray, width: np.ndarray, l1: np.ndarray, outside: np.ndarray) -> np.ndarray:
+def _compute_clipped_mean_square(
+    mean: np.ndarray, width: np.ndarray, l1: np.ndarray, outside: np.ndarray
+) -> np.ndarray:
     """Return the mean square of a normal b clipped to [-l1, l1]."""
     low, high = (-l1 - mean) / width, (l1 - mean) / width
-    inside = mean**2 * (cumulative(high) - cumulative(low)) + 2 * mean * width * (density(low) - density(high))
-    return l1**2 * outside + inside + width**2 * (_square_below(high) - _square_below(low))
+    inside = mean**2 * (normal_cdf(high) - normal_cdf(low)) + 2 * mean * width * (
+        normal_density(low) - normal_density(high)
+    )
+    return l1**2 * outside + inside + width**2 * (_integrate_square(high) - _integrate_square(low))
 
 
-def _square_below(k: np.ndarray) -> np.ndarray:
+def _integrate_square(k: np.ndarray) -> np.ndarray:
     r"""Return :math:`\int_0^k x^2\varphi(x)\,dx`, without cancellation at small k."""
     from scipy.special import gammainc
 

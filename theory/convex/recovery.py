@@ -47,20 +47,20 @@ from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import LinearTeacher, Teacher
 from statmech.convex.weights import Sparse, Weights
 from statmech.modes import Modes
-from statmech.numerics.gaussian import cumulative, density
-from statmech.population import Population
+from statmech.numerics.gaussian import normal_cdf, normal_density
+from statmech.population import InputPopulation
 
-WIDE = 40.0  # standard deviations
+MAX_CUTOFF_DEVIATIONS = 40.0  # standard deviations
 
 
-def recovers(
+def recovers_teacher(
     loss: Loss,
     teacher: Teacher,
     penalty: Penalty,
     weights: Weights,
     alpha: np.ndarray,
     lam: np.ndarray,
-    inputs: Population | None = None,
+    inputs: InputPopulation | None = None,
 ) -> np.ndarray:
     """Return True where the minimum is the teacher itself (batch,).
 
@@ -78,55 +78,60 @@ def recovers(
     not_recovered = np.zeros(len(alpha), bool)
     if not isinstance(teacher, LinearTeacher) or teacher.noise or (inputs and inputs.modes.misfit):
         return not_recovered
-    force = float(loss.slopes_at(0.0)[1]) if 0.0 in loss.kinks else 0.0
+    force = float(loss.one_sided_slopes(0.0)[1]) if 0.0 in loss.kinks else 0.0
     pairs = zip(alpha.tolist(), lam.tolist(), strict=True)
     if inputs:
         return np.array([_recovers_in_modes(force, inputs.modes, *pair) for pair in pairs], bool)
-    return np.array([_recovers(force, penalty, weights, *pair) for pair in pairs], bool)
+    return np.array([_recovers_isotropic(force, penalty, weights, *pair) for pair in pairs], bool)
 
 
-def _recovers(force: float, penalty: Penalty, weights: Weights, alpha: float, lam: float) -> bool:
-    """Return True if a loss with the slope `force` next to its kink recovers the teacher from isotropic inputs."""
+def _recovers_isotropic(kink_slope: float, penalty: Penalty, weights: Weights, alpha: float, lam: float) -> bool:
+    """Return True if a loss with the slope `kink_slope` next to its kink recovers the teacher from isotropic inputs."""
     if lam == 0 and alpha >= 1:
         return True
     if lam == 0:
-        return bool(penalty.share) and _contracts(weights, alpha, penalty.share, 1 - penalty.share, np.inf)
-    return force > 0 and _contracts(weights, alpha, lam * penalty.share, lam * (1 - penalty.share), force)
+        return bool(penalty.share) and _error_contracts(weights, alpha, penalty.share, 1 - penalty.share, np.inf)
+    return kink_slope > 0 and _error_contracts(
+        weights, alpha, lam * penalty.share, lam * (1 - penalty.share), kink_slope
+    )
 
 
-def _recovers_in_modes(force: float, modes: Modes, alpha: float, lam: float) -> bool:
+def _recovers_in_modes(kink_slope: float, modes: Modes, alpha: float, lam: float) -> bool:
     """Return True if the teacher is recovered from inputs of unequal variance under an l2 penalty."""
     rank = modes.rank
-    if lam == 0 or force == 0 or alpha <= rank:
+    if lam == 0 or kink_slope == 0 or alpha <= rank:
         return lam == 0 and alpha >= rank
-    u = _reach(alpha / rank, 1.0, 0.0)
-    pulled, ratio, varying = alpha * _held(u), u / force, modes.variances > 0
+    u = _solve_residual_cutoff(alpha / rank, 1.0, 0.0)
+    pulled, ratio, varying = alpha * _compute_pulled_fraction(u), u / kink_slope, modes.variances > 0
     bias = np.sum((modes.powers * (modes.ridge / np.where(varying, modes.variances, 1)) ** 2)[varying])
-    return bool((rank * alpha * _lifted(u) / ratio**2 + lam**2 * bias) * (ratio / pulled) ** 2 < 1)
+    return bool((rank * alpha * _compute_clipped_square(u) / ratio**2 + lam**2 * bias) * (ratio / pulled) ** 2 < 1)
 
 
-def _contracts(weights: Weights, alpha: float, l1: float, l2: float, force: float) -> bool:
+def _error_contracts(weights: Weights, alpha: float, l1: float, l2: float, kink_slope: float) -> bool:
     """Return True if a small error shrinks under the iteration of the equations."""
     rho = sum(fraction for fraction, mean, variance in weights.pieces if mean or variance)
     if alpha <= rho:
         return False
-    if np.isinf(force):
-        tau = _tau(alpha, rho)
+    if np.isinf(kink_slope):
+        tau = _find_soft_threshold(alpha, rho)
         q, pulled, ratio = (l1 / tau) ** 2, alpha, np.sqrt(alpha) * tau / l1
     else:
-        u = _reach(alpha, rho, l1 / force)
-        pulled, ratio = alpha * _held(u), u / force
-        q = alpha * _lifted(u) / ratio**2
+        u = _solve_residual_cutoff(alpha, rho, l1 / kink_slope)
+        pulled, ratio = alpha * _compute_pulled_fraction(u), u / kink_slope
+        q = alpha * _compute_clipped_square(u) / ratio**2
         tau = l1 / np.sqrt(q)
-    square = q * rho + (1 - rho) * q * _thresholded(tau) + _bias(weights, l1, l2)
+    square = q * rho + (1 - rho) * q * _compute_soft_threshold_square(tau) + _compute_penalty_bias(weights, l1, l2)
     return bool(square * (ratio / pulled) ** 2 < 1)
 
 
-def vanishing_response(penalty: Penalty, weights: Weights, alpha: float) -> float:
+def compute_response_at_recovery(penalty: Penalty, weights: Weights, alpha: float) -> float:
     """Return cV, with c the curvature of a loss that recovers the teacher as the penalty vanishes.
 
     >>> from statmech.convex.weights import Gauss
-    >>> round(vanishing_response(Penalty(1.0), Sparse(0.1), 0.5), 4), vanishing_response(Penalty(0.0), Gauss(), 1.5)
+    >>> (
+    ...     round(compute_response_at_recovery(Penalty(1.0), Sparse(0.1), 0.5), 4),
+    ...     compute_response_at_recovery(Penalty(0.0), Gauss(), 1.5)
+    ... )
     (0.4037, 2.0)
     """
     from scipy.optimize import brentq
@@ -134,79 +139,87 @@ def vanishing_response(penalty: Penalty, weights: Weights, alpha: float) -> floa
     rho = sum(fraction for fraction, mean, variance in weights.pieces if mean or variance)
     if rho == 1 or penalty.share == 0:
         return 1 / (alpha - 1) if alpha > 1 else np.inf
-    bias = _bias(weights, 1.0, (1 - penalty.share) / penalty.share)
+    bias = _compute_penalty_bias(weights, 1.0, (1 - penalty.share) / penalty.share)
 
     def slope(tau: float) -> float:  # M'/2
-        return bias * tau - 2 * (1 - rho) * float(density(tau) - tau * cumulative(-tau))
+        return bias * tau - 2 * (1 - rho) * float(normal_density(tau) - tau * normal_cdf(-tau))
 
     def excess(tau: float) -> float:
-        return rho + bias * tau * tau + (1 - rho) * _thresholded(tau) - alpha
+        return rho + bias * tau * tau + (1 - rho) * _compute_soft_threshold_square(tau) - alpha
 
-    tau = brentq(excess, brentq(slope, 0.0, WIDE, xtol=1e-15), np.sqrt(alpha / bias) + 1, xtol=1e-15)
-    n = rho + 2 * (1 - rho) * float(cumulative(-tau))
+    tau = brentq(excess, brentq(slope, 0.0, MAX_CUTOFF_DEVIATIONS, xtol=1e-15), np.sqrt(alpha / bias) + 1, xtol=1e-15)
+    n = rho + 2 * (1 - rho) * float(normal_cdf(-tau))
     return n / (alpha - n)
 
 
-def _tau(alpha: float, rho: float) -> float:
+def _find_soft_threshold(alpha: float, rho: float) -> float:
     """Return the threshold that leaves a fraction alpha of the weights nonzero."""
     from scipy.special import ndtri
 
     return -float(ndtri((alpha - rho) / (2 * (1 - rho))))
 
 
-def _reach(alpha: float, rho: float, l1: float) -> float:
+def _solve_residual_cutoff(alpha: float, rho: float, l1: float) -> float:
     """Solve the equation of V for u. The unit of `l1` is the slope of the loss."""
     from scipy.optimize import brentq
 
     def excess(u: float) -> float:
-        return alpha * _held(u) - rho - 2 * (1 - rho) * float(cumulative(-l1 * u / np.sqrt(alpha * _lifted(u))))
+        return (
+            alpha * _compute_pulled_fraction(u)
+            - rho
+            - 2 * (1 - rho) * float(normal_cdf(-l1 * u / np.sqrt(alpha * _compute_clipped_square(u))))
+        )
 
-    return float(brentq(excess, 1e-12, WIDE, xtol=1e-14)) if excess(WIDE) > 0 else WIDE
+    return (
+        float(brentq(excess, 1e-12, MAX_CUTOFF_DEVIATIONS, xtol=1e-14))
+        if excess(MAX_CUTOFF_DEVIATIONS) > 0
+        else MAX_CUTOFF_DEVIATIONS
+    )
 
 
-def _held(u: float) -> float:
+def _compute_pulled_fraction(u: float) -> float:
     """Return a(u), the fraction of residuals that are pulled to 0."""
-    return float(1 - 2 * cumulative(-u))
+    return float(1 - 2 * normal_cdf(-u))
 
 
-def _lifted(u: float) -> float:
+def _compute_clipped_square(u: float) -> float:
     """Return b(u), the mean square of a standard normal clipped to [-u, u]."""
     from scipy.special import gammainc
 
-    return float(gammainc(1.5, 0.5 * u * u) + 2 * u * u * cumulative(-u))
+    return float(gammainc(1.5, 0.5 * u * u) + 2 * u * u * normal_cdf(-u))
 
 
-def _thresholded(tau: float) -> float:
+def _compute_soft_threshold_square(tau: float) -> float:
     """Return the mean square of the soft threshold of a standard normal."""
-    return 2 * float((1 + tau * tau) * cumulative(-tau) - tau * density(tau))
+    return 2 * float((1 + tau * tau) * normal_cdf(-tau) - tau * normal_density(tau))
 
 
-def _bias(weights: Weights, l1: float, l2: float) -> float:
+def _compute_penalty_bias(weights: Weights, l1: float, l2: float) -> float:
     """Return the mean square of l1 sgn(w) + l2 w over the nonzero weights."""
     total = l2 * l2
     for fraction, mean, variance in weights.pieces:
         width = np.sqrt(variance)
         size = abs(mean)
         if width:
-            size = 2 * width * density(mean / width) + mean * (1 - 2 * cumulative(-mean / width))
+            size = 2 * width * normal_density(mean / width) + mean * (1 - 2 * normal_cdf(-mean / width))
         total += fraction * ((l1 * l1 if mean or width else 0.0) + 2 * l1 * l2 * size)
     return float(total)
 
 
-def recovered_from(teacher: Teacher, penalty: Penalty, weights: Weights) -> float:
+def get_recovery_threshold(teacher: Teacher, penalty: Penalty, weights: Weights) -> float:
     """Return the smallest alpha that lets an l1 norm recover sparse weights from noiseless outputs.
 
     It is NaN for other teachers, penalties or weights.
     """
     exact = isinstance(teacher, LinearTeacher) and teacher.noise == 0 and penalty.share == 1
-    return l1_threshold(weights.rho) if exact and isinstance(weights, Sparse) else np.nan
+    return find_l1_recovery_threshold(weights.rho) if exact and isinstance(weights, Sparse) else np.nan
 
 
 @cache
-def l1_threshold(rho: float) -> float:
+def find_l1_recovery_threshold(rho: float) -> float:
     """Return the smallest alpha that lets the minimum l1 norm recover weights with a nonzero fraction rho.
 
-    >>> round(l1_threshold(0.4), 6)
+    >>> round(find_l1_recovery_threshold(0.4), 6)
     0.749739
     """
     from scipy.optimize import brentq
@@ -215,7 +228,7 @@ def l1_threshold(rho: float) -> float:
         return 1.0
 
     def pull(tau: float) -> float:  # half the slope in tau
-        return rho * tau - 2 * (1 - rho) * float(density(tau) - tau * cumulative(-tau))
+        return rho * tau - 2 * (1 - rho) * float(normal_density(tau) - tau * normal_cdf(-tau))
 
-    tau = brentq(pull, 0.0, WIDE, xtol=1e-15, rtol=1e-14)
-    return float(rho * (1 + tau * tau) + (1 - rho) * _thresholded(tau))
+    tau = brentq(pull, 0.0, MAX_CUTOFF_DEVIATIONS, xtol=1e-15, rtol=1e-14)
+    return float(rho * (1 + tau * tau) + (1 - rho) * _compute_soft_threshold_square(tau))

@@ -33,19 +33,19 @@ import numpy as np
 
 from statmech.convex.losses import Loss
 from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
-from theory.convex.averages import Averages, of_labels, of_residuals
-from theory.convex.sides import Forces, Hats, Linearised, Side, Student
+from theory.convex.averages import ExampleAverages, average_over_labels, average_over_residuals
+from theory.convex.sides import HatsWithSlopes, HatVariables, LinearisedEquations, StudentState, WeightEquations
 
 TOLERANCE = 1e-13  # Newton's method stops at this residual
-SOLVED = 1e-9  # residual up to which a solution is accepted
-SWEEPS = 16  # then the path is continued with a shorter step
-LEAP = 2.0  # maximum over all unknowns
-STRIDE = 3.5  # in ln lambda
-SHORTEST = 1e-3  # as a fraction of the path
-FIRM = 25.0  # -ln V of a learner whose weights barely respond
+SOLUTION_TOL = 1e-9  # residual up to which a solution is accepted
+MAX_NEWTON_SWEEPS = 16  # then the path is continued with a shorter step
+MAX_LOG_STEP = 2.0  # maximum over all unknowns
+FIRST_PATH_STEP = 3.5  # in ln lambda
+MIN_PATH_STEP = 1e-3  # as a fraction of the path
+RIGID_MINUS_LOG_V = 25.0  # -ln V of a learner whose weights barely respond
 
 
-class Point(NamedTuple):
+class PenaltyPoint(NamedTuple):
     """The penalty of each batch element: ln lambda and the fraction of the l1 norm, arrays (batch,)."""
 
     log_lam: np.ndarray
@@ -58,68 +58,70 @@ class Point(NamedTuple):
         return lam * self.l1_fraction, lam * (1 - self.l1_fraction)
 
 
-class Followed(Protocol):
+class PenaltyEquations(Protocol):
     """Equations whose solutions are followed along the penalty."""
 
     @property
     def force(self) -> float: ...
 
-    def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linearised: ...
+    def linearise(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> LinearisedEquations: ...
 
     def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 
 
-class Solved(NamedTuple):
+class SaddlePointSolution(NamedTuple):
     """A solution: unknowns x (k, batch), the residual (batch,) and the tangent dx/d ln lambda (k, batch)."""
 
     x: np.ndarray
     residual: np.ndarray
     tangent: np.ndarray
 
-    def take(self, lanes: np.ndarray) -> Solved:
+    def take(self, elements: np.ndarray) -> SaddlePointSolution:
         """Select elements of the batch."""
-        return Solved(*(part[..., lanes] for part in self))
+        return SaddlePointSolution(*(part[..., elements] for part in self))
 
 
 @dataclass(frozen=True)
-class Equations:
+class ConvexEquations:
     """The saddle-point equations of a loss of stabilities (for labels) or residuals, and of the weights."""
 
     loss: Loss
     teacher: Teacher
-    side: Side
+    side: WeightEquations
 
-    def linearised(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Linearised:
+    def linearise(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> LinearisedEquations:
         """Return residuals and derivatives at x (k, batch)."""
         with np.errstate(all="ignore"):  # NaN after too long a step, which is taken back
-            hats, parts = _hats(self._averages(x), x[-1], alpha), at.l1_and_l2
+            hats, parts = _linearise_hats(self._compute_averages(x), x[-1], alpha), point.l1_and_l2
             if isinstance(self.teacher, LabelTeacher):
-                return self.side.of_labels(hats, x, *parts)
-            return self.side.of_outputs(hats, x, self.noise, *parts)
+                return self.side.linearise_for_labels(hats, x, *parts)
+            return self.side.linearise_for_outputs(hats, x, self.noise, *parts)
 
-    def describe_student(self, x: np.ndarray, alpha: np.ndarray, at: Point) -> Student:
+    def describe_student(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> StudentState:
         """Describe the student at a solution x (k, batch)."""
-        forces, (l1, l2) = partial(self._forces, x, alpha), at.l1_and_l2
+        forces, (l1, l2) = partial(self._compute_hats, x, alpha), point.l1_and_l2
         if isinstance(self.teacher, LabelTeacher):
-            return self.side.trained_on_labels(x, forces, l2)
-        return self.side.trained_on_outputs(forces(), l1, l2)
+            return self.side.describe_student_of_labels(x, forces, l2)
+        return self.side.describe_student_of_outputs(forces(), l1, l2)
 
-    def _averages(self, x: np.ndarray) -> Averages:
+    def _compute_averages(self, x: np.ndarray) -> ExampleAverages:
         if isinstance(self.teacher, LabelTeacher):
-            return of_labels(self.loss, self.teacher, x)
-        return of_residuals(self.loss, x)
+            return average_over_labels(self.loss, self.teacher, x)
+        return average_over_residuals(self.loss, x)
 
-    def _forces(self, x: np.ndarray, alpha: np.ndarray) -> Forces:
-        (A, B, C), V = self._averages(x).values, np.exp(x[-1])
-        return Forces(alpha * A / V, alpha * B / V**2, alpha * C / V)
+    def _compute_hats(self, x: np.ndarray, alpha: np.ndarray) -> HatVariables:
+        (A, B, C), V = self._compute_averages(x).values, np.exp(x[-1])
+        return HatVariables(alpha * A / V, alpha * B / V**2, alpha * C / V)
 
-    def vanishes(self, alpha: np.ndarray, l1: np.ndarray) -> np.ndarray:
+    def has_zero_weights(self, alpha: np.ndarray, l1: np.ndarray) -> np.ndarray:
         """Return True where the l1 norm sets all weights to 0: it exceeds their fields at w = 0."""
         q, m = alpha * self.force**2, alpha * self.force * self.signal
         if not isinstance(self.teacher, LabelTeacher):
-            (A, B, _), _ = of_residuals(self.loss, np.array([[0.5 * np.log1p(self.noise**2)], [-FIRM]]))
-            q, m = alpha * B * np.exp(2 * FIRM), alpha * A * np.exp(FIRM)
-        return self.side.vanishes(q, m, l1)
+            (A, B, _), _ = average_over_residuals(
+                self.loss, np.array([[0.5 * np.log1p(self.noise**2)], [-RIGID_MINUS_LOG_V]])
+            )
+            q, m = alpha * B * np.exp(2 * RIGID_MINUS_LOG_V), alpha * A * np.exp(RIGID_MINUS_LOG_V)
+        return self.side.has_zero_weights(q, m, l1)
 
     @property
     def signal(self) -> float:
@@ -144,48 +146,59 @@ class Equations:
         """
         slope, bend = self.force, float(self.loss.curvature(np.zeros(1))[0])
         scale = slope * np.sqrt(alpha * (1 + alpha)) + slope + bend * alpha
-        log_lam = np.maximum(log_lam, np.log(3 * scale + 3 * (1 + alpha)) + np.log(self.side.softest))
+        log_lam = np.maximum(log_lam, np.log(3 * scale + 3 * (1 + alpha)) + np.log(self.side.max_softness))
         if isinstance(self.teacher, LabelTeacher):
-            return self.side.hebb_on_labels(slope, self.signal, alpha, log_lam), log_lam
-        return self.side.hebb_on_outputs(slope, self.noise, alpha, log_lam), log_lam
+            return self.side.compute_hebb_on_labels(slope, self.signal, alpha, log_lam), log_lam
+        return self.side.compute_hebb_on_outputs(slope, self.noise, alpha, log_lam), log_lam
 
 
-def _hats(averages: Averages, log_V: np.ndarray, alpha: np.ndarray) -> Hats:
+def _linearise_hats(averages: ExampleAverages, log_V: np.ndarray, alpha: np.ndarray) -> HatsWithSlopes:
     """Compute the hats and their derivatives from the averages over the examples."""
     (A, B, C), (A_x, B_x, C_x) = averages
     last = np.eye(len(A_x))[-1][:, None]
     ratio = alpha * np.exp(-log_V)
     logs = np.log(ratio * B) - log_V, np.log(ratio * C)
-    return Hats(ratio * A, *logs, ratio * (A_x - A * last), B_x / B - 2 * last, C_x / C - last)
+    return HatsWithSlopes(ratio * A, *logs, ratio * (A_x - A * last), B_x / B - 2 * last, C_x / C - last)
 
 
-def solve(equations: Followed, alpha: np.ndarray, lam: np.ndarray, share: float) -> Solved:
+def solve_saddle_point(
+    equations: PenaltyEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
+) -> SaddlePointSolution:
     """Solve the equations at each alpha and lambda > 0 (batch,), NaN where no solution was found."""
-    target = Point(np.log(lam), np.full_like(lam, share))
-    if share == 0:
-        return _along(equations, alpha, target, target.log_lam)
-    solution = _along(equations, alpha, target, np.minimum(target.log_lam, healthy(equations, alpha)))
+    target = PenaltyPoint(np.log(lam), np.full_like(lam, l1_fraction))
+    if l1_fraction == 0:
+        return _follow_via_l2(equations, alpha, target, target.log_lam)
+    solution = _follow_via_l2(
+        equations, alpha, target, np.minimum(target.log_lam, estimate_l1_log_lambda(equations, alpha))
+    )
     unsolved = np.flatnonzero(np.isnan(solution.residual))  # noiseless outputs may be recovered at the smaller lambda
     if len(unsolved):
-        again = _along(
-            equations, alpha[unsolved], Point(*(part[unsolved] for part in target)), target.log_lam[unsolved]
+        again = _follow_via_l2(
+            equations, alpha[unsolved], PenaltyPoint(*(part[unsolved] for part in target)), target.log_lam[unsolved]
         )
         for values, part in zip(solution, again, strict=True):
             values[..., unsolved] = part
     return solution
 
 
-def _along(equations: Followed, alpha: np.ndarray, target: Point, turn: np.ndarray) -> Solved:
+def _follow_via_l2(
+    equations: PenaltyEquations, alpha: np.ndarray, target: PenaltyPoint, turn: np.ndarray
+) -> SaddlePointSolution:
     """Follow a solution under an l2 norm to ln lambda = `turn`, switch the l1 norm on there, and go to the target."""
     x, log_lam = equations.start(alpha, turn)
-    corners = [Point(log_lam, 0 * turn), Point(turn, 0 * turn), Point(turn, target.l1_fraction), target]
-    solution = newton(equations, x, alpha, corners[0])
+    corners = [
+        PenaltyPoint(log_lam, 0 * turn),
+        PenaltyPoint(turn, 0 * turn),
+        PenaltyPoint(turn, target.l1_fraction),
+        target,
+    ]
+    solution = run_newton(equations, x, alpha, corners[0])
     for begin, end in pairwise(corners):
-        solution = follow(equations, alpha, solution, begin, end)
+        solution = follow_solution(equations, alpha, solution, begin, end)
     return solution
 
 
-def healthy(equations: Followed, alpha: np.ndarray) -> np.ndarray:
+def estimate_l1_log_lambda(equations: PenaltyEquations, alpha: np.ndarray) -> np.ndarray:
     """Estimate the ln lambda of an l1 norm that leaves a good part of the weights nonzero.
 
     The field on a weight has a width of about sqrt(alpha) l'.
@@ -193,9 +206,14 @@ def healthy(equations: Followed, alpha: np.ndarray) -> np.ndarray:
     return np.log(0.5 * equations.force * np.sqrt(alpha))
 
 
-def follow(
-    equations: Followed, alpha: np.ndarray, solved: Solved, begin: Point, end: Point, within: float = TOLERANCE
-) -> Solved:
+def follow_solution(
+    equations: PenaltyEquations,
+    alpha: np.ndarray,
+    solution: SaddlePointSolution,
+    begin: PenaltyPoint,
+    end: PenaltyPoint,
+    residual_tol: float = TOLERANCE,
+) -> SaddlePointSolution:
     """Follow the solution on the straight path from `begin` to `end`, with an adaptive step.
 
     Parameters
@@ -204,31 +222,31 @@ def follow(
         The equations.
     alpha
         Examples per weight (batch,).
-    solved
+    solution
         The solution at `begin`.
     begin, end
         The penalty at both ends of the path.
-    within
+    residual_tol
         Newton's method takes its last step at this residual.
     """
-    x, residual, tangent = (np.array(part) for part in solved)
+    x, residual, tangent = (np.array(part) for part in solution)
     distance = np.abs(end.log_lam - begin.log_lam)
-    progress, step = np.zeros(len(alpha)), np.minimum(1.0, STRIDE / np.maximum(distance, STRIDE))
+    progress, step = np.zeros(len(alpha)), np.minimum(1.0, FIRST_PATH_STEP / np.maximum(distance, FIRST_PATH_STEP))
     progress[(distance == 0) & (end.l1_fraction == begin.l1_fraction)] = 1.0
-    failed = ~(residual <= max(SOLVED, within))
+    failed = ~(residual <= max(SOLUTION_TOL, residual_tol))
     while len(active := np.flatnonzero((progress < 1) & ~failed)):
         ahead = np.minimum(1.0, progress[active] + step[active])
-        point = Point(*(b[active] + (e[active] - b[active]) * ahead for b, e in zip(begin, end, strict=True)))
-        point = Point(*(np.where(ahead == 1, e[active], p) for p, e in zip(point, end, strict=True)))
+        point = PenaltyPoint(*(b[active] + (e[active] - b[active]) * ahead for b, e in zip(begin, end, strict=True)))
+        point = PenaltyPoint(*(np.where(ahead == 1, e[active], p) for p, e in zip(point, end, strict=True)))
         log_lam_change = (end.log_lam - begin.log_lam)[active] * (ahead - progress[active])
-        new = newton(
+        new = run_newton(
             equations,
-            x[:, active] + np.clip(tangent[:, active] * log_lam_change, -2 * STRIDE, 2 * STRIDE),
+            x[:, active] + np.clip(tangent[:, active] * log_lam_change, -2 * FIRST_PATH_STEP, 2 * FIRST_PATH_STEP),
             alpha[active],
             point,
-            within,
+            residual_tol,
         )
-        succeeded = new.residual <= max(SOLVED, within)
+        succeeded = new.residual <= max(SOLUTION_TOL, residual_tol)
         advanced = active[succeeded]
         x[:, advanced], residual[advanced], tangent[:, advanced] = (
             new.x[:, succeeded],
@@ -237,12 +255,14 @@ def follow(
         )
         progress[advanced] = ahead[succeeded]
         step[active] *= np.where(succeeded, 2.0, 0.25)
-        failed[active] = step[active] < SHORTEST
+        failed[active] = step[active] < MIN_PATH_STEP
     nan_if_failed = np.where(failed, np.nan, 0.0)
-    return Solved(x + nan_if_failed, residual + nan_if_failed, tangent + nan_if_failed)
+    return SaddlePointSolution(x + nan_if_failed, residual + nan_if_failed, tangent + nan_if_failed)
 
 
-def newton(equations: Followed, x: np.ndarray, alpha: np.ndarray, at: Point, within: float = TOLERANCE) -> Solved:
+def run_newton(
+    equations: PenaltyEquations, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint, residual_tol: float = TOLERANCE
+) -> SaddlePointSolution:
     """Run Newton's method, and return the best iterate of each batch element.
 
     An element is finished when its residual is small enough.
@@ -253,31 +273,31 @@ def newton(equations: Followed, x: np.ndarray, alpha: np.ndarray, at: Point, wit
         The equations.
     x
         Initial unknowns (k, batch).
-    alpha, at
+    alpha, point
         Examples per weight (batch,), and the penalty.
-    within
+    residual_tol
         The last step is taken at this residual.
     """
-    best = Solved(np.array(x), np.full(len(alpha), np.inf), np.full_like(x, np.nan))
+    best = SaddlePointSolution(np.array(x), np.full(len(alpha), np.inf), np.full_like(x, np.nan))
     x, active = np.array(x), np.arange(len(alpha))
-    for _ in range(SWEEPS):
-        linear = equations.linearised(x[:, active], alpha[active], Point(*(part[active] for part in at)))
-        step, tangent = _cramer(linear.J, -np.array([linear.F, linear.f]))
+    for _ in range(MAX_NEWTON_SWEEPS):
+        linear = equations.linearise(x[:, active], alpha[active], PenaltyPoint(*(part[active] for part in point)))
+        step, tangent = _solve_cramer(linear.J, -np.array([linear.F, linear.f]))
         residual = np.max(np.abs(linear.F), axis=0)
         better = residual < best.residual[active]
         improved = active[better]
-        last = x[:, active] + np.where(residual <= within, step, 0.0)  # a free last step, down to rounding
+        last = x[:, active] + np.where(residual <= residual_tol, step, 0.0)  # a free last step, down to rounding
         for values, part in zip(best, (last, residual, tangent), strict=True):
             values[..., improved] = part[..., better]
-        unfinished = (residual > within) & np.all(np.isfinite(step), axis=0)
-        x[:, active] += np.clip(np.where(unfinished, step, 0.0), -LEAP, LEAP)
+        unfinished = (residual > residual_tol) & np.all(np.isfinite(step), axis=0)
+        x[:, active] += np.clip(np.where(unfinished, step, 0.0), -MAX_LOG_STEP, MAX_LOG_STEP)
         active = active[unfinished]
         if not len(active):
             break
     return best
 
 
-def _cramer(J: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _solve_cramer(J: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solve small linear systems J (k, k, batch) by Cramer's rule.
 
     The solutions (r, k, batch) are NaN or infinite where J is singular.

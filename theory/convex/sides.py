@@ -1,8 +1,8 @@
 """The weights' part of the saddle-point equations: order parameters of the weights from the hats of the examples.
 
-If inputs are isotropic (`Isotropic`), all weights feel the same field (`theory.convex.penalised_fields`). If inputs
-have modes, each mode has its own field (`theory.convex.mode_sums`). Both classes compute the residuals of the equations
-and their derivatives.
+If inputs are isotropic (`IsotropicWeights`), all weights feel the same field (`theory.convex.penalised_fields`). If
+inputs have modes, each mode has its own field (`theory.convex.mode_sums`). Both classes compute the residuals of the
+equations and their derivatives.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from statmech.convex.weights import Weights
 from theory.convex import penalised_fields
 
-NONE = 10.0  # standard deviations, exceeded by a fraction 1e-23 of the weights
+MAX_WEIGHT_DEVIATIONS = 10.0  # standard deviations, exceeded by a fraction 1e-23 of the weights
 
 
-class Linearised(NamedTuple):
+class LinearisedEquations(NamedTuple):
     """Residuals F (k, batch), and their derivatives J (k, k, batch) in x and f (k, batch) in ln lambda."""
 
     F: np.ndarray
@@ -28,7 +28,7 @@ class Linearised(NamedTuple):
     f: np.ndarray
 
 
-class Hats(NamedTuple):
+class HatsWithSlopes(NamedTuple):
     """V^, ln q^ and ln m^ (batch,), and their derivatives (k, batch) in the unknowns."""
 
     V: np.ndarray
@@ -39,7 +39,7 @@ class Hats(NamedTuple):
     m_slopes: np.ndarray
 
 
-class Forces(NamedTuple):
+class HatVariables(NamedTuple):
     """The hats V^, q^ and m^ (batch,): the conjugate order parameters."""
 
     V: np.ndarray
@@ -47,7 +47,7 @@ class Forces(NamedTuple):
     m: np.ndarray
 
 
-class Student(NamedTuple):
+class StudentState(NamedTuple):
     """Order parameters of a student, arrays (batch,).
 
     The first three describe its field: ln tan of the angle to the teacher's field, the standard deviation, and the mean
@@ -61,21 +61,25 @@ class Student(NamedTuple):
     length: np.ndarray
 
 
-class Side(ABC):
+class WeightEquations(ABC):
     """The weights' part of the saddle-point equations."""
 
     signal: float = 1.0  # fraction of the variance of the teacher's field that the inputs contain
     rank: float = 1.0  # fraction of the directions with a variance above 0
     stiffness: float | None = 1.0  # common inverse variance of the teacher's weights, in units of the penalty
-    length_of_teacher: float = 1.0  # if its field has the standard deviation 1
-    softest: float = 1.0  # maximum over directions of the inputs' variance over the factor of the penalty
+    teacher_length: float = 1.0  # if its field has the standard deviation 1
+    max_softness: float = 1.0  # maximum over directions of the inputs' variance over the factor of the penalty
 
     @abstractmethod
-    def of_labels(self, hats: Hats, x: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linearised:
+    def linearise_for_labels(
+        self, hats: HatsWithSlopes, x: np.ndarray, l1: np.ndarray, l2: np.ndarray
+    ) -> LinearisedEquations:
         """Linearise the equations of ln tan(theta), ln Q and ln V at x (3, batch)."""
 
     @abstractmethod
-    def of_outputs(self, hats: Hats, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray) -> Linearised:
+    def linearise_for_outputs(
+        self, hats: HatsWithSlopes, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray
+    ) -> LinearisedEquations:
         """Linearise the equations of ln s and ln V for a linear teacher.
 
         Parameters
@@ -91,28 +95,30 @@ class Side(ABC):
         """
 
     @abstractmethod
-    def hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+    def compute_hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
         """Return the unknowns x (3, batch) of Hebb's rule, the limit of a strong penalty."""
 
     @abstractmethod
-    def hebb_on_outputs(self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+    def compute_hebb_on_outputs(self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
         """Return the unknowns x (2, batch) of Hebb's rule with a linear teacher."""
 
     @abstractmethod
-    def trained_on_labels(self, x: np.ndarray, forces: Callable[[], Forces], l2: np.ndarray) -> Student:
+    def describe_student_of_labels(
+        self, x: np.ndarray, compute_hats: Callable[[], HatVariables], l2: np.ndarray
+    ) -> StudentState:
         """Describe the student of a teacher of labels at a solution x (3, batch)."""
 
     @abstractmethod
-    def trained_on_outputs(self, forces: Forces, l1: np.ndarray, l2: np.ndarray) -> Student:
+    def describe_student_of_outputs(self, hats: HatVariables, l1: np.ndarray, l2: np.ndarray) -> StudentState:
         """Describe the student of a linear teacher at a solution with these hats."""
 
-    def vanishes(self, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
+    def has_zero_weights(self, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
         """Return True (batch,) where the l1 norm sets all weights to 0, given the hats q and m of their fields."""
         return np.zeros(len(q), bool)
 
 
 @dataclass(frozen=True)
-class Isotropic(Side):
+class IsotropicWeights(WeightEquations):
     """The weights' equations for inputs of equal variance in all directions.
 
     `weights` is the distribution of the teacher's weights. It matters only for an l1 norm, and is None without it.
@@ -120,14 +126,16 @@ class Isotropic(Side):
 
     weights: Weights | None = None
 
-    def of_labels(self, hats: Hats, x: np.ndarray, l1: np.ndarray, l2: np.ndarray) -> Linearised:
+    def linearise_for_labels(
+        self, hats: HatsWithSlopes, x: np.ndarray, l1: np.ndarray, l2: np.ndarray
+    ) -> LinearisedEquations:
         log_l1 = np.log(l1)
 
         def scaled_unknowns(logs: np.ndarray) -> np.ndarray:
-            return penalised_fields.direction(self.weights, *np.exp(logs))
+            return penalised_fields.compute_label_unknowns(self.weights, *np.exp(logs))
 
         logs = np.array([hats.log_q, hats.log_m, log_l1])
-        log_slopes = penalised_fields.slopes(scaled_unknowns, logs)
+        log_slopes = penalised_fields.differentiate_logs(scaled_unknowns, logs)
         D, powers_of_D = hats.V + l2, np.array([0.0, 1.0, 1.0])[:, None]
         F = scaled_unknowns(logs) - powers_of_D * np.log(D) - x
         J = (
@@ -135,16 +143,18 @@ class Isotropic(Side):
             + log_slopes[:, 1, None] * hats.m_slopes
             - powers_of_D[:, None] * hats.V_slopes / D
         )
-        return Linearised(F, J - np.eye(3)[..., None], log_slopes[:, 2] - powers_of_D * l2 / D)
+        return LinearisedEquations(F, J - np.eye(3)[..., None], log_slopes[:, 2] - powers_of_D * l2 / D)
 
-    def of_outputs(self, hats: Hats, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray) -> Linearised:
+    def linearise_for_outputs(
+        self, hats: HatsWithSlopes, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray
+    ) -> LinearisedEquations:
         D = hats.V + l2
 
         def scaled_unknowns(logs: np.ndarray) -> np.ndarray:
-            return penalised_fields.error(self.weights, *np.exp(logs))
+            return penalised_fields.compute_error_logs(self.weights, *np.exp(logs))
 
         logs = np.array([np.log(hats.V), hats.log_q, np.log(l1), np.log(l2)])
-        log_slopes, values = penalised_fields.slopes(scaled_unknowns, logs), scaled_unknowns(logs)
+        log_slopes, values = penalised_fields.differentiate_logs(scaled_unknowns, logs), scaled_unknowns(logs)
         mse = np.exp(values[0]) / D**2
         s2 = noise**2 + mse
         F = np.array([0.5 * np.log(s2), values[1] - np.log(D)]) - x
@@ -152,29 +162,33 @@ class Isotropic(Side):
         powers_of_D = np.array([2.0, 1.0])[:, None]
         J = log_slopes[:, 0, None] * hats.V_slopes / hats.V + log_slopes[:, 1, None] * hats.q_slopes
         J = outer_slopes[:, None] * (J - powers_of_D[:, None] * hats.V_slopes / D) - np.eye(2)[..., None]
-        return Linearised(F, J, outer_slopes * (log_slopes[:, 2] + log_slopes[:, 3] - powers_of_D * l2 / D))
+        return LinearisedEquations(F, J, outer_slopes * (log_slopes[:, 2] + log_slopes[:, 3] - powers_of_D * l2 / D))
 
-    def hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+    def compute_hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
         length = np.log(slope) - log_lam + 0.5 * np.log(alpha * (1 + alpha * signal**2))
         return np.array([-np.log(signal) - 0.5 * np.log(alpha), length, -log_lam])
 
-    def hebb_on_outputs(self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+    def compute_hebb_on_outputs(self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
         return np.array([0 * alpha + 0.5 * np.log1p(noise**2), -log_lam])
 
-    def trained_on_labels(self, x: np.ndarray, forces: Callable[[], Forces], l2: np.ndarray) -> Student:
+    def describe_student_of_labels(
+        self, x: np.ndarray, compute_hats: Callable[[], HatVariables], l2: np.ndarray
+    ) -> StudentState:
         t, Q, _ = np.exp(x)
-        return Student(x[0], Q, np.full_like(t, np.nan), 1 / np.hypot(1, t), Q)
+        return StudentState(x[0], Q, np.full_like(t, np.nan), 1 / np.hypot(1, t), Q)
 
-    def trained_on_outputs(self, forces: Forces, l1: np.ndarray, l2: np.ndarray) -> Student:
-        log_t, log_DQ, _ = penalised_fields.direction(self.weights, forces.q, forces.V, l1)
-        log_D = np.log(forces.V + l2)
-        log_error = penalised_fields.error(self.weights, forces.V, forces.q, l1, l2)[0]
+    def describe_student_of_outputs(self, hats: HatVariables, l1: np.ndarray, l2: np.ndarray) -> StudentState:
+        log_t, log_DQ, _ = penalised_fields.compute_label_unknowns(self.weights, hats.q, hats.V, l1)
+        log_D = np.log(hats.V + l2)
+        log_error = penalised_fields.compute_error_logs(self.weights, hats.V, hats.q, l1, l2)[0]
         Q = np.exp(log_DQ - log_D)
-        return Student(log_t, Q, np.exp(log_error - 2 * log_D), 1 / np.hypot(1, np.exp(log_t)), Q)
+        return StudentState(log_t, Q, np.exp(log_error - 2 * log_D), 1 / np.hypot(1, np.exp(log_t)), Q)
 
-    def vanishes(self, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
+    def has_zero_weights(self, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
         if self.weights is None:
-            return super().vanishes(q, m, l1)
+            return super().has_zero_weights(q, m, l1)
         pieces = self.weights.pieces
-        max_fields = [np.abs(mean) * m + NONE * np.sqrt(variance * m**2 + q) for _, mean, variance in pieces]
+        max_fields = [
+            np.abs(mean) * m + MAX_WEIGHT_DEVIATIONS * np.sqrt(variance * m**2 + q) for _, mean, variance in pieces
+        ]
         return l1 > np.max(max_fields, axis=0)

@@ -29,7 +29,7 @@ from statmech.errors import ScenarioError
 from statmech.scenarios.inference import STARTS, Inference, InferenceCell
 from theory.convex import bayes_optimal
 
-SETTLED = 1e-14  # relative change of the error in a step
+STEP_REL_TOL = 1e-14  # relative change of the error in a step
 
 
 class Transitions(NamedTuple):
@@ -76,8 +76,8 @@ def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Trans
     >>> transitions("gauss", "logit", gain=2.0)
     Transitions(alpha_it=nan, alpha_alg=nan)
     """
-    cell = _cell(prior, teacher, parameters)
-    return Transitions(*bayes_optimal.transitions(cell.teacher, cell.weights))
+    cell = _make_inference_cell(prior, teacher, parameters)
+    return Transitions(*bayes_optimal.find_transitions(cell.teacher, cell.weights))
 
 
 def bayes_overlap(prior: str, alpha: ArrayLike, teacher: str = "sign", **parameters: float) -> np.ndarray:
@@ -112,8 +112,8 @@ def bayes_overlap(prior: str, alpha: ArrayLike, teacher: str = "sign", **paramet
     >>> (np.arccos(np.sqrt(q)) / np.pi).round(6)
     array([0.308058, 0.200685])
     """
-    cell = _cell(prior, teacher, parameters)
-    alpha = _checked(alpha)
+    cell = _make_inference_cell(prior, teacher, parameters)
+    alpha = _check_alpha(alpha)
     return bayes_optimal.bayes_overlap(cell.teacher, cell.weights, alpha.reshape(-1)).reshape(alpha.shape)
 
 
@@ -159,13 +159,13 @@ def state_evolution(
     >>> state_evolution("gauss", 2.0, steps=4).round(4)
     array([0.    , 0.5601, 0.6737, 0.7085, 0.7208])
     """
-    cell = _cell(prior, teacher, {**parameters, "start": start, "steps": steps})
-    alpha = _checked(alpha)
-    error = errors(cell.teacher, cell.weights, alpha.reshape(-1), [start] * alpha.size, steps)
+    cell = _make_inference_cell(prior, teacher, {**parameters, "start": start, "steps": steps})
+    alpha = _check_alpha(alpha)
+    error = iterate_errors(cell.teacher, cell.weights, alpha.reshape(-1), [start] * alpha.size, steps)
     return 1 - error.reshape(*alpha.shape, steps + 1)
 
 
-def errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str], steps: int) -> np.ndarray:
+def iterate_errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str], steps: int) -> np.ndarray:
     """Iterate the state evolution. Returns the mean squared errors (A, steps + 1).
 
     An error that has converged is kept constant.
@@ -181,14 +181,14 @@ def errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[s
     steps
         Number of steps.
     """
-    error = _starting(weights, starts)
+    error = _compute_initial_errors(weights, starts)
     history = np.repeat(error[:, None], steps + 1, axis=1)
     moving = np.arange(alpha.size)
     for step in range(1, steps + 1):
         before = history[moving, step - 1]
         after = weights.mse(alpha[moving] * teacher.information(before))
         history[moving, step] = after
-        moves = np.abs(after - before) > SETTLED * before
+        moves = np.abs(after - before) > STEP_REL_TOL * before
         history[moving[~moves], step:] = after[~moves, None]
         moving = moving[moves]
         if not moving.size:
@@ -196,28 +196,28 @@ def errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[s
     return history
 
 
-def reached(
+def find_limit_state(
     teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str]
 ) -> bayes_optimal.BayesOptimalState:
     """Find the states (A,) that message passing converges to.
 
     This is the next state of smaller error, or of larger error if the first step increases the error.
     """
-    error = _starting(weights, starts)
+    error = _compute_initial_errors(weights, starts)
     falls = weights.mse(alpha * teacher.information(error)) <= error
-    candidates = bayes_optimal.states(teacher, weights, alpha)
+    candidates = bayes_optimal.find_stable_states(teacher, weights, alpha)
     distance = np.array([np.where(falls, error - candidate.mse, candidate.mse - error) for candidate in candidates])
     nearest = np.argmin(np.where(distance >= 0, distance, np.inf), axis=0)
     return bayes_optimal.BayesOptimalState(*(np.choose(nearest, parts) for parts in zip(*candidates, strict=True)))
 
 
-def _starting(weights: Weights, starts: list[str]) -> np.ndarray:
+def _compute_initial_errors(weights: Weights, starts: list[str]) -> np.ndarray:
     """Return the mean squared errors of the named initial states."""
-    error = {start: bayes_optimal.starting_error(weights, start) for start in STARTS}
+    error = {start: bayes_optimal.compute_initial_error(weights, start) for start in STARTS}
     return np.array([error[start] for start in starts])
 
 
-def _cell(prior: str, teacher: str, parameters: dict[str, Any]) -> InferenceCell:
+def _make_inference_cell(prior: str, teacher: str, parameters: dict[str, Any]) -> InferenceCell:
     """Return a scenario's cell for a prior and a teacher, with the checks of a scenario."""
     cells = list(Inference(prior=prior, teacher=teacher, alpha=1.0, **parameters).cells())
     if len(cells) > 1:
@@ -225,7 +225,7 @@ def _cell(prior: str, teacher: str, parameters: dict[str, Any]) -> InferenceCell
     return cells[0]
 
 
-def _checked(alpha: ArrayLike) -> np.ndarray:
+def _check_alpha(alpha: ArrayLike) -> np.ndarray:
     """Return alpha as an array of finite positive numbers, or raise `ScenarioError`."""
     alpha = np.asarray(alpha, float)
     if not np.all((alpha > 0) & np.isfinite(alpha)):

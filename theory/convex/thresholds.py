@@ -7,13 +7,13 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statmech.convex.separability import separable_below
+from statmech.convex.separability import compute_separability_threshold
 from statmech.convex.teachers import TEACHERS, LabelTeacher
 from statmech.errors import ScenarioError
-from statmech.parameters import parameters_of
-from theory.convex.recovery import l1_threshold
+from statmech.parameters import get_parameters
+from theory.convex.recovery import find_l1_recovery_threshold
 
-NAMES = tuple(name for name, kind in TEACHERS.items() if issubclass(kind, LabelTeacher))
+LABEL_TEACHER_NAMES = tuple(name for name, kind in TEACHERS.items() if issubclass(kind, LabelTeacher))
 
 
 def separability(
@@ -59,21 +59,21 @@ def separability(
     parameters = {
         name: value for name, value in (("flip", flip), ("gain", gain), ("noise", noise)) if value is not None
     }
-    kind = _teacher(teacher, parameters)
+    kind = _check_label_teacher(teacher, parameters)
     names = [field.name for field in fields(kind)]
     values = np.broadcast_arrays(*(np.asarray(parameters.get(name, getattr(kind(), name)), float) for name in names))
     points = zip(*(value.ravel().tolist() for value in values), strict=True)
-    alphas = [separable_below(kind(**dict(zip(names, point, strict=True)))) for point in points]
+    alphas = [compute_separability_threshold(kind(**dict(zip(names, point, strict=True)))) for point in points]
     return np.array(alphas).reshape(values[0].shape)[()]
 
 
-def _teacher(name: str, given: dict[str, ArrayLike]) -> type[LabelTeacher]:
+def _check_label_teacher(name: str, parameters: dict[str, ArrayLike]) -> type[LabelTeacher]:
     """Return the class of a teacher of labels, and check the given parameters."""
     kind = TEACHERS.get(name)
     if kind is None or not issubclass(kind, LabelTeacher):
-        raise ScenarioError([(("teacher",), f"must be one of {', '.join(NAMES)}, not {name}")])
-    keys = parameters_of(kind)
-    for key, values in given.items():
+        raise ScenarioError([(("teacher",), f"must be one of {', '.join(LABEL_TEACHER_NAMES)}, not {name}")])
+    keys = get_parameters(kind)
+    for key, values in parameters.items():
         if key not in keys:
             raise ScenarioError([((key,), f"teacher {name} has no {key}, but {', '.join(keys)}")])
         for value in np.ravel(values).tolist():
@@ -114,4 +114,4 @@ def l1_recovery(rho: ArrayLike) -> np.ndarray:
     bad = rho[~((rho > 0) & (rho <= 1))]
     if bad.size:
         raise ScenarioError([(("rho",), f"must lie above 0 and be at most 1, not {bad[0]:g}")])
-    return np.array([l1_threshold(value) for value in rho.ravel().tolist()]).reshape(rho.shape)[()]
+    return np.array([find_l1_recovery_threshold(value) for value in rho.ravel().tolist()]).reshape(rho.shape)[()]

@@ -37,13 +37,13 @@ import numpy as np
 from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
 from statmech.scenarios.descent import DescentCell
-from theory.descent.samples import NEW, Batches, Rows, Samples
+from theory.descent.samples import NEW_DIRECTION_TOL, ExampleSamples, RandomBatches, RowTable
 from theory.descent.two_sided import TwoSided
 
-LASSO = Penalty(1.0)
+LASSO_PENALTY = Penalty(1.0)
 
 
-class Path(NamedTuple):
+class DescentPath(NamedTuple):
     """The descent of one replica, NaN after a number overflows."""
 
     parallel: np.ndarray  # component of the weights parallel to the teacher, w.w*/N, after each step (steps + 1,)
@@ -53,7 +53,7 @@ class Path(NamedTuple):
     directions: int  # number of directions after the last step
 
 
-class Ladder:
+class DirectionLadder:
     """The directions of weights and slopes, and the images of the weights' directions on the examples.
 
     Parameters
@@ -64,10 +64,10 @@ class Ladder:
         Samples of the examples.
     """
 
-    def __init__(self, alpha: float, samples: Samples) -> None:
+    def __init__(self, alpha: float, samples: ExampleSamples) -> None:
         self.alpha, self.samples = alpha, samples
-        self.new_direction_tol = NEW[samples.dtype.name]
-        self.images, self.slopes = (Rows(samples.size, samples.dtype) for _ in range(2))  # A and f
+        self.new_direction_tol = NEW_DIRECTION_TOL[samples.dtype.name]
+        self.images, self.slopes = (RowTable(samples.size, samples.dtype) for _ in range(2))  # A and f
         self.images.get_free_row()[:] = samples.field
         self.images.add_free_row()
 
@@ -97,14 +97,14 @@ class Ladder:
             return v
         f *= 1 / g
         self.slopes.add_free_row()
-        self.samples.learn(f)
+        self.samples.add_known_row(f)
         image = self.samples.draw_normal(self.images.get_free_row())
         image -= f / np.sqrt(self.alpha)
         self.images.add_free_row()
         return np.append(v, -np.sqrt(self.alpha) * g)
 
 
-def descend(cell: DescentCell, replica: int, size: int) -> Path:
+def descend(cell: DescentCell, replica: int, size: int) -> DescentPath:
     """Simulate the descent of a cell on the samples of one replica.
 
     Parameters
@@ -130,10 +130,10 @@ def descend(cell: DescentCell, replica: int, size: int) -> Path:
     array([0.748398, 0.829896])
     """
     with np.errstate(all="ignore"):  # overflow ends the path
-        return _descend(cell, replica, size)
+        return _run_descent(cell, replica, size)
 
 
-def matches(cell: DescentCell) -> bool:
+def is_matched(cell: DescentCell) -> bool:
     """Return True if samples are matched and computed in double precision.
 
     This is the case for a smooth loss and full batches.
@@ -141,12 +141,12 @@ def matches(cell: DescentCell) -> bool:
     return cell.batch == 1 and not (cell.on.kinks or cell.on.bends or cell.coordinatewise)
 
 
-def _descend(cell: DescentCell, replica: int, size: int) -> Path:
+def _run_descent(cell: DescentCell, replica: int, size: int) -> DescentPath:
     """Simulate a descent until the last step or an overflow."""
     last, times = cell.steps[-1], {step: index for index, step in enumerate(cell.steps)}
-    samples = Samples(cell.teacher, replica, size, matched=matches(cell))
-    batches = None if cell.batch == 1 else Batches(samples, cell.batch, cell.sampling == "shuffle")
-    ladder: Ladder | TwoSided = Ladder(cell.P / cell.N, samples)
+    samples = ExampleSamples(cell.teacher, replica, size, matched=is_matched(cell))
+    batches = None if cell.batch == 1 else RandomBatches(samples, cell.batch, cell.sampling == "shuffle")
+    ladder: DirectionLadder | TwoSided = DirectionLadder(cell.P / cell.N, samples)
     if cell.coordinatewise:
         ladder = TwoSided(cell.P / cell.N, samples, cell.weights)
     loss, y, (l1, l2) = cell.on, samples.outputs, cell.strengths
@@ -161,29 +161,29 @@ def _descend(cell: DescentCell, replica: int, size: int) -> Path:
         h = ladder.compute_fields(z)
         if step in times:
             of_w = h if z is w else ladder.compute_fields(w)
-            train_loss[times[step]], eps_t[times[step]] = _training(loss, y, of_w)
+            train_loss[times[step]], eps_t[times[step]] = _compute_training_averages(loss, y, of_w)
         if step == last:
             break
-        G = _slopes(loss, y, h)
+        G = _compute_loss_slopes(loss, y, h)
         v = ladder.compute_force(G if batches is None else G * batches.draw_batch(step))
-        z, state = _extended(z, len(v)), tuple(_extended(row, len(v)) for row in state)
+        z, state = _pad_with_zero(z, len(v)), tuple(_pad_with_zero(row, len(v)) for row in state)
         state = cell.descent.next(state, v + cell.batch * l2 * z, rate, step)
         if l1:
-            state = LASSO.prox(state[0], l1, rate * cell.batch), *state[1:]
-    return Path(parallel, perpendicular, train_loss, eps_t, len(ladder.images.filled))
+            state = LASSO_PENALTY.prox(state[0], l1, rate * cell.batch), *state[1:]
+    return DescentPath(parallel, perpendicular, train_loss, eps_t, len(ladder.images.filled))
 
 
-def _extended(row: np.ndarray, count: int) -> np.ndarray:
+def _pad_with_zero(row: np.ndarray, count: int) -> np.ndarray:
     """Append a zero to the components if a direction was added."""
     return row if len(row) == count else np.append(row, 0.0)
 
 
-def _slopes(loss: Loss, y: np.ndarray | None, h: np.ndarray) -> np.ndarray:
+def _compute_loss_slopes(loss: Loss, y: np.ndarray | None, h: np.ndarray) -> np.ndarray:
     """Return the derivative of the loss with respect to the field. Pass `y` None for labels, which are all 1."""
     return loss.slope(h) if y is None else -loss.slope(y - h)
 
 
-def _training(loss: Loss, y: np.ndarray | None, h: np.ndarray) -> tuple[float, float]:
+def _compute_training_averages(loss: Loss, y: np.ndarray | None, h: np.ndarray) -> tuple[float, float]:
     """Return the mean loss, and the fraction of wrong labels or NaN. A field of 0 counts as half an error."""
     value = float(np.mean(loss.value(h if y is None else y - h)))
     wrong = float(np.mean((1 - np.sign(h)) / 2)) if y is None else np.nan

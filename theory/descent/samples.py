@@ -24,22 +24,22 @@ from functools import lru_cache
 import numpy as np
 
 from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
-from statmech.numerics.gaussian import TAIL, cumulative, density, legendre_per_panel, quantile
-from theory.numerics.sobol_net import DIGITS, generators
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_panel_rules, normal_cdf, normal_density, normal_quantile
+from theory.numerics.sobol_net import NUM_BINARY_DIGITS, get_sobol_generators
 
-BLOCK = 64  # columns that are scrambled at once
-TABULATED = 21_201  # columns that SciPy tabulates
-FIRST_ROWS = 32  # the table grows by doubling
-HALF = 0.5  # a smaller remainder is projected again
-NEW = {"float64": 1e-9, "float32": 1e-5}  # minimum norm of a new part, relative to slopes or weights
-LEARNT = 1e-6  # smaller parts get no row
-INTERVALS = 300  # in the table of a teacher's field: equal lengths, and the same number with equal ratios
-NARROWEST = 0.02  # first of the intervals of equal ratio, in units of the teacher's width
+COLUMNS_PER_BLOCK = 64  # columns that are scrambled at once
+NUM_SCIPY_COLUMNS = 21_201  # columns that SciPy tabulates
+NUM_INITIAL_ROWS = 32  # the table grows by doubling
+REPROJECTION_RATIO = 0.5  # a smaller remainder is projected again
+NEW_DIRECTION_TOL = {"float64": 1e-9, "float32": 1e-5}  # minimum norm of a new part, relative to slopes or weights
+MIN_NEW_NORM = 1e-6  # smaller parts get no row
+NUM_TABLE_INTERVALS = 300  # in the table of a teacher's field: equal lengths, and the same number with equal ratios
+FIRST_INTERVAL_RATIO = 0.02  # first of the intervals of equal ratio, in units of the teacher's width
 NODES = 8  # per interval
-LEAST = 1e-30  # smaller probabilities are not tabulated
+MIN_PROBABILITY = 1e-30  # smaller probabilities are not tabulated
 
 
-class Columns:
+class SobolColumns:
     """The samples of one replica: columns of a Sobol net, used one by one.
 
     Parameters
@@ -57,12 +57,12 @@ class Columns:
         self.size, self.replica = size, replica
         self.columns = 0  # number of columns used
         self.dtype = np.dtype(np.float64 if matched else np.float32)
-        self.known_rows = Rows(size, self.dtype) if matched else None
-        self.learn(np.ones(size))
+        self.known_rows = RowTable(size, self.dtype) if matched else None
+        self.add_known_row(np.ones(size))
 
     def draw_normal(self, into: np.ndarray) -> np.ndarray:
         """Write the next standard normal variable into an array (S,), and return it."""
-        normal = self._column(_places(self.replica, self.size)[1])
+        normal = self._draw_column(_draw_stratified_normals(self.replica, self.size)[1])
         if self.known_rows is None:
             into[:] = normal
             return into
@@ -73,13 +73,13 @@ class Columns:
             self.known_rows.add_free_row()
         return into
 
-    def learn(self, row: np.ndarray) -> None:
+    def add_known_row(self, row: np.ndarray) -> None:
         """Make later normals orthogonal to a row (S,) of norm 1."""
         if self.known_rows is None or not self._has_room():
             return
         rest = self.known_rows.get_free_row()
         norm = self.known_rows.project_out(row, rest)
-        if norm > LEARNT:
+        if norm > MIN_NEW_NORM:
             rest *= 1 / norm
             self.known_rows.add_free_row()
 
@@ -89,15 +89,15 @@ class Columns:
 
     def draw_uniform(self) -> np.ndarray:
         """Return the next uniform variable (S,)."""
-        return self._column(_places(self.replica, self.size)[0])
+        return self._draw_column(_draw_stratified_normals(self.replica, self.size)[0])
 
-    def _column(self, values: np.ndarray) -> np.ndarray:
+    def _draw_column(self, values: np.ndarray) -> np.ndarray:
         """Permute increasing values (S,) to the order of the next column."""
         self.columns += 1
-        return values.take(_order(self.replica, self.size, self.columns - 1))
+        return values.take(_compute_column_order(self.replica, self.size, self.columns - 1))
 
 
-class Samples(Columns):
+class ExampleSamples(SobolColumns):
     """Samples of the examples: the teacher's field, outputs, and normals.
 
     Parameters
@@ -113,8 +113,8 @@ class Samples(Columns):
 
     Examples
     --------
-    >>> from statmech.convex.teachers import Sign
-    >>> samples = Samples(Sign(), replica=0, size=512, matched=True)
+    >>> from statmech.convex.teachers import SignTeacher
+    >>> samples = ExampleSamples(SignTeacher(), replica=0, size=512, matched=True)
     >>> normal = samples.draw_normal(np.empty(512))
     >>> bool(abs(samples.field @ normal) < 1e-12), round(float(normal @ normal), 9)
     (True, 512.0)
@@ -124,8 +124,8 @@ class Samples(Columns):
         super().__init__(replica, size, matched)
         self.outputs: np.ndarray | None = None  # only for a linear teacher, since labels are 1
         if isinstance(teacher, LabelTeacher):
-            self.field = self._column(_teacher_quantiles(teacher, replica, size))
-            self.learn(self.field)
+            self.field = self._draw_column(_get_teacher_quantiles(teacher, replica, size))
+            self.add_known_row(self.field)
         else:
             assert isinstance(teacher, LinearTeacher)
             self.field = self.outputs = self.draw_normal(np.empty(size))
@@ -133,12 +133,12 @@ class Samples(Columns):
                 self.outputs = self.field + teacher.noise * self.draw_normal(np.empty(size))
 
 
-class Rows:
+class RowTable:
     """A growing table of rows (n, S), with a projection that requires orthonormal rows.
 
     Scalar products are means over S. The table grows by doubling.
 
-    >>> rows = Rows(2, np.dtype(float))
+    >>> rows = RowTable(2, np.dtype(float))
     >>> rows.get_free_row()[:] = 1.0
     >>> rows.add_free_row()
     >>> rest = np.empty(2)
@@ -147,7 +147,7 @@ class Rows:
     """
 
     def __init__(self, size: int, dtype: np.dtype) -> None:
-        self.room = np.empty((FIRST_ROWS, size), dtype)
+        self.room = np.empty((NUM_INITIAL_ROWS, size), dtype)
         self.filled = self.room[:0]
 
     def get_free_row(self) -> np.ndarray:
@@ -162,23 +162,23 @@ class Rows:
         """Add the next free row to the filled rows."""
         self.filled = self.room[: len(self.filled) + 1]
 
-    def project_out(self, row: np.ndarray, rest: np.ndarray, least: float = 0.0) -> float:
+    def project_out(self, row: np.ndarray, rest: np.ndarray, min_norm: float = 0.0) -> float:
         """Write the component of a row orthogonal to all rows into `rest`, and return its norm.
 
         `rest` may be the row itself. The Gram-Schmidt projection is repeated if the norm becomes small, unless it is
-        smaller than `least`.
+        smaller than `min_norm`.
         """
         size, rows = len(row), self.filled
         row_norm = np.sqrt(row @ row / size)
         np.subtract(row, (rows @ row / size) @ rows, out=rest)
         norm = np.sqrt(rest @ rest / size)
-        if least < norm < HALF * row_norm:
+        if min_norm < norm < REPROJECTION_RATIO * row_norm:
             rest -= (rows @ rest / size) @ rows
             norm = np.sqrt(rest @ rest / size)
         return float(norm)
 
 
-class Batches:
+class RandomBatches:
     """Random batches of the samples.
 
     Parameters
@@ -191,7 +191,7 @@ class Batches:
         Whether each example appears once in an epoch of 1/b steps. Otherwise batches are drawn independently.
     """
 
-    def __init__(self, samples: Samples, fraction: float, shuffled: bool) -> None:
+    def __init__(self, samples: ExampleSamples, fraction: float, shuffled: bool) -> None:
         self.samples, self.fraction, self.shuffled = samples, fraction, shuffled
         self.slots = np.empty(0)
 
@@ -208,17 +208,17 @@ class Batches:
         return self.slots == step % batches
 
 
-def mean_field(teacher: LabelTeacher) -> float:
+def compute_mean_field(teacher: LabelTeacher) -> float:
     r"""Return the mean :math:`\langle yu\rangle = 2\langle p'(u)\rangle` of the teacher's field in the gauge y = 1.
 
-    >>> from statmech.convex.teachers import Sign
-    >>> round(mean_field(Sign(flip=0.1)), 6)              # 0.8 sqrt(2/pi)
+    >>> from statmech.convex.teachers import SignTeacher
+    >>> round(compute_mean_field(SignTeacher(flip=0.1)), 6)              # 0.8 sqrt(2/pi)
     0.638308
     """
     return 2 * float(teacher.response(np.zeros(1), np.ones(1))[0])
 
 
-def field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> np.ndarray:
+def compute_field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> np.ndarray:
     r"""Compute the quantiles of the field t = y u over the examples.
 
     .. math:: \int_{-\infty}^t 2\varphi(v)\,p(v)\,dv = U
@@ -238,21 +238,21 @@ def field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> np.ndarra
 
     Examples
     --------
-    >>> from statmech.convex.teachers import Logit, Sign
-    >>> field_quantiles(Sign(flip=0.1), np.array([0.05, 0.2, 0.55])).round(6)
+    >>> from statmech.convex.teachers import LogitTeacher, SignTeacher
+    >>> compute_field_quantiles(SignTeacher(flip=0.1), np.array([0.05, 0.2, 0.55])).round(6)
     array([-0.67449,  0.13971,  0.67449])
-    >>> field_quantiles(Logit(gain=1), np.array([0.05, 0.2, 0.55])).round(6)
+    >>> compute_field_quantiles(LogitTeacher(gain=1), np.array([0.05, 0.2, 0.55])).round(6)
     array([-1.077809, -0.350336,  0.523288])
     """
     if teacher.width(np.zeros(1))[0] > 0:
-        return _tabulated(teacher, quantile(probability))
+        return _interpolate_field_quantiles(teacher, normal_quantile(probability))
     flip = float(teacher.probability(np.array([-1.0]))[0])
     wrong = probability < flip
-    chance = np.where(wrong, probability / (2 * max(flip, LEAST)), (1 - probability) / (2 * (1 - flip)))
-    return np.where(wrong, 1.0, -1.0) * quantile(np.clip(chance, LEAST, 0.5))
+    chance = np.where(wrong, probability / (2 * max(flip, MIN_PROBABILITY)), (1 - probability) / (2 * (1 - flip)))
+    return np.where(wrong, 1.0, -1.0) * normal_quantile(np.clip(chance, MIN_PROBABILITY, 0.5))
 
 
-def _tabulated(teacher: LabelTeacher, normal: np.ndarray) -> np.ndarray:
+def _interpolate_field_quantiles(teacher: LabelTeacher, normal: np.ndarray) -> np.ndarray:
     """Interpolate the field as a function of the standard normal with the same quantile.
 
     Cubic pieces have the exact slope. Let L(t) be the probability of a field below -t < 0. Since p(-u) = 1 - p(u), the
@@ -260,42 +260,52 @@ def _tabulated(teacher: LabelTeacher, normal: np.ndarray) -> np.ndarray:
     """
     from scipy.interpolate import CubicHermiteSpline
 
-    first = min(NARROWEST * float(teacher.width(np.zeros(1))[0]), 1.0)
-    edges = np.union1d(np.linspace(0, TAIL, INTERVALS + 1), np.geomspace(first, TAIL, INTERVALS))
-    v, weight = legendre_per_panel(edges, NODES)
-    masses = np.sum(2 * weight * density(v) * teacher.probability(-v), axis=-1)
+    first = min(FIRST_INTERVAL_RATIO * float(teacher.width(np.zeros(1))[0]), 1.0)
+    edges = np.union1d(
+        np.linspace(0, GAUSSIAN_CUTOFF, NUM_TABLE_INTERVALS + 1),
+        np.geomspace(first, GAUSSIAN_CUTOFF, NUM_TABLE_INTERVALS),
+    )
+    v, weight = make_panel_rules(edges, NODES)
+    masses = np.sum(2 * weight * normal_density(v) * teacher.probability(-v), axis=-1)
     left = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
-    right = 2 * cumulative(-edges) - left
+    right = 2 * normal_cdf(-edges) - left
     t = np.concatenate([-edges[::-1], edges[1:]])
-    z = np.concatenate([quantile(np.maximum(left[::-1], LEAST**2)), -quantile(np.maximum(right[1:], LEAST**2))])
-    in_table = np.append(left[::-1], right[1:]) > LEAST
-    slope = density(z) / np.maximum(2 * density(t) * teacher.probability(t), LEAST**4)
+    z = np.concatenate(
+        [
+            normal_quantile(np.maximum(left[::-1], MIN_PROBABILITY**2)),
+            -normal_quantile(np.maximum(right[1:], MIN_PROBABILITY**2)),
+        ]
+    )
+    in_table = np.append(left[::-1], right[1:]) > MIN_PROBABILITY
+    slope = normal_density(z) / np.maximum(2 * normal_density(t) * teacher.probability(t), MIN_PROBABILITY**4)
     return np.asarray(CubicHermiteSpline(z[in_table], t[in_table], slope[in_table])(normal))
 
 
 @lru_cache(maxsize=64)
-def _places(replica: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+def _draw_stratified_normals(replica: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw one uniform variable in each of S intervals, in increasing order. Returns also their normal quantiles."""
     rng = np.random.default_rng([replica, size])
     uniform = (np.arange(size) + rng.random(size)) / size
-    return uniform, _matched(quantile(uniform), 0.0)
+    return uniform, _match_moments(normal_quantile(uniform), 0.0)
 
 
 @lru_cache(maxsize=64)
-def _teacher_quantiles(teacher: LabelTeacher, replica: int, size: int) -> np.ndarray:
+def _get_teacher_quantiles(teacher: LabelTeacher, replica: int, size: int) -> np.ndarray:
     """Return the teacher's field (S,) in increasing order, with the exact mean and mean square."""
-    return _matched(field_quantiles(teacher, _places(replica, size)[0]), mean_field(teacher))
+    return _match_moments(
+        compute_field_quantiles(teacher, _draw_stratified_normals(replica, size)[0]), compute_mean_field(teacher)
+    )
 
 
-def _matched(values: np.ndarray, mean: float) -> np.ndarray:
+def _match_moments(values: np.ndarray, mean: float) -> np.ndarray:
     """Shift and scale values to this mean and the mean square 1."""
     values = values - np.mean(values)
     return mean + values * np.sqrt((1 - mean * mean) / np.mean(values * values))
 
 
-def _order(replica: int, size: int, column: int) -> np.ndarray:
+def _compute_column_order(replica: int, size: int, column: int) -> np.ndarray:
     """Return the numbers 0 to S - 1 in the order of a column, by doubling with one digit of the index at a time."""
-    digits = _scrambled(replica, size, column // BLOCK)[:, column % BLOCK]
+    digits = _scramble_generators(replica, size, column // COLUMNS_PER_BLOCK)[:, column % COLUMNS_PER_BLOCK]
     order = np.empty(size, np.intp)
     order[0], num_filled = digits[-1], 1
     for digit in digits[:-1]:
@@ -305,14 +315,14 @@ def _order(replica: int, size: int, column: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=1024)
-def _scrambled(replica: int, size: int, block: int) -> np.ndarray:
+def _scramble_generators(replica: int, size: int, block: int) -> np.ndarray:
     """Scramble the generators (k, columns) of a block of columns. The last row of the result is the shift."""
     count, first = (
         size.bit_length() - 1,
-        BLOCK * (block % (TABULATED // BLOCK)),
+        COLUMNS_PER_BLOCK * (block % (NUM_SCIPY_COLUMNS // COLUMNS_PER_BLOCK)),
     )  # further blocks reuse columns with another scramble
-    columns = min(1 << (first + BLOCK - 1).bit_length(), TABULATED)
-    plain = generators(columns)[:count, first : first + BLOCK] >> (DIGITS - count)
+    columns = min(1 << (first + COLUMNS_PER_BLOCK - 1).bit_length(), NUM_SCIPY_COLUMNS)
+    plain = get_sobol_generators(columns)[:count, first : first + COLUMNS_PER_BLOCK] >> (NUM_BINARY_DIGITS - count)
     rng = np.random.default_rng([replica, size, block])
     digits = 1 << np.arange(count)[::-1, None]
     mixed = np.zeros_like(plain)

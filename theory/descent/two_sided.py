@@ -25,11 +25,11 @@ from __future__ import annotations
 import numpy as np
 
 from statmech.convex.weights import Weights
-from statmech.numerics.gaussian import quantile
-from theory.descent.samples import NEW, Columns, Rows, Samples
+from statmech.numerics.gaussian import normal_quantile
+from theory.descent.samples import NEW_DIRECTION_TOL, ExampleSamples, RowTable, SobolColumns
 
-OF_WEIGHTS = 1 << 32  # gives the weights another Sobol net than the examples
-CERTAIN = 1e-16, 1 - 1e-16  # normal quantiles outside this range are infinite
+WEIGHT_REPLICA_OFFSET = 1 << 32  # gives the weights another Sobol net than the examples
+PROBABILITY_BOUNDS = 1e-16, 1 - 1e-16  # normal quantiles outside this range are infinite
 
 
 class TwoSided:
@@ -47,11 +47,11 @@ class TwoSided:
         Distribution of the teacher's weights.
     """
 
-    def __init__(self, alpha: float, samples: Samples, weights: Weights) -> None:
+    def __init__(self, alpha: float, samples: ExampleSamples, weights: Weights) -> None:
         self.alpha, self.samples = alpha, samples
-        self.columns = Columns(OF_WEIGHTS + samples.replica, samples.size, matched=False)
-        self.teacher = teacher_weights(weights, self.columns.draw_uniform())
-        rows = (Rows(samples.size, self.columns.dtype) for _ in range(4))
+        self.columns = SobolColumns(WEIGHT_REPLICA_OFFSET + samples.replica, samples.size, matched=False)
+        self.teacher = sample_teacher_weights(weights, self.columns.draw_uniform())
+        rows = (RowTable(samples.size, self.columns.dtype) for _ in range(4))
         self.directions, self.images, self.slopes, self.answers = rows  # e, A, f and B
         self.directions.get_free_row()[:] = self.teacher
         self.directions.add_free_row()
@@ -72,22 +72,22 @@ class TwoSided:
     def compute_fields(self, w: np.ndarray) -> np.ndarray:
         """Compute the fields (S,) of weights (S,), and add a direction if the weights have a new part."""
         w = w.astype(self.columns.dtype)
-        if (e := _new(self.directions, w)) is not None:
+        if (e := _find_new_direction(self.directions, w)) is not None:
             image = self.samples.draw_normal(self.images.get_free_row())
-            image += _means(self.answers, e) @ self.slopes.filled / np.sqrt(self.alpha)
+            image += _compute_row_means(self.answers, e) @ self.slopes.filled / np.sqrt(self.alpha)
             self.images.add_free_row()
             self.directions.add_free_row()
-        return (_means(self.directions, w) @ self.images.filled).astype(float)
+        return (_compute_row_means(self.directions, w) @ self.images.filled).astype(float)
 
     def compute_force(self, G: np.ndarray) -> np.ndarray:
         r"""Compute the force :math:`X^T\mathbf G` (S,) on each weight."""
         G = G.astype(self.columns.dtype)
-        if (f := _new(self.slopes, G)) is not None:
+        if (f := _find_new_direction(self.slopes, G)) is not None:
             answer = self._draw_orthogonal_normal(self.answers.get_free_row())
-            answer += np.sqrt(self.alpha) * _means(self.images, f) @ self.directions.filled
+            answer += np.sqrt(self.alpha) * _compute_row_means(self.images, f) @ self.directions.filled
             self.answers.add_free_row()
             self.slopes.add_free_row()
-        return np.sqrt(self.alpha) * (_means(self.slopes, G) @ self.answers.filled).astype(float)
+        return np.sqrt(self.alpha) * (_compute_row_means(self.slopes, G) @ self.answers.filled).astype(float)
 
     def _draw_orthogonal_normal(self, into: np.ndarray) -> np.ndarray:
         """Draw the next normal of the weights, orthogonal to all directions and with mean square 1.
@@ -99,7 +99,7 @@ class TwoSided:
         return into
 
 
-def teacher_weights(weights: Weights, probability: np.ndarray) -> np.ndarray:
+def sample_teacher_weights(weights: Weights, probability: np.ndarray) -> np.ndarray:
     """Sample weights of mean square 1 by inversion, one component of their mixture after the other.
 
     Parameters
@@ -116,30 +116,35 @@ def teacher_weights(weights: Weights, probability: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> from statmech.convex.weights import Sparse
-    >>> teacher_weights(Sparse(rho=0.5), np.array([0.1, 0.4, 0.6, 0.9])).round(3)
+    >>> sample_teacher_weights(Sparse(rho=0.5), np.array([0.1, 0.4, 0.6, 0.9])).round(3)
     array([ 0.   ,  0.   , -1.414,  1.414])
     """
     w, first = np.zeros_like(probability), 0.0
     for fraction, mean, variance in weights.pieces:
         in_piece = (probability >= first) & (probability < first + fraction)
-        w[in_piece] = mean + np.sqrt(variance) * quantile(np.clip((probability[in_piece] - first) / fraction, *CERTAIN))
+        w[in_piece] = mean + np.sqrt(variance) * normal_quantile(
+            np.clip((probability[in_piece] - first) / fraction, *PROBABILITY_BOUNDS)
+        )
         first += fraction
     return np.asarray(w / np.sqrt(np.mean(w * w)))
 
 
-def _new(known: Rows, row: np.ndarray) -> np.ndarray | None:
+def _find_new_direction(known_rows: RowTable, row: np.ndarray) -> np.ndarray | None:
     """Write the normalised component of a row orthogonal to the known rows to the next free row, and return it.
 
     Returns None if the row is a combination of known rows.
     """
-    rest, min_norm = known.get_free_row(), NEW[known.room.dtype.name] * float(np.sqrt(row @ row / len(row)))
-    norm = known.project_out(row, rest, min_norm)
+    rest, min_norm = (
+        known_rows.get_free_row(),
+        NEW_DIRECTION_TOL[known_rows.room.dtype.name] * float(np.sqrt(row @ row / len(row))),
+    )
+    norm = known_rows.project_out(row, rest, min_norm)
     if not norm > min_norm:
         return None
     rest *= 1 / norm
     return rest
 
 
-def _means(rows: Rows, row: np.ndarray) -> np.ndarray:
+def _compute_row_means(rows: RowTable, row: np.ndarray) -> np.ndarray:
     """Return the scalar products of a row with all filled rows, as means over samples."""
     return np.asarray(rows.filled @ row / len(row))

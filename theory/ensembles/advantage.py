@@ -20,15 +20,15 @@ import numpy as np
 
 from statmech.errors import ScenarioError
 from statmech.order_parameters import angle_from_versine
-from statmech.results.dataset import blank
+from statmech.results.dataset import make_empty_dataset
 from statmech.scenarios.online import OnlineCell, Scenario
-from statmech.votes.equal_students import weight_mean
+from statmech.votes.equal_students import weight_mean_error
 from theory.online.trajectories import solve_cells
 
 if TYPE_CHECKING:
     import xarray as xr
 
-LEAST = 2  # one pair represents infinitely many students
+NUM_PAIR_STUDENTS = 2  # one pair represents infinitely many students
 
 
 def advantage(scenario: Scenario) -> xr.DataArray:
@@ -63,27 +63,27 @@ def advantage(scenario: Scenario) -> xr.DataArray:
     """
     config = scenario.config()
     first = config["N"][0] if isinstance(config["N"], list) else config["N"]
-    pair = type(scenario)(**{**config, "K": LEAST, "N": first})
+    pair = type(scenario)(**{**config, "K": NUM_PAIR_STUDENTS, "N": first})
     cells = list(pair.cells())
-    _check(cells)
-    ratio = blank(pair, seeds=None).eps_g_weight_mean
+    _check_equal_starts(cells)
+    ratio = make_empty_dataset(pair, seeds=None).eps_g_weight_mean
     for cell, students in zip(cells, solve_cells(cells, pair.t), strict=True):
         theta, c = angle_from_versine(students.y[:, 0]), students.c[:, 0]
-        ratio[cell.index] = _gain(theta, c)
+        ratio[cell.index] = _compute_error_ratio(theta, c)
     return ratio.rename("advantage").assign_attrs(long_name="error of infinitely many students over that of one")
 
 
-def _gain(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
+def _compute_error_ratio(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Return eps_g of the mean of infinitely many students divided by eps_g of one student.
 
     Students on the teacher's axis have the limit of this ratio.
     """
     off_axis = np.where(theta > 0, theta, 1.0)
-    together = weight_mean(off_axis, c, np.full(c.shape, np.inf)) * np.pi / off_axis
+    together = weight_mean_error(off_axis, c, np.full(c.shape, np.inf)) * np.pi / off_axis
     return np.where(theta > 0, together, np.sqrt(np.maximum(c, 0.0)))
 
 
-def _check(cells: Sequence[OnlineCell]) -> None:
+def _check_equal_starts(cells: Sequence[OnlineCell]) -> None:
     for cell in cells:
         if not cell.alike:
             raise ScenarioError([(("start",), "infinitely many students are supported only with equal starts")])

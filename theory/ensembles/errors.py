@@ -14,18 +14,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from statmech.errors import ScenarioError, not_known
+from statmech.errors import ScenarioError, format_unknown_name
 from statmech.numerics.statistics import standard_error
-from statmech.order_parameters import angle, coordinates, lowest_eigenvalue, square_root
-from statmech.votes.equal_students import majority_vote, weight_mean
-from statmech.votes.few_students import FEW, vote_of_few
-from statmech.votes.majority_vote import net_of_circles, vote_error
+from statmech.order_parameters import (
+    angle_from_components,
+    lowest_cosine_eigenvalue,
+    matrix_square_root,
+    student_coordinates,
+)
+from statmech.votes.equal_students import majority_vote_error, weight_mean_error
+from statmech.votes.few_students import MAX_EXACT_STUDENTS, few_student_vote_error
+from statmech.votes.majority_vote import draw_sobol_circles, measure_vote_error
 
-OUTPUTS = ("majority_vote", "weight_mean")
-SCRAMBLES, FEWEST, MOST = 16, 2**12, 2**16  # independent nets, and points per net
+ENSEMBLE_OUTPUTS = ("majority_vote", "weight_mean")
+NUM_SCRAMBLED_NETS, MIN_NET_POINTS, MAX_NET_POINTS = 16, 2**12, 2**16  # independent nets, and points per net
 
 
-class ControlledError(NamedTuple):
+class ErrorEstimate(NamedTuple):
     """A generalization error and the standard error of its numerical integration."""
 
     value: np.ndarray
@@ -66,16 +71,16 @@ def ensemble_error(R: ArrayLike, q: ArrayLike, K: ArrayLike, output: str = "majo
     >>> round(float(ensemble_error(0.9, 0.85, 3, output="weight_mean")), 6)
     0.102416
     """
-    if output not in OUTPUTS:
-        raise ScenarioError([(("output",), not_known(output, "an ensemble output", OUTPUTS))])
+    if output not in ENSEMBLE_OUTPUTS:
+        raise ScenarioError([(("output",), format_unknown_name(output, "an ensemble output", ENSEMBLE_OUTPUTS))])
     R, q, K = np.broadcast_arrays(*(np.asarray(value, float) for value in (R, q, K)))
-    _check(R, q, K)
+    _check_equal_cosines(R, q, K)
     sin = np.sqrt((1 - R) * (1 + R))
     perpendicular = q - R**2
     c = np.divide(perpendicular, sin**2, out=np.ones_like(perpendicular), where=sin > 0)
     c = np.clip(np.where(np.abs(perpendicular) < 4e-16, 0.0, c), -1.0, 1.0)  # q = R^2 to rounding
-    theta = angle(sin, R)
-    error = (majority_vote if output == "majority_vote" else weight_mean)(theta, c, K)
+    theta = angle_from_components(sin, R)
+    error = (majority_vote_error if output == "majority_vote" else weight_mean_error)(theta, c, K)
     return error[()] if error.ndim == 0 else error
 
 
@@ -85,7 +90,7 @@ def ensemble_error_unequal(
     length: ArrayLike | None = None,
     output: str = "majority_vote",
     tolerance: float = 1e-4,
-) -> ControlledError:
+) -> ErrorEstimate:
     """Compute eps_g of an ensemble of any K students, with the standard error of the numerical integration.
 
     The vote of up to four students is exact. For more students, randomised quasi-Monte Carlo evaluates the integral of
@@ -121,45 +126,45 @@ def ensemble_error_unequal(
     >>> print(f"{value:.4f}", float(error))
     0.2065 0.0
     """
-    if output not in OUTPUTS:
-        raise ScenarioError([(("output",), not_known(output, "an ensemble output", OUTPUTS))])
+    if output not in ENSEMBLE_OUTPUTS:
+        raise ScenarioError([(("output",), format_unknown_name(output, "an ensemble output", ENSEMBLE_OUTPUTS))])
     R, q = np.asarray(R, float), np.asarray(q, float)
     if R.ndim != 1 or q.shape != (R.size, R.size):
         raise ScenarioError(
             [(("q",), f"K students need R of shape (K,) and q of shape (K, K), not {R.shape}, {q.shape}")]
         )
-    if lowest_eigenvalue(R, q) < -1e-10:
+    if lowest_cosine_eigenvalue(R, q) < -1e-10:
         raise ScenarioError(
             [(("q",), f"no {R.size} students have these R and q: their matrix of cosines is not positive")]
         )
     length = np.ones_like(R) if length is None else np.asarray(length, float)
-    students = coordinates(length, R, q)
+    students = student_coordinates(length, R, q)
     if output == "weight_mean":
         mean = students.sum(axis=0)
-        return ControlledError(angle(np.linalg.norm(mean[1:]), mean[0]) / np.pi, np.zeros(()))
-    return vote_of(students[:, 0], students[:, 1:] @ students[:, 1:].T, tolerance)
+        return ErrorEstimate(angle_from_components(np.linalg.norm(mean[1:]), mean[0]) / np.pi, np.zeros(()))
+    return compute_vote_error(students[:, 0], students[:, 1:] @ students[:, 1:].T, tolerance)
 
 
-def vote_of(along: np.ndarray, across: np.ndarray, tolerance: float = 1e-4) -> ControlledError:
+def compute_vote_error(parallel: np.ndarray, perpendicular_gram: np.ndarray, tolerance: float = 1e-4) -> ErrorEstimate:
     """Compute eps_g of the majority vote of students.
 
     Students are given by their components (..., K) parallel to the teacher, and by the Gram matrices (..., K, K) of
     their perpendicular parts.
     """
-    if along.shape[-1] <= FEW:
-        return ControlledError(vote_of_few(along, across), np.zeros(along.shape[:-1]))
-    factor, points = square_root(across), FEWEST
+    if parallel.shape[-1] <= MAX_EXACT_STUDENTS:
+        return ErrorEstimate(few_student_vote_error(parallel, perpendicular_gram), np.zeros(parallel.shape[:-1]))
+    factor, points = matrix_square_root(perpendicular_gram), MIN_NET_POINTS
     while True:
         rng = np.random.default_rng(0)
-        nets = (net_of_circles(rng, points, factor.shape[-1]) for _ in range(SCRAMBLES))
-        estimates = np.stack([vote_error(along, factor, net) for net in nets])
+        nets = (draw_sobol_circles(rng, points, factor.shape[-1]) for _ in range(NUM_SCRAMBLED_NETS))
+        estimates = np.stack([measure_vote_error(parallel, factor, net) for net in nets])
         error = standard_error(estimates, axis=0)
-        if np.all(error <= tolerance) or points >= MOST:
-            return ControlledError(estimates.mean(axis=0), error)
+        if np.all(error <= tolerance) or points >= MAX_NET_POINTS:
+            return ErrorEstimate(estimates.mean(axis=0), error)
         points *= 4
 
 
-def _check(R: np.ndarray, q: np.ndarray, K: np.ndarray) -> None:
+def _check_equal_cosines(R: np.ndarray, q: np.ndarray, K: np.ndarray) -> None:
     problems = []
     if np.any(K < 1) or np.any(np.isfinite(K) & (np.round(K) != K)) or np.any(np.isnan(K)):
         problems.append((("K",), "the number of students must be an integer of at least 1, or infinite"))

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from statmech.errors import ScenarioError, not_known
+from statmech.errors import ScenarioError, format_unknown_name
 from statmech.numerics.statistics import standard_error
-from theory.ensembles.errors import OUTPUTS, ControlledError
+from theory.ensembles.errors import ENSEMBLE_OUTPUTS, ErrorEstimate
 
-STRIDE = 2.38  # over sqrt(K + 1): minimises the correlation in many dimensions (Roberts, Gelman & Gilks 1997)
-BURN = 0.1
+METROPOLIS_STEP_SCALE = (
+    2.38  # over sqrt(K + 1): minimises the correlation in many dimensions (Roberts, Gelman & Gilks 1997)
+)
+BURN_IN_FRACTION = 0.1
 
 
 def metropolis_error(
@@ -26,7 +28,7 @@ def metropolis_error(
     steps: int = 20_000,
     walks: int = 64,
     key: int = 0,
-) -> ControlledError:
+) -> ErrorEstimate:
     """Estimate eps_g of an ensemble of K equal students by the Metropolis method, with a standard error.
 
     Parameters
@@ -45,7 +47,7 @@ def metropolis_error(
 
     Returns
     -------
-    eps_g and its standard error (`ControlledError`).
+    eps_g and its standard error (`ErrorEstimate`).
 
     Raises
     ------
@@ -59,24 +61,24 @@ def metropolis_error(
     >>> bool(abs(walk.value - ensemble_error(0.9, 0.85, 3)) < 4 * walk.error)
     True
     """
-    if output not in OUTPUTS:
-        raise ScenarioError([(("output",), not_known(output, "an ensemble output", OUTPUTS))])
-    factor, random = _factor(R, q, K), np.random.default_rng(key)
+    if output not in ENSEMBLE_OUTPUTS:
+        raise ScenarioError([(("output",), format_unknown_name(output, "an ensemble output", ENSEMBLE_OUTPUTS))])
+    factor, random = _compute_field_cholesky(R, q, K), np.random.default_rng(key)
     whitened = random.normal(size=(walks, K + 1))  # the fields are a linear image: their density is the same
     wrong, counted = np.zeros(walks), 0
     for step in range(steps):
-        proposed = whitened + STRIDE / np.sqrt(K + 1) * random.normal(size=whitened.shape)
+        proposed = whitened + METROPOLIS_STEP_SCALE / np.sqrt(K + 1) * random.normal(size=whitened.shape)
         gain = 0.5 * (whitened**2 - proposed**2).sum(axis=1)
         accepted = random.random(walks) < np.exp(np.minimum(gain, 0.0))
         whitened[accepted] = proposed[accepted]
-        if step >= BURN * steps:
-            wrong += _errors(whitened @ factor.T, output)
+        if step >= BURN_IN_FRACTION * steps:
+            wrong += _compute_ensemble_errors(whitened @ factor.T, output)
             counted += 1
     rates = wrong / counted
-    return ControlledError(np.asarray(rates.mean()), np.asarray(standard_error(rates)))
+    return ErrorEstimate(np.asarray(rates.mean()), np.asarray(standard_error(rates)))
 
 
-def _factor(R: float, q: float, K: int) -> np.ndarray:
+def _compute_field_cholesky(R: float, q: float, K: int) -> np.ndarray:
     """Return the Cholesky factor of the covariance of eq (3.4), with the teacher's field last."""
     covariance = np.full((K + 1, K + 1), float(q))
     covariance[-1], covariance[:, -1] = R, R
@@ -88,7 +90,7 @@ def _factor(R: float, q: float, K: int) -> np.ndarray:
         raise ScenarioError([(("R",), sentence)]) from None
 
 
-def _errors(fields: np.ndarray, output: str) -> np.ndarray:
+def _compute_ensemble_errors(fields: np.ndarray, output: str) -> np.ndarray:
     """Return 1 where the ensemble is wrong, 1/2 where its vote is tied, and 0 elsewhere."""
     students, teacher = fields[:, :-1], np.sign(fields[:, -1])
     total = (np.sign(students) if output == "majority_vote" else students).sum(axis=1)

@@ -51,27 +51,29 @@ import numpy as np
 from statmech.errors import ScenarioError, SolverError
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import Family, family_of
+from statmech.parameters import ParameterFamily, get_family
 from statmech.rules import Rule
-from statmech.runtime.devices import double_precision
+from statmech.runtime.devices import use_double_precision
 from statmech.runtime.programs import cached_program
 from statmech.scenarios.online import OnlineCell
-from statmech.schedules import Changes
-from theory.ensembles.pair_noise import Products, dot, products
+from statmech.schedules import TimeDependence
+from theory.ensembles.pair_noise import UpdateProducts, compute_update_products, dot_last_axis
 from theory.fluctuations import student_fluctuations, student_noise
 from theory.numerics import collocation
 from theory.online import equations, trajectories
-from theory.online.students import Students, initial
+from theory.online.students import Students, make_initial_students
 
-BATCH = 32  # coefficients are computed in batches of states
-LEAST_DEVIATION = 1e-100  # added to standard deviations, which may be 0
-OPPOSED = 0.05  # for (1 + (n - 1) c)/(1 - c): it vanishes for maximally opposed students, whose averages diverge
-MOST_OPPOSED = (
+STATE_BATCH_SIZE = 32  # coefficients are computed in batches of states
+MIN_DEVIATION = 1e-100  # added to standard deviations, which may be 0
+MIN_EIGENVALUE_RATIO = (
+    0.05  # for (1 + (n - 1) c)/(1 - c): it vanishes for maximally opposed students, whose averages diverge
+)
+OPPOSED_STUDENTS_MESSAGE = (
     "students that start almost as opposed as they can be have no corrections of order 1/N of q, the weight mean and "
     "the vote: start them with a larger q, or leave out corrections"
 )
-ROUNDING = 1e-9  # students with a smaller |c| are treated as independent
-SIZE = 16
+TRANSVERSE_COSINE_TOL = 1e-9  # students with a smaller |c| are treated as independent
+FLUCTUATION_VECTOR_SIZE = 16
 
 
 class PairFluctuations(NamedTuple):
@@ -91,7 +93,7 @@ class PairFluctuations(NamedTuple):
     bias_c: Array
 
 
-PLACES = PairFluctuations(  # indices in a vector (..., 16)
+FLUCTUATION_INDICES = PairFluctuations(  # indices in a vector (..., 16)
     V1=np.array([[0, 1], [1, 2]]),
     V2=np.array([[3, 4], [4, 5]]),
     W1=np.array([6, 7]),
@@ -104,7 +106,7 @@ PLACES = PairFluctuations(  # indices in a vector (..., 16)
 )
 
 
-class Along(NamedTuple):
+class CoordinatePairs(NamedTuple):
     """Values for pairs of coordinates of F.
 
     Coordinates are log l and log theta of both students, c and log eta.
@@ -123,26 +125,28 @@ class Along(NamedTuple):
 
 
 L1, T1, L2, T2, C, ETA = range(6)
-COORDINATES = Along((L1, L1), (L1, T1), (T1, T1), (L1, L2), (L1, T2), (T1, T2), (L1, C), (T1, C), (C, C), (ETA, ETA))
+COORDINATE_PAIRS = CoordinatePairs(
+    (L1, L1), (L1, T1), (T1, T1), (L1, L2), (L1, T2), (T1, T2), (L1, C), (T1, C), (C, C), (ETA, ETA)
+)
 
 
 @dataclass(frozen=True)
-class Equations:
+class PairEquations:
     """Static arguments of the compiled coefficients: the rule, and whether it has closed forms."""
 
-    rule: Family
+    rule: ParameterFamily
     closed: bool
 
 
-class Problem(NamedTuple):
+class PairParameters(NamedTuple):
     """Arguments of F in addition to the state: parameters of the rule, label noise, and changes over time."""
 
     parameters: dict[str, Array]
     flip: Array
-    changes: Changes
+    changes: TimeDependence
 
 
-class States(NamedTuple):
+class EqualStudentStates(NamedTuple):
     """States of equal students, arrays (T,): time, log l, log theta, and c."""
 
     t: np.ndarray
@@ -151,11 +155,11 @@ class States(NamedTuple):
     c: np.ndarray
 
 
-class Field(NamedTuple):
+class PairRates(NamedTuple):
     """F for a (T, 2) and for c12 (T,), with derivatives.
 
-    First derivatives are A = dF/da (T, 2, 2), g = dF_c/da1 (T, 2) and h = dF_c/dc (T,). `A_bend` (T, 2, 2, 2) has the
-    second derivatives of F with respect to a. The second derivatives of F_c are with respect to (a1, a1), (a1, a2),
+    First derivatives are A = dF/da (T, 2, 2), g = dF_c/da1 (T, 2) and h = dF_c/dc (T,). `A_curvature` (T, 2, 2, 2) has
+    the second derivatives of F with respect to a. The second derivatives of F_c are with respect to (a1, a1), (a1, a2),
     (a1, c) and (c, c). `F_eta` (T, 2) and `F_c_eta` (T,) are with respect to the logarithm of the learning rate, whose
     time derivative is `log_eta_rate` (T,). `b` (T, 2) is the second order of a.
     """
@@ -163,7 +167,7 @@ class Field(NamedTuple):
     F: np.ndarray
     F_c: np.ndarray
     A: np.ndarray
-    A_bend: np.ndarray
+    A_curvature: np.ndarray
     g: np.ndarray
     h: np.ndarray
     F_c_a1_a1: np.ndarray
@@ -176,7 +180,7 @@ class Field(NamedTuple):
     b: np.ndarray
 
 
-def solve(cell: OnlineCell, times: Iterable[float]) -> PairFluctuations:
+def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFluctuations:
     """Compute the fluctuations of the equal students of a cell at each time.
 
     Parameters
@@ -202,45 +206,49 @@ def solve(cell: OnlineCell, times: Iterable[float]) -> PairFluctuations:
     --------
     >>> from statmech import Scenario
     >>> [cell] = Scenario(rule="hebb", K=2, t=[1], start={"R": 0.2}).cells()
-    >>> solve(cell, [0.0]).S0
+    >>> solve_pair_fluctuations(cell, [0.0]).S0
     array([0.])
     """
     t = np.asarray(list(times), float)
-    first = initial(cell).c[0]
-    if (1 + (most_students(cell) - 1) * first) / (1 - min(first, 0.0)) < OPPOSED:
-        raise ScenarioError([(("start",), MOST_OPPOSED)])
-    if first > 1 - ROUNDING:
-        return _identical(cell, t)
+    first = make_initial_students(cell).c[0]
+    if (1 + (get_max_averaged_students(cell) - 1) * first) / (1 - min(first, 0.0)) < MIN_EIGENVALUE_RATIO:
+        raise ScenarioError([(("start",), OPPOSED_STUDENTS_MESSAGE)])
+    if first > 1 - TRANSVERSE_COSINE_TOL:
+        return _solve_identical_students(cell, t)
     try:
-        with double_precision():
-            return unpacked(collocation.solve(lambda t: _coefficients(cell, t), start(cell), t, _scale))
+        with use_double_precision():
+            return unpack_fluctuations(
+                collocation.solve_linear_equations(
+                    lambda t: _compute_coefficients(cell, t), make_initial_fluctuations(cell), t, _compute_error_scales
+                )
+            )
     except SolverError as error:
         raise SolverError(f"the fluctuations of pairs of {cell.described} cannot be solved: {error}") from None
 
 
-def _identical(cell: OnlineCell, times: np.ndarray) -> PairFluctuations:
+def _solve_identical_students(cell: OnlineCell, times: np.ndarray) -> PairFluctuations:
     """Return the fluctuations of students that start identical, and so remain identical."""
-    [(_, student)] = trajectories.solve_corrected([cell], times)
+    [(_, student)] = trajectories.solve_with_fluctuations([cell], times)
     V = student.covariance[..., [0, 1, 1, 2], 0].reshape(-1, 2, 2)
     zero_vectors, zeros = np.zeros((*times.shape, 2)), np.zeros(times.shape)
     return PairFluctuations(V, V, zero_vectors, zero_vectors, zeros, zeros, zeros, student.bias[..., 0], zeros)
 
 
-def most_students(cell: OnlineCell) -> int:
+def get_max_averaged_students(cell: OnlineCell) -> int:
     """Return the maximum number of different students in the averages that are needed.
 
     It is 4 for any K, except for opposed students: four opposed students need not exist.
 
     >>> from statmech import Scenario
-    >>> [[most_students(cell) for cell in Scenario(rule="hebb", K=[2, 9], t=[1], start=start).cells()]
-    ...  for start in ("drawn", {"R": 0.2})]
+    >>> [[get_max_averaged_students(cell) for cell in Scenario(rule="hebb", K=[2, 9], t=[1], start=start).cells()]
+    ...  for make_initial_fluctuations in ("drawn", {"R": 0.2})]
     [[4, 4], [2, 4]]
     """
-    opposed = initial(cell).c[0] < -ROUNDING
+    opposed = make_initial_students(cell).c[0] < -TRANSVERSE_COSINE_TOL
     return min(cell.K, 4) if opposed else 4
 
 
-def start(cell: OnlineCell) -> np.ndarray:
+def make_initial_fluctuations(cell: OnlineCell) -> np.ndarray:
     """Return the covariances and biases (16,) at t = 0.
 
     They vanish for given students. Randomly drawn students are independent: c has the variance 1/N, and all other terms
@@ -248,85 +256,98 @@ def start(cell: OnlineCell) -> np.ndarray:
 
     For random vectors c has the variance 1/N, and all else of c vanishes to order 1/N.
     """
-    x = np.zeros(SIZE)
+    x = np.zeros(FLUCTUATION_VECTOR_SIZE)
     if cell.start is None:
-        student = student_fluctuations.initial(np.asarray([np.pi / 2]), drawn=True)
+        student = student_fluctuations.make_initial_fluctuations(np.asarray([np.pi / 2]), random=True)
         ll, lt, tt = student.covariance[:, 0]
-        x[PLACES.V1], x[PLACES.bias], x[PLACES.S0] = [[ll, lt], [lt, tt]], student.bias[:, 0], 1.0
+        x[FLUCTUATION_INDICES.V1], x[FLUCTUATION_INDICES.bias], x[FLUCTUATION_INDICES.S0] = (
+            [[ll, lt], [lt, tt]],
+            student.bias[:, 0],
+            1.0,
+        )
     return x
 
 
-def unpacked(x: np.ndarray) -> PairFluctuations:
+def unpack_fluctuations(x: np.ndarray) -> PairFluctuations:
     """Return the covariances and biases from vectors (..., 16)."""
-    return PairFluctuations(*(x[..., index] for index in PLACES))
+    return PairFluctuations(*(x[..., index] for index in FLUCTUATION_INDICES))
 
 
-def packed(found: PairFluctuations) -> np.ndarray:
+def pack_fluctuations(fluctuations: PairFluctuations) -> np.ndarray:
     """Pack covariances and biases (T, ...) into vectors (T, 16), and symmetrise the matrices."""
-    x = np.empty((*np.shape(found.S0), SIZE))
-    for index, part in zip(PLACES, found._replace(V1=_both(found.V1) / 2, V2=_both(found.V2) / 2), strict=True):
+    x = np.empty((*np.shape(fluctuations.S0), FLUCTUATION_VECTOR_SIZE))
+    for index, part in zip(
+        FLUCTUATION_INDICES,
+        fluctuations._replace(V1=_add_transpose(fluctuations.V1) / 2, V2=_add_transpose(fluctuations.V2) / 2),
+        strict=True,
+    ):
         x[..., index] = part
     return x
 
 
-def _scale(x: np.ndarray) -> np.ndarray:
+def _compute_error_scales(x: np.ndarray) -> np.ndarray:
     """Return the scale of each covariance and bias (.., 16) for relative errors.
 
     The scale follows from the variances of both variables.
     """
-    l, t, c = (np.sqrt(x[..., index]) + LEAST_DEVIATION for index in (*np.diag(PLACES.V1), PLACES.S0))
+    l, t, c = (
+        np.sqrt(x[..., index]) + MIN_DEVIATION for index in (*np.diag(FLUCTUATION_INDICES.V1), FLUCTUATION_INDICES.S0)
+    )
     students, pairs = [l * l, l * t, t * t], [l * c, t * c]
     biases = [np.maximum(l, l * l), np.maximum(t, t * t), np.maximum(c, c * c)]
     return np.stack([*students, *students, *pairs, *pairs, *[c * c] * 3, *biases], axis=-1)
 
 
-def _coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return M (T, 16, 16) and d (T, 16) in x' = M x + d at increasing times (T,)."""
-    states = _states(cell, t)
-    field = _field(cell, states)
-    rates = [packed(_rates(field, unpacked(x))) for x in np.eye(SIZE)]
-    return np.stack(rates, axis=-1), packed(_noise(cell, states, field))
+    states = _solve_states(cell, t)
+    field = _compute_pair_rates(cell, states)
+    rates = [
+        pack_fluctuations(_compute_fluctuation_rates(field, unpack_fluctuations(x)))
+        for x in np.eye(FLUCTUATION_VECTOR_SIZE)
+    ]
+    return np.stack(rates, axis=-1), pack_fluctuations(_compute_noise_terms(cell, states, field))
 
 
-def _states(cell: OnlineCell, t: np.ndarray) -> States:
+def _solve_states(cell: OnlineCell, t: np.ndarray) -> EqualStudentStates:
     """Return the states of the students at increasing times (T,)."""
     batches = []
-    for first in range(0, t.size, BATCH):
-        [students] = trajectories.solve_cells([cell], _filled(t[first : first + BATCH]))
+    for first in range(0, t.size, STATE_BATCH_SIZE):
+        [students] = trajectories.solve_cells([cell], _pad_to_batch(t[first : first + STATE_BATCH_SIZE]))
         batches.append([np.asarray(part)[: t.size - first, 0] for part in students])
     log_length, y, c = (np.concatenate(part) for part in zip(*batches, strict=True))
-    return States(t, log_length, np.log(angle_from_versine(y)), c)
+    return EqualStudentStates(t, log_length, np.log(angle_from_versine(y)), c)
 
 
-def _filled(x: np.ndarray) -> np.ndarray:
-    """Pad an array to length `BATCH` with its last value, so that one program serves all lengths."""
-    return np.pad(x, (0, BATCH - x.size), mode="edge")
+def _pad_to_batch(x: np.ndarray) -> np.ndarray:
+    """Pad an array to length `STATE_BATCH_SIZE` with its last value, so that one program serves all lengths."""
+    return np.pad(x, (0, STATE_BATCH_SIZE - x.size), mode="edge")
 
 
-def _field(cell: OnlineCell, states: States) -> Field:
+def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRates:
     """Compute F and its derivatives at these states."""
-    equations = Equations(family_of(cell.rule), cell.rule.has_closed_form)
-    parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.reals}
-    problem, batches = Problem(parameters, np.asarray(cell.flip, float), cell.changing), []
-    for first in range(0, states.t.size, BATCH):
-        batch = (_filled(part[first : first + BATCH]) for part in states)
-        parts = _derivatives(equations, problem, *batch)
+    equations = PairEquations(get_family(cell.rule), cell.rule.has_closed_form)
+    parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.real_names}
+    problem, batches = PairParameters(parameters, np.asarray(cell.flip, float), cell.changing), []
+    for first in range(0, states.t.size, STATE_BATCH_SIZE):
+        batch = (_pad_to_batch(part[first : first + STATE_BATCH_SIZE]) for part in states)
+        parts = _compute_rate_derivatives(equations, problem, *batch)
         batches.append([np.asarray(part)[..., : states.t.size - first] for part in parts])
     F, slopes, bends, log_eta_rate, b = (
         np.moveaxis(np.concatenate(part, axis=-1), -1, 0) for part in zip(*batches, strict=True)
     )
-    slope, bend = (Along(*np.moveaxis(part, 1, 0)) for part in (slopes, bends))
+    slope, bend = (CoordinatePairs(*np.moveaxis(part, 1, 0)) for part in (slopes, bends))
     by_l, by_theta, by_c, by_eta = slope.l1_l1, slope.t1_t1, slope.c_c, slope.eta_eta  # first coordinate of each pair
     same_student, two_students = (bend.l1_l1, bend.l1_t1, bend.t1_t1), (bend.l1_l2, bend.l1_t2, bend.t1_t2)
-    return Field(
+    return PairRates(
         F=F[:, 0, :2],
         F_c=F[:, 0, 2],
         A=np.stack([by_l[:, :2], by_theta[:, :2]], axis=-1),
-        A_bend=np.stack([_symmetric(same_student, row) for row in (0, 1)], axis=1),
+        A_curvature=np.stack([_make_symmetric_matrices(same_student, row) for row in (0, 1)], axis=1),
         g=np.stack([by_l[:, 2], by_theta[:, 2]], axis=-1),
         h=by_c[:, 2],
-        F_c_a1_a1=_symmetric(same_student, 2),
-        F_c_a1_a2=_symmetric(two_students, 2),
+        F_c_a1_a1=_make_symmetric_matrices(same_student, 2),
+        F_c_a1_a2=_make_symmetric_matrices(two_students, 2),
         F_c_a1_c=np.stack([bend.l1_c[:, 2], bend.t1_c[:, 2]], axis=-1),
         F_c_c_c=bend.c_c[:, 2],
         F_eta=by_eta[:, :2],
@@ -336,20 +357,20 @@ def _field(cell: OnlineCell, states: States) -> Field:
     )
 
 
-def _symmetric(second: tuple[np.ndarray, ...], row: int) -> np.ndarray:
+def _make_symmetric_matrices(second: tuple[np.ndarray, ...], row: int) -> np.ndarray:
     """Return symmetric matrices (T, 2, 2) from second derivatives with respect to (ll, lt, tt)."""
     ll, lt, tt = (derivative[:, row] for derivative in second)
     return np.moveaxis(np.array([[ll, lt], [lt, tt]]), -1, 0)
 
 
 @cached_program
-def _derivatives(
-    equations: Equations, problem: Problem, t: Array, log_length: Array, log_theta: Array, c: Array
+def _compute_rate_derivatives(
+    equations: PairEquations, problem: PairParameters, t: Array, log_length: Array, log_theta: Array, c: Array
 ) -> tuple[Array, ...]:
     """Return F for (log l, log theta, c12) at states (T,), with first and second derivatives.
 
-    The derivatives (10, 3, T) are along the `COORDINATES`: first derivatives are along the first coordinate of each
-    pair. Further results are the time derivative of log eta (T,), and b for a (2, T).
+    The derivatives (10, 3, T) are along the `COORDINATE_PAIRS`: first derivatives are along the first coordinate of
+    each pair. Further results are the time derivative of log eta (T,), and b for a (2, T).
     """
 
     def log_eta(t: Array) -> Array:
@@ -360,54 +381,56 @@ def _derivatives(
 
     def field(state: Array) -> Array:
         rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(state[ETA])})
-        return _rates_of_two(rule, equations.closed, state[:ETA], problem)
+        return _compute_two_student_rates(rule, equations.closed, state[:ETA], problem)
 
-    parts = _along(field, state, equations.closed)
+    parts = _differentiate_along_pairs(field, state, equations.closed)
     current_rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(log_eta_now)})
-    noise = student_noise.noise(current_rule, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes)
+    noise = student_noise.compute_step_noise(
+        current_rule, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes
+    )
     return *parts, log_eta_rate, noise.second
 
 
-def _along(field: Callable[[Array], Array], state: Array, together: bool) -> tuple[Array, ...]:
-    """Differentiate a field along all pairs in `COORDINATES`, at states (6, T).
+def _differentiate_along_pairs(field: Callable[[Array], Array], state: Array, parallel: bool) -> tuple[Array, ...]:
+    """Differentiate a field along all pairs in `COORDINATE_PAIRS`, at states (6, T).
 
     Returns the values, and first and second derivatives (10, 3, T). Pairs and states share one axis, and `jacfwd` is
-    avoided, so that compilation takes a third of the time. Pairs are computed sequentially unless `together`: the
+    avoided, so that compilation takes a third of the time. Pairs are computed sequentially unless `parallel`: the
     quadrature of a pair of students has many nodes.
     """
-    coordinates = zip(*COORDINATES, strict=True)
+    coordinates = zip(*COORDINATE_PAIRS, strict=True)
     first, second = (jnp.repeat(jnp.eye(6)[:, list(pair)], state.shape[1], axis=1) for pair in coordinates)
 
     def differentiate(x: Array, first: Array, second: Array) -> tuple[Array, Array, Array]:
         (F, slope), (_, bend) = jax.jvp(lambda x: jax.jvp(field, (x,), (first,)), (x,), (second,))
         return F, slope, bend
 
-    arguments = jnp.tile(state, (1, len(COORDINATES))), first, second
-    if together:
+    arguments = jnp.tile(state, (1, len(COORDINATE_PAIRS))), first, second
+    if parallel:
         results = differentiate(*arguments)
     else:
         sequential = jax.lax.map(
             lambda columns: differentiate(*(part[:, None] for part in columns)), tuple(part.T for part in arguments)
         )
         results = tuple(part[..., 0].T for part in sequential)
-    return tuple(jnp.moveaxis(part.reshape(3, len(COORDINATES), -1), 1, 0) for part in results)
+    return tuple(jnp.moveaxis(part.reshape(3, len(COORDINATE_PAIRS), -1), 1, 0) for part in results)
 
 
-def _rates_of_two(rule: Rule, closed: bool, state: Array, problem: Problem) -> Array:
+def _compute_two_student_rates(rule: Rule, closed: bool, state: Array, problem: PairParameters) -> Array:
     """Return F (3, T) for the first student's (log l, log theta) and for c12, at states of two students (5, T)."""
     theta = jnp.exp(state[T1:C:2])
     students = Students(state[L1:C:2], 2 * jnp.sin(theta / 2) ** 2, state[C:])
-    rates = equations.rates(rule, closed, students, problem.flip, problem.changes)
+    rates = equations.compute_rates(rule, closed, students, problem.flip, problem.changes)
     turn = equations.log_theta_rate(rates.y, theta)
     return jnp.concatenate([rates.log_length[:1], turn[:1], rates.c])
 
 
-def _rates(field: Field, x: PairFluctuations) -> PairFluctuations:
+def _compute_fluctuation_rates(field: PairRates, x: PairFluctuations) -> PairFluctuations:
     """Return the time derivatives (T, ...) of covariances and biases, without the noise."""
     A, g, h = field.A, field.g, field.h
-    V1, V2 = (_both(A @ V) for V in (x.V1, x.V2))
+    V1, V2 = (_add_transpose(A @ V) for V in (x.V1, x.V2))
     W1, W2 = (A @ W + h[:, None] * W for W in (x.W1, x.W2))
-    bend = np.sum(field.A_bend * x.V1, axis=(-1, -2)) / 2
+    bend = np.sum(field.A_curvature * x.V1, axis=(-1, -2)) / 2
     bend_c = np.sum(field.F_c_a1_a1 * x.V1 + field.F_c_a1_a2 * x.V2, axis=(-1, -2)) + 2 * field.F_c_a1_c @ x.W1
     return PairFluctuations(
         V1=V1,
@@ -422,33 +445,35 @@ def _rates(field: Field, x: PairFluctuations) -> PairFluctuations:
     )
 
 
-def _both(V: np.ndarray) -> np.ndarray:
+def _add_transpose(V: np.ndarray) -> np.ndarray:
     return V + np.swapaxes(V, -1, -2)
 
 
-def _noise(cell: OnlineCell, states: States, field: Field) -> PairFluctuations:
+def _compute_noise_terms(cell: OnlineCell, states: EqualStudentStates, field: PairRates) -> PairFluctuations:
     """Compute the terms without fluctuations: the covariances D, and b minus the correction for discrete time."""
     theta, c, drift = np.exp(states.log_theta), states.c, cell.drift
-    step = _steps(cell, states)
-    D = _covariances(step, theta, c, drift)
-    discrete = (dot(field.A, field.F[:, None]) + field.F_eta * field.log_eta_rate[:, None]) / 2
-    discrete_c = (2 * dot(field.g, field.F) + field.h * field.F_c + field.F_c_eta * field.log_eta_rate) / 2
-    b_c = step.second_order + cell.decay * field.F_c_eta + _second_of_drift(step.mean, theta, c, drift)
+    step = _average_steps(cell, states)
+    D = _compute_step_covariances(step, theta, c, drift)
+    discrete = (dot_last_axis(field.A, field.F[:, None]) + field.F_eta * field.log_eta_rate[:, None]) / 2
+    discrete_c = (2 * dot_last_axis(field.g, field.F) + field.h * field.F_c + field.F_c_eta * field.log_eta_rate) / 2
+    b_c = step.second_order + cell.decay * field.F_c_eta + _compute_drift_second_order(step.mean, theta, c, drift)
     return D._replace(bias=field.b - discrete, bias_c=b_c - discrete_c)
 
 
-def _steps(cell: OnlineCell, states: States) -> Products:
+def _average_steps(cell: OnlineCell, states: EqualStudentStates) -> UpdateProducts:
     """Average over an example at each state, arrays (T, ...)."""
-    averages, max_students = [], most_students(cell)
+    averages, max_students = [], get_max_averaged_students(cell)
     for t, log_length, log_theta, c in zip(*states, strict=True):
-        cosine = 0.0 if -ROUNDING < c < 0 else c
+        cosine = 0.0 if -TRANSVERSE_COSINE_TOL < c < 0 else c
         averages.append(
-            products(cell.rule_at(t), np.exp(log_theta), np.exp(log_length), cosine, cell.flip, max_students)
+            compute_update_products(
+                cell.rule_at(t), np.exp(log_theta), np.exp(log_length), cosine, cell.flip, max_students
+            )
         )
-    return Products(*map(np.stack, zip(*averages, strict=True)))
+    return UpdateProducts(*map(np.stack, zip(*averages, strict=True)))
 
 
-def _covariances(step: Products, theta: np.ndarray, c: np.ndarray, drift: float) -> PairFluctuations:
+def _compute_step_covariances(step: UpdateProducts, theta: np.ndarray, c: np.ndarray, drift: float) -> PairFluctuations:
     """Return the covariances D (T, ...) of one step, including drift."""
     a, pair = step.mean[:, :2], step.mean[:, 2]
     turn = np.stack([np.zeros_like(theta), 1 / theta], axis=-1)  # change of a per unit of zeta
@@ -468,7 +493,7 @@ def _covariances(step: Products, theta: np.ndarray, c: np.ndarray, drift: float)
     )
 
 
-def _second_of_drift(mean: np.ndarray, theta: np.ndarray, c: np.ndarray, drift: float) -> np.ndarray:
+def _compute_drift_second_order(mean: np.ndarray, theta: np.ndarray, c: np.ndarray, drift: float) -> np.ndarray:
     """Return the contribution of drift to the second order of c.
 
     It contains the effect of an example on the drift rate, and the change of both R at fixed q.

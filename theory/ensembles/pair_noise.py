@@ -45,18 +45,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.numerics.gaussian import TAIL, Array, composite_legendre, cumulative, density, nonzero
+from statmech.numerics.gaussian import (
+    GAUSSIAN_CUTOFF,
+    Array,
+    make_composite_rule,
+    normal_cdf,
+    normal_density,
+    replace_zero,
+)
 from statmech.rules import Rule
-from theory.online.averages import WIDTHS
+from theory.online.averages import SIGMOID_CUTOFF
 
 NODES = 24  # per panel
-POWERS = tuple((i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1))  # exponents of tau and z
-PHI = ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0))  # exponents of tau and s
-SPACING = 0.75  # for opposed students: errors of 6e-16
-SLOWEST = 0.07  # averages overflow at the nodes that slower decays would need
+CONDITIONAL_POWERS = tuple((i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1))  # exponents of tau and z
+PHI_POWERS = ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0))  # exponents of tau and s
+IMAGINARY_FIELD_SPACING = 0.75  # for opposed students: errors of 6e-16
+MIN_FIELD_DECAY_RATE = 0.07  # averages overflow at the nodes that slower decays would need
 
 
-class Common(NamedTuple):
+class CommonFields(NamedTuple):
     """Quantities that the students share at nodes (Y, X).
 
     `weight` are the weights of the nodes, `v` the teacher's field, `s0` the common normal, `part` the common part of s,
@@ -70,7 +77,7 @@ class Common(NamedTuple):
     powers: dict[tuple[int, int], Array]
 
 
-class Products(NamedTuple):
+class UpdateProducts(NamedTuple):
     r"""Averages over one example of products of two :math:`\xi`, for a = (log l, log theta) and c of equal students.
 
     `mean` (3,) is the average of (a, c12). The products are a1 a1 and a1 a2 (2, 2), a1 c12 and a3 c12 (2,), and the
@@ -88,9 +95,9 @@ class Products(NamedTuple):
     second_order: Array
 
 
-def products(
-    rule: Rule, theta: float, length: float, c: float, flip: float, most: int = 4, nodes: int = NODES
-) -> Products:
+def compute_update_products(
+    rule: Rule, theta: float, length: float, c: float, flip: float, max_students: int = 4, nodes: int = NODES
+) -> UpdateProducts:
     """Average the updates of equal students over one example, by quadrature cut at the kinks.
 
     Parameters
@@ -103,7 +110,7 @@ def products(
         The students' transverse cosine, less than 1.
     flip
         The label noise.
-    most
+    max_students
         The maximum number of students in an average, 2 to 4. Averages over more students are set to 0.
     nodes
         Nodes per panel.
@@ -114,66 +121,73 @@ def products(
         The averages as arrays.
     """
     common = (
-        _in_common_field(rule, theta, length, c, flip, nodes)
+        _make_common_fields(rule, theta, length, c, flip, nodes)
         if c >= 0
-        else _in_imaginary_field(rule, theta, length, c, flip, most, nodes)
+        else _make_imaginary_fields(rule, theta, length, c, flip, max_students, nodes)
     )
-    averages = _averages(common, theta, c)
-    if most < 3:
+    averages = _combine_averages(common, theta, c)
+    if max_students < 3:
         averages = averages._replace(a3_c12=np.zeros(2), c12_c13=np.zeros(()))
-    return averages if most > 3 else averages._replace(c12_c34=np.zeros(()))
+    return averages if max_students > 3 else averages._replace(c12_c34=np.zeros(()))
 
 
-def _in_common_field(rule: Rule, theta: float, length: float, c: float, flip: float, nodes: int) -> Common:
+def _make_common_fields(rule: Rule, theta: float, length: float, c: float, flip: float, nodes: int) -> CommonFields:
     """Make nodes of y and three nodes of x for students with a common field, c >= 0."""
     sin, cos, root = np.sin(theta), np.cos(theta), np.sqrt(c)
     width = sin * np.sqrt(1 - c)
     r = np.hypot(cos, root * sin)
     turn = np.arctan2(root * sin, cos)
-    steep = np.cos(turn) / nonzero(np.sin(turn))  # the teacher's field is positive where x < steep y
-    sigmoid_width = WIDTHS / nonzero(steep)
-    y, weight = _panels([-sigmoid_width, 0.0, sigmoid_width, *_ridges(rule, length, r, width)], nodes)
+    steep = np.cos(turn) / replace_zero(np.sin(turn))  # the teacher's field is positive where x < steep y
+    sigmoid_width = SIGMOID_CUTOFF / replace_zero(steep)
+    y, weight = _make_panels([-sigmoid_width, 0.0, sigmoid_width, *_find_panel_edges(rule, length, r, width)], nodes)
     x = np.asarray([-1.0, 0.0, 1.0])
     v = np.cos(turn) * y[:, None] - np.sin(turn) * x
     s0 = np.sin(turn) * y[:, None] + np.cos(turn) * x
-    node_weight = 2 * (weight * density(y))[:, None] * _weights(np.clip(steep * y, -2 * TAIL, 2 * TAIL), flip)
-    z, z_weight, tau = _updates(rule, theta, length, r * y, width, nodes)
-    powers = {(i, j): np.sum(z_weight * density(z) * tau**i * z**j, axis=-1, keepdims=True) for i, j in POWERS}
-    return Common(node_weight, v, s0, root * s0, powers)
+    node_weight = (
+        2
+        * (weight * normal_density(y))[:, None]
+        * _compute_parabola_weights(np.clip(steep * y, -2 * GAUSSIAN_CUTOFF, 2 * GAUSSIAN_CUTOFF), flip)
+    )
+    z, z_weight, tau = _make_update_nodes(rule, theta, length, r * y, width, nodes)
+    powers = {
+        (i, j): np.sum(z_weight * normal_density(z) * tau**i * z**j, axis=-1, keepdims=True)
+        for i, j in CONDITIONAL_POWERS
+    }
+    return CommonFields(node_weight, v, s0, root * s0, powers)
 
 
-def _in_imaginary_field(
-    rule: Rule, theta: float, length: float, c: float, flip: float, most: int, nodes: int
-) -> Common:
+def _make_imaginary_fields(
+    rule: Rule, theta: float, length: float, c: float, flip: float, max_students: int, nodes: int
+) -> CommonFields:
     """Make nodes for opposed students, c < 0.
 
     The nodes are values of v and positive s0: a negative s0 gives the complex conjugate.
     """
     sin, cos, shift = np.sin(theta), np.cos(theta), np.sqrt(-c / (1 - c))
     width = sin * np.sqrt(1 - c)
-    v, weight = _panels([0.0, *_ridges(rule, length, cos, width)], nodes)
-    farthest = TAIL / np.sqrt(max((1 + (most - 1) * c) / (1 - c), SLOWEST))
-    s0 = SPACING * (np.arange(np.ceil(farthest / SPACING)) + 0.5)
+    v, weight = _make_panels([0.0, *_find_panel_edges(rule, length, cos, width)], nodes)
+    farthest = GAUSSIAN_CUTOFF / np.sqrt(max((1 + (max_students - 1) * c) / (1 - c), MIN_FIELD_DECAY_RATE))
+    s0 = IMAGINARY_FIELD_SPACING * (np.arange(np.ceil(farthest / IMAGINARY_FIELD_SPACING)) + 0.5)
     label = flip + (1 - 2 * flip) * (v > 0)
-    node_weight = 4 * SPACING * (weight * density(v) * label)[:, None] * density(s0)
-    waves = int(np.ceil(TAIL * shift * s0[-1] / 4))  # nodes for a panel's oscillations
-    z, z_weight, tau = _updates(rule, theta, length, cos * v, width, nodes + waves)
-    powers = _along_moved_contours(z, z_weight, tau, shift * s0)
-    return Common(node_weight, v[:, None], s0, 1j * np.sqrt(-c) * s0 + 0.0 * v[:, None], powers)
+    node_weight = 4 * IMAGINARY_FIELD_SPACING * (weight * normal_density(v) * label)[:, None] * normal_density(s0)
+    waves = int(np.ceil(GAUSSIAN_CUTOFF * shift * s0[-1] / 4))  # nodes for a panel's oscillations
+    z, z_weight, tau = _make_update_nodes(rule, theta, length, cos * v, width, nodes + waves)
+    powers = _average_on_moved_contours(z, z_weight, tau, shift * s0)
+    return CommonFields(node_weight, v[:, None], s0, 1j * np.sqrt(-c) * s0 + 0.0 * v[:, None], powers)
 
 
-def _along_moved_contours(
+def _average_on_moved_contours(
     z: np.ndarray, weight: np.ndarray, tau: np.ndarray, b: np.ndarray
 ) -> dict[tuple[int, int], np.ndarray]:
     """Average tau^i (z - ib)^j over z - ib at shifts b (X,), from nodes (Y, Z).
 
     Returns arrays (Y, X).
     """
-    real = np.stack([weight * density(z) * tau**i * z**j for i, j in POWERS], axis=1)
+    real = np.stack([weight * normal_density(z) * tau**i * z**j for i, j in CONDITIONAL_POWERS], axis=1)
     waves = np.exp(1j * z[..., None] * b)
-    centred = dict(zip(POWERS, np.moveaxis(real @ waves * np.exp(b**2 / 2), 1, 0), strict=True))
+    centred = dict(zip(CONDITIONAL_POWERS, np.moveaxis(real @ waves * np.exp(b**2 / 2), 1, 0), strict=True))
     shifted = dict(centred)
-    for i, j in POWERS:
+    for i, j in CONDITIONAL_POWERS:
         if j == 1:
             shifted[i, 1] = centred[i, 1] - 1j * b * centred[i, 0]
         if j == 2:
@@ -181,59 +195,59 @@ def _along_moved_contours(
     return shifted
 
 
-def _ridges(rule: Rule, length: float, slope: float, width: float) -> list[float]:
+def _find_panel_edges(rule: Rule, length: float, slope: float, width: float) -> list[float]:
     """Return the y where conditional averages change.
 
     These are the kinks, and points some widths of the stability given y around each kink.
     """
-    sides = (-WIDTHS, 0.0, WIDTHS)
-    return [(edge + side * width) / nonzero(slope) for edge in rule.edges(length) for side in sides]
+    sides = (-SIGMOID_CUTOFF, 0.0, SIGMOID_CUTOFF)
+    return [(edge + side * width) / replace_zero(slope) for edge in rule.edges(length) for side in sides]
 
 
-def _updates(
+def _make_update_nodes(
     rule: Rule, theta: float, length: float, stability: np.ndarray, width: float, nodes: int
 ) -> tuple[np.ndarray, ...]:
     """Return nodes of z (Y, Z) that are cut at the kinks, with their weights and tau."""
-    cuts = [(edge - stability) / nonzero(width) for edge in rule.edges(length)]
-    z, weight = _panels([0.0, *cuts], nodes, stability)
+    cuts = [(edge - stability) / replace_zero(width) for edge in rule.edges(length)]
+    z, weight = _make_panels([0.0, *cuts], nodes, stability)
     tau = rule.eta * rule.g(stability[:, None] + width * z, length) / (length * np.sin(theta))
     return z, weight, np.asarray(tau)
 
 
-def _weights(bound: np.ndarray, flip: float) -> np.ndarray:
+def _compute_parabola_weights(bound: np.ndarray, flip: float) -> np.ndarray:
     """Return weights (Y, 3) of the nodes x = -1, 0, 1.
 
     They average parabolas exactly over a normal x below a bound (Y,).
     """
-    m0, m1 = flip + (1 - 2 * flip) * cumulative(bound), -(1 - 2 * flip) * density(bound)
+    m0, m1 = flip + (1 - 2 * flip) * normal_cdf(bound), -(1 - 2 * flip) * normal_density(bound)
     m2 = m0 + bound * m1
     return np.stack([(m2 - m1) / 2, m0 - m2, (m2 + m1) / 2], axis=-1)
 
 
-def _averages(common: Common, theta: float, c: float) -> Products:
-    """Compute the averages in `Products` from the conditional averages of one student."""
-    G, student, pair = _second_moments(common, c), _student_form(common, theta), _pair_form(c)
+def _combine_averages(common: CommonFields, theta: float, c: float) -> UpdateProducts:
+    """Compute the averages in `UpdateProducts` from the conditional averages of one student."""
+    G, student, pair = _compute_second_moments(common, c), _make_student_vectors(common, theta), _make_pair_matrix(c)
     mu = G[..., 0]
     B_mu, GB = mu @ pair, G @ pair
-    a, c12 = dot(student, mu[..., None, :]), dot(mu, B_mu)
+    a, c12 = dot_last_axis(student, mu[..., None, :]), dot_last_axis(mu, B_mu)
 
     def mean(x: np.ndarray) -> np.ndarray:
         return np.real(np.tensordot(common.weight, x, 2))
 
-    return Products(
+    return UpdateProducts(
         mean=np.append(mean(a), mean(c12)),
         a1_a1=mean(student @ G @ np.swapaxes(student, -1, -2)),
         a1_a2=mean(a[..., :, None] * a[..., None, :]),
-        a1_c12=mean(dot(student, (G @ B_mu[..., None])[..., None, :, 0])),
+        a1_c12=mean(dot_last_axis(student, (G @ B_mu[..., None])[..., None, :, 0])),
         a3_c12=mean(a * c12[..., None]),
         c12_c12=mean(np.sum(GB * np.swapaxes(GB, -1, -2), axis=(-1, -2))),
-        c12_c13=mean(dot(B_mu, (G @ B_mu[..., None])[..., 0])),
+        c12_c13=mean(dot_last_axis(B_mu, (G @ B_mu[..., None])[..., 0])),
         c12_c34=mean(c12**2),
-        second_order=mean(_second_order(common, G, c)),
+        second_order=mean(_compute_second_order(common, G, c)),
     )
 
 
-def _second_moments(common: Common, c: float) -> np.ndarray:
+def _compute_second_moments(common: CommonFields, c: float) -> np.ndarray:
     """Return the averages G (Y, X, 5, 5) of products of phi given y and x."""
     powers = {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | common.powers
     mean, deviation = common.part, np.sqrt(1 - c)
@@ -243,27 +257,27 @@ def _second_moments(common: Common, c: float) -> np.ndarray:
         terms = [1.0], [mean, deviation], [mean**2, 2 * mean * deviation, deviation**2]
         return sum(factor * powers[i, k] for k, factor in enumerate(terms[j])) + 0.0 * mean
 
-    return np.stack([np.stack([average(i + k, j + n) for k, n in PHI], -1) for i, j in PHI], -2)
+    return np.stack([np.stack([average(i + k, j + n) for k, n in PHI_POWERS], -1) for i, j in PHI_POWERS], -2)
 
 
-def _student_form(common: Common, theta: float) -> np.ndarray:
+def _make_student_vectors(common: CommonFields, theta: float) -> np.ndarray:
     """Return the vectors ell (Y, X, 2, 5) for log l and log theta of a student."""
     sin, cos = np.sin(theta), np.cos(theta)
-    ell = np.zeros((*common.part.shape, 2, len(PHI)))
+    ell = np.zeros((*common.part.shape, 2, len(PHI_POWERS)))
     ell[..., 0, 2], ell[..., 0, 3], ell[..., 0, 4] = sin * cos * common.v, sin**2, sin**2 / 2
     ell[..., 1, 2], ell[..., 1, 3], ell[..., 1, 4] = -(sin**2) * common.v, sin * cos, sin * cos / 2
     ell[..., 1, :] /= theta
     return ell
 
 
-def _pair_form(c: float) -> np.ndarray:
+def _make_pair_matrix(c: float) -> np.ndarray:
     """Return the matrix B for c12 of a pair."""
-    B = np.zeros((len(PHI), len(PHI)))
+    B = np.zeros((len(PHI_POWERS), len(PHI_POWERS)))
     B[2, 1], B[2, 2], B[0, 3], B[0, 4] = 1.0, 0.5, -c, -c / 2
     return B + B.T
 
 
-def _second_order(common: Common, G: np.ndarray, c: float) -> np.ndarray:
+def _compute_second_order(common: CommonFields, G: np.ndarray, c: float) -> np.ndarray:
     """Return the second order b of c12 (Y, X) given y and x."""
     z, mu = common.powers, G[..., 0]
     excess = common.s0**2 - 3  # squared input minus its mean, without the term in z, which is added below
@@ -274,18 +288,18 @@ def _second_order(common: Common, G: np.ndarray, c: float) -> np.ndarray:
     return square - crossed + c * (3 * (Gy @ y) + Y**2) / 4
 
 
-def _panels(edges: list[Array], nodes: int, like: Array = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def _make_panels(edges: list[Array], nodes: int, template: Array = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes and weights of panels between edges, along a new last axis.
 
-    Edges broadcast to the shape of `like`.
+    Edges broadcast to the shape of `template`.
     """
-    shape = np.shape(like)
-    cut = np.stack([np.broadcast_to(edge, shape) for edge in (-TAIL, TAIL, *edges)])
-    cut = np.sort(np.clip(cut, -TAIL, TAIL), axis=0)
+    shape = np.shape(template)
+    cut = np.stack([np.broadcast_to(edge, shape) for edge in (-GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF, *edges)])
+    cut = np.sort(np.clip(cut, -GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF), axis=0)
     wide = np.append(True, np.any(np.diff(cut, axis=0) > 0, axis=tuple(range(1, cut.ndim))))  # skip empty panels
-    return composite_legendre(cut[wide], nodes)
+    return make_composite_rule(cut[wide], nodes)
 
 
-def dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def dot_last_axis(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the scalar products of vectors along the last axis."""
     return np.sum(x * y, axis=-1)

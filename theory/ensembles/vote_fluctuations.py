@@ -27,15 +27,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.votes.equal_students import majority_vote
+from statmech.votes.equal_students import majority_vote_error
 from theory.ensembles.pair_fluctuations import PairFluctuations
-from theory.ensembles.pair_noise import dot
+from theory.ensembles.pair_noise import dot_last_axis
 
-STEP = 1e-2  # relative to the scale of the vote: the error of its derivatives is of order STEP^4
-CENTRAL = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
+VOTE_DIFFERENCE_STEP = 1e-2  # relative to the scale of the vote: the error of its derivatives is of order STEP^4
+CENTRAL_DIFFERENCE = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
 
 
-class Means(NamedTuple):
+class MeanCovariances(NamedTuple):
     """N times the covariances of means over students and pairs: a and a (T, 2, 2), a and c (T, 2), c and c (T,)."""
 
     V: np.ndarray
@@ -43,7 +43,9 @@ class Means(NamedTuple):
     S: np.ndarray
 
 
-def corrections(theta: np.ndarray, c: np.ndarray, K: int, N: int, found: PairFluctuations) -> dict[str, np.ndarray]:
+def compute_ensemble_corrections(
+    theta: np.ndarray, c: np.ndarray, K: int, N: int, fluctuations: PairFluctuations
+) -> dict[str, np.ndarray]:
     r"""Compute standard deviations and biases at N for quantities that depend on several equal students.
 
     Standard deviations describe a single run.
@@ -56,53 +58,55 @@ def corrections(theta: np.ndarray, c: np.ndarray, K: int, N: int, found: PairFlu
         The number of students, at least 2.
     N
         The input dimension.
-    found
-        The fluctuations of the same cell, from `theory.ensembles.pair_fluctuations.solve`.
+    fluctuations
+        The fluctuations of the same cell, from `theory.ensembles.pair_fluctuations.solve_pair_fluctuations`.
 
     Returns
     -------
     dict of arrays (T,)
         `q_std`, `q_bias`, `eps_g_weight_mean_std`, `eps_g_weight_mean_bias`, `eps_g_majority_vote_std`.
     """
-    means = of_means(found, K)
-    variance, bias = _cosine(theta, c, K, found)
-    mean_variance, mean_bias = _weight_mean(theta, c, K, found, means)
+    means = compute_mean_covariances(fluctuations, K)
+    variance, bias = _compute_cosine_moments(theta, c, K, fluctuations)
+    mean_variance, mean_bias = _compute_weight_mean_moments(theta, c, K, fluctuations, means)
     return {
         "q_std": np.sqrt(variance / N),
         "q_bias": bias / N,
         "eps_g_weight_mean_std": np.sqrt(mean_variance / N),
         "eps_g_weight_mean_bias": mean_bias / N,
-        "eps_g_majority_vote_std": np.sqrt(_vote(theta, c, K, means) / N),
+        "eps_g_majority_vote_std": np.sqrt(_compute_vote_variance(theta, c, K, means) / N),
     }
 
 
-def of_means(found: PairFluctuations, K: int) -> Means:
+def compute_mean_covariances(fluctuations: PairFluctuations, K: int) -> MeanCovariances:
     """Compute the covariances of means over K students and their pairs."""
-    S = 2 * found.S0 + 4 * (K - 2) * found.S1 + (K - 2) * (K - 3) * found.S2
-    return Means(
-        V=(found.V1 + (K - 1) * found.V2) / K,
-        W=(2 * found.W1 + (K - 2) * found.W2) / K,
+    S = 2 * fluctuations.S0 + 4 * (K - 2) * fluctuations.S1 + (K - 2) * (K - 3) * fluctuations.S2
+    return MeanCovariances(
+        V=(fluctuations.V1 + (K - 1) * fluctuations.V2) / K,
+        W=(2 * fluctuations.W1 + (K - 2) * fluctuations.W2) / K,
         S=S / (K * (K - 1)),
     )
 
 
-def _cosine(theta: np.ndarray, c: np.ndarray, K: int, found: PairFluctuations) -> tuple[np.ndarray, np.ndarray]:
+def _compute_cosine_moments(
+    theta: np.ndarray, c: np.ndarray, K: int, fluctuations: PairFluctuations
+) -> tuple[np.ndarray, np.ndarray]:
     """Return N times the variance and the bias of a student's q."""
     sin, cos, num_others = np.sin(theta), np.cos(theta), K - 1
     q_theta, q_c = -theta * sin * cos * (1 - c), sin**2  # derivatives of q with respect to log theta and c
-    V1, V2 = found.V1[..., 1, 1], found.V2[..., 1, 1]
-    W1, W2 = found.W1[..., 1], found.W2[..., 1]
+    V1, V2 = fluctuations.V1[..., 1, 1], fluctuations.V2[..., 1, 1]
+    W1, W2 = fluctuations.W1[..., 1], fluctuations.W2[..., 1]
     turns = V1 + 2 * V2 + (V1 + (num_others - 1) * V2) / num_others
     mixed = W1 + (W1 + (num_others - 1) * W2) / num_others
-    cosines = (found.S0 + (num_others - 1) * found.S1) / num_others
+    cosines = (fluctuations.S0 + (num_others - 1) * fluctuations.S1) / num_others
     variance = q_theta**2 * turns + 2 * q_theta * q_c * mixed + q_c**2 * cosines
     bend = q_theta - theta**2 * (cos**2 + c * sin**2), theta**2 * (sin**2 + c * cos**2), theta * sin * cos
-    first = 2 * q_theta * found.bias[..., 1] + q_c * found.bias_c
+    first = 2 * q_theta * fluctuations.bias[..., 1] + q_c * fluctuations.bias_c
     return variance, first + bend[0] * V1 + bend[1] * V2 + 2 * bend[2] * W1
 
 
-def _weight_mean(
-    theta: np.ndarray, c: np.ndarray, K: int, found: PairFluctuations, means: Means
+def _compute_weight_mean_moments(
+    theta: np.ndarray, c: np.ndarray, K: int, fluctuations: PairFluctuations, means: MeanCovariances
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return N times the variance and the bias of eps_g of the weight mean.
 
@@ -115,16 +119,21 @@ def _weight_mean(
     alpha, beta = x, y**2 * mean_cosine
     d_beta, c_beta = 2 * y[..., None] * dy * mean_cosine[..., None], y**2 * (K - 1) / K
     outer = dy[..., :, None] * dy[..., None, :]
-    single = 2 * y * dot(dy, found.bias) + _trace(outer + y[..., None, None] * ddy, found.V1)
+    single = 2 * y * dot_last_axis(dy, fluctuations.bias) + _trace(outer + y[..., None, None] * ddy, fluctuations.V1)
     pair = (
-        c * (2 * y * dot(dy, found.bias) + _trace(y[..., None, None] * ddy, found.V1) + _trace(outer, found.V2))
-        + y**2 * found.bias_c
-        + 2 * y * dot(dy, found.W1)
+        c
+        * (
+            2 * y * dot_last_axis(dy, fluctuations.bias)
+            + _trace(y[..., None, None] * ddy, fluctuations.V1)
+            + _trace(outer, fluctuations.V2)
+        )
+        + y**2 * fluctuations.bias_c
+        + 2 * y * dot_last_axis(dy, fluctuations.W1)
     )
-    first = dot(dx, found.bias) + _trace(ddx, found.V1) / 2, (single + (K - 1) * pair) / K
+    first = dot_last_axis(dx, fluctuations.bias) + _trace(ddx, fluctuations.V1) / 2, (single + (K - 1) * pair) / K
     VB = np.einsum("...ij,...j->...i", means.V, d_beta) + means.W * c_beta[..., None]
-    spread = dot(dx, np.einsum("...ij,...j->...i", means.V, dx)), dot(dx, VB)
-    beta_variance = dot(d_beta, VB) + c_beta * (dot(d_beta, means.W) + c_beta * means.S)
+    spread = dot_last_axis(dx, np.einsum("...ij,...j->...i", means.V, dx)), dot_last_axis(dx, VB)
+    beta_variance = dot_last_axis(d_beta, VB) + c_beta * (dot_last_axis(d_beta, means.W) + c_beta * means.S)
     root, square = np.sqrt(beta), alpha**2 + beta
     T = -root / square, alpha / (2 * root * square)
     TT = (
@@ -137,26 +146,26 @@ def _weight_mean(
     return variance / np.pi**2, (T[0] * first[0] + T[1] * first[1] + curved / 2) / np.pi
 
 
-def _vote(theta: np.ndarray, c: np.ndarray, K: int, means: Means) -> np.ndarray:
+def _compute_vote_variance(theta: np.ndarray, c: np.ndarray, K: int, means: MeanCovariances) -> np.ndarray:
     """Return N times the variance of eps_g of the vote."""
-    eps_theta, eps_c = vote_gradient(theta, c, K)
+    eps_theta, eps_c = compute_vote_gradient(theta, c, K)
     mixed = 2 * eps_theta * eps_c * means.W[..., 1]
     return eps_theta**2 * means.V[..., 1, 1] + mixed + eps_c**2 * means.S
 
 
-def vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
+def compute_vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
     """Differentiate the vote of equal students with respect to log theta and c.
 
     The derivatives are finite differences of exact values.
     """
     if K <= 2:  # the mean of the students' own errors
         return theta / np.pi, np.zeros_like(theta)
-    step = STEP * np.minimum(1 - c, c + 1 / (K - 1))
-    offsets, weights, size = *CENTRAL, np.asarray(K)
-    turned = majority_vote(theta * np.exp(STEP * offsets[:, None]), c, size)
-    shared = majority_vote(theta, c + step * offsets[:, None], size)
+    step = VOTE_DIFFERENCE_STEP * np.minimum(1 - c, c + 1 / (K - 1))
+    offsets, weights, size = *CENTRAL_DIFFERENCE, np.asarray(K)
+    turned = majority_vote_error(theta * np.exp(VOTE_DIFFERENCE_STEP * offsets[:, None]), c, size)
+    shared = majority_vote_error(theta, c + step * offsets[:, None], size)
     eps_c = np.divide(weights @ shared, step, out=np.zeros_like(step), where=step > 0)  # identical students stay so
-    return weights @ turned / STEP, eps_c
+    return weights @ turned / VOTE_DIFFERENCE_STEP, eps_c
 
 
 def _trace(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -12,12 +12,12 @@ The last term accounts for discrete time, and is as large as the others. A sched
 :math:`b_\theta/\theta - \langle\xi_\theta^2\rangle/2\theta^2`. There C and m stay of order 1 for arbitrarily small
 :math:`\theta`: the relative variance of eps_g is C/N, its relative bias (m + C/2)/N.
 
-**Limits of validity** (measured with 1e5 seeds from random weights, t = 1 to 50). At N = 100 the corrected eps_g of
-all shipped rules deviates by at most 0.05 % (2.3 standard errors), and variances by 0 to 3 %. At N = 10 it deviates by
-up to 0.4 % (Hebb), 0.7 % (textbook AdaTron), 1.0 % (perceptron, whose variance is 1.23 times the predicted one at
-t = 50) and 2.9 % (AdaTron, 1.43 times). The AdaTron's variance diverges as its learning rate tends to 3: at late times
-the textbook rule has the variance :math:`\eta(20 - 15\eta + 3\eta^2)/5(3 - \eta)`. With label noise the AdaTron's
-length tends to :math:`\eta/2`, where fluctuations of this order vanish (`statmech.results.corrections.resolved`).
+**Limits of validity** (measured with 1e5 seeds from random weights, t = 1 to 50). At N = 100 the corrected eps_g of all
+shipped rules deviates by at most 0.05 % (2.3 standard errors), and variances by 0 to 3 %. At N = 10 it deviates by up
+to 0.4 % (Hebb), 0.7 % (textbook AdaTron), 1.0 % (perceptron, whose variance is 1.23 times the predicted one at t = 50)
+and 2.9 % (AdaTron, 1.43 times). The AdaTron's variance diverges as its learning rate tends to 3: at late times the
+textbook rule has the variance :math:`\eta(20 - 15\eta + 3\eta^2)/5(3 - \eta)`. With label noise the AdaTron's length
+tends to :math:`\eta/2`, where fluctuations of this order vanish (`statmech.results.corrections.find_resolved_values`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.numerics.gaussian import Array
-from theory.fluctuations.student_noise import Noise
+from theory.fluctuations.student_noise import StepMoments
 
 Pair = tuple[Array, Array]
 
@@ -42,8 +42,8 @@ class Fluctuations(NamedTuple):
     bias: Array
 
 
-def rates(
-    field: Callable[[Array, Array, Array], Pair], state: Pair, t: Array, noise: Noise, fluctuations: Fluctuations
+def compute_fluctuation_rates(
+    field: Callable[[Array, Array, Array], Pair], state: Pair, t: Array, noise: StepMoments, fluctuations: Fluctuations
 ) -> Fluctuations:
     """Compute the time derivative of one student's fluctuations.
 
@@ -58,10 +58,14 @@ def rates(
     fluctuations
         The fluctuations at this time.
     """
-    (Fl, Ft), (later_l, later_t) = _with_derivative(lambda t: field(*state, t), t)
-    (Al, Bl), (All, Bll) = _with_derivative(lambda l: _derivative(lambda l: field(l, state[1], t), l), state[0])
-    (At, Bt), (Att, Btt) = _with_derivative(lambda s: _derivative(lambda s: field(state[0], s, t), s), state[1])
-    Alt, Blt = _derivative(lambda s: _derivative(lambda l: field(l, s, t), state[0]), state[1])
+    (Fl, Ft), (later_l, later_t) = _compute_value_and_derivative(lambda t: field(*state, t), t)
+    (Al, Bl), (All, Bll) = _compute_value_and_derivative(
+        lambda l: _differentiate(lambda l: field(l, state[1], t), l), state[0]
+    )
+    (At, Bt), (Att, Btt) = _compute_value_and_derivative(
+        lambda s: _differentiate(lambda s: field(state[0], s, t), s), state[1]
+    )
+    Alt, Blt = _differentiate(lambda s: _differentiate(lambda l: field(l, s, t), state[0]), state[1])
     (ll, lt, tt), (ml, mt) = fluctuations.covariance, fluctuations.bias
     derivatives = Fl, Ft, Al, Bl, At, Bt, All, Bll, Alt, Blt, Att, Btt
     Fl, Ft, Al, Bl, At, Bt, All, Bll, Alt, Blt, Att, Btt = jax.lax.optimization_barrier(derivatives)
@@ -79,29 +83,29 @@ def rates(
     return Fluctuations(jnp.stack(covariance), jnp.stack(bias))
 
 
-def _with_derivative(of: Callable[[Array], Pair], x: Array) -> tuple[Pair, Pair]:
+def _compute_value_and_derivative(function: Callable[[Array], Pair], x: Array) -> tuple[Pair, Pair]:
     """Return a pair's values and derivatives at x."""
-    values, derivatives = jax.jvp(of, (x,), (jnp.ones_like(x),))
+    values, derivatives = jax.jvp(function, (x,), (jnp.ones_like(x),))
     return values, derivatives
 
 
-def _derivative(of: Callable[[Array], Pair], x: Array) -> Pair:
-    return _with_derivative(of, x)[1]
+def _differentiate(function: Callable[[Array], Pair], x: Array) -> Pair:
+    return _compute_value_and_derivative(function, x)[1]
 
 
-def initial(theta: np.ndarray, drawn: bool) -> Fluctuations:
+def make_initial_fluctuations(theta: np.ndarray, random: bool) -> Fluctuations:
     r"""Return the fluctuations of students (S,) at t = 0.
 
     They vanish for given students. For weights drawn from N(0, 1), C = diag(1/2, 1) and m = (-1/2, 0) in
     :math:`(\log l, \theta)`.
     """
-    if not drawn:
+    if not random:
         return Fluctuations(np.zeros((3, theta.size)), np.zeros((2, theta.size)))
     ones, zeros = np.ones_like(theta), np.zeros_like(theta)
     return Fluctuations(np.stack([ones / 2, zeros, 1 / theta**2]), np.stack([-ones / 2, -1 / (2 * theta**2)]))
 
 
-def corrections(
+def compute_student_corrections(
     theta: np.ndarray, length: np.ndarray, fluctuations: Fluctuations, N: int | np.ndarray
 ) -> dict[str, np.ndarray]:
     r"""Compute standard deviation and bias at N for R, length and eps_g, with the shape of theta.

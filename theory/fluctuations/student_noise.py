@@ -34,14 +34,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.numerics.gaussian import NODES, Array, composite_legendre, density, legendre, mills_ratio, upper_tail
+from statmech.numerics.gaussian import (
+    NODES,
+    Array,
+    get_legendre_rule,
+    make_composite_rule,
+    mills_ratio,
+    normal_density,
+    normal_upper_tail,
+)
 from statmech.rules import Rule
 
-STEP, BESIDE = 5, 10  # for linear rules: errors up to 4e-10, relative to averages of absolute values
-WIDTHS, TAIL = 8.5, 9.5  # in widths of the label's sigmoid and of the stability's density (`theory.online.averages`)
+NUM_STEP_NODES, NUM_REMAINDER_NODES = (
+    5,
+    10,
+)  # for linear rules: errors up to 4e-10, relative to averages of absolute values
+LABEL_SIGMOID_CUTOFF, STABILITY_CUTOFF = (
+    8.5,
+    9.5,
+)  # in widths of the label's sigmoid and of the stability's density (`theory.online.averages`)
 
 
-class Noise(NamedTuple):
+class StepMoments(NamedTuple):
     """Averages over one step: xi, its products as (ll, lt, tt), and its second order. Entries are tuples or arrays."""
 
     first: Array
@@ -49,7 +63,7 @@ class Noise(NamedTuple):
     second: Array
 
 
-class Angle(NamedTuple):
+class AngleFunctions(NamedTuple):
     """An angle and its trigonometric functions."""
 
     theta: Array
@@ -61,7 +75,9 @@ class Angle(NamedTuple):
         return self.cos / self.sin
 
 
-def step(rho: Array, kappa: Array, moments: tuple[Array, Array, Array], angle: Angle, decay: Array) -> Noise:
+def average_step_over_field(
+    rho: Array, kappa: Array, moments: tuple[Array, Array, Array], angle: AngleFunctions, decay: Array
+) -> StepMoments:
     r"""Average one step over w, given the stability.
 
     Returns xi, the products of xi and the second order of :math:`(\log l, \theta)`.
@@ -96,10 +112,10 @@ def step(rho: Array, kappa: Array, moments: tuple[Array, Array, Array], angle: A
         rho * m1 * (a + square / (2 * sin2))
         - m0 * square * (cot * (1 + a) + square * cot * (1 + 2 * sin2) / (8 * sin2)),
     )
-    return Noise((m0 * xi_l, xi_theta), products, second)
+    return StepMoments((m0 * xi_l, xi_theta), products, second)
 
 
-class Stability(NamedTuple):
+class StabilityNodes(NamedTuple):
     r"""Absolute stabilities x with the weights of both signs, :math:`M_0` at x and at -x, and :math:`M_1`."""
 
     x: Array
@@ -109,7 +125,7 @@ class Stability(NamedTuple):
     m1: Array
 
 
-def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = None) -> Noise:
+def compute_step_noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = None) -> StepMoments:
     """Average one step of a student's (log l, log theta) over an example.
 
     All arguments are scalars.
@@ -126,34 +142,42 @@ def noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = N
         The teacher's `drift` and the weights' `decay`. None means that both are 0.
     """
     linear = rule.linear is True
-    stabilities = of_linear(theta, flip) if linear else on_panels(edges(rule, theta, length), theta, flip)
-    terms = jax.vmap(lambda stability: examples(rule, stability, theta, length, flip, changes))(stabilities)
-    means = averaged(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
-    return Noise(*(jnp.stack(part) for part in means))
+    stabilities = (
+        make_linear_rule_nodes(theta, flip)
+        if linear
+        else make_panel_nodes(compute_panel_edges(rule, theta, length), theta, flip)
+    )
+    terms = jax.vmap(lambda stability: compute_example_terms(rule, stability, theta, length, flip, changes))(
+        stabilities
+    )
+    means = convert_example_averages(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
+    return StepMoments(*(jnp.stack(part) for part in means))
 
 
-def edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
+def compute_panel_edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
     """Return the increasing edges of the panels in `theory.online.averages`, folded at stability 0."""
     kinks = [jnp.abs(kink) for kink in rule.edges(length) if not (isinstance(kink, (int, float)) and kink == 0)]
-    sorted_edges = [jnp.minimum(edge, TAIL) for edge in (WIDTHS * jnp.abs(jnp.tan(theta)), *kinks)]
+    sorted_edges = [
+        jnp.minimum(edge, STABILITY_CUTOFF) for edge in (LABEL_SIGMOID_CUTOFF * jnp.abs(jnp.tan(theta)), *kinks)
+    ]
     for last in range(len(sorted_edges) - 1, 0, -1):  # bubble sort: `jnp.sort` is slow for a few values
         for index in range(last):
             low, high = sorted_edges[index], sorted_edges[index + 1]
             sorted_edges[index], sorted_edges[index + 1] = jnp.minimum(low, high), jnp.maximum(low, high)
-    return [jnp.zeros_like(theta), *sorted_edges, jnp.full_like(theta, TAIL)]
+    return [jnp.zeros_like(theta), *sorted_edges, jnp.full_like(theta, STABILITY_CUTOFF)]
 
 
-def on_panels(edges: list[Array], theta: Array, flip: Array, nodes: int = NODES) -> Stability:
+def make_panel_nodes(edges: list[Array], theta: Array, flip: Array, nodes: int = NODES) -> StabilityNodes:
     """Make Gauss-Legendre nodes on the panels between edges, arrays (nodes, ...) from (...)."""
-    x, weights = (jnp.moveaxis(part, -1, 0) for part in composite_legendre(jnp.stack(edges), nodes))
+    x, weights = (jnp.moveaxis(part, -1, 0) for part in make_composite_rule(jnp.stack(edges), nodes))
     field = x * jnp.abs(jnp.cos(theta) / jnp.sin(theta))
-    wrong, slope = upper_tail(field), density(field)
+    wrong, slope = normal_upper_tail(field), normal_density(field)
     likely, unlikely = flip + (1 - 2 * flip) * (1 - wrong), flip + (1 - 2 * flip) * wrong
-    right, left = _by_side(theta, likely, unlikely)
-    return Stability(x, 2 * weights * density(x), right, left, (1 - 2 * flip) * slope)
+    right, left = _order_by_sign(theta, likely, unlikely)
+    return StabilityNodes(x, 2 * weights * normal_density(x), right, left, (1 - 2 * flip) * slope)
 
 
-def of_linear(theta: Array, flip: Array) -> Stability:
+def make_linear_rule_nodes(theta: Array, flip: Array) -> StabilityNodes:
     r"""Make the few nodes that suffice for a rule that is linear on both sides of 0, arrays (nodes, ...) from (...).
 
     :math:`\Phi(\gamma\kappa)` is a step at 0 plus a remainder. Averages with the step are averages of polynomials. With
@@ -161,21 +185,23 @@ def of_linear(theta: Array, flip: Array) -> Stability:
     \varphi(s)/\sqrt{2\pi}`, so that the remainder has the weight :math:`\varphi(s)` times the smooth Mills ratio
     :math:`\Phi(-cs)/\varphi(cs)`. Gauss rules for :math:`\varphi` on the half line serve both terms.
     """
-    (x, wide), (s, narrow) = (_as_columns(half_line(nodes), theta.ndim) for nodes in (STEP, BESIDE))
+    (x, wide), (s, narrow) = (
+        _reshape_to_columns(half_line_gauss_rule(nodes), theta.ndim) for nodes in (NUM_STEP_NODES, NUM_REMAINDER_NODES)
+    )
     true, sin, field = 1 - 2 * flip, jnp.sin(theta), s * jnp.abs(jnp.cos(theta))
     mills = mills_ratio(field)
-    shape = (STEP, *theta.shape)
-    right, left = _by_side(
+    shape = (NUM_STEP_NODES, *theta.shape)
+    right, left = _order_by_sign(
         theta,
         jnp.concatenate([jnp.broadcast_to(flip + true, shape), -true * mills]),
         jnp.concatenate([jnp.broadcast_to(flip, shape), true * mills]),
     )
     weights = jnp.concatenate([jnp.broadcast_to(2 * wide, shape), np.sqrt(2 / np.pi) * narrow * sin])
     m1 = jnp.concatenate([jnp.zeros(shape), jnp.broadcast_to(true, mills.shape)])
-    return Stability(jnp.concatenate([jnp.broadcast_to(x, shape), s * sin]), weights, right, left, m1)
+    return StabilityNodes(jnp.concatenate([jnp.broadcast_to(x, shape), s * sin]), weights, right, left, m1)
 
 
-def _by_side(theta: Array, likely: Array, unlikely: Array) -> tuple[Array, Array]:
+def _order_by_sign(theta: Array, likely: Array, unlikely: Array) -> tuple[Array, Array]:
     """Return the values at positive and at negative stabilities.
 
     For an acute theta, positive stabilities are the likely ones.
@@ -184,23 +210,23 @@ def _by_side(theta: Array, likely: Array, unlikely: Array) -> tuple[Array, Array
     return jnp.where(acute, likely, unlikely), jnp.where(acute, unlikely, likely)
 
 
-def _as_columns(rule: tuple[np.ndarray, np.ndarray], ndim: int) -> tuple[np.ndarray, np.ndarray]:
+def _reshape_to_columns(rule: tuple[np.ndarray, np.ndarray], ndim: int) -> tuple[np.ndarray, np.ndarray]:
     nodes, weights = (part.reshape(-1, *[1] * ndim) for part in rule)
     return nodes, weights
 
 
 @cache
-def half_line(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def half_line_gauss_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes and weights (nodes,) of a Gauss rule for the standard normal density on the half line.
 
     The recursion is the Stieltjes procedure.
 
-    >>> x, weight = half_line(5)
+    >>> x, weight = half_line_gauss_rule(5)
     >>> np.allclose([weight.sum(), weight @ x**8], [0.5, 105 / 2], rtol=1e-13)
     True
     """
-    unit, fine = legendre(400)
-    x, weight = 16 * unit, 16 * fine * density(16 * unit)
+    unit, fine = get_legendre_rule(400)
+    x, weight = 16 * unit, 16 * fine * normal_density(16 * unit)
     diagonal, off_diagonal, previous, current = np.zeros(nodes), np.ones(nodes), np.zeros_like(x), np.ones_like(x)
     current /= np.sqrt(weight @ current**2)
     for k in range(nodes):  # orthonormal polynomials
@@ -213,7 +239,9 @@ def half_line(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return eigenvalues, vectors[0] ** 2 / 2
 
 
-def examples(rule: Rule, place: Stability, theta: Array, length: Array, flip: Array, changes: Any = None) -> Noise:
+def compute_example_terms(
+    rule: Rule, stabilities: StabilityNodes, theta: Array, length: Array, flip: Array, changes: Any = None
+) -> StepMoments:
     """Return the weighted terms of `step` at stabilities x and -x.
 
     All arguments are scalars.
@@ -222,7 +250,7 @@ def examples(rule: Rule, place: Stability, theta: Array, length: Array, flip: Ar
     ----------
     rule
         The learning rule.
-    place
+    stabilities
         The stabilities with their weights.
     theta, length
         The student's angle to the teacher, and its length.
@@ -231,37 +259,37 @@ def examples(rule: Rule, place: Stability, theta: Array, length: Array, flip: Ar
     changes
         The drift and decay, as in `noise`.
     """
-    angle, decay = Angle(theta, jnp.sin(theta), jnp.cos(theta)), 0.0 if changes is None else changes.decay
-    x, weight, right, left, m1 = place
+    angle, decay = AngleFunctions(theta, jnp.sin(theta), jnp.cos(theta)), 0.0 if changes is None else changes.decay
+    x, weight, right, left, m1 = stabilities
     shift, scale = angle.cot * x * m1, rule.eta / length
 
-    def step_at(kappa: Array, m0: Array, shift: Array) -> Noise:
-        return step(scale * rule.g(kappa, length), kappa, (m0, m1, m0 - shift), angle, decay)
+    def step_at(kappa: Array, m0: Array, shift: Array) -> StepMoments:
+        return average_step_over_field(scale * rule.g(kappa, length), kappa, (m0, m1, m0 - shift), angle, decay)
 
     steps = step_at(x, right, shift), step_at(-x, left, -shift)
     return jax.tree.map(lambda positive, negative: weight * (positive + negative), *steps)
 
 
-def averaged(theta: Array, example: Noise, changes: Any = None) -> Noise:
+def convert_example_averages(theta: Array, example: StepMoments, changes: Any = None) -> StepMoments:
     """Return the averages over a step of (log l, log theta), with drift, from the averages over an example.
 
     All arguments are scalars.
     """
-    angle = Angle(theta, jnp.sin(theta), jnp.cos(theta))
-    return _of_logarithms(theta, example if changes is None else _drifted(example, angle, changes.drift))
+    angle = AngleFunctions(theta, jnp.sin(theta), jnp.cos(theta))
+    return _convert_to_logarithms(theta, example if changes is None else _add_drift(example, angle, changes.drift))
 
 
-def _drifted(example: Noise, angle: Angle, drift: Array) -> Noise:
+def _add_drift(example: StepMoments, angle: AngleFunctions, drift: Array) -> StepMoments:
     """Add the drift of the teacher to the averages over an example."""
     (xi_l, xi_theta), (ll, lt, tt), (second_l, second_t) = example
     sin2, turn = angle.sin**2, drift * angle.cot
     bend = angle.cot / (2 * sin2) * (drift**2 * angle.cos**2 + 2 * drift * sin2) + drift * xi_theta / sin2
     products = ll, lt + turn * xi_l, tt + 2 * turn * xi_theta + turn**2 + 2 * drift
-    return Noise((xi_l, xi_theta + turn), products, (second_l, second_t - bend))
+    return StepMoments((xi_l, xi_theta + turn), products, (second_l, second_t - bend))
 
 
-def _of_logarithms(theta: Array, noise: Noise) -> Noise:
+def _convert_to_logarithms(theta: Array, noise: StepMoments) -> StepMoments:
     """Convert the averages over a step of (log l, theta) to (log l, log theta)."""
     (xi_l, xi_theta), (ll, lt, tt), (second_l, second_t) = noise
     square = tt / theta**2
-    return Noise((xi_l, xi_theta / theta), (ll, lt / theta, square), (second_l, second_t / theta - square / 2))
+    return StepMoments((xi_l, xi_theta / theta), (ll, lt / theta, square), (second_l, second_t / theta - square / 2))

@@ -45,14 +45,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.networks.lattice_averages import lattice, lower
+from statmech.networks.lattice_averages import compute_cholesky_rows, make_lattice
 from statmech.numerics.gaussian import Array
-from statmech.numerics.orthants import ratio
+from statmech.numerics.orthants import safe_ratio
 
-TERMS = 2**16  # so that the covariances stay in the cache
+MAX_PARALLEL_AVERAGES = 2**16  # so that the covariances stay in the cache
 
 
-class Masks(NamedTuple):
+class DropoutMasks(NamedTuple):
     """Dropout masks: factors on student units with mean 1 and mean square rho (L,).
 
     `students` is the number of student units, which come first.
@@ -61,10 +61,10 @@ class Masks(NamedTuple):
     rho: Array
     students: int
 
-    def mean(self, first: Array, *others: Array) -> Array:
+    def mean(self, first_unit: Array, *other_units: Array) -> Array:
         """Return the mean product of masks for tuples of units, (..., L)."""
-        earlier_units, repeats = [first], 0
-        for unit in others:
+        earlier_units, repeats = [first_unit], 0
+        for unit in other_units:
             repeats = repeats + 1 * (
                 reduce(or_, (unit == earlier for earlier in earlier_units)) & (unit < self.students)
             )
@@ -72,7 +72,7 @@ class Masks(NamedTuple):
         return jnp.stack([self.rho**power for power in range(len(earlier_units))])[repeats]
 
 
-class Fields(NamedTuple):
+class UnitFields(NamedTuple):
     """Normal fields and their weights in the error of a network.
 
     `averages` are the averages of the activation (`statmech.activations.Activation`), `gram` the covariances (n, n, L),
@@ -85,7 +85,7 @@ class Fields(NamedTuple):
     weights: Array
     sign: bool
     spacing: float = 0.0
-    masks: Masks | None = None
+    masks: DropoutMasks | None = None
 
     def apply_mask_means(self, values: Array, *units: Array) -> Array:
         """Multiply values (..., L) for tuples of units by the means of their masks' products."""
@@ -97,10 +97,10 @@ class Fields(NamedTuple):
         return len(self.gram) - self.sign
 
 
-def gathered(gram: Array, *units: Array) -> Array:
+def gather_covariances(gram: Array, *units: Array) -> Array:
     """Return the covariances (k, k, ..., L) within tuples of k units, from k arrays of indices.
 
-    >>> gathered(np.arange(4.0).reshape(2, 2, 1), np.array([0, 1]), np.array([1, 1]))[0, 1, :, 0].tolist()
+    >>> gather_covariances(np.arange(4.0).reshape(2, 2, 1), np.array([0, 1]), np.array([1, 1]))[0, 1, :, 0].tolist()
     [1.0, 3.0]
     """
     xp = jnp if any(isinstance(indices, jax.Array) for indices in units) else np
@@ -122,138 +122,151 @@ class LatticePoints(NamedTuple):
         return jnp.tensordot(values, self.weight, ((1,), (0,)))
 
 
-def examples(fields: Fields) -> LatticePoints:
+def make_lattice_points(fields: UnitFields) -> LatticePoints:
     """Make the common lattice for all fields."""
-    z, weight = lattice(len(fields.gram), fields.spacing)
-    x = jnp.stack([sum(entry * z[j][:, None] for j, entry in enumerate(row)) for row in lower(fields.gram)])
+    z, weight = make_lattice(len(fields.gram), fields.spacing)
+    x = jnp.stack(
+        [sum(entry * z[j][:, None] for j, entry in enumerate(row)) for row in compute_cholesky_rows(fields.gram)]
+    )
     g, slope = fields.averages.both(x)
     outputs = jnp.concatenate([g[:-1], jnp.sign(x[-1:])]) if fields.sign else g
     return LatticePoints(jnp.asarray(weight), x, g, slope, jnp.sum(fields.weights[:, None] * outputs, axis=0))
 
 
-def errors(fields: Fields, i: Array) -> Array:
+def average_errors(fields: UnitFields, i: Array) -> Array:
     """Average g(x_i) e for n units, shape (n, L)."""
     if fields.spacing:
-        points = examples(fields)
-        return points.mean(points.g[i] * _error_of_active(fields, points, i))
+        points = make_lattice_points(fields)
+        return points.mean(points.g[i] * _average_error_over_masks(fields, points, i))
     averages, gram, weights, sign, *_ = fields
     a = np.arange(fields.smooth)
     average = jnp.sum(
-        fields.apply_mask_means(weights[a], i[:, None], a) * averages.I2(gathered(gram, i[:, None], a)), axis=1
+        fields.apply_mask_means(weights[a], i[:, None], a) * averages.I2(gather_covariances(gram, i[:, None], a)),
+        axis=1,
     )
-    return average + weights[-1] * averages.S2(gathered(gram, i, np.full_like(i, len(gram) - 1))) if sign else average
+    return (
+        average + weights[-1] * averages.S2(gather_covariances(gram, i, np.full_like(i, len(gram) - 1)))
+        if sign
+        else average
+    )
 
 
-def responses(fields: Fields, i: Array, p: Array) -> Array:
+def average_responses(fields: UnitFields, i: Array, p: Array) -> Array:
     """Average g'(x_i) x_p e for n pairs of units, shape (n, L)."""
     if fields.spacing:
-        points = examples(fields)
-        return points.mean(points.slope[i] * points.x[p] * _error_of_active(fields, points, i))
+        points = make_lattice_points(fields)
+        return points.mean(points.slope[i] * points.x[p] * _average_error_over_masks(fields, points, i))
     averages, gram, weights, sign, *_ = fields
     a = np.arange(fields.smooth)
-    terms = averages.I3(gathered(gram, i[:, None], p[:, None], a))
+    terms = averages.I3(gather_covariances(gram, i[:, None], p[:, None], a))
     average = jnp.sum(fields.apply_mask_means(weights[a], i[:, None], a) * terms, axis=1)
     if not sign:
         return average
-    return average + weights[-1] * averages.S3(gathered(gram, i, p, np.full_like(i, len(gram) - 1)))
+    return average + weights[-1] * averages.S3(gather_covariances(gram, i, p, np.full_like(i, len(gram) - 1)))
 
 
-def derivatives(fields: Fields, i: Array) -> Array:
+def average_derivatives(fields: UnitFields, i: Array) -> Array:
     """Average the derivative of g'(x_i) e with respect to each field for n units, shape (n, fields, L)."""
     smooth = np.arange(fields.smooth)
     left, right = (indices.reshape(-1) for indices in np.meshgrid(i, smooth, indexing="ij"))
-    slope = slopes(fields, left, right).reshape(i.size, smooth.size, -1)
+    slope = average_slopes(fields, left, right).reshape(i.size, smooth.size, -1)
     average = jnp.asarray(fields.weights[smooth] * slope)
     curved = _curvatures(fields, i, average)
     if fields.sign:
         averages, gram, weights, *_ = fields
         last = np.full_like(i, fields.smooth)
-        by_last = weights[-1] * averages.S3(_with_middle(gathered(gram, i, i, last), 0.0, 1.0))
-        curved = curved + weights[-1] * averages.S3(_with_middle(gathered(gram, i, i, last), 1.0, 0.0))
+        by_last = weights[-1] * averages.S3(_set_middle_covariances(gather_covariances(gram, i, i, last), 0.0, 1.0))
+        curved = curved + weights[-1] * averages.S3(
+            _set_middle_covariances(gather_covariances(gram, i, i, last), 1.0, 0.0)
+        )
         average = jnp.concatenate([average, by_last[:, None]], axis=1)
     return average.at[np.arange(i.size), i].add(curved)
 
 
-def _curvatures(fields: Fields, i: Array, found: Array) -> Array:
+def _curvatures(fields: UnitFields, i: Array, slope_averages: Array) -> Array:
     """Average g''(x_i) e (n, L) for an error e without a sign."""
     averages, gram, weights, *_ = fields
     smooth = np.arange(fields.smooth)
     if fields.spacing:  # Stein's lemma for <g'(x_i) x_i e>, solved for the remaining term
-        return ratio(responses(fields, i, i) - jnp.sum(gram[i][:, smooth] * found, axis=1), gram[i, i])
-    C = _with_middle(gathered(gram, i[:, None], i[:, None], smooth), 1.0, 0.0)
+        return safe_ratio(
+            average_responses(fields, i, i) - jnp.sum(gram[i][:, smooth] * slope_averages, axis=1), gram[i, i]
+        )
+    C = _set_middle_covariances(gather_covariances(gram, i[:, None], i[:, None], smooth), 1.0, 0.0)
     return jnp.sum(fields.apply_mask_means(weights[smooth], i[:, None], smooth) * averages.I3(C), axis=1)
 
 
-def _with_middle(C: Array, first: float, last: float) -> Array:
+def _set_middle_covariances(C: Array, with_first: float, with_last: float) -> Array:
     """Set the covariances (3, 3, ...) between the middle field and the first and last fields."""
     C = jnp.asarray(C)
-    return C.at[0, 1].set(first).at[1, 0].set(first).at[1, 2].set(last).at[2, 1].set(last)
+    return C.at[0, 1].set(with_first).at[1, 0].set(with_first).at[1, 2].set(with_last).at[2, 1].set(with_last)
 
 
-def squares(fields: Fields, i: Array, j: Array) -> Array:
+def average_squares(fields: UnitFields, i: Array, j: Array) -> Array:
     """Average g'(x_i) g'(x_j) e^2 for n pairs of units, shape (n, L).
 
     Large numbers of pairs are processed in batches.
     """
     if fields.spacing:
-        points = examples(fields)
-        slope, square = points.slope[i] * points.slope[j], _error_of_active(fields, points, i, j) ** 2
+        points = make_lattice_points(fields)
+        slope, square = points.slope[i] * points.slope[j], _average_error_over_masks(fields, points, i, j) ** 2
         if fields.masks is not None:
-            square = square + _variance_of_others(fields, points, i, j)
+            square = square + _compute_mask_variance(fields, points, i, j)
         return fields.apply_mask_means(points.mean(slope * square), i, j)
     averages_per_pair = fields.smooth * (fields.smooth + 1) // 2 * fields.gram.shape[-1]
-    size = max(1, TERMS // averages_per_pair)
+    size = max(1, MAX_PARALLEL_AVERAGES // averages_per_pair)
     if size >= len(i):
-        return _squares(fields, i, j)
+        return _average_squares_together(fields, i, j)
     pairs = np.pad(np.stack([i, j]), ((0, 0), (0, -len(i) % size))).reshape(2, -1, size)
-    batches = jax.lax.map(lambda batch: _squares(fields, *batch), (jnp.asarray(pairs[0]), jnp.asarray(pairs[1])))
+    batches = jax.lax.map(
+        lambda batch: _average_squares_together(fields, *batch), (jnp.asarray(pairs[0]), jnp.asarray(pairs[1]))
+    )
     return batches.reshape(-1, batches.shape[-1])[: len(i)]
 
 
-def _squares(fields: Fields, i: Array, j: Array) -> Array:
+def _average_squares_together(fields: UnitFields, i: Array, j: Array) -> Array:
     averages, gram, weights, sign, *_ = fields
     first, second = i[:, None], j[:, None]
     a, b = np.triu_indices(fields.smooth)
     factors = fields.apply_mask_means(np.where(a < b, 2.0, 1.0)[:, None] * weights[a] * weights[b], first, second, a, b)
-    average = jnp.sum(factors * averages.I4(gathered(gram, first, second, a, b)), axis=1)
+    average = jnp.sum(factors * averages.I4(gather_covariances(gram, first, second, a, b)), axis=1)
     if not sign:
         return average
     a, last = np.arange(fields.smooth), len(gram) - 1
-    sign_terms = averages.S4(gathered(gram, first, second, a, np.full_like(a, last)))
+    sign_terms = averages.S4(gather_covariances(gram, first, second, a, np.full_like(a, last)))
     average = average + 2 * weights[-1] * jnp.sum(
         fields.apply_mask_means(weights[a], first, second, a) * sign_terms, axis=1
     )
-    return average + weights[-1] ** 2 * slopes(fields, i, j)
+    return average + weights[-1] ** 2 * average_slopes(fields, i, j)
 
 
-def slopes(fields: Fields, i: Array, j: Array) -> Array:
+def average_slopes(fields: UnitFields, i: Array, j: Array) -> Array:
     """Average g'(x_i) g'(x_j) for n pairs of units, shape (n, L)."""
     if fields.spacing:
-        points = examples(fields)
+        points = make_lattice_points(fields)
         return fields.apply_mask_means(points.mean(points.slope[i] * points.slope[j]), i, j)
-    return fields.apply_mask_means(fields.averages.J2(gathered(fields.gram, i, j)), i, j)
+    return fields.apply_mask_means(fields.averages.J2(gather_covariances(fields.gram, i, j)), i, j)
 
 
-def _error_of_active(fields: Fields, at: LatticePoints, *units: Array) -> Array:
+def _average_error_over_masks(fields: UnitFields, points: LatticePoints, *units: Array) -> Array:
     """Average the error on the lattice over masks with these units active.
 
     The shape is (n, P, L), or (P, L) without dropout.
     """
     if fields.masks is None:
-        return at.error
+        return points.error
     rho, students = fields.masks
-    outputs = fields.weights[:students, None] * at.g[:students]
-    return at.error + (rho - 1) * jnp.tensordot(1.0 * _are(students, *units), outputs, 1)
+    outputs = fields.weights[:students, None] * points.g[:students]
+    return points.error + (rho - 1) * jnp.tensordot(1.0 * _mark_units(students, *units), outputs, 1)
 
 
-def _variance_of_others(fields: Fields, at: LatticePoints, *units: Array) -> Array:
+def _compute_mask_variance(fields: UnitFields, points: LatticePoints, *units: Array) -> Array:
     """Return the variance (n, P, L) of the error due to the masks of all other units."""
     assert fields.masks is not None
     rho, students = fields.masks
-    outputs = fields.weights[:students, None] * at.g[:students]
-    return (rho - 1) * jnp.tensordot(1.0 - _are(students, *units), outputs**2, 1)
+    outputs = fields.weights[:students, None] * points.g[:students]
+    return (rho - 1) * jnp.tensordot(1.0 - _mark_units(students, *units), outputs**2, 1)
 
 
-def _are(students: int, *units: Array) -> Array:
+def _mark_units(students: int, *units: Array) -> Array:
     """Return whether each student (n, students) is one of these units."""
     return reduce(or_, (np.arange(students) == unit[:, None] for unit in units))

@@ -41,35 +41,43 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.networks.lattice_averages import averages_of, spacing_for
+from statmech.networks.lattice_averages import choose_spacing, ensure_averages
 from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
-from statmech.parameters import Family, family_of
-from statmech.runtime.devices import double_precision
+from statmech.parameters import ParameterFamily, get_family
+from statmech.runtime.devices import use_double_precision
 from statmech.runtime.forks import check_fork
-from statmech.runtime.programs import QUICK, CachedProgram
+from statmech.runtime.programs import OLD_FUSION_OPTIONS, CachedProgram
 from statmech.scenarios.network import NetworkCell
-from statmech.scenarios.network_matrices import Units
-from theory.networks.averages import TERMS, Fields, Masks, errors, responses, slopes, squares
+from statmech.scenarios.network_matrices import StudentUnits
+from theory.networks.averages import (
+    MAX_PARALLEL_AVERAGES,
+    DropoutMasks,
+    UnitFields,
+    average_errors,
+    average_responses,
+    average_slopes,
+    average_squares,
+)
 from theory.numerics.dormand_prince import integrate
-from theory.numerics.lanes import check_complete, side_by_side, with_last_again
-from theory.numerics.pieces import in_pieces
+from theory.numerics.lanes import check_complete, pad_with_last, solve_in_batches
+from theory.numerics.pieces import integrate_in_pieces
 
-RTOL, RTOL_LESS, ATOL = 1e-11, 1e-9, 1e-13  # line integrals have errors of 1e-13 and more
-RATES = "eta", "eta_v", "noise", "decay", "dropout"
-MAX_STEPS, MAX_STEPS_LESS = 2_000_000, 20_000
-LANES = 128
+RTOL, APPROXIMATE_RTOL, ATOL = 1e-11, 1e-9, 1e-13  # line integrals have errors of 1e-13 and more
+SCALAR_PARAMETERS = "eta", "eta_v", "noise", "decay", "dropout"
+MAX_STEPS, MAX_APPROXIMATE_STEPS = 2_000_000, 20_000
+MAX_NETWORK_BATCH_SIZE = 128
 
 
 @dataclass(frozen=True)
-class Equations:
+class NetworkEquations:
     """Static arguments of the compiled solver.
 
     These are the activation, numbers of units, whether the teacher gives labels, the spacing of the field lattice for
     an activation without closed forms, and whether there is dropout.
     """
 
-    activation: Family
+    activation: ParameterFamily
     K: int
     M: int
     sign: bool = False
@@ -82,11 +90,11 @@ class Equations:
         return bool(getattr(self.activation.kind, "kinks", ())) or self.spacing > 0
 
 
-class Setting(NamedTuple):
+class NetworkSetting(NamedTuple):
     """Run-time arguments with the batch as last axis.
 
     These are parameters of the activation, rates, noise, decay and dropout (L,), T (M, M, L), w (M, L), and the
-    learning rate as a function of time (`statmech.controls.Polynomials`) if it changes.
+    learning rate as a function of time (`statmech.controls.PiecewisePolynomial`) if it changes.
     """
 
     parameters: dict[str, Array]
@@ -100,7 +108,7 @@ class Setting(NamedTuple):
     eta_polynomials: Any = None
 
 
-class Entries(NamedTuple):
+class EntryIndices(NamedTuple):
     """Indices of entries whose rates are computed: R (student, teacher), Q (first, second) and v (output)."""
 
     student: np.ndarray
@@ -110,7 +118,7 @@ class Entries(NamedTuple):
     output: np.ndarray
 
 
-class Rates(NamedTuple):
+class EntryRates(NamedTuple):
     """Time derivatives of entries of R, Q and v, each (n, L)."""
 
     R: Array
@@ -118,19 +126,19 @@ class Rates(NamedTuple):
     v: Array
 
 
-def every_entry(K: int, M: int) -> Entries:
+def make_all_entries(K: int, M: int) -> EntryIndices:
     """Return all entries of R, row by row, of Q's upper triangle, and of v."""
     student, teacher = (index.reshape(-1) for index in np.indices((K, M)))
-    return Entries(student, teacher, *np.triu_indices(K), np.arange(K))
+    return EntryIndices(student, teacher, *np.triu_indices(K), np.arange(K))
 
 
-def gram_of(units: Units, T: Array) -> Array:
+def make_field_covariances(units: StudentUnits, T: Array) -> Array:
     """Return the covariances (K + M, K + M, L) of all fields, students first."""
     students = jnp.concatenate([units.Q, units.R], axis=1)
     return jnp.concatenate([students, jnp.concatenate([jnp.swapaxes(units.R, 0, 1), T], axis=1)])
 
 
-def fields_of(equations: Equations, setting: Setting, units: Units) -> Fields:
+def make_fields(equations: NetworkEquations, setting: NetworkSetting, units: StudentUnits) -> UnitFields:
     """Return the fields of students and teachers with their weights in the error.
 
     The units R, Q, v have the batch as last axis.
@@ -138,59 +146,67 @@ def fields_of(equations: Equations, setting: Setting, units: Units) -> Fields:
     w = jnp.sign(setting.w) if equations.sign else setting.w  # the label is sgn(w g(y)) = sgn w sgn y
     weights = jnp.concatenate([-units.v, w])
     averages = equations.activation(**setting.parameters)
-    masks = Masks(1 / (1 - setting.dropout), equations.K) if equations.dropout else None
-    return Fields(averages, gram_of(units, setting.T), weights, equations.sign, equations.spacing, masks)
-
-
-def rates(equations: Equations, setting: Setting, units: Units, entries: Entries) -> Rates:
-    """Compute time derivatives for some entries of R (K, M, L), Q (K, K, L) and v (K, L)."""
-    fields = fields_of(equations, setting, units)
-    R, Q, v = units
-    student, teacher, i, j, output = entries
-    towards_teachers = v[student] * responses(fields, student, equations.K + teacher)
-    between_students = v[i] * responses(fields, i, j) + v[j] * responses(fields, j, i)
-    noise_terms = v[i] * v[j] * (squares(fields, i, j) + setting.noise**2 * slopes(fields, i, j))
-    return Rates(
-        setting.eta * towards_teachers - setting.decay * R[student, teacher],
-        setting.eta * between_students + setting.eta**2 * noise_terms - 2 * setting.decay * Q[i, j],
-        setting.eta_v * errors(fields, output),
+    masks = DropoutMasks(1 / (1 - setting.dropout), equations.K) if equations.dropout else None
+    return UnitFields(
+        averages, make_field_covariances(units, setting.T), weights, equations.sign, equations.spacing, masks
     )
 
 
-def packed(units: Units) -> Array:
+def compute_entry_rates(
+    equations: NetworkEquations, setting: NetworkSetting, units: StudentUnits, entries: EntryIndices
+) -> EntryRates:
+    """Compute time derivatives for some entries of R (K, M, L), Q (K, K, L) and v (K, L)."""
+    fields = make_fields(equations, setting, units)
+    R, Q, v = units
+    student, teacher, i, j, output = entries
+    towards_teachers = v[student] * average_responses(fields, student, equations.K + teacher)
+    between_students = v[i] * average_responses(fields, i, j) + v[j] * average_responses(fields, j, i)
+    noise_terms = v[i] * v[j] * (average_squares(fields, i, j) + setting.noise**2 * average_slopes(fields, i, j))
+    return EntryRates(
+        setting.eta * towards_teachers - setting.decay * R[student, teacher],
+        setting.eta * between_students + setting.eta**2 * noise_terms - 2 * setting.decay * Q[i, j],
+        setting.eta_v * average_errors(fields, output),
+    )
+
+
+def pack_units(units: StudentUnits) -> Array:
     """Pack R, the upper triangle of Q, and v into rows (C, ...)."""
     R, Q, v = units
     return np.concatenate([R.reshape(-1, *R.shape[2:]), Q[np.triu_indices(len(Q))], v])
 
 
-def unpacked(equations: Equations, rows: Array) -> Units:
+def unpack_units(equations: NetworkEquations, rows: Array) -> StudentUnits:
     """Return R (K, M, ...), Q (K, K, ...) and v (K, ...) from rows (C, ...)."""
     K, M = equations.K, equations.M
     i, j = np.triu_indices(K)
     row_indices = np.zeros((K, K), int)
     row_indices[i, j] = row_indices[j, i] = K * M + np.arange(i.size)
-    return Units(rows[: K * M].reshape(K, M, *rows.shape[1:]), rows[row_indices], rows[-K:])
+    return StudentUnits(rows[: K * M].reshape(K, M, *rows.shape[1:]), rows[row_indices], rows[-K:])
 
 
-def field(equations: Equations, setting: Setting, rows: Array) -> Array:
+def compute_row_rates(equations: NetworkEquations, setting: NetworkSetting, rows: Array) -> Array:
     """Compute the time derivative of the state's rows (C, L)."""
-    entries = every_entry(equations.K, equations.M)
-    return jnp.concatenate(rates(equations, setting, unpacked(equations, rows), entries))
+    entries = make_all_entries(equations.K, equations.M)
+    return jnp.concatenate(compute_entry_rates(equations, setting, unpack_units(equations, rows), entries))
 
 
-def over_time(rates: Callable[[Setting, Array], Array], setting: Setting, rows: Array) -> Array:
+def compute_rates_with_time(
+    compute_rates: Callable[[NetworkSetting, Array], Array], setting: NetworkSetting, rows: Array
+) -> Array:
     """Compute the time derivative of the state's rows (C, L), with a changing learning rate.
 
     The last row is the time if the learning rate is a function of time.
     """
     if setting.eta_polynomials is None:
-        return rates(setting, rows)
+        return compute_rates(setting, rows)
     eta = jax.vmap(lambda polynomials, t: polynomials.at(t), -1)(setting.eta_polynomials, rows[-1])
-    row_rates = rates(setting._replace(eta=eta, eta_polynomials=None), rows[:-1])
+    row_rates = compute_rates(setting._replace(eta=eta, eta_polynomials=None), rows[:-1])
     return jnp.concatenate([row_rates, jnp.ones_like(rows[-1:])])
 
 
-def with_time(solve: Callable[[Array], tuple[Array, Array]], setting: Setting, start: Array) -> tuple[Array, Array]:
+def solve_with_time(
+    solve: Callable[[Array], tuple[Array, Array]], setting: NetworkSetting, start: Array
+) -> tuple[Array, Array]:
     """Solve from the state's rows (C, L).
 
     A row with the time is added if the learning rate is a function of time.
@@ -201,8 +217,10 @@ def with_time(solve: Callable[[Array], tuple[Array, Array]], setting: Setting, s
     return rows[:, :-1], completed
 
 
-@partial(CachedProgram, options=lambda equations: [] if equations.approximate else [QUICK])
-def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> tuple[Array, Array]:
+@partial(CachedProgram, options=lambda equations: [] if equations.approximate else [OLD_FUSION_OPTIONS])
+def solve_batch(
+    equations: NetworkEquations, setting: NetworkSetting, start: Array, times: Array, max_steps: Array
+) -> tuple[Array, Array]:
     """Integrate the state's rows (T, C, L) of a batch.
 
     Also returns True for the elements that have reached the last time.
@@ -215,33 +233,40 @@ def solve_lanes(equations: Equations, setting: Setting, start: Array, times: Arr
         The rows at t = 0 (C, L).
     times
         Recorded times (T,).
-    most
+    max_steps
         Maximum number of steps.
     """
-    atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.approximate else RTOL
-    return integrate(partial(over_time, partial(field, equations), setting), start, times, rtol, atol, most)
+    atol, rtol = jnp.full((start.shape[0], 1), ATOL), APPROXIMATE_RTOL if equations.approximate else RTOL
+    return integrate(
+        partial(compute_rates_with_time, partial(compute_row_rates, equations), setting),
+        start,
+        times,
+        rtol,
+        atol,
+        max_steps,
+    )
 
 
-def equations_of(cell: NetworkCell) -> Equations:
+def make_equations(cell: NetworkCell) -> NetworkEquations:
     """Return the static arguments for the compiled program of a cell."""
-    spacing = 0.0 if cell.activation.has_closed_forms else spacing_for(cell.activation)
-    return Equations(family_of(cell.activation), cell.K, cell.M, cell.sign, spacing, cell.drops)
+    spacing = 0.0 if cell.activation.has_closed_forms else choose_spacing(cell.activation)
+    return NetworkEquations(get_family(cell.activation), cell.K, cell.M, cell.sign, spacing, cell.has_dropout)
 
 
-def setting_of(cells: Sequence[NetworkCell]) -> Setting:
+def make_setting(cells: Sequence[NetworkCell]) -> NetworkSetting:
     """Return the run-time arguments of cells as a batch."""
-    names = family_of(cells[0].activation).reals
+    names = get_family(cells[0].activation).real_names
     parameters = {name: np.asarray([getattr(cell.activation, name) for cell in cells], float) for name in names}
-    rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in RATES}
+    rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in SCALAR_PARAMETERS}
     T, w = (np.stack([getattr(cell, name) for cell in cells], axis=-1) for name in ("T", "w"))
     cell_polynomials = [cell.polynomials["eta"] for cell in cells if "eta" in cell.given]
     eta_polynomials = (
         jax.tree.map(lambda *arrays: np.stack(arrays, axis=-1), *cell_polynomials) if cell_polynomials else None
     )
-    return Setting(parameters, **rates, T=T, w=w, eta_polynomials=eta_polynomials)
+    return NetworkSetting(parameters, **rates, T=T, w=w, eta_polynomials=eta_polynomials)
 
 
-def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Units]:
+def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[StudentUnits]:
     """Compute R (T, K, M), Q (T, K, K) and v (T, K) of each cell at each time.
 
     Raises `SolverError` if the integration stops early. Cells with the same activation and numbers of units are
@@ -250,56 +275,62 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Un
     check_fork()
     t = np.asarray(list(times), float)
 
-    def program(at: int) -> tuple[Equations, tuple[Any, ...]]:
-        return equations_of(cells[at]), cells[at].layout
+    def program(index: int) -> tuple[NetworkEquations, tuple[Any, ...]]:
+        return make_equations(cells[index]), cells[index].layout
 
-    def solve_group(program: tuple[Equations, Any], some: list[int]) -> list[Units]:
-        return _solve_together(program[0], [cells[index] for index in some], t)
+    def solve_group(program: tuple[NetworkEquations, Any], indices: list[int]) -> list[StudentUnits]:
+        return _solve_with_one_program(program[0], [cells[index] for index in indices], t)
 
-    with double_precision():
-        return side_by_side(list(map(identity_of, cells)), program, lambda program: lanes_of(program[0]), solve_group)
+    with use_double_precision():
+        return solve_in_batches(
+            list(map(make_solution_key, cells)), program, lambda program: get_batch_size(program[0]), solve_group
+        )
 
 
-def error_of(cell: NetworkCell, units: Units, T: Array | None = None) -> np.ndarray:
+def compute_generalization_error(cell: NetworkCell, units: StudentUnits, T: Array | None = None) -> np.ndarray:
     """Compute the generalization error of a cell from its units R (..., K, M), Q (..., K, K) and v (..., K).
 
     Rounding of R and Q can make a small error negative: it is then set to 0. T (M, M) is the cell's teacher by default,
     or the covariance of the teacher's fields.
     """
     T = cell.T if T is None else T
-    error = generalization_error(averages_of(cell.activation), T, cell.w, *units, output=cell.teacher.output)
+    error = generalization_error(ensure_averages(cell.activation), T, cell.w, *units, output=cell.teacher.output)
     return np.maximum(error, 0.0)
 
 
-def lanes_of(equations: Equations) -> int:
+def get_batch_size(equations: NetworkEquations) -> int:
     """Return the batch size: a power of two, smaller for cells with many averages."""
     if equations.spacing:
         return 1
     fields, pairs = equations.K + equations.M, equations.K * (equations.K + 1) // 2
-    max_cells = max(1, 8 * TERMS // (pairs * fields * (fields + 1) // 2))
-    return min(LANES, 1 << (max_cells.bit_length() - 1))
+    max_cells = max(1, 8 * MAX_PARALLEL_AVERAGES // (pairs * fields * (fields + 1) // 2))
+    return min(MAX_NETWORK_BATCH_SIZE, 1 << (max_cells.bit_length() - 1))
 
 
-def identity_of(cell: NetworkCell) -> tuple[Any, ...]:
+def make_solution_key(cell: NetworkCell) -> tuple[Any, ...]:
     """Return a key with everything that determines a cell's equations and start."""
-    numbers = cell.K, cell.M, *(getattr(cell, name) for name in RATES)
+    numbers = cell.K, cell.M, *(getattr(cell, name) for name in SCALAR_PARAMETERS)
     return cell.name, *cell.parameters.values(), *numbers, id(cell.teacher), id(cell.start), *cell.controls
 
 
-def _solve_together(equations: Equations, cells: Sequence[NetworkCell], times: np.ndarray) -> list[Units]:
+def _solve_with_one_program(
+    equations: NetworkEquations, cells: Sequence[NetworkCell], times: np.ndarray
+) -> list[StudentUnits]:
     """Solve cells that share one program.
 
     Cells and times are padded to common sizes.
     """
-    padded_cells = with_last_again(cells)
-    start = np.stack([packed(cell.units) for cell in padded_cells], axis=-1)
-    max_steps = np.int64(MAX_STEPS_LESS if equations.approximate else MAX_STEPS)
+    padded_cells = pad_with_last(cells)
+    start = np.stack([pack_units(cell.units) for cell in padded_cells], axis=-1)
+    max_steps = np.int64(MAX_APPROXIMATE_STEPS if equations.approximate else MAX_STEPS)
 
     def solve(begin: float, start: Array, times: Array) -> tuple[Array, Array]:
-        setting = setting_of([cell.after(begin) for cell in padded_cells])
-        return with_time(lambda rows: solve_lanes(equations, setting, rows, times, max_steps), setting, start)
+        setting = make_setting([cell.after(begin) for cell in padded_cells])
+        return solve_with_time(lambda rows: solve_batch(equations, setting, rows, times, max_steps), setting, start)
 
-    rows, completed = in_pieces(solve, cells[0].edges or (0.0,), start, times)
+    rows, completed = integrate_in_pieces(solve, cells[0].edges or (0.0,), start, times)
     rows = np.moveaxis(rows, -1, 0)[: len(cells)]
     check_complete(cells, rows, completed, times[-1])
-    return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, cell_rows.T))) for cell_rows in rows]
+    return [
+        StudentUnits(*(np.moveaxis(part, -1, 0) for part in unpack_units(equations, cell_rows.T))) for cell_rows in rows
+    ]

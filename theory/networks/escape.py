@@ -28,7 +28,7 @@ import numpy as np
 
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import Array
-from statmech.runtime.devices import double_precision
+from statmech.runtime.devices import use_double_precision
 from statmech.runtime.forks import check_fork
 from statmech.runtime.jax_cache import use_cache
 from statmech.runtime.programs import cached_program
@@ -38,26 +38,32 @@ from theory.networks.equations import (
     ATOL,
     MAX_STEPS,
     RTOL,
-    Equations,
-    Setting,
-    equations_of,
-    field,
-    packed,
-    setting_of,
+    NetworkEquations,
+    NetworkSetting,
+    compute_row_rates,
+    make_equations,
+    make_setting,
+    pack_units,
     solve_cells,
-    unpacked,
+    unpack_units,
 )
-from theory.numerics.dormand_prince import integrate, padded
+from theory.numerics.dormand_prince import integrate, pad_times
 
 NODES = 16  # per field: c changes by 7e-4 with 24 nodes
-NUDGE = 1e-5  # finite difference for the growth rate of u
-PLACES = 201  # denser at early times
-FIRST_TIME, DOUBLINGS = 300.0, 8  # time in units of 1/eta, doubled until the solution is on the plateau
-SETTLED, FADED = 1e-9, 1e-10  # relative changes of a between late times, and relative contributions to V
-SMALL = 1e-6  # linear growth of u is exact below
-ROWS = np.array([0, 0, 0, 0, 1, 2, 1, 3, 3])  # from (R, Q, C, v) to the rows of the state
-FIRST = np.array([0, 4, 5, 7])  # from the rows of the state to (R, Q, C, v)
-ODD = np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2  # direction of u in the rows of the state
+U_DIFFERENCE_STEP = 1e-5  # finite difference for the growth rate of u
+NUM_ESCAPE_TIMES = 201  # denser at early times
+FIRST_PLATEAU_TIME, MAX_PLATEAU_TIME_DOUBLINGS = (
+    300.0,
+    8,
+)  # time in units of 1/eta, doubled until the solution is on the plateau
+GROWTH_RATE_TOL, MIN_NOISE_WEIGHT = (
+    1e-9,
+    1e-10,
+)  # relative changes of a between late times, and relative contributions to V
+INITIAL_U = 1e-6  # linear growth of u is exact below
+SYMMETRIC_STATE_INDICES = np.array([0, 0, 0, 0, 1, 2, 1, 3, 3])  # from (R, Q, C, v) to the rows of the state
+SYMMETRIC_ROW_INDICES = np.array([0, 4, 5, 7])  # from the rows of the state to (R, Q, C, v)
+U_DIRECTION = np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2  # direction of u in the rows of the state
 
 
 class Escape(NamedTuple):
@@ -100,18 +106,21 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
     """
     from scipy.integrate import cumulative_simpson, simpson  # slow to import
 
-    cell = _checked(network)
+    cell = _get_escaping_cell(network)
     check_fork()
     use_cache()
-    solution = _settled(cell)
+    solution = _solve_to_plateau(cell)
     rate, times = solution.growth[-1], solution.times
     gained = cumulative_simpson(solution.growth - rate, x=times, initial=0.0)
     fading = np.exp(2 * (gained[-1] - gained) - 2 * rate * times)
     noise = np.array(
-        [_noise(cell, state) if counts else 0.0 for state, counts in zip(solution.rows.T, fading > FADED, strict=True)]
+        [
+            _compute_noise_strength(cell, state) if counts else 0.0
+            for state, counts in zip(solution.rows.T, fading > MIN_NOISE_WEIGHT, strict=True)
+        ]
     )
     amplitude = simpson(noise * fading, x=times)
-    shift = _passage(cell, solution.rows[:, -1], rate, passed) - np.log(amplitude) / (2 * rate)
+    shift = _find_passage_time(cell, solution.rows[:, -1], rate, passed) - np.log(amplitude) / (2 * rate)
     return Escape(float(rate), float(shift))
 
 
@@ -123,17 +132,21 @@ class SymmetricSolution(NamedTuple):
     growth: np.ndarray
 
 
-def _settled(cell: NetworkCell) -> SymmetricSolution:
+def _solve_to_plateau(cell: NetworkCell) -> SymmetricSolution:
     """Integrate until the solution is on the plateau, where a no longer changes."""
-    equations, start, last = equations_of(cell), packed(cell.units)[FIRST, None], FIRST_TIME / cell.eta
-    setting = setting_of([cell])
-    for _ in range(DOUBLINGS):
-        times = last * np.linspace(0.0, 1.0, PLACES) ** 3
-        with double_precision():
-            recorded = np.asarray(_symmetric(equations, setting, start, padded(times), np.int64(MAX_STEPS)))
-            rows = recorded[:PLACES, :, 0].T[ROWS]
-            growth = np.asarray(_growth(equations, setting_of([cell] * PLACES), rows))
-        if abs(growth[-1] - growth[-2]) < SETTLED * abs(growth[-1]):
+    equations, start, last = (
+        make_equations(cell),
+        pack_units(cell.units)[SYMMETRIC_ROW_INDICES, None],
+        FIRST_PLATEAU_TIME / cell.eta,
+    )
+    setting = make_setting([cell])
+    for _ in range(MAX_PLATEAU_TIME_DOUBLINGS):
+        times = last * np.linspace(0.0, 1.0, NUM_ESCAPE_TIMES) ** 3
+        with use_double_precision():
+            recorded = np.asarray(_solve_symmetric(equations, setting, start, pad_times(times), np.int64(MAX_STEPS)))
+            rows = recorded[:NUM_ESCAPE_TIMES, :, 0].T[SYMMETRIC_STATE_INDICES]
+            growth = np.asarray(_compute_growth_rates(equations, make_setting([cell] * NUM_ESCAPE_TIMES), rows))
+        if abs(growth[-1] - growth[-2]) < GROWTH_RATE_TOL * abs(growth[-1]):
             break
         last *= 2
     if not growth[-1] > 0:
@@ -142,7 +155,7 @@ def _settled(cell: NetworkCell) -> SymmetricSolution:
     return SymmetricSolution(times, rows, growth)
 
 
-def _checked(network: Network) -> NetworkCell:
+def _get_escaping_cell(network: Network) -> NetworkCell:
     """Return the single cell of a network, or raise `ScenarioError` if its escape cannot be predicted."""
     cell = next(iter(network.cells()))
     if {name for name in network.shape if name != "N"}:
@@ -155,7 +168,7 @@ def _checked(network: Network) -> NetworkCell:
         problem = "escape times are predicted for teacher units with equal weights and lengths"
     elif not cell.inputs.isotropic:
         problem = "escape times are predicted for isotropic inputs"
-    elif cell.drops:
+    elif cell.has_dropout:
         problem = "escape times are predicted for networks without dropout"
     elif cell.activation.kinks or network.unsolved:
         problem = network.unsolved or "escape times are predicted for activations without kinks"
@@ -165,28 +178,40 @@ def _checked(network: Network) -> NetworkCell:
 
 
 @cached_program
-def _symmetric(equations: Equations, setting: Setting, start: Array, times: Array, most: Array) -> Array:
+def _solve_symmetric(
+    equations: NetworkEquations, setting: NetworkSetting, start: Array, times: Array, max_steps: Array
+) -> Array:
     """Compute the solution (T, 4, 1) from a symmetric start.
 
     Only R, Q, C and v (4, 1) are integrated. With all variables, rounding differences between the units would grow like
     true differences.
     """
     atol = jnp.full((len(start), 1), ATOL)
-    return integrate(lambda x: field(equations, setting, x[ROWS])[FIRST], start, times, RTOL, atol, most)[0]
+    return integrate(
+        lambda x: compute_row_rates(equations, setting, x[SYMMETRIC_STATE_INDICES])[SYMMETRIC_ROW_INDICES],
+        start,
+        times,
+        RTOL,
+        atol,
+        max_steps,
+    )[0]
 
 
 @cached_program
-def _growth(equations: Equations, setting: Setting, rows: Array) -> Array:
+def _compute_growth_rates(equations: NetworkEquations, setting: NetworkSetting, rows: Array) -> Array:
     """Compute the growth rate a of a small u at states (9, T)."""
-    ahead, behind = (field(equations, setting, rows + sign * NUDGE * ODD[:, None]) for sign in (1, -1))
-    return ODD @ (ahead - behind) / (2 * NUDGE)
+    ahead, behind = (
+        compute_row_rates(equations, setting, rows + sign * U_DIFFERENCE_STEP * U_DIRECTION[:, None])
+        for sign in (1, -1)
+    )
+    return U_DIRECTION @ (ahead - behind) / (2 * U_DIFFERENCE_STEP)
 
 
-def _noise(cell: NetworkCell, state: np.ndarray) -> float:
+def _compute_noise_strength(cell: NetworkCell, state: np.ndarray) -> float:
     """Compute D at one state (9,)."""
     x, weight = np.polynomial.hermite_e.hermegauss(NODES)
     weight = weight / weight.sum()
-    R, Q, v = unpacked(equations_of(cell), state)
+    R, Q, v = unpack_units(make_equations(cell), state)
     gram = np.block([[cell.T, R.T], [R, Q]])
     values, vectors = np.linalg.eigh(gram)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -199,11 +224,11 @@ def _noise(cell: NetworkCell, state: np.ndarray) -> float:
     return float(cell.eta**2 / 4 * chance @ ((v[0] * slope1 - v[1] * slope2) ** 2 * squared * (y1 - y2) ** 2))
 
 
-def _passage(cell: NetworkCell, plateau: np.ndarray, rate: float, passed: float) -> float:
+def _find_passage_time(cell: NetworkCell, plateau: np.ndarray, rate: float, passed: float) -> float:
     """Return the time when the solution exceeds the threshold, given u = exp(rate t) at early times."""
-    R, Q, v = unpacked(equations_of(cell), plateau)
-    start = NetworkStart.model_validate({"R": R + SMALL * ODD[:4].reshape(2, 2), "Q": Q, "v": v})
-    times = np.linspace(0.0, 2 * np.log(1 / SMALL) / rate, 4001)
+    R, Q, v = unpack_units(make_equations(cell), plateau)
+    start = NetworkStart.model_validate({"R": R + INITIAL_U * U_DIRECTION[:4].reshape(2, 2), "Q": Q, "v": v})
+    times = np.linspace(0.0, 2 * np.log(1 / INITIAL_U) / rate, 4001)
     overlaps = solve_cells([replace(cell, start=start)], times)[0].R
     u = np.abs(overlaps[:, 0, 0] + overlaps[:, 1, 1] - overlaps[:, 0, 1] - overlaps[:, 1, 0]) / 2
     index = int(np.argmax(u >= passed))

@@ -31,41 +31,41 @@ import numpy as np
 
 from statmech.errors import ScenarioError, SolverError
 from statmech.numerics.gaussian import Array
-from statmech.results.dataset import blank
-from statmech.runtime.devices import double_precision
+from statmech.results.dataset import make_empty_dataset
+from statmech.runtime.devices import use_double_precision
 from statmech.runtime.forks import check_fork
 from statmech.runtime.jax_cache import use_cache
-from statmech.runtime.programs import quickly_compiled
+from statmech.runtime.programs import fast_compiled_program
 from statmech.scenarios.network import Network, NetworkCell
-from statmech.scenarios.network_matrices import Units
+from statmech.scenarios.network_matrices import StudentUnits
 from theory.networks.equations import (
-    Equations,
-    Setting,
-    equations_of,
-    error_of,
-    field,
-    packed,
-    setting_of,
+    NetworkEquations,
+    NetworkSetting,
+    compute_generalization_error,
+    compute_row_rates,
+    make_equations,
+    make_setting,
+    pack_units,
     solve_cells,
-    unpacked,
+    unpack_units,
 )
 
 if TYPE_CHECKING:
     import xarray as xr
 
-TIMES = (100.0, 1000.0, 10_000.0)  # later times are tried only if earlier ones lead to no stable state
-ITERATIONS = 30
-FLAT = 1e-13  # relative: linear units have a continuum of states along such directions
-CLOSE = 1e-13
-NEAR = 0.5  # from the state where the search starts, relative to its size
-SMALLEST_STEP = 1e-3  # as a fraction of the noise
-ZERO = 1e-11  # smaller real parts are rounding errors
+LATE_START_TIMES = (100.0, 1000.0, 10_000.0)  # later times are tried only if earlier ones lead to no stable state
+MAX_STATIONARY_NEWTON_STEPS = 30
+SINGULAR_VALUE_RTOL = 1e-13  # relative: linear units have a continuum of states along such directions
+STATIONARY_NEWTON_TOL = 1e-13
+MAX_STATE_DISTANCE = 0.5  # from the state where the search starts, relative to its size
+MIN_NOISE_STEP = 1e-3  # as a fraction of the noise
+STABILITY_EIGENVALUE_TOL = 1e-11  # smaller real parts are rounding errors
 
 
-class StationaryUnits(NamedTuple):
+class StationaryNetwork(NamedTuple):
     """Units of a stationary state, and the reason if it does not exist or is not stable."""
 
-    units: Units | None
+    units: StudentUnits | None
     absent: str = ""
 
 
@@ -111,61 +111,63 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
         raise ScenarioError([((), network.unsolved)])
     if not all(cell.inputs.isotropic for cell in network.cells()):
         raise ScenarioError([(("inputs",), "stationary states are supported for isotropic inputs only")])
-    if any(cell.drops for cell in network.cells()):
+    if any(cell.has_dropout for cell in network.cells()):
         raise ScenarioError([(("dropout",), "stationary states are supported for networks without dropout only")])
     check_fork()
     use_cache()
-    floor = blank(network, seeds=None).eps_g.isel(t=0, drop=True).copy(deep=True)
+    floor = make_empty_dataset(network, seeds=None).eps_g.isel(t=0, drop=True).copy(deep=True)
     absent: dict[str, list[str]] = {}
     for cell in network.cells():
-        state = stationary_state(cell)
+        state = find_stationary_state(cell)
         if state.units is None or (stable and state.absent):
             absent.setdefault(state.absent, []).append(cell.described)
         else:
-            floor[cell.index] = error_of(cell, state.units)
+            floor[cell.index] = compute_generalization_error(cell, state.units)
     counted = [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in absent.items()]
-    return floor.assign_attrs({"long_name": "stationary generalization error"} | _said("; ".join(counted)))
+    return floor.assign_attrs(
+        {"long_name": "stationary generalization error"} | _make_absent_attribute("; ".join(counted))
+    )
 
 
-def _said(absent: str) -> dict[str, str]:
+def _make_absent_attribute(absent: str) -> dict[str, str]:
     return {"absent": absent} if absent else {}
 
 
-def stationary_state(cell: NetworkCell) -> StationaryUnits:
+def find_stationary_state(cell: NetworkCell) -> StationaryNetwork:
     """Find the stationary state of a cell.
 
     The search starts from perfect learning if it is possible, else from late times.
     """
-    partner = _partners(cell)
-    if partner is not None and (units := _followed(cell, partner)) is not None:
-        return _checked(cell, units)
-    return _from_late_times(cell)
+    partner = _find_partners(cell)
+    if partner is not None and (units := _follow_growing_noise(cell, partner)) is not None:
+        return _check_stability(cell, units)
+    return _find_from_late_times(cell)
 
 
-def _from_late_times(cell: NetworkCell) -> StationaryUnits:
+def _find_from_late_times(cell: NetworkCell) -> StationaryNetwork:
     """Find a stationary state near the solution of the equations at late times.
 
-    It is the first stable state found from one of the `TIMES`.
+    It is the first stable state found from one of the `LATE_START_TIMES`.
     """
-    state = StationaryUnits(None, "no stationary state was found")
-    for time in TIMES:
+    state = StationaryNetwork(None, "no stationary state was found")
+    for time in LATE_START_TIMES:
         try:
             late = solve_cells([cell], [time])[0]
         except SolverError:
-            return StationaryUnits(None, "the equations cannot be integrated to late times")
-        start = Units(*(part[-1] for part in late))
-        units = _newton(cell, start, np.arange(len(packed(start))))
-        state = state if units is None else _checked(cell, units)
+            return StationaryNetwork(None, "the equations cannot be integrated to late times")
+        start = StudentUnits(*(part[-1] for part in late))
+        units = _find_root_by_newton(cell, start, np.arange(len(pack_units(start))))
+        state = state if units is None else _check_stability(cell, units)
         if not state.absent:
             break
     return state
 
 
-def _partners(cell: NetworkCell) -> np.ndarray | None:
+def _find_partners(cell: NetworkCell) -> np.ndarray | None:
     """Return the student unit that can represent each teacher unit, or None if a teacher unit has no partner."""
     if cell.sign or cell.decay > 0 or cell.K < cell.M or (cell.eta_v > 0 and cell.K > cell.M):
         return None
-    v = _outer(cell)
+    v = _get_second_layer(cell)
     partner: list[int] = []
     for weight in cell.w:
         equal = [k for k in np.flatnonzero(v == weight) if k not in partner]
@@ -175,7 +177,7 @@ def _partners(cell: NetworkCell) -> np.ndarray | None:
     return np.array(partner)
 
 
-def _outer(cell: NetworkCell) -> np.ndarray:
+def _get_second_layer(cell: NetworkCell) -> np.ndarray:
     """Return the second layer at perfect learning.
 
     A fixed second layer keeps its initial weights.
@@ -183,21 +185,21 @@ def _outer(cell: NetworkCell) -> np.ndarray:
     return cell.w if cell.eta_v > 0 else cell.units.v
 
 
-def _orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
+def _find_orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
     """Return the orbit (C,) of each entry of the state's rows under permutations of equal units.
 
     Equal units without a partner also have Q_kk = Q_kl.
     """
     size = cell.K * cell.M + cell.K * (cell.K + 1) // 2 + cell.K
-    entry_indices = unpacked(equations_of(cell), np.arange(size))
+    entry_indices = unpack_units(make_equations(cell), np.arange(size))
     pairs: list[tuple[int, int]] = []
-    for students, teachers in _exchanges(cell, partner):
-        exchanged = Units(
+    for students, teachers in _find_unit_exchanges(cell, partner):
+        exchanged = StudentUnits(
             entry_indices.R[np.ix_(students, teachers)],
             entry_indices.Q[np.ix_(students, students)],
             entry_indices.v[students],
         )
-        pairs += zip(packed(entry_indices), packed(exchanged), strict=True)
+        pairs += zip(pack_units(entry_indices), pack_units(exchanged), strict=True)
         k, l = np.flatnonzero(students != np.arange(cell.K))
         pairs += [(entry_indices.Q[k, k], entry_indices.Q[k, l])] if k not in partner else []
     orbit = np.arange(size)
@@ -206,87 +208,93 @@ def _orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
     return orbit
 
 
-def _exchanges(cell: NetworkCell, partner: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _find_unit_exchanges(cell: NetworkCell, partner: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the permutations of student and teacher units that exchange two equal units."""
-    v, extra = _outer(cell), np.setdiff1d(np.arange(cell.K), partner)
+    v, extra = _get_second_layer(cell), np.setdiff1d(np.arange(cell.K), partner)
     for k in extra:
         for l in extra[(extra > k) & (v[extra] == v[k])]:
-            yield _exchange(cell.K, k, l), np.arange(cell.M)
+            yield _make_exchange(cell.K, k, l), np.arange(cell.M)
     for m in range(cell.M):
         for n in range(m + 1, cell.M):
-            teachers = _exchange(cell.M, m, n)
+            teachers = _make_exchange(cell.M, m, n)
             if cell.w[m] == cell.w[n] and np.array_equal(cell.T[np.ix_(teachers, teachers)], cell.T):
-                yield _exchange(cell.K, partner[m], partner[n]), teachers
+                yield _make_exchange(cell.K, partner[m], partner[n]), teachers
 
 
-def _exchange(size: int, one: int, other: int) -> np.ndarray:
+def _make_exchange(size: int, first: int, second: int) -> np.ndarray:
     order = np.arange(size)
-    order[[one, other]] = order[[other, one]]
+    order[[first, second]] = order[[second, first]]
     return order
 
 
-def _followed(cell: NetworkCell, partner: np.ndarray) -> Units | None:
+def _follow_growing_noise(cell: NetworkCell, partner: np.ndarray) -> StudentUnits | None:
     """Follow the state of perfect learning as the noise grows from 0 to its value in the cell."""
     J = np.zeros((cell.K, cell.M))  # student units as sums of teacher units
     J[partner, np.arange(cell.M)] = 1.0
-    units, orbit = Units(J @ cell.T, J @ cell.T @ J.T, _outer(cell)), _orbits(cell, partner)
+    units, orbit = StudentUnits(J @ cell.T, J @ cell.T @ J.T, _get_second_layer(cell)), _find_orbits(cell, partner)
     fraction, step = 0.0, 1.0
     while fraction < 1.0 and cell.noise > 0:
         target = min(1.0, fraction + step)
-        new_units = _newton(replace(cell, noise=cell.noise * np.sqrt(target)), units, orbit)
+        new_units = _find_root_by_newton(replace(cell, noise=cell.noise * np.sqrt(target)), units, orbit)
         if new_units is not None:
             units, fraction = new_units, target
-        elif (step := step / 2) < SMALLEST_STEP:
+        elif (step := step / 2) < MIN_NOISE_STEP:
             return None
     return units
 
 
-def _newton(cell: NetworkCell, units: Units, orbit: np.ndarray) -> Units | None:
+def _find_root_by_newton(cell: NetworkCell, units: StudentUnits, orbit: np.ndarray) -> StudentUnits | None:
     """Find the stationary state near these units by Newton's method, or return None.
 
     Entries of an orbit stay equal.
     """
     first, orbit_index = np.unique(orbit, return_index=True)[1], np.unique(orbit, return_inverse=True)[1]
-    moving = first < len(packed(units)) - (cell.K if cell.eta_v == 0 else 0)
-    start = rows = packed(units)
-    for _ in range(ITERATIONS):
-        rates, slope = _rates_and_slope(cell, rows)
+    moving = first < len(pack_units(units)) - (cell.K if cell.eta_v == 0 else 0)
+    start = rows = pack_units(units)
+    for _ in range(MAX_STATIONARY_NEWTON_STEPS):
+        rates, slope = _evaluate_rates_and_jacobian(cell, rows)
         merged = np.stack([slope[first][:, orbit_index == index].sum(axis=1) for index in range(first.size)], axis=1)
         change = np.zeros(first.size)
         if not (np.all(np.isfinite(merged)) and np.all(np.isfinite(rates))):
             return None
-        change[moving] = np.linalg.lstsq(merged[np.ix_(moving, moving)], rates[first][moving], rcond=FLAT)[0]
+        change[moving] = np.linalg.lstsq(
+            merged[np.ix_(moving, moving)], rates[first][moving], rcond=SINGULAR_VALUE_RTOL
+        )[0]
         rows = rows - change[orbit_index]
-        if not np.all(np.isfinite(rows)) or np.max(np.abs(rows - start)) > NEAR * (1 + np.max(np.abs(start))):
+        if not np.all(np.isfinite(rows)) or np.max(np.abs(rows - start)) > MAX_STATE_DISTANCE * (
+            1 + np.max(np.abs(start))
+        ):
             return None
-        if np.max(np.abs(change)) <= CLOSE * (1 + np.max(np.abs(rows))):
-            return unpacked(equations_of(cell), rows)
+        if np.max(np.abs(change)) <= STATIONARY_NEWTON_TOL * (1 + np.max(np.abs(rows))):
+            return unpack_units(make_equations(cell), rows)
     return None
 
 
-def _checked(cell: NetworkCell, units: Units) -> StationaryUnits:
+def _check_stability(cell: NetworkCell, units: StudentUnits) -> StationaryNetwork:
     """Check that the state is stable and that weight vectors can have these overlaps."""
-    _, slope = _rates_and_slope(cell, packed(units))
+    _, slope = _evaluate_rates_and_jacobian(cell, pack_units(units))
     moving = len(slope) - (cell.K if cell.eta_v == 0 else 0)
     gram = np.block([[units.Q, units.R], [units.R.T, cell.T]])
     if np.linalg.eigvalsh(gram)[0] < -1e-9 * np.max(gram):
-        return StationaryUnits(None, "no stationary state was found")
+        return StationaryNetwork(None, "no stationary state was found")
     growth = np.max(np.linalg.eigvals(slope[:moving, :moving]).real)
-    return StationaryUnits(units, "the stationary state is not stable" if growth > ZERO else "")
+    return StationaryNetwork(units, "the stationary state is not stable" if growth > STABILITY_EIGENVALUE_TOL else "")
 
 
-def _rates_and_slope(cell: NetworkCell, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    with double_precision():
-        rates, slope = _compiled(equations_of(cell), setting_of([cell]), rows)
+def _evaluate_rates_and_jacobian(cell: NetworkCell, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    with use_double_precision():
+        rates, slope = _compute_rates_and_jacobian(make_equations(cell), make_setting([cell]), rows)
         return np.asarray(rates), np.asarray(slope)
 
 
-@quickly_compiled
-def _compiled(equations: Equations, setting: Setting, rows: Array) -> tuple[Array, Array]:
+@fast_compiled_program
+def _compute_rates_and_jacobian(
+    equations: NetworkEquations, setting: NetworkSetting, rows: Array
+) -> tuple[Array, Array]:
     """Return the rates (C,) at one state's rows (C,), and their Jacobian (C, C)."""
 
     def state_rates(rows: Array) -> Array:
-        return field(equations, setting, rows[:, None])[:, 0]
+        return compute_row_rates(equations, setting, rows[:, None])[:, 0]
 
     columns = jax.lax.map(lambda change: jax.jvp(state_rates, (rows,), (change,))[1], jnp.eye(rows.size), batch_size=16)
     return state_rates(rows), columns.T

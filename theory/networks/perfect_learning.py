@@ -36,24 +36,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.activations import Erf, Linear
-from statmech.numerics.gaussian import Array, legendre
-from statmech.runtime.devices import double_precision
-from statmech.runtime.programs import quickly_compiled
+from statmech.numerics.gaussian import Array, get_legendre_rule
+from statmech.runtime.devices import use_double_precision
+from statmech.runtime.programs import fast_compiled_program
 from statmech.scenarios.network import NetworkCell
-from statmech.scenarios.network_matrices import Units
-from theory.networks.equations import LANES, identity_of
-from theory.numerics.dormand_prince import integrate, padded
-from theory.numerics.lanes import side_by_side, with_last_again
+from statmech.scenarios.network_matrices import StudentUnits
+from theory.networks.equations import MAX_NETWORK_BATCH_SIZE, make_solution_key
+from theory.numerics.dormand_prince import integrate, pad_times
+from theory.numerics.lanes import pad_with_last, solve_in_batches
 
-SMALL = 1e-3  # smaller eps_g are computed from differences
-CLOSE = 0.05  # larger differences mean that the student has not specialised
+MAX_DIFFERENCE_ERROR = 1e-3  # smaller eps_g are computed from differences
+MAX_SQUARED_DIFFERENCE = 0.05  # larger differences mean that the student has not specialised
 MAX_STEPS = 200_000
 NODES = 6  # per line integral: relative errors below 1e-12 where d < 1e-3
 RTOL, ATOL = 1e-10, 1e-12
 
 
 @dataclass(frozen=True)
-class Near:
+class DifferenceEquations:
     """Static arguments: the numbers of student and teacher units, and whether units are linear.
 
     Students have the order of the teacher units that they learn, followed by students without a teacher unit.
@@ -76,24 +76,24 @@ class Near:
         return self.M + 1 + np.arange(self.K)
 
 
-class Differences(NamedTuple):
+class UnitDifferences(NamedTuple):
     """Products of differences: rho (K, M, ...) and d (K, K, ...)."""
 
     rho: Array
     d: Array
 
 
-class Lane(NamedTuple):
+class DifferenceProblem(NamedTuple):
     """Start and parameters of a batch element: initial time, rho and d, T (M, M), the second layer v (K,), and eta."""
 
     begin: Array
-    differences: Differences
+    differences: UnitDifferences
     T: Array
     v: Array
     eta: Array
 
 
-class Measure(NamedTuple):
+class GaussianMeasure(NamedTuple):
     """Gaussian measure of M fields y, a field that is 0, and K fields u.
 
     It has covariances (n, n, ..., L) and a mass (..., L).
@@ -103,87 +103,93 @@ class Measure(NamedTuple):
     mass: Array
 
 
-def measure_of(near: Near, lane: Lane) -> Measure:
+def make_field_measure(equations: DifferenceEquations, problem: DifferenceProblem) -> GaussianMeasure:
     """Return the distribution of the fields."""
-    rho, d = lane.differences
-    K, M, batch_size = near.K, near.M, rho.shape[-1]
+    rho, d = problem.differences
+    K, M, batch_size = equations.K, equations.M, rho.shape[-1]
     C = jnp.zeros((M + 1 + K, M + 1 + K, batch_size))
-    C = C.at[:M, :M].set(lane.T).at[M + 1 :, :M].set(rho).at[:M, M + 1 :].set(jnp.swapaxes(rho, 0, 1))
-    return Measure(C.at[M + 1 :, M + 1 :].set(d), jnp.ones(batch_size))
+    C = C.at[:M, :M].set(problem.T).at[M + 1 :, :M].set(rho).at[:M, M + 1 :].set(jnp.swapaxes(rho, 0, 1))
+    return GaussianMeasure(C.at[M + 1 :, M + 1 :].set(d), jnp.ones(batch_size))
 
 
-def times_slope(near: Near, measure: Measure, tau: np.ndarray) -> Measure:
+def multiply_by_slope(equations: DifferenceEquations, measure: GaussianMeasure, tau: np.ndarray) -> GaussianMeasure:
     """Multiply a measure by g'(x_k) for each student k at each tau.
 
     Returns C (n, n, K, nodes, ...) and the mass (K, nodes, ...).
     """
     C, mass = measure
-    onto = jnp.moveaxis(_on_line(near, C, tau), 2, 0)
-    projection_factor, mass_factor = _slope(near, C, tau)
-    return Measure(C[:, :, None, None] - onto[:, None] * onto * projection_factor, mass * mass_factor)
+    onto = jnp.moveaxis(_interpolate_rows(equations, C, tau), 2, 0)
+    projection_factor, mass_factor = _compute_slope_factors(equations, C, tau)
+    return GaussianMeasure(C[:, :, None, None] - onto[:, None] * onto * projection_factor, mass * mass_factor)
 
 
-def product_with_error(near: Near, measure: Measure, rows: Array, v: Array) -> Array:
+def average_product_with_error(
+    equations: DifferenceEquations, measure: GaussianMeasure, rows: Array, v: Array
+) -> Array:
     """Average e z (..., L) for a z with the covariances `rows` (n, ..., L) with the fields."""
-    s, weight = legendre(NODES)
-    C, unit, u = measure.C, near.unit, near.difference_index
-    projection_factor, mass_factor = _slope(near, C, s)
-    with_u = C[unit, u][:, None] + _beside(s, rows) * C[u, u][:, None]
-    products = rows[u][:, None] - with_u * _on_line(near, rows, s) * projection_factor
+    s, weight = get_legendre_rule(NODES)
+    C, unit, u = measure.C, equations.unit, equations.difference_index
+    projection_factor, mass_factor = _compute_slope_factors(equations, C, s)
+    with_u = C[unit, u][:, None] + _append_axes(s, rows) * C[u, u][:, None]
+    products = rows[u][:, None] - with_u * _interpolate_rows(equations, rows, s) * projection_factor
     return -jnp.einsum("kl,s,ks...l->...l", v, weight, measure.mass * mass_factor * products)
 
 
-def square_of_error(near: Near, measure: Measure, v: Array) -> Array:
+def average_squared_error(equations: DifferenceEquations, measure: GaussianMeasure, v: Array) -> Array:
     """Average the square of e (..., L)."""
-    s, weight = legendre(NODES)
-    on_lines = times_slope(near, measure, s)
-    u = jnp.moveaxis(on_lines.C[near.difference_index, :, np.arange(near.K)], 1, 0)
-    return -jnp.einsum("kl,s,ks...l->...l", v, weight, product_with_error(near, on_lines, u, v))
+    s, weight = get_legendre_rule(NODES)
+    on_lines = multiply_by_slope(equations, measure, s)
+    u = jnp.moveaxis(on_lines.C[equations.difference_index, :, np.arange(equations.K)], 1, 0)
+    return -jnp.einsum("kl,s,ks...l->...l", v, weight, average_product_with_error(equations, on_lines, u, v))
 
 
-def _on_line(near: Near, rows: Array, tau: np.ndarray) -> Array:
+def _interpolate_rows(equations: DifferenceEquations, rows: Array, tau: np.ndarray) -> Array:
     """Interpolate the rows (n, ...) of fields at x_k, giving (K, nodes, ...)."""
-    return rows[near.unit][:, None] + _beside(tau, rows) * rows[near.difference_index][:, None]
+    return rows[equations.unit][:, None] + _append_axes(tau, rows) * rows[equations.difference_index][:, None]
 
 
-def _slope(near: Near, C: Array, tau: np.ndarray) -> tuple[Array, Array]:
+def _compute_slope_factors(equations: DifferenceEquations, C: Array, tau: np.ndarray) -> tuple[Array, Array]:
     """Return the factors of a slope g'(x_k), (K, nodes, ..., L).
 
     The first multiplies the terms that it subtracts from covariances, the second the mass.
     """
-    unit, u, t = near.unit, near.difference_index, _beside(tau, C[0])
+    unit, u, t = equations.unit, equations.difference_index, _append_axes(tau, C[0])
     variance = C[unit, unit][:, None] + t * (2 * C[unit, u][:, None] + t * C[u, u][:, None])
-    if near.linear:
+    if equations.linear:
         return jnp.zeros_like(variance), jnp.ones_like(variance)
     return 1 / (1 + variance), jnp.sqrt(2 / np.pi / (1 + variance))
 
 
-def _beside(tau: np.ndarray, rows: Array) -> np.ndarray:
+def _append_axes(tau: np.ndarray, rows: Array) -> np.ndarray:
     """Append axes to tau (nodes,) for all axes of rows (n, ...) except the first."""
     return tau.reshape(-1, *[1] * (rows.ndim - 1))
 
 
-def rates(near: Near, lane: Lane) -> Differences:
+def compute_difference_rates(equations: DifferenceEquations, problem: DifferenceProblem) -> UnitDifferences:
     """Compute the time derivatives of rho and d."""
-    M, v, eta, end = near.M, lane.v, lane.eta, np.ones(1)
-    one_slope = jax.tree.map(lambda part: part[..., 0, :], times_slope(near, measure_of(near, lane), end))
-    pull = v * product_with_error(near, Measure(one_slope.C[:, :, None], one_slope.mass), one_slope.C, v)  # (n, K, L)
-    C, mass = times_slope(near, one_slope, end)
-    i, j = np.triu_indices(near.K)
-    squares = v[i] * v[j] * square_of_error(near, Measure(C[:, :, i, 0, j], mass[i, 0, j]), v)
-    spread = jnp.zeros_like(lane.differences.d).at[i, j].set(squares).at[j, i].set(squares)
+    M, v, eta, end = equations.M, problem.v, problem.eta, np.ones(1)
+    one_slope = jax.tree.map(
+        lambda part: part[..., 0, :], multiply_by_slope(equations, make_field_measure(equations, problem), end)
+    )
+    pull = v * average_product_with_error(
+        equations, GaussianMeasure(one_slope.C[:, :, None], one_slope.mass), one_slope.C, v
+    )  # (n, K, L)
+    C, mass = multiply_by_slope(equations, one_slope, end)
+    i, j = np.triu_indices(equations.K)
+    squares = v[i] * v[j] * average_squared_error(equations, GaussianMeasure(C[:, :, i, 0, j], mass[i, 0, j]), v)
+    spread = jnp.zeros_like(problem.differences.d).at[i, j].set(squares).at[j, i].set(squares)
     towards_teachers, between_differences = jnp.swapaxes(pull[:M], 0, 1), pull[M + 1 :]
-    return Differences(
+    return UnitDifferences(
         eta * towards_teachers, eta * (between_differences + jnp.swapaxes(between_differences, 0, 1)) + eta**2 * spread
     )
 
 
-def error(near: Near, lane: Lane) -> Array:
+def compute_error(equations: DifferenceEquations, problem: DifferenceProblem) -> Array:
     """Compute the generalization error (L,)."""
-    return square_of_error(near, measure_of(near, lane), lane.v) / 2
+    return average_squared_error(equations, make_field_measure(equations, problem), problem.v) / 2
 
 
-def packed(differences: Differences) -> Array:
+def pack_differences(differences: UnitDifferences) -> Array:
     """Pack differences into rows (C, L).
 
     The first two rows are the logarithms of the size of d and the joint size. Then follow d and rho divided by these
@@ -191,32 +197,35 @@ def packed(differences: Differences) -> Array:
     """
     rho, d = differences
     K, batch_size = len(d), d.shape[-1]
-    sizes = _sizes(differences)
+    sizes = _compute_sizes(differences)
     return jnp.concatenate(
         [jnp.log(jnp.stack(sizes)), (d / sizes[0]).reshape(K * K, batch_size), (rho / sizes[1]).reshape(-1, batch_size)]
     )
 
 
-def _sizes(differences: Differences) -> tuple[Array, Array]:
+def _compute_sizes(differences: UnitDifferences) -> tuple[Array, Array]:
     rho, d = differences
     size = jnp.trace(d)
     return size, jnp.sqrt(size**2 + jnp.sum(rho**2, axis=(0, 1)))
 
 
-def unpacked(near: Near, rows: Array) -> Differences:
+def unpack_differences(equations: DifferenceEquations, rows: Array) -> UnitDifferences:
     """Return the differences from rows."""
-    K, M, batch_size = near.K, near.M, rows.shape[-1]
+    K, M, batch_size = equations.K, equations.M, rows.shape[-1]
     d, rho = rows[2 : 2 + K * K].reshape(K, K, batch_size), rows[2 + K * K :].reshape(K, M, batch_size)
-    return Differences(jnp.exp(rows[1]) * rho, jnp.exp(rows[0]) * d)
+    return UnitDifferences(jnp.exp(rows[1]) * rho, jnp.exp(rows[0]) * d)
 
 
-def field(near: Near, lane: Lane, rows: Array) -> Array:
+def compute_row_rates(equations: DifferenceEquations, problem: DifferenceProblem, rows: Array) -> Array:
     """Compute the time derivative of the rows (C, L) of `packed`."""
-    differences = unpacked(near, rows)
-    change, (size, joint_size) = rates(near, lane._replace(differences=differences)), jnp.exp(rows[:2])
-    K, batch_size = near.K, rows.shape[-1]
+    differences = unpack_differences(equations, rows)
+    change, (size, joint_size) = (
+        compute_difference_rates(equations, problem._replace(differences=differences)),
+        jnp.exp(rows[:2]),
+    )
+    K, batch_size = equations.K, rows.shape[-1]
     # sizes of the unpacked differences: with the sizes in the first two rows, rounding of the directions would grow
-    true_size, true_joint_size = _sizes(differences)
+    true_size, true_joint_size = _compute_sizes(differences)
     growth = jnp.trace(change.d) / true_size
     joint_growth = (
         true_size * jnp.trace(change.d) + jnp.sum(differences.rho * change.rho, axis=(0, 1))
@@ -226,29 +235,35 @@ def field(near: Near, lane: Lane, rows: Array) -> Array:
     return jnp.concatenate([jnp.stack([growth, joint_growth]), d, rho])
 
 
-@quickly_compiled
-def solve_near(near: Near, lane: Lane, times: Array, most: Array) -> tuple[Array, Array]:
+@fast_compiled_program
+def solve_differences(
+    equations: DifferenceEquations, problem: DifferenceProblem, times: Array, max_steps: Array
+) -> tuple[Array, Array]:
     """Integrate rho and d for a batch along the last axis.
 
     Returns eps_g (T, L), and True for the elements that have reached the last time.
 
     Parameters
     ----------
-    near, lane
+    equations, problem
         Static and run-time arguments.
     times
         Recorded times (T,).
-    most
+    max_steps
         Maximum number of steps.
     """
-    rows = packed(lane.differences)
+    rows = pack_differences(problem.differences)
     atol = jnp.full((rows.shape[0], 1), ATOL)
-    values, completed = integrate(partial(field, near, lane), rows, times, RTOL, atol, most, lane.begin)
-    return jax.lax.map(lambda rows: error(near, lane._replace(differences=unpacked(near, rows))), values), completed
+    values, completed = integrate(
+        partial(compute_row_rates, equations, problem), rows, times, RTOL, atol, max_steps, problem.begin
+    )
+    return jax.lax.map(
+        lambda rows: compute_error(equations, problem._replace(differences=unpack_differences(equations, rows))), values
+    ), completed
 
 
-def continued(
-    cells: Sequence[NetworkCell], units: Sequence[Units], errors: Sequence[Array], times: Array
+def refine_small_errors(
+    cells: Sequence[NetworkCell], units: Sequence[StudentUnits], errors: Sequence[Array], times: Array
 ) -> list[Array]:
     """Return the generalization errors (T,) of cells, using differences where the errors are small.
 
@@ -256,19 +271,21 @@ def continued(
     decay, dropout or functions of time, for cells that change their second layer, and for cells that have not
     specialised.
     """
-    refined, problems = list(errors), dict[int, Lane]()
+    refined, problems = list(errors), dict[int, DifferenceProblem]()
     for index, (cell, cell_units, error) in enumerate(zip(cells, units, errors, strict=True)):
-        first = int(np.argmax(error < SMALL)) if np.any(error < SMALL) else len(times)
+        first = int(np.argmax(error < MAX_DIFFERENCE_ERROR)) if np.any(error < MAX_DIFFERENCE_ERROR) else len(times)
         if first < len(times) - 1 and (
-            problem := _lane(cell, Units(*(part[first] for part in cell_units)), times[first])
+            problem := _make_difference_problem(cell, StudentUnits(*(part[first] for part in cell_units)), times[first])
         ):
             problems[index] = problem
     small_cells, starts = [cells[index] for index in problems], list(problems.values())
-    small_errors = side_by_side(
-        list(map(identity_of, small_cells)),
-        lambda index: Near(small_cells[index].K, small_cells[index].M, type(small_cells[index].activation) is Linear),
-        lambda _: LANES,
-        lambda near, indices: _solve_together(near, [starts[index] for index in indices], times),
+    small_errors = solve_in_batches(
+        list(map(make_solution_key, small_cells)),
+        lambda index: DifferenceEquations(
+            small_cells[index].K, small_cells[index].M, type(small_cells[index].activation) is Linear
+        ),
+        lambda _: MAX_NETWORK_BATCH_SIZE,
+        lambda near, indices: _solve_with_one_program(near, [starts[index] for index in indices], times),
     )
     for (index, problem), small in zip(problems.items(), small_errors, strict=True):
         if small is not None:
@@ -276,25 +293,31 @@ def continued(
     return refined
 
 
-def _solve_together(near: Near, lanes: list[Lane], times: Array) -> list[Array | None]:
+def _solve_with_one_program(
+    equations: DifferenceEquations, problems: list[DifferenceProblem], times: Array
+) -> list[Array | None]:
     """Compute the errors (T,) of batch elements that share one program.
 
     The errors are None for an element that does not reach the last time.
     """
-    padded_problems = with_last_again(lanes)
+    padded_problems = pad_with_last(problems)
     problem = jax.tree.map(lambda *parts: np.stack(parts, axis=-1), *padded_problems)
-    with double_precision():
-        errors, completed = map(np.asarray, solve_near(near, problem, padded(times), np.int64(MAX_STEPS)))
-    return [errors[: len(times), index] if completed[index] else None for index in range(len(lanes))]
+    with use_double_precision():
+        errors, completed = map(
+            np.asarray, solve_differences(equations, problem, pad_times(times), np.int64(MAX_STEPS))
+        )
+    return [errors[: len(times), index] if completed[index] else None for index in range(len(problems))]
 
 
-def _lane(cell: NetworkCell, units: Units, begin: float) -> Lane | None:
+def _make_difference_problem(cell: NetworkCell, units: StudentUnits, begin: float) -> DifferenceProblem | None:
     """Return a cell's batch element from its units at a time.
 
     Returns None unless these equations hold and all differences are small.
     """
     linear = type(cell.activation) is Linear
-    changing = cell.noise > 0 or cell.decay > 0 or cell.eta_v > 0 or cell.sign or cell.drops or bool(cell.controls)
+    changing = (
+        cell.noise > 0 or cell.decay > 0 or cell.eta_v > 0 or cell.sign or cell.has_dropout or bool(cell.controls)
+    )
     if changing or cell.K < cell.M or not (linear or type(cell.activation) is Erf):
         return None
     order: list[int] = []
@@ -304,14 +327,20 @@ def _lane(cell: NetworkCell, units: Units, begin: float) -> Lane | None:
             return None
         order.append(max(candidates, key=lambda k: units.R[k, m]))
     order += [k for k in range(cell.K) if k not in order]
-    differences = _differences(cell.T, Units(units.R[order], units.Q[np.ix_(order, order)], units.v[order]))
-    small = np.all(np.diagonal(differences.d) < CLOSE) and np.trace(differences.d) > 0
-    return Lane(np.float64(begin), differences, cell.T, cell.units.v[order], np.float64(cell.eta)) if small else None
+    differences = _compute_differences(
+        cell.T, StudentUnits(units.R[order], units.Q[np.ix_(order, order)], units.v[order])
+    )
+    small = np.all(np.diagonal(differences.d) < MAX_SQUARED_DIFFERENCE) and np.trace(differences.d) > 0
+    return (
+        DifferenceProblem(np.float64(begin), differences, cell.T, cell.units.v[order], np.float64(cell.eta))
+        if small
+        else None
+    )
 
 
-def _differences(T: np.ndarray, units: Units) -> Differences:
+def _compute_differences(T: np.ndarray, units: StudentUnits) -> UnitDifferences:
     """Return rho and d of students in the order of the teacher units that they learn."""
     K, M = units.R.shape
     assignment = np.eye(K, M)  # the teacher unit of each student
     cross = units.R @ assignment.T
-    return Differences(units.R - assignment @ T, units.Q - cross - cross.T + assignment @ T @ assignment.T)
+    return UnitDifferences(units.R - assignment @ T, units.Q - cross - cross.T + assignment @ T @ assignment.T)

@@ -33,18 +33,18 @@ import numpy as np
 
 from statmech.activations import Erf
 from statmech.errors import ScenarioError
-from statmech.numerics.gaussian import Array, legendre
-from statmech.parameters import family_of
-from statmech.runtime.devices import double_precision
+from statmech.numerics.gaussian import Array, get_legendre_rule
+from statmech.parameters import get_family
+from statmech.runtime.devices import use_double_precision
 from statmech.runtime.jax_cache import use_cache
-from statmech.runtime.programs import quickly_compiled
-from statmech.scenarios.network_matrices import Units
-from theory.networks.equations import Entries, Equations, Rates, Setting, rates
+from statmech.runtime.programs import fast_compiled_program
+from statmech.scenarios.network_matrices import StudentUnits
+from theory.networks.equations import EntryIndices, EntryRates, NetworkEquations, NetworkSetting, compute_entry_rates
 
 NODES = 8  # for the average over Delta
-STEP, SMALLEST_STEP = 0.25, 1e-4  # while the plateau is followed
-CLOSE = 1e-13
-ITERATIONS = 12
+MAX_ETA_STEP, MIN_ETA_STEP = 0.25, 1e-4  # while the plateau is followed
+PLATEAU_NEWTON_TOL = 1e-13
+MAX_PLATEAU_NEWTON_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,18 @@ def plateau(M: int, K: int, eta: float) -> Plateau:
     >>> round(found.eps_g, 10), round(found.escape_rate, 10)
     (0.0346277364, 0.0763639978)
     """
-    _check(M=M, K=K, eta=eta)
+    _check_numbers(M=M, K=K, eta=eta)
     use_cache()
-    with double_precision():
-        values = _followed(K, M, float(eta))
+    with use_double_precision():
+        values = _follow_plateau(K, M, float(eta))
         R, C, over = (float(value) for value in (values if K > 1 else (values[0], np.nan, values[1])))
         Q = C + over if K > 1 else over
-        matrices = _matrices(Equations(family_of(Erf()), K, M), _symmetric(K, M, values), _around_plateau(K, M))
-        return Plateau(_error(K, M, R, Q, C), R, Q, C, eta * _largest(matrices, eta))
+        matrices = _compute_jacobian_blocks(
+            NetworkEquations(get_family(Erf()), K, M),
+            _make_symmetric_units(K, M, values),
+            _make_plateau_directions(K, M),
+        )
+        return Plateau(_compute_plateau_error(K, M, R, Q, C), R, Q, C, eta * _get_largest_eigenvalue(matrices, eta))
 
 
 def critical_rate(K: int) -> float:
@@ -128,25 +132,27 @@ def critical_rate(K: int) -> float:
     """
     from scipy.optimize import brentq
 
-    _check(K=K)
+    _check_numbers(K=K)
     use_cache()
-    learnt = Units(np.eye(K), np.eye(K), np.ones(K))
-    with double_precision():
-        matrices = _matrices(Equations(family_of(Erf()), K, K), learnt, _around_learnt(K))
+    learnt = StudentUnits(np.eye(K), np.eye(K), np.ones(K))
+    with use_double_precision():
+        matrices = _compute_jacobian_blocks(
+            NetworkEquations(get_family(Erf()), K, K), learnt, _make_learnt_directions(K)
+        )
     above = np.sqrt(3) * np.pi / (K + 3 / np.sqrt(5) - 1)
-    return float(brentq(partial(_largest, matrices), 0.5 * above, 1.01 * above, xtol=1e-15, rtol=1e-15))
+    return float(brentq(partial(_get_largest_eigenvalue, matrices), 0.5 * above, 1.01 * above, xtol=1e-15, rtol=1e-15))
 
 
-def _check(**given: float) -> None:
+def _check_numbers(**numbers: float) -> None:
     """Raise `ScenarioError` for numbers of units below 1, and for rates below 0."""
-    for name, value in given.items():
+    for name, value in numbers.items():
         if name == "eta" and not 0 <= value < np.inf:
             raise ScenarioError([((name,), f"must be a number of at least 0, not {value}")])
         if name != "eta" and not (value == int(value) and value >= 1):
             raise ScenarioError([((name,), f"must be an integer of at least 1, not {value}")])
 
 
-def _symmetric(K: int, M: int, values: Array) -> Units:
+def _make_symmetric_units(K: int, M: int, values: Array) -> StudentUnits:
     """Make units with R, C and Delta (R and Q for K = 1).
 
     The values are arrays of any shape, which becomes the last axes.
@@ -154,90 +160,95 @@ def _symmetric(K: int, M: int, values: Array) -> Units:
     R, C, over = (values[0], values[1], values[2]) if K > 1 else (values[0], 0.0 * values[1], values[1])
     xp, shape = (jnp if isinstance(values, jax.Array) else np), np.shape(R)
     diagonal = np.eye(K).reshape(K, K, *[1] * len(shape))
-    return Units(xp.broadcast_to(R, (K, M, *shape)), C + over * diagonal, xp.ones((K, *shape)))
+    return StudentUnits(xp.broadcast_to(R, (K, M, *shape)), C + over * diagonal, xp.ones((K, *shape)))
 
 
-def _setting(M: int, eta: float, lanes: int) -> Setting:
+def _make_noiseless_setting(M: int, eta: float, batch_size: int) -> NetworkSetting:
     """Return run-time arguments for orthonormal teacher units and w = 1.
 
-    There is no noise, decay or dropout, and `lanes` is the batch size.
+    There is no noise, decay or dropout, and `batch_size` is the batch size.
     """
-    zero = np.zeros(lanes)
-    T = np.broadcast_to(np.eye(M)[..., None], (M, M, lanes))
-    return Setting({}, zero + eta, zero, zero, zero, zero, T, np.ones((M, lanes)))
+    zero = np.zeros(batch_size)
+    T = np.broadcast_to(np.eye(M)[..., None], (M, M, batch_size))
+    return NetworkSetting({}, zero + eta, zero, zero, zero, zero, T, np.ones((M, batch_size)))
 
 
-def _parts(equations: Equations, entries: Entries, units: Units) -> tuple[Array, Array]:
+def _split_rates_by_order(
+    equations: NetworkEquations, entries: EntryIndices, units: StudentUnits
+) -> tuple[Array, Array]:
     """Return the coefficients of eta and eta^2 in the rates of these entries of R and Q, (n, L)."""
     batch_size = units.R.shape[-1]
     forward, backward = (
-        _joined(rates(equations, _setting(equations.M, eta, batch_size), units, entries)) for eta in (1.0, -1.0)
+        _join_rates(
+            compute_entry_rates(equations, _make_noiseless_setting(equations.M, eta, batch_size), units, entries)
+        )
+        for eta in (1.0, -1.0)
     )
     return (forward - backward) / 2, (forward + backward) / 2
 
 
-def _joined(found: Rates) -> Array:
-    return jnp.concatenate([found.R, found.Q])
+def _join_rates(entry_rates: EntryRates) -> Array:
+    return jnp.concatenate([entry_rates.R, entry_rates.Q])
 
 
-def _entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], M: int) -> Entries:
+def _select_entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], M: int) -> EntryIndices:
     """Select the entries that K student and M teacher units have, without v."""
     R, Q = [pair for pair in R if pair[0] < K and pair[1] < M], [pair for pair in Q if pair[1] < K]
     student, teacher = np.array(R, int).reshape(-1, 2).T
     first, second = np.array(Q, int).reshape(-1, 2).T
-    return Entries(student, teacher, first, second, np.zeros(0, int))
+    return EntryIndices(student, teacher, first, second, np.zeros(0, int))
 
 
-def _balance(equations: Equations, values: Array, eta: Array) -> Array:
+def _compute_balance(equations: NetworkEquations, values: Array, eta: Array) -> Array:
     """Compute the rates of R and C over eta, and f, or the rates of R and Q for K = 1."""
     K, M = equations.K, equations.M
-    entries = _entries(K, [(0, 0)], [(0, 0), (0, 1)], M)
+    entries = _select_entries(K, [(0, 0)], [(0, 0), (0, 1)], M)
 
     def entry_rates(values: Array) -> Array:
-        first, second = _parts(equations, entries, _symmetric(K, M, values))
+        first, second = _split_rates_by_order(equations, entries, _make_symmetric_units(K, M, values))
         return first + eta * second
 
     if K == 1:
         return entry_rates(values[:, None])[:, 0]
-    s, weights = legendre(NODES)
+    s, weights = get_legendre_rule(NODES)
     nodes = jnp.stack([0 * s + values[0], 0 * s + values[1], s * values[2]])
     _, slope = jax.jvp(entry_rates, (nodes,), (jnp.asarray([0.0, 0.0, 1.0])[:, None] * jnp.ones(NODES),))
     current = entry_rates(values[:, None])[:, 0]
     return jnp.stack([current[0], current[2], (slope[1] - slope[2]) @ weights])
 
 
-@quickly_compiled
-def _balance_and_slopes(equations: Equations, values: Array, eta: Array) -> tuple[Array, Array, Array]:
+@fast_compiled_program
+def _compute_balance_and_slopes(equations: NetworkEquations, values: Array, eta: Array) -> tuple[Array, Array, Array]:
     """Compute the balance and its derivatives with respect to values and eta."""
 
     def balance_twice(values: Array, eta: Array) -> tuple[Array, Array]:
-        balance = _balance(equations, values, eta)
+        balance = _compute_balance(equations, values, eta)
         return balance, balance
 
     (by_values, by_eta), balance = jax.jacfwd(balance_twice, argnums=(0, 1), has_aux=True)(values, eta)
     return balance, by_values, by_eta
 
 
-def _followed(K: int, M: int, eta: float) -> np.ndarray:
+def _follow_plateau(K: int, M: int, eta: float) -> np.ndarray:
     """Follow the plateau from rate 0 to this rate by Newton's method.
 
     Returns R, C and Delta.
     """
-    equations = Equations(family_of(Erf()), K, M)
+    equations = NetworkEquations(get_family(Erf()), K, M)
     square = (M - K**2 + np.sqrt((M - K**2) ** 2 + K**2 * (2 * M - 1))) / (K**2 * (2 * M - 1))
     values = np.array([np.sqrt(square), M * square, 0.0][: 3 if K > 1 else 2])
-    current_eta, step = 0.0, STEP
-    values = _newton(equations, values, 0.0)
+    current_eta, step = 0.0, MAX_ETA_STEP
+    values = _find_fixed_point(equations, values, 0.0)
     while current_eta < eta:
         target = min(current_eta + step, eta)
-        _, by_values, by_eta = map(np.asarray, _balance_and_slopes(equations, values, current_eta))
+        _, by_values, by_eta = map(np.asarray, _compute_balance_and_slopes(equations, values, current_eta))
         guess = values - np.linalg.solve(by_values, by_eta) * (target - current_eta)
-        new_values = _newton(equations, guess, target)
+        new_values = _find_fixed_point(equations, guess, target)
         if np.all(np.isfinite(new_values)) and np.max(np.abs(new_values - guess)) < 0.1 * (1 + np.max(np.abs(values))):
-            values, current_eta, step = new_values, target, min(2 * step, 4 * STEP)
+            values, current_eta, step = new_values, target, min(2 * step, 4 * MAX_ETA_STEP)
         else:
             step /= 2
-        if step < SMALLEST_STEP:
+        if step < MIN_ETA_STEP:
             units = f"K = {K} erf units that learn from M = {M}"
             raise ScenarioError(
                 [(("eta",), f"{units} have no symmetric plateau at eta = {eta:g}: it ends near {current_eta:.4g}")]
@@ -245,20 +256,20 @@ def _followed(K: int, M: int, eta: float) -> np.ndarray:
     return values
 
 
-def _newton(equations: Equations, values: np.ndarray, eta: float) -> np.ndarray:
+def _find_fixed_point(equations: NetworkEquations, values: np.ndarray, eta: float) -> np.ndarray:
     """Find the fixed point near these values, or return NaN if Newton's method does not converge."""
-    for _ in range(ITERATIONS):
-        balance, slope, _ = _balance_and_slopes(equations, values, eta)
+    for _ in range(MAX_PLATEAU_NEWTON_STEPS):
+        balance, slope, _ = _compute_balance_and_slopes(equations, values, eta)
         change = np.linalg.solve(np.asarray(slope), np.asarray(balance))
         values = values - change
         if not np.all(np.isfinite(values)):
             break
-        if np.max(np.abs(change)) <= CLOSE * (1 + np.max(np.abs(values))):
+        if np.max(np.abs(change)) <= PLATEAU_NEWTON_TOL * (1 + np.max(np.abs(values))):
             return values
     return np.full(values.shape, np.nan)
 
 
-def _error(K: int, M: int, R: float, Q: float, C: float) -> float:
+def _compute_plateau_error(K: int, M: int, R: float, Q: float, C: float) -> float:
     """Compute eps_g at the plateau from I2 of erf units."""
     off_diagonal = K * (K - 1) * np.arcsin(C / (1 + Q)) if K > 1 else 0.0
     students = K * np.arcsin(Q / (1 + Q)) + off_diagonal
@@ -266,13 +277,15 @@ def _error(K: int, M: int, R: float, Q: float, C: float) -> float:
 
 
 Direction = tuple[np.ndarray, np.ndarray]  # changes of R (K, M) and Q (K, K)
-Around = tuple[Entries, list[list[Direction]]]  # entries that determine a direction, and the directions of each part
+StateDirections = tuple[
+    EntryIndices, list[list[Direction]]
+]  # entries that determine a direction, and the directions of each part
 
 
-def _around_plateau(K: int, M: int) -> Around:
+def _make_plateau_directions(K: int, M: int) -> StateDirections:
     """Return the directions around a symmetric state, part by part."""
     zero_R, off, ones = np.zeros((K, M)), 1 - np.eye(K), np.ones((K, M))
-    a, b = _opposite(K), _opposite(M)
+    a, b = _make_opposite_pair(K), _make_opposite_pair(M)
     zero_Q = np.zeros((K, K))
     rows = [(np.outer(a, ones[0]), zero_Q), (zero_R, np.diag(a)), (zero_R, off * (a[:, None] + a))]
     parts = [
@@ -280,32 +293,32 @@ def _around_plateau(K: int, M: int) -> Around:
         rows,
         [(np.outer(ones[:, 0], b), zero_Q)],
         [(np.outer(a, b), zero_Q)],
-        [(zero_R, _square(K))],
+        [(zero_R, _make_zero_row_sum_matrix(K))],
     ]
-    return _entries(K, [(0, 0)], [(0, 0), (0, 1), (0, 2)], M), parts
+    return _select_entries(K, [(0, 0)], [(0, 0), (0, 1), (0, 2)], M), parts
 
 
-def _around_learnt(K: int) -> Around:
+def _make_learnt_directions(K: int) -> StateDirections:
     """Return the directions around perfect learning, part by part."""
-    zero, off, a = np.zeros((K, K)), 1 - np.eye(K), _opposite(K)
+    zero, off, a = np.zeros((K, K)), 1 - np.eye(K), _make_opposite_pair(K)
     sums, rotation = off * (a[:, None] + a), np.zeros((K, K))
     rotation[:3, :3] = np.array([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]) if K > 2 else 0.0
     columns = [off * a[:, None], off * a]
     parts = [
         [(np.eye(K), zero), (off, zero), (zero, np.eye(K)), (zero, off)],
         [(np.diag(a), zero), *((column, zero) for column in columns), (zero, np.diag(a)), (zero, sums)],
-        [(_square(K), zero), (zero, _square(K))],
+        [(_make_zero_row_sum_matrix(K), zero), (zero, _make_zero_row_sum_matrix(K))],
         [(rotation, zero)],
     ]
-    return _entries(K, [(0, 0), (0, 1), (1, 0), (0, 2), (2, 0)], [(0, 0), (0, 1), (0, 2)], K), parts
+    return _select_entries(K, [(0, 0), (0, 1), (1, 0), (0, 2), (2, 0)], [(0, 0), (0, 1), (0, 2)], K), parts
 
 
-def _opposite(n: int) -> np.ndarray:
+def _make_opposite_pair(n: int) -> np.ndarray:
     """Return the vector (1, -1, 0, ..., 0), or zeros for n = 1."""
     return np.array([1.0, -1.0, *[0.0] * n])[:n] * (n > 1)
 
 
-def _square(K: int) -> np.ndarray:
+def _make_zero_row_sum_matrix(K: int) -> np.ndarray:
     """Return a symmetric matrix without diagonal whose rows sum to 0, or zeros for K < 4."""
     a, b = np.zeros(K), np.zeros(K)
     if K > 3:
@@ -313,15 +326,17 @@ def _square(K: int) -> np.ndarray:
     return np.outer(a, b) + np.outer(b, a)
 
 
-def _matrices(equations: Equations, units: Units, around: Around) -> list[tuple[np.ndarray, np.ndarray]]:
+def _compute_jacobian_blocks(
+    equations: NetworkEquations, units: StudentUnits, state_directions: StateDirections
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return A and B of each part, whose Jacobian is eta (A + eta B)."""
-    entries, parts = around
-    bases = [_independent(part) for part in parts]
+    entries, parts = state_directions
+    bases = [_select_independent(part) for part in parts]
     directions = [direction for basis in bases for direction in basis]
     dR, dQ = (np.stack(part, axis=-1) for part in zip(*directions, strict=True))
     num_directions = len(directions)
     state = [np.broadcast_to(np.asarray(part)[..., None], (*np.shape(part), num_directions)) for part in units]
-    slopes = _slopes((equations, tuple(map(tuple, entries))), *state, dR, dQ)
+    slopes = _differentiate_rates((equations, tuple(map(tuple, entries))), *state, dR, dQ)
     values = np.concatenate([dR[entries.student, entries.teacher], dQ[entries.first, entries.second]])
     blocks, first = [], 0
     for basis in bases:
@@ -332,17 +347,24 @@ def _matrices(equations: Equations, units: Units, around: Around) -> list[tuple[
     return blocks
 
 
-@quickly_compiled
-def _slopes(
-    given: tuple[Equations, tuple[tuple[int, ...], ...]], R: Array, Q: Array, v: Array, dR: Array, dQ: Array
+@fast_compiled_program
+def _differentiate_rates(
+    static_arguments: tuple[NetworkEquations, tuple[tuple[int, ...], ...]],
+    R: Array,
+    Q: Array,
+    v: Array,
+    dR: Array,
+    dQ: Array,
 ) -> tuple[Array, ...]:
-    equations, entries = given
-    indices = Entries(*(np.array(part, int) for part in entries))
-    slopes: tuple[Array, ...] = jax.jvp(lambda R, Q: _parts(equations, indices, Units(R, Q, v)), (R, Q), (dR, dQ))[1]
+    equations, entries = static_arguments
+    indices = EntryIndices(*(np.array(part, int) for part in entries))
+    slopes: tuple[Array, ...] = jax.jvp(
+        lambda R, Q: _split_rates_by_order(equations, indices, StudentUnits(R, Q, v)), (R, Q), (dR, dQ)
+    )[1]
     return slopes
 
 
-def _independent(part: list[Direction]) -> list[Direction]:
+def _select_independent(part: list[Direction]) -> list[Direction]:
     """Select the directions that are not combinations of earlier ones."""
     independent: list[Direction] = []
     for direction in part:
@@ -352,6 +374,6 @@ def _independent(part: list[Direction]) -> list[Direction]:
     return independent
 
 
-def _largest(matrices: list[tuple[np.ndarray, np.ndarray]], eta: float) -> float:
+def _get_largest_eigenvalue(matrices: list[tuple[np.ndarray, np.ndarray]], eta: float) -> float:
     """Return the largest real part among the eigenvalues of A + eta B in all parts."""
     return max(float(np.max(np.linalg.eigvals(A + eta * B).real)) for A, B in matrices)

@@ -31,33 +31,33 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.modes import Modes, condensed
+from statmech.modes import Modes, condense_modes
 from statmech.numerics.gaussian import Array
-from statmech.runtime.devices import double_precision
+from statmech.runtime.devices import use_double_precision
 from statmech.runtime.forks import check_fork
 from statmech.runtime.programs import cached_program
 from statmech.scenarios.network import NetworkCell
-from statmech.scenarios.network_matrices import Units
-from theory.networks.averages import derivatives, errors, slopes, squares
+from statmech.scenarios.network_matrices import StudentUnits
+from theory.networks.averages import average_derivatives, average_errors, average_slopes, average_squares
 from theory.networks.equations import (
+    APPROXIMATE_RTOL,
     ATOL,
+    MAX_APPROXIMATE_STEPS,
     MAX_STEPS,
-    MAX_STEPS_LESS,
     RTOL,
-    RTOL_LESS,
-    Equations,
-    Setting,
-    equations_of,
-    fields_of,
-    identity_of,
-    lanes_of,
-    setting_of,
+    NetworkEquations,
+    NetworkSetting,
+    get_batch_size,
+    make_equations,
+    make_fields,
+    make_setting,
+    make_solution_key,
 )
-from theory.numerics.dormand_prince import integrate, padded
-from theory.numerics.lanes import check_complete, side_by_side, with_last_again
+from theory.numerics.dormand_prince import integrate, pad_times
+from theory.numerics.lanes import check_complete, pad_with_last, solve_in_batches
 
 
-class Directions(NamedTuple):
+class ModeParameters(NamedTuple):
     """Modes of each batch element (d, L): l, nu and T_a."""
 
     variances: Array
@@ -65,63 +65,67 @@ class Directions(NamedTuple):
     teacher: Array
 
 
-class Solution(NamedTuple):
+class WeightAndFieldUnits(NamedTuple):
     """Units of a cell at all times, by weights and by fields, and T (M, M) of the teacher's fields."""
 
-    weights: Units
-    fields: Units
+    weights: StudentUnits
+    fields: StudentUnits
     T: np.ndarray
 
 
-def modes_at(cell: NetworkCell) -> Modes:
+def get_modes(cell: NetworkCell) -> Modes:
     """Return the modes of a cell's inputs, merged to the smallest number with the same sums."""
     modes = cell.inputs.modes(cell.N)
     assert modes is not None  # scenarios without modes have no equations
-    return condensed(modes)
+    return condense_modes(modes)
 
 
-def start_of(cell: NetworkCell, modes: Modes) -> Units:
+def make_initial_units(cell: NetworkCell, modes: Modes) -> StudentUnits:
     """Return R (d, K, M), Q (d, K, K) and v (K,) at t = 0."""
     assert modes.teacher is not None
     R, Q, v = cell.units
     parallel = R @ np.linalg.pinv(cell.T, hermitian=True) @ R.T
     T_a, nu = modes.teacher[:, None, None], modes.shares[:, None, None]
-    return Units(T_a * R, T_a * parallel + nu * (Q - parallel), v)
+    return StudentUnits(T_a * R, T_a * parallel + nu * (Q - parallel), v)
 
 
-def in_fields(directions: Directions, units: Units) -> Units:
+def sum_over_modes(directions: ModeParameters, units: StudentUnits) -> StudentUnits:
     """Sum over modes (d, ...) to get the covariances of fields, R (K, M, L) and Q (K, K, L)."""
 
     def sum_modes(part: Array) -> Array:
         return jnp.sum(directions.variances[:, None, None] * part, axis=0)
 
-    return Units(sum_modes(units.R), sum_modes(units.Q), units.v)
+    return StudentUnits(sum_modes(units.R), sum_modes(units.Q), units.v)
 
 
-def rates(equations: Equations, setting: Setting, directions: Directions, units: Units) -> Units:
+def compute_mode_rates(
+    equations: NetworkEquations, setting: NetworkSetting, directions: ModeParameters, units: StudentUnits
+) -> StudentUnits:
     """Compute the time derivatives of R (d, K, M, L), Q (d, K, K, L) and v (K, L)."""
     K = equations.K
     (R, Q, v), (l, nu, power) = units, (part[:, None, None] for part in directions)
     field_power = jnp.sum(directions.variances * directions.teacher, axis=0)
-    fields = fields_of(equations, setting._replace(T=field_power * setting.T), in_fields(directions, units))
+    fields = make_fields(equations, setting._replace(T=field_power * setting.T), sum_over_modes(directions, units))
     students, (i, j) = np.arange(K), np.triu_indices(K)
-    A = setting.eta * v[:, None] * derivatives(fields, students)
-    noise_terms = setting.eta**2 * v[i] * v[j] * (squares(fields, i, j) + setting.noise**2 * slopes(fields, i, j))
+    A = setting.eta * v[:, None] * average_derivatives(fields, students)
+    noise_terms = (
+        setting.eta**2 * v[i] * v[j] * (average_squares(fields, i, j) + setting.noise**2 * average_slopes(fields, i, j))
+    )
     pair_indices = np.zeros((K, K), int)
     pair_indices[i, j] = pair_indices[j, i] = np.arange(i.size)
     towards_teachers = jnp.einsum("ibl,abml->aiml", A[:, :K], R) + power * jnp.einsum(
         "inl,nml->iml", A[:, K:], setting.T
     )
     between_students = jnp.einsum("ibl,abjl->aijl", A[:, :K], Q) + jnp.einsum("inl,ajnl->aijl", A[:, K:], R)
-    return Units(
+    return StudentUnits(
         l * towards_teachers - setting.decay * R,
         l * (between_students + jnp.swapaxes(between_students, 1, 2) + nu * noise_terms[pair_indices])
         - 2 * setting.decay * Q,
-        setting.eta_v * errors(fields, students),
+        setting.eta_v * average_errors(fields, students),
     )
 
 
-def packed(units: Units) -> Array:
+def pack_mode_units(units: StudentUnits) -> Array:
     """Pack R, the upper triangles of Q, and v into rows (C, ...)."""
     R, Q, v = units
     i, j = np.triu_indices(Q.shape[1])
@@ -130,7 +134,7 @@ def packed(units: Units) -> Array:
     return xp.concatenate([R.reshape(-1, *batch_shape), Q[:, i, j].reshape(-1, *batch_shape), v])
 
 
-def unpacked(equations: Equations, modes: int, rows: Array) -> Units:
+def unpack_mode_units(equations: NetworkEquations, modes: int, rows: Array) -> StudentUnits:
     """Return R (d, K, M, ...), Q (d, K, K, ...) and v (K, ...) from rows (C, ...)."""
     K, M, batch_shape = equations.K, equations.M, rows.shape[1:]
     i, j = np.triu_indices(K)
@@ -138,12 +142,17 @@ def unpacked(equations: Equations, modes: int, rows: Array) -> Units:
     pair_indices[i, j] = pair_indices[j, i] = np.arange(i.size)
     end = modes * K * M
     Q = rows[end:-K].reshape(modes, i.size, *batch_shape)
-    return Units(rows[:end].reshape(modes, K, M, *batch_shape), Q[:, pair_indices], rows[-K:])
+    return StudentUnits(rows[:end].reshape(modes, K, M, *batch_shape), Q[:, pair_indices], rows[-K:])
 
 
 @cached_program
-def solve_lanes(
-    equations: Equations, setting: Setting, directions: Directions, start: Array, times: Array, most: Array
+def solve_batch(
+    equations: NetworkEquations,
+    setting: NetworkSetting,
+    directions: ModeParameters,
+    start: Array,
+    times: Array,
+    max_steps: Array,
 ) -> tuple[Array, Array]:
     """Integrate the state's rows (T, C, L) of a batch.
 
@@ -157,69 +166,83 @@ def solve_lanes(
         The rows at t = 0 (C, L).
     times
         Recorded times (T,).
-    most
+    max_steps
         Maximum number of steps.
     """
     modes = directions.variances.shape[0]
 
     def field(rows: Array) -> Array:
-        return packed(rates(equations, setting, directions, unpacked(equations, modes, rows)))
+        return pack_mode_units(
+            compute_mode_rates(equations, setting, directions, unpack_mode_units(equations, modes, rows))
+        )
 
-    atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.approximate else RTOL
-    return integrate(field, start, times, rtol, atol, most)
+    atol, rtol = jnp.full((start.shape[0], 1), ATOL), APPROXIMATE_RTOL if equations.approximate else RTOL
+    return integrate(field, start, times, rtol, atol, max_steps)
 
 
-def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[Solution]:
+def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[WeightAndFieldUnits]:
     """Solve each cell at each time: R (T, K, M), Q (T, K, K) and v (T, K).
 
     Raises `SolverError` if the integration stops early. Cells with the same activation and numbers of units and modes
     are integrated in parallel.
     """
     check_fork()
-    cell_modes = [modes_at(cell) for cell in cells]
-    keys = [(*identity_of(cell), cell.inputs, cell.N if cell.inputs.sized else None) for cell in cells]
+    cell_modes = [get_modes(cell) for cell in cells]
+    keys = [(*make_solution_key(cell), cell.inputs, cell.N if cell.inputs.sized else None) for cell in cells]
     t = np.asarray(list(times), float)
 
-    def program(at: int) -> tuple[Equations, int]:
-        return equations_of(cells[at]), cell_modes[at].variances.size
+    def program(index: int) -> tuple[NetworkEquations, int]:
+        return make_equations(cells[index]), cell_modes[index].variances.size
 
-    def solve_group(program: tuple[Equations, int], some: list[int]) -> list[Solution]:
-        return _solve_together(program[0], [cells[index] for index in some], [cell_modes[index] for index in some], t)
+    def solve_group(program: tuple[NetworkEquations, int], indices: list[int]) -> list[WeightAndFieldUnits]:
+        return _solve_with_one_program(
+            program[0], [cells[index] for index in indices], [cell_modes[index] for index in indices], t
+        )
 
-    with double_precision():
-        return side_by_side(keys, program, lambda program: lanes_of(program[0]), solve_group)
+    with use_double_precision():
+        return solve_in_batches(keys, program, lambda program: get_batch_size(program[0]), solve_group)
 
 
-def _solve_together(
-    equations: Equations, cells: Sequence[NetworkCell], modes: Sequence[Modes], times: np.ndarray
-) -> list[Solution]:
+def _solve_with_one_program(
+    equations: NetworkEquations, cells: Sequence[NetworkCell], modes: Sequence[Modes], times: np.ndarray
+) -> list[WeightAndFieldUnits]:
     """Solve cells that share one program.
 
     Cells and times are padded to common sizes.
     """
-    padded_indices = with_last_again(range(len(cells)))
-    start = np.stack([packed(start_of(cells[index], modes[index])) for index in padded_indices], axis=-1)
-    directions = Directions(
-        *(np.stack([getattr(modes[index], name) for index in padded_indices], axis=-1) for name in Directions._fields)
+    padded_indices = pad_with_last(range(len(cells)))
+    start = np.stack(
+        [pack_mode_units(make_initial_units(cells[index], modes[index])) for index in padded_indices], axis=-1
     )
-    max_steps = MAX_STEPS_LESS if equations.approximate else MAX_STEPS
-    setting = setting_of([cells[index] for index in padded_indices])
+    directions = ModeParameters(
+        *(
+            np.stack([getattr(modes[index], name) for index in padded_indices], axis=-1)
+            for name in ModeParameters._fields
+        )
+    )
+    max_steps = MAX_APPROXIMATE_STEPS if equations.approximate else MAX_STEPS
+    setting = make_setting([cells[index] for index in padded_indices])
     recorded, completed = map(
-        np.asarray, solve_lanes(equations, setting, directions, start, padded(times, start.size), np.int64(max_steps))
+        np.asarray,
+        solve_batch(equations, setting, directions, start, pad_times(times, start.size), np.int64(max_steps)),
     )
     rows = np.moveaxis(recorded[: times.size], -1, 0)[: len(cells)]
     check_complete(cells, rows, completed, times[-1])
-    return [_solution(equations, *arguments) for arguments in zip(cells, modes, rows, strict=True)]
+    return [_sum_solution(equations, *arguments) for arguments in zip(cells, modes, rows, strict=True)]
 
 
-def _solution(equations: Equations, cell: NetworkCell, modes: Modes, rows: np.ndarray) -> Solution:
+def _sum_solution(
+    equations: NetworkEquations, cell: NetworkCell, modes: Modes, rows: np.ndarray
+) -> WeightAndFieldUnits:
     """Return the solution of a cell from its rows (T, C)."""
-    R, Q, v = unpacked(equations, modes.variances.size, rows.T)
+    R, Q, v = unpack_mode_units(equations, modes.variances.size, rows.T)
     assert modes.teacher is not None
 
-    def sum_modes(weights: np.ndarray) -> Units:
+    def sum_modes(weights: np.ndarray) -> StudentUnits:
         R_of_all, Q_of_all = (np.moveaxis(np.tensordot(weights, part, 1), -1, 0) for part in (R, Q))
-        return Units(R_of_all, Q_of_all, v.T)
+        return StudentUnits(R_of_all, Q_of_all, v.T)
 
     field_power = float(modes.variances @ modes.teacher)
-    return Solution(sum_modes(np.ones_like(modes.variances)), sum_modes(modes.variances), field_power * cell.T)
+    return WeightAndFieldUnits(
+        sum_modes(np.ones_like(modes.variances)), sum_modes(modes.variances), field_power * cell.T
+    )

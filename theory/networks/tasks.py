@@ -26,19 +26,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.networks.lattice_averages import averages_of
+from statmech.networks.lattice_averages import ensure_averages
 from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
-from statmech.runtime.devices import double_precision
+from statmech.runtime.devices import use_double_precision
 from statmech.runtime.forks import check_fork
 from statmech.runtime.programs import cached_program
-from statmech.scenarios.network_matrices import Units
+from statmech.scenarios.network_matrices import StudentUnits
 from statmech.scenarios.network_tasks import NetworkTaskCell
 from theory.networks import equations as one_task
-from theory.networks.equations import ATOL, MAX_STEPS, MAX_STEPS_LESS, RTOL, RTOL_LESS, Equations, Rates, Setting
+from theory.networks.equations import (
+    APPROXIMATE_RTOL,
+    ATOL,
+    MAX_APPROXIMATE_STEPS,
+    MAX_STEPS,
+    RTOL,
+    EntryRates,
+    NetworkEquations,
+    NetworkSetting,
+)
 from theory.numerics.dormand_prince import integrate
-from theory.numerics.lanes import check_complete, side_by_side, with_last_again
-from theory.numerics.pieces import in_pieces
+from theory.numerics.lanes import check_complete, pad_with_last, solve_in_batches
+from theory.numerics.pieces import integrate_in_pieces
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ class TaskEquations:
     student's heads, either one for each task or one for all.
     """
 
-    network: Equations
+    network: NetworkEquations
     heads: int
 
 
@@ -59,52 +68,60 @@ class TaskSetting(NamedTuple):
     `network` has weights w (tasks, M, L), and `batch` is the number of examples per step.
     """
 
-    network: Setting
+    network: NetworkSetting
     batch: Array
 
 
-def task_rates(equations: TaskEquations, setting: TaskSetting, units: Units, shares: Array) -> Rates:
+def compute_task_rates(
+    equations: TaskEquations, setting: TaskSetting, units: StudentUnits, task_probabilities: Array
+) -> EntryRates:
     """Compute the time derivatives of entries of R and Q (n, L) and of the heads (heads, K, L).
 
-    `shares` are the fractions (tasks, L) of tasks. `units` are R (K, M, L), Q (K, K, L) and the heads v (heads, K, L).
+    `task_probabilities` are the fractions (tasks, L) of tasks. `units` are R (K, M, L), Q (K, K, L) and the heads v
+    (heads, K, L).
     """
     network, batch = setting
-    entries = one_task.every_entry(equations.network.K, equations.network.M)
+    entries = one_task.make_all_entries(equations.network.K, equations.network.M)
     slower = network._replace(**{name: getattr(network, name) / batch for name in ("eta", "eta_v", "decay")})
 
-    def compute_single_task_rates(w: Array, v: Array) -> Rates:
-        return one_task.rates(equations.network, slower._replace(w=w), units._replace(v=v), entries)
+    def compute_single_task_rates(w: Array, v: Array) -> EntryRates:
+        return one_task.compute_entry_rates(equations.network, slower._replace(w=w), units._replace(v=v), entries)
 
     heads = jnp.broadcast_to(units.v, (len(network.w), *units.v.shape[1:]))
     rates_by_task = jax.vmap(compute_single_task_rates)(
         network.w, heads
     )  # averages depend on no weights: this computes them once
-    weighted = Rates(*(batch * shares[:, None] * part for part in rates_by_task))
+    weighted = EntryRates(*(batch * task_probabilities[:, None] * part for part in rates_by_task))
     v = weighted.v if equations.heads > 1 else weighted.v.sum(0, keepdims=True)
-    return Rates(weighted.R.sum(0), weighted.Q.sum(0), v)
+    return EntryRates(weighted.R.sum(0), weighted.Q.sum(0), v)
 
 
-def packed(units: Units) -> Array:
+def pack_task_units(units: StudentUnits) -> Array:
     """Pack R, the upper triangle of Q, and the heads into rows (C, ...)."""
-    return one_task.packed(units._replace(v=units.v.reshape(-1, *units.v.shape[2:])))
+    return one_task.pack_units(units._replace(v=units.v.reshape(-1, *units.v.shape[2:])))
 
 
-def unpacked(equations: TaskEquations, rows: Array) -> Units:
+def unpack_task_units(equations: TaskEquations, rows: Array) -> StudentUnits:
     """Return R (K, M, ...), Q (K, K, ...) and the heads v (heads, K, ...) from rows (C, ...)."""
     heads = rows[-equations.heads * equations.network.K :]
-    units = one_task.unpacked(equations.network, rows)
+    units = one_task.unpack_units(equations.network, rows)
     return units._replace(v=heads.reshape(equations.heads, equations.network.K, *rows.shape[1:]))
 
 
-def field(equations: TaskEquations, setting: TaskSetting, shares: Array, rows: Array) -> Array:
+def compute_row_rates(equations: TaskEquations, setting: TaskSetting, task_probabilities: Array, rows: Array) -> Array:
     """Compute the time derivative of the state's rows (C, L)."""
-    R, Q, v = task_rates(equations, setting, unpacked(equations, rows), shares)
+    R, Q, v = compute_task_rates(equations, setting, unpack_task_units(equations, rows), task_probabilities)
     return jnp.concatenate([R, Q, v.reshape(-1, v.shape[-1])])
 
 
 @cached_program
 def solve_piece(
-    equations: TaskEquations, setting: TaskSetting, shares: Array, start: Array, times: Array, most: Array
+    equations: TaskEquations,
+    setting: TaskSetting,
+    task_probabilities: Array,
+    start: Array,
+    times: Array,
+    max_steps: Array,
 ) -> tuple[Array, Array]:
     """Integrate the state's rows (T, C, L) with constant probabilities of tasks.
 
@@ -114,41 +131,43 @@ def solve_piece(
     ----------
     equations, setting
         Static and run-time arguments.
-    shares
+    task_probabilities
         Probabilities of the tasks (tasks, L).
-    start, times, most
-        Arguments of `theory.networks.equations.solve_lanes`, from the beginning of the piece.
+    start, times, max_steps
+        Arguments of `theory.networks.equations.solve_batch`, from the beginning of the piece.
     """
-    atol, rtol = jnp.full((start.shape[0], 1), ATOL), RTOL_LESS if equations.network.approximate else RTOL
+    atol, rtol = jnp.full((start.shape[0], 1), ATOL), APPROXIMATE_RTOL if equations.network.approximate else RTOL
 
-    def row_rates(network: Setting, rows: Array) -> Array:
-        return field(equations, setting._replace(network=network), shares, rows)
+    def row_rates(network: NetworkSetting, rows: Array) -> Array:
+        return compute_row_rates(equations, setting._replace(network=network), task_probabilities, rows)
 
-    return integrate(partial(one_task.over_time, row_rates, setting.network), start, times, rtol, atol, most)
+    return integrate(
+        partial(one_task.compute_rates_with_time, row_rates, setting.network), start, times, rtol, atol, max_steps
+    )
 
 
-def solve_tasks(
+def solve_rows(
     equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Integrate the state's rows (T, C, L) of a batch of cells whose pieces begin together.
 
     Also returns a mask of elements that have reached the last time.
     """
-    start = np.stack([packed(cell.units) for cell in cells], axis=-1)
-    max_steps = np.int64(MAX_STEPS_LESS if equations.network.approximate else MAX_STEPS)
+    start = np.stack([pack_task_units(cell.units) for cell in cells], axis=-1)
+    max_steps = np.int64(MAX_APPROXIMATE_STEPS if equations.network.approximate else MAX_STEPS)
 
     def solve(begin: float, start: Array, times: Array) -> tuple[Array, Array]:
         probabilities = np.stack([cell.pieces.at(np.float64(begin)) for cell in cells], axis=-1)
-        setting = setting_of([cell.after(begin) for cell in cells])
-        return one_task.with_time(
+        setting = make_setting([cell.after(begin) for cell in cells])
+        return one_task.solve_with_time(
             lambda rows: solve_piece(equations, setting, probabilities, rows, times, max_steps), setting.network, start
         )
 
-    with double_precision():
-        return in_pieces(solve, cells[0].edges, start, times)
+    with use_double_precision():
+        return integrate_in_pieces(solve, cells[0].edges, start, times)
 
 
-def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> list[Units]:
+def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> list[StudentUnits]:
     """Compute R (T, K, M), Q (T, K, K) and the heads v (T, heads, K) of each cell at each time.
 
     Raises `SolverError` if the integration stops early. Cells with the same numbers of units and heads whose pieces
@@ -157,47 +176,55 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
     check_fork()
     t = np.asarray(list(times), float)
 
-    def program(at: int) -> tuple[TaskEquations, tuple[Any, ...]]:
-        return equations_of(cells[at]), cells[at].layout
+    def program(index: int) -> tuple[TaskEquations, tuple[Any, ...]]:
+        return make_equations(cells[index]), cells[index].layout
 
-    def solve_group(program: tuple[TaskEquations, Any], some: list[int]) -> list[Units]:
-        return _solve_together(program[0], [cells[index] for index in some], t)
+    def solve_group(program: tuple[TaskEquations, Any], indices: list[int]) -> list[StudentUnits]:
+        return _solve_with_one_program(program[0], [cells[index] for index in indices], t)
 
-    return side_by_side(
-        list(map(_identity, cells)), program, lambda program: one_task.lanes_of(program[0].network), solve_group
+    return solve_in_batches(
+        list(map(_make_solution_key, cells)),
+        program,
+        lambda program: one_task.get_batch_size(program[0].network),
+        solve_group,
     )
 
 
-def errors_of(cell: NetworkTaskCell, units: Units) -> np.ndarray:
+def compute_task_errors(cell: NetworkTaskCell, units: StudentUnits) -> np.ndarray:
     """Compute the generalization errors (T, tasks) of a cell.
 
     The units are R (T, K, M), Q (T, K, K) and v (T, heads, K).
     """
     R, Q, v = units
-    heads, averages = np.broadcast_to(v, (len(v), cell.tasks, cell.K)), averages_of(cell.activation)
+    heads, averages = np.broadcast_to(v, (len(v), cell.tasks, cell.K)), ensure_averages(cell.activation)
     errors = [generalization_error(averages, cell.T, w, R, Q, heads[:, task]) for task, w in enumerate(cell.w)]
     return np.maximum(np.stack(errors, axis=-1), 0.0)
 
 
-def equations_of(cell: NetworkTaskCell) -> TaskEquations:
+def make_equations(cell: NetworkTaskCell) -> TaskEquations:
     """Return the static arguments for the compiled program of a cell."""
-    return TaskEquations(one_task.equations_of(cell), cell.heads)
+    return TaskEquations(one_task.make_equations(cell), cell.heads)
 
 
-def setting_of(cells: Sequence[NetworkTaskCell]) -> TaskSetting:
+def make_setting(cells: Sequence[NetworkTaskCell]) -> TaskSetting:
     """Return the run-time arguments of cells as a batch."""
-    return TaskSetting(one_task.setting_of(cells), np.array([cell.batch for cell in cells], float))
+    return TaskSetting(one_task.make_setting(cells), np.array([cell.batch for cell in cells], float))
 
 
-def _identity(cell: NetworkTaskCell) -> tuple[Any, ...]:
+def _make_solution_key(cell: NetworkTaskCell) -> tuple[Any, ...]:
     """Return a key with everything that determines a cell's equations and start."""
-    return (*one_task.identity_of(cell), cell.overlap, cell.batch, cell.protocol)
+    return (*one_task.make_solution_key(cell), cell.overlap, cell.batch, cell.protocol)
 
 
-def _solve_together(equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray) -> list[Units]:
+def _solve_with_one_program(
+    equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray
+) -> list[StudentUnits]:
     """Solve cells that share one program, padded to a common batch size."""
-    padded_cells = with_last_again(cells)
-    rows, completed = solve_tasks(equations, padded_cells, times)
+    padded_cells = pad_with_last(cells)
+    rows, completed = solve_rows(equations, padded_cells, times)
     cell_rows = [rows[..., index] for index in range(len(cells))]
     check_complete(cells, cell_rows, completed, times[-1])
-    return [Units(*(np.moveaxis(part, -1, 0) for part in unpacked(equations, cell_row.T))) for cell_row in cell_rows]
+    return [
+        StudentUnits(*(np.moveaxis(part, -1, 0) for part in unpack_task_units(equations, cell_row.T)))
+        for cell_row in cell_rows
+    ]

@@ -12,16 +12,16 @@ from itertools import pairwise
 import numpy as np
 
 from statmech.errors import SolverError
-from statmech.numerics.gaussian import legendre
+from statmech.numerics.gaussian import get_legendre_rule
 
 NODES = 12  # per panel
 TOLERANCE = 1e-7
-HALVINGS = 24
+MAX_PANEL_HALVINGS = 24
 
 Coefficients = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-def solve(
+def solve_linear_equations(
     coefficients: Coefficients, start: np.ndarray, times: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Solve for the vector x at each time.
@@ -50,31 +50,34 @@ def solve(
     --------
     >>> def decay(t):
     ...     return -np.ones((t.size, 1, 1)), np.zeros((t.size, 1))
-    >>> solve(decay, np.ones(1), np.array([0.0, 1.0, 3.0]), np.ones_like).round(6).ravel()
+    >>> solve_linear_equations(decay, np.ones(1), np.array([0.0, 1.0, 3.0]), np.ones_like).round(6).ravel()
     array([1.      , 0.367879, 0.049787])
     """
     last = np.log1p(times[-1] if times[-1] > 0 else 1.0)
     edges = np.expm1(np.linspace(0.0, last, 2 + int(2 * last)))
     slopes: dict[tuple[float, float], np.ndarray] = {}
-    for _ in range(HALVINGS):
+    for _ in range(MAX_PANEL_HALVINGS):
         panels = list(pairwise(edges))
         new = [panel for panel in panels if panel not in slopes]
-        slopes |= dict(zip(new, _slopes(coefficients, new), strict=True))
-        values, at_nodes = _propagated(start, np.diff(edges), [slopes[panel] for panel in panels])
-        rough = _rough(np.diff(edges), values, at_nodes, scale)
+        slopes |= dict(zip(new, _solve_panel_slopes(coefficients, new), strict=True))
+        values, at_nodes = _propagate_through_panels(start, np.diff(edges), [slopes[panel] for panel in panels])
+        rough = _find_rough_panels(np.diff(edges), values, at_nodes, scale)
         if not rough.any():
-            return _at(times, edges, values, at_nodes)
+            return _interpolate_in_panels(times, edges, values, at_nodes)
         edges = np.sort(np.concatenate([edges, (edges[:-1] + edges[1:])[rough] / 2]))
     raise SolverError(f"coefficients change too fast before t = {times[-1]:g}")
 
 
-def _slopes(coefficients: Coefficients, panels: list[tuple[float, float]]) -> list[np.ndarray]:
+def _solve_panel_slopes(coefficients: Coefficients, panels: list[tuple[float, float]]) -> list[np.ndarray]:
     """Solve for the slopes at the nodes of each panel as affine functions (nodes, n, n + 1) of the vector at its start.
 
     The last column multiplies 1.
     """
     begin, end = np.asarray(panels).T
-    t, to = begin[:, None] + (end - begin)[:, None] * legendre(NODES)[0], _to(legendre(NODES)[0])
+    t, to = (
+        begin[:, None] + (end - begin)[:, None] * get_legendre_rule(NODES)[0],
+        _make_integration_weights(get_legendre_rule(NODES)[0]),
+    )
     M, d = (part.reshape(*t.shape, *part.shape[1:]) for part in coefficients(t.reshape(-1)))
     size = d.shape[-1]
     right_side = np.concatenate([M, d[..., None]], axis=-1).reshape(len(panels), -1, size + 1)
@@ -82,12 +85,12 @@ def _slopes(coefficients: Coefficients, panels: list[tuple[float, float]]) -> li
     return list(np.linalg.solve(np.eye(NODES * size) - inside, right_side).reshape(len(panels), NODES, size, size + 1))
 
 
-def _propagated(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _propagate_through_panels(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Propagate the vector through all panels. Returns it at their ends (P + 1, n), and its slopes at the nodes.
 
     The slopes have the shape (P, nodes, n).
     """
-    weights, values, at_nodes = legendre(NODES)[1], [x], []
+    weights, values, at_nodes = get_legendre_rule(NODES)[1], [x], []
     for length, affine in zip(h, slopes, strict=True):
         at_nodes.append(affine @ np.append(x, 1.0))
         x = x + length * weights @ at_nodes[-1]
@@ -95,29 +98,29 @@ def _propagated(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple
     return np.stack(values), np.stack(at_nodes)
 
 
-def _rough(
+def _find_rough_panels(
     h: np.ndarray, values: np.ndarray, slopes: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Return True for panels (P,) whose last Legendre coefficient of the slopes is not small."""
-    last = h[:, None] * abs(_series()[:, -1] @ slopes)
+    last = h[:, None] * abs(_make_legendre_matrix()[:, -1] @ slopes)
     return np.any(last > TOLERANCE * scale(np.maximum(abs(values[1:]), abs(values[:-1]))), axis=-1)
 
 
-def _series() -> np.ndarray:
+def _make_legendre_matrix() -> np.ndarray:
     """Return the matrix (nodes, coefficients) that converts values at the nodes to Legendre coefficients."""
-    nodes, weights = legendre(NODES)
+    nodes, weights = get_legendre_rule(NODES)
     return np.polynomial.legendre.legvander(2 * nodes - 1, NODES - 1) * weights[:, None] * (2 * np.arange(NODES) + 1)
 
 
-def _to(s: np.ndarray) -> np.ndarray:
+def _make_integration_weights(s: np.ndarray) -> np.ndarray:
     """Return the weights (S, nodes) that integrate the interpolation of values at the nodes from 0 to s (S,)."""
     integrals = np.polynomial.legendre.legint(np.eye(NODES), lbnd=-1, axis=0) / 2
-    return np.polynomial.legendre.legval(2 * s - 1, integrals).T @ _series().T
+    return np.polynomial.legendre.legval(2 * s - 1, integrals).T @ _make_legendre_matrix().T
 
 
-def _at(times: np.ndarray, edges: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+def _interpolate_in_panels(times: np.ndarray, edges: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """Interpolate the vector at each time (T, n) within its panel."""
     panel = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(slopes) - 1)
     h = np.diff(edges)[panel]
-    weights = _to((times - edges[panel]) / h)
+    weights = _make_integration_weights((times - edges[panel]) / h)
     return values[panel] + h[:, None] * np.einsum("tn,tna->ta", weights, slopes[panel])

@@ -9,8 +9,8 @@ Wanner, *Solving Ordinary Differential Equations I*, section II.10). The systems
 Each system has its own time and step size, and its steps do not depend on the other systems.
 
 The step size follows the larger of two errors: Hairer's estimate for y', and, if a recorded time lies in the step, the
-last term of the polynomial over `SMOOTH`. The second error matters at large t, where stability limits the step: for
-y' = -zy/h with z = 6, close to this limit, the polynomial's error is 80 times the estimate for y'.
+last term of the polynomial over `SMOOTH_ERROR_RATIO`. The second error matters at large t, where stability limits the
+step: for y' = -zy/h with z = 6, close to this limit, the polynomial's error is 80 times the estimate for y'.
 """
 
 from __future__ import annotations
@@ -23,22 +23,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.numerics.gaussian import Array
-from statmech.runtime.programs import filled_up
-from theory.numerics.tableau import ALL, STAGES, Tableau, tableau
+from statmech.runtime.programs import round_up_count
+from theory.numerics.tableau import NUM_ALL_STAGES, NUM_STAGES, Tableau, read_tableau
 
 Field = Callable[[Array], Array]
 
-ORDER = 8
-FIRST = 0.1  # rejections reduce a step that is too large
-SAFETY, SLOWEST, FASTEST = 0.9, 0.2, 10.0  # factors in the change of the step size
-LARGEST = 0.00839  # maximum of x^4 (1 - x)^3, the factor of the polynomial's last term
-SMOOTH = 16.0  # last term over the tolerance: 8 to 12 in smooth regions, 80 to 230 where stability limits the step
-TOGETHER = 8  # the number of recorded times is a multiple of this
-LEAST = 256  # a config and its dense lines then share one program, which takes no longer
-MANY = 2**14  # for the complete batch; 256 recorded times take 32 MiB
+METHOD_ORDER = 8
+FIRST_TIME_STEP = 0.1  # rejections reduce a step that is too large
+STEP_SAFETY_FACTOR, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 10.0  # factors in the change of the step size
+MAX_LAST_TERM_FACTOR = 0.00839  # maximum of x^4 (1 - x)^3, the factor of the polynomial's last term
+SMOOTH_ERROR_RATIO = (
+    16.0  # last term over the tolerance: 8 to 12 in smooth regions, 80 to 230 where stability limits the step
+)
+TIMES_PER_BLOCK = 8  # the number of recorded times is a multiple of this
+MIN_RECORDED_TIMES = 256  # a config and its dense lines then share one program, which takes no longer
+MAX_DENSE_VALUES = 2**14  # for the complete batch; 256 recorded times take 32 MiB
 
 
-class State(NamedTuple):
+class IntegrationState(NamedTuple):
     """State of the integration of L systems with C variables each.
 
     The first stage is the field at the current values, except before the first step.
@@ -52,7 +54,7 @@ class State(NamedTuple):
     recorded: Array  # values at the recorded times
 
 
-class Step(NamedTuple):
+class AttemptedStep(NamedTuple):
     """An attempted step of all systems."""
 
     t: Array  # time at the end of the step (L,)
@@ -63,20 +65,26 @@ class Step(NamedTuple):
     stop: Array  # number of recorded times up to the end of the step (L,)
 
 
-def padded(times: np.ndarray, values: int = 1) -> np.ndarray:
+def pad_times(times: np.ndarray, num_values: int = 1) -> np.ndarray:
     """Pad recorded times with inf, so that few programs are compiled.
 
-    `values` is the number of values that are recorded at each time.
+    `num_values` is the number of values that are recorded at each time.
 
-    >>> padded(np.arange(9.0)).size
+    >>> pad_times(np.arange(9.0)).size
     256
     """
-    min_size = LEAST if values <= MANY else TOGETHER
-    return np.pad(times, (0, filled_up(max(min_size, times.size)) - times.size), constant_values=np.inf)
+    min_size = MIN_RECORDED_TIMES if num_values <= MAX_DENSE_VALUES else TIMES_PER_BLOCK
+    return np.pad(times, (0, round_up_count(max(min_size, times.size)) - times.size), constant_values=np.inf)
 
 
 def integrate(
-    field: Field, start: Array, times: Array, rtol: float, atol: Array, most: int | Array, begin: Array | float = 0.0
+    field: Field,
+    start: Array,
+    times: Array,
+    rtol: float,
+    atol: Array,
+    max_attempts: int | Array,
+    begin: Array | float = 0.0,
 ) -> tuple[Array, Array]:
     """Integrate dy/dt = field(y) with y(begin) = start, and return the solution at increasing times.
 
@@ -87,10 +95,10 @@ def integrate(
     start : array (C, L)
         Initial values of C variables in L systems.
     times : array (T,)
-        Recorded times, padded with inf to a multiple of `TOGETHER`.
+        Recorded times, padded with inf to a multiple of `TIMES_PER_BLOCK`.
     rtol, atol : float, array (C, 1)
         A step's error is at most atol + rtol |y|.
-    most
+    max_attempts
         Maximum number of attempted steps.
     begin : float, array (L,)
         Initial time of each system.
@@ -102,45 +110,45 @@ def integrate(
     completed : array (L,)
         Whether a system has reached the last finite time.
     """
-    constants = tableau()
+    constants = read_tableau()
     end = jnp.max(jnp.where(jnp.isfinite(times), times, 0.0))
     num_systems = start.shape[1]
-    state = State(
+    state = IntegrationState(
         attempts=jnp.zeros((), int),
         t=jnp.broadcast_to(jnp.asarray(begin, float), num_systems),
-        h=jnp.full(num_systems, FIRST),
+        h=jnp.full(num_systems, FIRST_TIME_STEP),
         y=start,
-        stages=jnp.zeros((ALL, *start.shape)),
+        stages=jnp.zeros((NUM_ALL_STAGES, *start.shape)),
         recorded=jnp.broadcast_to(start, (times.size, *start.shape)),
     )
 
-    def has_unfinished(state: State) -> Array:
-        return (state.attempts < most) & jnp.any(_moving(state, end))
+    def has_unfinished(state: IntegrationState) -> Array:
+        return (state.attempts < max_attempts) & jnp.any(_is_unfinished(state, end))
 
-    def advance(state: State) -> State:
-        step = _step(constants, field, state, times, end)
-        error = _error(constants, state.y, step, rtol, atol)
-        accepted = _moving(state, end) & (error <= 1)
-        return State(
+    def advance(state: IntegrationState) -> IntegrationState:
+        step = _attempt_step(constants, field, state, times, end)
+        error = _estimate_error(constants, state.y, step, rtol, atol)
+        accepted = _is_unfinished(state, end) & (error <= 1)
+        return IntegrationState(
             attempts=state.attempts + 1,
             t=jnp.where(accepted, step.t, state.t),
-            h=step.h * _change(error, accepted),
+            h=step.h * _compute_step_factor(error, accepted),
             y=jnp.where(accepted, step.y, state.y),
             # the other stages are reset to 0, as NaN times a weight of 0 would make all stages of the next step NaN
-            stages=jnp.zeros_like(step.stages).at[0].set(jnp.where(accepted, step.stages[STAGES], step.stages[0])),
-            recorded=_recorded(constants, state, step, accepted, times),
+            stages=jnp.zeros_like(step.stages).at[0].set(jnp.where(accepted, step.stages[NUM_STAGES], step.stages[0])),
+            recorded=_record_times(constants, state, step, accepted, times),
         )
 
     state = jax.lax.while_loop(has_unfinished, advance, state)
     return state.recorded, state.t >= end
 
 
-def _moving(state: State, end: Array) -> Array:
+def _is_unfinished(state: IntegrationState, end: Array) -> Array:
     """Return True for systems that have not reached the end, and whose step size is not lost in rounding."""
     return (state.t < end) & (state.t + state.h > state.t)
 
 
-def _step(constants: Tableau, field: Field, state: State, times: Array, end: Array) -> Step:
+def _attempt_step(constants: Tableau, field: Field, state: IntegrationState, times: Array, end: Array) -> AttemptedStep:
     """Attempt a step of each system, with the polynomial's stages if a recorded time lies in any step."""
     last = state.t + state.h >= end
     h, t = jnp.where(last, end - state.t, state.h), jnp.where(last, end, state.t + state.h)
@@ -154,12 +162,12 @@ def _step(constants: Tableau, field: Field, state: State, times: Array, end: Arr
         return jax.lax.dynamic_update_index_in_dim(stages, new, index, 0)
 
     # one loop, so that the field is compiled only once; the first stage is computed only in the first step
-    until = jnp.where(jnp.any(stop > first), ALL, STAGES + 1)
+    until = jnp.where(jnp.any(stop > first), NUM_ALL_STAGES, NUM_STAGES + 1)
     stages = jax.lax.fori_loop(jnp.where(state.attempts > 0, 1, 0), until, stage, state.stages)
-    return Step(t, h, state.y + h * jnp.tensordot(a[STAGES], stages, 1), stages, first, stop)
+    return AttemptedStep(t, h, state.y + h * jnp.tensordot(a[NUM_STAGES], stages, 1), stages, first, stop)
 
 
-def _error(constants: Tableau, y: Array, step: Step, rtol: float, atol: Array) -> Array:
+def _estimate_error(constants: Tableau, y: Array, step: AttemptedStep, rtol: float, atol: Array) -> Array:
     """Estimate the error of each system's step in units of the tolerance."""
     scale = atol + rtol * jnp.maximum(jnp.abs(y), jnp.abs(step.y))
 
@@ -169,32 +177,41 @@ def _error(constants: Tableau, y: Array, step: Step, rtol: float, atol: Array) -
     fifth, third = (jnp.mean(part(weights) ** 2, axis=0) for weights in (constants.fifth, constants.third))
     total = fifth + 0.01 * third
     error = fifth / jnp.sqrt(jnp.where(total > 0, total, 1.0))
-    dense_error = jnp.max(jnp.abs(part(constants.polynomial[-1])), axis=0) * LARGEST / SMOOTH
+    dense_error = jnp.max(jnp.abs(part(constants.polynomial[-1])), axis=0) * MAX_LAST_TERM_FACTOR / SMOOTH_ERROR_RATIO
     return jnp.where(step.stop > step.first, jnp.maximum(error, dense_error), error)
 
 
-def _change(error: Array, taken: Array) -> Array:
+def _compute_step_factor(error: Array, accepted: Array) -> Array:
     """Return the factor for the step size after a step with this error. NaN counts as a large error."""
-    factor = jnp.clip(SAFETY * jnp.maximum(error, FASTEST**-ORDER * SAFETY**ORDER) ** (-1 / ORDER), SLOWEST, FASTEST)
-    return jnp.where(taken, factor, jnp.where(factor < 1, factor, SLOWEST))
+    factor = jnp.clip(
+        STEP_SAFETY_FACTOR
+        * jnp.maximum(error, MAX_STEP_FACTOR**-METHOD_ORDER * STEP_SAFETY_FACTOR**METHOD_ORDER) ** (-1 / METHOD_ORDER),
+        MIN_STEP_FACTOR,
+        MAX_STEP_FACTOR,
+    )
+    return jnp.where(accepted, factor, jnp.where(factor < 1, factor, MIN_STEP_FACTOR))
 
 
-def _recorded(constants: Tableau, state: State, step: Step, taken: Array, times: Array) -> Array:
+def _record_times(
+    constants: Tableau, state: IntegrationState, step: AttemptedStep, accepted: Array, times: Array
+) -> Array:
     """Write the values at times within the accepted steps into the recorded values."""
-    change, (before, after) = step.y - state.y, (step.h * step.stages[0], step.h * step.stages[STAGES])
+    change, (before, after) = step.y - state.y, (step.h * step.stages[0], step.h * step.stages[NUM_STAGES])
     higher = (step.h * jnp.tensordot(row, step.stages, 1) for row in constants.polynomial)
     terms = [change, before - change, 2 * change - before - after, *higher]
 
     def record(block: Array, recorded: Array) -> Array:
-        t = jax.lax.dynamic_slice_in_dim(times, block * TOGETHER, TOGETHER)[:, None]
-        due = taken & (t > state.t) & (t <= step.t)
+        t = jax.lax.dynamic_slice_in_dim(times, block * TIMES_PER_BLOCK, TIMES_PER_BLOCK)[:, None]
+        due = accepted & (t > state.t) & (t <= step.t)
         x = ((t - state.t) / step.h)[:, None]
-        value = jnp.zeros((TOGETHER, *state.y.shape))
+        value = jnp.zeros((TIMES_PER_BLOCK, *state.y.shape))
         for index, term in enumerate(reversed(terms)):
             value = (value + term) * (x if index % 2 == 0 else 1 - x)
-        old = jax.lax.dynamic_slice_in_dim(recorded, block * TOGETHER, TOGETHER)
+        old = jax.lax.dynamic_slice_in_dim(recorded, block * TIMES_PER_BLOCK, TIMES_PER_BLOCK)
         new = jnp.where(due[:, None], state.y + value, old)
-        return jax.lax.dynamic_update_slice_in_dim(recorded, new, block * TOGETHER, 0)
+        return jax.lax.dynamic_update_slice_in_dim(recorded, new, block * TIMES_PER_BLOCK, 0)
 
-    first, stop = jnp.min(step.first), jnp.max(jnp.where(taken, step.stop, 0))
-    return jax.lax.fori_loop(first // TOGETHER, (stop + TOGETHER - 1) // TOGETHER, record, state.recorded)
+    first, stop = jnp.min(step.first), jnp.max(jnp.where(accepted, step.stop, 0))
+    return jax.lax.fori_loop(
+        first // TIMES_PER_BLOCK, (stop + TIMES_PER_BLOCK - 1) // TIMES_PER_BLOCK, record, state.recorded
+    )

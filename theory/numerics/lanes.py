@@ -9,16 +9,16 @@ import numpy as np
 
 from statmech.errors import SolverError
 from statmech.numerics.gaussian import Array
-from statmech.runtime.programs import filled_up
+from statmech.runtime.programs import round_up_count
 
 P = TypeVar("P", bound=Hashable)  # a program
 S = TypeVar("S")  # the solution of a cell
 
 
-def side_by_side(
+def solve_in_batches(
     identities: Sequence[Any],
     program: Callable[[int], P],
-    lanes: Callable[[P], int],
+    batch_size: Callable[[P], int],
     solve: Callable[[P, list[int]], list[S]],
 ) -> list[S]:
     """Solve cells in batches. Cells of equal identity are solved once, and cells of one program share its calls.
@@ -29,7 +29,7 @@ def side_by_side(
         Everything that determines the equations and the initial values of each cell.
     program
         Returns the program of the cell at an index.
-    lanes
+    batch_size
         Returns the number of cells that a program integrates in one call.
     solve
         Returns the solutions of the cells at the given indices, which have the same program.
@@ -42,19 +42,19 @@ def side_by_side(
         groups.setdefault(program(index), []).append(index)
     solutions: dict[int, S] = {}
     for group_program, members in groups.items():
-        size = lanes(group_program)
+        size = batch_size(group_program)
         for batch in (members[start : start + size] for start in range(0, len(members), size)):
             solutions |= dict(zip(batch, solve(group_program, batch), strict=True))
     return [solutions[first[identity]] for identity in identities]
 
 
-def with_last_again(members: Sequence[S]) -> list[S]:
+def pad_with_last(members: Sequence[S]) -> list[S]:
     """Pad members to the batch size of the compiled program by repeating the last member.
 
-    >>> with_last_again("ab")
+    >>> pad_with_last("ab")
     ['a', 'b', 'b', 'b', 'b', 'b', 'b', 'b']
     """
-    return [*members, *[members[-1]] * (filled_up(len(members)) - len(members))]
+    return [*members, *[members[-1]] * (round_up_count(len(members)) - len(members))]
 
 
 def check_complete(cells: Sequence[Any], rows: Iterable[np.ndarray], completed: Array, last: float) -> None:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.numerics.gaussian import Array
-from theory.numerics.dormand_prince import padded
+from theory.numerics.dormand_prince import pad_times
 
 
-class Piece(NamedTuple):
+class TimePiece(NamedTuple):
     """A piece of time: its start, times relative to the start, and how many of these times are recorded.
 
     The last time is the end of the piece and the start of the next piece.
@@ -22,25 +22,25 @@ class Piece(NamedTuple):
     num_recorded: int
 
 
-def pieces(starts: Sequence[float], times: np.ndarray) -> Iterator[Piece]:
+def split_times(starts: Sequence[float], times: np.ndarray) -> Iterator[TimePiece]:
     """Split recorded times (T,) into pieces that start at the given times, the first at 0.
 
     A recorded time at an edge belongs to the piece that starts there.
 
     >>> times = np.array([1.0, 5.0, 9.0])
-    >>> [(piece.begin, piece.times.tolist(), piece.num_recorded) for piece in pieces([0.0, 5.0], times)]
+    >>> [(piece.begin, piece.times.tolist(), piece.num_recorded) for piece in split_times([0.0, 5.0], times)]
     [(0.0, [1.0, 5.0], 1), (5.0, [0.0, 4.0], 2)]
     """
     ends = [*starts[1:], max(times[-1], starts[-1])]
     for begin, end in zip(starts, ends, strict=True):
         relative_times = times[(times >= begin) & ((times < end) | (end == ends[-1]))] - begin
         reaches_end = relative_times.size > 0 and relative_times[-1] == end - begin
-        yield Piece(
+        yield TimePiece(
             begin, relative_times if reaches_end else np.append(relative_times, end - begin), relative_times.size
         )
 
 
-def in_pieces(
+def integrate_in_pieces(
     solve: Callable[[float, Array, Array], tuple[Array, Array]],
     starts: Sequence[float],
     start: Array,
@@ -61,8 +61,8 @@ def in_pieces(
         Recorded times, increasing.
     """
     blocks, completed, rows = [], np.ones(start.shape[1], bool), start
-    for piece in pieces(starts, times):
-        values, is_complete = map(np.asarray, solve(piece.begin, rows, padded(piece.times, rows.size)))
+    for piece in split_times(starts, times):
+        values, is_complete = map(np.asarray, solve(piece.begin, rows, pad_times(piece.times, rows.size)))
         blocks.append(values[: piece.num_recorded])
         completed, rows = completed & is_complete, values[len(piece.times) - 1]
     return np.concatenate(blocks), completed

@@ -17,9 +17,9 @@ from functools import lru_cache
 
 import numpy as np
 
-DIGITS = 16  # binary digits of the coordinates, for at most 2^16 points
+NUM_BINARY_DIGITS = 16  # binary digits of the coordinates, for at most 2^16 points
 # columns 1 to 63: the polynomial as a binary number, and v_1 to v_m (column 0 has v_j = 1)
-POLYNOMIALS = """
+PRIMITIVE_POLYNOMIALS = """
 3 1; 7 1 3; 11 1 3 1; 13 1 1 1; 19 1 1 3 3; 25 1 3 5 13; 37 1 1 5 5 17; 41 1 1 5 5 5; 47 1 1 7 11 19;
 55 1 1 5 1 1; 59 1 1 1 3 11; 61 1 3 5 5 31; 67 1 3 3 9 7 49; 91 1 1 1 15 21 21; 97 1 3 1 13 27 49;
 103 1 1 1 15 7 5; 109 1 3 1 15 13 25; 115 1 1 5 5 19 61; 131 1 3 7 11 23 15 103; 137 1 3 7 13 13 15 69;
@@ -35,11 +35,11 @@ POLYNOMIALS = """
 607 1 1 5 15 19 45 41 7 383; 617 1 3 7 7 31 19 83 137 221; 623 1 1 1 3 23 15 111 223 83;
 631 1 1 5 13 31 15 55 25 161; 637 1 1 3 13 25 47 39 87 257
 """
-FEW = 64
+NUM_STORED_COLUMNS = 64
 
 
 @lru_cache(maxsize=4)
-def generators(columns: int) -> np.ndarray:
+def get_sobol_generators(columns: int) -> np.ndarray:
     """Return the generators (DIGITS, columns), times 2^DIGITS, from the first digit to the last.
 
     Parameters
@@ -53,23 +53,25 @@ def generators(columns: int) -> np.ndarray:
 
     Examples
     --------
-    >>> generators(3)[:3]                                  # halves, quarters and eighths
+    >>> get_sobol_generators(3)[:3]                                  # halves, quarters and eighths
     array([[32768, 32768, 32768],
            [16384, 49152, 49152],
            [ 8192, 40960, 24576]])
     """
-    if columns > FEW:
-        return _of_scipy(columns)
-    rows = [np.array(row.split(), int) for row in POLYNOMIALS.split(";")[: columns - 1]]
-    numbers = [np.ones(DIGITS, int), *(_numbers(int(row[0]), row[1:]) for row in rows)][:columns]
-    return np.stack(numbers, axis=-1) << np.arange(DIGITS - 1, -1, -1)[:, None]
+    if columns > NUM_STORED_COLUMNS:
+        return _read_scipy_generators(columns)
+    rows = [np.array(row.split(), int) for row in PRIMITIVE_POLYNOMIALS.split(";")[: columns - 1]]
+    numbers = [np.ones(NUM_BINARY_DIGITS, int), *(_compute_direction_numbers(int(row[0]), row[1:]) for row in rows)][
+        :columns
+    ]
+    return np.stack(numbers, axis=-1) << np.arange(NUM_BINARY_DIGITS - 1, -1, -1)[:, None]
 
 
-def _numbers(polynomial: int, first: np.ndarray) -> np.ndarray:
+def _compute_direction_numbers(polynomial: int, first: np.ndarray) -> np.ndarray:
     """Compute the numbers v_1 to v_DIGITS of a column."""
     degree = len(first)
-    v = [*first[:DIGITS]]
-    for j in range(degree, DIGITS):
+    v = [*first[:NUM_BINARY_DIGITS]]
+    for j in range(degree, NUM_BINARY_DIGITS):
         new = v[j - degree]
         for k in range(1, degree + 1):
             if polynomial >> (degree - k) & 1:
@@ -78,7 +80,7 @@ def _numbers(polynomial: int, first: np.ndarray) -> np.ndarray:
     return np.array(v)
 
 
-def _of_scipy(columns: int) -> np.ndarray:
+def _read_scipy_generators(columns: int) -> np.ndarray:
     """Read the generators from SciPy's points.
 
     SciPy returns points in the order of Gray's code, where the index 2^(j+1) - 1 has the single digit j.
@@ -86,8 +88,8 @@ def _of_scipy(columns: int) -> np.ndarray:
     from scipy.stats import qmc  # slow to import
 
     net, rows, num_drawn = qmc.Sobol(columns, scramble=False), [], 0
-    for digit in range(DIGITS):
+    for digit in range(NUM_BINARY_DIGITS):
         net.fast_forward(2 ** (digit + 1) - 1 - num_drawn)
         rows.append(net.random(1)[0])
         num_drawn = 2 ** (digit + 1)
-    return (np.array(rows) * 2**DIGITS).astype(np.intp)
+    return (np.array(rows) * 2**NUM_BINARY_DIGITS).astype(np.intp)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-STAGES, ALL = 12, 16  # stage 12 is the field at y', and 13 to 15 serve the polynomial
+NUM_STAGES, NUM_ALL_STAGES = 12, 16  # stage 12 is the field at y', and 13 to 15 serve the polynomial
 
 # stages: rows below the diagonal, in order; two errors with 13 coefficients; polynomial with rows of 16
-NUMBERS = """
+COEFFICIENT_TEXT = """
 0.05260015195876773 0.0197250569845379 0.0591751709536137 0.02958758547680685 0 0.08876275643042054
 0.2413651341592667 0 -0.8845494793282861 0.924834003261792 0.037037037037037035 0 0 0.17082860872947386
 0.12546768756682242 0.037109375 0 0 0.17025221101954405 0.06021653898045596 -0.017578125 0.03709200011850479 0 0
@@ -54,14 +54,14 @@ class Tableau(NamedTuple):
     polynomial: np.ndarray
 
 
-def tableau() -> Tableau:
+def read_tableau() -> Tableau:
     """Return the coefficients of the method as arrays.
 
-    >>> bool(np.allclose(tableau().a[STAGES].sum(), 1.0, rtol=1e-14))
+    >>> bool(np.allclose(read_tableau().a[NUM_STAGES].sum(), 1.0, rtol=1e-14))
     True
     """
-    stages, errors, polynomial = np.split(np.array(NUMBERS.split(), float), [120, 146])
-    a = np.zeros((ALL, ALL))
-    a[np.tril_indices(ALL, -1)] = stages
-    fifth, third = np.pad(errors.reshape(2, -1), ((0, 0), (0, ALL - STAGES - 1)))
-    return Tableau(a, fifth, third, polynomial.reshape(-1, ALL))
+    stages, errors, polynomial = np.split(np.array(COEFFICIENT_TEXT.split(), float), [120, 146])
+    a = np.zeros((NUM_ALL_STAGES, NUM_ALL_STAGES))
+    a[np.tril_indices(NUM_ALL_STAGES, -1)] = stages
+    fifth, third = np.pad(errors.reshape(2, -1), ((0, 0), (0, NUM_ALL_STAGES - NUM_STAGES - 1)))
+    return Tableau(a, fifth, third, polynomial.reshape(-1, NUM_ALL_STAGES))

@@ -34,14 +34,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.numerics.gaussian import NODES, TAIL, TINY, Array, density, legendre, nonzero, panels, upper_tail
+from statmech.numerics.gaussian import (
+    GAUSSIAN_CUTOFF,
+    MIN_DIVISOR,
+    NODES,
+    Array,
+    get_legendre_rule,
+    make_gaussian_panels,
+    normal_density,
+    normal_upper_tail,
+    replace_zero,
+)
 from statmech.order_parameters import angle_between
-from statmech.rules import Averages, Rule
+from statmech.rules import Rule, RuleAverages
 
-WIDTHS = 8.5  # in widths of a sigmoid, which is constant to 1e-17 outside
+SIGMOID_CUTOFF = 8.5  # in widths of a sigmoid, which is constant to 1e-17 outside
 
 
-class Pair(NamedTuple):
+class StudentPair(NamedTuple):
     """Two students: angles to the teacher (2,), transverse cosine, lengths (2,)."""
 
     angles: tuple[Array, Array]
@@ -49,7 +59,7 @@ class Pair(NamedTuple):
     lengths: tuple[Array, Array]
 
 
-def averages(rule: Rule, closed: bool, theta: Array, length: Array, flip: Array) -> Averages:
+def compute_averages(rule: Rule, closed: bool, theta: Array, length: Array, flip: Array) -> RuleAverages:
     """Average one student's step, including the learning rate.
 
     The average uses a closed form, a line form or quadrature. Arrays broadcast.
@@ -68,12 +78,12 @@ def averages(rule: Rule, closed: bool, theta: Array, length: Array, flip: Array)
     if closed:
         fu, response, ff = rule.closed_form(theta, length, flip)
     else:
-        average_one = rule.line_form if rule.has_line_form else partial(quadrature, rule)
+        average_one = rule.line_form if rule.has_line_form else partial(integrate_averages, rule)
         fu, response, ff = jnp.vectorize(lambda *values: tuple(average_one(*values)))(theta, length, flip)
-    return Averages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff)
+    return RuleAverages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff)
 
 
-def pair_average(rule: Rule, closed: bool, pair: Pair, flip: Array) -> Array:
+def compute_pair_average(rule: Rule, closed: bool, pair: StudentPair, flip: Array) -> Array:
     r"""Average the product of two students' updates, :math:`\langle f_1 f_2\rangle`, including the learning rate.
 
     The average uses a closed form, a line form or quadrature. Arrays broadcast.
@@ -82,18 +92,18 @@ def pair_average(rule: Rule, closed: bool, pair: Pair, flip: Array) -> Array:
         pair_angle = angle_between(*pair.angles, pair.c)
         ff = rule.closed_form_pair(pair.angles, pair_angle, pair.lengths, flip)
     else:
-        average_pair = _line_pair if rule.has_line_form else quadrature_pair
+        average_pair = _compute_pair_line_form if rule.has_line_form else integrate_pair_average
         flat = (*pair.angles, pair.c, *pair.lengths, flip)
-        ff = jnp.vectorize(lambda a, b, c, k, l, e: average_pair(rule, Pair((a, b), c, (k, l)), e))(*flat)
+        ff = jnp.vectorize(lambda a, b, c, k, l, e: average_pair(rule, StudentPair((a, b), c, (k, l)), e))(*flat)
     return rule.eta**2 * ff
 
 
-def _line_pair(rule: Rule, pair: Pair, flip: Array) -> Array:
+def _compute_pair_line_form(rule: Rule, pair: StudentPair, flip: Array) -> Array:
     pair_angle = angle_between(*pair.angles, pair.c)
     return rule.line_form_pair(pair.angles, pair_angle, pair.lengths, flip)
 
 
-def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> Averages:
+def integrate_averages(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> RuleAverages:
     """Average one student's step for learning rate 1, by quadrature cut at the kinks.
 
     All arguments are scalars.
@@ -109,63 +119,67 @@ def quadrature(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int 
     nodes
         Number of nodes per panel.
     """
-    sin, tan = nonzero(jnp.sin(theta)), jnp.tan(theta)
-    kinks = _edges(rule, length)
-    kappa, weight = panels(_cut(_around(0.0, tan), kinks), nodes)
-    weight = weight * 2 * density(kappa) * (flip + (1 - 2 * flip) * upper_tail(-kappa * jnp.cos(theta) / sin))
+    sin, tan = replace_zero(jnp.sin(theta)), jnp.tan(theta)
+    kinks = _get_rule_edges(rule, length)
+    kappa, weight = make_gaussian_panels(_join_panel_edges(_make_sigmoid_edges(0.0, tan), kinks), nodes)
+    weight = (
+        weight * 2 * normal_density(kappa) * (flip + (1 - 2 * flip) * normal_upper_tail(-kappa * jnp.cos(theta) / sin))
+    )
     g = rule.g(kappa, length)
-    z, z_weight = panels(_cut(_around(0.0, 1.0), kinks / sin), nodes)
-    response = jnp.sum(z_weight * density(z) * rule.g(sin * z, length))
-    return Averages(
+    z, z_weight = make_gaussian_panels(_join_panel_edges(_make_sigmoid_edges(0.0, 1.0), kinks / sin), nodes)
+    response = jnp.sum(z_weight * normal_density(z) * rule.g(sin * z, length))
+    return RuleAverages(
         fu=jnp.sum(weight * g * kappa),
         response=(1 - 2 * flip) * np.sqrt(2 / np.pi) * response,
         ff=jnp.sum(weight * g * g),
     )
 
 
-def quadrature_pair(rule: Rule, pair: Pair, flip: Array, nodes: int = NODES) -> Array:
+def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: int = NODES) -> Array:
     r"""Compute :math:`\langle f_1 f_2\rangle` for learning rate 1 by nested quadrature. All arguments are scalars."""
     (sin_1, sin_2), (cos_1, cos_2) = (tuple(map(f, pair.angles)) for f in (jnp.sin, jnp.cos))
     pair_angle = angle_between(*pair.angles, pair.c)
     q, p = jnp.cos(pair_angle), jnp.sin(pair_angle)
-    distinct = p > TINY
+    distinct = p > MIN_DIVISOR
     parallel = cos_2 * sin_1 - pair.c * cos_1 * sin_2  # p r
     perpendicular = sin_2 * jnp.sqrt(jnp.maximum((1 - pair.c) * (1 + pair.c), 0.0))  # p sqrt(1 - r^2)
-    norm = nonzero(jnp.hypot(parallel, perpendicular))
-    r, root = jnp.where(distinct, parallel / norm, 0.0), jnp.where(distinct, nonzero(perpendicular / norm), 1.0)
-    gamma = cos_1 / nonzero(sin_1)
-    first, second = (_edges(rule, length) for length in pair.lengths)
+    norm = replace_zero(jnp.hypot(parallel, perpendicular))
+    r, root = jnp.where(distinct, parallel / norm, 0.0), jnp.where(distinct, replace_zero(perpendicular / norm), 1.0)
+    gamma = cos_1 / replace_zero(sin_1)
+    first, second = (_get_rule_edges(rule, length) for length in pair.lengths)
 
     def conditional(kappa_1: Array) -> Array:
         """Average over student 2 at a given stability of student 1."""
 
         def terms(z: Array) -> Array:
-            right = upper_tail(-(gamma * kappa_1 + r * z) / root)
-            return density(z) * (flip + (1 - 2 * flip) * right) * rule.g(q * kappa_1 + p * z, pair.lengths[1])
+            right = normal_upper_tail(-(gamma * kappa_1 + r * z) / root)
+            return normal_density(z) * (flip + (1 - 2 * flip) * right) * rule.g(q * kappa_1 + p * z, pair.lengths[1])
 
-        label = _around(-gamma * kappa_1 / nonzero(r), root / nonzero(r))
-        return _integral(terms, _cut(label, (second - q * kappa_1) / nonzero(p)), nodes)
+        label = _make_sigmoid_edges(-gamma * kappa_1 / replace_zero(r), root / replace_zero(r))
+        return _integrate_panels(terms, _join_panel_edges(label, (second - q * kappa_1) / replace_zero(p)), nodes)
 
     def terms(kappa: Array) -> Array:
-        return 2 * density(kappa) * rule.g(kappa, pair.lengths[0]) * jax.vmap(conditional)(kappa)
+        return 2 * normal_density(kappa) * rule.g(kappa, pair.lengths[0]) * jax.vmap(conditional)(kappa)
 
     # over kappa_1 the inner integral changes where student 2's kink enters the ridge, and where it meets the label's
-    slope = nonzero(q / nonzero(p) - gamma / nonzero(r))
-    ridge = [_around(kink / nonzero(q), p / nonzero(q)) for kink in rule.kinks]
-    meeting = [_around(kink / nonzero(p) / slope, root / nonzero(r) / slope) for kink in rule.kinks]
-    label = _around(0.0, jnp.tan(pair.angles[0]))
-    return _integral(terms, _cut(label, first, *ridge, *meeting), nodes)
+    slope = replace_zero(q / replace_zero(p) - gamma / replace_zero(r))
+    ridge = [_make_sigmoid_edges(kink / replace_zero(q), p / replace_zero(q)) for kink in rule.kinks]
+    meeting = [
+        _make_sigmoid_edges(kink / replace_zero(p) / slope, root / replace_zero(r) / slope) for kink in rule.kinks
+    ]
+    label = _make_sigmoid_edges(0.0, jnp.tan(pair.angles[0]))
+    return _integrate_panels(terms, _join_panel_edges(label, first, *ridge, *meeting), nodes)
 
 
-def _integral(terms: Callable[[Array], Array], edges: Array, nodes: int) -> Array:
+def _integrate_panels(terms: Callable[[Array], Array], edges: Array, nodes: int) -> Array:
     """Integrate over the line by Gauss-Legendre rules between these edges, panel by panel.
 
     Most edges of a pair coincide or lie outside the range of stabilities. Empty panels take no time.
     """
-    ends = jnp.sort(jnp.clip(edges, -TAIL, TAIL))
+    ends = jnp.sort(jnp.clip(edges, -GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF))
     distinct = jnp.diff(ends, prepend=-jnp.inf) > 0
-    ends = jnp.sort(jnp.where(distinct, ends, TAIL))
-    x, weight = legendre(nodes)
+    ends = jnp.sort(jnp.where(distinct, ends, GAUSSIAN_CUTOFF))
+    x, weight = get_legendre_rule(nodes)
 
     def add(panel: Array, total: Array) -> Array:
         left, width = ends[panel], ends[panel + 1] - ends[panel]
@@ -174,18 +188,18 @@ def _integral(terms: Callable[[Array], Array], edges: Array, nodes: int) -> Arra
     return jax.lax.fori_loop(0, jnp.sum(distinct) - 1, add, jnp.zeros(()))
 
 
-def _edges(rule: Rule, length: Array) -> Array:
+def _get_rule_edges(rule: Rule, length: Array) -> Array:
     """Return the edges of panels for a student of this length: the kinks and bends of the rule."""
     edges = [jnp.asarray(edge, float) for edge in rule.edges(length)]
     return jnp.stack(edges) if edges else jnp.zeros(0)
 
 
-def _around(centre: Array, width: Array) -> Array:
+def _make_sigmoid_edges(centre: Array, width: Array) -> Array:
     """Return edges that bracket a sigmoid with the given centre and width."""
-    half_width = WIDTHS * jnp.abs(width)
+    half_width = SIGMOID_CUTOFF * jnp.abs(width)
     return jnp.stack([jnp.asarray(edge, float) for edge in (centre - half_width, centre, centre + half_width)])
 
 
-def _cut(*edges: Array) -> Array:
+def _join_panel_edges(*edges: Array) -> Array:
     """Return the edges of panels on the line: these edges, 0 and the cutoffs."""
-    return jnp.concatenate([jnp.asarray([-TAIL, 0.0, TAIL]), *edges])
+    return jnp.concatenate([jnp.asarray([-GAUSSIAN_CUTOFF, 0.0, GAUSSIAN_CUTOFF]), *edges])

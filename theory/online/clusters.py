@@ -31,17 +31,17 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.convex.clusters import TwoClusters
-from statmech.numerics.gaussian import TAIL, cumulative, density, panels
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_gaussian_panels, normal_cdf, normal_density
 from statmech.rules import Rule
-from statmech.runtime.devices import double_precision
+from statmech.runtime.devices import use_double_precision
 from statmech.runtime.forks import check_fork
 from statmech.scenarios.online import OnlineCell
-from theory.online.stiff_equations import check_lengths, integrated, length_of
+from theory.online.stiff_equations import check_lengths, compute_clipped_length, integrate_stiff
 
 ATOL = 1e-12
 
 
-class Course(NamedTuple):
+class ClusterTrajectory(NamedTuple):
     """Student at each time, arrays (T,)."""
 
     m_field: np.ndarray
@@ -50,7 +50,7 @@ class Course(NamedTuple):
     eps_g: np.ndarray
 
 
-class Step(NamedTuple):
+class StepAverages(NamedTuple):
     """Averages c, E and F over a step, including the learning rate."""
 
     signal: float
@@ -58,7 +58,7 @@ class Step(NamedTuple):
     noise: float
 
 
-def averages_of_step(rule: Rule, clusters: TwoClusters, m: float, Q: float, length: float) -> Step:
+def compute_step_averages(rule: Rule, clusters: TwoClusters, m: float, Q: float, length: float) -> StepAverages:
     """Average a step over examples of both clusters.
 
     The quadrature is cut where the rule jumps or bends.
@@ -78,7 +78,7 @@ def averages_of_step(rule: Rule, clusters: TwoClusters, m: float, Q: float, leng
     --------
     >>> from statmech.convex.clusters import GaussianClusters
     >>> from statmech.rules import Hebb
-    >>> step = averages_of_step(Hebb(), GaussianClusters(positives=0.2).among(None), 0.5, 1.0, 1.0)
+    >>> step = compute_step_averages(Hebb(), GaussianClusters(positives=0.2).combine_with_modes(None), 0.5, 1.0, 1.0)
     >>> round(step.signal, 12), round(step.noise, 12), abs(step.slope) < 1e-15
     (0.64, 1.0, True)
     """
@@ -86,15 +86,17 @@ def averages_of_step(rule: Rule, clusters: TwoClusters, m: float, Q: float, leng
     edges = [float(edge) for edge in rule.edges(np.float64(length))]
     for cluster_weight, factor in zip(clusters.weights, clusters.factors, strict=True):
         mean = factor * m
-        z, weight = panels(np.array([-TAIL, 0.0, TAIL, *((edge - mean) / Q for edge in edges)]))
-        weight = cluster_weight * weight * density(z)
+        z, weight = make_gaussian_panels(
+            np.array([-GAUSSIAN_CUTOFF, 0.0, GAUSSIAN_CUTOFF, *((edge - mean) / Q for edge in edges)])
+        )
+        weight = cluster_weight * weight * normal_density(z)
         g = np.asarray(rule.g(mean + Q * z, np.float64(length)), float)
         sums += np.sum(weight * g * np.array([np.full_like(z, factor), z, g]), axis=1)
     signal, slope, noise = map(float, sums)
-    return Step(rule.eta * signal, rule.eta * slope / (Q * length), rule.eta**2 * noise)
+    return StepAverages(rule.eta * signal, rule.eta * slope / (Q * length), rule.eta**2 * noise)
 
 
-class Equations:
+class OnlineClusterEquations:
     """Equations of one cell and its clusters for a solver.
 
     The state is one vector: log l, rho/l (d,) and P/l^2 (d,).
@@ -112,10 +114,10 @@ class Equations:
         rho = np.full(fractions.shape, R and R / np.sqrt(powers.sum()))
         return np.array([np.log(length), *rho, *((1 - R) * (1 + R) * fractions)])
 
-    def fields(self, rho: np.ndarray, across: np.ndarray) -> tuple[float, float]:
+    def fields(self, rho: np.ndarray, perpendicular: np.ndarray) -> tuple[float, float]:
         """Return m and Q in the units of the state."""
         omega, powers = self.clusters.variances, self.clusters.powers
-        return float(powers @ rho), float(np.sqrt(omega @ (powers * rho**2 + across)))
+        return float(powers @ rho), float(np.sqrt(omega @ (powers * rho**2 + perpendicular)))
 
     def noise(self, F: float) -> np.ndarray:
         """Return the growth (d,) of the perpendicular parts due to single examples."""
@@ -124,10 +126,10 @@ class Equations:
     def rates(self, t: float, values: np.ndarray) -> np.ndarray:
         """Return the time derivative (1 + 2d,) of the state."""
         omega, powers = self.clusters.variances, self.clusters.powers
-        length = float(length_of(values[0]))
+        length = float(compute_clipped_length(values[0]))
         rho, perpendicular = values[1:].reshape(2, -1)
         rule = self.cell.rule if self.cell.schedule is None else self.cell.rule_at(t)
-        c, E, F = averages_of_step(rule, self.clusters, *self.fields(rho, perpendicular), length)
+        c, E, F = compute_step_averages(rule, self.clusters, *self.fields(rho, perpendicular), length)
         pull = c / length + omega * E * rho
         spread = 2 * omega * E * perpendicular + self.noise(F) / length**2
         growth = (powers * rho) @ pull + spread.sum() / 2
@@ -136,29 +138,29 @@ class Equations:
         )  # 1 up to rounding errors, which would grow as a student shrinks
         return np.array([growth - self.cell.decay, *(pull - growth * rho), *(spread - 2 * growth * perpendicular)])
 
-    def compute_trajectory(self, times: np.ndarray) -> Course:
+    def compute_trajectory(self, times: np.ndarray) -> ClusterTrajectory:
         """Integrate the equations, and return the student at these times (T,)."""
         start = self.start
         atol = np.array([ATOL, *np.full(self.clusters.shares.shape, ATOL), *(ATOL * self.clusters.shares)])
-        values = integrated(self.rates, start, times, atol, self.cell.described)
+        values = integrate_stiff(self.rates, start, times, atol, self.cell.described)
         rho, perpendicular = np.split(values[:, 1:], 2, axis=1)
         units = np.sqrt(rho**2 @ self.clusters.powers + perpendicular.sum(axis=1))  # 1 up to rounding
         log_length = values[:, 0] + np.log(units)
         check_lengths(log_length, self.cell.described)
         m, Q = np.array([self.fields(*state) for state in zip(rho, perpendicular, strict=True)]).T
-        wrong = self.clusters.weights @ cumulative(-np.outer(self.clusters.factors, m / Q))
+        wrong = self.clusters.weights @ normal_cdf(-np.outer(self.clusters.factors, m / Q))
         scale = np.exp(values[:, 0])
-        return Course(m * scale, Q * scale, np.exp(log_length), wrong)
+        return ClusterTrajectory(m * scale, Q * scale, np.exp(log_length), wrong)
 
 
-def solve_cells(cells: Iterable[tuple[OnlineCell, TwoClusters]], times: Iterable[float]) -> list[Course]:
+def solve_cells(cells: Iterable[tuple[OnlineCell, TwoClusters]], times: Iterable[float]) -> list[ClusterTrajectory]:
     """Solve each cell with its clusters, and return its student at each time.
 
     Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
     """
     check_fork()
-    with double_precision():  # a user's rule may compute with JAX
+    with use_double_precision():  # a user's rule may compute with JAX
         return [
-            Equations(*cell_and_clusters).compute_trajectory(np.asarray(list(times), float))
+            OnlineClusterEquations(*cell_and_clusters).compute_trajectory(np.asarray(list(times), float))
             for cell_and_clusters in cells
         ]

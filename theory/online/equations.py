@@ -8,7 +8,7 @@ For :math:`\mathbf J_k \leftarrow \mathbf J_k + f_k\mathbf x`, self-averaging gi
 which is eqs (3.5) and (3.6) of Miyoshi, Hara & Okada by the chain rule. As R, q -> 1 these equations lose accuracy: R
 and q round to 1. We integrate in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - \cos\theta_k`, and the cosines
 :math:`c_{kj} = (q_{kj} - R_kR_j)/(\sin\theta_k\sin\theta_j)` of the students' parts perpendicular to the teacher. With
-:math:`D_k = \langle\partial f_k/\partial v\rangle` (`statmech.rules.Averages`) and Stein's lemma,
+:math:`D_k = \langle\partial f_k/\partial v\rangle` (`statmech.rules.RuleAverages`) and Stein's lemma,
 
 .. math::
     \frac{d\log l_k}{dt} &= \frac{\langle f_ku_k\rangle}{l_k} + \frac{\langle f_k^2\rangle}{2l_k^2}, \\
@@ -37,16 +37,23 @@ import jax.numpy as jnp
 from statmech.numerics.gaussian import Array, one_minus_cos
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Rule
-from statmech.schedules import Changes
-from theory.online.averages import Pair, averages, pair_average
-from theory.online.rate_terms import rate_terms
-from theory.online.students import Students, pairs
+from statmech.schedules import TimeDependence
+from theory.online.averages import StudentPair, compute_averages, compute_pair_average
+from theory.online.rate_terms import compute_rate_terms
+from theory.online.students import Students, make_pair_indices
 
-LONGEST = 300.0  # clipping is harmless: rules with diverging lengths scale with l and have the same rates at any length
+LOG_LENGTH_CLIP = (
+    300.0  # clipping is harmless: rules with diverging lengths scale with l and have the same rates at any length
+)
 
 
-def rates(
-    rule: Rule, closed: bool, students: Students, flip: Array, changes: Changes | None = None, paired: bool = True
+def compute_rates(
+    rule: Rule,
+    closed: bool,
+    students: Students,
+    flip: Array,
+    changes: TimeDependence | None = None,
+    paired: bool = True,
 ) -> Students:
     """Compute the time derivative of the state of distinct students.
 
@@ -65,29 +72,32 @@ def rates(
     paired
         False for a single student, whose c has no meaning and stays constant.
     """
-    theta, length = angle_from_versine(students.y), jnp.exp(jnp.clip(students.log_length, -LONGEST, LONGEST))
+    theta, length = (
+        angle_from_versine(students.y),
+        jnp.exp(jnp.clip(students.log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP)),
+    )
     # the barrier prevents a recomputation in each of the three rates, which would double the time
     theta, length = jax.lax.optimization_barrier((theta, length))
-    single = averages(rule, closed, theta, length, flip)
-    log_rate, y_rate = map(sum, rate_terms(single, students.y, length, changes))
+    single = compute_averages(rule, closed, theta, length, flip)
+    log_rate, y_rate = map(sum, compute_rate_terms(single, students.y, length, changes))
     if not paired:
         return Students(log_rate, y_rate, jnp.zeros_like(students.c))
-    angles, lengths = _of_pairs(theta), _of_pairs(length)
+    angles, lengths = _select_pairs(theta), _select_pairs(length)
     sin = jnp.sqrt(students.y * (2 - students.y))
-    perpendicular = _ratio(single.ff / length**2, sin**2)
-    common = pair_average(rule, closed, Pair(angles, students.c, lengths), flip) / prod(lengths)
-    c_rate = _ratio(common, prod(_of_pairs(sin))) - students.c / 2 * sum(_of_pairs(perpendicular))
+    perpendicular = _divide_or_zero(single.ff / length**2, sin**2)
+    common = compute_pair_average(rule, closed, StudentPair(angles, students.c, lengths), flip) / prod(lengths)
+    c_rate = _divide_or_zero(common, prod(_select_pairs(sin))) - students.c / 2 * sum(_select_pairs(perpendicular))
     # identical students stay identical, but q = 1 may be unstable (perceptron): rounding errors would separate them
     separate = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
     c_rate = jnp.where(separate, c_rate, 0.0)
     if changes is not None:
-        first, second = _of_pairs(_ratio(1 - students.y, sin))
+        first, second = _select_pairs(_divide_or_zero(1 - students.y, sin))
         c_rate += changes.drift * (2 * first * second - students.c * (first**2 + second**2))
     return Students(log_rate, y_rate, c_rate)
 
 
-def logarithmic_rates(
-    rule: Rule, closed: bool, state: tuple[Array, Array], flip: Array, changes: Changes | None
+def compute_logarithmic_rates(
+    rule: Rule, closed: bool, state: tuple[Array, Array], flip: Array, changes: TimeDependence | None
 ) -> tuple[Array, Array]:
     """Compute the time derivative of one student's (log l, log theta).
 
@@ -104,9 +114,9 @@ def logarithmic_rates(
     changes
         Drift and decay. None means that both are 0.
     """
-    length, theta = jnp.exp(jnp.clip(state[0], -LONGEST, LONGEST)), jnp.exp(state[1])
-    single = averages(rule, closed, theta, length, flip)
-    log_rate, y_rate = map(sum, rate_terms(single, one_minus_cos(theta), length, changes))
+    length, theta = jnp.exp(jnp.clip(state[0], -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP)), jnp.exp(state[1])
+    single = compute_averages(rule, closed, theta, length, flip)
+    log_rate, y_rate = map(sum, compute_rate_terms(single, one_minus_cos(theta), length, changes))
     return log_rate, log_theta_rate(y_rate, theta)
 
 
@@ -115,15 +125,15 @@ def log_theta_rate(y_rate: Array, theta: Array) -> Array:
     return y_rate / (theta * jnp.sin(theta))
 
 
-def _of_pairs(x: Array) -> tuple[Array, Array]:
+def _select_pairs(x: Array) -> tuple[Array, Array]:
     """Return the values of the first and second student of each pair, from an array over students (S,)."""
     if x.shape[0] == 1:  # no gather in the common case, where one student represents all
         return x, x
-    first, second = pairs(x.shape[0])
+    first, second = make_pair_indices(x.shape[0])
     return x[first], x[second]
 
 
-def _ratio(x: Array, y: Array) -> Array:
+def _divide_or_zero(x: Array, y: Array) -> Array:
     """Return x / y, and 0 where both vanish.
 
     A student on the teacher's axis with zero update then stays there.

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from statmech.numerics.gaussian import Array
-from statmech.rules import Averages
-from statmech.schedules import Changes
+from statmech.rules import RuleAverages
+from statmech.schedules import TimeDependence
 
 ATOL = 1e-12  # for log l and c
-ATOL_Y = 1e-60  # negligible, so that arbitrarily small 1 - R satisfy the relative tolerance
+VERSINE_ATOL = 1e-60  # negligible, so that arbitrarily small 1 - R satisfy the relative tolerance
 
 
 class RateTerms(NamedTuple):
@@ -22,7 +22,7 @@ class RateTerms(NamedTuple):
     y: tuple[Array, Array, Array]
 
 
-def rate_terms(averages: Averages, y: Array, length: Array, changes: Changes | None) -> RateTerms:
+def compute_rate_terms(averages: RuleAverages, y: Array, length: Array, changes: TimeDependence | None) -> RateTerms:
     """Compute the terms of one student's rates for any rule with these averages.
 
     Without `changes` there is no drift and no decay.

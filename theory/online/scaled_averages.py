@@ -20,12 +20,12 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_between
-from statmech.parameters import Family, family_of
-from statmech.rules import Averages, Rule
+from statmech.parameters import ParameterFamily, get_family
+from statmech.rules import Rule, RuleAverages
 from statmech.runtime.programs import cached_program
 
 
-class Fields(NamedTuple):
+class StudentFields(NamedTuple):
     """Fields of students, arrays (S,): angle to the teacher's field, length of the weights, deviation over length."""
 
     theta: Array
@@ -33,7 +33,7 @@ class Fields(NamedTuple):
     ratio: Array
 
 
-class Scaled:
+class StabilityScaledRule:
     """Rule g(r kappa, l) for students with ratios r. Its lengths are pairs (l, r)."""
 
     def __init__(self, rule: Rule, *ratios: Array):
@@ -51,7 +51,7 @@ class Scaled:
         return tuple(edge / ratio for edge in self.rule.edges(length))
 
 
-def averages_of_fields(rule: Rule, fields: Fields, flip: float) -> Averages:
+def compute_field_averages(rule: Rule, fields: StudentFields, flip: float) -> RuleAverages:
     """Average each student's step, including the learning rate.
 
     The averages are arrays (S,) by closed form or quadrature.
@@ -71,11 +71,13 @@ def averages_of_fields(rule: Rule, fields: Fields, flip: float) -> Averages:
         fu, response, ff = rule.closed_form(theta, length, flip)
         fu, response, ff = scale * fu, scale * response, scale**2 * ff
     else:
-        fu, response, ff = map(np.asarray, _single(family_of(rule), _parameters(rule), fields, np.float64(flip)))
-    return Averages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff + np.zeros_like(theta))
+        fu, response, ff = map(
+            np.asarray, _integrate_averages(get_family(rule), _get_rule_parameters(rule), fields, np.float64(flip))
+        )
+    return RuleAverages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff + np.zeros_like(theta))
 
 
-def pair_average_of_fields(rule: Rule, first: Fields, second: Fields, c: Array, flip: float) -> Array:
+def compute_pair_field_average(rule: Rule, first: StudentFields, second: StudentFields, c: Array, flip: float) -> Array:
     r"""Average :math:`\langle f_1f_2\rangle` over pairs (P,) of students, including the learning rate.
 
     The averages use a closed form or quadrature.
@@ -96,49 +98,59 @@ def pair_average_of_fields(rule: Rule, first: Fields, second: Fields, c: Array, 
         ff = rule.closed_form_pair(angles, angle_between(*angles, c), lengths, flip)
         ff = (first.ratio * second.ratio) ** rule.degree * ff
     else:
-        [ff] = map(np.asarray, _pair(family_of(rule), _parameters(rule), first, second, c, np.float64(flip)))
+        [ff] = map(
+            np.asarray,
+            _integrate_pair_average(get_family(rule), _get_rule_parameters(rule), first, second, c, np.float64(flip)),
+        )
     return rule.eta**2 * ff
 
 
-def _parameters(rule: Rule) -> dict[str, np.float64]:
-    return {name: np.float64(getattr(rule, name)) for name in family_of(rule).reals}
+def _get_rule_parameters(rule: Rule) -> dict[str, np.float64]:
+    return {name: np.float64(getattr(rule, name)) for name in get_family(rule).real_names}
 
 
 @cached_program
-def _single(family: Family, parameters: dict[str, Array], fields: Fields, flip: Array) -> tuple[Array, ...]:
+def _integrate_averages(
+    family: ParameterFamily, parameters: dict[str, Array], fields: StudentFields, flip: Array
+) -> tuple[Array, ...]:
     """Average each student's step for learning rate 1 by quadrature."""
     import jax.numpy as jnp  # imported late, also below: closed forms need no JAX
 
-    from theory.online.averages import quadrature
+    from theory.online.averages import integrate_averages
 
     rule: Any = family(**parameters)
 
     def average_one(theta: Array, length: Array, ratio: Array) -> tuple[Array, ...]:
-        return tuple(quadrature(_as_rule(Scaled(rule, ratio)), theta, (length, ratio), flip))
+        return tuple(integrate_averages(_cast_to_rule(StabilityScaledRule(rule, ratio)), theta, (length, ratio), flip))
 
     return jnp.vectorize(average_one)(*fields)
 
 
 @cached_program
-def _pair(
-    family: Family, parameters: dict[str, Array], first: Fields, second: Fields, c: Array, flip: Array
+def _integrate_pair_average(
+    family: ParameterFamily,
+    parameters: dict[str, Array],
+    first: StudentFields,
+    second: StudentFields,
+    c: Array,
+    flip: Array,
 ) -> tuple[Array]:
     """Average the product of updates for learning rate 1 of each pair by quadrature."""
     import jax
 
-    from theory.online.averages import Pair, quadrature_pair
+    from theory.online.averages import StudentPair, integrate_pair_average
 
     rule: Any = family(**parameters)
 
-    def average_pair(first: Fields, second: Fields, c: Array) -> Array:
-        scaled = _as_rule(Scaled(rule, first.ratio, second.ratio))
+    def average_pair(first: StudentFields, second: StudentFields, c: Array) -> Array:
+        scaled = _cast_to_rule(StabilityScaledRule(rule, first.ratio, second.ratio))
         lengths = ((first.length, first.ratio), (second.length, second.ratio))
-        return quadrature_pair(scaled, Pair((first.theta, second.theta), c, lengths), flip)
+        return integrate_pair_average(scaled, StudentPair((first.theta, second.theta), c, lengths), flip)
 
     return (jax.lax.map(lambda pair: average_pair(*pair), (first, second, c)),)
 
 
-def _as_rule(scaled: Scaled) -> Any:
+def _cast_to_rule(scaled: StabilityScaledRule) -> Any:
     """Cast to the type of a rule.
 
     Averages use only `g`, `kinks` and `edges` of a rule.

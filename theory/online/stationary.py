@@ -31,27 +31,27 @@ import numpy as np
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import Family, family_of
-from statmech.results.dataset import arrays_of, blank, fill
-from statmech.runtime.devices import double_precision
+from statmech.parameters import ParameterFamily, get_family
+from statmech.results.dataset import fill_arrays, get_arrays, make_empty_dataset
+from statmech.runtime.devices import use_double_precision
 from statmech.scenarios.online import OnlineCell, Scenario
-from statmech.schedules import Changes
-from theory.online.averages import averages
-from theory.online.rate_terms import rate_terms
+from statmech.schedules import TimeDependence
+from theory.online.averages import compute_averages
+from theory.online.rate_terms import compute_rate_terms
 from theory.online.students import Students
 from theory.online.trajectories import solve_cells
 
 if TYPE_CHECKING:
     import xarray as xr
 
-TIMES = (20.0, 200.0, 2000.0)  # a later time is tried if earlier ones lead to no state
-BALANCED = 1e-8  # for log(gain/loss): points that the solver only approaches have 1e-3 and more
-LONGEST = 100.0  # for |log l|: outside, gains and losses become equal because both vanish
-SMALLEST = 1e-300
-VARIABLES = ("R", "length", "eps_g")
+SHORT_START_TIMES = (20.0, 200.0, 2000.0)  # a later time is tried if earlier ones lead to no state
+LOG_BALANCE_TOL = 1e-8  # for log(gain/loss): points that the solver only approaches have 1e-3 and more
+MAX_STATIONARY_LOG_LENGTH = 100.0  # for |log l|: outside, gains and losses become equal because both vanish
+MIN_POSITIVE_TERM = 1e-300
+STATIONARY_VARIABLES = ("R", "length", "eps_g")
 
 
-class State(NamedTuple):
+class StationaryState(NamedTuple):
     """Stationary state, or the reason why there is no such state.
 
     Without a state y is NaN. log l is NaN if the length is not stationary.
@@ -62,12 +62,12 @@ class State(NamedTuple):
     absent: str = ""
 
 
-class Setting(NamedTuple):
+class RateArguments(NamedTuple):
     """Arguments of one cell's rates in addition to rule and state."""
 
     parameters: dict[str, Array]
     flip: Array
-    changes: Changes
+    changes: TimeDependence
 
 
 Terms = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # terms of the rates and their slope at (log l, log y)
@@ -108,21 +108,23 @@ def stationary(scenario: Scenario) -> xr.Dataset:
     >>> slow.attrs["absent"]
     'hebb (eta = 1, flip = 0, drift = 0.001) and 1 more: the length grows without bound'
     """
-    _check(scenario)
+    _check_supported(scenario)
     cells = list(scenario.cells())
-    states = _states(cells)
-    dataset = blank(scenario, seeds=None, title="statmech theory", source="stationary order-parameter equations")
-    dataset = dataset.drop_vars([name for name in dataset.data_vars if name not in VARIABLES])
+    states = _find_states(cells)
+    dataset = make_empty_dataset(
+        scenario, seeds=None, title="statmech theory", source="stationary order-parameter equations"
+    )
+    dataset = dataset.drop_vars([name for name in dataset.data_vars if name not in STATIONARY_VARIABLES])
     dataset = dataset.isel(t=0, student=0, drop=True)
-    arrays = arrays_of(dataset := dataset.copy(deep=True))
+    arrays = get_arrays(dataset := dataset.copy(deep=True))
     for cell, state in zip(cells, states, strict=True):
         angle = angle_from_versine(np.float64(state.y))
         values = 1 - state.y, np.exp(state.log_length), angle / np.pi
-        fill(arrays, cell.index, dict(zip(VARIABLES, map(np.asarray, values), strict=True)))
-    return dataset.assign_attrs(_absent(cells, states))
+        fill_arrays(arrays, cell.index, dict(zip(STATIONARY_VARIABLES, map(np.asarray, values), strict=True)))
+    return dataset.assign_attrs(_make_absent_attribute(cells, states))
 
 
-def _check(scenario: Scenario) -> None:
+def _check_supported(scenario: Scenario) -> None:
     """Raise `ScenarioError` for a scenario whose stationary states are not supported."""
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
@@ -134,7 +136,7 @@ def _check(scenario: Scenario) -> None:
         raise ScenarioError([(("start",), "stationary states are supported for students with equal starts only")])
 
 
-def _absent(cells: list[OnlineCell], states: list[State]) -> dict[str, str]:
+def _make_absent_attribute(cells: list[OnlineCell], states: list[StationaryState]) -> dict[str, str]:
     """Return an attribute with the cells that have no stationary state or length, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for cell, state in zip(cells, states, strict=True):
@@ -144,63 +146,65 @@ def _absent(cells: list[OnlineCell], states: list[State]) -> dict[str, str]:
     return {"absent": text} if (text := "; ".join(counted)) else {}
 
 
-def _states(cells: list[OnlineCell]) -> list[State]:
-    """Find the stationary state of each cell from the equations integrated to one of the `TIMES`.
+def _find_states(cells: list[OnlineCell]) -> list[StationaryState]:
+    """Find the stationary state of each cell from the equations integrated to one of the `SHORT_START_TIMES`.
 
     The first time that leads to a state is used.
     """
-    states: dict[int, State] = {}
-    for time in TIMES:
+    states: dict[int, StationaryState] = {}
+    for time in SHORT_START_TIMES:
         missing = [index for index in range(len(cells)) if index not in states or np.isnan(states[index].y)]
         single_student_cells = [
             replace(cells[index], K=1) for index in missing
         ]  # without pairs, which would take most of the time
         starts = solve_cells(single_student_cells, [time]) if single_student_cells else []
-        with double_precision():
-            states |= {index: _state(cells[index], start) for index, start in zip(missing, starts, strict=True)}
+        with use_double_precision():
+            states |= {index: _find_state(cells[index], start) for index, start in zip(missing, starts, strict=True)}
     return [states[index] for index in range(len(cells))]
 
 
-def _state(cell: OnlineCell, start: Students) -> State:
+def _find_state(cell: OnlineCell, start: Students) -> StationaryState:
     """Find the stationary state of a cell by a root solver that starts from these students."""
     from scipy.optimize import root
 
-    terms, longest = partial(_terms_and_slope, *_setting(cell)), cell.rule.longest_start
-    x = _variables(longest, start)
-    free = _scales(terms, _logarithms(longest, x)[0])
+    terms, longest = partial(_evaluate_terms_and_slope, *_make_rate_arguments(cell)), cell.rule.longest_start
+    x = _make_solver_variables(longest, start)
+    free = _is_length_invariant(terms, _compute_logarithms(longest, x)[0])
     solved_for = np.array([not free, True])
 
     def balance(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        state, scale = _logarithms(longest, np.concatenate([x[~solved_for], part]))
-        value, slope = _balance(*terms(state))
+        state, scale = _compute_logarithms(longest, np.concatenate([x[~solved_for], part]))
+        value, slope = _compute_log_balance(*terms(state))
         return value[solved_for], (slope * scale)[np.ix_(solved_for, solved_for)]
 
     with np.errstate(all="ignore"):
         solution = root(balance, x[solved_for], jac=True, method="hybr", options={"xtol": 1e-14})
-        logarithms, _ = _logarithms(longest, np.concatenate([x[~solved_for], solution.x]))
-        is_stationary = _is_state(
+        logarithms, _ = _compute_logarithms(longest, np.concatenate([x[~solved_for], solution.x]))
+        is_stationary = _is_stationary_state(
             logarithms, balance(solution.x)[0], terms(logarithms)[1].sum(axis=1)[np.ix_(solved_for, solved_for)]
         )
     if not is_stationary:
-        return State(np.nan, np.nan, _reason(cell, terms(_logarithms(longest, x)[0])[0].sum(axis=1)))
-    return State(
+        return StationaryState(
+            np.nan, np.nan, _explain_absence(cell, terms(_compute_logarithms(longest, x)[0])[0].sum(axis=1))
+        )
+    return StationaryState(
         np.nan if free else logarithms[0],
         np.exp(logarithms[1]),
         "R alone is stationary, not the length" if free else "",
     )
 
 
-def _variables(longest: float, start: Students) -> np.ndarray:
+def _make_solver_variables(longest: float, start: Students) -> np.ndarray:
     """Return the variables of the root solver from students at one time.
 
     The module's docstring defines the variables.
     """
-    log_length, y = start.log_length[0, 0], np.clip(start.y[0, 0], SMALLEST, 2 - 1e-15)
+    log_length, y = start.log_length[0, 0], np.clip(start.y[0, 0], MIN_POSITIVE_TERM, 2 - 1e-15)
     short = -np.inf if np.isinf(longest) else 2 * min(log_length - np.log(longest), -1e-15)
     return np.array([2 * log_length if np.isinf(longest) else short - np.log(-np.expm1(short)), np.log(y / (2 - y))])
 
 
-def _logarithms(longest: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_logarithms(longest: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return log l and log y from the solver's variables, with the derivative with respect to each variable."""
     log_y, scale_y = np.log(2) - np.logaddexp(0.0, -x[1]), 1 / (1 + np.exp(x[1]))
     if np.isinf(longest):
@@ -209,61 +213,71 @@ def _logarithms(longest: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array([log_length, log_y]), np.array([0.5 / (1 + np.exp(x[0])), scale_y])
 
 
-def _setting(cell: OnlineCell) -> tuple[Family, bool, Setting]:
-    rule = family_of(cell.rule)
-    parameters = {name: np.float64(getattr(cell.rule, name)) for name in rule.reals}
-    return rule, cell.rule.has_closed_form, Setting(parameters, np.float64(cell.flip), cell.changing)
+def _make_rate_arguments(cell: OnlineCell) -> tuple[ParameterFamily, bool, RateArguments]:
+    rule = get_family(cell.rule)
+    parameters = {name: np.float64(getattr(cell.rule, name)) for name in rule.real_names}
+    return rule, cell.rule.has_closed_form, RateArguments(parameters, np.float64(cell.flip), cell.changing)
 
 
-def _scales(terms: Terms, state: np.ndarray) -> bool:
+def _is_length_invariant(terms: Terms, state: np.ndarray) -> bool:
     """Return True if the rates do not depend on the length."""
     terms_here, terms_shorter = (terms(state + np.array([shift, 0.0]))[0] for shift in (0.0, -0.5))
     return bool(np.allclose(terms_here, terms_shorter, rtol=1e-10, atol=0))
 
 
-def _balance(terms: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_log_balance(terms: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return log(gain/loss) of log l and of y, and their Jacobian.
 
     The arguments are the terms of the rates (2, 3) and their slope (2, 3, 2).
     """
     gains, losses = (np.maximum(sign * terms, 0.0).sum(axis=1) for sign in (1, -1))
-    gain, loss = np.maximum(gains, SMALLEST), np.maximum(losses, SMALLEST)
+    gain, loss = np.maximum(gains, MIN_POSITIVE_TERM), np.maximum(losses, MIN_POSITIVE_TERM)
     weights = np.where(terms > 0, 1 / gain[:, None], 1 / loss[:, None])  # a loss is -term: the two signs cancel
     return np.log(gain) - np.log(loss), np.einsum("rt, rtx -> rx", weights, slope)
 
 
-def _is_state(state: np.ndarray, balance: np.ndarray, slope: np.ndarray) -> bool:
+def _is_stationary_state(state: np.ndarray, balance: np.ndarray, slope: np.ndarray) -> bool:
     """Return True if gains equal losses at a stable state inside all bounds.
 
     Stability follows from the Jacobian of the rates.
     """
-    inside = np.all(np.isfinite(state)) and abs(state[0]) < LONGEST and np.log(SMALLEST) < state[1]
-    if not inside or not np.all(np.abs(balance) < BALANCED) or not np.all(np.isfinite(slope)):
+    inside = (
+        np.all(np.isfinite(state))
+        and abs(state[0]) < MAX_STATIONARY_LOG_LENGTH
+        and np.log(MIN_POSITIVE_TERM) < state[1]
+    )
+    if not inside or not np.all(np.abs(balance) < LOG_BALANCE_TOL) or not np.all(np.isfinite(slope)):
         return False
     return bool(np.all(np.linalg.eigvals(slope).real < 0))
 
 
-def _reason(cell: OnlineCell, rates: np.ndarray) -> str:
+def _explain_absence(cell: OnlineCell, rates: np.ndarray) -> str:
     """Return the reason why no state was found, from the rates at the start of the root solver."""
     if cell.drift == cell.decay == 0:
         return "without drift or decay no stable state was found"
     return f"the length {'grows' if rates[0] > 0 else 'shrinks'} without bound"
 
 
-def _terms(rule: Family, closed: bool, setting: Setting, state: Array) -> Array:
+def _compute_terms(rule: ParameterFamily, closed: bool, setting: RateArguments, state: Array) -> Array:
     """Return the terms (2, 3) of the rates of log l and log y, at log l and log y."""
     length, y = jnp.exp(state)
-    single = averages(rule(**setting.parameters), closed, angle_from_versine(y), length, setting.flip)
-    length_terms, y_terms = rate_terms(single, y, length, setting.changes)
+    single = compute_averages(rule(**setting.parameters), closed, angle_from_versine(y), length, setting.flip)
+    length_terms, y_terms = compute_rate_terms(single, y, length, setting.changes)
     return jnp.stack([jnp.stack(length_terms), jnp.stack(y_terms) / y])
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _compiled(rule: Family, closed: bool, setting: Setting, state: Array) -> tuple[Array, Array]:
-    return _terms(rule, closed, setting, state), jax.jacfwd(_terms, argnums=3)(rule, closed, setting, state)
+def _compute_terms_and_slope(
+    rule: ParameterFamily, closed: bool, setting: RateArguments, state: Array
+) -> tuple[Array, Array]:
+    return _compute_terms(rule, closed, setting, state), jax.jacfwd(_compute_terms, argnums=3)(
+        rule, closed, setting, state
+    )
 
 
-def _terms_and_slope(rule: Family, closed: bool, setting: Setting, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _evaluate_terms_and_slope(
+    rule: ParameterFamily, closed: bool, setting: RateArguments, state: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the terms of the rates (2, 3), and their derivatives with respect to log l and log y (2, 3, 2)."""
-    terms, slope = _compiled(rule, closed, setting, state)
+    terms, slope = _compute_terms_and_slope(rule, closed, setting, state)
     return np.asarray(terms), np.asarray(slope)

@@ -14,19 +14,21 @@ from collections.abc import Callable
 import numpy as np
 
 from statmech.errors import DivergedError, SolverError
-from statmech.numerics.accuracy import is_enough_for_charts
+from statmech.numerics.accuracy import is_chart_accuracy_active
 
 RTOL = 1e-11  # at 1e-10 the Adams method may stay at low orders, with more steps
-LONGEST = 300.0  # clipping is harmless: rules with diverging lengths scale with l and have the same rates at any length
-LAST = 700.0  # larger |log l| overflow in l or 1/l
-FOR_CHARTS = 1e7  # saves two thirds of the evaluations
+LOG_LENGTH_CLIP = (
+    300.0  # clipping is harmless: rules with diverging lengths scale with l and have the same rates at any length
+)
+MAX_LOG_LENGTH = 700.0  # larger |log l| overflow in l or 1/l
+CHART_TOLERANCE_FACTOR = 1e7  # saves two thirds of the evaluations
 MAX_STEPS = 1_000_000
-COMPLETED = "Integration successful."
+SUCCESS_REPORT = "Integration successful."
 
 Rates = Callable[[float, np.ndarray], np.ndarray]  # from a time and a state (n,) to rates (n,) or a Jacobian (n, n)
 
 
-def integrated(
+def integrate_stiff(
     rates: Rates, start: np.ndarray, times: np.ndarray, atol: np.ndarray, described: str, jacobian: Rates | None = None
 ) -> np.ndarray:
     """Integrate stiff equations, and return the state's vectors (T, n) at these times.
@@ -50,7 +52,7 @@ def integrated(
     """
     from scipy.integrate import ODEintWarning, odeint  # imported late: not needed for isotropic inputs
 
-    last, tolerance_factor = times[-1], FOR_CHARTS if is_enough_for_charts() else 1.0
+    last, tolerance_factor = times[-1], CHART_TOLERANCE_FACTOR if is_chart_accuracy_active() else 1.0
 
     def with_log_time(function: Rates) -> Rates:
         return lambda log_time, values: np.exp(log_time) * function(np.expm1(log_time), values)
@@ -67,19 +69,21 @@ def integrated(
             atol=tolerance_factor * atol,
             mxstep=MAX_STEPS,
             full_output=True,
-        ) if last > 0 else (start[None], {"message": COMPLETED})  # fmt: skip
-    if report["message"] != COMPLETED or not np.isfinite(values).all():
+        ) if last > 0 else (start[None], {"message": SUCCESS_REPORT})  # fmt: skip
+    if report["message"] != SUCCESS_REPORT or not np.isfinite(values).all():
         raise SolverError(f"the order-parameter equations of {described} stop before t = {last:g}")
     return np.concatenate([np.repeat(values[:1], np.sum(times == 0), axis=0), values[1:]])
 
 
-def length_of(log_length: np.ndarray) -> np.ndarray:
+def compute_clipped_length(log_length: np.ndarray) -> np.ndarray:
     """Return lengths, clipped to the range of floating point numbers."""
-    return np.exp(np.minimum(np.maximum(log_length, -LONGEST), LONGEST))  # several times as fast as np.clip
+    return np.exp(
+        np.minimum(np.maximum(log_length, -LOG_LENGTH_CLIP), LOG_LENGTH_CLIP)
+    )  # several times as fast as np.clip
 
 
 def check_lengths(log_length: np.ndarray, described: str) -> None:
     """Raise `DivergedError` for lengths beyond floating point numbers."""
-    if np.any(np.abs(log_length) > LAST):
-        bounds = f"{np.exp(-LAST):.0e} to {np.exp(LAST):.0e}"
+    if np.any(np.abs(log_length) > MAX_LOG_LENGTH):
+        bounds = f"{np.exp(-MAX_LOG_LENGTH):.0e} to {np.exp(MAX_LOG_LENGTH):.0e}"
         raise DivergedError(f"{described} has diverged: a student's length left {bounds}")

@@ -36,16 +36,16 @@ import numpy as np
 
 from statmech.modes import Modes
 from statmech.numerics.gaussian import one_minus_cos
-from statmech.order_parameters import angle
+from statmech.order_parameters import angle_from_components
 from statmech.scenarios.online import OnlineCell
-from theory.online.scaled_averages import Fields, averages_of_fields, pair_average_of_fields
-from theory.online.stiff_equations import length_of
-from theory.online.students import Students, distinct, pairs
+from theory.online.scaled_averages import StudentFields, compute_field_averages, compute_pair_field_average
+from theory.online.stiff_equations import compute_clipped_length
+from theory.online.students import Students, count_distinct_students, make_pair_indices
 
-FIRST_POWER = 1e-8  # relative to the mode's fraction: rho = B.J / B.B needs a finite power if the teacher drifts
+MIN_TEACHER_POWER = 1e-8  # relative to the mode's fraction: rho = B.J / B.B needs a finite power if the teacher drifts
 
 
-class State(NamedTuple):
+class ModeState(NamedTuple):
     """Students in units of their lengths: log l and m (S,), delta and P (S, d), and P of integrated pairs (., d)."""
 
     log_length: np.ndarray
@@ -55,14 +55,14 @@ class State(NamedTuple):
     pair_products: np.ndarray
 
 
-class Teacher(NamedTuple):
+class TeacherModes(NamedTuple):
     """T_a and its time derivative (d,)."""
 
     power: np.ndarray
     rate: np.ndarray
 
 
-class Overlaps(NamedTuple):
+class StudentOverlaps(NamedTuple):
     """Students' components parallel to the teacher, and covariances of the perpendicular parts.
 
     There is a component and a variance for each student (S,), and a covariance for each pair, in units of the lengths.
@@ -75,18 +75,18 @@ class Overlaps(NamedTuple):
     @property
     def theta(self) -> np.ndarray:
         """The angles to the teacher."""
-        return angle(np.sqrt(self.perpendicular), self.parallel)
+        return angle_from_components(np.sqrt(self.perpendicular), self.parallel)
 
-    def cosines(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def cosines(self, first_indices: np.ndarray, second_indices: np.ndarray) -> np.ndarray:
         """Return the transverse cosines of pairs.
 
         Students on the teacher's axis move together and have cosine 1.
         """
-        scale = np.sqrt(self.perpendicular[first] * self.perpendicular[second])
+        scale = np.sqrt(self.perpendicular[first_indices] * self.perpendicular[second_indices])
         return np.clip(np.divide(self.pair_covariance, scale, out=np.ones_like(scale), where=scale > 0), -1, 1)
 
 
-class Coefficients(NamedTuple):
+class RateCoefficients(NamedTuple):
     """Gamma, E and <f^2> of students (S,), and <f f> of pairs, in units of the lengths."""
 
     gain: np.ndarray
@@ -95,7 +95,7 @@ class Coefficients(NamedTuple):
     common: np.ndarray
 
 
-class Equations:
+class ModeEquations:
     """Equations of one cell for a solver.
 
     Rates are functions of a time and a state, which is one vector.
@@ -106,11 +106,14 @@ class Equations:
         self.cell, self.drift = cell, cell.drift
         self.omega, self.share = modes.variances, modes.shares
         self.spread, self.trace = self.omega * self.share, self.share @ self.omega
-        self.students, (self.first, self.second) = distinct(cell), pairs(distinct(cell))
-        min_power = FIRST_POWER * self.share if cell.drift else 0.0
+        self.students, (self.first, self.second) = (
+            count_distinct_students(cell),
+            make_pair_indices(count_distinct_students(cell)),
+        )
+        min_power = MIN_TEACHER_POWER * self.share if cell.drift else 0.0
         self.power = np.maximum(modes.teacher, min_power)
         self.power = self.power / self.power.sum()
-        self.still = Teacher(self.power, np.zeros_like(self.power))
+        self.still = TeacherModes(self.power, np.zeros_like(self.power))
         start, q = self.start, cell.order_parameters.q
         pair_indices = (self.first, self.second if self.students > 1 else np.array([min(1, cell.K - 1)]))
         equal_starts = [np.array_equal(part[self.first], part[self.second]) for part in start[:2]]
@@ -119,13 +122,13 @@ class Equations:
         )  # identical students stay so, but rounding might separate them
 
     @cached_property
-    def start(self) -> State:
+    def start(self) -> ModeState:
         """The initial state, with isotropic weights."""
         S, (length, R, q) = self.students, self.cell.order_parameters
         second = self.second if S > 1 else np.array([min(1, self.cell.K - 1)])
         perpendicular = (1 - R[:S]) * (1 + R[:S])
         pair_covariance = q[self.first, second] - R[self.first] * R[second]
-        return State(
+        return ModeState(
             np.log(length[:S]),
             R[:S].copy(),
             np.zeros((S, self.omega.size)),
@@ -138,17 +141,17 @@ class Equations:
         """Whether there are pairs."""
         return self.cell.K > 1
 
-    def packed(self, state: State) -> np.ndarray:
+    def pack_state(self, state: ModeState) -> np.ndarray:
         """Return a state as one vector."""
         return np.concatenate([*state[:2], *(part.ravel() for part in state[2:])])
 
-    def state(self, values: np.ndarray) -> State:
+    def state(self, values: np.ndarray) -> ModeState:
         """Return the state of a vector (n,)."""
         S, d = self.students, self.omega.size
         modes = values[2 * S :].reshape(-1, d)
-        return State(values[:S], values[S : 2 * S], modes[:S], modes[S : 2 * S], modes[2 * S :])
+        return ModeState(values[:S], values[S : 2 * S], modes[:S], modes[S : 2 * S], modes[2 * S :])
 
-    def centred(self, state: State, power: np.ndarray) -> State:
+    def centre_delta(self, state: ModeState, power: np.ndarray) -> ModeState:
         """Shift delta to mean 0.
 
         The mean vanishes up to rounding errors, which would grow as students shrink.
@@ -156,15 +159,15 @@ class Equations:
         shift = state.delta @ (self.omega * power) / (self.omega @ power)
         return state._replace(m=state.m + shift, delta=state.delta - shift[:, None])
 
-    def teacher(self, t: float) -> Teacher:
+    def teacher(self, t: float) -> TeacherModes:
         """Return the teacher at a time."""
         drift = self.drift
         if not drift:
             return self.still
         power = self.share + (self.power - self.share) * np.exp(-2 * drift * t)
-        return Teacher(power, 2 * drift * (self.share - power))
+        return TeacherModes(power, 2 * drift * (self.share - power))
 
-    def overlaps(self, metric: np.ndarray, power: np.ndarray, state: State) -> Overlaps:
+    def overlaps(self, metric: np.ndarray, power: np.ndarray, state: ModeState) -> StudentOverlaps:
         """Compute overlaps of weights or of fields.
 
         The metric is 1 in each mode for weights, and omega for fields.
@@ -177,17 +180,19 @@ class Equations:
             state.pair_products @ metric + (delta[self.first] * delta[self.second]) @ weight if self.paired else None
         )
         variance = state.perpendicular @ metric + delta**2 @ weight
-        return Overlaps(
+        return StudentOverlaps(
             np.sqrt(total) * (state.m + shift), variance, variance if pair_covariance is None else pair_covariance
         )
 
-    def coefficients(self, t: float, log_length: np.ndarray, fields: Overlaps, variance: float) -> Coefficients:
+    def coefficients(
+        self, t: float, log_length: np.ndarray, fields: StudentOverlaps, variance: float
+    ) -> RateCoefficients:
         """Compute the coefficients of the rates from the lengths and the fields of the students."""
         theta, ratio = fields.theta, np.hypot(fields.parallel, np.sqrt(fields.perpendicular))
-        length = length_of(log_length)
+        length = compute_clipped_length(log_length)
         rule, flip = self.cell.rule if self.cell.schedule is None else self.cell.rule_at(t), self.cell.flip
-        students = Fields(theta, length, ratio)
-        fu, response, ff = averages_of_fields(rule, students, flip)
+        students = StudentFields(theta, length, ratio)
+        fu, response, ff = compute_field_averages(rule, students, flip)
         sin, cos = np.sin(theta), np.cos(theta)
         gain = (sin**2 * response + cos * fu) / (np.sqrt(variance) * length)
         slope, noise, common = (fu - cos * response) / (ratio * length), ff / length**2, np.zeros(0)
@@ -196,17 +201,19 @@ class Equations:
             first_students = second_students = students  # identical arrays have a simpler angle
             if self.students > 1:
                 first_students, second_students = (
-                    Fields(*(part[indices] for part in students)) for indices in (first, second)
+                    StudentFields(*(part[indices] for part in students)) for indices in (first, second)
                 )
-            common = pair_average_of_fields(rule, first_students, second_students, fields.cosines(first, second), flip)
+            common = compute_pair_field_average(
+                rule, first_students, second_students, fields.cosines(first, second), flip
+            )
             common = np.where(self.together, noise[first], common / (length[first] * length[second]))
-        return Coefficients(gain, slope, noise, common)
+        return RateCoefficients(gain, slope, noise, common)
 
     def rates(self, t: float, values: np.ndarray) -> np.ndarray:
         """Return the time derivative (n,) of a state's vector (n,)."""
         teacher, (omega, nu), drift = self.teacher(t), (self.omega, self.share), self.drift
         power, variance = teacher.power, omega @ teacher.power
-        state = self.centred(self.state(values), power)
+        state = self.centre_delta(self.state(values), power)
         rho = state.m[:, None] + state.delta
         gain, slope, noise, common = self.coefficients(
             t, state.log_length, self.overlaps(omega, power, state), variance
@@ -224,20 +231,20 @@ class Equations:
         if drift:
             mean = mean + state.delta @ (omega * teacher.rate) / variance
         delta_rates = pull - mean[:, None] - growth[:, None] * state.delta
-        pair_rates = self._between(state.pair_products, rho, slope, growth, common)
-        return self.packed(
-            State(growth - self.cell.decay, mean - growth * state.m, delta_rates, perpendicular_rates, pair_rates)
+        pair_rates = self._compute_pair_rates(state.pair_products, rho, slope, growth, common)
+        return self.pack_state(
+            ModeState(growth - self.cell.decay, mean - growth * state.m, delta_rates, perpendicular_rates, pair_rates)
         )
 
-    def _between(
-        self, between: np.ndarray, rho: np.ndarray, slope: np.ndarray, growth: np.ndarray, common: np.ndarray
+    def _compute_pair_rates(
+        self, pair_products: np.ndarray, rho: np.ndarray, slope: np.ndarray, growth: np.ndarray, common: np.ndarray
     ) -> np.ndarray:
         """Return the rates of the products of pairs."""
         if not self.paired:
-            return between
+            return pair_products
         first, second, omega = self.first, self.second, self.omega
         growth_rates = (slope[first] + slope[second])[:, None] * omega - (growth[first] + growth[second])[:, None]
-        product_rates = growth_rates * between + common[:, None] * self.spread
+        product_rates = growth_rates * pair_products + common[:, None] * self.spread
         return product_rates + 2 * self.drift * self.share * rho[first] * rho[second] if self.drift else product_rates
 
     def students_at(self, t: float, values: np.ndarray) -> tuple[Students, Students]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from theory.online.structured import Coefficients, Equations, Overlaps, State
+from theory.online.structured import ModeEquations, ModeState, RateCoefficients, StudentOverlaps
 
-STEP = 1e-6  # relative
+COEFFICIENT_DIFFERENCE_STEP = 1e-6  # relative
 
 
-def jacobian(equations: Equations, t: float, values: np.ndarray) -> np.ndarray:
+def compute_jacobian(equations: ModeEquations, t: float, values: np.ndarray) -> np.ndarray:
     """Compute the derivative (n, n) of `Equations.rates` with respect to the state's vector.
 
     There must be a single distinct student.
@@ -31,12 +31,12 @@ def jacobian(equations: Equations, t: float, values: np.ndarray) -> np.ndarray:
     """
     teacher = equations.teacher(t)
     omega, nu, power, drift = equations.omega, equations.share, teacher.power, equations.drift
-    state = equations.centred(equations.state(values), power)
+    state = equations.centre_delta(equations.state(values), power)
     weight, n, d = omega * power / (omega @ power), values.size, omega.size
     m_row, delta_rows, perpendicular_rows = 1, slice(2, 2 + d), slice(2 + d, 2 + 2 * d)
     pair_rows = slice(2 + 2 * d, n)
     delta, perpendicular, rho = state.delta[0], state.perpendicular[0], (state.m + state.delta[0])
-    (gain, slope, noise, _), slopes = _slopes(equations, t, state, weight, n)
+    (gain, slope, noise, _), slopes = _differentiate_coefficients(equations, t, state, weight, n)
     pull = omega * (gain + slope * delta)
     shrink = drift * (1 - 2 * nu / power)
 
@@ -59,13 +59,13 @@ def jacobian(equations: Equations, t: float, values: np.ndarray) -> np.ndarray:
     derivatives[0] = growth_gradient
     rho_derivatives = np.outer(omega, slopes[0]) + np.outer(omega * delta, slopes[1])
     rho_derivatives[:, m_row] += shrink
-    _diagonal(rho_derivatives[:, delta_rows], omega * slope + shrink)
+    _add_to_diagonal(rho_derivatives[:, delta_rows], omega * slope + shrink)
     mean = weight @ rho_derivatives
     mean[delta_rows] += omega * teacher.rate / (omega @ power)
     derivatives[m_row] = mean - state.m * growth_gradient
     derivatives[m_row, m_row] -= growth
     derivatives[delta_rows] = rho_derivatives - mean - np.outer(delta, growth_gradient)
-    _diagonal(derivatives[delta_rows, delta_rows], -growth)
+    _add_to_diagonal(derivatives[delta_rows, delta_rows], -growth)
     parts = [(perpendicular_rows, perpendicular, slopes[2]), (pair_rows, *state.pair_products, slopes[3])][
         : 2 if equations.paired else 1
     ]
@@ -73,22 +73,22 @@ def jacobian(equations: Equations, t: float, values: np.ndarray) -> np.ndarray:
         derivatives[rows] = (
             np.outer(2 * omega * part, slopes[1]) + np.outer(omega * nu, source) - np.outer(2 * part, growth_gradient)
         )
-        _diagonal(derivatives[rows, rows], 2 * (omega * slope - growth))
+        _add_to_diagonal(derivatives[rows, rows], 2 * (omega * slope - growth))
         derivatives[rows, m_row] += 4 * drift * nu * rho
-        _diagonal(derivatives[rows, delta_rows], 4 * drift * nu * rho)
+        _add_to_diagonal(derivatives[rows, delta_rows], 4 * drift * nu * rho)
     derivatives[:, delta_rows] += np.outer(
         derivatives[:, m_row] - derivatives[:, delta_rows].sum(axis=1), weight
     )  # as delta is centred
     return derivatives
 
 
-def _diagonal(block: np.ndarray, values: np.ndarray) -> None:
+def _add_to_diagonal(block: np.ndarray, values: np.ndarray) -> None:
     """Add values to the diagonal of a view."""
     block[np.diag_indices(len(block))] += values
 
 
-def _slopes(
-    equations: Equations, t: float, state: State, weight: np.ndarray, n: int
+def _differentiate_coefficients(
+    equations: ModeEquations, t: float, state: ModeState, weight: np.ndarray, n: int
 ) -> tuple[tuple[float, ...], np.ndarray]:
     """Return the coefficients of one student (4,), and their derivatives (4, n) with respect to the state's vector."""
     omega, power = equations.omega, equations.teacher(t).power
@@ -103,7 +103,7 @@ def _slopes(
     rows[3, 2 + 2 * d :] = omega[: n - 2 - 2 * d]
 
     def coefficients_at(point: list[np.ndarray]) -> np.ndarray:
-        return _numbers(equations.coefficients(t, point[0], Overlaps(*point[1:]), variance))
+        return _flatten_coefficients(equations.coefficients(t, point[0], StudentOverlaps(*point[1:]), variance))
 
     first, derivatives = coefficients_at(arguments), np.zeros((4, n))
     scale = np.hypot(fields.parallel, np.sqrt(fields.perpendicular))
@@ -111,12 +111,14 @@ def _slopes(
         zip(arguments, (1.0, scale, fields.perpendicular, fields.perpendicular), strict=True)
     ):
         shifted = list(arguments)
-        shifted[index] = value - STEP * size  # towards smaller cosines of pairs, which are at most 1
-        derivatives += np.outer((first - coefficients_at(shifted)) / (STEP * size), rows[index])
+        shifted[index] = (
+            value - COEFFICIENT_DIFFERENCE_STEP * size
+        )  # towards smaller cosines of pairs, which are at most 1
+        derivatives += np.outer((first - coefficients_at(shifted)) / (COEFFICIENT_DIFFERENCE_STEP * size), rows[index])
     return tuple(first), derivatives
 
 
-def _numbers(coefficients: Coefficients) -> np.ndarray:
+def _flatten_coefficients(coefficients: RateCoefficients) -> np.ndarray:
     """Return the coefficients of one student as a vector.
 
     The coefficient of pairs is 0 without pairs.

@@ -11,26 +11,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.modes import condensed, modes_of
-from statmech.runtime.devices import double_precision
+from statmech.modes import condense_modes, make_modes
+from statmech.runtime.devices import use_double_precision
 from statmech.runtime.forks import check_fork
 from statmech.scenarios.online import OnlineCell
-from theory.online.stiff_equations import check_lengths, integrated
-from theory.online.structured import Equations
-from theory.online.structured_jacobian import jacobian
+from theory.online.stiff_equations import check_lengths, integrate_stiff
+from theory.online.structured import ModeEquations
+from theory.online.structured_jacobian import compute_jacobian
 from theory.online.students import Students
 
 ATOL = 1e-12  # at early times: angles decay as 1/t at most
 
 
-class Metrics(NamedTuple):
+class StudentMetrics(NamedTuple):
     """Students at each time, by the products of weights and by the covariances of fields."""
 
     weights: Students
     fields: Students
 
 
-def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[Metrics]:
+def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[StudentMetrics]:
     """Solve the students of each cell at each time.
 
     Arrays have a leading axis of times.
@@ -38,37 +38,39 @@ def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[Met
     Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
     """
     check_fork()
-    with double_precision():
-        return [_solve(cell, np.asarray(list(times), float)) for cell in cells]
+    with use_double_precision():
+        return [_solve_cell(cell, np.asarray(list(times), float)) for cell in cells]
 
 
-def _solve(cell: OnlineCell, times: np.ndarray) -> Metrics:
-    modes = modes_of([1.0]) if cell.inputs.isotropic else cell.inputs.modes(cell.N)
+def _solve_cell(cell: OnlineCell, times: np.ndarray) -> StudentMetrics:
+    modes = make_modes([1.0]) if cell.inputs.isotropic else cell.inputs.modes(cell.N)
     assert modes is not None  # scenarios without modes have no equations
-    equations = Equations(cell, condensed(modes))
-    students = [equations.students_at(t, row) for t, row in zip(times, _integrated(equations, times), strict=True)]
-    metrics = Metrics(
+    equations = ModeEquations(cell, condense_modes(modes))
+    students = [
+        equations.students_at(t, row) for t, row in zip(times, _integrate_equations(equations, times), strict=True)
+    ]
+    metrics = StudentMetrics(
         *(Students(*map(np.stack, zip(*over_time, strict=True))) for over_time in zip(*students, strict=True))
     )
     check_lengths(metrics.weights.log_length, cell.described)
     return metrics
 
 
-def _integrated(equations: Equations, times: np.ndarray) -> np.ndarray:
+def _integrate_equations(equations: ModeEquations, times: np.ndarray) -> np.ndarray:
     """Integrate the equations, and return the state's vectors (T, n) at these times."""
-    return integrated(
+    return integrate_stiff(
         equations.rates,
-        equations.packed(equations.start),
+        equations.pack_state(equations.start),
         times,
-        _atol(equations, times[-1]),
+        _make_absolute_tolerances(equations, times[-1]),
         equations.cell.described,
-        (lambda t, values: jacobian(equations, t, values)) if equations.students == 1 else None,
+        (lambda t, values: compute_jacobian(equations, t, values)) if equations.students == 1 else None,
     )
 
 
-def _atol(equations: Equations, last: float) -> np.ndarray:
+def _make_absolute_tolerances(equations: ModeEquations, last_time: float) -> np.ndarray:
     """Return absolute tolerances (n,) that keep angles accurate to a relative tolerance until the last time."""
-    min_angle = 1 / (1 + last)
+    min_angle = 1 / (1 + last_time)
     start = equations.start
     delta, perpendicular = (
         np.full(start.delta.shape, min_angle),

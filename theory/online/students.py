@@ -18,29 +18,29 @@ class Students(NamedTuple):
     c: Array
 
 
-def distinct(cell: OnlineCell) -> int:
+def count_distinct_students(cell: OnlineCell) -> int:
     """Return the number of distinct students: 1 if all have the same initial condition, else K."""
     return 1 if cell.alike else cell.K
 
 
-def pairs(students: int) -> tuple[np.ndarray, np.ndarray]:
+def make_pair_indices(num_students: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of all pairs of distinct students.
 
     A single student forms a pair with a copy of itself.
     """
-    return np.triu_indices(students, 1) if students > 1 else (np.array([0]), np.array([0]))
+    return np.triu_indices(num_students, 1) if num_students > 1 else (np.array([0]), np.array([0]))
 
 
-def initial(cell: OnlineCell) -> Students:
+def make_initial_students(cell: OnlineCell) -> Students:
     """Return the initial state of a cell's distinct students.
 
     >>> from statmech import Scenario
     >>> [cell] = Scenario(rule="hebb", K=2, t=[1], start={"R": 0.6}).cells()
-    >>> initial(cell)
+    >>> make_initial_students(cell)
     Students(log_length=array([0.]), y=array([0.4]), c=array([-0.5625]))
     """
-    S, (length, R, q) = distinct(cell), cell.order_parameters
-    first, second = pairs(S) if S > 1 else (np.array([0]), np.array([min(1, cell.K - 1)]))
+    S, (length, R, q) = count_distinct_students(cell), cell.order_parameters
+    first, second = make_pair_indices(S) if S > 1 else (np.array([0]), np.array([min(1, cell.K - 1)]))
     sin2 = (1 - R) * (1 + R)
     scale = np.sqrt(sin2[first] * sin2[second])
     perpendicular = q[first, second] - R[first] * R[second]

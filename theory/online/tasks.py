@@ -31,27 +31,27 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import Family, family_of
-from statmech.rules import Averages, Rule
-from statmech.runtime.devices import double_precision
+from statmech.parameters import ParameterFamily, get_family
+from statmech.rules import Rule, RuleAverages
+from statmech.runtime.devices import use_double_precision
 from statmech.runtime.forks import check_fork
-from statmech.runtime.programs import quickly_compiled
+from statmech.runtime.programs import fast_compiled_program
 from statmech.scenarios.online_tasks import OnlineTaskCell
-from statmech.schedules import Changes
+from statmech.schedules import TimeDependence
 from theory.numerics.dormand_prince import integrate
-from theory.numerics.lanes import check_complete, side_by_side, with_last_again
-from theory.numerics.pieces import in_pieces
-from theory.online.averages import averages
-from theory.online.equations import LONGEST
-from theory.online.rate_terms import ATOL, ATOL_Y
+from theory.numerics.lanes import check_complete, pad_with_last, solve_in_batches
+from theory.numerics.pieces import integrate_in_pieces
+from theory.online.averages import compute_averages
+from theory.online.equations import LOG_LENGTH_CLIP
+from theory.online.rate_terms import ATOL, VERSINE_ATOL
 from theory.online.stiff_equations import check_lengths
 
 RTOL = 1e-12
 MAX_STEPS = 2_000_000
-LANES = 128  # only for rules with closed forms
+MAX_TASK_BATCH_SIZE = 128  # only for rules with closed forms
 
 
-class Student(NamedTuple):
+class TaskStudent(NamedTuple):
     """State of the student: log l (...,), and y = 1 - R with the teacher of each task (..., tasks)."""
 
     log_length: np.ndarray
@@ -59,18 +59,18 @@ class Student(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Equations:
+class TaskStudentEquations:
     """Static arguments of the compiled solver.
 
     `closed` selects closed forms instead of quadrature. `changing` is True if the learning rate changes within a piece.
     """
 
-    rules: tuple[Family, ...]
+    rules: tuple[ParameterFamily, ...]
     closed: bool
     changing: bool
 
 
-class Setting(NamedTuple):
+class TaskStudentSetting(NamedTuple):
     """Run-time arguments with the batch as last axis.
 
     `rule` is the index of the rule, `apart` the distances d (tasks, tasks, L) between the teachers, and `batch` the
@@ -80,45 +80,55 @@ class Setting(NamedTuple):
     rule: Array
     parameters: dict[str, Array]
     flip: Array
-    changes: Changes
-    apart: Array
+    changes: TimeDependence
+    teacher_versines: Array
     batch: Array
 
 
-def task_rates(each: Averages, length: Array, y: Array, setting: Setting, shares: Array) -> tuple[Array, Array]:
+def compute_task_rates(
+    task_averages: RuleAverages, length: Array, y: Array, setting: TaskStudentSetting, task_probabilities: Array
+) -> tuple[Array, Array]:
     """Return the time derivatives of log l, and of y (tasks,).
 
     Parameters
     ----------
-    each
+    task_averages
         Averages over examples of each task, arrays (tasks,), including the learning rate.
     length, y
         The student's length, and 1 - R with the teacher of each task (tasks,).
     setting
         The setting of one batch element.
-    shares
+    task_probabilities
         Probabilities of the tasks (tasks,).
     """
-    half_diffusion = each.ff / length**2 / setting.batch / 2
-    growth = shares @ (each.fu / length + half_diffusion) - setting.changes.decay
-    towards = y[:, None] + (1 - y[:, None]) * y - setting.apart  # T - R R for each teacher and active teacher
-    return growth, (1 - y) * (shares @ half_diffusion) - towards @ (shares * each.response / length)
+    half_diffusion = task_averages.ff / length**2 / setting.batch / 2
+    growth = task_probabilities @ (task_averages.fu / length + half_diffusion) - setting.changes.decay
+    towards = (
+        y[:, None] + (1 - y[:, None]) * y - setting.teacher_versines
+    )  # T - R R for each teacher and active teacher
+    return growth, (1 - y) * (task_probabilities @ half_diffusion) - towards @ (
+        task_probabilities * task_averages.response / length
+    )
 
 
-def _rates(equations: Equations, rows: Array, setting: Setting, shares: Array) -> Array:
+def _compute_row_rates(
+    equations: TaskStudentEquations, rows: Array, setting: TaskStudentSetting, task_probabilities: Array
+) -> Array:
     """Return the time derivative of one batch element's rows: log l, y, and the time."""
     log_length, y, t = rows[0], jnp.clip(rows[1:-1], 0.0, 2.0), rows[-1]
-    theta, length = angle_from_versine(y), jnp.exp(jnp.clip(log_length, -LONGEST, LONGEST))
+    theta, length = angle_from_versine(y), jnp.exp(jnp.clip(log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP))
 
-    def make_rule_rates(family: Family) -> Callable[[], tuple[Array, Array]]:
-        parameters = {name: setting.parameters[name] for name in family.reals}
+    def make_rule_rates(family: ParameterFamily) -> Callable[[], tuple[Array, Array]]:
+        parameters = {name: setting.parameters[name] for name in family.real_names}
         if equations.changing:
             parameters["eta"] = setting.changes.schedule.rate(parameters["eta"], t)
         rule: Rule = family(**parameters)
 
         def rates() -> tuple[Array, Array]:
-            task_averages = averages(rule, equations.closed, theta, length, setting.flip)
-            return task_rates(Averages(*(part + 0.0 * theta for part in task_averages)), length, y, setting, shares)
+            task_averages = compute_averages(rule, equations.closed, theta, length, setting.flip)
+            return compute_task_rates(
+                RuleAverages(*(part + 0.0 * theta for part in task_averages)), length, y, setting, task_probabilities
+            )
 
         return rates
 
@@ -126,9 +136,14 @@ def _rates(equations: Equations, rows: Array, setting: Setting, shares: Array) -
     return jnp.concatenate([growth[None], y_rate, jnp.ones(1)])
 
 
-@quickly_compiled
+@fast_compiled_program
 def solve_piece(
-    equations: Equations, setting: Setting, shares: Array, start: Array, times: Array, most: Array
+    equations: TaskStudentEquations,
+    setting: TaskStudentSetting,
+    task_probabilities: Array,
+    start: Array,
+    times: Array,
+    max_steps: Array,
 ) -> tuple[Array, Array]:
     """Integrate the state's rows (T, C, L) with constant probabilities of tasks.
 
@@ -138,17 +153,17 @@ def solve_piece(
     ----------
     equations, setting
         Static and run-time arguments.
-    shares
+    task_probabilities
         Probabilities of the tasks (tasks, L).
-    start, times, most
+    start, times, max_steps
         Arguments of `theory.numerics.dormand_prince.integrate`, from the beginning of the piece.
     """
-    batch_rates = jax.vmap(lambda *arguments: _rates(equations, *arguments), in_axes=-1, out_axes=-1)
-    atol = jnp.asarray([ATOL, *[ATOL_Y] * len(shares), ATOL])[:, None]
-    return integrate(lambda rows: batch_rates(rows, setting, shares), start, times, RTOL, atol, most)
+    batch_rates = jax.vmap(lambda *arguments: _compute_row_rates(equations, *arguments), in_axes=-1, out_axes=-1)
+    atol = jnp.asarray([ATOL, *[VERSINE_ATOL] * len(task_probabilities), ATOL])[:, None]
+    return integrate(lambda rows: batch_rates(rows, setting, task_probabilities), start, times, RTOL, atol, max_steps)
 
 
-def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list[Student]:
+def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list[TaskStudent]:
     """Solve the student of each cell at each time.
 
     Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, `DivergedError` for
@@ -158,28 +173,33 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
     check_fork()
     t = np.asarray(list(times), float)
 
-    def program(at: int) -> tuple[Any, ...]:
-        cell = cells[at]
+    def program(index: int) -> tuple[Any, ...]:
+        cell = cells[index]
         closed, scheduled = cell.rule.has_closed_form, None if cell.schedule is None else cell.annealing
-        return closed, None if closed else family_of(cell.rule), scheduled, cell.tasks, cell.layout
+        return closed, None if closed else get_family(cell.rule), scheduled, cell.tasks, cell.layout
 
-    def solve_group(program: tuple[Any, ...], some: list[int]) -> list[Student]:
-        return _solve_together([cells[index] for index in some], t)
+    def solve_group(program: tuple[Any, ...], indices: list[int]) -> list[TaskStudent]:
+        return _solve_with_one_program([cells[index] for index in indices], t)
 
-    return side_by_side(list(map(_identity, cells)), program, lambda program: LANES if program[0] else 1, solve_group)
+    return solve_in_batches(
+        list(map(_make_solution_key, cells)),
+        program,
+        lambda program: MAX_TASK_BATCH_SIZE if program[0] else 1,
+        solve_group,
+    )
 
 
-def _identity(cell: OnlineTaskCell) -> tuple[Any, ...]:
+def _make_solution_key(cell: OnlineTaskCell) -> tuple[Any, ...]:
     """Return a key with everything that determines a cell's equations and start."""
     rule = (cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items())
     return (*rule, id(cell.start), cell.overlap, cell.batch, cell.protocol, cell.switch, *cell.controls)
 
 
-def _solve_together(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[Student]:
+def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[TaskStudent]:
     """Solve cells that share one program, padded to a common batch size."""
-    rules = tuple(dict.fromkeys(family_of(cell.rule) for cell in cells))
-    padded_cells = with_last_again(cells)
-    start = np.stack([start_of(cell) for cell in padded_cells], axis=-1)
+    rules = tuple(dict.fromkeys(get_family(cell.rule) for cell in cells))
+    padded_cells = pad_with_last(cells)
+    start = np.stack([make_initial_rows(cell) for cell in padded_cells], axis=-1)
 
     def solve(begin: float, rows: Array, recorded: Array) -> tuple[Array, Array]:
         current_cells = [cell.after(begin) for cell in padded_cells]
@@ -189,36 +209,36 @@ def _solve_together(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[
         )  # then eta is a polynomial in the time since the beginning of the piece
         if controlled:
             rows = np.append(rows[:-1], np.zeros_like(rows[-1:]), axis=0)
-        equations = Equations(
+        equations = TaskStudentEquations(
             rules, current_cells[0].rule.has_closed_form, controlled or current_cells[0].schedule is not None
         )
         return solve_piece(
-            equations, setting_of(current_cells, rules), probabilities, rows, recorded, np.int64(MAX_STEPS)
+            equations, make_setting(current_cells, rules), probabilities, rows, recorded, np.int64(MAX_STEPS)
         )
 
-    with double_precision():
-        rows, completed = in_pieces(solve, cells[0].edges, start, times)
+    with use_double_precision():
+        rows, completed = integrate_in_pieces(solve, cells[0].edges, start, times)
     solutions = [rows[..., index] for index in range(len(cells))]
     check_complete(cells, solutions, completed, times[-1])
     for cell, solution in zip(cells, solutions, strict=True):
         check_lengths(solution[:, 0], cell.described)
-    return [Student(solution[:, 0], solution[:, 1:-1]) for solution in solutions]
+    return [TaskStudent(solution[:, 0], solution[:, 1:-1]) for solution in solutions]
 
 
-def start_of(cell: OnlineTaskCell) -> np.ndarray:
+def make_initial_rows(cell: OnlineTaskCell) -> np.ndarray:
     """Return the rows of a cell's state at t = 0 (C,)."""
     length, R = cell.length_and_R
     return np.concatenate([[np.log(length)], 1 - R, [0.0]])
 
 
-def setting_of(cells: Sequence[OnlineTaskCell], rules: tuple[Family, ...]) -> Setting:
+def make_setting(cells: Sequence[OnlineTaskCell], rules: tuple[ParameterFamily, ...]) -> TaskStudentSetting:
     """Return the run-time arguments of a batch of cells whose rules are among `rules`.
 
     A parameter that a cell's rule does not have is set to 1.
     """
-    names = sorted({name for family in rules for name in family.reals})
-    return Setting(
-        np.array([rules.index(family_of(cell.rule)) for cell in cells]),
+    names = sorted({name for family in rules for name in family.real_names})
+    return TaskStudentSetting(
+        np.array([rules.index(get_family(cell.rule)) for cell in cells]),
         {name: np.array([getattr(cell.rule, name, 1.0) for cell in cells], float) for name in names},
         np.array([cell.flip for cell in cells], float),
         jax.tree.map(lambda *values: np.asarray(values), *(cell.changing for cell in cells)),

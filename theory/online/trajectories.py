@@ -14,27 +14,27 @@ import numpy as np
 from statmech.errors import DivergedError, SolverError
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import Family, family_of
-from statmech.runtime.devices import double_precision
+from statmech.parameters import ParameterFamily, get_family
+from statmech.runtime.devices import use_double_precision
 from statmech.runtime.forks import check_fork
-from statmech.runtime.programs import filled_up
+from statmech.runtime.programs import round_up_count
 from statmech.scenarios.online import OnlineCell
 from theory.fluctuations import student_fluctuations
 from theory.fluctuations.student_fluctuations import Fluctuations
-from theory.numerics.dormand_prince import padded
-from theory.numerics.pieces import pieces
-from theory.online.combinations import Equations, Problem, solve_lanes
-from theory.online.students import Students, initial
+from theory.numerics.dormand_prince import pad_times
+from theory.numerics.pieces import split_times
+from theory.online.combinations import StudentBatch, StudentEquations, solve_batch
+from theory.online.students import Students, make_initial_students
 
-LAST = 700.0  # larger |log l| overflow in l or 1/l
+MAX_LOG_LENGTH = 700.0  # larger |log l| overflow in l or 1/l
 MAX_STEPS = 2_000_000
-LANES = 128  # only for rules with closed forms
+MAX_STUDENT_BATCH_SIZE = 128  # only for rules with closed forms
 
 
-Start = tuple[Students, Fluctuations | None]
+InitialState = tuple[Students, Fluctuations | None]
 
 
-class Lane(NamedTuple):
+class CellProblem(NamedTuple):
     """A cell with the index of its rule in its program, and its initial state."""
 
     cell: OnlineCell
@@ -52,7 +52,7 @@ def solve_cells(cells: list[OnlineCell], times: Iterable[float]) -> list[Student
     return [students for students, _ in _solve_in_pieces(cells, times, corrected=False)]
 
 
-def solve_corrected(cells: list[OnlineCell], times: Iterable[float]) -> list[tuple[Students, Fluctuations]]:
+def solve_with_fluctuations(cells: list[OnlineCell], times: Iterable[float]) -> list[tuple[Students, Fluctuations]]:
     """Solve the students of each cell at each time, with their fluctuations of order 1/N.
 
     Raises errors like `solve_cells`.
@@ -65,39 +65,39 @@ def _solve_in_pieces(
 ) -> list[tuple[Students, Fluctuations]]:
     """Solve students and fluctuations of cells piece by piece, between the edges of their functions of time."""
     t, edges = np.asarray(list(times), float), [cell.edges for cell in cells]
-    starts, solutions = _starts(cells, corrected), dict[int, tuple[Students, Fluctuations]]()
+    starts, solutions = _make_starts(cells, corrected), dict[int, tuple[Students, Fluctuations]]()
     if not any(edges):
-        return _solve_cells(cells, t, starts, corrected)
+        return _solve_by_program(cells, t, starts, corrected)
     for common_edges in dict.fromkeys(edges):
         members = [index for index, cell_edges in enumerate(edges) if cell_edges == common_edges]
         group, state = [cells[index] for index in members], [starts[index] for index in members]
         parts = []
-        for begin, piece_times, recorded in pieces(common_edges or (0.0,), t):
-            piece_solutions = _solve_cells(
+        for begin, piece_times, recorded in split_times(common_edges or (0.0,), t):
+            piece_solutions = _solve_by_program(
                 [cell.after(begin) if common_edges else cell for cell in group], piece_times, state, corrected
             )
-            state = [_at(solution, -1) for solution in piece_solutions]
-            parts.append([_at(solution, slice(recorded)) for solution in piece_solutions])
+            state = [_select_times(solution, -1) for solution in piece_solutions]
+            parts.append([_select_times(solution, slice(recorded)) for solution in piece_solutions])
         solutions |= {
-            index: _joined(cell_parts) for index, cell_parts in zip(members, zip(*parts, strict=True), strict=True)
+            index: _join_pieces(cell_parts) for index, cell_parts in zip(members, zip(*parts, strict=True), strict=True)
         }
     return [solutions[index] for index in range(len(cells))]
 
 
-def _at(solution: tuple[Students, Fluctuations], where: Any) -> tuple[Students, Fluctuations]:
+def _select_times(solution: tuple[Students, Fluctuations], selection: Any) -> tuple[Students, Fluctuations]:
     """Select some of the times of a solution."""
-    selected: tuple[Students, Fluctuations] = jax.tree.map(lambda rows: rows[where], solution)
+    selected: tuple[Students, Fluctuations] = jax.tree.map(lambda rows: rows[selection], solution)
     return selected
 
 
-def _joined(parts: Sequence[tuple[Students, Fluctuations]]) -> tuple[Students, Fluctuations]:
+def _join_pieces(parts: Sequence[tuple[Students, Fluctuations]]) -> tuple[Students, Fluctuations]:
     """Join the solutions of successive pieces."""
     joined: tuple[Students, Fluctuations] = jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
     return joined
 
 
-def _solve_cells(
-    cells: list[OnlineCell], t: np.ndarray, starts: list[Start], corrected: bool
+def _solve_by_program(
+    cells: list[OnlineCell], t: np.ndarray, starts: list[InitialState], corrected: bool
 ) -> list[tuple[Students, Fluctuations]]:
     """Solve the students of each cell at each time, and their fluctuations.
 
@@ -105,96 +105,104 @@ def _solve_cells(
     parallel. All rules with closed forms share one batch, since tracing the solver takes longer than solving. Cells of
     other rules are solved one by one.
     """
-    families = [family_of(cell.rule) for cell in cells]
+    families = [get_family(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
     for index, (cell, (start, _), family) in enumerate(zip(cells, starts, families, strict=True)):
         closed, linear = cell.rule.has_closed_form, corrected and bool(cell.rule.linear)
-        changing = (cell.annealing, *dict(cell.controls)) if cell.varies else None
+        changing = (cell.annealing, *dict(cell.controls)) if cell.has_changes else None
         program = closed, start.y.size, changing, closed or cell.K > 1, linear, None if closed else family
         groups.setdefault(program, []).append(index)
     check_fork()
     solutions: dict[int, tuple[Students, Fluctuations]] = {}
-    with double_precision():
+    with use_double_precision():
         for (closed, students, changing, paired, linear, _), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
-            equations = Equations(rules, closed, students, changing is not None, paired, corrected, linear)
-            size = LANES if closed else 1
+            equations = StudentEquations(rules, closed, students, changing is not None, paired, corrected, linear)
+            size = MAX_STUDENT_BATCH_SIZE if closed else 1
             for batch in (members[first : first + size] for first in range(0, len(members), size)):
-                problems = [Lane(cells[index], rules.index(families[index]), *starts[index]) for index in batch]
-                solutions |= dict(zip(batch, _solve_together(equations, problems, t), strict=True))
+                problems = [CellProblem(cells[index], rules.index(families[index]), *starts[index]) for index in batch]
+                solutions |= dict(zip(batch, _solve_with_one_program(equations, problems, t), strict=True))
     return [solutions[index] for index in range(len(cells))]
 
 
-def _starts(cells: list[OnlineCell], corrected: bool) -> list[Start]:
+def _make_starts(cells: list[OnlineCell], corrected: bool) -> list[InitialState]:
     """Return the initial state of each cell, and its fluctuations if requested.
 
     Cells of a sweep share few initial states.
     """
     different = {(id(cell.start), cell.K): cell for cell in cells}
-    computed = {key: _start(cell, corrected) for key, cell in different.items()}
+    computed = {key: _make_start(cell, corrected) for key, cell in different.items()}
     return [computed[id(cell.start), cell.K] for cell in cells]
 
 
-def _start(cell: OnlineCell, corrected: bool) -> Start:
-    students = initial(cell)
+def _make_start(cell: OnlineCell, corrected: bool) -> InitialState:
+    students = make_initial_students(cell)
     fluctuations = (
-        student_fluctuations.initial(angle_from_versine(students.y), drawn=cell.start is None) if corrected else None
+        student_fluctuations.make_initial_fluctuations(angle_from_versine(students.y), random=cell.start is None)
+        if corrected
+        else None
     )
     return students, fluctuations
 
 
-def _solve_together(equations: Equations, lanes: list[Lane], times: np.ndarray) -> list[tuple[Students, Fluctuations]]:
-    """Solve at most `LANES` cells at each time, with their fluctuations.
+def _solve_with_one_program(
+    equations: StudentEquations, problems: list[CellProblem], times: np.ndarray
+) -> list[tuple[Students, Fluctuations]]:
+    """Solve at most `MAX_STUDENT_BATCH_SIZE` cells at each time, with their fluctuations.
 
     Cells and times are padded, so that few programs are compiled.
     """
-    missing = filled_up(len(lanes)) - len(lanes)
-    problem = _stacked(lanes + lanes[-1:] * missing, equations.rules)
-    padded_times = padded(times, sum(part.size for part in (*problem.start, problem.fluctuations)))
-    *state, completed = map(np.asarray, solve_lanes(equations, problem, padded_times, np.int64(MAX_STEPS)))
-    log_length, y, c, fluctuations = (np.moveaxis(part[: times.size], -1, 0)[: len(lanes)] for part in state)
+    missing = round_up_count(len(problems)) - len(problems)
+    problem = _stack_problems(problems + problems[-1:] * missing, equations.rules)
+    padded_times = pad_times(times, sum(part.size for part in (*problem.start, problem.fluctuations)))
+    *state, completed = map(np.asarray, solve_batch(equations, problem, padded_times, np.int64(MAX_STEPS)))
+    log_length, y, c, fluctuations = (np.moveaxis(part[: times.size], -1, 0)[: len(problems)] for part in state)
     students = Students(log_length, y, np.clip(c, -1, 1))  # rounding
-    completed = completed[: len(lanes)] & np.isfinite(fluctuations).all(axis=(1, 2))
-    _check([cell_problem.cell for cell_problem in lanes], students, completed, times[-1])
-    return [(Students(*state), _by_student(rows)) for *state, rows in zip(*students, fluctuations, strict=True)]
+    completed = completed[: len(problems)] & np.isfinite(fluctuations).all(axis=(1, 2))
+    _check_solution([cell_problem.cell for cell_problem in problems], students, completed, times[-1])
+    return [
+        (Students(*state), _unpack_fluctuations(rows)) for *state, rows in zip(*students, fluctuations, strict=True)
+    ]
 
 
-def _stacked(lanes: list[Lane], rules: tuple[Family, ...]) -> Problem:
+def _stack_problems(problems: list[CellProblem], rules: tuple[ParameterFamily, ...]) -> StudentBatch:
     """Stack cells into the problem of a batch, with rules among `rules`.
 
     A parameter that a cell's rule does not have is set to 1.
     """
-    names = sorted({name for family in rules for name in family.reals})
+    names = sorted({name for family in rules for name in family.real_names})
     parameters = {
-        name: np.asarray([getattr(problem.cell.rule, name, 1.0) for problem in lanes], float) for name in names
+        name: np.asarray([getattr(problem.cell.rule, name, 1.0) for problem in problems], float) for name in names
     }
-    start = Students(*(np.stack(part, axis=-1) for part in zip(*(problem.start for problem in lanes), strict=True)))
-    rule, flip = [problem.rule for problem in lanes], np.asarray([problem.cell.flip for problem in lanes], float)
-    changes = jax.tree.map(lambda *values: np.stack(values, axis=-1), *(problem.cell.changing for problem in lanes))
-    fluctuations = np.stack([_rows(problem.fluctuations) for problem in lanes], axis=-1)
-    return Problem(np.asarray(rule), parameters, flip, changes, start, fluctuations)
+    start = Students(*(np.stack(part, axis=-1) for part in zip(*(problem.start for problem in problems), strict=True)))
+    rule, flip = [problem.rule for problem in problems], np.asarray([problem.cell.flip for problem in problems], float)
+    changes = jax.tree.map(lambda *values: np.stack(values, axis=-1), *(problem.cell.changing for problem in problems))
+    fluctuations = np.stack([_pack_fluctuations(problem.fluctuations) for problem in problems], axis=-1)
+    return StudentBatch(np.asarray(rule), parameters, flip, changes, start, fluctuations)
 
 
-def _rows(around: Fluctuations | None) -> np.ndarray:
+def _pack_fluctuations(fluctuations: Fluctuations | None) -> np.ndarray:
     """Return fluctuations as rows of the solver's state."""
-    return np.zeros(0) if around is None else np.concatenate(around).reshape(-1)
+    return np.zeros(0) if fluctuations is None else np.concatenate(fluctuations).reshape(-1)
 
 
-def _by_student(rows: Array) -> Fluctuations:
+def _unpack_fluctuations(rows: Array) -> Fluctuations:
     """Return fluctuations from the rows (..., 5 S) of the solver's state."""
     parts = rows.reshape(*rows.shape[:-1], 5, -1)
     return Fluctuations(parts[..., :3, :], parts[..., 3:, :])
 
 
-def _check(cells: list[OnlineCell], solved: Students, completed: np.ndarray, last: float) -> None:
+def _check_solution(cells: list[OnlineCell], students: Students, completed: np.ndarray, last_time: float) -> None:
     """Raise `SolverError` for a cell that stops early, and `DivergedError` for lengths that overflow.
 
     Lengths can overflow although their logarithms do not.
     """
-    completed = completed & np.all([np.isfinite(part).all(axis=(1, 2)) for part in solved], axis=0)
-    overflow = np.any(np.abs(solved.log_length) > LAST, axis=(1, 2))
+    completed = completed & np.all([np.isfinite(part).all(axis=(1, 2)) for part in students], axis=0)
+    overflow = np.any(np.abs(students.log_length) > MAX_LOG_LENGTH, axis=(1, 2))
     for index in np.flatnonzero(~completed | overflow):
         if not completed[index]:
-            raise SolverError(f"the order-parameter equations of {cells[index].described} stop before t = {last:g}")
-        bounds = f"{np.exp(-LAST):.0e} to {np.exp(LAST):.0e}"
+            raise SolverError(
+                f"the order-parameter equations of {cells[index].described} stop before t = {last_time:g}"
+            )
+        bounds = f"{np.exp(-MAX_LOG_LENGTH):.0e} to {np.exp(MAX_LOG_LENGTH):.0e}"
         raise DivergedError(f"{cells[index].described} has diverged: a student's length left {bounds}")

@@ -28,11 +28,11 @@ def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[
         states = solve_cells(members, scenario.t)
         for index, cell in enumerate(members):
             state = AttentiveStudent(*(values[index] for values in states))
-            variables[cell.index] = views(state, np.asarray(scenario.t))
+            variables[cell.index] = compute_variables(state, np.asarray(scenario.t))
     return (variables[cell.index] for cell in cells)
 
 
-def views(state: AttentiveStudent, t: np.ndarray) -> dict[str, np.ndarray]:
+def compute_variables(state: AttentiveStudent, t: np.ndarray) -> dict[str, np.ndarray]:
     """Return the variables at each time.
 
     Rates are means since the previous time (since the start at the first time), and NaN at t = 0.

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statmech.scenarios.boosting import Boosting, BoostingCell
-from theory.boosting.bounds import DELTA, bounds
+from theory.boosting.bounds import BOUND_FAILURE_PROBABILITY, compute_bounds
 
-SOURCE = f"Bounds of Jackson & Craven, Lemmas 1 and 2; the bound on eps_g holds in at least {1 - DELTA:.0%} of runs"
+SOURCE = f"Bounds of Jackson & Craven, Lemmas 1 and 2; the bound on eps_g holds in at least {1 - BOUND_FAILURE_PROBABILITY:.0%} of runs"
 
 
 def solve(scenario: Boosting, cells: Sequence[BoostingCell]) -> Iterator[dict[str, np.ndarray]]:
     """Compute the bounds on each cell's runs."""
-    return ({name: np.asarray(bound) for name, bound in bounds(cell).items()} for cell in cells)
+    return ({name: np.asarray(bound) for name, bound in compute_bounds(cell).items()} for cell in cells)

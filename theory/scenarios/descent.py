@@ -10,18 +10,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from statmech.convex.losses import OF_DESCENT
-from statmech.scenarios.convex_setting import Setting
+from statmech.convex.losses import DESCENT_ONLY_LOSSES
+from statmech.scenarios.convex_setting import LossSetting
 from statmech.scenarios.descent import Descent, DescentCell
-from statmech.scenarios.variables import ERROR
+from statmech.scenarios.variables import ERROR_SUFFIX
 from theory.convex.bayes_optimal import bayes_overlap
-from theory.convex.best_lambda import best_lambdas, taken
-from theory.convex.empirical_risk import minimum
-from theory.descent.replicas import curves
+from theory.convex.best_lambda import clip_lambda, get_best_lambdas
+from theory.convex.empirical_risk import solve_minimum
+from theory.descent.replicas import compute_curves
 
 SOURCE = "dynamical mean-field theory, N -> infinity"
 LINE_POINTS = 17  # each point takes a tenth of a second to a second  # style: ok
-SLACK = 5.0  # relative to the errors of `solve`
+LINE_ERROR_FACTOR = 5.0  # relative to the errors of `solve`
 
 Values = dict[str, np.ndarray]
 
@@ -33,28 +33,31 @@ def solve(scenario: Descent, cells: Sequence[DescentCell]) -> Iterator[Values]:
     the step with the smallest eps_g. `eps_limit` and `eps_best_lam` are eps_g of the minimum at the same and at the
     best penalty, NaN without a minimum.
     """
-    return _solved(cells, 1.0)
+    return _solve_cells(cells, 1.0)
 
 
 def solve_line(scenario: Descent, cells: Sequence[DescentCell]) -> Iterator[Values]:
     """Solve for a line, with larger errors, which `theory.smooth` removes."""
-    return _solved(cells, SLACK)
+    return _solve_cells(cells, LINE_ERROR_FACTOR)
 
 
-def _solved(cells: Sequence[DescentCell], slack: float) -> Iterator[Values]:
-    cells_by_setting: dict[Setting, list[DescentCell]] = {}
+def _solve_cells(cells: Sequence[DescentCell], slack: float) -> Iterator[Values]:
+    cells_by_setting: dict[LossSetting, list[DescentCell]] = {}
     for cell in cells:
         cells_by_setting.setdefault(cell.setting, []).append(cell)
-    limits = {setting: _limits(setting, tuple(map(_point, members))) for setting, members in cells_by_setting.items()}
-    return (_values(cell, slack) | limits[cell.setting][_point(cell)] for cell in cells)
+    limits = {
+        setting: _compute_limits(setting, tuple(map(_get_point, members)))
+        for setting, members in cells_by_setting.items()
+    }
+    return (_compute_variables(cell, slack) | limits[cell.setting][_get_point(cell)] for cell in cells)
 
 
-def _values(cell: DescentCell, slack: float) -> Values:
-    curve = curves(cell, slack)
+def _compute_variables(cell: DescentCell, slack: float) -> Values:
+    curve = compute_curves(cell, slack)
     best = int(np.nanargmin(curve.eps_g))
     return {
         **curve.mean,
-        **{name + ERROR: error for name, error in curve.error.items()},
+        **{name + ERROR_SUFFIX: error for name, error in curve.error.items()},
         "best_epoch": np.asarray(best * cell.batch),
         "eps_best": np.asarray(curve.eps_g[best]),
     }
@@ -63,21 +66,21 @@ def _values(cell: DescentCell, slack: float) -> Values:
 Point = tuple[float, float, float]  # (P/N, alpha, lambda)
 
 
-def _point(cell: DescentCell) -> Point:
+def _get_point(cell: DescentCell) -> Point:
     return cell.P / cell.N, cell.alpha, cell.lam
 
 
 @lru_cache(maxsize=64)  # limits depend on neither the descent nor its steps
-def _limits(setting: Setting, points: tuple[Point, ...]) -> dict[Point, Values]:
+def _compute_limits(setting: LossSetting, points: tuple[Point, ...]) -> dict[Point, Values]:
     """Compute the errors of the minimum, of the best minimum and of the Bayes-optimal student at each point."""
     ratio, alpha, lam = np.array(points).T
     loss, teacher, _, weights = setting.learner
     bayes = np.arccos(np.sqrt(bayes_overlap(teacher, weights, ratio))) / np.pi
     limit = best = np.full(len(points), np.nan)
-    if type(loss) not in OF_DESCENT.values():  # losses of descent have their minimum at w = 0
-        lambdas = best_lambdas(*setting.learner, alpha.tolist())
-        best_lam = np.array([taken(lambdas[value]) for value in alpha.tolist()])
-        errors = minimum(*setting.learner, np.tile(ratio, 2), np.append(lam, best_lam)).eps_g
+    if type(loss) not in DESCENT_ONLY_LOSSES.values():  # losses of descent have their minimum at w = 0
+        lambdas = get_best_lambdas(*setting.learner, alpha.tolist())
+        best_lam = np.array([clip_lambda(lambdas[value]) for value in alpha.tolist()])
+        errors = solve_minimum(*setting.learner, np.tile(ratio, 2), np.append(lam, best_lam)).eps_g
         limit, best = np.split(errors, 2)
     arrays = {"eps_limit": limit, "eps_best_lam": best, "eps_bayes": bayes}
     return {point: {name: values[index] for name, values in arrays.items()} for index, point in enumerate(points)}

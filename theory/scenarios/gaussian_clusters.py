@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from statmech.convex.clusters import error_at, separable_below
-from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters, Setting
-from statmech.scenarios.risk import BEST
-from theory.convex.best_lambda import LARGEST, taken
-from theory.convex.clusters import best_lambdas, minimum
+from statmech.convex.clusters import compute_best_plane_error, compute_cluster_separability_threshold
+from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters, ClusterSetting
+from statmech.scenarios.risk import BEST_LAM
+from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA, clip_lambda
+from theory.convex.clusters import find_cluster_lambdas, solve_cluster_minimum
 
 SOURCE = "replica-symmetric, N -> infinity"
 
@@ -27,7 +27,7 @@ def solve(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
 
     Values are NaN where the loss has no minimum.
     """
-    return _solved(cells, lambda cell: cell.P / cell.N)
+    return _solve_cells(cells, lambda cell: cell.P / cell.N)
 
 
 def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
@@ -35,7 +35,7 @@ def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Val
 
     The best penalty is omitted if no cell needs it.
     """
-    return _solved(cells, lambda cell: cell.alpha, any(cell.lam == BEST for cell in cells))
+    return _solve_cells(cells, lambda cell: cell.alpha, any(cell.lam == BEST_LAM for cell in cells))
 
 
 def searched_penalties(cell: ClusterCell) -> tuple[float, float]:
@@ -43,38 +43,40 @@ def searched_penalties(cell: ClusterCell) -> tuple[float, float]:
 
     The best penalty may vanish: 0 is a limit and not an edge.
     """
-    return 0.0, LARGEST
+    return 0.0, MAX_SEARCHED_LAMBDA
 
 
-def _solved(cells: Sequence[ClusterCell], ratio: Ratio, best: bool = True) -> Iterator[Values]:
+def _solve_cells(cells: Sequence[ClusterCell], ratio: Ratio, best: bool = True) -> Iterator[Values]:
     groups: dict[tuple[Any, ...], list[ClusterCell]] = {}
     for cell in cells:
         groups.setdefault(cell.group, []).append(cell)
     variables: dict[tuple[int, ...], Values] = {}
     for members in groups.values():
-        variables.update(_of_group(members, ratio, best))
+        variables.update(_solve_group(members, ratio, best))
     return (variables[cell.index] for cell in cells)
 
 
-def _of_group(members: list[ClusterCell], ratio: Ratio, with_best: bool) -> dict[tuple[int, ...], Values]:
+def _solve_group(members: list[ClusterCell], ratio: Ratio, with_best: bool) -> dict[tuple[int, ...], Values]:
     setting = members[0].setting
     alphas = [cell.alpha for cell in members]
-    best = _best(setting, alphas) if with_best else dict.fromkeys(alphas, np.nan)
-    points = [(ratio(cell), taken(best[cell.alpha]) if cell.lam == BEST else float(cell.lam)) for cell in members]
+    best = _find_best_penalties(setting, alphas) if with_best else dict.fromkeys(alphas, np.nan)
+    points = [
+        (ratio(cell), clip_lambda(best[cell.alpha]) if cell.lam == BEST_LAM else float(cell.lam)) for cell in members
+    ]
     unique = list(dict.fromkeys(points))
     alpha, lam = np.array(unique).T
-    state = minimum(setting.loss, setting.clusters, alpha, lam, setting.intercept)._asdict()
+    state = solve_cluster_minimum(setting.loss, setting.clusters, alpha, lam, setting.intercept)._asdict()
     point_index = {point: index for index, point in enumerate(unique)}
     positives = setting.clusters.positives
     shared = {
-        "alpha_c": separable_below(setting.clusters, setting.intercept),
-        "eps_known": error_at(setting.clusters.separation, positives),
+        "alpha_c": compute_cluster_separability_threshold(setting.clusters, setting.intercept),
+        "eps_known": compute_best_plane_error(setting.clusters.separation, positives),
     }
     variables: dict[tuple[int, ...], Values] = {}
     for cell, point in zip(members, points, strict=True):
         cell_variables = {
             "lam_best": best[cell.alpha],
-            "eps_bayes": error_at(setting.clusters.learnt(ratio(cell)), positives),
+            "eps_bayes": compute_best_plane_error(setting.clusters.learnt(ratio(cell)), positives),
             **shared,
         }
         variables[cell.index] = {name: np.asarray(values[point_index[point]]) for name, values in state.items()}
@@ -84,7 +86,7 @@ def _of_group(members: list[ClusterCell], ratio: Ratio, with_best: bool) -> dict
     return variables
 
 
-def _best(setting: Setting, alphas: list[float]) -> dict[float, float]:
+def _find_best_penalties(setting: ClusterSetting, alphas: list[float]) -> dict[float, float]:
     """Find the best lambda at each alpha."""
     different = list(dict.fromkeys(alphas))
-    return dict(zip(different, best_lambdas(*setting[:2], np.array(different), setting.intercept), strict=True))
+    return dict(zip(different, find_cluster_lambdas(*setting[:2], np.array(different), setting.intercept), strict=True))

@@ -11,7 +11,7 @@ from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.scenarios.inference import Inference, InferenceCell
 from theory.convex import bayes_optimal
-from theory.convex.state_evolution import errors, reached
+from theory.convex.state_evolution import find_limit_state, iterate_errors
 
 SOURCE = "state evolution and free entropy, N -> infinity"
 TRANSITION_VARIABLES = {"alpha": "alpha_alg"}  # axis: the variable with the position of its first-order transition
@@ -32,21 +32,21 @@ def solve_line(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[
         groups.setdefault((cell.teacher, cell.weights), []).append(cell)
     variables: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
     for (teacher, weights), members in groups.items():
-        for cell, values in zip(members, _solved(teacher, weights, members, scenario.steps), strict=True):
+        for cell, values in zip(members, _solve_group(teacher, weights, members, scenario.steps), strict=True):
             variables[cell.index] = values
     return (variables[cell.index] for cell in cells)
 
 
-def _solved(
+def _solve_group(
     teacher: Teacher, weights: Weights, cells: list[InferenceCell], steps: int
 ) -> Iterator[dict[str, np.ndarray]]:
     """Return the variables of cells with one prior and one teacher."""
     alpha, starts = np.array([cell.alpha for cell in cells]), [cell.start for cell in cells]
-    mse = errors(teacher, weights, alpha, starts, steps)
+    mse = iterate_errors(teacher, weights, alpha, starts, steps)
     step_arrays = {"m": 1 - mse, "q": 1 - mse, "mse": mse, "eps_g": np.arctan2(np.sqrt(mse), np.sqrt(1 - mse)) / np.pi}
-    alpha_it, alpha_alg = bayes_optimal.transitions(teacher, weights)
+    alpha_it, alpha_alg = bayes_optimal.find_transitions(teacher, weights)
     limit_arrays = {
-        "free_entropy": reached(teacher, weights, alpha, starts).free_entropy,
+        "free_entropy": find_limit_state(teacher, weights, alpha, starts).free_entropy,
         "q_bayes": bayes_optimal.bayes_overlap(teacher, weights, alpha),
         "alpha_it": np.full(alpha.shape, alpha_it),
         "alpha_alg": np.full(alpha.shape, alpha_alg),

@@ -10,8 +10,8 @@ import numpy as np
 
 from statmech.errors import ScenarioError
 from statmech.scenarios.labelled_rows import LabelledRows, RowsCell
-from statmech.scenarios.risk import BEST
-from theory.tables.best_penalties import best_along, errors_of
+from statmech.scenarios.risk import BEST_LAM
+from theory.tables.best_penalties import find_best_penalties, make_row_errors
 
 SOURCE = "clusters or covariances of a table, N -> infinity"
 LINE_POINTS = 60  # style: ok
@@ -29,30 +29,30 @@ def solve(scenario: LabelledRows, cells: Sequence[RowsCell]) -> Iterator[Values]
 
     Values are NaN where the table does not determine them.
     """
-    if problems := list(scenario.data_problems()):
+    if problems := list(scenario.find_data_problems()):
         raise ScenarioError(problems)
     groups: dict[tuple[Any, ...], list[RowsCell]] = {}
     for cell in cells:
         groups.setdefault(cell.group, []).append(cell)
     variables: dict[tuple[int, ...], Values] = {}
     for members in groups.values():
-        variables.update(_of_group(members))
+        variables.update(_solve_group(members))
     return (variables[cell.index] for cell in cells)
 
 
 def searched_penalties(cell: RowsCell) -> tuple[float, float]:
     """Return the smallest and the largest penalty in the search of the best penalty."""
-    return errors_of(cell).searched(cell.model)
+    return make_row_errors(cell).get_penalty_bounds(cell.model)
 
 
-def _of_group(members: list[RowsCell]) -> dict[tuple[int, ...], Values]:
+def _solve_group(members: list[RowsCell]) -> dict[tuple[int, ...], Values]:
     first = members[0]
-    optimised_sizes = list(dict.fromkeys(cell.P for cell in members if cell.lam == BEST))
-    best = best_along(first, optimised_sizes) if optimised_sizes else {}
-    points = [(cell.P, best[cell.P] if cell.lam == BEST else float(cell.lam)) for cell in members]
+    optimised_sizes = list(dict.fromkeys(cell.P for cell in members if cell.lam == BEST_LAM))
+    best = find_best_penalties(first, optimised_sizes) if optimised_sizes else {}
+    points = [(cell.P, best[cell.P] if cell.lam == BEST_LAM else float(cell.lam)) for cell in members]
     unique = list(dict.fromkeys(points))
     P, lam = np.array(unique, float).T
-    state = errors_of(first).described(first.loss, P, lam, first.model)._asdict()
+    state = make_row_errors(first).described(first.loss, P, lam, first.model)._asdict()
     point_index = {point: index for index, point in enumerate(unique)}
     return {
         cell.index: {

@@ -8,62 +8,66 @@ import numpy as np
 
 from statmech.networks.specialisation import specialisation
 from statmech.scenarios.network import Network, NetworkCell
-from statmech.scenarios.network_matrices import Units
-from theory.control.at_optimum import at_optimum
+from statmech.scenarios.network_matrices import StudentUnits
+from theory.control.at_optimum import solve_at_best_controls
 from theory.networks import structured
-from theory.networks.equations import error_of, solve_cells
-from theory.networks.perfect_learning import SMALL, continued
+from theory.networks.equations import compute_generalization_error, solve_cells
+from theory.networks.perfect_learning import MAX_DIFFERENCE_ERROR, refine_small_errors
 
 SOURCE = "order-parameter equations of networks, N -> infinity"
-LOST = 1e-7  # smaller eps_g have lost digits: then additional times are needed between the recorded ones
-EARLIEST, RATIO = 0.1, 1.1  # for the additional times
+MIN_ACCURATE_ERROR = 1e-7  # smaller eps_g have lost digits: then additional times are needed between the recorded ones
+FIRST_ADDED_TIME, ADDED_TIME_RATIO = 0.1, 1.1  # for the additional times
 
 
-@at_optimum
+@solve_at_best_controls
 def solve(scenario: Network, cells: Sequence[NetworkCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the variables of each cell in order, with no variables for a cell without equations."""
     t, solvable = np.asarray(scenario.t, float), [cell for cell in cells if not cell.unsolved]
     equal, unequal = ([cell for cell in solvable if cell.inputs.isotropic == same] for same in (True, False))
-    variables = {True: iter(_with_equations(equal, t)), False: iter(_structured(unequal, t))}
+    variables = {True: iter(_solve_isotropic(equal, t)), False: iter(_solve_structured(unequal, t))}
     return ({} if cell.unsolved else next(variables[cell.inputs.isotropic]) for cell in cells)
 
 
-def _structured(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
+def _solve_structured(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
     """Solve cells with inputs of unequal variance, whose errors follow from the fields."""
     return [
-        _described(cell, weights) | {"eps_g": error_of(cell, fields, T)}
+        _compute_variables(cell, weights) | {"eps_g": compute_generalization_error(cell, fields, T)}
         for cell, (weights, fields, T) in zip(cells, structured.solve_cells(cells, t), strict=True)
     ]
 
 
-def _with_equations(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
+def _solve_isotropic(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
     """Solve cells with isotropic inputs.
 
     Times are added if an error becomes small between two recorded times.
     """
-    values = _solved(cells, t)
+    values = _solve_at_times(cells, t)
     inaccurate = [
         index
         for index, variables in enumerate(values)
-        if np.any(variables["eps_g"] < SMALL) and _first_small(variables["eps_g"]) < LOST
+        if np.any(variables["eps_g"] < MAX_DIFFERENCE_ERROR)
+        and _get_first_small_error(variables["eps_g"]) < MIN_ACCURATE_ERROR
     ]
-    if inaccurate and t[-1] > EARLIEST:
-        all_times = np.union1d(t, np.geomspace(EARLIEST, t[-1], 2 + int(np.log(t[-1] / EARLIEST) / np.log(RATIO))))
+    if inaccurate and t[-1] > FIRST_ADDED_TIME:
+        all_times = np.union1d(
+            t,
+            np.geomspace(FIRST_ADDED_TIME, t[-1], 2 + int(np.log(t[-1] / FIRST_ADDED_TIME) / np.log(ADDED_TIME_RATIO))),
+        )
         for index, variables in zip(
-            inaccurate, _solved([cells[index] for index in inaccurate], all_times), strict=True
+            inaccurate, _solve_at_times([cells[index] for index in inaccurate], all_times), strict=True
         ):
             values[index] = {name: value[np.searchsorted(all_times, t)] for name, value in variables.items()}
     return values
 
 
-def _first_small(error: np.ndarray) -> float:
-    return float(error[np.argmax(error < SMALL)])
+def _get_first_small_error(error: np.ndarray) -> float:
+    return float(error[np.argmax(error < MAX_DIFFERENCE_ERROR)])
 
 
-def _solved(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
+def _solve_at_times(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
     units = solve_cells(cells, t)
-    values = [_described(cell, cell_units) for cell, cell_units in zip(cells, units, strict=True)]
-    errors = continued(cells, units, [variables["eps_g"] for variables in values], t)
+    values = [_compute_variables(cell, cell_units) for cell, cell_units in zip(cells, units, strict=True)]
+    errors = refine_small_errors(cells, units, [variables["eps_g"] for variables in values], t)
     return [variables | {"eps_g": error} for variables, error in zip(values, errors, strict=True)]
 
 
@@ -73,10 +77,10 @@ def attributes(scenario: Network) -> dict[str, str]:
     return {"averages": ", ".join(f"{name}: {method}" for name, method in methods.items())}
 
 
-def _described(cell: NetworkCell, units: Units) -> dict[str, np.ndarray]:
+def _compute_variables(cell: NetworkCell, units: StudentUnits) -> dict[str, np.ndarray]:
     """Return the variables of one cell from its units R (..., K, M), Q (..., K, K) and v (..., K)."""
     return {
-        "eps_g": error_of(cell, units),
+        "eps_g": compute_generalization_error(cell, units),
         **units._asdict(),
         "specialisation": specialisation(cell.T, units.R, units.Q),
     }

@@ -7,30 +7,32 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statmech.networks.specialisation import specialisation
-from statmech.scenarios.network_matrices import Units
+from statmech.scenarios.network_matrices import StudentUnits
 from statmech.scenarios.network_tasks import NetworkTaskCell, NetworkTasks
-from theory.control.at_optimum import at_optimum
-from theory.networks.tasks import errors_of, solve_cells
+from theory.control.at_optimum import solve_at_best_controls
+from theory.networks.tasks import compute_task_errors, solve_cells
 from theory.scenarios.network import SOURCE as SOURCE
 from theory.scenarios.network import attributes as attributes
 
 
-@at_optimum
+@solve_at_best_controls
 def solve(scenario: NetworkTasks, cells: Sequence[NetworkTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the variables of each cell in order."""
     solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
-    return (_described(scenario, cell, units) | {"task_share": cell.share(scenario.t)} for cell, units in solutions)
+    return (
+        _compute_variables(scenario, cell, units) | {"task_share": cell.share(scenario.t)} for cell, units in solutions
+    )
 
 
-def _described(scenario: NetworkTasks, cell: NetworkTaskCell, units: Units) -> dict[str, np.ndarray]:
+def _compute_variables(scenario: NetworkTasks, cell: NetworkTaskCell, units: StudentUnits) -> dict[str, np.ndarray]:
     """Return the variables of one cell from R (T, K, M), Q (T, K, K) and the heads v (T, heads, K)."""
     R, Q, v = units
     T, units_per_task = cell.T, cell.own
     parts = [slice(task * units_per_task, (task + 1) * units_per_task) for task in range(cell.tasks)]
     return {
-        "eps_g": errors_of(cell, units),
+        "eps_g": compute_task_errors(cell, units),
         "R": R,
         "Q": Q,
-        "v": scenario.without_shared_axis(v),
+        "v": scenario.drop_shared_head_axis(v),
         "specialisation": np.stack([specialisation(T[part, part], R[..., part], Q) for part in parts], axis=-1),
     }

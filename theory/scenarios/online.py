@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech import order_parameters
-from statmech.results.dataset import describe, gram_of
+from statmech.results.dataset import describe_ensemble, make_gram_matrix
 from statmech.runtime.devices import has_jax
 from statmech.scenarios.online import OnlineCell, Scenario
-from statmech.scenarios.step_sizes import steps
-from statmech.scenarios.variables import BIAS, FIELD
-from statmech.votes.equal_students import majority_vote, weight_mean
-from theory.control.at_optimum import at_optimum
-from theory.ensembles.errors import vote_of
+from statmech.scenarios.step_sizes import count_steps
+from statmech.scenarios.variables import BIAS_SUFFIX, FIELD_DESCRIPTIONS
+from statmech.votes.equal_students import majority_vote_error, weight_mean_error
+from theory.control.at_optimum import solve_at_best_controls
+from theory.ensembles.errors import compute_vote_error
 from theory.online import structured_trajectories
-from theory.online.structured_trajectories import Metrics
+from theory.online.structured_trajectories import StudentMetrics
 from theory.online.students import Students
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if has_jax():  # imported early: `theory.solve` sets up the folder of compiled p
 SOURCE = "order-parameter equations, N -> infinity"
 
 
-@at_optimum
+@solve_at_best_controls
 def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the variables of each cell in order.
 
@@ -39,33 +39,33 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
     which a simulation records.
     """
     if not scenario.corrections:
-        return _without_corrections(scenario, cells)
-    recorded = {N: _recorded(scenario.t, N) for N in {cell.N for cell in cells}}
+        return _solve_without_corrections(scenario, cells)
+    recorded = {N: _get_recorded_times(scenario.t, N) for N in {cell.N for cell in cells}}
     groups: dict[tuple[float, ...], list[int]] = {}
     for index, cell in enumerate(cells):
         groups.setdefault(recorded[cell.N], []).append(index)
     variables: dict[int, dict[str, np.ndarray]] = {}
     for times, members in groups.items():
         group = [cells[index] for index in members]
-        after = list(_corrected(group, times, scenario.gram))
+        after = list(_solve_with_corrections(group, times, scenario.gram))
         if times != tuple(scenario.t):
-            before = _views(group, _solved(_solve_isotropic, group, scenario.t), scenario.gram)
-            after = [_brought_to(values, later) for values, later in zip(before, after, strict=True)]
+            before = _compute_variables(group, _solve_distinct(_solve_isotropic, group, scenario.t), scenario.gram)
+            after = [_add_recorded_corrections(values, later) for values, later in zip(before, after, strict=True)]
         variables |= dict(zip(members, after, strict=True))
     return iter([variables[index] for index in range(len(cells))])
 
 
-def _without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
+def _solve_without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
     """Solve the cells for N -> infinity, in order."""
     isotropic = [cell for cell in cells if not cell.inputs.structured]
     structured = [cell for cell in cells if cell.inputs.structured]
-    first = _views(isotropic, _solved(_solve_isotropic, isotropic, scenario.t), scenario.gram)
+    first = _compute_variables(isotropic, _solve_distinct(_solve_isotropic, isotropic, scenario.t), scenario.gram)
     if not structured:
         return first
-    second = _views_in_fields(
-        structured, _solved(structured_trajectories.solve_cells, structured, scenario.t), scenario
+    second = _compute_field_variables(
+        structured, _solve_distinct(structured_trajectories.solve_cells, structured, scenario.t), scenario
     )
-    return (next(second) if cell.inputs.structured else _with_fields(next(first)) for cell in cells)
+    return (next(second) if cell.inputs.structured else _add_field_variables(next(first)) for cell in cells)
 
 
 def _solve_isotropic(cells: list[OnlineCell], times: Sequence[float]) -> list[Students]:
@@ -82,74 +82,83 @@ def _solve_isotropic(cells: list[OnlineCell], times: Sequence[float]) -> list[St
 
 def solve_line(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
     """Solve for a line, at the exact times instead of the times of integer steps."""
-    return _corrected(cells, scenario.t, scenario.gram) if scenario.corrections else solve(scenario, cells)
+    return _solve_with_corrections(cells, scenario.t, scenario.gram) if scenario.corrections else solve(scenario, cells)
 
 
-def _recorded(times: Sequence[float], N: int) -> tuple[float, ...]:
+def _get_recorded_times(times: Sequence[float], N: int) -> tuple[float, ...]:
     """Return the times of the recorded steps.
 
     Times that are equal up to rounding do not change.
     """
-    exact, recorded = np.asarray(times, float), steps(times, N) / N
+    exact, recorded = np.asarray(times, float), count_steps(times, N) / N
     return tuple(np.where(np.isclose(exact, recorded, rtol=1e-12, atol=0), exact, recorded).tolist())
 
 
-def _brought_to(values: dict[str, np.ndarray], recorded: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _add_recorded_corrections(values: dict[str, np.ndarray], recorded: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Add corrections for the recorded steps to values at the exact times.
 
     The difference between the two times is added to the bias.
     """
     further = {name: value for name, value in recorded.items() if name not in values}
-    for name in [name for name in further if name.endswith(BIAS)]:
-        base = name.removesuffix(BIAS)
+    for name in [name for name in further if name.endswith(BIAS_SUFFIX)]:
+        base = name.removesuffix(BIAS_SUFFIX)
         further[name] = further[name] + recorded[base] - values[base]
     return values | further
 
 
-def _solved(solve: Callable[..., list[Any]], cells: Sequence[OnlineCell], times: Sequence[float]) -> list[Any]:
+def _solve_distinct(solve: Callable[..., list[Any]], cells: Sequence[OnlineCell], times: Sequence[float]) -> list[Any]:
     """Solve cells and return the solution of each cell.
 
     Cells with the same equations share a solution.
     """
     first: dict[Any, OnlineCell] = {}
     for cell in cells:
-        first.setdefault(_equations(cell), cell)
+        first.setdefault(_make_equation_key(cell), cell)
     solutions = dict(zip(first, solve(list(first.values()), times), strict=True))
-    return [solutions[_equations(cell)] for cell in cells]
+    return [solutions[_make_equation_key(cell)] for cell in cells]
 
 
-def _corrected(cells: Sequence[OnlineCell], times: Sequence[float], gram: bool) -> Iterator[dict[str, np.ndarray]]:
+def _solve_with_corrections(
+    cells: Sequence[OnlineCell], times: Sequence[float], gram: bool
+) -> Iterator[dict[str, np.ndarray]]:
     """Solve cells with their corrections at these times."""
-    from theory.online.trajectories import solve_corrected  # imported late, also below: corrections need JAX
+    from theory.online.trajectories import solve_with_fluctuations  # imported late, also below: corrections need JAX
 
-    solutions = _solved(solve_corrected, cells, times)
+    solutions = _solve_distinct(solve_with_fluctuations, cells, times)
     students = [cell_students for cell_students, _ in solutions]
-    student_corrections, pair_corrections = _of_students(cells, solutions), _of_pairs(cells, students, times)
-    for index, values in enumerate(_views(cells, students, gram)):
+    student_corrections, pair_corrections = (
+        _compute_student_corrections(cells, solutions),
+        _compute_pair_corrections(cells, students, times),
+    )
+    for index, values in enumerate(_compute_variables(cells, students, gram)):
         yield (
             values
             | student_corrections[index]
-            | (_alone(student_corrections[index]) if cells[index].K == 1 else pair_corrections.get(index, {}))
+            | (
+                _get_single_student_corrections(student_corrections[index])
+                if cells[index].K == 1
+                else pair_corrections.get(index, {})
+            )
         )
 
 
-def _of_students(
-    cells: Sequence[OnlineCell], solved: Sequence[tuple[Students, Fluctuations]]
+def _compute_student_corrections(
+    cells: Sequence[OnlineCell], solutions: Sequence[tuple[Students, Fluctuations]]
 ) -> list[dict[str, np.ndarray]]:
     """Compute the corrections (times, K) of each student of each cell.
 
     Cells with the same number of distinct students share one call.
     """
-    from theory.fluctuations.student_fluctuations import Fluctuations, corrections
+    from theory.fluctuations.student_fluctuations import Fluctuations, compute_student_corrections
 
     corrections_by_cell: list[dict[str, np.ndarray]] = [{} for _ in cells]
-    sizes = [students.y.shape[-1] for students, _ in solved]
+    sizes = [students.y.shape[-1] for students, _ in solutions]
     for size in set(sizes):
         members = [index for index, cell_size in enumerate(sizes) if cell_size == size]
-        students = Students(*map(np.stack, zip(*(solved[index][0] for index in members), strict=True)))
-        fluctuations = Fluctuations(*map(np.stack, zip(*(solved[index][1] for index in members), strict=True)))
+        students = Students(*map(np.stack, zip(*(solutions[index][0] for index in members), strict=True)))
+        fluctuations = Fluctuations(*map(np.stack, zip(*(solutions[index][1] for index in members), strict=True)))
         theta, length = order_parameters.angle_from_versine(students.y), np.exp(students.log_length)
-        values = corrections(
+        values = compute_student_corrections(
             theta, length, fluctuations, np.array([cells[index].N for index in members])[:, None, None]
         )
         for row, index in enumerate(members):
@@ -158,37 +167,37 @@ def _of_students(
     return corrections_by_cell
 
 
-def _alone(one: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _get_single_student_corrections(student: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the corrections for an ensemble of one student, which equal the student's own."""
-    std, bias = one["eps_g_std"][:, 0], one["eps_g_bias"][:, 0]
+    std, bias = student["eps_g_std"][:, 0], student["eps_g_bias"][:, 0]
     return {"eps_g_weight_mean_std": std, "eps_g_weight_mean_bias": bias, "eps_g_majority_vote_std": std}
 
 
-def _of_pairs(
-    cells: Sequence[OnlineCell], solved: Sequence[Students], times: Sequence[float]
+def _compute_pair_corrections(
+    cells: Sequence[OnlineCell], students: Sequence[Students], times: Sequence[float]
 ) -> dict[int, dict[str, np.ndarray]]:
     """Compute the corrections that require pairs of students, by the index of the cell.
 
     They apply to cells with equal students and K > 1. Cells that differ in K and N share their pairs.
     """
-    from theory.ensembles.pair_fluctuations import most_students
-    from theory.ensembles.pair_fluctuations import solve as solve_pairs
-    from theory.ensembles.vote_fluctuations import corrections as ensemble_corrections
+    from theory.ensembles.pair_fluctuations import get_max_averaged_students
+    from theory.ensembles.pair_fluctuations import solve_pair_fluctuations as solve_pairs
+    from theory.ensembles.vote_fluctuations import compute_ensemble_corrections as ensemble_corrections
 
     members = [index for index, cell in enumerate(cells) if cell.alike and cell.K > 1]
     pairs: dict[Any, PairFluctuations] = {}
     corrections_by_cell = {}
     for index in members:
-        cell, key = cells[index], (*_equations(cells[index]), most_students(cells[index]))
+        cell, key = cells[index], (*_make_equation_key(cells[index]), get_max_averaged_students(cells[index]))
         pairs[key] = pairs[key] if key in pairs else solve_pairs(cell, times)
-        theta, c = order_parameters.angle_from_versine(solved[index].y)[:, 0], solved[index].c[:, 0]
+        theta, c = order_parameters.angle_from_versine(students[index].y)[:, 0], students[index].c[:, 0]
         values = ensemble_corrections(theta, c, cell.K, cell.N, pairs[key])
         student_values = {name: np.repeat(values[name][:, None], cell.K, axis=-1) for name in ("q_std", "q_bias")}
         corrections_by_cell[index] = values | student_values
     return corrections_by_cell
 
 
-def _equations(cell: OnlineCell) -> tuple[Any, ...]:
+def _make_equation_key(cell: OnlineCell) -> tuple[Any, ...]:
     """Return a key with everything that determines the order-parameter equations and initial conditions."""
     students = min(cell.K, 2) if cell.alike else cell.K
     inputs = (cell.inputs, cell.N if cell.inputs.sized else None) if cell.inputs.structured else ()
@@ -196,68 +205,80 @@ def _equations(cell: OnlineCell) -> tuple[Any, ...]:
     return cell.name, *cell.parameters.values(), cell.flip, *changes, id(cell.start), students, *inputs
 
 
-def _views_in_fields(
-    cells: Sequence[OnlineCell], solved: Sequence[Metrics], scenario: Scenario
+def _compute_field_variables(
+    cells: Sequence[OnlineCell], solutions: Sequence[StudentMetrics], scenario: Scenario
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield each cell's arrays for anisotropic inputs.
 
     Errors follow from the fields, whose R, q and length have separate names.
     """
-    field_variables = _views(cells, [metrics.fields for metrics in solved], gram=False)
-    for cell, metrics, values in zip(cells, solved, field_variables, strict=True):
-        weights = _of_weights(cell, metrics.weights, scenario.gram)
-        yield _with_fields(values) | {
+    field_variables = _compute_variables(cells, [metrics.fields for metrics in solutions], gram=False)
+    for cell, metrics, values in zip(cells, solutions, field_variables, strict=True):
+        weights = _compute_weight_variables(cell, metrics.weights, scenario.gram)
+        yield _add_field_variables(values) | {
             name: values_of_weights for name, values_of_weights in weights.items() if not name.startswith("eps_g")
         }
 
 
-def _of_weights(cell: OnlineCell, students: Students, gram: bool) -> dict[str, np.ndarray]:
+def _compute_weight_variables(cell: OnlineCell, students: Students, gram: bool) -> dict[str, np.ndarray]:
     """Return all variables of the weights except the errors of the ensemble."""
     if cell.alike:
-        return _alike(cell.K, students, gram)
-    parallel, perpendicular = _of_students_apart(students)
-    return {**describe(parallel, perpendicular), **({"gram": gram_of(parallel, perpendicular)} if gram else {})}
+        return _describe_equal_students(cell.K, students, gram)
+    parallel, perpendicular = _get_unequal_components(students)
+    return {
+        **describe_ensemble(parallel, perpendicular),
+        **({"gram": make_gram_matrix(parallel, perpendicular)} if gram else {}),
+    }
 
 
-def _with_fields(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _add_field_variables(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Add the variables of the fields, which have the values of the weights for isotropic inputs."""
-    return values | {name: values[name.removesuffix("_field")] for name in FIELD}
+    return values | {name: values[name.removesuffix("_field")] for name in FIELD_DESCRIPTIONS}
 
 
-def _views(cells: Sequence[OnlineCell], solved: list[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
+def _compute_variables(
+    cells: Sequence[OnlineCell], students: list[Students], gram: bool
+) -> Iterator[dict[str, np.ndarray]]:
     """Yield each cell's arrays.
 
     Cells with equal students are computed together.
     """
     members = [index for index, cell in enumerate(cells) if cell.alike]
-    variables = _all_alike([cells[index].K for index in members], [solved[index] for index in members], gram)
+    variables = _compute_equal_ensembles(
+        [cells[index].K for index in members], [students[index] for index in members], gram
+    )
     alike = dict(zip(members, variables, strict=True))
     for index in range(len(cells)):
-        yield alike[index] if index in alike else _unlike(solved[index], gram)
+        yield alike[index] if index in alike else _describe_unequal_students(students[index], gram)
 
 
-def _all_alike(K: Sequence[int], solved: Sequence[Students], gram: bool) -> Iterator[dict[str, np.ndarray]]:
+def _compute_equal_ensembles(
+    K: Sequence[int], solutions: Sequence[Students], gram: bool
+) -> Iterator[dict[str, np.ndarray]]:
     """Yield the arrays of cells with equal students.
 
     Errors are computed in one call, other variables in one call per K.
     """
     if not K:
         return
-    students, sizes = Students(*map(np.stack, zip(*solved, strict=True))), np.asarray(K)
+    students, sizes = Students(*map(np.stack, zip(*solutions, strict=True))), np.asarray(K)
     theta, c = order_parameters.angle_from_versine(students.y)[..., 0], students.c[..., 0]
     errors = {
-        "eps_g_majority_vote": majority_vote(theta, c, sizes[:, None]),
-        "eps_g_weight_mean": weight_mean(theta, c, sizes[:, None]),
+        "eps_g_majority_vote": majority_vote_error(theta, c, sizes[:, None]),
+        "eps_g_weight_mean": weight_mean_error(theta, c, sizes[:, None]),
     }
     groups = {size: np.flatnonzero(sizes == size) for size in dict.fromkeys(K)}
-    values = {size: _alike(size, Students(*(part[rows] for part in students)), gram) for size, rows in groups.items()}
+    values = {
+        size: _describe_equal_students(size, Students(*(part[rows] for part in students)), gram)
+        for size, rows in groups.items()
+    }
     for index, size in enumerate(K):
         row = int(np.searchsorted(groups[size], index))
         variables = {name: array[row] for name, array in values[size].items()}
         yield variables | {name: error[index] for name, error in errors.items()}
 
 
-def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
+def _describe_equal_students(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
     """Return all variables of equal students except the errors of the ensemble.
 
     One student represents all K, and arrays may have any leading axes.
@@ -272,38 +293,40 @@ def _alike(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
     values = {name: np.repeat(value[..., None], K, axis=-1) for name, value in student_arrays.items()}
     if gram:
         zeros = np.zeros((*theta.shape, K))
-        cosines = _full(np.repeat(c[..., None], K * (K - 1) // 2, axis=-1), K)
-        values["gram"] = gram_of(*_vectors(theta[..., None] + zeros, length[..., None] + zeros, cosines))
+        cosines = _fill_pair_matrices(np.repeat(c[..., None], K * (K - 1) // 2, axis=-1), K)
+        values["gram"] = make_gram_matrix(
+            *_compute_components(theta[..., None] + zeros, length[..., None] + zeros, cosines)
+        )
     return values
 
 
-def _unlike(students: Students, gram: bool) -> dict[str, np.ndarray]:
-    parallel, perpendicular = _of_students_apart(students)
-    vote = vote_of(parallel, perpendicular)
+def _describe_unequal_students(students: Students, gram: bool) -> dict[str, np.ndarray]:
+    parallel, perpendicular = _get_unequal_components(students)
+    vote = compute_vote_error(parallel, perpendicular)
     return {
-        **describe(parallel, perpendicular),
+        **describe_ensemble(parallel, perpendicular),
         "eps_g_majority_vote": vote.value,
         "eps_g_majority_vote_error": vote.error,
-        **({"gram": gram_of(parallel, perpendicular)} if gram else {}),
+        **({"gram": make_gram_matrix(parallel, perpendicular)} if gram else {}),
     }
 
 
-def _of_students_apart(students: Students) -> tuple[np.ndarray, np.ndarray]:
+def _get_unequal_components(students: Students) -> tuple[np.ndarray, np.ndarray]:
     """Return the components of unequal students, parallel to the teacher and perpendicular.
 
     Perpendicular parts are given by their Gram matrices.
     """
     theta = order_parameters.angle_from_versine(students.y)
-    return _vectors(theta, np.exp(students.log_length), _full(students.c, theta.shape[-1]))
+    return _compute_components(theta, np.exp(students.log_length), _fill_pair_matrices(students.c, theta.shape[-1]))
 
 
-def _vectors(theta: np.ndarray, length: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_components(theta: np.ndarray, length: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return students' parallel components, and the Gram matrices of their perpendicular parts."""
     perpendicular = length * np.sin(theta)
     return length * np.cos(theta), perpendicular[..., :, None] * c * perpendicular[..., None, :]
 
 
-def _full(c: np.ndarray, K: int) -> np.ndarray:
+def _fill_pair_matrices(c: np.ndarray, K: int) -> np.ndarray:
     """Return K x K matrices of transverse cosines from the values for pairs.
 
     Pairs are the upper triangle, row by row.

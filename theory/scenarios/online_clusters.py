@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from statmech.convex.clusters import error_at
+from statmech.convex.clusters import compute_best_plane_error
 from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
-from theory.online.clusters import Course, solve_cells
+from theory.online.clusters import ClusterTrajectory, solve_cells
 
 SOURCE = "order-parameter equations, N -> infinity"
 
@@ -21,12 +21,14 @@ def solve(scenario: OnlineClusters, cells: Sequence[OnlineClusterCell]) -> Itera
     """
     first: dict[Any, OnlineClusterCell] = {}
     for cell in cells:
-        first.setdefault(_equations(cell), cell)
-    trajectories = dict(zip(first, solve_cells(((cell, cell.two) for cell in first.values()), scenario.t), strict=True))
-    return (_variables(cell, trajectories[_equations(cell)], scenario.t) for cell in cells)
+        first.setdefault(_make_equation_key(cell), cell)
+    trajectories = dict(
+        zip(first, solve_cells(((cell, cell.two_clusters) for cell in first.values()), scenario.t), strict=True)
+    )
+    return (_compute_variables(cell, trajectories[_make_equation_key(cell)], scenario.t) for cell in cells)
 
 
-def _equations(cell: OnlineClusterCell) -> tuple[Any, ...]:
+def _make_equation_key(cell: OnlineClusterCell) -> tuple[Any, ...]:
     """Return a key with everything that determines the equations.
 
     All cells share the same start.
@@ -34,9 +36,11 @@ def _equations(cell: OnlineClusterCell) -> tuple[Any, ...]:
     return cell.rule, cell.clusters, cell.inputs, *cell.changes.items()
 
 
-def _variables(cell: OnlineClusterCell, course: Course, times: Sequence[float]) -> dict[str, np.ndarray]:
+def _compute_variables(
+    cell: OnlineClusterCell, trajectory: ClusterTrajectory, times: Sequence[float]
+) -> dict[str, np.ndarray]:
     """Return the student's trajectory with the errors of the Bayes-optimal learner for the same number of examples."""
-    clusters = cell.two
-    bayes = [error_at(clusters.learnt(t), clusters.positives) for t in times]
-    known_error = error_at(clusters.separation, clusters.positives)
-    return {**course._asdict(), "eps_bayes": np.array(bayes), "eps_known": np.asarray(known_error)}
+    clusters = cell.two_clusters
+    bayes = [compute_best_plane_error(clusters.learnt(t), clusters.positives) for t in times]
+    known_error = compute_best_plane_error(clusters.separation, clusters.positives)
+    return {**trajectory._asdict(), "eps_bayes": np.array(bayes), "eps_known": np.asarray(known_error)}

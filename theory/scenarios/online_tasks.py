@@ -8,20 +8,20 @@ import numpy as np
 
 from statmech.order_parameters import angle_from_versine
 from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
-from theory.control.at_optimum import at_optimum
-from theory.online.tasks import Student, solve_cells
+from theory.control.at_optimum import solve_at_best_controls
+from theory.online.tasks import TaskStudent, solve_cells
 
 SOURCE = "order-parameter equations, N -> infinity"
 
 
-@at_optimum
+@solve_at_best_controls
 def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the variables of each cell in order."""
     solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
-    return (_described(student) | {"task_share": cell.share(scenario.t)} for cell, student in solutions)
+    return (_compute_variables(student) | {"task_share": cell.share(scenario.t)} for cell, student in solutions)
 
 
-def _described(student: Student) -> dict[str, np.ndarray]:
+def _compute_variables(student: TaskStudent) -> dict[str, np.ndarray]:
     """Return the variables from a student's log l (T,) and y (T, tasks)."""
     error = angle_from_versine(student.y) / np.pi
     return {"eps_g": error, "R": 1 - student.y, "length": np.exp(student.log_length)}

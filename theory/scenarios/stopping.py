@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statmech.scenarios.stopping import Stopping, StoppingCell
-from theory.stopping.walks import Decision, decision, error, many_looks, mean_share
+from theory.stopping.walks import Decision, approximate_decision, error, exact_decision, mean_evaluated_fraction
 
-EXACT = 400  # takes at most a second
-STEPS = 2.0  # standard deviations of a step: the overshoot approximation fails for lower levels
+MAX_EXACT_CHECKS = 400  # takes at most a second
+MIN_LEVEL_STEPS = 2.0  # standard deviations of a step: the overshoot approximation fails for lower levels
 
 SOURCE = "Gaussian walks, exact densities"
 LINE_POINTS = 60  # each point takes milliseconds  # style: ok
@@ -24,26 +24,26 @@ def solve(scenario: Stopping, cells: Sequence[StoppingCell]) -> Iterator[dict[st
     two standard deviations of a step. `decision_error_brownian` and `features_brownian` are the limit of infinitely
     many checks.
     """
-    return (values(cell) for cell in cells)
+    return (compute_variables(cell) for cell in cells)
 
 
-def values(cell: StoppingCell) -> dict[str, np.ndarray]:
+def compute_variables(cell: StoppingCell) -> dict[str, np.ndarray]:
     """Return the variables of a cell, for sums of variance 1."""
     tau, drift, theta = cell.tau, cell.mean - cell.slope, cell.theta - cell.slope  # relative to the level
-    decided = _at_looks(cell)
+    decided = _decide_at_checks(cell)
     return {
         "decision_error": np.asarray(decided.error),
         "features": np.asarray(decided.features / cell.N),
         "decision_error_brownian": error(tau, drift, 1.0, theta),
-        "features_brownian": mean_share(tau, drift, 1.0),
+        "features_brownian": mean_evaluated_fraction(tau, drift, 1.0),
     }
 
 
-def _at_looks(cell: StoppingCell) -> Decision:
+def _decide_at_checks(cell: StoppingCell) -> Decision:
     spacing = cell.chunk / cell.N
-    if cell.looks.size <= EXACT:
-        return decision(cell.tau, cell.looks, cell.mean, 1.0, cell.theta, cell.slope)
-    if cell.tau < STEPS * np.sqrt(spacing):
+    if cell.looks.size <= MAX_EXACT_CHECKS:
+        return exact_decision(cell.tau, cell.looks, cell.mean, 1.0, cell.theta, cell.slope)
+    if cell.tau < MIN_LEVEL_STEPS * np.sqrt(spacing):
         return Decision(np.nan, np.nan)
-    limit = many_looks(cell.tau, spacing, cell.mean, 1.0, cell.theta, cell.slope)
+    limit = approximate_decision(cell.tau, spacing, cell.mean, 1.0, cell.theta, cell.slope)
     return Decision(float(limit[0]), cell.N * float(limit[1]))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statmech.scenarios.stored_examples import StoredCell, StoredExamples
-from theory.stored_examples.learning_curves import curve_of
+from theory.stored_examples.learning_curves import solve_learner_curve
 
 SOURCE = "replica-symmetric, N -> infinity"
 SINGULARITIES = {"alpha": (1.0,)}  # the error of the pseudo-inverse has a cusp of height 1/2 at alpha = 1
@@ -24,7 +24,7 @@ def solve(scenario: StoredExamples, cells: Sequence[StoredCell]) -> Iterator[dic
             groups.setdefault((cell.learner.limit, cell.flip), []).append(cell)
     variables: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
     for (limit, flip), members in groups.items():
-        curve = curve_of(limit, np.array([cell.P / cell.N for cell in members]), flip)
+        curve = solve_learner_curve(limit, np.array([cell.P / cell.N for cell in members]), flip)
         for cell, theta, kappa in zip(members, curve.theta, curve.kappa, strict=True):
             variables[cell.index] = {"R": np.cos(theta), "eps_g": theta / np.pi, "kappa": kappa}
     return (variables.get(cell.index, {}) for cell in cells)

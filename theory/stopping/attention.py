@@ -33,8 +33,8 @@ over `memory` probes, a time :math:`T = \mathrm{memory}/(\rho N)` in t:
 :math:`m = R\sqrt{2/\pi}`. This is exact for large memory and N at given T; T -> 0 if N alone is large.
 
 **Checks.** Comparing the sum with the level at intervals of a fraction h of the features has the effect of a level that
-is :math:`\rho_c\sqrt h` higher, as in `theory.stopping.walks.many_looks`. The steps are not Gaussian: each feature adds
-:math:`J_jx_j`, a product of two normals, and a chunk of c features has the characteristic function
+is :math:`\rho_c\sqrt h` higher, as in `theory.stopping.walks.approximate_decision`. The steps are not Gaussian: each
+feature adds :math:`J_jx_j`, a product of two normals, and a chunk of c features has the characteristic function
 :math:`\phi_c(\lambda) = (1+\lambda^2/c)^{-c/2}`. By Spitzer's formula for symmetric steps
 
 .. math:: \rho_c = -\frac1\pi\int_0^\infty\lambda^{-2}\,\ln\frac{2\,[1-\phi_c(\lambda)]}{\lambda^2}\,d\lambda,
@@ -52,21 +52,32 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.special import erfcx, ndtr
 
-from statmech.boundaries import Boundary, rise, threshold
+from statmech.boundaries import Boundary, compute_level_rise, threshold
 from statmech.errors import SolverError
-from statmech.numerics.gaussian import NODES, TAIL, Array, composite_legendre, density, legendre, one_minus_cos
+from statmech.numerics.gaussian import (
+    GAUSSIAN_CUTOFF,
+    NODES,
+    Array,
+    get_legendre_rule,
+    make_composite_rule,
+    normal_density,
+    one_minus_cos,
+)
 from statmech.order_parameters import angle_from_versine
-from statmech.rules import Averages
+from statmech.rules import RuleAverages
 from statmech.scenarios.attention import AttentionCell
-from theory.online.rate_terms import ATOL, ATOL_Y, rate_terms
+from theory.online.rate_terms import ATOL, VERSINE_ATOL, compute_rate_terms
 
 RTOL = 1e-9
-BEYOND = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])  # panels of the integral in `share`
+LEVEL_PANEL_EDGES = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])  # panels of the integral in `share`
 PANEL_NODES = 16  # for an accuracy of 1e-10
-NEAR, FAR = 1e-2, 1e8  # the integrand of `overshoot` is constant at smaller and negligible at larger frequencies
+MIN_FREQUENCY, MAX_FREQUENCY = (
+    1e-2,
+    1e8,
+)  # the integrand of `overshoot` is constant at smaller and negligible at larger frequencies
 
 
-class Watch(NamedTuple):
+class StoppingLevel(NamedTuple):
     """A stopping level in units of the student's length: initial value, rise, and the fraction of probes."""
 
     tau: Array
@@ -88,42 +99,42 @@ class AttentiveStudent(NamedTuple):
     errors: Array
 
 
-START = AttentiveStudent(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
+INITIAL_STUDENT = AttentiveStudent(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 
 
-def learnt(watch: Watch, theta: Array) -> tuple[Averages, Array]:
+def compute_learning_averages(level: StoppingLevel, theta: Array) -> tuple[RuleAverages, Array]:
     r"""Compute the averages of attentive perceptrons, and the fraction of decision errors.
 
     The learning probability is :math:`p(\kappa)`. For the integrals see `theory.stopping.attention`.
 
     Parameters
     ----------
-    watch : Watch
+    level : Watch
         The level in units of the student's length.
     theta : float or array
         Angle to the teacher.
 
     Returns
     -------
-    averages : statmech.rules.Averages
+    averages : statmech.rules.RuleAverages
     errors : float or array
         Fraction of the examples that are misclassified and not learnt.
 
     Examples
     --------
-    >>> averages, errors = learnt(Watch(tau=1.0, slope=0.0, probes=0.05), np.pi / 2)
-    >>> round(float(averages.ff + errors), 12)           # all mistakes: learnt, or stopped
+    >>> averages, errors = compute_learning_averages(StoppingLevel(tau=1.0, slope=0.0, probes=0.05), np.pi / 2)
+    >>> round(float(averages.ff + errors), 12)           # all mistakes: compute_learning_averages, or stopped
     0.5
     """
-    x, weight = legendre(NODES)
-    a, psi = 2 * watch.tau, np.multiply.outer(theta, x)
-    stopping_factor = (1 - watch.probes) * np.exp(-a * (watch.tau + watch.slope))
+    x, weight = get_legendre_rule(NODES)
+    a, psi = 2 * level.tau, np.multiply.outer(theta, x)
+    stopping_factor = (1 - level.probes) * np.exp(-a * (level.tau + level.slope))
     sin = np.sin(psi)
     b = np.expand_dims(a, -1) * sin
     mills = np.sqrt(np.pi / 2) * erfcx(b / np.sqrt(2))
     errors = stopping_factor * theta / np.pi * ((1 - b * mills) @ weight)
     lost_fu = -stopping_factor * theta / np.pi * ((sin * ((1 + b**2) * mills - b)) @ weight)
-    averages = Averages(
+    averages = RuleAverages(
         fu=-one_minus_cos(theta) / np.sqrt(2 * np.pi) - lost_fu,
         response=(1 - stopping_factor * erfcx(a * np.sin(theta) / np.sqrt(2))) / np.sqrt(2 * np.pi),
         ff=theta / np.pi - errors,
@@ -131,7 +142,7 @@ def learnt(watch: Watch, theta: Array) -> tuple[Averages, Array]:
     return averages, errors
 
 
-def share(watch: Watch, y: Array, spacing: Array = 0.0) -> Array:
+def compute_evaluated_fraction(level: StoppingLevel, y: Array, spacing: Array = 0.0) -> Array:
     r"""Return the mean fraction of evaluated features, including probes and the delay between checks.
 
     With :math:`s = \tau^2/x^2` the first-passage density is a piece of a Gaussian,
@@ -140,7 +151,7 @@ def share(watch: Watch, y: Array, spacing: Array = 0.0) -> Array:
 
     Parameters
     ----------
-    watch : Watch
+    level : Watch
         The level in units of the student's length.
     y : float or array
         :math:`1 - R`.
@@ -153,20 +164,20 @@ def share(watch: Watch, y: Array, spacing: Array = 0.0) -> Array:
 
     Examples
     --------
-    >>> share(Watch(tau=np.array([1.0, 0.5]), slope=0.0, probes=np.array([0.05, 1.0])), y=np.array([1.0, 0.3])).round(2)
+    >>> compute_evaluated_fraction(StoppingLevel(tau=np.array([1.0, 0.5]), slope=0.0, probes=np.array([0.05, 1.0])), y=np.array([1.0, 0.3])).round(2)
     array([0.86, 1.  ])
     """
-    tau, c, R, y, spacing = (np.expand_dims(value, -1) for value in (watch.tau, watch.slope, 1 - y, y, spacing))
-    edges = np.add.outer(BEYOND, watch.tau)
-    x, weight = composite_legendre(np.minimum(edges, TAIL), PANEL_NODES)
+    tau, c, R, y, spacing = (np.expand_dims(value, -1) for value in (level.tau, level.slope, 1 - y, y, spacing))
+    edges = np.add.outer(LEVEL_PANEL_EDGES, level.tau)
+    x, weight = make_composite_rule(np.minimum(edges, GAUSSIAN_CUTOFF), PANEL_NODES)
     s = (tau / np.maximum(x, tau)) ** 2
     right = ndtr(R * (tau + c * s) / np.sqrt(np.maximum(1 - s + s * y * (2 - y), 1e-300)))
-    stops = weight * 4 * density(x) * np.exp(-c * tau - c**2 * s / 2) * right
-    return 1 - (1 - watch.probes) * np.sum(stops * (1 - s - spacing / 4), axis=-1)
+    stops = weight * 4 * normal_density(x) * np.exp(-c * tau - c**2 * s / 2) * right
+    return 1 - (1 - level.probes) * np.sum(stops * (1 - s - spacing / 4), axis=-1)
 
 
 @cache
-def overshoot(chunk: int) -> float:
+def compute_overshoot(chunk: int) -> float:
     r"""Return the mean overshoot of a level, in standard deviations of a step.
 
     A step is a sum of `chunk` products of two normals, and the overshoot :math:`\rho_c` follows from Spitzer's formula
@@ -183,17 +194,17 @@ def overshoot(chunk: int) -> float:
 
     Examples
     --------
-    >>> round(overshoot(1), 4), round(overshoot(16), 4), round(overshoot(10**6), 4)
+    >>> round(compute_overshoot(1), 4), round(compute_overshoot(16), 4), round(compute_overshoot(10**6), 4)
     (0.8183, 0.5988, 0.5826)
     """
-    log_frequency, weight = composite_legendre(np.linspace(np.log(NEAR), np.log(FAR), 25))
+    log_frequency, weight = make_composite_rule(np.linspace(np.log(MIN_FREQUENCY), np.log(MAX_FREQUENCY), 25))
     frequency = np.exp(log_frequency)
     complement = -np.expm1(-chunk / 2 * np.log1p(frequency**2 / chunk))
     total = np.sum(weight * np.log(2 * complement / frequency**2) / frequency)
-    return float(-(total - NEAR * (3 + 6 / chunk) / 12) / np.pi)
+    return float(-(total - MIN_FREQUENCY * (3 + 6 / chunk) / 12) / np.pi)
 
 
-class Settings(NamedTuple):
+class AttentionSettings(NamedTuple):
     """Parameters of several students, arrays (batch,), and their common boundary."""
 
     boundary: Boundary
@@ -204,7 +215,7 @@ class Settings(NamedTuple):
     delay: Array  # effective rise of the level by the spacing of the checks
 
 
-def settings_of(cells: Sequence[AttentionCell]) -> Settings:
+def collect_settings(cells: Sequence[AttentionCell]) -> AttentionSettings:
     """Collect the parameters of cells with the same boundary."""
     rows = [
         (
@@ -212,26 +223,26 @@ def settings_of(cells: Sequence[AttentionCell]) -> Settings:
             cell.probes,
             cell.probes * cell.N / cell.memory,
             cell.chunk / cell.N,
-            overshoot(cell.chunk) * np.sqrt(cell.chunk / cell.N),
+            compute_overshoot(cell.chunk) * np.sqrt(cell.chunk / cell.N),
         )
         for cell in cells
     ]
-    return Settings(cells[0].boundary, *np.array(rows).T)
+    return AttentionSettings(cells[0].boundary, *np.array(rows).T)
 
 
-def watch(settings: Settings, state: AttentiveStudent) -> Watch:
+def compute_levels(settings: AttentionSettings, state: AttentiveStudent) -> StoppingLevel:
     """Compute the levels for students in these states, raised by the overshoot."""
     length = np.exp(state.log_length)
     mean, variance = state.mean / length, state.variance / length**2
     tau = threshold(settings.boundary, settings.error_rate, mean, variance)
-    return Watch(tau + settings.delay, rise(settings.boundary, mean), settings.probes)
+    return StoppingLevel(tau + settings.delay, compute_level_rise(settings.boundary, mean), settings.probes)
 
 
-def rates(settings: Settings, state: AttentiveStudent) -> AttentiveStudent:
+def compute_rates(settings: AttentionSettings, state: AttentiveStudent) -> AttentiveStudent:
     """Compute the time derivatives of the states."""
-    level, length, R = watch(settings, state), np.exp(state.log_length), 1 - state.y
-    averages, errors = learnt(level, angle_from_versine(state.y))
-    log_length, y = map(sum, rate_terms(averages, state.y, length, None))
+    level, length, R = compute_levels(settings, state), np.exp(state.log_length), 1 - state.y
+    averages, errors = compute_learning_averages(level, angle_from_versine(state.y))
+    log_length, y = map(sum, compute_rate_terms(averages, state.y, length, None))
     mean = length * R * np.sqrt(2 / np.pi)
     second = length**2 * (1 - R**2 * 2 / np.pi) + (mean - state.mean) ** 2
     return AttentiveStudent(
@@ -239,7 +250,7 @@ def rates(settings: Settings, state: AttentiveStudent) -> AttentiveStudent:
         y,
         settings.forget * (mean - state.mean),
         settings.forget * (second - state.variance),
-        work=share(level, state.y, settings.spacing),
+        work=compute_evaluated_fraction(level, state.y, settings.spacing),
         errors=errors,
     )
 
@@ -256,15 +267,15 @@ def solve_cells(cells: Sequence[AttentionCell], times: Sequence[float]) -> Atten
     array([[0.1...],
            [0.1...]])
     """
-    settings, kinds = settings_of(cells), len(START)
+    settings, kinds = collect_settings(cells), len(INITIAL_STUDENT)
 
     def field(_: float, y: np.ndarray) -> np.ndarray:
         state = AttentiveStudent(*y.reshape(-1, kinds).T)
-        return np.array(rates(settings, state._replace(y=np.clip(state.y, 0.0, 2.0)))).T.ravel()
+        return np.array(compute_rates(settings, state._replace(y=np.clip(state.y, 0.0, 2.0)))).T.ravel()
 
-    atol = [ATOL, ATOL_Y, ATOL, ATOL, ATOL, ATOL] * len(cells)
+    atol = [ATOL, VERSINE_ATOL, ATOL, ATOL, ATOL, ATOL] * len(cells)
     span, band = (0.0, max(times[-1], 1e-12)), kinds - 1  # no student depends on another
-    start = np.tile(START, len(cells))
+    start = np.tile(INITIAL_STUDENT, len(cells))
     solution = solve_ivp(field, span, start, "LSODA", times, rtol=RTOL, atol=atol, lband=band, uband=band)
     if not solution.success:
         rates_named = ", ".join(f"{cell.error_rate:g}" for cell in cells[:5])

@@ -2,9 +2,9 @@ r"""Decision errors and savings of early stopping of a margin (Pelossof & Ying, 
 
 The levels and their errors for Brownian motion (n large) are in `statmech.boundaries`. Steps are discrete: a walk
 overshoots its boundary between two checks, so that all errors are slightly smaller. `decision` is exact for Gaussian
-steps and any check times. `many_looks` describes Brownian motion below a level that is raised by the mean overshoot
-:math:`\rho\sqrt{\sigma^2 h}`, with :math:`\rho = -\zeta(1/2)/\sqrt{2\pi}` and checks of spacing h (Siegmund, Sequential
-Analysis, 1985).
+steps and any check times. `approximate_decision` describes Brownian motion below a level that is raised by the mean
+overshoot :math:`\rho\sqrt{\sigma^2 h}`, with :math:`\rho = -\zeta(1/2)/\sqrt{2\pi}` and checks of spacing h (Siegmund,
+Sequential Analysis, 1985).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr
 
 from statmech.boundaries import BOUNDARIES as BOUNDARIES
-from statmech.boundaries import OVERSHOOT, REACH
-from statmech.boundaries import error as error
+from statmech.boundaries import BOUNDARY_CUTOFF, GAUSSIAN_WALK_OVERSHOOT
+from statmech.boundaries import brownian_decision_error as error
 from statmech.boundaries import threshold as threshold
 from statmech.errors import ScenarioError
-from statmech.numerics.gaussian import composite_legendre, density
+from statmech.numerics.gaussian import make_composite_rule, normal_density
 
-PANEL_NODES, PANEL = 8, 2.0  # the width is in standard deviations of a step
+PANEL_NODES, PANEL_WIDTH = 8, 2.0  # the width is in standard deviations of a step
 
 
 class Decision(NamedTuple):
@@ -32,7 +32,7 @@ class Decision(NamedTuple):
     features: float
 
 
-def mean_share(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray:
+def mean_evaluated_fraction(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray:
     r"""Return the mean fraction of evaluated features, :math:`\langle\min(T, 1)\rangle` with T the first-passage time.
 
     It is :math:`\int_0^1 P(T>s)\,ds`. By Wald's identity :math:`m\langle\min(T, 1)\rangle` is the mean of the walk at
@@ -57,7 +57,7 @@ def mean_share(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarr
 
     Examples
     --------
-    >>> mean_share([0.5, 1.0, 4.0], 0.0, 1.0).round(4)
+    >>> mean_evaluated_fraction([0.5, 1.0, 4.0], 0.0, 1.0).round(4)
     array([0.5807, 0.8493, 1.    ])
     """
     tau, mean, variance = np.broadcast_arrays(*(np.asarray(v, float) for v in (tau, mean, variance)))
@@ -66,10 +66,10 @@ def mean_share(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarr
     image = np.exp(2 * safe * tau / variance + log_ndtr((-tau - safe) / deviation))
     a = (tau - safe) / deviation
     by_wald = (tau * ndtr(-a) + safe * ndtr(a) - (safe + tau) * image) / safe
-    return np.where(drifts, by_wald, _integrated_share(tau, np.where(drifts, 0.0, mean), variance))
+    return np.where(drifts, by_wald, _integrate_fraction(tau, np.where(drifts, 0.0, mean), variance))
 
 
-def crossing(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray:
+def crossing_probability(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray:
     r"""Return the probability that Brownian motion reaches the level :math:`\tau\ge0` before its end.
 
     .. math:: \Phi\!\left(\frac{m-\tau}\sigma\right) + e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{-\tau-m}\sigma\right)
@@ -88,7 +88,7 @@ def crossing(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray
 
     Examples
     --------
-    >>> float(crossing(1.0, 0.0, 1.0).round(4))
+    >>> float(crossing_probability(1.0, 0.0, 1.0).round(4))
     0.3173
     """
     tau, mean, variance = (np.asarray(v, float) for v in (tau, mean, variance))
@@ -96,9 +96,9 @@ def crossing(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray
     return ndtr((mean - tau) / deviation) + np.exp(2 * mean * tau / variance + log_ndtr((-tau - mean) / deviation))
 
 
-def many_looks(
+def approximate_decision(
     tau: ArrayLike,
-    apart: ArrayLike,
+    spacing: ArrayLike,
     mean: ArrayLike,
     variance: ArrayLike,
     theta: ArrayLike = 0.0,
@@ -115,7 +115,7 @@ def many_looks(
     ----------
     tau : array_like
         Stopping level of the walk.
-    apart : array_like
+    spacing : array_like
         Spacing h of the checks, as a fraction of the features.
     mean, variance : array_like
         Mean and variance of the complete sum.
@@ -130,25 +130,27 @@ def many_looks(
 
     Examples
     --------
-    >>> [float(value.round(4)) for value in many_looks(0.9994, 1 / 784, 1.0, 1.0)]     # `decision`: 0.0091, 528 of 784
+    >>> [float(value.round(4)) for value in approximate_decision(0.9994, 1 / 784, 1.0, 1.0)]     # `decision`: 0.0091, 528 of 784
     [0.0091, 0.6732]
     """
-    tau, apart, mean, variance = (np.asarray(v, float) for v in (tau, apart, mean, variance))
-    raised, drift = tau + OVERSHOOT * np.sqrt(variance * apart), mean - slope
-    fraction = mean_share(raised, drift, variance) + apart / 4 * crossing(raised, drift, variance)
+    tau, spacing, mean, variance = (np.asarray(v, float) for v in (tau, spacing, mean, variance))
+    raised, drift = tau + GAUSSIAN_WALK_OVERSHOOT * np.sqrt(variance * spacing), mean - slope
+    fraction = mean_evaluated_fraction(raised, drift, variance) + spacing / 4 * crossing_probability(
+        raised, drift, variance
+    )
     return error(raised, drift, variance, np.subtract(theta, slope)), fraction
 
 
-def _integrated_share(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+def _integrate_fraction(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """Integrate over root = sqrt(s), on panels that shrink towards 0 to resolve the crossing of a close boundary."""
-    nodes, weight = composite_legendre(np.append(0.0, 2.0 ** np.arange(-20, 1)), 24)
+    nodes, weight = make_composite_rule(np.append(0.0, 2.0 ** np.arange(-20, 1)), 24)
     root = nodes.reshape(-1, *[1] * tau.ndim)
     drift, width = mean * root**2, np.sqrt(variance) * root
-    crossed = crossing(tau, drift, width**2)
+    crossed = crossing_probability(tau, drift, width**2)
     return np.tensordot(weight, 2 * root * (1 - crossed), axes=(0, 0))
 
 
-def decision(
+def exact_decision(
     tau: float, looks: ArrayLike, mean: float, variance: float, theta: float = 0.0, slope: float = 0.0
 ) -> Decision:
     r"""Compute decision error and mean number of features for a walk of Gaussian steps, exactly.
@@ -180,7 +182,7 @@ def decision(
 
     Examples
     --------
-    >>> result = decision(0.9994, np.arange(1, 785), mean=1.0, variance=1.0)
+    >>> result = exact_decision(0.9994, np.arange(1, 785), mean=1.0, variance=1.0)
     >>> round(result.error, 4), round(result.features)      # Brownian motion: 0.0100 and 520
     (0.0091, 528)
     """
@@ -190,17 +192,19 @@ def decision(
     drift = mean - slope  # relative to the boundary, which is then constant
     steps = np.diff(looks / looks[-1], prepend=0)
     surviving, features = 1.0, 0.0
-    nodes, weights = _panels(min(0.0, drift) - REACH * np.sqrt(variance), tau, PANEL * np.sqrt(variance * steps.min()))
+    nodes, weights = _make_panels(
+        min(0.0, drift) - BOUNDARY_CUTOFF * np.sqrt(variance), tau, PANEL_WIDTH * np.sqrt(variance * steps.min())
+    )
     alive, kernels = None, {}
     for step, count in zip(steps[:-1].tolist(), np.diff(looks, prepend=0)[:-1].tolist(), strict=True):
         features += surviving * count
         if alive is None:
             width = np.sqrt(variance * step)
-            alive = density((nodes - drift * step) / width) / width
+            alive = normal_density((nodes - drift * step) / width) / width
         else:
             key = round(step, 12)
             if key not in kernels:
-                kernels[key] = _kernel(nodes, weights, drift * step, np.sqrt(variance * step))
+                kernels[key] = _make_kernel(nodes, weights, drift * step, np.sqrt(variance * step))
             alive = kernels[key](alive)
         surviving = float(weights @ alive)
     features += surviving * (looks[-1] - (looks[-2] if looks.size > 1 else 0))
@@ -210,7 +214,7 @@ def decision(
     return Decision(max(float(right - undecided_errors), 0.0), float(features))  # rounding may make it negative
 
 
-class Kernel(NamedTuple):
+class TransitionKernel(NamedTuple):
     """Transition densities of a step between the nodes of a panel and of its neighbours."""
 
     alive: np.ndarray  # density before a step at all nodes, a part of an array with zeros at both ends
@@ -223,19 +227,19 @@ class Kernel(NamedTuple):
         return (np.ascontiguousarray(self.windows) @ self.densities).ravel()
 
 
-def _kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> Kernel:
+def _make_kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> TransitionKernel:
     """Make the transition kernel of a step between panels at a distance of up to `REACH` standard deviations."""
-    width, cutoff = nodes[PANEL_NODES] - nodes[0], REACH * deviation
+    width, cutoff = nodes[PANEL_NODES] - nodes[0], BOUNDARY_CUTOFF * deviation
     before, after = (max(0, int(np.ceil((cutoff + side * mean) / width)) + 1) for side in (1, -1))
     first, panels = nodes[:PANEL_NODES], np.arange(-before, after + 1)
     sources = np.add.outer(width * panels, first).ravel()
-    densities = density((first - sources[:, None] - mean) / deviation) / deviation
+    densities = normal_density((first - sources[:, None] - mean) / deviation) / deviation
     padded = np.zeros(nodes.size + (panels.size - 1) * PANEL_NODES)
     windows = np.lib.stride_tricks.sliding_window_view(padded, sources.size)[::PANEL_NODES]
     alive = padded[before * PANEL_NODES :][: nodes.size]
-    return Kernel(alive, windows, densities * np.tile(weights[:PANEL_NODES], panels.size)[:, None])
+    return TransitionKernel(alive, windows, densities * np.tile(weights[:PANEL_NODES], panels.size)[:, None])
 
 
-def _panels(low: float, high: float, width: float) -> tuple[np.ndarray, np.ndarray]:
+def _make_panels(low: float, high: float, width: float) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes and weights of Gauss-Legendre panels of approximately this width."""
-    return composite_legendre(np.linspace(low, high, max(2, int(np.ceil((high - low) / width)) + 1)), PANEL_NODES)
+    return make_composite_rule(np.linspace(low, high, max(2, int(np.ceil((high - low) / width)) + 1)), PANEL_NODES)

@@ -11,32 +11,34 @@ from scipy.special import bdtr
 
 from statmech.errors import ScenarioError, SolverError
 from theory.stored_examples import replica
-from theory.stored_examples.replica import Curve
+from theory.stored_examples.replica import LearnerCurve
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Equations = Callable[[np.ndarray, float], Curve]
+CurveEquations = Callable[[np.ndarray, float], LearnerCurve]
 
 
-def _without_noise(curve: Callable[[np.ndarray], Curve]) -> Equations:
+def _require_noiseless(curve: Callable[[np.ndarray], LearnerCurve]) -> CurveEquations:
     """Return a learner's equations as a function of alpha and flip, with NaN for flip > 0.
 
     With flipped labels the version space does not contain the teacher, and the equations do not hold.
     """
 
-    def equations(alpha: np.ndarray, flip: float) -> Curve:
-        return curve(alpha) if flip == 0 else Curve(*(np.full(alpha.shape, np.nan) for _ in Curve._fields))
+    def equations(alpha: np.ndarray, flip: float) -> LearnerCurve:
+        return (
+            curve(alpha) if flip == 0 else LearnerCurve(*(np.full(alpha.shape, np.nan) for _ in LearnerCurve._fields))
+        )
 
     return equations
 
 
-LEARNERS: dict[str, Equations] = {
+LEARNER_EQUATIONS: dict[str, CurveEquations] = {
     "hebb": replica.hebb,
     "pseudo_inverse": replica.pseudo_inverse,
-    "gibbs": _without_noise(replica.gibbs),
+    "gibbs": _require_noiseless(replica.gibbs),
     "max_stability": replica.max_stability,
-    "bayes": _without_noise(replica.bayes),
+    "bayes": _require_noiseless(replica.bayes),
 }
 
 
@@ -78,8 +80,8 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
     import xarray as xr
 
     alpha = np.atleast_1d(np.asarray(alphas, float))
-    _check(alpha, flip)
-    curves = [curve_of(name, alpha, flip) for name in LEARNERS]
+    _check_arguments(alpha, flip)
+    curves = [solve_learner_curve(name, alpha, flip) for name in LEARNER_EQUATIONS]
     theta, kappa, residual = (np.stack(part) for part in zip(*curves, strict=True))
     dims = ("learner", "alpha")
     data: dict[str, Any] = {
@@ -90,19 +92,19 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
         "exists": (dims, np.isfinite(theta), {"long_name": "whether there is such a learner"}),
     }
     coordinates = {
-        "learner": list(LEARNERS),
+        "learner": list(LEARNER_EQUATIONS),
         "alpha": ("alpha", alpha, {"long_name": "stored examples per input dimension P/N", "units": "1"}),
         "flip": ((), float(flip), {"long_name": "probability that the teacher's label is flipped"}),
     }
     return xr.Dataset(data, coordinates, {"title": "statmech theory", "source": "replica-symmetric, N -> infinity"})
 
 
-def curve_of(name: str, alpha: np.ndarray, flip: float) -> Curve:
+def solve_learner_curve(name: str, alpha: np.ndarray, flip: float) -> LearnerCurve:
     """Solve a learner's equations at each alpha.
 
     Raises `SolverError`, which names an alpha, if the equations are not solved.
     """
-    curve = LEARNERS[name](alpha, flip)
+    curve = LEARNER_EQUATIONS[name](alpha, flip)
     off = alpha[curve.residual > replica.TOLERANCE]
     if off.size:
         raise SolverError(f"the equations of {name} are not solved at alpha = {off[0]:g}")
@@ -143,7 +145,7 @@ def separable_fraction(P: ArrayLike, N: ArrayLike) -> np.ndarray:
     return np.where(P <= N, 1.0, bdtr(np.minimum(N, P) - 1.0, (P - 1).astype(int), 0.5))
 
 
-def _check(alpha: np.ndarray, flip: float) -> None:
+def _check_arguments(alpha: np.ndarray, flip: float) -> None:
     if alpha.ndim != 1 or not np.all((alpha > 0) & np.isfinite(alpha)):
         raise ScenarioError([(("alphas",), "examples per dimension must be finite and greater than 0")])
     replica.check_flip(flip)

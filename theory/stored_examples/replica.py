@@ -50,15 +50,15 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr
 
 from statmech.errors import ScenarioError, SolverError
-from statmech.numerics.gaussian import NODES, TAIL, composite_legendre, density
-from statmech.numerics.zeros import zeros
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, NODES, make_composite_rule, normal_density
+from statmech.numerics.zeros import find_zeros
 
-LOWEST, HIGHEST = -60.0, 60.0  # bracket of ln gamma, ln kappa and ln k
-WIDEST = (-90.0, 90.0)  # bracket of ln tan(theta)
+MIN_LOG_BRACKET, MAX_LOG_BRACKET = -60.0, 60.0  # bracket of ln gamma, ln kappa and ln k
+LOG_TAN_BRACKET = (-90.0, 90.0)  # bracket of ln tan(theta)
 TOLERANCE = 1e-9  # residual up to which a solution is accepted
 
 
-class Curve(NamedTuple):
+class LearnerCurve(NamedTuple):
     """A learner's state at each alpha, arrays of equal shape.
 
     `theta` is the angle to the teacher, `kappa` the smallest stability, and `residual` the relative residual of the
@@ -70,65 +70,67 @@ class Curve(NamedTuple):
     residual: np.ndarray
 
 
-def signal(flip: Any) -> Any:
+def label_field_correlation(flip: Any) -> Any:
     r"""Return the correlation :math:`a = (1-2p_f)\sqrt{2/\pi}` of a label with the teacher's field."""
     return (1 - 2 * flip) * float(np.sqrt(2 / np.pi))
 
 
-def hebb(alpha: np.ndarray, flip: float) -> Curve:
+def hebb(alpha: np.ndarray, flip: float) -> LearnerCurve:
     """Solve Hebb's rule, the sum of all examples times their labels.
 
     The stabilities are Gaussian, and therefore have no lower bound.
     """
-    theta = np.arctan2(1.0, signal(flip) * np.sqrt(alpha))
-    return Curve(theta, np.full_like(theta, -np.inf), np.zeros_like(theta))
+    theta = np.arctan2(1.0, label_field_correlation(flip) * np.sqrt(alpha))
+    return LearnerCurve(theta, np.full_like(theta, -np.inf), np.zeros_like(theta))
 
 
-def pseudo_inverse(alpha: np.ndarray, flip: float) -> Curve:
+def pseudo_inverse(alpha: np.ndarray, flip: float) -> LearnerCurve:
     """Solve the pseudo-inverse rule.
 
     For alpha < 1 it is the shortest w with fields S, and all stabilities are equal. For alpha > 1 it is the
     least-squares fit.
     """
-    a2 = signal(flip) ** 2
+    a2 = label_field_correlation(flip) ** 2
     below = alpha < 1
     inside = np.where(below, alpha, 0.5)
     tan2_numerator = np.where(below, 1 - a2 * inside * (2 - inside), 1 - a2)
     tan2_denominator = np.where(below, a2 * inside * (1 - inside), a2 * (alpha - 1))
     theta = np.arctan2(np.sqrt(tan2_numerator), np.sqrt(tan2_denominator))
     kappa = np.where(below, np.sqrt((1 - inside) / (inside * (1 - a2 * inside))), -np.inf)
-    return Curve(theta, kappa, np.zeros_like(theta))
+    return LearnerCurve(theta, kappa, np.zeros_like(theta))
 
 
-def gibbs(alpha: np.ndarray) -> Curve:
+def gibbs(alpha: np.ndarray) -> LearnerCurve:
     """Solve Gibbs learning, a random student from the version space: cos(theta) = q = R.
 
     The smallest stability is 0.
     """
-    q_angle, residual = _version_space(alpha)
+    q_angle, residual = _solve_version_space(alpha)
     # 1 - q = 1/(1 + gamma^2), and gamma = 1 / tan of the Bayes angle
     theta = 2 * np.arcsin(np.sin(q_angle) / np.sqrt(2))
-    return Curve(theta, np.zeros_like(theta), residual)
+    return LearnerCurve(theta, np.zeros_like(theta), residual)
 
 
-def bayes(alpha: np.ndarray) -> Curve:
+def bayes(alpha: np.ndarray) -> LearnerCurve:
     """Solve the majority vote of the version space, which has an overlap sqrt(q) with the teacher.
 
     The centre of the version space has the same overlap.
     """
-    theta, residual = _version_space(alpha)
-    return Curve(theta, np.full_like(theta, np.nan), residual)
+    theta, residual = _solve_version_space(alpha)
+    return LearnerCurve(theta, np.full_like(theta, np.nan), residual)
 
 
-def max_stability(alpha: np.ndarray, flip: float) -> Curve:
+def max_stability(alpha: np.ndarray, flip: float) -> LearnerCurve:
     """Solve the perceptron of maximum stability.
 
     The result is NaN for alpha >= alpha_c(flip), where no perceptron classifies all examples correctly.
     """
     consistent = alpha < noisy_capacity(flip)
-    curve = Curve(*(np.full(alpha.shape, np.nan) for _ in Curve._fields))
+    curve = LearnerCurve(*(np.full(alpha.shape, np.nan) for _ in LearnerCurve._fields))
     if np.any(consistent):
-        solution = _random_labels(alpha[consistent]) if flip == 0.5 else _most_stable(alpha[consistent], flip)
+        solution = (
+            _solve_random_labels(alpha[consistent]) if flip == 0.5 else _solve_max_stability(alpha[consistent], flip)
+        )
         for values, part in zip(curve, solution, strict=True):
             values[consistent] = part
     return curve
@@ -164,7 +166,7 @@ def capacity(kappa: ArrayLike = 0.0) -> np.ndarray:
     """
     kappa = np.asarray(kappa, float)
     check_stability(kappa)
-    return 1 / ((1 + kappa**2) * ndtr(kappa) + kappa * density(kappa))
+    return 1 / ((1 + kappa**2) * ndtr(kappa) + kappa * normal_density(kappa))
 
 
 def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
@@ -211,15 +213,15 @@ def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
     alpha = np.where((flips == 0) & (kappas == 0), np.inf, capacity(kappas))
     to_solve = (flips < 0.5) & np.isfinite(alpha)
     if np.any(to_solve):
-        alpha[to_solve] = _noisy_capacity(flips[to_solve], kappas[to_solve])
+        alpha[to_solve] = _solve_noisy_capacity(flips[to_solve], kappas[to_solve])
     return alpha[()]
 
 
-def _noisy_capacity(flip: np.ndarray, kappa: np.ndarray) -> np.ndarray:
+def _solve_noisy_capacity(flip: np.ndarray, kappa: np.ndarray) -> np.ndarray:
     """Compute the capacity where it is finite and labels are not random."""
-    log_tan = _angle(kappa, flip)
-    s = _sine(log_tan)
-    return 1 / (s * _lifted(log_tan, kappa / s, flip))
+    log_tan = _solve_angle(kappa, flip)
+    s = _sine_from_log_tan(log_tan)
+    return 1 / (s * _lifting_integral(log_tan, kappa / s, flip))
 
 
 def check_flip(flip: ArrayLike) -> None:
@@ -238,101 +240,115 @@ def check_stability(kappa: ArrayLike) -> None:
         raise ScenarioError([(("kappa",), f"must be 0 or more (replica symmetry breaks below), not {bad[0]:g}")])
 
 
-def _version_space(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _solve_version_space(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Solve for the angle arccos sqrt(q) of the version space's centre. Returns also the residual."""
 
     def residual(log_gamma: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         gamma = np.exp(log_gamma)
-        return np.log(np.pi * _entropic(gamma) ** -1 / alpha) + 2 * log_gamma - np.log1p(gamma**2)
+        return np.log(np.pi * _entropy_integral(gamma) ** -1 / alpha) + 2 * log_gamma - np.log1p(gamma**2)
 
-    log_gamma = _root(residual, LOWEST, HIGHEST, (alpha,), "gibbs")
+    log_gamma = _find_root(residual, MIN_LOG_BRACKET, MAX_LOG_BRACKET, (alpha,), "gibbs")
     return np.arctan(np.exp(-log_gamma)), np.abs(residual(log_gamma, alpha))
 
 
-def _entropic(gamma: np.ndarray) -> np.ndarray:
+def _entropy_integral(gamma: np.ndarray) -> np.ndarray:
     r"""Compute :math:`\int Dt\,e^{-\gamma^2t^2}/H(\gamma t)`.
 
     The width of the integrand is the smaller of 1 and 1/gamma.
     """
-    cutoff = np.minimum(TAIL, 14 / gamma)
-    t, weight = composite_legendre(np.stack([-cutoff, 0 * cutoff, cutoff]), 2 * NODES)
+    cutoff = np.minimum(GAUSSIAN_CUTOFF, 14 / gamma)
+    t, weight = make_composite_rule(np.stack([-cutoff, 0 * cutoff, cutoff]), 2 * NODES)
     scaled = gamma[..., None] * t
-    return np.sum(weight * density(t) * np.exp(-(scaled**2) - log_ndtr(-scaled)), axis=-1)
+    return np.sum(weight * normal_density(t) * np.exp(-(scaled**2) - log_ndtr(-scaled)), axis=-1)
 
 
-def _most_stable(alpha: np.ndarray, flip: float) -> Curve:
+def _solve_max_stability(alpha: np.ndarray, flip: float) -> LearnerCurve:
     """Solve the equations of maximum stability for k = kappa/s, where the stability is positive."""
 
     def residual(log_k: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         k = np.exp(log_k)
-        log_tan = _explicit_angle(alpha, k, flip)
-        return np.log(alpha * _sine(log_tan) * _lifted(log_tan, k, flip))
+        log_tan = _log_tan_from_k(alpha, k, flip)
+        return np.log(alpha * _sine_from_log_tan(log_tan) * _lifting_integral(log_tan, k, flip))
 
-    log_k = _root(residual, LOWEST, HIGHEST, (alpha,), "max_stability")
+    log_k = _find_root(residual, MIN_LOG_BRACKET, MAX_LOG_BRACKET, (alpha,), "max_stability")
     k = np.exp(log_k)
-    log_tan = _explicit_angle(alpha, k, flip)
-    return Curve(np.arctan(np.exp(log_tan)), k * _sine(log_tan), np.abs(residual(log_k, alpha)))
+    log_tan = _log_tan_from_k(alpha, k, flip)
+    return LearnerCurve(np.arctan(np.exp(log_tan)), k * _sine_from_log_tan(log_tan), np.abs(residual(log_k, alpha)))
 
 
-def _explicit_angle(alpha: np.ndarray, k: np.ndarray, flip: float) -> np.ndarray:
+def _log_tan_from_k(alpha: np.ndarray, k: np.ndarray, flip: float) -> np.ndarray:
     """Return log tan(theta) as a function of k, by the second equation of maximum stability."""
-    return -np.log(alpha * signal(flip) * _pull(k))
+    return -np.log(alpha * label_field_correlation(flip) * _mean_positive_part(k))
 
 
-def _pull(k: np.ndarray) -> np.ndarray:
+def _mean_positive_part(k: np.ndarray) -> np.ndarray:
     """Return k Phi(k) + phi(k), the mean of (k - t)_+ for a standard normal t."""
-    return np.asarray(k * ndtr(k) + density(k))
+    return np.asarray(k * ndtr(k) + normal_density(k))
 
 
-def _random_labels(alpha: np.ndarray) -> Curve:
+def _solve_random_labels(alpha: np.ndarray) -> LearnerCurve:
     """Solve for the stability whose capacity for random labels is alpha."""
 
     def residual(log_kappa: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         return np.log(capacity(np.exp(log_kappa)) / alpha)
 
-    log_kappa = _root(residual, LOWEST, HIGHEST, (alpha,), "max_stability")
-    return Curve(np.full_like(alpha, np.pi / 2), np.exp(log_kappa), np.abs(residual(log_kappa, alpha)))
+    log_kappa = _find_root(residual, MIN_LOG_BRACKET, MAX_LOG_BRACKET, (alpha,), "max_stability")
+    return LearnerCurve(np.full_like(alpha, np.pi / 2), np.exp(log_kappa), np.abs(residual(log_kappa, alpha)))
 
 
-def _angle(kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
+def _solve_angle(kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
     """Solve for log tan(theta) of the perceptron whose maximum stability is `kappa`."""
-    return _root(_balance, WIDEST[0], WIDEST[1], (kappa, np.asarray(flip)), "max_stability")
+    return _find_root(
+        _angle_residual, LOG_TAN_BRACKET[0], LOG_TAN_BRACKET[1], (kappa, np.asarray(flip)), "max_stability"
+    )
 
 
-def _balance(log_tan: np.ndarray, kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
+def _angle_residual(log_tan: np.ndarray, kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
     """Return the logarithm of R I(s, k) over a (k Phi(k) + phi(k)), which decreases with the angle."""
-    R, k = _cosine(log_tan), kappa / _sine(log_tan)
-    return np.log(R * _lifted(log_tan, k, flip) / (signal(flip) * _pull(k)))
+    R, k = _cosine_from_log_tan(log_tan), kappa / _sine_from_log_tan(log_tan)
+    return np.log(R * _lifting_integral(log_tan, k, flip) / (label_field_correlation(flip) * _mean_positive_part(k)))
 
 
-def _lifted(log_tan: np.ndarray, k: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
+def _lifting_integral(log_tan: np.ndarray, k: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
     """Compute the integral I(s, k), with panel edges at both ends of the sigmoid and of the Gaussian."""
     flip = np.asarray(flip)[..., None]
-    s, R = _sine(log_tan), _cosine(log_tan)
+    s, R = _sine_from_log_tan(log_tan), _cosine_from_log_tan(log_tan)
     sigmoid = 9 / np.maximum(R, 1e-3)
-    edges = np.stack([-TAIL / s, -TAIL / s / 2, -sigmoid, -sigmoid / 2, 0 * s, sigmoid / 2, sigmoid, TAIL / s / 2, k])
-    edges = np.sort(np.clip(edges, -TAIL / s, np.minimum(k, TAIL / s)), axis=0)
-    t, weight = composite_legendre(edges)
+    edges = np.stack(
+        [
+            -GAUSSIAN_CUTOFF / s,
+            -GAUSSIAN_CUTOFF / s / 2,
+            -sigmoid,
+            -sigmoid / 2,
+            0 * s,
+            sigmoid / 2,
+            sigmoid,
+            GAUSSIAN_CUTOFF / s / 2,
+            k,
+        ]
+    )
+    edges = np.sort(np.clip(edges, -GAUSSIAN_CUTOFF / s, np.minimum(k, GAUSSIAN_CUTOFF / s)), axis=0)
+    t, weight = make_composite_rule(edges)
     right = flip + (1 - 2 * flip) * ndtr(R[..., None] * t)
-    return np.sum(weight * 2 * density(s[..., None] * t) * right * (k[..., None] - t) ** 2, axis=-1)
+    return np.sum(weight * 2 * normal_density(s[..., None] * t) * right * (k[..., None] - t) ** 2, axis=-1)
 
 
-def _sine(log_tan: np.ndarray) -> np.ndarray:
+def _sine_from_log_tan(log_tan: np.ndarray) -> np.ndarray:
     return np.exp(-0.5 * np.logaddexp(0, -2 * log_tan))
 
 
-def _cosine(log_tan: np.ndarray) -> np.ndarray:
-    return _sine(-log_tan)
+def _cosine_from_log_tan(log_tan: np.ndarray) -> np.ndarray:
+    return _sine_from_log_tan(-log_tan)
 
 
-def _root(
+def _find_root(
     residual: Callable[..., np.ndarray], low: float, high: float, args: tuple[np.ndarray, ...], learner: str
 ) -> np.ndarray:
     """Find the root of an elementwise function between `low` and `high`.
 
     Raises `SolverError`, which names the failures.
     """
-    root = zeros(residual, low, high, args)
+    root = find_zeros(residual, low, high, args)
     if not np.all(root.success):
         values = ", ".join(f"{value:g}" for value in np.atleast_1d(args[0])[~np.atleast_1d(root.success)][:5])
         raise SolverError(f"the equations of {learner} are not solved at {values}")

@@ -45,7 +45,7 @@ AGREEMENT_ERRORS = 1.5  # standard errors of a measured error that count as agre
 MIN_WRONG_ROWS = 10  # fewer do not determine an error
 
 
-class Stabilities(NamedTuple):
+class MeasuredStabilities(NamedTuple):
     """Stabilities of rows that learners have not seen, in each class.
 
     `positions` (2,) are the means in units of the standard deviation, and `standardised` the standardised values.
@@ -55,7 +55,7 @@ class Stabilities(NamedTuple):
     standardised: tuple[np.ndarray, np.ndarray]
 
 
-def standardise_stabilities(stabilities: np.ndarray, y: np.ndarray) -> Stabilities:
+def standardise_stabilities(stabilities: np.ndarray, y: np.ndarray) -> MeasuredStabilities:
     """Standardise the stabilities of each class.
 
     Parameters
@@ -69,11 +69,11 @@ def standardise_stabilities(stabilities: np.ndarray, y: np.ndarray) -> Stabiliti
     means, deviations = (np.array([function(part) for part in classes]) for function in (np.mean, np.std))
     deviations = np.maximum(deviations, np.finfo(float).tiny)
     plus, minus = ((part - mean) / width for part, mean, width in zip(classes, means, deviations, strict=True))
-    return Stabilities(means / deviations, (plus, minus))
+    return MeasuredStabilities(means / deviations, (plus, minus))
 
 
-def anchored_errors(
-    theory: np.ndarray, theory_of_all: np.ndarray, measured: Stabilities, fractions: np.ndarray
+def compute_anchored_errors(
+    theory: np.ndarray, theory_of_all: np.ndarray, measured: MeasuredStabilities, fractions: np.ndarray
 ) -> np.ndarray:
     """Return the errors (2, P) of both classes on the anchored curve.
 
@@ -95,13 +95,13 @@ def anchored_errors(
     O_P = O + (position[0] - position[1]) - O_n
     means = np.array([D_P + O_P, D_P - O_P]) / 2
     mixed = np.minimum(1, (D / D_n) ** 2)
-    errors = [_class_errors(means, ratio, measured.standardised) for ratio in (mixed, np.ones_like(D))]
+    errors = [_compute_class_errors(means, ratio, measured.standardised) for ratio in (mixed, np.ones_like(D))]
     totals = [fractions @ part for part in errors]
     with np.errstate(all="ignore"):
         return np.where(totals[0] > 0, errors[0] * np.sqrt(totals[1] / totals[0]), errors[0])
 
 
-def _class_errors(means: np.ndarray, ratio: np.ndarray, zeta: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def _compute_class_errors(means: np.ndarray, ratio: np.ndarray, zeta: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Return the errors (2, P) of classes with these means (2, P).
 
     A fraction `ratio` (P,) of the variance of the stabilities has the measured distribution, the rest is Gaussian.
@@ -114,7 +114,7 @@ def _class_errors(means: np.ndarray, ratio: np.ndarray, zeta: tuple[np.ndarray, 
     return np.array(errors)
 
 
-class Measured(NamedTuple):
+class MeasuredErrors(NamedTuple):
     """Numbers of examples (3,), with the errors on other rows and their standard errors. The last is the full table."""
 
     P: np.ndarray
@@ -122,15 +122,15 @@ class Measured(NamedTuple):
     deviation: np.ndarray
 
 
-class Curve(NamedTuple):
+class PredictedCurve(NamedTuple):
     """Errors of theory and of the anchored curve, arrays (P,) for given numbers of examples."""
 
     theory: np.ndarray
     anchored: np.ndarray
 
-    def split(self, count: int) -> tuple[Curve, Curve]:
+    def split(self, count: int) -> tuple[PredictedCurve, PredictedCurve]:
         """Split the curve after the first `count` numbers of examples."""
-        return Curve(*(part[:count] for part in self)), Curve(*(part[count:] for part in self))
+        return PredictedCurve(*(part[:count] for part in self)), PredictedCurve(*(part[count:] for part in self))
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,11 @@ class ErrorScale(ABC):
         """Smallest error that differs measurably from 0."""
 
     @abstractmethod
-    def scaled(self, errors: np.ndarray) -> np.ndarray:
+    def transform_errors(self, errors: np.ndarray) -> np.ndarray:
         """Transform errors to the scale that makes differences between curves most uniform."""
 
     @abstractmethod
-    def unscaled(self, values: np.ndarray) -> np.ndarray:
+    def restore_errors(self, values: np.ndarray) -> np.ndarray:
         """Transform values on this scale back to errors."""
 
     @abstractmethod
@@ -163,7 +163,7 @@ class ErrorScale(ABC):
         """Move errors (P,) for more examples than rows so that theory's error `source` becomes `target`."""
 
     @abstractmethod
-    def half_band(self, errors: np.ndarray) -> np.ndarray:
+    def compute_half_band(self, errors: np.ndarray) -> np.ndarray:
         """Return half the width of a 90 % band around errors (P,)."""
 
 
@@ -175,17 +175,17 @@ class LabelScale(ErrorScale):
     def floor(self) -> float:
         return 0.3 / self.noise
 
-    def scaled(self, errors: np.ndarray) -> np.ndarray:
+    def transform_errors(self, errors: np.ndarray) -> np.ndarray:
         return np.asarray(ndtri(np.clip(errors, self.floor, MAX_ERROR)))
 
-    def unscaled(self, values: np.ndarray) -> np.ndarray:
+    def restore_errors(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(ndtr(values))
 
     def extrapolate_errors(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
-        ratio = self.scaled(np.array(target)) / self.scaled(np.array(source))
-        return self.unscaled(self.scaled(errors) * ratio)
+        ratio = self.transform_errors(np.array(target)) / self.transform_errors(np.array(source))
+        return self.restore_errors(self.transform_errors(errors) * ratio)
 
-    def half_band(self, errors: np.ndarray) -> np.ndarray:
+    def compute_half_band(self, errors: np.ndarray) -> np.ndarray:
         variance = np.maximum(errors * (1 - errors), 0.5 / self.noise) / self.noise
         return NORMAL_QUANTILE * np.sqrt(variance + (MODEL_ERROR * errors) ** 2)
 
@@ -198,20 +198,22 @@ class SquaredScale(ErrorScale):
     def floor(self) -> float:
         return float(np.finfo(float).tiny)
 
-    def scaled(self, errors: np.ndarray) -> np.ndarray:
+    def transform_errors(self, errors: np.ndarray) -> np.ndarray:
         return np.log(np.maximum(errors, self.floor))
 
-    def unscaled(self, values: np.ndarray) -> np.ndarray:
+    def restore_errors(self, values: np.ndarray) -> np.ndarray:
         return np.exp(values)
 
     def extrapolate_errors(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
         return errors * max(target, self.floor) / max(source, self.floor)
 
-    def half_band(self, errors: np.ndarray) -> np.ndarray:
+    def compute_half_band(self, errors: np.ndarray) -> np.ndarray:
         return NORMAL_QUANTILE * errors * np.hypot(self.noise, MODEL_ERROR)
 
 
-def moved_errors(P: np.ndarray, curve: Curve, measured: Measured, at: Curve, scale: ErrorScale) -> np.ndarray:
+def move_errors(
+    P: np.ndarray, curve: PredictedCurve, measured: MeasuredErrors, curve_at_measured: PredictedCurve, scale: ErrorScale
+) -> np.ndarray:
     """Move a curve through the measured errors.
 
     Parameters
@@ -222,56 +224,60 @@ def moved_errors(P: np.ndarray, curve: Curve, measured: Measured, at: Curve, sca
         Theory and the anchored curve at P.
     measured
         The measured errors.
-    at
+    curve_at_measured
         Theory and the anchored curve at the numbers of examples of the measured errors.
     scale
         The scale of the errors.
     """
-    errors, log_P, log_at = _anchors(measured, at, scale), np.log(P), np.log(measured.P)
+    errors, log_P, log_at = _compute_anchor_errors(measured, curve_at_measured, scale), np.log(P), np.log(measured.P)
     inside = measured.P[-1] >= P
     with np.errstate(all="ignore"):
         line = np.exp(np.interp(log_P, log_at, np.log(np.maximum(errors, scale.floor))))
-        shifts = scale.scaled(errors) - scale.scaled(at.anchored)
-        interpolated = scale.unscaled(scale.scaled(curve.anchored) + np.interp(log_P, log_at, shifts))
-        extrapolated = scale.extrapolate_errors(curve.theory, float(at.theory[-1]), float(errors[-1]))
+        shifts = scale.transform_errors(errors) - scale.transform_errors(curve_at_measured.anchored)
+        interpolated = scale.restore_errors(scale.transform_errors(curve.anchored) + np.interp(log_P, log_at, shifts))
+        extrapolated = scale.extrapolate_errors(curve.theory, float(curve_at_measured.theory[-1]), float(errors[-1]))
     result = np.where(inside, interpolated, extrapolated)
     return np.where(np.isnan(result) & inside, line, result)
 
 
-def _anchors(measured: Measured, at: Curve, scale: ErrorScale) -> np.ndarray:
+def _compute_anchor_errors(
+    measured: MeasuredErrors, curve_at_measured: PredictedCurve, scale: ErrorScale
+) -> np.ndarray:
     """Return the errors (3,) that a curve goes through.
 
     The error of all rows is averaged with the value that follows from the fit before it and the slope of theory.
     """
     errors = measured.error.copy()
-    if np.isfinite(at.theory).all():
-        before = max(errors[-2] + at.theory[-1] - at.theory[-2], scale.floor)
+    if np.isfinite(curve_at_measured.theory).all():
+        before = max(errors[-2] + curve_at_measured.theory[-1] - curve_at_measured.theory[-2], scale.floor)
         errors[-1] = 0.5 * (errors[-1] + before)
     return errors
 
 
-def log_ratios(measured: Measured, theory: np.ndarray, scale: ErrorScale) -> np.ndarray:
+def compute_log_ratios(measured: MeasuredErrors, theory: np.ndarray, scale: ErrorScale) -> np.ndarray:
     """Return the logarithms of the ratios of measured errors to the errors of a theory (3,)."""
     return np.log((measured.error + scale.floor) / (theory + scale.floor))
 
 
-def judge(measured: Measured, at: Curve, scale: ErrorScale, wrong: float) -> str:
+def judge_theory(
+    measured: MeasuredErrors, curve_at_measured: PredictedCurve, scale: ErrorScale, num_wrong: float
+) -> str:
     """Return the verdict on theory: "good", "moved", "unsure", or "too few errors to measure".
 
     Parameters
     ----------
-    measured, at, scale
-        As in `moved_errors`.
-    wrong
+    measured, curve_at_measured, scale
+        As in `move_errors`.
+    num_wrong
         The number of rows that learners without these rows classify wrongly, infinite for a numerical target.
     """
-    if wrong < MIN_WRONG_ROWS:
+    if num_wrong < MIN_WRONG_ROWS:
         return "too few errors to measure"
 
     def agrees(theory: np.ndarray, tolerance: float) -> np.ndarray:
-        near = np.abs(log_ratios(measured, theory, scale)) <= tolerance
+        near = np.abs(compute_log_ratios(measured, theory, scale)) <= tolerance
         return near | (np.abs(measured.error - theory) <= AGREEMENT_ERRORS * measured.deviation)
 
-    if np.all(agrees(at.theory, AGREEMENT_TOL)):
+    if np.all(agrees(curve_at_measured.theory, AGREEMENT_TOL)):
         return "good"
-    return "moved" if np.all(agrees(at.anchored, SHAPE_TOL)[:-1]) else "unsure"
+    return "moved" if np.all(agrees(curve_at_measured.anchored, SHAPE_TOL)[:-1]) else "unsure"

@@ -6,12 +6,12 @@ import numpy as np
 
 from statmech.scenarios.labelled_rows import RowsCell
 from statmech.table_populations import HeldOut
-from theory.tables.fresh_rows import FreshRows
+from theory.tables.fresh_rows import FreshRowErrors
 from theory.tables.row_errors import RowErrors
-from theory.tables.table_rows import TableRows
+from theory.tables.table_rows import TableRowErrors
 
 
-def errors_of(cell: RowsCell) -> RowErrors:
+def make_row_errors(cell: RowsCell) -> RowErrors:
     """Return the predictor of errors for a cell's table and population.
 
     Parameters
@@ -19,10 +19,10 @@ def errors_of(cell: RowsCell) -> RowErrors:
     cell
         The parameter combination.
     """
-    return (FreshRows if isinstance(cell.population, HeldOut) else TableRows)(cell.table, cell.intercept)
+    return (FreshRowErrors if isinstance(cell.population, HeldOut) else TableRowErrors)(cell.table, cell.intercept)
 
 
-def best_along(cell: RowsCell, P: list[int]) -> dict[int, float]:
+def find_best_penalties(cell: RowsCell, P: list[int]) -> dict[int, float]:
     """Find the penalty of the smallest error at each number of examples, NaN where the table does not determine it.
 
     Parameters
@@ -32,5 +32,5 @@ def best_along(cell: RowsCell, P: list[int]) -> dict[int, float]:
     P
         The numbers of examples.
     """
-    best = errors_of(cell).best_penalties(cell.loss, np.array(P, float), cell.model)
+    best = make_row_errors(cell).find_best_penalties(cell.loss, np.array(P, float), cell.model)
     return dict(zip(P, best.tolist(), strict=True))

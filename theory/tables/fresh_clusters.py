@@ -28,17 +28,17 @@ import numpy as np
 
 from statmech.convex.clusters import TwoClusters
 from statmech.convex.losses import Loss
-from statmech.numerics.gaussian import cumulative
-from theory.convex.cluster_averages import Stabilities
-from theory.convex.clusters import ClusterEquations, Hats, Side, find_best_lambdas, solve_clusters
-from theory.convex.penalised_fields import slopes
-from theory.convex.saddle_point import SOLVED
+from statmech.numerics.gaussian import normal_cdf
+from theory.convex.cluster_averages import ClusterStabilities
+from theory.convex.clusters import ClusterEquations, ClusterHats, WeightSolution, find_best_lambdas, solve_clusters
+from theory.convex.penalised_fields import differentiate_logs
+from theory.convex.saddle_point import SOLUTION_TOL
 from theory.tables.resolvents import Resolvent
 
-SOFTEST = 1e6  # in units of the largest variance; the penalty alone decides at larger k
-RANK = 1e-12  # smaller eigenvalues, relative to the largest, are rounding errors
-LEAST_DIFFERENCE = 0.01  # ratio of T to its noise; a smaller difference of the classes is due to chance
-MIN_CENTRE = 1e-3  # (T + k T')/T, a mean of omega/(omega + k), relative to this ratio at the largest variance
+MAX_RELATIVE_K = 1e6  # in units of the largest variance; the penalty alone decides at larger k
+EIGENVALUE_REL_TOL = 1e-12  # smaller eigenvalues, relative to the largest, are rounding errors
+MIN_SIGNAL_TO_NOISE = 0.01  # ratio of T to its noise; a smaller difference of the classes is due to chance
+MIN_CENTRE_RATIO = 1e-3  # (T + k T')/T, a mean of omega/(omega + k), relative to this ratio at the largest variance
 
 
 class ClassTable(NamedTuple):
@@ -54,7 +54,7 @@ class ClassTable(NamedTuple):
     positives: float  # fraction of the label +1
 
 
-def class_table(Z: np.ndarray, y: np.ndarray) -> ClassTable:
+def make_class_table(Z: np.ndarray, y: np.ndarray) -> ClassTable:
     """Decompose the rows of two classes in the eigenbasis of their common covariance.
 
     Parameters
@@ -68,16 +68,16 @@ def class_table(Z: np.ndarray, y: np.ndarray) -> ClassTable:
     means = [Z[right].mean(axis=0), Z[~right].mean(axis=0)]
     residuals = Z - np.where(right[:, None], *means)
     s, axes = np.linalg.eigh(residuals.T @ residuals)
-    nonzero = s > RANK * s[-1]
+    nonzero = s > EIGENVALUE_REL_TOL * s[-1]
     half = 0.5 * (means[0] - means[1])
     squares = (half @ axes[:, nonzero]) ** 2
     noise = 0.25 * (1 / right.sum() + 1 / (~right).sum())
     residual_square = max(float(half @ half - squares.sum()), 0.0)
-    residual_square = residual_square if residual_square > RANK * float(half @ half) else 0.0
+    residual_square = residual_square if residual_square > EIGENVALUE_REL_TOL * float(half @ half) else 0.0
     return ClassTable(Resolvent(s[nonzero], n - 2, N), squares, residual_square, float(noise), float(right.mean()))
 
 
-class _Functions(NamedTuple):
+class _SpectralFunctions(NamedTuple):
     """The functions k phi, k T, k^2 (phi + k phi') and k^2 (T + k T') at each k (batch,), finite for all k."""
 
     response: np.ndarray
@@ -92,11 +92,14 @@ class FreshEquations(ClusterEquations):
 
     table: ClassTable | None = None
 
-    def side(self, hats: Hats, lam: np.ndarray) -> Side:
+    def side(self, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
         """Solve the equations of the weights under the penalty."""
-        max_k = SOFTEST * self.size
+        max_k = MAX_RELATIVE_K * self.size
         k = np.minimum(lam / np.maximum(hats.V, lam / max_k), max_k)
-        logs, slope = self._logs(np.log(k)), slopes(self._logs, np.log(k)[None])[:, 0]
+        logs, slope = (
+            self._compute_log_functions(np.log(k)),
+            differentiate_logs(self._compute_log_functions, np.log(k)[None])[:, 0],
+        )
         log_lam = np.log(lam)
         log_m = np.log(hats.m) + logs[1] - log_lam
         of_q, of_m = np.exp(logs[2]) * hats.q / lam**2, np.exp(logs[3]) * (hats.m / lam) ** 2
@@ -111,7 +114,7 @@ class FreshEquations(ClusterEquations):
         zeros = np.zeros_like(Q2)
         by_m, by_q = of_m / Q2, 0.5 * of_q / Q2
         by_lam = differentiate(np.where(k < max_k, 1.0, 0.0)) + np.array([zeros, zeros - 1, zeros - 1])
-        return Side(
+        return WeightSolution(
             np.array([log_Q - log_m, log_Q, logs[0] - log_lam]),
             np.array([by_m - 1, by_m, zeros]),
             np.array([by_q, by_q, zeros]),
@@ -126,35 +129,39 @@ class FreshEquations(ClusterEquations):
         resolvent = self.table.resolvent
         return float(np.max(resolvent.eigenvalues) * resolvent.columns / resolvent.degrees)
 
-    def _logs(self, log_k: np.ndarray) -> np.ndarray:
+    def _compute_log_functions(self, log_k: np.ndarray) -> np.ndarray:
         """Return the logarithms of the functions (4, ...) at ln k, (batch,) or (1, ..., batch).
 
         They are NaN if the classes do not differ.
         """
         with np.errstate(all="ignore"):  # where classes differ by no more than noise
-            functions = np.log(np.array(self._functions(np.exp(log_k.ravel()))))
+            functions = np.log(np.array(self._compute_functions(np.exp(log_k.ravel()))))
         return functions.reshape(4, *log_k.shape[log_k.ndim > 1 :])
 
-    def _functions(self, k: np.ndarray) -> _Functions:
+    def _compute_functions(self, k: np.ndarray) -> _SpectralFunctions:
         """Compute the functions of k from the table's resolvent."""
         table = self.table
         assert table is not None
         resolvent = table.resolvent
         z = resolvent.sample_strength(k)
         s, square = resolvent.eigenvalues[:, None], table.squares[:, None]
-        df, slope, per_k = resolvent.effective(z), resolvent.effective_slope(z), 1 / resolvent.population_slope(z)
+        df, slope, per_k = (
+            resolvent.effective_directions(z),
+            resolvent.effective_slope(z),
+            1 / resolvent.population_strength_slope(z),
+        )
         left = resolvent.remaining_degrees(z)
         once = np.sum(square / (s + z), axis=0) + table.residual_square / z
         twice = np.sum(square / (s + z) ** 2, axis=0) + table.residual_square / z**2
-        T = np.maximum(left * once - table.noise * df, LEAST_DIFFERENCE * table.noise * df)
+        T = np.maximum(left * once - table.noise * df, MIN_SIGNAL_TO_NOISE * table.noise * df)
         T_slope = (-slope * once - left * twice - table.noise * slope) * per_k
         phi, phi_slope = df / resolvent.columns, slope * per_k / resolvent.columns
-        min_centre = MIN_CENTRE * T * self.size / (self.size + k)
+        min_centre = MIN_CENTRE_RATIO * T * self.size / (self.size + k)
         centre = np.clip(T + k * T_slope, min_centre, T)  # noise of a short table can violate these bounds
-        return _Functions(k * phi, k * T, k**2 * (phi + k * phi_slope), k**2 * centre)
+        return _SpectralFunctions(k * phi, k * T, k**2 * (phi + k * phi_slope), k**2 * centre)
 
 
-def fresh_equations(loss: Loss, table: ClassTable, intercept: bool) -> FreshEquations:
+def make_fresh_equations(loss: Loss, table: ClassTable, intercept: bool) -> FreshEquations:
     """Return the equations of a loss of stabilities for fresh rows of a table.
 
     Parameters
@@ -168,12 +175,12 @@ def fresh_equations(loss: Loss, table: ClassTable, intercept: bool) -> FreshEqua
     """
     unit = np.ones(1)
     clusters = TwoClusters(table.positives, unit, unit, unit, unit)
-    return FreshEquations(loss, clusters, intercept and not clusters.balanced, table)
+    return FreshEquations(loss, clusters, intercept and not clusters.is_balanced, table)
 
 
-def fresh_stabilities(
+def solve_fresh_stabilities(
     loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, intercept: bool
-) -> tuple[FreshEquations, Stabilities]:
+) -> tuple[FreshEquations, ClusterStabilities]:
     """Solve the equations for fresh rows. Returns the equations and the stabilities of fresh rows.
 
     The stabilities are NaN where the table does not determine them.
@@ -181,32 +188,34 @@ def fresh_stabilities(
     Parameters
     ----------
     loss, table, intercept
-        As in `fresh_equations`.
+        As in `make_fresh_equations`.
     P
         Numbers of examples (batch,).
     lam
         Strengths of the penalty (batch,), above 0.
     """
-    equations = fresh_equations(loss, table, intercept)
+    equations = make_fresh_equations(loss, table, intercept)
     alpha = np.asarray(P, float) / table.resolvent.columns
     solution = solve_clusters(equations, alpha, np.asarray(lam, float))
-    return equations, equations.stabilities(solution.x + np.where(solution.residual <= SOLVED, 0.0, np.nan))
+    return equations, equations.stabilities(solution.x + np.where(solution.residual <= SOLUTION_TOL, 0.0, np.nan))
 
 
-def fresh_errors(loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, intercept: bool = True) -> np.ndarray:
+def predict_fresh_errors(
+    loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, intercept: bool = True
+) -> np.ndarray:
     """Predict the error on fresh rows (batch,), NaN where the table does not determine it.
 
     Parameters
     ----------
     loss, table, P, lam, intercept
-        As in `fresh_stabilities`.
+        As in `solve_fresh_stabilities`.
     """
-    equations, stabilities = fresh_stabilities(loss, table, P, lam, intercept)
-    error_rate: np.ndarray = equations.clusters.weights @ cumulative(-stabilities.means / stabilities.Q)
+    equations, stabilities = solve_fresh_stabilities(loss, table, P, lam, intercept)
+    error_rate: np.ndarray = equations.clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
     return error_rate
 
 
-def best_penalties(loss: Loss, table: ClassTable, P: np.ndarray, intercept: bool) -> np.ndarray:
+def find_fresh_penalties(loss: Loss, table: ClassTable, P: np.ndarray, intercept: bool) -> np.ndarray:
     """Find the penalty of the smallest error on fresh rows at each number of examples (batch,)."""
     alpha = np.asarray(P, float) / table.resolvent.columns
-    return find_best_lambdas(fresh_equations(loss, table, intercept), alpha)
+    return find_best_lambdas(make_fresh_equations(loss, table, intercept), alpha)

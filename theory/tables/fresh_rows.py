@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from statmech.convex.clusters import TwoClusters
-from statmech.convex.losses import Loss, on_labels
-from theory.convex.cluster_averages import Stabilities, of_clusters
+from statmech.convex.losses import Loss, convert_to_stability_loss
+from theory.convex.cluster_averages import ClusterStabilities, average_over_clusters
 from theory.tables import fresh_clusters, ridge
-from theory.tables.row_errors import RowErrors, Squares
+from theory.tables.row_errors import RowErrors, SquaredErrors
 
 
-class FreshRows(RowErrors):
+class FreshRowErrors(RowErrors):
     """Rows of the population, whose averages follow from the resolvent of the table (`theory.tables.resolvents`)."""
 
-    def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, Stabilities]:
-        equations, row_stabilities = fresh_clusters.fresh_stabilities(loss, self.classes, P, lam, self.intercept)
+    def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
+        equations, row_stabilities = fresh_clusters.solve_fresh_stabilities(loss, self.classes, P, lam, self.intercept)
         return equations.clusters, row_stabilities
 
     def positions(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
@@ -31,23 +31,25 @@ class FreshRows(RowErrors):
         loss, P, lam
             As in `described`.
         """
-        kind = on_labels(loss)
+        kind = convert_to_stability_loss(loss)
         clusters, stabilities = self.stabilities(kind, P, lam)
         if not self.intercept:
             return stabilities.means / stabilities.Q
         with np.errstate(all="ignore"):
-            A, _, C, _ = of_clusters(kind, clusters, stabilities).values
+            A, _, C, _ = average_over_clusters(kind, clusters, stabilities).values
             return stabilities.means / np.sqrt(stabilities.Q**2 + (C / A) ** 2 / (4 * np.prod(clusters.weights) * P))
 
-    def squares(self, P: np.ndarray, lam: np.ndarray) -> Squares:
-        return Squares(ridge.squared_errors(self.ridge, P, lam), ridge.training_errors(self.ridge, P, lam))
+    def squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
+        return SquaredErrors(
+            ridge.predict_squared_errors(self.ridge, P, lam), ridge.predict_training_errors(self.ridge, P, lam)
+        )
 
-    def best_of_labels(self, loss: Loss, P: np.ndarray) -> np.ndarray:
-        return fresh_clusters.best_penalties(loss, self.classes, P, self.intercept)
+    def find_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
+        return fresh_clusters.find_fresh_penalties(loss, self.classes, P, self.intercept)
 
-    def searched(self, model: str = "auto") -> tuple[float, float]:
+    def get_penalty_bounds(self, model: str = "auto") -> tuple[float, float]:
         squares = self.table.labels is None or model == "moments"
-        return (ridge.LEAST, ridge.LARGEST) if squares else super().searched(model)
+        return (ridge.MIN_RIDGE_PENALTY, ridge.MAX_RIDGE_PENALTY) if squares else super().get_penalty_bounds(model)
 
-    def best_of_squares(self, P: np.ndarray) -> np.ndarray:
-        return ridge.best_penalties(self.ridge, P)
+    def find_square_penalties(self, P: np.ndarray) -> np.ndarray:
+        return ridge.find_ridge_penalties(self.ridge, P)

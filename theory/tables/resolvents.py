@@ -22,8 +22,8 @@ from functools import cached_property
 
 import numpy as np
 
-SWEEPS = 200  # Newton's method converges from above
-CLOSE = 1e-14  # relative change of z in the last step
+MAX_NEWTON_STEPS = 200  # Newton's method converges from above
+STRENGTH_REL_TOL = 1e-14  # relative change of z in the last step
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Resolvent:
     degrees: int
     columns: int
 
-    def effective(self, z: np.ndarray) -> np.ndarray:
+    def effective_directions(self, z: np.ndarray) -> np.ndarray:
         """Return the effective number of directions df at each z (batch,)."""
         s = self.eigenvalues[:, None]
         return np.sum(s / (s + z), axis=0)
@@ -53,7 +53,7 @@ class Resolvent:
         """Return the strength k for the population at each z."""
         return self.columns * z / self.remaining_degrees(z)
 
-    def population_slope(self, z: np.ndarray) -> np.ndarray:
+    def population_strength_slope(self, z: np.ndarray) -> np.ndarray:
         """Return the derivative of k in z."""
         s = self.eigenvalues[:, None]
         rise = self.degrees - len(s) + np.sum((z / (s + z)) ** 2, axis=0)
@@ -73,11 +73,11 @@ class Resolvent:
         NaN for k up to `min_population_strength`.
         """
         z = np.where(k > self.min_population_strength, k * self.degrees / self.columns, np.nan)
-        for _ in range(SWEEPS):
-            step = (self.columns * z / k + self.effective(z) - self.degrees) / (
+        for _ in range(MAX_NEWTON_STEPS):
+            step = (self.columns * z / k + self.effective_directions(z) - self.degrees) / (
                 self.columns / k + self.effective_slope(z)
             )
             z = z - step
-            if not np.any(np.abs(step) > CLOSE * z):
+            if not np.any(np.abs(step) > STRENGTH_REL_TOL * z):
                 break
         return z

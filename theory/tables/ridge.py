@@ -22,13 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.real_table import Basis, RealTable, basis_of
+from statmech.real_table import RealTable, TableEigenbasis, compute_eigenbasis
 from theory.tables.resolvents import Resolvent
 
-LEAST, LARGEST, PLACES = 1e-8, 1e4, 60  # grid of the search for the best penalty
+MIN_RIDGE_PENALTY, MAX_RIDGE_PENALTY, PENALTY_SCAN_POINTS = 1e-8, 1e4, 60  # grid of the search for the best penalty
 
 
-class RidgeTable(NamedTuple):
+class RidgeDecomposition(NamedTuple):
     """A table in the eigenbasis of its rows."""
 
     resolvent: Resolvent
@@ -37,7 +37,7 @@ class RidgeTable(NamedTuple):
     mean_square: float  # unbiased squared mean of the target that learners see
 
 
-def ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeTable:
+def make_ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeDecomposition:
     """Return the eigenbasis of a table.
 
     Parameters
@@ -47,10 +47,10 @@ def ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeTable:
     y
         Centred targets (n,).
     """
-    return _in_basis(basis_of(Z, y), *Z.shape)
+    return _ridge_from_basis(compute_eigenbasis(Z, y), *Z.shape)
 
 
-def ridge_of(table: RealTable, intercept: bool) -> RidgeTable:
+def ridge_from_table(table: RealTable, intercept: bool) -> RidgeDecomposition:
     """Return the eigenbasis of a real table, with the target that learners see.
 
     Parameters
@@ -62,14 +62,14 @@ def ridge_of(table: RealTable, intercept: bool) -> RidgeTable:
     """
     y, mean_is_seen = table.y, table.labels and not intercept
     mean_square = float(y.mean() ** 2 - np.var(y, ddof=1) / len(y)) if mean_is_seen else 0.0
-    return _in_basis(table.basis, len(table.Z), table.N, mean_square)
+    return _ridge_from_basis(table.basis, len(table.Z), table.N, mean_square)
 
 
-def _in_basis(basis: Basis, rows: int, columns: int, mean_square: float = 0.0) -> RidgeTable:
-    return RidgeTable(Resolvent(basis.eigenvalues, rows - 1, columns), basis.squares, basis.beyond, mean_square)
+def _ridge_from_basis(basis: TableEigenbasis, rows: int, columns: int, mean_square: float = 0.0) -> RidgeDecomposition:
+    return RidgeDecomposition(Resolvent(basis.eigenvalues, rows - 1, columns), basis.squares, basis.beyond, mean_square)
 
 
-def squared_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
+def predict_squared_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
     """Predict the mean squared error on fresh rows with noisy targets (batch,).
 
     The error is NaN where the table does not determine it.
@@ -83,29 +83,29 @@ def squared_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndar
     lam
         Strengths of the penalty (batch,).
     """
-    z = _strength(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
+    z = _solve_sample_strength(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
     resolvent, s = table.resolvent, table.resolvent.eigenvalues[:, None]
-    df, k = resolvent.effective(z), resolvent.population_strength(z)
-    df2 = df + k * resolvent.effective_slope(z) / resolvent.population_slope(z)
+    df, k = resolvent.effective_directions(z), resolvent.population_strength(z)
+    df2 = df + k * resolvent.effective_slope(z) / resolvent.population_strength_slope(z)
     residual = np.sum(table.squares[:, None] * (z / (s + z)) ** 2, axis=0) + table.residual_square
     error: np.ndarray = residual * (resolvent.degrees - df2) / resolvent.remaining_degrees(z) ** 2 + table.mean_square
     return error / (1 - df2 / P)
 
 
-def training_errors(table: RidgeTable, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
+def predict_training_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
     """Predict the mean squared training error of P examples (batch,), a factor (1 - df/P)^2 smaller.
 
     Parameters
     ----------
     table, P, lam
-        As in `squared_errors`.
+        As in `predict_squared_errors`.
     """
-    z = _strength(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
-    error: np.ndarray = squared_errors(table, P, lam) * (1 - table.resolvent.effective(z) / P) ** 2
+    z = _solve_sample_strength(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
+    error: np.ndarray = predict_squared_errors(table, P, lam) * (1 - table.resolvent.effective_directions(z) / P) ** 2
     return error
 
 
-def best_penalties(table: RidgeTable, P: np.ndarray) -> np.ndarray:
+def find_ridge_penalties(table: RidgeDecomposition, P: np.ndarray) -> np.ndarray:
     """Find the penalty of the smallest squared error on fresh rows at each number of examples (batch,).
 
     Penalties are compared only if the table determines their error. The result is NaN if there is no such penalty.
@@ -114,10 +114,10 @@ def best_penalties(table: RidgeTable, P: np.ndarray) -> np.ndarray:
 
     def find_best_penalty(examples: float) -> float:
         def error(log_lam: float) -> float:
-            return float(squared_errors(table, np.array([examples]), np.exp([log_lam]))[0])
+            return float(predict_squared_errors(table, np.array([examples]), np.exp([log_lam]))[0])
 
-        scan = np.linspace(np.log(LEAST), np.log(LARGEST), PLACES)
-        errors = squared_errors(table, np.full(PLACES, examples), np.exp(scan))
+        scan = np.linspace(np.log(MIN_RIDGE_PENALTY), np.log(MAX_RIDGE_PENALTY), PENALTY_SCAN_POINTS)
+        errors = predict_squared_errors(table, np.full(PENALTY_SCAN_POINTS, examples), np.exp(scan))
         scan, errors = scan[np.isfinite(errors)], errors[np.isfinite(errors)]
         if not len(scan):
             return np.nan
@@ -128,12 +128,12 @@ def best_penalties(table: RidgeTable, P: np.ndarray) -> np.ndarray:
     return np.array([find_best_penalty(examples) for examples in np.asarray(P, float).tolist()])
 
 
-def _strength(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
+def _solve_sample_strength(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
     """Solve for the strength z at each number of examples and penalty by bisection of ln z, NaN without a solution."""
     low, high = np.full(P.shape, np.log(1e-14)), np.full(P.shape, np.log(1e14))
     for _ in range(100):
         z = np.exp(0.5 * (low + high))
-        excess = resolvent.population_strength(z) * (P - resolvent.effective(z)) - resolvent.columns * lam
+        excess = resolvent.population_strength(z) * (P - resolvent.effective_directions(z)) - resolvent.columns * lam
         low, high = np.where(excess < 0, np.log(z), low), np.where(excess < 0, high, np.log(z))
     determined = resolvent.min_population_strength * (P - resolvent.degrees) < resolvent.columns * lam
     return np.where(determined, np.exp(0.5 * (low + high)), np.nan)

@@ -17,15 +17,15 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.convex.clusters import TwoClusters
-from statmech.convex.losses import Loss, Square, on_labels
-from statmech.numerics.gaussian import cumulative
+from statmech.convex.losses import Loss, Square, convert_to_stability_loss
+from statmech.numerics.gaussian import normal_cdf
 from statmech.real_table import RealTable
-from theory.convex.cluster_averages import Stabilities, training_of_clusters
-from theory.tables.fresh_clusters import ClassTable, class_table
-from theory.tables.ridge import RidgeTable, ridge_of
+from theory.convex.cluster_averages import ClusterStabilities, average_training_on_clusters
+from theory.tables.fresh_clusters import ClassTable, make_class_table
+from theory.tables.ridge import RidgeDecomposition, ridge_from_table
 
-LEAST, LARGEST = 1e-6, 1e6  # substitutes for a vanishing and for an infinite penalty
-MODELS = ("auto", "clusters", "moments")
+MIN_CLASS_PENALTY, MAX_CLASS_PENALTY = 1e-6, 1e6  # substitutes for a vanishing and for an infinite penalty
+ERROR_MODELS = ("auto", "clusters", "moments")
 
 
 class RowsState(NamedTuple):
@@ -37,7 +37,7 @@ class RowsState(NamedTuple):
     train_loss: np.ndarray
 
 
-class Squares(NamedTuple):
+class SquaredErrors(NamedTuple):
     """Mean squared errors on the rows of the population and on the examples, arrays (batch,)."""
 
     fresh: np.ndarray
@@ -60,30 +60,30 @@ class RowErrors(ABC):
     intercept: bool = True
 
     @abstractmethod
-    def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, Stabilities]:
+    def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
         """Return the clusters and the stabilities of learners with a loss of stabilities."""
 
     @abstractmethod
-    def squares(self, P: np.ndarray, lam: np.ndarray) -> Squares:
+    def squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
         """Predict the squared errors of least squares for examples with P degrees of freedom."""
 
     @abstractmethod
-    def best_of_labels(self, loss: Loss, P: np.ndarray) -> np.ndarray:
+    def find_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
         """Find the penalty of the smallest label error."""
 
     @abstractmethod
-    def best_of_squares(self, P: np.ndarray) -> np.ndarray:
+    def find_square_penalties(self, P: np.ndarray) -> np.ndarray:
         """Find the penalty of the smallest squared error."""
 
     @cached_property
     def classes(self) -> ClassTable:
         """The table as two classes."""
-        return class_table(self.table.Z, self.table.y)
+        return make_class_table(self.table.Z, self.table.y)
 
     @cached_property
-    def ridge(self) -> RidgeTable:
+    def ridge(self) -> RidgeDecomposition:
         """The table in its eigenbasis."""
-        return ridge_of(self.table, self.intercept)
+        return ridge_from_table(self.table, self.intercept)
 
     def described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str = "auto") -> RowsState:
         """Predict the errors, NaN where the table does not determine them.
@@ -97,17 +97,17 @@ class RowErrors(ABC):
         lam
             Strengths of the penalty (batch,), NaN to skip an element.
         model
-            One of `MODELS`: `auto` predicts label errors by `clusters` and squared errors by `moments`.
+            One of `ERROR_MODELS`: `auto` predicts label errors by `clusters` and squared errors by `moments`.
         """
         result = RowsState(*(np.full(len(P), np.nan) for _ in RowsState._fields))
         is_finite = np.isfinite(lam)
         if is_finite.any():
-            state = self._described(loss, P[is_finite], lam[is_finite], model)
+            state = self._predict_known_errors(loss, P[is_finite], lam[is_finite], model)
             for values, part in zip(result, state, strict=True):
                 values[is_finite] = part
         return result
 
-    def best_penalties(self, loss: Loss, P: np.ndarray, model: str = "auto") -> np.ndarray:
+    def find_best_penalties(self, loss: Loss, P: np.ndarray, model: str = "auto") -> np.ndarray:
         """Find the penalty of the smallest label error (batch,), or squared error if label errors are not predicted.
 
         Parameters
@@ -116,19 +116,21 @@ class RowErrors(ABC):
             As in `described`.
         """
         if self.table.labels is None or model == "moments":
-            return self.best_of_squares(P)
-        return np.clip(self.best_of_labels(on_labels(loss), P), LEAST, LARGEST)
+            return self.find_square_penalties(P)
+        return np.clip(
+            self.find_label_penalties(convert_to_stability_loss(loss), P), MIN_CLASS_PENALTY, MAX_CLASS_PENALTY
+        )
 
-    def searched(self, model: str = "auto") -> tuple[float, float]:
+    def get_penalty_bounds(self, model: str = "auto") -> tuple[float, float]:
         """Return the bounds of the search for the best penalty."""
-        return LEAST, LARGEST
+        return MIN_CLASS_PENALTY, MAX_CLASS_PENALTY
 
-    def _described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str) -> RowsState:
+    def _predict_known_errors(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str) -> RowsState:
         """Predict the errors at penalties that are numbers."""
         nans, square = np.full(len(P), np.nan), isinstance(loss, Square)
         state = RowsState(nans, nans, nans, nans)
         if self.table.labels is not None and model != "moments":
-            state = self._of_clusters(on_labels(loss), P, lam, square)
+            state = self._predict_by_clusters(convert_to_stability_loss(loss), P, lam, square)
         if square and model != "clusters":
             squares = self.squares(P - self.intercept, lam)
             means = 1 + self.intercept / P
@@ -136,12 +138,12 @@ class RowErrors(ABC):
             state = state._replace(mse_y=squares.fresh * means, train_loss=training)
         return state
 
-    def _of_clusters(self, loss: Loss, P: np.ndarray, lam: np.ndarray, square: bool) -> RowsState:
+    def _predict_by_clusters(self, loss: Loss, P: np.ndarray, lam: np.ndarray, square: bool) -> RowsState:
         """Predict the errors by the model of two clusters, with the squared error if `square` is True."""
         clusters, stabilities = self.stabilities(loss, P, lam)
         with np.errstate(all="ignore"):
-            training = training_of_clusters(loss, clusters, stabilities, loss)
-            error_rate = clusters.weights @ cumulative(-stabilities.means / stabilities.Q)
+            training = average_training_on_clusters(loss, clusters, stabilities, loss)
+            error_rate = clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
         mse = clusters.weights @ (1 - stabilities.means) ** 2 + stabilities.Q**2 if square else np.full(len(P), np.nan)
         if self.intercept and loss.kinks:  # the equations fail if the minimum is w = 0 with the more frequent label
             error_rate = np.where(np.isnan(error_rate), clusters.weights.min(), error_rate)

@@ -17,16 +17,16 @@ from statmech.convex.clusters import TwoClusters
 from statmech.convex.losses import Loss, Square
 from statmech.convex.teachers import LinearTeacher
 from statmech.modes import Modes
-from theory.convex.best_lambda import sought
-from theory.convex.cluster_averages import Stabilities
-from theory.convex.clusters import ClusterEquations, best_lambdas, solve_clusters
-from theory.convex.empirical_risk import described
+from theory.convex.best_lambda import minimise_over_lambda
+from theory.convex.cluster_averages import ClusterStabilities
+from theory.convex.clusters import ClusterEquations, find_cluster_lambdas, solve_clusters
+from theory.convex.empirical_risk import describe_state
 from theory.convex.mode_sums import ModeSums
-from theory.convex.saddle_point import SOLVED, Equations, Point, solve
-from theory.tables.row_errors import LARGEST, LEAST, RowErrors, Squares
+from theory.convex.saddle_point import SOLUTION_TOL, ConvexEquations, PenaltyPoint, solve_saddle_point
+from theory.tables.row_errors import MAX_CLASS_PENALTY, MIN_CLASS_PENALTY, RowErrors, SquaredErrors
 
 
-class TableRows(RowErrors):
+class TableRowErrors(RowErrors):
     """Predictor of errors on the rows of the table itself."""
 
     @cached_property
@@ -40,31 +40,37 @@ class TableRows(RowErrors):
         return TwoClusters(table.positives, N * s / n, fractions, N * squares, np.ones_like(s))
 
     @cached_property
-    def equations(self) -> Equations:
+    def equations(self) -> ConvexEquations:
         """Saddle-point equations of least squares, with the target in units of its root mean square."""
         s, (n, N) = self.ridge.resolvent.eigenvalues, self.table.Z.shape
         variances, fractions = np.append(N * s / n, 0.0), np.append(np.full(len(s), 1 / N), (N - len(s)) / N)
         powers = np.append(self.ridge.squares / (n * self.mean_square), 0.0)
-        return Equations(Square(), LinearTeacher(), ModeSums(Modes(variances, fractions, powers)))
+        return ConvexEquations(Square(), LinearTeacher(), ModeSums(Modes(variances, fractions, powers)))
 
     @property
     def mean_square(self) -> float:
         """Mean square of the target, or its variance if learners have an intercept."""
         return float(np.var(self.table.y) if self.intercept else np.mean(self.table.y**2))
 
-    def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, Stabilities]:
-        equations = ClusterEquations(loss, self.clusters, self.intercept and not self.clusters.balanced)
+    def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
+        equations = ClusterEquations(loss, self.clusters, self.intercept and not self.clusters.is_balanced)
         solution = solve_clusters(equations, P / self.table.N, lam)
-        return self.clusters, equations.stabilities(solution.x + np.where(solution.residual <= SOLVED, 0.0, np.nan))
+        return self.clusters, equations.stabilities(
+            solution.x + np.where(solution.residual <= SOLUTION_TOL, 0.0, np.nan)
+        )
 
-    def squares(self, P: np.ndarray, lam: np.ndarray) -> Squares:
+    def squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
         alpha = P / self.table.N
-        solution = solve(self.equations, alpha, lam, 0.0)
-        state = described(self.equations, solution, alpha, Point(np.log(lam), np.zeros_like(lam)))
-        return Squares(self.mean_square * state.mse, 2 * self.mean_square * state.train_loss)
+        solution = solve_saddle_point(self.equations, alpha, lam, 0.0)
+        state = describe_state(self.equations, solution, alpha, PenaltyPoint(np.log(lam), np.zeros_like(lam)))
+        return SquaredErrors(self.mean_square * state.mse, 2 * self.mean_square * state.train_loss)
 
-    def best_of_labels(self, loss: Loss, P: np.ndarray) -> np.ndarray:
-        return best_lambdas(loss, self.clusters, P / self.table.N, self.intercept)
+    def find_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
+        return find_cluster_lambdas(loss, self.clusters, P / self.table.N, self.intercept)
 
-    def best_of_squares(self, P: np.ndarray) -> np.ndarray:
-        return np.clip(sought(self.equations, P / self.table.N, 0.0, np.zeros(len(P), bool)), LEAST, LARGEST)
+    def find_square_penalties(self, P: np.ndarray) -> np.ndarray:
+        return np.clip(
+            minimise_over_lambda(self.equations, P / self.table.N, 0.0, np.zeros(len(P), bool)),
+            MIN_CLASS_PENALTY,
+            MAX_CLASS_PENALTY,
+        )

@@ -16,17 +16,26 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from figures.legends import entry
-from figures.panels import FOOT, along, at_foot, dense, legend_below, page, panel, with_lines
-from figures.style import log_ticks, look_of, nested_size, points
-from statmech.numerics.statistics import standard_error_of_runs
+from figures.legends import make_line_handle
+from figures.panels import (
+    FOOT_MARKER_STYLE,
+    combine_with_lines,
+    draw_legend_below,
+    draw_panel,
+    make_figure,
+    mark_at_foot,
+    select_with_dense_theory,
+    solve_dense_theory,
+)
+from figures.style import draw_seed_means, get_curve_style, nested_marker_size, set_log_ticks
+from statmech.numerics.statistics import compute_run_standard_error
 
 AXES = ("s", "P")  # sweep axes that this figure shows
-MOST = 4  # each curve has one P
-CUT = 0.1  # bars that reach below this fraction of their mean are cut at the end of the axis
-STAGES = "stages to zero\ntraining error"
-JOINED: dict[str, Any] = {"linestyle": "-"}
-SHARES = [0.02, 0.05, 0.1, 0.2, 0.5]
+MAX_BOOSTING_CURVES = 4  # each curve has one P
+MIN_BAR_FRACTION = 0.1  # bars that reach below this fraction of their mean are cut at the end of the axis
+STAGES_LABEL = "stages to zero\ntraining error"
+BOOSTING_LINE_STYLE: dict[str, Any] = {"linestyle": "-"}
+ADVANTAGE_TICKS = [0.02, 0.05, 0.1, 0.2, 0.5]
 CAPTION = (
     r"AdaBoost over all conjunctions of a teacher that is a vote of $s$ of them, learning from $P$ examples: number of "
     r"stages to zero training error, the smallest advantage $\gamma=\min_i(\frac{1}{2}-\epsilon_i)$ of a stage, "
@@ -41,40 +50,44 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
     Shades of grey are values of P, and colours are values of s.
     """
-    figure, ((stages_s, stages_P), (advantage, error)) = page(5.2, 2, 2)
-    P_indices = np.unique(np.linspace(0, simulation.sizes["P"] - 1, MOST).round().astype(int))
-    results_s = along(simulation, theory, "s", P=simulation.P.values[P_indices].tolist())
+    figure, ((stages_s, stages_P), (advantage, error)) = make_figure(5.2, 2, 2)
+    P_indices = np.unique(np.linspace(0, simulation.sizes["P"] - 1, MAX_BOOSTING_CURVES).round().astype(int))
+    results_s = select_with_dense_theory(simulation, theory, "s", P=simulation.P.values[P_indices].tolist())
     greys = [str(grey) for grey in np.linspace(0, 0.6, len(P_indices)).round(2)]
-    sizes = panel(stages_s, results_s, "s", "stages", "P", log="xy", palette=greys, **JOINED)
+    sizes = draw_panel(stages_s, results_s, "s", "stages", "P", log="xy", palette=greys, **BOOSTING_LINE_STYLE)
     for index, runs in enumerate(simulation.advantage.isel(P=P_indices).transpose("P", ...)):
-        points(advantage, 1 / (2 * runs.s), runs, index, color=greys[index])
+        draw_seed_means(advantage, 1 / (2 * runs.s), runs, index, color=greys[index])
     terms = 1 / (2 * simulation.s.values)
     advantage.plot(terms, terms, color="0.3", linestyle="--", linewidth=0.9)
-    lines = dense(theory, "P")
-    results_P = with_lines(simulation, theory, lines.assign(eps_g=lines.eps_g.where(lines.eps_g < 1)))
-    conjunctions = panel(stages_P, results_P, "P", "stages", "s", log="xy", **JOINED)
-    panel(error, results_P, "P", "eps_g", "s", log="xy", **JOINED)
+    lines = solve_dense_theory(theory, "P")
+    results_P = combine_with_lines(simulation, theory, lines.assign(eps_g=lines.eps_g.where(lines.eps_g < 1)))
+    conjunctions = draw_panel(stages_P, results_P, "P", "stages", "s", log="xy", **BOOSTING_LINE_STYLE)
+    draw_panel(error, results_P, "P", "eps_g", "s", log="xy", **BOOSTING_LINE_STYLE)
     for index, errors in enumerate(simulation.eps_g.transpose("s", ...)):
         errorless_P = errors.P.values[np.asarray(errors.mean("seed") == 0)]
-        at_foot(error, errorless_P, look_of(index)["color"], **nested_size(index, simulation.sizes["s"]))
-    stages_s.set(xlabel="$s$, conjunctions of the teacher", ylabel=STAGES)
-    stages_P.set(xlabel="$P$, examples", ylabel=STAGES)
+        mark_at_foot(
+            error, errorless_P, get_curve_style(index)["color"], **nested_marker_size(index, simulation.sizes["s"])
+        )
+    stages_s.set(xlabel="$s$, conjunctions of the teacher", ylabel=STAGES_LABEL)
+    stages_P.set(xlabel="$P$, examples", ylabel=STAGES_LABEL)
     advantage.set(xscale="log", yscale="log", xlabel="$1/(2s)$", ylabel=r"smallest advantage $\gamma$")
-    error.set(xlabel="$P$, examples", ylim=(0.8 * _least(simulation.eps_g), 1.5))
+    error.set(xlabel="$P$, examples", ylim=(0.8 * _find_min_error(simulation.eps_g), 1.5))
     for ax, axis in ((stages_s, simulation.s), (stages_P, simulation.P)):
         if not np.isfinite(ax.dataLim.x0):  # no run classified all examples correctly
             ax.set_xlim(axis.values.min() / 1.5, axis.values.max() * 1.5)
-    _ticks(stages_s.xaxis, simulation.s.values.tolist())
-    _ticks(advantage.xaxis, SHARES)
-    _ticks(advantage.yaxis, SHARES)
-    log_ticks(error.yaxis)
-    zero = entry("no error seen", **FOOT | {"gid": None, "clip_on": True})
-    bound = entry("bound", linestyle="--")
-    legend_below(figure, [*sizes, bound, *conjunctions, zero], columns=6, note=_trivial(lines.eps_g))
+    _set_ticks(stages_s.xaxis, simulation.s.values.tolist())
+    _set_ticks(advantage.xaxis, ADVANTAGE_TICKS)
+    _set_ticks(advantage.yaxis, ADVANTAGE_TICKS)
+    set_log_ticks(error.yaxis)
+    zero = make_line_handle("no error seen", **FOOT_MARKER_STYLE | {"gid": None, "clip_on": True})
+    bound = make_line_handle("bound", linestyle="--")
+    draw_legend_below(
+        figure, [*sizes, bound, *conjunctions, zero], columns=6, note=_describe_trivial_bounds(lines.eps_g)
+    )
     return figure
 
 
-def _trivial(bounds: xr.DataArray) -> str:
+def _describe_trivial_bounds(bounds: xr.DataArray) -> str:
     """Return a note on the values of s with a bound of 1 on eps_g at every P."""
     trivial = [int(s) for s in bounds.s.values if float(bounds.sel(s=s).min()) >= 1]
     if not trivial:
@@ -83,18 +96,18 @@ def _trivial(bounds: xr.DataArray) -> str:
     return rf"the bound on $\epsilon_g$ for {s_range} is 1 at every $P$"
 
 
-def _least(values: Any) -> float:
+def _find_min_error(values: Any) -> float:
     """Return the lowest point that the logarithmic error axis must show.
 
     It is the lower end of a bar, or the mean if the bar reaches almost to 0.
     """
     means = values.mean("seed").values
-    ends = means - standard_error_of_runs(values).fillna(0).values
-    ends = np.where(ends > CUT * means, ends, means)
+    ends = means - compute_run_standard_error(values).fillna(0).values
+    ends = np.where(ends > MIN_BAR_FRACTION * means, ends, means)
     return float(ends[ends > 0].min(initial=0.5))
 
 
-def _ticks(axis: Axis, values: list[float]) -> None:
+def _set_ticks(axis: Axis, values: list[float]) -> None:
     axis.set_major_locator(FixedLocator(values))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())

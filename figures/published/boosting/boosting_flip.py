@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
 from figures import series
-from figures.labels import size_of
-from figures.panels import heading, legend_below, page, panel
-from figures.style import shades
-from statmech.results.results import results_of
+from figures.labels import describe_size
+from figures.panels import draw_legend_below, draw_panel, make_figure, set_heading
+from figures.style import make_shades
+from statmech.results.results import as_results
 
 AXES = ("flip", "cap")  # sweep axes that this figure shows
-MOST = 5
-JOINED: dict[str, Any] = {"linestyle": "-"}
+MAX_FLIP_CURVES = 5
+FLIP_LINE_STYLE: dict[str, Any] = {"linestyle": "-"}
 CAPTION = (
     r"Generalization error, with respect to the teacher's own labels, of AdaBoost over conjunctions that learns from "
     r"labels flipped with probability $p_f$, and ends after $T$ stages or when all examples are classified correctly. "
@@ -28,23 +28,27 @@ LINES = ""
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g with a colour per number of stages (left) and a shade per fraction of flips (right)."""
-    results, (figure, (against_flip, against_stages)) = results_of(simulation), page(3.4, 1, 2, sharey=True)
-    stages, flips = (np.unique(np.linspace(0, simulation.sizes[name] - 1, MOST).round()) for name in ("cap", "flip"))
-    selected = series.sliced(results, {"cap": stages.astype(int)})
-    left = panel(against_flip, selected, "flip", "eps_g", "cap", **JOINED)
+    results, (figure, (against_flip, against_stages)) = as_results(simulation), make_figure(3.4, 1, 2, sharey=True)
+    stages, flips = (
+        np.unique(np.linspace(0, simulation.sizes[name] - 1, MAX_FLIP_CURVES).round()) for name in ("cap", "flip")
+    )
+    selected = series.select_position(results, {"cap": stages.astype(int)})
+    left = draw_panel(against_flip, selected, "flip", "eps_g", "cap", **FLIP_LINE_STYLE)
     largest = simulation.flip.values.max()
     for key, num_stages in zip(left, selected.either.cap.values, strict=True):
         key.set_label(f"$T$ = {num_stages:,}")
     left += against_flip.plot([0, largest], [0, largest], "--", color="0.5", label=r"$\epsilon_g=p_f$")
-    selected = series.sliced(results, {"flip": flips.astype(int)})
-    right = panel(against_stages, selected, "cap", "eps_g", "flip", log="x", palette=shades(len(flips)), **JOINED)
+    selected = series.select_position(results, {"flip": flips.astype(int)})
+    right = draw_panel(
+        against_stages, selected, "cap", "eps_g", "flip", log="x", palette=make_shades(len(flips)), **FLIP_LINE_STYLE
+    )
     against_flip.set_xlabel(r"$p_f$, fraction of flipped labels")
     against_flip.set_ylim(bottom=-0.01)
     against_stages.set(xlabel="$T$, stages", ylabel="")
     against_stages.xaxis.set_major_locator(FixedLocator(simulation.cap.values))
-    legend_below(figure, [*left, *right], columns=4)
-    heading(
+    draw_legend_below(figure, [*left, *right], columns=4)
+    set_heading(
         figure,
-        [f"$s$ = {int(simulation.s)}", f"$P$ = {int(simulation.P):,}", size_of(simulation)],
+        [f"$s$ = {int(simulation.s)}", f"$P$ = {int(simulation.P):,}", describe_size(simulation)],
     )
     return figure

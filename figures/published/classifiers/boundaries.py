@@ -10,14 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.legends import entry
-from figures.panels import page
-from figures.style import COLOURS
-from simulate.scenarios.cross_validation import grid_of, plane_of, weights_of_plane
+from figures.legends import make_line_handle
+from figures.panels import make_figure
+from figures.style import CURVE_COLOURS
+from simulate.scenarios.cross_validation import get_plane_corners, get_plane_weights, make_plane_grid
 from statmech.classifiers import CLASSIFIERS
-from statmech.data_sets import Data, load, source
+from statmech.data_sets import DataSetContent, find_data_source, load_data_set
 from statmech.errors import ConfigError
-from statmech.results.dataset import scenario_of
+from statmech.results.dataset import scenario_from_dataset
 
 AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = (
@@ -27,15 +27,15 @@ CAPTION = (
     "Percentages: accuracy on held-out folds."
 )
 POINTS = LINES = ""  # the figure has neither means nor theory
-CLASSES: tuple[dict[str, Any], ...] = (  # distinguishable in grey
-    {"color": COLOURS[0], "marker": "o", "markerfacecolor": "white"},
-    {"color": COLOURS[1], "marker": "s"},
+CLASS_MARKER_STYLES: tuple[dict[str, Any], ...] = (  # distinguishable in grey
+    {"color": CURVE_COLOURS[0], "marker": "o", "markerfacecolor": "white"},
+    {"color": CURVE_COLOURS[1], "marker": "s"},
 )
-LINE: dict[str, Any] = {"color": "0.1", "linewidth": 1.0}
-ARROW, LABEL = 0.17, 1.35  # relative to the plane's larger side, and to the arrow
+BOUNDARY_LINE_STYLE: dict[str, Any] = {"color": "0.1", "linewidth": 1.0}
+ARROW_LENGTH_FRACTION, ARROW_LABEL_POSITION = 0.17, 1.35  # relative to the plane's larger side, and to the arrow
 
 
-class Linear(NamedTuple):
+class LinearBoundary(NamedTuple):
     """A line w.x + b = 0 and its margin.
 
     The margin is the distance of the nearest point, or NaN if a point is misclassified.
@@ -54,81 +54,89 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     if "decision" not in simulation:
         raise ConfigError("the figure boundaries needs `plane: true`, which records decisions on a plane")
     sets, names = ([str(value) for value in simulation[axis].values] for axis in AXES)
-    figure, axes = page(0.6 + 1.95 * len(sets), len(sets), len(names), squeeze=False)
+    figure, axes = make_figure(0.6 + 1.95 * len(sets), len(sets), len(names), squeeze=False)
     for row, data in zip(axes, sets, strict=True):
         for ax, name in zip(row, names, strict=True):
             cell = simulation.sel(data=data, classifier=name)
-            decision, points = cell.decision.isel(seed=0).values, load(data)
-            _plane(ax, points, decision, _linear(simulation, data, name, points, decision))
+            decision, points = cell.decision.isel(seed=0).values, load_data_set(data)
+            _draw_plane(ax, points, decision, _relearn_linear_boundary(simulation, data, name, points, decision))
             accuracy_text = f"{CLASSIFIERS[name].label}, {100 * float(cell.accuracy.mean()):.1f} %"
-            ax.set_title(f"{source(data).title}\n{accuracy_text}")
+            ax.set_title(f"{find_data_source(data).title}\n{accuracy_text}")
         row[0].set_ylabel("$x_2$")
     for ax in axes[-1]:
         ax.set_xlabel("$x_1$")
-    figure.legend(handles=_handles(load(sets[0]).y), loc="outside lower center", ncols=5)
+    figure.legend(handles=_make_legend_handles(load_data_set(sets[0]).y), loc="outside lower center", ncols=5)
     return figure
 
 
-def _linear(simulation: xr.Dataset, data: str, name: str, points: Data, decision: np.ndarray) -> Linear | None:
+def _relearn_linear_boundary(
+    simulation: xr.Dataset, data: str, name: str, points: DataSetContent, decision: np.ndarray
+) -> LinearBoundary | None:
     """Relearn the boundary of a linear classifier from the recorded decisions.
 
     Returns None for other classifiers.
     """
-    study = scenario_of(simulation)
+    study = scenario_from_dataset(simulation)
     for cell in study.cells():
         if (cell.data, cell.name) == (data, name):
-            weights = weights_of_plane(study, cell, int(simulation.seed.values[0]), decision)
+            weights = get_plane_weights(study, cell, int(simulation.seed.values[0]), decision)
             if weights is not None:
-                return Linear(*weights, _margin(*weights, points))
+                return LinearBoundary(*weights, _compute_margin(*weights, points))
     return None
 
 
-def _margin(w: np.ndarray, b: float, points: Data) -> float:
+def _compute_margin(w: np.ndarray, b: float, points: DataSetContent) -> float:
     distance = np.where(points.y == np.unique(points.y)[-1], 1, -1) * (points.X @ w + b) / np.linalg.norm(w)
     return float(distance.min()) if distance.min() > 0 else np.nan
 
 
-def _plane(ax: Axes, points: Data, decision: np.ndarray, linear: Linear | None) -> None:
+def _draw_plane(ax: Axes, points: DataSetContent, decision: np.ndarray, linear: LinearBoundary | None) -> None:
     """Draw the region of the second class, its boundary, and the points."""
-    low, high = plane_of(points.X)
+    low, high = get_plane_corners(points.X)
     plane_options: dict[str, Any] = {"extent": (low[0], high[0], low[1], high[1])}
     side = decision - 0.5
     if linear is not None:
-        side = (grid_of(points.X) @ linear.w + linear.b).reshape(decision.shape) / np.linalg.norm(linear.w)
-        _weights(ax, points.X, linear)
+        side = (make_plane_grid(points.X) @ linear.w + linear.b).reshape(decision.shape) / np.linalg.norm(linear.w)
+        _draw_weight_arrow(ax, points.X, linear)
         if np.isfinite(linear.margin):
             margins = [-linear.margin, linear.margin]
             ax.contour(side, levels=margins, colors="0.1", linewidths=0.8, linestyles="--", **plane_options)
-    ax.contourf(side, levels=[0, np.inf], colors=[COLOURS[1]], alpha=0.18, **plane_options)
-    ax.contour(side, levels=[0], colors=LINE["color"], linewidths=LINE["linewidth"], **plane_options)
-    for value, style in zip(np.unique(points.y), CLASSES, strict=False):
+    ax.contourf(side, levels=[0, np.inf], colors=[CURVE_COLOURS[1]], alpha=0.18, **plane_options)
+    ax.contour(
+        side,
+        levels=[0],
+        colors=BOUNDARY_LINE_STYLE["color"],
+        linewidths=BOUNDARY_LINE_STYLE["linewidth"],
+        **plane_options,
+    )
+    for value, style in zip(np.unique(points.y), CLASS_MARKER_STYLES, strict=False):
         ax.plot(*points.X[points.y == value].T, linestyle="none", markersize=2.4, markeredgewidth=0.6, **style)
     ax.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
 
-def _weights(ax: Axes, X: np.ndarray, linear: Linear) -> None:
+def _draw_weight_arrow(ax: Axes, X: np.ndarray, linear: LinearBoundary) -> None:
     """Draw the direction of w as an arrow that starts at the boundary, far from the points."""
-    arrow = _free(X, linear)
+    arrow = _find_arrow_position(X, linear)
     if arrow is None:
         return
     start, step = arrow
-    arrow_options = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, "mutation_scale": 9, **LINE}
-    end, label_point = start + step, start + LABEL * step
+    arrow_options = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, "mutation_scale": 9, **BOUNDARY_LINE_STYLE}
+    end, label_point = start + step, start + ARROW_LABEL_POSITION * step
     ax.annotate("", (end[0], end[1]), (start[0], start[1]), arrowprops=arrow_options, zorder=4)
     ax.text(label_point[0], label_point[1], r"$\mathbf{w}$", ha="center", va="center", zorder=5)
 
 
-def _free(X: np.ndarray, linear: Linear) -> tuple[np.ndarray, np.ndarray] | None:
+def _find_arrow_position(X: np.ndarray, linear: LinearBoundary) -> tuple[np.ndarray, np.ndarray] | None:
     """Find the start and the vector of an arrow along w, as far from all points as possible.
 
     Returns None if there is no room for the arrow.
     """
-    low, high = plane_of(X)
+    low, high = get_plane_corners(X)
     unit = linear.w / np.linalg.norm(linear.w)
     foot = X.mean(axis=0) - (X.mean(axis=0) @ linear.w + linear.b) / np.linalg.norm(linear.w) * unit
-    step = ARROW * np.max(high - low) * unit
+    step = ARROW_LENGTH_FRACTION * np.max(high - low) * unit
     offsets = np.linspace(-1, 1, 201)[:, None] * np.linalg.norm(high - low) * np.array([-unit[1], unit[0]])
-    covered = (foot + offsets)[:, None] + np.array([0.0, 0.5, 1.0, LABEL])[:, None] * step
+    covered = (foot + offsets)[:, None] + np.array([0.0, 0.5, 1.0, ARROW_LABEL_POSITION])[:, None] * step
     distances = np.linalg.norm(covered[:, :, None] - X, axis=-1).min(axis=(1, 2))
     margin = 0.03 * (high - low)
     inside = ((covered > low + margin) & (covered < high - margin)).all(axis=(1, 2))
@@ -136,12 +144,15 @@ def _free(X: np.ndarray, linear: Linear) -> tuple[np.ndarray, np.ndarray] | None
     return ((foot + offsets)[best], step) if inside[best] else None
 
 
-def _handles(y: np.ndarray) -> list[Line2D]:
+def _make_legend_handles(y: np.ndarray) -> list[Line2D]:
     """Return the legend handles of classes, boundary, margin and weights."""
     names = [f"class {value}".replace("-", "\N{MINUS SIGN}") for value in np.unique(y)]
     return [
-        *(entry(name, linestyle="none", **style) for name, style in zip(names, CLASSES, strict=False)),
-        entry("boundary", **LINE),
-        entry("margin", **LINE | {"linestyle": "--", "linewidth": 0.8}),
-        entry(r"weights $\mathbf{w}$ (direction)", marker=">", markevery=[1], **LINE),
+        *(
+            make_line_handle(name, linestyle="none", **style)
+            for name, style in zip(names, CLASS_MARKER_STYLES, strict=False)
+        ),
+        make_line_handle("boundary", **BOUNDARY_LINE_STYLE),
+        make_line_handle("margin", **BOUNDARY_LINE_STYLE | {"linestyle": "--", "linewidth": 0.8}),
+        make_line_handle(r"weights $\mathbf{w}$ (direction)", marker=">", markevery=[1], **BOUNDARY_LINE_STYLE),
     ]

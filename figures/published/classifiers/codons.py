@@ -11,16 +11,16 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from figures.labels import size_of
-from figures.panels import heading, legend_below, page
-from figures.style import AID, COLOURS
-from statmech.data_sets import source
+from figures.labels import describe_size
+from figures.panels import draw_legend_below, make_figure, set_heading
+from figures.style import CURVE_COLOURS, NO_LEGEND_GID
+from statmech.data_sets import find_data_source
 from statmech.errors import ConfigError
 
 AXES = ("discount",)  # sweep axes that this figure shows
 VALUES = {"classifier": ("boosting",)}
-CODON = 3  # letters per codon
-FRAME = COLOURS[1]
+CODON_LENGTH = 3  # letters per codon
+CODON_FRAME_COLOUR = CURVE_COLOURS[1]
 CAPTION = (
     "Sum of the weights of conjunctions of two bases at each pair of positions, mean over held-out folds of windows of "
     "five codons, the outlined squares (Jackson & Craven, section 4), for each discount d. The percentages are the "
@@ -34,22 +34,22 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw a panel per discount with the mean weight of pairs over folds, as shades of grey."""
     if "pair_weights" not in simulation:
         raise ConfigError("the figure codons needs `positions: true`, which records where conjunctions lie")
-    figure, axes = page(3.9, 1, simulation.sizes["discount"], sharey=True, squeeze=False)
+    figure, axes = make_figure(3.9, 1, simulation.sizes["discount"], sharey=True, squeeze=False)
     panels = list(axes.flat)
     mean = simulation.pair_weights.mean(["seed", "fold"])
     norm = PowerNorm(0.5, vmin=0, vmax=float(mean.max()) or 1.0)
     for ax, discount in zip(panels, simulation.discount.values, strict=True):
-        image = _matrix(ax, mean.sel(discount=discount), norm)
-        _outline(ax, simulation.sizes["position"])
-        ax.set(xlabel="position of the first base", title=_title(simulation.sel(discount=discount)))
+        image = _draw_pair_matrix(ax, mean.sel(discount=discount), norm)
+        _outline_codons(ax, simulation.sizes["position"])
+        ax.set(xlabel="position of the first base", title=_format_title(simulation.sel(discount=discount)))
     panels[0].set_ylabel("position of the second base")
     figure.colorbar(image, ax=panels, label=r"$\sum|w|$ of conjunctions (square-root scale)", shrink=0.9)
-    heading(figure, [source(str(simulation.data.item())).heading, size_of(simulation)])
-    legend_below(figure, [Patch(fill=False, edgecolor=FRAME, label="within one codon")])
+    set_heading(figure, [find_data_source(str(simulation.data.item())).heading, describe_size(simulation)])
+    draw_legend_below(figure, [Patch(fill=False, edgecolor=CODON_FRAME_COLOUR, label="within one codon")])
     return figure
 
 
-def _matrix(ax: Axes, mean: Any, norm: PowerNorm) -> Any:
+def _draw_pair_matrix(ax: Axes, mean: Any, norm: PowerNorm) -> Any:
     """Draw the weights of pairs of positions as an image.
 
     The first position is on the x axis, and the second, later one on the y axis.
@@ -64,16 +64,21 @@ def _matrix(ax: Axes, mean: Any, norm: PowerNorm) -> Any:
     return image
 
 
-def _outline(ax: Axes, length: int) -> None:
+def _outline_codons(ax: Axes, length: int) -> None:
     """Draw a frame around the pairs within each codon."""
-    for first in range(1, length - CODON + 2, CODON):
-        low, high = first - 0.5, first + CODON - 0.5
+    for first in range(1, length - CODON_LENGTH + 2, CODON_LENGTH):
+        low, high = first - 0.5, first + CODON_LENGTH - 0.5
         ax.plot(
-            [low, high, high, low, low], [low, low, high, high, low], color=FRAME, linewidth=1.0, clip_on=False, gid=AID
+            [low, high, high, low, low],
+            [low, low, high, high, low],
+            color=CODON_FRAME_COLOUR,
+            linewidth=1.0,
+            clip_on=False,
+            gid=NO_LEGEND_GID,
         )
 
 
-def _title(cell: xr.Dataset) -> str:
+def _format_title(cell: xr.Dataset) -> str:
     pairs, codon_pairs = float(cell.pairs.sum()), float(cell.codon_pairs.sum())
     percent_text = f": {100 * codon_pairs / pairs:.0f} % in codons" if pairs and np.isfinite(codon_pairs) else ""
     return f"$d$ = {float(cell.discount):g}{percent_text}"

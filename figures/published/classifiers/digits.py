@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from figures.panels import page
-from figures.series import mean_and_error
-from figures.style import JOIN, SMALL, log_ticks, look_of
-from statmech.data_sets import source
+from figures.panels import make_figure
+from figures.series import compute_mean_and_error
+from figures.style import JOINING_LINE_STYLE, SMALL_FONT, get_curve_style, set_log_ticks
+from statmech.data_sets import find_data_source
 
 AXES = ("data", "chosen", "error_rate_budget")  # sweep axes that this figure shows
 VALUES = {"classifier": ("attentive",)}
@@ -24,45 +24,50 @@ CAPTION = (
     r"in prediction; open markers: in learning, per example and pass, at the same errors. Black crosses: a perceptron "
     r"that learns and predicts with a fixed number of features, drawn at random. Thin grey lines guide the eye."
 )
-ORDERED = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "order of the columns"}
+FEATURE_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "order of the columns"}
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw the error against features evaluated in prediction (filled) and learning (open), a column per data set."""
     sets = [str(name) for name in simulation.data.values]
-    figure, _ = page(3.4, 1, len(sets), sharey=True)
+    figure, _ = make_figure(3.4, 1, len(sets), sharey=True)
     for ax, data in zip(figure.axes, sets, strict=True):
         cells = simulation.sel(data=data)
         for index, order in enumerate(map(str, simulation.chosen.values)):
             attentive = cells.sel(chosen=order).isel(error_rate_budget=simulation.budget.values == 0)
-            _line(ax, attentive, "features_evaluated", index, f"{ORDERED[order]}, in prediction")
-            learning = f"{ORDERED[order]}, in learning"
-            _line(ax, attentive, "features_learning", index, learning, markerfacecolor="white")
+            _draw_error_line(
+                ax, attentive, "features_evaluated", index, f"{FEATURE_ORDER_LABELS[order]}, in prediction"
+            )
+            learning = f"{FEATURE_ORDER_LABELS[order]}, in learning"
+            _draw_error_line(ax, attentive, "features_learning", index, learning, markerfacecolor="white")
         hard = cells.sel(chosen=str(simulation.chosen.values[0])).isel(error_rate_budget=simulation.budget.values > 0)
         if hard.sizes["error_rate_budget"]:
-            _line(ax, hard, "features_evaluated", 6, "fixed number of features")
+            _draw_error_line(ax, hard, "features_evaluated", 6, "fixed number of features")
         ax.set(xlabel="features evaluated per example", xscale="log", yscale="log")
-        ax.set_title(source(data).title, loc="left")
+        ax.set_title(find_data_source(data).title, loc="left")
         ax.xaxis.set_major_locator(FixedLocator([50, 100, 200, 400, 784]))
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_locator(NullLocator())
     for ax in figure.axes:
-        log_ticks(ax.yaxis)
+        set_log_ticks(ax.yaxis)
     figure.axes[0].set_ylabel("held-out errors (%)")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
-def _line(ax: Axes, cells: Any, features: str, index: int, label: str, **look: Any) -> None:
+def _draw_error_line(ax: Axes, cells: Any, features: str, index: int, label: str, **style: Any) -> None:
     """Draw errors against features, and label the error rate of the leftmost point in prediction.
 
     The features in learning are drawn against the errors in prediction, so that error bars are drawn once.
     """
-    (error, spread), (x, _) = mean_and_error(100 * (1 - cells.accuracy)), mean_and_error(cells[features])
+    (error, spread), (x, _) = (
+        compute_mean_and_error(100 * (1 - cells.accuracy)),
+        compute_mean_and_error(cells[features]),
+    )
     is_prediction = features == "features_evaluated"
-    look = {**look_of(index), "linestyle": "none", "elinewidth": 0.7, "capsize": 1.5, **look}
-    ax.plot(x, error, **JOIN)
-    ax.errorbar(x, error, yerr=spread if is_prediction else None, label=label, zorder=3, **look)
+    style = {**get_curve_style(index), "linestyle": "none", "elinewidth": 0.7, "capsize": 1.5, **style}
+    ax.plot(x, error, **JOINING_LINE_STYLE)
+    ax.errorbar(x, error, yerr=spread if is_prediction else None, label=label, zorder=3, **style)
     if is_prediction and bool((cells.budget == 0).all()):
         position, text = (float(x[-1]), float(error[-1] + spread[-1])), rf"$\epsilon_d={cells.error_rate.values[-1]:g}$"
-        ax.annotate(text, position, (0, 3), textcoords="offset points", ha="center", fontsize=SMALL)
+        ax.annotate(text, position, (0, 3), textcoords="offset points", ha="center", fontsize=SMALL_FONT)

@@ -14,12 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from figures.style import COLOURS, PAGE, SMALL
+from figures.style import CURVE_COLOURS, PAGE_WIDTH, SMALL_FONT
 from simulate.estimators.attentive import PartialSums
-from simulate.scenarios.cross_validation import fitted, folds
-from statmech.data_sets import source
+from simulate.scenarios.cross_validation import fit_fold, make_folds
+from statmech.data_sets import find_data_source
 from statmech.errors import ConfigError
-from statmech.results.dataset import scenario_of
+from statmech.results.dataset import scenario_from_dataset
 from statmech.scenarios.cross_validation import Study, StudyCell
 
 AXES = ("data", "chosen")  # sweep axes that this figure shows
@@ -32,18 +32,21 @@ CAPTION = (
     r"are grey, and the number of those that are is below each. Right: distribution of the number of evaluated pixels "
     r"over all held-out examples (grey), and over misclassified ones (black)."
 )
-EACH = 2  # applies to easy and to hard examples
-COLUMNS, STEPS = 2 * EACH, (1.12, 1.3)  # two classes; horizontal and vertical steps between images
-BINS = 16
-ORDERED = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "row by row"}
-LOOKS: dict[str, dict[str, Any]] = {
-    "easy": {"color": COLOURS[0], "marker": "o"},
-    "hard": {"color": COLOURS[1], "marker": "s"},
+EXAMPLES_PER_CLASS = 2  # applies to easy and to hard examples
+IMAGE_COLUMNS, IMAGE_SPACING = (
+    2 * EXAMPLES_PER_CLASS,
+    (1.12, 1.3),
+)  # two classes; horizontal and vertical steps between images
+NUM_FEATURE_BINS = 16
+PIXEL_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "row by row"}
+EXAMPLE_LINE_STYLES: dict[str, dict[str, Any]] = {
+    "easy": {"color": CURVE_COLOURS[0], "marker": "o"},
+    "hard": {"color": CURVE_COLOURS[1], "marker": "s"},
 }
 POINTS = ""
 
 
-class HeldOut(NamedTuple):
+class HeldOutFold(NamedTuple):
     """The held-out examples of a fold, with partial sums, classes, and flags of wrong predictions."""
 
     X: np.ndarray
@@ -54,27 +57,27 @@ class HeldOut(NamedTuple):
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw partial sums, images and a histogram, a row per data set and order of the features."""
-    study: Study = scenario_of(simulation)
-    cells = [cell for cell in study.cells() if _shown(simulation, cell)]
-    figure = Figure(figsize=(PAGE, 0.6 + 2.2 * len(cells)))
+    study: Study = scenario_from_dataset(simulation)
+    cells = [cell for cell in study.cells() if _is_shown(simulation, cell)]
+    figure = Figure(figsize=(PAGE_WIDTH, 0.6 + 2.2 * len(cells)))
     grid = figure.add_gridspec(len(cells), 3, width_ratios=(1, 1.5, 0.75))
     for row, cell in enumerate(cells):
-        parts = [part for seed in range(study.seeds) for part in _held_out(study, cell, seed, simulation)]
-        examples = _examples(parts[0])
+        parts = [part for seed in range(study.seeds) for part in _relearn_folds(study, cell, seed, simulation)]
+        examples = _select_examples(parts[0])
         axes = [figure.add_subplot(grid[row, column]) for column in range(3)]
-        _sums(axes[0], parts[0], examples, cell)
-        _images(axes[1], parts[0], examples)
-        _histogram(axes[2], parts)
+        _draw_partial_sums(axes[0], parts[0], examples, cell)
+        _draw_images(axes[1], parts[0], examples)
+        _draw_histogram(axes[2], parts)
     handles = [pair for ax in axes[::2] for pair in zip(*ax.get_legend_handles_labels(), strict=True)]
     figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=4)
     return figure
 
 
-def _shown(simulation: xr.Dataset, cell: StudyCell) -> bool:
-    return cell.data in simulation.data.values and _chosen(cell) in simulation.chosen.values
+def _is_shown(simulation: xr.Dataset, cell: StudyCell) -> bool:
+    return cell.data in simulation.data.values and _get_feature_order(cell) in simulation.chosen.values
 
 
-def _chosen(cell: StudyCell) -> str:
+def _get_feature_order(cell: StudyCell) -> str:
     """Return the order of the features.
 
     Raises `ConfigError` for a classifier without an order.
@@ -84,17 +87,17 @@ def _chosen(cell: StudyCell) -> str:
     return str(cell.classifier.chosen)
 
 
-def _held_out(study: Study, cell: StudyCell, seed: int, simulation: xr.Dataset) -> list[HeldOut]:
+def _relearn_folds(study: Study, cell: StudyCell, seed: int, simulation: xr.Dataset) -> list[HeldOutFold]:
     """Relearn every fold of a shuffle.
 
     Raises `ConfigError` if the numbers differ from the stored numbers.
     """
-    stored = simulation.features_evaluated.sel(data=cell.data, chosen=_chosen(cell)).isel(seed=seed)
+    stored = simulation.features_evaluated.sel(data=cell.data, chosen=_get_feature_order(cell)).isel(seed=seed)
     parts = []
-    for fold in folds(study, cell, seed):
-        model, X, y = fitted(study, fold)
+    for fold in make_folds(study, cell, seed):
+        model, X, y = fit_fold(study, fold)
         X, y = X[fold.outside], y[fold.outside]
-        parts.append(HeldOut(X, model.partial_sums(X)[0], y, model.predict(X) != y))
+        parts.append(HeldOutFold(X, model.partial_sums(X)[0], y, model.predict(X) != y))
         relearnt_features, stored_features = parts[-1].found.features.mean(), float(stored[len(parts) - 1])
         if not np.isclose(relearnt_features, stored_features):
             raise ConfigError(
@@ -103,19 +106,19 @@ def _held_out(study: Study, cell: StudyCell, seed: int, simulation: xr.Dataset) 
     return parts
 
 
-def _examples(part: HeldOut) -> dict[str, np.ndarray]:
-    """Select the rows of easy and hard examples, `EACH` of every class."""
+def _select_examples(part: HeldOutFold) -> dict[str, np.ndarray]:
+    """Select the rows of easy and hard examples, `EXAMPLES_PER_CLASS` of every class."""
     last, features = np.abs(part.found.sums[:, -1]), part.found.features
     rows_by_name: dict[str, list[np.ndarray]] = {"easy": [], "hard": []}
     for label in np.unique(part.classes):
         rows = np.flatnonzero(part.classes == label)
         quartile_distances = np.abs(features[rows] - np.quantile(features[rows], 0.25))
-        rows_by_name["easy"].append(rows[np.argsort(quartile_distances, kind="stable")[:EACH]])
-        rows_by_name["hard"].append(rows[np.lexsort((last[rows], -features[rows]))[:EACH]])
+        rows_by_name["easy"].append(rows[np.argsort(quartile_distances, kind="stable")[:EXAMPLES_PER_CLASS]])
+        rows_by_name["hard"].append(rows[np.lexsort((last[rows], -features[rows]))[:EXAMPLES_PER_CLASS]])
     return {name: np.concatenate(rows) for name, rows in rows_by_name.items()}
 
 
-def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyCell) -> None:
+def _draw_partial_sums(ax: Axes, part: HeldOutFold, examples: dict[str, np.ndarray], cell: StudyCell) -> None:
     """Draw partial sums until evaluation stops, and dotted lines for the remaining features."""
     partial_sums = part.found
     for name, rows in examples.items():
@@ -123,13 +126,18 @@ def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyC
             label = name if row == rows[0] else None
             end = int(np.searchsorted(partial_sums.looks, partial_sums.features[row])) + 1
             counts, sums = np.append(0, partial_sums.looks), np.append(0.0, partial_sums.sums[row])
-            line_style: dict[str, Any] = {**LOOKS[name], "linewidth": 0.9}
+            line_style: dict[str, Any] = {**EXAMPLE_LINE_STYLES[name], "linewidth": 0.9}
             ax.plot(
                 counts[: end + 1], sums[: end + 1], **line_style, markevery=[end], markerfacecolor="white", label=label
             )
             dotted_label = "not evaluated" if name == "easy" and label else None
             ax.plot(
-                counts[end:], sums[end:], color=LOOKS[name]["color"], linewidth=0.7, linestyle=":", label=dotted_label
+                counts[end:],
+                sums[end:],
+                color=EXAMPLE_LINE_STYLES[name]["color"],
+                linewidth=0.7,
+                linestyle=":",
+                label=dotted_label,
             )
     signs = (-1, 1) if np.isfinite(partial_sums.level) else ()  # no stops without a level, if there are too few probes
     for sign, decided_class in zip(signs, np.unique(part.classes), strict=False):
@@ -137,27 +145,27 @@ def _sums(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray], cell: StudyC
         ax.axhline(sign * partial_sums.level, color="k", linewidth=0.9, linestyle="--", label=label)
         ax.text(1.01, sign * partial_sums.level, decided_class, transform=ax.get_yaxis_transform(), va="center")
     ax.set(xlabel="pixels evaluated, $i$", ylabel="partial sum $S_i$", xticks=[0, 200, 400, 600, 784])
-    ax.set_title(f"{source(cell.data).title}, {ORDERED[_chosen(cell)]}", loc="left")
+    ax.set_title(f"{find_data_source(cell.data).title}, {PIXEL_ORDER_LABELS[_get_feature_order(cell)]}", loc="left")
 
 
-def _images(ax: Axes, part: HeldOut, examples: dict[str, np.ndarray]) -> None:
+def _draw_images(ax: Axes, part: HeldOutFold, examples: dict[str, np.ndarray]) -> None:
     """Draw the examples as images of width 1, with easy examples above hard ones."""
     for line, (name, rows) in enumerate(examples.items()):
-        low = -STEPS[1] * line
+        low = -IMAGE_SPACING[1] * line
         for column, row in enumerate(rows):
-            left = STEPS[0] * column
+            left = IMAGE_SPACING[0] * column
             extent = (left, left + 1, low, low + 1)
             image_options: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
-            ax.imshow(_dimmed(part, row), extent=extent, clip_on=False, **image_options)
+            ax.imshow(_render_example(part, row), extent=extent, clip_on=False, **image_options)
             frame: dict[str, Any] = {"fill": False, "linewidth": 1.2, "clip_on": False}
-            ax.add_patch(Rectangle((left, low), 1, 1, color=LOOKS[name]["color"], **frame))
-            ax.text(left + 0.5, low - 0.04, f"{part.found.features[row]}", ha="center", va="top", fontsize=SMALL)
+            ax.add_patch(Rectangle((left, low), 1, 1, color=EXAMPLE_LINE_STYLES[name]["color"], **frame))
+            ax.text(left + 0.5, low - 0.04, f"{part.found.features[row]}", ha="center", va="top", fontsize=SMALL_FONT)
         ax.text(-0.06, low + 0.5, name, rotation=90, ha="right", va="center")
-    ax.set(xlim=(-0.25, STEPS[0] * COLUMNS), ylim=(0.8 - STEPS[1] - 1, 1.05))
+    ax.set(xlim=(-0.25, IMAGE_SPACING[0] * IMAGE_COLUMNS), ylim=(0.8 - IMAGE_SPACING[1] - 1, 1.05))
     ax.set_axis_off()
 
 
-def _dimmed(part: HeldOut, row: int) -> np.ndarray:
+def _render_example(part: HeldOutFold, row: int) -> np.ndarray:
     """Render an example as an image, with pixels that were not evaluated pale on grey."""
     side = round(np.sqrt(part.X.shape[1]))
     if side**2 != part.X.shape[1]:
@@ -168,11 +176,11 @@ def _dimmed(part: HeldOut, row: int) -> np.ndarray:
     return np.where(evaluated, 1 - ink, 0.78 - 0.22 * ink).reshape(side, side)
 
 
-def _histogram(ax: Axes, parts: list[HeldOut]) -> None:
+def _draw_histogram(ax: Axes, parts: list[HeldOutFold]) -> None:
     """Draw the distribution of features per held-out example, for all and for misclassified examples."""
     features = np.concatenate([part.found.features for part in parts])
     wrong = np.concatenate([part.wrong for part in parts])
-    edges, percent_per_example = np.linspace(0, parts[0].X.shape[1], BINS + 1).tolist(), 100 / len(features)
+    edges, percent_per_example = np.linspace(0, parts[0].X.shape[1], NUM_FEATURE_BINS + 1).tolist(), 100 / len(features)
     for values, colour, label in ((features, "0.75", "all examples"), (features[wrong], "k", "classified wrongly")):
         ax.hist(values, edges, weights=np.full(len(values), percent_per_example), color=colour, label=label)
     ax.axvline(features.mean(), color="k", linewidth=0.9, linestyle="-.", label="mean")

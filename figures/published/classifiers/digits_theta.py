@@ -7,11 +7,11 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.legends import entry
-from figures.panels import finish, guide, page, panel
-from statmech.data_sets import source
+from figures.legends import make_line_handle
+from figures.panels import add_title_and_legend, draw_guide, draw_panel, make_figure
+from statmech.data_sets import find_data_source
 from statmech.errors import ConfigError
-from statmech.results.results import results_of
+from statmech.results.results import as_results
 
 AXES = ("classifier", "theta", "budget")  # sweep axes that this figure shows
 VALUES = {"classifier": ("attentive", "passive_aggressive")}
@@ -21,38 +21,56 @@ CAPTION = (
     r"all features (hollow points). (b) Features evaluated with the stopping boundary, in prediction (full points) and "
     r"in learning, per example and pass (hollow points); dotted: all features. Thin lines join points."
 )
-NAMES = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
-FULL: dict[str, Any] = {"linestyle": "-", "markerfacecolor": None}
-HOLLOW: dict[str, Any] = {"linestyle": "--", "markersize": 6}  # larger, as full points may cover hollow ones
+CLASSIFIER_NAMES = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
+FULL_MARKER_STYLE: dict[str, Any] = {"linestyle": "-", "markerfacecolor": None}
+HOLLOW_MARKER_STYLE: dict[str, Any] = {
+    "linestyle": "--",
+    "markersize": 6,
+}  # larger, as full points may cover hollow ones
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw the error with and without a boundary, and the features with a boundary."""
     runs = simulation.assign(error=100 * (1 - simulation.accuracy))
-    stopped, full = (results_of(runs.isel(budget=budget_index)) for budget_index in _budgets(runs))
-    figure, (error, features) = page(3.0, 1, 2)
-    panel(error, full, "theta", "error", "classifier", log="x", **HOLLOW)
-    keys = panel(error, stopped, "theta", "error", "classifier", label="held-out errors (%)", log="x", **FULL)
-    panel(features, stopped, "theta", "features_learning", "classifier", log="x", **HOLLOW)
-    panel(features, stopped, "theta", "features_evaluated", "classifier", label="features evaluated", log="x", **FULL)
+    stopped, full = (as_results(runs.isel(budget=budget_index)) for budget_index in _find_budget_positions(runs))
+    figure, (error, features) = make_figure(3.0, 1, 2)
+    draw_panel(error, full, "theta", "error", "classifier", log="x", **HOLLOW_MARKER_STYLE)
+    keys = draw_panel(
+        error, stopped, "theta", "error", "classifier", label="held-out errors (%)", log="x", **FULL_MARKER_STYLE
+    )
+    draw_panel(features, stopped, "theta", "features_learning", "classifier", log="x", **HOLLOW_MARKER_STYLE)
+    draw_panel(
+        features,
+        stopped,
+        "theta",
+        "features_evaluated",
+        "classifier",
+        label="features evaluated",
+        log="x",
+        **FULL_MARKER_STYLE,
+    )
     num_features = float(full.either.features_evaluated.max())
-    guide(features, y=num_features)
+    draw_guide(features, y=num_features)
     for ax in (error, features):
         ax.set(xlabel=r"threshold $\theta$")
     features.set_ylim(0, None)
     for key, name in zip(keys, map(str, runs.classifier.values), strict=True):
-        key.set_label(NAMES.get(name, key.get_label()))
+        key.set_label(CLASSIFIER_NAMES.get(name, key.get_label()))
     marks = [
-        entry("(a) stopping boundary, (b) in prediction", marker="o", linestyle="none"),
-        entry("(a) all features, (b) in learning", marker="o", linestyle="none", markerfacecolor="white"),
-        entry("all features", linestyle=":"),
+        make_line_handle("(a) stopping boundary, (b) in prediction", marker="o", linestyle="none"),
+        make_line_handle("(a) all features, (b) in learning", marker="o", linestyle="none", markerfacecolor="white"),
+        make_line_handle("all features", linestyle=":"),
     ]
-    return finish(
-        figure, simulation, [*keys, *marks], f"{source(str(runs.data.item())).title}: $N$ = {num_features:g}", columns=3
+    return add_title_and_legend(
+        figure,
+        simulation,
+        [*keys, *marks],
+        f"{find_data_source(str(runs.data.item())).title}: $N$ = {num_features:g}",
+        columns=3,
     )
 
 
-def _budgets(runs: xr.Dataset) -> tuple[int, int]:
+def _find_budget_positions(runs: xr.Dataset) -> tuple[int, int]:
     """Return the indices of the budgets without and with a fixed number of features.
 
     Raises `ConfigError` unless both exist.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import finish, page, panel
-from figures.published.classifiers.fold_means import JOINED
-from statmech.data_sets import source
-from statmech.results.results import results_of
+from figures.panels import add_title_and_legend, draw_panel, make_figure
+from figures.published.classifiers.fold_means import FOLD_MEAN_STYLE
+from statmech.data_sets import find_data_source
+from statmech.results.results import as_results
 
 AXES = ("data", "discount")  # sweep axes that this figure shows
 VALUES = {"classifier": ("boosting",)}
@@ -25,14 +25,14 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     runs = simulation.assign(
         percent=100 * simulation.accuracy, share=100 * simulation.pairs / simulation.nonzero_weights
     )
-    results, (figure, axes) = results_of(runs), page(2.8, 1, 3, width_ratios=(1.6, 1, 1))
+    results, (figure, axes) = as_results(runs), make_figure(2.8, 1, 3, width_ratios=(1.6, 1, 1))
     for ax, name in zip(axes, ("share", "percent", "nonzero_weights"), strict=True):
-        keys = panel(ax, results, "discount", name, "data", nested=True, **JOINED, markerfacecolor=None)
+        keys = draw_panel(ax, results, "discount", name, "data", nested=True, **FOLD_MEAN_STYLE, markerfacecolor=None)
         ax.set(xlabel="discount $d$", xticks=[0, 0.25, 0.5, 0.75, 1])
         ax.xaxis.set_major_formatter("{x:g}")
     axes[0].set(ylabel="conjunctions of two (%)", ylim=(-4, 104))
     axes[1].set_ylabel("accuracy (%)")
     axes[2].set(ylabel="weights", ylim=(0, None))
     for key in keys:
-        key.set_label(source(str(key.get_label())).heading)
-    return finish(figure, results, keys, "classifier")
+        key.set_label(find_data_source(str(key.get_label())).heading)
+    return add_title_and_legend(figure, results, keys, "classifier")

@@ -13,135 +13,146 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.legends import entry
-from figures.panels import legend_below, page
-from figures.style import AID, COLOURS, log_ticks
+from figures.legends import make_line_handle
+from figures.panels import draw_legend_below, make_figure
+from figures.style import CURVE_COLOURS, NO_LEGEND_GID, set_log_ticks
 from statmech.classifiers import CLASSIFIERS
-from statmech.data_sets import source
+from statmech.data_sets import find_data_source
 from statmech.results import published_values as paper
 from statmech.results.paired_tests import PairedTest, paired_tests
 
-BESIDE = (
+MARKERS_CAPTION = (
     "Circles: measured by cross-validation. Open diamonds: Jackson & Craven; two where the scan of the paper leaves "
     "open which of them it is. Data sets marked as stand-ins are not those of the paper."
 )
 POINTS = "Points: means over folds (ten, or those given with the data) and shuffles; bars: standard errors over folds."
-STARS = (
+SIGNIFICANCE_CAPTION = (
     "Stars and plus signs: significantly less and more accurate than boosting, by a paired two-tailed t-test over "
     "folds at p <= 0.05; a fraction says in how many shuffles."
 )
-LEVEL = r"$p\leq0.05$ ($k/n$: in $k$ of $n$ shuffles)"
-LIFT = 0.17  # measured values lie above the middle of a row, the paper's below
-ROW = 0.3
-GREY: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
-LESS = "\N{ASTERISK OPERATOR}"
+SIGNIFICANCE_LABEL = r"$p\leq0.05$ ($k/n$: in $k$ of $n$ shuffles)"
+ROW_OFFSET = 0.17  # measured values lie above the middle of a row, the paper's below
+ROW_HEIGHT_INCHES = 0.3
+GREY_MARKER_STYLE: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
+LESS_ACCURATE_SYMBOL = "\N{ASTERISK OPERATOR}"
 
 
-def accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
+def draw_accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
     """Draw accuracies in per cent, with a star if boosting is significantly better."""
-    for row, (name, test) in enumerate(_tests(study, data).items()):
-        _measured(ax, row, name, 100 * test.means["accuracy"], 100 * test.error, _marks(test, study.sizes["seed"]))
-        star = LESS if name in paper.LESS_ACCURATE.get(data, ()) else ""
-        _published(ax, row, name, paper.ACCURACY.get(data, {}).get(name, ()), star)
-    _rows(ax, study)
-    ax.set(xlabel="accuracy (%)", title=source(data).heading)
+    for row, (name, test) in enumerate(_run_paired_tests(study, data).items()):
+        _draw_measured_value(
+            ax,
+            row,
+            name,
+            100 * test.means["accuracy"],
+            100 * test.error,
+            _format_significance(test, study.sizes["seed"]),
+        )
+        star = LESS_ACCURATE_SYMBOL if name in paper.PUBLISHED_LESS_ACCURATE.get(data, ()) else ""
+        _draw_published_values(ax, row, name, paper.PUBLISHED_ACCURACY.get(data, {}).get(name, ()), star)
+    _label_rows(ax, study)
+    ax.set(xlabel="accuracy (%)", title=find_data_source(data).heading)
     ax.margins(x=0.24)
 
 
-def weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
+def draw_weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
     """Draw the number of weights of each classifier on a logarithmic axis."""
-    for row, (name, test) in enumerate(_tests(study, data).items()):
+    for row, (name, test) in enumerate(_run_paired_tests(study, data).items()):
         if test.means["nonzero_weights"] > 0:
-            _measured(ax, row, name, test.means["nonzero_weights"], test.errors["nonzero_weights"])
-        _published(ax, row, name, paper.WEIGHTS.get(data, {}).get(name, ()))
-    _rows(ax, study)
-    ax.set(xlabel="weights", title=source(data).heading, xscale="log")
+            _draw_measured_value(ax, row, name, test.means["nonzero_weights"], test.errors["nonzero_weights"])
+        _draw_published_values(ax, row, name, paper.PUBLISHED_WEIGHT_COUNTS.get(data, {}).get(name, ()))
+    _label_rows(ax, study)
+    ax.set(xlabel="weights", title=find_data_source(data).heading, xscale="log")
     ax.margins(x=0.1)
-    log_ticks(ax.xaxis)
+    set_log_ticks(ax.xaxis)
 
 
-def accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
+def add_accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
     """Add a legend of the markers in panels of accuracy."""
-    marker_style: dict[str, Any] = GREY | {"markersize": 6}
+    marker_style: dict[str, Any] = GREY_MARKER_STYLE | {"markersize": 6}
     stars = [
-        entry(f"{comparison} accurate than boosting, {LEVEL}", marker=rf"${mark}$", **marker_style)
+        make_line_handle(
+            f"{comparison} accurate than boosting, {SIGNIFICANCE_LABEL}", marker=rf"${mark}$", **marker_style
+        )
         for mark, comparison in ((r"\ast", "less"), ("+", "more"))
     ]
-    legend_below(figure, [*_markers(study, paper.ACCURACY), *stars], columns=2)
+    draw_legend_below(figure, [*_make_marker_handles(study, paper.PUBLISHED_ACCURACY), *stars], columns=2)
 
 
-def weights_legend(figure: Figure, study: xr.Dataset) -> None:
+def add_weights_legend(figure: Figure, study: xr.Dataset) -> None:
     """Add a legend of the markers in panels of the number of weights."""
-    legend_below(figure, _markers(study, paper.WEIGHTS), columns=3)
+    draw_legend_below(figure, _make_marker_handles(study, paper.PUBLISHED_WEIGHT_COUNTS), columns=3)
 
 
-def _markers(study: xr.Dataset, values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
+def _make_marker_handles(study: xr.Dataset, values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
     """Return legend handles of measured and published values."""
     published = [
         values.get(str(data), {}).get(str(name), ()) for data in study.data.values for name in study.classifier.values
     ]
-    diamond: dict[str, Any] = GREY | {"marker": "D", "markerfacecolor": "white"}
-    handles = [entry("measured, \N{PLUS-MINUS SIGN} standard error over folds", marker="o", **GREY)]
+    diamond: dict[str, Any] = GREY_MARKER_STYLE | {"marker": "D", "markerfacecolor": "white"}
+    handles = [
+        make_line_handle("measured, \N{PLUS-MINUS SIGN} standard error over folds", marker="o", **GREY_MARKER_STYLE)
+    ]
     if any(published):
-        handles.append(entry("paper", **diamond))
+        handles.append(make_line_handle("paper", **diamond))
     return handles
 
 
-def draw_columns(study: xr.Dataset, panel: Callable[[Axes, xr.Dataset, str], None]) -> Figure:
+def draw_columns(study: xr.Dataset, draw_panel: Callable[[Axes, xr.Dataset, str], None]) -> Figure:
     """Draw a panel per data set, with a row and a colour per classifier."""
     sets = [str(name) for name in study.data.values]
-    figure, _ = page(height(study), 1, len(sets), sharey=True)
+    figure, _ = make_figure(compute_figure_height(study), 1, len(sets), sharey=True)
     for ax, data in zip(figure.axes, sets, strict=True):
-        panel(ax, study, data)
+        draw_panel(ax, study, data)
     return figure
 
 
-def height(study: xr.Dataset, rows: int = 1) -> float:
+def compute_figure_height(study: xr.Dataset, rows: int = 1) -> float:
     """Return the height in inches for rows of panels and a legend."""
-    return rows * (0.75 + ROW * study.sizes["classifier"]) + 0.45
+    return rows * (0.75 + ROW_HEIGHT_INCHES * study.sizes["classifier"]) + 0.45
 
 
-def _tests(study: xr.Dataset, data: str) -> dict[str, PairedTest]:
+def _run_paired_tests(study: xr.Dataset, data: str) -> dict[str, PairedTest]:
     """Compare each classifier with boosting on one data set, and return the tests by name."""
     tests = paired_tests(study.sel(data=[data]))
     return {str(test.cell["classifier"]): test for test in tests}
 
 
-def _marks(test: PairedTest, shuffles: int) -> str:
+def _format_significance(test: PairedTest, shuffles: int) -> str:
     """Return a star or plus for a significant difference.
 
     A fraction follows if the difference is not significant in all shuffles.
     """
-    pairs = ((LESS, test.worse), ("+", test.better))
+    pairs = ((LESS_ACCURATE_SYMBOL, test.worse), ("+", test.better))
     return " ".join(f"{mark}" if count == shuffles else f"{mark}{count}/{shuffles}" for mark, count in pairs if count)
 
 
-def _colour(name: str) -> str:
-    return COLOURS[list(CLASSIFIERS).index(name) % len(COLOURS)]
+def _get_classifier_colour(name: str) -> str:
+    return CURVE_COLOURS[list(CLASSIFIERS).index(name) % len(CURVE_COLOURS)]
 
 
-def _measured(ax: Axes, row: int, name: str, mean: float, error: float, mark: str = "") -> None:
-    colour = _colour(name)
+def _draw_measured_value(ax: Axes, row: int, name: str, mean: float, error: float, mark: str = "") -> None:
+    colour = _get_classifier_colour(name)
     marker_style: dict[str, Any] = {
         "marker": "o",
         "color": colour,
         "linestyle": "none",
-        "gid": AID,
+        "gid": NO_LEGEND_GID,
     }  # no legend entry, as the row names the classifier
-    ax.errorbar(mean, row - LIFT, xerr=error, zorder=3, **marker_style)
-    _annotate(ax, mean + (error if error == error else 0), row - LIFT, mark)
+    ax.errorbar(mean, row - ROW_OFFSET, xerr=error, zorder=3, **marker_style)
+    _annotate_point(ax, mean + (error if error == error else 0), row - ROW_OFFSET, mark)
 
 
-def _published(ax: Axes, row: int, name: str, values: tuple[float, ...], mark: str = "") -> None:
+def _draw_published_values(ax: Axes, row: int, name: str, values: tuple[float, ...], mark: str = "") -> None:
     if not values:
         return
-    colour, rows = _colour(name), [row + LIFT] * len(values)
-    marker_style: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4, "gid": AID}
+    colour, rows = _get_classifier_colour(name), [row + ROW_OFFSET] * len(values)
+    marker_style: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4, "gid": NO_LEGEND_GID}
     ax.plot(sorted(values), rows, "D", zorder=2, **marker_style)
-    _annotate(ax, max(values), row + LIFT, mark)
+    _annotate_point(ax, max(values), row + ROW_OFFSET, mark)
 
 
-def _annotate(ax: Axes, x: float, y: float, mark: str) -> None:
+def _annotate_point(ax: Axes, x: float, y: float, mark: str) -> None:
     text_options: dict[str, Any] = {
         "textcoords": "offset points",
         "va": "center_baseline",
@@ -151,7 +162,7 @@ def _annotate(ax: Axes, x: float, y: float, mark: str) -> None:
     ax.annotate(mark, (x, y), (4, 0), **text_options)
 
 
-def _rows(ax: Axes, study: xr.Dataset) -> None:
+def _label_rows(ax: Axes, study: xr.Dataset) -> None:
     names = [str(name) for name in study.classifier.values]
     ax.set_yticks(range(len(names)), [CLASSIFIERS[name].label for name in names])
     for row in range(len(names) - 1):

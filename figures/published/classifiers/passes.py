@@ -9,23 +9,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures import labels
-from figures.legends import entry
-from figures.panels import heading, legend_below, logarithmic, page
-from figures.published.classifiers.fold_means import curve, independent
-from figures.style import nested_size
+from figures.legends import make_line_handle
+from figures.panels import draw_legend_below, make_figure, set_heading, set_log_axes
+from figures.published.classifiers.fold_means import draw_fold_means, has_independent_examples
+from figures.style import nested_marker_size
 from statmech.classifiers import CLASSIFIERS
-from statmech.data_sets import source
-from statmech.scenarios.cross_validation import ORDERS
+from statmech.data_sets import find_data_source
+from statmech.scenarios.cross_validation import EXAMPLE_ORDER_MEANINGS
 
 AXES = ("data", "classifier", "order", "passes")  # sweep axes that this figure shows
-USUAL = "every"  # classifiers are compared in this order if the sweep has it
+DEFAULT_ORDER = "every"  # classifiers are compared in this order if the sweep has it
 CAPTION = (
     "Training and test error of the perceptron against the passes over the examples, with its last weights, the mean "
     "of its weights over all visits (averaged) and the vote of all of them (voted), as in Figure 3.3 of Daume's "
     "chapter; and its test error for different orders of the examples. Learning ends after a pass without a mistake."
 )
-TEST: dict[str, Any] = {"marker": "o", "linestyle": "none"}
-TRAINING: dict[str, Any] = TEST | {"markerfacecolor": "white"}
+TEST_MARKER_STYLE: dict[str, Any] = {"marker": "o", "linestyle": "none"}
+TRAINING_MARKER_STYLE: dict[str, Any] = TEST_MARKER_STYLE | {"markerfacecolor": "white"}
 POINTS = (
     "Points: means over data sets, each with its own folds; bars: standard errors over data sets, or, of a given set, "
     "over folds."
@@ -35,53 +35,62 @@ POINTS = (
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw a row per data set: the classifiers in one order, and the first classifier in every order."""
     sets = [str(name) for name in simulation.data.values]
-    figure, axes = page(1.1 + 2.4 * len(sets), len(sets), 2, squeeze=False)
+    figure, axes = make_figure(1.1 + 2.4 * len(sets), len(sets), 2, squeeze=False)
     for (left, right), name in zip(axes, sets, strict=True):
         cells = simulation.sel(data=name)
-        independent_examples = independent(simulation, name)
-        default_order = _classifiers(left, cells, independent_examples)
-        _orders(right, cells, default_order, independent_examples)
-        title_prefix = f"{source(name).title}: " if len(sets) > 1 else ""
-        left.set_title(f"{title_prefix}{ORDERS[default_order]}")
-        right.set_title(f"{title_prefix}{_first(cells)}")
+        independent_examples = has_independent_examples(simulation, name)
+        default_order = _draw_classifiers(left, cells, independent_examples)
+        _draw_orders(right, cells, default_order, independent_examples)
+        title_prefix = f"{find_data_source(name).title}: " if len(sets) > 1 else ""
+        left.set_title(f"{title_prefix}{EXAMPLE_ORDER_MEANINGS[default_order]}")
+        right.set_title(f"{title_prefix}{_get_first_label(cells)}")
         left.set_ylabel("error (%)")
         right.set_ylabel("test error (%)")
         for ax in (left, right):
             ax.set_xlabel("passes over the examples")
-            logarithmic(ax, "x")
+            set_log_axes(ax, "x")
         left.set_ylim(bottom=0)
     left, right = axes[0]
     classifier_keys, orders = (ax.get_legend_handles_labels()[0] for ax in (left, right))
-    marks = [entry("test error", **TEST), entry("training error", **TRAINING)]
-    heading(figure, [*([source(sets[0]).title] if len(sets) == 1 else []), labels.size_of(simulation)])
-    legend_below(figure, _columns(classifier_keys, marks, orders), columns=3)
+    marks = [
+        make_line_handle("test error", **TEST_MARKER_STYLE),
+        make_line_handle("training error", **TRAINING_MARKER_STYLE),
+    ]
+    set_heading(
+        figure, [*([find_data_source(sets[0]).title] if len(sets) == 1 else []), labels.describe_size(simulation)]
+    )
+    draw_legend_below(figure, _fill_legend_columns(classifier_keys, marks, orders), columns=3)
     return figure
 
 
-def _columns(*keys: list[Any]) -> list[Any]:
+def _fill_legend_columns(*keys: list[Any]) -> list[Any]:
     """Pad lists of legend handles with empty ones, so that each list fills a column."""
     num_rows = max(map(len, keys))
-    return [key for column in keys for key in (*column, *[entry(" ", linestyle="none")] * (num_rows - len(column)))]
+    return [
+        key
+        for column in keys
+        for key in (*column, *[make_line_handle(" ", linestyle="none")] * (num_rows - len(column)))
+    ]
 
 
-def _classifiers(ax: Axes, cells: xr.Dataset, own_examples: bool) -> str:
+def _draw_classifiers(ax: Axes, cells: xr.Dataset, independent_examples: bool) -> str:
     """Draw test errors (full lines) and training errors (dashed), and return the order of the examples.
 
     Each classifier has a colour.
     """
     orders = [str(order) for order in cells.order.values]
-    default_order = USUAL if USUAL in orders else orders[-1]
+    default_order = DEFAULT_ORDER if DEFAULT_ORDER in orders else orders[-1]
     for name in ("accuracy", "accuracy_training"):
         is_test = name == "accuracy"
         style: dict[str, Any] = {} if is_test else {"linestyle": "--", "markerfacecolor": "white"}
         for index, classifier in enumerate(map(str, cells.classifier.values)):
             error = 100 * (1 - cells[name].sel(classifier=classifier, order=default_order))
             label = CLASSIFIERS[classifier].label if is_test else None
-            curve(ax, cells.passes, error, index, own_examples, label=label, **style)
+            draw_fold_means(ax, cells.passes, error, index, independent_examples, label=label, **style)
     return default_order
 
 
-def _orders(ax: Axes, cells: xr.Dataset, usual: str, own_examples: bool) -> None:
+def _draw_orders(ax: Axes, cells: xr.Dataset, default_order: str, independent_examples: bool) -> None:
     """Draw test errors of the first classifier for every order.
 
     The order of the left panel keeps its colour.
@@ -89,10 +98,10 @@ def _orders(ax: Axes, cells: xr.Dataset, usual: str, own_examples: bool) -> None
     error = 100 * (1 - cells.accuracy.isel(classifier=0))
     further = iter(range(cells.sizes["classifier"], cells.sizes["classifier"] + cells.sizes["order"]))
     for position, order in enumerate(map(str, cells.order.values)):
-        index, size = 0 if order == usual else next(further), nested_size(position, cells.sizes["order"])
-        label = f"order: {ORDERS[order]}"
-        curve(ax, cells.passes, error.sel(order=order), index, own_examples, label=label, **size)
+        index, size = 0 if order == default_order else next(further), nested_marker_size(position, cells.sizes["order"])
+        label = f"order: {EXAMPLE_ORDER_MEANINGS[order]}"
+        draw_fold_means(ax, cells.passes, error.sel(order=order), index, independent_examples, label=label, **size)
 
 
-def _first(cells: xr.Dataset) -> str:
+def _get_first_label(cells: xr.Dataset) -> str:
     return CLASSIFIERS[str(cells.classifier.values[0])].label

@@ -9,15 +9,15 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.panels import heading, page
-from figures.style import AID, COLOURS, SMALL
-from simulate.estimators.concept import Term
-from statmech.data_sets import DataSource, source
+from figures.panels import make_figure, set_heading
+from figures.style import CURVE_COLOURS, NO_LEGEND_GID, SMALL_FONT
+from simulate.estimators.concept import ConceptTerm
+from statmech.data_sets import DataSource, find_data_source
 from statmech.errors import ConfigError
 
 AXES = ()  # sweep axes that this figure shows
 VALUES = {"classifier": ("boosting",)}
-TICKS = 12  # approximate
+NUM_POSITION_TICKS = 12  # approximate
 CAPTION = (
     "The sparse perceptron learnt from all examples: each letter is a condition 'this base at this position', and the "
     "point below it its weight. Letters above 0 vote for the class on top where they are true and against it where "
@@ -29,50 +29,50 @@ POINTS = ""
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw the concept that boosting learnt from the study's sequences."""
-    name, learnt_concept = _learnt(json.loads(simulation.attrs["concepts"]))
-    (figure, ax), data_source = page(3.0), source(name)
-    terms = [Term(**term) for term in learnt_concept["terms"]]
+    name, learnt_concept = _find_sequence_concept(json.loads(simulation.attrs["concepts"]))
+    (figure, ax), data_source = make_figure(3.0), find_data_source(name)
+    terms = [ConceptTerm(**term) for term in learnt_concept["terms"]]
     indices = {position: index for index, position in enumerate(data_source.attributes)}
     heights = [term.sense * term.weight for term in terms if term.names]
     for term in terms:
-        _letters(ax, term, indices)
-    _regions(ax, data_source, indices)
-    _axes(ax, data_source, heights, learnt_concept["classes"])
+        _draw_letters(ax, term, indices)
+    _shade_regions(ax, data_source, indices)
+    _format_axes(ax, data_source, heights, learnt_concept["classes"])
     always = [f"threshold {term.sense * term.weight:+.2f}" for term in terms if not term.names]
-    heading(figure, [f"{data_source.heading}: learnt from all examples", *always])
+    set_heading(figure, [f"{data_source.heading}: learnt from all examples", *always])
     return figure
 
 
-def _learnt(concepts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _find_sequence_concept(concepts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the name of a data set of sequences, and its concept.
 
     Raises `ConfigError` unless there are sequences of two classes.
     """
     for name, learnt in concepts.items():
-        if source(name).sequence and len(learnt["classes"]) == 2:
+        if find_data_source(name).sequence and len(learnt["classes"]) == 2:
             return name, learnt
     raise ConfigError("the figure promoters_concept needs the classifier boosting on sequences of two classes")
 
 
-def _letters(ax: Axes, term: Term, places: dict[str, int]) -> None:
+def _draw_letters(ax: Axes, term: ConceptTerm, indices: dict[str, int]) -> None:
     """Draw the letters of a conjunction on stems, joined by a line if there are two."""
     height = term.sense * term.weight
     pairs = [condition.split(" = ") for condition in term.names]
-    ax.plot([places[position] for position, _ in pairs], [height] * len(pairs), color="0.3", linewidth=0.8)
+    ax.plot([indices[position] for position, _ in pairs], [height] * len(pairs), color="0.3", linewidth=0.8)
     for position, letter in pairs:
-        ax.plot([places[position]] * 2, [0, height], color="0.7", linewidth=0.8, zorder=1)
-        colour = COLOURS["acgt".find(letter) % len(COLOURS)]
-        ax.plot(places[position], height, "o", color=colour, markersize=2.5, gid=AID)
+        ax.plot([indices[position]] * 2, [0, height], color="0.7", linewidth=0.8, zorder=1)
+        colour = CURVE_COLOURS["acgt".find(letter) % len(CURVE_COLOURS)]
+        ax.plot(indices[position], height, "o", color=colour, markersize=2.5, gid=NO_LEGEND_GID)
         up = height > 0
         text_options: dict[str, Any] = {"color": colour, "fontsize": 9, "fontweight": "bold", "ha": "center"}
         text_options |= {"xytext": (0, 3 if up else -3), "textcoords": "offset points", "va": "bottom" if up else "top"}
-        ax.annotate(letter.upper(), (places[position], height), **text_options)
+        ax.annotate(letter.upper(), (indices[position], height), **text_options)
 
 
-def _regions(ax: Axes, one: DataSource, places: dict[str, int]) -> None:
+def _shade_regions(ax: Axes, data_source: DataSource, indices: dict[str, int]) -> None:
     """Shade the known regions, and write their names at the bottom."""
-    for name, (first, last) in one.regions.items():
-        left, right = places[first] - 0.5, places[last] + 0.5
+    for name, (first, last) in data_source.regions.items():
+        left, right = indices[first] - 0.5, indices[last] + 0.5
         ax.axvspan(left, right, color="0.92", linewidth=0, zorder=0)
         text_options: dict[str, Any] = {
             "xycoords": ax.get_xaxis_transform(),
@@ -83,9 +83,9 @@ def _regions(ax: Axes, one: DataSource, places: dict[str, int]) -> None:
         ax.annotate(name.replace("-", "\N{MINUS SIGN}"), ((left + right) / 2, 0), **text_options)
 
 
-def _axes(ax: Axes, one: DataSource, heights: list[float], classes: list[str]) -> None:
-    positions = one.attributes
-    tick_step = max(1, round(len(positions) / TICKS / 5) * 5)
+def _format_axes(ax: Axes, data_source: DataSource, heights: list[float], classes: list[str]) -> None:
+    positions = data_source.attributes
+    tick_step = max(1, round(len(positions) / NUM_POSITION_TICKS / 5) * 5)
     tick_indices = [index for index, position in enumerate(positions) if int(position.lstrip("p")) % tick_step == 0]
     labels = [positions[index].replace("-", "\N{MINUS SIGN}").lstrip("p") for index in tick_indices]
     ax.set_xticks(tick_indices, labels)
@@ -93,4 +93,4 @@ def _axes(ax: Axes, one: DataSource, heights: list[float], classes: list[str]) -
     ax.set(xlim=(-1, len(positions)), ylim=(1.55 * min(0.0, *heights), top), xlabel="position", ylabel="weight")
     ax.axhline(0, color="0.3", linewidth=0.8)
     for text, y, side in ((f"where true: {classes[1]}", 0.98, "top"), (f"where true: {classes[0]}", 0.08, "bottom")):
-        ax.text(0.99, y, text, transform=ax.transAxes, ha="right", va=side, fontsize=SMALL, color="0.3")
+        ax.text(0.99, y, text, transform=ax.transAxes, ha="right", va=side, fontsize=SMALL_FONT, color="0.3")

@@ -6,15 +6,15 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.published.classifiers import papers_tables
-from figures.published.classifiers.papers_tables import BESIDE, STARS
+from figures.published.classifiers.papers_tables import MARKERS_CAPTION, SIGNIFICANCE_CAPTION
 
 AXES = ("data", "classifier")  # sweep axes that this figure shows
-CAPTION = f"Accuracy on held-out folds of each classifier on three domains. {BESIDE} {STARS}"
+CAPTION = f"Accuracy on held-out folds of each classifier on three domains. {MARKERS_CAPTION} {SIGNIFICANCE_CAPTION}"
 POINTS = papers_tables.POINTS
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw the accuracy of each classifier, in a panel per data set."""
-    figure = papers_tables.draw_columns(simulation, papers_tables.accuracy_panel)
-    papers_tables.accuracy_legend(figure, simulation)
+    figure = papers_tables.draw_columns(simulation, papers_tables.draw_accuracy_panel)
+    papers_tables.add_accuracy_legend(figure, simulation)
     return figure

@@ -6,10 +6,10 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.published.classifiers import papers_tables
-from figures.published.classifiers.papers_tables import BESIDE
+from figures.published.classifiers.papers_tables import MARKERS_CAPTION
 
 AXES = ("data", "classifier")  # sweep axes that this figure shows
-CAPTION = f"Mean number of weights, without thresholds, of each classifier on three domains; trees have none. {BESIDE}"
+CAPTION = f"Mean number of weights, without thresholds, of each classifier on three domains; trees have none. {MARKERS_CAPTION}"
 POINTS = papers_tables.POINTS
 
 
@@ -17,6 +17,6 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw the number of weights of each classifier that has weights."""
     weighted = simulation.nonzero_weights.notnull().any(["data", "seed", "fold"])
     weighted_classifiers = simulation.isel(classifier=weighted.values) if weighted.any() else simulation
-    figure = papers_tables.draw_columns(weighted_classifiers, papers_tables.weights_panel)
-    papers_tables.weights_legend(figure, weighted_classifiers)
+    figure = papers_tables.draw_columns(weighted_classifiers, papers_tables.draw_weights_panel)
+    papers_tables.add_weights_legend(figure, weighted_classifiers)
     return figure

@@ -5,22 +5,22 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import page
+from figures.panels import make_figure
 from figures.published.classifiers import papers_tables
-from figures.published.classifiers.papers_tables import BESIDE, STARS
+from figures.published.classifiers.papers_tables import MARKERS_CAPTION, SIGNIFICANCE_CAPTION
 
 AXES = ("data", "classifier")  # sweep axes that this figure shows
-CAPTION = (
-    f"Accuracy on held-out folds and number of weights of each classifier. {BESIDE} {STARS} Trees have no weights."
-)
+CAPTION = f"Accuracy on held-out folds and number of weights of each classifier. {MARKERS_CAPTION} {SIGNIFICANCE_CAPTION} Trees have no weights."
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw accuracy and number of weights, a row per data set and a colour per classifier."""
     sets = [str(name) for name in simulation.data.values]
-    figure, axes = page(papers_tables.height(simulation, len(sets)), len(sets), 2, sharey=True, squeeze=False)
+    figure, axes = make_figure(
+        papers_tables.compute_figure_height(simulation, len(sets)), len(sets), 2, sharey=True, squeeze=False
+    )
     for (accuracy, weights), data in zip(axes, sets, strict=True):
-        papers_tables.accuracy_panel(accuracy, simulation, data)
-        papers_tables.weights_panel(weights, simulation, data)
-    papers_tables.accuracy_legend(figure, simulation)
+        papers_tables.draw_accuracy_panel(accuracy, simulation, data)
+        papers_tables.draw_weights_panel(weights, simulation, data)
+    papers_tables.add_accuracy_legend(figure, simulation)
     return figure

@@ -10,11 +10,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures import concept
-from simulate.estimators.concept import Term
-from statmech.data_sets import source
+from simulate.estimators.concept import ConceptTerm
+from statmech.data_sets import find_data_source
 from statmech.errors import ConfigError
 
-SPACE = re.compile(r"(?<=[a-z])-(?=[a-z])")  # hyphens within a name
+WORD_HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")  # hyphens within a name
 AXES = ()  # sweep axes that this figure shows
 VALUES = {"classifier": ("boosting",)}
 CAPTION = (
@@ -32,9 +32,9 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         raise ConfigError("the figure votes_concept needs the classifier boosting, which has a concept to draw")
     name, learnt = next(iter(concepts.items()))
     terms = [
-        Term(**{**term, "names": [SPACE.sub(" ", condition) for condition in term["names"]]})
+        ConceptTerm(**{**term, "names": [WORD_HYPHEN.sub(" ", condition) for condition in term["names"]]})
         for term in learnt["terms"]
     ]
     figure = concept.draw(SimpleNamespace(terms_=terms, classes_=learnt["classes"]))
-    figure.suptitle(f"{source(name).heading}: learnt from all examples")
+    figure.suptitle(f"{find_data_source(name).heading}: learnt from all examples")
     return figure

@@ -6,15 +6,23 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.legends import entry
-from figures.panels import GUIDE, finish, guide, letters, logarithmic, page, panel
-from figures.style import look_of, points
-from statmech.results.results import results_of
+from figures.legends import make_line_handle
+from figures.panels import (
+    GUIDE_STYLE,
+    add_panel_letters,
+    add_title_and_legend,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    set_log_axes,
+)
+from figures.style import draw_seed_means, get_curve_style
+from statmech.results.results import as_results
 from theory import separability
 
 AXES = ("flip", "alpha")  # sweep axes that this figure shows
 VALUES = {"loss": ("perceptron",)}
-FEW = 1e-2  # examples with a lower training error count as separated
+SEPARATION_ERROR = 1e-2  # examples with a lower training error count as separated
 CAPTION = (
     r"Rosenblatt's rule applied to all examples at once, the descent of the loss $\max(0,-yh)$. (a) Training error "
     r"against the number of epochs, at the largest $\alpha$. (b) Epochs until one example in a hundred is wrong, where "
@@ -27,34 +35,34 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the training error at one alpha, and the epochs until separation, a colour per fraction of flips."""
     last = float(theory.alpha[-1])
-    parts, (figure, (error, time)) = [part.sel(alpha=last) for part in (simulation, theory)], page(2.9, 1, 2)
-    results = results_of(*parts)  # a line of `dense` would be too inaccurate for a small fraction of wrong examples
-    keys = panel(error, results, "epochs", "eps_t", "flip", log="xy", label=rf"$\epsilon_t$ at $\alpha={last:g}$")
-    guide(error, y=FEW)
+    parts, (figure, (error, time)) = [part.sel(alpha=last) for part in (simulation, theory)], make_figure(2.9, 1, 2)
+    results = as_results(*parts)  # a line of `dense` would be too inaccurate for a small fraction of wrong examples
+    keys = draw_panel(error, results, "epochs", "eps_t", "flip", log="xy", label=rf"$\epsilon_t$ at $\alpha={last:g}$")
+    draw_guide(error, y=SEPARATION_ERROR)
     for index, flip in enumerate(theory.flip.values):
-        line, runs = (epochs_until(part.eps_t.sel(flip=flip)) for part in (theory, simulation))
-        time.plot(theory.alpha, line, color=look_of(index)["color"])
-        points(time, simulation.alpha, runs, index)
-        guide(time, x=float(separability("sign", flip=flip)), color=look_of(index)["color"])
-    logarithmic(time, "y")
-    time.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel=rf"epochs until $\epsilon_t={FEW:g}$")
-    letters(error, time)
-    return finish(figure, results, [*keys, entry(r"$\alpha_c$", **GUIDE)], "loss")
+        line, runs = (find_separation_epochs(part.eps_t.sel(flip=flip)) for part in (theory, simulation))
+        time.plot(theory.alpha, line, color=get_curve_style(index)["color"])
+        draw_seed_means(time, simulation.alpha, runs, index)
+        draw_guide(time, x=float(separability("sign", flip=flip)), color=get_curve_style(index)["color"])
+    set_log_axes(time, "y")
+    time.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel=rf"epochs until $\epsilon_t={SEPARATION_ERROR:g}$")
+    add_panel_letters(error, time)
+    return add_title_and_legend(figure, results, [*keys, make_line_handle(r"$\alpha_c$", **GUIDE_STYLE)], "loss")
 
 
-def epochs_until(error: xr.DataArray) -> xr.DataArray:
-    """Find the number of epochs until a training error falls below `FEW`.
+def find_separation_epochs(error: xr.DataArray) -> xr.DataArray:
+    """Find the number of epochs until a training error falls below `SEPARATION_ERROR`.
 
     The result is interpolated logarithmically between recorded epochs, and NaN if there is no such epoch.
     """
     epochs = error.epochs.values
 
     def find_crossing(values: np.ndarray) -> float:
-        below = np.flatnonzero(values < FEW)
+        below = np.flatnonzero(values < SEPARATION_ERROR)
         if not below.size or below[0] == 0:
             return np.nan
         ends = slice(below[0] - 1, below[0] + 1)
-        logs = np.log(np.maximum(values[ends], FEW / 10))
-        return float(np.exp(np.interp(-np.log(FEW), -logs, np.log(epochs[ends]))))
+        logs = np.log(np.maximum(values[ends], SEPARATION_ERROR / 10))
+        return float(np.exp(np.interp(-np.log(SEPARATION_ERROR), -logs, np.log(epochs[ends]))))
 
     return xr.apply_ufunc(find_crossing, error, input_core_dims=[["epochs"]], vectorize=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import along, finish, page, panel
+from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
 
 AXES = ("batch", "sampling")  # sweep axes that this figure shows
 CAPTION = (
@@ -13,16 +13,16 @@ CAPTION = (
     r"loss summed over a batch, against the number of epochs (of $1/b$ steps): each example once per epoch (shuffle), "
     r"or independently drawn batches (replacement). Lines join theory after complete epochs."
 )
-TITLES = {"shuffle": "shuffled epochs", "replacement": "independent batches"}
+SAMPLING_TITLES = {"shuffle": "shuffled epochs", "replacement": "independent batches"}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g against epochs, a panel per sampling and a colour per batch size."""
-    results = along(simulation, theory, "epochs")
+    results = select_with_dense_theory(simulation, theory, "epochs")
     panels = theory.sizes.get("sampling", 1)
-    figure, axes = page(3.0, 1, panels, sharey=True)
+    figure, axes = make_figure(3.0, 1, panels, sharey=True)
     split = "sampling" if "sampling" in theory.dims else ""
-    keys = panel(axes, results, "epochs", "eps_g", "batch", split=split)
+    keys = draw_panel(axes, results, "epochs", "eps_g", "batch", split=split)
     for ax in figure.axes:
-        ax.set_title(TITLES.get(ax.get_title(), ax.get_title()))
-    return finish(figure, results, keys, "loss", "alpha", "flip", "eta")
+        ax.set_title(SAMPLING_TITLES.get(ax.get_title(), ax.get_title()))
+    return add_title_and_legend(figure, results, keys, "loss", "alpha", "flip", "eta")

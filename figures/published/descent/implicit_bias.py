@@ -6,11 +6,20 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.legends import entry, line_with_points
-from figures.panels import GUIDE, dense, finish, guide, letters, page, panel, with_lines
-from figures.style import look_of, points
+from figures.legends import make_curve_handle, make_line_handle
+from figures.panels import (
+    GUIDE_STYLE,
+    add_panel_letters,
+    add_title_and_legend,
+    combine_with_lines,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    solve_dense_theory,
+)
+from figures.style import draw_seed_means, get_curve_style
 from statmech.errors import ConfigError
-from theory.stored_examples.learning_curves import curve_of
+from theory.stored_examples.learning_curves import solve_learner_curve
 
 AXES = ()  # sweep axes that this figure shows
 VALUES = {"loss": ("logistic",)}
@@ -19,8 +28,8 @@ CAPTION = (
     r"against the number of epochs $t$. (b) The same on a scale of $1/\ln t$. Dotted: the perceptron of maximum "
     r"margin, which the direction of the weights approaches as $t\to\infty$."
 )
-LATE = 20  # later errors are drawn against 1/ln t
-TICKS = (
+MIN_LATE_EPOCHS = 20  # later errors are drawn against 1/ln t
+LOG_TIME_TICKS = (
     {r"$\infty$": 0.0}
     | {f"$10^{{{power}}}$": 1 / (power * np.log(10)) for power in (10, 5, 3, 2)}
     | {"30": 1 / np.log(30)}
@@ -31,22 +40,22 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error against epochs, and against the inverse of their logarithm."""
     if any(float(theory[name]) for name in ("flip", "noise") if name in theory) or "gain" in theory:
         raise ConfigError("the figure implicit_bias needs labels without noise: `teacher: sign`, `flip: 0`")
-    lines, (figure, (early, late)) = dense(theory, "epochs"), page(2.9, 1, 2)
-    results = with_lines(simulation, theory, lines)
-    panel(early, results, "epochs", "eps_g", log="x")
-    line, runs = (part.sel(epochs=part.epochs >= LATE) for part in (lines, simulation))
-    late.plot(1 / np.log(line.epochs), line.eps_g, color=look_of(0)["color"])
-    points(late, 1 / np.log(runs.epochs), runs.eps_g, 0)
+    lines, (figure, (early, late)) = solve_dense_theory(theory, "epochs"), make_figure(2.9, 1, 2)
+    results = combine_with_lines(simulation, theory, lines)
+    draw_panel(early, results, "epochs", "eps_g", log="x")
+    line, runs = (part.sel(epochs=part.epochs >= MIN_LATE_EPOCHS) for part in (lines, simulation))
+    late.plot(1 / np.log(line.epochs), line.eps_g, color=get_curve_style(0)["color"])
+    draw_seed_means(late, 1 / np.log(runs.epochs), runs.eps_g, 0)
     late.set(xlabel=r"$t$ (epochs), on a scale of $1/\ln t$", xlim=(0, None))
-    late.set_xticks([*TICKS.values()], [*TICKS])
-    margin = curve_of("max_stability", np.atleast_1d(theory.alpha.values), 0.0).theta[0] / np.pi
-    guide(early, late, y=float(margin))
+    late.set_xticks([*LOG_TIME_TICKS.values()], [*LOG_TIME_TICKS])
+    margin = solve_learner_curve("max_stability", np.atleast_1d(theory.alpha.values), 0.0).theta[0] / np.pi
+    draw_guide(early, late, y=float(margin))
     early.set(xlabel="$t$ (epochs)")
-    letters(early, late)
-    return finish(
+    add_panel_letters(early, late)
+    return add_title_and_legend(
         figure,
         results,
-        [line_with_points(0, "gradient descent"), entry("maximum margin", **GUIDE)],
+        [make_curve_handle(0, "gradient descent"), make_line_handle("maximum margin", **GUIDE_STYLE)],
         "loss",
         "alpha",
         "eta",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import along, finish, page, panel
+from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
 
 AXES = ("descent", "momentum")  # sweep axes that this figure shows
 CAPTION = (
@@ -13,18 +13,18 @@ CAPTION = (
     "one learning rate. Momentum 0 is gradient descent."
 )
 LABELS = {"eps_g": r"$\epsilon_g$", "train_loss": r"training loss $\langle\ell\rangle$"}
-TITLES = {"momentum": "heavy ball"}  # avoids confusion with the parameter momentum
+DESCENT_TITLES = {"momentum": "heavy ball"}  # avoids confusion with the parameter momentum
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error above the training loss, a column per method and a colour per momentum."""
-    results, columns = along(simulation, theory, "epochs"), theory.sizes.get("descent", 1)
-    figure, axes = page(4.4, 2, columns, sharex=True, sharey="row", squeeze=False)
+    results, columns = select_with_dense_theory(simulation, theory, "epochs"), theory.sizes.get("descent", 1)
+    figure, axes = make_figure(4.4, 2, columns, sharex=True, sharey="row", squeeze=False)
     split = "descent" if "descent" in theory.dims else ""
     for row, (name, label) in zip(axes, LABELS.items(), strict=True):
-        keys = panel(row, results, "epochs", name, "momentum", log="x", split=split, label=label)
+        keys = draw_panel(row, results, "epochs", name, "momentum", log="x", split=split, label=label)
     for above, below in zip(*axes, strict=True):
         above.set_xlabel("")
-        above.set_title(TITLES.get(above.get_title(), above.get_title()))
+        above.set_title(DESCENT_TITLES.get(above.get_title(), above.get_title()))
         below.set_title("")
-    return finish(figure, results, keys, "loss", "alpha", "flip", "eta", columns=4)
+    return add_title_and_legend(figure, results, keys, "loss", "alpha", "flip", "eta", columns=4)

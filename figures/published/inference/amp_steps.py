@@ -5,8 +5,8 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import finish, page, panel
-from statmech.results.results import results_of
+from figures.panels import add_title_and_legend, draw_panel, make_figure
+from statmech.results.results import as_results
 
 AXES = ("prior", "alpha")  # sweep axes that this figure shows
 CAPTION = (
@@ -18,8 +18,8 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the overlap against steps, a panel per prior and a colour per alpha."""
-    results, (figure, axes) = results_of(simulation, theory), page(3.0, 1, theory.sizes["prior"], sharey=True)
-    keys = panel(axes, results, "step", "m", "alpha", split="prior", label="overlap $m$")
+    results, (figure, axes) = as_results(simulation, theory), make_figure(3.0, 1, theory.sizes["prior"], sharey=True)
+    keys = draw_panel(axes, results, "step", "m", "alpha", split="prior", label="overlap $m$")
     for ax in figure.axes:
         ax.set_xlabel("step $t$")
-    return finish(figure, results, keys)
+    return add_title_and_legend(figure, results, keys)

@@ -6,12 +6,19 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.legends import entry
-from figures.panels import dense, finish, guide, page, panel, with_lines
-from figures.style import PAGE, SMALL, THEORY
+from figures.legends import make_line_handle
+from figures.panels import (
+    add_title_and_legend,
+    combine_with_lines,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    solve_dense_theory,
+)
+from figures.style import PAGE_WIDTH, SMALL_FONT, THEORY_COLOUR
 
 AXES = ("start", "alpha")  # sweep axes that this figure shows
-TRANSITIONS = {"alpha_it": r"$\alpha_\mathrm{IT}$", "alpha_alg": r"$\alpha_\mathrm{alg}$"}
+TRANSITION_SYMBOLS = {"alpha_it": r"$\alpha_\mathrm{IT}$", "alpha_alg": r"$\alpha_\mathrm{alg}$"}
 CAPTION = (
     r"Message passing that infers a teacher's weights from $P=\alpha N$ labels. (a) Overlap $m$ with the teacher "
     r"after the last step, from the prior's mean and from near the teacher; lines: fixed points of state evolution, "
@@ -24,15 +31,19 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw overlaps above and free entropies below, with a colour per start."""
-    results = with_lines(*(part.isel(step=-1) for part in (simulation, theory, dense(theory, "alpha"))))
-    figure, (above, below) = page(4.6, 2, width=0.75 * PAGE, sharex=True, height_ratios=(2, 1))
-    keys = panel(above, results, "alpha", "m", "start", label="overlap $m$", dashes=True)
-    panel(below, results, "alpha", "free_entropy", "start", label="free entropy / $N$", dashes=True)
+    results = combine_with_lines(
+        *(part.isel(step=-1) for part in (simulation, theory, solve_dense_theory(theory, "alpha")))
+    )
+    figure, (above, below) = make_figure(4.6, 2, width=0.75 * PAGE_WIDTH, sharex=True, height_ratios=(2, 1))
+    keys = draw_panel(above, results, "alpha", "m", "start", label="overlap $m$", dashes=True)
+    draw_panel(below, results, "alpha", "free_entropy", "start", label="free entropy / $N$", dashes=True)
     above.set_xlabel("")
-    for name, symbol in TRANSITIONS.items():
+    for name, symbol in TRANSITION_SYMBOLS.items():
         alpha = float(theory[name].values.flat[0])
         if np.isfinite(alpha):  # NaN without a transition
-            guide(above, below, x=alpha, color=THEORY, linewidth=1)
+            draw_guide(above, below, x=alpha, color=THEORY_COLOUR, linewidth=1)
             transform = above.get_xaxis_transform()
-            above.annotate(f"{symbol} = {alpha:.3f}", (alpha, 1.01), xycoords=transform, fontsize=SMALL, ha="center")
-    return finish(figure, results, [*keys, entry("transitions", linestyle=":")])
+            above.annotate(
+                f"{symbol} = {alpha:.3f}", (alpha, 1.01), xycoords=transform, fontsize=SMALL_FONT, ha="center"
+            )
+    return add_title_and_legend(figure, results, [*keys, make_line_handle("transitions", linestyle=":")])

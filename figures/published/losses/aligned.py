@@ -9,19 +9,26 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.legends import entry
-from figures.panels import dense, finish, guide, page, panel, with_lines
-from figures.style import STAR, THEORY
+from figures.legends import make_line_handle
+from figures.panels import (
+    add_title_and_legend,
+    combine_with_lines,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    solve_dense_theory,
+)
+from figures.style import MINIMUM_STAR_STYLE, THEORY_COLOUR
 from statmech.errors import ConfigError
 from statmech.inputs import Spectrum
-from statmech.results.dataset import scenario_of
-from statmech.scenarios.axes import points
-from theory.convex.best_penalty import best_of
+from statmech.results.dataset import scenario_from_dataset
+from statmech.scenarios.axes import ensure_tuple
+from theory.convex.best_penalty import find_group_lambdas
 
 AXES = ("inputs", "lam")  # sweep axes that this figure shows
 VALUES = {"loss": ("square",)}
 NEEDS = ("noise", "R_field")
-PLACES = 121
+TEACHER_PART_POINTS = 121
 CAPTION = (
     r"Least squares on inputs with two variances. (a) Mean squared error against the penalty, for several parts $T$ of "
     r"the teacher's squared length in the directions of the larger variance; stars: minima. (b) The best penalty "
@@ -29,57 +36,57 @@ CAPTION = (
     r"variance of the noise; where it is 0 the error still falls as the penalty vanishes, and a negative penalty "
     r"would be better."
 )
-TICKS = (0, 0.01, 0.05, 0.2, 0.5, 1)
-PART = "$T$: teacher's part in directions of larger variance"
+BEST_PENALTY_TICKS = (0, 0.01, 0.05, 0.2, 0.5, 1)
+TEACHER_PART_NOTE = "$T$: teacher's part in directions of larger variance"
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error of each teacher, and the best penalty against the teacher's alignment."""
-    spectra = points(scenario_of(theory).inputs)
+    spectra = ensure_tuple(scenario_from_dataset(theory).inputs)
     if len(spectra) < 2 or not all(
         isinstance(spectrum, Spectrum) and len(spectrum.eigenvalues) == 2 for spectrum in spectra
     ):
         raise ConfigError("aligned needs several inputs: {spectrum: ...}, each of two variances")
-    lines, (figure, (error, best)) = dense(theory, "lam"), page(3.0, 1, 2)
-    results = with_lines(simulation, theory, lines)
-    keys = panel(error, results, "lam", "mse", "inputs", label="mean squared error", log="x")
+    lines, (figure, (error, best)) = solve_dense_theory(theory, "lam"), make_figure(3.0, 1, 2)
+    results = combine_with_lines(simulation, theory, lines)
+    keys = draw_panel(error, results, "lam", "mse", "inputs", label="mean squared error", log="x")
     for index, (key, spectrum) in enumerate(zip(keys, spectra, strict=True)):
-        key.set_label(f"$T$ = {_part(spectrum):.2g}")
+        key.set_label(f"$T$ = {_get_teacher_part(spectrum):.2g}")
         line, lam = lines.isel(inputs=index), float(theory.lam_best.isel(inputs=index).values.flat[0])
         if float(line.lam[0]) <= lam <= float(line.lam[-1]):
             height = np.interp(np.log(lam), np.log(line.lam), line.mse.values.ravel())
-            error.plot(lam, height, color=key.get_color(), **STAR)
-        best.plot(_part(spectrum), lam, color=key.get_color(), clip_on=False, **STAR)
-    _bests(best, theory, spectra[0])
-    marks = [*keys, entry("best penalty", **STAR)]
-    return finish(figure, results, marks, "alpha", "noise", note=PART)
+            error.plot(lam, height, color=key.get_color(), **MINIMUM_STAR_STYLE)
+        best.plot(_get_teacher_part(spectrum), lam, color=key.get_color(), clip_on=False, **MINIMUM_STAR_STYLE)
+    _draw_best_penalties(best, theory, spectra[0])
+    marks = [*keys, make_line_handle("best penalty", **MINIMUM_STAR_STYLE)]
+    return add_title_and_legend(figure, results, marks, "alpha", "noise", note=TEACHER_PART_NOTE)
 
 
-def _part(law: Spectrum) -> float:
+def _get_teacher_part(spectrum: Spectrum) -> float:
     """Return the fraction of the teacher's squared length in the directions of larger variance."""
-    T = law.modes(1).teacher
+    T = spectrum.modes(1).teacher
     assert T is not None
-    return float(T[np.argmax(law.eigenvalues)])
+    return float(T[np.argmax(spectrum.eigenvalues)])
 
 
-def _bests(ax: Axes, theory: xr.Dataset, law: Spectrum) -> None:
+def _draw_best_penalties(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -> None:
     """Draw the best penalty against the teacher's part in the directions of larger variance."""
-    first, larger = next(iter(scenario_of(theory).cells())), np.argmax(law.eigenvalues) == 1
+    first, larger = next(iter(scenario_from_dataset(theory).cells())), np.argmax(spectrum.eigenvalues) == 1
 
     def find_best_lambda(T: float) -> float:
-        cell = replace(first, inputs=replace(law, teacher=(1 - T, T) if larger else (T, 1 - T)))
-        return best_of([cell])[cell.alpha]
+        cell = replace(first, inputs=replace(spectrum, teacher=(1 - T, T) if larger else (T, 1 - T)))
+        return find_group_lambdas([cell])[cell.alpha]
 
-    part = np.linspace(0.02, 0.98, PLACES)
+    part = np.linspace(0.02, 0.98, TEACHER_PART_POINTS)
     lam = np.vectorize(find_best_lambda)(part)
     last = np.flatnonzero(lam > 0)[-2:]
     if len(last) == 2 and lam[-1] == 0:  # beyond the end of the line the best penalty is 0
         end = part[last[1]] + lam[last[1]] * (part[last[1]] - part[last[0]]) / (lam[last[0]] - lam[last[1]])
         part = np.array([*part[lam > 0], end, np.nan, end, part[-1]])
         lam = np.array([*lam[lam > 0], 0, np.nan, 0, 0])
-    ax.plot(part, lam, color=THEORY, zorder=1, clip_on=False)
-    guide(ax, x=_part(replace(law, teacher="random")), y=first.teacher.noise**2)
+    ax.plot(part, lam, color=THEORY_COLOUR, zorder=1, clip_on=False)
+    draw_guide(ax, x=_get_teacher_part(replace(spectrum, teacher="random")), y=first.teacher.noise**2)
     ax.set_yscale("function", functions=(np.sqrt, np.square))
-    ax.set(ylim=(0, None), yticks=TICKS, xlabel="teacher's part $T$")
+    ax.set(ylim=(0, None), yticks=BEST_PENALTY_TICKS, xlabel="teacher's part $T$")
     ax.yaxis.set_major_formatter("{x:g}")
     ax.set_ylabel(r"best penalty $\lambda^*$")

@@ -8,9 +8,16 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.legends import line_with_points
-from figures.panels import dense, finish, guide, page, panel, with_lines
-from figures.style import points
+from figures.legends import make_curve_handle
+from figures.panels import (
+    add_title_and_legend,
+    combine_with_lines,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    solve_dense_theory,
+)
+from figures.style import draw_seed_means
 
 AXES = ("loss", "flip", "alpha")  # sweep axes that this figure shows
 CAPTION = (
@@ -20,27 +27,41 @@ CAPTION = (
 )
 
 # style of the reference student, whose error no other student can beat
-BAYES: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 1.0, "zorder": 4}
-POINT: dict[str, Any] = {"marker": "x", "color": "black", "markersize": 4, "zorder": 5}
+BAYES_REFERENCE_STYLE: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 1.0, "zorder": 4}
+BAYES_POINT_STYLE: dict[str, Any] = {"marker": "x", "color": "black", "markersize": 4, "zorder": 5}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the excess error against alpha, a panel per fraction of flips and a colour per loss."""
-    lines, flips = dense(theory, "alpha"), theory.flip.values
+    lines, flips = solve_dense_theory(theory, "alpha"), theory.flip.values
     lines, runs = (
-        part.assign(above=_above(part.eps_g, reference)) for part, reference in ((lines, lines), (simulation, theory))
+        part.assign(above=_compute_excess_percent(part.eps_g, reference))
+        for part, reference in ((lines, lines), (simulation, theory))
     )
-    results, last = with_lines(runs, theory, lines), theory.sizes["loss"]
-    figure, axes = page(3.2, 1, len(flips), sharey=True)
-    keys = panel(axes, results, "alpha", "above", "loss", split="flip", label=r"excess of $\epsilon_g$ over Bayes (%)")
+    results, last = combine_with_lines(runs, theory, lines), theory.sizes["loss"]
+    figure, axes = make_figure(3.2, 1, len(flips), sharey=True)
+    keys = draw_panel(
+        axes, results, "alpha", "above", "loss", split="flip", label=r"excess of $\epsilon_g$ over Bayes (%)"
+    )
     for ax, flip in zip(figure.axes, flips, strict=True):
-        guide(ax, y=0, **BAYES)
+        draw_guide(ax, y=0, **BAYES_REFERENCE_STYLE)
         if "R_bayes" in simulation:
             measured, at_flip = (part.sel(flip=flip).isel(loss=0) for part in (simulation, theory))
-            points(ax, measured.alpha, _above(np.arccos(measured.R_bayes) / np.pi, at_flip), last, **POINT)
-    return finish(figure, results, [*keys, line_with_points(last, "Bayes-optimal", **{**BAYES, **POINT})], "lam")
+            draw_seed_means(
+                ax,
+                measured.alpha,
+                _compute_excess_percent(np.arccos(measured.R_bayes) / np.pi, at_flip),
+                last,
+                **BAYES_POINT_STYLE,
+            )
+    return add_title_and_legend(
+        figure,
+        results,
+        [*keys, make_curve_handle(last, "Bayes-optimal", **{**BAYES_REFERENCE_STYLE, **BAYES_POINT_STYLE})],
+        "lam",
+    )
 
 
-def _above(error: xr.DataArray, solved: xr.Dataset) -> xr.DataArray:
+def _compute_excess_percent(error: xr.DataArray, theory: xr.Dataset) -> xr.DataArray:
     """Compute the excess of an error over the Bayes-optimal error in per cent."""
-    return 100 * (error / (np.arccos(solved.R_bayes) / np.pi) - 1)
+    return 100 * (error / (np.arccos(theory.R_bayes) / np.pi) - 1)

@@ -6,15 +6,25 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import finish, guide, page, panel, scenario_with, with_lines
+from figures.panels import (
+    add_title_and_legend,
+    combine_with_lines,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    modify_scenario,
+)
 from theory.solutions import solve_line
 
 AXES = ("lam", "alpha")  # sweep axes that this figure shows
 VALUES = {"loss": ("square",)}
 NEEDS = ("noise",)
-PLACES, PEAK = 61, 10 ** np.linspace(-0.3, 0.3, 81)  # points over all alphas, and alphas around the peak at 1
-LEAST = 1e-12  # smaller values are rounding errors
-SHOWN = {"mse": "mean squared error", "train_loss": "training loss"}
+ALPHA_LINE_POINTS, PEAK_ALPHAS = (
+    61,
+    10 ** np.linspace(-0.3, 0.3, 81),
+)  # points over all alphas, and alphas around the peak at 1
+MIN_TRAINING_LOSS = 1e-12  # smaller values are rounding errors
+LOSS_AXIS_LABELS = {"mse": "mean squared error", "train_loss": "training loss"}
 CAPTION = (
     r"Least squares from $P=\alpha N$ outputs of a linear teacher with noise. (a) Mean squared error of the field "
     r"without noise; (b) mean loss of the examples. With a vanishing penalty ($\lambda=0$) the student fits all "
@@ -24,21 +34,23 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error and the training loss against alpha, a colour per penalty."""
-    runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > LEAST))
-    results, (figure, axes) = with_lines(runs, theory, _lines(theory)), page(3.0, 1, 2)
-    for ax, (name, label) in zip(axes, SHOWN.items(), strict=True):
-        keys = panel(ax, results, "alpha", name, "lam", label=label, log="xy")
-        guide(ax, x=1, color="0.3")
+    runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > MIN_TRAINING_LOSS))
+    results, (figure, axes) = combine_with_lines(runs, theory, _solve_lines(theory)), make_figure(3.0, 1, 2)
+    for ax, (name, label) in zip(axes, LOSS_AXIS_LABELS.items(), strict=True):
+        keys = draw_panel(ax, results, "alpha", name, "lam", label=label, log="xy")
+        draw_guide(ax, x=1, color="0.3")
     note = (
         r"at $\lambda=0$ the training loss is 0 for $\alpha\leq1$"
-        if bool((simulation.train_loss <= LEAST).any())
+        if bool((simulation.train_loss <= MIN_TRAINING_LOSS).any())
         else ""
     )
-    return finish(figure, results, keys, "noise", note=note)
+    return add_title_and_legend(figure, results, keys, "noise", note=note)
 
 
-def _lines(theory: xr.Dataset) -> xr.Dataset:
+def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
     """Solve theory from the first alpha to the last, including 1."""
     low, high = float(theory.alpha.min()), float(theory.alpha.max())
-    alpha = np.union1d(np.geomspace(low, high, PLACES), PEAK[(low < PEAK) & (high > PEAK)])
-    return solve_line(scenario_with(theory, alpha=alpha.tolist()))
+    alpha = np.union1d(
+        np.geomspace(low, high, ALPHA_LINE_POINTS), PEAK_ALPHAS[(low < PEAK_ALPHAS) & (high > PEAK_ALPHAS)]
+    )
+    return solve_line(modify_scenario(theory, alpha=alpha.tolist()))

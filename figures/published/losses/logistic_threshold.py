@@ -6,15 +6,25 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.legends import entry
-from figures.panels import finish, guide, page, panel, scenario_with, with_lines
+from figures.legends import make_line_handle
+from figures.panels import (
+    add_title_and_legend,
+    combine_with_lines,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    modify_scenario,
+)
 from theory import separability
 from theory.solutions import solve_line
 
 AXES = ("gain", "alpha")  # sweep axes that this figure shows
 VALUES = {"loss": ("logistic",), "teacher": ("logit",)}
-FINE = 400
-PLACES, NEAR = 40, 10 ** np.linspace(-0.12, 0.12, 25)  # points over all alphas, and factors around each threshold
+INTERPOLATED_POINTS = 400
+SOLVED_POINTS, THRESHOLD_FACTORS = (
+    40,
+    10 ** np.linspace(-0.12, 0.12, 25),
+)  # points over all alphas, and factors around each threshold
 CAPTION = (
     r"Logistic regression of labels of a logit teacher with gain $\beta$. (a) Fraction of data sets that some student "
     r"separates, so that logistic regression without a penalty has no solution; thin lines join "
@@ -27,22 +37,24 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the fraction of separable data sets with the thresholds, and the length of the student."""
     runs = simulation.assign(separable=simulation.separable.astype(float))
     thresholds = {float(gain): float(separability("logit", gain=float(gain))) for gain in theory.gain.values}
-    results = with_lines(runs, theory, _lines(theory, [*thresholds.values()]))
-    figure, (fraction, length) = page(3.2, 1, 2, sharex=True)
-    panel(fraction, results, "alpha", "separable", "gain", label="fraction separable", nested=True, linestyle="-")
-    keys = panel(length, results, "alpha", "length", "gain", label=r"length $l=|\mathbf{w}|/\sqrt{N}$", log="y")
+    results = combine_with_lines(runs, theory, _solve_lines(theory, [*thresholds.values()]))
+    figure, (fraction, length) = make_figure(3.2, 1, 2, sharex=True)
+    draw_panel(fraction, results, "alpha", "separable", "gain", label="fraction separable", nested=True, linestyle="-")
+    keys = draw_panel(length, results, "alpha", "length", "gain", label=r"length $l=|\mathbf{w}|/\sqrt{N}$", log="y")
     for key, threshold in zip(keys, thresholds.values(), strict=True):
-        guide(fraction, x=threshold, color=key.get_color(), linewidth=1.2)
-    return finish(figure, results, [*keys, entry(r"$\alpha_c(\beta)$", linestyle=":")], "loss", "lam", columns=6)
+        draw_guide(fraction, x=threshold, color=key.get_color(), linewidth=1.2)
+    return add_title_and_legend(
+        figure, results, [*keys, make_line_handle(r"$\alpha_c(\beta)$", linestyle=":")], "loss", "lam", columns=6
+    )
 
 
-def _lines(theory: xr.Dataset, thresholds: list[float]) -> xr.Dataset:
+def _solve_lines(theory: xr.Dataset, thresholds: list[float]) -> xr.Dataset:
     """Solve theory from the first alpha to the last, in small steps around the thresholds."""
     low, high = float(theory.alpha.min()), float(theory.alpha.max())
-    near = np.outer(thresholds, NEAR).ravel()
-    alpha = np.union1d(np.linspace(low, high, PLACES), near[(low < near) & (near < high)])
-    lines = solve_line(scenario_with(theory, alpha=alpha.tolist()))
+    near = np.outer(thresholds, THRESHOLD_FACTORS).ravel()
+    alpha = np.union1d(np.linspace(low, high, SOLVED_POINTS), near[(low < near) & (near < high)])
+    lines = solve_line(modify_scenario(theory, alpha=alpha.tolist()))
     if not np.isfinite(lines.length).all():  # without a penalty there is no student below the threshold
         return lines
-    fine = lines[["length"]].map(np.log).interp(alpha=np.linspace(low, high, FINE), method="cubic")
+    fine = lines[["length"]].map(np.log).interp(alpha=np.linspace(low, high, INTERPOLATED_POINTS), method="cubic")
     return fine.map(np.exp)

@@ -5,11 +5,18 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import finish, page, panel
-from figures.published.losses.table_curves import ERRORS, EXAMPLES, NOTE, diagnoses, title_of, with_fine_lines
-from figures.published.parallel_axes import check
+from figures.panels import add_title_and_legend, draw_panel, make_figure
+from figures.published.losses.table_curves import (
+    EXAMPLES,
+    TABLE_ERROR_LABELS,
+    TABLE_THEORY_NOTE,
+    add_fine_lines,
+    get_table_diagnoses,
+    get_table_title,
+)
+from figures.published.parallel_axes import check_parallel_axes
 
-LEARNERS = ("loss", "lam")  # parallel axes of the sweep
+LEARNER_KEYS = ("loss", "lam")  # parallel axes of the sweep
 AXES = ("population", "loss_lam", "P")  # sweep axes that this figure shows
 CAPTION = (
     r"Fraction of wrong labels of learners of $P$ rows of a real table. Held-out rows: examples are drawn without "
@@ -21,12 +28,14 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the label error, a panel per population and a colour per loss and penalty."""
-    check("mnist_curves", theory, LEARNERS)
-    results = with_fine_lines(simulation, theory)
-    figure, axes = page(3.2, 1, theory.sizes["population"], sharey=True, squeeze=False)
-    keys = panel(axes, results, "P", "eps_y", "loss_lam", split="population", label=ERRORS["eps_y"], log="xy")
+    check_parallel_axes("mnist_curves", theory, LEARNER_KEYS)
+    results = add_fine_lines(simulation, theory)
+    figure, axes = make_figure(3.2, 1, theory.sizes["population"], sharey=True, squeeze=False)
+    keys = draw_panel(
+        axes, results, "P", "eps_y", "loss_lam", split="population", label=TABLE_ERROR_LABELS["eps_y"], log="xy"
+    )
     for ax in axes.flat:
         ax.set_xlabel(EXAMPLES)
-    [(table, diagnosis)] = diagnoses(theory).items()
-    size = f"{title_of(table)}: {diagnosis['rows']:,} rows, $N$ = {diagnosis['columns']:,}"
-    return finish(figure, results, keys, size, note=NOTE)
+    [(table, diagnosis)] = get_table_diagnoses(theory).items()
+    size = f"{get_table_title(table)}: {diagnosis['rows']:,} rows, $N$ = {diagnosis['columns']:,}"
+    return add_title_and_legend(figure, results, keys, size, note=TABLE_THEORY_NOTE)

@@ -6,16 +6,26 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import finish, guide, page, panel, scenario_with, with_lines
-from figures.style import COLUMN
+from figures.panels import (
+    add_title_and_legend,
+    combine_with_lines,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    modify_scenario,
+)
+from figures.style import COLUMN_WIDTH
 from statmech.inputs import Spectrum
-from statmech.results.dataset import scenario_of
+from statmech.results.dataset import scenario_from_dataset
 from theory.solutions import solve_line
 
 AXES = ("lam", "alpha")  # sweep axes that this figure shows
 VALUES = {"loss": ("square",)}
 NEEDS = ("noise", "R_field")
-PLACES, PEAK = 161, 10 ** (0.15 * np.linspace(-1, 1, 41) ** 3)  # points over all alphas, and factors around each peak
+DESCENT_LINE_POINTS, PEAK_FACTORS = (
+    161,
+    10 ** (0.15 * np.linspace(-1, 1, 41) ** 3),
+)  # points over all alphas, and factors around each peak
 CAPTION = (
     r"Least squares from $P=\alpha N$ outputs of a linear teacher with noise, on inputs whose variance differs by "
     r"powers of ten between groups of directions. Dotted: as many examples as directions of the larger variances. "
@@ -25,17 +35,20 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the mean squared error against alpha, a colour per penalty."""
-    peaks = _ends(theory)
-    results, (figure, ax) = with_lines(simulation, theory, _lines(theory, peaks)), page(3.4, width=1.4 * COLUMN)
-    keys = panel(ax, results, "alpha", "mse", "lam", label="mean squared error", log="xy")
+    peaks = _find_peak_alphas(theory)
+    results, (figure, ax) = (
+        combine_with_lines(simulation, theory, _solve_lines(theory, peaks)),
+        make_figure(3.4, width=1.4 * COLUMN_WIDTH),
+    )
+    keys = draw_panel(ax, results, "alpha", "mse", "lam", label="mean squared error", log="xy")
     for peak in peaks:
-        guide(ax, x=peak, color="0.3")
-    return finish(figure, results, keys, "noise")
+        draw_guide(ax, x=peak, color="0.3")
+    return add_title_and_legend(figure, results, keys, "noise")
 
 
-def _ends(theory: xr.Dataset) -> list[float]:
+def _find_peak_alphas(theory: xr.Dataset) -> list[float]:
     """Return, for each variance, the fraction of directions with at least this variance."""
-    inputs = scenario_of(theory).inputs
+    inputs = scenario_from_dataset(theory).inputs
     modes = inputs.modes(1) if isinstance(inputs, Spectrum) else None
     if modes is None:
         return []
@@ -43,9 +56,9 @@ def _ends(theory: xr.Dataset) -> list[float]:
     return [float(end) for end in np.cumsum(modes.shares[largest])]
 
 
-def _lines(theory: xr.Dataset, ends: list[float]) -> xr.Dataset:
+def _solve_lines(theory: xr.Dataset, peaks: list[float]) -> xr.Dataset:
     """Solve theory from the first alpha to the last, in small steps around the peaks."""
     low, high = float(theory.alpha.min()), float(theory.alpha.max())
-    near = np.concatenate([peak * PEAK for peak in ends]) if ends else np.zeros(0)
-    alpha = np.union1d(np.geomspace(low, high, PLACES), near[(low < near) & (near < high)])
-    return solve_line(scenario_with(theory, alpha=alpha.tolist()))
+    near = np.concatenate([peak * PEAK_FACTORS for peak in peaks]) if peaks else np.zeros(0)
+    alpha = np.union1d(np.geomspace(low, high, DESCENT_LINE_POINTS), near[(low < near) & (near < high)])
+    return solve_line(modify_scenario(theory, alpha=alpha.tolist()))

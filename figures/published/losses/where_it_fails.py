@@ -7,17 +7,24 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.labels import power
-from figures.panels import finish, page, panel
-from figures.published.losses.table_curves import ERRORS, EXAMPLES, NOTE, diagnoses, title_of, with_fine_lines
-from figures.published.parallel_axes import check
-from figures.series import sliced
-from figures.style import SMALL
-from statmech.table_diagnosis import FEW_DIRECTIONS, HEAVY, NOISELESS, ROWS_PER_COLUMN
+from figures.labels import format_power
+from figures.panels import add_title_and_legend, draw_panel, make_figure
+from figures.published.losses.table_curves import (
+    EXAMPLES,
+    TABLE_ERROR_LABELS,
+    TABLE_THEORY_NOTE,
+    add_fine_lines,
+    get_table_diagnoses,
+    get_table_title,
+)
+from figures.published.parallel_axes import check_parallel_axes
+from figures.series import select_position
+from figures.style import SMALL_FONT
+from statmech.table_diagnosis import MAX_TAIL_RATIO, MIN_EFFECTIVE_DIRECTIONS, MIN_NOISELESS_R2, TRUSTED_ROWS_PER_COLUMN
 
-TABLES = ("inputs", "loss", "lam")  # parallel axes of the sweep
-ALONG = "inputs_loss_lam"
-AXES = ("population", ALONG, "P")  # sweep axes that this figure shows
+TABLE_KEYS = ("inputs", "loss", "lam")  # parallel axes of the sweep
+TABLE_AXIS = "inputs_loss_lam"
+AXES = ("population", TABLE_AXIS, "P")  # sweep axes that this figure shows
 CAPTION = (
     r"Errors of learners of $P$ rows of real tables that theory does not describe, and above each the $n$ rows and $N$ "
     r"columns of the table and the warnings of its diagnosis: fewer than 30 effective directions, squared lengths of "
@@ -29,30 +36,36 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the errors of learners, a panel per table and a colour per population."""
-    check("where_it_fails", theory, TABLES)
-    results, diagnosis_by_table = with_fine_lines(simulation, theory), diagnoses(theory)
-    figure, axes = page(3.3, 1, theory.sizes[ALONG], squeeze=False)
+    check_parallel_axes("where_it_fails", theory, TABLE_KEYS)
+    results, diagnosis_by_table = add_fine_lines(simulation, theory), get_table_diagnoses(theory)
+    figure, axes = make_figure(3.3, 1, theory.sizes[TABLE_AXIS], squeeze=False)
     for index, ax in enumerate(axes.flat):
-        at_table = theory.isel({ALONG: index})
+        at_table = theory.isel({TABLE_AXIS: index})
         error = "eps_y" if at_table.eps_y.notnull().any() else "mse_y"
-        table_results = sliced(results, {ALONG: index})
-        keys = panel(ax, table_results, "P", error, "population", label=ERRORS[error], log="xy", dashes=True)
+        table_results = select_position(results, {TABLE_AXIS: index})
+        keys = draw_panel(
+            ax, table_results, "P", error, "population", label=TABLE_ERROR_LABELS[error], log="xy", dashes=True
+        )
         ax.set_xlabel(EXAMPLES)
-        table, lam = str(at_table.inputs.item()), power(f"{at_table.lam.item():g}")
+        table, lam = str(at_table.inputs.item()), format_power(f"{at_table.lam.item():g}")
         learner = rf"{at_table.loss.item()} loss, $\lambda$ = {lam}"
-        title_lines = [f"({'abcdefgh'[index]}) {title_of(table)}", learner, *_diagnosis(diagnosis_by_table[table])]
-        ax.set_title("\n".join(title_lines), loc="left", fontsize=SMALL)
-    return finish(figure, results, keys, note=NOTE)
+        title_lines = [
+            f"({'abcdefgh'[index]}) {get_table_title(table)}",
+            learner,
+            *_describe_table(diagnosis_by_table[table]),
+        ]
+        ax.set_title("\n".join(title_lines), loc="left", fontsize=SMALL_FONT)
+    return add_title_and_legend(figure, results, keys, note=TABLE_THEORY_NOTE)
 
 
-def _diagnosis(found: dict[str, Any]) -> tuple[str, str]:
+def _describe_table(diagnosis: dict[str, Any]) -> tuple[str, str]:
     """Describe the size of a table, and its properties outside the range of validity of theory."""
-    rows, columns = found["rows"], found["columns"]
+    rows, columns = diagnosis["rows"], diagnosis["columns"]
     is_out_by_text = {
-        f"{found['directions']:.2g} directions": found["directions"] < FEW_DIRECTIONS,
-        f"tails {found['tails']:.2g}": found["tails"] > HEAVY,
-        f"$n/N$ = {rows / columns:.2g}": rows < ROWS_PER_COLUMN * columns,
-        "$R^2$ = 1": found["R2"] > NOISELESS,
+        f"{diagnosis['directions']:.2g} directions": diagnosis["directions"] < MIN_EFFECTIVE_DIRECTIONS,
+        f"tails {diagnosis['tails']:.2g}": diagnosis["tails"] > MAX_TAIL_RATIO,
+        f"$n/N$ = {rows / columns:.2g}": rows < TRUSTED_ROWS_PER_COLUMN * columns,
+        "$R^2$ = 1": diagnosis["R2"] > MIN_NOISELESS_R2,
     }
     warned = [text for text, is_out in is_out_by_text.items() if is_out]
     return f"$n$ = {rows:,}, $N$ = {columns:,}", f"warning: {', '.join(warned)}" if warned else "no warning"

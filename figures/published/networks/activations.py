@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import along, finish, page, panel
+from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
 
 AXES = ("network",)  # sweep axes that this figure shows
 CAPTION = (
@@ -17,7 +17,7 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g and the specialisation against t, a colour per activation."""
-    results, (figure, (error, cosine)) = along(simulation, theory, "t"), page(2.9, 1, 2)
-    panel(error, results, "t", "eps_g", "network", log="y")
-    keys = panel(cosine, results, "t", "specialisation", "network", label=r"specialisation $\rho$")
-    return finish(figure, results, keys, "M", "K", "eta")
+    results, (figure, (error, cosine)) = select_with_dense_theory(simulation, theory, "t"), make_figure(2.9, 1, 2)
+    draw_panel(error, results, "t", "eps_g", "network", log="y")
+    keys = draw_panel(cosine, results, "t", "specialisation", "network", label=r"specialisation $\rho$")
+    return add_title_and_legend(figure, results, keys, "M", "K", "eta")

@@ -10,9 +10,9 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.legends import entry
-from figures.panels import along, finish, page, panel
-from figures.style import MARKERS
+from figures.legends import make_line_handle
+from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
+from figures.style import CURVE_MARKERS
 
 AXES = ("network", "M")  # sweep axes that this figure shows
 NEEDS = ("label_error",)
@@ -27,16 +27,19 @@ LABELS = {"eps_g": "", "label_error": "label error"}
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw both errors against t, a colour per activation and a marker per M."""
-    results, (figure, axes) = along(simulation, theory, "t"), page(3.2, 1, 2, sharex=True)
+    results, (figure, axes) = select_with_dense_theory(simulation, theory, "t"), make_figure(3.2, 1, 2, sharex=True)
     for index, M in enumerate(theory.M.values.tolist()):
-        at_M = along(simulation, theory, "t", M=M)
+        at_M = select_with_dense_theory(simulation, theory, "t", M=M)
         for ax, (name, label) in zip(axes, LABELS.items(), strict=True):
-            keys = panel(ax, at_M, "t", name, "network", label=label, log="y", **_look(index))
-    colours = [entry(str(key.get_label()), color=key.get_color()) for key in keys]
-    marks = [entry(f"$M$ = {M}", linestyle="none", **_look(index)) for index, M in enumerate(theory.M.values.tolist())]
+            keys = draw_panel(ax, at_M, "t", name, "network", label=label, log="y", **_get_marker_style(index))
+    colours = [make_line_handle(str(key.get_label()), color=key.get_color()) for key in keys]
+    marks = [
+        make_line_handle(f"$M$ = {M}", linestyle="none", **_get_marker_style(index))
+        for index, M in enumerate(theory.M.values.tolist())
+    ]
     note = "points: simulation (mean, standard error); lines: theory of $M=1$; other errors have no equations"
-    return finish(figure, results, [*colours, *marks], "K", "eta", note=note)
+    return add_title_and_legend(figure, results, [*colours, *marks], "K", "eta", note=note)
 
 
-def _look(index: int) -> dict[str, Any]:
-    return {"marker": MARKERS[index % len(MARKERS)], "markerfacecolor": "white" if index == 0 else None}
+def _get_marker_style(index: int) -> dict[str, Any]:
+    return {"marker": CURVE_MARKERS[index % len(CURVE_MARKERS)], "markerfacecolor": "white" if index == 0 else None}

@@ -16,17 +16,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import erf
 
-from figures.legends import entry, points_with_bars
-from figures.panels import finish, page
-from figures.published.networks.escapes import escape_times
-from figures.style import THEORY, look_of, mean_points
+from figures.legends import make_line_handle, make_points_handle
+from figures.panels import add_title_and_legend, make_figure
+from figures.published.networks.escapes import find_escape_times
+from figures.style import THEORY_COLOUR, draw_mean_points, get_curve_style
 from statmech.errors import ConfigError
-from statmech.numerics.gaussian import density
-from statmech.results.dataset import scenario_of
+from statmech.numerics.gaussian import normal_density
+from statmech.results.dataset import scenario_from_dataset
 from theory import escape
 
 AXES = ("N",)  # sweep axes that this figure shows
-BINS = 14
+ESCAPE_TIME_BINS = 14
 CAPTION = (
     r"Times at which runs leave the symmetric plateau, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$, minus "
     r"$\ln N/(2\Lambda)$: (a) their density and (b) the fraction of runs that are still on the plateau."
@@ -42,50 +42,50 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the density of escape times and the survival fraction, a colour per N."""
     if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
         raise ConfigError("the figure escape shows K = 2 student units and M = 2 teacher units")
-    prediction, (figure, (left, right)) = escape(scenario_of(theory)), page(3.0, 1, 2)
-    shifted = {int(N): _shifted(simulation.sel(N=N), prediction.rate) for N in simulation.N.values}
-    edges = _edges(np.concatenate(list(shifted.values())))
+    prediction, (figure, (left, right)) = escape(scenario_from_dataset(theory)), make_figure(3.0, 1, 2)
+    shifted = {int(N): _compute_shifted_times(simulation.sel(N=N), prediction.rate) for N in simulation.N.values}
+    edges = _compute_bin_edges(np.concatenate(list(shifted.values())))
     for index, times in enumerate(shifted.values()):
-        _histogram(left, times, edges, index)
-        _survival(right, times, edges, index)
-    _law(left, right, prediction, edges)
+        _draw_histogram(left, times, edges, index)
+        _draw_survival(right, times, edges, index)
+    _draw_prediction(left, right, prediction, edges)
     for ax in (left, right):
         ax.set_xlabel(r"$t_\mathrm{esc}-\ln(N)/(2\Lambda)$")
     left.set(ylabel="density", ylim=(0, None))
     right.set(ylabel="fraction still on the plateau", ylim=(0, None))
-    keys: list[Any] = [points_with_bars(f"$N$ = {N:,}", **look_of(index)) for index, N in enumerate(shifted)]
-    keys.append(entry(r"theory: $-\ln|\xi|/\Lambda+c$, nothing fitted"))
-    return finish(figure, simulation, keys, "eta", f"$\\Lambda$ = {prediction.rate:.4f}", columns=4)
+    keys: list[Any] = [make_points_handle(f"$N$ = {N:,}", **get_curve_style(index)) for index, N in enumerate(shifted)]
+    keys.append(make_line_handle(r"theory: $-\ln|\xi|/\Lambda+c$, nothing fitted"))
+    return add_title_and_legend(figure, simulation, keys, "eta", f"$\\Lambda$ = {prediction.rate:.4f}", columns=4)
 
 
-def _shifted(runs: xr.Dataset, rate: float) -> np.ndarray:
+def _compute_shifted_times(runs: xr.Dataset, rate: float) -> np.ndarray:
     """Return escape times minus ln N/(2 rate), which are infinite for runs without an escape."""
-    times = escape_times(runs).ravel()
+    times = find_escape_times(runs).ravel()
     return np.where(np.isnan(times), np.inf, times - np.log(float(runs.N)) / (2 * rate))
 
 
-def _edges(times: np.ndarray) -> np.ndarray:
+def _compute_bin_edges(times: np.ndarray) -> np.ndarray:
     finite = times[np.isfinite(times)]
     if not finite.size:
         raise ConfigError("no run has left the plateau by the last recorded time")
     low, high = (float(np.quantile(finite, q)) for q in (0.0, 0.995))
-    return np.linspace(low, high, BINS + 1)
+    return np.linspace(low, high, ESCAPE_TIME_BINS + 1)
 
 
-def _histogram(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
+def _draw_histogram(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
     count, _ = np.histogram(times, edges)
     is_filled, scale = count > 0, times.size * np.diff(edges)
     centres = (edges[:-1] + edges[1:]) / 2
-    mean_points(ax, centres[is_filled], (count / scale)[is_filled], (np.sqrt(count) / scale)[is_filled], index)
+    draw_mean_points(ax, centres[is_filled], (count / scale)[is_filled], (np.sqrt(count) / scale)[is_filled], index)
 
 
-def _survival(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
+def _draw_survival(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
     left = np.array([np.mean(times > edge) for edge in edges])
-    mean_points(ax, edges, left, np.sqrt(left * (1 - left) / times.size), index)
+    draw_mean_points(ax, edges, left, np.sqrt(left * (1 - left) / times.size), index)
 
 
-def _law(left: Axes, right: Axes, found: Any, edges: np.ndarray) -> None:
+def _draw_prediction(left: Axes, right: Axes, prediction: Any, edges: np.ndarray) -> None:
     t = np.linspace(edges[0], edges[-1], 300)
-    xi = np.exp(-found.rate * (t - found.shift))
-    left.plot(t, 2 * density(xi) * xi * found.rate, color=THEORY, zorder=1)
-    right.plot(t, erf(xi / np.sqrt(2)), color=THEORY, zorder=1)
+    xi = np.exp(-prediction.rate * (t - prediction.shift))
+    left.plot(t, 2 * normal_density(xi) * xi * prediction.rate, color=THEORY_COLOUR, zorder=1)
+    right.plot(t, erf(xi / np.sqrt(2)), color=THEORY_COLOUR, zorder=1)

@@ -5,7 +5,7 @@ The quantity
 .. math:: u = \tfrac12(R_{11} + R_{22} - R_{12} - R_{21})
 
 vanishes on the symmetric plateau. Its sign determines the assignment of student units to teacher units. A run escapes
-when :math:`|u|` first reaches `PASSED`.
+when :math:`|u|` first reaches `ESCAPE_THRESHOLD`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import xarray as xr
 
 from statmech.errors import ConfigError
 
-PASSED = 0.25
+ESCAPE_THRESHOLD = 0.25
 
 
-def difference(dataset: xr.Dataset) -> xr.DataArray:
+def compute_unit_difference(dataset: xr.Dataset) -> xr.DataArray:
     """Compute the difference u of the units, which is 0 on the plateau, for every run and time."""
     R = dataset.R
     same = R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)
@@ -27,28 +27,28 @@ def difference(dataset: xr.Dataset) -> xr.DataArray:
     return u
 
 
-def escape_times(dataset: xr.Dataset) -> np.ndarray:
+def find_escape_times(dataset: xr.Dataset) -> np.ndarray:
     """Find the escape time of each run (..., seed), by interpolation between recorded times.
 
     The time is NaN for a run that does not escape.
     """
-    u = abs(difference(dataset)).transpose(..., "t").values
+    u = abs(compute_unit_difference(dataset)).transpose(..., "t").values
     t = dataset.t.values
-    first_index = np.argmax(u >= PASSED, axis=-1)  # 0 for runs that do not escape
+    first_index = np.argmax(u >= ESCAPE_THRESHOLD, axis=-1)  # 0 for runs that do not escape
     late, early = (np.take_along_axis(u, np.maximum(first_index - k, 0)[..., None], -1)[..., 0] for k in (0, 1))
     growing = (first_index > 0) & (early > 0)
     late, early = np.where(growing, late, 2.0), np.where(growing, early, 1.0)
-    fraction = np.log(PASSED / early) / np.log(late / early)  # u grows exponentially
+    fraction = np.log(ESCAPE_THRESHOLD / early) / np.log(late / early)  # u grows exponentially
     t_before = t[np.maximum(first_index - 1, 0)]
     return np.where(growing, t_before + fraction * (t[first_index] - t_before), np.nan)
 
 
-def split(dataset: xr.Dataset) -> xr.Dataset:
+def split_overlaps(dataset: xr.Dataset) -> xr.Dataset:
     """Return eps_g, the specialisation and the overlaps split into own and other units.
 
     Each student unit specialises on its own teacher unit in the end.
     """
-    R, Q, u = dataset.R, dataset.Q, difference(dataset)
+    R, Q, u = dataset.R, dataset.Q, compute_unit_difference(dataset)
     same = (R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)) / 2
     crossed = (R.isel(student=0, teacher_unit=1) + R.isel(student=1, teacher_unit=0)) / 2
     final = u.isel(t=-1)
@@ -69,22 +69,22 @@ def split(dataset: xr.Dataset) -> xr.Dataset:
     )
 
 
-def aligned(dataset: xr.Dataset, since: np.ndarray) -> xr.Dataset:
+def align_at_escape(dataset: xr.Dataset, times_since_escape: np.ndarray) -> xr.Dataset:
     """Interpolate escaping runs at times relative to their escape.
 
     Values are NaN at times that were not recorded.
     """
     from scipy.interpolate import CubicSpline  # imported here, as an overlay of few times does not need it
 
-    times, t = escape_times(dataset), dataset.t.values
+    times, t = find_escape_times(dataset), dataset.t.values
     if not np.isfinite(times).any():
         raise ConfigError(f"no run has left the plateau by t = {t[-1]:g}")
     runs = dataset.drop_vars("R").isel(seed=np.isfinite(times))
-    run_times = times[np.isfinite(times)][:, None] + since
+    run_times = times[np.isfinite(times)][:, None] + times_since_escape
     is_recorded = (t[0] <= run_times) & (run_times <= t[-1])
     variables = {}
     for name, values in runs.items():
         splines = [CubicSpline(t, run) for run in values.transpose("seed", "t").values]
         interpolated = np.stack([spline(spline_times) for spline, spline_times in zip(splines, run_times, strict=True)])
         variables[name] = (("seed", "since"), np.where(is_recorded, interpolated, np.nan))
-    return xr.Dataset(variables, {"since": since})
+    return xr.Dataset(variables, {"since": times_since_escape})

@@ -10,15 +10,15 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.legends import line_with_points
-from figures.panels import finish, page, scenario_with
-from figures.style import look_of, points, theory_line
+from figures.legends import make_curve_handle
+from figures.panels import add_title_and_legend, make_figure, modify_scenario
+from figures.style import draw_seed_means, draw_theory_line, get_curve_style
 from statmech.errors import ConfigError
 from theory import solve
 
 AXES = ("overlap", "start")  # sweep axes that this figure shows
 NEEDS = ("R",)
-PLACES = 40
+OVERLAP_LINE_POINTS = 40
 CAPTION = (
     r"Forgetting of the first of two tasks: the growth of its error within $s$ after the switch to the second, against "
     r"the overlap $r$ of the tasks, for each start of the student; each task has its own second layer."
@@ -28,45 +28,52 @@ LINES = r"Lines: equations, $N\to\infty$."
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw forgetting against the overlap, a panel per start and a colour per time after the switch."""
-    starts, switch = np.ravel(theory.start.values).tolist(), _switch(theory)
+    starts, switch = np.ravel(theory.start.values).tolist(), _get_switch_time(theory)
     later = [float(t) for t in theory.t.values if t > switch]
-    figure, axes = page(3.0, 1, len(starts), squeeze=False)
-    lines = _lines(theory)
+    figure, axes = make_figure(3.0, 1, len(starts), squeeze=False)
+    lines = _solve_lines(theory)
     for ax, start in zip(axes.flat, starts, strict=True):
         runs, solved_lines = (part.sel(start=start) if "start" in part.dims else part for part in (simulation, lines))
         for index, t in enumerate(later):
-            theory_line(ax, solved_lines.overlap, _forgotten(solved_lines, switch, t), color=look_of(index)["color"])
-            points(ax, runs.overlap, _forgotten(runs, switch, t), index)
-        _label(ax, start)
+            draw_theory_line(
+                ax,
+                solved_lines.overlap,
+                _compute_forgetting(solved_lines, switch, t),
+                color=get_curve_style(index)["color"],
+            )
+            draw_seed_means(ax, runs.overlap, _compute_forgetting(runs, switch, t), index)
+        _label_panel(ax, start)
     axes[0, 0].set_ylabel("forgetting $F(s)$")
-    keys = [line_with_points(index, f"$s$ = {t - switch:g}") for index, t in enumerate(later)]
-    return finish(figure, simulation, keys, "eta", "eta_v", f"switch at $t$ = {switch:g}")
+    keys = [make_curve_handle(index, f"$s$ = {t - switch:g}") for index, t in enumerate(later)]
+    return add_title_and_legend(figure, simulation, keys, "eta", "eta_v", f"switch at $t$ = {switch:g}")
 
 
-def _switch(theory: xr.Dataset) -> float:
+def _get_switch_time(theory: xr.Dataset) -> float:
     """Return the time of the switch.
 
     Raises `ConfigError` unless the switch and later times are recorded along an axis of overlaps.
     """
-    switch = scenario_with(theory).config().get("switch")
+    switch = modify_scenario(theory).config().get("switch")
     if switch not in theory.t.values or theory.t.values[-1] <= switch or "overlap" not in theory.dims:
         raise ConfigError("forgetting needs an axis of overlaps, and t with the switch and later times")
     return float(switch)
 
 
-def _lines(theory: xr.Dataset) -> xr.Dataset:
+def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
     """Solve theory at many overlaps."""
     overlaps = theory.overlap.values
-    return solve(scenario_with(theory, overlap=np.linspace(overlaps.min(), overlaps.max(), PLACES).tolist()))
+    return solve(
+        modify_scenario(theory, overlap=np.linspace(overlaps.min(), overlaps.max(), OVERLAP_LINE_POINTS).tolist())
+    )
 
 
-def _forgotten(results: xr.Dataset, switch: float, t: float) -> xr.DataArray:
+def _compute_forgetting(results: xr.Dataset, switch: float, t: float) -> xr.DataArray:
     """Compute the growth of the first task's error from the switch to a time."""
     error = results.eps_g.sel(task=1)
     return error.sel(t=t) - error.sel(t=switch)
 
 
-def _label(ax: Axes, start: str) -> None:
+def _label_panel(ax: Axes, start: str) -> None:
     ax.set(xlabel="overlap $r$ of the tasks", title=f"start: {start}")
     lowest = min(np.asarray(line.get_ydata()).min() for line in ax.lines)
     if lowest >= 0:  # a first task may still be learnt from the second

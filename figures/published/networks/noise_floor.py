@@ -14,16 +14,16 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.legends import entry
-from figures.panels import finish, guide, logarithmic, page, scenario_with
+from figures.legends import make_line_handle
+from figures.panels import add_title_and_legend, draw_guide, make_figure, modify_scenario, set_log_axes
 from figures.published import parallel_axes
-from figures.style import MARKERS, THEORY, look_of, points, shades
-from statmech.results.dataset import scenario_of
+from figures.style import CURVE_MARKERS, THEORY_COLOUR, draw_seed_means, get_curve_style, make_shades
+from statmech.results.dataset import scenario_from_dataset
 from theory import noise_floor, solve
 
-ALONG = ("M", "K")
-AXES = ("_".join(ALONG),)  # sweep axes that this figure shows
-PLACES = 60
+UNIT_COUNT_KEYS = ("M", "K")
+AXES = ("_".join(UNIT_COUNT_KEYS),)  # sweep axes that this figure shows
+TIME_LINE_POINTS = 60
 CAPTION = (
     r"Networks that learn from noisy labels. (a) $\epsilon_g$ at the last recorded time against the number $K$ of "
     r"student units, for teachers of $M$ units; dashes: equations at that time; crosses: the stationary state in which "
@@ -31,67 +31,81 @@ CAPTION = (
     r"$\epsilon_g$ against $t$ for the smallest $M$; dashed: that state."
 )
 LINES = r"Lines: equations, $N\to\infty$."
-EQUAL: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
-SCALE = 1e4  # errors are drawn in units of 1e-4
+EQUAL_UNITS_STYLE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
+DRAWN_ERROR_SCALE = 1e4  # errors are drawn in units of 1e-4
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the last error against K (a colour per M), and all times of the smallest M (a shade per K)."""
-    parallel_axes.check("noise_floor", theory, ALONG)
-    floors = np.ravel(noise_floor(scenario_of(theory), stable=False))
+    parallel_axes.check_parallel_axes("noise_floor", theory, UNIT_COUNT_KEYS)
+    floors = np.ravel(noise_floor(scenario_from_dataset(theory), stable=False))
     units = sorted(set(theory.M.values.tolist()))
-    figure, (late, time_course) = page(3.6, 1, 2)
+    figure, (late, time_course) = make_figure(3.6, 1, 2)
     for index, M in enumerate(units):
         columns = np.flatnonzero(theory.M.values == M)
-        _at_the_end(late, simulation.isel({AXES[0]: columns}), theory.isel({AXES[0]: columns}), floors[columns], index)
+        _draw_last_time(
+            late, simulation.isel({AXES[0]: columns}), theory.isel({AXES[0]: columns}), floors[columns], index
+        )
     columns = np.flatnonzero(theory.M.values == units[0])
     times = [
-        _in_time(
-            time_course, simulation.isel({AXES[0]: column}), floors[column], {"color": shade, "marker": MARKERS[order]}
+        _draw_time_course(
+            time_course,
+            simulation.isel({AXES[0]: column}),
+            floors[column],
+            {"color": shade, "marker": CURVE_MARKERS[order]},
         )
-        for order, (column, shade) in enumerate(zip(columns, shades(len(columns)), strict=True))
+        for order, (column, shade) in enumerate(zip(columns, make_shades(len(columns)), strict=True))
     ]
-    _label(late, time_course, simulation, units[0])
-    marks = [entry(f"$M$ = {M}", linestyle="none", **_look(index)) for index, M in enumerate(units)]
-    return finish(figure, simulation, [*marks, *FLOORS, *times], "eta", "noise", columns=4)
+    _label_axes(late, time_course, simulation, units[0])
+    marks = [
+        make_line_handle(f"$M$ = {M}", linestyle="none", **_get_point_style(index)) for index, M in enumerate(units)
+    ]
+    return add_title_and_legend(figure, simulation, [*marks, *FLOOR_LEGEND_KEYS, *times], "eta", "noise", columns=4)
 
 
-def _look(index: int) -> dict[str, Any]:
+def _get_point_style(index: int) -> dict[str, Any]:
     """Return the marker style of one M: hollow for the first, full for the others."""
-    return {**look_of(index), "markerfacecolor": "white" if index == 0 else None}
+    return {**get_curve_style(index), "markerfacecolor": "white" if index == 0 else None}
 
 
-def _at_the_end(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: np.ndarray, index: int) -> None:
+def _draw_last_time(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: np.ndarray, index: int) -> None:
     """Draw eps_g of one M at the last time: runs, equations, the equal-units state and its first order."""
-    K, M, style = runs.K.values, int(runs.M[0]), _look(index)
-    ax.plot(K, SCALE * floors, "x", color=THEORY, markersize=4, markeredgewidth=0.9, zorder=2)
+    K, M, style = runs.K.values, int(runs.M[0]), _get_point_style(index)
+    ax.plot(K, DRAWN_ERROR_SCALE * floors, "x", color=THEORY_COLOUR, markersize=4, markeredgewidth=0.9, zorder=2)
     dash: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 11, "markeredgewidth": 1.1}
-    ax.plot(K, SCALE * theory.eps_g.isel(t=-1).values, color=style["color"], **dash)
-    points(ax, K, SCALE * runs.eps_g.isel(t=-1).transpose(..., "seed"), index, **style)
+    ax.plot(K, DRAWN_ERROR_SCALE * theory.eps_g.isel(t=-1).values, color=style["color"], **dash)
+    draw_seed_means(ax, K, DRAWN_ERROR_SCALE * runs.eps_g.isel(t=-1).transpose(..., "seed"), index, **style)
     rate = runs.eta.item() * runs.noise.item() ** 2 / (2 * np.pi)
-    ax.plot(K, SCALE * rate * (K - M + M / np.sqrt(3)), linestyle=":", linewidth=0.9, color=THEORY, zorder=0)
+    ax.plot(
+        K,
+        DRAWN_ERROR_SCALE * rate * (K - M + M / np.sqrt(3)),
+        linestyle=":",
+        linewidth=0.9,
+        color=THEORY_COLOUR,
+        zorder=0,
+    )
 
 
-def _in_time(ax: Axes, runs: xr.Dataset, floor: float, look: dict[str, Any]) -> Any:
+def _draw_time_course(ax: Axes, runs: xr.Dataset, floor: float, style: dict[str, Any]) -> Any:
     """Draw eps_g of one K against time, and return its legend handle."""
     t = runs.t.values[runs.t.values > 0]
-    times = np.geomspace(t[0], t[-1], PLACES).tolist()
-    line = solve(scenario_with(runs, M=int(runs.M), K=int(runs.K), t=times, zip=None))
-    ax.plot(line.t, SCALE * line.eps_g, color=look["color"])
-    guide(ax, y=SCALE * floor, color=look["color"], **EQUAL)
-    points(ax, t, SCALE * runs.eps_g.sel(t=t), 0, **look)
-    return entry(f"$K$ = {int(runs.K)}", markerfacecolor="white", **look)
+    times = np.geomspace(t[0], t[-1], TIME_LINE_POINTS).tolist()
+    line = solve(modify_scenario(runs, M=int(runs.M), K=int(runs.K), t=times, zip=None))
+    ax.plot(line.t, DRAWN_ERROR_SCALE * line.eps_g, color=style["color"])
+    draw_guide(ax, y=DRAWN_ERROR_SCALE * floor, color=style["color"], **EQUAL_UNITS_STYLE)
+    draw_seed_means(ax, t, DRAWN_ERROR_SCALE * runs.eps_g.sel(t=t), 0, **style)
+    return make_line_handle(f"$K$ = {int(runs.K)}", markerfacecolor="white", **style)
 
 
-def _label(late: Axes, course: Axes, simulation: xr.Dataset, M: int) -> None:
+def _label_axes(late: Axes, time_course: Axes, simulation: xr.Dataset, M: int) -> None:
     late.set(xlabel="student units $K$", ylabel=r"$\epsilon_g$ ($10^{-4}$)", ylim=(0, None))
     late.set_title(f"$t$ = {float(simulation.t[-1]):g}")
     late.set_xticks(sorted(set(simulation.K.values.tolist())))
-    course.set(xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$ ($10^{-4}$)", title=f"$M$ = {M}")
-    logarithmic(course, "xy")
+    time_course.set(xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$ ($10^{-4}$)", title=f"$M$ = {M}")
+    set_log_axes(time_course, "xy")
 
 
-FLOORS = (
-    entry("equal surplus units", marker="x", markersize=4, **EQUAL),
-    entry(r"first order in $\eta$", linestyle=":", linewidth=0.9),
+FLOOR_LEGEND_KEYS = (
+    make_line_handle("equal surplus units", marker="x", markersize=4, **EQUAL_UNITS_STYLE),
+    make_line_handle(r"first order in $\eta$", linestyle=":", linewidth=0.9),
 )

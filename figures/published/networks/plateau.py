@@ -14,20 +14,28 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.labels import size_of
-from figures.panels import guide, heading, logarithmic, page, panel, scenario_with, with_lines
-from figures.published.networks.escapes import aligned, escape_times, split
-from figures.style import AID, COLOURS, THEORY
+from figures.labels import describe_size
+from figures.panels import (
+    combine_with_lines,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    modify_scenario,
+    set_heading,
+    set_log_axes,
+)
+from figures.published.networks.escapes import align_at_escape, find_escape_times, split_overlaps
+from figures.style import CURVE_COLOURS, NO_LEGEND_GID, THEORY_COLOUR
 from statmech.errors import ConfigError
-from statmech.results.dataset import scenario_of
+from statmech.results.dataset import scenario_from_dataset
 from theory import solve
 
 AXES = ()  # sweep axes that this figure shows
-BEFORE, AFTER, PLACES = 30.0, 50.0, 9
-SMALL = 1e-4  # difference of the units of the lines at t = 0
-LATEST, STEPS = 400.0, 200  # search for the escape of the lines
-SHOWN = 32
-PANELS: dict[str, dict[str, str]] = {  # names of variables, by axis label
+TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, ESCAPE_TIME_POINTS = 30.0, 50.0, 9
+INITIAL_ASYMMETRY = 1e-4  # difference of the units of the lines at t = 0
+MAX_ESCAPE_TIME, ESCAPE_SEARCH_STEPS = 400.0, 200  # search for the escape of the lines
+MAX_DRAWN_RUNS = 32
+PANEL_VARIABLES: dict[str, dict[str, str]] = {  # names of variables, by axis label
     r"$\epsilon_g$": {"eps_g": ""},
     "overlap with the teacher $R$": {"R_own": "own unit", "R_other": "other unit"},
     r"overlap $Q$, specialisation $\rho$": {
@@ -51,44 +59,53 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw runs against t, and eps_g, R, Q and the specialisation against the time since the escape."""
     if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
         raise ConfigError("the figure plateau shows K = 2 student units and M = 2 teacher units")
-    figure, axes = page(5.0, 2, 2)
-    _runs(axes[0, 0], simulation, theory)
-    times_since_escape = np.linspace(-BEFORE, AFTER, PLACES)
-    runs, line = aligned(split(simulation), times_since_escape), _line(theory, np.linspace(-BEFORE, AFTER, 161))
-    results = with_lines(simulation, theory, line)
+    figure, axes = make_figure(5.0, 2, 2)
+    _draw_runs(axes[0, 0], simulation, theory)
+    times_since_escape = np.linspace(-TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, ESCAPE_TIME_POINTS)
+    runs, line = (
+        align_at_escape(split_overlaps(simulation), times_since_escape),
+        _solve_asymmetric_start(theory, np.linspace(-TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, 161)),
+    )
+    results = combine_with_lines(simulation, theory, line)
     results = replace(results, simulation=runs.rename(since="t"), theory=None)
-    for ax, (label, names) in zip(axes.flat[1:], PANELS.items(), strict=True):
-        keys = panel(ax, results, "t", names, label=label, log="y" if "eps_g" in names else "")
+    for ax, (label, names) in zip(axes.flat[1:], PANEL_VARIABLES.items(), strict=True):
+        keys = draw_panel(ax, results, "t", names, label=label, log="y" if "eps_g" in names else "")
         ax.set_xlabel(r"$t-t_\mathrm{esc}$ (steps / $N$)")
-        guide(ax, x=0, color="0.7")
+        draw_guide(ax, x=0, color="0.7")
         if len(keys) > 1:
             ax.legend(handles=keys, loc="best")
-    heading(figure, [f"$\\eta$ = {simulation.eta.item():g}", size_of(simulation)])
+    set_heading(figure, [f"$\\eta$ = {simulation.eta.item():g}", describe_size(simulation)])
     return figure
 
 
-def _runs(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
+def _draw_runs(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
     """Draw eps_g of single runs and of the equations."""
-    for run in simulation.eps_g.isel(seed=slice(SHOWN)).transpose("seed", ...):
-        ax.plot(run.t, run, color=COLOURS[0], linewidth=0.4, alpha=0.5, gid=AID)
-    ax.plot(theory.t, theory.eps_g, color=THEORY, linestyle="--", label=r"symmetric start, $N\to\infty$")
-    ax.plot([], [], color=COLOURS[0], linewidth=0.6, label=f"{min(SHOWN, simulation.sizes['seed'])} single runs")
+    for run in simulation.eps_g.isel(seed=slice(MAX_DRAWN_RUNS)).transpose("seed", ...):
+        ax.plot(run.t, run, color=CURVE_COLOURS[0], linewidth=0.4, alpha=0.5, gid=NO_LEGEND_GID)
+    ax.plot(theory.t, theory.eps_g, color=THEORY_COLOUR, linestyle="--", label=r"symmetric start, $N\to\infty$")
+    ax.plot(
+        [],
+        [],
+        color=CURVE_COLOURS[0],
+        linewidth=0.6,
+        label=f"{min(MAX_DRAWN_RUNS, simulation.sizes['seed'])} single runs",
+    )
     ax.set(xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$")
-    logarithmic(ax, "y")
+    set_log_axes(ax, "y")
     ax.legend()
 
 
-def _line(theory: xr.Dataset, since: np.ndarray) -> xr.Dataset:
+def _solve_asymmetric_start(theory: xr.Dataset, times_since_escape: np.ndarray) -> xr.Dataset:
     """Solve the equations from an asymmetric start, at times relative to the escape."""
-    scenario = scenario_of(theory)
-    start = scenario.start_of(2, 2).model_dump() | {"R": {"diagonal": SMALL}}
+    scenario = scenario_from_dataset(theory)
+    start = scenario.make_start(2, 2).model_dump() | {"R": {"diagonal": INITIAL_ASYMMETRY}}
 
     def solve_at(t: np.ndarray) -> xr.Dataset:
-        return split(solve(scenario_with(theory, start=start, t=t.tolist())).expand_dims("seed"))
+        return split_overlaps(solve(modify_scenario(theory, start=start, t=t.tolist())).expand_dims("seed"))
 
-    times = np.linspace(0, LATEST, STEPS + 1)
-    [coarse] = escape_times(solve_at(times))
-    [escape] = escape_times(
-        solve_at(coarse + np.linspace(-1, 1, STEPS + 1) * LATEST / STEPS)
+    times = np.linspace(0, MAX_ESCAPE_TIME, ESCAPE_SEARCH_STEPS + 1)
+    [coarse] = find_escape_times(solve_at(times))
+    [escape] = find_escape_times(
+        solve_at(coarse + np.linspace(-1, 1, ESCAPE_SEARCH_STEPS + 1) * MAX_ESCAPE_TIME / ESCAPE_SEARCH_STEPS)
     )  # refines between two coarse times
-    return solve_at(escape + since).isel(seed=0).assign_coords(t=since)
+    return solve_at(escape + times_since_escape).isel(seed=0).assign_coords(t=times_since_escape)

@@ -12,19 +12,27 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.legends import entry
-from figures.panels import GUIDE, along, finish, guide, page, panel, scenario_with
-from figures.published.networks.escapes import escape_times
-from figures.style import THEORY, mean_points
+from figures.legends import make_line_handle
+from figures.panels import (
+    GUIDE_STYLE,
+    add_title_and_legend,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    modify_scenario,
+    select_with_dense_theory,
+)
+from figures.published.networks.escapes import find_escape_times
+from figures.style import THEORY_COLOUR, draw_mean_points
 from statmech.errors import ConfigError
 from statmech.inputs import Spectrum
-from statmech.results.dataset import scenario_of
+from statmech.results.dataset import scenario_from_dataset
 from theory import plateau, solve
 
 AXES = ("inputs",)  # sweep axes that this figure shows
 VALUES = {"network": ("erf",)}
-PLATEAU: dict[str, Any] = GUIDE | {"color": "0.3"}
-PLACES = 24
+PLATEAU_STYLE: dict[str, Any] = GUIDE_STYLE | {"color": "0.3"}
+SPREAD_LINE_POINTS = 24
 CAPTION = (
     r"Two erf units learn online from a two-unit teacher. Inputs have the variance $(1-\Delta)/N$ in half of "
     r"the directions and $(1+\Delta)/N$ in the others. (a) $\epsilon_g$; dotted: the plateau of equal "
@@ -34,23 +42,25 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g against t with a colour per spread, and the escape times against the spread."""
-    spreads = _spreads(theory)
-    results, (figure, (error, escape)) = along(simulation, theory, "t"), page(3.0, 1, 2)
-    keys = panel(error, results, "t", "eps_g", "inputs", log="y")
+    spreads = _get_spreads(theory)
+    results, (figure, (error, escape)) = select_with_dense_theory(simulation, theory, "t"), make_figure(3.0, 1, 2)
+    keys = draw_panel(error, results, "t", "eps_g", "inputs", log="y")
     for key, spread in zip(keys, spreads, strict=True):
         key.set_label(rf"$\Delta={spread:.2g}$")
-    guide(error, y=plateau(2, 2, float(theory.eta)).eps_g, **PLATEAU)
-    _times(escape, simulation, spreads)
-    _line(escape, theory, spreads)
-    return finish(figure, results, [*keys, entry(r"plateau at $\Delta=0$", **PLATEAU)], "eta")
+    draw_guide(error, y=plateau(2, 2, float(theory.eta)).eps_g, **PLATEAU_STYLE)
+    _draw_escape_times(escape, simulation, spreads)
+    _draw_predicted_times(escape, theory, spreads)
+    return add_title_and_legend(
+        figure, results, [*keys, make_line_handle(r"plateau at $\Delta=0$", **PLATEAU_STYLE)], "eta"
+    )
 
 
-def _spreads(theory: xr.Dataset) -> list[float]:
+def _get_spreads(theory: xr.Dataset) -> list[float]:
     """Return D for all inputs of the sweep.
 
     Raises `ConfigError` unless the variances are 1 - D and 1 + D in equal numbers of directions.
     """
-    inputs = scenario_of(theory).inputs
+    inputs = scenario_from_dataset(theory).inputs
     spectra = (
         [spectrum for spectrum in inputs if isinstance(spectrum, Spectrum)] if isinstance(inputs, tuple | list) else []
     )
@@ -68,18 +78,18 @@ def _spreads(theory: xr.Dataset) -> list[float]:
     return [(high - low) / 2 for low, high in pairs]
 
 
-def _times(ax: Axes, simulation: xr.Dataset, spreads: list[float]) -> None:
+def _draw_escape_times(ax: Axes, simulation: xr.Dataset, spreads: list[float]) -> None:
     """Draw mean escape times if all runs have escaped, in the colours of the first panel."""
     for index, (spread, times) in enumerate(
-        zip(spreads, escape_times(simulation.transpose("inputs", ...)), strict=True)
+        zip(spreads, find_escape_times(simulation.transpose("inputs", ...)), strict=True)
     ):
         error = np.std(times, ddof=1) / np.sqrt(times.size) if times.size > 1 else 0.0
-        mean_points(ax, [spread], [np.mean(times)], [error], index)
+        draw_mean_points(ax, [spread], [np.mean(times)], [error], index)
     ax.set(xlabel=r"spread of the variances $\Delta$", ylabel=r"$t_\mathrm{esc}$ (steps / $N$)")
 
 
-def _line(ax: Axes, theory: xr.Dataset, spreads: list[float]) -> None:
+def _draw_predicted_times(ax: Axes, theory: xr.Dataset, spreads: list[float]) -> None:
     """Draw the escape times that the equations predict."""
-    spread = np.linspace(min(spreads), max(spreads), PLACES)
+    spread = np.linspace(min(spreads), max(spreads), SPREAD_LINE_POINTS)
     spectra = [{"spectrum": [1 - delta, 1 + delta]} for delta in spread]
-    ax.plot(spread, escape_times(solve(scenario_with(theory, inputs=spectra))), color=THEORY, zorder=1)
+    ax.plot(spread, find_escape_times(solve(modify_scenario(theory, inputs=spectra))), color=THEORY_COLOUR, zorder=1)

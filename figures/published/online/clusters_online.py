@@ -7,9 +7,9 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.legends import entry
-from figures.panels import along, finish, guide, page, panel
-from figures.style import PAGE, THEORY
+from figures.legends import make_line_handle
+from figures.panels import add_title_and_legend, draw_guide, draw_panel, make_figure, select_with_dense_theory
+from figures.style import PAGE_WIDTH, THEORY_COLOUR
 
 AXES = ("rule", "positives")  # sweep axes that this figure shows
 NEEDS = ("m_field",)  # absent in scenarios with a teacher
@@ -19,20 +19,23 @@ CAPTION = (
     r"examples; dashed: the error of the best plane between known clusters. Error bars smaller than the markers are "
     r"not visible."
 )
-BAYES: dict[str, Any] = {"color": THEORY, "linestyle": ":", "linewidth": 1}
-KNOWN: dict[str, Any] = {"color": THEORY, "linestyle": "--", "linewidth": 0.8}
+ONLINE_BAYES_STYLE: dict[str, Any] = {"color": THEORY_COLOUR, "linestyle": ":", "linewidth": 1}
+BEST_PLANE_STYLE: dict[str, Any] = {"color": THEORY_COLOUR, "linestyle": "--", "linewidth": 0.8}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g against t, a panel per fraction of the label +1 and a colour per rule."""
     fractions = theory.positives.values
-    figure, axes = page(3.0, 1, len(fractions), width=PAGE, sharey=True)
-    results = along(simulation, theory, "t")
-    keys = panel(axes, results, "t", "eps_g", "rule", split="positives")
+    figure, axes = make_figure(3.0, 1, len(fractions), width=PAGE_WIDTH, sharey=True)
+    results = select_with_dense_theory(simulation, theory, "t")
+    keys = draw_panel(axes, results, "t", "eps_g", "rule", split="positives")
     lines = (results.lines if results.lines is not None else theory).isel(rule=0)
     for ax, fraction in zip(figure.axes, fractions, strict=True):
         at_fraction = lines.sel(positives=fraction)
-        ax.plot(at_fraction.t, at_fraction.eps_bayes, **BAYES)
-        guide(ax, y=float(at_fraction.eps_known), **KNOWN)
-    marks = [entry("Bayes-optimal", **BAYES), entry("clusters known", **KNOWN)]
-    return finish(figure, results, [*keys, *marks], "distance", columns=5)
+        ax.plot(at_fraction.t, at_fraction.eps_bayes, **ONLINE_BAYES_STYLE)
+        draw_guide(ax, y=float(at_fraction.eps_known), **BEST_PLANE_STYLE)
+    marks = [
+        make_line_handle("Bayes-optimal", **ONLINE_BAYES_STYLE),
+        make_line_handle("clusters known", **BEST_PLANE_STYLE),
+    ]
+    return add_title_and_legend(figure, results, [*keys, *marks], "distance", columns=5)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.grid_of_panels import panels_of
-from figures.panels import dense, finish
+from figures.grid_of_panels import make_panel_grid
+from figures.panels import add_title_and_legend, solve_dense_theory
 from figures.published.online import ensemble_panels
-from figures.style import PAGE, label_of, look_of
+from figures.style import PAGE_WIDTH, get_curve_style, get_kind_label
 
 AXES = ("rule", "K")  # sweep axes that this figure shows
 CAPTION = (
@@ -22,18 +22,20 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the gain of an ensemble in a panel per rule, and R against q for all rules."""
     rules = [str(rule) for rule in theory.rule.values]
-    parts = ensemble_panels.Parts(simulation, theory, dense(theory, "K"))
-    figure, (*axes, last) = panels_of(len(rules) + 1, (len(rules) + 2) // 2, 2.35, PAGE, ensemble_panels.HEAD)
-    colours = [str(look_of(index)["color"]) for index in range(len(rules))]
+    parts = ensemble_panels.EnsembleResults(simulation, theory, solve_dense_theory(theory, "K"))
+    figure, (*axes, last) = make_panel_grid(
+        len(rules) + 1, (len(rules) + 2) // 2, 2.35, PAGE_WIDTH, ensemble_panels.HEAD_INCHES
+    )
+    colours = [str(get_curve_style(index)["color"]) for index in range(len(rules))]
     for ax, rule, colour in zip(axes, rules, colours, strict=True):
-        ensemble_panels.effect_panel(ax, parts.of(rule), colour)
-        ensemble_panels.students_axis(ax, theory.K.values)
+        ensemble_panels.draw_gain_panel(ax, parts.of(rule), colour)
+        ensemble_panels.label_students_axis(ax, theory.K.values)
         ensemble_panels.label_limit(ax, theory.sel(rule=rule))
-        ax.set_title(f"{label_of(rule)}, $t={simulation.t.values[-1]:g}$")
-    ensemble_panels.share_y_limits(axes)
+        ax.set_title(f"{get_kind_label(rule)}, $t={simulation.t.values[-1]:g}$")
+    ensemble_panels.set_common_y_limits(axes)
     for ax, rule, colour in zip(axes, rules, colours, strict=True):
-        ensemble_panels.enlarged(ax, parts.of(rule), colour)
-    ensemble_panels.variety_panel(last, simulation.isel(K=-1), dense(theory, "t").isel(K=-1))
+        ensemble_panels.add_enlarged_inset(ax, parts.of(rule), colour)
+    ensemble_panels.draw_variety_panel(last, simulation.isel(K=-1), solve_dense_theory(theory, "t").isel(K=-1))
     last.set_title("variety among the students")
     last.legend(loc="upper left")
-    return finish(figure, simulation, ensemble_panels.keys(), columns=4)
+    return add_title_and_legend(figure, simulation, ensemble_panels.make_output_keys(), columns=4)

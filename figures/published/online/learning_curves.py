@@ -5,10 +5,10 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import along, finish, page, panel
+from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
 
 AXES = ("rule",)  # sweep axes that this figure shows
-CURVES = {"eps_g": "one student", "eps_g_majority_vote": "majority vote", "eps_g_weight_mean": "weight mean"}
+CURVE_LABELS = {"eps_g": "one student", "eps_g_majority_vote": "majority vote", "eps_g_weight_mean": "weight mean"}
 CAPTION = (
     r"Generalization error of one student, of the majority vote of all students and of the mean of their weights, one "
     r"panel per rule."
@@ -20,7 +20,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
     The axes do not show t = 0, where eps_g = 1/2.
     """
-    figure, axes = page(2.8, 1, theory.sizes["rule"], sharex=True, sharey=True)
-    results = along(simulation, theory, "t")
-    keys = panel(axes, results, "t", CURVES, split="rule", label=r"$\epsilon_g$", log="xy", dashes=True)
-    return finish(figure, results, keys, "K")
+    figure, axes = make_figure(2.8, 1, theory.sizes["rule"], sharex=True, sharey=True)
+    results = select_with_dense_theory(simulation, theory, "t")
+    keys = draw_panel(axes, results, "t", CURVE_LABELS, split="rule", label=r"$\epsilon_g$", log="xy", dashes=True)
+    return add_title_and_legend(figure, results, keys, "K")

@@ -24,22 +24,22 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.legends import entry, line_with_points, points_with_bars
-from figures.panels import finish, guide, page, scenario_with
+from figures.legends import make_curve_handle, make_line_handle, make_points_handle
+from figures.panels import add_title_and_legend, draw_guide, make_figure, modify_scenario
 from figures.published import parallel_axes
-from figures.style import COLOURS, label_of, points
+from figures.style import CURVE_COLOURS, draw_seed_means, get_kind_label
 from statmech.errors import ConfigError
-from statmech.numerics.gaussian import cumulative, density
-from statmech.results.dataset import scenario_of
+from statmech.numerics.gaussian import normal_cdf, normal_density
+from statmech.results.dataset import scenario_from_dataset
 from statmech.scenarios.online import Scenario
 from theory import solve
 
-ALONG = ("rule", "assumed_flip", "flip", "schedule")
-AXES = ("_".join(ALONG),)  # sweep axes that this figure shows
-PLACES, REACH, STEP = 61, 12.0, 1e-3  # the last two for the integral
-CROSSING = 0.25
-RULES = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # learning-rate schedules
-VALUES = {"rule": tuple(RULES)}
+FLIP_KEYS = ("rule", "assumed_flip", "flip", "schedule")
+AXES = ("_".join(FLIP_KEYS),)  # sweep axes that this figure shows
+FLIP_LINE_POINTS, INTEGRAL_CUTOFF, INTEGRAL_STEP = 61, 12.0, 1e-3  # the last two for the integral
+CROSSING_FLIP = 0.25
+RULE_SCHEDULES = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # learning-rate schedules
+VALUES = {"rule": tuple(RULE_SCHEDULES)}
 CAPTION = (
     r"Generalization error of one student against the fraction $p_f$ of flipped labels. (a) The optimal rule, which "
     r"assumes this fraction ($\hat p_f=p_f$), times $t$. (b) Hebb's rule and the perceptron, times $\sqrt{t}$. The "
@@ -53,56 +53,66 @@ LINES = ""
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw late errors against the flip probability, with a panel per power of t."""
-    parallel_axes.check("noise_optimal", theory, ALONG)
-    if not _has_several_flips(scenario_of(theory)):
-        raise ConfigError(f"the figure noise_optimal needs each of {', '.join(RULES)} at several increasing flips")
-    (figure, axes), t = page(3.5, 1, 2), float(theory.t[-1])
-    flips = max(0.3, float(np.max(theory.flip))) * np.linspace(0, 1, PLACES) ** 2  # the lines rise as sqrt(flip)
+    parallel_axes.check_parallel_axes("noise_optimal", theory, FLIP_KEYS)
+    if not _has_several_flips(scenario_from_dataset(theory)):
+        raise ConfigError(
+            f"the figure noise_optimal needs each of {', '.join(RULE_SCHEDULES)} at several increasing flips"
+        )
+    (figure, axes), t = make_figure(3.5, 1, 2), float(theory.t[-1])
+    flips = (
+        max(0.3, float(np.max(theory.flip))) * np.linspace(0, 1, FLIP_LINE_POINTS) ** 2
+    )  # the lines rise as sqrt(flip)
     for index, (rule, scale) in enumerate({"bayes": t, "hebb": t**0.5, "perceptron": t**0.5}.items()):
         ax = axes[int(index > 0)]
-        ax.plot(flips, late(rule, flips), color=COLOURS[index], zorder=1)
-        ax.plot(flips, scale * _at(theory, rule, flips), color=COLOURS[index], linestyle="--", linewidth=0.9)
+        ax.plot(flips, compute_late_limit(rule, flips), color=CURVE_COLOURS[index], zorder=1)
+        ax.plot(
+            flips,
+            scale * _solve_last_time(theory, rule, flips),
+            color=CURVE_COLOURS[index],
+            linestyle="--",
+            linewidth=0.9,
+        )
         rule_runs = simulation.eps_g.isel(t=-1, student=0)[simulation.rule.values == rule]
-        points(ax, rule_runs.flip, scale * rule_runs, index)
-    _label(*axes)
+        draw_seed_means(ax, rule_runs.flip, scale * rule_runs, index)
+    _label_axes(*axes)
     keys: list[Any] = [
-        line_with_points(index, label_of(rule) + schedule_text)
-        for index, (rule, schedule_text) in enumerate(RULES.items())
+        make_curve_handle(index, get_kind_label(rule) + schedule_text)
+        for index, (rule, schedule_text) in enumerate(RULE_SCHEDULES.items())
     ]
     keys += [
-        entry(r"theory, $t\to\infty$"),
-        entry(f"theory, $t$ = {t:g}", linestyle="--", linewidth=0.9),
-        points_with_bars(label=f"simulation, $t$ = {t:g}"),
+        make_line_handle(r"theory, $t\to\infty$"),
+        make_line_handle(f"theory, $t$ = {t:g}", linestyle="--", linewidth=0.9),
+        make_points_handle(label=f"simulation, $t$ = {t:g}"),
     ]
-    return finish(figure, simulation, keys, f"$t$ = {t:g}", columns=3)
+    return add_title_and_legend(figure, simulation, keys, f"$t$ = {t:g}", columns=3)
 
 
 def _has_several_flips(scenario: Scenario) -> bool:
     """Return True if every rule has several increasing flips, so that t0 can be interpolated."""
-    flips = [[flip for name, flip in scenario.pairs("rule", "flip") if name == rule] for rule in RULES]
+    flips = [[flip for name, flip in scenario.pairs("rule", "flip") if name == rule] for rule in RULE_SCHEDULES]
     return all(len(rule_flips) > 1 and rule_flips == sorted(set(rule_flips)) for rule_flips in flips)
 
 
-def late(rule: str, flip: Any) -> Any:
+def compute_late_limit(rule: str, flip: Any) -> Any:
     """Return the limit for t -> infinity of eps_g t (optimal rule) or eps_g sqrt t (other rules).
 
     The perceptron has the best rate at every time.
 
-    >>> [float(late("bayes", flip).round(9)) for flip in (0, 0.1, 0.3)]
+    >>> [float(compute_late_limit("bayes", flip).round(9)) for flip in (0, 0.1, 0.3)]
     [0.883400087, 1.833635599, 8.520379027]
-    >>> bool(np.isclose(late("hebb", 0.25), late("perceptron", 0.25)))
+    >>> bool(np.isclose(compute_late_limit("hebb", 0.25), compute_late_limit("perceptron", 0.25)))
     True
     """
     flip = np.asarray(flip, float)
     if rule == "bayes":
-        x = np.arange(-REACH, REACH, STEP)
+        x = np.arange(-INTEGRAL_CUTOFF, INTEGRAL_CUTOFF, INTEGRAL_STEP)
         signal_factor = 1 - 2 * flip[..., None]
-        information = (signal_factor * density(x)) ** 2 / (flip[..., None] + signal_factor * cumulative(x))
-        return np.sqrt(2 / np.pi) / (STEP * information.sum(-1))
+        information = (signal_factor * normal_density(x)) ** 2 / (flip[..., None] + signal_factor * normal_cdf(x))
+        return np.sqrt(2 / np.pi) / (INTEGRAL_STEP * information.sum(-1))
     return np.sqrt((2 * flip if rule == "perceptron" else 0.5) / np.pi) / (1 - 2 * flip)
 
 
-def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
+def _solve_last_time(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
     """Solve for eps_g at the last time.
 
     t0 is interpolated between the flips of the sweep.
@@ -115,13 +125,13 @@ def _at(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
         "flip": flips.tolist(),
         "schedule": [{"t0": time_constant} for time_constant in t0.tolist()],
     }
-    return np.ravel(solve(scenario_with(theory, rule=rule, t=float(theory.t[-1]), zip=zipped_keys)).eps_g)
+    return np.ravel(solve(modify_scenario(theory, rule=rule, t=float(theory.t[-1]), zip=zipped_keys)).eps_g)
 
 
-def _label(left: Axes, right: Axes) -> None:
+def _label_axes(left: Axes, right: Axes) -> None:
     """Label the axes, and mark the flip probability with equal errors of Hebb's rule and the perceptron."""
     left.set(ylabel=r"$\epsilon_g\,t$", title=r"error $\propto 1/t$", ylim=(0, None))
     right.set(ylabel=r"$\epsilon_g\sqrt{t}$", title=r"error $\propto 1/\sqrt{t}$", ylim=(0, None))
     for ax in (left, right):
         ax.set_xlabel(r"flipped labels $p_f$")
-    guide(right, x=CROSSING, text=r"$p_f=1/4$")
+    draw_guide(right, x=CROSSING_FLIP, text=r"$p_f=1/4$")

@@ -13,20 +13,27 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.panels import finish, guide, page, panel, scenario_with, with_lines
-from figures.style import AID, SMALL, log_ticks
+from figures.panels import (
+    add_title_and_legend,
+    combine_with_lines,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    modify_scenario,
+)
+from figures.style import NO_LEGEND_GID, SMALL_FONT, set_log_ticks
 from theory import solve
 
 AXES = ("rule",)  # sweep axes that this figure shows
-LATEST, PLACES = 1e4, 250  # the lines extend to late times to show their limits
-CONSTANTS = {
+MAX_DRAWN_TIME, OPTIMAL_LINE_POINTS = 1e4, 250  # the lines extend to late times to show their limits
+LATE_TIME_CONSTANTS = {
     r"0.8834: optimal": 0.8834000872,
     r"$4/\pi$: perceptron, best $\eta(R)$": 4 / np.pi,
     r"$4/3$: AdaTron (textbook), $\eta=3/2$": 4 / 3,
     r"$3/2$: AdaTron (textbook), $\eta=1$": 3 / 2,
 }
-LENGTH_BOUND = "adatron"  # the limit of this rule depends on the initial length
-HIGHEST = 2.3
+START_DEPENDENT_RULE = "adatron"  # the limit of this rule depends on the initial length
+MAX_SCALED_ERROR = 2.3
 CAPTION = (
     r"Generalization error times $t$ of one student, from a start at $R=l=0.2$ unless given otherwise. A rule whose "
     r"error decays as $1/t$ tends to a constant; no rule that learns online lies below the optimal one. Dotted, grey: "
@@ -38,30 +45,35 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g t against t, a line per rule, up to times that show the limits."""
     start = float(theory.t[theory.t > 0][0])
-    lines = solve(scenario_with(theory, t=np.geomspace(start, LATEST, PLACES).tolist(), K=1))
-    scaled = _times_t(lines)
-    results = with_lines(_times_t(simulation), theory, scaled)
-    (figure, ax), first = page(4.0), 0.85 * start  # room for the first markers
-    keys = panel(ax, results, "t", "scaled", "rule", label=r"$\epsilon_g\,t$", log="x")
-    for label, value in CONSTANTS.items():
-        guide(ax, y=value, zorder=2)
-        _name(ax, label, (first * 1.1, value), above="pi" not in label, ha="left")
-    if LENGTH_BOUND in lines.rule.values:
-        last = scaled.scaled.sel(rule=LENGTH_BOUND).isel(t=-1).item()
-        _name(ax, f"{last:.2f}: AdaTron, this start", (LATEST, last), above=True, ha="right")
-    ax.set(xlim=(first, LATEST), ylim=(0, HIGHEST))
-    log_ticks(ax.xaxis)
-    return finish(figure, results, keys, columns=3)
+    lines = solve(modify_scenario(theory, t=np.geomspace(start, MAX_DRAWN_TIME, OPTIMAL_LINE_POINTS).tolist(), K=1))
+    scaled = _add_scaled_error(lines)
+    results = combine_with_lines(_add_scaled_error(simulation), theory, scaled)
+    (figure, ax), first = make_figure(4.0), 0.85 * start  # room for the first markers
+    keys = draw_panel(ax, results, "t", "scaled", "rule", label=r"$\epsilon_g\,t$", log="x")
+    for label, value in LATE_TIME_CONSTANTS.items():
+        draw_guide(ax, y=value, zorder=2)
+        _write_line_name(ax, label, (first * 1.1, value), above="pi" not in label, ha="left")
+    if START_DEPENDENT_RULE in lines.rule.values:
+        last = scaled.transform_errors.sel(rule=START_DEPENDENT_RULE).isel(t=-1).item()
+        _write_line_name(ax, f"{last:.2f}: AdaTron, this start", (MAX_DRAWN_TIME, last), above=True, ha="right")
+    ax.set(xlim=(first, MAX_DRAWN_TIME), ylim=(0, MAX_SCALED_ERROR))
+    set_log_ticks(ax.xaxis)
+    return add_title_and_legend(figure, results, keys, columns=3)
 
 
-def _name(ax: Axes, label: str, place: tuple[float, float], *, above: bool, ha: str) -> None:
+def _write_line_name(ax: Axes, label: str, position: tuple[float, float], *, above: bool, ha: str) -> None:
     """Write the name of a line above or below the line."""
-    text_options: dict[str, Any] = {"fontsize": SMALL, "ha": ha, "va": "bottom" if above else "top", "gid": AID}
-    ax.annotate(label, place, (0, 2 if above else -2), textcoords="offset points", **text_options)
+    text_options: dict[str, Any] = {
+        "fontsize": SMALL_FONT,
+        "ha": ha,
+        "va": "bottom" if above else "top",
+        "gid": NO_LEGEND_GID,
+    }
+    ax.annotate(label, position, (0, 2 if above else -2), textcoords="offset points", **text_options)
 
 
-def _times_t(part: xr.Dataset) -> xr.Dataset:
+def _add_scaled_error(part: xr.Dataset) -> xr.Dataset:
     """Add eps_g t to a dataset, except where the mean is outside the axis."""
     scaled = part.eps_g * part.t
     mean = scaled.mean([dim for dim in ("seed", "student") if dim in scaled.dims])
-    return part.assign(scaled=scaled.where(mean < HIGHEST))
+    return part.assign(scaled=scaled.where(mean < MAX_SCALED_ERROR))

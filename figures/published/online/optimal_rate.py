@@ -8,13 +8,13 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.legends import entry
+from figures.legends import make_line_handle
 from figures.published import best_control
-from figures.style import AID
-from statmech.results.dataset import scenario_of
+from figures.style import NO_LEGEND_GID
+from statmech.results.dataset import scenario_from_dataset
 
 AXES = ("eta",)  # sweep axes that this figure shows
-LIMIT: dict[str, Any] = {"color": "0.6", "linewidth": 0.8}
+LATE_ERROR_STYLE: dict[str, Any] = {"color": "0.6", "linewidth": 0.8}
 CAPTION = (
     r"(a) Generalization error of one student at constant learning rates, and at the best rate at every time. "
     r"Thin grey: $4/(\pi(t+\pi))$, the error at late times of the perceptron rule at its best rate. (b) The best rate. "
@@ -24,10 +24,10 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g, and the best rate in a second panel."""
-    is_perceptron = scenario_of(theory).rule == "perceptron"
-    extra_keys = [entry(r"$4/(\pi(t+\pi))$", **LIMIT)] if is_perceptron else []
-    figure = best_control.draw("optimal_rate", simulation, theory, "eta", log="xy", further=extra_keys)
+    is_perceptron = scenario_from_dataset(theory).rule == "perceptron"
+    extra_keys = [make_line_handle(r"$4/(\pi(t+\pi))$", **LATE_ERROR_STYLE)] if is_perceptron else []
+    figure = best_control.draw("optimal_rate", simulation, theory, "eta", log="xy", extra_keys=extra_keys)
     if is_perceptron:
         t = np.geomspace(float(theory.t[theory.t > 0].min()), float(theory.t.max()), 100)
-        figure.axes[0].plot(t, 4 / np.pi / (t + np.pi), zorder=0, gid=AID, **LIMIT)
+        figure.axes[0].plot(t, 4 / np.pi / (t + np.pi), zorder=0, gid=NO_LEGEND_GID, **LATE_ERROR_STYLE)
     return figure

@@ -13,15 +13,19 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.panels import along, finish, page, panel
-from figures.style import AID, SMALL
+from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
+from figures.style import NO_LEGEND_GID, SMALL_FONT
 from statmech.errors import ConfigError
 from statmech.inputs import PowerLaw
-from statmech.results.dataset import scenario_of
+from statmech.results.dataset import scenario_from_dataset
 
 AXES = ("inputs",)  # sweep axes that this figure shows
-BEGIN, END, BELOW = 1.5, 0.05, 0.94  # relative to the first and last time, and to the line
-LABEL = 0.98  # the exponent is just below the end of the guide
+GUIDE_START_FACTOR, GUIDE_STOP_FACTOR, GUIDE_HEIGHT_FACTOR = (
+    1.5,
+    0.05,
+    0.94,
+)  # relative to the first and last time, and to the line
+GUIDE_LABEL_FACTOR = 0.98  # the exponent is just below the end of the guide
 CAPTION = (
     r"Generalization error of one student of inputs with variances $\propto i^{-a}$, of a teacher whose field has "
     r"parts $\propto i^{-b}$, against the number of examples. Thin grey: the powers $t^{-q/(2+q)}$, $q=(b-1)/a$, of "
@@ -31,24 +35,24 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error for each power law, with a guide for its power of time."""
-    power_laws = _laws(theory)
-    figure, ax = page(4.0)
-    results = along(simulation, theory, "t")
-    keys = panel(ax, results, "t", "eps_g", "inputs", log="xy")
+    power_laws = _get_power_laws(theory)
+    figure, ax = make_figure(4.0)
+    results = select_with_dense_theory(simulation, theory, "t")
+    keys = draw_panel(ax, results, "t", "eps_g", "inputs", log="xy")
     for key, power_law, line in zip(
         keys, power_laws, theory.eps_g.isel(student=0).transpose("inputs", "t"), strict=True
     ):
         key.set_label(f"$a={power_law.decay:g}$, $b={power_law.teacher_decay:g}$")
-        _power(ax, power_law, line.sel(t=line.t > 0))
-    return finish(figure, results, keys, "rule")
+        _draw_power_guide(ax, power_law, line.sel(t=line.t > 0))
+    return add_title_and_legend(figure, results, keys, "rule")
 
 
-def _laws(theory: xr.Dataset) -> list[PowerLaw]:
+def _get_power_laws(theory: xr.Dataset) -> list[PowerLaw]:
     """Return all inputs of the sweep.
 
     Raises `ConfigError` unless they are power laws.
     """
-    inputs = scenario_of(theory).inputs
+    inputs = scenario_from_dataset(theory).inputs
     power_laws = (
         [inputs_item for inputs_item in inputs if isinstance(inputs_item, PowerLaw)]
         if isinstance(inputs, tuple | list)
@@ -59,21 +63,21 @@ def _laws(theory: xr.Dataset) -> list[PowerLaw]:
     return power_laws
 
 
-def _power(ax: Axes, law: PowerLaw, line: xr.DataArray) -> None:
+def _draw_power_guide(ax: Axes, power_law: PowerLaw, line: xr.DataArray) -> None:
     """Draw the predicted power of time below a line, labelled with its exponent."""
-    q = (law.teacher_decay - 1) / law.decay
+    q = (power_law.teacher_decay - 1) / power_law.decay
     exponent = q / (2 + q)
     t = line.t.values
-    begin, end = ends = np.array([BEGIN * t[0], END * t[-1]])
-    first = BELOW * np.exp(np.interp(np.log(begin), np.log(t), np.log(line)))
-    ax.plot(ends, first * (ends / begin) ** -exponent, color="0.6", linewidth=0.6, zorder=0, gid=AID)
+    begin, end = ends = np.array([GUIDE_START_FACTOR * t[0], GUIDE_STOP_FACTOR * t[-1]])
+    first = GUIDE_HEIGHT_FACTOR * np.exp(np.interp(np.log(begin), np.log(t), np.log(line)))
+    ax.plot(ends, first * (ends / begin) ** -exponent, color="0.6", linewidth=0.6, zorder=0, gid=NO_LEGEND_GID)
     ax.text(
         end,
-        LABEL * first * (end / begin) ** -exponent,
+        GUIDE_LABEL_FACTOR * first * (end / begin) ** -exponent,
         rf"$t^{{-{Fraction(exponent).limit_denominator(99)}}}$",
         color="0.4",
-        fontsize=SMALL,
+        fontsize=SMALL_FONT,
         ha="right",
         va="top",
-        gid=AID,
+        gid=NO_LEGEND_GID,
     )

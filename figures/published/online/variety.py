@@ -10,10 +10,10 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.labels import size_of
-from figures.panels import dense, page
-from figures.published.online.ensemble_panels import variety_panel
-from figures.style import COLUMN
+from figures.labels import describe_size
+from figures.panels import make_figure, solve_dense_theory
+from figures.published.online.ensemble_panels import draw_variety_panel
+from figures.style import COLUMN_WIDTH
 
 AXES = ("rule",)  # sweep axes that this figure shows
 CAPTION = (
@@ -24,8 +24,8 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw R against q for every rule of the sweep."""
-    figure, ax = page(2.9, width=COLUMN)
-    variety_panel(ax, simulation, dense(theory, "t"))
-    ax.set_title(size_of(simulation))
+    figure, ax = make_figure(2.9, width=COLUMN_WIDTH)
+    draw_variety_panel(ax, simulation, solve_dense_theory(theory, "t"))
+    ax.set_title(describe_size(simulation))
     ax.legend(loc="upper left")
     return figure

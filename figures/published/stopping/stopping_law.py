@@ -13,13 +13,13 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import dense, finish, page, panel, with_lines
-from figures.style import COLUMN
+from figures.panels import add_title_and_legend, combine_with_lines, draw_panel, make_figure, solve_dense_theory
+from figures.style import COLUMN_WIDTH
 from statmech.boundaries import BOUNDARIES
 from statmech.numerics.statistics import standard_error
 
 AXES = ("mean_feature_mean", "N")  # sweep axes that this figure shows
-ALL: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
+ALL_FEATURES_STYLE: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
 CAPTION = (
     r"Mean number of features that a Gaussian walk evaluates before it stops at the boundary, or ends, against the "
     r"number $N$ of features there are. The mean $m$ of the complete sum is one standard deviation $\sigma$ whatever "
@@ -31,35 +31,35 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw features evaluated against N, with slopes of simulation and theory over the upper half of N."""
     runs, theory, lines = (
-        part.assign(number=part.N * part.features) for part in (simulation, theory, dense(theory, "N"))
+        part.assign(number=part.N * part.features) for part in (simulation, theory, solve_dense_theory(theory, "N"))
     )
-    results, (figure, ax) = with_lines(runs, theory, lines), page(3.9, width=COLUMN)
-    keys = panel(ax, results, "N", "number", "mean_feature_mean", log="xy", dashes=True)
+    results, (figure, ax) = combine_with_lines(runs, theory, lines), make_figure(3.9, width=COLUMN_WIDTH)
+    keys = draw_panel(ax, results, "N", "number", "mean_feature_mean", log="xy", dashes=True)
     for index, key in enumerate(keys):
         cloud, line = (part.isel(mean_feature_mean=index) for part in (simulation, theory))
-        key.set_label(f"{_mean_label(line)}\n{_slopes(cloud, line)}".strip())
-    [all_features] = ax.plot(theory.N, theory.N, label="all features", **ALL)
+        key.set_label(f"{_format_mean_label(line)}\n{_describe_slopes(cloud, line)}".strip())
+    [all_features] = ax.plot(theory.N, theory.N, label="all features", **ALL_FEATURES_STYLE)
     title = rf"{BOUNDARIES[theory.boundary.item()].label}, $\epsilon_d={theory.error_rate.item():g}$"
     ax.set(xlabel="features $N$", ylabel="features evaluated", title=title)
-    return finish(figure, results, [*keys, all_features], columns=1)
+    return add_title_and_legend(figure, results, [*keys, all_features], columns=1)
 
 
-def _mean_label(cell: xr.Dataset) -> str:
+def _format_mean_label(cell: xr.Dataset) -> str:
     if cell.feature_mean:
         return rf"$m={cell.feature_mean.item():g}\,\sqrt{{N}}\,\sigma$"
     return rf"$m={cell['mean'].item():g}\,\sigma$"
 
 
-def _slopes(cloud: xr.Dataset, line: xr.Dataset) -> str:
+def _describe_slopes(runs: xr.Dataset, solved: xr.Dataset) -> str:
     """Return the label of the slopes of log features against log N, over seeds and in theory."""
-    upper = line.N.values >= np.median(line.N)
-    if upper.sum() < 2 or cloud.sizes["seed"] < 2:
+    upper = solved.N.values >= np.median(solved.N)
+    if upper.sum() < 2 or runs.sizes["seed"] < 2:
         return ""
-    log_N = np.log(line.N.values[upper])
+    log_N = np.log(solved.N.values[upper])
 
     def fit_slope(fraction: Any) -> Any:
         return 1 + np.polyfit(log_N, np.log(fraction).T, 1)[0]
 
-    slopes = fit_slope(cloud.features.transpose("seed", "N").values[:, upper])
+    slopes = fit_slope(runs.features.transpose("seed", "N").values[:, upper])
     measured = rf"{slopes.mean():.3f} $\pm$ {standard_error(slopes):.3f}"
-    return f"slope {measured}; theory {fit_slope(line.features.values[upper]):.3f}"
+    return f"slope {measured}; theory {fit_slope(solved.features.values[upper]):.3f}"

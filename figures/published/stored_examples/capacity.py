@@ -16,10 +16,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.legends import points_with_bars
-from figures.panels import finish, letters, page
-from figures.published.stored_examples.stored_runs import at_end
-from figures.style import DASHES, look_of, mean_points, points
+from figures.legends import make_points_handle
+from figures.panels import add_panel_letters, add_title_and_legend, make_figure
+from figures.published.stored_examples.stored_runs import select_last_recorded
+from figures.style import CURVE_DASHES, draw_mean_points, draw_seed_means, get_curve_style
 from theory import capacity, separable_fraction
 
 AXES = ("N", "alpha")  # sweep axes that this figure shows
@@ -35,31 +35,31 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the largest stability and the fraction of separable sets against alpha, a colour per N."""
-    last, (figure, (stability, fraction)) = at_end(simulation), page(2.8, 1, 2, sharex=True)
+    last, (figure, (stability, fraction)) = select_last_recorded(simulation), make_figure(2.8, 1, 2, sharex=True)
     kappa, marks = np.linspace(0, 10, 2001), []
     is_shown = capacity(kappa) >= float(last.alpha.min())
     stability.plot(capacity(kappa)[is_shown], kappa[is_shown], color="0.3", label=r"Gardner, $N\to\infty$")
     for index, N in enumerate(last.N.values):
         cell = last.sel(N=N)
-        mean_points(stability, cell.alpha, *_median(cell.kappa.values), index)
-        marks.append(points_with_bars(f"simulation, $N={N}$", **look_of(index)))
-        points(fraction, cell.alpha, cell.converged.astype(float), index)
-        _cover(fraction, int(N), cell.alpha, index)
+        draw_mean_points(stability, cell.alpha, *_compute_median(cell.kappa.values), index)
+        marks.append(make_points_handle(f"simulation, $N={N}$", **get_curve_style(index)))
+        draw_seed_means(fraction, cell.alpha, cell.converged.astype(float), index)
+        _draw_cover_function(fraction, int(N), cell.alpha, index)
     stability.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel=r"largest stability $\kappa$ (median)")
     fraction.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel="fraction of separable sets")
-    letters(stability, fraction)
+    add_panel_letters(stability, fraction)
     keys = [key for ax in (stability, fraction) for key in ax.get_legend_handles_labels()[0]]
-    return finish(figure, simulation, [*keys, *marks], columns=3)
+    return add_title_and_legend(figure, simulation, [*keys, *marks], columns=3)
 
 
-def _cover(ax: Axes, N: int, alphas: Any, index: int) -> None:
+def _draw_cover_function(ax: Axes, N: int, alphas: Any, index: int) -> None:
     """Draw Cover's function at every integer number of examples."""
     P = np.arange(round(float(alphas.min()) * N), round(float(alphas.max()) * N) + 1)
-    line_style = {"color": look_of(index)["color"], "linestyle": DASHES[index % len(DASHES)]}
+    line_style = {"color": get_curve_style(index)["color"], "linestyle": CURVE_DASHES[index % len(CURVE_DASHES)]}
     ax.plot(P / N, separable_fraction(P, N), label=f"Cover, $N={N}$", **line_style)
 
 
-def _median(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_median(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the median over data sets (.., seed) and its standard error.
 
     Sets that cannot be stored count as lowest. The median is NaN if fewer than half can be stored. The error is half

@@ -10,9 +10,22 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import dense, finish, guide, letters, page, panel, with_lines
-from figures.published.stored_examples.stored_runs import HOLLOW, at_end, recorded_dimension, scale_of
-from figures.style import THEORY
+from figures.panels import (
+    add_panel_letters,
+    add_title_and_legend,
+    combine_with_lines,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    solve_dense_theory,
+)
+from figures.published.stored_examples.stored_runs import (
+    POINT_FILL_NOTE,
+    get_log_axis,
+    get_recorded_dimension,
+    select_last_recorded,
+)
+from figures.style import THEORY_COLOUR
 
 AXES = ("N", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("minover",)}
@@ -26,21 +39,29 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g, kappa and eps_g over theory against alpha, a colour and marker per N and recorded time."""
-    recorded_unit = recorded_dimension(simulation)
-    line, lines = (at_end(part).isel(N=0) for part in (theory, dense(theory, "alpha")))
+    recorded_unit = get_recorded_dimension(simulation)
+    line, lines = (select_last_recorded(part).isel(N=0) for part in (theory, solve_dense_theory(theory, "alpha")))
     top = float(simulation.kappa.mean("seed").max())  # kappa diverges at small alpha
     lines["kappa"] = lines.kappa.where(lines.kappa < 1.1 * top)
-    results = with_lines(simulation.assign(ratio=simulation.eps_g / line.eps_g), theory, lines)
-    (figure, axes), axis = page(2.8, 1, 3, width_ratios=(1, 1, 1.6)), scale_of(simulation.alpha)
+    results = combine_with_lines(simulation.assign(ratio=simulation.eps_g / line.eps_g), theory, lines)
+    (figure, axes), axis = make_figure(2.8, 1, 3, width_ratios=(1, 1, 1.6)), get_log_axis(simulation.alpha)
     colour = ("N", recorded_unit)
-    keys = panel(axes[0], results, "alpha", "eps_g", colour, log=f"{axis}y", filled=True)
+    keys = draw_panel(axes[0], results, "alpha", "eps_g", colour, log=f"{axis}y", fill_converged=True)
     if simulation.sizes["N"] == 1:  # N is in the heading
         for key in keys:
             key.set_label(str(key.get_label()).removeprefix(f"$N$ = {simulation.N.item()}, "))
-    panel(axes[1], results, "alpha", "kappa", colour, log=axis, filled=True)
-    panel(
-        axes[2], results, "alpha", "ratio", colour, label=r"$\epsilon_g$ / theory", log=axis, filled=True, nested=True
+    draw_panel(axes[1], results, "alpha", "kappa", colour, log=axis, fill_converged=True)
+    draw_panel(
+        axes[2],
+        results,
+        "alpha",
+        "ratio",
+        colour,
+        label=r"$\epsilon_g$ / theory",
+        log=axis,
+        fill_converged=True,
+        nested=True,
     )
-    guide(axes[2], y=1, color=THEORY, linestyle="-", linewidth=1.2)
-    letters(*axes)
-    return finish(figure, results, keys, note=HOLLOW)
+    draw_guide(axes[2], y=1, color=THEORY_COLOUR, linestyle="-", linewidth=1.2)
+    add_panel_letters(*axes)
+    return add_title_and_legend(figure, results, keys, note=POINT_FILL_NOTE)

@@ -13,14 +13,14 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.legends import entry
-from figures.panels import dense, finish, page, panel, with_lines
-from figures.published.stored_examples.stored_runs import HOLLOW, at_end, recorded_dimension
+from figures.legends import make_line_handle
+from figures.panels import add_title_and_legend, combine_with_lines, draw_panel, make_figure, solve_dense_theory
+from figures.published.stored_examples.stored_runs import POINT_FILL_NOTE, get_recorded_dimension, select_last_recorded
 from theory import noisy_capacity
 
 AXES = ("flip", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("minover",)}
-END: dict[str, Any] = {"marker": "|", "markersize": 10, "markeredgewidth": 1.4, "linestyle": "none"}
+CAPACITY_TICK_STYLE: dict[str, Any] = {"marker": "|", "markersize": 10, "markeredgewidth": 1.4, "linestyle": "none"}
 CAPTION = (
     r"Generalization error of MinOver on $P=\alpha N$ stored examples, whose labels are flipped with probability "
     r"$p_f$, as last recorded. Lines, in the colours of the points: replica theory of maximum stability for "
@@ -31,14 +31,18 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g of runs as last recorded, and lines that end in a tick at alpha_c(flip)."""
-    recorded_unit, (figure, ax), lines = recorded_dimension(simulation), page(3.4), at_end(dense(theory, "alpha"))
-    results = with_lines(at_end(simulation), at_end(theory), lines)
-    keys = panel(ax, results, "alpha", "eps_g", "flip", filled=True)
+    recorded_unit, (figure, ax), lines = (
+        get_recorded_dimension(simulation),
+        make_figure(3.4),
+        select_last_recorded(solve_dense_theory(theory, "alpha")),
+    )
+    results = combine_with_lines(select_last_recorded(simulation), select_last_recorded(theory), lines)
+    keys = draw_panel(ax, results, "alpha", "eps_g", "flip", fill_converged=True)
     for key, flip in zip(keys, lines.flip.values, strict=True):
         line, end = lines.eps_g.sel(flip=flip).squeeze(), float(noisy_capacity(flip))
         if end < float(lines.alpha[-1]) and np.isfinite(line).any():
-            ax.plot(end, line.values[np.isfinite(line)][-1], color=key.get_color(), zorder=6, **END)
+            ax.plot(end, line.values[np.isfinite(line)][-1], color=key.get_color(), zorder=6, **CAPACITY_TICK_STYLE)
     ax.set_ylim(bottom=0)
-    keys.append(entry(r"capacity $\alpha_c(p_f)$", **END))
+    keys.append(make_line_handle(r"capacity $\alpha_c(p_f)$", **CAPACITY_TICK_STYLE))
     recorded_text = f"{results.either[recorded_unit].item():g} {recorded_unit}"
-    return finish(figure, results, keys, columns=4, note=f"{recorded_text}; {HOLLOW}")
+    return add_title_and_legend(figure, results, keys, columns=4, note=f"{recorded_text}; {POINT_FILL_NOTE}")

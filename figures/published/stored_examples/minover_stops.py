@@ -15,10 +15,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.panels import finish, guide, letters, page, panel
-from figures.published.stored_examples.stored_runs import at_end
-from statmech.learners import STOPPED_BY
-from statmech.results.results import results_of
+from figures.panels import add_panel_letters, add_title_and_legend, draw_guide, draw_panel, make_figure
+from figures.published.stored_examples.stored_runs import select_last_recorded
+from statmech.learners import STOP_REASONS
+from statmech.results.results import as_results
 
 AXES = ("stop", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("minover",)}
@@ -28,33 +28,33 @@ CAPTION = (
     r"when a run ends; (c) generalization error over that of maximum stability for $N\to\infty$. At one $\alpha$ all "
     r"points use the same data sets; in (c) markers have different sizes, as they overlap."
 )
-GREYS = {"field-patience stops at $P+1$": "0.35", "later": "0.65", "never": "0.9"}
+STOP_FRACTION_GREYS = {"field-patience stops at $P+1$": "0.35", "later": "0.65", "never": "0.9"}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the stops of field-patience, epochs until a run ends, and eps_g over theory."""
-    last, line = at_end(simulation), at_end(theory).isel(stop=0)
+    last, line = select_last_recorded(simulation), select_last_recorded(theory).isel(stop=0)
     runs = last.assign(epochs_made=last.updates_made / last.P, ratio=last.eps_g / line.eps_g)
-    results, (figure, axes) = results_of(runs), page(2.8, 1, 3)
+    results, (figure, axes) = as_results(runs), make_figure(2.8, 1, 3)
     if "field-patience" in last.stop:
-        _ends(axes[0], last.sel(stop="field-patience"))
+        _draw_stop_fractions(axes[0], last.sel(stop="field-patience"))
     else:
         axes[0].set_axis_off()
-    keys = panel(axes[1], results, "alpha", "epochs_made", "stop", label="updates made / $P$", log="y")
-    panel(axes[2], results, "alpha", "ratio", "stop", label=r"$\epsilon_g$ / theory", nested=True)
-    guide(axes[2], y=1, color="0.3", linestyle="-", linewidth=1.2)
-    letters(*axes)
-    return finish(figure, results, keys + axes[0].get_legend_handles_labels()[0], columns=2)
+    keys = draw_panel(axes[1], results, "alpha", "epochs_made", "stop", label="updates made / $P$", log="y")
+    draw_panel(axes[2], results, "alpha", "ratio", "stop", label=r"$\epsilon_g$ / theory", nested=True)
+    draw_guide(axes[2], y=1, color="0.3", linestyle="-", linewidth=1.2)
+    add_panel_letters(*axes)
+    return add_title_and_legend(figure, results, keys + axes[0].get_legend_handles_labels()[0], columns=2)
 
 
-def _ends(ax: Axes, cell: xr.Dataset) -> None:
+def _draw_stop_fractions(ax: Axes, cell: xr.Dataset) -> None:
     """Draw the fractions of runs that stop at update P + 1, later, or never."""
-    stopped = cell.stopped_by == STOPPED_BY.index("field-patience")
+    stopped = cell.stopped_by == STOP_REASONS.index("field-patience")
     stopped_at_once = stopped & (cell.updates_made == cell.P + 1)
     width = float(cell.alpha.diff("alpha").min()) if cell.alpha.size > 1 else 1.0
     edge: dict[str, Any] = {"edgecolor": "0.2", "linewidth": 0.3, "bottom": 0.0 * cell.P}
     for (label, grey), is_in_group in zip(
-        GREYS.items(), (stopped_at_once, stopped & ~stopped_at_once, ~stopped), strict=True
+        STOP_FRACTION_GREYS.items(), (stopped_at_once, stopped & ~stopped_at_once, ~stopped), strict=True
     ):
         ax.bar(cell.alpha, is_in_group.mean("seed"), width, color=grey, label=f"(a) {label}", **edge)
         edge["bottom"] = edge["bottom"] + is_in_group.mean("seed")

@@ -11,17 +11,17 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import finish, page, panel
-from figures.published.stored_examples.stored_runs import at_end
-from figures.style import COLUMN
+from figures.panels import add_title_and_legend, draw_panel, make_figure
+from figures.published.stored_examples.stored_runs import select_last_recorded
+from figures.style import COLUMN_WIDTH
 from statmech.errors import ConfigError
-from statmech.results.results import results_of
+from statmech.results.results import as_results
 from theory import mistake_bound
-from theory.stored_examples.learning_curves import curve_of
+from theory.stored_examples.learning_curves import solve_learner_curve
 
 AXES = ("learner", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("perceptron", "max_stability")}
-PLACES = 300
+MISTAKE_LINE_POINTS = 300
 CAPTION = (
     r"Mistakes of Rosenblatt's perceptron on $P=\alpha N$ stored examples until all are classified correctly, "
     r"over $N$, and the bound of Block and Novikoff, $1/\kappa^2$: from the largest stability $\kappa$ of each "
@@ -34,8 +34,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     names = [str(name) for name in simulation.learner.values]
     if "strengths" not in simulation or "perceptron" not in names:
         raise ConfigError("the figure mistakes needs `strengths: true` and the learner perceptron")
-    last, N = at_end(simulation), float(simulation.N)
-    cell, alpha = last.sel(learner="perceptron"), np.geomspace(last.alpha.min(), last.alpha.max(), PLACES)
+    last, N = select_last_recorded(simulation), float(simulation.N)
+    cell, alpha = last.sel(learner="perceptron"), np.geomspace(last.alpha.min(), last.alpha.max(), MISTAKE_LINE_POINTS)
     runs, labels = cell.assign(made=cell.strengths.sum("example").where(cell.converged) / N), {"made": "mistakes / $N$"}
     if "max_stability" in names:
         largest_stability = last.sel(learner="max_stability").kappa
@@ -43,8 +43,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             largest_stability.copy(data=mistake_bound(1, largest_stability)),
             r"bound $1/\kappa^2$, simulation",
         )
-    results, (figure, ax) = results_of(runs), page(2.9, width=COLUMN)
-    limit = mistake_bound(1, curve_of("max_stability", alpha, last.flip.item()).kappa)
+    results, (figure, ax) = as_results(runs), make_figure(2.9, width=COLUMN_WIDTH)
+    limit = mistake_bound(1, solve_learner_curve("max_stability", alpha, last.flip.item()).kappa)
     lines = ax.plot(alpha, limit, color="0.3", label=r"bound $1/\kappa^2$, theory")
-    keys = panel(ax, results, "alpha", labels, label="number / $N$", log="xy")
-    return finish(figure, results, [*keys, *lines])
+    keys = draw_panel(ax, results, "alpha", labels, label="number / $N$", log="xy")
+    return add_title_and_legend(figure, results, [*keys, *lines])

@@ -17,16 +17,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
-from figures.panels import legend_below, letters, logarithmic, page
-from figures.style import AID, COLOURS, few
-from simulate.learners.convergence import UpdateHistory, course
-from simulate.learners.examples import draw as draw_examples
+from figures.panels import add_panel_letters, draw_legend_below, make_figure, set_log_axes
+from figures.style import CURVE_COLOURS, NO_LEGEND_GID, choose_drawn_steps
+from simulate.learners.convergence import UpdateHistory, compute_update_history
+from simulate.learners.examples import draw_data_set as draw_examples
 from statmech.errors import ConfigError
-from statmech.results.dataset import scenario_of
+from statmech.results.dataset import scenario_from_dataset
 
 AXES = ("learner",)  # sweep axes that this figure shows
 VALUES = {"learner": ("perceptron", "max_stability")}
-PROJECTION, LENGTH = COLOURS[:2]
+PROJECTION_COLOUR, LENGTH_COLOUR = CURVE_COLOURS[:2]
 CAPTION = (
     r"Updates $k$ of the perceptron on separable data, without bias. (a) One data set: activation $a$ of the example "
     r"times its label before and after the update, in units of $|\mathbf{x}|^2$; the difference is 1, and an example "
@@ -39,7 +39,7 @@ POINTS = ""
 LINES = ""
 
 
-class Run(NamedTuple):
+class PerceptronRun(NamedTuple):
     """The updates on one data set, with its largest margin and the length of its longest example."""
 
     course: UpdateHistory
@@ -54,20 +54,20 @@ class Run(NamedTuple):
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw activations and bounds of the first data set, and the growth of projection and length in all."""
-    runs = _runs(simulation)
-    figure, (activations, growth, bounds) = page(3.1, 1, 3)
-    _activations(activations, runs[0])
-    _growth(growth, runs)
-    _bounds(bounds, runs[0])
+    runs = _measure_runs(simulation)
+    figure, (activations, growth, bounds) = make_figure(3.1, 1, 3)
+    _draw_activations(activations, runs[0])
+    _draw_growth(growth, runs)
+    _draw_bounds(bounds, runs[0])
     titles = ("one data set", f"{len(runs)} data sets", "data set of (a)")
     for ax, title in zip((activations, growth, bounds), titles, strict=True):
         ax.set(xlabel="updates $k$", title=title)
-    letters(activations, growth, bounds)
-    legend_below(figure, _keys(activations, growth, bounds), columns=4)
+    add_panel_letters(activations, growth, bounds)
+    draw_legend_below(figure, _order_keys(activations, growth, bounds), columns=4)
     return figure
 
 
-def _keys(*panels: Axes) -> list[Artist]:
+def _order_keys(*panels: Axes) -> list[Artist]:
     """Sort the legend handles into columns: one for (a) and the update bound, one for (b), two for (c)."""
     before, after, *of_b, longest, length, projection, stability_bound, max_updates = (
         key for ax in panels for key in ax.get_legend_handles_labels()[0]
@@ -75,37 +75,37 @@ def _keys(*panels: Axes) -> list[Artist]:
     return [before, after, max_updates, *of_b, longest, stability_bound, length, projection]
 
 
-def _activations(ax: Axes, run: Run) -> None:
+def _draw_activations(ax: Axes, run: PerceptronRun) -> None:
     before, after = run.course.before / run.growth, run.course.after / run.growth
     ax.vlines(run.k, before, after, color="0.7", linewidth=0.8)
-    ax.plot(run.k, before, "v", color="0.2", markerfacecolor="white", label="before the update", gid=AID)
-    ax.plot(run.k, after, "^", color="0.2", label="after the update", gid=AID)
+    ax.plot(run.k, before, "v", color="0.2", markerfacecolor="white", label="before the update", gid=NO_LEGEND_GID)
+    ax.plot(run.k, after, "^", color="0.2", label="after the update", gid=NO_LEGEND_GID)
     ax.axhline(0, color="0.3", linewidth=0.7)
     ax.yaxis.set_major_locator(MultipleLocator(0.5))
     ax.set_ylabel(r"activation $y\,\mathbf{w}\cdot\mathbf{x}\,/\,|\mathbf{x}|^2$")
 
 
-def _growth(ax: Axes, runs: list[Run]) -> None:
+def _draw_growth(ax: Axes, runs: list[PerceptronRun]) -> None:
     max_updates = max(run.k.size for run in runs)
     for index, run in enumerate(runs):
         labels = (r"$\mathbf{u}\cdot\mathbf{w}/\gamma$", r"$|\mathbf{w}|^2/R^2$") if index == 0 else ("", "")
         projection, squared = run.course.projection / run.margin, run.course.squared_length / run.radius**2
-        ax.plot(run.k, projection, linewidth=0.6, label=labels[0], color=PROJECTION, gid=AID)
-        ax.plot(run.k, squared, linewidth=0.6, linestyle="-.", label=labels[1], color=LENGTH, gid=AID)
+        ax.plot(run.k, projection, linewidth=0.6, label=labels[0], color=PROJECTION_COLOUR, gid=NO_LEGEND_GID)
+        ax.plot(run.k, squared, linewidth=0.6, linestyle="-.", label=labels[1], color=LENGTH_COLOUR, gid=NO_LEGEND_GID)
     ax.plot([1, max_updates], [1, max_updates], "--", color="0.1", label="$k$, bound of both")
     ax.set_ylabel("projection, squared length")
-    logarithmic(ax, "xy")
+    set_log_axes(ax, "xy")
 
 
-def _bounds(ax: Axes, run: Run) -> None:
+def _draw_bounds(ax: Axes, run: PerceptronRun) -> None:
     max_updates = (run.radius / run.margin) ** 2
-    dense_k, marker_step = np.geomspace(1, 1.4 * max_updates, 200), few(run.k.size)
+    dense_k, marker_step = np.geomspace(1, 1.4 * max_updates, 200), choose_drawn_steps(run.k.size)
     ax.plot(dense_k, np.sqrt(dense_k) * run.radius, "--", color="0.1", label=r"$\sqrt{k}\,R$")
     ax.plot(
         run.k,
         np.sqrt(run.course.squared_length),
         "D",
-        color=LENGTH,
+        color=LENGTH_COLOUR,
         markersize=2.5,
         label=r"$|\mathbf{w}|$",
         markevery=marker_step,
@@ -115,7 +115,7 @@ def _bounds(ax: Axes, run: Run) -> None:
         run.k,
         run.course.projection,
         "o",
-        color=PROJECTION,
+        color=PROJECTION_COLOUR,
         label=r"$\mathbf{u}\cdot\mathbf{w}$",
         **marker_style,
         markevery=marker_step,
@@ -123,10 +123,10 @@ def _bounds(ax: Axes, run: Run) -> None:
     ax.plot(dense_k, dense_k * run.margin, ":", color="0.1", label=r"$k\gamma$")
     ax.axvline(max_updates, color="0.5", linewidth=0.8, label=rf"$(R/\gamma)^2={max_updates:.0f}$")
     ax.set_ylabel(r"length $|\mathbf{w}|$, projection")
-    logarithmic(ax, "xy")
+    set_log_axes(ax, "xy")
 
 
-def _runs(simulation: xr.Dataset) -> list[Run]:
+def _measure_runs(simulation: xr.Dataset) -> list[PerceptronRun]:
     """Return the run of every separable data set, with the examples in the order of the updates."""
     names = [str(name) for name in simulation.learner.values]
     if "strengths" not in simulation or not {"perceptron", "max_stability"} <= set(names):
@@ -138,23 +138,23 @@ def _runs(simulation: xr.Dataset) -> list[Run]:
         x.sel(learner="perceptron").values,
         x.sel(learner="max_stability").isel(updates=-1).values,
     )
-    key, P, flip = scenario_of(simulation).key, int(simulation.P), float(simulation.flip)
+    key, P, flip = scenario_from_dataset(simulation).key, int(simulation.P), float(simulation.flip)
     runs = []
     for seed, visits, strengths in zip(simulation.seed.values, visits_by_seed, best_strengths, strict=True):
         z = draw_examples(key, int(seed), int(simulation.N), P, flip).z
         if np.isfinite(strengths).all():
-            runs.append(_run(z, np.diff(visits[:, :P], axis=0), strengths[:P] @ z))
+            runs.append(_measure_run(z, np.diff(visits[:, :P], axis=0), strengths[:P] @ z))
     if not runs:
         raise ConfigError("the figure proof needs separable data: no data set has a student without errors")
     return runs
 
 
-def _run(z: np.ndarray, changes: np.ndarray, direction: np.ndarray) -> Run:
+def _measure_run(z: np.ndarray, changes: np.ndarray, direction: np.ndarray) -> PerceptronRun:
     """Return the run of one data set.
 
     `changes` (visits, P) is 1 if a visit added an example to w.
     """
     _, added = np.nonzero(changes > 0.5)
     margin, radius = (z @ direction).min() / np.linalg.norm(direction), np.linalg.norm(z, axis=1).max()
-    history = course(z[added], direction)
-    return Run(history, (z[added] ** 2).sum(axis=1), float(margin), float(radius))
+    history = compute_update_history(z[added], direction)
+    return PerceptronRun(history, (z[added] ** 2).sum(axis=1), float(margin), float(radius))

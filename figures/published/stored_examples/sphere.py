@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-TURN = np.linspace(0, 2 * np.pi, 721)
+CIRCLE_ANGLES = np.linspace(0, 2 * np.pi, 721)
 
 
 @dataclass(frozen=True)
-class View:
+class SphereView:
     """A view of the sphere, by its axes e_1, e_2, e_3 (3, 3).
 
-    >>> View.towards(np.array([0, 0, 2.0])).orthographic(np.array([[0, 0, 5.0], [0, 0, -1.0]]))
+    >>> SphereView.from_centre(np.array([0, 0, 2.0])).orthographic(np.array([[0, 0, 5.0], [0, 0, -1.0]]))
     array([[ 0.,  0.],
            [nan, nan]])
     """
@@ -25,7 +25,7 @@ class View:
     axes: np.ndarray
 
     @classmethod
-    def towards(cls, centre: np.ndarray) -> View:
+    def from_centre(cls, centre: np.ndarray) -> SphereView:
         """Return the view with a given centre."""
         e3 = centre / np.linalg.norm(centre)
         e1 = np.cross(np.eye(3)[np.argmin(np.abs(e3))], e3)
@@ -37,7 +37,7 @@ class View:
 
         Coordinates are NaN on the far side.
         """
-        coordinates = self._unit(points)
+        coordinates = self._compute_view_coordinates(points)
         return np.where(coordinates[:, 2:] >= 0, coordinates[:, :2], np.nan)
 
     def gnomonic(self, points: np.ndarray) -> np.ndarray:
@@ -45,36 +45,36 @@ class View:
 
         Coordinates are NaN on the far side.
         """
-        coordinates = self._unit(points)
+        coordinates = self._compute_view_coordinates(points)
         return np.where(
             coordinates[:, 2:] > 0,
             coordinates[:, :2] / np.where(coordinates[:, 2:] > 0, coordinates[:, 2:], 1.0),
             np.nan,
         )
 
-    def disc(self, places: int) -> tuple[np.ndarray, np.ndarray]:
+    def make_disc_grid(self, num_points: int) -> tuple[np.ndarray, np.ndarray]:
         """Make a grid (n,) of the orthographic view, and its points (n, n, 3) on the sphere.
 
         Points are NaN outside the disc.
         """
-        grid = np.linspace(-1, 1, places)
+        grid = np.linspace(-1, 1, num_points)
         x, y = np.meshgrid(grid, grid)
         depth2 = 1 - x**2 - y**2
         depth = np.sqrt(np.where(depth2 >= 0, depth2, np.nan))
         return grid, np.stack([x, y, depth], axis=-1) @ self.axes
 
-    def plane(self, width: float, places: int) -> tuple[np.ndarray, np.ndarray]:
+    def plane(self, width: float, num_points: int) -> tuple[np.ndarray, np.ndarray]:
         """Make a grid (n,) of the gnomonic view, and its directions (n, n, 3) of length 1."""
-        grid = np.linspace(-width, width, places)
+        grid = np.linspace(-width, width, num_points)
         x, y = np.meshgrid(grid, grid)
         points = np.stack([x, y, np.ones_like(x)], axis=-1)
         return grid, points / np.linalg.norm(points, axis=-1, keepdims=True) @ self.axes
 
-    def _unit(self, points: np.ndarray) -> np.ndarray:
+    def _compute_view_coordinates(self, points: np.ndarray) -> np.ndarray:
         return points / np.linalg.norm(points, axis=-1, keepdims=True) @ self.axes.T
 
 
-def great_circle(normal: np.ndarray) -> np.ndarray:
+def make_great_circle(normal: np.ndarray) -> np.ndarray:
     """Return points (n, 3) on the great circle orthogonal to a vector."""
-    e1, e2, _ = View.towards(normal).axes
-    return np.outer(np.cos(TURN), e1) + np.outer(np.sin(TURN), e2)
+    e1, e2, _ = SphereView.from_centre(normal).axes
+    return np.outer(np.cos(CIRCLE_ANGLES), e1) + np.outer(np.sin(CIRCLE_ANGLES), e2)

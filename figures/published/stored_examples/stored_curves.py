@@ -5,8 +5,16 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.panels import dense, finish, guide, letters, page, panel, with_lines
-from figures.published.stored_examples.stored_runs import HOLLOW, at_end
+from figures.panels import (
+    add_panel_letters,
+    add_title_and_legend,
+    combine_with_lines,
+    draw_guide,
+    draw_panel,
+    make_figure,
+    solve_dense_theory,
+)
+from figures.published.stored_examples.stored_runs import POINT_FILL_NOTE, select_last_recorded
 
 AXES = ("learner", "alpha")  # sweep axes that this figure shows
 CAPTION = (
@@ -19,13 +27,17 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g on logarithmic axes, and its relative deviation from theory."""
-    last, solved_theory, lines = (at_end(part) for part in (simulation, theory, dense(theory, "alpha")))
-    results = with_lines(last.assign(deviation=last.eps_g / solved_theory.eps_g - 1), solved_theory, lines)
-    figure, (error, deviation) = page(3.4, 1, 2)
-    keys = panel(error, results, "alpha", "eps_g", "learner", log="xy", filled=True)
+    last, solved_theory, lines = (
+        select_last_recorded(part) for part in (simulation, theory, solve_dense_theory(theory, "alpha"))
+    )
+    results = combine_with_lines(last.assign(deviation=last.eps_g / solved_theory.eps_g - 1), solved_theory, lines)
+    figure, (error, deviation) = make_figure(3.4, 1, 2)
+    keys = draw_panel(error, results, "alpha", "eps_g", "learner", log="xy", fill_converged=True)
     relative = r"$\epsilon_g$ / theory $-\,1$"
-    panel(deviation, results, "alpha", "deviation", "learner", label=relative, log="x", filled=True, nested=True)
-    guide(deviation, y=0, color="0.3", linestyle="-")
+    draw_panel(
+        deviation, results, "alpha", "deviation", "learner", label=relative, log="x", fill_converged=True, nested=True
+    )
+    draw_guide(deviation, y=0, color="0.3", linestyle="-")
     deviation.yaxis.set_major_formatter("{x:.0%}")
-    letters(error, deviation)
-    return finish(figure, results, keys, note=HOLLOW, columns=4)
+    add_panel_letters(error, deviation)
+    return add_title_and_legend(figure, results, keys, note=POINT_FILL_NOTE, columns=4)

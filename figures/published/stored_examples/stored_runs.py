@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-HOLLOW = "full points: all runs have converged; hollow: not all"
+POINT_FILL_NOTE = "full points: all runs have converged; hollow: not all"
 
 
-def recorded_dimension(dataset: Any) -> str:
+def get_recorded_dimension(dataset: Any) -> str:
     """Return the dimension of recorded students: `epochs` or `updates`."""
     return next(name for name in ("epochs", "updates") if name in dataset.dims)
 
 
-def at_end(dataset: Any) -> Any:
+def select_last_recorded(dataset: Any) -> Any:
     """Select the students that were recorded last."""
-    return dataset.isel({recorded_dimension(dataset): -1})
+    return dataset.isel({get_recorded_dimension(dataset): -1})
 
 
-def scale_of(alphas: xr.DataArray) -> str:
+def get_log_axis(alphas: xr.DataArray) -> str:
     """Return "x" for a logarithmic axis of alpha, or "" if the values have equal steps."""
     steps = np.diff(alphas.values)
     return "" if steps.size and np.allclose(steps, steps[0]) else "x"

@@ -24,13 +24,13 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Circle, Patch
 
-from figures.legends import entry
-from figures.panels import legend_below, letters
-from figures.published.stored_examples.sphere import View, great_circle
-from figures.style import AID, PAGE, SMALL, few, look_of, styled
-from simulate.learners.examples import draw as data_set
+from figures.legends import make_line_handle
+from figures.panels import add_panel_letters, draw_legend_below
+from figures.published.stored_examples.sphere import SphereView, make_great_circle
+from figures.style import NO_LEGEND_GID, PAGE_WIDTH, SMALL_FONT, apply_style, choose_drawn_steps, get_curve_style
+from simulate.learners.examples import draw_data_set as data_set
 from statmech.errors import ConfigError
-from statmech.results.dataset import scenario_of
+from statmech.results.dataset import scenario_from_dataset
 
 AXES = ("learner", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("minover", "max_stability")}
@@ -42,14 +42,25 @@ CAPTION = (
     r"contours: stabilities of 20, 40, 60 and 80 % of the largest. Thin lines join all updates, some are "
     r"marked. (e) Stability of MinOver and (dashed) the largest possible one. One data set."
 )
-SHADE, CUT, PLACES = "0.82", "0.55", 401
-TEACHER: dict[str, Any] = {"marker": "*", "color": "black", "markersize": 7, "linestyle": "none", "label": "teacher"}
-BEST = TEACHER | {"marker": "X", "markersize": 6, "markerfacecolor": "white", "label": "largest stability"}
+VERSION_SPACE_COLOUR, GREAT_CIRCLE_COLOUR, SPHERE_GRID_POINTS = "0.82", "0.55", 401
+TEACHER_MARKER_STYLE: dict[str, Any] = {
+    "marker": "*",
+    "color": "black",
+    "markersize": 7,
+    "linestyle": "none",
+    "label": "teacher",
+}
+BEST_STUDENT_STYLE = TEACHER_MARKER_STYLE | {
+    "marker": "X",
+    "markersize": 6,
+    "markerfacecolor": "white",
+    "label": "largest stability",
+}
 POINTS = ""
 LINES = ""
 
 
-class Walk(NamedTuple):
+class MinOverWalk(NamedTuple):
     """MinOver's walk on one data set.
 
     Teacher (3,), examples times labels (P, 3), students (T, 3), student of maximum stability (3,), updates (T,).
@@ -64,15 +75,15 @@ class Walk(NamedTuple):
     @property
     def stability(self) -> np.ndarray:
         """The stability kappa after each update."""
-        return least(self.students / np.linalg.norm(self.students, axis=-1, keepdims=True), self.z)
+        return compute_stability(self.students / np.linalg.norm(self.students, axis=-1, keepdims=True), self.z)
 
     @property
     def largest(self) -> float:
         """The largest possible kappa."""
-        return float(least(self.best / np.linalg.norm(self.best), self.z))
+        return float(compute_stability(self.best / np.linalg.norm(self.best), self.z))
 
 
-def least(directions: np.ndarray, z: np.ndarray) -> np.ndarray:
+def compute_stability(directions: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return the smallest stability of students of length 1 (..., 3)."""
     stability: np.ndarray = (directions @ z.T).min(axis=-1)
     return stability
@@ -80,118 +91,125 @@ def least(directions: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw a sphere per number of examples, the enlarged version space, and the stability during the walk."""
-    minover_walks = walks(simulation)
-    figure = Figure(figsize=(PAGE, 5.7), layout=ConstrainedLayoutEngine(rect=(0, 0, 1, 0.985)))  # room for (a)
+    minover_walks = make_walks(simulation)
+    figure = Figure(figsize=(PAGE_WIDTH, 5.7), layout=ConstrainedLayoutEngine(rect=(0, 0, 1, 0.985)))  # room for (a)
     rows = figure.add_gridspec(2, 1, height_ratios=(1, 1.1))
     above, below = rows[0].subgridspec(1, len(minover_walks)), rows[1].subgridspec(1, 2, width_ratios=(1, 1.7))
     balls = [figure.add_subplot(above[index]) for index in range(len(minover_walks))]
     plane, curve = (figure.add_subplot(below[index]) for index in range(2))
-    view = View.towards(minover_walks[-1].best)
+    view = SphereView.from_centre(minover_walks[-1].best)
     for index, (ax, walk) in enumerate(zip(balls, minover_walks, strict=True)):
-        sphere(ax, view, walk.z, walk.teacher)
+        draw_sphere(ax, view, walk.z, walk.teacher)
         ax.set_title(f"$P={len(walk.z)}$")
-        _trace(ax, view.orthographic(walk.students), index)
-        ax.plot(*view.orthographic(walk.best[None]).T, **BEST, zorder=6)
-        _stability(curve, walk, index)
-    _zoom(plane, view, minover_walks[-1], len(minover_walks) - 1)
+        _draw_walk(ax, view.orthographic(walk.students), index)
+        ax.plot(*view.orthographic(walk.best[None]).T, **BEST_STUDENT_STYLE, zorder=6)
+        _draw_stability(curve, walk, index)
+    _draw_tangent_view(plane, view, minover_walks[-1], len(minover_walks) - 1)
     curve.set(xscale="log", xlabel="MinOver updates", ylabel=r"stability $\kappa$")
     curve.xaxis.set_major_formatter("{x:g}")
-    letters(*balls, plane, curve)
-    legend_below(figure, _handles(curve), columns=4)
+    add_panel_letters(*balls, plane, curve)
+    draw_legend_below(figure, _make_legend_handles(curve), columns=4)
     return figure
 
 
 def film(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[tuple[Figure, int]]:
     """Yield frames with durations in milliseconds: the examples one by one, then MinOver's updates."""
-    walk = walks(simulation)[-1]
-    view = View.towards(walk.best)
+    walk = make_walks(simulation)[-1]
+    view = SphereView.from_centre(walk.best)
     for P in range(1, len(walk.z) + 1):
-        yield _frame(view, walk, P, 0), 600
+        yield _draw_frame(view, walk, P, 0), 600
     for update in walk.updates[:-1]:
         if update <= 20 or update % 5 == 0:
-            yield _frame(view, walk, len(walk.z), int(update)), 250
-    yield _frame(view, walk, len(walk.z), int(walk.updates[-1])), 3000
+            yield _draw_frame(view, walk, len(walk.z), int(update)), 250
+    yield _draw_frame(view, walk, len(walk.z), int(walk.updates[-1])), 3000
 
 
-def walks(simulation: xr.Dataset) -> list[Walk]:
+def make_walks(simulation: xr.Dataset) -> list[MinOverWalk]:
     """Return MinOver's walk on the first data set, for each alpha."""
     learners = [str(name) for name in simulation.learner.values]
     fits = int(simulation.N) == 3 and "strengths" in simulation and {"minover", "max_stability"} <= set(learners)
     if not fits or "updates" not in simulation.dims:
         needed = "N: 3, `updates`, `strengths: true` and the learners minover and max_stability"
         raise ConfigError(f"the figure version_space needs {needed}")
-    key, first = scenario_of(simulation).key, simulation.isel(seed=0)
-    return [_walk(first.isel(alpha=index), key) for index in range(first.alpha.size)]
+    key, first = scenario_from_dataset(simulation).key, simulation.isel(seed=0)
+    return [_make_walk(first.isel(alpha=index), key) for index in range(first.alpha.size)]
 
 
-def _walk(cell: xr.Dataset, key: int) -> Walk:
+def _make_walk(cell: xr.Dataset, key: int) -> MinOverWalk:
     P = int(cell.P)
     data = data_set(key, int(cell.seed), 3, P, float(cell.flip))
     strengths = cell.strengths.isel(example=slice(P)).transpose("learner", "updates", "example")
     walk, best = (strengths.sel(learner=name).values @ data.z / 3 for name in ("minover", "max_stability"))
-    return Walk(data.teacher, data.z, walk, best[-1], cell.updates.values)
+    return MinOverWalk(data.teacher, data.z, walk, best[-1], cell.updates.values)
 
 
-def sphere(ax: Axes, view: View, z: np.ndarray, teacher: np.ndarray) -> None:
+def draw_sphere(ax: Axes, view: SphereView, z: np.ndarray, teacher: np.ndarray) -> None:
     """Draw the version space of examples z, their great circles, and the teacher."""
-    grid, points = view.disc(PLACES)
-    _shade(ax, grid, least(points, z))
+    grid, points = view.make_disc_grid(SPHERE_GRID_POINTS)
+    _shade_version_space(ax, grid, compute_stability(points, z))
     for example in z:
-        ax.plot(*view.orthographic(great_circle(example)).T, color=CUT, linewidth=0.6, zorder=2)
+        ax.plot(*view.orthographic(make_great_circle(example)).T, color=GREAT_CIRCLE_COLOUR, linewidth=0.6, zorder=2)
     ax.add_patch(Circle((0, 0), 1, fill=False, color="0.3", linewidth=0.8))
-    ax.plot(*view.orthographic(teacher[None]).T, zorder=6, **TEACHER)
+    ax.plot(*view.orthographic(teacher[None]).T, zorder=6, **TEACHER_MARKER_STYLE)
     ax.set(aspect="equal", xlim=(-1.06, 1.06), ylim=(-1.06, 1.06))
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines[:].set_visible(False)
 
 
-def _shade(ax: Axes, grid: np.ndarray, stability: np.ndarray) -> None:
+def _shade_version_space(ax: Axes, grid: np.ndarray, stability: np.ndarray) -> None:
     """Shade the part of a grid where all examples are classified correctly."""
     if np.nanmax(stability) > 0:
-        ax.contourf(grid, grid, stability, levels=[0, 2 * np.nanmax(stability)], colors=[SHADE], zorder=0)
+        ax.contourf(
+            grid, grid, stability, levels=[0, 2 * np.nanmax(stability)], colors=[VERSION_SPACE_COLOUR], zorder=0
+        )
 
 
-def _trace(ax: Axes, places: np.ndarray, index: int) -> None:
+def _draw_walk(ax: Axes, points: np.ndarray, index: int) -> None:
     """Draw a walk as a thin line with points at its updates."""
     line_style = {
-        **look_of(index),
+        **get_curve_style(index),
         "markersize": 2.2,
         "markerfacecolor": "white",
         "markeredgewidth": 0.6,
         "linewidth": 0.5,
     }
-    ax.plot(*places.T, zorder=4, **line_style, markevery=few(len(places)), gid=AID)
+    ax.plot(*points.T, zorder=4, **line_style, markevery=choose_drawn_steps(len(points)), gid=NO_LEGEND_GID)
 
 
-def _zoom(ax: Axes, view: View, walk: Walk, index: int) -> None:
+def _draw_tangent_view(ax: Axes, view: SphereView, walk: MinOverWalk, index: int) -> None:
     """Draw the version space on the tangent plane, with contours of equal stability."""
-    corners = view.gnomonic(_corners(walk.z))
+    corners = view.gnomonic(_find_corners(walk.z))
     width = 1.12 * float(np.nanmax(np.abs(corners))) if len(corners) else 1.0
-    grid, points = view.plane(width, PLACES)
-    stability = least(points, walk.z)
-    _shade(ax, grid, stability)
+    grid, points = view.plane(width, SPHERE_GRID_POINTS)
+    stability = compute_stability(points, walk.z)
+    _shade_version_space(ax, grid, stability)
     ax.contour(grid, grid, stability, levels=walk.largest * np.arange(0.2, 1, 0.2), colors="0.45", linewidths=0.5)
     for example in walk.z:
-        ax.plot(*_within(view.gnomonic(great_circle(example)), width).T, color=CUT, linewidth=0.6, zorder=2)
+        ax.plot(
+            *_mask_outside(view.gnomonic(make_great_circle(example)), width).T,
+            color=GREAT_CIRCLE_COLOUR,
+            linewidth=0.6,
+            zorder=2,
+        )
     points_of_walk = view.gnomonic(walk.students)
-    _trace(ax, _within(points_of_walk, width), index)
-    ax.plot(*view.gnomonic(walk.teacher[None]).T, zorder=6, **TEACHER)
-    ax.plot(0, 0, zorder=6, **BEST)
+    _draw_walk(ax, _mask_outside(points_of_walk, width), index)
+    ax.plot(*view.gnomonic(walk.teacher[None]).T, zorder=6, **TEACHER_MARKER_STYLE)
+    ax.plot(0, 0, zorder=6, **BEST_STUDENT_STYLE)
     outside = int((~(np.abs(points_of_walk) < width).all(axis=-1)).sum())
     ax.set(aspect="equal", xlim=(-width, width), ylim=(-width, width))
     ax.set_title(f"$P={len(walk.z)}$, enlarged")
-    ax.set_xlabel(f"{outside} of {len(points_of_walk)} updates lie outside", fontsize=SMALL, color="0.35")
+    ax.set_xlabel(f"{outside} of {len(points_of_walk)} updates lie outside", fontsize=SMALL_FONT, color="0.35")
     ax.set_xticks([])
     ax.set_yticks([])
 
 
-def _within(places: np.ndarray, width: float) -> np.ndarray:
+def _mask_outside(points: np.ndarray, width: float) -> np.ndarray:
     """Replace points outside a square with NaN."""
-    return np.where((np.abs(places) < width).all(axis=-1, keepdims=True), places, np.nan)
+    return np.where((np.abs(points) < width).all(axis=-1, keepdims=True), points, np.nan)
 
 
-def _corners(z: np.ndarray) -> np.ndarray:
+def _find_corners(z: np.ndarray) -> np.ndarray:
     """Find the corners (n, 3) of a version space, where two great circles meet."""
     pairs = [sign * np.cross(z[i], z[j]) for i in range(len(z)) for j in range(i) for sign in (1, -1)]
     corners = np.array(pairs).reshape(-1, 3)
@@ -199,51 +217,51 @@ def _corners(z: np.ndarray) -> np.ndarray:
     return corners[(corners @ z.T).min(axis=-1, initial=np.inf) >= -tolerance]
 
 
-def _stability(ax: Axes, walk: Walk, index: int) -> None:
+def _draw_stability(ax: Axes, walk: MinOverWalk, index: int) -> None:
     """Draw kappa against updates, and the largest possible value."""
-    line_style = {**look_of(index), "markersize": 2.5, "markerfacecolor": "white", "linewidth": 0.8}
+    line_style = {**get_curve_style(index), "markersize": 2.5, "markerfacecolor": "white", "linewidth": 0.8}
     ax.plot(
         walk.updates,
         walk.stability,
         label=f"MinOver, $P={len(walk.z)}$",
         **line_style,
-        markevery=few(len(walk.updates)),
-        gid=AID,
+        markevery=choose_drawn_steps(len(walk.updates)),
+        gid=NO_LEGEND_GID,
     )
     ax.axhline(walk.largest, color=line_style["color"], linestyle="--", linewidth=0.8)
 
 
-def _handles(ax: Axes) -> list[Any]:
+def _make_legend_handles(ax: Axes) -> list[Any]:
     """Return the legend handles of the walks, students and great circles."""
     return [
         *ax.get_legend_handles_labels()[0],
-        entry(r"largest $\kappa$", color="0.3", linestyle="--", linewidth=0.8),
-        entry(**BEST),
-        entry(**TEACHER),
-        entry("great circle of an example", color=CUT, linewidth=0.6),
-        Patch(color=SHADE, label="version space"),
+        make_line_handle(r"largest $\kappa$", color="0.3", linestyle="--", linewidth=0.8),
+        make_line_handle(**BEST_STUDENT_STYLE),
+        make_line_handle(**TEACHER_MARKER_STYLE),
+        make_line_handle("great circle of an example", color=GREAT_CIRCLE_COLOUR, linewidth=0.6),
+        Patch(color=VERSION_SPACE_COLOUR, label="version space"),
     ]
 
 
-@styled
-def _frame(view: View, walk: Walk, P: int, update: int) -> Figure:
+@apply_style
+def _draw_frame(view: SphereView, walk: MinOverWalk, P: int, update: int) -> Figure:
     """Draw a frame of the film: the first P examples on the sphere, the walk so far, and its stability."""
     figure = Figure(figsize=(6.4, 3.4), dpi=100)
     ball, curve = figure.subplots(1, 2, width_ratios=(1, 1))
-    sphere(ball, view, walk.z[:P], walk.teacher)
-    newest = view.orthographic(great_circle(walk.z[P - 1])).T
+    draw_sphere(ball, view, walk.z[:P], walk.teacher)
+    newest = view.orthographic(make_great_circle(walk.z[P - 1])).T
     if not update:
         ball.plot(*newest, color="black", linewidth=1.4, zorder=3)
     ball.set_xlabel(f"$P={P}$" if not update else f"$P={P}$, {update} updates")
     is_made = walk.updates <= update
-    _trace(ball, view.orthographic(walk.students[is_made]), 0)
+    _draw_walk(ball, view.orthographic(walk.students[is_made]), 0)
     ball.plot(*view.orthographic(walk.students[is_made][-1:]).T, color="black", marker="o", markersize=4, zorder=7)
     if update:
-        ball.plot(*view.orthographic(walk.best[None]).T, **BEST, zorder=6)
-    curve.plot(walk.updates[is_made], walk.stability[is_made], **look_of(0), markersize=2.5, label="MinOver")
+        ball.plot(*view.orthographic(walk.best[None]).T, **BEST_STUDENT_STYLE, zorder=6)
+    curve.plot(walk.updates[is_made], walk.stability[is_made], **get_curve_style(0), markersize=2.5, label="MinOver")
     curve.axhline(walk.largest, color="0.3", linestyle="--", linewidth=0.8)
     low = float(walk.stability.min())
     curve.set(xlim=(0, walk.updates[-1] + 1), ylim=(1.08 * low if low < 0 else 0, 1.25 * walk.largest))
     curve.set(xlabel="MinOver updates", ylabel=r"stability $\kappa$")
-    legend_below(figure, _handles(curve), columns=3)
+    draw_legend_below(figure, _make_legend_handles(curve), columns=3)
     return figure
