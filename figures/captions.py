@@ -153,7 +153,8 @@ def _describe_parameters(results: Results) -> str:
     """Describe all keys that determine the numbers, with a list or a range of values for an axis."""
     scenario = results.scenario
     keys, choice = stated_keys.get_caption_keys(scenario), scenario.CHOICE
-    learns = f"{choice.capitalize()}: {stated_keys.format_values(scenario, choice, stated_keys.expand_config(scenario)[choice])}"
+    values = stated_keys.expand_config(scenario)[choice]
+    learns = f"{choice.capitalize()}: {stated_keys.format_values(scenario, choice, values)}"
     return "; ".join([learns, *(stated_keys.format_key(scenario, name, value) for name, value in keys.items())])
 
 
@@ -247,9 +248,8 @@ def make_joint_caption(labelled_results: Mapping[str, Results], composition: Com
         join_symbols(first, arrangement.select_common_variables(parts, composition)),
         _describe_abscissa(first, composition),
     )
-    sentences = [
-        f"{variable_text}{f', divided by {join_symbols(first, [composition.over])}' if composition.over else ''}{abscissa_text}."
-    ]
+    divisor_text = f", divided by {join_symbols(first, [composition.over])}" if composition.over else ""
+    sentences = [f"{variable_text}{divisor_text}{abscissa_text}."]
     for label, results in labelled_results.items():
         sentence = _describe_parameters(results)
         sentences.append(f"{label}: {sentence[0].lower()}{sentence[1:]}; {results.scenario.seeds:,} runs.")

@@ -234,7 +234,10 @@ def make_curve_style(
     palette: Sequence[str] = CURVE_COLOURS,
     **points: Any,
 ) -> CurveStyle:
-    """Return the style of the index-th curve of a panel, with a grey line if all curves share one line (`shares_line`)."""
+    """Return the style of the index-th curve of a panel.
+
+    Its line is grey if all curves share one line (`shares_line`).
+    """
     colour_and_marker, dash = (
         {**get_curve_style(index), "color": palette[index % len(palette)]},
         CURVE_DASHES[index % len(CURVE_DASHES)],

@@ -97,7 +97,10 @@ STYLE_SETTINGS: dict[Any, Any] = {
 
 
 class Medium(NamedTuple):
-    """Settings for paper or slides: changes of `STYLE_SETTINGS`, the scale of sizes, and whether panels form one column."""
+    """Settings for paper or slides.
+
+    They are changes of `STYLE_SETTINGS`, the scale of sizes, and whether panels form one column.
+    """
 
     settings: dict[Any, Any]
     scale: float = 1.0

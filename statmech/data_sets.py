@@ -329,7 +329,8 @@ def _download_from_openml(name: str, data_source: DataSource) -> tuple[np.ndarra
     except Exception as failure:  # the network can fail in many ways
         reason = " ".join(str(failure).split()) or type(failure).__name__
         raise ConfigError(
-            f"data: {name} could not be downloaded from OpenML ({reason}). Set a folder of data: {_format_folder_option()}"
+            f"data: {name} could not be downloaded from OpenML ({reason}). "
+            f"Set a folder of data: {_format_folder_option()}"
         ) from None
     frame = fetched.data.drop(columns=[column for column in data_source.dropped if column in fetched.data.columns])
     count = len(data_source.attributes)

@@ -235,7 +235,8 @@ class Spectrum(GroupedInputs):
                 elif name != "ridge" and abs(sum(values) - 1) > FRACTION_SUM_TOL:
                     yield f"{name} of a spectrum must add up to 1, not to {sum(values):.6g}"
         if isinstance(self.teacher, str) and self.teacher not in TEACHER_DIRECTIONS:
-            yield f"teacher of a spectrum is a list of powers or {' or '.join(TEACHER_DIRECTIONS)}, not {quote_value(self.teacher)}"
+            directions = " or ".join(TEACHER_DIRECTIONS)
+            yield f"teacher of a spectrum is a list of powers or {directions}, not {quote_value(self.teacher)}"
         elif not isinstance(self.teacher, str) and not np.dot(self.teacher, self.eigenvalues) > 0:
             yield "the teacher must have power in a group whose eigenvalue is not 0"
         if self.ridge and not any(self.ridge):

@@ -150,7 +150,8 @@ class OptimalProtocol(Protocol):
         if self.optimum_options.points > 1:
             return "the fraction of a task is constant on each segment: remove `points`"
         if self.optimum_options.at_most is not None and not 0 < self.optimum_options.at_most <= 1:
-            return f"the fraction of a task is at most 1, not {self.optimum_options.at_most:g}: at_most must lie between 0 and 1"
+            at_most = f"{self.optimum_options.at_most:g}"
+            return f"the fraction of a task is at most 1, not {at_most}: at_most must lie between 0 and 1"
         if switch is not None and not 0 < switch < end_time:
             return f"switch = {switch:g} must lie between 0 and the last time, t = {end_time:g}"
         return ""

@@ -249,7 +249,8 @@ def _separate_constants(results: Results) -> tuple[dict[str, Variable], list[str
         sorted([*theory_names, *selected], key=lambda name: (not name.startswith("eps"), name not in theory_names))
     )
     left_out = [
-        f"{html_from_latex(selected[name].symbol)} ({html.escape(selected[name].long_name)}), which is {values[0]:g} throughout"
+        f"{html_from_latex(selected[name].symbol)} ({html.escape(selected[name].long_name)}), "
+        f"which is {values[0]:g} throughout"
         for name, values in constant.items()
     ]
     return {name: selected[name] for name in ordered if name not in constant} or selected, left_out

@@ -37,7 +37,8 @@ def render_equations(scenario: AbstractScenario) -> list[tuple[str, str, str]]:
 def mathtext_from_latex(latex: str) -> str:
     r"""Rewrite an equation in the part of LaTeX that matplotlib supports.
 
-    >>> print(mathtext_from_latex(r"\epsilon_g = \tfrac1\pi\arccos R \ge 0, \quad \mathbf w \leftarrow \tfrac12\mathbf w"))
+    >>> equation = r"\epsilon_g = \tfrac1\pi\arccos R \ge 0, \quad \mathbf w \leftarrow \tfrac12\mathbf w"
+    >>> print(mathtext_from_latex(equation))
     \epsilon_g = \frac{1}{\pi}\arccos R \geq 0, \quad \mathbf{w} \leftarrow \frac{1}{2}\mathbf{w}
     """
     for pattern, replacement in MATHTEXT_REPLACEMENTS:

@@ -52,7 +52,8 @@ class ConceptTerm(NamedTuple):
 def format_concept(terms: Sequence[ConceptTerm]) -> str:
     """Format the terms, one per line.
 
-    >>> print(format_concept([ConceptTerm("sick", "well", 3, 1, ("fever = high", "age > 60")), ConceptTerm("sick", "well", 1, -1, ())]))
+    >>> first = ConceptTerm("sick", "well", 3, 1, ("fever = high", "age > 60"))
+    >>> print(format_concept([first, ConceptTerm("sick", "well", 1, -1, ())]))
     sick:  3  if  fever = high and age > 60
     well:  1  always
     """

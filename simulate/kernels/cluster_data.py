@@ -44,7 +44,8 @@ def draw_cluster_data(cell: ClusterCell, key: int, seed: int) -> ClusterData:
     Examples
     --------
     >>> from statmech import Clusters
-    >>> few, more = (draw_cluster_data(c, 0, 0) for c in Clusters(clusters="gaussian", loss="hinge", N=4, alpha=[0.5, 1]).cells())
+    >>> scenario = Clusters(clusters="gaussian", loss="hinge", N=4, alpha=[0.5, 1])
+    >>> few, more = (draw_cluster_data(cell, 0, 0) for cell in scenario.cells())
     >>> bool((more.X[:2] == few.X).all()), bool((more.y[:2] == few.y).all()), round(float(few.half @ few.half), 12)
     (True, True, 4.0)
     """

@@ -42,7 +42,8 @@ def draw_teacher_data(cell: TeacherCell, key: int, seed: int) -> TeacherData:
     """Draw the first P examples of a seed.
 
     >>> from statmech import Inference
-    >>> few, more = (draw_teacher_data(c, key=0, seed=0) for c in Inference(prior="binary", N=4, alpha=[0.5, 1]).cells())
+    >>> scenario = Inference(prior="binary", N=4, alpha=[0.5, 1])
+    >>> few, more = (draw_teacher_data(cell, key=0, seed=0) for cell in scenario.cells())
     >>> bool((more.X[:2] == few.X).all()), bool((more.y[:2] == few.y).all()), abs(few.teacher).tolist()
     (True, True, [1.0, 1.0, 1.0, 1.0])
     """

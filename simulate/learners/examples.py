@@ -55,7 +55,8 @@ class SeedInputs(NamedTuple):
 
     Examples
     --------
-    >>> few, many = draw_seed_inputs(0, 7, 20, 5).examples(5, flip=0.0), draw_seed_inputs(0, 7, 20, 50).examples(50, flip=0.0)
+    >>> few = draw_seed_inputs(0, 7, 20, 5).examples(5, flip=0.0)
+    >>> many = draw_seed_inputs(0, 7, 20, 50).examples(50, flip=0.0)
     >>> bool(np.all(many.z[:5] == few.z) and np.all(few.z @ few.teacher > 0))
     True
     """

@@ -207,7 +207,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
         return self._is_divisible(cell) and batches * self.scenario.t[-1] * cell.N <= gram.MAX_FAST_COMPILE_STEPS
 
     def has_same_bits_when_wide(self, cell: C) -> bool:
-        """Return True if a program with `gram.WIDE_BATCH_WIDTH` batch elements gives the same bits as a narrower program."""
+        """Return True if a program with `gram.WIDE_BATCH_WIDTH` batch elements has the bits of a narrower one."""
         return False
 
     def _choose_part_width(self, width: int, min_width: int = 1) -> int:

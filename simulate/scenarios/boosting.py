@@ -56,7 +56,8 @@ class Simulator(units.RunSimulator[BoostingCell]):
             if cell.k > 2:
                 require_modules("boosting over conjunctions of three", "estimators", "numba")
             if comb(cell.N, cell.k) > MAX_CONJUNCTIONS:
-                message = f"conjunctions of {cell.k} of {cell.N} inputs are too many to search: more than {MAX_CONJUNCTIONS:,}"
+                conjunctions = f"conjunctions of {cell.k} of {cell.N} inputs"
+                message = f"{conjunctions} are too many to search: more than {MAX_CONJUNCTIONS:,}"
                 raise ScenarioError([(("k",), message)])
             needed = _count_bytes(cell, self.scenario.tests)
             units.check_memory("P", f"a run with {cell.P:,} examples of {cell.N:,} inputs", needed)

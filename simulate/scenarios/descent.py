@@ -68,7 +68,8 @@ def describe_large_eta(cell: DescentCell) -> str:
 def find_best_epoch(epochs: np.ndarray, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the recorded epoch of the smallest generalization error, and whether a number overflowed.
 
-    >>> {name: value.item() for name, value in find_best_epoch(np.array([0, 5]), {"eps_g": np.array([0.5, np.nan])}).items()}
+    >>> best = find_best_epoch(np.array([0, 5]), {"eps_g": np.array([0.5, np.nan])})
+    >>> {name: value.item() for name, value in best.items()}
     {'best_epoch': 0, 'diverged': True}
     """
     is_finite = np.isfinite(values["eps_g"])

@@ -60,7 +60,10 @@ def measure_estimate(w: np.ndarray, teacher: np.ndarray) -> tuple[float, ...]:
 
 
 def _make_first_estimate(cell: InferenceCell, teacher: np.ndarray, key: int, seed: int) -> tuple[np.ndarray, float]:
-    """Return the first estimate and its variance. An informed estimate has m = q = 1 - `INFORMED_START_ERROR` on average."""
+    """Return the first estimate and its variance.
+
+    An informed estimate has m = q = 1 - `INFORMED_START_ERROR` on average.
+    """
     if cell.start != "informed":
         return posterior_means.compute_prior_mean(cell.weights, cell.N)
     identity = {"N": cell.N, "key": key, "seed": seed, **random_streams.describe_weight_prior(cell.weights)}

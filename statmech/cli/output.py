@@ -85,8 +85,10 @@ def print_estimate(scenario: AbstractScenario, memory: float | None = None, incl
     cost = estimate_cost(scenario)
     for remark in remarks(scenario):
         print(remark, file=sys.stderr)
+    needed_bytes = estimate_memory(make_simulator(scenario), memory, includes_drawing)
     programs = f"{cost.programs} program{'s' if cost.programs > 1 else ''}"
-    compiling = f"{cost.programs * COMPILE_SECONDS:.2g} to compile {programs}, or {cost.programs * PROGRAM_LOAD_SECONDS:.2g} to load"
+    seconds_to_load = cost.programs * PROGRAM_LOAD_SECONDS
+    compiling = f"{cost.programs * COMPILE_SECONDS:.2g} to compile {programs}, or {seconds_to_load:.2g} to load"
     grid = " x ".join(f"{n} {name}" for name, n in scenario.shape.items())
     seconds = f"about {float(f'{cost.seconds:.2g}'):g}" if cost.seconds >= 1 else "less than 1"
     print_listing(
@@ -94,10 +96,7 @@ def print_estimate(scenario: AbstractScenario, memory: float | None = None, incl
             ("parameter combinations", f"{cost.cells}{f' ({grid})' if grid else ''}"),
             ("runs", f"{cost.runs}"),
             ("bytes", f"{cost.bytes_:,} of results"),
-            (
-                "memory",
-                f"about {estimate_memory(make_simulator(scenario), memory, includes_drawing) / 2**30:.2g} GiB while it runs",
-            ),
+            ("memory", f"about {needed_bytes / 2**30:.2g} GiB while it runs"),
             ("seconds", f"{seconds} on the benchmark machine (2 cores, benchmarks/README.md)"),
             (
                 "before",

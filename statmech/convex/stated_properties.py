@@ -95,7 +95,8 @@ def _find_nonfinite_value(loss: Loss) -> str | None:
         if not finite.all():
             return f"{name} is not a finite number at {loss.of} {near[~finite][0]:.3g}"
         if far.any():
-            return f"{name} is not a number at {loss.of} {LARGE_FIELDS[far][0]:.3g}: is there a form of it that does not overflow?"
+            field = f"{loss.of} {LARGE_FIELDS[far][0]:.3g}"
+            return f"{name} is not a number at {field}: is there a form of it that does not overflow?"
     return None
 
 

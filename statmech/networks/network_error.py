@@ -151,7 +151,8 @@ def generalization_error_from_coordinates(
     Examples
     --------
     >>> from statmech.activations import Linear
-    >>> far = generalization_error_from_coordinates(Linear(), np.eye(1), np.ones(1), np.ones((1, 1)), np.full((1, 1), 1e-30), np.ones(1))
+    >>> coordinates = np.eye(1), np.ones(1), np.ones((1, 1)), np.full((1, 1), 1e-30), np.ones(1)
+    >>> far = generalization_error_from_coordinates(Linear(), *coordinates)
     >>> float(far)
     5e-31
     """

@@ -126,7 +126,8 @@ def format_reference(key: str) -> str:
 def unicode_from_latex(text: str) -> str:
     r"""Convert LaTeX text to Unicode: accents, letters and dashes are converted, braces removed.
 
-    >>> unicode_from_latex(r"M{\'e}zard, Erd{\H{o}}s, Fran{\c c}ois, \"Orjan, Stra{\ss}e, {\O}ystein, {\'\i}, {LaTeX}, 1--2")
+    >>> names = r"M{\'e}zard, Erd{\H{o}}s, Fran{\c c}ois, \"Orjan, Stra{\ss}e, {\O}ystein, {\'\i}, {LaTeX}, 1--2"
+    >>> unicode_from_latex(names)
     'Mézard, Erdős, François, Örjan, Straße, Øystein, í, LaTeX, 1–2'
     """
     text = ACCENT_PATTERN.sub(

@@ -39,7 +39,9 @@ MAX_SAMPLE_SEEDS = 64  # with more seeds, Student's distribution is close to nor
 
 
 def compute_deviation_bound(values: float, seeds: int | None) -> float:
-    """Compute the bound that no independent value exceeds with probability 1 - `FALSE_ALARM_PROBABILITY`, in standard errors.
+    """Compute the bound, in standard errors, that no independent value exceeds.
+
+    The probability of this is 1 - `FALSE_ALARM_PROBABILITY`.
 
     Parameters
     ----------

@@ -259,7 +259,8 @@ def describe_other_config(path: Path, changed: list[str], remedy: str) -> str:
 
 def get_replacement_hint() -> str:
     """Return a hint for writers: how to replace the existing store, or how to keep both."""
-    return f"Use {format_option('--fresh', 'fresh=True')} to replace it, or {format_option('--out DIR', 'another path')} to keep both"
+    fresh, out = format_option("--fresh", "fresh=True"), format_option("--out DIR", "another path")
+    return f"Use {fresh} to replace it, or {out} to keep both"
 
 
 def get_recomputation_hint(path: Path) -> str:

@@ -109,7 +109,8 @@ def _find_faults(store: SweepStore) -> Iterator[str]:
         try:
             states = store.state[chunk.box]
         except Exception:  # zarr and its codecs raise various errors
-            yield f"{describe_chunk(store, chunk)}: which of its runs are done cannot be read ({STATE_VARIABLE} is corrupted)"
+            chunk_text = describe_chunk(store, chunk)
+            yield f"{chunk_text}: which of its runs are done cannot be read ({STATE_VARIABLE} is corrupted)"
             continue
         for fault in store.faults(chunk, states):
             yield f"{describe_chunk(store, chunk)}: {fault}"

@@ -144,7 +144,9 @@ def has_locks() -> bool:
 
 
 def try_lock(file: IO[str], mode: int) -> bool:
-    """Lock a file without waiting, `SHARED_LOCK` or `EXCLUSIVE_LOCK`, and return False if another process holds the lock.
+    """Lock a file without waiting, and return False if another process holds the lock.
+
+    The lock is a `SHARED_LOCK` or an `EXCLUSIVE_LOCK`.
 
     Returns True if files cannot be locked: this process must then be the only writer.
     """

@@ -190,7 +190,8 @@ def _explain_unusable_variable(name: str, scenario: AbstractScenario, variables:
 def _explain_unusable_axis(name: str, scenario: AbstractScenario, axis_dims: dict[str, str]) -> str:
     """Explain why a name cannot distinguish curves."""
     if name in scenario.axis_names() or name in get_drawable_coordinates(scenario):
-        return f"{name} has a single value, so nothing distinguishes its curves. {_format_names(axis_dims, 'axes with several')}"
+        several = _format_names(axis_dims, "axes with several")
+        return f"{name} has a single value, so nothing distinguishes its curves. {several}"
     return format_unknown_name(name, "an axis with several values", axis_dims)
 
 

@@ -67,7 +67,8 @@ def thin_scenario(scenario: AbstractScenario) -> Any:
     The smallest and largest number of each axis are always included, because costs grow or fall with each number.
 
     >>> from statmech import Scenario
-    >>> some = thin_scenario(Scenario(rule="hebb", t=1, eta={"linspace": [0.1, 1, 1000]}, flip={"linspace": [0, 0.5, 1000]}))
+    >>> large = Scenario(rule="hebb", t=1, eta={"linspace": [0.1, 1, 1000]}, flip={"linspace": [0, 0.5, 1000]})
+    >>> some = thin_scenario(large)
     >>> some.shape
     {'eta': 32, 'flip': 33}
     """

@@ -104,7 +104,8 @@ class Start(BaseModel):
             lowest = lowest_cosine_eigenvalue(np.broadcast_to(np.asarray(self.R, float), K), np.asarray(self.q, float))
         if lowest < -1e-12:
             return [
-                f"no {K} students have R = {_abbreviate(self.R)} and q = {_abbreviate(self.q)}: their matrix of cosines with "
+                f"no {K} students have R = {_abbreviate(self.R)} and q = {_abbreviate(self.q)}: "
+                "their matrix of cosines with "
                 f"the teacher would not be positive (for two or more equal students q is at least "
                 f"(K R^2 - 1)/(K - 1))"
             ]

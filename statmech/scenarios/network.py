@@ -402,7 +402,8 @@ class Network(AbstractScenario):
         for inputs, N in list_inputs_and_dimensions(self):
             modes = inputs.modes(N)
             if modes is not None and (fraction := float(modes.variances.max()) / N) > MAX_DIRECTION_FRACTION:
-                return f"one direction has {fraction:.0%} of the variance of {format_inputs_label(inputs)}, and theory assumes many"
+                variance = f"{fraction:.0%} of the variance of {format_inputs_label(inputs)}"
+                return f"one direction has {variance}, and theory assumes many"
         return ""
 
     @property

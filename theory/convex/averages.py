@@ -128,7 +128,10 @@ class TrainingAverages(NamedTuple):
 def average_training_on_labels(
     loss: Loss, teacher: LabelTeacher, x: np.ndarray, reported_loss: Loss
 ) -> TrainingAverages:
-    """Average the loss `reported_loss` and the label error over the training examples, at the unknowns x of `average_over_labels`."""
+    """Average the loss `reported_loss` and the label error over the training examples.
+
+    The unknowns x are those of `average_over_labels`.
+    """
     t, Q, V = np.exp(x)
     nodes = make_field_nodes(loss, Q, V, make_label_edges(choose_gaussian_edges(loss), teacher, t), include_flat=True)
     return _average_training(

@@ -261,7 +261,8 @@ def solve_cluster_minimum(
     --------
     >>> from statmech.convex.clusters import GaussianClusters
     >>> from statmech.convex.losses import Logistic
-    >>> one = solve_cluster_minimum(Logistic(), GaussianClusters().combine_with_modes(None), np.array([2.0]), np.array([0.1]))
+    >>> clusters = GaussianClusters().combine_with_modes(None)
+    >>> one = solve_cluster_minimum(Logistic(), clusters, np.array([2.0]), np.array([0.1]))
     >>> [float(value[0].round(9)) for value in (one.m_field, one.length_field, one.eps_g)]
     [1.375596026, 1.880254441, 0.232206069]
     """
@@ -427,7 +428,8 @@ def find_cluster_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, 
     >>> from statmech.convex.losses import Logistic
     >>> find_cluster_lambdas(Logistic(), GaussianClusters().combine_with_modes(None), np.array([2.0]))
     array([inf])
-    >>> find_cluster_lambdas(Logistic(), GaussianClusters(positives=0.2).combine_with_modes(None), np.array([2.0]), intercept=True).round(3)
+    >>> clusters = GaussianClusters(positives=0.2).combine_with_modes(None)
+    >>> find_cluster_lambdas(Logistic(), clusters, np.array([2.0]), intercept=True).round(3)
     array([0.175])
     """
     return find_best_lambdas(ClusterEquations(loss, clusters, intercept and not clusters.is_balanced), alphas)

@@ -9,7 +9,10 @@ import numpy as np
 from statmech.scenarios.boosting import Boosting, BoostingCell
 from theory.boosting.bounds import BOUND_FAILURE_PROBABILITY, compute_bounds
 
-SOURCE = f"Bounds of Jackson & Craven, Lemmas 1 and 2; the bound on eps_g holds in at least {1 - BOUND_FAILURE_PROBABILITY:.0%} of runs"
+SOURCE = (
+    "Bounds of Jackson & Craven, Lemmas 1 and 2; "
+    f"the bound on eps_g holds in at least {1 - BOUND_FAILURE_PROBABILITY:.0%} of runs"
+)
 
 
 def solve(scenario: Boosting, cells: Sequence[BoostingCell]) -> Iterator[dict[str, np.ndarray]]:

@@ -164,7 +164,8 @@ def compute_evaluated_fraction(level: StoppingLevel, y: Array, spacing: Array = 
 
     Examples
     --------
-    >>> compute_evaluated_fraction(StoppingLevel(tau=np.array([1.0, 0.5]), slope=0.0, probes=np.array([0.05, 1.0])), y=np.array([1.0, 0.3])).round(2)
+    >>> level = StoppingLevel(tau=np.array([1.0, 0.5]), slope=0.0, probes=np.array([0.05, 1.0]))
+    >>> compute_evaluated_fraction(level, y=np.array([1.0, 0.3])).round(2)
     array([0.86, 1.  ])
     """
     tau, c, R, y, spacing = (np.expand_dims(value, -1) for value in (level.tau, level.slope, 1 - y, y, spacing))

@@ -130,7 +130,7 @@ def approximate_decision(
 
     Examples
     --------
-    >>> [float(value.round(4)) for value in approximate_decision(0.9994, 1 / 784, 1.0, 1.0)]     # `decision`: 0.0091, 528 of 784
+    >>> [float(value.round(4)) for value in approximate_decision(0.9994, 1 / 784, 1.0, 1.0)]  # `decision`: 0.0091
     [0.0091, 0.6732]
     """
     tau, spacing, mean, variance = (np.asarray(v, float) for v in (tau, spacing, mean, variance))

@@ -9,7 +9,10 @@ from figures.published.classifiers import papers_tables
 from figures.published.classifiers.papers_tables import MARKERS_CAPTION
 
 AXES = ("data", "classifier")  # sweep axes that this figure shows
-CAPTION = f"Mean number of weights, without thresholds, of each classifier on three domains; trees have none. {MARKERS_CAPTION}"
+CAPTION = (
+    "Mean number of weights, without thresholds, of each classifier on three domains; trees have none. "
+    f"{MARKERS_CAPTION}"
+)
 POINTS = papers_tables.POINTS
 
 
