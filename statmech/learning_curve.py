@@ -463,7 +463,8 @@ def _get_loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
     """Return the name of a loss and the loss, checked against the target."""
     name = name or ("logistic" if table.labels else "square")
     if name not in LOSSES or name in DESCENT_ONLY_LOSSES:
-        raise ConfigError(f"loss: {format_unknown_name(name, 'a loss', [*known_losses])}")
+        known_losses = [known for known in LOSSES if known not in DESCENT_ONLY_LOSSES]
+        raise ConfigError(f"loss: {format_unknown_name(name, 'a loss', known_losses)}")
     if table.labels is None and name != "square":
         raise ConfigError(f"the target is a number: the loss must be square, not {name}")
     return name, LOSSES[name]()
