@@ -330,7 +330,7 @@ def simulated(learner, z, until):
     module = {learners.MinOverLearner: minover, learners.AdaTronLearner: adatron}[type(learner)]
     data = examples.make_batch([examples.DataSet(np.zeros(z.shape[1]), z)], examples.get_padded_size(len(z)))
     with jax.enable_x64(True):
-        learnt = module.add_known_row(data, LearnerTask("", learner, until[None], np.zeros((1, 8), np.uint32)))
+        learnt = module.learn(data, LearnerTask("", learner, until[None], np.zeros((1, 8), np.uint32)))
     return learnt.strengths[0, :, : len(z)], learnt.updates[0], bool(learnt.converged[0, -1])
 
 

@@ -416,7 +416,7 @@ def test_a_learner_of_the_user_is_one_class_and_one_line(monkeypatch):
 
         label, limit = "first", "hebb"
 
-        def add_known_row(self, batch, task):
+        def learn(self, batch, task):
             return at_once(task.until, batch.sizes > 0, strengths=1.0 * (np.arange(batch.z.shape[1]) == 0) * batch.real)
 
     monkeypatch.setitem(LEARNERS, "first", First)

@@ -266,10 +266,10 @@ def test_a_descent_of_a_user_must_be_linear_or_act_on_single_weights():
     @dataclass(frozen=True)
     class Clipped(Gradient):
         label = "clipped"
-        max_examples: float = parameter(0.1, "largest step of a weight")
+        largest_step: float = parameter(0.1, "largest step of a weight")
 
         def next(self, state, force, rate, step):
-            return (state[0] - np.clip(rate * force, -self.max_examples, self.max_examples),)
+            return (state[0] - np.clip(rate * force, -self.largest_step, self.max_examples),)
 
     class OfOneWeight(Clipped):
         coordinatewise = True

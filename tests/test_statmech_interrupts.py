@@ -77,7 +77,7 @@ from statmech.cli import interrupts
 atexit.register(print, "exit functions")
 threading.Thread(target=lambda: (time.sleep(0.2), print("threads"))).start()
 print("output")
-interrupts.leave(3)
+interrupts.exit_without_unloading(3)
 """
 
 
@@ -87,7 +87,7 @@ def test_a_command_that_leaves_waits_for_threads_calls_exit_functions_and_writes
 
 
 def test_output_that_nobody_reads_ends_a_command_with_the_exit_code_of_python():
-    command = "from statmech.cli import interrupts; print('lost'); interrupts.leave(0)"
+    command = "from statmech.cli import interrupts; print('lost'); interrupts.exit_without_unloading(0)"
     read, written = os.pipe()
     os.close(read)
     buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # or printing itself would fail

@@ -212,7 +212,7 @@ def test_a_disk_without_locks_is_named_with_what_to_do(path, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("statmech.results.locks.system.lock", fail)
+    monkeypatch.setattr("statmech.results.locks.system.try_lock", fail)
     with pytest.raises(
         StoreError, match=r"simulation\.zarr\.\w+: cannot be locked: No locks available\. Store results"
     ):

@@ -123,7 +123,7 @@ def test_results_of_an_edited_rule_are_refused_with_the_file_s_name(mine, config
 @pytest.mark.slow
 def test_without_the_digest_runs_of_both_rules_would_be_mixed(mine, path, monkeypatch):
     """The planted error of the test above."""
-    monkeypatch.setattr("statmech.scenarios.base.used_classes", lambda scenario: set())
+    monkeypatch.setattr("statmech.scenarios.base.find_used_classes", lambda scenario: set())
     mine()
     run_into(path, Scenario(rule="mine", **SWEEP))
     mine(edited())

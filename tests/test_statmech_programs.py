@@ -71,7 +71,7 @@ def kept_files(folder):
 
 def right(lines, slope=3.0):
     """Whether a call gives the right numbers, and how often it was traced."""
-    first, second = lines.transform_errors(lines.Line(slope), X, Y)
+    first, second = lines.scaled(lines.Line(slope), X, Y)
     np.testing.assert_array_equal(first, np.asarray(X * slope + 1.25, np.asarray(first).dtype))
     np.testing.assert_array_equal(second, Y)
     return len(lines.TRACED)
@@ -154,9 +154,9 @@ def test_a_static_argument_a_shape_a_type_and_a_setting_are_other_programs(proce
     lines = process()
     right(lines), right(lines, 4.0)
     for x in (np.arange(4.0), np.arange(3), np.arange(3.0).reshape(1, 3)):
-        np.testing.assert_array_equal(lines.transform_errors(lines.Line(3.0), x, Y)[0], x * 3 + 1.25)
+        np.testing.assert_array_equal(lines.scaled(lines.Line(3.0), x, Y)[0], x * 3 + 1.25)
     with jax.enable_x64(True):
-        assert lines.transform_errors(lines.Line(3.0), X, Y)[0].dtype == np.float64
+        assert lines.scaled(lines.Line(3.0), X, Y)[0].dtype == np.float64
     with jax.default_matmul_precision("float32"):
         right(lines)
     jax.config.update("jax_disable_most_optimizations", True)  # of the process, and not of a thread for a while
@@ -231,7 +231,7 @@ def changed(process, tmp_path):
     right(process())
     (tmp_path / "lines/__init__.py").write_text(SOURCE.replace("+ 1.25", "+ 2.5"))
     lines = process()
-    return float(lines.transform_errors(lines.Line(3.0), X, Y)[0][0]), len(lines.TRACED)
+    return float(lines.scaled(lines.Line(3.0), X, Y)[0][0]), len(lines.TRACED)
 
 
 def test_a_change_of_the_source_gives_another_program(process, tmp_path):
@@ -271,7 +271,7 @@ def test_what_the_source_does_not_determine_is_traced_in_each_process(process, t
             static, lines.Line = lines.Line(3.0), Steep
         else:
             static = line
-        np.testing.assert_array_equal(lines.transform_errors(static, X, Y)[0], X * 3 + 1.25)
+        np.testing.assert_array_equal(lines.scaled(static, X, Y)[0], X * 3 + 1.25)
         assert len(lines.TRACED) == 1
     assert kept_files(tmp_path) == []
 

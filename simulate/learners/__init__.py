@@ -32,9 +32,7 @@ def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     Learnt
     """
     check_fork()
-    learner = (
-        getattr(task.learner, "add_known_row", None) or import_module(f"simulate.learners.{task.name}").add_known_row
-    )
+    learner = getattr(task.learner, "learn", None) or import_module(f"simulate.learners.{task.name}").learn
     cache_programs()  # the file may be the first that imports JAX
     learnt: LearntStudents = learner(batch, task)
     return learnt

@@ -54,7 +54,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         draw_guide(ax, y=value, zorder=2)
         _write_line_name(ax, label, (first * 1.1, value), above="pi" not in label, ha="left")
     if START_DEPENDENT_RULE in lines.rule.values:
-        last = scaled.transform_errors.sel(rule=START_DEPENDENT_RULE).isel(t=-1).item()
+        last = scaled.scaled.sel(rule=START_DEPENDENT_RULE).isel(t=-1).item()
         _write_line_name(ax, f"{last:.2f}: AdaTron, this start", (MAX_DRAWN_TIME, last), above=True, ha="right")
     ax.set(xlim=(first, MAX_DRAWN_TIME), ylim=(0, MAX_SCALED_ERROR))
     set_log_ticks(ax.xaxis)
