@@ -28,14 +28,14 @@ import simulate.learners.minover, simulate.scenarios.online, simulate.scenarios.
 import theory.online.trajectories
 from simulate.kernels import gram, perceptrons
 from simulate.learners import minover
-from statmech.random_numbers import key_of
+from statmech.random_numbers import make_key_data
 [cell] = Scenario(rule="perceptron", K=3, t=[5], N=1000).cells()
 grams, sizes, until = np.ones((8, 24, 24)), np.full(8, 24), np.full((8, 1), 10)
-task = perceptrons.task(cell, "float64")
+task = perceptrons.make_online_task(cell, "float64")
 calls = {{
     "equations": lambda: theory.online.trajectories.solve_cells([cell], [5.0]),
-    "Gram": lambda: jax.block_until_ready(tuple(gram.run(task, key_of(0), np.array([50]))[:2])),
-    "MinOver": lambda: jax.block_until_ready(minover.run("epochs", grams, sizes, until)),
+    "Gram": lambda: jax.block_until_ready(tuple(gram.run(task, make_key_data(0), np.array([50]))[:2])),
+    "MinOver": lambda: jax.block_until_ready(minover.learn_minover_batch("epochs", grams, sizes, until)),
 }}
 jax.numpy.zeros(3) + 1
 use_cache()

@@ -500,7 +500,7 @@ def interrupts(size: Size, scratch: Path) -> None:
 
 
 ON_WORKERS = ["learner=hebb,max_stability", "N=40", "alpha={linspace: [0.5, 4, 40]}", "seeds=64"]
-SMALL_BLOCKS = "import statmech.results.chunks\nstatmech.results.chunks.SECONDS = 2e-2\n"
+SMALL_BLOCKS = "import statmech.results.chunks\nstatmech.results.chunks.TARGET_CHUNK_SECONDS = 2e-2\n"
 
 
 @contextlib.contextmanager

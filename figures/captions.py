@@ -46,7 +46,7 @@ def make_caption(results: Results, figure: str | Composition) -> str:
     --------
     >>> from statmech import Scenario, run
     >>> results = run(Scenario(rule="hebb", N=50, t=[1, 2], seeds=4))
-    >>> print(plain(make_caption(results, "overlay")))  # doctest: +ELLIPSIS
+    >>> print(plain_from_latex(make_caption(results, "overlay")))  # doctest: +ELLIPSIS
     Online ensemble: R and ε_g against t (steps / N). Rule: Hebbian; K = 1; N = 50; ...
     """
     return " ".join(sentence.strip() for sentence in _make_sentences(results, figure) if sentence)

@@ -68,7 +68,7 @@ def find_faults(figure: Figure, results: Results | None = None) -> list[str]:
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> figure = Figure(figsize=(PAGE, 2), layout="constrained")
+    >>> figure = Figure(figsize=(PAGE_WIDTH, 2), layout="constrained")
     >>> ax = figure.add_subplot()
     >>> _ = ax.plot([0, 1], [0, 2], color="C1")
     >>> _ = ax.set_ylim(0, 1)

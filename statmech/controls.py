@@ -162,7 +162,7 @@ def is_time_dependent(value: Any) -> bool:
 def get_numbers(value: Any) -> tuple[Any, ...]:
     """Return the numbers in a key's value: one for a number, one per step for a control, no number for an optimum.
 
-    >>> get_numbers(2.0), get_numbers(Optimal()), get_numbers(control_from_config({"at": [0, 5], "is": [1, 2]}))
+    >>> get_numbers(2.0), get_numbers(OptimalControl()), get_numbers(control_from_config({"at": [0, 5], "is": [1, 2]}))
     ((2.0,), (), (1.0, 2.0))
     """
     if isinstance(value, Control):
@@ -226,7 +226,7 @@ def control_to_config(value: Any) -> Any:
 
     >>> (
     ...     control_to_config(control_from_config({"at": [0, 5], "is": [1, 2]})),
-    ...     control_to_config(Optimal()), control_to_config(2.0)
+    ...     control_to_config(OptimalControl()), control_to_config(2.0)
     ... )
     ({'at': [0.0, 5.0], 'is': [1.0, 2.0]}, 'optimal', 2.0)
     """

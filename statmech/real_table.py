@@ -69,7 +69,7 @@ def make_real_table(table: LabelledTable, standardise: bool = False) -> RealTabl
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([rng.standard_normal((30, 2)), np.ones(30)])
-    >>> table = make_real_table(labelled(X, ["no", "yes"] * 15))
+    >>> table = make_real_table(make_labelled_table(X, ["no", "yes"] * 15))
     >>> table.Z.shape, table.constant, round(float(np.mean(np.sum(table.Z**2, axis=1))), 12)
     ((30, 2), 1, 1.0)
     """

@@ -568,7 +568,7 @@ if __name__ == "__main__":
     from figures.explorer import page, server
 
     results = Results(scenario, simulate.run(scenario), theory.solve(scenario))
-    server.serve(lambda: page.Page(stored=results) if page._query()[1:] else page.Page(scenario), None, False)
+    server.serve(lambda: page.ExplorerPage(stored=results) if page._get_query()[1:] else page.ExplorerPage(scenario), None, False)
 """
 
 

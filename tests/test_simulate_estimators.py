@@ -844,7 +844,7 @@ def test_a_latex_table_contains_no_foreign_command():
     [
         ({"negated": "yes"}, "negated must be True or False, not 'yes'"),
         ({"k": 0}, "k must be an integer of at least 1, not 0"),
-        ({"stages": "many"}, 'stages must be "cv" or a whole number'),
+        ({"stages": "many"}, 'stages must be "cv" or an integer'),
         ({"stages": 0}, "stages must be"),
         ({"discount": 2}, "discount must lie between 0 and 1"),
         ({"bins": 1}, "bins must be an integer of at least 2"),

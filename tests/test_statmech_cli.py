@@ -505,7 +505,7 @@ def test_a_signal_that_does_not_wake_the_main_thread_ends_the_process():
     code = (  # the kernel delivers the signal to another thread
         "import signal, threading\n"
         "from statmech.cli import interrupts\n"
-        "interrupts.watch()\n"
+        "interrupts.install_signal_handlers()\n"
         "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
         "print('waiting', flush=True)\n"
         "threading.Event().wait()"
@@ -526,12 +526,12 @@ def test_a_signal_that_is_being_handled_does_not_end_the_process_early():
     code = (
         "import time\n"
         "from statmech.cli import interrupts\n"
-        "interrupts.watch()\n"
+        "interrupts.install_signal_handlers()\n"
         "try:\n"
         "    print('waiting', flush=True)\n"
         "    time.sleep(60)\n"
         "finally:\n"
-        "    time.sleep(interrupts.PATIENCE + 1)\n"
+        "    time.sleep(interrupts.HANDLER_GRACE_SECONDS + 1)\n"
         "    print('tidied')"
     )
     waiting = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

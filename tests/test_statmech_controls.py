@@ -133,7 +133,7 @@ def test_a_function_of_time_stands_in_a_config_as_it_was_given():
         ({"schedule": {"t0": 5}}, "schedule: the learning rate eta is already a function of time"),
         ({"inputs": {"spectrum": [1, 2]}}, "changes with time for gaussian inputs of equal variance only"),
         ({"K": 2, "corrections": True}, "corrections: need one student"),
-        ({"K": 2, "eta": "optimal", "flip": 0, "start": {"R": [0.1, 0.2], "q": 0}}, "students who start alike"),
+        ({"K": 2, "eta": "optimal", "flip": 0, "start": {"R": [0.1, 0.2], "q": 0}}, "students with equal starts"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_sentence(given, sentence):

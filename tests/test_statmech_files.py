@@ -185,7 +185,7 @@ def test_a_pipe_is_written_in_place_and_one_without_a_reader_is_refused(tmp_path
 def test_standard_output_is_written_in_place(tmp_path):
     script = (
         "from pathlib import Path\nfrom statmech.runtime import files\n"
-        "files.write(Path('/dev/stdout'), b'new', named=True)"
+        "files.write_atomically(Path('/dev/stdout'), b'new', named_by_user=True)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "new", "")

@@ -31,12 +31,12 @@ EXPORTED = {"export": ["--to", "out.csv"]}
 
 
 def texts(tree):
-    """Return the strings of a module, f-strings with "{}" for values, but for docstrings and arguments of `option`."""
+    """Return the strings of a module, f-strings with "{}" for values, but for docstrings and arguments of `format_option`."""
     skipped = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
             skipped.add(node.body[0].value)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "option":
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "format_option":
             skipped |= {inner for argument in node.args for inner in ast.walk(argument)}
         if isinstance(node, ast.JoinedStr) and node not in skipped:
             skipped |= {*ast.walk(node)} - {node}

@@ -210,12 +210,12 @@ def test_on_a_machine_with_a_gpu_only_weight_vectors_leave_the_cpu(monkeypatch):
 
 LOADED_LATER = """
 from threadpoolctl import threadpool_info
-from statmech.runtime.blas import one_thread
+from statmech.runtime.blas import use_one_blas_thread
 
-with one_thread():
+with use_one_blas_thread():
     before = [library["user_api"] for library in threadpool_info()]
 import scipy.linalg
-with one_thread():
+with use_one_blas_thread():
     after = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 print("blas" in before, {*after})
 """
@@ -247,7 +247,7 @@ rule = Scenario(rule="perceptron", N=20, t=1, seeds=2)
 network = Network(network="erf", M=2, K=2, N=20, start={"Q": 0.5, "R": 0.1}, t=1, seeds=2)
 learner = StoredExamples(learner="minover", N=10, alpha=1, epochs=2, seeds=2)
 descent = Descent(descent="gradient", loss="hinge", N=12, alpha=1, epochs=2, seeds=2)
-plugins.check("perceptron")
+plugins.check_rule("perceptron")
 results = [*map(simulate.run, (rule, network, learner, descent)), *map(theory.solve, (rule, network))]
 values = [array.values.tobytes() for result in results for array in result.data_vars.values()]
 print(hashlib.sha256(b"".join(values)).hexdigest())

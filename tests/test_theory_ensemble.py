@@ -123,8 +123,8 @@ def test_the_sampling_error_is_correct():
     [
         ((0.9, -0.5, 3), "q must be at least"),
         ((1.2, 0.5, 3), "R: a cosine must lie in"),
-        ((0.5, 0.5, 0), "whole number of at least 1"),
-        ((0.5, 0.5, 2.5), "whole number of at least 1"),
+        ((0.5, 0.5, 0), "integer of at least 1"),
+        ((0.5, 0.5, 2.5), "integer of at least 1"),
         ((0.9, 0.5, np.inf), "q must be at least"),
         ((np.nan, 0.5, 3), "R: a cosine must lie in"),
         ((0.5, 0.5, 3, "majority"), 'Did you mean "majority_vote"'),

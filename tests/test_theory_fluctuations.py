@@ -356,7 +356,7 @@ def test_rules_of_one_program_keep_their_own_fluctuations():
     [
         ({"start": {"R": 1}}, "a student that starts on the teacher's axis"),
         ({"K": 2, "start": {"R": [0.5, -1], "q": -0.5}}, "a student that starts on the teacher's axis"),
-        ({"inputs": "sphere"}, "those of gaussian inputs, not sphere"),
+        ({"inputs": "sphere"}, "need gaussian inputs, not sphere"),
     ],
 )
 def test_what_has_no_expansion_is_refused(given, sentence):

@@ -354,7 +354,7 @@ def test_critical_rates_fall_with_the_number_of_units_up_to_64():
 def test_bad_arguments_are_refused_in_a_sentence():
     with pytest.raises(ScenarioError, match="eta: must be a number of at least 0, not -1"):
         theory.plateau(2, 2, -1)
-    with pytest.raises(ScenarioError, match="K: must be a whole number of at least 1, not 0"):
+    with pytest.raises(ScenarioError, match="K: must be an integer of at least 1, not 0"):
         theory.critical_rate(0)
 
 

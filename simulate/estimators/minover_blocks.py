@@ -284,13 +284,13 @@ def add_smallest_fields(slots, rows, fields, counts, added, min_fields, updates)
     groups = len(fields) // 4
     lowest, index = fields[0], 0
     for i in range(1, len(fields)):
-        if fields[i] < find_lowest:
+        if fields[i] < lowest:
             lowest, index = fields[i], i
     for s in range(updates, len(added)):
         slot = slots[index]
         if slot < 0:
             return s, index
-        added[s], min_fields[s] = index, find_lowest
+        added[s], min_fields[s] = index, lowest
         counts[index] += 1
         lowest, first = 1e300, 0
         for four in range(groups):  # written out, or it would not be vectorised
@@ -301,7 +301,7 @@ def add_smallest_fields(slots, rows, fields, counts, added, min_fields, updates)
             a = a if a < c else c
             b = b if b < d else d
             a = a if a < b else b
-            if a < find_lowest:
+            if a < lowest:
                 lowest, first = a, i
         a, b, c = fields[first], fields[first + 1], fields[first + 2]
         index = first + (0 if a == lowest else 1 if b == lowest else 2 if c == lowest else 3)

@@ -99,7 +99,7 @@ def make_time_function_schemas(number_schema: dict[str, Any], optimal: bool) -> 
 def find_controls(values: Mapping[str, Any]) -> tuple[tuple[str, Control | OptimalControl], ...]:
     """Return the keys of a grid point that are functions of time, with their functions.
 
-    >>> [(name, str(value)) for name, value in find_controls({"eta": Optimal(), "flip": 0.1})]
+    >>> [(name, str(value)) for name, value in find_controls({"eta": OptimalControl(), "flip": 0.1})]
     [('eta', 'optimal')]
     """
     return tuple((name, value) for name, value in values.items() if is_time_dependent(value))

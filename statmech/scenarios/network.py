@@ -231,7 +231,7 @@ class Network(AbstractScenario):
             description="teacher, orthonormal or {T, w, output}: products, output weights, linear or sign",
         )
     )
-    start: Annotated[Any, keyword_or_section(["drawn", "make_learnt_start"], NetworkStart, "a start")] = Field(
+    start: Annotated[Any, keyword_or_section(["drawn", "learnt"], NetworkStart, "a start")] = Field(
         default="drawn",
         description="start, at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; others vanish), "
         "{drawn: variance, v} or {Q, R, v}",
