@@ -568,7 +568,11 @@ if __name__ == "__main__":
     from figures.explorer import page, server
 
     results = Results(scenario, simulate.run(scenario), theory.solve(scenario))
-    server.serve(lambda: page.ExplorerPage(stored=results) if page._get_query()[1:] else page.ExplorerPage(scenario), None, False)
+
+    def make_page():
+        return page.ExplorerPage(stored=results) if page._get_query()[1:] else page.ExplorerPage(scenario)
+
+    server.serve(make_page, None, False)
 """
 
 

@@ -31,7 +31,7 @@ EXPORTED = {"export": ["--to", "out.csv"]}
 
 
 def texts(tree):
-    """Return the strings of a module, f-strings with "{}" for values, but for docstrings and arguments of `format_option`."""
+    """Return the strings of a module, with "{}" for values, but for docstrings and arguments of `format_option`."""
     skipped = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):

@@ -240,8 +240,8 @@ def get_max_averaged_students(cell: OnlineCell) -> int:
     It is 4 for any K, except for opposed students: four opposed students need not exist.
 
     >>> from statmech import Scenario
-    >>> [[get_max_averaged_students(cell) for cell in Scenario(rule="hebb", K=[2, 9], t=[1], start=make_initial_fluctuations).cells()]
-    ...  for make_initial_fluctuations in ("drawn", {"R": 0.2})]
+    >>> scenarios = [Scenario(rule="hebb", K=[2, 9], t=[1], start=start) for start in ("drawn", {"R": 0.2})]
+    >>> [[get_max_averaged_students(cell) for cell in scenario.cells()] for scenario in scenarios]
     [[4, 4], [2, 4]]
     """
     opposed = make_initial_students(cell).c[0] < -TRANSVERSE_COSINE_TOL
