@@ -138,11 +138,13 @@ def test_the_largest_memory_held_is_in_bytes_whatever_unit_the_system_has(platfo
     usage = SimpleNamespace(RUSAGE_SELF=0, getrusage=lambda _: SimpleNamespace(ru_maxrss=3000))
     monkeypatch.setattr(system, "resource", usage)
     monkeypatch.setattr(system, "sys", SimpleNamespace(platform=platform))
+    monkeypatch.setattr(system, "STATUS_FILE", "nowhere")
     assert system.get_peak_memory() == 3000 * unit
 
 
 def test_what_a_system_does_not_say_refuses_nothing(monkeypatch):
     monkeypatch.setattr(system, "resource", None)
+    monkeypatch.setattr(system, "STATUS_FILE", "nowhere")
     for name in ("sysconf", "sched_getaffinity"):
         monkeypatch.delattr(os, name, raising=False)
     assert (system.get_total_memory(), system.get_peak_memory(), system.count_cores()) == (

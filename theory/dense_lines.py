@@ -193,7 +193,10 @@ def break_lines_at(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> x
     for transition in positions[(positions > x[1]) & (positions < x[-2])].tolist():
         is_here = transitions == transition
         lines = lines.map(
-            _break_line, axis=axis, transition=transition, own=is_here.any(axis) if axis in is_here.dims else is_here
+            _break_line,
+            axis=axis,
+            transition=transition,
+            has_transition=is_here.any(axis) if axis in is_here.dims else is_here,
         )
     return lines
 
@@ -274,7 +277,7 @@ def _fix_ignored_keys(config: dict[str, Any], ignores: dict[str, Any]) -> dict[s
 def make_line_grid(values: np.ndarray, max_points: int, integer: bool = False) -> np.ndarray:
     """Make an increasing grid from the smallest to the largest of these values.
 
-    >>> make_line_grid(np.array([1, 11]), 200, whole=True)
+    >>> make_line_grid(np.array([1, 11]), 200, integer=True)
     array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11])
     """
     low, high = values.min(), values.max()

@@ -58,7 +58,7 @@ def sum_rows_until_level(
     Examples
     --------
     >>> sum_rows_until_level(np.array([[2.0, -9.0], [0.5, -1.0]]), np.ones(2), np.array([1, 2]), tau=1.0)
-    Walks(sums=array([ 2. , -0.5]), features=array([1, 2]))
+    StoppedSums(sums=array([ 2. , -0.5]), features=array([1, 2]))
     """
     from simulate.kernels.first_passage import sum_until_level  # needs Numba
 

@@ -57,7 +57,7 @@ def format_cell_label(test: PairedTest) -> str:
 def format_published_value(values: dict[str, dict[str, tuple[float, ...]]], data: str, classifier: str) -> str:
     """Return the value in the paper as text, or the two possible values.
 
-    >>> format_published_value(paper.ACCURACY, "promoters", "pruned")
+    >>> format_published_value(paper.PUBLISHED_ACCURACY, "promoters", "pruned")
     '88.7 or 88.2 ?'
     """
     candidates = values.get(data, {}).get(classifier, ())

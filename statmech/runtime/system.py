@@ -28,6 +28,7 @@ def _import_if_available(name: str) -> Any:
 
 
 fcntl, resource = _import_if_available("fcntl"), _import_if_available("resource")
+STATUS_FILE = "/proc/self/status"  # Linux
 SHARED_LOCK, EXCLUSIVE_LOCK = 1, 2  # LOCK_SH and LOCK_EX of fcntl
 PARENT_DEATH_SIGNAL_OPTION = 1  # PR_SET_PDEATHSIG of Linux
 PARENT_POLL_SECONDS = 0.5
@@ -68,7 +69,7 @@ def get_peak_memory() -> float:
     On Linux `ru_maxrss` also counts the memory of the parent process.
     """
     with suppress(OSError, LookupError, ValueError):
-        status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
+        status = Path(STATUS_FILE).read_text(encoding="utf-8", errors="replace")
         return 1024.0 * int(status.partition("VmHWM:")[2].split()[0])
     unit = 1 if sys.platform == "darwin" else 1024
     return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) if resource else 0.0

@@ -54,7 +54,7 @@ class NetworkTasks(TaskKeys, Network):
 
     >>> scenario = NetworkTasks(network="erf", tasks=2, overlap=[0, 0.5], M=1, K=2, N=100, switch=5, t=[0, 5, 10])
     >>> scenario.shape, next(iter(scenario.cells())).protocol
-    ({'overlap': 2}, Blocked(share=0.0))
+    ({'overlap': 2}, BlockedProtocol(share=0.0))
     """
 
     AXES: ClassVar = (
