@@ -32,9 +32,9 @@ def run(
     scenario
         A scenario of any kind.
     progress
-            Callback for the numbers of finished and of all units of work.
-        before_unit
-            Callback before each unit of work, in the unit's thread. An exception that it raises ends the simulation.
+        Callback for the numbers of finished and of all units of work.
+    before_unit
+        Callback before each unit of work, in the unit's thread. An exception that it raises ends the simulation.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def run(
     Raises
     ------
     ScenarioError
-            If the scenario does not fit into this machine's memory.
+        If the scenario does not fit into this machine's memory.
 
     Examples
     --------

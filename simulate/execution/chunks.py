@@ -67,7 +67,7 @@ def simulate_chunk(
     workers
         Number of threads.
     log
-            The log to write to, by default the store's own.
+        The log to write to, by default the store's own.
 
     Returns
     -------
@@ -108,15 +108,15 @@ def simulate_chunks(
     scenario, store
         The sweep and its store.
     todo
-            The chunks to simulate.
-        states
-            States of the runs to simulate.
+        The chunks to simulate.
+    states
+        States of the runs to simulate.
     workers
         Number of threads.
     log
         Log of the store.
     cells
-            Parameter combinations to simulate, by default all.
+        Parameter combinations to simulate, by default all.
     """
     simulator = make_simulator(scenario)
     use_cache()

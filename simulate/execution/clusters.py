@@ -75,7 +75,7 @@ def run_on_cluster(
         `local` (a worker per core), `local:3`, `tcp://host:port` of a running scheduler, or `slurm:FILE`, a YAML file
         of dask-jobqueue's keywords for `SLURMCluster` and `jobs`, the number of jobs.
     patience
-            Seconds without an active worker before the run ends.
+        Seconds without an active worker before the run ends.
     options
         Keywords of `run_into`.
 

@@ -38,7 +38,7 @@ def recompute(path: Path, max_cells: int) -> Recomputation:
     path
         The store of a simulation.
     max_cells
-            Maximum number of parameter combinations per version. The seeds simulated together count as one.
+        Maximum number of parameter combinations per version. The seeds simulated together count as one.
 
     Returns
     -------

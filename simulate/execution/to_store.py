@@ -71,11 +71,11 @@ def run_into(
     Parameters
     ----------
     path
-            The store. Its `state` marks runs as done, failed or missing.
+        The store. Its `state` marks runs as done, failed or missing.
     scenario
         The scenario.
     fresh
-            True to replace stored results, including results of another config.
+        True to replace stored results, including results of another config.
     again
         True to try failed runs again.
     shard
@@ -85,13 +85,13 @@ def run_into(
     memory
         Memory limit in bytes.
     figure
-            Figure that a new store remembers.
-        progress
-            Callback for the numbers of finished runs and of all runs.
-        tell
-            Callback for each event of the log.
-        chunk_simulator
-            Function that simulates and writes chunks instead of this process.
+        Figure that a new store remembers.
+    progress
+        Callback for the numbers of finished runs and of all runs.
+    tell
+        Callback for each event of the log.
+    chunk_simulator
+        Function that simulates and writes chunks instead of this process.
 
     Returns
     -------
@@ -101,8 +101,8 @@ def run_into(
     Raises
     ------
     StoreError
-            If the store has another config or other data, if another run is writing it, if it would have to be
-            extended while shards write it, or if the disk is full.
+        If the store has another config or other data, if another run is writing it, if it would have to be
+        extended while shards write it, or if the disk is full.
 
     Examples
     --------

@@ -22,7 +22,7 @@ for all such conjunctions. Conjunctions that cannot reach the largest known corr
 for triples see `simulate.kernels.triples`).
 
 **Few pairs are summed in a wide table.** The same bound holds for single indicators, whose sums are products of a
-vector and a matrix. With many indicators and few examples, some indicator agrees with the labels by chance, and few
+vector and a matrix. With many indicators and few examples, some indicator agrees with the labels at random, and few
 pairs can reach its correlation. The sums of all pairs are updated only in stages that need most pairs.
 
 **The cost of a stage is proportional to its mistakes.** The next distribution is the previous one times :math:`\beta`

@@ -99,7 +99,7 @@ def make_cluster_problem(cell: ClusterCell, data: ClusterData, lam: float, stret
     cell, data
         The parameter combination, and its examples.
     lam
-            Strength of the penalty. At 0 the problem has strength 1.
+        Strength of the penalty. At 0 the problem has strength 1.
     stretch
         Roots of the penalty's factors (N,).
     """
@@ -122,7 +122,7 @@ def measure_student(
     Parameters
     ----------
     cell, data, problem
-            The parameter combination, its examples, and the minimised function.
+        The parameter combination, its examples, and the minimised function.
     stretched
         Weights times `stretch`, and the intercept.
     stretch
@@ -153,9 +153,9 @@ def compute_field_response(problem: Problem, w: np.ndarray, deviations: np.ndarr
     Parameters
     ----------
     problem, w
-            The minimised function, with the Hessian H, and its minimum.
+        The minimised function, with the Hessian H, and its minimum.
     deviations
-            Standard deviations of the inputs around a centre (N,), in units of the problem's.
+        Standard deviations of the inputs around a centre (N,), in units of the problem's.
     """
     N = len(deviations)
     curved = int(np.count_nonzero(problem.loss.curvature(problem.x(w))))

@@ -124,7 +124,7 @@ def measure_student(cell: RowsCell, rows: RowSplit, lam: float) -> dict[str, flo
     cell
         The parameter combination.
     rows
-            Its examples and its test rows.
+        Its examples and its test rows.
     lam
         Strength of the penalty.
     """

@@ -31,7 +31,7 @@ from statmech.scenarios.convex_setting import LossSetting
 from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.best_lambda import clip_lambda, get_best_lambdas
 
-MAX_STUDENT_GAP = 1.0  # larger relative distances from the minimum are no students: F is never negative
+MAX_STUDENT_GAP = 1.0  # F is never negative, so larger relative distances from the minimum are errors
 ZERO_LOSS_RTOL = 1e-14  # relative to the loss at w = 0
 MAX_BAYES_STEPS = 500  # message passing to the Bayes-optimal student
 GUESSING_VARIABLES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
@@ -115,7 +115,7 @@ def minimise_risk(cell: RiskCell, problem: Problem, separated: Separation | None
     separated
         Linear separability of the labels, where lam = 0.
     lam
-            Strength of the penalty, or 0 for the limit of a vanishing penalty.
+        Strength of the penalty, or 0 for the limit of a vanishing penalty.
     solver
         `minimise`, or `amp` for message passing.
     """
@@ -139,7 +139,7 @@ def measure_student(
     cell, data
         The parameter combination, and the examples.
     problem
-            The minimised function.
+        The minimised function.
     minimum
         The student.
     lam

@@ -145,9 +145,9 @@ def compute_best_plane_error(separation: float, positives: float) -> float:
     Parameters
     ----------
     separation : float
-            Half the distance between the mean fields of the clusters, in standard deviations.
+        Half the distance between the mean fields of the clusters, in standard deviations.
     positives : float
-            Fraction of the examples in one of the clusters.
+        Fraction of the examples in one of the clusters.
 
     Examples
     --------

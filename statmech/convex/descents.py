@@ -53,7 +53,7 @@ class Descent(ABC):
         Returns
         -------
         tuple of arrays
-                Arrays shaped like the weights, which come first.
+            Arrays shaped like the weights, which come first.
 
         Examples
         --------
@@ -68,12 +68,12 @@ class Descent(ABC):
         Parameters
         ----------
         state : tuple of arrays
-                The weights, and the memory of the descent.
+            The weights, and the memory of the descent.
 
         Returns
         -------
         array
-                Point of the same shape.
+            Point of the same shape.
 
         Examples
         --------
@@ -94,9 +94,9 @@ class Descent(ABC):
         Parameters
         ----------
         state : tuple of arrays
-                The weights, and the memory of the descent.
+            The weights, and the memory of the descent.
         force : array
-                The force plus the penalty's, :math:`\mathbf f + b\lambda\mathbf z`, of the shape of the weights.
+            The force plus the penalty's, :math:`\mathbf f + b\lambda\mathbf z`, of the shape of the weights.
         rate : float
             The learning rate :math:`\eta` of this step.
         step : int
@@ -105,7 +105,7 @@ class Descent(ABC):
         Returns
         -------
         tuple of arrays
-                Arrays of the same shapes.
+            Arrays of the same shapes.
 
         Examples
         --------

@@ -29,7 +29,7 @@ def label_error(teacher: LabelTeacher, R: np.ndarray | float) -> np.ndarray:
     Parameters
     ----------
     teacher : LabelTeacher
-            The dependence of labels on the teacher's field.
+        The dependence of labels on the teacher's field.
     R : array (...)
         Cosines of student and teacher, from -1 to 1.
 

@@ -89,8 +89,8 @@ def compute_interpolation_threshold(loss: Loss, teacher: Teacher, signal: float 
     loss, teacher
         The loss, as a function of stabilities or residuals, and the teacher.
     signal, rank
-            The fraction of the variance of the teacher's field that the inputs contain, and the fraction of the
-            directions with a nonzero input variance.
+        The fraction of the variance of the teacher's field that the inputs contain, and the fraction of the
+        directions with a nonzero input variance.
     """
     best = find_minimiser_interval(loss)
     if best is not None and best.low == best.high:
@@ -110,7 +110,7 @@ def compute_minimum_existence_threshold(loss: Loss, teacher: Teacher, signal: fl
     loss, teacher
         The loss and the teacher of a config.
     signal, rank
-            As in `threshold`.
+        As in `threshold`.
 
     Examples
     --------

@@ -88,7 +88,7 @@ class Loss(ABC):
         Returns
         -------
         array
-                Loss of the same shape: infinite where it exceeds all floats, never NaN.
+            Loss of the same shape: infinite where it exceeds all floats, never NaN.
 
         Examples
         --------
@@ -110,7 +110,7 @@ class Loss(ABC):
         Returns
         -------
         array
-                Slopes of the same shape.
+            Slopes of the same shape.
 
         Examples
         --------
@@ -130,7 +130,7 @@ class Loss(ABC):
         Returns
         -------
         array
-                Curvatures of the same shape, at least 0.
+            Curvatures of the same shape, at least 0.
 
         Examples
         --------
@@ -146,12 +146,12 @@ class Loss(ABC):
         Parameters
         ----------
         x : array
-                Stabilities or residuals, usually the kinks.
+            Stabilities or residuals, usually the kinks.
 
         Returns
         -------
         left, right : arrays
-                Slopes of the same shape.
+            Slopes of the same shape.
 
         Examples
         --------
@@ -179,12 +179,12 @@ class Loss(ABC):
         Parameters
         ----------
         h, V : arrays
-                Arrays of the same shape. V is at least 0.
+            Arrays of the same shape. V is at least 0.
 
         Returns
         -------
         array or None
-                Proximal points of the same shape: exactly c where a kink c is the minimum.
+            Proximal points of the same shape: exactly c where a kink c is the minimum.
 
         Examples
         --------
@@ -474,17 +474,17 @@ def convert_to_stability_loss(loss: Loss) -> Loss:
     Parameters
     ----------
     loss : Loss
-            A loss of stabilities, or an even loss of residuals.
+        A loss of stabilities, or an even loss of residuals.
 
     Returns
     -------
     Loss
-            A loss of stabilities.
+        A loss of stabilities.
 
     Raises
     ------
     ScenarioError
-            If the loss is a loss of residuals and not even.
+        If the loss is a loss of residuals and not even.
 
     Examples
     --------

@@ -34,7 +34,7 @@ class Penalty:
         Returns
         -------
         l1, l2 : arrays or floats
-                Factors of the same shape.
+            Factors of the same shape.
 
         Examples
         --------
@@ -82,7 +82,7 @@ class Penalty:
         Returns
         -------
         array
-                Proximal points of the broadcast shape: exactly 0 where the l1 norm fixes a weight at 0.
+            Proximal points of the broadcast shape: exactly 0 where the l1 norm fixes a weight at 0.
 
         Examples
         --------

@@ -37,8 +37,8 @@ def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float, rtol: float =
     Returns
     -------
     array
-            p, of the broadcast shape: exactly c where a kink c is the minimum. Elsewhere the error is about one
-            rounding error of h and :math:`V\ell'`.
+        p, of the broadcast shape: exactly c where a kink c is the minimum. Elsewhere the error is about one
+        rounding error of h and :math:`V\ell'`.
 
     Examples
     --------

@@ -64,7 +64,7 @@ def ensure_averages(activation: Activation) -> Activation:
     Parameters
     ----------
     activation : Activation
-            Any activation.
+        Any activation.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def ensure_averages(activation: Activation) -> Activation:
     Raises
     ------
     NotImplementedError
-            If the activation has kinks and no closed forms.
+        If the activation has kinks and no closed forms.
     """
     return activation if activation.has_closed_forms else LatticeAverages(activation, choose_spacing(activation))
 

@@ -47,7 +47,7 @@ def measured_error(
     Parameters
     ----------
     activation : Activation
-            Activation of the students.
+        Activation of the students.
     teacher : Teacher
         The teacher network.
     R : array (..., K, M)
@@ -57,9 +57,9 @@ def measured_error(
     v : array (..., K)
         Weights of student units in the output.
     generator : numpy Generator
-            Draws the same fields for all leading axes.
-        num_fields : int
-            Number of test fields. The standard error decays with its square root.
+        Draws the same fields for all leading axes.
+    num_fields : int
+        Number of test fields. The standard error decays with its square root.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def label_error(
     Parameters
     ----------
     activation : Activation
-            Activation of the students.
+        Activation of the students.
     teacher : Teacher
         The teacher network, whose output is a label.
     R : array (..., K, M)
@@ -114,9 +114,9 @@ def label_error(
     v : array (..., K)
         Weights of student units in the output.
     generator : numpy Generator
-            Draws the same fields for all leading axes.
-        num_fields : int
-            Number of test fields. The standard error decays with its square root.
+        Draws the same fields for all leading axes.
+    num_fields : int
+        Number of test fields. The standard error decays with its square root.
 
     Returns
     -------

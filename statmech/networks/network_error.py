@@ -60,8 +60,8 @@ def generalization_error(
     Parameters
     ----------
     activation : Activation
-            Activation of students and teacher, with closed forms or from
-            `statmech.networks.lattice_averages.ensure_averages`.
+        Activation of students and teacher, with closed forms or from
+        `statmech.networks.lattice_averages.ensure_averages`.
     T : array (M, M)
         Products of teacher units.
     w : array (M,)
@@ -82,7 +82,7 @@ def generalization_error(
     Raises
     ------
     NotImplementedError
-            If labels come from several teacher units, or if the activation has no closed forms.
+        If labels come from several teacher units, or if the activation has no closed forms.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def generalization_error_from_coordinates(
     Parameters
     ----------
     activation : Activation
-            Activation of students and teacher, with closed forms. Without `J2_along` the error comes from the sums.
+        Activation of students and teacher, with closed forms. Without `J2_along` the error comes from the sums.
     rows : array (M, M)
         Coordinates of the teacher units, :math:`T = LL^\mathsf{T}`.
     w : array (M,)
@@ -140,7 +140,7 @@ def generalization_error_from_coordinates(
     parallel : array (..., K, M)
         Coordinates of the students on the same axes.
     perpendicular : array (..., K, K)
-            Products of the students' components orthogonal to the teacher's axes.
+        Products of the students' components orthogonal to the teacher's axes.
     v : array (..., K)
         Weights of student units in the output.
 

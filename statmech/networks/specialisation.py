@@ -29,7 +29,7 @@ def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
     R : array (..., K, M)
         Products of student and teacher units.
     Q : array (..., K, K)
-            Products of student units. A unit of length 0 has cosine 0 with all others.
+        Products of student units. A unit of length 0 has cosine 0 with all others.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def is_on_plateau(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     T, R, Q
-            As in `specialisation`.
+        As in `specialisation`.
 
     Returns
     -------

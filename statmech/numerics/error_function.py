@@ -46,12 +46,12 @@ def erf_and_derivative(x: Array) -> tuple[Array, Array]:
     Parameters
     ----------
     x : array
-            NumPy array or traced JAX array, in float64.
+        NumPy array or traced JAX array, in float64.
 
     Returns
     -------
     g, derivative : arrays
-            Arrays of the same shape.
+        Arrays of the same shape.
 
     Examples
     --------

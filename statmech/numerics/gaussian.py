@@ -62,7 +62,7 @@ def make_composite_rule(edges: Array, nodes: int = NODES) -> tuple[Array, Array]
     Parameters
     ----------
     edges : array (p + 1, ...)
-            Edges of the p panels. They may coincide or decrease, see `make_panel_rules`.
+        Edges of the p panels. They may coincide or decrease, see `make_panel_rules`.
     nodes : int
         Nodes per panel.
 

@@ -136,7 +136,7 @@ def orthant_probability_4(C: Array) -> Array:
     Parameters
     ----------
     C : array (4, 4, ...)
-            Covariances, which may be singular.
+        Covariances, which may be singular.
 
     Returns
     -------

@@ -19,9 +19,9 @@ def standard_error(values: Any, axis: int | tuple[int, ...] | None = None) -> An
     Parameters
     ----------
     values
-            Samples, an array of any shape. NaN marks missing samples, which do not count.
-        axis
-            The axis or axes of the samples, or None for all axes.
+        Samples, an array of any shape. NaN marks missing samples, which do not count.
+    axis
+        The axis or axes of the samples, or None for all axes.
 
     Returns
     -------

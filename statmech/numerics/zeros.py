@@ -44,14 +44,14 @@ def find_zeros(function: Callable[..., Any], low: Array, high: Array, args: tupl
     Parameters
     ----------
     function
-            Function of x and `args`, elementwise: each value depends only on its own elements.
+        Function of x and `args`, elementwise: each value depends only on its own elements.
     low, high, args : array_like
-            Ends and further arguments, which broadcast.
+        Ends and further arguments, which broadcast.
 
     Returns
     -------
     Zeros
-            Arrays of the broadcast shape, accurate up to rounding.
+        Arrays of the broadcast shape, accurate up to rounding.
 
     Examples
     --------

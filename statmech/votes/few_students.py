@@ -52,7 +52,7 @@ MAX_VOTE_PANEL_HALVINGS = 45
 BLOCK_ENSEMBLES = 2**13  # integrated together, 4 KB each
 MAX_NARROW_STEP = 0.1  # relative to the path: narrower steps would fall between two nodes, so that panels are cut there
 COSINE_TOL = 1e-14
-MIN_STUDENT_DISTANCE = 1e-20  # relative to the largest angle: closer students count as this far apart
+MIN_STUDENT_DISTANCE = 1e-20  # relative to the largest angle: smaller distances are set to it
 
 
 class TeacherPath(NamedTuple):
@@ -78,9 +78,9 @@ def few_student_vote_error(parallel: np.ndarray, perpendicular: np.ndarray) -> n
     Parameters
     ----------
     parallel : array (..., K)
-            The students' components parallel to the teacher, K <= 4.
-        perpendicular : array (..., K, K)
-            The Gram matrix of their components perpendicular to the teacher.
+        The students' components parallel to the teacher, K <= 4.
+    perpendicular : array (..., K, K)
+        The Gram matrix of their components perpendicular to the teacher.
 
     Returns
     -------

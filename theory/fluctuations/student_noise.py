@@ -16,7 +16,7 @@ Then the teacher drifts, which adds :math:`2\delta` to :math:`D_{\theta\theta}` 
 .. math:: -\frac{\cos\theta}{2\sin^3\theta}(\delta^2\cos^2\theta + 2\delta\sin^2\theta)
           - \frac{\delta F_\theta}{\sin^2\theta}.
 
-**Averages.** Given the stability :math:`\kappa = \sigma u`, the field :math:`\sigma w` has the moments, with
+**Averages.** Given the stability :math:`\kappa = \sigma u`, the powers of :math:`\sigma w` have the averages, with
 :math:`\gamma = \cot\theta` and label noise :math:`p_f`,
 
 .. math:: M_0 = p_f + (1-2p_f)\Phi(\gamma\kappa), \quad M_1 = (1-2p_f)\varphi(\gamma\kappa), \quad
@@ -89,7 +89,7 @@ def average_step_over_field(
     kappa
         The stability.
     moments
-        The moments :math:`M_0, M_1, M_2` of :math:`\sigma w` at this stability.
+        The averages :math:`M_0, M_1, M_2` of powers of :math:`\sigma w` at this stability.
     angle
         The student's angle to the teacher.
     decay
