@@ -128,7 +128,7 @@ def _solve_by_program(
 def _make_starts(cells: list[OnlineCell], corrected: bool) -> list[InitialState]:
     """Return the initial state of each cell, and its fluctuations if requested.
 
-    Many cells of a sweep start from the same initial state.
+    Many parameter combinations start from the same initial state.
     """
     different = {(id(cell.start), cell.K): cell for cell in cells}
     computed = {key: _make_start(cell, corrected) for key, cell in different.items()}
