@@ -29,7 +29,7 @@ from statmech.scenarios.cost import BYTES_PER_CELL, check_cell_memory, estimate_
 UNITS_AHEAD_PER_WORKER = 2  # started before the first result is taken
 # bytes, measured by `benchmarks/everyday.py memory`: libraries for stores and figures, and compilers with programs
 STORE_LIBRARY_BYTES, PICTURE_LIBRARY_BYTES, XLA_BYTES, JAX_BYTES, NUMBA_BYTES = (
-    int(GiB * 2**30) for GiB in (0.02, 0.07, 0.19, 0.06, 0.1)
+    int(GiB * 2**30) for GiB in (0.08, 0.07, 0.12, 0.06, 0.1)
 )
 XLA_PROGRAM_BYTES = int(0.008 * 2**30)  # bytes of a program that XLA compiles
 DRAWING_MEMORY_FACTOR = 5.5  # times the bytes of results, during comparison and drawing
