@@ -129,7 +129,7 @@ def lsoda_errors(rates: Sequence[float]) -> np.ndarray:
 
 def solved_network(cell: NetworkCell) -> np.ndarray:
     [units] = networks_theory.solve_cells([cell], networks_theory.TIMES)
-    return np.array([networks_theory.packed(StudentUnits(*at)) for at in zip(*units, strict=True)])
+    return np.array([networks_theory.pack_units(StudentUnits(*at)) for at in zip(*units, strict=True)])
 
 
 def replica(tiny: bool) -> list[Row]:

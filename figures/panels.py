@@ -294,8 +294,8 @@ def draw_curve(
     integers. A curve with many points is thinned to points that are equally spaced on the axis.
     """
     all_x, curve = curve.x, series.thin_curve(_drop_nonpositive(curve, log), "x" in log)
-    if wrap_texts is not None and curve.x.size < all_x.size:
-        filled_mask = np.asarray(wrap_texts)[np.isin(all_x, curve.x)]
+    if filled_mask is not None and curve.x.size < all_x.size:
+        filled_mask = np.asarray(filled_mask)[np.isin(all_x, curve.x)]
     if curve.theory is not None and style.line is not None:
         draw_theory_line(ax, curve.theory_x, curve.theory, discrete, **style.line)
     if curve.band is not None and curve.theory is not None:

@@ -47,7 +47,7 @@ def public(module):
 NAMES = [f"statmech.{name}" for name in statmech.__all__ if not ismodule(getattr(statmech, name))]
 NAMES += [f"theory.{name}" for name in public(theory)] + [f"simulate.{name}" for name in public(simulate)]
 NAMES += [f"simulate.learners.{name}" for name in simulate.learners.ESTIMATORS]
-NAMES += [f"figures.{name}" for name in ("draw", "named", "drawn", "compose")]
+NAMES += [f"figures.{name}" for name in ("draw", "choose_figure", "draw_with_fallback", "compose")]
 GALLERY = {path.stem: path.read_text() for path in (DOCS / "gallery").glob("*.md")}
 
 

@@ -133,12 +133,12 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
 
 
 FEWER = {  # places of lines that are solved one by one
-    "aligned": {"PLACES": 41},
-    "random_features": {"PLACES": 41, "PEAK": 10 ** np.linspace(-0.1, 0.1, 21)},
-    "logistic_threshold": {"PLACES": 12, "NEAR": 10 ** np.linspace(-0.12, 0.12, 9)},
-    "noise_optimal": {"PLACES": 8},
-    "drift": {"PLACES": 8},
-    "plateau_spread": {"PLACES": 8},
+    "aligned": {"TEACHER_PART_POINTS": 41},
+    "random_features": {"WIDTH_LINE_POINTS": 41, "WIDTH_PEAK_FACTORS": 10 ** np.linspace(-0.1, 0.1, 21)},
+    "logistic_threshold": {"SOLVED_POINTS": 12, "THRESHOLD_FACTORS": 10 ** np.linspace(-0.12, 0.12, 9)},
+    "noise_optimal": {"FLIP_LINE_POINTS": 8},
+    "drift": {"DRIFT_LINE_POINTS": 8},
+    "plateau_spread": {"SPREAD_LINE_POINTS": 8},
 }
 UPDATES = ("minover_updates", "minover_noise")  # whose configs count updates
 

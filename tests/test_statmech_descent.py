@@ -269,7 +269,7 @@ def test_a_descent_of_a_user_must_be_linear_or_act_on_single_weights():
         largest_step: float = parameter(0.1, "largest step of a weight")
 
         def next(self, state, force, rate, step):
-            return (state[0] - np.clip(rate * force, -self.largest_step, self.max_examples),)
+            return (state[0] - np.clip(rate * force, -self.largest_step, self.largest_step),)
 
     class OfOneWeight(Clipped):
         coordinatewise = True

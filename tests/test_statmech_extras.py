@@ -104,7 +104,7 @@ def test_every_extra_that_a_message_names_is_one_of_the_package():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     files = chain.from_iterable((ROOT / name).rglob("*.py") for name in ("statmech", "simulate", "theory", "figures"))
     nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
-    named = {node.args[1].value for node in nodes if getattr(node.func, "id", "") == "require"}
+    named = {node.args[1].value for node in nodes if getattr(node.func, "id", "") == "require_modules"}
     assert {"estimators", "explore", "cluster"} == named <= set(declared)
 
 

@@ -92,7 +92,7 @@ class TwoClusters(NamedTuple):
 
     @property
     def seen(self) -> TwoClusters:
-        """The same clusters without the directions that have neither variance nor a difference of the centres.
+        """Return the clusters without the directions that have neither variance nor a difference of the centres.
 
         A weight vector that minimises a loss has no component in the omitted directions.
         """

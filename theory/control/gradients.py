@@ -110,7 +110,7 @@ class ControlProblem(NamedTuple):
 
     @property
     def time_average_problem(self) -> ControlProblem:
-        """The same problem with the time average of the error as objective."""
+        """Control problem with the time average of the error as its objective."""
         span = self.segments.edges[-1] - self.segments.edges[0]
         start = np.append(self.start, 0.0)
         return self._replace(
