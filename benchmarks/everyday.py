@@ -27,10 +27,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import timing
+
+from statmech.runtime.system import read_peak_memory
 
 IMPORTS = ("-c", "import jax, xarray, zarr, matplotlib.pyplot")
 SMALL = ("ensemble", "rule=perceptron", "K=3", "t=5", "seeds=8")
@@ -142,24 +145,16 @@ def held(folder: Path, *given: str) -> tuple[float, str]:
     """The largest memory of `statmech simulate` in GiB, and what it prints; its cache and results are in a folder."""
     command = [sys.executable, "-m", "statmech", "simulate", *given, "--out", str(folder / "results")]
     printed, environment = folder / "printed", os.environ | {"STATMECH_CACHE": str(folder / "cache")}
-    largest = 0
+    largest = 0.0
     with printed.open("w") as file:
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.DEVNULL)
         while process.poll() is None:  # ru_maxrss of a child counts the memory of this process
-            largest = max(largest, high_water(process.pid))
+            with suppress(OSError, LookupError):  # it has just ended
+                largest = max(largest, read_peak_memory(f"/proc/{process.pid}/status"))
             time.sleep(0.01)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return largest / 2**20, printed.read_text()
-
-
-def high_water(pid: int) -> int:
-    """Return the largest memory that a process has held, in KiB; 0 if it has ended."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    return int(status.partition("VmHWM:")[2].split()[0]) if "VmHWM:" in status else 0
+    return largest / 2**30, printed.read_text()
 
 
 def demo(tiny: bool) -> None:

@@ -111,7 +111,9 @@ def machine() -> str:
 
 def peak_memory() -> float:
     """The peak memory of this process, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # Linux reports KiB
+    from statmech.runtime.system import get_peak_memory  # after the restart on one core
+
+    return get_peak_memory() / 2**20
 
 
 def _cell(value: object) -> str:

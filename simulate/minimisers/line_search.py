@@ -26,24 +26,20 @@ def find_step_length(slope: Callable[[float], float], doublings: int = MAX_DOUBL
             break
         left, left_slope, right = right, right_slope, 2 * right
         right_slope = slope(right)
-    return (
-        right
-        if abs(right_slope) <= -SLOPE_TOL * start or right_slope < 0
-        else _find_zero_slope(slope, left, left_slope, right, right_slope, -SLOPE_TOL * start)
-    )
+    slope_tol = -SLOPE_TOL * start
+    if abs(right_slope) <= slope_tol or right_slope < 0:
+        return right
+    return _find_zero_slope(slope, left, left_slope, right, right_slope, slope_tol)
 
 
 def _find_zero_slope(
     slope: Callable[[float], float], left: float, left_slope: float, right: float, right_slope: float, slope_tol: float
 ) -> float:
-    """Find a t with |slope| <= flat between a negative and a positive slope (Illinois method)."""
+    """Find a t with |slope| <= slope_tol between a negative and a positive slope (Illinois method)."""
     t = right
     for _ in range(MAX_HALVINGS):
-        t = (
-            (left * right_slope - right * left_slope) / (right_slope - left_slope)
-            if right_slope > left_slope
-            else right
-        )  # rounding left no slope
+        rise = right_slope - left_slope  # rounding may leave none, and the interval is then halved
+        t = (left * right_slope - right * left_slope) / rise if rise > 0 else right
         if not left < t < right:
             t = (left + right) / 2
         value = slope(t)

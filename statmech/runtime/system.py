@@ -69,10 +69,18 @@ def get_peak_memory() -> float:
     On Linux `ru_maxrss` also counts the memory of the parent process.
     """
     with suppress(OSError, LookupError, ValueError):
-        status = Path(STATUS_FILE).read_text(encoding="utf-8", errors="replace")
-        return 1024.0 * int(status.partition("VmHWM:")[2].split()[0])
+        return read_peak_memory(STATUS_FILE)
     unit = 1 if sys.platform == "darwin" else 1024
     return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) if resource else 0.0
+
+
+def read_peak_memory(status_file: str) -> float:
+    """Return the largest memory that a process of Linux has used, in bytes, from its status file.
+
+    Raises `OSError` or `LookupError` for a process that has ended.
+    """
+    status = Path(status_file).read_text(encoding="utf-8", errors="replace")
+    return 1024.0 * int(status.partition("VmHWM:")[2].split()[0])
 
 
 def is_private(path: Path | int) -> bool:
