@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -33,6 +34,9 @@ MAX_LATENT_RATIO = 1000.0  # latent variables per feature, and features per late
 MIN_NONLINEAR_DEVIATION = 1e-6  # features with a smaller nonlinear part count as linear
 
 
+CENTRE_INPUTS_NOTE = "inputs around a centre are gaussian, anisotropic or a spectrum"
+
+
 class InputAxes(NamedTuple):
     """Properties of each axis, arrays (N,): variances, factors of the penalty, and the teacher's power in the group.
 
@@ -47,11 +51,16 @@ class InputAxes(NamedTuple):
 
 @dataclass(frozen=True)
 class Inputs(ABC):
-    """A distribution of inputs x. Subclasses define `isotropic`, `exact` and `draw`."""
+    """A distribution of inputs x. Subclasses define `draw` and override the properties that differ from the defaults.
+
+    Scenarios, simulation and theory ask a distribution for its properties, never for its class.
+    """
 
     isotropic: ClassVar[bool] = True  # covariance I/N: theory does not need `modes`
     exact: ClassVar[bool] = False  # eps_g is a function of angles at finite N, not only in the limit
+    normal_fields: ClassVar[bool] = False  # fields are normal at finite N, and their overlaps are recorded
     sized: ClassVar[bool] = False  # `modes` depends on N
+    from_file: ClassVar[bool] = False  # `modes` reads a file, which may be missing
     cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
 
     @abstractmethod
@@ -106,9 +115,65 @@ class Inputs(ABC):
         """Whether the variance of a field depends on the direction of its vector (`modes`)."""
         return not self.isotropic and type(self).modes is not Inputs.modes
 
+    @property
+    def isotropic_normal(self) -> bool:
+        """Whether the fields of all vectors of one length have the same normal distribution at finite N."""
+        return self.isotropic and self.normal_fields
+
+    @property
+    def num_groups(self) -> int:
+        """Number of groups of axes of equal variance, 0 if the distribution does not consist of a few groups."""
+        return 0
+
+    @property
+    def short_name(self) -> str:
+        """Name for menus."""
+        return format_inputs_label(self)
+
+    @property
+    def around_centre(self) -> Spectrum | None:
+        """The same distribution as groups of axes around the centre of a cluster, None if clusters do not have it."""
+        return None
+
+    def find_centre_problem(self) -> str:
+        """Explain why inputs around the centre of a cluster cannot have this distribution, or return ""."""
+        return "" if self.around_centre else f"{CENTRE_INPUTS_NOTE}, not {format_inputs_label(self)}"
+
+    def find_online_problem(self) -> str:
+        """Explain why the distribution has no meaning for online learning, or return ""."""
+        return ""
+
+    @property
+    def has_unpenalised_axes(self) -> bool:
+        """Whether a penalty leaves some axes free."""
+        return False
+
+    def count_teacher_axes(self, N: int) -> int:
+        """Return the number of axes on which a teacher has power."""
+        return N
+
+    def count_latent_variables(self, N: int) -> int:
+        """Return the number of the teacher's latent variables, or 0 if the teacher acts on the inputs."""
+        return 0
+
+    def map_latent_fields(self, fields: np.ndarray) -> np.ndarray:
+        """Return the inputs, in float64, for projections (...) of the latent variables."""
+        raise NotImplementedError("inputs without latent variables")
+
     def table(self, N: int) -> np.ndarray:
         """Compute data for `draw`, once and outside the compiled program."""
         return np.zeros(0, np.float32)
+
+    def draw_examples(self, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
+        """Draw stored inputs times sqrt(N), (P, N) in float64.
+
+        The first rows are the same for every P. By default each row is drawn by `draw` with a key of its own.
+        """
+        import jax
+
+        table, seeds = self.table(N), rng.integers(2**32, size=P, dtype=np.uint32)
+        rows = jax.vmap(lambda seed: self.draw(jax.random.key(seed), 1, N, table)[0])(seeds)
+        return np.asarray(rows, float) * np.sqrt(N)
 
     def axes(self, N: int) -> InputAxes | None:
         """Return the variances on the axes, or None if the components are not independent Gaussians."""
@@ -131,6 +196,14 @@ class Gaussian(Inputs):
     """Independent components with the distribution N(0, 1/N), as in the papers."""
 
     exact = True
+    normal_fields = True
+
+    @property
+    def around_centre(self) -> Spectrum:
+        return Spectrum()
+
+    def draw_examples(self, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
+        return rng.standard_normal((P, N))
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         return draw_normals(key, (M, N)) / np.float32(N**0.5)
@@ -142,6 +215,9 @@ class Rademacher(Inputs):
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         return draw_signs(key, (M, N)) / np.float32(N**0.5)
+
+    def draw_examples(self, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
+        return np.where(rng.random((P, N)) < 0.5, -1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -156,6 +232,11 @@ class Sphere(Inputs):
         x = draw_normals(key, (M, N))
         return x / jnp.linalg.norm(x, axis=1, keepdims=True)
 
+    def draw_examples(self, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
+        X = rng.standard_normal((P, N))
+        X *= np.sqrt(N) / np.linalg.norm(X, axis=1, keepdims=True)
+        return X
+
 
 @dataclass(frozen=True)
 class Anisotropic(Inputs):
@@ -163,6 +244,10 @@ class Anisotropic(Inputs):
 
     isotropic = False
     spectrum: tuple[float, ...] = (1.0,)
+
+    @property
+    def around_centre(self) -> Spectrum:
+        return Spectrum(self.spectrum)
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         return Gaussian().draw(key, M, N, table) * table
@@ -186,6 +271,7 @@ class GroupedInputs(Inputs):
 
     isotropic = False
     exact = True
+    normal_fields = True
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         return Gaussian().draw(key, M, N, table) * table
@@ -215,6 +301,34 @@ class Spectrum(GroupedInputs):
     teacher: str | tuple[float, ...] = "random"
     misfit: float = 0.0
     ridge: tuple[float, ...] = ()
+
+    @property
+    def num_groups(self) -> int:
+        return len(self.eigenvalues)
+
+    @property
+    def around_centre(self) -> Spectrum:
+        return self
+
+    def find_centre_problem(self) -> str:
+        if self.misfit:
+            return "misfit belongs to a teacher's field: clusters have no teacher"
+        return "ridge must be greater than 0 in all groups" if self.has_unpenalised_axes else ""
+
+    def find_online_problem(self) -> str:
+        if self.misfit > 0:
+            return "the teacher of online learning has no misfit: learners of convex losses have it"
+        return "online learning has no penalty: learners of convex losses have a `ridge`" if self.ridge else ""
+
+    @property
+    def has_unpenalised_axes(self) -> bool:
+        return 0 in self.ridge
+
+    def count_teacher_axes(self, N: int) -> int:
+        modes = self.modes(N)
+        if self.teacher == "random" or modes.teacher is None:
+            return N
+        return int(group_sizes(modes.shares, N)[modes.teacher > 0].sum())
 
     def problem(self, N: int) -> Problem | None:
         if problem := _find_spectrum_problem(self.eigenvalues):
@@ -299,14 +413,15 @@ class Features(Inputs):
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         raise ScenarioError([(("inputs",), "random features are inputs of stored examples (`loss`), not of a stream")])
 
-    def width(self, N: int) -> int:
-        """Return the number D of latent variables for N features."""
+    def find_online_problem(self) -> str:
+        return "features need a teacher on latent variables: learners of convex losses have them"
+
+    def count_latent_variables(self, N: int) -> int:
         return round(self.latent * N)
 
-    def of(self, latent: np.ndarray) -> np.ndarray:
-        """Return the features, in float64, for projections (...) of the latent variables."""
+    def map_latent_fields(self, fields: np.ndarray) -> np.ndarray:
         activation = ACTIVATIONS[self.activation]()
-        return np.asarray(activation.both(latent)[0], float) - hermite(activation).constant
+        return np.asarray(activation.both(fields)[0], float) - hermite(activation).constant
 
     def problem(self, N: int) -> Problem | None:
         if self.activation not in ACTIVATIONS:
@@ -316,7 +431,7 @@ class Features(Inputs):
         if not 1 / MAX_LATENT_RATIO <= self.latent <= MAX_LATENT_RATIO:
             bounds = f"{1 / MAX_LATENT_RATIO:g} and {MAX_LATENT_RATIO:g}"
             return ("inputs",), f"latent variables per feature must lie between {bounds}, not {self.latent:g}"
-        if self.width(N) < 1:
+        if self.count_latent_variables(N) < 1:
             return ("inputs",), f"{self.latent:g} latent variables per feature are none at N = {N}"
         return None
 
@@ -334,9 +449,14 @@ class Rows(Inputs):
 
     isotropic = False
     sized = True
+    from_file = True
     path: str = ""
     target: str | int | None = None
     raw: bool = False
+
+    @property
+    def short_name(self) -> str:
+        return Path(self.path).name
 
     def problem(self, N: int) -> Problem | None:
         from statmech.real_table import is_data_set  # imported here because other inputs do not need data sets

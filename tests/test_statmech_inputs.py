@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from conftest import disagreements
 import simulate
 import theory
 from simulate.run import remarks
-from statmech import Scenario, ScenarioError
+from statmech import Risk, Scenario, ScenarioError
 from statmech.inputs import (
     INPUTS,
     Anisotropic,
     Features,
     Gaussian,
+    GroupedInputs,
     Inputs,
     PowerLaw,
     Rademacher,
@@ -50,6 +52,45 @@ def test_axes_of_a_spectrum_have_its_shares_and_its_eigenvalues():
     law = inputs_from_config({"spectrum": [0.2, 1.8], "shares": [0.75, 0.25]})
     np.testing.assert_allclose(law.table(8) ** 2, 6 * [0.2] + 2 * [1.8], rtol=1e-6)
     assert np.mean(PowerLaw(2.0).table(50) ** 2) == pytest.approx(1, rel=1e-6)
+
+
+@dataclass(frozen=True)
+class Uniform(Inputs):
+    """Independent components that are uniform in an interval: a distribution of a user, with `draw` alone."""
+
+    def draw(self, key, M, N, table):
+        return jax.random.uniform(key, (M, N), minval=-1, maxval=1) * np.float32((3 / N) ** 0.5)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("inputs", [Gaussian(), Rademacher(), Sphere(), Uniform()])
+def test_stored_examples_have_the_covariance_of_their_distribution(inputs):
+    P, N = 4000, 5
+    X = inputs.draw_examples(np.random.default_rng(0), P, N)
+    np.testing.assert_allclose(X.T @ X / P, np.eye(N), atol=5 * np.sqrt(2 / P))
+    np.testing.assert_array_equal(inputs.draw_examples(np.random.default_rng(0), 7, N), X[:7])
+
+
+def test_a_distribution_with_draw_alone_reaches_stored_examples(monkeypatch):
+    monkeypatch.setitem(INPUTS, "uniform", Uniform)
+    scenario = Risk(loss="logistic", lam=1.0, alpha=2.0, N=200, seeds=16, inputs="uniform")
+    gaussian = simulate.run(scenario.model_copy(update={"inputs": Gaussian()}))
+    simulation = simulate.run(scenario)
+    assert disagreements(simulation, theory.solve(scenario)) == []
+    assert not np.array_equal(simulation.eps_g, gaussian.eps_g)  # the inputs are not replaced by Gaussian ones
+
+
+@pytest.mark.quick
+def test_the_class_of_a_distribution_is_rarely_tested():
+    classes = "|".join(kind.__name__ for kind in (*INPUTS.values(), GroupedInputs, Inputs))
+    pattern = re.compile(rf"isinstance\([^()]*\b({classes})\b")
+    root = Path(__file__).parents[1]
+    files = [
+        path for package in ("statmech", "simulate", "theory", "figures") for path in (root / package).rglob("*.py")
+    ]
+    found = {path.relative_to(root): len(pattern.findall(path.read_text())) for path in files}
+    found.pop(Path("statmech/inputs.py"))
+    assert sum(found.values()) <= 8, {path: count for path, count in found.items() if count}
 
 
 @pytest.mark.quick

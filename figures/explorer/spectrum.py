@@ -7,14 +7,13 @@ rows of a file. No other file of the explorer handles this key.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from figures.explorer import settings
 from figures.explorer.forms import FormMenu, KeyForm, SliderSpec
-from statmech.inputs import Inputs, PowerLaw, Rows, Spectrum, format_inputs_label, inputs_from_config, inputs_to_config
+from statmech.inputs import Inputs, PowerLaw, Spectrum, inputs_from_config, inputs_to_config
 
 ISOTROPIC_LABEL = "isotropic"
 GAUSSIAN_INPUTS_NAME = "gaussian"  # name of isotropic inputs in a config
@@ -99,10 +98,5 @@ def make_input_menu(choice: str, config: dict[str, Any]) -> FormMenu:
         config,
         GAUSSIAN_INPUTS_NAME,
         inputs_from_config,
-        _get_input_label,
+        lambda inputs: inputs.short_name,
     )
-
-
-def _get_input_label(inputs: Inputs) -> str:
-    """Return the menu label of inputs, which for rows of a file is the file name."""
-    return Path(inputs.path).name if isinstance(inputs, Rows) else format_inputs_label(inputs)

@@ -14,8 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.kernels.teacher_data import INPUT_STREAM, TEACHER_STREAM, make_stream
-from statmech.inputs import Spectrum
-from statmech.modes import group_sizes
 from statmech.scenarios.gaussian_clusters import ClusterCell
 
 
@@ -80,11 +78,9 @@ def draw_cluster_direction(cell: ClusterCell, rng: np.random.Generator) -> np.nd
     The `teacher` powers of a spectrum divide the squared length among its groups.
     """
     vector = rng.standard_normal(cell.N)
-    inputs = cell.inputs
-    if not isinstance(inputs, Spectrum) or inputs.teacher == "random":
+    axes = cell.inputs.axes(cell.N)
+    if axes is None or axes.powers is None or axes.group is None:
         return vector * np.sqrt(cell.N) / np.linalg.norm(vector)
-    modes = inputs.modes(cell.N)
-    assert modes.teacher is not None
-    sizes = group_sizes(modes.shares, cell.N)
+    sizes = np.bincount(axes.group)
     squares = np.add.reduceat(vector**2, np.cumsum(sizes) - sizes)
-    return vector * np.repeat(np.sqrt(modes.teacher * cell.N / squares), sizes)
+    return vector * np.sqrt(axes.powers * cell.N / np.repeat(squares, sizes))

@@ -49,7 +49,7 @@ import numpy as np
 from simulate.kernels.courses import StepRates, course_of
 from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
 from simulate.kernels.learner import EngineRecord, Learner, LearnerArrays, Task
-from statmech.inputs import Gaussian, Inputs
+from statmech.inputs import Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import ParameterFamily
 from statmech.random_numbers import (
@@ -96,7 +96,7 @@ def supports_inputs(inputs: Inputs) -> bool:
 
     It is exact for Gaussian inputs with equal variances in every direction.
     """
-    return isinstance(inputs, Gaussian)
+    return inputs.isotropic_normal
 
 
 def batch(K: int) -> int:

@@ -30,7 +30,7 @@ from simulate.kernels.random_streams import (
 )
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
-from statmech.inputs import Features, InputAxes
+from statmech.inputs import InputAxes
 from statmech.population import InputPopulation
 from statmech.scenarios.risk import RiskCell
 
@@ -124,8 +124,8 @@ def draw_teacher_inputs(cell: RiskCell, identity: dict[str, int]) -> TeacherInpu
 
     The keyword arguments `identity` identify the random numbers.
     """
-    if isinstance(cell.inputs, Features):
-        return _draw_random_features(cell, cell.inputs, identity)
+    if D := cell.inputs.count_latent_variables(cell.N):
+        return _draw_random_features(cell, D, identity)
     axes = cell.inputs.axes(cell.N)
     return _draw_axis_inputs(cell, axes, identity) if axes else _draw_table_rows(cell, identity)
 
@@ -176,15 +176,15 @@ def _rotate_to_eigenbasis(population: InputPopulation) -> np.ndarray:
     return rotated
 
 
-def _draw_random_features(cell: RiskCell, feature_map: Features, identity: dict[str, int]) -> TeacherInputs:
-    D, names = feature_map.width(cell.N), {**identity, "latent": feature_map.width(cell.N)}
+def _draw_random_features(cell: RiskCell, D: int, identity: dict[str, int]) -> TeacherInputs:
+    names = {**identity, "latent": D}
     B = cell.weights.draw(make_stream(TEACHER_STREAM, **names, **describe_weight_prior(cell.weights)), D)
     B = B * np.sqrt(D / (B @ B))
     F = make_stream(PROJECTION_STREAM, **names).standard_normal((cell.N, D)) / np.sqrt(D)
 
     def examples(part: int, number: int) -> tuple[np.ndarray, np.ndarray]:
         z = make_stream(part, **names).standard_normal((number, D))
-        return feature_map.of(z @ F.T), _compute_fields(z, B)
+        return cell.inputs.map_latent_fields(z @ F.T), _compute_fields(z, B)
 
     return TeacherInputs(
         *examples(INPUT_STREAM, cell.P), B, RowMeasure(*examples(TEST_STREAM, NUM_TEST_EXAMPLES), None)

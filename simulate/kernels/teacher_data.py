@@ -19,7 +19,7 @@ from simulate.kernels.random_streams import (
     make_stream,
 )
 from simulate.kernels.structured_data import StudentMeasure, draw_teacher_inputs
-from statmech.inputs import Gaussian, Inputs, Rademacher, Sphere
+from statmech.inputs import Gaussian
 from statmech.scenarios.inference import InferenceCell
 from statmech.scenarios.risk import RiskCell
 
@@ -55,16 +55,6 @@ def draw_teacher_data(cell: TeacherCell, key: int, seed: int) -> TeacherData:
         y = cell.teacher.draw(make_stream(OUTPUT_STREAM, **identity), examples.u)
         return TeacherData(examples.teacher, examples.X, y, examples.measure)
     w = cell.weights.draw(make_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), N)
-    X = draw_isotropic_inputs(inputs, make_stream(INPUT_STREAM, **identity), cell.P, N)
+    X = inputs.draw_examples(make_stream(INPUT_STREAM, **identity), cell.P, N)
     u = np.einsum("pi,i->p", X, w) / np.sqrt(N)  # row by row: each field's bits are independent of other rows
     return TeacherData(w, X, cell.teacher.draw(make_stream(OUTPUT_STREAM, **identity), u))
-
-
-def draw_isotropic_inputs(inputs: Inputs, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
-    """Draw inputs of equal variance, times sqrt(N), (P, N) in float64."""
-    if isinstance(inputs, Rademacher):
-        return np.where(rng.random((P, N)) < 0.5, -1.0, 1.0)
-    X = rng.standard_normal((P, N))
-    if isinstance(inputs, Sphere):
-        X *= np.sqrt(N) / np.linalg.norm(X, axis=1, keepdims=True)
-    return X

@@ -28,7 +28,7 @@ from simulate.kernels.courses import StepRates, course_of
 from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
 from simulate.kernels.learner import EngineRecord, Learner, LearnerArrays, Task
 from simulate.kernels.signed_rows import SignedRows
-from statmech.inputs import GroupedInputs, InputAxes, Inputs
+from statmech.inputs import InputAxes, Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import ParameterFamily
 from statmech.random_numbers import draw_normals, fold_in_key_data, wrap_key_data
@@ -317,7 +317,7 @@ def _make_record(
     parts = parallel, perpendicular, learner.kept(carried.state), measured
     if isinstance(program.inputs, SignedRows):
         return *parts, None, None, None, students
-    if not isinstance(program.inputs, GroupedInputs):
+    if not (program.inputs.structured and program.inputs.normal_fields):
         return parts
     return *parts, *(_compute_field_overlaps if learner.sizes else _compute_angle_overlaps)(program, basis, students)
 

@@ -21,8 +21,6 @@ from simulate.minimisers.problem import Minimum, Problem, make_missing_minimum
 from simulate.minimisers.separability import Separation, find_separation
 from simulate.minimisers.vanishing_penalty import minimise_vanishing_penalty
 from simulate.scenarios.risk import MAX_STUDENT_GAP, compute_mean_loss
-from statmech.inputs import Spectrum
-from statmech.modes import group_sizes
 from statmech.numerics.gaussian import normal_cdf
 from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters
 from theory.convex.best_lambda import clip_lambda
@@ -169,10 +167,8 @@ def compute_field_response(problem: Problem, w: np.ndarray, deviations: np.ndarr
 
 def _get_ridge_factors(cell: ClusterCell) -> np.ndarray:
     """Return the factors (N,) of the penalty."""
-    inputs = cell.inputs
-    if not isinstance(inputs, Spectrum) or not inputs.ridge:
-        return np.ones(cell.N)
-    return np.repeat(np.array(inputs.ridge), group_sizes(inputs.modes(cell.N).shares, cell.N))
+    axes = cell.inputs.axes(cell.N)
+    return np.ones(cell.N) if axes is None else axes.ridge
 
 
 def _is_separable(problem: Problem, separated: Separation | None, minimum: Minimum) -> bool:

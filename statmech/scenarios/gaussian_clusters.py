@@ -15,7 +15,7 @@ from statmech.convex.clusters import CLUSTERS, GaussianClusters, TwoClusters, co
 from statmech.convex.limits import find_minimiser_interval
 from statmech.convex.losses import LOSSES, Loss, convert_to_stability_loss, explain_uneven_loss
 from statmech.errors import Problem, ScenarioError
-from statmech.inputs import Anisotropic, Gaussian, Inputs, Spectrum, format_inputs_label
+from statmech.inputs import Inputs
 from statmech.parameters import ConfigKey
 from statmech.scenarios.axes import Names, Numbers
 from statmech.scenarios.base import AbstractScenario
@@ -29,7 +29,6 @@ from statmech.scenarios.risk import LOSSES_WITHOUT_MINIMUM, RISK_VARIABLES, LamO
 from statmech.scenarios.variables import Variable, make_field_variables
 
 TEACHER_KEYS = ("teacher", "flip", "noise", "gain", "weights", "rho")  # keys of kinds with a teacher
-CLUSTER_INPUT_TYPES = (Gaussian, Anisotropic, Spectrum)  # possible around the centre of a cluster
 
 CLUSTER_VARIABLES = {
     "m_field": Variable((), "half the distance between the mean fields of two clusters", "$m_h$"),
@@ -239,18 +238,9 @@ def reject_teacher_keys(config: dict[str, Any], teacher_keys: Sequence[str]) -> 
 def find_cluster_input_problems(scenario: AbstractScenario) -> Iterator[Problem]:
     """Find the first inputs of a scenario without equations for a cluster."""
     for inputs, N in scenario.pairs("inputs", "N"):
-        if not isinstance(inputs, CLUSTER_INPUT_TYPES):
-            yield (
-                ("inputs",),
-                f"inputs around a centre are gaussian, anisotropic or a spectrum, not {format_inputs_label(inputs)}",
-            )
-            return
-        if problem := inputs.problem(N):
+        problem = inputs.problem(N) if inputs.around_centre else None
+        if sentence := inputs.find_centre_problem():
+            problem = problem or (("inputs",), sentence)
+        if problem:
             yield problem
-            return
-        if isinstance(inputs, Spectrum) and inputs.misfit:
-            yield ("inputs",), "misfit belongs to a teacher's field: clusters have no teacher"
-            return
-        if isinstance(inputs, Spectrum) and inputs.ridge and not all(inputs.ridge):
-            yield ("inputs",), "ridge must be greater than 0 in all groups"
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statmech.inputs import Inputs, Spectrum
+from statmech.inputs import Inputs
 
 MAX_GRAM_VECTORS = 16  # students and teachers: for more, weight vectors are faster
 MIN_DIRECTIONS_PER_ORDER_PARAMETER = 10  # for fewer directions, weight vectors are faster
@@ -11,8 +11,9 @@ MIN_DIRECTIONS_PER_ORDER_PARAMETER = 10  # for fewer directions, weight vectors 
 def count_gram_groups(inputs: Inputs, vectors: int, N: int) -> int:
     """Return the number of groups that the Gram engine simulates, or 0 if weight vectors are faster.
 
+    >>> from statmech.inputs import Spectrum
     >>> [count_gram_groups(Spectrum((0.5, 1.5)), vectors=4, N=N) for N in (60, 100)]
     [0, 2]
     """
-    number = len(inputs.eigenvalues) if isinstance(inputs, Spectrum) else 0
+    number = inputs.num_groups
     return number if vectors <= MAX_GRAM_VECTORS and MIN_DIRECTIONS_PER_ORDER_PARAMETER * number * vectors <= N else 0

@@ -10,10 +10,8 @@ from pydantic import AfterValidator, Field, PlainSerializer
 from statmech.errors import Problem
 from statmech.inputs import (
     INPUTS,
-    Features,
     Gaussian,
     Inputs,
-    Spectrum,
     format_inputs_label,
     inputs_from_config,
     inputs_to_config,
@@ -77,18 +75,9 @@ def find_inputs_problems(scenario: Grid) -> Iterator[Problem]:
 
 def find_unsuited_inputs(scenario: Grid) -> Iterator[Problem]:
     """Find inputs that have no meaning for online learning."""
-    yield from filter(None, (_explain_unsuited_inputs(inputs) for inputs, _ in list_inputs_and_dimensions(scenario)))
-
-
-def _explain_unsuited_inputs(inputs: Inputs) -> Problem | None:
-    """Explain why inputs have no meaning for online learning, or return None."""
-    if isinstance(inputs, Features):
-        return ("inputs",), "features need a teacher on latent variables: learners of convex losses have them"
-    if isinstance(inputs, Spectrum) and inputs.misfit > 0:
-        return ("inputs",), "the teacher of online learning has no misfit: learners of convex losses have it"
-    if isinstance(inputs, Spectrum) and inputs.ridge:
-        return ("inputs",), "online learning has no penalty: learners of convex losses have a `ridge`"
-    return None
+    for inputs, _ in list_inputs_and_dimensions(scenario):
+        if sentence := inputs.find_online_problem():
+            yield ("inputs",), sentence
 
 
 def find_table_problems(scenario: Grid) -> Iterator[Problem]:

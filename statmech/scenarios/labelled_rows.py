@@ -278,7 +278,7 @@ def check_supported_keys(config: dict[str, Any], unsupported: Mapping[str, str])
 
 def find_row_problems(inputs: Any) -> Iterator[Problem]:
     """Find the first inputs, a value or an axis, that are not rows of a table."""
-    if not_rows := next((rows for rows in ensure_tuple(inputs) if not isinstance(rows, Rows)), None):
+    if not_rows := next((rows for rows in ensure_tuple(inputs) if not rows.from_file), None):
         yield ("inputs",), f"a population of rows needs `rows` of a table, not {format_inputs_label(not_rows)}"
 
 

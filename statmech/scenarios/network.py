@@ -30,8 +30,7 @@ from pydantic import Field, field_validator
 from statmech.activations import ACTIVATIONS, Activation, Linear
 from statmech.controls import control_to_config, get_start_value, is_time_dependent
 from statmech.errors import Problem
-from statmech.inputs import Anisotropic, Gaussian, Inputs, PowerLaw, Spectrum, format_inputs_label, inputs_to_config
-from statmech.modes import group_sizes
+from statmech.inputs import Gaussian, Inputs, format_inputs_label, inputs_to_config
 from statmech.optima import OptimalControl
 from statmech.parameters import ConfigKey, format_value, get_family, get_parameters
 from statmech.scenarios.axes import Integers, Names, NumbersOverTime, axis_of, ensure_tuple
@@ -86,7 +85,6 @@ TEACHER_KEYWORD_HINTS = {
     name: f"the activation of the teacher is written teacher: {{network: {name}}}" for name in ACTIVATIONS
 }
 NUMERIC_CELL_KEYS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # numeric keys of a cell
-NORMAL_FIELD_INPUTS = (Gaussian, Spectrum, PowerLaw)  # inputs with normal fields of known covariance
 MAX_DIRECTION_FRACTION = 0.1  # larger fractions of variance: theory is not tested
 MAX_QUADRATURE_UNITS = 4  # units K + M, for theory without closed forms
 
@@ -308,7 +306,7 @@ class Network(AbstractScenario):
         not_normal = (
             (("inputs",), _explain_not_normal(inputs))
             for inputs in ensure_tuple(self.inputs)
-            if not isinstance(inputs, NORMAL_FIELD_INPUTS)
+            if not inputs.normal_fields
         )
         combinations = self.combinations("inputs", "N", "K", "M", "network")
         direction_problems = (problem for values in combinations if (problem := _find_direction_problem(**values)))
@@ -635,7 +633,7 @@ class NetworkCell(ControlledCell):
         identity |= self._dropout_values | {name: control_to_config(control) for name, control in self.controls}
         if self.teacher.network:
             identity["teacher"] = self.teacher.network
-        if not isinstance(self.inputs, Gaussian):
+        if self.inputs != Gaussian():
             identity["inputs"] = inputs_to_config(self.inputs)
         return identity
 
@@ -647,17 +645,15 @@ class NetworkCell(ControlledCell):
 def _explain_not_normal(inputs: Inputs) -> str:
     """Explain why a network cannot learn from these inputs."""
     reason = "errors of networks are averages over normal fields"
-    if isinstance(inputs, Anisotropic):
-        return f"{reason}, of gaussian inputs, a spectrum or a power_law: write {{spectrum: {list(inputs.spectrum)}}}"
+    if inputs.around_centre:
+        spectrum = list(inputs.around_centre.eigenvalues)
+        return f"{reason}, of gaussian inputs, a spectrum or a power_law: write {{spectrum: {spectrum}}}"
     return f"{reason}, of gaussian inputs, a spectrum or a power_law, not of {format_inputs_label(inputs)}"
 
 
 def _find_direction_problem(M: int, N: int, inputs: Inputs | None = None, **others: Any) -> Problem | None:
     """Explain why the powers of a spectrum do not allow M perpendicular teacher units, or return None."""
-    if not isinstance(inputs, Spectrum) or inputs.teacher == "random":
-        return None
-    modes = inputs.modes(N)
-    directions = int(group_sizes(modes.shares, N)[np.asarray(modes.teacher) > 0].sum())
+    directions = inputs.count_teacher_axes(N) if inputs else N
     if directions >= M:
         return None
     return ("inputs",), f"M = {M} teacher units cannot have all their power in {directions} of N = {N} directions"

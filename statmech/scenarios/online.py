@@ -280,7 +280,7 @@ class Scenario(AbstractScenario):
         yield from find_objective_problems(self.optimal_keys)
         yield from find_rate_conflicts(controlled, self.schedule)
         name = controlled[0]
-        if any(not isinstance(inputs, Gaussian) for inputs in ensure_tuple(self.inputs)):
+        if not all(inputs.isotropic_normal for inputs in ensure_tuple(self.inputs)):
             yield (name,), "changes with time for gaussian inputs of equal variance only"
         if self.corrections and (self.optimal_keys or max(ensure_tuple(self.K)) > 1):
             yield ("corrections",), f"need one student, K = 1, if {name} is a function of time"
@@ -323,7 +323,7 @@ class Scenario(AbstractScenario):
     def _find_correction_problems(self) -> Iterator[Problem]:
         """Find scenarios without corrections of order 1/N."""
         for inputs in ensure_tuple(self.inputs):
-            if not isinstance(inputs, Gaussian):
+            if not inputs.isotropic_normal:
                 yield (
                     ("corrections",),
                     f"corrections of order 1/N need gaussian inputs, not {format_inputs_label(inputs)}",
@@ -353,7 +353,7 @@ class Scenario(AbstractScenario):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        structured = any(inputs.structured and inputs.exact for inputs in ensure_tuple(self.inputs))
+        structured = any(inputs.structured and inputs.normal_fields for inputs in ensure_tuple(self.inputs))
         return (
             ONLINE_VARIABLES
             | (ONLINE_FIELD_VARIABLES if structured else {})
@@ -409,7 +409,7 @@ class Scenario(AbstractScenario):
 
     def _estimate_step_seconds(self, cell: OnlineCell) -> float:
         """Estimate the seconds of a step of one seed."""
-        if isinstance(cell.inputs, Gaussian) or self.engine == "vectors":
+        if cell.inputs.isotropic_normal or self.engine == "vectors":
             return _estimate_student_step_seconds(self.engine, cell.K, cell.N)
         if not cell.groups:
             return _estimate_student_step_seconds("vectors", cell.K, cell.N)
@@ -418,7 +418,7 @@ class Scenario(AbstractScenario):
 
     def _compute_batched_fraction(self) -> float:
         """Return the fraction of combinations that are batched: few students and a constant learning rate."""
-        gram = [self.engine == "gram" and isinstance(inputs, Gaussian) for inputs in ensure_tuple(self.inputs)]
+        gram = [self.engine == "gram" and inputs.isotropic_normal for inputs in ensure_tuple(self.inputs)]
         few_students, constant = (
             [K <= MAX_BATCHED_STUDENTS for K in ensure_tuple(self.K)],
             [t0 is None for t0 in ensure_tuple(self.schedule)],
@@ -444,7 +444,7 @@ class Scenario(AbstractScenario):
         """
         program_keys: set[Any] = set()
         for cell in self.cells():
-            direct = self.engine == "vectors" or not (isinstance(cell.inputs, Gaussian) or cell.groups)
+            direct = self.engine == "vectors" or not (cell.inputs.isotropic_normal or cell.groups)
             changing = cell.has_changes and (cell.annealing, *dict(cell.controls))
             vector_size = (cell.N, cell.inputs) if direct else (cell.groups,)
             program_keys.add((get_family(cell.rule), cell.K, changing, cell.drift > 0, *vector_size))
@@ -573,7 +573,7 @@ class OnlineCell(ControlledCell):
             **self.changes,  # defaults are omitted: such runs keep their random numbers
             **{name: control_to_config(control) for name, control in self.controls},
         }
-        if not isinstance(self.inputs, Gaussian):
+        if self.inputs != Gaussian():
             identity["inputs"] = inputs_to_config(self.inputs)
         return identity
 

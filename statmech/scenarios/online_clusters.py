@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from statmech.convex.clusters import CLUSTERS, GaussianClusters, TwoClusters
 from statmech.errors import Problem, ScenarioError
-from statmech.inputs import Anisotropic, Inputs, Spectrum, inputs_to_config
+from statmech.inputs import Inputs, inputs_to_config
 from statmech.modes import condense_modes
 from statmech.parameters import format_value, get_family
 from statmech.rules import RULES, Bayes
@@ -178,7 +178,7 @@ class OnlineClusters(AbstractScenario):
 
     def _estimate_step_seconds(self, law: Inputs, N: int) -> float:
         """Estimate the seconds of one step."""
-        cell = OnlineCell("", RULES["hebb"](), 1, N, group_directions(law), 0.0, None, ())
+        cell = OnlineCell("", RULES["hebb"](), 1, N, law.around_centre or law, 0.0, None, ())
         if self.engine == "gram" and cell.groups:
             return GROUPS_STEP_SECONDS * cell.groups
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N
@@ -196,25 +196,13 @@ class OnlineClusters(AbstractScenario):
             rule=self.make_component(values),
             K=1,
             N=values["N"],
-            inputs=group_directions(values["inputs"]),
+            inputs=values["inputs"].around_centre,
             flip=0.0,
             start=self.start if isinstance(self.start, Start) else None,
             index=index,
             **{name: values[name] for name in CLUSTER_CHANGE_DEFAULTS if name in values},
             clusters=self.make_component(values, "clusters"),
         )
-
-
-def group_directions(inputs: Inputs) -> Spectrum:
-    """Return the distribution of inputs around a centre as groups of directions of equal variance.
-
-    >>> from statmech.inputs import Gaussian
-    >>> group_directions(Gaussian()).eigenvalues, group_directions(Anisotropic((0.5, 1.5))).eigenvalues
-    ((1.0,), (0.5, 1.5))
-    """
-    if isinstance(inputs, Spectrum):
-        return inputs
-    return Spectrum(inputs.spectrum if isinstance(inputs, Anisotropic) else (1.0,))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from statmech.convex.penalties import PENALTIES, Penalty
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.errors import Problem, quote_value
-from statmech.inputs import Features, Gaussian, Inputs, Rows, Spectrum, format_inputs_label
+from statmech.inputs import Gaussian, Inputs, format_inputs_label
 from statmech.parameters import ConfigKey
 from statmech.population import make_population
 from statmech.scenarios.axes import Names, Numbers, axis_of, ensure_tuple
@@ -254,7 +254,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
                 f"message passing needs inputs of equal variance, not {format_inputs_label(anisotropic[0])}",
             )
         for inputs in anisotropic:
-            if isinstance(inputs, Spectrum) and 0 in inputs.ridge:
+            if inputs.has_unpenalised_axes:
                 yield ("inputs",), "ridge of a spectrum must be greater than 0 in all groups of a loss with a penalty"
                 break
 
@@ -263,9 +263,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         for values in self._list_unpenalised_values():
             inputs = values.get("inputs", Gaussian())
             modes = (
-                None
-                if inputs.isotropic or isinstance(inputs, Rows)
-                else inputs.modes(values.get("N", ensure_tuple(self.N)[0]))
+                None if inputs.isotropic or inputs.from_file else inputs.modes(values.get("N", ensure_tuple(self.N)[0]))
             )
             mode_arguments = (modes.signal, modes.rank) if modes else ()
             min_alpha = compute_minimum_existence_threshold(
@@ -322,11 +320,10 @@ class Risk(ConditionalLossKeys, AbstractScenario):
     def _compute_latent_coordinates(self) -> dict[str, Any]:
         """Return the coordinate of latent variables per feature along an axis of random features."""
         axis_inputs = ensure_tuple(self.inputs)
-        if len(axis_inputs) == 1 or not all(isinstance(inputs, Features) for inputs in axis_inputs):
+        ratios = [getattr(inputs, "latent", None) for inputs in axis_inputs]
+        if len(ratios) == 1 or None in ratios:
             return {}
-        return {
-            "latent": (("_".join(self._get_zip_group("inputs")),), np.array([inputs.latent for inputs in axis_inputs]))
-        }
+        return {"latent": (("_".join(self._get_zip_group("inputs")),), np.array(ratios))}
 
     def _get_zip_group(self, name: str) -> tuple[str, ...]:
         """Return the zip group of a key, or the key alone."""
@@ -386,12 +383,8 @@ FRESH_SECONDS_PER_FEATURE, FRESH_SECONDS_PER_LATENT = (
 
 def _estimate_run_seconds(cell: RiskCell) -> float:
     """Estimate the seconds of a run."""
-    inputs = cell.inputs
-    measured = (
-        cell.N * (FRESH_SECONDS_PER_FEATURE + FRESH_SECONDS_PER_LATENT * inputs.width(cell.N))
-        if isinstance(inputs, Features)
-        else 0.0
-    )
+    latent = cell.inputs.count_latent_variables(cell.N)
+    measured = cell.N * (FRESH_SECONDS_PER_FEATURE + FRESH_SECONDS_PER_LATENT * latent) if latent else 0.0
     return measured + estimate_fit_seconds(cell.loss, cell.P, cell.N, bool(cell.penalty.share))
 
 

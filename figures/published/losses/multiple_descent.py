@@ -15,7 +15,6 @@ from figures.panels import (
     modify_scenario,
 )
 from figures.style import COLUMN_WIDTH
-from statmech.inputs import Spectrum
 from statmech.results.dataset import scenario_from_dataset
 from theory.solutions import solve_line
 
@@ -49,7 +48,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 def _find_peak_alphas(theory: xr.Dataset) -> list[float]:
     """Return, for each variance, the fraction of directions with at least this variance."""
     inputs = scenario_from_dataset(theory).inputs
-    modes = inputs.modes(1) if isinstance(inputs, Spectrum) else None
+    modes = inputs.modes(1) if inputs.num_groups else None
     if modes is None:
         return []
     largest = np.argsort(-modes.variances)
