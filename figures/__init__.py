@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-PUBLISHED_FIGURES = {  # indexed by the key of the kind of scenario
+PUBLISHED_FIGURES = {  # descriptions by kind of scenario and name of the figure
     "rule": {
         "ensemble": "Figures 1 to 4 of Miyoshi, Hara & Okada on one page",
         "hebb_ensemble": "Figure 1: effect of the ensemble in Hebbian learning",
@@ -114,7 +114,7 @@ PUBLISHED_FIGURES = {  # indexed by the key of the kind of scenario
         "digits_theta": "margin-based learners under the boundary: error and features against the threshold theta",
     },
 }
-PUBLISHED_FOLDERS = {  # subfolders of `figures/published`
+PUBLISHED_FOLDERS = {  # subfolder of `figures/published` for each kind of scenario
     "rule": "online",
     "network": "networks",
     "loss": "losses",
@@ -129,7 +129,7 @@ PUBLISHED_FOLDERS = {  # subfolders of `figures/published`
     "classifier": "classifiers",
 }
 DEFAULT_OVERLAY = "overlay"
-OVERLAY_KEYS = {  # all names draw the same overlay; None: any kind of scenario
+OVERLAY_KEYS = {  # kind of scenario by name (None: any); all names draw the same overlay
     "overlay": None,
     "stored_overlay": "learner",
     "stopping_overlay": "boundary",
@@ -197,7 +197,7 @@ def get_overlay_name(choice: str) -> str:
 
 
 class DrawnFigure(NamedTuple):
-    """A figure, its name and, if it replaces a requested figure, the reason."""
+    """A drawn figure with its name, and the reason if it replaces the requested figure."""
 
     name: str
     figure: Figure
@@ -233,14 +233,14 @@ def draw_with_fallback(name: str | Composition, results: Results) -> DrawnFigure
         return DrawnFigure(name, draw(name, results))
     except ConfigError as failure:
         reason = str(failure)
-    except (LookupError, ValueError, StatmechError) as failure:  # unforeseen values
+    except (LookupError, ValueError, StatmechError) as failure:  # a published figure may fail on unusual values
         reason = f"the figure {name} cannot show these results ({type(failure).__name__}: {failure})"
     overlay = get_overlay_name(results.scenario.CHOICE)
     return DrawnFigure(overlay, draw(overlay, results), reason)
 
 
 def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Figure:
-    """Draw a figure by name.
+    """Draw simulation and theory as the figure with this name.
 
     Parameters
     ----------
@@ -274,11 +274,11 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
         return compose(results, Composition())
     module, data = import_figure_module(name), results.either
     if not results.complete:
-        raise ConfigError(f"the figure {name} needs simulation and theory")
+        raise ConfigError(f"the figure {name} requires both simulation and theory")
     shown_axes: tuple[str, ...] = module.AXES
     if extra_axes := [dim for dim in results.scenario.shape if dim in data.dims and dim not in shown_axes]:
         raise ConfigError(f"the figure {name} cannot show the axis {', '.join(extra_axes)}")
-    keys = [axis for axis in shown_axes if axis in type(results.scenario).list_keys()]  # others are parallel axes
+    keys = [axis for axis in shown_axes if axis in type(results.scenario).list_keys()]  # a parallel axis is no key
     if missing_names := [need for need in (*keys, *getattr(module, "NEEDS", ())) if need not in data]:
         raise ConfigError(f"the figure {name} needs {', '.join(missing_names)}, which these results lack")
     for key, possible in getattr(module, "VALUES", {}).items():

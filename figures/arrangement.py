@@ -1,4 +1,4 @@
-"""The arrangement of results in a figure: the axes along x, in colours, by markers and in panels.
+"""The arrangement of results in a figure: the axes shown along x, by colour, by marker and by panel.
 
 The abscissa is the usual key of the kind of scenario (t, alpha, ...) if it has several values, otherwise the longest
 numeric axis. A `Composition` may name another abscissa. A long numeric axis that is not the abscissa is shown at a few
@@ -47,7 +47,7 @@ class ArrangedResults:
     stated: tuple[str, ...] = ()
     hues: tuple[Any, ...] = (CURVE_COLOURS[0],)
     first: int = 0  # index of the first colour and marker, counted over all results
-    number: int = 0  # index of these results
+    number: int = 0  # index of these results in a figure of several results
 
     @property
     def x(self) -> str:
@@ -61,11 +61,11 @@ class ArrangedResults:
 
     @property
     def dashes(self) -> Any:
-        """The dashes of lines of theory, which differ between results so that lines do not hide each other."""
+        """The dash pattern of theory lines, different for each of several results to reveal overlaps."""
         return CURVE_DASHES[self.number % len(CURVE_DASHES)]
 
     def marker(self, index: int) -> str:
-        """Return the marker of the index-th position on the marker axis or, without one, of the index-th colour."""
+        """Return the marker for a position on the marker axis or, without such an axis, for a colour."""
         index += 0 if self.layout.markers else self.first
         return str(get_curve_style(index)["marker"])
 
@@ -77,7 +77,7 @@ class ArrangedResults:
 
 
 def choose_abscissa(results: Results) -> str | None:
-    """Return the axis, or the key of a single value, that results are drawn against, or None if they have rows."""
+    """Return the axis or single-valued key for the horizontal axis, or None for results drawn in rows."""
     data, usual_key = results.either, labels.get_abscissa_key(results.scenario)
     numeric = [axis for axis in series.get_chart_axes(data) if series.is_numeric_axis(data, axis)]
     if results.scenario.on_data or (usual_key is None and not numeric):
@@ -90,7 +90,7 @@ def choose_abscissa(results: Results) -> str | None:
 
 
 def arrange_results(labelled_results: Mapping[str, Results], composition: Composition) -> list[ArrangedResults]:
-    """Arrange labelled results as the parts of a figure. The list is empty if they have rows.
+    """Arrange labelled results as the parts of a figure, or return [] for results drawn in rows.
 
     Raises `ConfigError` for results that have no common axis along x, or lack a requested variable.
     """
@@ -99,7 +99,7 @@ def arrange_results(labelled_results: Mapping[str, Results], composition: Compos
         return []
     if None in parts:
         raise ConfigError(
-            f"{[*labelled_results][parts.index(None)]}: results of names have no axis along x, and no common figure"
+            f"{[*labelled_results][parts.index(None)]}: these results have no numeric axis and cannot share a figure"
         )
     valid_parts = [part for part in parts if part is not None]
     _check_common_axis(valid_parts)
@@ -127,7 +127,7 @@ def select_variables(results: Results, composition: Composition) -> dict[str, Va
 
 
 def select_common_variables(parts: list[ArrangedResults], composition: Composition) -> dict[str, Variable]:
-    """Return the variables that all parts of a figure share or, without such a variable, all variables."""
+    """Return the variables common to all parts of a figure, or all variables if none is common."""
     variables_by_part = [select_variables(part.results, composition) for part in parts]
     merged = {name: variable for part_variables in variables_by_part for name, variable in part_variables.items()}
     return {
@@ -138,7 +138,7 @@ def select_common_variables(parts: list[ArrangedResults], composition: Compositi
 
 
 def _arrange_single(label: str, results: Results, composition: Composition) -> ArrangedResults | None:
-    """Arrange one of the results: choose its layout, solve theory on a dense grid, and divide variables."""
+    """Arrange results: choose their layout, solve theory on a dense grid, and normalise variables."""
     axes_by_name = {
         name: dim
         for dim in series.get_chart_axes(results.either)
@@ -167,7 +167,7 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
 
 
 def _thin_long_axes(results: Results, x: str, requested_axes: list[str]) -> tuple[Results, list[str]]:
-    """Select a few positions on long axes, the last one for recorded times, and describe the omitted values."""
+    """Thin long axes to a few values (recorded times: to the last), and describe the omitted values."""
     data, notes = results.either, []
     long = [axis for axis in series.get_chart_axes(data) if axis != x and data.sizes[axis] > MAX_LEGEND_VALUES]
     for axis in (axis for axis in long if series.is_numeric_axis(data, axis)):
@@ -202,7 +202,7 @@ def _check_common_axis(parts: list[ArrangedResults]) -> None:
 
 
 def _assign_colours(parts: list[ArrangedResults]) -> list[ArrangedResults]:
-    """Assign colours to each part: the colours of its axes or, among several results, the next unused ones."""
+    """Assign each part the colours of its axes or, with several parts, the next unused colours."""
     if len(parts) == 1:
         hues = series.choose_colours(parts[0].results.either, parts[0].layout.colours)
         return [replace(parts[0], hues=tuple(hues))]
@@ -217,7 +217,7 @@ def _assign_colours(parts: list[ArrangedResults]) -> list[ArrangedResults]:
 
 
 def find_problems(labelled_scenarios: Mapping[str, Any], composition: Composition) -> list[str]:
-    """Return the reasons why labelled scenarios cannot be drawn in this composition, a sentence each.
+    """Return one sentence for each reason why scenarios cannot be drawn in this composition.
 
     Among several scenarios, some may have a single value of x or lack an axis that distinguishes other curves.
     """

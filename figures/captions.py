@@ -53,12 +53,12 @@ def make_caption(results: Results, figure: str | Composition) -> str:
 
 
 def save(results: Results, figure: str | Composition, stem: Path) -> list[Path]:
-    """Write the caption of a figure to two files, as plain text and as LaTeX to include.
+    """Write the caption of a figure to a plain text file and a LaTeX file.
 
     Parameters
     ----------
     results, figure
-        As for `caption`.
+        As for `make_caption`.
     stem
         The path of the figure without its suffix.
 
@@ -84,7 +84,7 @@ def save(results: Results, figure: str | Composition, stem: Path) -> list[Path]:
 
 
 def save_caption_text(text: str, stem: Path) -> list[Path]:
-    """Write a LaTeX caption to two files, as plain text and as LaTeX to include."""
+    """Write a LaTeX caption to a plain text file and a LaTeX file."""
     contents = {"txt": plain_from_latex(text), "tex": _escape_latex(text)}
     return files.write_with_suffixes(
         stem, {suffix: f"{content}\n".encode(errors="backslashreplace") for suffix, content in contents.items()}
@@ -140,7 +140,7 @@ def join_symbols(results: Results, names: Iterable[str | None]) -> str:
 
 
 def _get_module_sentence(results: Results, figure: str | Composition, sentence: str) -> str | None:
-    """Return a sentence that a figure's module defines (`CAPTION`, `POINTS` or `LINES`), or None for the default."""
+    """Return `CAPTION`, `POINTS` or `LINES` from a figure's module, or None for the default sentence."""
     from figures import import_figure_module
 
     text: str | None = (
@@ -150,7 +150,7 @@ def _get_module_sentence(results: Results, figure: str | Composition, sentence: 
 
 
 def _describe_parameters(results: Results) -> str:
-    """Describe all keys that determine the numbers, with a list or a range of values for an axis."""
+    """Describe all parameters of the results, with a list or range of values for each axis."""
     scenario = results.scenario
     keys, choice = stated_keys.get_caption_keys(scenario), scenario.CHOICE
     values = stated_keys.expand_config(scenario)[choice]
@@ -200,7 +200,7 @@ def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str
 
 
 def _describe_extras(figure: str | Composition) -> Iterator[str]:
-    """Describe the points from a file and the lines of fits."""
+    """Describe the points read from a file and the fitted lines."""
     if isinstance(figure, Composition) and figure.points:
         yield f"Diamonds: {Path(figure.points).name}."
     if isinstance(figure, Composition) and figure.fit:
@@ -211,7 +211,7 @@ def _describe_extras(figure: str | Composition) -> Iterator[str]:
 
 
 def get_figure_command(results: Results, figure: str | Composition) -> str:
-    """Return the command that draws a figure: as typed, for a shipped config with overrides, or for stored results."""
+    """Return the shell command that draws this figure from a config or from stored results."""
     if results.command:
         return results.command
     if isinstance(figure, Composition):
@@ -260,7 +260,7 @@ def make_joint_caption(labelled_results: Mapping[str, Results], composition: Com
 
 
 def _find_shipped_config(results: Results, figure: str) -> tuple[str, Any] | None:
-    """Find a shipped config of the same kind, by the name of the results or of the figure."""
+    """Find the shipped config of the same kind that is named like the results or the figure."""
     for name in (results.name, figure):
         if name in config.list_shipped_configs():
             try:

@@ -1,4 +1,4 @@
-"""The concept that a sparse perceptron has learnt: one bar per conjunction, as long as its weight.
+"""A bar chart of the concept learnt by a sparse perceptron: the weight of each conjunction.
 
 A true conjunction votes for one class, a false one for the other. Colour and side of a bar show the class that a true
 conjunction votes for. With more than two classes, each class has its own perceptron (one against the rest) and its own
@@ -19,7 +19,7 @@ from figures.style import CURVE_COLOURS, PAGE_WIDTH, SMALL_FONT, apply_style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_BARS, LINE_LETTERS = 25, 44  # letters per line
+MAX_BARS, LINE_LETTERS = 25, 44  # bars, and letters per line of a condition
 LINE_HEIGHT = 0.155  # inches
 
 
@@ -34,7 +34,7 @@ class ConceptBar(NamedTuple):
 
 @apply_style
 def draw(concept: Any, max_bars: int = MAX_BARS) -> Figure:
-    """Draw the weighted conjunctions of a fitted `SparsePerceptron`, or of a list of pairs (text, signed weight).
+    """Draw the weighted conjunctions of a `SparsePerceptron`, or of pairs (text, signed weight), as bars.
 
     Bars are sorted by class and weight, the heaviest on top. At most the `max_bars` heaviest bars are drawn.
 
@@ -57,7 +57,7 @@ def draw(concept: Any, max_bars: int = MAX_BARS) -> Figure:
     """
     bars, title = _make_bars(concept)
     if not bars:
-        raise ValueError("a concept without a conjunction has no bars to draw")
+        raise ValueError("the concept has no conjunctions, so there are no bars to draw")
     indices = sorted(sorted(range(len(bars)), key=lambda index: -abs(bars[index].weight))[:max_bars])
     lines = [_wrap_condition(bars[index].condition) for index in indices]
     figure = Figure(figsize=(PAGE_WIDTH, 1.0 + LINE_HEIGHT * sum(len(text) + 0.5 for text in lines)))
@@ -74,7 +74,7 @@ def draw(concept: Any, max_bars: int = MAX_BARS) -> Figure:
 
 
 def _draw_bars(ax: Axes, bars: list[ConceptBar], lines: list[list[str]]) -> None:
-    """Draw bars from top to bottom, each as high as its text, with the weight at its end."""
+    """Draw horizontal bars from top to bottom, each as high as its text and labelled by its weight."""
     top, centres = 0.0, []
     for bar, text in zip(bars, lines, strict=True):
         height = len(text) + 0.5
@@ -98,7 +98,7 @@ def _draw_bars(ax: Axes, bars: list[ConceptBar], lines: list[list[str]]) -> None
 
 
 def _wrap_condition(condition: str) -> list[str]:
-    """Wrap a condition to lines of at most `LINE_LETTERS` letters, broken before an `and` if possible.
+    """Wrap a condition at `LINE_LETTERS` letters, if possible before an `and`.
 
     >>> _wrap_condition("religious-groups-in-schools = n and export-act-south-africa = y and crime = n")
     ['religious-groups-in-schools = n', 'and export-act-south-africa = y', 'and crime = n']
@@ -111,7 +111,7 @@ def _wrap_condition(condition: str) -> list[str]:
 
 
 def _make_bars(concept: Any) -> tuple[list[ConceptBar], str]:
-    """Return the bars, and the title of the legend."""
+    """Convert a concept to bars, and return them with the title of the legend."""
     terms = getattr(concept, "terms_", None)
     if terms is None:
         return _bars_from_pairs(concept), ""

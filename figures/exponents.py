@@ -87,7 +87,7 @@ def _fit_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 
 
 def _jackknife_error(x: np.ndarray, runs: np.ndarray) -> float:
-    """Compute the standard error of the slope from fits that omit one run each, NaN if a mean is not positive."""
+    """Compute the jackknife error of the slope over runs, or NaN if a mean is not positive."""
     count = len(runs)
     means = [_average_runs(np.delete(runs, seed, axis=0)) for seed in range(count)] if count > 1 else []
     if not means or not np.all(np.array(means) > 0):

@@ -1,4 +1,4 @@
-"""Films of published figures: a GIF that is saved with the figure if its module defines `film`."""
+"""Films of published figures: a GIF is saved with a figure if its module defines `film`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 PALETTE_SIZE = 32
-FilmFrames = Iterable[tuple["Figure", int]]  # each with its duration in milliseconds
+FilmFrames = Iterable[tuple["Figure", int]]  # frames with their durations in milliseconds
 
 
 def get_frames(name: str, results: Results) -> FilmFrames | None:
-    """Return the frames of a figure's film, or None without a film.
+    """Return the frames of a figure's film, or None if the figure has no film.
 
     >>> get_frames("overlay", None) is None
     True
@@ -36,7 +36,7 @@ def get_frames(name: str, results: Results) -> FilmFrames | None:
 
 
 def save(name: str, results: Results, stem: Path) -> list[Path]:
-    """Write the film of a figure, if it has one, as a GIF that is complete or not written at all.
+    """Write the film of a figure, if it has one, to a GIF file that is never incomplete.
 
     Returns the files. Raises `StoreError` if a file cannot be written.
     """

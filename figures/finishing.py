@@ -19,8 +19,8 @@ POINTS_NOTE, BARS_NOTE = "points: simulation", " (mean, standard error)"
 LINES_NOTE = "lines: theory"
 ERROR_BARS_NOTE, FOLD_BARS_NOTE = "bars: standard errors", "bars: standard errors over folds"
 NOTE_COLOUR = "0.35"
-INTEGER_AXIS_LABELS = ("step $", "epochs", "updates", "units", "students")  # parts of the labels of integer axes
-POINT_KEYWORDS, LINE_KEYWORDS = ("simulation", "measured", "learners"), ("theory", "equations")  # make a note redundant
+INTEGER_AXIS_LABELS = ("step $", "epochs", "updates", "units", "students")  # label fragments that identify integer axes
+POINT_KEYWORDS, LINE_KEYWORDS = ("simulation", "measured", "learners"), ("theory", "equations")  # legend needs no note
 
 
 def finish_figure(
@@ -71,7 +71,7 @@ def _round_ticks(ax: Axes) -> None:
 
 
 def get_panels(figure: Figure) -> list[Axes]:
-    """Return the panels of a figure, without colour bars, strips of residuals and axes that are switched off."""
+    """Return the panels of a figure, without colour bars, residual strips and hidden axes."""
     return [ax for ax in figure.axes if ax.axison and ax.get_label() != "<colorbar>" and not is_strip(ax)]
 
 

@@ -1,4 +1,4 @@
-"""Keys of a scenario that are functions of time, as variables that charts can show next to the errors."""
+"""Time-dependent keys of a scenario as variables, which charts show next to the errors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
     from statmech.scenarios.base import AbstractScenario
 
-TIME_SUFFIX = "_of_t"  # the name of a variable is the name of its key with this suffix
+TIME_SUFFIX = "_of_t"  # appended to the name of a key
 
 
 def get_time_dependent_keys(scenario: AbstractScenario) -> dict[str, tuple[Any, ...]]:
-    """Return the values of each key that has a function of time among its values.
+    """Return the values of each key that has at least one function of time.
 
     >>> from statmech import Scenario
     >>> [*get_time_dependent_keys(Scenario(rule="hebb", t=9, flip=[0.1, {"at": [0, 5], "is": [0.2, 0]}]))]
@@ -57,7 +57,7 @@ def add_key_variables(results: Results) -> Results:
 
 
 def get_jump_times(scenario: AbstractScenario) -> tuple[float, ...]:
-    """Return the positive times of jumps of any key."""
+    """Return all positive jump times of the keys of a scenario."""
     controls = [
         value for values in get_time_dependent_keys(scenario).values() for value in values if isinstance(value, Control)
     ]
@@ -75,7 +75,7 @@ def _add_to_dataset(scenario: AbstractScenario, names: list[str], part: xr.Datas
 
 
 def _compute_key_values(scenario: AbstractScenario, name: str, part: xr.Dataset) -> xr.DataArray:
-    """Compute a key at the times of a dataset, with optimal values taken from theory."""
+    """Evaluate a key at the times of a dataset, with optimal values from theory."""
     import xarray as xr
 
     t = part.t.values
@@ -89,7 +89,7 @@ def _compute_key_values(scenario: AbstractScenario, name: str, part: xr.Dataset)
 
 
 def _evaluate_at_times(value: Any, t: np.ndarray) -> np.ndarray:
-    """Evaluate a value at times t, as NaN if it is optimised by theory."""
+    """Evaluate a constant or function at times t, or return NaN if theory optimises the value."""
     if isinstance(value, Control):
         return value.at(t)
     return np.full(t.shape, np.nan if is_time_dependent(value) else value, float)

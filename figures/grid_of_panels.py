@@ -25,7 +25,7 @@ def distribute_panels(panel_count: int, max_columns: int) -> list[int]:
 def make_panel_grid(
     panel_count: int, max_columns: int, height: float, width: float, head_height: float = 0.0
 ) -> tuple[Figure, list[Axes]]:
-    """Create a figure with a grid of panels and return both, with the panels row by row.
+    """Create a figure with a grid of panels, and return the figure and its panels row by row.
 
     All lengths are in inches. `head_height` is the height of title and legend.
     """

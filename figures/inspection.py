@@ -1,4 +1,4 @@
-"""Faults of a figure that a program can find and that a referee would object to at first sight."""
+"""Automatic checks for faults of a figure that a referee would notice at first sight."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-MIN_TEXT_POINTS = 6.0  # in a figure as wide as a column
-MAX_TURN_RADIANS = 0.12  # a smooth line does not turn more to one side and back at neighbouring points
+MIN_TEXT_POINTS = 6.0  # font size in a figure as wide as a column
+MAX_TURN_RADIANS = 0.12  # smooth lines do not turn further to one side and back
 MIN_SMOOTH_LINE_POINTS = 30  # a line with fewer points need not be smooth
-MAX_TEXT_OVERLAP = 1.0  # pixels
-MIN_TICK_GAP = 3.0  # pixels: closer labels would read as one number
-RUN_COUNT_PATTERN = re.compile(r"(?:[\d,]+ (?:seeds?|folds|shuffles?)(?:, )?)+")  # a title that only counts runs
+MAX_TEXT_OVERLAP = 1.0
+MIN_TICK_GAP = 3.0  # closer tick labels would read as one number
+RUN_COUNT_PATTERN = re.compile(r"(?:[\d,]+ (?:seeds?|folds|shuffles?)(?:, )?)+")  # a title with only the number of runs
 NAMED_TICK_PATTERN = re.compile(r"[^\W\d_]{2}")  # matches tick labels that are names, not numbers
 AXES_TOLERANCE_PIXELS = 1.5  # a point may lie this far outside its axes
-MAX_GREY_DIFFERENCE = 0.12  # between the colour channels, each from 0 to 1
+MAX_GREY_DIFFERENCE = 0.12  # largest difference of the RGB channels (0 to 1) of a grey
 _NO_POINTS = np.zeros((0, 2))
 
 
 def find_faults(figure: Figure, results: Results | None = None) -> list[str]:
-    """List the faults of a figure, a sentence each.
+    """Return the faults of a figure, one sentence each.
 
     Faults of data are points outside the axes or below a legend, colours without a legend, crowded markers, and jagged
     lines. Faults of text are small text, raw TeX, text beyond the canvas or over other text, labels of ticks that
@@ -169,7 +169,7 @@ def _get_legends(figure: Figure) -> list[Legend]:
 
 
 def _find_covered_data(figure: Figure) -> Iterator[str]:
-    """Report data below a legend: points, or a line that crosses it."""
+    """Report points and lines that a legend covers."""
     for legend in _get_legends(figure):
         box = legend.get_window_extent()
         for number, ax in _enumerate_axes(figure):
@@ -181,7 +181,7 @@ def _find_covered_data(figure: Figure) -> Iterator[str]:
 
 
 def _overlaps_box(points: np.ndarray, box: Any, is_joined: bool) -> bool:
-    if is_joined and 1 < len(points) < 1000:  # a straight piece may cross the legend between its ends
+    if is_joined and 1 < len(points) < 1000:  # a segment may cross the legend between its ends
         steps = np.linspace(0, 1, 20)[:, None, None]
         points = (points[:-1] * (1 - steps) + points[1:] * steps).reshape(-1, 2)
     return bool(((points > box.min) & (points < box.max)).all(axis=1).any())
@@ -194,7 +194,7 @@ def _find_unexplained_colours(figure: Figure) -> Iterator[str]:
     }
     legend_colours |= {
         _round_rgb(text.get_color()) for text in figure.findobj(Text) if text.get_text()
-    }  # coloured text next to a curve names the curve
+    }  # coloured text explains a curve of the same colour
     for number, ax in _enumerate_axes(figure):
         lines_by_colour = {
             _round_rgb(line.get_color()): line
@@ -254,7 +254,7 @@ def _find_crowded_markers(figure: Figure) -> Iterator[str]:
                 else _NO_POINTS
             )
             count, steps = len(points), np.diff(points[:, 0])
-            scattered = steps.min(initial=0) < 0 < steps.max(initial=0)  # in a plane, x is not ordered
+            scattered = steps.min(initial=0) < 0 < steps.max(initial=0)  # in a plane of two variables, x is not sorted
             if count > MAX_CURVE_MARKERS and not (scattered or _has_dash_marker(line)):
                 yield f"axes {number}: {count} markers of one curve"
 
@@ -276,7 +276,7 @@ def _find_jagged_lines(figure: Figure) -> Iterator[str]:
             x = np.asarray(line.get_xdata(), float)
             is_smooth = (
                 is_solid and x.size >= MIN_SMOOTH_LINE_POINTS and not np.array_equal(x, np.round(x))
-            )  # steps may alternate
+            )  # values at integers may alternate
             if (
                 is_smooth
                 and line.get_gid() not in (NO_LEGEND_GID, OUTSIDE_GID)
@@ -294,7 +294,7 @@ def _split_at_gaps(line: Line2D) -> list[np.ndarray]:
 
 def _has_zigzag(points: np.ndarray) -> bool:
     steps = np.diff(points, axis=0)
-    steps = steps[np.hypot(*steps.T) > 1]  # shorter ones cannot be seen
+    steps = steps[np.hypot(*steps.T) > 1]  # shorter steps are not visible
     turns = np.diff(np.unwrap(np.arctan2(steps[:, 1], steps[:, 0])))
     return bool((np.minimum(abs(turns[:-1]), abs(turns[1:])) > MAX_TURN_RADIANS)[turns[:-1] * turns[1:] < 0].any())
 
@@ -313,7 +313,7 @@ def _find_raw_tex(figure: Figure) -> Iterator[str]:
 
 
 def _find_misplaced_text(figure: Figure) -> Iterator[str]:
-    """Report text beyond the canvas and text over other text."""
+    """Report text that leaves the canvas or overlaps other text."""
     boxed_texts = [(text, box) for text in _get_drawn_texts(figure) if (box := text.get_window_extent()).width > 0]
     width, height = figure.bbox.size
     for text, box in boxed_texts:
@@ -341,7 +341,7 @@ def _get_axis_pair(ax: Any) -> list[Any]:
 
 
 def _find_touching_ticks(figure: Figure) -> Iterator[str]:
-    """Report labels of neighbouring ticks without a gap between them."""
+    """Report neighbouring tick labels without a gap."""
     drawn_ids = {id(text) for text in _get_drawn_texts(figure)}
     for number, ax in _enumerate_axes(figure):
         for side, axis in enumerate(_get_axis_pair(ax)):
@@ -352,7 +352,7 @@ def _find_touching_ticks(figure: Figure) -> Iterator[str]:
 
 
 def _find_nameless_titles(figure: Figure) -> Iterator[str]:
-    """Report a title that only counts runs, if neither panel titles nor tick labels name the content."""
+    """Report a title with only the number of runs, unless other labels name the content."""
     titles = [figure.get_suptitle(), *(ax.get_title() + ax.get_title(loc="left")[len("(a) ") :] for ax in figure.axes)]
     nonempty = [title for title in titles if title]
     ticks = [
@@ -367,7 +367,7 @@ def _find_nameless_titles(figure: Figure) -> Iterator[str]:
 
 
 def _get_drawn_texts(figure: Figure) -> Iterator[Text]:
-    """Return the texts that are drawn, without labels of ticks outside the limits of their axis."""
+    """Return the texts that are drawn, without labels of ticks outside the axis limits."""
     ticks: dict[int, bool] = {}
     for ax in [*figure.axes, *(strip for panel in figure.axes for strip in panel.child_axes)]:
         for axis in _get_axis_pair(ax) if ax.axison and ax.get_visible() else ():

@@ -12,7 +12,7 @@ from statmech.controls import control_from_config
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.variables import Variable
 
-FONT_COMMANDS = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # commands that only change the font
+FONT_COMMANDS = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # dropped: they change only the appearance
 LATEX_SIGNS = {
     "infty": "∞",
     "le": "≤",
@@ -37,7 +37,7 @@ def get_symbol(scenario: AbstractScenario, name: str) -> str:
 
 
 def get_abscissa_key(scenario: AbstractScenario) -> str | None:
-    """Return the key that this kind of scenario is usually drawn against, or None without such a key."""
+    """Return the usual key of the x axis for this kind of scenario, or None."""
     return None if scenario.PAGE is None else str(scenario.PAGE.along)
 
 
@@ -53,7 +53,7 @@ def axis_label(scenario: AbstractScenario, names: list[str]) -> str:
 
 
 def describe_size(dataset: Any) -> str:
-    """Describe the size of a dataset: a single input dimension, and the number of seeds or folds and shuffles.
+    """Describe the input dimension (if single) and the number of runs of a dataset.
 
     >>> from statmech import Scenario, run
     >>> describe_size(run(Scenario(rule="hebb", N=1000, t=1, seeds=2)).simulation)
@@ -68,7 +68,7 @@ def describe_size(dataset: Any) -> str:
 
 
 def value_label(name: str, value: Any) -> str:
-    """Return one value of an axis for a browser: a string alone, a number with its key.
+    """Label a value of an axis for a browser: a string by itself, a number with its key.
 
     >>> value_label("rule", "hebb"), value_label("eta", 0.5)
     ('hebb', 'eta = 0.5')
@@ -100,7 +100,7 @@ def make_browser_labeller(scenario: AbstractScenario) -> Callable[[str, Any], st
 
 
 def format_key_name(name: str) -> str:
-    """Return the name of a key with spaces for underscores."""
+    """Replace the underscores in the name of a key by spaces."""
     return name.replace("_", " ")
 
 
@@ -202,7 +202,7 @@ def make_mathtext_labeller(scenario: AbstractScenario) -> Callable[[str, Any], s
 
 
 def format_key_value(key: str, value_text: str) -> str:
-    """Return a key with its value: "key = number", or "adjective key".
+    """Join a key and its value: "key = number", or "adjective key".
 
     >>> format_key_value("λ", "0.1"), format_key_value("λ", "best"), format_key_value("η", "optimal in 10 segments")
     ('λ = 0.1', 'best λ', 'optimal η in 10 segments')
@@ -254,7 +254,7 @@ def plain_from_latex(latex: str) -> str:
 
 
 def html_from_latex(latex: str) -> str:
-    r"""Convert a label to HTML, with mathematics between dollar signs in italics and indices and exponents as tags.
+    r"""Convert a label to HTML, with italic mathematics, and tags for indices and exponents.
 
     >>> html_from_latex(r"$\epsilon_g$ (vote)"), html_from_latex(r"$\lambda$ = 0.1"), html_from_latex("a_b <")
     ('<i>ε</i><sub>g</sub> (vote)', '<i>λ</i> = 0.1', 'a_b &lt;')
@@ -289,7 +289,7 @@ def unicode_from_latex(latex: str) -> str:
 
 
 LATEX_INDEX_PATTERN = (
-    r"([_^])(?!\x01)(\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+(?:\{[^{}]*\})?|[^\s\x01])"  # or an exponent
+    r"([_^])(?!\x01)(\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+(?:\{[^{}]*\})?|[^\s\x01])"  # an index or an exponent
 )
 
 

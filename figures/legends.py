@@ -73,7 +73,7 @@ def draw_lower_legend(figure: Figure, parts: list[ArrangedResults], extra_handle
 
 
 def draw_title(figure: Figure, parts: list[ArrangedResults]) -> None:
-    """Write the common properties of all results above the panels: single values, the size and the number of runs."""
+    """Write the properties common to all results above the panels."""
     texts_by_part = [
         [*part.stated, *stated_keys.describe_single_values(part.results.scenario), *part.sizes] for part in parts
     ]
@@ -133,7 +133,7 @@ def make_curve_handle(index: int, text: str, **style: Any) -> Line2D:
 
 
 def _make_colour_entries(part: ArrangedResults, several: bool, shared: set[str], full: bool) -> Iterator[LegendEntry]:
-    """Yield one entry per colour, with its line and, unless markers distinguish another axis, its marker.
+    """Yield a legend entry per colour: a line and, unless markers show another axis, a marker.
 
     With several results, an entry includes the label of its results, and their size if it differs. Markers are filled
     if hollow points have a meaning.
@@ -166,7 +166,7 @@ def _make_colour_entries(part: ArrangedResults, several: bool, shared: set[str],
 
 
 def _make_marker_entries(part: ArrangedResults) -> Iterator[LegendEntry]:
-    """Yield one entry per marker, with dashes if theory depends on the axis of the markers."""
+    """Yield a legend entry per marker, with dashes if theory depends on the marker axis."""
     results, layout = part.results, part.layout
     ignored = series.is_ignored_by_theory(results, layout.markers)
     for index, (text, _) in enumerate(_iterate_labelled_positions(results, layout.markers) if layout.markers else ()):
@@ -181,7 +181,7 @@ def _make_marker_entries(part: ArrangedResults) -> Iterator[LegendEntry]:
 
 
 def _make_point_and_line_entries(part: ArrangedResults, several: bool) -> Iterator[LegendEntry]:
-    """Yield entries of points and lines, in the colour of the figure if there is only one.
+    """Yield legend entries for points and lines, in the colour of the curves if they share one.
 
     Without an axis along x, theory is a dash.
     """
@@ -201,7 +201,7 @@ def _make_point_and_line_entries(part: ArrangedResults, several: bool) -> Iterat
 
 
 def has_unconverged_runs(results: Results) -> bool:
-    """Return True if some run of these results failed to converge."""
+    """Return True if any run of these results failed to converge."""
     return (
         results.simulation is not None
         and CONVERGED_FLAG in results.simulation
@@ -219,7 +219,7 @@ def _make_notes(results: Results) -> Iterator[str]:
 
 
 def describe_bands(results: Results) -> str:
-    """Describe the bands of theory, the vote whose band lacks the bias, and points without a band."""
+    """Describe the bands of theory, and where a band or its bias is missing."""
     theory = results.theory
     lacks_vote_bias = (
         theory is not None

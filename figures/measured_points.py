@@ -25,7 +25,7 @@ class MeasuredPoints:
 
 
 def read_points(path: str | Path) -> MeasuredPoints:
-    """Read points from a CSV file with a line of column names.
+    """Read points from a CSV file with a header line.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def read_points(path: str | Path) -> MeasuredPoints:
     _check_columns(path, names)
     table = [_parse_row(path, number, names, row) for number, row in enumerate(rows[1:], 2)]
     if not table:
-        raise ConfigError(f"figure.points: {path}: has no points below its line of column names")
+        raise ConfigError(f"figure.points: {path}: has no points below the header line")
     columns = dict(zip(names, np.array(table).T, strict=True))
     if "error" in columns and (columns["error"] < 0).any():
         raise ConfigError(f"figure.points: {path}: an error is negative")
@@ -81,7 +81,7 @@ def _parse_row(path: Path, number: int, names: list[str], row: list[str]) -> lis
     """Parse one row into finite numbers."""
     where = f"figure.points: {path}:{number}"
     if len(row) != len(names):
-        raise ConfigError(f"{where}: {len(row)} values in {len(names)} columns")
+        raise ConfigError(f"{where}: the row must have {len(names)} values like the header, not {len(row)}")
     values = []
     for name, cell in zip(names, row, strict=True):
         try:

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from statmech.scenarios.variables import Variable
 
 MAX_PANEL_COLUMNS, PANEL_HEIGHT, STACKED_PANEL_HEIGHT = 3, 2.0, 1.7  # heights in inches
-COLUMNS_BY_PANEL_COUNT = {4: 2}  # by the number of panels
+COLUMNS_BY_PANEL_COUNT = {4: 2}  # four panels form a square
 SINGLE_PANEL_HEIGHT, SINGLE_PANEL_WIDTH = 2.7, 5.6  # inches
 HEAD_HEIGHT = 0.9  # inches for title and legend
-MAX_DISCRETE_VALUES = 40  # theory has a marker at each of at most this number of integers
+MAX_DISCRETE_VALUES = 40  # theory at more integers is drawn as a line
 MEASURED_POINT_STYLE: dict[str, Any] = {
     "color": "0",
     "marker": "D",
@@ -112,7 +112,7 @@ def _draw_panels(parts: list[ArrangedResults], composition: Composition) -> Figu
         panels.keep_outer_labels(axes)
     if composition.fit and not keys:
         requirement = f"{exponents.MIN_FIT_POINTS} positive points in the upper half of the range of x"
-        raise ConfigError(f"figure.fit: no curve has {requirement}, which a fit requires")
+        raise ConfigError(f"figure.fit: no curve has {requirement}, as required for a fit")
     if points is not None:
         keys.append(legends.make_points_handle(points.name, **MEASURED_POINT_STYLE | {"markerfacecolor": "0"}))
     legends.draw_title(figure, parts)
@@ -130,7 +130,7 @@ def _get_panel_contents(
     panel_titles = [[*part.titles()] for part in parts]
     titles = dict.fromkeys(title for part_titles in panel_titles for title, _ in part_titles if title) or {"": None}
     contents = []
-    for name in variables:  # q has no value for K = 1
+    for name in variables:  # variables without values are omitted, such as q for K = 1
         for title in titles:
             content = [
                 (part, results)
@@ -197,7 +197,7 @@ def _draw_variable(
         and selection.either.sizes.get(part.x, 1) > 1
         and not series.is_numeric_axis(selection.either, part.x)
     )
-    if has_names:  # nothing lies between two names
+    if has_names:  # no line, because nothing lies between two names
         style = style._replace(line=style.line and {**style.line, "linestyle": "none"})
         curve = replace(curve, x=np.arange(curve.x.size), theory_x=np.arange(curve.x.size))
         ax.set_xticks(curve.x, _get_position_labels(selection, part.x))
@@ -231,7 +231,7 @@ def _make_plane_curve(curve: series.Curve, x_curve: series.Curve) -> tuple[serie
 
 
 def _get_filled_mask(parts: list[ArrangedResults], part: ArrangedResults, selection: Results) -> np.ndarray | None:
-    """Return a mask of filled points, where all runs converged: all points in results without such a flag."""
+    """Return a mask of the points to fill: all runs converged, or no convergence was recorded."""
     if not any(legends.has_unconverged_runs(part.results) for part in parts):
         return None
     converged = panels.get_converged_mask(selection.simulation)
@@ -245,7 +245,7 @@ def _get_filled_mask(parts: list[ArrangedResults], part: ArrangedResults, select
 def _draw_power_law(
     ax: Axes, part: ArrangedResults, selection: Results, name: str, style: CurveStyle, label: str, title: str
 ) -> list[Any]:
-    """Draw a power law fitted to the points or, without a simulation, to theory, and return its legend handles."""
+    """Draw a power law fitted to simulation (or else to theory), and return its legend handles."""
     curve = series.make_curve(name, "", None, selection.theory, selection.lines, x=part.x)
     theory_points = None if curve.theory is None or curve.theory_x is None else (curve.theory_x, curve.theory[None])
     x = series.get_axis_values(selection.either, part.x)
@@ -306,7 +306,7 @@ def _label_panel(
 
 
 def _is_discrete_axis(results: Results, x: str) -> bool:
-    """Return True if x is a few integers, so that theory has no values between them."""
+    """Return True if x takes a few integer values and theory exists only there."""
     key = series.get_axis_coordinates(results.either, x)[0]
     dense = results.lines if results.lines is not None else results.either
     is_integer = x in results.scenario.shape and results.scenario.describe(key).type is int

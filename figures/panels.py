@@ -1,4 +1,4 @@
-"""The grammar of figures, from dense theory lines to the legend.
+"""Building blocks of figures, from dense theory lines to the legend.
 
 `along` solves theory on a dense grid, `page` creates a figure, `panel` draws points over lines, `guide` marks a value,
 and `finish` adds title and legend. A panel shows one variable along one axis. Theory is drawn as lines, with bands that
@@ -44,7 +44,7 @@ from figures.style import (
 from statmech.results.dataset import scenario_from_dataset
 from statmech.results.results import Results, as_results
 
-CONVERGED_FLAG = "converged"  # only some kinds of scenarios have this variable
+CONVERGED_FLAG = "converged"  # variable that only some kinds of scenarios have
 SHARED_LINE_STYLE: dict[str, Any] = {"color": THEORY_COLOUR}  # one line of theory for points of all colours
 MAX_LEGEND_COLUMNS, MAX_LEGEND_LETTERS = 5, 110  # for a legend as wide as a page
 FOOT_MARKER_STYLE: dict[str, Any] = {
@@ -57,8 +57,8 @@ FOOT_MARKER_STYLE: dict[str, Any] = {
 FOOT_MARKER_HEIGHT = 0.015  # fraction of the axis
 LEGEND_ROW_HEIGHT = 0.16  # inches
 MAX_HEADING_LETTERS = 100  # per line, for a figure as wide as a page
-PANEL_LETTER_WIDTH, MIN_TITLE_ROOM = 6, 16  # letters that "(a)" needs on one side and on both sides of a centred title
-MAX_STACKED_PANELS, COLUMN_PANEL_HEIGHT = 3, 1.9  # panels per column and inches per panel, where a row becomes a column
+PANEL_LETTER_WIDTH, MIN_TITLE_ROOM = 6, 16  # letters: width of "(a)", and room for "(a)" and a title
+MAX_STACKED_PANELS, COLUMN_PANEL_HEIGHT = 3, 1.9  # limits a row that becomes a column: panels, inches each
 GUIDE_STYLE: dict[str, Any] = {"color": "0.5", "linestyle": ":", "linewidth": 0.8, "zorder": 0, "gid": NO_LEGEND_GID}
 
 
@@ -71,7 +71,7 @@ class CurveStyle(NamedTuple):
 
 
 def select_with_dense_theory(simulation: xr.Dataset, theory: xr.Dataset, x: str, **chosen: Any) -> Results:
-    """Select values of some axes, and add theory on a dense grid along x."""
+    """Select values on some axes of results, and add theory on a dense grid along x."""
     return combine_with_lines(simulation.sel(chosen), theory.sel(chosen), solve_dense_theory(theory, x, **chosen))
 
 
@@ -101,7 +101,7 @@ def solve_dense_theory(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
     thinned_axes = [
         axis for axis in series.get_chart_axes(lines) if axis != x and lines.sizes[axis] != theory.sizes.get(axis, 1)
     ]
-    lines = lines.sel({axis: theory[axis].values for axis in thinned_axes})  # the dataset may be part of a sweep
+    lines = lines.sel({axis: theory[axis].values for axis in thinned_axes})  # the dataset may hold only part of a sweep
     return lines.expand_dims([dim for dim in theory.dims if dim not in lines.dims])
 
 
@@ -115,7 +115,7 @@ def modify_scenario(theory: xr.Dataset, **keys: Any) -> Any:
 def make_figure(
     height: float, rows: int = 1, columns: int = 1, width: float = PAGE_WIDTH, **grid: Any
 ) -> tuple[Figure, Any]:
-    """Create a figure with panels, its size in inches, and return both.
+    """Create a figure of this size (in inches) with a grid of panels, and return both.
 
     In a one-column style (`pre`) a row of few panels becomes a column of panels.
     """
@@ -132,7 +132,7 @@ def is_stacked(panels: int) -> bool:
 
 
 def make_blank_figure(width: float, height: float) -> Figure:
-    """Create an empty figure, its size in inches, which is enlarged for a talk."""
+    """Create an empty figure of this size (in inches), enlarged for slides."""
     taller = STRIP_FIGURE_SCALE if DRAWING_OPTIONS.get().residuals else 1.0
     return Figure(figsize=(get_medium().scale * width, get_medium().scale * taller * height))
 
@@ -153,7 +153,7 @@ def draw_panel(
     palette: Sequence[str] = CURVE_COLOURS,
     **point_style: Any,
 ) -> list[Line2D]:
-    """Draw a variable along x and label the axes, with theory as lines and simulation as points.
+    """Draw a variable against x: theory as lines, simulation as points, and axis labels.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def _iterate_curves(
 
 
 def make_single_curve(results: Results, name: str, label: str, x: str) -> series.Curve:
-    """Return the curve of one variable along x, where every other axis has one position."""
+    """Return the curve of one variable along x, if every other axis has length 1."""
     parts = (results.simulation, results.theory, results.lines)
     single = {dim for part in parts if part is not None for dim, size in part.sizes.items() if size == 1}
     results = series.select_position(results, {str(dim): 0 for dim in single - {x, "seed"}})
@@ -322,7 +322,7 @@ def _drop_nonpositive(curve: series.Curve, log: str) -> series.Curve:
 
 
 def get_converged_mask(simulation: xr.Dataset | None) -> np.ndarray | None:
-    """Return a mask along x that is True where all runs converged, or None without such a flag."""
+    """Return a mask along x that is True where all runs converged, or None if not recorded."""
     if simulation is None or CONVERGED_FLAG not in simulation:
         return None
     flags = simulation[CONVERGED_FLAG]
@@ -336,13 +336,13 @@ def set_log_axes(ax: Axes, log: str) -> None:
             ax.set(**{f"{name}scale": "log"})
             if (
                 axis.get_view_interval()[0] <= 0
-            ):  # no point is positive, for example if no run was right on all examples
+            ):  # no value is positive, for example if no run classified all examples correctly
                 ax.set(**{f"{name}lim": (1, 10)})
             set_log_ticks(axis)
 
 
 def draw_guide(*panels: Axes, x: float | None = None, y: float | None = None, text: str = "", **style: Any) -> None:
-    """Draw a dotted line at a value of x or y, with a text at its lower or right end in the first panel."""
+    """Draw a dotted line at a value of x or y in each panel, and label it in the first panel."""
     for ax in panels:
         _ = ax.axvline(x, **GUIDE_STYLE | style) if x is not None else ax.axhline(y or 0.0, **GUIDE_STYLE | style)
     ax = panels[0]
@@ -354,7 +354,7 @@ def draw_guide(*panels: Axes, x: float | None = None, y: float | None = None, te
 
 
 def mark_at_foot(ax: Axes, x: Any, colour: Any, **style: Any) -> None:
-    """Mark positions at the foot of a logarithmic axis, where values are 0."""
+    """Mark the positions of values that are 0 at the foot of a logarithmic axis."""
     for position in x:
         foot = ax.plot(
             position,
@@ -366,7 +366,7 @@ def mark_at_foot(ax: Axes, x: Any, colour: Any, **style: Any) -> None:
 
 
 def keep_outer_labels(panels: list[Axes]) -> None:
-    """Keep the axis label of the first panel in a row, or of the last panel in a column."""
+    """Keep the y label of the first panel in a row, or the x label of the last panel in a column."""
     specs = [
         spec.get_topmost_subplotspec() for ax in panels if (spec := ax.get_subplotspec())
     ]  # residual strips split the cell of a panel
@@ -379,7 +379,7 @@ def keep_outer_labels(panels: list[Axes]) -> None:
 
 
 def add_panel_letters(*panels: Axes) -> None:
-    """Write (a), (b), ... above the left end of each panel, joined to its title if space is short."""
+    """Write (a), (b), ... above each panel on the left, joined to its title if space is short."""
     for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", panels, strict=False):
         left, title = ax.get_title(loc="left"), ax.get_title()
         room = _get_panel_letters(ax) - len(title.replace("$", ""))
@@ -428,7 +428,7 @@ def add_title_and_legend(
 
 
 def relative_letter_count(figure: Figure) -> float:
-    """Return the number of letters that fit across a figure, relative to a page."""
+    """Return the ratio of letters per line in a figure to letters per line on a page."""
     size = FontProperties(size=mpl.rcParams["legend.fontsize"]).get_size_in_points()
     return float(figure.get_size_inches()[0] / PAGE_WIDTH * STYLE_SETTINGS["legend.fontsize"] / size)
 

@@ -89,6 +89,4 @@ def _check_divisor(divisor: xr.DataArray, over: str) -> None:
     if zero.any():
         first = divisor.where(zero, drop=True).isel(dict.fromkeys(divisor.dims, 0))
         position = ", ".join(f"{name} = {value.item()}" for name, value in first.coords.items() if name in divisor.dims)
-        raise ConfigError(
-            f"figure.over: {over} is 0{f' at {position}' if position else ''}, and nothing can be divided by it"
-        )
+        raise ConfigError(f"figure.over: {over} is 0{f' at {position}' if position else ''}, so it cannot be a divisor")

@@ -1,4 +1,4 @@
-"""Strips below panels: deviations of means from theory, in standard errors, against the axis of the panel."""
+"""Residual strips below panels: deviations of means from theory, in standard errors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from matplotlib.ticker import MaxNLocator
 from figures.series import Curve
 from figures.style import NO_LEGEND_GID, SMALL_FONT
 
-STRIP_LABEL = "residuals of panel {}"  # label of the axes
-STRIP_HEIGHT_RATIOS = (3, 1)  # panel and strip
+STRIP_LABEL = "residuals of panel {}"  # identifies the axes of a strip
+STRIP_HEIGHT_RATIOS = (3, 1)  # relative heights of panel and strip
 STRIP_FIGURE_SCALE = 1.35  # height of a figure with strips, relative to a figure without strips
 SHADED_Z = 2.0  # standard errors
-MIN_Z_LIMIT = 3.5  # standard errors
+MIN_Z_LIMIT = 3.5  # standard errors that the z axis shows at least
 
 
 def draw_residual_strip(ax: Axes, curve: Curve, style: dict[str, Any]) -> None:
-    """Draw z = (mean - theory) / standard error of a curve in the strip below a panel, in the style of its points."""
+    """Draw the residuals z = (mean - theory) / standard error of a curve in the strip below a panel."""
     if curve.mean is None or curve.expected is None or curve.error is None:
         return
     strip = get_strip(ax) or _add_strip(ax)

@@ -1,4 +1,4 @@
-"""Rows for results without a numeric axis: a column of points per variable, a row per parameter combination."""
+"""Figures of results without a numeric axis: a row per parameter combination, a column per variable."""
 
 from __future__ import annotations
 

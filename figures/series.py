@@ -38,8 +38,8 @@ NORMALISATIONS = {
 }
 LOG_MIN_RATIO, LOSSLESS_LOG_MIN_RATIO = 100, 4  # ratio of maximum to minimum that makes an axis logarithmic
 MIN_BAND_FRACTION = 1e-2  # lower end of a band on a logarithmic axis, relative to its line
-EQUAL_GAP_TOL = 0.2  # relative to the mean gap
-EQUAL_VARIABLE_TOL = 1e-6  # relative: the numerical integration of a vote has such errors
+EQUAL_GAP_TOL = 0.2  # largest spread of equal gaps, relative to their mean
+EQUAL_VARIABLE_TOL = 1e-6  # relative: the numerical error of an integrated vote
 RELATIVE_ZERO_TOL = 1e-12  # smaller values, relative to the maximum, count as 0
 EQUAL_LIMITS_MARGIN = 0.05  # relative margin of an axis around values that are equal up to rounding
 
@@ -85,7 +85,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Scales:
-    """Scales of a chart: names along x (empty if x is numeric), and whether x and which variables are logarithmic."""
+    """Scales of a chart: its logarithmic axes, and the names along x if x is not numeric."""
 
     names: tuple[str, ...] = ()
     log_x: bool = False
@@ -125,7 +125,7 @@ def get_recorded_times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
 
 
 def get_variables_with_values(results: Results, variables: dict[str, Variable] | None = None) -> dict[str, Variable]:
-    """Return the given or drawable variables that have a value, with distinct symbols."""
+    """Return the variables that have a value, with distinct symbols."""
     parts = [part for part in (results.simulation, results.theory) if part is not None]
     variables = get_chart_variables(results.scenario) if variables is None else variables
     names_with_values = [
@@ -135,7 +135,7 @@ def get_variables_with_values(results: Results, variables: dict[str, Variable] |
 
 
 def select_main_variables(results: Results) -> dict[str, Variable]:
-    """Return the variables that a figure shows by default: results, neither details nor diagnostics.
+    """Return the variables that a figure shows by default, without details and diagnostics.
 
     A constant variable, such as a fixed second layer, is excluded, and so is a variable that equals an earlier one,
     such as the error of a vote of one student.
@@ -179,7 +179,7 @@ def _average_students(values: xr.DataArray) -> xr.DataArray:
 
 
 def distinguish_symbols(variables: dict[str, Variable]) -> dict[str, Variable]:
-    """Make symbols distinct by using a variable's name if an earlier variable has the same symbol."""
+    """Replace repeated symbols by the names of their variables."""
     symbols = [variable.symbol for variable in variables.values()]
     repeated = {name for index, name in enumerate(variables) if symbols[index] in symbols[:index]}
     return {
@@ -200,7 +200,7 @@ def get_axis_values(dataset: xr.Dataset, axis: str) -> np.ndarray:
 
 
 def get_axis_coordinates(dataset: xr.Dataset, axis: str) -> list[str]:
-    """Return the names of an axis's coordinates: its own name, or all parallel keys of a zipped axis."""
+    """Return the coordinates of an axis: its own name, or all keys of a zipped axis."""
     names = [str(name) for name, coordinate in dataset.coords.variables.items() if coordinate.dims == (axis,)]
     return [axis] if axis in names or not names else sorted(names, key=axis.find)
 
@@ -223,7 +223,7 @@ def choose_default_layout(results: Results) -> Layout:
 def choose_figure_layout(
     results: Results, x: str, requested_axes: Sequence[str] = (), split: Sequence[str] = ()
 ) -> Layout:
-    """Return the layout of a figure against x that shows all axes.
+    """Return a layout that shows all axes of the results in a figure against x.
 
     Colour distinguishes the learner or rule, otherwise the first axis that theory depends on. Markers distinguish an
     axis that theory does not depend on, otherwise the next one. Every additional axis has panels. If there are several
@@ -259,17 +259,17 @@ def is_ignored_by_theory(results: Results, names: Iterable[str]) -> bool:
 
 
 def get_axes_ignored_in_limit(scenario: AbstractScenario) -> set[str]:
-    """Return the axes that the lines of theory, though perhaps not the 1/N bands, do not depend on."""
+    """Return the axes without effect on the lines of theory (the 1/N bands may depend on them)."""
     return {*scenario.theory_ignores, *(["N"] if has_run_bands(scenario) else [])}
 
 
 def has_run_bands(scenario: AbstractScenario) -> bool:
-    """Return True if theory has corrections of order 1/N, and so bands that contain one run."""
+    """Return True if theory has corrections of order 1/N, which give the bands of one run."""
     return bool(getattr(scenario, "corrections", False))
 
 
 def choose_colours(dataset: xr.Dataset, names: tuple[str, ...]) -> list[Any]:
-    """Return the colour at each position on these axes, or shades for more than a few ordered numbers."""
+    """Return a colour for each position on these axes, or shades for many ordered numbers."""
     count = int(np.prod([dataset.sizes[name] for name in names]))
     if count > MAX_COLOURED_VALUES and all(is_numeric_axis(dataset, name) for name in names):
         return make_shades(count)
@@ -282,7 +282,7 @@ def get_longest_axis(names: list[str], dataset: xr.Dataset) -> str:
 
 
 def add_axis(results: Results, name: str) -> Results:
-    """Return results with this axis, which has one value if it is added."""
+    """Return results with this axis, added with a single value if it is missing."""
     if name in results.either.dims:
         return results
     datasets = results.simulation, results.theory
@@ -291,12 +291,12 @@ def add_axis(results: Results, name: str) -> Results:
 
 
 def ensure_axis(results: Results) -> Results:
-    """Return results with at least one axis: without any, the axis of the learner or rule is added."""
+    """Return results with at least one axis, if necessary by adding the axis of learners or rules."""
     return results if get_chart_axes(results.either) else add_axis(results, results.scenario.CHOICE)
 
 
 def choose_scales(results: Results, x: str, variables: dict[str, Variable], lossless: bool = False) -> Scales:
-    """Choose logarithmic axes, for values that are positive and span decades.
+    """Choose logarithmic axes for positive values that span decades.
 
     A logarithmic axis cannot show zeros: with `lossless` an axis with zeros stays linear.
     """
@@ -344,7 +344,7 @@ def _has_wide_range(numbers: np.ndarray, ratio: float) -> bool:
 
 
 def _is_log_spaced(x: np.ndarray) -> bool:
-    """Return True if values are spaced more uniformly on a logarithmic axis than on a linear axis."""
+    """Return True if values are spaced more uniformly on a logarithmic than on a linear axis."""
 
     def unevenness(positions: np.ndarray) -> float:
         gaps = np.diff(np.unique(positions))
@@ -381,7 +381,7 @@ def make_curves(
         None if part is None else part[[key for key in part.data_vars if key in needed]]
         for part in (simulation, theory, lines)
     ]
-    parts[0] = parts[0] if parts[0] is not None and name in parts[0] else None  # runs have no controls
+    parts[0] = parts[0] if parts[0] is not None and name in parts[0] else None  # only theory has controls
     either = next(part for part in parts if part is not None)
     return [
         make_curve(
@@ -400,7 +400,7 @@ def make_curves(
 def iterate_positions(
     dataset: xr.Dataset, names: Iterable[str], label: Callable[[str, Any], str] = value_label
 ) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yield every combination of positions on these axes with its label, or a single empty one without axes."""
+    """Yield every combination of positions on these axes with its label, or {} without axes."""
     columns = {name: label_positions(dataset, name, label) for name in names}
     for indices in itertools.product(*(range(len(column)) for column in columns.values())):
         position = dict(zip(columns, indices, strict=True))
@@ -467,7 +467,7 @@ def make_curve(
 
 
 def merge_equal_lines(curves: Sequence[Curve]) -> list[Curve]:
-    """Merge curves with equal lines of theory into one curve each, and label it by the common parts of their labels.
+    """Merge curves with equal lines of theory, labelled by the common parts of their labels.
 
     The other curves become empty, so that the colours of later curves do not change.
     """
@@ -493,7 +493,7 @@ def get_common_label(curve_labels: Sequence[str]) -> str:
 
 
 def thin_curve(curve: Curve, log: bool) -> Curve:
-    """Thin a curve to at most `MOST_POINTS` points, equally spaced on a linear or logarithmic axis.
+    """Thin a curve to at most `MAX_CURVE_MARKERS` points, equally spaced on a linear or logarithmic axis.
 
     If the points are equally spaced, every second, third, ... point is kept, otherwise the points nearest to equally
     spaced positions.
@@ -529,7 +529,7 @@ def _compute_band(
 
 
 def has_unresolved_bands(results: Results) -> bool:
-    """Return True if some standard deviation of theory is not resolved, so that its band is not drawn."""
+    """Return True if any standard deviation of theory is unresolved, so that its band is not drawn."""
     parts = [part for part in (results.theory, results.lines) if part is not None]
     names = [name for name in get_chart_variables(results.scenario) if any(name + STD_SUFFIX in part for part in parts)]
     return any(
@@ -556,7 +556,7 @@ def _is_rounding_difference(low: float, high: float) -> bool:
 
 
 def clip_band_for_log(low: np.ndarray, line: np.ndarray) -> np.ndarray:
-    """Limit the lower end of a band or an error bar to a positive value that a logarithmic axis can show."""
+    """Raise the lower end of a band to a positive value for a logarithmic axis."""
     return np.maximum(low, MIN_BAND_FRACTION * line)
 
 

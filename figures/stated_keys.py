@@ -67,7 +67,7 @@ TITLE_OMITTED_KEYS = (
     "chunk",
     "within",
     "tolerance",
-)  # N and folds are part of the number of runs
+)  # N and folds are given with the number of runs
 ZERO_VALUE_PHRASES = {"stages": "stages by cross-validation", "budget": "no budget of features"}
 LABELLED_KINDS: dict[str, Mapping[str, Any]] = {
     "weights": WEIGHTS,
@@ -77,7 +77,7 @@ LABELLED_KINDS: dict[str, Mapping[str, Any]] = {
 
 
 def get_caption_keys(scenario: AbstractScenario) -> dict[str, Any]:
-    """Return all keys that determine the numbers, except the learner, rule, loss, ...
+    """Return all keys that determine the results, except the learner, rule, loss, ...
 
     >>> from statmech import Scenario
     >>> get_caption_keys(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
@@ -112,7 +112,7 @@ def describe_single_values(scenario: AbstractScenario) -> list[str]:
 
 
 def expand_config(scenario: AbstractScenario) -> dict[str, Any]:
-    """Return the keys as in a config, with each parallel value once, and with defaults of the learner or rule."""
+    """Return the config of a scenario, with unzipped axes and the defaults of its learner or rule."""
     config = scenario.config()
     for group in config.get("zip", []):
         config |= {name: drop_duplicates(values) for name, values in group.items()}
@@ -149,7 +149,7 @@ def _get_key_defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dic
 
 
 def format_key(scenario: AbstractScenario, name: str, value: Any) -> str:
-    """Return a key with its value as text.
+    """Format a key and its value as text.
 
     >>> from statmech import Scenario
     >>> format_key(Scenario(rule="hebb", t=1), "flip", 0.1), format_key(Scenario(rule="hebb", t=1), "rule", "hebb")

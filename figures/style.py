@@ -42,15 +42,15 @@ CURVE_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 CURVE_DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 3)), (0, (8, 3)))
 THEORY_COLOUR = "0.25"  # one grey line for points of all colours
 SHADES_COLORMAP = "viridis"  # for more ordered values than there are colours
-MAX_CURVE_MARKERS = 15  # markers of one curve: more would hide its line
-NESTED_MARKER_EXCESS = 0.7  # relative excess of the largest nested marker over the smallest
+MAX_CURVE_MARKERS = 15  # more markers would hide the line of a curve
+NESTED_MARKER_EXCESS = 0.7  # the largest nested marker exceeds the smallest by this fraction
 JOINING_LINE_STYLE: dict[str, Any] = {
     "color": "0.7",
     "linewidth": 0.6,
     "zorder": 1,
     "gid": NO_LEGEND_GID,
 }  # guides the eye between points
-MINIMUM_STAR_STYLE: dict[str, Any] = {  # marks a minimum, below the points
+MINIMUM_STAR_STYLE: dict[str, Any] = {  # marks a minimum, drawn beneath the points
     "marker": "*",
     "markersize": 11,
     "markeredgewidth": 0,
@@ -58,19 +58,19 @@ MINIMUM_STAR_STYLE: dict[str, Any] = {  # marks a minimum, below the points
     "zorder": 2.5,
 }
 SMALL_FONT = "small"  # text inside panels
-BAND_OPACITY = 0.18  # the band shows where theory expects one run
+BAND_OPACITY = 0.18  # for the band that theory predicts for a single run
 BAND_EDGE_WIDTH = 0.5  # points
 DIVERGENCE_FACTOR = 1e4  # a divergence is drawn this many times higher than its neighbours
-LOG_TICKS_BY_RATIO: dict[float, tuple[float, ...]] = {  # indexed by the maximal ratio of the limits of an axis
+LOG_TICKS_BY_RATIO: dict[float, tuple[float, ...]] = {  # multiples of powers of ten, by maximal ratio of limits
     5: (1, 1.5, 2, 3, 5, 7),
     20: (1, 2, 3, 5),
     200: (1, 2, 5),
 }
-SPARSE_LOG_TICKS: tuple[tuple[float, ...], ...] = ((1, 3), (1,))  # used where the labels of more ticks would overlap
+SPARSE_LOG_TICKS: tuple[tuple[float, ...], ...] = ((1, 3), (1,))  # if the labels of denser ticks would overlap
 LETTER_WIDTH, PANEL_WIDTH_FRACTION = (
     0.64 / 72,
     0.75,
-)  # inches per point of font size; the rest is for labels and margins
+)  # inches per point of font size, and fraction of a figure inside its panels
 FIGURE_FORMATS = ("png", "svg", "pdf")
 
 STYLE_SETTINGS: dict[Any, Any] = {
@@ -91,13 +91,13 @@ STYLE_SETTINGS: dict[Any, Any] = {
     "lines.markersize": 3.5,
     "savefig.dpi": 300,
     "svg.fonttype": "none",
-    "svg.hashsalt": "statmech",  # equal figures give equal bytes
+    "svg.hashsalt": "statmech",  # makes files of equal figures identical
     "pdf.fonttype": 42,
 }
 
 
 class Medium(NamedTuple):
-    """Settings for paper or slides.
+    """Style settings of a medium: a page, a journal column, or slides.
 
     They are changes of `STYLE_SETTINGS`, the scale of sizes, and whether panels form one column.
     """
@@ -149,7 +149,7 @@ DRAWING_OPTIONS: ContextVar[DrawingOptions] = ContextVar("DRAWING_OPTIONS", defa
 
 @contextmanager
 def use_medium(medium: str | None, residuals: bool = False) -> Iterator[None]:
-    """Draw the figures of this block for a medium: `page`, `pre` or `talk`.
+    """Use the style of a medium (`page`, `pre` or `talk`) for the figures drawn in a `with` block.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def get_medium() -> Medium:
 
 
 def get_figure_settings(figure: Figure) -> dict[Any, Any]:
-    """Return the matplotlib settings that a figure was drawn with. The gid of the figure names its medium."""
+    """Return the matplotlib settings for the medium of a figure, which the figure's gid names."""
     return STYLE_SETTINGS | FIGURE_MEDIA.get(figure.get_gid() or "page", FIGURE_MEDIA["page"]).settings
 
 
@@ -223,7 +223,7 @@ def get_kind_label(name: str) -> str:
 
 def get_curve_style(index: int) -> dict[str, Any]:
     """Return the colour and marker of the index-th curve, distinguishable in colour, in grey and in print."""
-    marker = (index + index // len(CURVE_MARKERS)) % len(CURVE_MARKERS)  # another marker when colours repeat
+    marker = (index + index // len(CURVE_MARKERS)) % len(CURVE_MARKERS)  # the markers shift when colours repeat
     return {"color": CURVE_COLOURS[index % len(CURVE_COLOURS)], "marker": CURVE_MARKERS[marker]}
 
 
@@ -258,7 +258,7 @@ def draw_seed_means(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) ->
 
 
 def draw_theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **style: Any) -> None:
-    """Draw theory as a line, with a dash at each x if x is a single value or `discrete` (integers).
+    """Draw theory as a line or, for a single or `discrete` x, as a dash at each x.
 
     The line leaves the frame where a value is infinite. The limits of the frame depend on the finite values only.
     """
@@ -317,8 +317,8 @@ def draw_mean_points(
 
 
 def draw_run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) -> None:
-    """Draw the band that theory expects one run to lie in, below all other artists, so that bands of several N nest."""
-    if np.size(x) == 1:  # a band without width is a bar
+    """Draw the band that theory predicts for a single run, beneath all other artists."""
+    if np.size(x) == 1:  # at a single x, the band is a bar
         ax.plot(
             [x[0], x[0]],
             [low[0], high[0]],
@@ -367,7 +367,7 @@ def _has_room_for_ticks(axis: Axis, subs: tuple[float, ...]) -> bool:
 
 
 def save(figure: Figure, stem: Path, formats: Sequence[str] = FIGURE_FORMATS) -> list[Path]:
-    """Write a figure, by default as PNG (300 dots per inch), SVG and PDF, each file complete or not at all.
+    """Write a figure to files, by default as PNG (300 dots per inch), SVG and PDF.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FIGURE_FORMATS) ->
     Returns
     -------
     list of Path
-        The files.
+        The files, none of them incomplete.
 
     Raises
     ------
@@ -402,7 +402,7 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FIGURE_FORMATS) ->
 
 @contextmanager
 def _lay_out_once(figure: Figure, settings: dict[Any, Any] | None = None) -> Iterator[None]:
-    """Lay a figure out once for all its files, with its settings and additional ones.
+    """Lay out a figure once for all its files.
 
     A second layout would start from the first one and move the panels.
     """
@@ -410,7 +410,7 @@ def _lay_out_once(figure: Figure, settings: dict[Any, Any] | None = None) -> Ite
         engine = figure.get_layout_engine()
         if engine is not None:
             engine.execute(figure)
-            if any(ax.get_aspect() != "auto" for ax in figure.axes):  # the first layout has changed their size
+            if any(ax.get_aspect() != "auto" for ax in figure.axes):  # the first layout changed their size
                 engine.execute(figure)
         figure.set_layout_engine(None)  # the engine "none" would draw each file twice
         try:
@@ -420,7 +420,7 @@ def _lay_out_once(figure: Figure, settings: dict[Any, Any] | None = None) -> Ite
 
 
 def _encode_figure(figure: Figure, suffix: str) -> bytes:
-    # without dates equal figures give equal files
+    # files of equal figures must be identical, so they contain no date
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
     file = io.BytesIO()
     figure.savefig(file, format=suffix, metadata=metadata)
@@ -428,7 +428,7 @@ def _encode_figure(figure: Figure, suffix: str) -> bytes:
 
 
 def svg_element(figure: Figure) -> str:
-    """Return a figure as an SVG element of a page, with text as outlines, which need no fonts."""
+    """Return a figure as an SVG element with text as outlines, which need no fonts."""
     file = io.StringIO()
     with _lay_out_once(figure, {"svg.fonttype": "path"}):
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))

@@ -11,7 +11,7 @@ warn_about_shadowing()
 
 __version__ = "0.1.0"
 
-# names of __init__.pyi are imported on first use, so that `statmech --help` does not import numpy and pydantic
+# names of __init__.pyi are imported on first use: `statmech --help` must not wait for numpy and pydantic
 _imported, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += HIDEABLE_PACKAGES
 

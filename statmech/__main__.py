@@ -1,4 +1,4 @@
-"""`python -m statmech`: the same as the command `statmech`."""
+"""Entry point of `python -m statmech`, which is equivalent to the command `statmech`."""
 
 from statmech.cli import command
 

@@ -1,4 +1,4 @@
-r"""Activations of the units of a network.
+r"""Activation functions of the units of a network.
 
 An activation *is* its function g: the simulation applies it, theory averages it. In a network of M teacher and K
 student units, the student unit k has the field :math:`h_k = \mathbf J_k\cdot\mathbf x` and the teacher unit m the
@@ -56,18 +56,18 @@ ACTIVATION_DEPENDENT_ATTRIBUTES = ("kinks", "equation", "has_closed_forms", "odd
 
 @dataclass(frozen=True)
 class Activation(ABC):
-    """The activation g of all units.
+    """An activation function g, shared by all units of a network.
 
     Subclasses define `label`, `both` and, if g bends or jumps, its `kinks`.
     """
 
-    label: ClassVar[str]  # name in tables and legends
-    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
+    label: ClassVar[str]  # shown in tables and legends
+    cites: ClassVar[tuple[str, ...]] = ()  # bibliography keys of the papers
     equation: ClassVar[str] = ""  # g in LaTeX
     kinks: ClassVar[tuple[float, ...]] = ()  # fields where g bends or jumps
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Reset attributes that depend on g, so that a subclass that overrides g does not inherit stale values."""
+        """Reset inherited attributes that depend on g if a subclass overrides g."""
         super().__init_subclass__(**options)
         reset_inherited(cls, "both", ACTIVATION_DEPENDENT_ATTRIBUTES, Activation)
 
@@ -92,8 +92,8 @@ class Activation(ABC):
         (array([-0.,  2.]), array([0., 1.]))
         """
 
-    has_closed_forms: ClassVar[bool] = False  # whether the class defines the averages below
-    odd: ClassVar[bool] = False  # whether g(-x) = -g(x)
+    has_closed_forms: ClassVar[bool] = False  # True: the class defines the averages below
+    odd: ClassVar[bool] = False  # True: g(-x) = -g(x)
 
     def I2(self, C: Array) -> Array:
         """Return the average of g(x1) g(x2) for covariances C (2, 2, ...)."""
@@ -115,11 +115,11 @@ class Activation(ABC):
         raise NotImplementedError
 
     def J2_along(self, C: Array, E: Array) -> Array:
-        """Return the directional derivative of J2 at the covariances C (2, 2, ...) in the direction E (2, 2, ...)."""
+        """Return the derivative of J2 at covariances C (2, 2, ...) along the direction E (2, 2, ...)."""
         raise NotImplementedError
 
     def given(self, mean: Array, variance: Array) -> Array:
-        """Return the average of g(x) for a normal x with a mean and a variance, arrays that broadcast."""
+        """Return the average of g(x) over a normal x with the given mean and variance, which broadcast."""
         raise NotImplementedError
 
     def S2(self, C: Array) -> Array:
@@ -140,7 +140,7 @@ class Activation(ABC):
 
 @dataclass(frozen=True)
 class Erf(Activation):
-    r"""The error function of Saad & Solla, :math:`g(x) = \mathrm{erf}(x/\sqrt 2)`."""
+    r"""The error-function activation of Saad & Solla, :math:`g(x) = \mathrm{erf}(x/\sqrt 2)`."""
 
     label = "erf"
     cites = ("saad1995",)
@@ -209,7 +209,7 @@ def _erf_I4(C: Array, last_variance: float) -> Array:
     det = a * b - c * c
 
     def scaled_covariance(i: int, j: int) -> Array:
-        """Return det times the conditional covariance of the fields i and j.
+        """Return the conditional covariance of the fields i and j, multiplied by det.
 
         The condition is a Gaussian weight of the first two fields. The diagonal includes the added variance.
         """
@@ -323,7 +323,7 @@ def _conditional_covariance(C: Array, n: int, j: int, i: int) -> Array:
 
 @dataclass(frozen=True)
 class Linear(Activation):
-    """The identity, g(x) = x: a network of linear units is equivalent to one unit and learns without plateaus."""
+    """The linear activation, g(x) = x: such a network is equivalent to a single unit and has no plateaus."""
 
     label = "linear"
     equation = "g(x) = x"

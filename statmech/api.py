@@ -1,4 +1,4 @@
-"""The Python interface, `statmech.run`, `statmech.draw` and others, and the display of results in notebooks."""
+"""The Python interface (`statmech.run`, `statmech.draw`, ...) and the display of results in notebooks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTEBOOK_FIGURE_WIDTH = 720  # pixels
 
 
 class Results(results.Results):
-    """Simulation and theory of one scenario (`statmech.results.results`), displayed as tables and a figure.
+    """Simulation and theory of one scenario, displayed in notebooks as tables and a figure.
 
     >>> import statmech
     >>> results = statmech.run(statmech.Scenario(rule="hebb", N=50, t=[1, 2], seeds=4, eta=[0.5, 1]))
@@ -39,7 +39,7 @@ class Results(results.Results):
     """
 
     def draw(self, figure: str | None = None, **composed: Any) -> Figure:
-        """Draw a published figure, a figure of some variables, or by default the figure of the results (`draw`).
+        """Draw a published figure, a figure of chosen variables, or by default the figure of these results.
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class Results(results.Results):
 
 
 def load_results(folder: str | Path) -> Results:
-    """Load the results from a folder that `statmech run` has written.
+    """Load results from a folder written by `statmech run`.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def run(scenario: AbstractScenario | str | Path, *, progress: bool | None = None
 
 
 def _make_progress_callback(bar: ProgressBar) -> Callable[[int, int], None]:
-    """Return a callback that reports progress to a bar.
+    """Return a callback that advances a progress bar.
 
     Until the first call, the bar reports that programs are compiled or loaded.
     """
@@ -264,7 +264,7 @@ def draw(
 def _label_results(
     collection: list[results.Results] | tuple[results.Results, ...] | dict[str, results.Results],
 ) -> dict[str, results.Results]:
-    """Return a dict of results by label.
+    """Return the results as a dict with their labels as keys.
 
     Labels are the names of the configs or folders. If two of these names are equal, they are the names of the
     learners or rules, with a number if necessary.
@@ -279,7 +279,7 @@ def _label_results(
 
 
 def compare(simulation: results.Results | xr.Dataset, theory: xr.Dataset | None = None) -> Any:
-    """Compare simulation and theory: return tables of their deviation in standard errors.
+    """Return tables of the deviations between simulation and theory, in standard errors.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def compare(simulation: results.Results | xr.Dataset, theory: xr.Dataset | None 
 
 
 def explore(scenario: AbstractScenario | results.Results | str | Path | None = None, **overrides: Any) -> Any:
-    """Make interactive controls and charts of a scenario or of results for a notebook.
+    """Make interactive controls and charts to explore a scenario or results in a notebook.
 
     Parameters
     ----------
@@ -332,19 +332,19 @@ def explore(scenario: AbstractScenario | results.Results | str | Path | None = N
 
 
 def format_results_html(run_results: results.Results) -> str:
-    """Return results as HTML for a notebook: one sentence, the comparison tables and the figure."""
+    """Return results as HTML for a notebook: a summary sentence, the comparison tables and the figure."""
     return f"<p>{escape(repr(run_results))}</p>{_format_tables_html(run_results)}{_format_figure_html(run_results)}"
 
 
 def _load_scenario(source: AbstractScenario | str | Path) -> tuple[AbstractScenario, str, str]:
-    """Return a scenario, the name of its config, and the name of its shipped config or an empty string."""
+    """Return a scenario, its config name, and its shipped-config name (empty if it is not shipped)."""
     if isinstance(source, AbstractScenario):
         return source, "", ""
     return config.load(source), config.find_config(source).stem, config.get_shipped_name(source)
 
 
 def _format_tables_html(run_results: results.Results) -> str:
-    """Return the comparison tables of results as HTML, or the message of an error."""
+    """Return the comparison tables of results as HTML, or the error message if they cannot be compared."""
     try:
         return make_tables(run_results)._repr_html_()
     except StatmechError as failure:
@@ -352,7 +352,7 @@ def _format_tables_html(run_results: results.Results) -> str:
 
 
 def _format_figure_html(run_results: results.Results) -> str:
-    """Return the figure of results as an HTML image, or an empty string if the results are not complete."""
+    """Return the figure of results as an HTML image, or an empty string if the results are incomplete."""
     from base64 import b64encode
 
     from figures import style

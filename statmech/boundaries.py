@@ -1,4 +1,4 @@
-r"""Boundaries: levels that stop the evaluation of a margin (Pelossof & Ying, The Attentive Perceptron).
+r"""Stopping boundaries for the evaluation of a margin (Pelossof & Ying, The Attentive Perceptron).
 
 A margin is a sum :math:`S_n = X_1+\dots+X_n` over n features, with mean m and variance :math:`\sigma^2`. To decide
 only whether :math:`S_n<\theta`, evaluation may stop at the first partial sum :math:`S_i\ge\tau` and answer no. This is
@@ -43,24 +43,24 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from statmech.errors import ScenarioError, SolverError, format_unknown_name
 from statmech.numerics.zeros import find_zeros
 
-GAUSSIAN_WALK_OVERSHOOT = 0.5825971579390106  # -zeta(1/2)/sqrt(2 pi), in standard deviations of a step (Siegmund 1985)
-MIN_ERROR_RATE = 1e-300  # the inverse is still finite
-MAX_LEVEL_NEWTON_STEPS = 50  # eight steps are usual
-BOUNDARY_CUTOFF = 9.0  # standard deviations: the tail of a Gaussian is negligible
+GAUSSIAN_WALK_OVERSHOOT = 0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) standard deviations of a step (Siegmund 1985)
+MIN_ERROR_RATE = 1e-300  # 1/error_rate must be finite
+MAX_LEVEL_NEWTON_STEPS = 50  # about eight usually suffice
+BOUNDARY_CUTOFF = 9.0  # standard deviations; the Gaussian tail outside is negligible
 
 
 @dataclass(frozen=True)
 class Boundary(ABC):
-    """A level that stops the evaluation of a margin. Subclasses define `label`, `equation` and `threshold`."""
+    """A level that stops the evaluation of a margin. Subclasses define `label` and `threshold`."""
 
-    label: ClassVar[str]  # for tables and legends
+    label: ClassVar[str]  # shown in tables and legends
     equation: ClassVar[str] = ""  # LaTeX
 
     @abstractmethod
     def threshold(
         self, error_rate: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
-        """Return the level at the start, for arrays of one shape. A negative level counts as 0.
+        """Return the initial stopping level for arrays of the same shape. Negative levels count as 0.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Boundary(ABC):
         """
 
     def rise(self, mean: np.ndarray) -> np.ndarray:
-        """Return the rise of the level from the first to the last feature, 0 unless overridden.
+        """Return the total rise of the level over all features, 0 by default.
 
         The level rises in proportion to the number of evaluated features.
 
@@ -96,7 +96,7 @@ class Boundary(ABC):
 
 
 class ConstantErrorBoundary(Boundary):
-    """A constant level with the decision error `error_rate`."""
+    """A constant level chosen to give the decision error `error_rate`."""
 
     label = "constant"
     equation = r"e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}{\sigma}\right) = \epsilon_d"
@@ -108,7 +108,7 @@ class ConstantErrorBoundary(Boundary):
 
 
 class BrownianBridgeBoundary(Boundary):
-    """A constant level that a walk with the end point theta crosses with probability `error_rate`."""
+    """A constant level that a walk ending at theta crosses with probability `error_rate`."""
 
     label = "Brownian bridge"
     equation = r"\tau = \tfrac12\left(\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\epsilon_d)}\right)"
@@ -120,7 +120,7 @@ class BrownianBridgeBoundary(Boundary):
 
 
 class PaperBoundary(Boundary):
-    """The level of the paper's equation (4), compared with the uncentred sums."""
+    """The threshold of the paper's equation (4), applied to the uncentred partial sums."""
 
     label = "as printed"
     equation = r"\tau = \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\epsilon_d)\right)"
@@ -132,7 +132,7 @@ class PaperBoundary(Boundary):
 
 
 class CentredBoundary(PaperBoundary):
-    """The level of the paper's equation (4), compared with the centred sums: it rises with their mean."""
+    """The threshold of the paper's equation (4), applied to the centred partial sums."""
 
     label = "centred"
     equation = r"S_i - \frac{i\,m}{n} \ge \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\epsilon_d)\right)"
@@ -150,7 +150,7 @@ BOUNDARIES: dict[str, type[Boundary]] = {
 
 
 def get_boundary(boundary: str | Boundary) -> Boundary:
-    """Return the boundary with a name, or a given boundary object unchanged.
+    """Return the boundary with the given name, or a boundary object unchanged.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def get_boundary(boundary: str | Boundary) -> Boundary:
 
 
 def compute_level_rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
-    """Return the total rise of a boundary's level: the mean of the sums for `centred`, 0 for other boundaries.
+    """Return the total rise of a boundary's level: the mean of the full sum for `centred`, otherwise 0.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def compute_level_rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
 
 
 def get_check_positions(n: int, chunk: int) -> np.ndarray:
-    """Return the numbers of evaluated features for comparisons of the partial sum with the level.
+    """Return the numbers of evaluated features when the partial sum is compared with the level.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def get_check_positions(n: int, chunk: int) -> np.ndarray:
 def threshold(
     boundary: str | Boundary, error_rate: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0
 ) -> np.ndarray:
-    r"""Return the level :math:`\tau\ge 0` of a boundary. Arguments broadcast.
+    r"""Return the stopping level :math:`\tau\ge 0` of a boundary for arguments that broadcast.
 
     Parameters
     ----------
@@ -291,9 +291,9 @@ def brownian_decision_error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike
 def _solve_constant_level(
     error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
 ) -> np.ndarray:
-    """Solve `error` = error_rate for the level. The level is 0 where the error is smaller already at level 0."""
+    """Find the level with decision error `error_rate`, or 0 where level 0 already has a smaller error."""
     variance, lowest = deviation**2, np.maximum(theta, 0.0)
-    bridge = (theta + np.sqrt(theta**2 - 2 * variance * np.log(error_rate))) / 2  # an upper bound of the root
+    bridge = (theta + np.sqrt(theta**2 - 2 * variance * np.log(error_rate))) / 2  # bounds the root from above
     tau, log_target, drift = np.zeros_like(mean) + bridge, np.log(error_rate), 2 * mean / variance
     for _ in range(MAX_LEVEL_NEWTON_STEPS):
         z = (theta - 2 * tau - mean) / deviation
@@ -301,7 +301,7 @@ def _solve_constant_level(
         log_error = 2 * mean * tau / variance + log_tail
         hazard = np.exp(-(z**2) / 2 - log_tail) / np.sqrt(2 * np.pi)
         step = (log_target - log_error) / (drift - 2 * hazard / deviation)
-        # log error is concave: every step ends above the root, unless no root exists above the lowest level
+        # log error is concave: Newton's steps stay above the root if one exists above the lowest level
         tau = np.maximum(tau + step, lowest)
         if ((np.abs(step) <= 1e-14 * deviation) | (tau == lowest)).all():
             break
@@ -317,7 +317,7 @@ def _solve_constant_level(
 def _solve_low_constant_level(
     error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
 ) -> np.ndarray:
-    """Return the constant levels (n,) that lie below theta, 0 where the error at level 0 is below error_rate."""
+    """Return the constant levels (n,) below theta, or 0 where level 0 already has a smaller error."""
     lowest = np.maximum(theta, 0.0)
     start = brownian_decision_error(0.0, mean, deviation**2, theta) <= error_rate
     if start.all():
@@ -336,11 +336,11 @@ def _solve_low_constant_level(
 
 
 def _check_arguments(*values: ArrayLike) -> list[np.ndarray]:
-    """Return error rate, mean, variance and theta as broadcast arrays, or raise an error for invalid values."""
+    """Check error rate, mean, variance and theta, and return them as broadcast arrays."""
     error_rate, mean, variance, theta = (np.asarray(value, float) for value in values)
     if not ((error_rate >= MIN_ERROR_RATE) & (error_rate < 0.5)).all():
         raise ScenarioError(
-            [(("error_rate",), f"lies between {MIN_ERROR_RATE:g} and 0.5, not {np.ravel(error_rate)[0]:g}")]
+            [(("error_rate",), f"must lie between {MIN_ERROR_RATE:g} and 0.5, not {np.ravel(error_rate)[0]:g}")]
         )
     if not (variance > 0).all():
         raise ScenarioError([(("variance",), "must be greater than 0")])

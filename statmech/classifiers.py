@@ -1,4 +1,4 @@
-"""Names, labels and parameters of the classifiers that a study compares on data.
+"""Classifiers that a study compares on real data: their names, labels and parameters.
 
 **To add a classifier** write one class here with one line in `CLASSIFIERS`, and register one function in
 `simulate.estimators.classifiers` that makes its model; a classifier in a file of the user has a method `make(task)`
@@ -24,26 +24,26 @@ FEATURE_ORDER_MEANINGS = {
     "weight": "by |w|, the largest first",
     "fixed": "as they stand in the data",
 }
-REFERENCE_CLASSIFIER = "boosting"  # all other classifiers are compared with it, as in the paper's Table 1
+REFERENCE_CLASSIFIER = "boosting"  # the baseline of all comparisons, as in the paper's Table 1
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """An algorithm that learns to predict a class from attributes. Subclasses define their `label`."""
+    """A learning algorithm that predicts a class from attributes. Subclasses define `label`."""
 
-    label: ClassVar[str]  # for tables and legends
-    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
-    symbolic: ClassVar[bool] = False  # True: learns from attributes instead of indicators
+    label: ClassVar[str]  # shown in tables and legends
+    cites: ClassVar[tuple[str, ...]] = ()  # bibliography keys of the papers
+    symbolic: ClassVar[bool] = False  # True: learns from the raw attributes instead of their 0/1 indicators
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All parameters, which together determine the random numbers of a run."""
+        """The parameters that determine the random numbers of a run: all parameters."""
         return dict(vars(self))
 
 
 @dataclass(frozen=True)
 class BoostingClassifier(Classifier):
-    """The sparse perceptron: boosted conjunctions of the values of at most k attributes (Jackson & Craven)."""
+    """The sparse perceptron of Jackson & Craven: boosted conjunctions of at most k attribute values."""
 
     label, symbolic = "boosting", True
     cites = ("jackson1996", "freund1997")
@@ -60,7 +60,7 @@ class BoostingClassifier(Classifier):
 
 @dataclass(frozen=True)
 class TreeClassifier(Classifier):
-    """A C4.5-like decision tree: splits of the largest information gain, pruned by cross-validation."""
+    """A decision tree like C4.5: split by information gain and pruned by cross-validation."""
 
     label = "C4.5-like tree"
     cites = ("quinlan1993", "pedregosa2011")
@@ -68,7 +68,7 @@ class TreeClassifier(Classifier):
 
 @dataclass(frozen=True)
 class MlpClassifier(Classifier):
-    """A perceptron with one hidden layer: 5, 10, 20, 40 or 80 units by cross-validation, early stopping."""
+    """A perceptron with one hidden layer of cross-validated size (5 to 80 units) and early stopping."""
 
     label = "multi-layer"
     cites = ("pedregosa2011",)
@@ -76,7 +76,7 @@ class MlpClassifier(Classifier):
 
 @dataclass(frozen=True)
 class OrdinaryClassifier(Classifier):
-    """An ordinary perceptron: a single sigmoid unit of all inputs that minimises the cross-entropy."""
+    """An ordinary perceptron: a single sigmoid unit on all inputs, trained to minimise the cross-entropy."""
 
     label = "ordinary"
     cites: ClassVar[tuple[str, ...]] = ("pedregosa2011",)
@@ -87,7 +87,7 @@ class OrdinaryClassifier(Classifier):
 
 @dataclass(frozen=True)
 class SecondOrderClassifier(OrdinaryClassifier):
-    """A single sigmoid unit of all inputs and all their conjunctions of two."""
+    """A single sigmoid unit on all inputs and all pairwise conjunctions of inputs."""
 
     label = "2nd-order"
     cites = ("jackson1996", "pedregosa2011")
@@ -95,7 +95,7 @@ class SecondOrderClassifier(OrdinaryClassifier):
 
 @dataclass(frozen=True)
 class PrunedClassifier(OrdinaryClassifier):
-    """An ordinary perceptron pruned by optimal brain damage: the weight of smallest saliency is removed repeatedly."""
+    """An ordinary perceptron pruned by optimal brain damage, which repeatedly removes the least salient weight."""
 
     label = "pruned"
     cites = ("lecun1990", "pedregosa2011")
@@ -103,7 +103,7 @@ class PrunedClassifier(OrdinaryClassifier):
 
 @dataclass(frozen=True)
 class PrunedSecondOrderClassifier(PrunedClassifier):
-    """A pruned unit on inputs and their conjunctions of two: the open question of Jackson & Craven's section 4."""
+    """A pruned perceptron on inputs and their pairwise conjunctions, an open question of Jackson & Craven."""
 
     label = "pruned 2nd-order"
     share: float = parameter(
@@ -113,11 +113,11 @@ class PrunedSecondOrderClassifier(PrunedClassifier):
 
 @dataclass(frozen=True)
 class PerceptronClassifier(Classifier):
-    """Daume's perceptron, which predicts by its final weights."""
+    """Daume's perceptron, predicting with its final weights."""
 
     label = "perceptron"
     cites = ("daume", "rosenblatt1958")
-    output: ClassVar[str] = "last"  # weights that predict: "last", "averaged" or "voted"
+    output: ClassVar[str] = "last"  # weights used for prediction: "last", "averaged" or "voted"
     order: str = parameter(
         "every",
         "order in which perceptrons visit the examples",
@@ -129,7 +129,7 @@ class PerceptronClassifier(Classifier):
 
 @dataclass(frozen=True)
 class AveragedClassifier(PerceptronClassifier):
-    """Daume's perceptron, which predicts by the mean of its weights over all visits."""
+    """Daume's perceptron, predicting with its weights averaged over all visits."""
 
     label, output = "averaged", "averaged"
     cites = ("daume", "freund1999")
@@ -137,7 +137,7 @@ class AveragedClassifier(PerceptronClassifier):
 
 @dataclass(frozen=True)
 class VotedClassifier(PerceptronClassifier):
-    """Daume's perceptron, which predicts by a vote of all its weight vectors."""
+    """Daume's perceptron, predicting by a vote of all its weight vectors."""
 
     label, output = "voted", "voted"
     cites = ("daume", "freund1999")
@@ -145,11 +145,11 @@ class VotedClassifier(PerceptronClassifier):
 
 @dataclass(frozen=True)
 class AttentiveClassifier(Classifier):
-    """The Attentive Perceptron, which evaluates features until a boundary is reached (Pelossof & Ying)."""
+    """The Attentive Perceptron of Pelossof & Ying, which evaluates features until it reaches a boundary."""
 
     label = "attentive"
     cites: ClassVar[tuple[str, ...]] = ("pelossof2010",)
-    update: ClassVar[str] = "perceptron"  # update for a learnt example
+    update: ClassVar[str] = "perceptron"  # update rule for an example to be learnt
     level: str = parameter(
         "brownian-bridge", "boundary where the Attentive Perceptron stops", choices=BOUNDARIES, noun="a boundary"
     )
@@ -174,13 +174,13 @@ class AttentiveClassifier(Classifier):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All parameters but theta: its values share the same random orders of examples and features."""
+        """All parameters except theta: runs at different theta share the order of examples and features."""
         return {name: value for name, value in vars(self).items() if name != "theta"}
 
 
 @dataclass(frozen=True)
 class PassiveAggressiveClassifier(AttentiveClassifier):
-    """The passive-aggressive learner PA-I (Crammer et al.), which evaluates features until a boundary is reached."""
+    """The passive-aggressive learner PA-I (Crammer et al.), which evaluates features up to a boundary."""
 
     label = "passive-aggressive"
     cites = ("crammer2006", "pelossof2010")
@@ -196,7 +196,7 @@ class PassiveAggressiveClassifier(AttentiveClassifier):
 
 @dataclass(frozen=True)
 class NeighboursClassifier(Classifier):
-    """The majority vote of the nearest examples (k-NN)."""
+    """The k-nearest-neighbours classifier: a majority vote of the nearest examples."""
 
     label = "nearest neighbours"
     cites = ("pedregosa2011",)

@@ -1,10 +1,10 @@
-"""Closed forms of a function: a subclass that overrides the function must not inherit them."""
+"""Reset of closed forms that a subclass must not inherit if it overrides their function."""
 
 from __future__ import annotations
 
 
 def reset_inherited(cls: type, function: str, names: tuple[str, ...], base: type) -> None:
-    """Reset function-dependent attributes to the values of the base if a subclass overrides the function.
+    """Reset attributes that describe a function if a subclass overrides the function.
 
     >>> class Base:
     ...     kinks = ()

@@ -1,4 +1,4 @@
-"""Reading of config files (YAML 1.2) as scenarios, with file and line for every problem."""
+"""Reading of config files (YAML 1.2) as scenarios, with the file and line of every error."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SHIPPED_CONFIG_FOLDER = next(
 
 
 def list_shipped_configs() -> list[str]:
-    """List the names of the configs that come with statmech, whatever the current folder.
+    """List the names of the configs that are part of the statmech package.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def list_shipped_configs() -> list[str]:
 
 
 def read_description(name: str) -> str:
-    """Return the first comment of a shipped config, which describes its figure.
+    """Return the first comment of a shipped config: a description of its figure.
 
     >>> read_description("variety")
     'Figure 4 of Miyoshi, Hara & Okada: q against R during learning;
@@ -73,7 +73,7 @@ def read_description(name: str) -> str:
 
 
 def find_config(config: str | Path) -> Path:
-    """Find a config by its path or its shipped name. The path may be a results folder, which contains a config.
+    """Find a config by its path or its shipped name. A results folder is also a valid path.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def find_config(config: str | Path) -> Path:
 
 
 def get_shipped_name(config: str | Path) -> str:
-    """Return the name of a shipped config from its name or path, an empty string for any other config.
+    """Return the shipped name of a config, or an empty string if the config is not shipped.
 
     >>> (
     ...     get_shipped_name("variety"), get_shipped_name(SHIPPED_CONFIG_FOLDER / "variety.yaml"),
@@ -130,12 +130,12 @@ def check_results_folder(folder: Path) -> None:
 
 
 def _find_stores(folder: Path, subfolder_pattern: str = "") -> list[Path]:
-    """Find the stores of results in a folder, or in its subfolders that match a pattern."""
+    """Find the result stores in a folder, or in the subfolders that match a pattern."""
     return [store for name in RESULT_STORES for store in folder.glob(f"{subfolder_pattern}{name}")]
 
 
 def _describe_missing_results(path: Path) -> str:
-    """Return a sentence about a folder without a simulation, with its subfolders that have one."""
+    """Return a message about a folder without a simulation, naming subfolders with simulations."""
     subfolders = sorted({str(store.parent) for store in _find_stores(path, "*/")})
     hint = f". Folders with results in it: {', '.join(subfolders)}" if subfolders else ""
     results = "with theory.zarr alone" if (path / "theory.zarr").is_dir() else "without results"
@@ -143,7 +143,7 @@ def _describe_missing_results(path: Path) -> str:
 
 
 def _describe_missing_config(path: Path) -> str:
-    """Return a sentence that explains why a path is not a config."""
+    """Explain in a message why a path is not a config."""
     if path.is_dir():
         return _describe_missing_results(path)
     if path.exists():
@@ -205,7 +205,7 @@ def load(
 
 
 def _drop_unused_parameters(keys: dict[str, Any], override_by_key: dict[str, str]) -> dict[str, Any]:
-    """Drop the parameters of the config file that no rule or learner selected by an override has.
+    """Drop config parameters that do not belong to any rule or learner selected by an override.
 
     >>> changed, places = apply_overrides({"learner": ["adatron"], "omega": 1.5, "alpha": 2}, ["learner=gibbs"])
     >>> _drop_unused_parameters(changed, places)
@@ -222,7 +222,7 @@ def _drop_unused_parameters(keys: dict[str, Any], override_by_key: dict[str, str
 
 
 def _as_list(value: Any) -> list[Any]:
-    """Return a list unchanged, and any other value as a list with one entry."""
+    """Return a list unchanged, and wrap any other value in a list."""
     return value if isinstance(value, list) else [value]
 
 
@@ -235,7 +235,7 @@ def _find_figure_problems(scenario: AbstractScenario) -> list[Problem]:
 
 
 def apply_overrides(keys: dict[str, Any], overrides: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Apply `key=v1,v2` overrides to the keys of a config. The second result maps each changed key to its override.
+    """Apply `key=v1,v2` overrides to config keys, and map each changed key to its override.
 
     >>> apply_overrides({"rule": "hebb", "t": [1]}, ["start.R=0.5"])
     ({'rule': 'hebb', 't': [1], 'start': {'R': 0.5}}, {'start': 'start.R=0.5'})
@@ -256,7 +256,7 @@ def apply_overrides(keys: dict[str, Any], overrides: Iterable[str]) -> tuple[dic
 
 
 def format_config(scenario: AbstractScenario) -> str:
-    """Return a scenario as the text of a config file, without keys at their default values.
+    """Format a scenario as a config file, omitting keys with default values.
 
     >>> from statmech import Scenario
     >>> print(format_config(Scenario(rule=["hebb", "adatron"], eta=0.5, t=[1, 2])))
@@ -274,14 +274,14 @@ def format_config(scenario: AbstractScenario) -> str:
         try:
             default = type(scenario)(**required_values).config()
             break
-        except ScenarioError as failure:  # a default is not valid here, e.g. the start for the optimal rule
+        except ScenarioError as failure:  # some defaults are not valid here, such as the start for the optimal rule
             required_values |= {str(key): all_values[str(key)] for (key, *_), _ in failure.problems}
     changed = {name: value for name, value in all_values.items() if default.get(name) != value}
     return "\n".join(f"{name}: {_format_yaml_value(value)}" for name, value in {**required_values, **changed}.items())
 
 
 def _format_yaml_value(value: Any) -> str:
-    """Return a value as YAML (in its subset JSON), equally spaced numbers as a range.
+    """Format a value as JSON, which is also YAML, and equally spaced numbers as a range.
 
     >>> _format_yaml_value([0.0, 0.5, 1.0, 1.5]), _format_yaml_value([1.0, 2.0])
     ('{linspace: [0, 1.5, 4]}', '[1.0, 2.0]')
@@ -305,7 +305,7 @@ def _parse_config(path: Path) -> Any:
     text = content.decode(errors="replace")
     try:
         document = load_yaml_document(content)
-    except Exception as failure:  # ruamel raises many kinds: KeyError for an unknown YAML version, ...
+    except Exception as failure:  # ruamel raises many types, such as KeyError for an unknown YAML version
         raise ConfigError(_prefix_location(path, *yaml_messages.locate_mistake(failure, text))) from None
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
         mapping = (None, "a config is a mapping of keys to values, such as `rule: hebb`")
@@ -319,7 +319,7 @@ def _prefix_location(path: Path, line: int | None, sentence: str) -> str:
 
 
 def _read_stored_config(store: Path) -> Any:
-    """Read the config of a results store. It must be intact: theory and missing runs are computed from it."""
+    """Read the config of a results store, or raise an error if the config is corrupted."""
     check_ordinary_files(store)
     if GROUP_METADATA_FILE in find_corrupted_files(store):
         folder = format_option(f", and the folder with --out {store.parent}")
@@ -342,14 +342,14 @@ def _parse_override(text: str) -> tuple[str, Any]:
         return name, load_yaml_document(f"[{value}]" if is_list else value)
     except YamlSizeError as failure:
         raise ConfigError(f"{_shorten_override(text)}: {failure.problem}") from None
-    except Exception as failure:  # ruamel raises many kinds
+    except Exception as failure:  # ruamel raises many types of exceptions
         reason = yaml_messages.locate_mistake(failure, value)[1]
         problem = f"{_shorten_override(repr(value))} is neither a value nor a list of values v1,v2: {reason}"
         raise ConfigError(f"{_shorten_override(text)}: {problem}") from None
 
 
 def _set_dotted_key(keys: dict[str, Any], path: list[str], value: Any) -> None:
-    """Set the value of a dotted key, for example of `start.R`. Missing sections are created."""
+    """Set the value of a dotted key such as `start.R`, creating missing sections."""
     for part in path[:-1]:
         section = keys.get(part)
         keys[part] = dict(section) if isinstance(section, dict) else {}
@@ -358,7 +358,7 @@ def _set_dotted_key(keys: dict[str, Any], path: list[str], value: Any) -> None:
 
 
 def _locate_problems(failure: ScenarioError, path: Path, document: Any, override_by_key: dict[str, str]) -> list[str]:
-    """Return the problems of a config with their locations: first the file, by line, then the overrides."""
+    """Return all problems with their locations, first in the config file by line, then in the overrides."""
     in_file, in_overrides = [], []
     for (location, _), sentence in zip(failure.problems, failure.lines(), strict=True):
         if location and location[0] in override_by_key:
@@ -376,12 +376,12 @@ def _shorten_override(override: str) -> str:
 
 
 def _quote_ranges(sentence: str, key: str) -> str:
-    """Quote the ranges in a message about an override, because a shell would expand their brackets."""
+    """Quote ranges such as {linspace: ...} in a message about an override, to protect them from a shell."""
     return re.sub(r"{linspace: .*?}", lambda match: f"'{key}={match[0]}'", sentence)
 
 
 def _find_line(node: Any, location: tuple[str | int, ...]) -> int | None:
-    """Find the line of the innermost part of a location that the file contains, or None."""
+    """Return the line of the innermost part of a location found in the file, or None."""
     line = None
     zipped = node.get("zip") if isinstance(node, dict) else None
     if location and isinstance(zipped, dict) and location[0] in zipped:

@@ -1,4 +1,4 @@
-r"""Controls: keys of a config as functions of time, given as steps or to be optimised.
+r"""Controls: config keys that are functions of time, given as steps or to be optimised.
 
 On each segment :math:`[a, b]` between two edges a control is the polynomial through its p values at the Chebyshev
 points
@@ -28,7 +28,7 @@ from statmech.optima import DEFAULT_SEGMENTS, OPTIMAL_KEYWORD, OptimalControl, o
 
 
 class PiecewisePolynomial(NamedTuple):
-    """A control in the form that JAX traces: starts and widths (n,) of segments, and values (n, p) on each segment.
+    """A control as JAX traces it: starts and widths (n,) of the segments, and the values (n, p) on them.
 
     A control is also a schedule of the learning rate (`statmech.schedules`).
     """
@@ -38,7 +38,7 @@ class PiecewisePolynomial(NamedTuple):
     values: Array
 
     def at(self, t: Array) -> Array:
-        """Return the control at times t (...). At an edge, the later segment counts."""
+        """Return the control at times t (...), on the later segment if t is an edge."""
         xp = namespace(t)
         segment = xp.clip(xp.searchsorted(self.starts, t, side="right") - 1, 0, len(self.starts) - 1)
         if self.values.shape[1] == 1:
@@ -49,13 +49,13 @@ class PiecewisePolynomial(NamedTuple):
         ).sum(-1)
 
     def rate(self, eta: Array, t: Array) -> Array:
-        """Return the learning rate at time t. The constant rate eta is ignored."""
+        """Return the learning rate at time t, ignoring the constant rate eta."""
         return self.at(t)
 
 
 @dataclass(frozen=True)
 class TimeSegments:
-    """The increasing edges of segments of time, and the number of values on each segment.
+    """Adjacent segments of time: their increasing edges, and the number of values on each segment.
 
     >>> TimeSegments((0.0, 10.0, 20.0)).times
     array([ 5., 15.])
@@ -71,19 +71,19 @@ class TimeSegments:
 
     @property
     def size(self) -> int:
-        """The number of values."""
+        """The number of values on all segments."""
         return self.number * self.points
 
     @property
     def times(self) -> np.ndarray:
-        """The times (size,) of the values, for constants the middle of each segment."""
+        """The times (size,) of the values: Chebyshev points, or the midpoint of each segment for constants."""
         start, width = np.asarray(self.edges[:-1]), np.diff(self.edges)
         return (start[:, None] + width[:, None] * chebyshev_nodes(self.points)).reshape(-1)
 
 
 @dataclass(frozen=True)
 class Control:
-    """A function of time by its values on segments, segment by segment, and the options of its optimisation.
+    """A function of time, given by its values on successive segments, with optional optimisation settings.
 
     >>> control = Control(TimeSegments((0.0, 50.0, np.inf)), (1.0, 0.1))
     >>> str(control), control.at(np.array([0.0, 49.0, 50.0])).tolist()
@@ -95,7 +95,7 @@ class Control:
     optimum_options: OptimalControl | None = None
 
     def __str__(self) -> str:
-        """Return the label of the control on the axis of a dataset."""
+        """Return the label of the control on a dataset axis."""
         if self.optimum_options:
             return str(self.optimum_options)
         later = zip(self.edges[1:], self.values[1:], strict=False)
@@ -108,7 +108,7 @@ class Control:
 
     @property
     def polynomials(self) -> PiecewisePolynomial:
-        """The control in the form that JAX traces."""
+        """The control as arrays that JAX can trace."""
         edges = np.asarray(self.segments.edges)
         values = np.asarray(self.values, float).reshape(self.segments.number, self.segments.points)
         return PiecewisePolynomial(edges[:-1], np.diff(edges), values)
@@ -118,7 +118,7 @@ class Control:
         return np.asarray(self.polynomials.at(np.asarray(t, float)))
 
     def after(self, t: float) -> float | Control:
-        """Return the control on the segment that contains t, as a function of the time after t.
+        """Return the control on the segment that contains t, with time counted from t.
 
         A constant is returned as a number.
         """
@@ -126,19 +126,19 @@ class Control:
         segment = int(np.searchsorted(starts, t, side="right")) - 1
         if self.segments.points == 1:
             return float(values[segment, 0])
-        assert t == starts[segment]  # smooth segments are integrated from their start
+        assert t == starts[segment]  # smooth segments are only integrated from their start
         return Control(
             TimeSegments((0.0, float(widths[segment])), self.segments.points), tuple(values[segment].tolist())
         )
 
 
 def chebyshev_nodes(points: int) -> np.ndarray:
-    """Return the times (points,) of the values of a segment [0, 1]: Chebyshev points."""
+    """Return the Chebyshev points (points,) of the segment [0, 1]."""
     return np.sin(np.pi * np.arange(points) / (2 * (points - 1))) ** 2 if points > 1 else np.array([0.5])
 
 
 def interpolation_weights(x: Array, points: int) -> Array:
-    """Return the weights (..., points) that interpolate a segment's values at times x (...) in [0, 1].
+    """Return weights (..., points) that interpolate a segment's values to times x (...) in [0, 1].
 
     The barycentric formula at Chebyshev points has weights of alternating sign, halved at both ends.
 
@@ -155,12 +155,12 @@ def interpolation_weights(x: Array, points: int) -> Array:
 
 
 def is_time_dependent(value: Any) -> bool:
-    """Return True if a key's value is a function of time, either given or to be optimised."""
+    """Return True if a key's value varies in time, as a given function or an optimum."""
     return isinstance(value, Control | OptimalControl)
 
 
 def get_numbers(value: Any) -> tuple[Any, ...]:
-    """Return the numbers in a key's value: one for a number, one per step for a control, no number for an optimum.
+    """Return the numbers that a key's value contains, none for an unknown optimum.
 
     >>> get_numbers(2.0), get_numbers(OptimalControl()), get_numbers(control_from_config({"at": [0, 5], "is": [1, 2]}))
     ((2.0,), (), (1.0, 2.0))
@@ -176,12 +176,12 @@ def get_start_value(value: Any, default: Any = 1.0) -> Any:
 
 
 def collect_edges(controls: Iterable[Control | OptimalControl]) -> tuple[float, ...]:
-    """Return the start times of all segments of all controls. Unknown optima do not contribute."""
+    """Return the sorted start times of the segments of all controls, except unknown optima."""
     return tuple(sorted({edge for control in controls if isinstance(control, Control) for edge in control.edges}))
 
 
 def control_from_config(form: Any, number: Callable[[Any], float] = float) -> Control | OptimalControl:
-    """Return a control from its form in a config. The function `number` parses each value.
+    """Make a control from its config form, parsing each value with `number`.
 
     >>> str(control_from_config({"optimal": {"segments": 40}}))
     'optimal in 40 segments'
@@ -195,13 +195,13 @@ def control_from_config(form: Any, number: Callable[[Any], float] = float) -> Co
     if isinstance(form, dict) and [*form] == [OPTIMAL_KEYWORD]:
         return optimal_from_config(form[OPTIMAL_KEYWORD], number)
     raise ValueError(
-        f"a function of time is {{at: [0, ...], is: [...]}}, optimal or {{optimal: {{segments: {DEFAULT_SEGMENTS}}}}}, "
-        f"not {quote_value(form)}"
+        "a function of time must be {at: [0, ...], is: [...]}, optimal or "
+        f"{{optimal: {{segments: {DEFAULT_SEGMENTS}}}}}, not {quote_value(form)}"
     )
 
 
 def _make_step_control(start_times: Any, values: Any, number: Callable[[Any], float]) -> Control:
-    """Return a control of steps that start at given times."""
+    """Make a piecewise constant control from start times and values."""
     if not (
         isinstance(start_times, list | tuple)
         and isinstance(values, list | tuple)
@@ -210,19 +210,19 @@ def _make_step_control(start_times: Any, values: Any, number: Callable[[Any], fl
         raise ValueError("`at` and `is` must be two lists of equal length: times, and the value after each time")
     times = [*map(_check_time, start_times)]
     if times[0] != 0 or any(np.diff(times) <= 0):
-        raise ValueError("`at` is a list of times: 0 and later ones in increasing order")
+        raise ValueError("`at` must be a list of increasing times that begins with 0")
     return Control(TimeSegments((*times, np.inf)), tuple(map(number, values)))
 
 
 def _check_time(value: Any) -> float:
     """Return a time as a float, or raise `ValueError` if the value is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise ValueError(f"`at` is a list of times, not {quote_value(value)}")
+        raise ValueError(f"`at` must be a list of times, not {quote_value(value)}")
     return float(value)
 
 
 def control_to_config(value: Any) -> Any:
-    """Return a key's value, a control or a number, in the form of a config.
+    """Convert a key's value, a control or a number, to its config form.
 
     >>> (
     ...     control_to_config(control_from_config({"at": [0, 5], "is": [1, 2]})),

@@ -30,7 +30,7 @@ DATA_FOLDER_VARIABLE = "STATMECH_DATA"
 DIGIT_PAIR_PATTERN = re.compile(r"digits-(\d)-(\d)")
 NUMBERED_RANGE_PATTERN = re.compile(r"(\D+)(\d+)\.\.(\d+)")
 MISSING_VALUE = "?"
-MAX_DATA_FILE_BYTES = 2**26  # packed or unpacked; its entries take 16 times this memory
+MAX_DATA_FILE_BYTES = 2**26  # compressed or not; in memory, the entries take 16 times as much
 
 
 class DataSetContent(NamedTuple):
@@ -62,24 +62,24 @@ class DataSource:
 
     title: str
     examples: int
-    columns: tuple[str, ...]  # column names of the file
-    label: str  # column of the classes
-    file: str = ""  # name in the data folder; empty if the set is generated, or bundled with scikit-learn
+    columns: tuple[str, ...]  # names of the file's columns
+    label: str  # name of the class column
+    file: str = ""  # name in the data folder, empty for data that are generated or bundled with scikit-learn
     dropped: tuple[str, ...] = ()
-    sequence: str = ""  # column that holds all attributes
+    sequence: str = ""  # name of the column with the sequence, one attribute per letter
     length: int = 0  # letters per sequence
     start: int | None = None  # position of the first letter relative to a site; position 0 does not exist
-    regions: dict[str, list[str]] = field(default_factory=dict)  # known parts of a sequence: first and last position
-    fold: str = ""  # column of predefined folds
+    regions: dict[str, list[str]] = field(default_factory=dict)  # known parts of a sequence: first and last positions
+    fold: str = ""  # name of the column with predefined folds
     folds: int = 0  # number of predefined folds
     numeric: bool = False
     header: bool = False  # the first row names the columns
-    openml: int | None = None  # number of the data set at OpenML
-    classes: tuple[str, ...] = ()  # use only examples of these classes; empty for all
-    meanings: dict[str, str] = field(default_factory=dict)  # names for the file's classes
+    openml: int | None = None  # OpenML's id of the data set
+    classes: tuple[str, ...] = ()  # classes to use, all if empty
+    meanings: dict[str, str] = field(default_factory=dict)  # readable names of the file's classes
     note: str = ""  # differences from the paper's data
-    stand_in: bool = False  # the data replace the paper's data
-    codons: bool = False  # each three letters of the sequences are a codon
+    stand_in: bool = False  # True: the data are a substitute for the paper's data
+    codons: bool = False  # True: every three letters of a sequence form a codon
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -90,11 +90,11 @@ class DataSource:
 
     @property
     def heading(self) -> str:
-        """The title, marked as "stand-in" if the data replace the paper's data."""
+        """The title, marked as "stand-in" if the data are a substitute for the paper's data."""
         return f"{self.title} (stand-in)" if self.stand_in else self.title
 
     def _format_position(self, letter: int) -> str:
-        """Return the name of the attribute at a letter: its position in the sequence or relative to a site."""
+        """Name the attribute of a letter by its position in the sequence or relative to a site."""
         if self.start is None:
             return f"p{letter + 1}"
         position = self.start + letter
@@ -115,7 +115,7 @@ def _parse_table_value(value: Any) -> Any:
 
 
 def _expand_column_names(patterns: list[str]) -> tuple[str, ...]:
-    """Return names of columns. A numbered range such as `a1..3` is expanded.
+    """Return column names, expanding numbered ranges such as `a1..3`.
 
     >>> _expand_column_names(["a1..3", "class"])
     ('a1', 'a2', 'a3', 'class')
@@ -135,7 +135,7 @@ GENERATED_SOURCES = {
 
 
 def find_data_source(name: str) -> DataSource:
-    """Return the description of a data set. The name `digits-3-8` selects a pair of digits.
+    """Return the description of a data set, or of a pair of digits such as `digits-3-8`.
 
     Raises `ValueError` for an unknown name. The message suggests the most similar name.
     """
@@ -178,13 +178,13 @@ def _load_cached(name: str, version: tuple[object, ...]) -> DataSetContent:
 
 
 def get_data_version(name: str) -> tuple[object, ...]:
-    """Return the data folder, and the identity and state of a data set's file (`files.get_file_version`)."""
+    """Return the data folder and the version of a data set's file (`files.get_file_version`)."""
     folder = os.environ.get(DATA_FOLDER_VARIABLE, "")
     return folder, *files.get_file_version(Path(folder) / find_data_source(name).file)
 
 
 def get_data_digest(name: str) -> str:
-    """Return the SHA-256 of a data set's names, attributes, classes and folds, whatever the file format."""
+    """Return the SHA-256 of a data set's content, independent of the file format."""
     return _compute_data_digest(name, get_data_version(name))
 
 
@@ -224,7 +224,7 @@ def _generate_data(name: str, data_source: DataSource) -> DataSetContent:
 
 
 def _generate_far_clouds(size: int, attributes: int, distance: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
-    """Generate normal attributes around two centres. Their distance is in standard deviations."""
+    """Generate two clusters of normal attributes, with a distance in standard deviations."""
     rng = np.random.default_rng(0)
     y, away = np.arange(size) % 2, rng.standard_normal(attributes)
     centre = distance / 2 * away / np.linalg.norm(away)
@@ -232,7 +232,7 @@ def _generate_far_clouds(size: int, attributes: int, distance: float = 2.0) -> t
 
 
 def _generate_noisy_majority(attributes: int, size: int = 20_000, flip: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
-    """Generate random attributes -1 or 1, and as class the majority of the first three.
+    """Generate random attributes of -1 or 1, with the majority of the first three as the class.
 
     A fraction `flip` of the classes is flipped.
     """
@@ -242,7 +242,7 @@ def _generate_noisy_majority(attributes: int, size: int = 20_000, flip: float = 
 
 
 def _load_scaled_breast_cancer() -> tuple[np.ndarray, np.ndarray]:
-    """Load the measurements of scikit-learn's breast cancer data in units of their standard deviations."""
+    """Load scikit-learn's breast-cancer measurements, each scaled to a standard deviation of 1."""
     from sklearn.datasets import load_breast_cancer
 
     X, y = load_breast_cancer(return_X_y=True)
@@ -250,7 +250,7 @@ def _load_scaled_breast_cancer() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _make_digits_with_linear_target() -> tuple[np.ndarray, np.ndarray]:
-    """Load scikit-learn's digits, with a random linear function of their pixels, of variance 1, as target."""
+    """Load scikit-learn's digits with a random linear function of the pixels as target, scaled to variance 1."""
     from sklearn.datasets import load_digits
 
     X, _ = load_digits(return_X_y=True)
@@ -274,13 +274,13 @@ def _read_data_file(data_source: DataSource, path: Path) -> tuple[np.ndarray, np
         rows = [[row[i] for i in keep] if len(row) == len(names) else row for row in rows]
     for number, row in enumerate(rows, 2 if data_source.header else 1):
         if len(row) != len(data_source.columns):
-            problem = f"{path}:{number}: has {len(row)} columns, and should have {len(data_source.columns)}"
+            problem = f"{path}:{number}: has {len(row)} columns, but must have {len(data_source.columns)}"
             raise ScenarioError([(("data",), problem)])
     if not rows:
         raise ScenarioError([(("data",), f"{path}: has no examples")])
     table = np.array(
         [[cell.strip() for cell in row] for row in rows], object
-    )  # a dtype str would take the memory of the longest entry for each
+    )  # dtype str would give every entry the size of the longest
     return (
         _get_attributes(data_source, table, path),
         _get_column(data_source, table, data_source.label),
@@ -306,7 +306,7 @@ def _get_attributes(data_source: DataSource, table: np.ndarray, path: Path) -> n
         sequences = _get_column(data_source, table, data_source.sequence)
         for number, sequence in enumerate(sequences, 1):
             if len(sequence) != data_source.length:
-                problem = f"{path}: example {number} has {len(sequence)} letters, and should have {data_source.length}"
+                problem = f"{path}: example {number} has {len(sequence)} letters, but must have {data_source.length}"
                 raise ScenarioError([(("data",), problem)])
         return np.array([list(sequence.lower()) for sequence in sequences], object)
     attributes: np.ndarray = table[:, [data_source.columns.index(name) for name in data_source.attributes]]
@@ -314,7 +314,7 @@ def _get_attributes(data_source: DataSource, table: np.ndarray, path: Path) -> n
 
 
 def _format_folder_option() -> str:
-    """Return the option or the variable that sets the data folder."""
+    """Return the option or environment variable that sets the data folder."""
     return join_alternatives(format_option("--data-dir DIR"), DATA_FOLDER_VARIABLE)
 
 
@@ -324,7 +324,7 @@ def _download_from_openml(name: str, data_source: DataSource) -> tuple[np.ndarra
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # one warning per attempt; the message below is sufficient
+            warnings.simplefilter("ignore")  # scikit-learn warns at every attempt; the message below suffices
             fetched = fetch_openml(data_id=data_source.openml, as_frame=True, parser="liac-arff")
     except Exception as failure:  # the network can fail in many ways
         reason = " ".join(str(failure).split()) or type(failure).__name__
@@ -335,13 +335,13 @@ def _download_from_openml(name: str, data_source: DataSource) -> tuple[np.ndarra
     frame = fetched.data.drop(columns=[column for column in data_source.dropped if column in fetched.data.columns])
     count = len(data_source.attributes)
     if frame.shape[1] < count:
-        raise ScenarioError([(("data",), f"{name} of OpenML has {frame.shape[1]} columns, and should have {count}")])
-    X = frame.iloc[:, -count:].astype(object)  # earlier columns are names of examples
+        raise ScenarioError([(("data",), f"{name} of OpenML has {frame.shape[1]} columns, but must have {count}")])
+    X = frame.iloc[:, -count:].astype(object)  # earlier columns name the examples
     return X.where(X.notna(), MISSING_VALUE).to_numpy(), fetched.target.astype(str).to_numpy(), None
 
 
 def _select_classes(data_source: DataSource, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None) -> DataSetContent:
-    """Return the examples of the selected classes, with attributes as text or numbers."""
+    """Return the examples of the selected classes, with text or numerical attributes."""
     if data_source.classes:
         selected = np.isin(y, data_source.classes)
         X, y, folds = X[selected], y[selected], folds[selected] if folds is not None else None
@@ -376,5 +376,5 @@ def _locate_non_number(data_source: DataSource, X: np.ndarray) -> str:
 
 
 def list_distinct_values(columns: np.ndarray) -> list[Sequence[str]]:
-    """Return the distinct values of each column of X (m, columns), without missing values, in sorted order."""
+    """Return the sorted distinct values of each column of X (m, columns), without missing values."""
     return [sorted({*map(str, column)} - {MISSING_VALUE}) for column in columns.T]

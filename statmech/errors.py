@@ -1,4 +1,4 @@
-"""Errors that the user can fix. A message gives the location, the given value, the possible values and a suggestion."""
+"""Errors that the user can fix, with messages that state the location, the given value and the remedy."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-Problem = tuple[tuple[str | int, ...], str]  # location (keys and list positions), and one sentence
+Problem = tuple[tuple[str | int, ...], str]  # location (keys and list positions) and one sentence
 
 MIN_NAME_SIMILARITY, MIN_SHORT_NAME_SIMILARITY, MAX_SHORT_NAME_LENGTH = (
     0.68,
     0.6,
     3,
-)  # difflib's ratio; short: "Kk" for "K"
+)  # ratios of difflib; for short names, "Kk" must still suggest "K"
 
-MAX_LISTED_NAMES = 12  # if the message already suggests a name
-MAX_QUOTED_CHARACTERS = 60  # for a quoted value
-MAX_MESSAGE_LINE_CHARACTERS = 200  # for a name, or a message of another library
+MAX_LISTED_NAMES = 12  # longer lists are omitted if the message suggests a name
+MAX_QUOTED_CHARACTERS = 60  # longer quoted values are shortened
+MAX_MESSAGE_LINE_CHARACTERS = 200  # limit for names and for messages of other libraries
 INVISIBLE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode categories of invisible and control characters
-LAYOUT_CHARACTERS = "\n\t\u200c\u200d"  # invisible characters that messages and some scripts need
+LAYOUT_CHARACTERS = "\n\t\u200c\u200d"  # line break, tab and joiners, which messages and some scripts need
 
 
 class StatmechError(Exception):
-    """The base class of all errors that a user can fix. The command line exits with `status`."""
+    """The base class of all errors that a user can fix, with the exit status of the command."""
 
     status = 2
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the message instead of the arguments of the constructor, which differ between errors."""
+        """Pickle the message instead of the constructor's arguments, which differ between classes."""
         return _rebuild_error, (type(self), *self.args), vars(self)
 
 
 def _rebuild_error(kind: type[StatmechError], *args: object) -> StatmechError:
-    """Make an error from its message without its constructor."""
+    """Rebuild an unpickled error from its message, without calling its constructor."""
     error = kind.__new__(kind, *args)
-    error.args = args  # an OSError takes them from its constructor
+    error.args = args  # an OSError sets them only in its constructor
     return error
 
 
 class ScenarioError(StatmechError, ValueError):
-    """A scenario that cannot be simulated or solved, one sentence per problem.
+    """A scenario that cannot be simulated or solved, with a sentence for each problem.
 
     `problems` holds pairs (location, sentence). The location is a path of keys and list positions, which the config
     loader translates to a line.
@@ -84,37 +84,37 @@ class DamagedError(StoreError):
 
 
 def make_unreadable_error(path: object, failure: Exception) -> DamagedError:
-    """Make the error for a store that zarr, its codecs or its scenario cannot read."""
+    """Make the error for a store that cannot be read or interpreted."""
     return DamagedError(path, [f"{type(failure).__name__}: {failure}"])
 
 
 class ClusterError(StatmechError, RuntimeError):
-    """A loss of workers or of the scheduler during the simulation of a sweep. The results are not complete."""
+    """The loss of workers or of the scheduler during a sweep, which leaves the results incomplete."""
 
     status = 1
 
 
 class SolverError(StatmechError, ArithmeticError):
-    """A failed solution of equations. The message names the parameters."""
+    """A failure to solve the equations of theory, with the parameters in the message."""
 
 
 class DivergedError(StatmechError, ArithmeticError):
-    """A simulated student with a length outside the range of accurate numbers. The message names the student."""
+    """A simulated student whose length has left the range of accurate arithmetic."""
 
 
 class DeviceError(StatmechError, RuntimeError):
-    """A device that JAX is configured to use but that this machine does not have."""
+    """A device that JAX is configured to use but this machine lacks."""
 
 
 class ForkedError(StatmechError, RuntimeError):
-    """A computation in a fork of a process that has already used JAX: it would hang."""
+    """A computation in a forked process, which would hang because its parent has used JAX."""
 
     def __init__(self) -> None:
         cause = "this process is a fork of one that has computed with JAX, whose threads are missing here"
         super().__init__(f"{cause}: start it with the spawn or forkserver method of multiprocessing")
 
 
-# terms of other programs and books -> {name in statmech: explanation, if necessary}
+# synonym in other programs and books -> {name in statmech: explanation}
 SYNONYMS: dict[str, dict[str, str]] = {
     "flip": {"noise": ", the noise of the output"},
     "ising": {"binary": ""},
@@ -129,7 +129,7 @@ SYNONYMS: dict[str, dict[str, str]] = {
 
 
 def format_unknown_name(value: object, noun: str, choices: Iterable[str]) -> str:
-    """Return the message for an unknown name, with the most similar known name and, if few, all known names.
+    """Return the message for an unknown name, with the closest known name and, if there are few, all known names.
 
     >>> print(format_unknown_name("adtron", "a learning rule", ["hebb", "adatron"]))
     "adtron" is not a learning rule. Did you mean "adatron"? Known: hebb, adatron.
@@ -149,7 +149,7 @@ def format_unknown_name(value: object, noun: str, choices: Iterable[str]) -> str
         [*suggestions]
         or candidates
         or [name for name in folded if len(lowered) > MAX_SHORT_NAME_LENGTH and name.startswith(lowered)]
-    )  # the beginning of a name
+    )  # last resort: names that begin with the value
     likely = f' Did you mean "{folded[candidates[0]]}"{suggestions.get(candidates[0], "")}?' if candidates else ""
     name = _join_lines(str(value).encode(errors="backslashreplace").decode())
     listed = "" if likely and len(names) > MAX_LISTED_NAMES else f" Known: {', '.join(names)}."
@@ -162,24 +162,24 @@ def list_spellings(name: str) -> list[str]:
 
 
 def quote_value(value: object) -> str:
-    """Quote a value as JSON, and only the beginning of a long text.
+    """Quote a value as JSON, shortening long text.
 
     >>> print(quote_value("0.1"), quote_value([1, True]), len(quote_value("a" * 1000)))
     "0.1" [1, true] 60
     """
     for write in (partial(json.dumps, default=str), repr):
-        with suppress(TypeError, ValueError, RecursionError):  # e.g. keys that are lists, lists that contain themselves
+        with suppress(TypeError, ValueError, RecursionError):  # e.g. lists as keys, or lists that contain themselves
             return _join_lines(write(value))
-    return f"of type {type(value).__name__}"  # an integer with more digits than Python formats
+    return f"of type {type(value).__name__}"  # for example, an integer too long for Python to format
 
 
 def shorten_text(text: str, max_length: int = MAX_QUOTED_CHARACTERS) -> str:
-    """Return a text for a message. A long text ends with an ellipsis."""
+    """Shorten a text for a message, ending a long text with an ellipsis."""
     return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
 
 def escape_name(name: str) -> str:
-    """Return a name for a message. Line breaks and tabs are also written as escapes.
+    """Escape a name for a message, including its line breaks and tabs.
 
     >>> print(escape_name("new\\nfolder"))
     new\\u000afolder
@@ -188,7 +188,7 @@ def escape_name(name: str) -> str:
 
 
 def escape_text(text: str) -> str:
-    """Return a text that is safe on a terminal: names from unknown sources may contain control sequences.
+    """Escape the control sequences in a text, so that a terminal can display it safely.
 
     Control characters other than line breaks and tabs, direction marks and other invisible characters, and invalid
     Unicode are written as escapes.
@@ -214,5 +214,5 @@ def _format_location(location: tuple[str | int, ...]) -> str:
 
 
 def _join_lines(text: str, max_length: int = MAX_QUOTED_CHARACTERS) -> str:
-    """Join the lines of a text to one line, and shorten a long text."""
+    """Join the lines of a text to a single line, and shorten long text."""
     return shorten_text(" ".join(text.split()), max_length)

@@ -14,11 +14,11 @@ from statmech.table_columns import DEFAULT_COLUMN_OPTIONS, encode_columns
 from statmech.table_files import read_table_file
 
 EIGENVALUE_ROUNDING = 1e-15  # relative to N times the largest eigenvalue; smaller eigenvalues are rounding errors
-MAX_NPY_BYTES = 2**30  # conversion to float64 and centring take several times this memory
+MAX_NPY_BYTES = 2**30  # conversion to float64 and centring need several times as much memory
 
 
 def load_input_table(path: str) -> np.ndarray:
-    """Load the rows (rows, columns) of a .npy file or a table, centred, with mean |x|^2 = 1, in float32.
+    """Load the rows of a .npy file or a table in float32, centred and with mean |x|^2 = 1.
 
     Raises `ScenarioError` if the file is not a table of finite real numbers whose rows differ.
     """
@@ -26,12 +26,12 @@ def load_input_table(path: str) -> np.ndarray:
 
 
 def get_input_table_digest(path: str) -> str:
-    """Return the SHA-256 of a table, whatever its file format."""
+    """Return the SHA-256 of a table's content, independent of the file format."""
     return _compute_input_table_digest(path, get_file_version(path))
 
 
 def get_covariance_eigenvalues(path: str) -> np.ndarray:
-    """Return the eigenvalues (N,) of N times the covariance of a table's N columns. Their sum is N."""
+    """Return the eigenvalues (N,) of N times the covariance of a table, which sum to N."""
     return _compute_covariance_eigenvalues(path, get_file_version(path))
 
 
@@ -66,7 +66,7 @@ def _load_cached_table(path: str, state: tuple[int, ...]) -> np.ndarray:
 
 
 def _read_table_numbers(path: str) -> np.ndarray:
-    """Read the numbers of a .npy file or a table. Text columns of a table become indicators."""
+    """Read the numbers of a .npy file or a table, encoding text columns as indicators."""
     if Path(path).suffix != ".npy":
         table_file = read_table_file(path)
         try:

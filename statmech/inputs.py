@@ -1,4 +1,4 @@
-r"""Distributions of the inputs. All are centred, and `isotropic` distributions have the covariance I/N.
+r"""Centred distributions of the inputs. `isotropic` distributions have the covariance I/N.
 
 **To add a distribution** write one class with `draw` and add one line to `INPUTS`: its config name, sweep axis and the
 direct engine follow. In a config, a distribution without parameters is written by its name. Parameters are written as
@@ -25,20 +25,18 @@ from statmech.modes import Modes, group_sizes, hermite, make_feature_modes, make
 from statmech.numerics.gaussian import Array
 from statmech.random_numbers import draw_normals, draw_signs
 
-MAX_EIGENVALUE = 1e20  # also the inverse of the smallest: inputs and their squares, over N, are float32
+MAX_EIGENVALUE = 1e20  # the minimum is its inverse: inputs and their squares are float32
 TEACHER_DIRECTIONS = ("random", "aligned")
-FRACTION_SUM_TOL = 1e-6  # deviation of a sum of fractions from 1
+FRACTION_SUM_TOL = 1e-6  # allowed deviation of the sum from 1
 MAX_POWER_LAW_DECAY = 10.0
 MAX_POWER_LAW_MODES = 10**7
-MAX_LATENT_RATIO = 1000.0  # latent variables per feature, and features per latent variable
-MIN_NONLINEAR_DEVIATION = 1e-6  # features with a smaller nonlinear part count as linear
-
-
+MAX_LATENT_RATIO = 1000.0  # limits latent variables per feature, and features per latent variable
+MIN_NONLINEAR_DEVIATION = 1e-6  # features with a smaller nonlinear part are treated as linear
 CENTRE_INPUTS_NOTE = "inputs around a centre are gaussian, anisotropic or a spectrum"
 
 
 class InputAxes(NamedTuple):
-    """Properties of each axis, arrays (N,): variances, factors of the penalty, and the teacher's power in the group.
+    """Arrays (N,) for the axes: variances, penalty factors, and the teacher's power in the group of each axis.
 
     `powers` is None if the teacher has no preferred direction. Otherwise `group` numbers the groups.
     """
@@ -56,12 +54,12 @@ class Inputs(ABC):
     Scenarios, simulation and theory ask a distribution for its properties, never for its class.
     """
 
-    isotropic: ClassVar[bool] = True  # covariance I/N: theory does not need `modes`
-    exact: ClassVar[bool] = False  # eps_g is a function of angles at finite N, not only in the limit
-    normal_fields: ClassVar[bool] = False  # fields are normal at finite N, and their overlaps are recorded
-    sized: ClassVar[bool] = False  # `modes` depends on N
-    from_file: ClassVar[bool] = False  # `modes` reads a file, which may be missing
-    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
+    isotropic: ClassVar[bool] = True  # True: covariance I/N, so theory does not need `modes`
+    exact: ClassVar[bool] = False  # True: eps_g depends only on angles, even at finite N
+    normal_fields: ClassVar[bool] = False  # True: fields are normal at finite N, and their overlaps are recorded
+    sized: ClassVar[bool] = False  # True: `modes` depends on N
+    from_file: ClassVar[bool] = False  # True: `modes` reads a file, which may be missing
+    cites: ClassVar[tuple[str, ...]] = ()  # bibliography keys of the papers
 
     @abstractmethod
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
@@ -85,7 +83,7 @@ class Inputs(ABC):
         """
 
     def problem(self, N: int) -> Problem | None:
-        """Return the reason why inputs of N components do not exist, or None if they exist.
+        """Return the reason why inputs with N components are not possible, or None.
 
         Parameters
         ----------
@@ -99,7 +97,7 @@ class Inputs(ABC):
         return None
 
     def modes(self, N: int) -> Modes | None:
-        """Return the variances of the inputs and of the teacher's field in all directions.
+        """Return the variances of the inputs and of the teacher's field along all directions.
 
         None means that theory does not have equations for these inputs.
 
@@ -112,12 +110,12 @@ class Inputs(ABC):
 
     @property
     def structured(self) -> bool:
-        """Whether the variance of a field depends on the direction of its vector (`modes`)."""
+        """True if the variance of a field depends on the direction of its weight vector (`modes`)."""
         return not self.isotropic and type(self).modes is not Inputs.modes
 
     @property
     def isotropic_normal(self) -> bool:
-        """Whether the fields of all vectors of one length have the same normal distribution at finite N."""
+        """True if the fields of all vectors of one length have the same normal distribution at finite N."""
         return self.isotropic and self.normal_fields
 
     @property
@@ -145,7 +143,7 @@ class Inputs(ABC):
 
     @property
     def has_unpenalised_axes(self) -> bool:
-        """Whether a penalty leaves some axes free."""
+        """True if a penalty leaves some axes free."""
         return False
 
     def count_teacher_axes(self, N: int) -> int:
@@ -161,7 +159,7 @@ class Inputs(ABC):
         raise NotImplementedError("inputs without latent variables")
 
     def table(self, N: int) -> np.ndarray:
-        """Compute data for `draw`, once and outside the compiled program."""
+        """Compute the data that `draw` needs, once and outside the compiled program."""
         return np.zeros(0, np.float32)
 
     def draw_examples(self, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
@@ -176,24 +174,24 @@ class Inputs(ABC):
         return np.asarray(rows, float) * np.sqrt(N)
 
     def axes(self, N: int) -> InputAxes | None:
-        """Return the variances on the axes, or None if the components are not independent Gaussians."""
+        """Return the properties of the axes, or None if the components are not independent Gaussians."""
         return None
 
     def file_problem(self, N: int) -> Problem | None:
-        """Return the reason why files of the distribution are not usable, or None.
+        """Return the reason why the files of the distribution cannot be used, or None.
 
         Stored results do not need these files.
         """
         return None
 
     def digests(self) -> dict[str, str]:
-        """Return the SHA-256 of each file's content by path, for all files of the distribution."""
+        """Return the SHA-256 of each file that the distribution uses, by path."""
         return {}
 
 
 @dataclass(frozen=True)
 class Gaussian(Inputs):
-    """Independent components with the distribution N(0, 1/N), as in the papers."""
+    """Independent Gaussian components N(0, 1/N), as in the papers."""
 
     exact = True
     normal_fields = True
@@ -267,7 +265,7 @@ class Anisotropic(Inputs):
 
 
 class GroupedInputs(Inputs):
-    """Gaussian inputs with groups of axes of equal variance."""
+    """Gaussian inputs whose axes form groups of equal variance."""
 
     isotropic = False
     exact = True
@@ -283,7 +281,7 @@ class GroupedInputs(Inputs):
     def axes(self, N: int) -> InputAxes: ...
 
     def table(self, N: int) -> np.ndarray:
-        """Return the standard deviation on each axis, times sqrt(N)."""
+        """Return sqrt(N) times the standard deviation on each axis."""
         return np.sqrt(self.axes(N).variances).astype(np.float32)
 
 
@@ -338,7 +336,7 @@ class Spectrum(GroupedInputs):
         return None
 
     def _find_problems(self, N: int) -> Iterator[str]:
-        """Iterate over messages about invalid parameters."""
+        """Yield messages about invalid parameters."""
         groups = len(self.eigenvalues)
         lists = {"shares": self.shares, "teacher": self.teacher, "ridge": self.ridge}
         for name, values in lists.items():
@@ -376,7 +374,7 @@ class Spectrum(GroupedInputs):
 
 @dataclass(frozen=True)
 class PowerLaw(GroupedInputs):
-    """A Gaussian with the eigenvalues i^-decay, and the powers i^-teacher_decay of the teacher's field, i = 1 ... N."""
+    """A Gaussian with eigenvalues i^-decay and powers i^-teacher_decay of the teacher's field, i = 1 ... N."""
 
     sized = True
     decay: float = 1.5
@@ -403,7 +401,7 @@ class PowerLaw(GroupedInputs):
 
 @dataclass(frozen=True)
 class Features(Inputs):
-    """Random features: an activation of N random projections of the `latent` N normal inputs of the teacher."""
+    """Random features: activations of N random projections of the teacher's `latent` N normal inputs."""
 
     isotropic = False
     cites = ("goldt2020", "gerace2020", "mei2022")
@@ -411,7 +409,7 @@ class Features(Inputs):
     latent: float = 0.5
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
-        raise ScenarioError([(("inputs",), "random features are inputs of stored examples (`loss`), not of a stream")])
+        raise ScenarioError([(("inputs",), "random features require stored examples (`loss`), not a stream")])
 
     def find_online_problem(self) -> str:
         return "features need a teacher on latent variables: learners of convex losses have them"
@@ -432,7 +430,7 @@ class Features(Inputs):
             bounds = f"{1 / MAX_LATENT_RATIO:g} and {MAX_LATENT_RATIO:g}"
             return ("inputs",), f"latent variables per feature must lie between {bounds}, not {self.latent:g}"
         if self.count_latent_variables(N) < 1:
-            return ("inputs",), f"{self.latent:g} latent variables per feature are none at N = {N}"
+            return ("inputs",), f"{self.latent:g} latent variables per feature leave no latent variable at N = {N}"
         return None
 
     def modes(self, N: int) -> Modes:
@@ -459,7 +457,7 @@ class Rows(Inputs):
         return Path(self.path).name
 
     def problem(self, N: int) -> Problem | None:
-        from statmech.real_table import is_data_set  # imported here because other inputs do not need data sets
+        from statmech.real_table import is_data_set  # imported here: other inputs do not need data sets
 
         if self.target is None and not is_data_set(self.path):
             return None
@@ -502,7 +500,7 @@ INPUTS: dict[str, type[Inputs]] = {
 
 
 def inputs_from_config(form: Any) -> Inputs:
-    """Return a distribution from its form in a config: a name, or a mapping of a name to parameters.
+    """Make a distribution from its config form: a name, or a mapping of a name to parameters.
 
     >>> inputs_from_config("sphere")
     Sphere()
@@ -527,13 +525,13 @@ def inputs_from_config(form: Any) -> Inputs:
 
 
 def _split_name_and_parameters(form: dict[Any, Any]) -> tuple[Any, dict[Any, Any]]:
-    """Return the name and the parameters from a mapping in a config.
+    """Split a mapping in a config into the name and the parameters of a distribution.
 
     The form is {name: {parameter: value, ...}}, or {name: value of the first parameter, parameter: value, ...}.
     """
     names = [key for key in form if key in INPUTS] or [*form]
     if len(names) != 1:
-        raise ValueError(f"names one distribution of inputs, not {quote_value(form)}")
+        raise ValueError(f"must name one distribution of inputs, not {quote_value(form)}")
     if names[0] not in INPUTS:
         return names[0], {}
     [name], remaining = names, {key: value for key, value in form.items() if key != names[0]}
@@ -561,12 +559,12 @@ def _is_like_default(value: Any, default: Any) -> bool:
 
 
 def value_to_config(value: Any) -> Any:
-    """Return a parameter's value in the form of a config: lists instead of tuples."""
+    """Convert a parameter's value to its config form, with a list instead of a tuple."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def inputs_to_config(inputs: Inputs) -> Any:
-    """Return a distribution in the form of a config, the inverse of `inputs_from_config`.
+    """Convert a distribution to its config form, the inverse of `inputs_from_config`.
 
     Parameters with default values are omitted, except for the first parameter.
     """
@@ -582,7 +580,7 @@ def inputs_to_config(inputs: Inputs) -> Any:
 
 
 def format_inputs_label(inputs: Inputs) -> str:
-    """Return the label of a distribution on the axis of a dataset."""
+    """Return the label of a distribution on a dataset axis."""
     form = inputs_to_config(inputs)
     if isinstance(form, str):
         return form
@@ -592,7 +590,7 @@ def format_inputs_label(inputs: Inputs) -> str:
 
 
 def _find_spectrum_problem(spectrum: Any) -> Problem | None:
-    """Return the reason why a list is not a valid spectrum of a covariance, or None."""
+    """Return the reason why a list is not a valid covariance spectrum, or None."""
     if not _is_number_list(spectrum) or min(spectrum) < 0 or not any(spectrum):
         return ("inputs",), "a spectrum is a list of finite eigenvalues, none negative and not all 0"
     if any(value > 0 and not 1 / MAX_EIGENVALUE <= value <= MAX_EIGENVALUE for value in spectrum):

@@ -1,4 +1,4 @@
-"""Tables with a target: numerical columns, and one column of labels or numbers to predict."""
+"""Tables with a target: numerical columns, and a column of labels or numbers to predict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MIN_TABLE_ROWS = 20
 
 
 class LabelledTable(NamedTuple):
-    """Inputs X (n, N), a target y (n,), the names of its labels, and notes on the conversion of the table.
+    """A numerical table: inputs X (n, N), target y (n,), names of the labels, and notes on the conversion.
 
     `labels` are the names of the labels +1 and -1, or None for a numerical target. `notes` is empty for an X that was
     an array of numbers.
@@ -104,7 +104,7 @@ def read_labelled_table(
     file, options
         Format of the file, and treatment of columns and missing cells.
     numbers, positive
-        As for `labelled`.
+        As for `make_labelled_table`.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def _table_from_frame(
     columns = encode_columns(frame, target, options, first_row)
     rows, y = columns.X, columns.target
     if len(rows) < MIN_TABLE_ROWS:
-        raise ConfigError(f"a table of {len(rows)} rows is too short: {MIN_TABLE_ROWS} rows are needed")
+        raise ConfigError(f"a table of {len(rows)} rows is too short: at least {MIN_TABLE_ROWS} rows are required")
     if not rows.size or not np.ptp(rows, axis=0).any():
         raise ConfigError("no input varies: all columns are constant or dropped")
     if positive is not None:
@@ -141,7 +141,7 @@ def _table_from_frame(
     y = y.astype(str) if y.dtype.kind not in "buif" else y
     values = np.unique(y)
     if len(values) == 1:
-        raise ConfigError(f"the target has one value, {quote_value(str(values[0]))}: two, or numbers, are needed")
+        raise ConfigError(f"the target has one value, {quote_value(str(values[0]))}: it must have two or be numerical")
     if len(values) == 2 and not numbers:
         low, high = map(str, values.tolist())
         return _table_from_labels(rows, y == values[1], high, low, columns.notes)
@@ -151,7 +151,7 @@ def _table_from_frame(
         )
         hint = format_option(f"--positive {quote_value(str(values[0]))}", f"positive={str(values[0])!r}")
         advice = f". To predict one of them against all others, name it: {hint}" if hint else ""
-        raise ConfigError(f"the target has {len(values)} values, {listing}: two, or numbers, are needed{advice}")
+        raise ConfigError(f"the target has {len(values)} values, {listing}: it must have two or be numerical{advice}")
     if (infinite := np.isinf(y.astype(float))).any():
         raise ConfigError(f"the target is infinite in row {int(np.argmax(infinite)) + first_row}")
     return LabelledTable(rows, y.astype(float), None, columns.notes)
@@ -165,7 +165,7 @@ def _table_from_labels(
 
 
 def _name_other_values(y: np.ndarray, positive: str) -> str:
-    """Return a name for all values of a target except the positive value."""
+    """Return a name for all values of a target other than the positive value."""
     values = sorted(set(map(str, y.tolist())))
     if positive not in values:
         raise ConfigError(
@@ -173,5 +173,5 @@ def _name_other_values(y: np.ndarray, positive: str) -> str:
         )
     other_values = [value for value in values if value != positive]
     if not other_values:
-        raise ConfigError(f"the target has one value, {quote_value(positive)}: two are needed")
+        raise ConfigError(f"the target has one value, {quote_value(positive)}: two values are required")
     return other_values[0] if len(other_values) == 1 else f"not {positive}"

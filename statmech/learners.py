@@ -1,4 +1,4 @@
-"""Labels and parameters of the learners of stored examples, and the theoretical curves to compare with.
+"""Learners of stored examples: labels, parameters, and the theoretical curves to compare with.
 
 **To add a learner** write one class here and one line in `LEARNERS`, and one file of its name in `simulate/learners/`
 with `learn`. Config keys, datasets, tables and figures follow. The overlay also follows if the learner converges to a
@@ -19,23 +19,23 @@ STOP_RULES = {
 }
 STOP_REASONS = ("epochs", "stability-patience", "field-patience", "gap", "no-errors", "exact", "sampled", "no-solution")
 SWEEPS_DESCRIPTION = "sweeps of the Markov chain through the version space"
-MAX_SWEEPS, MAX_VOTES = 10**9, 10**4  # larger values are typing errors: the excess error of n votes decays as 1/n
-MIN_ADATRON_STEP = 1e-100  # the square still has full precision
+MAX_SWEEPS, MAX_VOTES = 10**9, 10**4  # larger values are typos: the excess error of n votes decays as 1/n
+MIN_ADATRON_STEP = 1e-100  # the square must have full precision
 
 
 @dataclass(frozen=True)
 class Learner:
     """An algorithm that computes a student vector from P examples. Subclasses define `label` and `limit`."""
 
-    label: ClassVar[str]  # for tables and legends
-    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
+    label: ClassVar[str]  # shown in tables and legends
+    cites: ClassVar[tuple[str, ...]] = ()  # bibliography keys of the papers
     equation: ClassVar[str] = ""  # LaTeX
-    limit: ClassVar[str | None]  # theoretical curve in `theory.learning_curves`, or None
-    separable: ClassVar[bool] = False  # True: exists only for linearly separable examples
+    limit: ClassVar[str | None]  # name of a curve in `theory.learning_curves`, or None
+    separable: ClassVar[bool] = False  # True: requires linearly separable examples
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All parameters, which together determine the random numbers of a run."""
+        """The parameters that determine the random numbers of a run: all parameters."""
         return dict(vars(self))
 
 
@@ -49,7 +49,7 @@ class HebbLearner(Learner):
 
 @dataclass(frozen=True)
 class RosenblattLearner(Learner):
-    """Rosenblatt's perceptron: visits the examples in turn and adds each misclassified example, until all are right."""
+    """Rosenblatt's perceptron: adds misclassified examples in turn until all examples are classified correctly."""
 
     label, limit = "perceptron", None
     cites = ("rosenblatt1958", "novikoff1962")
@@ -60,14 +60,14 @@ class RosenblattLearner(Learner):
 
 @dataclass(frozen=True)
 class MinOverLearner(Learner):
-    """MinOver (Krauth & Mezard 1987): adds the example of smallest stability until the `stop` rule is satisfied."""
+    """MinOver (Krauth & Mezard 1987): adds the least stable example until the `stop` rule is satisfied."""
 
     label, limit = "MinOver", "max_stability"
     cites = ("krauth1987",)
     equation = (
         r"\mathbf w \leftarrow \mathbf w + \tfrac1N S^\mu\xi^\mu, \quad \mu = \arg\min_\nu S^\nu\,\mathbf w\cdot\xi^\nu"
     )
-    within: float = parameter(  # the name `gap` belongs to a stored variable
+    within: float = parameter(  # not named `gap`, which is a stored variable
         0.01,
         "MinOver has converged when its stability is certified to be within this fraction of the largest",
         symbol=r"$\delta_\kappa$",
@@ -78,13 +78,13 @@ class MinOverLearner(Learner):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All parameters but the stop rule, which ends a run without changing its random numbers."""
+        """All parameters except the stop rule, which does not affect the random numbers of a run."""
         return {name: value for name, value in vars(self).items() if name != "stop"}
 
 
 @dataclass(frozen=True)
 class AdaTronLearner(Learner):
-    """Batch AdaTron (Anlauf & Biehl 1989): sets each strength in turn so that the field is 1, but not below 0."""
+    """Batch AdaTron (Anlauf & Biehl 1989): sets each embedding strength, kept at 0 or more, to give field 1."""
 
     label, limit = "AdaTron", "max_stability"
     cites = ("anlauf1989",)
@@ -109,7 +109,7 @@ class AdaTronLearner(Learner):
 
 @dataclass(frozen=True)
 class PseudoInverseLearner(Learner):
-    """The fixed point of Adaline: all fields 1 if this is possible, otherwise the least-squares fit."""
+    """The fixed point of Adaline: all fields equal to 1 if possible, otherwise a least-squares fit."""
 
     label, limit = "pseudo-inverse", "pseudo_inverse"
     equation = r"\mathbf w = \arg\min \sum_\mu (1 - S^\mu\,\mathbf w\cdot\xi^\mu)^2"
@@ -117,7 +117,7 @@ class PseudoInverseLearner(Learner):
 
 @dataclass(frozen=True)
 class MaxStabilityLearner(Learner):
-    """The exact perceptron of maximum stability."""
+    """The perceptron of maximum stability, computed exactly."""
 
     label, limit, separable = "max. stability", "max_stability", True
     equation = r"\mathbf w = \arg\max\,\min_\mu S^\mu\,\mathbf w\cdot\xi^\mu/|\mathbf w|"
@@ -125,7 +125,7 @@ class MaxStabilityLearner(Learner):
 
 @dataclass(frozen=True)
 class GibbsLearner(Learner):
-    """A student that a Markov chain draws uniformly from the version space."""
+    """A student drawn uniformly from the version space by a Markov chain."""
 
     label, limit, separable = "Gibbs", "gibbs", True
     cites = ("opper1991",)

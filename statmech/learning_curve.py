@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from theory.tables.anchored_curves import ErrorScale, MeasuredErrors, PredictedCurve
     from theory.tables.fresh_rows import FreshRowErrors
 
-CITES = ("golub1979", "jacot2020", "wei2022", "misiakiewicz2024")  # papers, by their keys in the bibliography
+CITES = ("golub1979", "jacot2020", "wei2022", "misiakiewicz2024")  # bibliography keys of the papers
 CLASSIFICATION_CITES = ("mignacco2020", "loureiro2021mixtures")
 BEST_PENALTY = "best"
-MIN_EXAMPLES_RATIO, MAX_EXAMPLES_RATIO = 1 / 16, 4  # examples per row; bands were tested up to four times the rows
-PENALTY_GRIDS = {True: np.geomspace(1e-4, 1e2, 7), False: np.geomspace(1e-6, 1e4, 11)}  # True: labels, False: numbers
+MIN_EXAMPLES_RATIO, MAX_EXAMPLES_RATIO = 1 / 16, 4  # examples per row: error bands have been tested up to 4
+PENALTY_GRIDS = {True: np.geomspace(1e-4, 1e2, 7), False: np.geomspace(1e-6, 1e4, 11)}  # True: labels
 MIN_SPLINE_KNOTS, SPLINE_POINTS = 4, 481
-MIN_FIT_SETS, MAX_FIT_SETS = 6, 20  # sets of examples at each of two sizes
-FIT_SECONDS = 1.8  # time on one core for the fits at both sizes
+MIN_FIT_SETS, MAX_FIT_SETS = 6, 20  # random sets of examples at each of two sizes
+FIT_SECONDS = 1.8  # on one core, for the fits at both sizes
 MIN_FIT_EXAMPLES = 8
 NUM_CHECK_SETS = 20
 
@@ -154,7 +154,7 @@ def load_labelled_table(
 
 
 class PenaltyCurves(NamedTuple):
-    """Learning curves: penalties (P,), errors of theory and anchored errors (P,), anchored errors by class (2, P)."""
+    """Penalties (P,), theoretical and anchored errors (P,), and anchored errors by class (2, P)."""
 
     lam: np.ndarray
     total: PredictedCurve
@@ -162,7 +162,7 @@ class PenaltyCurves(NamedTuple):
 
 
 class PreparedCurve:
-    """A table prepared for learning curves at any number of examples. Each measurement is made only once.
+    """A table prepared for predicting learning curves, with a cache of all measurements.
 
     Parameters
     ----------
@@ -185,13 +185,13 @@ class PreparedCurve:
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """The measured numbers of examples: an eighth, a half and all of the rows."""
+        """The measured numbers of examples: one eighth, one half and all of the rows."""
         n = len(self.table.Z)
         return np.array([max(n // 8, MIN_FIT_EXAMPLES), n // 2, n])
 
     @cached_property
     def fractions(self) -> np.ndarray:
-        """The fractions of the labels +1 and -1 (2,)."""
+        """The fractions (2,) of the labels +1 and -1."""
         positives = float(np.mean(self.table.y > 0))
         return np.array([positives, 1 - positives])
 
@@ -258,7 +258,7 @@ class PreparedCurve:
     def _predict_by_theory(
         self, P: np.ndarray, lam: float | str, key: int
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return the variables and attributes of a curve by theory, without measurements."""
+        """Predict a curve by theory alone, and return its variables and attributes."""
         strengths = self.rows.find_best_penalties(self.loss, P) if lam == BEST_PENALTY else np.full(len(P), lam, float)
         state = self.rows.described(self.loss, P, strengths)
         return {self.name: state.eps_y if self.table.labels else state.mse_y, "lam": strengths}, {"verdict": "theory"}
@@ -310,7 +310,7 @@ class PreparedCurve:
         return values, attributes
 
     def _make_error_scale(self, measured: MeasuredErrors) -> ErrorScale:
-        """Return the error scale for the shift from theory to measurements."""
+        """Return the scale of the errors that are shifted from theory to the measurements."""
         from theory.tables.anchored_curves import LabelScale, SquaredScale
 
         if self.table.labels:
@@ -326,7 +326,7 @@ class PreparedCurve:
         return self._left_out[lam]
 
     def _measure_errors(self, lam: np.ndarray, key: int) -> MeasuredErrors:
-        """Measure the errors of fits at two sizes, and the leave-one-out error of all rows."""
+        """Measure the errors of fits at two sizes and the leave-one-out error at all rows."""
         from statmech.scenarios.risk import estimate_fit_seconds
         from theory.tables.anchored_curves import MeasuredErrors
 
@@ -344,7 +344,7 @@ class PreparedCurve:
         return MeasuredErrors(self.sizes, errors_and_deviations[:, 0], errors_and_deviations[:, 1])
 
     def _fit_example_sets(self, P: int, lam: float, sets: int, key: int) -> tuple[float, float]:
-        """Return the mean test error of fits and its standard error, NaN for P >= n.
+        """Return the mean test error of fits and its standard error, or NaN if P >= n.
 
         Each fit is tested on the rows that were not examples.
         """
@@ -380,16 +380,16 @@ class PreparedCurve:
         classes = compute_anchored_errors(positions[:, :-1], positions[:, -1:], measured, self.fractions)
         theory = self.rows.described(self.loss, P.astype(float), strengths[:-1]).eps_y
         anchored = self.fractions @ classes
-        anchored = np.where(np.isnan(anchored), theory, anchored)  # w = 0: the more frequent label is the answer
+        anchored = np.where(np.isnan(anchored), theory, anchored)  # w = 0 predicts the more frequent label
         return PenaltyCurves(strengths[:-1], PredictedCurve(theory, anchored), classes)
 
     def _compute_best_curves(self, P: np.ndarray) -> PenaltyCurves:
-        """Compute the learning curves for the penalty with the smallest anchored error at each number of examples."""
+        """Compute the learning curves at the penalty of smallest anchored error for each number of examples."""
         from theory.tables.anchored_curves import PredictedCurve
 
         grid = np.log(PENALTY_GRIDS[bool(self.table.labels)])
         penalty_curves = [self._compute_penalty_curves(P, float(lam)) for lam in np.exp(grid)]
-        with np.errstate(all="ignore"):  # an error can be 0
+        with np.errstate(all="ignore"):  # log(0) for an error of 0
             log_errors = np.log([curves.total.anchored for curves in penalty_curves]).T
         log_lam = np.array([_find_best_penalty(grid, column) for column in log_errors])
         if self.table.labels and np.isnan(log_lam).any():  # theory fails on the table: use leave-one-out
@@ -402,7 +402,7 @@ class PreparedCurve:
         anchored = np.exp(
             [_interpolate_log_error(grid, column, lam) for column, lam in zip(log_errors, log_lam, strict=True)]
         )
-        by_class = np.array([curves.classes for curves in penalty_curves])  # (penalty, class, P)
+        by_class = np.array([curves.classes for curves in penalty_curves])  # shape (penalty, class, P)
         classes = [
             [np.interp(lam, grid, values) for lam, values in zip(log_lam, rows.T, strict=True)]
             for rows in by_class.swapaxes(0, 1)
@@ -411,19 +411,19 @@ class PreparedCurve:
 
 
 def _score_wrong_labels(stabilities: np.ndarray) -> np.ndarray:
-    """Return 1 for each wrong label and 1/2 for a stability of 0."""
+    """Return 1 for each negative stability, which means a wrong label, and 1/2 for each zero."""
     return 0.5 - 0.5 * np.sign(stabilities)
 
 
 def _find_best_penalty(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
-    """Return ln lambda of the smallest error, by a spline through the tried penalties, or NaN."""
+    """Return ln lambda at the minimum of a spline through the errors of the tried penalties, or NaN."""
     is_finite = np.isfinite(log_errors)
-    if is_finite.sum() < MIN_SPLINE_KNOTS:  # some errors are 0, or the table does not determine them
+    if is_finite.sum() < MIN_SPLINE_KNOTS:  # not enough known positive errors
         if np.isnan(log_errors).all():
             return np.nan
         return float(
             log_lam[len(log_lam) - 1 - int(np.nanargmin(log_errors[::-1]))]
-        )  # the strongest penalty among equal errors
+        )  # among equal errors, take the strongest penalty
     tried = log_lam[is_finite]
     line = np.linspace(tried[0], tried[-1], SPLINE_POINTS)
     values = _make_spline(tried, log_errors[is_finite])(line)
@@ -431,7 +431,7 @@ def _find_best_penalty(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
 
 
 def _interpolate_log_error(log_lam: np.ndarray, log_errors: np.ndarray, penalty: float) -> float:
-    """Interpolate the logarithm of the error at a penalty."""
+    """Interpolate the logarithm of the error to a penalty."""
     is_finite = np.isfinite(log_errors)
     if is_finite.sum() < MIN_SPLINE_KNOTS or not np.isfinite(penalty):
         distances = np.abs(log_lam - penalty)
@@ -440,14 +440,14 @@ def _interpolate_log_error(log_lam: np.ndarray, log_errors: np.ndarray, penalty:
 
 
 def _make_spline(x: np.ndarray, y: np.ndarray) -> Any:
-    """Return an Akima spline through points, which overshoots less than a cubic spline."""
+    """Return an Akima spline through points: it overshoots less than a cubic spline."""
     from scipy.interpolate import Akima1DInterpolator
 
     return Akima1DInterpolator(x, y, method="makima")
 
 
 def _compute_drift(measured: MeasuredErrors, curve: PredictedCurve, scale: ErrorScale) -> float:
-    """Return the change of ln(measured / theory) from the first size to all rows.
+    """Return the change of ln(measured / theory) from the smallest size to all rows.
 
     A change of less than 2 standard errors is returned as 0.
     """
@@ -460,7 +460,7 @@ def _compute_drift(measured: MeasuredErrors, curve: PredictedCurve, scale: Error
 
 
 def _get_loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
-    """Return the name of a loss and the loss, checked against the target."""
+    """Return the name of a loss and the loss after checking that it suits the target."""
     name = name or ("logistic" if table.labels else "square")
     if name not in LOSSES or name in DESCENT_ONLY_LOSSES:
         known_losses = [known for known in LOSSES if known not in DESCENT_ONLY_LOSSES]
@@ -471,7 +471,7 @@ def _get_loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
 
 
 def _choose_examples(P: Sequence[int] | None, n: int) -> np.ndarray:
-    """Return the checked numbers of examples, by default powers of two times n."""
+    """Check the numbers of examples, and return them or, by default, powers of two times n."""
     if P is None:
         doublings = np.arange(np.log2(MIN_EXAMPLES_RATIO), np.log2(MAX_EXAMPLES_RATIO) + 1)
         return np.unique(np.maximum((n * 2.0**doublings).astype(int), 2))

@@ -9,17 +9,17 @@ import xarray as xr
 
 from statmech.learning_curve import PENALTY_GRIDS
 
-ERROR_NAMES = {"eps_y": "error", "mse": "squared error"}  # fraction of wrong labels, and mean square of the residual
-GAIN_HALF_BAND = 0.075  # half the 90 % band of a gain's logarithm, per doubling of the examples
-MAX_DRIFT = -0.3  # change of ln(measured / theory): below it, more rows help more than theory predicts
-USELESS_ERROR_RATIO, WEAK_ERROR_RATIO = 0.95, 0.9  # relative to always answering the more frequent label
-NOISY_ROWS_PER_COLUMN = 10  # theory alone is noisy for fewer rows
-MIN_ROWS_PER_COLUMN = 2  # errors beyond the table's rows need this number
-PENALTY_EDGE_RATIO = 1.01  # a penalty this close to the smallest or largest tried one counts as an edge
+ERROR_NAMES = {"eps_y": "error", "mse": "squared error"}  # eps_y: fraction of wrong labels; mse: mean squared residual
+GAIN_HALF_BAND = 0.075  # half-width of the 90 % band of ln(gain), per doubling of the examples
+MAX_DRIFT = -0.3  # change of ln(measured / theory); if more negative, more rows help more than predicted
+USELESS_ERROR_RATIO, WEAK_ERROR_RATIO = 0.95, 0.9  # error relative to always predicting the more frequent label
+NOISY_ROWS_PER_COLUMN = 10  # with fewer rows per column, theory alone is noisy
+MIN_ROWS_PER_COLUMN = 2  # rows per column required to predict errors beyond the table's rows
+PENALTY_EDGE_RATIO = 1.01  # factor: a best penalty this close to the ends of the tried penalties is at the edge
 
 
 def describe_curve(curve: xr.Dataset) -> str:
-    """Return the table, the errors and the verdict as text.
+    """Format the report of a learning curve: table, learner, errors, verdict and expected gain.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def describe_curve(curve: xr.Dataset) -> str:
 
 
 def _format_table(curve: xr.Dataset) -> Iterator[str]:
-    """Return lines about the table: rows, columns and target."""
+    """Yield lines about the table: rows, columns and target."""
     about = curve.attrs
     notes = about["notes"].splitlines()
     plain = f"{about['rows']:,} rows, {about['columns']:,} columns"
@@ -52,7 +52,7 @@ def _format_table(curve: xr.Dataset) -> Iterator[str]:
 
 
 def _format_learner(curve: xr.Dataset) -> Iterator[str]:
-    """Return a line about the learner: loss, penalty and intercept."""
+    """Yield a line about the learner: loss, penalty and intercept."""
     about = curve.attrs
     penalty = "the best l2 penalty at each size" if about["lam"] == "best" else f"l2 penalty lam = {about['lam']}"
     intercept = "an intercept that is not penalised" if about["intercept"] else "no intercept"
@@ -61,7 +61,7 @@ def _format_learner(curve: xr.Dataset) -> Iterator[str]:
 
 
 def _format_errors(curve: xr.Dataset, name: str) -> Iterator[str]:
-    """Return the lines of a text table of errors at each number of examples."""
+    """Yield the lines of a text table with the errors at each number of examples."""
     banded = f"{name}_low" in curve
     largest = float(curve[name].max()) if curve[name].notnull().any() else 1.0
     digits = 4 if name == "eps_y" else max(0, 4 - int(np.floor(np.log10(largest or 1.0))))
@@ -101,7 +101,7 @@ def _get_measured_errors(curve: xr.Dataset, name: str) -> tuple[list[float], lis
 
 
 def _format_verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
-    """Return a sentence about the agreement between theory and measurements."""
+    """Yield a sentence about the agreement between theory and measurements."""
     verdict, rows = curve.attrs["verdict"], curve.attrs["rows"]
     if verdict == "theory":
         yield "theory alone: nothing was measured, and theory may be off by a factor."
@@ -132,7 +132,7 @@ def _format_verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
 
 
 def _format_theory_factor(curve: xr.Dataset, name: str) -> str:
-    """Return the largest factor between theory alone and a measurement, in words."""
+    """Describe the largest factor between theory alone and a measurement."""
     floor = 0.3 / curve.attrs["rows"] if name == "eps_y" else 0.0
     ratios = (curve[f"{name}_measured"].values + floor) / (curve[f"{name}_measured_theory"].values + floor)
     if not np.isfinite(ratios).any():
@@ -142,7 +142,7 @@ def _format_theory_factor(curve: xr.Dataset, name: str) -> str:
 
 
 def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
-    """Return notes about useless learners, errors by class, extreme penalties and few rows."""
+    """Yield notes about useless learners, errors by class, extreme penalties and few rows."""
     about = curve.attrs
     if name == "eps_y":
         at_rows = curve[name].sel(P=about["rows"], method="nearest")
@@ -166,7 +166,7 @@ def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
 
 
 def _format_penalty_edge(curve: xr.Dataset, name: str) -> str:
-    """Return a note if the best penalty is the smallest or largest tried penalty, else an empty string."""
+    """Return a note if the best penalty lies at an end of the tried penalties, else an empty string."""
     tried = PENALTY_GRIDS[name == "eps_y"]
     lam = curve.lam.values
     ends = [
@@ -184,7 +184,7 @@ def _format_penalty_edge(curve: xr.Dataset, name: str) -> str:
 
 
 def _format_gain(curve: xr.Dataset, name: str) -> Iterator[str]:
-    """Return sentences about the expected gain from more rows."""
+    """Yield sentences about the expected gain from more rows."""
     known_errors = curve.dropna("P", subset=[name])
     rows = curve.attrs["rows"]
     if not known_errors.sizes["P"]:

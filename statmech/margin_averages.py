@@ -1,4 +1,4 @@
-r"""Averages of a step at a margin c, :math:`g = \Theta(c-\kappa)`, as integrals over a line.
+r"""Averages of the step rule :math:`g = \Theta(c-\kappa)` with margin c, as one-dimensional integrals.
 
 With :math:`\theta` the angle between teacher and student, :math:`p_f` the label noise and
 :math:`p(\kappa) = 2\varphi(\kappa)[p_f + (1-2p_f)\Phi(\kappa\cot\theta)]` the density of the stability, parts
@@ -92,7 +92,7 @@ def wedge_integral(c: Array, theta: Array) -> Array:
     acute = xp.minimum(theta, np.pi - theta)
     top = xp.log(xp.maximum(acute, MIN_DIVISOR))
     low = xp.minimum(xp.log(abs(c) / EXPONENT_CUTOFF + MIN_DIVISOR), top)
-    # in log s the integrand rises over a range of about 1, at any position; the neglected relative part is 1e-16
+    # the integrand rises within about one unit of log s; the cutoff neglects a relative part of 1e-16
     x, weight = _make_legendre_rule(xp.maximum(low, top - 37.0), np.zeros(0), top)
     s = xp.exp(x)
     part = xp.sum(weight * s * xp.exp(-0.5 * (c / xp.sin(s)) ** 2)) / np.pi
@@ -106,7 +106,7 @@ def _joint_probability(c: Array, theta_1: Array, theta_2: Array, mutual_angle: A
     difference = theta_1 - theta_2
     haversine = xp.sin((mutual_angle + difference) / 2) * xp.sin((mutual_angle - difference) / 2) / (sin[0] * sin[1])
     omega = 2 * xp.arcsin(xp.sqrt(xp.clip(haversine, 0.0, 1.0)))
-    # the last factor bends near pi - omega = c / sin(theta): pieces grow fourfold from this point
+    # the last factor bends near pi - omega = c / sin(theta): panels grow fourfold from there
     bends = abs(c) / xp.sqrt(sin[0] * sin[1]) * 4.0 ** np.arange(-1, 4)
     angle, weight = _make_legendre_rule(xp.pi / 2, xp.pi - bends, omega)
     sines = sin[0] * sin[1] * xp.sin(angle)

@@ -1,4 +1,4 @@
-r"""Modes: the spectrum of anisotropic inputs and of the teacher's field, as theory needs it.
+r"""Modes: the spectra of anisotropic inputs and of the teacher's field, for the equations of theory.
 
 The covariance of the inputs, times N, has the eigenvalue :math:`\omega_a` (`variances`) in a fraction :math:`\nu_a` of
 the N directions (`shares`). These directions contain the fraction :math:`T_a` of the teacher's squared length
@@ -33,18 +33,16 @@ from statmech.activations import Activation
 from statmech.numerics.accuracy import is_chart_accuracy_active
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, NODES, make_composite_rule, normal_density
 
-NUM_SINGLE_MODES = (
-    16  # first modes of a power law, summed one by one; later modes are summed in blocks of doubling size
-)
-NODES_PER_BLOCK = 8  # relative accuracy of sums: 1e-12
-NUM_SINGLE_MODES_CHART, NODES_PER_BLOCK_CHART = 8, 4  # relative accuracy of sums: 1e-6
+NUM_SINGLE_MODES = 16  # power-law modes summed one by one; later modes form blocks of doubling size
+NODES_PER_BLOCK = 8  # sums have a relative accuracy of 1e-12
+NUM_SINGLE_MODES_CHART, NODES_PER_BLOCK_CHART = 8, 4  # in charts, sums have a relative accuracy of 1e-6
 MODE_ROUNDING = 1e-12  # relative to a sum or to the largest eigenvalue
 MIN_EFFECTIVE_DIRECTIONS = 30.0  # theory assumes many directions and may be inaccurate for fewer
 MARCHENKO_PASTUR_NODES = 64
 
 
 def format_directions(number: float) -> str:
-    """Format a number of directions with its noun, singular or plural.
+    """Format a number of directions with a singular or plural noun.
 
     >>> format_directions(1.0004), format_directions(1.2)
     ('1 direction', '1.2 directions')
@@ -55,13 +53,13 @@ def format_directions(number: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """Groups of directions of equal variance: arrays (d,), in the notation of this module."""
+    """Groups of directions with equal variance, as arrays (d,) in the notation of this module."""
 
     variances: np.ndarray
     shares: np.ndarray
     powers: np.ndarray
     teacher: np.ndarray | None = None  # None: the teacher is not a vector in input space
-    ridge: np.ndarray = field(default_factory=lambda: np.ones(1))  # one entry: equal in all directions
+    ridge: np.ndarray = field(default_factory=lambda: np.ones(1))  # a single entry applies to all directions
 
     @property
     def signal(self) -> float:
@@ -81,7 +79,7 @@ class Modes:
 
     @property
     def participation(self) -> float:
-        """The participation ratio, which is the effective fraction of directions.
+        """The participation ratio: the effective fraction of directions.
 
         It is :math:`(\\sum\\nu\\omega)^2/\\sum\\nu\\omega^2`, or 1 if all variances are equal.
         """
@@ -134,7 +132,7 @@ def make_modes(
 
 
 def group_sizes(fractions: np.ndarray, N: int) -> np.ndarray:
-    """Return the number of directions in each group, integers with the sum N.
+    """Return the integer number of directions in each group, with sum N.
 
     Parameters
     ----------
@@ -185,7 +183,7 @@ def make_power_law_modes(decay: float, teacher_decay: float, modes: int) -> Mode
 
 
 def condense_modes(modes: Modes) -> Modes:
-    """Return fewer modes with the same sums, if the teacher has no preferred direction.
+    """Condense modes to fewer modes with the same sums, for a teacher without a preferred direction.
 
     The eigenvalues from x to 2x are replaced by a Gauss rule: sums of functions that are smooth on the scale of their
     argument, as in theory, have a relative accuracy of 1e-12. Eigenvalues that are 0 up to rounding are merged.
@@ -213,7 +211,7 @@ def condense_modes(modes: Modes) -> Modes:
 
 
 def _gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and weights of the Gauss rule for weighted sums over x, by Lanczos's recurrence."""
+    """Compute nodes and weights of the Gauss rule for weighted sums over x by Lanczos's recurrence."""
     if x[0] == 0:
         return np.zeros(1), weight.sum(keepdims=True)
     if len(x) <= NODES_PER_BLOCK:
@@ -225,7 +223,7 @@ def _gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarr
         for _ in range(2):  # orthogonalise twice, against rounding errors
             following = following - sum((vector @ following) * vector for vector in vectors)
         size = np.linalg.norm(following)
-        if size < MODE_ROUNDING * centre:  # all distinct eigenvalues are nodes
+        if size < MODE_ROUNDING * centre:  # every distinct eigenvalue is already a node
             break
         vectors.append(following / size)
     basis = np.stack(vectors)
@@ -234,7 +232,7 @@ def _gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _compress_power_law_modes(modes: int, num_single: int, per_block: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes, which are real numbers of modes, and the number of modes that each node represents."""
+    """Return real-valued mode indices as nodes, and the number of modes that each node represents."""
     first = np.arange(1, min(modes, num_single) + 1, dtype=float)
     parts = [(first, np.ones_like(first))]
     begin = num_single + 1
@@ -257,7 +255,7 @@ def _gauss_sum_rule(size: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class HermiteCoefficients(NamedTuple):
-    """Mean and linear coefficient of an activation of a standard normal, and the deviation of its nonlinear part."""
+    """Hermite coefficients of an activation: mean, linear coefficient, and size of the nonlinear part."""
 
     constant: float
     linear: float
@@ -265,7 +263,7 @@ class HermiteCoefficients(NamedTuple):
 
 
 def hermite(activation: Activation) -> HermiteCoefficients:
-    r"""Compute the coefficients :math:`\mu_0`, :math:`\mu_1` and :math:`\mu_*` of an activation.
+    r"""Compute the Hermite coefficients :math:`\mu_0`, :math:`\mu_1` and :math:`\mu_*` of an activation.
 
     Parameters
     ----------
@@ -310,7 +308,7 @@ def make_feature_modes(coefficients: HermiteCoefficients, latent: float) -> Mode
 
 
 def marchenko_pastur(ratio: float, nodes: int = MARCHENKO_PASTUR_NODES) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return nodes s and weights of the Marchenko-Pastur distribution.
+    r"""Return the nodes s and weights of a Gauss rule for the Marchenko-Pastur distribution.
 
     This is the distribution of the eigenvalues of :math:`FF^T/D` for a matrix F (N, D) of normal entries. With
     :math:`s = 1 + r + 2\sqrt r\cos\vartheta`, r = N/D, its density is :math:`\frac2\pi\sin^2\vartheta/s`, a Gauss

@@ -1,4 +1,4 @@
-r"""Optima: options for the best function of time of a key, and its objective.
+r"""Optima: options and objective for the optimal time dependence of a config key.
 
 In a config, `optimal`, or a section with options that differ from the defaults:
 
@@ -21,14 +21,14 @@ from statmech.errors import quote_value
 OPTIMAL_KEYWORD = "optimal"
 DEFAULT_SEGMENTS, MAX_SEGMENTS = 20, 500
 MAX_SEGMENT_POINTS = 100
-EDGE_TOL = 1e-4  # relative; an optimum this close to an edge of the search range counts as the edge
+EDGE_TOL = 1e-4  # relative; closer to an edge of the search range, an optimum counts as lying on it
 LAST_TIME_OBJECTIVE, INTEGRAL_OBJECTIVE = "last", "integral"
 OBJECTIVE_NAMES = LAST_TIME_OBJECTIVE, INTEGRAL_OBJECTIVE
 
 
 @dataclass(frozen=True)
 class Objective:
-    """The quantity that an optimum minimises: eps_g at the last time or its mean over time, and the weights of tasks.
+    """The quantity to minimise: eps_g at the last time or its mean over time, with weights of the tasks.
 
     >>> str(Objective("integral")), Objective("last", (1.0, 3.0)).shares(2).tolist()
     ('integral', [0.25, 0.75])
@@ -43,13 +43,13 @@ class Objective:
         return np.asarray(weights / weights.sum())
 
     def __str__(self) -> str:
-        """Return the label of the objective on the axis of a dataset."""
+        """Return the label of the objective on a dataset axis."""
         return self.over + ("" if self.weights is None else " ".join([" of tasks", *(f"{w:g}" for w in self.weights)]))
 
 
 @dataclass(frozen=True)
 class OptimalControl:
-    """Options for an unknown best control: equal segments, values per segment, an upper bound, and the objective."""
+    """Options of a control to be optimised: equal segments, values per segment, upper bound and objective."""
 
     segments: int = DEFAULT_SEGMENTS
     points: int = 1
@@ -57,7 +57,7 @@ class OptimalControl:
     objective: Objective = Objective()
 
     def __str__(self) -> str:
-        """Return the label of the optimum on the axis of a dataset."""
+        """Return the label of the optimum on a dataset axis."""
         further = (
             [f"in {self.segments} segments"] if self.segments != (DEFAULT_SEGMENTS if self.points == 1 else 1) else []
         )
@@ -68,7 +68,7 @@ class OptimalControl:
 
 
 def describe_edge_optimum(name: str, value: float, low: float, high: float) -> str:
-    """Return a sentence about an optimum at the edge of its search range, or an empty string for an inner optimum.
+    """Return a warning if an optimum lies at the edge of its search range, else an empty string.
 
     >>> describe_edge_optimum("lam: best", 1e6, 1e-6, 1e6)
     'lam: best is 1e+06, the largest value that is searched (1e-06 to 1e+06): the optimum may lie beyond'
@@ -78,21 +78,21 @@ def describe_edge_optimum(name: str, value: float, low: float, high: float) -> s
     for side, edge in (("smallest", low), ("largest", high)):
         if edge and np.isclose(
             value, edge, rtol=EDGE_TOL, atol=0.0
-        ):  # an edge at 0 limits the possible values, not the search
+        ):  # an edge at 0 limits the parameter, not the search
             searched = f"the {side} value that is searched ({low:g} to {high:g})"
             return f"{name} is {edge:g}, {searched}: the optimum may lie beyond"
     return ""
 
 
 def optimal_from_config(section: Any, number: Callable[[Any], float] = float) -> OptimalControl:
-    """Return the options of an optimum from their section in a config. The function `number` parses the bound.
+    """Read the options of an optimum from a config section, parsing the bound with `number`.
 
     >>> str(optimal_from_config({"points": 8})), str(optimal_from_config({"at_most": 3, "objective": {"last": [1, 3]}}))
     ('optimal with 8 points', 'optimal up to 3 for the last of tasks 1 3')
     """
     names = "segments", "points", "at_most", "objective"
     if not isinstance(section, dict) or section.keys() - set(names):
-        raise ValueError(f"optimal has the keys {', '.join(names[:-1])} and {names[-1]}, not {quote_value(section)}")
+        raise ValueError(f"optimal takes the keys {', '.join(names[:-1])} and {names[-1]}, not {quote_value(section)}")
     points = _check_integer("points", section.get("points", 1), MAX_SEGMENT_POINTS)
     segments = _check_integer("segments", section.get("segments", DEFAULT_SEGMENTS if points == 1 else 1), MAX_SEGMENTS)
     at_most = section.get("at_most")
@@ -101,7 +101,7 @@ def optimal_from_config(section: Any, number: Callable[[Any], float] = float) ->
 
 
 def optimal_to_config(optimum: OptimalControl) -> Any:
-    """Return the options of an optimum in the form of a config.
+    """Convert the options of an optimum to their config form.
 
     >>> optimal_to_config(OptimalControl()), optimal_to_config(OptimalControl(objective=Objective("integral")))
     ('optimal', {'optimal': {'objective': 'integral'}})
@@ -118,7 +118,7 @@ def optimal_to_config(optimum: OptimalControl) -> Any:
 
 
 def make_optimum_schema(number: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of an optimum's section. Its bound has the schema `number`."""
+    """Return the JSON Schema of an optimum's section, with the schema `number` for its bound."""
     weights = {"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 1}
     weighted = {"type": "object", "properties": dict.fromkeys(OBJECTIVE_NAMES, weights), "additionalProperties": False}
     keys = {
@@ -131,14 +131,14 @@ def make_optimum_schema(number: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_integer(name: str, value: Any, max_value: int) -> int:
-    """Return a value if it is an integer from 1 to a maximum, else raise `ValueError`."""
+    """Return an integer between 1 and a maximum unchanged, else raise `ValueError`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= max_value:
         raise ValueError(f"{name} must be an integer from 1 to {max_value}, not {quote_value(value)}")
     return value
 
 
 def _objective_from_config(form: Any) -> Objective:
-    """Return an objective from its form in a config."""
+    """Make an objective from its config form."""
     if isinstance(form, str) and form in OBJECTIVE_NAMES:
         return Objective(form)
     if isinstance(form, dict) and len(form) == 1 and next(iter(form)) in OBJECTIVE_NAMES:
@@ -146,9 +146,9 @@ def _objective_from_config(form: Any) -> Objective:
         if isinstance(weights, list | tuple) and all(map(_is_weight, weights)) and sum(weights) > 0:
             return Objective(over, tuple(map(float, weights)))
         raise ValueError(
-            f"the objective's weights are a list of numbers, one for each task, not {quote_value(weights)}"
+            f"the objective's weights must be a list of numbers, one for each task, not {quote_value(weights)}"
         )
-    raise ValueError(f"an objective is last, integral, {{last: [...]}} or {{integral: [...]}}, not {quote_value(form)}")
+    raise ValueError(f"an objective must be last or integral, alone or as {{last: [...]}}, not {quote_value(form)}")
 
 
 def _is_weight(value: Any) -> bool:

@@ -1,4 +1,4 @@
-r"""Order parameters: views of the Gram matrix of teacher and students.
+r"""Order parameters: functions of the Gram matrix of teacher and students.
 
 The state of every online scenario is :math:`G_{ij} = \mathbf w_i\cdot\mathbf w_j/N` of
 :math:`\mathbf w = (\mathbf B, \mathbf J_1, \dots, \mathbf J_K)` with :math:`G_{00} = 1`. Its views are
@@ -18,9 +18,9 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array, namespace
 
-MAX_UNSCALED_SQUARE = 2.0**300
-MIN_SQUARED_COSINE = 1e-300  # the angle is pi/2 to all digits, and a quotient is still finite
-MAX_UNSCALED_RATIO = 2.0**20
+MAX_UNSCALED_SQUARE = 2.0**300  # larger squared lengths are rescaled before LAPACK runs
+MIN_SQUARED_COSINE = 1e-300  # smaller values give the angle pi/2 to all digits
+MAX_UNSCALED_RATIO = 2.0**20  # at larger ratios of squared lengths, short vectors would be lost
 
 
 def angle_from_components(perpendicular: Array, parallel: Array) -> Array:
@@ -54,13 +54,13 @@ def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
     """
     xp = namespace(c)
     haversine = xp.sin(theta_1) * xp.sin(theta_2) * (1 - c) / 2
-    if theta_1 is not theta_2:  # the term is zero where one student represents all
+    if theta_1 is not theta_2:  # the term vanishes for two equivalent students
         haversine = haversine + xp.sin((theta_1 - theta_2) / 2) ** 2
     return _double_angle(haversine, 1 - haversine)
 
 
 def _double_angle(sin2: Array, cos2: Array) -> Array:
-    """Return twice the angle, up to pi/2, with a squared sine and cosine. Compiled, it is twice as fast as arctan2."""
+    """Return 2 arctan(sqrt(sin2 / cos2)), which compiles to code twice as fast as arctan2."""
     xp = namespace(sin2)
     return 2 * xp.arctan(xp.sqrt(sin2 / xp.maximum(cos2, MIN_SQUARED_COSINE)))
 
@@ -79,7 +79,7 @@ def gram_matrix(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def lowest_cosine_eigenvalue(R: np.ndarray, q: np.ndarray) -> float:
-    """Return the lowest eigenvalue of the matrix of cosines. It is negative if no such vectors exist.
+    """Return the lowest eigenvalue of the cosine matrix, negative if no such vectors exist.
 
     The cosines are R (K,) and q (K, K), or a scalar q for all pairs. Rounding errors may also be negative.
 
@@ -94,7 +94,7 @@ def lowest_cosine_eigenvalue(R: np.ndarray, q: np.ndarray) -> float:
 
 
 def _lowest_eigenvalue_equal_q(R: np.ndarray, q: float) -> float:
-    """Return the lowest eigenvalue of the matrix of cosines with one q for all pairs of students.
+    """Return the lowest eigenvalue of the cosine matrix for a common q of all pairs of students.
 
     It is computed on the span of the teacher, the students' sum and their sum weighted by R. All other eigenvalues are
     1 - q.
@@ -137,13 +137,13 @@ def matrix_square_root(matrix: np.ndarray) -> np.ndarray:
     """
     scale = _find_binary_scales(np.diagonal(matrix, axis1=-2, axis2=-1))
     values, vectors = np.linalg.eigh(matrix / (scale[..., :, None] * scale[..., None, :]))
-    # an eigenvalue of the size of rounding errors is set to 0: its square root would be 1e-8
+    # rounding errors are set to 0: their square roots would be 1e-8
     values = np.where(values > 1e-14 * values[..., -1:], values, 0.0)
     return scale[..., None] * (vectors * np.sqrt(values)[..., None, :])
 
 
 def _find_binary_scales(squares: np.ndarray) -> np.ndarray:
-    """Return powers of two close to the square roots of (..., K), or 1 if scaling is not necessary.
+    """Return powers of two near the square roots of `squares` (..., K), or 1 where scaling is not needed.
 
     Scaling is necessary for squares of very different or extreme size: errors of eigenvalues are relative to the
     largest, and a vector 1e7 times shorter would be lost. Scaling by a power of two does not change any bit of the
@@ -153,5 +153,5 @@ def _find_binary_scales(squares: np.ndarray) -> np.ndarray:
     differ = largest > MAX_UNSCALED_RATIO * np.where(positive, squares, largest).min(axis=-1, keepdims=True)
     differ |= (largest > MAX_UNSCALED_SQUARE) | (
         largest < 1 / MAX_UNSCALED_SQUARE
-    )  # LAPACK would scale these, not by a power of two
+    )  # LAPACK itself would scale these, but not by a power of two
     return np.where(positive & differ, np.exp2(np.rint(np.log2(np.where(positive, squares, 1.0)) / 2)), 1.0)

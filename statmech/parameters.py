@@ -32,7 +32,7 @@ from statmech.errors import ScenarioError, format_unknown_name, quote_value
 
 
 class Bound(NamedTuple):
-    """A kind of bound: its name, its sign, its keyword in JSON Schema, and the comparison that must be true."""
+    """A kind of bound: its name, sign, JSON Schema keyword, and the comparison that must hold."""
 
     words: str
     sign: str
@@ -41,7 +41,7 @@ class Bound(NamedTuple):
 
     @property
     def pydantic(self) -> str:
-        """The bound's name in fields and errors of pydantic: "gt", "ge", "lt" or "le"."""
+        """The name of the bound in pydantic: "gt", "ge", "lt" or "le"."""
         return self.is_satisfied.__name__
 
 
@@ -51,7 +51,7 @@ BOUND_KINDS = {
     "below": Bound("less than", "<", "exclusiveMaximum", operator.lt),
     "at_most": Bound("at most", "≤", "maximum", operator.le),
 }
-INTEGER_METADATA = "of whole numbers"  # key in the metadata of a dataclass field
+INTEGER_METADATA = "of whole numbers"  # metadata key of fields annotated `float` that take integers
 TYPE_NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
 TYPE_SCHEMAS = {float: "number", int: "integer", bool: "boolean", str: "string"}
 
@@ -68,14 +68,14 @@ class ConfigKey:
     meaning: str = ""
     type: type = float  # float, int, bool or str
     default: Any = None
-    symbol: str = ""  # mathtext, as "$\\eta$"
+    symbol: str = ""  # mathtext, such as "$\\eta$"
     unit: str = "1"
     above: float | None = None
     at_least: float | None = None
     below: float | None = None
     at_most: float | None = None
     choices: Collection[str] = ()
-    noun: str = ""  # noun for a choice in messages: "a stop rule"
+    noun: str = ""  # name of a choice in messages, such as "a stop rule"
 
     @property
     def whole(self) -> bool:
@@ -89,7 +89,7 @@ class ConfigKey:
 
     @property
     def label(self) -> str:
-        """The label on axes and in legends: the symbol, or the name of a key without a symbol."""
+        """The label on axes and in legends: the symbol, or the name if there is no symbol."""
         return self.symbol or self.name
 
     @property
@@ -102,9 +102,9 @@ class ConfigKey:
         """The upper bound, open or closed, by default infinity."""
         return next((bound for bound in (self.below, self.at_most) if bound is not None), np.inf)
 
-    @cached_property  # used for each value of a sweep
+    @cached_property  # read for each value of a sweep
     def bounds(self) -> tuple[tuple[Bound, float], ...]:
-        """The bounds as pairs of kind and value, the lower bound first."""
+        """The bounds as pairs of kind and value, with the lower bound first."""
         limits = ((bound, getattr(self, name)) for name, bound in BOUND_KINDS.items())
         return tuple((bound, value) for bound, value in limits if value is not None and np.isfinite(value))
 
@@ -116,7 +116,7 @@ class ConfigKey:
         return {"type": TYPE_SCHEMAS[self.type], **{bound.schema: value for bound, value in self.bounds}}
 
     def problem(self, value: Any) -> str | None:
-        """Return the reason why a value is not valid for the key, as a sentence, or None.
+        """Return the reason why a value is not valid for the key, or None.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class ConfigKey:
         return None
 
     def type_problem(self, value: Any) -> str | None:
-        """Return the reason why a value has the wrong type, whatever the bounds, or None."""
+        """Return the reason why a value has the wrong type for the key, or None."""
         if type(value) is self.type and not self.choices:
             return None
         if self.choices:
@@ -152,7 +152,7 @@ class ConfigKey:
         return None
 
     def read(self, value: Any) -> Any:
-        """Convert a value to the key's type: sweeps, YAML, JSON and datasets may contain integers as floats.
+        """Convert a value to the key's type, because configs and datasets may hold integers as floats.
 
         >>> ConfigKey("k", type=int).read(2.0)
         2
@@ -161,7 +161,7 @@ class ConfigKey:
 
 
 def format_value(value: Any) -> str:
-    """Format a parameter's value for labels and messages, `2` for 2.0.
+    """Format a parameter's value for labels and messages, such as `2` for 2.0.
 
     >>> format_value(2.0), format_value(1e-6), format_value("random")
     ('2', '1e-06', 'random')
@@ -170,7 +170,7 @@ def format_value(value: Any) -> str:
 
 
 def _format_exact_number(number: float) -> str:
-    """Format a number for messages, integers with all digits."""
+    """Format a number for messages, with all digits of an integer."""
     is_integer = abs(number) < 1e15 and number == round(number)
     return f"{round(number):,}" if is_integer else f"{number:g}"
 
@@ -189,7 +189,7 @@ def parameter(
     noun: str = "",
     whole: bool = False,
 ) -> Any:
-    r"""Make a dataclass field that is a parameter. The annotation gives its type.
+    r"""Make a dataclass field for a parameter, whose type is given by the annotation.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def parameter(
 
 
 def get_parameters(kind: Any) -> dict[str, ConfigKey]:
-    """Return the parameters of a class or an object by name. Raises `ScenarioError` for an invalid parameter.
+    """Return the parameters of a class or object by name, or raise `ScenarioError` if one is not valid.
 
     >>> from statmech.rules import Perceptron
     >>> [(key.name, key.symbol, key.default) for key in get_parameters(Perceptron).values()]
@@ -223,22 +223,22 @@ def get_parameters(kind: Any) -> dict[str, ConfigKey]:
 
 
 def _get_class(kind: Any) -> type:
-    """Return a class unchanged, and the class of any other object."""
+    """Return a class unchanged, or the class of an object."""
     return kind if isinstance(kind, type) else type(kind)
 
 
-@cache  # used for each value of a sweep
+@cache  # called for each value of a sweep
 def _get_class_parameters(cls: type) -> dict[str, ConfigKey]:
     """Return the parameters of a class by name."""
     if any(isinstance(value, Field) for value in vars(cls).values()):
         raise ScenarioError(
-            [((), f"the class {cls.__name__} has parameters: it needs @dataclass(frozen=True) above it")]
+            [((), f"the class {cls.__name__} has parameters: decorate it with @dataclass(frozen=True)")]
         )
     return {f.name: _key_from_field(cls, f) for f in fields(cls)} if is_dataclass(cls) else {}
 
 
 def _key_from_field(cls: type, f: Field[Any]) -> ConfigKey:
-    """Return the key for a dataclass field. Raises `ScenarioError` for an invalid type or default."""
+    """Make the key for a dataclass field, or raise `ScenarioError` for an invalid type or default."""
     metadata = {name: value for name, value in f.metadata.items() if name in ConfigKey.__dataclass_fields__}
     annotation = _resolve_annotation(cls, f)
     if get_origin(annotation) is Literal:
@@ -255,7 +255,7 @@ def _key_from_field(cls: type, f: Field[Any]) -> ConfigKey:
 
 
 def _resolve_annotation(cls: type, f: Field[Any]) -> Any:
-    """Return the annotation of a field. A string is evaluated in the module of the defining class."""
+    """Return a field's annotation, evaluated in the module of the class that defines the field."""
     owner = next((base for base in cls.__mro__ if f.name in vars(base)), cls)
     module = vars(sys.modules[owner.__module__]) if owner.__module__ in sys.modules else {}
     try:
@@ -266,7 +266,7 @@ def _resolve_annotation(cls: type, f: Field[Any]) -> Any:
 
 @dataclass(frozen=True)
 class ParameterFamily:
-    """All objects of a class that differ only in real parameters. They share a compiled program.
+    """Objects of a class that differ only in real parameters and therefore share a compiled program.
 
     A call with real parameters, which JAX may trace, makes an object of the family.
     """
@@ -297,18 +297,18 @@ def get_family(thing: Any) -> ParameterFamily:
 
 @cache
 def _split_parameter_names(cls: type) -> tuple[list[str], list[str]]:
-    """Return the names of a class's real parameters, and the names of its other parameters."""
+    """Split the names of a class's parameters into real parameters and all others."""
     real = {name: key.type is float for name, key in get_parameters(cls).items()}
     return [name for name in real if real[name]], [name for name in real if not real[name]]
 
 
 def collect_parameters(kinds: Mapping[str, Any]) -> dict[str, ConfigKey]:
-    """Collect the parameters of all registered classes by name. The first class that has a parameter defines it."""
+    """Collect the parameters of all registered classes, each as defined by the first class that has it."""
     return {name: key for kind in reversed([*kinds.values()]) for name, key in get_parameters(kind).items()}
 
 
 def find_parameter_definitions(kinds: Mapping[str, Any], name: str) -> dict[str, ConfigKey]:
-    """Find all definitions of a parameter in registered classes, by the names of the classes.
+    """Return the definitions of a parameter in all registered classes, by class name.
 
     >>> from statmech.learners import LEARNERS
     >>> {learner: key.default for learner, key in find_parameter_definitions(LEARNERS, "sweeps").items()}

@@ -38,35 +38,35 @@ from statmech.runtime import files, own_code
 from statmech.runtime.devices import use_double_precision
 
 MAX_PLUGIN_BYTES = 10_000_000
-LOAD_VARIABLE = "STATMECH_LOAD"  # several files are separated as in PATH
-SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"  # prevents imports from the current folder by `python -c` and `python -m`
+LOAD_VARIABLE = "STATMECH_LOAD"  # list of files, separated as in PATH
+SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"  # keeps `python -c` and `python -m` from importing from the current folder
 BRANCH_HINT = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
-_loaded_modules: dict[str, ModuleType] = {}  # by absolute path
+_loaded_modules: dict[str, ModuleType] = {}  # keys: absolute paths
 
 
 def load_plugin(file: str | Path) -> None:
-    """Run a file, unless its current version was already run. Raises `ConfigError` with the line of a failure.
+    """Run a plugin file unless its current version has already run, or raise `ConfigError` with the failing line.
 
     The file can import modules from its own folder, unless a library has the same name.
     """
-    path = Path(os.path.realpath(file))  # does not fail for a loop of links
+    path = Path(os.path.realpath(file))  # does not raise an error for circular links
     if not path.is_file():
-        raise ConfigError(f"{file}: no such file of Python code to load")
+        raise ConfigError(f"{file}: no such Python file")
     before = _loaded_modules.get(str(path))
     if before is not None and own_code.is_module_current(before):
         return
     name = f"own_{path.stem}" if before is None else before.__name__
-    if before is None and name in sys.modules:  # a different file has this name
+    if before is None and name in sys.modules:  # another module has this name
         name += f"_{len(_loaded_modules)}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ConfigError(f"{file}: not a Python file to load (its name must end with .py)")
+        raise ConfigError(f"{file}: is not a Python file: its name must end in .py")
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     registered = [dict(registry) for registry, _ in REGISTRY_CHECKS]
     try:
-        # not loader.exec_module: its bytecode is stale where an edit keeps the size of the file within a second
+        # loader.exec_module would run stale bytecode after an edit within a second that keeps the file's size
         exec(compile(files.read_bounded(path, MAX_PLUGIN_BYTES), str(path), "exec"), vars(module))
     except Exception as failure:
         raise ConfigError(f"{file}{_format_failure_line(path, failure)}: {type(failure).__name__}: {failure}") from None
@@ -75,11 +75,11 @@ def load_plugin(file: str | Path) -> None:
             if registry[name] is not previous.get(name):
                 check_class(name)
     _loaded_modules[str(path)] = module
-    own_code.is_module_current(module)  # takes the digest now: the file may be edited while this process runs
+    own_code.is_module_current(module)  # store the digest now: the file may be edited while this process runs
 
 
 def check_rule(name: str) -> None:
-    """Test a rule at its default parameters, in NumPy and traced by JAX. Raises `ConfigError` if the rule is invalid.
+    """Check a rule at its default parameters in NumPy and JAX, or raise `ConfigError`.
 
     >>> check_rule("adatron")
     """
@@ -97,7 +97,7 @@ def check_rule(name: str) -> None:
 
 
 def check_activation(name: str) -> None:
-    """Test an activation at its default parameters, in NumPy and JAX. Raises `ConfigError` if it is invalid.
+    """Check an activation at its default parameters in NumPy and JAX, or raise `ConfigError`.
 
     >>> check_activation("relu")
     """
@@ -118,7 +118,7 @@ def check_activation(name: str) -> None:
 
 
 def check_loss(name: str) -> None:
-    """Test a loss at its default parameters. Raises `ConfigError` if it is not convex or its properties are wrong.
+    """Check that a loss is convex and has the properties it declares, or raise `ConfigError`.
 
     >>> check_loss("huber")
     """
@@ -126,7 +126,7 @@ def check_loss(name: str) -> None:
 
 
 def check_descent(name: str) -> None:
-    """Test a descent at its default parameters. Raises `ConfigError` if it is not linear in the weights.
+    """Check that a descent is linear in the weights, or raise `ConfigError`.
 
     >>> check_descent("nesterov")
     """
@@ -134,7 +134,7 @@ def check_descent(name: str) -> None:
 
 
 def check_teacher(name: str) -> None:
-    """Test a teacher at its default parameters. Raises `ConfigError` if its properties are wrong.
+    """Check that a teacher has the properties it declares, or raise `ConfigError`.
 
     >>> check_teacher("probit")
     """
@@ -142,7 +142,7 @@ def check_teacher(name: str) -> None:
 
 
 def check_weights(name: str) -> None:
-    """Test a distribution of weights at its default parameters. Raises `ConfigError` if its mean square is not 1.
+    """Check that a distribution of weights has mean square 1, or raise `ConfigError`.
 
     >>> check_weights("sparse")
     """
@@ -150,7 +150,7 @@ def check_weights(name: str) -> None:
 
 
 def _check_convex(noun: str, kinds: dict[str, Any], name: str, find_problem: Callable[[Any], str | None]) -> None:
-    """Test a registered class of `statmech.convex` at its default parameters by a function that finds a problem."""
+    """Check a registered class of `statmech.convex` at its default parameters with `find_problem`."""
     with _report_failures(f'the {noun} "{name}"', BRANCH_HINT):
         thing = kinds[name]()
         get_parameters(thing)
@@ -172,7 +172,7 @@ REGISTRY_CHECKS: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = (
 
 @contextmanager
 def _report_failures(subject: str, hint: str) -> Iterator[None]:
-    """Report a failure in a class of the user as a `ConfigError` with the name of the class.
+    """Convert a failure in a user's class to a `ConfigError` that names the class.
 
     The hint is appended if the failure is a branch on an array.
     """
@@ -187,14 +187,14 @@ def _report_failures(subject: str, hint: str) -> Iterator[None]:
 
 
 def _make_tracing_hint(arrays: str, variable: str) -> str:
-    """Return a hint on how to write functions of arrays that JAX traces."""
+    """Return a hint on how to write functions of arrays for tracing by JAX."""
     instead = f"write step(-{variable}) for `if {variable} < 0`"
     functions = f"namespace({variable}).tanh({variable}) for np.tanh({variable})"
     return f"\n{arrays} are arrays, traced by JAX: {instead},\nand {functions}"
 
 
 def _describe_wrong_derivative(activation: Activation) -> str | None:
-    """Describe a jump of g or g' outside the kinks, or a wrong derivative g'. Return None for a correct activation."""
+    """Describe a jump outside the kinks or a wrong derivative, or return None for a correct activation."""
     g, derivative = (lambda x, part=part: activation.both(x)[part] for part in (0, 1))
     for function, description in ((g, "g jumps"), (derivative, "g bends")):
         if (position := find_jump(function, activation.kinks)) is not None:
@@ -208,17 +208,17 @@ def load_listed_plugins() -> None:
     """Run the files listed in the environment variable STATMECH_LOAD."""
     for file in filter(None, os.environ.get(LOAD_VARIABLE, "").split(os.pathsep)):
         if not Path(file).is_absolute():
-            raise ConfigError(f"{LOAD_VARIABLE}={file}: names another file in every folder. Write its absolute path")
+            raise ConfigError(f"{LOAD_VARIABLE}={file}: is relative to the current folder: write the absolute path")
         load_plugin(file)
 
 
 def list_loaded_files() -> list[str]:
-    """Return the files that were run in this process, so that workers run the same files."""
+    """Return the plugin files run in this process, for workers to run as well."""
     return list(_loaded_modules)
 
 
 def make_child_environment() -> dict[str, str]:
-    """Return the environment of a child process that loads the same files.
+    """Return the environment for a child process that loads the same plugin files.
 
     The child does not import from the current folder: it may hold results from an unknown source, with modules that
     have the names of libraries.
@@ -227,7 +227,7 @@ def make_child_environment() -> dict[str, str]:
 
 
 def _format_failure_line(path: Path, failure: Exception) -> str:
-    """Return the line of a failure in a file as ":line", or an empty string if it is unknown."""
+    """Return the line of a failure in a plugin file as ":line", or an empty string if unknown."""
     if isinstance(failure, SyntaxError):
         return f":{failure.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(failure.__traceback__) if frame.filename == str(path)]

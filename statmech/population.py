@@ -1,4 +1,4 @@
-"""Populations of inputs: the properties of a distribution in the limit N -> infinity, as a key for cached solutions."""
+"""Populations of inputs: properties of a distribution for N -> infinity, as keys of cached solutions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statmech.modes import Modes
 
 @dataclass(frozen=True)
 class InputPopulation:
-    """Inputs of unequal variance in N dimensions, with the digests of their files.
+    """Inputs with unequal variances in N dimensions, and the digests of their files.
 
     N is 0 if theory does not depend on N.
 
@@ -50,7 +50,7 @@ def make_population(inputs: Inputs, N: int) -> InputPopulation | None:
 
 @lru_cache(maxsize=16)
 def _compute_modes(population: InputPopulation) -> Modes:
-    """Compute the modes of a population. Raises `ScenarioError` if theory does not have equations for the inputs."""
+    """Compute the modes of a population, or raise `ScenarioError` if theory does not support the inputs."""
     modes = population.inputs.modes(population.N)
     if modes is None:
         raise ScenarioError([(("inputs",), "theory has no equations for these inputs")])

@@ -1,4 +1,4 @@
-r"""Protocols: orders of several tasks for a student.
+r"""Protocols: the order of the tasks that a student learns.
 
 At time t the next example belongs to task k with probability :math:`p_k(t)`, a piecewise constant function. Its
 `ProtocolPieces` are the start times and the probabilities of the pieces.
@@ -27,13 +27,13 @@ NUM_SWITCHED_TASKS = 2  # one switch separates two tasks
 
 
 class ProtocolPieces(NamedTuple):
-    """The pieces of a protocol: start times (n,), beginning with 0, and probabilities of the tasks (n, tasks)."""
+    """A protocol in pieces: start times (n,) beginning with 0, and task probabilities (n, tasks)."""
 
     starts: Array
     shares: Array
 
     def at(self, t: Array) -> Array:
-        """Return the probabilities of the tasks (..., tasks) at times t.
+        """Return the probabilities (..., tasks) of the tasks at times t.
 
         >>> BlockedProtocol().pieces(2, 50.0).at(np.array([49.0, 50.0])).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
@@ -43,25 +43,25 @@ class ProtocolPieces(NamedTuple):
 
 @dataclass(frozen=True)
 class Protocol(ABC):
-    """An order of the tasks during learning."""
+    """The order of the tasks during learning."""
 
     @abstractmethod
     def pieces(self, tasks: int, switch: float | None) -> ProtocolPieces:
-        """Return the pieces of the protocol for a number of tasks and a value of the key `switch`."""
+        """Return the pieces of the protocol for this number of tasks and switch time."""
 
     def problem(self, tasks: int, switch: float | None, end_time: float) -> str:
-        """Return the reason why the tasks cannot be learnt in this order up to an end time, or an empty string."""
+        """Return the reason why the protocol does not suit the tasks and times, or an empty string."""
         return ""
 
     def __str__(self) -> str:
-        """Return the label of the protocol on the axis of a dataset."""
+        """Return the label of the protocol on a dataset axis."""
         values = [part for value in vars(self).values() for part in (value if isinstance(value, tuple) else (value,))]
         return " ".join([_get_protocol_name(self), *map(format_value, values)])
 
 
 @dataclass(frozen=True)
 class InterleavedProtocol(Protocol):
-    """All tasks at any time, with equal probabilities."""
+    """All tasks at all times, with equal probabilities."""
 
     def pieces(self, tasks: int, switch: float | None) -> ProtocolPieces:
         return ProtocolPieces(np.zeros(1), np.full((1, tasks), 1 / tasks))
@@ -69,7 +69,7 @@ class InterleavedProtocol(Protocol):
 
 @dataclass(frozen=True)
 class ReplayProtocol(Protocol):
-    """The first task until the switch, then the second, and the first again in a fraction of examples."""
+    """The first task until the switch, then the second with a fraction of replayed first-task examples."""
 
     share: float | Control
 
@@ -113,7 +113,7 @@ class BlockedProtocol(ReplayProtocol):
 
 @dataclass(frozen=True)
 class BlocksProtocol(Protocol):
-    """Blocks of one task each, with given start times. The order of the tasks is cyclic."""
+    """Blocks of a single task each, with given start times and the tasks in cyclic order."""
 
     starts: tuple[float, ...]
 
@@ -132,10 +132,10 @@ class BlocksProtocol(Protocol):
 
 @dataclass(frozen=True)
 class OptimalProtocol(Protocol):
-    """Two tasks, mixed for the lowest final error. If there is a switch, only the first task is learnt before it."""
+    """Two tasks, mixed for the lowest final error, but only the first task before a switch."""
 
     optimum_options: OptimalControl = field(default_factory=OptimalControl)
-    share: Control | None = None  # fraction of the first task; None: unknown
+    share: Control | None = None  # fraction of the first task, None before the optimisation
 
     def pieces(self, tasks: int, switch: float | None) -> ProtocolPieces:
         if self.share is not None:
@@ -161,13 +161,13 @@ class OptimalProtocol(Protocol):
 
 
 def _pieces_from_fractions(starts: np.ndarray, first_fractions: np.ndarray) -> ProtocolPieces:
-    """Return the pieces of two tasks from the fractions (n,) of the first task."""
+    """Make the pieces of a two-task protocol from the fractions (n,) of the first task."""
     return ProtocolPieces(starts, np.column_stack([first_fractions, 1.0 - first_fractions]))
 
 
 def _format_two_tasks_problem(protocol: Protocol, tasks: int) -> str:
-    """Return the message for a protocol that needs two tasks."""
-    return f"{_get_protocol_name(protocol)} has two tasks, here {tasks}: use blocks or interleaved"
+    """Return the message for a protocol that requires exactly two tasks."""
+    return f"{_get_protocol_name(protocol)} requires two tasks, not {tasks}: use blocks or interleaved"
 
 
 PROTOCOLS: dict[str, type[Any]] = {
@@ -182,7 +182,7 @@ PROTOCOL_FORMS = "blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} o
 
 
 def protocol_from_config(form: Any) -> Protocol:
-    """Return a protocol from its form in a config: a name, or a name with its parameter.
+    """Make a protocol from its config form: a name, or a name with its parameter.
 
     >>> str(protocol_from_config("blocked")), str(protocol_from_config({"blocks": [0, 50, 75]}))
     ('blocked', 'blocks 0 50 75')
@@ -204,17 +204,17 @@ def protocol_from_config(form: Any) -> Protocol:
             return BlocksProtocol(tuple(map(float, value)))
     if isinstance(form, str) and form not in PROTOCOLS:
         raise ValueError(format_unknown_name(form, "a protocol", PROTOCOLS))
-    raise ValueError(f"a protocol is {PROTOCOL_FORMS}, not {quote_value(form)}")
+    raise ValueError(f"a protocol must be {PROTOCOL_FORMS}, not {quote_value(form)}")
 
 
 def _require_control(control: Control | OptimalControl) -> Control:
-    """Return a control whose form in a config has the key `at`."""
+    """Return a control unchanged, or fail for an optimum that is still unknown."""
     assert isinstance(control, Control)
     return control
 
 
 def protocol_to_config(protocol: Protocol) -> Any:
-    """Return a protocol in the form of a config.
+    """Convert a protocol to its config form.
 
     >>> protocol_to_config(ReplayProtocol(0.1)), protocol_to_config(InterleavedProtocol())
     ({'replay': 0.1}, 'interleaved')
@@ -229,7 +229,7 @@ def protocol_to_config(protocol: Protocol) -> Any:
 
 
 def _get_protocol_name(protocol: Protocol) -> str:
-    """Return the name of a protocol in configs."""
+    """Return the config name of a protocol."""
     return next(name for name, kind in PROTOCOLS.items() if type(protocol) is kind)
 
 

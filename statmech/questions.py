@@ -1,4 +1,4 @@
-"""Questions that the shipped configs answer: the groups of `statmech configs` and of the gallery, in this order."""
+"""Questions answered by the shipped configs, in the order of `statmech configs` and of the gallery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Random numbers of the simulations, in float32, from a JAX key.
+r"""Random numbers of the simulations, drawn in float32 from a JAX key.
 
 The generator is JAX's threefry. `jax.random` keeps one of the two words of each call, so that an array's numbers do not
 depend on its distribution over devices. Here, each draw is on one device, and both words are kept. Normals come in
@@ -23,15 +23,15 @@ from statmech.numerics.gaussian import Array
 EIGHTH_TURN = math.pi / 4
 COSINE_COEFFICIENTS = [
     (-1) ** k * EIGHTH_TURN ** (2 * k) / math.factorial(2 * k) for k in range(5)
-]  # series of cos(v pi/4) in v^2
+]  # Taylor coefficients of cos(v pi/4) in powers of v^2
 SINE_COEFFICIENTS = [
     (-1) ** k * EIGHTH_TURN ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5)
-]  # series of sin(v pi/4) / v in v^2
-THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # bits; groups of four rounds alternate
+]  # Taylor coefficients of sin(v pi/4) / v in powers of v^2
+THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # bits; the two rows alternate after every four rounds
 
 
 class BatchSlice(NamedTuple):
-    """A slice of adjacent batch elements on the last axis of a draw: its start, its width, and the total number."""
+    """A slice of adjacent batch elements on the last axis of a draw: start, width and total number."""
 
     first: Array
     width: int
@@ -66,7 +66,7 @@ def _keep_low_32_bits(number: int) -> int:
 def _threefry(
     key: list[Any], x: Any, y: Any, truncate: Callable[[Any], Any] = lambda number: number
 ) -> tuple[Any, Any]:
-    """Compute Threefry-2x32 with 20 rounds (Salmon et al. 2011) of one pair of 32-bit words, or of arrays.
+    """Compute Threefry-2x32 with 20 rounds (Salmon et al. 2011) for a pair of 32-bit words or arrays.
 
     `truncate` returns the low 32 bits of Python integers, which do not overflow as arrays do.
     """
@@ -82,7 +82,7 @@ def _threefry(
 
 
 def make_generators(keys: np.ndarray) -> Iterator[np.random.Generator]:
-    """Make NumPy's generator `default_rng(low + 2**32 * high)` for each key (n, 2), five times faster for many keys.
+    """Yield NumPy's `default_rng(low + 2**32 * high)` for each key (n, 2), five times faster for many keys.
 
     >>> first, second = make_generators(np.array([[5, 0], [0, 1]], np.uint32))
     >>> first.random() == np.random.default_rng(5).random(), second.random() == np.random.default_rng(2**32).random()
@@ -102,7 +102,7 @@ class _PrecomputedSeed(ISeedSequence):
         self.words = state
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
-        """Return the precomputed state, whatever the requested size."""
+        """Return the precomputed state, regardless of the requested size."""
         return self.words
 
 
@@ -118,7 +118,7 @@ def _compute_seed_states(keys: np.ndarray) -> np.ndarray:
 
 
 def _make_hash(constant: int, factor: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Make the hash function of O'Neill's seed_seq for arrays of 32-bit words. Its constant changes at each call."""
+    """Make O'Neill's seed_seq hash for arrays of 32-bit words, with a constant that changes at each call."""
 
     def hash_data(data: np.ndarray) -> np.ndarray:
         nonlocal constant
@@ -131,7 +131,7 @@ def _make_hash(constant: int, factor: int) -> Callable[[np.ndarray], np.ndarray]
 
 
 def wrap_key_data(key_data: Array) -> Array:
-    """Return the JAX key, or array of keys, with given data (..., 2)."""
+    """Wrap key data (..., 2) as a JAX key or an array of keys."""
     import jax
 
     return jax.random.wrap_key_data(key_data, impl="threefry2x32")
@@ -148,19 +148,19 @@ def fold_in(key: Array, number: Array | int) -> Array:
 
 
 def _threefry_pair(key: Array, x: Array, y: Array, axis: int = 0) -> Array:
-    """Compute Threefry's two words for each pair of counters, on a new axis.
+    """Compute Threefry's two output words for each pair of counters, stacked on a new axis.
 
     The key data belong to one key, or to a separate key for each pair.
     """
     import jax
     import jax.numpy as jnp
 
-    # without the barrier, XLA repeats the rounds in each operation that uses the words
+    # without the barrier, XLA would recompute the rounds in every operation that uses the words
     return jax.lax.optimization_barrier(jnp.stack(_threefry([*key], x, y), axis=axis))
 
 
 def draw_bits(key: Array, count: int, batch: BatchSlice | None = None) -> Array:
-    """Draw random 32-bit words (count,). A slice of a batch gets the same words as in a draw of the full batch.
+    """Draw random 32-bit words (count,), for a slice of a batch the same as in the full batch.
 
     The batch elements of several keys (n,) are adjacent.
     """
@@ -174,7 +174,7 @@ def draw_bits(key: Array, count: int, batch: BatchSlice | None = None) -> Array:
     key_data = jax.random.key_data(key)
     if batch is None or not key.ndim:
         return jax.lax.platform_dependent(key_data, counters, cpu=_threefry_unrolled, default=threefry_2x32)
-    # pairs as in `_threefry_unrolled`, with all batch elements in the last axis, as only the last axis is fast
+    # pairs as in `_threefry_unrolled`, with all batch elements on the last axis, which is the only fast axis
     pairs = jnp.tile(counters.reshape(2, -1, batch.width), key.size)
     return jnp.concatenate(
         [part.reshape(-1) for part in _threefry_pair(jnp.repeat(key_data.T, batch.width, axis=1), *pairs)]
@@ -186,7 +186,7 @@ def _threefry_unrolled(key: Array, counters: Array) -> Array:
     import jax.numpy as jnp
 
     x, y = jnp.pad(counters, (0, counters.size % 2)).reshape(2, -1)
-    # concatenated, not reshaped: XLA then rounds the normals in the same way as for JAX's words
+    # with concatenation instead of reshaping, XLA rounds the normals in the same way as for JAX's words
     return jnp.concatenate([*_threefry_pair(key, x, y)])[: counters.size]
 
 
@@ -219,7 +219,7 @@ def draw_normals_and_uniforms(
     count = math.prod(shape)
     pairs = -(-count // 2)
     bits_32 = draw_bits(key, 2 * pairs + math.prod(uniform), batch)
-    # half the shape of the normals, if possible: XLA is four times slower in a shape that does not match it
+    # half the shape of the normals if possible: XLA is four times slower with other shapes
     half = (shape[0] // 2, *shape[1:]) if shape[0] % 2 == 0 else (pairs,)
     normal_pairs = _box_muller(bits_32[:pairs].reshape(half), bits_32[pairs : 2 * pairs].reshape(half))
     return normal_pairs.reshape(-1)[:count].reshape(shape), _uniform_from_bits(bits_32[2 * pairs :]).reshape(uniform)
@@ -228,7 +228,7 @@ def draw_normals_and_uniforms(
 def draw_normal_and_uniform_at(
     key: Array, number: Array, row: Array, rows: int, batch: BatchSlice | None = None
 ) -> tuple[Array, Array]:
-    """Draw one normal and one uniform per batch element, selected from a draw of a full array.
+    """Draw one normal and one uniform per batch element, the same as in the draw of a full array.
 
     The full array is `draw_normals_and_uniforms(fold_in(key, number), shape, shape)`.
 
@@ -259,7 +259,7 @@ def draw_normal_and_uniform_at(
 
 
 def _box_muller(radial: Array, angular: Array) -> Array:
-    """Transform pairs of words to pairs of normals: first the first normal of each pair, then the second."""
+    """Transform pairs of words to normals by Box-Muller: the first normals of all pairs, then the second."""
     import jax.numpy as jnp
 
     radius = jnp.sqrt(np.float32(-2) * jnp.log(_uniform_from_bits(radial)))
@@ -268,13 +268,13 @@ def _box_muller(radial: Array, angular: Array) -> Array:
         radius * _evaluate_polynomial(COSINE_COEFFICIENTS, v * v),
         radius * v * _evaluate_polynomial(SINE_COEFFICIENTS, v * v),
     )
-    cosine = jnp.where(angular & np.uint32(1), cosine, -cosine)  # the low bits, which _uniform does not use
+    cosine = jnp.where(angular & np.uint32(1), cosine, -cosine)  # low bits are free: `_uniform_from_bits` discards them
     swap = (angular & np.uint32(2)) > 0
     return jnp.concatenate([jnp.where(swap, sine, cosine), jnp.where(swap, cosine, sine)])
 
 
 def _uniform_from_bits(bits_32: Array) -> Array:
-    """Map words to midpoints of 2^24 equal intervals of (0, 1). Rounding does not produce 0 or 1."""
+    """Map words to the midpoints of 2^24 equal intervals of (0, 1), never to 0 or 1."""
     steps = (bits_32 >> np.uint32(8)).astype(np.int32).astype(np.float32)
     return steps * np.float32(2.0**-24) + np.float32(2.0**-25)
 

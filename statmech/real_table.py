@@ -24,7 +24,7 @@ RANK_TOL = 1e-12  # relative to the largest eigenvalue
 
 
 class TableEigenbasis(NamedTuple):
-    """Nonzero eigenvalues (r,) of Z'Z, the target's squared components in their directions, and the squared rest."""
+    """Nonzero eigenvalues of Z'Z, the target's squared components along them, and its squared remainder."""
 
     eigenvalues: np.ndarray
     squares: np.ndarray
@@ -32,7 +32,7 @@ class TableEigenbasis(NamedTuple):
 
 
 class RealTable(NamedTuple):
-    """Rows Z (n, N) with mean |x|^2 = 1, and a target y (n,) of labels or centred numbers.
+    """A scaled table: rows Z (n, N) with mean |x|^2 = 1, and a target y (n,) of labels or centred numbers.
 
     `labels` are the names of the labels +1 and -1, or None for numbers. `constant` is the number of dropped constant
     columns. `basis` is the eigenbasis of Z with the centred target.
@@ -98,7 +98,7 @@ def compute_eigenbasis(Z: np.ndarray, y: np.ndarray) -> TableEigenbasis:
     nonzero = s > RANK_TOL * s[-1]
     s = s[nonzero]
     squares = (axes[:, nonzero].T @ (Z.T @ y)) ** 2 / s
-    spans_all = len(s) == len(y) - 1  # the rest is a rounding error
+    spans_all = len(s) == len(y) - 1  # the remainder is only a rounding error
     return TableEigenbasis(s, squares, 0.0 if spans_all else max(float(y @ y - squares.sum()), 0.0))
 
 
@@ -133,7 +133,7 @@ def compute_table_digest(table: RealTable) -> str:
 
 
 def is_data_set(rows: str) -> bool:
-    """Return True for the name of a data set.
+    """Return True if `rows` is the name of a data set.
 
     >>> is_data_set("digits-odd"), is_data_set("digits.csv")
     (True, False)
@@ -143,13 +143,13 @@ def is_data_set(rows: str) -> bool:
 
 
 def _get_rows_version(rows: str) -> tuple[object, ...]:
-    """Return the version of the file of a data set or a table."""
+    """Return the version of a data set's or table's file."""
     return data_sets.get_data_version(rows) if is_data_set(rows) else get_file_version(rows)
 
 
 @lru_cache(maxsize=4)
 def _load_real_table(rows: str, target: str | int | None, raw: bool, state: tuple[object, ...]) -> RealTable:
-    """Load a table. The version `state` of its file is a key of the cache."""
+    """Load a table, cached under the version `state` of its file."""
     if not is_data_set(rows):
         if target is None:
             raise ConfigError(f"{rows}: a file needs a target, the name or the number of the column to predict")
@@ -158,10 +158,10 @@ def _load_real_table(rows: str, target: str | int | None, raw: bool, state: tupl
         raise ConfigError(f"{rows}: the target of a data set is its class: remove `target`")
     data = data_sets.get_cached_data(rows)
     if data.y.dtype != float and len(values := np.unique(data.y)) != 2:
-        raise ConfigError(f"{rows}: has {len(values)} classes, and two are needed")
+        raise ConfigError(f"{rows}: has {len(values)} classes, but two are required")
     return make_real_table(make_labelled_table(data.X if data.X.dtype == float else _encode_indicators(data.X), data.y))
 
 
 def _encode_indicators(X: np.ndarray) -> np.ndarray:
-    """Return indicators of the values of each text column."""
+    """Encode each text column by indicators of its values."""
     return np.array([values for column in X.T for values in make_indicators(column).values()]).T

@@ -56,8 +56,8 @@ from statmech.numerics.gaussian import (
 )
 from statmech.parameters import parameter
 
-POSTERIOR_CUTOFF = 8.5  # standard deviations
-MIN_POSTERIOR_VARIANCE = 1e-30  # for students of length 1 or more: g equals its limit s -> 0 up to rounding
+POSTERIOR_CUTOFF = 8.5  # posterior standard deviations
+MIN_POSTERIOR_VARIANCE = 1e-30  # replaces s^2 <= 0 for lengths of 1 or more, where g is at its limit s -> 0
 MAX_LOG_ODDS = 80.0  # exp(-80) is negligible
 G_DEPENDENT_ATTRIBUTES = (
     "closed_form",
@@ -71,7 +71,7 @@ G_DEPENDENT_ATTRIBUTES = (
 
 
 class RuleAverages(NamedTuple):
-    r"""The averages in one student's equations, for learning rate 1.
+    r"""Averages in the equations of a single student, at learning rate 1.
 
     `fu` is :math:`\langle f u\rangle`, `ff` is :math:`\langle f^2\rangle`, and `response` is
     :math:`\langle\partial f/\partial v\rangle`. The response determines every other average of f with a field by
@@ -89,16 +89,16 @@ class Rule(ABC):
 
     eta: float = parameter(1.0, "learning rate", symbol=r"$\eta$", above=0.0)
 
-    label: ClassVar[str]  # name in tables and legends
-    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
+    label: ClassVar[str]  # shown in tables and legends
+    cites: ClassVar[tuple[str, ...]] = ()  # bibliography keys of the papers
     equation: ClassVar[str] = ""  # g in LaTeX
     kinks: ClassVar[Any] = ()  # stabilities where g jumps or bends: a tuple or a property
     longest_start: ClassVar[float] = np.inf  # upper bound on the initial length; drawn students have length 1
-    linear: ClassVar[Any] = False  # True if g is linear in kappa on both sides of 0: few quadrature nodes are exact
-    degree: ClassVar[Any] = None  # n if g(r kappa, l) = r^n g(kappa, l) for r > 0 and n = 0 or 1, else None
+    linear: ClassVar[Any] = False  # True: g is linear in kappa on both sides of 0, and few quadrature nodes are exact
+    degree: ClassVar[Any] = None  # n = 0 or 1 if g(r kappa, l) = r^n g(kappa, l) for all r > 0, else None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Reset attributes that depend on g, so that a subclass that overrides g does not inherit stale values."""
+        """Reset inherited attributes that depend on g if a subclass overrides g."""
         super().__init_subclass__(**options)
         reset_inherited(cls, "g", G_DEPENDENT_ATTRIBUTES, Rule)
 
@@ -125,7 +125,7 @@ class Rule(ABC):
         """
 
     def bends(self, length: Array) -> tuple[Array, ...]:
-        """Return further cuts of the quadrature, in addition to the kinks, for a student's length.
+        """Return the cuts of the quadrature at a student's length, in addition to the kinks.
 
         Cuts are stabilities. Between two cuts, g is smooth on the scale of their distance. A g that varies on the scale
         1 does not need further cuts.
@@ -144,12 +144,12 @@ class Rule(ABC):
         return ()
 
     def edges(self, length: Array) -> tuple[Array, ...]:
-        """Return the edges of the quadrature's panels for a student's length: the kinks and bends."""
+        """Return the panel edges of the quadrature at a student's length: kinks and bends."""
         return *self.kinks, *self.bends(length)
 
     @classmethod
     def default_start(cls) -> Any:
-        """Return a start for this rule: "drawn", or fixed values if drawn students are too long for the rule.
+        """Return the default start of the rule: "drawn", or fixed values if drawn students are too long.
 
         Returns
         -------
@@ -165,12 +165,12 @@ class Rule(ABC):
 
     @property
     def has_closed_form(self) -> bool:
-        """Whether the rule defines closed forms of its averages."""
+        """True if the rule defines closed forms of its averages."""
         return self._defines_methods("closed_form", "closed_form_pair")
 
     @property
     def has_line_form(self) -> bool:
-        """Whether the rule defines averages as integrals over a line."""
+        """True if the rule defines its averages as one-dimensional integrals."""
         return self._defines_methods("line_form", "line_form_pair")
 
     def _defines_methods(self, *names: str) -> bool:
@@ -191,7 +191,7 @@ class Rule(ABC):
 
         Returns
         -------
-        Averages
+        RuleAverages
             Arrays of the broadcast shape.
         """
         raise NotImplementedError
@@ -220,13 +220,13 @@ class Rule(ABC):
         raise NotImplementedError
 
     def line_form(self, angle: Array, length: Array, flip: Array) -> RuleAverages:
-        """Return one student's averages for scalar arguments, as integrals over a line."""
+        """Return one student's averages for scalar arguments, as one-dimensional integrals."""
         raise NotImplementedError
 
     def line_form_pair(
         self, angles: tuple[Array, Array], mutual_angle: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
-        """Return the average of a pair for scalar arguments, as integrals over a line instead of a plane."""
+        """Return the average of a pair of students for scalar arguments, as a one-dimensional integral."""
         raise NotImplementedError
 
 
@@ -254,7 +254,7 @@ class Hebb(Rule):
 
 @dataclass(frozen=True)
 class Perceptron(Rule):
-    r"""Rosenblatt's perceptron, :math:`g = \Theta(c-\kappa)`: learns examples of stability below the margin c.
+    r"""Rosenblatt's perceptron, :math:`g = \Theta(c-\kappa)`: learns examples whose stability is below the margin c.
 
     Closed forms hold at margin c = 0, where :math:`\langle f_1f_2\rangle` is the probability that both err:
     the excess :math:`(\theta_1+\theta_2-\theta_{12})/2\pi` of a spherical triangle;
@@ -286,7 +286,7 @@ class Perceptron(Rule):
         return 0 if self.margin == 0 else None
 
     def closed_form(self, angle: Array, length: Array, flip: Array) -> RuleAverages:
-        # flip mixes the angle and its supplement, whose 1 - cos is 2 - versine
+        # label noise mixes the angle with its supplement, which has 1 - cos = 2 - versine
         versine = one_minus_cos(angle)
         fu = -((1 - flip) * versine + flip * (2 - versine)) / np.sqrt(2 * np.pi)
         response = (1 - 2 * flip) / np.sqrt(2 * np.pi)
@@ -309,7 +309,7 @@ class Perceptron(Rule):
 
 @dataclass(frozen=True)
 class AdaTron(Rule):
-    r"""AdaTron as the ensemble paper prints it, :math:`g = -\kappa\,\Theta(-\kappa)`, with the *normalised* field.
+    r"""AdaTron as printed in the ensemble paper, :math:`g = -\kappa\,\Theta(-\kappa)`, with the *normalised* field.
 
     The correction does not grow with the student, so the length matters: errors drive it towards eta/2. With label
     noise it converges to this value; without, errors vanish first: it stays at 0.6202 for eta = 1 from R = 0 and
@@ -328,7 +328,7 @@ class AdaTron(Rule):
 
     def closed_form(self, angle: Array, length: Array, flip: Array) -> RuleAverages:
         xp = namespace(angle)
-        right = x_minus_sin(2 * angle)  # 2 pi - right for the supplement
+        right = x_minus_sin(2 * angle)  # the supplementary angle has 2 pi - right
         ff = ((1 - flip) * right + flip * (2 * np.pi - right)) / (2 * np.pi)
         return RuleAverages(-ff, (1 - 2 * flip) * xp.sin(angle) / np.pi, ff)
 
@@ -345,7 +345,7 @@ class AdaTron(Rule):
 
 @dataclass(frozen=True)
 class AdaTronTextbook(AdaTron):
-    r"""The textbook AdaTron, :math:`g = -l\kappa\,\Theta(-\kappa)`, whose R does not depend on l (Biehl & Riegler)."""
+    r"""The textbook AdaTron, :math:`g = -l\kappa\,\Theta(-\kappa)`, with R independent of l (Biehl & Riegler)."""
 
     label = "AdaTron (textbook)"
     cites = ("anlauf1989",)
@@ -367,7 +367,7 @@ class AdaTronTextbook(AdaTron):
 
 
 def _adatron_pair_integral(total: Array, mutual_angle: Array) -> Array:
-    r"""Return the AdaTron's pair average times 2 pi.
+    r"""Return 2 pi times the AdaTron's average over a pair of students.
 
     It is :math:`\int_{\theta_{12}}^{\theta_1+\theta_2}(\theta_1+\theta_2-x)\sin x\,dx`. With the excess
     :math:`e = \theta_1+\theta_2-\theta_{12}` it is :math:`e\cos\theta_{12} + \sin\theta_{12} -
@@ -404,7 +404,7 @@ class Bayes(Rule):
         r"g(\kappa, l) = \frac{s\,(1-2\hat p_f)\,\varphi(l\kappa/s)}{\hat p_f+(1-2\hat p_f)\,\Phi(l\kappa/s)}"
         r",\; s^2 = 1-l^2"
     )
-    kinks = (0.0,)  # kink of the limit l -> 1
+    kinks = (0.0,)  # kink of g in the limit l -> 1
     longest_start = 1.0
     assumed_flip: float = parameter(
         0.0, "probability of a flip that the student assumes", symbol=r"$\hat p_f$", at_least=0.0, below=0.5
@@ -414,7 +414,7 @@ class Bayes(Rule):
         xp, p = namespace(kappa + length), self.assumed_flip
         s = _posterior_deviation(length)
         z = length * kappa / s
-        odds = xp.where(p > 0, p, 1.0) / (1 - 2 * p)  # odds of a flip, if labels are flipped
+        odds = xp.where(p > 0, p, 1.0) / (1 - 2 * p)  # odds of a flip, 1 without flips
         excess = xp.where(p > 0, xp.log(np.sqrt(2 * np.pi) * odds) + z * z / 2, -MAX_LOG_ODDS)  # log(odds/phi)
         rise = hazard(z)
         return s * rise / (1 + rise * xp.exp(xp.clip(excess, -MAX_LOG_ODDS, MAX_LOG_ODDS)))
@@ -426,19 +426,19 @@ class Bayes(Rule):
         )
         doubt = namespace(flip_quantile).maximum(
             flip_quantile, -40.0
-        )  # finite: panels are differentiated with respect to the length
+        )  # kept finite: panels are differentiated with respect to the length
         tail = (
             POSTERIOR_CUTOFF,
             -POSTERIOR_CUTOFF,
             -16 * POSTERIOR_CUTOFF,
             -256 * POSTERIOR_CUTOFF,
-        )  # the hazard approaches its asymptote as a power of kappa
-        turn = (doubt + offset / (1 - doubt) for offset in (-30.0, 0.0, 30.0))  # from an error to a flip
+        )  # wide panels: the hazard approaches its asymptote as a power of kappa
+        turn = (doubt + offset / (1 - doubt) for offset in (-30.0, 0.0, 30.0))  # where errors pass for flipped labels
         return tuple(width * edge for edge in (*tail, *turn))
 
 
 def _posterior_deviation(length: Array) -> Array:
-    """Return the posterior standard deviation s of a teacher's component, a tiny number for lengths of 1 or more."""
+    """Return the posterior standard deviation s of a teacher's component, tiny for lengths of 1 or more."""
     return namespace(length).sqrt(namespace(length).maximum((1 - length) * (1 + length), MIN_POSTERIOR_VARIANCE))
 
 

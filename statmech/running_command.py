@@ -1,4 +1,4 @@
-"""The running command: messages recommend only the options of this command.
+"""The running command: messages may recommend only the options of this command.
 
 The command line declares it (`statmech.cli.groups`). In Python no command is running, and functions take arguments
 instead of options.
@@ -19,12 +19,12 @@ class RunningCommand:
     options: frozenset[str]
 
 
-_RUNNING_COMMANDS: list[RunningCommand] = []  # empty in Python; shared by the threads of a command
+_RUNNING_COMMANDS: list[RunningCommand] = []  # empty if no command runs; shared by all threads
 
 
 @contextmanager
 def declare_running_command(name: str, options: Iterable[str]) -> Iterator[None]:
-    """Declare the running command within a `with` block."""
+    """Declare the running command for the duration of a `with` block."""
     _RUNNING_COMMANDS.append(RunningCommand(name, frozenset(options)))
     try:
         yield
@@ -33,12 +33,12 @@ def declare_running_command(name: str, options: Iterable[str]) -> Iterator[None]
 
 
 def get_command_name() -> str:
-    """Return the name of the running command, an empty string in Python."""
+    """Return the name of the running command, or an empty string if statmech runs as a library."""
     return _RUNNING_COMMANDS[-1].name if _RUNNING_COMMANDS else ""
 
 
 def format_option(text: str, argument: str = "") -> str:
-    """Return a text if the running command has the option in it, else an empty string.
+    """Return a text if the running command has the option that the text mentions, else an empty string.
 
     In Python, where no command is running, return the argument.
 
@@ -54,5 +54,5 @@ def format_option(text: str, argument: str = "") -> str:
 
 
 def join_alternatives(*alternatives: str) -> str:
-    """Join the alternatives that are not empty, as in "--data-dir DIR or STATMECH_DATA"."""
+    """Join the nonempty alternatives, as in "--data-dir DIR or STATMECH_DATA"."""
     return " or ".join(way for way in alternatives if way)

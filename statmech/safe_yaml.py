@@ -1,4 +1,4 @@
-"""YAML of bounded size: a small file can contain lists that exceed any depth or, by aliases, any memory."""
+"""YAML of bounded size: with nesting and aliases, even a small file could exhaust the memory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent
 from ruamel.yaml.parser import RoundTripParser
 
-MAX_YAML_VALUES, MAX_YAML_DEPTH = 25_000, 20  # keys count as values; each alias counts as its full content
+MAX_YAML_VALUES, MAX_YAML_DEPTH = 25_000, 20  # keys count as values, and each alias as its full content
 MAX_YAML_LINES = 100_000  # including empty lines and comments
 
 
 class YamlSizeError(MarkedYAMLError):
-    """The error for a document that is too large. It has a line, like other YAML errors."""
+    """The error for a document that is too large, with a line number like other YAML errors."""
 
 
 def load_yaml_document(text: bytes | str) -> Any:
-    """Load a YAML text, with the lines of its keys and values. Raises ruamel's errors, and `YamlSizeError`.
+    """Load a YAML text with the lines of its keys and values, or raise `YamlSizeError` or errors of ruamel.
 
     >>> load_yaml_document("a: [1, 2]")["a"][1]
     2
@@ -31,14 +31,14 @@ def load_yaml_document(text: bytes | str) -> Any:
 
 
 class BoundedParser(RoundTripParser):
-    """A parser that counts values while it parses, before any value is constructed."""
+    """A YAML parser that counts values before any value is constructed."""
 
     def __init__(self, *arguments: Any, **extra: Any):
         super().__init__(*arguments, **extra)
         self._values, self._open, self._sizes = 0, [], {}  # type: ignore[var-annotated]
 
     def get_event(self) -> Any:
-        """Return the next event, after its values are counted."""
+        """Return the next event after counting its values."""
         event = super().get_event()
         if isinstance(event, AliasEvent):
             self._count(self._get_alias_size(event), event)
@@ -50,7 +50,7 @@ class BoundedParser(RoundTripParser):
         return event
 
     def _count_node(self, event: Any) -> None:
-        """Count a value, or open a collection of values."""
+        """Count a value, or start counting a collection."""
         self._sizes[event.anchor] = 1
         if isinstance(event, CollectionStartEvent):
             self._open.append((event.anchor, self._values))
@@ -69,7 +69,7 @@ class BoundedParser(RoundTripParser):
         return int(self._sizes.get(alias.anchor, 1))
 
     def _count(self, values: int, event: Any) -> None:
-        """Add to the number of values. Raises `YamlSizeError` beyond the limit."""
+        """Increase the number of values, or raise `YamlSizeError` if it exceeds the limit."""
         self._values += values
         if self._values > MAX_YAML_VALUES:
             raise YamlSizeError(problem=f"contains more than {MAX_YAML_VALUES:,} values", problem_mark=event.start_mark)

@@ -1,4 +1,4 @@
-r"""Schedules of the learning rate, and all quantities that may change while students learn.
+r"""Schedules of the learning rate, and other quantities that may change during learning.
 
 With a schedule the learning rate decays within a time :math:`t_0`, which is infinite for a constant rate.
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array, namespace
 
-MAX_DECAY_TIMES = 700.0  # t/t0; at later times an exponential rate would underflow
+MAX_DECAY_TIMES = 700.0  # t/t0; the exponential rate would underflow at larger values
 
 
 class HyperbolicSchedule(NamedTuple):
@@ -41,7 +41,7 @@ class ExponentialSchedule(NamedTuple):
 
 CONSTANT_SCHEDULE = HyperbolicSchedule(
     np.float64(np.inf)
-)  # also used if only other quantities change: all schedules share a program
+)  # also used if only other quantities change, to share the compiled program
 SCHEDULES: dict[str, type[Any]] = {
     "hyperbolic": HyperbolicSchedule,
     "exponential": ExponentialSchedule,
@@ -49,7 +49,7 @@ SCHEDULES: dict[str, type[Any]] = {
 
 
 class TimeDependence(NamedTuple):
-    """Quantities that change while students learn. JAX traces their numbers.
+    """Quantities that change during learning, with numbers that JAX can trace.
 
     They are the teacher's drift, the weight decay, the schedule of the learning rate, for several tasks their
     probabilities (`statmech.protocols.ProtocolPieces`), and the noise and the dropout of networks

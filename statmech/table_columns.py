@@ -1,4 +1,4 @@
-"""Conversion of a table's columns to numbers: text to indicators, dates to days, missing cells to means.
+"""Conversion of table columns to numbers: text to indicators, dates to days, missing cells to means.
 
 No step is silent: `Columns.notes` lists the dropped, replaced and converted columns.
 """
@@ -17,17 +17,17 @@ from statmech.running_command import format_option
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_LEVEL_FRACTION = 0.01  # fraction of the rows; rarer values do not get an indicator
-MAJORITY_FRACTION = 0.5  # fraction of a column; text among this fraction of numbers is a mistake
+MIN_LEVEL_FRACTION = 0.01  # rarer values of a text column do not get an indicator
+MAJORITY_FRACTION = 0.5  # text in a column with a larger fraction of numbers is an error
 MAX_LISTED_ENTRIES = 8
-MAX_CATEGORY_LEVELS = 20  # for text, and for copies of the target
+MAX_CATEGORY_LEVELS = 20  # for text columns, and for columns that determine the target
 NO_INDEX_COLUMN = "none"
 MissingPolicy = Literal["mean", "drop", "refuse"]
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """Options for the columns and missing values of a table.
+    """Options for the treatment of columns and missing values.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ class ColumnOptions:
 
 
 DEFAULT_COLUMN_OPTIONS = ColumnOptions()
-ARRAY_COLUMN_OPTIONS = ColumnOptions(index=NO_INDEX_COLUMN)  # arrays of numbers do not contain an index
+ARRAY_COLUMN_OPTIONS = ColumnOptions(index=NO_INDEX_COLUMN)  # numerical arrays have no index column
 
 
 class NumericColumns(NamedTuple):
-    """Inputs (n, N) with their names, a target (n,), and notes on the conversion, one sentence each."""
+    """A converted table: inputs (n, N), their names, a target (n,), and notes of one sentence each."""
 
     X: np.ndarray
     names: tuple[str, ...]
@@ -111,7 +111,7 @@ def encode_columns(
 
 
 def find_column(column: str, names: Sequence[object]) -> str:
-    """Return the name of a column from its name or its number from 0.
+    """Return the name of a column that is given by its name or its number (from 0).
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def find_column(column: str, names: Sequence[object]) -> str:
 
 
 def make_indicators(entries: np.ndarray) -> dict[str, np.ndarray]:
-    """Return an indicator of each frequent value of a text column, except for the last.
+    """Return an indicator for each frequent value of a text column except the last value.
 
     The other indicators determine the last.
 
@@ -156,7 +156,7 @@ def make_indicators(entries: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _drop_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> pd.DataFrame:
-    """Drop the named index column, or without a name all columns that number or name the rows."""
+    """Drop the given index column, or by default all columns that number or name the rows."""
     if index == NO_INDEX_COLUMN:
         return frame
     if index is not None:
@@ -171,7 +171,7 @@ def _drop_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> pd.
 
 
 def _is_index(column: pd.Series, name: str, position: int) -> bool:
-    """Return True for a column that numbers or names the rows."""
+    """Return True if a column numbers or names the rows."""
     if column.isna().any() or not column.is_unique:
         return False
     if name.startswith("Unnamed: ") and position == 0:
@@ -185,12 +185,12 @@ def _is_index(column: pd.Series, name: str, position: int) -> bool:
 
 
 def _are_dates(column: pd.Series) -> bool:
-    """Return True for texts that begin with a date, such as 2024-05-31."""
+    """Return True if every entry of a column begins with a date, such as 2024-05-31."""
     return column.dtype.kind == "O" and bool(column.dropna().astype(str).str.match(r"\d{4}-\d\d-\d\d").all())
 
 
 def _number_fraction(column: pd.Series) -> float:
-    """Return the fraction of numbers among the entries of a column that are not missing."""
+    """Return the fraction of numbers among the nonmissing entries of a column."""
     import pandas as pd
 
     return float(pd.to_numeric(column.dropna(), errors="coerce").notna().mean())
@@ -249,7 +249,7 @@ def _encode_all_columns(frame: pd.DataFrame, y: np.ndarray, notes: list[str], fi
 
 
 def _check_text_entries(column: pd.Series, name: str, first_row: int) -> None:
-    """Raise `ConfigError` for text in a column of numbers, unless the column has a few recurring values."""
+    """Raise `ConfigError` for text in a mostly numerical column, unless its values recur."""
     import pandas as pd
 
     counts = column.value_counts()
@@ -259,16 +259,14 @@ def _check_text_entries(column: pd.Series, name: str, first_row: int) -> None:
     )
     if 0 < is_text.sum() < (1 - MAJORITY_FRACTION) * column.notna().sum() and not recur:
         where = f"row {_find_file_row(column, is_text, first_row)}, column {quote_value(name)}"
-        if flag := format_option(
-            "--na WORD"
-        ):  # the file of a stranger's config may be a private one, which nothing quotes
+        if flag := format_option("--na WORD"):  # otherwise quote nothing: a stranger's config may name a private file
             example = quote_value(str(column.to_numpy()[int(np.argmax(is_text))]))
-            raise ConfigError(f"{where}: {example} is not a number: {flag} names a word for missing cells")
+            raise ConfigError(f"{where}: {example} is not a number: {flag} names a marker of missing cells")
         raise ConfigError(f"{where} is not a number")
 
 
 def _find_file_row(column: pd.Series, where: np.ndarray, first_row: int) -> int:
-    """Return the file's row of the first True entry."""
+    """Return the row number in the file of the first True entry."""
     return int(column.index[int(np.argmax(where))]) + first_row
 
 
@@ -293,5 +291,5 @@ def _determines_target(column: pd.Series, y: np.ndarray) -> bool:
 
 
 def _format_count(number: int, thing: str) -> str:
-    """Format a number of things, singular or plural."""
+    """Format a number of things with a singular or plural noun."""
     return f"{number:,} {thing}" + ("" if number == 1 else "s")

@@ -1,4 +1,4 @@
-"""Diagnosis of a table: quantities that determine whether theory is accurate, and warnings for extreme values."""
+"""Diagnosis of a table: statistics that determine whether theory is accurate, and warnings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from statmech.modes import MIN_EFFECTIVE_DIRECTIONS
 from statmech.real_table import RealTable
 
 MAX_TAIL_RATIO, TRUSTED_ROWS_PER_COLUMN = 2.0, 10.0
-MIN_NOISELESS_R2 = 0.999
+MIN_NOISELESS_R2 = 0.999  # above it, the target counts as a linear function of the inputs
 
 
 def diagnose_table(table: RealTable) -> dict[str, Any]:
-    """Compute rows, columns, R2 of least squares, effective directions and tails of a table, with warnings.
+    """Compute the statistics of a table that determine whether theory is accurate, with warnings.
 
     Parameters
     ----------

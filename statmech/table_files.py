@@ -1,4 +1,4 @@
-"""Reading of table files with pandas: separator, decimal comma, encoding, compression and header are recognised.
+"""Reading of table files with automatic detection of separator, decimal comma, encoding and header.
 
 Notes report the recognised format, and each choice is an option of `FileFormat`. Only ordinary files of bounded size
 are opened, and their content is never executed.
@@ -26,10 +26,10 @@ from statmech.runtime import files
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_TABLE_BYTES = 2**28  # unpacked; pandas needs about four times this memory
+MAX_TABLE_BYTES = 2**28  # uncompressed; pandas needs about four times as much memory
 MAX_TABLE_COLUMNS = 20_000
 COLUMN_SEPARATORS = (",", ";", "\t", "|")
-NUM_SAMPLE_ROWS = 200  # sample for recognising separator, decimal comma and header
+NUM_SAMPLE_ROWS = 200  # used to detect the separator, decimal commas and the header
 MISSING_CELL_MARKS = ("", "?", "NA", "N/A", "na", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "null", "NULL")
 MISSING_NUMBER_MARKS = ("-", "--", ".", "None")  # only in columns of numbers; a text target may have the values + and -
 UNPACKERS: dict[bytes, Callable[[io.BytesIO], IO[bytes] | gzip.GzipFile]] = {  # keys: first bytes of a file
@@ -37,8 +37,8 @@ UNPACKERS: dict[bytes, Callable[[io.BytesIO], IO[bytes] | gzip.GzipFile]] = {  #
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ": lzma.LZMAFile,
 }
-BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # byte order marks
-TYPED_FORMAT_READERS = {  # formats with typed columns: reader of pandas, required package
+BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # mark -> encoding
+TYPED_FORMAT_READERS = {  # suffix -> reader of pandas and the package that it requires
     ".parquet": ("read_parquet", "pyarrow"),
     ".feather": ("read_feather", "pyarrow"),
     ".xlsx": ("read_excel", "openpyxl"),
@@ -51,19 +51,19 @@ DECIMAL_COMMA_PATTERN, DECIMAL_POINT_PATTERN = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 @dataclass(frozen=True)
 class FileFormat:
-    """The format of a table file. None: recognised."""
+    """The format of a table file, with None for properties to be detected."""
 
     sep: str | None = None
     encoding: str | None = None
     header: bool | None = None
-    na: tuple[str, ...] = ()  # further marks of missing cells
+    na: tuple[str, ...] = ()  # additional marks of missing cells
 
 
 DEFAULT_FILE_FORMAT = FileFormat()
 
 
 class TableFile(NamedTuple):
-    """The columns of a file, notes on the recognised format, and the file's row of the first data."""
+    """The columns of a table file, notes on its format, and the row number of the first data."""
 
     frame: pd.DataFrame
     notes: tuple[str, ...]
@@ -71,7 +71,7 @@ class TableFile(NamedTuple):
 
 
 def read_table_file(path: str, file_format: FileFormat = DEFAULT_FILE_FORMAT) -> TableFile:
-    """Read the table of a .csv file (also .tsv, .txt, also compressed) or a Parquet, Feather or Excel file.
+    """Read a table from a .csv, .tsv or .txt file, possibly compressed, or a Parquet, Feather or Excel file.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def read_table_file(path: str, file_format: FileFormat = DEFAULT_FILE_FORMAT) ->
 
 
 def _unpack(content: bytes) -> bytes:
-    """Unpack the content of a compressed file."""
+    """Decompress the content of a file if it is compressed."""
     for mark, unpack in UNPACKERS.items():
         if content.startswith(mark):
             with unpack(io.BytesIO(content)) as file:
@@ -148,14 +148,14 @@ def _explain_failure(failure: Exception) -> str:
 
 
 def _read_typed_file(path: str, content: bytes, reader: str, package: str) -> pd.DataFrame:
-    """Read a file with typed columns by a reader of pandas that requires a package."""
+    """Read a file with typed columns using a reader of pandas and the package that it requires."""
     import pandas as pd
 
     try:
         frame: pd.DataFrame = getattr(pd, reader)(io.BytesIO(content))
     except ImportError:
-        raise ConfigError(f"{path}: pandas reads such files with {package}: pip install {package}") from None
-    except Exception as failure:  # each reader has exceptions of its own
+        raise ConfigError(f"{path}: pandas requires {package} for such files: pip install {package}") from None
+    except Exception as failure:  # every reader raises its own exceptions
         raise ConfigError(f"{path}: is not readable as {Path(path).suffix[1:]}: {failure}") from None
     if not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()
@@ -198,7 +198,7 @@ def _parse_text(path: str, text: str, notes: list[str], file_format: FileFormat)
 
 
 def _convert_missing_marks(column: pd.Series, comma: bool) -> pd.Series:
-    """Convert a column of numbers and marks of missing numbers to numbers. Return other columns unchanged."""
+    """Convert a column of numbers and missing-number marks to numbers, and keep other columns unchanged."""
     import pandas as pd
 
     if column.dtype.kind != "O" or not (marked := column.isin(MISSING_NUMBER_MARKS)).any():
@@ -209,7 +209,7 @@ def _convert_missing_marks(column: pd.Series, comma: bool) -> pd.Series:
 
 
 def recognise_separator(text: str) -> str:
-    """Return the separator that splits the first rows of a text into equal numbers of columns, at least two.
+    """Return the separator that splits the first rows of a text into the same number of columns, at least two.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def _iterate_rows(text: str, sep: str) -> Iterator[list[str]]:
 
 
 def _check_rows(path: str, text: str, sep: str) -> list[list[str]]:
-    """Return the first rows of a table. Raises `ConfigError` if the rows of the table differ in length."""
+    """Return the first rows of a table, or raise `ConfigError` if the rows differ in length."""
     sample: list[list[str]] = []
     length = 0
     try:
@@ -253,15 +253,15 @@ def _check_rows(path: str, text: str, sep: str) -> list[list[str]]:
                 length = len(row)
                 short_header = len(sample[0]) == length - 1
                 if len(sample[0]) != length and not short_header:
-                    raise ConfigError(f"{path}: row 2 has {length} columns, the first one {len(sample[0])}")
+                    raise ConfigError(f"{path}: row 2 has {length} columns, but row 1 has {len(sample[0])}")
             elif number > 2 and len(row) != length:
-                raise ConfigError(f"{path}: row {number} has {len(row)} columns, the first one {len(sample[0])}")
+                raise ConfigError(f"{path}: row {number} has {len(row)} columns, but row 1 has {len(sample[0])}")
     except csv.Error as failure:
         raise ConfigError(f"{path}: not a readable table: {failure}") from None
     if length > MAX_TABLE_COLUMNS:
         raise ConfigError(f"{path}: has {length:,} columns; the maximum is {MAX_TABLE_COLUMNS:,}")
     if len(sample) < 2:
-        raise ConfigError(f"{path}: a table needs rows, and a target for each")
+        raise ConfigError(f"{path}: a table requires at least two rows")
     return sample
 
 
@@ -288,7 +288,7 @@ def has_header(rows: list[list[str]]) -> bool:
     (True, False)
     """
     first, *later_rows = rows
-    if len(first) < len(later_rows[0]):  # R writes row names in a column without a name
+    if len(first) < len(later_rows[0]):  # R writes row names in a column without a header
         return True
     text_columns = [index for index, cell in enumerate(first) if not _is_missing(cell) and not is_number(cell)]
     below = [[row[index] for row in later_rows if not _is_missing(row[index])] for index in range(len(first))]
@@ -303,7 +303,7 @@ def has_header(rows: list[list[str]]) -> bool:
 
 
 def _is_counting(row: list[str], columns: list[int]) -> bool:
-    """Return True if these entries of a row are integers that increase by one."""
+    """Return True if the given entries of a row are consecutive integers."""
     if len(columns) < 2 or not all(INTEGER_PATTERN.fullmatch(row[index]) for index in columns):
         return False
     values = [int(row[index]) for index in columns]
@@ -311,7 +311,7 @@ def _is_counting(row: list[str], columns: list[int]) -> bool:
 
 
 def is_number(cell: str) -> bool:
-    """Return True if a cell of text is a number, perhaps with a decimal comma."""
+    """Return True if the text of a cell is a number, possibly with a decimal comma."""
     try:
         float(cell.replace(",", "."))
     except ValueError:
@@ -320,12 +320,12 @@ def is_number(cell: str) -> bool:
 
 
 def _is_missing(cell: str) -> bool:
-    """Return True if a cell of text marks a missing value."""
+    """Return True if the text of a cell marks a missing value."""
     return cell.strip() in (*MISSING_CELL_MARKS, *MISSING_NUMBER_MARKS)
 
 
 def _name_columns(rows: list[list[str]], header: bool, notes: list[str]) -> tuple[list[str], bool]:
-    """Return unique names of the columns, and whether the first column is a nameless column of row names."""
+    """Return unique column names, and whether the first column holds row names without a header."""
     width = len(rows[1])
     if not header:
         return [str(index) for index in range(width)], False

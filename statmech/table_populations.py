@@ -1,4 +1,4 @@
-"""Populations for the rows of a real table: the draw of examples, and the rows for testing.
+"""Populations for the rows of a real table: how examples are drawn and learners are tested.
 
 `theory.tables` has the theory of each population.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class RowSplit(NamedTuple):
-    """The numbers of the rows that are examples, and of the rows for testing."""
+    """The row indices of the examples and of the test rows."""
 
     examples: np.ndarray
     test_rows: np.ndarray | slice
@@ -21,13 +21,13 @@ class RowSplit(NamedTuple):
 
 @dataclass(frozen=True)
 class TablePopulation(ABC):
-    """A population of rows. Subclasses define `draw` and `most`."""
+    """A population of rows. Subclasses define `draw` and may override `max_examples`."""
 
     label: ClassVar[str]
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, rows: int, P: int) -> RowSplit:
-        """Draw P examples from a table. A smaller P selects the first of the same examples.
+        """Draw P examples from a table, so that a smaller P selects the first of the same examples.
 
         Parameters
         ----------
@@ -40,13 +40,13 @@ class TablePopulation(ABC):
         """
 
     def max_examples(self, rows: int) -> float:
-        """Return the maximum number of examples for a number of rows."""
+        """Return the maximum number of examples for a table with this number of rows."""
         return np.inf
 
 
 @dataclass(frozen=True)
 class Table(TablePopulation):
-    """The table itself: examples are drawn with replacement, and learners are tested on all rows."""
+    """The table itself: examples are drawn with replacement, and all rows are test rows."""
 
     label: ClassVar = "all rows"
     equation: ClassVar = r"P(\mathbf x, y) = \tfrac1n\sum_{i=1}^n\delta(\mathbf x - \mathbf x_i)\,\delta_{y, y_i}"
@@ -57,7 +57,7 @@ class Table(TablePopulation):
 
 @dataclass(frozen=True)
 class HeldOut(TablePopulation):
-    """The population behind the table: examples are drawn without replacement, and learners tested on other rows."""
+    """The population behind the table: examples are drawn without replacement, and all other rows are test rows."""
 
     label: ClassVar = "held-out rows"
     equation: ClassVar = r"(\mathbf x_i, y_i) \sim P(\mathbf x, y), \quad i = 1 \ldots n"

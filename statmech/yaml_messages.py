@@ -1,4 +1,4 @@
-"""Clear messages for errors of the YAML parser: the line, the mistake, and the correct form."""
+"""Clear messages for YAML errors: the line, the mistake and the correct form."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ MAX_QUOTED_LINE = 60  # characters
 KEY_PATTERN = re.compile(r"\s*[\w.]+:(\s|$)")
 MISSING_SPACE_PATTERN = re.compile(r"\s*([\w.]+):(?!//)([^\s:].*)")
 
-LineMessage = tuple[int | None, str]  # a line, counted from 1, and a message about it
+LineMessage = tuple[int | None, str]  # line number from 1, if known, and message
 
 
 @dataclass(frozen=True)
 class YamlMistake:
-    """A mistake in a YAML text, as the parser reports it.
+    """A mistake in a YAML text, as reported by the parser.
 
-    `problem` is the match of the parser's message. The parser stopped at `here` and `column`; the construct begins at
-    `start` and `start_column`.
+    `problem` is the match of the parser's message. The parser stopped at `line_number` and `column`. The construct
+    begins at `start` and `start_column`.
     """
 
     problem: re.Match[str]
@@ -33,17 +33,17 @@ class YamlMistake:
     lines: list[str]
 
     def line(self, number: int) -> str:
-        """Return a line by its number from 1, an empty string outside the text."""
+        """Return a line by its number from 1, or an empty string outside the text."""
         return self.lines[number - 1] if 1 <= number <= len(self.lines) else ""
 
     @property
     def above(self) -> int:
-        """The number of the last line above with content, or 0."""
+        """The number of the nearest line above that is not empty, or 0."""
         return next((n for n in range(self.line_number - 1, 0, -1) if _has_content(self.line(n))), 0)
 
 
 def locate_mistake(failure: Exception, text: str) -> LineMessage:
-    """Return the line of a mistake, and a sentence about it.
+    """Return the line number of a YAML error and a message that explains the mistake.
 
     >>> from statmech.safe_yaml import load_yaml_document
     >>> text = "rule: hebb\\nt: [1, 2\\nseeds: 3\\n"
@@ -71,7 +71,7 @@ def locate_mistake(failure: Exception, text: str) -> LineMessage:
 
 
 def find_missing_space(text: str) -> LineMessage | None:
-    """Find the first line of the form `key:value`, and return it with a sentence about the missing space, or None."""
+    """Return the line number and a message about the first missing space after a colon, or None."""
     for number, line in enumerate(text.splitlines(), 1):
         if match := MISSING_SPACE_PATTERN.fullmatch(line):
             return number, f"a space is missing after the colon: {match[1]}: {_quote_line(match[2])}"
@@ -79,7 +79,7 @@ def find_missing_space(text: str) -> LineMessage | None:
 
 
 def _explain_bracket(mistake: YamlMistake) -> LineMessage:
-    """Explain a bracket that is not closed, or closed by a different bracket."""
+    """Explain a bracket that is not closed, or is closed by a different bracket."""
     opening = mistake.line(mistake.start)[mistake.start_column : mistake.start_column + 1]
     closing = {"[": "]", "{": "}"}.get(opening, "")
     if mistake.problem[1] in ("]", "}"):
@@ -101,7 +101,7 @@ def _explain_missing_colon(mistake: YamlMistake) -> LineMessage:
 
 
 def _explain_second_colon(mistake: YamlMistake) -> LineMessage:
-    """Explain a second colon in a line, or a wrong line above it."""
+    """Explain a second colon in a line, or a mistake in the line above."""
     line, above = mistake.line(mistake.line_number), mistake.line(mistake.above)
     if above and not re.search(r":(\s|$)", above):
         return _explain_missing_space(mistake, mistake.above) or (
@@ -132,7 +132,7 @@ def _explain_unknown_alias(mistake: YamlMistake) -> LineMessage:
 
 
 def _explain_misplaced_text(mistake: YamlMistake) -> LineMessage:
-    """Explain text that does not fit to the lines above."""
+    """Explain text that does not match the structure of the lines above."""
     line = mistake.line(mistake.line_number)
     above = [text for text in mistake.lines[: mistake.line_number - 1] if _has_content(text)]
     if mistake.problem[1] == "'<document start>'" and above and not KEY_PATTERN.match(above[0]):
@@ -158,20 +158,20 @@ MESSAGE_MAKERS: dict[str, Callable[[YamlMistake], LineMessage]] = {
     "found undefined alias '(.*)'": _explain_unknown_alias,
     "but found another document": lambda mistake: (
         mistake.line_number,
-        "a second document begins (---); a config is a single one",
+        "a second document begins (---): a config must be a single document",
     ),
     "expected (<block end>|'<document start>')": _explain_misplaced_text,
 }
 
 
 def _explain_missing_space(mistake: YamlMistake, number: int) -> LineMessage | None:
-    """Explain a missing space in a line, or return None."""
+    """Explain a missing space after a colon, or return None if no space is missing."""
     missing = find_missing_space(mistake.line(number))
     return missing and (number, missing[1])
 
 
 def _format_not_a_key(mistake: YamlMistake, number: int) -> str:
-    """Return the sentence for a line without a colon."""
+    """Return the message for a line without a colon."""
     return f'"{_quote_line(mistake.line(number))}" is not `key: value`: the colon is missing'
 
 

@@ -253,7 +253,7 @@ def test_an_infinite_margin_is_hebb_or_learns_nothing(dtype):
 @pytest.mark.parametrize("eta", [1e155, 1.79e308])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_student_that_diverges_is_an_error_the_user_can_fix(rule, eta):
-    with pytest.raises(DivergedError, match=rf"^{rule} \(eta = .*\) has diverged: a student's length left 1e-150 to"):
+    with pytest.raises(DivergedError, match=rf"^{rule} \(eta = .*\) has diverged: a student's length left the range"):
         simulate.run(Scenario(rule=rule, K=2, N=50, t=[1, 3], eta=eta, seeds=4, start=start_of(rule)))
     assert issubclass(DivergedError, StatmechError)
     assert issubclass(DivergedError, ArithmeticError)

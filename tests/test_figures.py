@@ -236,7 +236,7 @@ def test_the_walk_of_the_version_space_is_the_stored_run():
 
 def test_the_version_space_needs_three_dimensions_and_strengths():
     flat = StoredExamples(learner=["minover", "max_stability"], N=4, alpha=1, updates=[1], seeds=1, strengths=True)
-    with pytest.raises(ConfigError, match="version_space needs N: 3, `updates`, `strengths: true`"):
+    with pytest.raises(ConfigError, match='version_space" requires N: 3, `updates`, `strengths: true`'):
         figures.draw("version_space", simulate.run(flat), theory.solve(flat))
 
 
@@ -595,7 +595,7 @@ def test_fluctuations_times_N_lie_on_one_line_that_tends_to_the_constant_of_late
         assert dotted.get_ydata()[0] == pytest.approx(limit, rel=1e-3)
     assert {len(line.get_xdata()) for line in density.lines} >= {200}
     plain = theory.solve(scenario.model_copy(update={"corrections": False}))
-    with pytest.raises(ConfigError, match="fluctuations needs `corrections: true`"):
+    with pytest.raises(ConfigError, match='fluctuations" requires `corrections: true`'):
         figures.draw("fluctuations", simulation, plain)
 
 
@@ -667,7 +667,7 @@ def test_a_band_says_nothing_of_gaps_where_there_are_none(corrected):
 @pytest.mark.parametrize("name", ["drift", "noise_optimal"])
 def test_a_figure_of_parallel_axes_says_that_it_needs_them(name):
     single = run(Scenario(rule="hebb", N=10, t=1, seeds=2))
-    with pytest.raises(ConfigError, match=f"the figure {name} needs rule, .* as parallel axes"):
+    with pytest.raises(ConfigError, match=f'the figure "{name}" requires rule, .* as parallel axes'):
         figures.draw(name, single)
 
 
@@ -680,5 +680,5 @@ def test_one_rule_at_one_fraction_of_flips_is_drawn_by_the_overlay(monkeypatch):
     assert figures.draw_with_fallback("noise_optimal", results).name == "noise_optimal"
     one = run(Scenario(zip=zipped, N=20, t=1, seeds=2))
     assert figures.draw_with_fallback("noise_optimal", one).name == "overlay"
-    with pytest.raises(ConfigError, match="needs each of bayes, hebb, perceptron at several increasing flips"):
+    with pytest.raises(ConfigError, match="requires each of bayes, hebb, perceptron at several increasing flips"):
         figures.draw("noise_optimal", one)

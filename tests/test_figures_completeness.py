@@ -189,7 +189,7 @@ REFUSED = {  # figures with results of which they would leave something out, and
     ),
     "drift": (
         Scenario(zip={"rule": ["hebb"] * 2, "drift": [0.1, 0.1], "decay": [0, 0.37057]}, N=20, t=1, seeds=2),
-        "the figure drift needs the rule hebb with the weight decay that suits it",
+        'the figure "drift" requires the rule hebb with the weight decay that suits it',
     ),
     "votes_concept": (
         load("votes", ["folds=2", "seeds=1", "classifier=boosting,tree", "stages=2"]),
@@ -197,7 +197,7 @@ REFUSED = {  # figures with results of which they would leave something out, and
     ),
     "digits_theta": (
         load("digits_theta", ["folds=2", "passes=2", "seeds=1", "theta=1,100", "budget=0,100,784"]),
-        "the figure digits_theta needs two values of budget: 0, and a number of features",
+        'the figure "digits_theta" requires two values of budget: 0, and a number of features',
     ),
 }
 

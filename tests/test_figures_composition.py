@@ -235,7 +235,7 @@ BAD_FILES = {
     "x,y,y\n1,2,3\n": "has a column twice",
     "x,y\n1,nan\n": r"mine\.csv:2: y must be a finite number, not \"nan\"",
     "x,y\n1,2\n2,two\n": r"mine\.csv:3: y must be a finite number, not \"two\"",
-    "x,y\n1\n": "1 values in 2 columns",
+    "x,y\n1\n": "the row must have 2 values like the header, not 1",
     "x,y,error\n1,2,-1\n": "an error is negative",
     "x,y\n\xff,1": "x must be a finite number",
 }

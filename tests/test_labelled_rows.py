@@ -177,13 +177,13 @@ BAD = np.where(ROWS[3, 1] == ROWS, np.nan, ROWS)
 @pytest.mark.parametrize(
     ("made", "keys", "sentence"),
     [
-        ({"target": [*"abc"] * 20}, {}, "the target has 3 values, a, b, c: two, or numbers, are needed"),
+        ({"target": [*"abc"] * 20}, {}, "the target has 3 values, a, b, c: it must have two or be numerical"),
         ({"rows": np.where(np.isnan(BAD), np.inf, ROWS)}, {}, 'row 5, column "b" is infinite'),
         ({"rows": np.where(np.isnan(BAD), "x", ROWS.astype(str))}, {}, 'row 5, column "b" is not a number'),
         ({"count": 5}, {}, "a table of 5 rows is too short"),
         ({"target": range(60)}, {}, "the target of t.csv is a number: the loss must be square, not logistic"),
         ({}, {"population": "held_out", "P": 60}, "t.csv has 60 rows, of which at most 59 can be examples, not 60"),
-        ({}, {"teacher": "sign", "flip": 0.1}, "rows with a target have labels of their own: leave out teacher, flip"),
+        ({}, {"teacher": "sign", "flip": 0.1}, "rows with a target have labels of their own: remove teacher, flip"),
         ({}, {"alpha": 2}, "give the number of examples P instead of alpha"),
         ({}, {"lam": 0}, "lam must be above 0, or best"),
         ({}, {"model": "logit"}, "a fitted logit teacher is not supported"),

@@ -304,7 +304,7 @@ def test_an_impossible_error_rate_is_refused_in_one_sentence(kind, given, error_
         ({"chunk": 0}, "chunk: must be at least 1, not 0"),
         ({"chunk": 100}, "a chunk of 100 features is more than N = 50"),
         ({"walks": 0}, "walks: must be at least 1, not 0"),
-        ({"attention": "constant", "boundary": "constant"}, "a config has one of"),
+        ({"attention": "constant", "boundary": "constant"}, "a config requires one of"),
         ({"attention": "constant", "t": [2, 1]}, "t: times must increase"),
         ({"attention": "constant", "t": 1, "probes": 0}, "probes: must be greater than 0, not 0"),
         ({"attention": "constant", "t": 1, "memory": 1}, "memory: must be at least 2, not 1"),

@@ -284,7 +284,7 @@ def test_the_margin_is_that_of_the_weights_for_every_decision_function(model):
 
 def test_an_estimator_without_a_margin_is_refused():
     X, y = np.array([[1.0], [-1.0], [3.0]]), np.array([1, 0, 2])
-    with pytest.raises(ValueError, match="needs two classes, and this classifier has 3"):
+    with pytest.raises(ValueError, match="requires two classes, but this classifier has 3"):
         margin(Perceptron().fit(X, y), X, y)
     model = Perceptron().fit(X[:2], y[:2])
     with pytest.raises(ValueError, match=r"classes \[2\] that are not among \[0, 1\]"):
@@ -797,7 +797,7 @@ def test_whole_weights_decide_every_training_example_as_the_real_ones_do():
     assert max(weights) == whole.integer_scale_ > 1
     assert whole.n_weights_ == len(weights)
     assert "." not in "".join(line.split()[1] for line in whole.concept_.splitlines())
-    with pytest.raises(ValueError, match=f"no integer weights up to {whole.integer_scale_ - 1} decide all of these"):
+    with pytest.raises(ValueError, match=f"no integer weights up to {whole.integer_scale_ - 1} reproduce"):
         model.integer_weights(X, limit=whole.integer_scale_ - 1)
     assert isinstance(model.terms_[0].weight, float)  # the model is unchanged
     assert np.array_equal(pickle.loads(pickle.dumps(whole)).predict(X), model.predict(X))
@@ -868,8 +868,8 @@ def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message
         (AttentivePerceptron(error_rate=0.5), "error_rate must lie between 1e-300 and 0.5, not 0.5"),
         (AttentivePerceptron(boundary="brownian"), '"brownian" is not a boundary. Did you mean "brownian-bridge"'),
         (AttentivePerceptron(order="weights"), '"weights" is not an order. Did you mean "weight"'),
-        (AttentivePerceptron(order="weight", budget=3), "with a budget the features are chosen before"),
-        (AttentivePerceptron(probes=0), "probes must lie between 0 and 1, not 0"),
+        (AttentivePerceptron(order="weight", budget=3), "a budget requires order fixed or random"),
+        (AttentivePerceptron(probes=0), "probes must be greater than 0 and at most 1, not 0"),
         (AttentivePerceptron(chunk=0), "chunk must be an integer of at least 1, not 0"),
         (AttentivePerceptron(theta=-1.0), "theta must be at least 0, not -1.0"),
         (AttentivePerceptron(theta=np.nan), "theta must be at least 0, not nan"),

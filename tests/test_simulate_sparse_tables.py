@@ -75,14 +75,14 @@ def test_a_table_of_all_types_with_missing_values_is_learnt_and_predicted():
 def test_lists_of_words_and_numbers_keep_their_types():
     model = SparsePerceptron(stages=2).fit([[1.5, "a"], [2.5, "?"], [3.5, "b"], ["?", "b"]], [0, 1, 0, 1])
     assert [attribute.words for attribute in model.attributes_] == [None, ("a", "b")]
-    with pytest.raises(ValueError, match="x0 is a column of numbers, and 'low' is not a number"):
+    with pytest.raises(ValueError, match="x0 is a column of numbers, but 'low' is not a number"):
         model.predict([["low", "a"]])
 
 
 def test_numbers_as_text_are_words_and_a_warning_says_so():
     X, y = numbers()
     table = with_missing(X, "?").astype(str)
-    with pytest.warns(UserWarning, match="x0 holds numbers as text, which are read as words: convert them"):
+    with pytest.warns(UserWarning, match="x0 contains numbers as text, which are treated as categories: convert them"):
         model = SparsePerceptron(stages=1, k=1).fit(table[:, :1], y)
     assert str(X[1, 0]) in model.attributes_[0].words
     with warnings.catch_warnings():
@@ -99,7 +99,7 @@ def test_a_long_cross_validation_tells_once_how_much_of_it_is_done(monkeypatch):
     assert message.startswith(
         "Cross-validation has done 1 of at most 36 stages of boosting over 66 conjunctions in 0 s."
     )
-    assert 'Fewer columns (sklearn.feature_selection), k=1, or a number of stages instead of "cv"' in message
+    assert "Select columns (sklearn.feature_selection), or set k=1 or a number of stages" in message
 
 
 def test_cross_validation_of_a_wide_table_makes_a_limited_number_of_stages(monkeypatch):

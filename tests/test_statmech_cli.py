@@ -88,7 +88,7 @@ def test_run_draws_png_and_every_format_that_is_asked_for_or_already_there(in_sc
 def test_an_unknown_format_is_refused_before_anything_runs(in_scratch, capsys, monkeypatch):
     code, message = called(monkeypatch, capsys, "run", "variety", "--formats", "png,sgv")
     assert code == 2
-    assert '"sgv" is not a format of pictures. Did you mean "svg"?' in " ".join(message.replace("│", " ").split())
+    assert '"sgv" is not a picture format. Did you mean "svg"?' in " ".join(message.replace("│", " ").split())
     assert list(in_scratch.iterdir()) == []
 
 
@@ -566,7 +566,7 @@ def test_a_sweep_resumes_where_its_shards_have_stopped(in_scratch, capsys, monke
         (("--shard", "slurm"), "this is not a task of a job array"),
         (("--shard", "1/2", "--fresh"), "each shard would delete the others' results"),
         (("--memory", "lots"), "--memory lots: must be a size"),
-        (("--memory", "2MB"), "GiB are too little"),
+        (("--memory", "2MB"), "GiB is too little"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(in_scratch, capsys, monkeypatch, arguments, message):

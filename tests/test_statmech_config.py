@@ -335,7 +335,7 @@ YAML_MISTAKES = {  # where the mistake is, not where the parser stops
     "rule: @x\nt: 1\n": "1: a value cannot begin with @; put it in quotes",
     "rule: *x\nt: 1\n": "1: *x repeats a value that no &x has named; put it in quotes if it is a text",
     "rule: hebb\n- 1\nt: 1\n": "2: a list item and a key side by side: - 1",
-    "rule: hebb\nt: 1\n---\nrule: x\n": "3: a second document begins (---); a config is a single one",
+    "rule: hebb\nt: 1\n---\nrule: x\n": "3: a second document begins (---): a config must be a single document",
     "rule: hebb\nt: \x07\n": "2: contains the control character U+0007",
 }
 

@@ -125,11 +125,11 @@ def test_a_function_of_time_stands_in_a_config_as_it_was_given():
     ("given", "sentence"),
     [
         ({"eta": {"at": [0, 9], "is": [1, 2]}}, "eta: changes at 9, not before the last time, t = 4"),
-        ({"eta": {"at": [1, 2], "is": [1, 2]}}, "eta: `at` is a list of times: 0 and later ones in increasing order"),
+        ({"eta": {"at": [1, 2], "is": [1, 2]}}, "eta: `at` must be a list of increasing times that begins with 0"),
         ({"eta": {"at": [0, 2], "is": [1]}}, "eta: `at` and `is` must be two lists of equal length"),
         ({"flip": {"at": [0, 2], "is": [0.1, 0.7]}}, "flip: must be at most 0.5, not 0.7"),
         ({"decay": {"at": [0, 2], "is": [0, 1]}}, "decay: cannot change with time here"),
-        ({"flip": "optimal"}, "flip: has no optimum that is searched"),
+        ({"flip": "optimal"}, "flip: cannot be optimised"),
         ({"schedule": {"t0": 5}}, "schedule: the learning rate eta is already a function of time"),
         ({"inputs": {"spectrum": [1, 2]}}, "changes with time for gaussian inputs of equal variance only"),
         ({"K": 2, "corrections": True}, "corrections: need one student"),
@@ -144,7 +144,7 @@ def test_what_cannot_be_is_refused_with_a_sentence(given, sentence):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"protocol": "optimal", "tasks": 3, "switch": None}, "optimal has two tasks, here 3"),
+        ({"protocol": "optimal", "tasks": 3, "switch": None}, "optimal requires two tasks, not 3"),
         ({"protocol": "optimal", "switch": 120}, "switch = 120 must lie between 0 and the last time"),
         (
             {"protocol": "optimal", "eta": {"optimal": {"segments": 5}}},
@@ -152,10 +152,10 @@ def test_what_cannot_be_is_refused_with_a_sentence(given, sentence):
         ),
         ({"protocol": {"optimal": {"points": 3}}}, "the fraction of a task is constant on each segment"),
         ({"eta": {"optimal": {"objective": {"last": [1, 2, 3]}}}}, "the objective has 3 weights for 2 tasks"),
-        ({"eta": {"optimal": {"objective": "first"}}}, "an objective is last, integral"),
+        ({"eta": {"optimal": {"objective": "first"}}}, "an objective must be last or integral"),
         ({"protocol": {"replay": {"at": [0, 60], "is": [0, 1.5]}}}, "fraction of replay must lie between 0 and 1"),
         ({"protocol": {"replay": {"at": [0, 160], "is": [0, 0.5]}}}, "replay changes at 160, not before"),
-        ({"noise": "optimal"}, "noise: has no optimum that is searched"),
+        ({"noise": "optimal"}, "noise: cannot be optimised"),
     ],
 )
 def test_what_cannot_be_of_several_tasks_is_refused_with_a_sentence(given, sentence):

@@ -243,7 +243,7 @@ def test_a_relative_path_in_the_environment_names_no_code(own_file, monkeypatch)
     monkeypatch.chdir(own_file.parent)
     own_file.write_text("")
     monkeypatch.setenv(plugins.LOAD_VARIABLE, own_file.name)
-    with pytest.raises(ConfigError, match="names another file in every folder"):
+    with pytest.raises(ConfigError, match="is relative to the current folder"):
         plugins.load_listed_plugins()
     monkeypatch.setenv("STATMECH_CACHE", "cache")
     assert jax_cache.get_cache_folder() is None

@@ -73,9 +73,9 @@ def test_a_class_follows_its_attributes(data_folder):
 @pytest.mark.parametrize(
     ("name", "rows", "message"),
     [
-        ("votes", [["democrat", *["y"] * 15]], "votes-84.data:1: has 16 columns, and should have 17"),
+        ("votes", [["democrat", *["y"] * 15]], "votes-84.data:1: has 16 columns, but must have 17"),
         ("votes", [], "has no examples"),
-        ("promoters", [["+", "x", "acgt"]], "example 1 has 4 letters, and should have 57"),
+        ("promoters", [["+", "x", "acgt"]], "example 1 has 4 letters, but must have 57"),
         ("coding", [["fold", "gene", "frame", "seq"], [0, "g", 0, "A" * 15]], "has no column label"),
         ("digits", [["nan", *[0] * 783, "3"]], "contains NaN or infinite values"),
         ("digits", [[0, "secret", *[0] * 782, "3"]], "is not a table of numbers: example 1, column pixel2"),

@@ -49,8 +49,8 @@ def cell(**keys):
 @pytest.mark.parametrize(
     ("keys", "place", "sentence"),
     [
-        ({"lam": "best"}, "lam", "must be a number: `best` is that of the minimum (write `loss` without `descent`)"),
-        ({"lam": [0.1, "best"]}, "lam", "must be a number: `best` is that of the minimum"),
+        ({"lam": "best"}, "lam", "must be a number: `best` is supported only for a `loss` without `descent`"),
+        ({"lam": [0.1, "best"]}, "lam", "must be a number: `best` is supported only"),
         ({"lam": -1}, "lam", "must be at least 0, not -1"),
         (
             {"loss": "square", "eta": 0.5},
@@ -137,7 +137,7 @@ def test_a_config_with_a_descent_and_a_loss_is_one_of_descent_and_with_a_loss_al
         (Gradient(), "hinge"),
         (HeavyBall(), "logistic"),
     ]
-    with pytest.raises(ScenarioError, match="a config has one of"):
+    with pytest.raises(ScenarioError, match="a config requires one of"):
         scenario_from({**GIVEN, "learner": "hebb"})
 
 

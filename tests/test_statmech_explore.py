@@ -120,7 +120,7 @@ def test_theory_is_dense_between_the_values_along_x_and_has_them():
         ("rule=hebb&t=50&nonsense=1", "nonsense"),
         ("rule=hebb&t=50&flip=0.7", "flip"),
         ("rule=hebb&t=[", "t=["),
-        ("K=3", "names none of"),
+        ("K=3", "must contain one of the keys"),
         ("rule=hebb&t=50&inputs=rows", "files"),
         ("rule=hebb&t=50&inputs.rows.path=/etc/passwd", "files"),
         ("rule=hebb&t=50&view.show=beauty", "beauty"),

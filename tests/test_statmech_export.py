@@ -93,4 +93,4 @@ def test_a_name_is_not_a_scenario(solved):
 
 def test_load_precedes_the_command(in_scratch, capsys, monkeypatch):
     code, message = called(monkeypatch, capsys, "run", "ensemble", "--load", "mine.py")
-    assert (code, message) == (2, "--load stands before the command: statmech --load FILE.py run ...\n")
+    assert (code, message) == (2, "--load must precede the command: statmech --load FILE.py run ...\n")

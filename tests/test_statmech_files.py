@@ -155,7 +155,7 @@ def test_a_link_or_a_pipe_under_a_name_that_the_user_has_not_given_is_refused(tm
     os.mkfifo(pipe)
     with pytest.raises(StoreError, match=r"overlay\.png: is a symbolic link, whose target would be overwritten"):
         files.write_with_suffixes(tmp_path / "overlay", {"png": b"new"})
-    with pytest.raises(StoreError, match=r"overlay\.txt: is not an ordinary file"):
+    with pytest.raises(StoreError, match=r"overlay\.txt: is not a regular file"):
         files.write_with_suffixes(tmp_path / "overlay", {"txt": b"new"})
     assert precious.read_bytes() == OLD
 

@@ -46,7 +46,7 @@ def test_more_combinations_than_memory_holds_are_refused_before_any_is_visited(m
     large = StoredExamples(learner="hebb", **axes)
     monkeypatch.setattr(cost, "get_total_memory", lambda: 2**30)
     for compute in (simulate.run, theory.solve):
-        with pytest.raises(ScenarioError, match="1,000,000,000 parameter combinations take 745 GiB"):
+        with pytest.raises(ScenarioError, match="1,000,000,000 parameter combinations require 745 GiB"):
             compute(large)
 
 

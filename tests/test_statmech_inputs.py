@@ -181,7 +181,7 @@ def test_a_distribution_survives_a_round_trip_through_yaml(inputs):
         ({"rows": {"file": "x"}}, '"file" is not a parameter of rows'),
         ({"rows": {"path": 3}}, "path of rows must be like"),
         ({"gaussian": 3}, "takes its parameters by name"),
-        ({"gaussian": {}, "rows": "x.csv"}, "names one distribution"),
+        ({"gaussian": {}, "rows": "x.csv"}, "must name one distribution"),
         ({"spectrum": [0.2, 1.8], "shares": [0.5, 0.6]}, "shares of a spectrum must add up to 1, not to 1.1"),
         ({"spectrum": [0.2, 1.8], "shares": [1.0]}, "must be 2 numbers of 0 or more"),
         ({"spectrum": [0.2, 1.8], "shares": [0.99, 0.01]}, "on N = 10: a group would be empty"),
@@ -225,7 +225,7 @@ def test_a_table_of_other_than_real_numbers_is_refused(rows, reason, tmp_path):
     [
         ("a.csv", b"root:x:0:0\n", "a table needs rows"),
         ("a.csv", b"1,2\n3,4\n5,secret\n", 'row 3, column "1" is not a number'),
-        ("a.csv", b"1,2\n3,4\n3\n", "row 3 has 1 columns, the first one 2"),
+        ("a.csv", b"1,2\n3,4\n3\n", "row 3 has 1 columns, but row 1 has 2"),
         ("a.csv", b"secret\0\xff\n", "is not a text file"),
         ("a.npy", b"\x93NUMPY\x01\x00\x10\x00root:x: secret 1", "its content is not an array"),
     ],

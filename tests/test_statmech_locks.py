@@ -203,7 +203,7 @@ def test_a_pipe_in_place_of_a_lock_or_a_log_blocks_no_process(name, path):
     if name == "simulation.log":
         Log(path)(event="begun", done=0)
     else:
-        with pytest.raises(StoreError, match="is not an ordinary file"):
+        with pytest.raises(StoreError, match="is not a regular file"):
             run_into(path, StoredExamples(**OLD))
     assert find_writer(path) == ""
 

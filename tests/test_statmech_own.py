@@ -88,7 +88,7 @@ def test_the_environment_names_files_for_every_command(mine, monkeypatch):
 
 
 WRONG = {
-    ("@dataclass(frozen=True)", ""): "has parameters: it needs @dataclass",
+    ("@dataclass(frozen=True)", ""): "has parameters: decorate it with @dataclass",
     ('label = "cautious"', ""): "no attribute 'label'",
     ("(-self.depth, 0.0)", "(0.0,)"): "g jumps at stability -1, which is not among its kinks",
     ("return step(-kappa)", "return step(-kapa)"): "'kapa' is not defined",
@@ -124,7 +124,7 @@ def test_an_activation_in_a_file_is_known_like_any_other(mine):
 
 
 WRONG_ACTIVATION = {
-    ("@dataclass(frozen=True)", ""): "has parameters: it needs @dataclass",
+    ("@dataclass(frozen=True)", ""): "has parameters: decorate it with @dataclass",
     ('label = "leaky ReLU"', ""): "no attribute 'label'",
     ("kinks = (0.0,)", ""): r"g bends at field \S+, which is not among its kinks",
     ("kinks = (0.0,)", "kinks = (1.0,)"): r"g bends at field \S+, which is not among its kinks",

@@ -206,7 +206,7 @@ def test_a_parameter_cannot_have_the_name_of_a_key(registries):
         N: int = parameter(3, "a number")
 
     LEARNERS["sized"] = Sized
-    with pytest.raises(ScenarioError, match="N: is a key of a config, so the parameter of sized needs another name"):
+    with pytest.raises(ScenarioError, match="N: is already a config key: rename the parameter of sized"):
         StoredExamples(learner="minover", alpha=1)
 
 

@@ -115,4 +115,4 @@ def test_a_file_that_is_cut_is_never_an_abort(monkeypatch, capsys):
 
     monkeypatch.setattr("statmech.cli.output.print_figures", cut)
     assert statmech("figure", "--list") == 2
-    assert "a file that is read ends too early: Compressed file ended" in capsys.readouterr().err
+    assert "a file ends unexpectedly: Compressed file ended" in capsys.readouterr().err

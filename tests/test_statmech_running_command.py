@@ -148,5 +148,5 @@ def test_a_command_without_memory_left_advises_an_option_only_if_it_has_one(caps
     for command in ("run", "compare"):
         assert statmech(command, "ensemble") == 2
         message = capsys.readouterr().err
-        assert "reduce the scenario" in message
+        assert "simulate a smaller scenario" in message
         assert ("--memory" in message) == (command == "run")

@@ -27,9 +27,9 @@ def cell_of(learning, **given):
 OF_BOTH = [
     ({"switch": None}, "protocol: blocked needs the key `switch`, the time at which the second task begins"),
     ({"switch": 10}, "switch: switch = 10 must lie between 0 and the last time, t = 10"),
-    ({"protocol": "interleaved"}, "switch: is the time of the protocols blocked, replay and optimal: leave it out"),
+    ({"protocol": "interleaved"}, "switch: is the time of the protocols blocked, replay and optimal: remove it"),
     ({"protocol": {"replay": 1.5}}, "protocol: the fraction of replay must lie between 0 and 1, not be 1.5"),
-    ({"tasks": 3}, "protocol: blocked has two tasks, here 3: use blocks or interleaved"),
+    ({"tasks": 3}, "protocol: blocked requires two tasks, not 3: use blocks or interleaved"),
     (
         {"protocol": {"blocks": [0, 10]}, "switch": None},
         "protocol: the last block begins at 10, not before the last time, t = 10",
@@ -45,22 +45,22 @@ OF_BOTH = [
     ({"protocol": "block"}, 'protocol: "block" is not a protocol. Did you mean "blocks"? Known: '),
     (
         {"protocol": {"replay": [0.1]}},
-        "protocol: a protocol is blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} or optimal",
+        "protocol: a protocol must be blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} or optimal",
     ),
     ({"overlap": 1.5}, "overlap: must be at most 1, not 1.5"),
     (
         {"overlap": [0, -0.8], "tasks": 3, "protocol": "interleaved", "switch": None},
-        "overlap: 3 tasks cannot have the overlap -0.8 with each other: it is at least -1/2",
+        "overlap: 3 tasks cannot have the overlap -0.8: it must be at least -1/2",
     ),
-    ({"tasks": {"number": 2}}, "tasks: is the number of tasks: write overlap and heads at the top level"),
+    ({"tasks": {"number": 2}}, "tasks: must be the number of tasks: write overlap and heads at the top level"),
     ({"tasks": 17}, "tasks: must be at most 16, not 17"),
     ({"batch": 0}, "batch: must be at least 1, not 0"),
 ]
 OF_PERCEPTRONS = [
-    ({"heads": "own"}, "heads: perceptrons have no second layer, and so no heads: leave them out"),
+    ({"heads": "own"}, "heads: perceptrons have no second layer, and therefore no heads: remove heads"),
     ({"K": 3}, "K: K is not supported with several tasks, which one student learns: remove K"),
     ({"inputs": "sphere"}, "inputs: several tasks are learnt from gaussian inputs of equal variance only"),
-    ({"drift": 0.1}, "drift: the teachers of several tasks do not drift: leave out drift"),
+    ({"drift": 0.1}, "drift: the teachers of several tasks do not drift: remove drift"),
     ({"N": 2}, "N: N = 2 is too small for 2 teachers and a student: N must be at least tasks + 1"),
     (
         {"start": {"R": [0.8, 0.0]}, "overlap": [0, 0.9]},

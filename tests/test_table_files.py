@@ -155,7 +155,7 @@ def test_columns_that_leak_or_say_nothing_are_named(columns, note):
         (text().replace(str(ROWS[4, 1]), ""), ["--missing", "refuse"], 'row 6, column "b" is empty'),
         (text().replace(str(ROWS[4, 1]), "high"), [], 'row 6, column "b": "high" is not a number'),
         (text().replace(str(ROWS[4, 1]), "inf"), [], 'row 6, column "b" is infinite'),
-        (text().replace(f",{ROWS[4, 1]}", ""), [], "row 6 has 3 columns, the first one 4"),
+        (text().replace(f",{ROWS[4, 1]}", ""), [], "row 6 has 3 columns, but row 1 has 4"),
         (text(), ["--target", "lable"], 'Did you mean "label"'),
         (text(), ["--drop", "d"], '"d" is not a column'),
         (text(), ["--positive", "ill"], 'no row has the target "ill": its values are sick, well'),

@@ -200,7 +200,7 @@ def test_weights_without_a_penalty_reach_a_certified_minimum(loss, P, N):
 @pytest.mark.parametrize(
     ("keys", "place", "sentence"),
     [
-        ({"teacher": "sign", "flip": 0.1}, "teacher", "clusters have labels of their own: leave out teacher, flip"),
+        ({"teacher": "sign", "flip": 0.1}, "teacher", "clusters have labels of their own: remove teacher, flip"),
         ({"positives": 0}, "positives", "must be greater than 0"),
         ({"positives": [0.5, 1]}, "positives", "must be less than 1"),
         ({"distance": 0}, "distance", "must be greater than 0"),

@@ -60,8 +60,8 @@ def test_a_linear_network_has_no_plateau_to_escape_from():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"K": 3}, "for K = 2 and M = 2, not 3 and 2"),
-        ({"eta": [1, 2]}, "one value of each key but N"),
+        ({"K": 3}, "for K = 2 and M = 2, not K = 3 and M = 2"),
+        ({"eta": [1, 2]}, "a single value of every key except N"),
         ({"start": "drawn"}, "start with equal overlaps"),
         ({"start": {"Q": 1, "R": {"diagonal": 0.1}}}, "start with equal overlaps"),
         ({"teacher": {"w": [1, 2]}}, "start with equal overlaps"),

@@ -282,9 +282,9 @@ def test_spectra_of_many_groups_run_by_weight_vectors():
 @pytest.mark.parametrize(
     ("keys", "place", "sentence"),
     [
-        ({"teacher": "sign", "flip": 0.1}, "teacher", "clusters have labels of their own: leave out teacher, flip"),
-        ({"drift": 0.1}, "drift", "clusters have labels of their own: leave out drift"),
-        ({"K": 3}, "K", "clusters are learnt online by one student: leave out K"),
+        ({"teacher": "sign", "flip": 0.1}, "teacher", "clusters have labels of their own: remove teacher, flip"),
+        ({"drift": 0.1}, "drift", "clusters have labels of their own: remove drift"),
+        ({"K": 3}, "K", "clusters are learnt online by one student: remove K"),
         ({"loss": "hinge"}, "loss", "clusters are learnt by a rule or by a loss: remove one of the two keys"),
         ({"rule": "bayes"}, "rule", 'the rule "bayes" is the posterior mean of a teacher, and clusters have no'),
         ({"rule": "heb"}, "rule", '"heb" is not a learning rule. Did you mean "hebb"?'),
@@ -309,7 +309,7 @@ def test_a_config_is_refused_in_a_sentence(keys, place, sentence):
 def test_a_refused_config_writes_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert statmech("run", "clusters_online", "flip=0.1") != 0
-    assert "leave out flip" in capsys.readouterr().err
+    assert "remove flip" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

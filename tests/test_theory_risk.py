@@ -209,9 +209,9 @@ def test_absolute_deviations_recover_a_teacher_without_noise_at_a_finite_penalty
     ("call", "problem"),
     [
         (lambda: theory.separability("linear"), "teacher: must be one of sign, probit, logit, not linear"),
-        (lambda: theory.separability("sign", gain=2), "teacher sign has no gain, but flip"),
+        (lambda: theory.separability("sign", gain=2), "teacher sign takes flip, not gain"),
         (lambda: theory.separability("sign", flip=[0.1, 0.6]), "flip: must be at most 0.5, not 0.6"),
-        (lambda: theory.l1_recovery([0.1, 0]), "rho: must lie above 0 and be at most 1, not 0"),
+        (lambda: theory.l1_recovery([0.1, 0]), "rho: must be greater than 0 and at most 1, not 0"),
     ],
 )
 def test_bad_input_of_a_threshold_is_a_sentence(call, problem):

@@ -111,8 +111,8 @@ def test_uninformative_examples_cost_the_square_root_of_n_with_a_bridge():
     ("call", "message"),
     [
         (lambda: threshold("konstant", 0.1, 0.0, 1.0), 'not a boundary. Did you mean "constant"'),
-        (lambda: threshold("constant", 0.6, 0.0, 1.0), "error_rate: lies between 1e-300 and 0.5, not 0.6"),
-        (lambda: threshold("constant", 0.0, 0.0, 1.0), "error_rate: lies between"),
+        (lambda: threshold("constant", 0.6, 0.0, 1.0), "error_rate: must lie between 1e-300 and 0.5, not 0.6"),
+        (lambda: threshold("constant", 0.0, 0.0, 1.0), "error_rate: must lie between"),
         (lambda: threshold("constant", 0.1, 0.0, 0.0), "variance: must be greater than 0"),
         (lambda: exact_decision(1.0, [3, 2], 0.0, 1.0), "looks: must be increasing numbers of features"),
     ],

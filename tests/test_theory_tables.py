@@ -247,7 +247,7 @@ ROWS, LABELS = RNG.standard_normal((30, 2)), np.arange(30) % 2
     [
         (ROWS[:5], LABELS[:5], {}, "a table of 5 rows is too short"),
         (ROWS, np.arange(30) % 3, {"loss": "logistic"}, "the loss must be square, not logistic"),
-        (ROWS, [*"abc"] * 10, {}, "the target has 3 values, a, b, c: two, or numbers, are needed"),
+        (ROWS, [*"abc"] * 10, {}, "the target has 3 values, a, b, c: it must have two or be numerical"),
         (ROWS, np.zeros(30), {}, "the target has one value"),
         (np.zeros((30, 2)), LABELS, {}, "no input varies"),
         (ROWS * np.nan, LABELS, {}, "no input varies"),
@@ -282,7 +282,7 @@ def test_a_file_is_read_with_names_or_without(tmp_path):
     ("text", "target", "message"),
     [
         ("u,v\n1,2\n", "w", '"w" is not a column'),
-        ("u,v\n1,2\n3\n", "v", "row 3 has 1 columns, the first one 2"),
+        ("u,v\n1,2\n3\n", "v", "row 3 has 1 columns, but row 1 has 2"),
         ("u,v\n" + "1,0\n" * 20 + "x,1\n", "v", 'row 22, column "u" is not a number'),
         ("u,v\n", "v", "a table needs rows"),
     ],

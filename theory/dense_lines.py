@@ -1,4 +1,4 @@
-r"""Theory on a dense grid along one axis: smooth lines, whatever grid was simulated."""
+r"""Smooth lines of theory, solved on a dense grid along one axis that does not depend on the simulated grid."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from statmech.scenarios.variables import ERROR_SUFFIX
 from theory.solutions import get_solver, solve_line
 
 DEFAULT_LINE_POINTS = 200
-MIN_JUMP_STEP_RATIO = 3.0  # relative to the step before
+MIN_JUMP_STEP_RATIO = 3.0  # relative to the preceding step
 MIN_JUMP_FRACTION = 0.01  # relative to the range of a line
-MIN_JUMP_SLOPE_RATIO = 1.2  # relative to the slopes before and after
+MIN_JUMP_SLOPE_RATIO = 1.2  # relative to the neighbouring slopes
 SINGULARITY_GRID_FACTORS = 1 + np.array(
     [-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08]
-)  # grid points over the singular value
+)  # grid points, relative to the singular value
 TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
 JUMP_STATE_TOL = 0.05  # relative to the jump: closer values belong to the same state
 MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
@@ -102,7 +102,7 @@ def _solve_dense_line(scenario: AbstractScenario, axis: str, max_points: int) ->
     try:
         dense = type(scenario)(**config)
         solution = solve_line(dense)
-    except (ScenarioError, SolverError):  # a grid that is too fine or leaves the range of the equations
+    except (ScenarioError, SolverError):  # the grid is too fine or leaves the valid range of the equations
         return None
     if axis in dense.recorded:
         solution = solution.drop_vars(
@@ -164,7 +164,7 @@ def break_at_declared_transitions(scenario: AbstractScenario, lines: xr.Dataset,
 
 
 def break_lines_at(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Dataset:
-    """Interrupt the variables that jump at transitions along an axis by a NaN there.
+    """Insert NaN into lines where variables jump at transitions along an axis.
 
     Parameters
     ----------
@@ -221,12 +221,12 @@ def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition
         .broadcast_like(min_jump)
         .transpose(*min_jump.dims)
     )
-    with np.errstate(invalid="ignore"):  # differences between infinite values
+    with np.errstate(invalid="ignore"):  # infinite values have no difference
         steps = np.abs(np.diff(values, axis=0))
         before, jump, *after = (steps.T / np.diff(points)).T  # slopes
         steeper = jump > MIN_JUMP_SLOPE_RATIO * np.maximum(
             before, after[0] if after else 0.0
-        )  # on both sides, on a coarse grid
+        )  # steeper than both neighbours, for coarse grids
         jumps = (
             has_transition.values
             & (steeper | (steps[1] > MIN_JUMP_STEP_RATIO * steps[0]))
@@ -253,7 +253,7 @@ def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -
     if num_other_points * MIN_DENSE_LINE_POINTS > MAX_SWEEP_GRID_POINTS:
         return None
     integer = scenario.has_integer_values(axis)
-    steps = integer and axis in scenario.recorded  # iterations pass all steps, however few are recorded
+    steps = integer and axis in scenario.recorded  # iterations compute every step, even if few are recorded
     solver_points = max_points if steps else getattr(get_solver(scenario), "LINE_POINTS", max_points)
     num_points = min(max_points, MAX_SWEEP_GRID_POINTS // num_other_points, solver_points)
     dense = make_line_grid(values, num_points, integer)
@@ -265,7 +265,7 @@ def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -
 
 
 def _fix_ignored_keys(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
-    """Return one value of each given key that the theory ignores.
+    """Choose one value for each configured key that the theory ignores.
 
     A value in `ignores` takes precedence over the first value in the config.
     """
@@ -294,7 +294,7 @@ def make_line_grid(values: np.ndarray, max_points: int, integer: bool = False) -
 
 
 def _get_geometric_start(values: np.ndarray) -> float:
-    """Return the start of geometric spacing, or 0 if the axis has negative values.
+    """Return the first point of geometric spacing, or 0 if the axis has negative values.
 
     If an axis begins at 0 the start is a tenth of the smallest positive value.
     """

@@ -14,7 +14,7 @@ from statmech.scenarios.controlled_keys import TASK_FRACTION_KEY
 
 
 def describe_optima_at_edges(scenario: AbstractScenario, dataset: xr.Dataset, solver: Any) -> list[str]:
-    """Return a sentence for each distinct optimum that lies at an edge of its search range.
+    """Return a warning for each distinct optimum that lies at an edge of its search range.
 
     Parameters
     ----------
@@ -48,5 +48,5 @@ def _describe_controls_at_edges(cells: list[Any], dataset: xr.Dataset) -> Iterat
             low, high = get_control_range(name, options)[:2]
             values = dataset.control.values[cell.index][names.index(name)]
             for extreme in (np.nanmin(values), np.nanmax(values)):
-                if name != TASK_FRACTION_KEY or extreme < 1:  # no fraction exceeds 1, so that 1 may be a true optimum
+                if name != TASK_FRACTION_KEY or extreme < 1:  # a fraction of 1 may be a true optimum
                     yield describe_edge_optimum(f"{name}: optimal, at some times,", float(extreme), low, high)

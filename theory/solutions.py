@@ -75,9 +75,9 @@ def solve(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Da
 
 
 def solve_each(scenario: AbstractScenario) -> xr.Dataset:
-    """Solve the lines of a scenario in separate calls, one for each rule, learner, ...
+    """Solve the lines of a scenario in separate calls, for example one for each rule or learner.
 
-    The compiled program of a line then serves every selection of lines.
+    The compiled program of a line can then be reused for every selection of lines.
     """
     check_is_scenario(scenario)
     groups: dict[int, list[Any]] = {}
@@ -88,7 +88,7 @@ def solve_each(scenario: AbstractScenario) -> xr.Dataset:
 
 
 def solve_line(scenario: AbstractScenario) -> xr.Dataset:
-    """Return the dataset of `solve` for a line.
+    """Solve the theory of a scenario for a smooth line.
 
     Corrections are evaluated at the exact times, not at the recorded steps.
     """
@@ -124,7 +124,7 @@ def _solve_groups(
 def get_solver(scenario: AbstractScenario) -> Any:
     """Return the solver of a scenario.
 
-    It is the scenario's own method `solve`, or else the module of the same name in `theory/scenarios/`.
+    The solver is the scenario's own method `solve`, or else the module of the same name in `theory/scenarios/`.
     """
     return CellwiseSolver if scenario.solve is not None else import_module(f"theory.scenarios.{scenario.module()}")
 

@@ -1,4 +1,4 @@
-"""Access control of the explorer: only browsers on this machine that send the token of the printed address."""
+"""Access control of the explorer, which admits only local browsers with the token in the printed address."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 LOCALHOST = "127.0.0.1"
 WEBSOCKET_PATH = "/ws"
-STATIC_PATHS = ("/static/", "/components/", "/favicon.ico")  # valid in addition to the page and its websocket
+STATIC_PATHS = ("/static/", "/components/", "/favicon.ico")  # the only other paths that are served
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",  # no other site may show this page in a frame and have it clicked
+    "X-Frame-Options": "DENY",  # prevents clickjacking by a site that embeds this page
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",  # the address contains the token
 }
@@ -20,7 +20,7 @@ StatusAndMessage = tuple[HTTPStatus, str]
 
 
 class RequestGuard:
-    """Checks requests against the token and the host names of one server.
+    """Guard that checks requests against the token and host names of one server.
 
     Another site can let its name resolve to 127.0.0.1 (DNS rebinding). Browsers then send that name as Host and as
     Origin. The two are then equal, so Host is compared with the server's own names.
@@ -28,9 +28,9 @@ class RequestGuard:
 
     def __init__(self, port: int):
         self.token = secrets.token_urlsafe(32)
-        self.cookie = f"statmech-{port}"  # browsers do not distinguish the cookies of two ports
+        self.cookie = f"statmech-{port}"  # browsers share cookies between the ports of a host
         self.hosts = {f"{name}:{port}" for name in (LOCALHOST, "localhost")}
-        if port == 80:  # browsers omit this port
+        if port == 80:  # browsers omit the default port
             self.hosts |= {LOCALHOST, "localhost"}
         page = f"http://{LOCALHOST}:{port}/?token="
         self.address = page + self.token

@@ -1,4 +1,4 @@
-"""Background simulation in a thread: a newer scenario stops an older one, and a few seeds are shown first.
+"""Simulation in a background thread: a new scenario replaces the current one, and a few seeds are shown first.
 
 A compilation cannot be stopped, and a drag would queue one compilation for each value that it passes. Scenarios that
 are superseded while another scenario is compiled therefore never start.
@@ -17,11 +17,11 @@ from statmech.scenarios.base import AbstractScenario
 if TYPE_CHECKING:
     import xarray as xr
 
-NUM_PREVIEW_SEEDS = 4  # results of these seeds are shown before all have finished
+NUM_PREVIEW_SEEDS = 4  # shown before the remaining seeds have finished
 
 
 class SupersededError(Exception):
-    """Signals that a newer scenario is waiting to be simulated."""
+    """Exception that stops a simulation when a newer scenario is waiting."""
 
 
 def describe_exception(problem: BaseException) -> str:
@@ -49,7 +49,7 @@ class BackgroundSimulator:
         self.lock, self.search_lock, self.simulation_lock = threading.Lock(), threading.Lock(), threading.Lock()
 
     def start(self, scenario: AbstractScenario, preview_seeds: int = NUM_PREVIEW_SEEDS) -> None:
-        """Start to simulate a scenario and stop the simulation of any older one.
+        """Start to simulate a scenario, and stop any simulation that is still running.
 
         The results of the `preview_seeds` seeds are shown before all seeds have finished.
         """
@@ -65,7 +65,7 @@ class BackgroundSimulator:
         threading.Thread(target=self._run_search, args=(find_optimum, on_found, token), daemon=True).start()
 
     def stop(self) -> int:
-        """Stop the simulation and return the number of the next simulation."""
+        """Stop the simulation, and return the token that identifies the next one."""
         with self.lock:
             self.token += 1
             return self.token
@@ -89,7 +89,7 @@ class BackgroundSimulator:
                     self._run_seeds(scenario.model_copy(update={"seeds": seeds}), token)
         except SupersededError:
             return
-        except BaseException as problem:  # a user's rule may raise any exception, and nothing else reports it here
+        except BaseException as problem:  # any exception of a user's rule would be lost in this thread
             if self.token == token:
                 self.report(None, describe_exception(problem))
 

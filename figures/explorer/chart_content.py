@@ -35,7 +35,7 @@ class ChartContent:
 
 
 def format_caption(results: Results, shown_axes: Sequence[str], time_text: str = "", single_runs: bool = False) -> str:
-    """Return the common parameters of the curves and the meaning of points and lines, as HTML.
+    """Return a caption in HTML: common parameters of the curves, and the meaning of points and lines.
 
     >>> from statmech import Scenario
     >>> print(format_caption(Results(Scenario(rule=["hebb"], K=3, N=100, t=[1, 2]), None, None), ("t", "rule")))
@@ -63,13 +63,13 @@ def format_caption(results: Results, shown_axes: Sequence[str], time_text: str =
 
 
 def format_key_equation(scenario: AbstractScenario, name: str, value: Any) -> str:
-    """Return `key = value` as HTML that is not broken across lines."""
+    """Format `key = value` as HTML without line breaks."""
     text = f"{value:,g}" if isinstance(value, int | float) else html.escape(format_control_steps(str(value)))
     return f"{html_from_latex(scenario.describe(name).label)}\u00a0=\u00a0{text}"
 
 
 def _is_zero(value: Any) -> bool:
-    """Return True for the number 0, which switches an effect such as noise off."""
+    """Return True for the number 0, which switches off an effect such as noise."""
     return not isinstance(value, str) and value == 0
 
 

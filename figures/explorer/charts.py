@@ -24,11 +24,11 @@ from statmech.results.results import Results
 from statmech.scenarios.page import View
 from statmech.scenarios.variables import Variable
 
-NUM_INITIAL_CHARTS = 2  # charts on a page that opens
-LEFT_BORDER_PIXELS = 80  # room for the tick labels of y in stacked charts
+NUM_INITIAL_CHARTS = 2  # charts shown when a page opens
+LEFT_BORDER_PIXELS = 80  # aligns the y axes of stacked charts
 LECTURE_SCALE = 1.6  # enlarges letters, lines and points in lecture mode
-CONTROL_CHART_PIXELS = 100  # the height of the charts above is reduced by this per chart of a control
-CONTROL_CHART_CLASS = "below"  # CSS class: charts of controls are lower and lie below the others
+CONTROL_CHART_PIXELS = 100  # height that a control chart takes from the charts above it
+CONTROL_CHART_CLASS = "below"  # CSS class of the low charts that show controls
 CHART_AREA_CSS = """
 :host { flex: 1 1 0; min-height: 0 }
 div[id^="flexbox"] {
@@ -51,7 +51,7 @@ UNITS_BY_LABEL = {label: unit for unit, label in series.NORMALISATIONS.items()}
 
 @dataclass(frozen=True)
 class ChartAxes:
-    """Settings that require new charts when they change: the variables of the charts, and their axes."""
+    """The variables and axes of the charts. New charts are made when any of them changes."""
 
     variables: tuple[str, ...]
     x: str
@@ -62,7 +62,7 @@ class ChartAxes:
 
 
 class ExplorerCharts:
-    """Charts of the current results and of earlier curves that are held for comparison.
+    """Charts of the current results, with earlier curves for comparison.
 
     `on_change()` is called when a switch has been moved. The charts have the given `height`. By default they fill the
     window.
@@ -78,9 +78,9 @@ class ExplorerCharts:
         self.panes: list[Any] = []
         self.requested: tuple[str, ...] = ()
         self.has_control_charts = False  # True if charts of controls lie below the others
-        self.fresh = True  # until an opened page has shown its first results
+        self.fresh = True  # True until a newly opened page has shown its first results
         self.dark = False  # True on a dark page
-        self.lecture, self.chart_offset = False, 0  # True if one chart is shown in large letters, and its number
+        self.lecture, self.chart_offset = False, 0  # lecture mode shows one enlarged chart with this index
         self.variables = pmui.MultiChoice(label="charts", options={}, sizing_mode="stretch_width")
         self.log_x = pmui.Switch(label="log x", value=True, margin=(4, 8))
         self.log_y = pmui.Switch(label="log y", value=False, margin=(4, 8))
@@ -88,9 +88,9 @@ class ExplorerCharts:
         self.runs = pmui.Switch(label="single runs", value=False, margin=(4, 8))
         self.hold = pmui.Button(label="Hold to compare", variant="outlined", size="small", margin=(2, 4))
         self.release = pmui.Button(label="Release", variant="text", size="small", margin=(2, 4), visible=False)
-        even = ["sub, sup { line-height: 0 }"]  # keeps the lines equally spaced
+        even = ["sub, sup { line-height: 0 }"]  # subscripts must not change the line spacing
         self.legend = pn.pane.HTML("", styles={"flex": "1 1 160px", "min-width": "0"}, stylesheets=even, margin=(2, 8))
-        # Panel's layout, as Material UI measures charts before they are laid out (panel-material-ui issue 548)
+        # a layout of Panel: Material UI measures charts before it places them (panel-material-ui issue 548)
         size: dict[str, Any] = (
             {"sizing_mode": "stretch_width", "height": height} if height else {"sizing_mode": "stretch_both"}
         )
@@ -146,7 +146,7 @@ class ExplorerCharts:
             self.grid.fit()
 
     def show(self, content: ChartContent) -> None:
-        """Show results, which have only the axes of the layout."""
+        """Show new results, and offer charts of their variables."""
         self.chart_content = content
         previous_variables, self.drawn = self.drawn, series.get_chart_variables(content.results.scenario)
         options: dict[str, str] = {}
@@ -156,9 +156,7 @@ class ExplorerCharts:
         if self.variables.options != options or self.requested:
             interesting = series.select_main_variables(content.results) or self.drawn
             errors = [name for name in series.get_variables_with_values(content.results) if name.startswith("eps")]
-            defaults = dict.fromkeys(
-                [*errors[:1], *interesting]
-            )  # includes the error even if theory has only one value
+            defaults = dict.fromkeys([*errors[:1], *interesting])  # an error is shown even if it is constant
             ordered_defaults = sorted(defaults, key=lambda name: not name.startswith("eps"))
             selected = [name for name in self.requested if name in self.drawn] or self._select_kept_variables(
                 previous_variables
@@ -171,7 +169,7 @@ class ExplorerCharts:
         self.draw()
 
     def _select_kept_variables(self, previous_variables: dict[str, Variable]) -> list[str]:
-        """Return the shown variables that still exist, and controls that are new.
+        """Return the shown variables that are still available, and any new controls.
 
         The list is empty for a page that opens.
         """
@@ -195,14 +193,14 @@ class ExplorerCharts:
                 self.axes.unit,
                 self.axes.plane,
             ):
-                self._release_curves(draw=False)  # the held curves belong to other axes
+                self._release_curves(draw=False)  # the curves for comparison belong to other axes
             self.axes = axes
             self._make_charts(axes)
         curves = self._fill_charts(self.chart_content)
-        if changed:  # after drawing, as a chart without data cannot find its ranges
+        if changed:  # a chart needs data to compute its ranges
             self._insert_charts()
         self.legend.object = self._make_legend(curves)
-        if self.panes and pn.state.curdoc is None:  # a notebook has no other listener for the charts' data
+        if self.panes and pn.state.curdoc is None:  # in a notebook, new data must be pushed
             pn.io.push_notebook(*self.panes)
 
     def _fill_charts(self, content: ChartContent) -> Sequence[Curve]:
@@ -240,13 +238,13 @@ class ExplorerCharts:
             self._arrange_control_charts()
         for chart in charts if self.lecture else ():
             chart.figure.min_border_left = round(LECTURE_SCALE * LEFT_BORDER_PIXELS)
-        for chart in charts:  # the figure replaces its pane, so it needs a style sheet itself
+        for chart in charts:  # a figure replaces its pane and the pane's style sheet
             chart.figure.stylesheets = [CHART_CELL_CSS]
         self.panes = [pn.pane.Bokeh(chart.figure, sizing_mode="stretch_both", margin=0) for chart in charts]
         self.area.objects = self.panes
 
     def _split_control_charts(self) -> tuple[list[Chart], list[Chart]]:
-        """Return the other charts, and the charts of controls, which lie below the others."""
+        """Separate the main charts from the charts of controls, which lie below."""
         assert self.grid is not None
         charts = self.grid.charts.values()
         return [chart for chart in charts if not chart.controlled], [chart for chart in charts if chart.controlled]
@@ -264,7 +262,7 @@ class ExplorerCharts:
             figure.xaxis.axis_label = None  # the lowest chart labels the common axis
 
     def _align_right_borders(self) -> None:
-        """Reserve the same room for line labels in all charts, so that their right ends align."""
+        """Reserve equal margins for line labels in all charts to align their right ends."""
         assert self.grid is not None
         room = max((chart.figure.min_border_right or 0 for chart in self.grid.charts.values()), default=0)
         for chart in self.grid.charts.values():
@@ -286,7 +284,7 @@ class ExplorerCharts:
         return ChartAxes(names_shown, x, scales, "" if content.plane else self.unit.value, content.plane, chart_look)
 
     def _make_legend(self, shown_curves: Sequence[Curve]) -> str:
-        """Return the legend as HTML: curves without labels at their ends, then the caption."""
+        """Return the legend in HTML: entries of curves without end labels, then the caption."""
         labelled = [(index, curve.label) for index, curve in enumerate(shown_curves) if curve.label]
         legend_look = ChartTheme(dark=self.dark)
         chips = [
@@ -321,7 +319,7 @@ class ExplorerCharts:
         return "-".join(self.plane.pair) if self.plane else ""
 
     def _hold_curves(self) -> None:
-        """Hold the current curves, which later results are drawn over."""
+        """Keep the current curves for comparison with later results."""
         if self.chart_content is None or self.grid is None:
             return
         results_and_layout = self.chart_content.results, self.chart_content.layout
@@ -340,7 +338,7 @@ class ExplorerCharts:
 
 
 def _count_colours(results: Results, layout: Layout) -> int:
-    """Return the number of curves before colours repeat with the next marker.
+    """Return the number of colours before they repeat with the next marker.
 
     Colours repeat where theory does not depend on an axis such as N. The number is 0 if every curve has its own colour.
     """

@@ -1,4 +1,4 @@
-"""The explorer's connections: incomplete requests occupy neither its descriptors nor its log.
+"""An HTTP server whose file descriptors and log cannot be filled by incomplete requests.
 
 Another user of the same machine needs no token to open connections and send half a request on each.
 """
@@ -14,14 +14,14 @@ from tornado.httputil import HTTPConnection, HTTPHeaders, HTTPMessageDelegate
 from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream
 
-MAX_WAITING_CONNECTIONS = 64  # a browser opens six connections
-REQUEST_TIMEOUT_SECONDS = 20  # applies to the head of a request and to its body
+MAX_WAITING_CONNECTIONS = 64  # a browser opens up to six connections at once
+REQUEST_TIMEOUT_SECONDS = 20  # for the header of a request, and again for its body
 ACCEPT_PAUSE_SECONDS = 1.0
 MAX_BODY_BYTES = 2**16  # valid requests have no body
 
 
 class BoundedServer(HTTPServer):
-    """HTTP server with a limited number of connections that wait for a request.
+    """HTTP server that limits the number of connections without a complete request.
 
     A new connection replaces the oldest one.
     """
@@ -36,7 +36,7 @@ class BoundedServer(HTTPServer):
         IOLoop.current().add_handler(listener, self._accept, IOLoop.READ)
 
     def _accept(self, listener: Any, events: int) -> None:
-        """Accept one connection, or pause while no descriptor is free.
+        """Accept one connection, or pause while no file descriptor is free.
 
         Tornado would retry without a pause.
         """

@@ -1,4 +1,4 @@
-"""Menus of the functions of time that a config has for its keys, with sliders for one step."""
+"""Menus for keys that are functions of time, with sliders for a single step in time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from statmech.scenarios.controlled_keys import is_section
 from statmech.scenarios.registry import get_kinds
 
 CONSTANT_FORM, STEP_FORM, ALL_VALUES_FORM = "constant", "step", "all"
-STEP_SLIDER_STOPS = 20  # stops of the level and time sliders
+STEP_SLIDER_STOPS = 20  # for the sliders of the two levels and of the time
 MIN_MENU_PIXELS, MENU_BORDER_PIXELS, MENU_LETTER_PIXELS = (
     160,
     60,
@@ -39,7 +39,7 @@ class ControlMenu(FormMenu):
 
 
 def list_time_function_values(scenario: AbstractScenario | None) -> dict[str, list[Any]]:
-    """Return the values of all keys that a scenario has as functions of time, as in its config.
+    """Return the config values of all time-dependent keys of a scenario.
 
     >>> from statmech import Scenario
     >>> list_time_function_values(Scenario(rule="hebb", t=9, eta=[1, "optimal"]))
@@ -60,7 +60,7 @@ def list_time_function_values(scenario: AbstractScenario | None) -> dict[str, li
 def make_control_menus(
     choice: str, config: Mapping[str, Any], listed_values: Mapping[str, list[Any]]
 ) -> list[ControlMenu]:
-    """Return a menu for each key that changes with time in the config of a page.
+    """Make a menu for each time-dependent key in the config of a page.
 
     `listed_values` replaces the values of the config.
     """
@@ -107,7 +107,7 @@ def _make_fixed_form(value: Any) -> KeyForm:
 
 
 def _make_step_form(choice: str, name: str, functions: Sequence[Any], last: float) -> KeyForm:
-    """Return the form of one step in time.
+    """Make the form of a control that changes once, in a step.
 
     Its sliders start at the first function with one step, or else in the middle of their ranges.
     """
@@ -132,20 +132,20 @@ def _make_step_form(choice: str, name: str, functions: Sequence[Any], last: floa
 
 
 def _get_last_time(config: Mapping[str, Any]) -> float:
-    """Return the last time in the config of a page, where t may be a single number."""
+    """Return the last time in the config of a page."""
     times = config.get("t") or 1
     return float(times[-1] if isinstance(times, list) else times)
 
 
 def _get_step_values(value: Any) -> tuple[Any, ...] | None:
-    """Return the values before and after the step, and its time, or None unless there is one step."""
+    """Return the two levels and the time of a single step, or None for any other value."""
     if not isinstance(value, Control) or value.segments.number != 2 or value.segments.points > 1:
         return None
     return *value.values, value.edges[1]
 
 
 def find_first_number(values: Any, default: float) -> float:
-    """Return the first constant among the values of a key, or else a function's value at t = 0.
+    """Return the first constant value of a key, or else the value of a function at t = 0.
 
     An optimum has no value, so that the default is returned.
 

@@ -1,4 +1,4 @@
-"""Menus of the forms that a key of a config may have, with the sliders of each form."""
+"""Menus for the alternative forms of a config key, with the sliders of each form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import panel_material_ui as pmui
 from figures.explorer.sliders import make_stop_slider, set_slider_title
 
 GIVEN_FORM = "as given"  # for a value that no form describes
-SEVERAL_VALUES_LABEL = "as listed"  # for a list of values
+SEVERAL_VALUES_LABEL = "as listed"  # menu entry for a list of values
 
 
 class SliderSpec(NamedTuple):
@@ -23,7 +23,7 @@ class SliderSpec(NamedTuple):
 
 
 class KeyForm(NamedTuple):
-    """A form of a key's values that sliders describe.
+    """One way to describe the values of a key by sliders.
 
     One function converts the values of the sliders to a value in a config. The other converts a value of the key to the
     values of the sliders, or to None if the form does not describe it. Further `keys` apply only to this form.
@@ -72,7 +72,7 @@ class FormMenu:
     ):
         self.key, self.forms, self.initial_config = key, forms, config
         self.given = config.get(key) or default
-        several = isinstance(self.given, list)  # each value is a curve
+        several = isinstance(self.given, list)  # one curve per value
         value = parse_value(self.given[0] if several else self.given)
         name, values = (GIVEN_FORM, ()) if several else self._find_form(value)
         options = {form.title: name for name, form in forms.items()}
@@ -97,7 +97,7 @@ class FormMenu:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The key with its value for a config, or an empty dictionary without forms."""
+        """The config entry of the key, or an empty dictionary if the menu has no forms."""
         if not self.forms:
             return {}
         name, values = self._get_state()
@@ -106,7 +106,7 @@ class FormMenu:
 
     @property
     def inapplicable_keys(self) -> set[str]:
-        """The keys that apply only to other forms."""
+        """Keys that apply only to forms other than the selected one."""
         all_keys = {key for form in self.forms.values() for key in form.keys}
         if self.menu.value == GIVEN_FORM:
             return {key for key in all_keys if self.initial_config.get(key) is None}
@@ -119,7 +119,7 @@ class FormMenu:
                 set_slider_title(slider, slider.label, name == self.menu.value)
 
     def show(self, visible: bool) -> None:
-        """Show the menu and its sliders, or hide both while the key is chosen elsewhere."""
+        """Show the menu and its sliders, or hide both while the key is set elsewhere."""
         self.menu.visible = visible and bool(self.forms)
         for slider in self.sliders.get(self.menu.value, ()):
             set_slider_title(slider, slider.label, visible)

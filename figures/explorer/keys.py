@@ -18,7 +18,7 @@ LECTURE_MODE_HELP = "← → move the slider, ↑ ↓ turn to the next chart, Es
 
 
 class KeyListener(JSComponent):
-    """Listener for the keyboard.
+    """Browser component that reports pressed keys.
 
     `pressed` holds the last key and a counter, so that a repeated key is a new value.
     """

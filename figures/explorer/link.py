@@ -1,4 +1,4 @@
-"""Links that restore a page: its settings are the query of its address and are checked like a config."""
+"""Links that restore a page: the query of the address holds the settings, which are checked like a config."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from statmech.errors import ConfigError, StatmechError, format_unknown_name
 from statmech.scenarios.page import View, explain_missing_page
 from statmech.scenarios.registry import get_kinds, scenario_from
 
-VIEW_SECTION = "view"  # section of a link, in addition to the keys of a config
-VIEW_SETTINGS = ("x", "show", "over", "log", "at", "runs")  # keys of this section
+VIEW_SECTION = "view"  # section of a link for settings that are not config keys
+VIEW_SETTINGS = ("x", "show", "over", "log", "at", "runs")  # keys of the section `view`
 IDENTIFIER_PATTERN = re.compile(r"[A-Za-z_][\w-]*")
 YAML_LITERALS = ("null", "true", "false")
-FILES_ERROR = "{}: files (inputs: rows) can only be named in a config: statmech explore CONFIG.yaml"
+FILES_ERROR = "{}: data files (inputs: rows) can be named only in a config: run statmech explore CONFIG.yaml"
 
 
 def format_query(view: View) -> str:
-    """Format a view as the query of an address.
+    """Format a view as the query string of a link.
 
     >>> format_query(View({"rule": ["hebb", "adatron"], "K": 11, "t": 50}, x="K", log=("x",)))
     'rule=hebb,adatron&K=11&t=50&view.x=K&view.log=x'
@@ -46,7 +46,7 @@ def format_query(view: View) -> str:
 
 
 def read(query: str | Iterable[tuple[str, str]], allowed_files: Sequence[Any] = ()) -> View | None:
-    """Return the checked view of a query, or None for a query without settings.
+    """Parse and check the view in a query, or return None for a query without settings.
 
     Raises `ConfigError` for an invalid query. The query may name only `allowed_files`, the files in the config of the
     explorer.
@@ -69,7 +69,7 @@ def read(query: str | Iterable[tuple[str, str]], allowed_files: Sequence[Any] = 
 
 
 def check_view(view: View, choice: str) -> View:
-    """Return a view of a page of this kind with all settings.
+    """Check a view of this kind of scenario, and complete its settings.
 
     Raises `ScenarioError` for an invalid config.
     """
@@ -90,10 +90,10 @@ def check_view(view: View, choice: str) -> View:
 def _check_query_config(config: dict[str, Any], allowed_files: Sequence[Any]) -> View:
     view_settings = config.pop(VIEW_SECTION, {})
     if not isinstance(view_settings, Mapping):
-        raise ConfigError(f"{VIEW_SECTION} is a section: {VIEW_SECTION}.x=K")
+        raise ConfigError(f"{VIEW_SECTION} is a section without a value: set for example {VIEW_SECTION}.x=K")
     choice = settings.find_choice(config)
     if not choice:
-        raise ConfigError(f"names none of {', '.join(settings.get_pages())}")
+        raise ConfigError(f"must contain one of the keys {', '.join(settings.get_pages())}")
     if any(file not in allowed_files for file in settings.files(config)):
         raise ConfigError(FILES_ERROR.format("link"))
     start = {name: value for name, value in settings.get_page_settings(choice).start.items() if name not in config}
@@ -104,7 +104,7 @@ def _check_query_config(config: dict[str, Any], allowed_files: Sequence[Any]) ->
 
 
 class _OptionalField:
-    """Replacement for a key that is not a field, such as a parameter, and is never required."""
+    """Stand-in for a key that is not a field, such as a parameter, and never required."""
 
     @staticmethod
     def is_required() -> bool:
@@ -134,7 +134,7 @@ def _as_text_list(value: Any) -> list[str]:
 
 
 def _format_query_value(value: Any) -> str:
-    """Format a value as in an override on the command line."""
+    """Format a value like an override on the command line."""
     if isinstance(value, list) and len(value) == 1 and _is_identifier(value[0]):
         return str(value[0])
     if isinstance(value, list) and len(value) > 1 and all(is_number(item) or _is_identifier(item) for item in value):

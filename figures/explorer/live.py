@@ -37,11 +37,11 @@ from statmech.scenarios.registry import get_kinds, scenario_from
 if TYPE_CHECKING:
     import xarray as xr
 
-DRAG_DEBOUNCE_MILLISECONDS = 1  # delay before a step is handled: Panel's default of 50 would be visible
-REST = 250  # milliseconds without a step until a drag counts as ended
-TIME_SLIDER_STEPS = 100  # steps of a slider for times before the last time
-MAX_SMOOTH_LINE_SECONDS = 1.5  # allowed for the smooth line at the end of a drag
-MAX_SECONDS_WITHOUT_PREVIEW = 1.0  # shorter simulations show all seeds at once: fewer seeds would need another program
+DRAG_DEBOUNCE_MILLISECONDS = 1  # Panel's default of 50 would be a visible delay
+REST = 250  # a drag ends after this time without a step
+TIME_SLIDER_STEPS = 100  # for times before the end of the x axis
+MAX_SMOOTH_LINE_SECONDS = 1.5  # limits the time for solving theory on a fine grid after a drag
+MAX_SECONDS_WITHOUT_PREVIEW = 1.0  # a preview would cost longer: it needs another compilation
 SIMULATION_TIME_LIMITS = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 CORRECTIONS_KEY, BAND_SWITCH_LABEL = "corrections", "band of one run"  # a key, and the label of its switch
 SEARCH_MESSAGE = "searching for the optimum: a minute or more"
@@ -104,7 +104,7 @@ class ScenarioControls:
             make_protocol_menu(choice, view.config),
             *self.controls.values(),
         )
-        listed = {**view.config, **{menu.key: None for menu in self.menus}}  # menus show a list themselves
+        listed = {**view.config, **{menu.key: None for menu in self.menus}}  # menus list their values themselves
         several = settings.find_listed_key(choice, listed, self.along)
         self.listed_curves = several, view.config.get(several, [])
         curves = {
@@ -118,7 +118,7 @@ class ScenarioControls:
             label="values", value=text, visible=bool(several), width=min(300, max(130, 30 + 9 * len(text))), **menu
         )
         self.sliders: dict[str, Any] = {}
-        for name in settings.list_slider_keys(choice):  # ordered, as some times lie before the last one
+        for name in settings.list_slider_keys(choice):  # sliders of earlier times need the slider of the last time
             self.sliders[name] = self._make_slider(name)
         self.player = TimeAnimation(self.scheduler, self.shown, view.at)
         self.seeds = self._make_stop_slider("seeds")
@@ -137,7 +137,7 @@ class ScenarioControls:
         self.longest = pmui.Select(
             label="simulate for up to", options=SIMULATION_TIME_LIMITS, value=10.0, sizing_mode="stretch_width"
         )
-        self.last_moved_slider: Any = None  # the slider that was moved last
+        self.last_moved_slider: Any = None  # the arrow keys move it in lecture mode
         forms = [widget for menu in self.menus for widget in menu.widgets]
         of_scenario = (self.chosen, self.values, *forms, *self.sliders.values(), self.seeds, self.band)
         for widget in (*of_scenario, self.more_keys, self.longest):
@@ -158,7 +158,7 @@ class ScenarioControls:
 
     @property
     def plane(self) -> tuple[str, str] | None:
-        """The two variables that are drawn against each other, or None if x is a key."""
+        """The two variables drawn against each other, or None if x is a key."""
         return settings.get_planes(self.choice).get(self.x.value)
 
     def update(self) -> None:
@@ -214,18 +214,18 @@ class ScenarioControls:
 
     @property
     def results(self) -> Results:
-        """The theory and the simulation that are available."""
+        """The theory and simulation available so far."""
         return Results(self.scenario, self.simulation, self.theory, figure=self.scenario.figure, lines=self.smooth)
 
     @property
     def layout(self) -> Layout:
-        """The layout: the chosen key is x, and rules, learners, tasks or listed values have colours."""
+        """The roles of the axes: the selected key lies along x, and colours distinguish all curves."""
         either = self.results.either
         swept = [axis for axis in self.scenario.axis_names() if axis in either.dims and axis != self.along]
         curves = [axis for axis in settings.get_page_settings(self.choice).curves if axis != self.along]
         curve_axes = [axis for axis in (*swept, *curves) if either.sizes[axis] > 1]
         ignored = series.get_axes_ignored_in_limit(self.scenario)
-        curve_axes.sort(key=lambda axis: axis not in ignored)  # so that colours repeat with the next marker
+        curve_axes.sort(key=lambda axis: axis not in ignored)  # colours then repeat with the next marker
         colours = tuple(curve_axes) or (self.learner_key,)
         rest = tuple(axis for axis in series.get_chart_axes(either) if axis not in (self.along, *colours))
         return Layout(self.along, colours, rest)
@@ -252,7 +252,7 @@ class ScenarioControls:
 
     @property
     def view(self) -> View:
-        """The settings of the controls, which restore the same page."""
+        """The settings of the controls, from which the page can be restored."""
         scenario_keys, _ = apply_overrides(self._given(), shlex.split(self.more_keys.value or ""))
         fixed = {name: self.kind.describe(name).default for name in self.kind.list_keys() if name not in ("zip",)}
         config = {name: v for name, v in scenario_keys.items() if name == self.learner_key or v != fixed.get(name)}
@@ -278,12 +278,12 @@ class ScenarioControls:
             slider = self.sliders[self.along]
             end = settings.get_axis_end(self.choice, self.along, slider.value)
             if end != slider.value:
-                slider.value = end  # this updates the page
+                slider.value = end  # the slider's callback updates the page
                 return
         self.update()
 
     def _select_results_so_far(self, results: Results) -> Results:
-        """Return the results up to the selected recorded time, as a plane shows them."""
+        """Return the results up to the selected time: a plane shows the path so far."""
         if self.player.axis != self.along:
             return results
         lines = results.lines
@@ -293,7 +293,7 @@ class ScenarioControls:
         return replace(results, lines=lines.isel({self.along: lines[self.along].values <= self.player.at}))
 
     def _list_recorded_times(self) -> tuple[str, np.ndarray]:
-        """Return the recorded times (epochs, ...) that can be shown one by one, with their axis.
+        """Return the axis and the values of recorded times (epochs, ...) that can be shown one by one.
 
         There are no such times if they are on the x axis.
         """
@@ -305,7 +305,7 @@ class ScenarioControls:
         return "", np.zeros(0)
 
     def _schedule_refinement(self) -> None:
-        """Postpone the work that would delay the next curve to the end of a drag."""
+        """Postpone slow work to the end of a drag."""
         token = self.background.token
 
         def settle() -> None:
@@ -320,7 +320,7 @@ class ScenarioControls:
             self.on_settled()
             self._refine_theory()
             self._simulate()
-        except Exception as problem:  # as above: a user's rule also defines equations
+        except Exception as problem:  # the equations of a user's rule may raise any exception
             self._report_failure(problem)
             return
         if self.plane is not None and ensure_tuple(self.scenario.axis_values().get("K", 2))[-1] == 1:
@@ -333,7 +333,7 @@ class ScenarioControls:
         self.message("progress", "")
 
     def _given(self) -> dict[str, Any]:
-        """Return the keys with the values of the controls.
+        """Return a config with the values of the controls.
 
         A key on the x axis has its largest value.
         """
@@ -365,7 +365,7 @@ class ScenarioControls:
         return scenario_from(full_config)
 
     def _refine_theory(self) -> None:
-        """Draw theory as a smooth line if the line would have delayed a drag."""
+        """Solve theory on a fine grid if this was too slow during the drag."""
         from theory import smooth
 
         values = page_theory.get_key_values(self.scenario, self.along)
@@ -402,7 +402,7 @@ class ScenarioControls:
 
     @property
     def _first(self) -> int:
-        """Number of seeds that are shown before all are simulated.
+        """Number of seeds shown before the remaining seeds are simulated.
 
         It is 1 if the charts would be empty without a simulation.
         """
@@ -437,7 +437,7 @@ class ScenarioControls:
         return [name for name in possible if name not in page.sliders or self._has_value(name)]
 
     def _has_value(self, name: str) -> bool:
-        """Return True if a key has a value, as `epochs` or `updates` may be absent."""
+        """Return True if a key has a value (`epochs` and `updates` may be absent)."""
         return self.given.get(name, settings.get_default(self.choice, name)) is not None
 
     def _make_slider(self, name: str) -> Any:
@@ -466,7 +466,7 @@ class ScenarioControls:
         return value[-1] if isinstance(value, list) else value
 
     def _update_titles(self) -> None:
-        """Update the titles of the sliders, and hide sliders of inapplicable keys."""
+        """Update the titles of the sliders, and hide sliders of keys that do not apply."""
         for menu in self.menus:
             menu.show_selected_sliders()
         for name, control in self.controls.items():
@@ -494,7 +494,7 @@ class ScenarioControls:
         return set().union(*(menu.inapplicable_keys for menu in self.menus))
 
     def _limit_inner_times(self) -> None:
-        """Limit the sliders of earlier times to the last time, which ends the x axis."""
+        """Limit the sliders of earlier times to the end of the x axis."""
         for name in settings.get_page_settings(self.choice).within:
             low, high, step = self._get_inner_time_range()
             slider = self.sliders[name]
@@ -503,7 +503,7 @@ class ScenarioControls:
                 slider.param.update(start=low, end=high, step=step, value=value)
 
     def _get_inner_time_range(self) -> tuple[float, float, float]:
-        """Return low, high and step of a slider for times before the last time."""
+        """Return the minimum, maximum and step of a slider for times before the last time."""
         last = self.sliders[settings.get_page_settings(self.choice).along].value
         step = last / TIME_SLIDER_STEPS
         return settings.round_float(step), settings.round_float(last - step), settings.round_float(step)
@@ -513,7 +513,7 @@ class ScenarioControls:
         self.update()
 
     def _show_curve_values(self) -> None:
-        """Show the values of the selected key, which are drawn as curves."""
+        """Show the values of the selected key, one per curve, in the text field."""
         name = self.curves_key.value
         values_text = ""
         if name:
@@ -542,7 +542,7 @@ class ScenarioControls:
         return f"{title} = {values_text} (choose others {control_hint})"
 
     def step(self, num_steps: int) -> str:
-        """Move the last used or the first slider by a number of steps, and return its text."""
+        """Move the last used (or else the first) slider, and return its label and value."""
         visible_sliders = [slider for slider in self.sliders.values() if slider.visible]
         slider = (
             self.last_moved_slider

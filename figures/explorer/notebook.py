@@ -19,7 +19,7 @@ from statmech.scenarios.registry import scenario_from
 
 def explore(scenario: AbstractScenario | Results | str | Path | None, overrides: dict[str, Any]) -> Any:
     """Return controls and charts of a scenario or of results (`statmech.explore`)."""
-    pn.extension("mathjax")  # loads the libraries into a notebook, and has no visible effect elsewhere
+    pn.extension("mathjax")  # needed in a notebook, without effect elsewhere
     if isinstance(scenario, Results):
         return ExplorerPage(stored=scenario, inline=True).inline_view()
     return ExplorerPage(*_make_page_arguments(scenario, overrides), inline=True).inline_view()
@@ -28,7 +28,7 @@ def explore(scenario: AbstractScenario | Results | str | Path | None, overrides:
 def _make_page_arguments(
     source: AbstractScenario | str | Path | None, overrides: dict[str, Any]
 ) -> tuple[Any, None, View]:
-    """Return the arguments of a page: no scenario, no results, and the view of the given source."""
+    """Return the arguments of `ExplorerPage`: no scenario, no stored results, and the view of a source."""
     if source is None:
         choice = next(iter(get_pages()))
         start = complete_view(choice, get_pages()[choice].view)

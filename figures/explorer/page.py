@@ -51,12 +51,12 @@ NOTICE_STYLE = {
     "py": "0",
     "& .MuiAlert-icon, & .MuiAlert-message": {"py": "4px"},
     "& p": {"m": "0"},
-}  # keeps a notice to one line
+}  # compact, so that a notice takes one line
 STRIP_HEIGHT = "48px"  # room for two lines of text, so that a second line does not move the charts
 PROGRESS_STYLE = {"opacity": "0.85", "max-width": "17em", "text-align": "right", "line-height": "1.3"}  # fits two lines
 NARROW_MENU_CSS = "@media (max-width: 600px) { :host { max-width: 7.5rem !important; min-width: 0 !important } }"
-HIDE_ON_PHONE_CSS = "@media (max-width: 600px) { :host { display: none } }"  # a phone has no room for it
-HIDE_TITLE_STYLE = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # a phone has no room for it
+HIDE_ON_PHONE_CSS = "@media (max-width: 600px) { :host { display: none } }"  # phone screens are too narrow
+HIDE_TITLE_STYLE = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # phone screens are too narrow
 FILL_WINDOW_STYLE = {"flex": "1 1 0", "min-height": "0", "overflow": "hidden auto"}  # fills the rest of the window
 ROW_CSS = """
 :host { flex: none; padding-top: 2px }
@@ -66,7 +66,7 @@ div[id^="flexbox"] { align-items: flex-end !important }
 
 
 class ExplorerPage:
-    """The page of one visitor, which shows a scenario with sliders or stored results.
+    """The page of one visitor: a scenario with sliders, or stored results.
 
     In a notebook the page has no frame. `query` is the query of the address that opened the page
     (`figures.explorer.link`).
@@ -102,7 +102,7 @@ class ExplorerPage:
         self.keys = KeyListener()
         self.downloads = self._make_download_buttons()
         self.source: Any = None
-        self.are_controls_sent = False  # True if the browser knows the controls of the source
+        self.are_controls_sent = False  # True once the browser has received the controls
         self.whole: Any = None
         self.watchers: list[Any] = []
         if stored is not None:
@@ -113,7 +113,7 @@ class ExplorerPage:
     def view(self) -> Any:
         """Return the page for Panel to serve."""
         self.link.jscallback(value=UPDATE_ADDRESS_JS)
-        # no busy indicator, as it would redraw the whole page twice at every step of a drag
+        # no busy indicator, because it would redraw the whole page twice at every step of a drag
         self.whole = pmui.Page(
             title="statmech",
             header=self.menus,
@@ -154,7 +154,7 @@ class ExplorerPage:
             margin=0,
             styles={"min-height": STRIP_HEIGHT},
         )
-        hidden = [self.yaml, self.link, self.keys]  # outside the drawer, which does not exist before it is opened
+        hidden = [self.yaml, self.link, self.keys]  # not in the drawer, which is created only when it opens
         size: dict[str, Any] = {"sizing_mode": "stretch_width"} if self.inline else {"sizing_mode": "stretch_both"}
         return pn.Column(
             self.row,
@@ -187,8 +187,8 @@ class ExplorerPage:
         self.source.close()
         if self.whole is not None:
             for part in self.whole.select():
-                part._models, part._documents, part._model_parents = {}, {}, {}  # Panel 1.10 added the third
-            for watcher in self.watchers:  # as the frame would keep the page
+                part._models, part._documents, part._model_parents = {}, {}, {}  # the third is new in Panel 1.10
+            for watcher in self.watchers:  # a watcher of the frame would keep the page in memory
                 self.whole.param.unwatch(watcher)
             self.whole.param.update(main=[], sidebar=[], header=[], **({} if self.inline else {"contextbar": []}))
 
@@ -210,7 +210,7 @@ class ExplorerPage:
         self._open(choice, view, curricula.list_time_function_values(scenario) if is_same_kind else {})
         if problem:
             self._show_message("warning", problem)
-        elif cut := [name for name in cut if name not in self.source.controls]:  # these have a menu
+        elif cut := [name for name in cut if name not in self.source.controls]:  # a control offers all its values
             self._show_message(
                 "info", f"The config has more values than the page shows: {'; '.join(map(self.source.described, cut))}"
             )
@@ -277,7 +277,7 @@ class ExplorerPage:
             self._show_message("progress", self.source.step(STEPS_BY_KEY[key]))
 
     def _open(self, choice: str, view: View, functions: dict[str, list[Any]] | None = None) -> None:
-        """Open a scenario with a view.
+        """Open a page of this kind of scenario with a view.
 
         The menus offer the functions of time of its config.
         """
@@ -323,7 +323,7 @@ class ExplorerPage:
                 button.disabled = not self.source.results.complete
 
     def _update_link(self) -> None:
-        """Write the settings to the address, which then restores the page."""
+        """Write the settings into the address, so that reloading restores the page."""
         if isinstance(self.source, ScenarioControls) and hasattr(self.source, "scenario"):
             self.link.value = link.format_query(replace(self.source.view, **self.charts.view))
 
@@ -357,7 +357,7 @@ class ExplorerPage:
             return
         if message:
             self.message.param.update(object=_escape_markup(message), severity=severity, visible=True)
-        elif self.message.severity == "error":  # the error is corrected, while other messages stay
+        elif self.message.severity == "error":  # an empty message means that the error is corrected
             self.message.visible = False
 
     @staticmethod
@@ -382,7 +382,7 @@ class ExplorerPage:
         ]
 
     def _render_figure(self, suffix: str) -> io.BytesIO:
-        """Draw the figure of the results like `statmech figure`, and return the file."""
+        """Draw the figure that `statmech figure` would draw, and return it as a file."""
         import matplotlib as mpl
 
         results = self.source.results
@@ -413,23 +413,23 @@ def _sanitise_latex_name(name: str) -> str:
 
 
 def _sanitise_equation(equation: str) -> str:
-    """Return a LaTeX equation without characters that start HTML."""
+    """Replace characters in a LaTeX equation that HTML would interpret."""
     return equation.replace("$$", "").replace("<", r"\lt ").replace(">", r"\gt ")
 
 
 def get_presets(choice: str) -> dict[str, View]:
-    """Return the presets of a kind of scenario by title."""
+    """Return the predefined views of a kind of scenario, by title."""
     return dict(settings.get_page_settings(choice).presets)
 
 
 def complete_view(choice: str, view: View) -> View:
-    """Complete the config of a view with the start values of pages of this kind."""
+    """Complete the config of a view with the initial values of its page."""
     config = {**settings.get_page_settings(choice).start, **view.config}
     return link.check_view(replace(view, config={name: v for name, v in config.items() if v is not None}), choice)
 
 
 def choose_page(scenario: AbstractScenario | None = None, view: View | None = None) -> tuple[str, View, list[str]]:
-    """Return the kind of scenario of an opened page, its view, and the keys reduced to one value."""
+    """Return the scenario kind and view of a new page, and the keys reduced to a single value."""
     if view is not None and view.config:
         return settings.find_choice(view.config), view, []
     if scenario is not None:
@@ -457,7 +457,7 @@ def prepare(scenario: AbstractScenario | None = None, view: View | None = None) 
 
 
 def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> tuple[View, list[str]]:
-    """Return the view that a scenario opens with, and the keys reduced to one value.
+    """Return the initial view of a scenario, and the keys reduced to a single value.
 
     The view is the view of its figure, if that has one. Otherwise the swept key is on the x axis.
     """
@@ -502,7 +502,7 @@ def named(scenario: AbstractScenario, config_name: str) -> View | None:
 
 
 def of_config(scenario: AbstractScenario, view: View | None = None) -> Callable[[], ExplorerPage]:
-    """Return a function that makes pages of a scenario, or of the view in their address."""
+    """Return a function that makes a page of a scenario, or of the view in the page's address."""
     return lambda: ExplorerPage(scenario, view=view, query=_get_query())
 
 
@@ -522,8 +522,8 @@ def _get_query() -> list[tuple[str, str]]:
 
 
 def _exempt_charts_from_theme(get_root: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Return the root of a page with a theme that does not change the models of charts."""
+    """Return the root of a page whose theme leaves the models of charts unchanged."""
     root = get_root(*args, **options)
-    # set without an event: its callback would keep a page in memory that is closed early
+    # no event: its callback would keep a page in memory that was closed early
     root.data._property_values["_custom_theme"] = ["Axis", "Grid", "Figure"]
     return root

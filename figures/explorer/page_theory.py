@@ -1,4 +1,4 @@
-"""The theory of a page: at the scenario's own values, and on a dense grid along x if that is cheap."""
+"""The theory of a page: at the scenario's own values, and on a dense grid along x if this is fast."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from statmech.scenarios.variables import BIAS_SUFFIX, STD_SUFFIX
 if TYPE_CHECKING:
     import xarray as xr
 
-LARGE_N = 10**6  # theory is solved at this N, which is large enough for any K and rate
-MAX_CACHED_DATASETS = 32  # a slider that returns to a value shows its curves immediately
-SOLVER_LOCK = threading.Lock()  # an opening page waits for its theory
+LARGE_N = 10**6  # above every K: one solution is rescaled to all other N
+MAX_CACHED_DATASETS = 32  # a slider can return to earlier values without delay
+SOLVER_LOCK = threading.Lock()  # a page waits for the thread that solves its theory in advance
 
 
 def solve_with_dense_grid(scenario: AbstractScenario, axis: str) -> tuple[xr.Dataset | None, xr.Dataset | None]:
@@ -48,7 +48,7 @@ def solve_with_dense_grid(scenario: AbstractScenario, axis: str) -> tuple[xr.Dat
         return _solve_cached(scenario), None
     try:
         dense_theory = _solve_cached(scenario_from({**scenario.config(), axis: dense}))
-    except StatmechError:  # the scenario does not accept all values beyond the end of x
+    except StatmechError:  # the scenario rejects some stops beyond the end of x
         return _solve_cached(scenario), None
     grid = np.asarray(dense)
     if averaged and axis in scenario.recorded:
@@ -59,7 +59,7 @@ def solve_with_dense_grid(scenario: AbstractScenario, axis: str) -> tuple[xr.Dat
 
 
 def add_transitions(scenario: AbstractScenario, theory: xr.Dataset | None, axis: str) -> xr.Dataset | None:
-    """Return theory as lines with first-order transitions along a key.
+    """Break the lines of theory at first-order transitions along a key.
 
     Returns None if there are no transitions.
     """
@@ -84,7 +84,7 @@ def has_unknown_optimum(scenario: AbstractScenario) -> bool:
 
 
 def remove_optima(scenario: AbstractScenario) -> AbstractScenario:
-    """Return a scenario without the optimal values of its keys.
+    """Return a copy of a scenario without optimal values.
 
     A key that has only optimal values gets its default.
 
@@ -109,14 +109,14 @@ def _is_optimum(config_value: Any) -> bool:
 
 
 def search_optima(scenario: AbstractScenario) -> None:
-    """Find the optima of a scenario, which later solutions share."""
+    """Find the optima of a scenario, and store them for later solutions."""
     from theory.control.best_controls import add_best_controls
 
     add_best_controls([*scenario.cells()], get_last_recorded_time(scenario))
 
 
 def get_last_recorded_time(scenario: AbstractScenario) -> float:
-    """Return the last recorded time."""
+    """Return the last recorded time of a scenario."""
     return float(scenario.recorded["t"][-1])
 
 
@@ -133,7 +133,7 @@ def get_key_values(scenario: AbstractScenario, axis: str) -> list[float]:
 
 
 def _make_dense_grid(choice: str, axis: str, values: list[float]) -> list[float]:
-    """Return the grid of theory values that each step of a drag solves.
+    """Return the grid for solving theory at each step of a drag.
 
     The list is empty if the solution would delay the drag.
     """
@@ -147,7 +147,7 @@ def _make_dense_grid(choice: str, axis: str, values: list[float]) -> list[float]
             settings.UNIFORM_LINE_POINTS if settings.get_page_settings(choice).even else settings.RECORDED_LINE_POINTS,
         )
     if choice in settings.COMPILED_KINDS:
-        # always the largest possible number: each other number takes seconds to compile
+        # always the largest number of values: any other number takes seconds to compile
         slider_stops = [] if axis in settings.SHARED_EQUATION_KEYS else settings.get_slider_stops(choice, axis)
         stops = [stop for stop in slider_stops if stop > values[-1]]
         return settings.make_theory_grid(choice, axis, [*values, *stops], settings.SWEEP_LINE_POINTS)
@@ -155,7 +155,7 @@ def _make_dense_grid(choice: str, axis: str, values: list[float]) -> list[float]
 
 
 def solve_with_all_digits(results: Results) -> Results:
-    """Return results with theory solved to full accuracy.
+    """Solve the theory of results again, to full accuracy.
 
     Charts use a lower accuracy for inputs with many variances.
     """
@@ -168,7 +168,7 @@ def solve_with_all_digits(results: Results) -> Results:
 
 
 def _solve_cached(scenario: AbstractScenario) -> xr.Dataset:
-    """Solve the theory of each rule, learner, ... and cache it.
+    """Return the theory of a scenario, solved or from the cache.
 
     The solution at one N gives the theory at every N.
     """
@@ -182,7 +182,7 @@ def _solve_cached(scenario: AbstractScenario) -> xr.Dataset:
 
 
 def _rescale_to_size(theory_at_large_size: xr.Dataset, scenario: AbstractScenario, N: int) -> xr.Dataset:
-    """Return the theory at this N from the theory at `LARGE_N`.
+    """Rescale theory from `LARGE_N` to another N.
 
     Variances and biases of order 1/N are proportional to 1/N.
     """

@@ -1,4 +1,4 @@
-"""The explorer's server: only on this machine, only with the token, and with a limited number of pages."""
+"""The explorer's web server, which admits only local browsers with the token and limits the number of pages."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from figures.explorer.connections import BoundedServer
 from statmech.errors import ConfigError
 
 DEFAULT_PORT = 5006
-MAX_OPEN_PAGES = 20  # each page has charts and datasets in memory
-LOADING_TIMEOUT_SECONDS = 60  # time for a page to connect
+MAX_OPEN_PAGES = 20  # every open page keeps charts and datasets in memory
+LOADING_TIMEOUT_SECONDS = 60  # for a loaded page to open its websocket
 DISCONNECT_SECONDS = 10  # a disconnected page may reconnect until it is discarded
 PAGE_LEFT_CODE = 1001  # browsers close the websocket of a closed or left page with this code
 SWEEP_SECONDS = 2  # interval between checks for pages to discard
-SESSION_TOKEN_SECONDS = 7 * 24 * 3600  # a page may reconnect for a week while its session exists
+SESSION_TOKEN_SECONDS = 7 * 24 * 3600  # one week: a page may reconnect while its session exists
 STOPPED_MESSAGE = "statmech explore: stopped"
 TOO_MANY_PAGES_MESSAGE = "{} pages are open already. Close one and reload this page after {} seconds."
 
 
 class RefusalHandler(RequestHandler):
-    """Handler of a rejected request, which answers with one sentence."""
+    """Handler that answers a rejected request with one sentence."""
 
     def initialize(self, status: HTTPStatus, sentence: str) -> None:
         self.status, self.sentence = status, sentence
@@ -55,7 +55,7 @@ class RefusalHandler(RequestHandler):
 
 
 class HeaderTransform(OutputTransform):
-    """Transform that adds security headers to every answer.
+    """Transform that adds security headers to every response.
 
     A cookie holds the token, so that the page's own requests need not contain it.
     """
@@ -92,11 +92,11 @@ class OrderedWebSocket(WSHandler):
         await super().send_message(message)
 
     def _take_pending_messages(self) -> list[Any]:
-        """Take the messages of this page that Panel has made but not sent."""
+        """Remove and return the messages that Panel has prepared for this page but not sent."""
         connection = self.connection
         if connection is None or connection._session is None:
             return []
-        # Panel 1.10, for Python 3.12, makes messages only when it sends them
+        # Panel 1.10 (Python 3.12) prepares no messages in advance
         prepared = getattr(panel_document, "_WRITE_MSGS", {})
         return prepared.get(connection._session.document, {}).pop(connection, [])
 
@@ -118,7 +118,7 @@ class ExplorerApplication(BokehTornado):
 
     def __init__(self, make_view: Callable[[], Any], guard: RequestGuard):
         self.guard = guard
-        self.pending_requests: set[Any] = set()  # requests for pages in preparation
+        self.pending_requests: set[Any] = set()  # page requests that are still being answered
         super().__init__(
             build_applications(make_view, title="statmech"),
             extra_websocket_origins=sorted(guard.hosts),
@@ -128,7 +128,7 @@ class ExplorerApplication(BokehTornado):
             secret_key=secrets.token_bytes(32),
             sign_sessions=True,
             session_token_expiration=SESSION_TOKEN_SECONDS,
-            include_cookies=[],  # the token is not written into the page
+            include_cookies=[],  # keeps the token out of the page
             exclude_headers=["Cookie"],
             unused_session_lifetime_milliseconds=1000 * LOADING_TIMEOUT_SECONDS,
             check_unused_sessions_milliseconds=1000 * SWEEP_SECONDS,
@@ -150,7 +150,7 @@ class ExplorerApplication(BokehTornado):
         return delegate
 
     def log_request(self, handler: RequestHandler) -> None:
-        """Discard an answered request from the pending ones, without a log entry.
+        """Remove an answered request from the pending requests, without a log entry.
 
         Nothing is logged, as the address may contain the token.
         """
@@ -166,7 +166,7 @@ class ExplorerApplication(BokehTornado):
         self.io_loop.call_later(DISCONNECT_SECONDS, _discard_session, session)
 
     def _reject_if_crowded(self, request: Any) -> StatusAndMessage | None:
-        """Reject a page if too many are open, and otherwise count it as pending.
+        """Reject a new page if too many are open, and otherwise count its request as pending.
 
         A websocket must join an existing page.
         """
@@ -208,7 +208,7 @@ def serve(
 
     Raises `ConfigError` if the port is in use.
     """
-    pn.extension("mathjax")  # included in Bokeh, unlike the fonts of KaTeX, which drops root signs
+    pn.extension("mathjax")  # Bokeh includes MathJax but not KaTeX's fonts for root signs
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)  # a closed tab is not worth a warning
     bound = _bind_socket(port)
     guard = RequestGuard(bound.getsockname()[1])
@@ -222,7 +222,7 @@ def serve(
     if open_browser:
         loop.add_callback(webbrowser.open, guard.address)
     server.start()
-    gc.freeze()  # Panel collects garbage when a page is closed, and would search all imported modules
+    gc.freeze()  # Panel's garbage collections then skip the imported modules
     if prepare is not None:
         threading.Thread(target=prepare, daemon=True).start()
     loop.start()
@@ -239,7 +239,7 @@ def _exit_on_signals() -> None:
 
     def wait() -> None:
         reader.recv(1)
-        with contextlib.suppress(OSError):  # the reader of a pipe may be closed
+        with contextlib.suppress(OSError):  # stdout may be a closed pipe
             print(STOPPED_MESSAGE, flush=True)
         os._exit(0)
 
@@ -279,4 +279,4 @@ def _bind_socket(port: int | None) -> socket.socket:
             continue
         bound.setblocking(False)
         return bound
-    raise ConfigError(f"--port {port}: the port is in use. Without --port a free one is chosen")
+    raise ConfigError(f"--port {port}: the port is in use. Choose another port, or omit --port to use any free port")

@@ -24,15 +24,15 @@ from statmech.scenarios.registry import find_choices, get_kind_name, get_kinds
 
 INPUTS_KEY, PROTOCOL_KEY = "inputs", "protocol"  # keys with menus of forms
 NUM_SNAPSHOTS = 10  # recorded times if time is not on the x axis
-RANGE_VALUES, MIN_STOP_VALUES = 11, 8  # values on the x axis: without stops, and the minimum with stops
+RANGE_VALUES, MIN_STOP_VALUES = 11, 8  # values along x: without slider stops, and at least with stops
 RECORDED_LINE_POINTS, SWEEP_LINE_POINTS = (
     80,
     40,
 )  # points of a theory line: along recorded times, and along a sweep axis
-UNIFORM_LINE_POINTS = 240  # used for uniform times, as a rate may jump at any time
-CONSECUTIVE_INTEGER_LIMIT = 12  # theory is solved at every integer below, and at stops above
-COMPILED_KINDS = ("rule",)  # theory needs one compiled program per number of values
-SHARED_EQUATION_KEYS = ("K", "N")  # values of these keys share their equations, so no other program is needed
+UNIFORM_LINE_POINTS = 240  # for uniformly spaced times, as a rate may jump at any time
+CONSECUTIVE_INTEGER_LIMIT = 12  # every smaller integer is solved, and only slider stops above
+COMPILED_KINDS = ("rule",)  # theory is compiled anew for each number of values
+SHARED_EQUATION_KEYS = ("K", "N")  # all values of these keys share one compiled program
 DECADE_STEPS = (1, 2, 5)
 INTEGER_STOPS = (0, *(m * 10**e for e in range(5) for m in DECADE_STEPS), 10**5)
 SLIDER_STOPS: dict[str, tuple[float, ...]] = {
@@ -52,7 +52,7 @@ SLIDER_STOPS: dict[str, tuple[float, ...]] = {
     "seeds": (2, 4, 8, 16, 32, 64, 128, 256),
     "sweeps": (20, 50, 100, 200, 500, 1000, 2000, 4000, 10_000, 20_000),
 }
-SLIDER_RANGES = {  # low, high, step
+SLIDER_RANGES = {  # minimum, maximum, step
     "eta": (0.05, 3.0, 0.05),
     "margin": (0.0, 2.0, 0.02),
     "flip": (0.0, 0.5, 0.01),
@@ -112,7 +112,7 @@ def get_slider_stops(choice: str, name: str) -> tuple[float, ...]:
 
 
 def get_slider_range(choice: str, name: str) -> tuple[float, float, float]:
-    """Return low, high and step of a slider.
+    """Return the minimum, maximum and step of a slider.
 
     By default they follow from the bounds and the default of its key.
     """
@@ -135,9 +135,9 @@ def list_controllable_keys(kind: Any) -> list[str]:
 
 
 def is_applicable_key(choice: str, learner_names: Sequence[str], name: str) -> bool:
-    """Return True if a key is a parameter of at least one of these learners, or not a parameter at all."""
+    """Return True unless a key is a parameter of other learners only."""
     classes = get_kinds()[choice].classes()
-    # the scenario reports an error for unknown names
+    # unknown names are skipped here, because the scenario reports them
     learner_classes = [classes[learner] for learner in learner_names if learner in classes]
     return name not in collect_parameters(classes) or any(name in get_parameters(kind) for kind in learner_classes)
 
@@ -162,18 +162,18 @@ def get_slider_label(choice: str, name: str) -> str:
 
 
 def get_planes(choice: str) -> dict[str, tuple[str, str]]:
-    """Return the planes of two variables that this kind can be drawn in, by names such as "R-q"."""
+    """Return the pairs of variables that can be drawn against each other, by names such as "R-q"."""
     return {f"{x}-{y}": (x, y) for x, y in get_page_settings(choice).planes}
 
 
 def list_abscissas(choice: str) -> list[str]:
-    """Return the possible x axes: keys with sliders, except times before the last, and planes."""
+    """Return the possible x axes: planes, and all keys with sliders except intermediate times."""
     inner_times = get_page_settings(choice).within
     return [*(name for name in list_slider_keys(choice) if name not in inner_times), *get_planes(choice)]
 
 
 def get_plotted_key(choice: str, x: str) -> str:
-    """Return the key of the x axis, which in a plane is the default key of this kind."""
+    """Return the key of the x axis, or the default key of this kind for a plane."""
     return get_page_settings(choice).along if x in get_planes(choice) else x
 
 
@@ -186,7 +186,7 @@ def is_recorded_key(choice: str, name: str) -> bool:
 
 
 def make_key_values(choice: str, name: str, end: float, snapshots: bool = False, lower_bound: float = 0) -> list[float]:
-    """Return the values of a key up to an end.
+    """Return the values of a key up to a maximum.
 
     `snapshots` reduces the number of times for a page with another key on the x axis.
     """
@@ -201,7 +201,7 @@ def make_key_values(choice: str, name: str, end: float, snapshots: bool = False,
 
 
 def get_axis_end(choice: str, name: str, value: Any) -> Any:
-    """Return the end of a key on the x axis.
+    """Return the largest value of a key on the x axis.
 
     It is the value of the key, or a larger one if there would be fewer than `MIN_STOP_VALUES` values.
     """
@@ -214,7 +214,7 @@ def get_axis_end(choice: str, name: str, value: Any) -> Any:
 
 
 def make_axis_values(choice: str, end: float, number: int) -> list[float]:
-    """Return values of the default x axis up to an end, by default uniform in the logarithm."""
+    """Return values of the default x axis up to a maximum, usually spaced logarithmically."""
     page = get_page_settings(choice)
     values = np.linspace(0, end, number) if page.even else np.geomspace(min(page.first, end / 2), end, number)
     if page.whole:
@@ -223,7 +223,7 @@ def make_axis_values(choice: str, end: float, number: int) -> list[float]:
 
 
 def is_number(value: Any) -> bool:
-    """Return True for a number except bool.
+    """Return True for a number that is not a bool.
 
     A page expands a number to all values up to it. Everything else is checked as in a config.
     """
@@ -231,7 +231,7 @@ def is_number(value: Any) -> bool:
 
 
 def round_float(value: float) -> float:
-    """Round a number to the digits of its text form, as a slider's arithmetic adds digits.
+    """Round away the digits that the arithmetic of a slider adds to a number.
 
     >>> round_float(1.3000000000000003)
     1.3
@@ -240,7 +240,7 @@ def round_float(value: float) -> float:
 
 
 def choose_slider_value(config_value: Any, slider_value: Any) -> Any:
-    """Return the value of a slider, or the initial list while the slider is at the end of the list.
+    """Return the value of a slider, or the list in the config while the slider is at its last value.
 
     >>> choose_slider_value([1, 2, 5], 5), choose_slider_value([1, 2, 5], 10), choose_slider_value(3, 4)
     ([1, 2, 5], 10, 4)
@@ -297,7 +297,7 @@ def make_page_config(choice: str, page_config: dict[str, Any], x: str = "") -> d
 
 
 def _format_config_value(name: str, value: Any) -> Any:
-    """Return the value of a key in the form of a config."""
+    """Convert the value of a key to its form in a config."""
     return {"t0": value} if name == "schedule" and not isinstance(value, dict) else value
 
 
@@ -326,7 +326,7 @@ def choose_abscissa_key(scenario: AbstractScenario) -> str:
 
 
 def get_log_axes(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
-    """Return ("x",) if the values of a key are positive and wide enough for a logarithmic axis.
+    """Return ("x",) if the values of a key are positive and span enough for a logarithmic axis.
 
     >>> from statmech import Scenario
     >>> get_log_axes(Scenario(rule="hebb", t=1, flip=[0, 0.1, 0.3]), "flip")
@@ -347,7 +347,7 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
     learning, choice, config = scenario.CHOICE, get_choice(scenario), scenario.config()
     page = get_page_settings(choice)
     default_key, key = page.along, get_plotted_key(choice, x or page.along)
-    if isinstance(config.get("figure"), dict):  # the page may not have the axes of the figure
+    if isinstance(config.get("figure"), dict):  # the page may lack the axes of the figure
         del config["figure"]
     for group in config.pop("zip", []):
         config |= {name: drop_duplicates(values) for name, values in group.items()}
@@ -373,7 +373,7 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
 def _reduce_lists(
     config: dict[str, Any], names: Iterable[str], max_values: int, single_value_keys: Sequence[str] = ()
 ) -> list[str]:
-    """Reduce lists of values in place, and return the reduced keys.
+    """Shorten lists of values in place, and return the shortened keys.
 
     The key with the longest list that fits keeps up to `max_values` values, and every other key keeps one. Keys in
     `single_value_keys` keep one value, as a page has menus of single values.
@@ -413,7 +413,7 @@ def list_nearby_values(choice: str, name: str, value: Any) -> list[Any]:
 
 
 def _get_numbers(scenario: AbstractScenario, name: str, config_value: Any) -> Any:
-    """Return the numbers of a key that a config has as sections, such as {t0: 5}.
+    """Convert config sections of a key, such as {t0: 5}, to numbers.
 
     A function of time gives its first value.
     """
@@ -429,7 +429,7 @@ def _get_numbers(scenario: AbstractScenario, name: str, config_value: Any) -> An
 
 
 def sort_numbers(values: list[Any]) -> list[Any]:
-    """Sort numbers. Values that include text keep their order.
+    """Sort values if all are numbers, and otherwise keep their order.
 
     >>> sort_numbers([3, 0.5, 2]), sort_numbers([0, "best"])
     ([0.5, 2, 3], [0, 'best'])
@@ -438,7 +438,7 @@ def sort_numbers(values: list[Any]) -> list[Any]:
 
 
 def thin_values(values: list[Any]) -> Any:
-    """Return at most 60 of these values, or a single value itself."""
+    """Thin a list to at most 60 values, or return its only value."""
     return values[:: -(-len(values) // 60)] if len(values) > 1 else values[0]
 
 

@@ -1,4 +1,4 @@
-"""The sliders of the explorer: one with stops, and one with a number that can be typed."""
+"""Sliders of the explorer: with stops, or with a number that can also be typed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from figures.explorer import settings
 
 STOP_SLIDER_STYLE: dict[str, Any] = {"width": 112, "margin": (4, 8), "size": "small", "tooltips": False}
 FREE_LETTERS, FREE_LABEL_LETTERS = 12, 8  # letters that fit into the width: name and value, or name only
-LETTER_PIXELS, TYPED_LETTER_PIXELS = 10, 14  # pixels per further letter, more next to a typed number
-SLIDER_LABEL_CSS = "label { white-space: nowrap !important }"  # the label is next to a number
+LETTER_PIXELS, TYPED_LETTER_PIXELS = 10, 14  # extra width per further letter, larger next to a typed number
+SLIDER_LABEL_CSS = "label { white-space: nowrap !important }"  # keeps the label on one line
 TYPED_SLIDER_STYLE: dict[str, Any] = STOP_SLIDER_STYLE | {
     "width": 160,
     "format": "0.[0000000000]",
@@ -21,7 +21,7 @@ TYPED_SLIDER_STYLE: dict[str, Any] = STOP_SLIDER_STYLE | {
 
 
 class RoundedSlider(pmui.EditableFloatSlider):
-    """Slider with a rounded value, without the digits that its steps add."""
+    """Slider that rounds away the digits that its steps add to a value."""
 
     def _process_property_change(self, msg: dict[str, Any]) -> dict[str, Any]:
         changed: dict[str, Any] = super()._process_property_change(msg)
@@ -62,7 +62,7 @@ def make_typed_slider(low: float, high: float, step: float, value: float) -> Rou
 
 
 def make_stop_slider(name: str, stops: Iterable[float], value: Any, first_option: str = "") -> Any:
-    """Return a slider with these stops and its initial value.
+    """Return a slider with these stops and this initial value.
 
     Text options, such as "best", come before the numbers.
     """

@@ -1,4 +1,4 @@
-"""The inputs of a scenario as sliders: two variances or a power law, and the direction of the teacher.
+"""Sliders for the input distribution: two variances or a power law, and the alignment of the teacher.
 
 A page offers the distributions in its `inputs`, isotropic inputs, and the initial inputs of its config, such as the
 rows of a file. No other file of the explorer handles this key.
@@ -18,9 +18,9 @@ from statmech.inputs import Inputs, PowerLaw, Spectrum, inputs_from_config, inpu
 ISOTROPIC_LABEL = "isotropic"
 GAUSSIAN_INPUTS_NAME = "gaussian"  # name of isotropic inputs in a config
 RANDOM_TEACHER = "random"  # a teacher without a preferred direction
-TEACHER_DIGITS = 8  # the rounded teacher's parts must add up to 1
+TEACHER_DIGITS = 8  # the rounded parts of the teacher must add up to 1
 ALIGNMENT_DIGITS = 5  # rounds the initial value of a slider
-MIN_NUM_DIRECTIONS = 2  # theory requires a number, although two variances do not depend on it
+MIN_NUM_DIRECTIONS = 2  # required by theory, although two variances suffice
 
 
 def _make_stops(stop: float) -> tuple[float, ...]:
@@ -44,7 +44,7 @@ def make_two_variance_spectrum(spread: float, alignment: Any = RANDOM_TEACHER) -
 
 
 def _get_spread_and_alignment(inputs: Inputs) -> tuple[Any, ...] | None:
-    """Return D and the alignment of inputs with variances 1 - D and 1 + D, or None for others."""
+    """Return D and the alignment of inputs with variances 1 - D and 1 + D, or None for other inputs."""
     if not isinstance(inputs, Spectrum) or len(inputs.eigenvalues) != 2 or inputs.misfit or inputs.ridge:
         return None
     spread = settings.round_float(inputs.eigenvalues[1] - 1)

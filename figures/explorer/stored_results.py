@@ -1,4 +1,4 @@
-"""A page of stored results: the axes of the sweep as sliders, over simulation and theory."""
+"""Controls of a page of stored results, with sliders for the axes of the sweep."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLIDER_OPTIONS: dict[str, Any] = {"width": 160, "margin": (4, 10), "size": "smal
 
 
 class StoredResultsControls:
-    """Controls of stored results: the axis along x, the axis in colour, and positions on the others."""
+    """Controls of stored results: menus for the axes along x and in colour, sliders for the other axes."""
 
     def __init__(self, results: Results, on_results: Callable[[], None]):
         self.results, self.scenario, self.shown = results, results.scenario, on_results

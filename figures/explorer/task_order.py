@@ -1,4 +1,4 @@
-"""The order of tasks as a menu of protocols, with a slider for the fraction of replay."""
+"""A menu of protocols for the order of tasks, with a slider for the fraction of replay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SWITCH_KEYS = ("switch",)  # used by protocols with two blocks
 
 
 def _make_kind_matcher(kind: type[Protocol]) -> Callable[[Any], tuple[Any, ...] | None]:
-    """Return a function that gives no slider values for this kind of protocol, and None for others."""
+    """Return a function that maps a protocol of this kind to (), as it has no sliders, and others to None."""
     return lambda protocol: () if type(protocol) is kind else None
 
 
@@ -52,6 +52,6 @@ PROTOCOL_MENU_FORMS = {  # keys are names in a config
 def make_protocol_menu(choice: str, config: dict[str, Any]) -> FormMenu:
     """Return the menu of the protocols of a page."""
     forms = {name: PROTOCOL_MENU_FORMS[name] for name in settings.get_page_settings(choice).protocols}
-    if config.get("switch") is None and OPTIMAL_KEYWORD in forms:  # optimal replay without a switch
+    if config.get("switch") is None and OPTIMAL_KEYWORD in forms:  # optimal replay needs no switch
         forms[OPTIMAL_KEYWORD] = forms[OPTIMAL_KEYWORD]._replace(keys=())
     return FormMenu(settings.PROTOCOL_KEY, forms, config, "blocked", protocol_from_config)

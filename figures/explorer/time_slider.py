@@ -49,7 +49,7 @@ class TimeAnimation:
         return self.at if self.values.size and self.index < self.values.size - 1 else None
 
     def offer_times(self, axis: str, values: np.ndarray) -> None:
-        """Offer these recorded times.
+        """Replace the recorded times that the slider offers.
 
         The selected time is kept, and the last time remains the last.
         """
@@ -72,7 +72,7 @@ class TimeAnimation:
             self.is_offering = False
 
     def stop(self) -> None:
-        """Stop at the selected recorded time."""
+        """Stop the animation at the selected time."""
         self.is_playing = False
         self.button.label = PLAY_SYMBOL
 

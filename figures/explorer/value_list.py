@@ -1,4 +1,4 @@
-"""The values of curves in one line of text, which can be edited on a page."""
+"""Editable lines of text that list the values of curves."""
 
 from __future__ import annotations
 

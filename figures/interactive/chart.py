@@ -33,8 +33,8 @@ BOKEH_MARKERS = {
     "P": "plus",
     "X": "x",
 }
-LEVEL_DASH = "dotted"  # lines for comparison with the variable
-COMPARED_OPACITY = 0.45  # for the curves kept for comparison
+LEVEL_DASH = "dotted"  # line style of reference levels
+COMPARED_OPACITY = 0.45  # for earlier curves kept for comparison
 MAX_MARKED_POINTS = 30  # more marks would hide the line
 MAX_LINEAR_TICKS, LOW_CHART_TICKS = 12, 3
 LINE_COLUMNS: dict[str, Any] = {"xs": "x", "ys": "y", "line_color": "color"}
@@ -42,10 +42,10 @@ BAR_COLUMNS: dict[str, Any] = {"x0": "x", "y0": "low", "x1": "x", "y1": "high", 
 POINT_COLUMNS = ("x", "y", "low", "high", "error", "color", "marker", "label")
 END_LABEL_COLUMNS = ("x", "y", "text", "color", "offset")
 TICK_FONT_PIXELS, AXIS_NAME_FONT_PIXELS, END_LABEL_FONT_PIXELS = 13, 17, 14  # pixels
-ASSUMED_CHART_HEIGHT = 420  # pixels: used to separate labels in a chart without a fixed height
-LETTER_ASPECT = 0.58  # width over height
+ASSUMED_CHART_HEIGHT = 420  # pixels, for the spacing of labels if the height is not fixed
+LETTER_ASPECT = 0.58  # mean width of a letter over its height
 RUN_OPACITY = 0.5
-MIN_FILLED_FRACTION = 0.5  # relative to the height of a chart, at the end of a drag
+MIN_FILLED_FRACTION = 0.5  # curves that fill less are rescaled at the end of a drag
 
 
 class Chart:
@@ -67,9 +67,9 @@ class Chart:
         The height in pixels, or None to fill the space on the page.
     ylabel
         The label of y, by default the variable's symbol.
-    whole
+    is_integer
         True if x is an integer, so that theory has a mark at each value.
-    look
+    theme
         Sizes and colours.
     """
 
@@ -90,10 +90,10 @@ class Chart:
         self.shown: list[Curve] = []
         self.bounded = bool(variable.bound)
         self.controlled = variable.role == "control"
-        self.has_end_labels = not theme.bare  # several lines have labels at their ends
-        self.room = 0  # pixels of the right margin that other charts need
+        self.has_end_labels = not theme.bare  # several lines are labelled at their ends
+        self.room = 0  # right margin in pixels that aligns this chart with others
         self.beside: list[Curve] = []  # curves for comparison
-        self.is_smooth = not is_integer  # lines are smooth between solved values
+        self.is_smooth = not is_integer  # interpolate smoothly between solved values
         self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, is_integer
         self.colours = 0  # number of colours before the marker changes; 0: both change with each curve
         ylabel = ylabel or variable.symbol
@@ -136,7 +136,7 @@ class Chart:
         self.figure.add_layout(HTMLLabelSet(source=self.ends, **label_style))
 
     def _apply_theme(self) -> None:
-        """Set sizes and colours, because Bokeh's theme of a page does not reach charts that are created later."""
+        """Set sizes and colours directly: Bokeh's page theme does not reach charts created later."""
         figure, theme = self.figure, self.drawn
         figure.background_fill_color = figure.border_fill_color = figure.outline_line_color = None
         figure.grid.grid_line_color = theme.grid
@@ -154,7 +154,7 @@ class Chart:
             )
 
     def _make_glyph_group(self, dash: str, alpha: float = 1.0) -> dict[str, Any]:
-        """Create the few glyphs of a group of curves, because each glyph costs time at every redraw."""
+        """Create shared glyphs for a group of curves, because every glyph slows each redraw."""
         theory, points = ColumnDataSource(self._make_theory_rows((), dash)), ColumnDataSource(self._points(()))
         if self.named:
             style: dict[str, Any] = {"marker": "dash", "size": 24 * self.size, "line_width": 2, "line_color": "color"}
@@ -187,7 +187,7 @@ class Chart:
         }
 
     def _add_glyph(self, source: ColumnDataSource, glyph: Glyph, name: str | None = None) -> GlyphRenderer:
-        """Add a glyph, without the additional muted and unselected glyphs of Bokeh's own methods."""
+        """Add a glyph without Bokeh's extra glyphs for muted and unselected states."""
         renderer: GlyphRenderer = self.figure.add_glyph(source, glyph, name=name)
         return renderer
 
@@ -228,7 +228,7 @@ class Chart:
             log_ticks.number_log_axis(self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0))
 
     def fit(self) -> None:
-        """Fit the limits of y to the curves, if these fill too little of the height."""
+        """Fit the limits of y to the curves if they fill too little of the height."""
         needed = self._get_needed_limits()
         if (
             needed is not None
@@ -243,7 +243,7 @@ class Chart:
 
     @property
     def shows_guides(self) -> bool:
-        """Return True if thin lines join points."""
+        """True if thin lines join the points as guides to the eye."""
         return bool(self.runs.data["x"]) and all(curve.runs is None for curve in self.shown)
 
     @property
@@ -273,7 +273,7 @@ class Chart:
                 log_ticks.number_log_axis(self.figure.yaxis[0], *limits)
 
     def _make_run_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """Return one row per single run, or a guide through the points of a curve without a line of theory."""
+        """Return one row per single run, or a guide through the points of a curve without theory."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
         for index, curve in enumerate(curves):
             runs = curve.runs if curve.runs is not None else self._get_guides(curve, len(curves))
@@ -285,12 +285,12 @@ class Chart:
         return data
 
     def _get_guides(self, curve: Curve, curves: int) -> Sequence[np.ndarray]:
-        """Return the means of a curve without a line of theory, if several curves need a guide to the eye."""
+        """Return a guide through the means of a curve without theory, if there are several curves."""
         lacks_line = curve.theory is None or np.isfinite(curve.theory).sum() < 2
         return [curve.mean] if lacks_line and curve.mean is not None and curves > 1 and not self.drawn.bare else []
 
     def _make_end_labels(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """Return the labels at the ends of several lines, separated from each other."""
+        """Return rows of labels at the ends of lines, spaced to avoid overlaps."""
         data: dict[str, list[Any]] = {name: [] for name in END_LABEL_COLUMNS}
         indices = [index for index, curve in enumerate(curves) if curve.label]
         if len(indices) < 2 or self.named or not self.has_end_labels or self.limits is None:
@@ -339,19 +339,19 @@ class Chart:
         )
 
     def reduce_height(self) -> None:
-        """Reduce the height of a chart below another one that labels the same colours."""
+        """Remove end labels and most ticks from a low chart below another chart."""
         self.has_end_labels = False
         self.figure.yaxis.ticker.desired_num_ticks = LOW_CHART_TICKS
 
     def reserve_right_margin(self, pixels: int, for_own_labels: bool = False) -> None:
-        """Reserve pixels at the right for labels of lines in this chart or in charts above and below."""
+        """Reserve a right margin for line labels of this chart or of charts above and below."""
         self.room = self.room if for_own_labels else pixels
         border = max(pixels, self.room)
         if (self.figure.min_border_right or 0) != border:
             self.figure.min_border_right = border
 
     def _get_end_point(self, curve: Curve) -> tuple[float, float] | None:
-        """Return the last visible point of a curve, if possible on the line of theory, or None without a point."""
+        """Return the last visible point of a curve, preferably on its theory line, or None."""
         for x, y in ((curve.theory_x, curve.theory), (curve.x, curve.mean)):
             if x is not None and y is not None:
                 visible = self._get_visible_mask(x, y)
@@ -360,14 +360,14 @@ class Chart:
         return None
 
     def _set_x_ticks(self, x_values: Sequence[np.ndarray]) -> None:
-        """Set ticks at values of x, as many as have space for their labels."""
+        """Set ticks at those values of x whose labels have enough room."""
         values = np.unique(np.concatenate(x_values)) if x_values else np.zeros(0)
         min_gap = values[-1] / MAX_LINEAR_TICKS if values.size else 0.0
         ticks: list[float] = []
         for value in values.tolist():
             is_close = (value < 1.25 * ticks[-1] if self.log_x else value - ticks[-1] < min_gap) if ticks else False
             ticks += [] if is_close else [value]
-        if isinstance(self.figure.xaxis[0].ticker, FixedTicker):  # a new ticker makes Bokeh collect all models again
+        if isinstance(self.figure.xaxis[0].ticker, FixedTicker):  # a new ticker would make Bokeh collect all models
             self.figure.xaxis.ticker.ticks = ticks
         else:
             self.figure.xaxis.ticker = FixedTicker(ticks=ticks)
@@ -387,7 +387,7 @@ class Chart:
         return self.drawn.hue(colour), CURVE_MARKERS[marker % len(CURVE_MARKERS)]
 
     def _make_theory_rows(self, curves: Sequence[Curve], dash: str) -> dict[str, list[Any]]:
-        """Return one row per line of theory and per level for comparison, or one row per name."""
+        """Return rows of theory: one per line and reference level, or one per name along x."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color", "label", "dash", "width")}
         for index, curve in enumerate(curves):
             if curve.theory is None or curve.theory_x is None:
@@ -405,7 +405,7 @@ class Chart:
         return data
 
     def _make_band_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """Return one row per piece of a band without gaps, as a closed outline, or one row per name."""
+        """Return rows of bands: one closed outline per piece without gaps, or one row per name along x."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", *(("low", "high") if self.named else "y"), "color")}
         for index, curve in enumerate(curves):
             if curve.band is None or curve.theory is None or curve.theory_x is None:
@@ -425,7 +425,7 @@ class Chart:
         return data
 
     def _make_dot_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
-        """Return the points of theory at integers, because theory has no values between integers."""
+        """Return rows of theory points for an integer x, where theory has no values between integers."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
         for index, curve in enumerate(curves):
             if self.whole and not self.named and curve.theory is not None and curve.theory_x is not None:

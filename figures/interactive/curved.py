@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import Akima1DInterpolator
 
-MIN_SPLINE_POINTS, MAX_SPLINE_POINTS = 5, 100  # fewer points do not determine a smooth line, more points do not need it
+MIN_SPLINE_POINTS, MAX_SPLINE_POINTS = 5, 100  # fewer points do not fix a smooth line, more do not need one
 SPLINE_STEPS = 4  # per interval between solved values
 
 
@@ -26,5 +26,5 @@ def interpolate_smoothly(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool)
     u_fine = np.interp(steps, np.arange(x.size), u)
     v_fine = Akima1DInterpolator(u, v, method="makima")(u_fine)
     fine_x, fine_y = np.exp(u_fine) if log_x else u_fine, np.exp(v_fine) if log_y else v_fine
-    fine_x[::SPLINE_STEPS], fine_y[::SPLINE_STEPS] = x, y  # solved values keep every digit
+    fine_x[::SPLINE_STEPS], fine_y[::SPLINE_STEPS] = x, y  # solved values must stay exact
     return fine_x, fine_y

@@ -1,4 +1,4 @@
-"""Labels at the ends of lines, wrapped, separated from each other, and inside the chart."""
+"""Labels at the ends of lines: wrapped, without overlaps, and inside the chart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UNBREAKABLE_EQUALS = "\u00a0=\u00a0"  # keeps a name and its value on one line
 
 
 def wrap_label(label: str) -> str:
-    """Wrap the label of a curve to lines of at most `LABEL_LINE_LETTERS` letters, and cut off the rest.
+    """Wrap the label of a curve, and cut it off after `MAX_LABEL_LINES` lines.
 
     The whole label is shown under the pointer.
 
@@ -24,7 +24,7 @@ def wrap_label(label: str) -> str:
 
 
 def separate_positions(targets: Sequence[float], min_distance: float, height: float) -> list[float]:
-    """Separate positions by a minimal distance (`min_distance`), in the same order and close to the given positions.
+    """Move positions apart to a minimal distance, as little as possible and in the same order.
 
     The new positions lie between 0 and the height if there is enough space.
 
@@ -48,7 +48,7 @@ def separate_positions(targets: Sequence[float], min_distance: float, height: fl
 
 
 def _move_into_range(positions: list[float], order: Sequence[int], min_distance: float, height: float) -> list[float]:
-    """Move positions outside the height into it, and their neighbours as far as necessary."""
+    """Move positions into the range from 0 to the height, and push neighbours aside."""
     lower = min_distance / 2
     for index in order:
         positions[index] = max(positions[index], lower)

@@ -39,9 +39,9 @@ class ChartGrid:
         The height of a chart in pixels, or None to fill the space on the page.
     unit
         One of `figures.series.NORMALISATIONS`.
-    whole
+    is_integer
         True if x is an integer.
-    look
+    theme
         Sizes and colours of the charts.
     """
 
@@ -89,12 +89,12 @@ class ChartGrid:
             chart.show(self.shown[name], (compared or {}).get(name, ()))
 
     def fit(self) -> None:
-        """Fit y to the curves of each chart."""
+        """Fit the y axis of each chart to its curves."""
         for chart in self.charts.values():
             chart.fit()
 
     def curves(self, name: str, results: Results, layout: Layout, runs: bool = False) -> list[Curve]:
-        """Return the curves of any variable along the x of these charts, or [] before it has a value."""
+        """Return the curves of a variable along x, or [] if the results do not contain it."""
         if not any(part is not None and name in part for part in (results.simulation, results.theory)):
             return []
         lines, levels = results.lines, series.get_chart_variables(results.scenario)[name].levels
@@ -107,7 +107,7 @@ class ChartGrid:
         return [replace(curve, x=names, theory_x=names) for curve in curves] if self.names else curves
 
     def with_values(self) -> list[str]:
-        """Return the variables of the charts that show a value."""
+        """Return the variables whose charts show at least one value."""
         return [name for name, curves in self.shown.items() if not all(curve.empty for curve in curves)]
 
 

@@ -12,7 +12,7 @@ from figures.series import Curve, widen_equal_limits
 
 MAX_PEAK_FRACTION = 0.01  # a peak on a smaller fraction of x is cut off
 PEAK_MARGIN, LIMIT_MARGIN = 0.3, 0.05  # relative to the height
-LEVEL_CUTOFF = 1.0  # heights of the curves: a more distant level is not shown
+LEVEL_CUTOFF = 1.0  # in heights of the curves: levels farther away are not shown
 
 
 class Limits(NamedTuple):
@@ -38,7 +38,7 @@ class Limits(NamedTuple):
 
 
 def extend_limits(needed: Limits | None, current: Limits | None, log: bool) -> Limits | None:
-    """Extend limits so that they include the needed limits.
+    """Extend the current limits to include the needed limits.
 
     >>> extend_limits(Limits(0, 3), Limits(1, 4), False), extend_limits(Limits(1, 2), Limits(0, 4), False)
     (Limits(low=0, high=4), Limits(low=0, high=4))

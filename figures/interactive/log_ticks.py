@@ -13,7 +13,7 @@ SUPERSCRIPT_DIGITS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸�
 
 
 def make_log_ticks(low: float, high: float, mantissas: tuple[int, ...] = NUMBERED_MANTISSAS) -> list[float]:
-    """Return these multiples of powers of ten, from a decade below an axis to a decade above it.
+    """Return multiples of powers of ten, from a decade below an axis to a decade above.
 
     >>> [tick for tick in make_log_ticks(0.02, 0.6) if 0.02 <= tick <= 0.6]
     [0.02, 0.05, 0.1, 0.2, 0.5]
@@ -23,7 +23,7 @@ def make_log_ticks(low: float, high: float, mantissas: tuple[int, ...] = NUMBERE
 
 
 def format_tick(tick: float) -> str:
-    """Return a tick as a number or, of more than four digits, as a power of ten.
+    """Format a tick as a number or, beyond four digits, as a power of ten.
 
     >>> [format_tick(tick) for tick in (0.0005, 20.0, 2e-05, 1e5)]
     ['0.0005', '20', '2·10⁻⁵', '10⁵']

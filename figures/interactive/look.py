@@ -14,8 +14,8 @@ import numpy as np
 
 from figures.style import CURVE_COLOURS
 
-TEXT_CONTRAST, LINE_CONTRAST = 4.5, 3.0  # minimal ratios
-COLOUR_STEPS = 100  # from a colour to black or white
+TEXT_CONTRAST, LINE_CONTRAST = 4.5, 3.0  # minimal contrast to the page
+COLOUR_STEPS = 100  # from a colour towards black or white
 RGB_LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 
@@ -77,7 +77,7 @@ LIGHT_THEME = ChartTheme()
 
 @cache
 def make_legible(colour: str, paper: str, min_contrast: float) -> str:
-    """Return a colour, darkened or lightened until it has enough contrast to the page.
+    """Darken or lighten a colour until it has enough contrast to the page.
 
     >>> make_legible("#0072B2", "#ffffff", 4.5), make_legible("#E69F00", "#ffffff", 4.5)
     ('#0072B2', '#9c6c00')

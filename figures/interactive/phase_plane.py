@@ -17,7 +17,7 @@ from figures.series import Curve, Layout
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
-PAIR_GUIDES = {("R", "q"): lambda R: R**2}  # students at this boundary only share their overlap with the teacher
+PAIR_GUIDES = {("R", "q"): lambda R: R**2}  # at q = R^2, only the teacher correlates the students
 
 
 class PhasePlane:
@@ -27,7 +27,7 @@ class PhasePlane:
         self.pair = pair
         x, y = (results.scenario.variables[name] for name in pair)
         self.chart = Chart(y, x.symbol, height=height, theme=theme)
-        self.chart.is_smooth = False  # theory was not solved along either variable
+        self.chart.is_smooth = False  # the curve need not be a function of x
         if pair in PAIR_GUIDES:
             x_values = np.linspace(0, 1, 101)
             self.chart.draw_guide(x_values.tolist(), PAIR_GUIDES[pair](x_values).tolist())
@@ -39,7 +39,7 @@ class PhasePlane:
         return curves
 
     def curves(self, results: Results, layout: Layout) -> list[Curve]:
-        """Return curves of theory as lines and of simulation means as points with the standard errors of y."""
+        """Return curves in the plane: lines of theory, and simulation means with standard errors of y."""
         parts = results.simulation, results.theory
         label = make_browser_labeller(results.scenario)
         curve_pairs = [series.make_curves(name, *parts, layout, lines=results.lines, label=label) for name in self.pair]

@@ -1,4 +1,4 @@
-"""Errors along an axis that includes optimal controls, and these controls."""
+"""Errors under constant and optimal controls, and the optimal controls themselves."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def draw(
     log: str = "",
     extra_keys: Any = (),
 ) -> Figure:
-    """Draw the error in a panel per task, and a panel per control.
+    """Draw one panel with the error for each task, and one panel for each control.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ def draw(
     log
         The logarithmic axes. The time axis of a control is logarithmic if "x" is included.
     extra_keys
-        Additional handles of the legend.
+        Additional legend handles.
     """
     if axis not in theory.dims or "t" not in theory.dims:
-        raise ConfigError(f"{figure_name} needs axes of t and of {axis}")
+        raise ConfigError(f'the figure "{figure_name}" requires the axes t and {axis}')
     controls = theory.controlled.values.tolist() if "control" in theory else []
     tasks = theory.sizes.get("task", 1)
     panels = tasks + len(controls)
@@ -71,7 +71,7 @@ def draw(
 
 
 def _draw_controls(ax: Axes, lines: xr.Dataset, axis: str) -> list[int]:
-    """Draw the control of each optimal value on the axis, and return the indices of these values.
+    """Draw every optimal control along the axis, and return the indices of the optimal values.
 
     A control that is constant on segments is drawn as steps.
     """

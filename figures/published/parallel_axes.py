@@ -1,4 +1,4 @@
-"""Check of figures of sweeps with parallel axes (`zip`)."""
+"""Check for the parallel axes (`zip`) that a figure requires."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 
 def check_parallel_axes(figure_name: str, data: xr.Dataset, axes: tuple[str, ...]) -> None:
-    """Raise `ConfigError` unless exactly these axes are parallel."""
+    """Raise `ConfigError` unless exactly these axes are swept in parallel."""
     if not set(axes) <= data.coords.keys() or data[axes[-1]].dims != ("_".join(axes),):
-        raise ConfigError(f"the figure {figure_name} needs {', '.join(axes)} as parallel axes (zip)")
+        raise ConfigError(f'the figure "{figure_name}" requires {", ".join(axes)} as parallel axes (zip)')

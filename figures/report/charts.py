@@ -35,7 +35,7 @@ REPORT_CHART_HEIGHT = 320  # pixels
 
 @dataclass(frozen=True)
 class ChartSet:
-    """Charts with their titles, at one position on the axes that the reader of a page selects."""
+    """Charts and their titles for one of the combinations of values that a reader can select."""
 
     position: tuple[int, ...]
     charts: list[Any]
@@ -110,7 +110,7 @@ def _select_unequal_charts(grid: ChartGrid) -> list[str]:
 
 
 def _choose_layout(results: Results) -> tuple[Layout, str | None]:
-    """Choose the axes along x, by colour and by selection, and the axis that is distinguished by marker."""
+    """Choose the layout of the charts, and the axis that markers distinguish."""
     default, dataset = _choose_usual_layout(results), results.either
     short_axes = [
         axis
@@ -132,7 +132,7 @@ def _choose_layout(results: Results) -> tuple[Layout, str | None]:
 
 
 def _choose_usual_layout(results: Results) -> Layout:
-    """Return the default layout, with x the usual key of this kind of scenario if it has several values."""
+    """Return the default layout, with the scenario's usual key along x if it has several values."""
     default, key, dataset = series.choose_default_layout(results), get_abscissa_key(results.scenario), results.either
     if (
         key is None
@@ -168,7 +168,7 @@ def _compute_theory_spread(results: Results, axis: str) -> float:
 
 
 def _label_positions(results: Results, axis: str) -> list[str]:
-    """Return the labels of the positions on an axis, numbers with a symbol in plain letters."""
+    """Return the labels of the positions on an axis, with symbols in plain letters."""
     label = make_mathtext_labeller(results.scenario)
 
     def format_label(name: str, value: Any) -> str:
@@ -213,7 +213,7 @@ def _choose_scales(results: Results, x: str, variables: dict[str, Variable]) -> 
 
 
 def _has_single_runs(results: Results) -> bool:
-    """Return True if the explorer draws single runs of this kind of scenario, because means are not informative."""
+    """Return True if single runs are drawn because their means are not informative."""
     page = results.scenario.PAGE
     return page is not None and page.view.runs and results.simulation is not None
 
@@ -225,13 +225,13 @@ def _spans_decades(values: np.ndarray) -> bool:
 
 
 def _enable_scrolling(figure: Any) -> Any:
-    """Let a finger on a chart scroll the page."""
+    """Let touch gestures on a chart scroll the page."""
     figure.toolbar.active_drag = None
     return figure
 
 
 def _separate_constants(results: Results) -> tuple[dict[str, Variable], list[str]]:
-    """Return the variables that are not constant, with errors and theory first, and describe the constant ones.
+    """Separate constant variables from all others, and describe the constant variables.
 
     Diagnostics of the computation, such as the gap to a minimum, are not shown by default.
     """
@@ -257,7 +257,7 @@ def _separate_constants(results: Results) -> tuple[dict[str, Variable], list[str
 
 
 def _sort_and_thin(results: Results, x: str) -> tuple[Results, list[str]]:
-    """Sort results along x, thin them to as many points as a curve needs, and describe omitted values."""
+    """Sort and thin the points of results along x, and describe the omitted values."""
     x_values = series.get_axis_values(results.either, x)
     order = np.argsort(x_values, kind="stable") if x_values.dtype.kind in "if" else np.arange(x_values.size)
     has_lines = results.lines is not None and not _has_single_runs(results)
@@ -287,7 +287,7 @@ def _spread_indices(size: int, max_count: int) -> np.ndarray:
 
 
 def _iterate_positions(positions_by_axis: dict[str, list[int]]) -> Iterator[tuple[tuple[int, ...], dict[str, int]]]:
-    """Yield, for each set of charts, the choice on the axes of the page and the position in the datasets."""
+    """Yield the reader's selection and the position in the datasets for each set of charts."""
     offered = [axis for axis in positions_by_axis if len(positions_by_axis[axis]) > 1]
     for choice in itertools.product(*(range(len(positions_by_axis[axis])) for axis in offered)):
         index = dict(zip(offered, choice, strict=True))

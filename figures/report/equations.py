@@ -13,7 +13,7 @@ from figures.labels import kind_label
 from figures.style import apply_style, svg_element
 from statmech.scenarios.base import AbstractScenario
 
-EQUATION_FONT_SIZE = 14  # points: letters as large as the surrounding text
+EQUATION_FONT_SIZE = 14  # points, as in the surrounding text
 MATHTEXT_REPLACEMENTS = (  # unsupported LaTeX and its equivalent in mathtext
     (r"\\[td]frac", r"\\frac"),
     (r"\\frac\s*(\w)\s*(\w)", r"\\frac{\1}{\2}"),
@@ -35,7 +35,7 @@ def render_equations(scenario: AbstractScenario) -> list[tuple[str, str, str]]:
 
 
 def mathtext_from_latex(latex: str) -> str:
-    r"""Rewrite an equation in the part of LaTeX that matplotlib supports.
+    r"""Rewrite an equation in the subset of LaTeX that matplotlib supports.
 
     >>> equation = r"\epsilon_g = \tfrac1\pi\arccos R \ge 0, \quad \mathbf w \leftarrow \tfrac12\mathbf w"
     >>> print(mathtext_from_latex(equation))

@@ -43,7 +43,7 @@ SIZE_KEYS = ("N", "K", "data")  # shown at the top of a page if the scenario has
 
 
 def write_report(result: Path, out: Path | None = None) -> Path:
-    """Write the report for a folder of results or a store in it, and return the file.
+    """Write the report on a folder of results, and return its path.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def render_page(results: Results) -> str:
 
 
 def replace_signs(text: str) -> str:
-    """Replace plain letters in text of a dataset by mathematical signs.
+    """Replace spelled-out names in a text by mathematical signs.
 
     >>> replace_signs("mean square of the estimate, |w|^2/N"), replace_signs("N -> infinity")
     ('mean square of the estimate, |w|²/N', 'N → ∞')
@@ -120,12 +120,12 @@ def _make_bokeh_scripts(resources: Any) -> str:
 
 
 def _embed_charts(charts: list[Any]) -> tuple[str, list[str]]:
-    """Return the script that draws the charts, and the element of each."""
+    """Return the script that draws the charts, and the HTML element of each chart."""
     from bokeh.document import Document
     from bokeh.embed import components
 
     document = Document()
-    with document.models.freeze():  # otherwise components collects all models again for each chart
+    with document.models.freeze():  # otherwise `components` collects all models again for each chart
         for chart in charts:
             document.add_root(chart)
     script, elements = components(charts)
@@ -190,7 +190,7 @@ def _summarise(results: Results) -> str:
 
 
 def _get_sizes(scenario: AbstractScenario) -> list[tuple[str, str]]:
-    """Return the dimensions and seeds of the results, as symbol and values."""
+    """Return the dimensions and the number of seeds as pairs (symbol, values)."""
     keys = [name for name in SIZE_KEYS if hasattr(scenario, name)]
     values_by_symbol = {
         plain_from_latex(get_symbol(scenario, name)): ensure_tuple(getattr(scenario, name)) for name in keys
@@ -246,7 +246,7 @@ def _draw_figure(results: Results) -> dict[str, Any] | None:
 
 
 def _choose_figure(results: Results) -> str | Composition:
-    """Choose the figure named in the config, or a figure that has been drawn in the folder."""
+    """Choose the figure named in the config, or a figure already drawn in the folder."""
     import figures
 
     choice = results.scenario.CHOICE

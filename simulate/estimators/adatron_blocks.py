@@ -1,4 +1,4 @@
-r"""AdaTron's epochs over the few examples that can change, in blocks.
+r"""AdaTron in blocks of epochs that visit only the examples whose strengths can change.
 
 AdaTron visits all examples in turn (`simulate.learners.adatron`), but an example of strength 0 and field
 :math:`e_\nu=\mathbf w\cdot\mathbf z^\nu\ge 1` does not change. While the student moves by less than a radius r from its
@@ -22,16 +22,16 @@ from scipy.linalg import qr
 from simulate.kernels.coordinate_loops import compile_loop
 from simulate.learners.interface import stability_gap
 
-MIN_RADIUS_FACTOR = 2.0  # in units of the distance moved in the previous epoch
-MAX_BLOCK_FRACTION = 0.7  # a block with a larger fraction of the examples saves no time
+MIN_RADIUS_FACTOR = 2.0  # radius of a block over the distance moved in the previous epoch
+MAX_BLOCK_FRACTION = 0.7  # blocks with a larger fraction of the examples save no time
 MIN_BLOCK_EPOCHS, LONG_BLOCK_EPOCHS = (
     2,
     16,
-)  # fewer epochs show that the radius was too small, more that it was too large
+)  # shorter blocks double the radius, longer blocks halve it
 
 
 class AdaTronRecord(NamedTuple):
-    """Embedding strengths (T, P) and epochs (T,) at the recorded times, and True if the gap is certified at the end."""
+    """Recorded strengths (T, P) and numbers of epochs (T,), and whether the final gap is certified."""
 
     strengths: np.ndarray
     epochs: np.ndarray
@@ -72,7 +72,7 @@ def learn(z: np.ndarray, until: np.ndarray, omega: float, tolerance: float) -> A
 
 
 class AdaTronRun:
-    """A run of AdaTron: strengths (P,) after a number of epochs.
+    """State of an AdaTron run: embedding strengths (P,), student and number of epochs.
 
     `converged` is True once the gap is certified.
     """
@@ -86,7 +86,7 @@ class AdaTronRun:
         self.last_epoch_distance, self.radius_factor = 0.0, MIN_RADIUS_FACTOR
 
     def run_epochs(self, until: int) -> None:
-        """Run epochs until their total number is `until`, or the gap is certified."""
+        """Run AdaTron until its gap is certified or `until` epochs have been made."""
         while self.epochs < until and not self.converged:
             indices, radius = self._choose()
             max_epochs = MIN_BLOCK_EPOCHS if radius == np.inf else max(LONG_BLOCK_EPOCHS, self.epochs // 4)
@@ -113,7 +113,7 @@ class AdaTronRun:
         return indices, float(np.min(room / np.where(self.lengths > 0, self.lengths, 1.0)))
 
     def _run_block(self, indices: np.ndarray, radius: float, max_epochs: int) -> int:
-        """Run at most `most` epochs of some examples, and return the number of epochs."""
+        """Run up to `max_epochs` epochs on these examples and return the number of complete epochs."""
         x, z = self.x[indices], self.z[indices]
         limits = self.omega, self.tolerance, radius, float(self.N), max_epochs
         num_epochs, self.last_epoch_distance = visit_examples(z, self.lengths[indices], x, self.w, *limits)
@@ -123,7 +123,7 @@ class AdaTronRun:
 
 @compile_loop("f8(f8[::1], f8[::1])")
 def compute_distance(v, w):  # type: ignore[no-untyped-def]
-    """Compute the length of the difference of two vectors (N,)."""
+    """Compute the distance between two vectors (N,)."""
     square = 0.0
     for n in range(len(v)):
         square += (v[n] - w[n]) * (v[n] - w[n])
@@ -141,14 +141,14 @@ def compute_field(w, z, i):  # type: ignore[no-untyped-def]
 
 @compile_loop("Tuple((i8, f8))(f8[:,::1], f8[::1], f8[::1], f8[::1], f8, f8, f8, f8, i8)")
 def visit_examples(z, lengths, x, w, omega, tolerance, radius, N, max_epochs):  # type: ignore[no-untyped-def]
-    """Visit examples in turn, epoch by epoch, until the gap is certified or the student has moved too far.
+    """Run AdaTron epochs until the gap is certified or the student leaves a ball around its start.
 
     Parameters
     ----------
     z
         Examples times their labels (P, N).
     lengths
-        Their lengths (P,).
+        Lengths of the examples (P,).
     x, w
         Strengths (P,) and student (N,); updated.
     omega, tolerance
@@ -196,7 +196,7 @@ def visit_examples(z, lengths, x, w, omega, tolerance, radius, N, max_epochs):  
         for n in range(len(w)):
             squared_norm += N * w[n] * w[n]
         min_field = compute_field(w, z, worst)
-        if squared_norm - min_field * total > tolerance * squared_norm:  # the previous worst example is sufficient
+        if squared_norm - min_field * total > tolerance * squared_norm:  # one violating example disproves convergence
             continue
         for i in range(len(x)):
             field = compute_field(w, z, i)

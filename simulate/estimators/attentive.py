@@ -26,28 +26,28 @@ FEATURE_ORDERS = ("fixed", "random", "weight")
 
 
 class PartialSums(NamedTuple):
-    """The partial sums of m examples, and the level that stops their evaluation.
+    """Partial sums of m examples, with the level that stops their evaluation.
 
     All sums are given, including sums after the stop, which a prediction does not evaluate.
     """
 
-    looks: np.ndarray  # numbers of features (looks,) where a sum is compared with the level
+    looks: np.ndarray  # numbers of features (looks,) after which a sum is compared with the level
     sums: np.ndarray  # (m, looks)
-    level: float  # evaluation stops where a sum's absolute value reaches it
+    level: float  # evaluation stops once the absolute value of a sum reaches this level
     features: np.ndarray  # numbers of evaluated features, (m,)
-    order: np.ndarray  # order of evaluation of the features, (features,)
+    order: np.ndarray  # features in their order of evaluation, (features,)
 
 
 class StudentPasses:
-    """A student with its used features, their order, and counts of each pass."""
+    """Training state of a student: its features, their order, and the counts of each pass."""
 
     def __init__(
         self, student: AttentionState, features: int, used_features: np.ndarray, random: np.random.RandomState
     ):
         self.student, self.features, self.known, self.random = student, features, used_features, random
         self.order = np.arange(used_features.size)
-        self.mistakes_per_pass: list[int] = []  # one number of mistakes per pass
-        self.seen: list[float] = []  # features evaluated per example
+        self.mistakes_per_pass: list[int] = []  # number of learnt examples in each pass
+        self.seen: list[float] = []  # mean number of features evaluated per example, in each pass
 
 
 class AttentivePerceptron(LinearClassifier):
@@ -109,7 +109,7 @@ class AttentivePerceptron(LinearClassifier):
     Raises
     ------
     ValueError
-        In `fit` and `partial_fit`, for a parameter that is not possible.
+        In `fit` and `partial_fit`, for an invalid parameter.
 
     Examples
     --------
@@ -152,14 +152,14 @@ class AttentivePerceptron(LinearClassifier):
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from examples X (m, features) with labels y (m,), and weights (m,)."""
+        """Fit the classifier to examples X (m, features) with labels y (m,) and sample weights (m,)."""
         self._student_passes: list[StudentPasses] = []
         super().fit(X, y, sample_weight)
         self._set_attributes()
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Make one pass over more examples, in the given order.
+        """Make one pass over further examples in the given order.
 
         The first call names all `classes`.
         """
@@ -179,9 +179,9 @@ class AttentivePerceptron(LinearClassifier):
         return self
 
     def evaluate(self, X: Any) -> list[StoppedSums]:
-        """Return the final sums on the rows of X, and the numbers of evaluated features, for each student.
+        """Return each student's final sums and numbers of evaluated features for the rows of X.
 
-        Two classes have one student.
+        A problem with two classes has one student.
         """
         check_is_fitted(self)
         X = self._validate_data(X, dtype=float, reset=False)
@@ -197,9 +197,9 @@ class AttentivePerceptron(LinearClassifier):
         return results
 
     def partial_sums(self, X: Any) -> list[PartialSums]:
-        r"""Return the partial sums :math:`S_i=b+\sum_{j\le i}w_jx_j` of the rows of X for each student.
+        r"""Return each student's partial sums :math:`S_i=b+\sum_{j\le i}w_jx_j` for the rows of X.
 
-        Two classes have one student.
+        A problem with two classes has one student.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class AttentivePerceptron(LinearClassifier):
         return results
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the sums where evaluation ended: (m,) for two classes, else (m, classes).
+        """Return the sums at the end of evaluation, (m,) for two classes, otherwise (m, classes).
 
         For two classes a positive sum means the second class.
         """
@@ -267,7 +267,7 @@ class AttentivePerceptron(LinearClassifier):
         )
 
     def _make_pass(self, passes: StudentPasses, z: np.ndarray, rows: np.ndarray) -> None:
-        """Make one pass over these rows of examples times labels.
+        """Make one pass over the given rows of z, the examples times their labels.
 
         The constant feature is the last column.
         """
@@ -296,7 +296,7 @@ class AttentivePerceptron(LinearClassifier):
     def _learn_rows(
         self, student: AttentionState, z: np.ndarray, start: np.ndarray, random: np.random.RandomState
     ) -> tuple[int, int]:
-        """Make one pass over rows z, and return the numbers of learnt examples and of evaluated features."""
+        """Make one pass over the rows z and return the numbers of learnt examples and evaluated features."""
         wrong = features = 0
         probes = random.random_sample(len(z)) < self.probes
         for block in iterate_block_results(student, z, start, probes, get_check_positions(z.shape[1], self.chunk)):
@@ -309,13 +309,13 @@ class AttentivePerceptron(LinearClassifier):
         return wrong, features
 
     def _learn_example(self, student: AttentionState, z: np.ndarray, start: float, margin: float) -> None:
-        """Learn an example times its label whose margin does not exceed theta."""
+        """Update the student with an example (times its label) whose margin does not exceed theta."""
         strength = MARGIN_UPDATES[self.update].strength(student.theta - margin, z @ z + start**2, self.aggressiveness)
         student.w = student.w + strength * z
         student.b += strength * start
 
     def _choose_features(self, n: int, random: np.random.RandomState) -> np.ndarray:
-        """Choose the features that are used."""
+        """Choose a student's features: all features, or a subset limited by the budget."""
         features = random.permutation(n) if self.budget is not None and self.order == "random" else np.arange(n)
         return features[: self.budget]
 
@@ -334,9 +334,9 @@ class AttentivePerceptron(LinearClassifier):
         if self.order not in FEATURE_ORDERS:
             raise ValueError(f"order: {format_unknown_name(self.order, 'an order', FEATURE_ORDERS)}")
         if self.order == "weight" and self.budget is not None:
-            raise ValueError("with a budget the features are chosen before learning: order must be fixed or random")
+            raise ValueError("a budget requires order fixed or random, because features are chosen before learning")
         if not 0 < self.probes <= 1:
-            raise ValueError(f"probes must lie between 0 and 1, not {format_value(self.probes)}")
+            raise ValueError(f"probes must be greater than 0 and at most 1, not {format_value(self.probes)}")
         check_integers(chunk=self.chunk, max_iter=self.max_iter)
         if self.budget is not None:
             check_integers(budget=self.budget)

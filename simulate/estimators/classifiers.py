@@ -1,4 +1,4 @@
-"""The models of a study's classifiers, and counts of the fitted models' weights and features."""
+"""Scikit-learn models of a study's classifiers, and counts of the weights and features of fitted models."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from simulate.kernels.conjunctions import get_voting_stages, merge_stages
 from statmech import classifiers
 from statmech.data_sets import DataSetContent, list_distinct_values
 
-HIDDEN_UNITS = (5, 10, 20, 40, 80)  # units of the multi-layer perceptrons (section 4 of Jackson & Craven)
-VALIDATION_FRACTION, MLP_BATCH_EXAMPLES = 0.2, 200  # multi-layer perceptrons only
-MIN_PATIENCE_STEPS = 100  # 10 passes, which are 20 steps on the votes, would stop small hidden layers too early
-TREE_COMPLEXITIES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidates for the cost of a leaf
-INNER_FOLDS = 5  # cross-validation inside each fold
+HIDDEN_UNITS = (5, 10, 20, 40, 80)  # candidates for multi-layer perceptrons (Jackson & Craven, section 4)
+VALIDATION_FRACTION, MLP_BATCH_EXAMPLES = 0.2, 200  # for multi-layer perceptrons only
+MIN_PATIENCE_STEPS = 100  # 10 passes (only 20 steps on the data set votes) stop small hidden layers too early
+TREE_COMPLEXITIES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidate costs of a leaf, chosen by cross-validation
+INNER_FOLDS = 5  # for model selection within each training set
 
 
 class ModelTask(NamedTuple):
-    """The training data of a model: nominal attributes' categories, number of examples, random state.
+    """Properties of a model's training data: attribute categories, number of examples, and random state.
 
     The categories are "auto" for columns of numbers.
     """
@@ -43,15 +43,15 @@ class ModelTask(NamedTuple):
 
 
 def get_categories(data: DataSetContent) -> Any:
-    """Return the categories of each nominal attribute in the full data, or "auto" for numbers.
+    """Return the categories of each nominal attribute, or "auto" for columns of numbers.
 
-    The categories do not depend on the fold.
+    Categories of the complete data set are used in every fold.
     """
     return "auto" if data.X.dtype == float else list_distinct_values(data.X)
 
 
 def encode_numbers(data: DataSetContent) -> np.ndarray:
-    """Encode the data as numbers (m, n).
+    """Encode the attributes of a data set as numbers (m, n).
 
     A nominal attribute has one indicator per category, all 0 where the value is missing. Numbers are scaled to at most
     1.
@@ -64,9 +64,9 @@ def encode_numbers(data: DataSetContent) -> np.ndarray:
 
 
 def make_model(classifier: Any, task: ModelTask) -> Any:
-    """Make the unfitted model of a classifier with its parameters.
+    """Make the unfitted scikit-learn model of a classifier.
 
-    A classifier's own method `make_model(task)` is used if it has one. Models learn from columns of text if the
+    A classifier that has a method `make(task)` makes its own model. Models learn from columns of text if the
     classifier is `symbolic`, else from `numbers`.
 
     Parameters
@@ -86,16 +86,16 @@ def make_model(classifier: Any, task: ModelTask) -> Any:
 
 @singledispatch
 def make_registered_model(classifier: Any, task: ModelTask) -> Any:
-    """Make the model by the function registered for the classifier's class or its nearest base."""
+    """Make the model with the function registered for the classifier's class or nearest base class."""
     name = type(classifier).__name__
     raise NotImplementedError(
-        f"{name} needs a method `make_model(task)` or a function in simulate.estimators.classifiers"
+        f"{name} requires a method `make(task)` or a registered function in simulate.estimators.classifiers"
     )
 
 
 @make_registered_model.register
 def make_boosting(classifier: classifiers.BoostingClassifier, task: ModelTask) -> Any:
-    """Make a sparse perceptron, by cross-validation if the number of stages is not given."""
+    """Make a sparse perceptron, whose number of stages is cross-validated unless it is given."""
     stages = classifier.stages or "cv"
     return SparsePerceptron(classifier.k, stages, classifier.discount, categories=task.domain, random_state=task.random)
 
@@ -122,9 +122,9 @@ def make_mlp(classifier: classifiers.MlpClassifier, task: ModelTask) -> Any:
 
 
 def _compute_patience(examples: int) -> int:
-    """Compute the number of passes without progress on the validation set before training stops.
+    """Compute the number of passes without validation progress that ends the training.
 
-    A pass of few examples has few steps.
+    Small data sets have few steps per pass and therefore need more passes.
 
     >>> _compute_patience(391), _compute_patience(15000)
     (50, 10)
@@ -141,7 +141,7 @@ def make_ordinary(classifier: classifiers.OrdinaryClassifier, task: ModelTask) -
 
 @make_registered_model.register
 def make_second_order(classifier: classifiers.SecondOrderClassifier, task: ModelTask) -> Any:
-    """Make a logistic regression on all inputs and all their pairs."""
+    """Make a logistic regression on all inputs and all pairs of inputs."""
     return _add_pair_features(make_ordinary(classifier, task))
 
 
@@ -153,7 +153,7 @@ def make_pruned(classifier: classifiers.PrunedClassifier, task: ModelTask) -> An
 
 @make_registered_model.register
 def make_pruned_second_order(classifier: classifiers.PrunedSecondOrderClassifier, task: ModelTask) -> Any:
-    """Make a pruned perceptron on all inputs and all their pairs."""
+    """Make a pruned perceptron on all inputs and all pairs of inputs."""
     return _add_pair_features(
         PrunedPerceptron(classifier.lam_per_example, share=classifier.share, random_state=task.random)
     )
@@ -167,7 +167,7 @@ def _add_pair_features(model: Any) -> Any:
 
 @make_registered_model.register
 def make_perceptron(classifier: classifiers.PerceptronClassifier, task: ModelTask) -> Any:
-    """Make a perceptron with a given order of examples and output."""
+    """Make a perceptron with the given example order and output."""
     order = "constant" if classifier.order == "by-class" else classifier.order
     return Perceptron(classifier.passes, order, classifier.output, random_state=task.random)
 
@@ -195,9 +195,9 @@ def make_neighbours(classifier: classifiers.NeighboursClassifier, task: ModelTas
 
 @singledispatch
 def count_weights(model: Any) -> float:
-    """Count the nonzero weights of a fitted model, without thresholds.
+    """Count the nonzero weights of a fitted model, excluding thresholds.
 
-    NaN if the model has no weights.
+    The count is NaN for models without weights.
     """
     return float(np.count_nonzero(model.coef_)) if hasattr(model, "coef_") else np.nan
 
@@ -224,9 +224,9 @@ def _(model: SparsePerceptron) -> float:
 
 @singledispatch
 def count_features(model: Any, X: np.ndarray) -> dict[str, float]:
-    """Count the features evaluated per example, in classifying rows of X and in learning.
+    """Count the features evaluated per example when classifying X and when learning.
 
-    NaN for models that do not evaluate weighted sums.
+    The counts are NaN for models that do not evaluate weighted sums.
     """
     return {"features_evaluated": np.nan, "features_learning": np.nan}
 
@@ -245,7 +245,7 @@ def _(model: AttentivePerceptron, X: np.ndarray) -> dict[str, float]:
 
 @singledispatch
 def count_pairs(model: Any, codons: bool) -> dict[str, float]:
-    """Count a sparse perceptron's weights on two attributes and, for codons, the pairs within one codon."""
+    """Count a sparse perceptron's weights on pairs of attributes, and on pairs within one codon."""
     return {}
 
 
@@ -261,9 +261,9 @@ def _(model: SparsePerceptron, codons: bool) -> dict[str, float]:
 
 @singledispatch
 def sum_pair_weights(model: Any, length: int) -> np.ndarray:
-    """Sum |weight| over a sparse perceptron's conjunctions of two attributes, as an array (length, length).
+    """Sum a sparse perceptron's absolute weights for each pair of attributes (length, length).
 
-    The first attribute comes before the second. NaN for other models.
+    The row is the first attribute of a pair. The sums are NaN for other models.
     """
     return np.full((length, length), np.nan)
 
@@ -278,7 +278,7 @@ def _(model: SparsePerceptron, length: int) -> np.ndarray:
 
 
 def _get_attribute_numbers(model: SparsePerceptron) -> np.ndarray:
-    """Return the number of each indicator's attribute."""
+    """Return the index of the attribute that each indicator belongs to."""
     size = [len(attribute.names()) for attribute in model.attributes_]
     return np.repeat(np.arange(len(size)), size)
 

@@ -13,8 +13,8 @@ LATEX_ESCAPES = {
     "^": r"\textasciicircum{}",
     "|": r"\textbar{}",
     '"': "''",
-    "[": "{[}",  # LaTeX would read it as an option of the previous row's end
-    "*": "{*}",  # LaTeX would read it as the star of the previous row's end
+    "[": "{[}",  # LaTeX reads [ after \\ as an optional argument
+    "*": "{*}",  # LaTeX reads * after \\ as the starred command
     "<": "$<$",
     ">": "$>$",
     **{character: f"\\{character}" for character in "&%$#_"},
@@ -23,10 +23,10 @@ LATEX_RELATIONS = {"<=": r"$\le$", ">=": r"$\ge$", "!=": r"$\ne$"}
 
 
 class ConceptTerm(NamedTuple):
-    """A weighted conjunction that votes for one class if it is true, and for the other if it is false.
+    """A weighted conjunction that votes for one class if true, and for the other class if false.
 
-    It votes for the first class if true and the sense is 1, and the opposite for the sense -1. `names` are the
-    conditions of its indicators; without names it is always true. Weights are floats, or all ints.
+    With sense 1 a true conjunction votes for `positive`, with sense -1 for `negative`. `names` lists the conditions of
+    the indicators: a conjunction without names is always true. Weights are either all floats or all ints.
     """
 
     positive: str
@@ -42,7 +42,7 @@ class ConceptTerm(NamedTuple):
 
     @property
     def parts(self) -> tuple[str, str, str, str]:
-        """The class that it votes for, its weight, "if" or "unless", and the condition."""
+        """Texts of the class, the weight, "if" or "unless", and the condition."""
         weight = str(self.weight) if isinstance(self.weight, int) else f"{self.weight:.3f}"
         if not self.names:
             return self.positive if self.sense > 0 else self.negative, weight, "", "always"
@@ -50,7 +50,7 @@ class ConceptTerm(NamedTuple):
 
 
 def format_concept(terms: Sequence[ConceptTerm]) -> str:
-    """Format the terms, one per line.
+    """Format a concept as text with one term per line.
 
     >>> first = ConceptTerm("sick", "well", 3, 1, ("fever = high", "age > 60"))
     >>> print(format_concept([first, ConceptTerm("sick", "well", 1, -1, ())]))
@@ -63,7 +63,7 @@ def format_concept(terms: Sequence[ConceptTerm]) -> str:
 
 
 def format_concept_latex(terms: Sequence[ConceptTerm]) -> str:
-    r"""Format the terms as a `tabular` of four columns that needs no packages.
+    r"""Format a concept as a LaTeX `tabular` with four columns that needs no packages.
 
     >>> print(format_concept_latex([ConceptTerm("a_b", "c", 1.25, -1, ("cost < 5%",))]))
     \begin{tabular}{lrll}
@@ -78,7 +78,7 @@ def format_concept_latex(terms: Sequence[ConceptTerm]) -> str:
 
 
 def escape_latex(plain: str) -> str:
-    r"""Escape the LaTeX commands in a text.
+    r"""Escape the characters of a text that are special in LaTeX.
 
     Relations become symbols, and white space becomes single blanks.
 

@@ -1,4 +1,4 @@
-"""Weights of examples, the product of sample weights and class weights, and their effect on a learner's passes.
+"""Example weights, the products of sample and class weights, and their effect on a learner's passes.
 
 Examples of weight 0 are dropped. A learner that visits examples in turn draws the visits of a pass in proportion to the
 weights, by systematic resampling: an example of relative weight p receives np of n visits, rounded up or down at
@@ -13,11 +13,11 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-MAX_VISITS = 10**8  # per call of `partial_fit`: the indices take 1 GB
+MAX_VISITS = 10**8  # limits the indices of a pass to 1 GB
 
 
 def find_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray | None:
-    """Return the weights (m,) of examples X of classes y, or None without any weights.
+    """Return the weights (m,) of examples, or None if neither samples nor classes have weights.
 
     Raises `ValueError` for weights that are negative or all 0, and for classes that y does not have.
     """
@@ -29,7 +29,7 @@ def find_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -
     if not isinstance(class_weight, dict) and str(class_weight) != "balanced":
         raise ValueError(f'class_weight must be a dictionary of classes, "balanced", or None, not {class_weight!r}')
     classes, index = np.unique(y, return_inverse=True)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a class whose examples all have weight 0
+    with np.errstate(divide="ignore", invalid="ignore"):  # all examples of a class may have weight 0
         factors = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weights)
         weights = np.where(weights > 0, weights * factors[index], 0.0)
     if not (weights >= 0).all() or not weights.any():
@@ -38,7 +38,7 @@ def find_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -
 
 
 def drop_zero_weights(X: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """Return X, y and relative weights without the examples of weight 0.
+    """Remove the examples of weight 0 and return X, y and relative weights.
 
     Equal weights become None.
     """
@@ -50,30 +50,30 @@ def drop_zero_weights(X: Any, y: np.ndarray, weights: np.ndarray | None) -> tupl
 
 
 class VisitSchedule:
-    """The examples visited by a learner, pass by pass, and the examples not visited since its last mistake."""
+    """Schedule of the visits in each pass, with a record of the examples not visited since the last mistake."""
 
     def __init__(self, size: int, weights: np.ndarray | None = None):
         self.left = np.ones(size, bool)
         self.weights = weights if weights is None else weights / weights.mean()
 
     def draw(self, order: np.ndarray, random: np.random.RandomState) -> np.ndarray:
-        """Draw the rows of a pass: each row of `order` as often as it is visited."""
+        """Draw the rows visited in a pass, in proportion to their weights."""
         return order if self.weights is None else draw_visits(order, self.weights, random)
 
     def note(self, rows: np.ndarray, mistakes: int) -> None:
-        """Record the rows of a pass, and its number of mistakes."""
+        """Record the rows visited in a pass and its number of mistakes."""
         self.left[rows] = False
         if mistakes:
             self.left[:] = True
 
     @property
     def are_complete(self) -> bool:
-        """Whether every example was visited in passes without a mistake."""
+        """True if all examples have been visited since the last pass with a mistake."""
         return not self.left.any()
 
 
 def draw_visits(order: np.ndarray, weights: np.ndarray, random: np.random.RandomState) -> np.ndarray:
-    """Repeat each row of `order` as often as its weight says, rounded up or down at random.
+    """Repeat each row of `order` by its weight, randomly rounded up or down to an integer.
 
     >>> draw_visits(np.array([2, 0, 1]), np.array([1.0, 2.0, 0.0]), np.random.RandomState(0))
     array([0, 1, 1])

@@ -22,7 +22,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class IndicatorAttribute:
-    """A column: its name, and its categories, or the upper bounds of its intervals (the last is unbounded)."""
+    """A named column with its categories, or with the upper bounds of all intervals but the last."""
 
     name: str
     words: tuple[str, ...] | None
@@ -31,7 +31,7 @@ class IndicatorAttribute:
     def indicators(self, column: np.ndarray, missing: str) -> np.ndarray:
         """Return indicators (m, n) of 0 and 1, one column per category or interval.
 
-        All are 0 for missing values and unknown categories. Raises `ValueError` for text in a column of numbers.
+        Rows of missing values and unknown categories are 0. Raises `ValueError` for text in a column of numbers.
         """
         is_known = ~find_missing(column, missing)
         if self.words is None:
@@ -48,7 +48,7 @@ class IndicatorAttribute:
             return np.asarray(column, float)
         except ValueError:
             text = next(value for value in column if not isinstance(value, Real))
-            raise ValueError(f"{self.name} is a column of numbers, and {text!r} is not a number") from None
+            raise ValueError(f"{self.name} is a column of numbers, but {text!r} is not a number") from None
 
     def names(self) -> list[str]:
         """Return the condition of each indicator as text.
@@ -81,7 +81,7 @@ class IndicatorAttribute:
 
 
 def find_missing(column: np.ndarray, missing: str) -> np.ndarray:
-    """Return True where a value is missing (m,): the text `missing`, None, NaN or pandas.NA.
+    """Return a mask (m,) of the missing values: the text `missing`, None, NaN or pandas.NA.
 
     >>> find_missing(np.array([1.0, None, "?", "a", np.nan], dtype=object), "?").tolist()
     [False, True, True, False, True]
@@ -103,14 +103,14 @@ def _is_unequal(x: Any, y: Any) -> bool:
 def make_attribute(
     name: str, column: np.ndarray, bins: int, missing: str, categories: Any = None, weights: np.ndarray | None = None
 ) -> IndicatorAttribute:
-    """Return the attribute of a column: nominal, or intervals of numbers.
+    """Make the attribute of a column, with categories for text or intervals for numbers.
 
     Parameters
     ----------
     name
         Name of the column.
     column
-        Its values (m,).
+        Values of the column (m,).
     bins
         Maximal number of intervals.
     missing
@@ -130,8 +130,8 @@ def make_attribute(
     if not present.size or not all(isinstance(value, Real) for value in present):
         labels = sorted({str(value) for value in present})
         if len(labels) > bins and all(map(_is_number, labels)):
-            remedy = "convert them (pandas.to_numeric), or list the words in `categories`"
-            warnings.warn(f"{name} holds numbers as text, which are read as words: {remedy}", stacklevel=4)
+            remedy = "convert them (pandas.to_numeric), or list them in `categories`"
+            warnings.warn(f"{name} contains numbers as text, which are treated as categories: {remedy}", stacklevel=4)
         return IndicatorAttribute(name, tuple(labels), None)
     values = np.asarray(present, float)
     levels = np.unique(values)
@@ -145,7 +145,7 @@ def make_attribute(
 
 
 def _find_quantiles(values: np.ndarray, fractions: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the smallest values whose cumulative weight reaches these fractions.
+    """Find the smallest values whose cumulative weight reaches the given fractions of the total.
 
     With weights that are not integers, rounding errors would decide in `np.quantile(..., method="inverted_cdf")`.
     """
@@ -162,7 +162,7 @@ def _is_number(text: str) -> bool:
 
 
 def _compute_midpoints(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the midpoints between values, or the lower value where no number lies between them."""
+    """Return the midpoints of pairs of values, or the lower value of neighbouring floats."""
     with np.errstate(over="ignore"):
         middle = (high + low) / 2
     middle = np.where(np.isfinite(middle), middle, low / 2 + high / 2)

@@ -1,4 +1,4 @@
-"""The base of the linear estimators, which learn from examples times their labels."""
+"""Base class of the linear estimators, which learn from examples multiplied by their labels."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from simulate.estimators.example_weights import VisitSchedule, drop_zero_weights, find_weights
 from simulate.estimators.one_against_rest import OneAgainstRest
 
-MAX_FEATURE_VALUE = 1e50  # margins add products of two features, so that their variance is of order 1e200
+MAX_FEATURE_VALUE = 1e50  # the variance of margins, of order 1e200, must not overflow
 
 
 class LinearStudent(NamedTuple):
-    """A student's weights, the weight of the constant 1 last, and its number of passes (or epochs)."""
+    """Weights of a student, with the bias last, and its number of passes or epochs."""
 
     w: np.ndarray
     n_iter: int
 
 
 class LinearClassifier(OneAgainstRest, ABC):
-    """A linear classifier.
+    """Base class of linear classifiers with the scikit-learn interface.
 
-    Subclasses define how it learns, and whether rows may be sparse.
+    Subclasses define the learning algorithm and whether rows may be sparse.
     """
 
     sparse_rows = False
@@ -33,7 +33,7 @@ class LinearClassifier(OneAgainstRest, ABC):
     class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from examples X (m, features) with labels y (m,), and weights (m,)."""
+        """Fit the classifier to examples X (m, features) with labels y (m,) and sample weights (m,)."""
         self._check_parameters()
         X, y = self._validate_data(X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False)
         check_feature_sizes(X)
@@ -45,7 +45,7 @@ class LinearClassifier(OneAgainstRest, ABC):
         return self
 
     def _check_partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any, bool]:
-        """Check the examples of a `partial_fit`, and return them with their weights.
+        """Check the examples passed to `partial_fit` and return them with their weights.
 
         The last result is True for the first call, which must name all classes.
         """
@@ -66,7 +66,7 @@ class LinearClassifier(OneAgainstRest, ABC):
         return X, y, find_weights(X, y, sample_weight, self.class_weight), first
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the activations w.x + b: (m,) for two classes, else (m, classes).
+        """Return the activations w.x + b, (m,) for two classes, otherwise (m, classes).
 
         For two classes a positive activation means the second class.
         """
@@ -82,7 +82,7 @@ class LinearClassifier(OneAgainstRest, ABC):
 
     @abstractmethod
     def _learn(self, z: Any, visits: VisitSchedule) -> LinearStudent:
-        """Learn rows z (m, features + 1), examples times labels, and return the student.
+        """Train a student on the rows z (m, features + 1), the examples times their labels.
 
         The last column is the constant feature.
         """
@@ -98,7 +98,7 @@ class LinearClassifier(OneAgainstRest, ABC):
 
 
 def check_feature_sizes(X: Any) -> None:
-    """Raise `ValueError` for dense or sparse rows X whose margins might overflow."""
+    """Raise `ValueError` if features of X, dense or sparse, are so large that margins might overflow."""
     largest = float(np.max(np.abs(X.data if sp.issparse(X) else X), initial=0.0))
     if largest > MAX_FEATURE_VALUE:
         raise ValueError(
@@ -107,16 +107,16 @@ def check_feature_sizes(X: Any) -> None:
 
 
 def check_small_features(X: Any) -> None:
-    """Raise `ValueError` for examples X (m, features) with a feature so small that its products underflow."""
+    """Raise `ValueError` if a feature of X (m, features) is so small that its products underflow."""
     largest = abs(X).max(axis=0).toarray().ravel() if sp.issparse(X) else np.max(np.abs(X), axis=0)
     small = np.flatnonzero((largest > 0) & (largest < 1 / MAX_FEATURE_VALUE))
     if small.size:
-        fault = f"feature {small[0]} of X has no value larger than {largest[small[0]]:g} in size"
+        fault = f"the values of feature {small[0]} of X have sizes up to {largest[small[0]]:g}"
         raise ValueError(f"{fault}, less than {1 / MAX_FEATURE_VALUE:g}: multiply it by a constant")
 
 
 def multiply_by_labels(X: Any, signs: np.ndarray, intercept: bool) -> Any:
-    """Multiply examples by labels, and append the constant feature 1 (0 without an intercept) times the label."""
+    """Append a constant feature (0 without an intercept) to examples and multiply them by their labels."""
     signs = signs.astype(float)
     constant = (signs if intercept else 0 * signs)[:, None]
     if sp.issparse(X):
@@ -160,7 +160,7 @@ def margin(model: Any, X: Any, y: Any) -> float:
     check_is_fitted(model, "coef_")
     X, y = check_array(X, dtype=float, accept_sparse="csr"), np.asarray(y)
     if len(model.classes_) != 2:
-        raise ValueError(f"a margin needs two classes, and this classifier has {len(model.classes_)}")
+        raise ValueError(f"a margin requires two classes, but this classifier has {len(model.classes_)}")
     if unknown := sorted(set(y.tolist()) - set(model.classes_.tolist())):
         raise ValueError(f"y has classes {unknown} that are not among {model.classes_.tolist()}")
     length = np.linalg.norm(model.coef_)

@@ -1,8 +1,8 @@
-r"""Updates of margin-based learners: an example of label y whose margin does not exceed theta is added to the weights.
+r"""Updates of margin-based learners, which add each example whose margin does not exceed theta.
 
 .. math:: \mathbf w \leftarrow \mathbf w + s\,y\,\mathbf x \quad\text{if}\quad y\,\mathbf w\cdot\mathbf x \le \theta
 
-The updates differ in the strength s. The constant feature of a bias is one component of x.
+The label is y, and the updates differ in the strength s. The constant feature of a bias is one component of x.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 
 def perceptron_strength(loss: float, square: float, aggressiveness: float) -> float:
-    """Return the perceptron's strength, 1 for any loss."""
+    """Return the update strength of the perceptron rule, which is 1 for any loss."""
     return 1.0
 
 
 def passive_aggressive_strength(loss: float, square: float, aggressiveness: float) -> float:
-    r"""Return the strength of PA-I (Crammer et al. 2006).
+    r"""Return the update strength of the passive-aggressive rule PA-I (Crammer et al. 2006).
 
     .. math:: s = \min\Bigl(C,\ \frac{\ell}{|\mathbf x|^2}\Bigr), \qquad
               \ell = \max(0,\ \theta - y\,\mathbf w\cdot\mathbf x),
@@ -48,7 +48,7 @@ def passive_aggressive_strength(loss: float, square: float, aggressiveness: floa
 
 
 class MarginUpdate(NamedTuple):
-    """An update: its usual threshold of margins, and its strength."""
+    """An update rule: its default margin threshold and the function for its strength."""
 
     theta: float
     strength: Callable[[float, float, float], float]

@@ -1,4 +1,4 @@
-r"""MinOver's updates on the few examples that can have the smallest field, in blocks that are checked afterwards.
+r"""MinOver in blocks of updates restricted to candidates for the smallest field, verified after each block.
 
 MinOver repeatedly adds the example of smallest field (`simulate.learners.minover`). An update needs the minimum of the
 fields :math:`e_\nu=\mathbf z^\nu\cdot\sum_\mu x_\mu\mathbf z^\mu` and a row of their Gram matrix. Here both are
@@ -27,18 +27,18 @@ import numpy as np
 
 from simulate.kernels.coordinate_loops import compile_loop
 
-CANDIDATE_MULTIPLE = 4  # four fields are compared at a time, so that the loop is vectorised
+CANDIDATE_MULTIPLE = 4  # fields compared at a time, so that the compiler vectorises the loop
 MIN_BLOCK_UPDATES, MAX_BLOCK_UPDATES = 16, 2**17
-MAX_FULL_GRAM_CANDIDATES = 256  # for more candidates only the needed rows are computed
-MAX_COST_RATIO = 8  # a block's updates cost at most this multiple of its check
-BLOCK_OVERHEAD = 2 * 10**5  # fixed cost of a block's array operations, in multiplications
-MAX_ROW_NUMBERS = 2**27  # limits the memory of the candidates' rows
-MAX_KEPT_FRACTION = 0.8  # candidates are chosen again if a smaller fraction is needed
+MAX_FULL_GRAM_CANDIDATES = 256  # with more candidates, Gram matrix rows are computed on demand
+MAX_COST_RATIO = 8  # cost of a block's updates over the cost of its verification
+BLOCK_OVERHEAD = 2 * 10**5  # multiplications equivalent to the fixed cost of a block
+MAX_ROW_NUMBERS = 2**27  # 1 GiB for the candidates' rows of the Gram matrix
+MAX_KEPT_FRACTION = 0.8  # candidates are reduced when a smaller fraction is needed
 PADDING_FIELD = 1e300  # never the smallest field
 
 
 class MinOverRecord(NamedTuple):
-    """Embedding strengths (T, P) and numbers of updates (T,) at the recorded times, and the last fields (P,)."""
+    """Recorded strengths (T, P) and numbers of updates (T,), and the final fields (P,)."""
 
     strengths: np.ndarray
     updates: np.ndarray
@@ -55,12 +55,12 @@ def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> MinOverReco
     until : array (T,)
         Increasing numbers of updates. Strengths are recorded at these numbers.
     stop : str
-        Stop rule, of `statmech.learners.STOP_RULES`.
+        Stop rule, one of `statmech.learners.STOP_RULES`.
 
     Returns
     -------
     MinOverRecord
-        Fields in the unit of z.z. Recorded times after the end repeat the last.
+        Fields in units of z.z. Times after the end repeat the last record.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> MinOverReco
 
 
 class ExampleGram:
-    """Examples times labels z (P, N), represented by their Gram matrix if it is the smaller array."""
+    """Examples times labels z (P, N), or their Gram matrix if this array is smaller."""
 
     def __init__(self, z: np.ndarray):
         self.gram = z @ z.T if len(z) < z.shape[1] else None
@@ -86,15 +86,15 @@ class ExampleGram:
         self.lengths = np.sqrt(self.squares)
 
     def fields(self, strengths: np.ndarray) -> np.ndarray:
-        """Compute the fields (P,) of embedding strengths (P,), in the unit of z.z."""
+        """Compute the fields (P,) of embedding strengths (P,), in units of z.z."""
         fields: np.ndarray = self.z @ (strengths @ self.z) if self.gram is None else self.gram @ strengths
         return fields
 
 
 class MinOverCandidates:
-    """Candidates for the smallest field, in increasing order, and rows of their Gram matrix.
+    """Candidates for the smallest field, with increasing indices, and rows of their Gram matrix.
 
-    With many candidates only the needed rows are computed.
+    With many candidates, rows are computed on demand.
     """
 
     def __init__(self, examples: ExampleGram, indices: np.ndarray, updates: int):
@@ -103,14 +103,14 @@ class MinOverCandidates:
         self.slots, self.used = np.full(len(indices) + padding, -1), 0
         if examples.gram is None and len(indices) > MAX_FULL_GRAM_CANDIDATES:
             room = max(updates, MAX_ROW_NUMBERS // len(self.slots))
-            self.rows = np.zeros((min(len(indices), room), len(self.slots)))  # no memory before it is used
+            self.rows = np.zeros((min(len(indices), room), len(self.slots)))  # memory pages are allocated on first use
         else:
             inner = self.z @ self.z.T if examples.gram is None else examples.gram[np.ix_(indices, indices)]
             self.rows, self.used = np.pad(inner, (0, padding)), len(indices)
             self.slots[: len(indices)] = np.arange(len(indices))
 
     def has_room(self, updates: int) -> bool:
-        """Return True if there is room for the rows of `updates` more updates."""
+        """Return True if the Gram matrix rows of `updates` more updates fit."""
         return len(self.rows) >= min(len(self.example_indices), self.used + updates)
 
     def add_row(self, candidate: int) -> None:
@@ -120,12 +120,10 @@ class MinOverCandidates:
 
 
 class MinOverBlock(NamedTuple):
-    """A block of S updates: candidates added, their fields before, strengths and fields after, and slacks.
+    """Result of a block of S updates: added candidates, their fields, final strengths and fields, and slacks.
 
     Candidates and their fields have the shape (S,), strengths, fields and slacks (P,). An example of positive slack
     never had the smallest field.
-
-    An example of positive slack never had the smallest field.
     """
 
     added: np.ndarray
@@ -136,7 +134,7 @@ class MinOverBlock(NamedTuple):
 
 
 class MinOverRun:
-    """A run of MinOver: strengths and fields (P,) after a number of updates."""
+    """State of a MinOver run: strengths and fields (P,) after a number of updates."""
 
     def __init__(self, z: np.ndarray, stop: str):
         self.examples, self.patience = ExampleGram(z), PatienceRule(stop, len(z))
@@ -145,7 +143,7 @@ class MinOverRun:
         self._choose(np.arange(len(z)))
 
     def blocks(self, until: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the strengths before each block and the examples added in it.
+        """Yield the strengths before each block and the examples that the block adds.
 
         The run ends after `until` updates or by the stop rule.
         """
@@ -161,7 +159,7 @@ class MinOverRun:
                 self._plan_next_block(block.slack)
 
     def _plan_next_block(self, slack: np.ndarray) -> None:
-        """Drop candidates without doubt, except for an eighth, and choose the length of the next block."""
+        """Choose the next block's length, and keep only doubtful candidates plus a reserve of one eighth."""
         number, doubt = len(self.candidates.example_indices), int(np.sum(slack <= 0))
         longest = MAX_COST_RATIO * (self.examples.z.size + BLOCK_OVERHEAD) // number
         self.size = max(MIN_BLOCK_UPDATES, min(2 * self.size, longest, MAX_BLOCK_UPDATES))
@@ -174,7 +172,7 @@ class MinOverRun:
         self.candidates = MinOverCandidates(self.examples, indices, 2 * self.size)
 
     def _take(self, block: MinOverBlock) -> tuple[np.ndarray, np.ndarray]:
-        """Accept a block, up to the update where the stop rule ends the run."""
+        """Accept a block, cut off where the stop rule ends the run."""
         before, added = self.strengths, block.added
         num_kept = (
             self.patience.kept(block.least, self.examples.squares[added]) if self.patience.is_active else len(added)
@@ -212,16 +210,16 @@ class MinOverRun:
 
 
 def find_lowest(values: np.ndarray, number: int) -> np.ndarray:
-    """Return the increasing indices of the `number` lowest values (P,).
+    """Return the indices of the `number` lowest values (P,) in increasing order.
 
-    The number is rounded up to a positive multiple of LANES.
+    The number is rounded up to a positive multiple of `CANDIDATE_MULTIPLE`.
     """
     number = min(len(values), max(CANDIDATE_MULTIPLE, number + -number % CANDIDATE_MULTIPLE))
     return np.sort(np.argpartition(values, number - 1)[:number])
 
 
 class PatienceRule:
-    """A stop rule of MinOver: P updates without an increase of the monitored quantity.
+    """Stop rule of MinOver, which ends a run after P updates without an increase of the monitored quantity.
 
     See `simulate.learners.minover`.
     """
@@ -231,9 +229,9 @@ class PatienceRule:
         self.best, self.waited, self.square, self.ended = -np.inf, 0, 0.0, False
 
     def kept(self, least: np.ndarray, squares: np.ndarray) -> int:
-        """Return the number of updates of a block before the rule ends the run.
+        """Count the updates of a block that precede the end of the run.
 
-        The updates are given by their smallest fields and squared lengths (S,).
+        Updates are described by the smallest fields and the squared lengths of the added examples (S,).
         """
         grown = np.flatnonzero(self._find_increases(least, squares))
         last = np.full(len(least), -self.waited - 1)
@@ -243,7 +241,7 @@ class PatienceRule:
         return int(np.argmax(waited >= self.P)) + 1 if self.ended else len(least)
 
     def _find_increases(self, min_fields: np.ndarray, squares: np.ndarray) -> np.ndarray:
-        """Return True where the monitored quantity exceeds its previous maximum.
+        """Return a mask of the updates that raise the maximum of the monitored quantity.
 
         For the smallest field, an equal value counts as well.
         """
@@ -259,7 +257,7 @@ class PatienceRule:
 
 @compile_loop("UniTuple(i8, 2)(i8[::1], f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], i8)")
 def add_smallest_fields(slots, rows, fields, counts, added, min_fields, updates):  # type: ignore[no-untyped-def]
-    """Add the candidate of smallest field until the block is complete or a Gram matrix row is missing.
+    """Run MinOver updates until the block is complete or a Gram matrix row is missing.
 
     Parameters
     ----------
@@ -293,7 +291,7 @@ def add_smallest_fields(slots, rows, fields, counts, added, min_fields, updates)
         added[s], min_fields[s] = index, lowest
         counts[index] += 1
         lowest, first = 1e300, 0
-        for four in range(groups):  # written out, or it would not be vectorised
+        for four in range(groups):  # unrolled by hand, so that the compiler vectorises it
             i = 4 * four
             a, b = fields[i] + rows[slot, i], fields[i + 1] + rows[slot, i + 1]
             c, d = fields[i + 2] + rows[slot, i + 2], fields[i + 3] + rows[slot, i + 3]
@@ -310,9 +308,9 @@ def add_smallest_fields(slots, rows, fields, counts, added, min_fields, updates)
 
 @compile_loop("UniTuple(f8, 3)(f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
 def bound_deviation(squares, before, changes, counts, added, min_fields):  # type: ignore[no-untyped-def]
-    """Return a block's rho squared, and the start and slope of a line above its smallest fields.
+    """Return rho squared of a block, and the start and slope of a line that bounds its smallest fields.
 
-    The slope is per update. A separate function: at the end of `add_smallest_fields` it would slow down the loop there.
+    The slope is per update. Inlined into `add_smallest_fields`, this code would slow down the loop there.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The base of all classifiers: one student for two classes, else one student against the rest per class."""
+"""Base class of all classifiers: one student for two classes, otherwise one student per class against the rest."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sklearn.utils.validation import validate_data
 
 
 class OneAgainstRest(ClassifierMixin, BaseEstimator):
-    """A classifier whose `decision_function` has one column per student."""
+    """Base class of classifiers whose `decision_function` has one column per student."""
 
     classes_: np.ndarray
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each example.
 
-        Of two classes the second is returned only for a positive decision.
+        With two classes, only a positive decision means the second class.
         """
         decision = self.decision_function(X)
         return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
@@ -28,7 +28,7 @@ class OneAgainstRest(ClassifierMixin, BaseEstimator):
     def _validate_data(self, *arrays: Any, **options: Any) -> Any:
         """Validate data as scikit-learn does.
 
-        Warnings about an overflow of the sum over finite X are suppressed.
+        Warnings about overflow in the sum over finite X are suppressed.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             return validate_data(self, *arrays, **options)
@@ -47,7 +47,7 @@ class OneAgainstRest(ClassifierMixin, BaseEstimator):
 
     @staticmethod
     def _stack_decisions(columns: list[np.ndarray]) -> np.ndarray:
-        """Return one column (m,) for two classes, else an array (m, classes)."""
+        """Return one column (m,) for two classes, otherwise an array (m, classes)."""
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
@@ -59,7 +59,7 @@ def check_integers(min_value: int = 1, **values: Any) -> None:
 
 
 def format_value(value: Any) -> str:
-    """Return the repr of a value as a Python object: not np.float64(1.0), but 1.0.
+    """Return the repr of a value as a Python object, for example 1.0 instead of np.float64(1.0).
 
     >>> format_value(np.float64(1.0)), format_value("one")
     ('1.0', "'one'")
@@ -68,9 +68,9 @@ def format_value(value: Any) -> str:
 
 
 def sum_passes(passes: list[list[Any]]) -> list[Any]:
-    """Add the counts per pass of several students.
+    """Sum the counts of several students pass by pass.
 
-    Some students end before others.
+    Students may have different numbers of passes.
 
     >>> sum_passes([[3, 1, 0], [2, 0]])
     [5, 1, 0]

@@ -1,4 +1,4 @@
-r"""Optimal brain damage on a single sigmoid unit (Le Cun, Denker & Solla 1989), as Jackson & Craven compare with.
+r"""Optimal brain damage on a single sigmoid unit (Le Cun, Denker & Solla 1989), as used by Jackson & Craven.
 
 The unit is trained to minimal cross-entropy. Then the weight of smallest saliency
 
@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 
 class PrunedPerceptron(ClassifierMixin, BaseEstimator):
-    """A sigmoid unit of two classes, pruned to minimal validation error and, at equal errors, the fewest weights.
+    """A sigmoid unit for two classes, pruned to the fewest weights with minimal validation error.
 
     `lam_per_example` is the strength of the l2 penalty per example, `validation` the fraction of the examples used for
     validation, `share` the fraction of the remaining weights that are removed at a time, at least one. Examples may be
@@ -44,11 +44,11 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
         self.share = share
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from examples X (m, features) with labels y (m,) of two classes."""
+        """Fit the unit to examples X (m, features) with labels y (m,) of two classes."""
         X, y = validate_data(self, X, y, dtype=float, accept_sparse="csr")
         self.classes_ = np.unique(y)
         if len(self.classes_) != 2:
-            raise ValueError(f"needs examples of two classes, not of {len(self.classes_)}")
+            raise ValueError(f"PrunedPerceptron requires examples of two classes, not of {len(self.classes_)}")
         inside, outside, y_inside, y_outside = train_test_split(
             X, y, test_size=self.validation, stratify=y, random_state=self.random_state
         )
@@ -77,7 +77,7 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
         return tags
 
     def _iterate_prunings(self, X: Any, y: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
-        """Yield the weights and bias after each pruning, from all weights to no weight."""
+        """Yield the weights and bias before each pruning, and finally the bias alone."""
         remaining, squares = np.arange(X.shape[1]), X.power(2) if sp.issparse(X) else X**2
         unit = LogisticRegression(C=1 / (self.lam_per_example * len(y)), max_iter=1000, warm_start=True)
         while remaining.size:

@@ -18,12 +18,12 @@ PERCEPTRON_OUTPUTS = ("last", "averaged", "voted")
 
 
 class PerceptronProgress:
-    """The state of a student: its weights, the number of visits, and the sums for averaged and voted outputs."""
+    """Training state of a student: weights, number of visits, and sums for averaged and voted outputs."""
 
     def __init__(self, features: int, voted: bool, random: np.random.RandomState):
         self.w, self.random = np.zeros(features), random
         self.visits, self.last_change = 0, 0
-        self.weighted = np.zeros(features)  # sum of updates, each times its number of previous visits
+        self.weighted = np.zeros(features)  # sum of updates, each times the number of visits before the update
         self.voters: list[tuple[np.ndarray, int]] | None = [] if voted else None
 
     def make_pass(self, z: Any) -> int:
@@ -41,7 +41,7 @@ class PerceptronProgress:
         return self.w - self.weighted / max(self.visits, 1)
 
     def get_voters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return all successive students (n, features), and the number of visits that each survived."""
+        """Return the successive weights (n, features) and the number of visits that each survived."""
         assert self.voters is not None
         voters = [*self.voters, (self.w, self.visits - self.last_change)]
         return np.array([w for w, _ in voters]), np.array([count for _, count in voters], float)
@@ -81,7 +81,7 @@ class Perceptron(LinearClassifier):
     ----------
     classes_, n_iter_
     coef_, intercept_ : arrays (1 or classes, features) and (1 or classes,)
-        Of the last or averaged weights.
+        The last or the averaged weights.
     mistakes_ : list of int
         Mistakes of each pass.
 
@@ -111,7 +111,7 @@ class Perceptron(LinearClassifier):
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from examples X (m, features) with labels y (m,), and weights (m,)."""
+        """Fit the classifier to examples X (m, features) with labels y (m,) and sample weights (m,)."""
         self._progress: list[PerceptronProgress] = []
         self._mistakes_per_student: list[list[int]] = []
         super().fit(X, y, sample_weight)
@@ -119,7 +119,7 @@ class Perceptron(LinearClassifier):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Make one pass over more examples, in the given order.
+        """Make one pass over further examples in the given order.
 
         The first call names all `classes`.
         """

@@ -21,45 +21,43 @@ from simulate.estimators.one_against_rest import OneAgainstRest, check_integers,
 from simulate.kernels.conjunctions import Conjunction, Stage, boost_conjunctions, compute_stage_vote, merge_stages
 from statmech.runtime.blas import use_one_blas_thread
 
-MAX_CV_STAGES = 1000  # otherwise a table of thousands of columns would use as many stages
-NOTICE_SECONDS = 30.0  # CPU time of a cross-validation; a longer one warns once and reports its progress
+MAX_CV_STAGES = 1000  # a table with thousands of columns would otherwise allow thousands of stages
+NOTICE_SECONDS = 30.0  # CPU time; slower cross-validations report their progress in a single warning
 MIXED_TABLE_CHECKS = {"dtype": None, "ensure_all_finite": "allow-nan"}  # scikit-learn's options for text and numbers
-FoldSplit = tuple[np.ndarray, np.ndarray]  # indices of the examples inside and outside of a fold
+FoldSplit = tuple[np.ndarray, np.ndarray]  # indices of the training and test examples of a fold
 
 
 class BoostingData(NamedTuple):
-    """Indicators (m, n) of examples, the attribute (n,) of each indicator, and the weights (m,) of the examples."""
+    """Indicators (m, n) of examples, their attributes (n,), and the weights (m,) of the examples."""
 
     X: np.ndarray
     attributes: np.ndarray
     weights: np.ndarray
 
     def select(self, rows: np.ndarray) -> BoostingData:
-        """Select examples."""
+        """Return the data of the selected examples."""
         return BoostingData(self.X[rows], self.attributes, self.weights[rows])
 
 
 class CostNotice:
-    """A warning, issued once, for a cross-validation that takes long."""
+    """A single warning about a slow cross-validation."""
 
     def __init__(self, stages: int, conjunctions: int):
         self.stages, self.conjunctions, self.start = stages, conjunctions, time.thread_time()
 
     def update(self, stages_done: int) -> None:
-        """Warn once if the time limit is exceeded, with the number of stages done."""
+        """Warn once, with the number of completed stages, if the time limit is exceeded."""
         if time.thread_time() - self.start > NOTICE_SECONDS:
             self.start = np.inf
             progress = (
                 f"{stages_done:,} of at most {self.stages:,} stages of boosting over {self.conjunctions:,} conjunctions"
             )
-            remedy = (
-                'Fewer columns (sklearn.feature_selection), k=1, or a number of stages instead of "cv" take less time'
-            )
+            remedy = "Select columns (sklearn.feature_selection), or set k=1 or a number of stages, to save time"
             warnings.warn(f"Cross-validation has done {progress} in {NOTICE_SECONDS:.0f} s. {remedy}", stacklevel=5)
 
 
 class SparsePerceptron(OneAgainstRest):
-    r"""A vote of few conjunctions of at most k attributes' values, found by boosting an exhaustive search.
+    r"""A vote of a few conjunctions of at most k attribute values, found by boosting an exhaustive search.
 
     .. math:: f(x) = \mathrm{sign}\sum_i -\ln(\beta_i)\,h_i(x)
 
@@ -157,7 +155,7 @@ class SparsePerceptron(OneAgainstRest):
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from examples X (m, columns) with labels y (m,), and weights (m,)."""
+        """Fit the classifier to examples X (m, columns) with labels y (m,) and sample weights (m,)."""
         self._check_parameters()
         X, y = self._validate_data(_keep_column_types(X), y, **MIXED_TABLE_CHECKS, ensure_min_samples=2)
         all_weights = find_weights(X, y, sample_weight, self.class_weight)
@@ -178,7 +176,7 @@ class SparsePerceptron(OneAgainstRest):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the weighted votes: (m,) for two classes, else (m, classes).
+        """Return the weighted votes, (m,) for two classes, otherwise (m, classes).
 
         For two classes a positive vote means the second class.
         """
@@ -187,7 +185,7 @@ class SparsePerceptron(OneAgainstRest):
         return self._stack_decisions([compute_stage_vote(stages, indicators) for stages in self.stages_])
 
     def integer_weights(self, X: Any, limit: int = 1000) -> Self:
-        r"""Return a copy with integer weights that decides all examples X of `fit` as this model does.
+        r"""Return a copy with integer weights that makes the same decisions on all training examples X.
 
         The weights are :math:`c\,w/\max|w|`, rounded, with the smallest suitable integer c, the copy's `integer_scale_`
         and largest weight. A conjunction whose weight rounds to 0 is dropped. A tie counts as a separate decision.
@@ -215,7 +213,7 @@ class SparsePerceptron(OneAgainstRest):
             rounded = [np.rint(scale * w / largest).astype(int) for w in weights]
             if np.array_equal(self._decide_votes([w @ h for w, h in zip(rounded, values, strict=True)]), decisions):
                 return self._copy_with_integers(voters_per_student, rounded, scale)
-        raise ValueError(f"no integer weights up to {limit} decide all of these examples as the real weights do")
+        raise ValueError(f"no integer weights up to {limit} reproduce all decisions of the real weights")
 
     def _copy_with_integers(
         self, voter_weights: list[dict[Conjunction, float]], integer_weights: list[np.ndarray], scale: int
@@ -231,7 +229,7 @@ class SparsePerceptron(OneAgainstRest):
         return model
 
     def _decide_votes(self, columns: list[np.ndarray]) -> np.ndarray:
-        """Return the decisions (m,) of the votes of all students.
+        """Return the decisions (m,) that follow from the votes of all students.
 
         The decision is the sign of one student's vote, or the class of the largest of several votes.
         """
@@ -243,7 +241,7 @@ class SparsePerceptron(OneAgainstRest):
 
     @property
     def terms_(self) -> list[ConceptTerm]:
-        """The conjunctions with their weights, class by class, the largest weight first."""
+        """Weighted conjunctions of each class, in order of decreasing weight."""
         check_is_fitted(self)
         names = [name for attribute in self.attributes_ for name in attribute.names()]
         if self.negated:
@@ -258,7 +256,7 @@ class SparsePerceptron(OneAgainstRest):
 
     @property
     def concept_(self) -> str:
-        """The learnt concept, one line per conjunction: the class it votes for, its weight, and its condition."""
+        """The learnt concept as text, with the class, weight and condition of one conjunction per line."""
         return format_concept(self.terms_)
 
     @property
@@ -284,7 +282,7 @@ class SparsePerceptron(OneAgainstRest):
     def _cross_validate_stages(
         self, data: BoostingData, y: np.ndarray, splits: list[FoldSplit] | None, max_stages: int
     ) -> int:
-        """Find the smallest number of stages of minimal validation error."""
+        """Find the smallest number of stages with minimal validation error."""
         if splits is None:
             folds = min(self.cv, int(np.sum(y == 1)), int(np.sum(y == -1)))
             if folds < 2:
@@ -306,9 +304,9 @@ class SparsePerceptron(OneAgainstRest):
         return int(np.argmin(wrong.round(9))) + 1
 
     def _make_splits(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> list[FoldSplit] | None:
-        """Return the splits of `cv` as indices of examples with positive weight.
+        """Return the splits that `cv` defines, as indices of examples with positive weight.
 
-        None if `cv` is a number of folds.
+        The result is None if `cv` is a number of folds.
         """
         if isinstance(self.cv, Integral):
             return None
@@ -322,7 +320,7 @@ class SparsePerceptron(OneAgainstRest):
         if isinstance(self.categories, str):
             return [None] * columns
         if len(self.categories) != columns:
-            raise ValueError(f"categories lists {len(self.categories)} columns, and X has {columns}")
+            raise ValueError(f"categories lists {len(self.categories)} columns, but X has {columns}")
         return list(self.categories)
 
     def _check_parameters(self) -> None:
@@ -330,7 +328,7 @@ class SparsePerceptron(OneAgainstRest):
             check_integers(2, cv=self.cv)
         if isinstance(self.categories, str) and self.categories != "auto":
             raise ValueError(
-                f'categories must be "auto" or a list of words for each column, not {format_value(self.categories)}'
+                f'categories must be "auto" or a list of names for each column, not {format_value(self.categories)}'
             )
         check_integers(k=self.k)
         check_integers(2, bins=self.bins)

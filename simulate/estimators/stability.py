@@ -18,14 +18,14 @@ from simulate.estimators.linear import LinearClassifier, LinearStudent
 from simulate.learners.interface import stability_gap
 from statmech.scenarios.stored_examples import StoredExamples
 
-RECORDED_EPOCHS = 32  # number of records, at logarithmically spaced epochs
+RECORDED_EPOCHS = 32  # logarithmically spaced
 
 
 class StabilityClassifier(LinearClassifier):
-    """A learner of embedding strengths, as in the teacher-student simulation.
+    """Base class of MinOver and AdaTron, which learn embedding strengths as in the teacher-student simulation.
 
-    On examples that are not separable neither MinOver nor AdaTron converges. The result is then the student with fewest
-    training errors among those recorded after about 30 numbers of epochs.
+    Neither MinOver nor AdaTron converges if the examples are not separable. The result is then the student with the
+    fewest training errors among about 30 recorded students.
     """
 
     max_epochs: int
@@ -37,7 +37,7 @@ class StabilityClassifier(LinearClassifier):
         return super().__new__(cls)
 
     def fit(self, X: Any, y: Any, **options: Any) -> Self:  # type: ignore[override]  # scikit-learn reads the names
-        """Learn from examples X (m, features) with labels y (m,). Weights of examples are not supported."""
+        """Fit the classifier to examples X (m, features) with labels y (m,), without sample weights."""
         name = type(self).__name__
         _reject_weights(name, options)
         if unknown := options.keys() - {"sample_weight"}:
@@ -50,7 +50,9 @@ class StabilityClassifier(LinearClassifier):
         strengths, epochs, converged = self._find_strengths(z, recorded)
         best_index = len(recorded) - 1
         if not converged:
-            message = f"{type(self).__name__} did not converge in {self.max_epochs} epochs: not separable, or too few"
+            message = (
+                f"{type(self).__name__} did not converge in {self.max_epochs} epochs: inseparable, or too few epochs"
+            )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
             errors = np.sum(strengths @ z @ z.T <= 0, axis=1)
             best_index -= int(np.argmin(errors[::-1]))  # the latest student with the fewest errors
@@ -59,7 +61,7 @@ class StabilityClassifier(LinearClassifier):
 
     @abstractmethod
     def _find_strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Find the strengths (T, m) after these numbers of epochs (T,).
+        """Compute the embedding strengths (T, m) after each recorded number of epochs (T,).
 
         Also returns the number of epochs made (T,), and True if learning converged.
         """
@@ -70,11 +72,11 @@ class StabilityClassifier(LinearClassifier):
         }
         StoredExamples(
             learner=type(self).__name__.lower(), alpha=1.0, epochs=(self.max_epochs,), **parameters
-        )  # raises errors with the config's messages
+        )  # checks the parameters, with the messages of a config
 
 
 def _reject_weights(name: str, options: dict[str, Any]) -> None:
-    """Raise `TypeError` if an estimator of this name receives weights."""
+    """Raise `TypeError` if an estimator's options contain weights."""
     for option in ("sample_weight", "class_weight"):
         if options.get(option) is not None:
             why = "the largest stability depends on the examples, not on their weights. Leave out examples of weight 0"
@@ -82,7 +84,7 @@ def _reject_weights(name: str, options: dict[str, Any]) -> None:
 
 
 class MinOver(StabilityClassifier):
-    r"""MinOver: repeated addition of the example of smallest stability (`simulate.learners.minover`).
+    r"""MinOver, which repeatedly adds the example with the smallest stability (`simulate.learners.minover`).
 
     .. math:: \mathbf w \leftarrow \mathbf w + y^\mu\mathbf x^\mu, \qquad
               \mu = \mathrm{argmin}_\nu\, y^\nu\,\mathbf w\cdot\mathbf x^\nu

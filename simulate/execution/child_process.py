@@ -11,7 +11,7 @@ from statmech.runtime.system import die_with_parent
 
 
 def main() -> None:
-    """Simulate the chunk given by the arguments: store, number, whether to retry failed runs, and an optional index."""
+    """Simulate the chunk that the arguments name: store, number, whether to retry failed runs, optional cell index."""
     plugins.load_listed_plugins()
     die_with_parent()
     path, number, again, *index = sys.argv[1:]

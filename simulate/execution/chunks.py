@@ -1,4 +1,4 @@
-"""Simulation of a store's chunks: missing runs are simulated unit by unit, and failed runs are tried again.
+"""Simulation of a store's chunks: missing runs are simulated unit by unit, and failed runs are retried.
 
 The numbers of a chunk depend only on its parameter combinations and seeds, so that a resumed or sharded run gives the
 same bits as an uninterrupted one. A unit that raises an exception does not stop the others: its parameter combinations
@@ -30,11 +30,11 @@ from statmech.scenarios.registry import scenario_from
 
 MAX_ATTEMPTS = 3
 
-FilledChunk = tuple[Chunk, dict[str, np.ndarray], np.ndarray]  # chunk, variables, states of its runs
+FilledChunk = tuple[Chunk, dict[str, np.ndarray], np.ndarray]  # chunk, its variables, states of its runs
 
 
 def get_states_to_simulate(again: bool) -> tuple[int, ...]:
-    """Return the states of runs to simulate: missing, and with `again` also failed."""
+    """Return the run states to simulate: missing, and with `again` also failed."""
     return (MISSING_STATE, FAILED_STATE) if again else (MISSING_STATE,)
 
 
@@ -77,7 +77,7 @@ def simulate_chunk(
     """
     store = SweepStore(path)
     scenario, chunk = scenario_from(store.config), store.chunks()[number]
-    # this host may have different files with the same names
+    # files on this host may differ from the stored run's files of the same names
     if changed := describe_changed_data(path, scenario, store.data) or describe_changed_code(
         path, scenario, store.code
     ):
@@ -101,7 +101,7 @@ def simulate_chunks(
     log: Log,
     cells: list[Any] | None = None,
 ) -> Iterator[FilledChunk]:
-    """Simulate chunks, and yield each finished chunk in turn with its variables and the state of each run.
+    """Simulate chunks, and yield each finished chunk with its variables and run states.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def simulate_chunks(
         for cell in scenario.cells() if cells is None else cells:
             if (neighbours := cells_by_chunk.get(store.get_chunk_index(cell.index))) is not None:
                 neighbours.append(cell)
-    buffers: deque[ChunkBuffer] = deque()  # one per unit that has started: results arrive in the same order
+    buffers: deque[ChunkBuffer] = deque()  # one entry per started unit, because results arrive in this order
 
     def units() -> Iterable[Any]:
         for chunk in todo:
@@ -152,11 +152,11 @@ class ChunkBuffer:
     def __init__(self, store: SweepStore, chunk: Chunk, cells: list[Any], states: tuple[int, ...]):
         self.chunk, self.states = chunk, store.states(chunk)
         self.values = store.make_buffer(chunk, self.states)
-        self.open = np.isin(self.states, states)  # runs that were done earlier keep their bits
+        self.open = np.isin(self.states, states)  # finished runs are never overwritten
         self.cells = [cell for cell in cells if self.open[self._get_chunk_index(cell.index)].any()]
 
     def take(self, results: list[UnitResult] | Exception) -> None:
-        """Store the results of a unit. After an exception its runs stay open, to be tried again."""
+        """Store the results of a unit. After an exception the unit's runs stay open for a retry."""
         if isinstance(results, Exception):
             return
         first = self.chunk.seeds.start
@@ -173,14 +173,14 @@ class ChunkBuffer:
             self.states[index] = np.where(new, DONE_STATE, self.states[index])
 
     def finish_runs(self, simulator: Simulator, log: Log) -> FilledChunk:
-        """Return the chunk, its variables and its states, after trying failed runs again."""
+        """Retry failed runs, and return the chunk with its variables and run states."""
         if (self.open & (self.states != DONE_STATE)).any():
             for cell in self.cells:
                 self._retry_cell(simulator, cell, log)
         return self.chunk, self.values, self.states
 
     def _retry_cell(self, simulator: Simulator, cell: Cell, log: Log) -> None:
-        """Simulate the open runs of a parameter combination again, and mark runs that keep failing as failed."""
+        """Retry the open runs of a parameter combination, and mark runs that keep failing as failed."""
         index = self._get_chunk_index(cell.index)
         failed = self._find_open_runs(index)
         for attempt in range(2, MAX_ATTEMPTS + 1):
@@ -211,5 +211,5 @@ class ChunkBuffer:
         return error
 
     def _get_chunk_index(self, index: Any) -> Any:
-        """Convert an index of the sweep to an index of the chunk, for one or several parameter combinations."""
+        """Convert sweep indices of one or several parameter combinations into indices within the chunk."""
         return tuple(i - start for i, start in zip(index, self.chunk.corner, strict=True))

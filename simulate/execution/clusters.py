@@ -52,12 +52,12 @@ from statmech.scenarios.base import AbstractScenario
 ACTIVE_WORKER_SECONDS, QUEUE_SECONDS = (
     300.0,
     86400.0,
-)  # limits without an active worker: for running clusters, and for queued jobs
+)  # longest time without an active worker: on running clusters, and with queued jobs
 MAX_DESCRIPTION_BYTES = 1_000_000
 ANSWER_SECONDS, POLL_SECONDS = 8.0, 2.0
-SLOW_ANSWER_SECONDS = 60.0  # for the start of a cluster, for SLURM, and for a result from a busy machine
-LOST_RESULT_STATES = ("lost", "pending")  # states of a finished task after the death of its worker
-CHUNKS_PER_THREAD = 4  # submitted at a time
+SLOW_ANSWER_SECONDS = 60.0  # to start a cluster, ask SLURM, or get a result from a busy machine
+LOST_RESULT_STATES = ("lost", "pending")  # a finished task has these states if its worker has died
+CHUNKS_PER_THREAD = 4  # keeps every thread busy without submitting the whole sweep
 STORE_VISIBLE_SECONDS = 60.0  # a shared file system needs time to show a new store to every worker
 CLUSTER_FORMATS = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
 
@@ -65,9 +65,9 @@ CLUSTER_FORMATS = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
 def run_on_cluster(
     cluster: str, path: Path, scenario: AbstractScenario, *, patience: float | None = None, **options: Any
 ) -> Outcome:
-    """Simulate the missing runs of a scenario's store on the workers of a Dask cluster, like `run_into`.
+    """Simulate the missing runs of a scenario's store on a Dask cluster.
 
-    The results equal a local run's bit by bit.
+    The results equal the results of a local `run_into` bit by bit.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def run_on_cluster(
 
 
 def check_cluster(cluster: str) -> None:
-    """Raise `ConfigError` for a name that is not a cluster, or for a cluster that cannot be started here."""
+    """Raise `ConfigError` if a cluster name is invalid, or if the cluster cannot be started on this machine."""
     scheme, _, rest = cluster.partition(":")
     local = cluster == "local" or (scheme == "local" and rest.isdecimal() and int(rest) >= 1)
     if not (local or (scheme == "tcp" and rest.startswith("//") and len(rest) > 2) or (scheme == "slurm" and rest)):
@@ -101,28 +101,28 @@ def check_cluster(cluster: str) -> None:
     require_modules(format_option("--dask", "a Dask cluster"), "cluster", "distributed", *packages)
     if scheme == "slurm" and shutil.which("sbatch") is None:
         raise ConfigError(
-            f"{_format_option(cluster)}: there is no sbatch on this machine; run the command where jobs are submitted"
+            f"{_format_option(cluster)}: sbatch was not found; run this command on a machine that submits SLURM jobs"
         )
 
 
 def _format_option(cluster: str) -> str:
-    """Return a cluster as the user gave it: as an option of the command, or as a Python argument."""
+    """Return the cluster as the user wrote it, as a command-line option or as a Python argument."""
     return format_option(f"--dask {cluster}", cluster)
 
 
 class _ResultLostError(Exception):
-    """The worker of a finished task died before its result was fetched. The scheduler repeats the task."""
+    """Raised if a worker died before its result was fetched. The scheduler repeats the task."""
 
 
 class Workers:
-    """The workers of a Dask client, and the patience with inactive workers."""
+    """The workers of a Dask client. A run ends if no worker is active for `patience` seconds."""
 
     def __init__(self, client: Any, where: str, patience: float, revive: Callable[[], None]):
         self.client, self.where, self.patience, self.revive = client, where, patience, revive
         self.seen, self.threads, self.busy = -POLL_SECONDS, 1, False
 
     def simulate(self, store: SweepStore, todo: list[Chunk], again: bool, log: Log) -> Iterator[Chunk]:
-        """Yield chunks after workers have written them or have failed."""
+        """Simulate chunks on the workers, and yield each chunk once it is written or has failed."""
         task = partial(
             _simulate_chunk, str(store.path.resolve()), _digest_config(store), again, _collect_requirements()
         )
@@ -139,10 +139,10 @@ class Workers:
     def _submit_chunks(
         self, task: Callable[..., Any], log: Log, chunks: list[Chunk], get_capacity: Callable[[], int]
     ) -> Iterator[tuple[Chunk, Exception | None]]:
-        """Submit chunks up to a capacity, and yield each finished chunk with its exception or None."""
+        """Submit chunks up to a capacity, and yield each finished chunk with its exception, or None."""
         submitted: dict[str, tuple[Chunk, Any]] = {}
         ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        left, name = iter(chunks), uuid.uuid4().hex  # other clients of the scheduler may use the same numbers
+        left, name = iter(chunks), uuid.uuid4().hex  # keys unique among all clients of the scheduler
         try:
             while True:
                 for chunk in islice(left, max(0, get_capacity() - len(submitted))):
@@ -170,7 +170,7 @@ class Workers:
         return CHUNKS_PER_THREAD * max(self.threads, 1)
 
     def _wait_for_task(self, ended: queue.SimpleQueue[Any]) -> Any:
-        """Wait for the next task that ends. Raises `ClusterError` when no worker has been active for too long."""
+        """Wait for a task to end. Raises `ClusterError` if no worker is active for too long."""
         last = time.monotonic()
         while True:
             with suppress(queue.Empty):
@@ -182,7 +182,7 @@ class Workers:
                 raise self._make_error(f"no worker has been active for {self.patience:.0f} seconds")
 
     def _poll_scheduler(self) -> None:
-        """Query the threads and the activity of the workers, not too often, and revive dead workers."""
+        """Update the number of threads and the activity of the workers, and replace dead workers."""
         if time.monotonic() - self.seen < POLL_SECONDS:
             return
         self.busy = False
@@ -212,11 +212,11 @@ class Workers:
                     log(**event)
                 return None
             problem: Exception = future.exception(timeout=SLOW_ANSWER_SECONDS)
-        except (OSError, CancelledError) as failure:  # a timeout is an OSError, and so is a closed connection
+        except (OSError, CancelledError) as failure:  # including timeouts and closed connections
             if future.status in LOST_RESULT_STATES:
                 raise _ResultLostError from None
             raise self._make_error(f"the scheduler is gone ({type(failure).__name__})") from None
-        if isinstance(problem, StoreError):  # a full disk, an invisible store: no other chunk would succeed
+        if isinstance(problem, StoreError):  # for example a full disk: all other chunks would also fail
             raise problem
         return problem
 
@@ -227,14 +227,14 @@ class Workers:
 
 
 def _has_killed_workers(problem: Exception | None) -> bool:
-    """Return True if workers have died while simulating a chunk, or another chunk at the same time."""
+    """Return True if workers died repeatedly while they had this chunk."""
     from distributed import KilledWorker
 
     return isinstance(problem, KilledWorker)
 
 
 def _store_failure(store: SweepStore, chunk: Chunk, again: bool, problem: Exception | None, log: Log) -> Chunk:
-    """Store the chunk's runs as failed if the worker could not record its problem itself, and return the chunk."""
+    """Mark a chunk's runs as failed if the worker has not done so, and return the chunk."""
     if problem is not None:
         states = store.states(chunk)
         failed = np.isin(states, get_states_to_simulate(again))
@@ -251,7 +251,7 @@ def _store_failure(store: SweepStore, chunk: Chunk, again: bool, problem: Except
     return chunk
 
 
-_CHUNK_LOCK = threading.Lock()  # a worker simulates one chunk at a time, with all of its threads
+_CHUNK_LOCK = threading.Lock()  # all threads of a worker simulate the same chunk
 
 
 class Requirements(NamedTuple):
@@ -279,7 +279,7 @@ def _simulate_chunk(path: str, digest: str, again: bool, required: Requirements,
 
 
 def _check_version(required: dict[str, Any]) -> None:
-    """Raise `StoreError` if the worker has another version than the command, because its numbers may differ."""
+    """Raise `StoreError` if the worker's version differs from this command's: its results may differ."""
     running = version_from_provenance(provenance())
     if running != required:
         difference = f"{format_version(running)}, and this command {format_version(required)}"
@@ -288,7 +288,7 @@ def _check_version(required: dict[str, Any]) -> None:
 
 
 class EventCollector(Log):
-    """Log events collected for the client, which writes the log: lines from many hosts would interleave."""
+    """Collector of log events. The client writes the log, because lines from many hosts would interleave."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -299,7 +299,7 @@ class EventCollector(Log):
 
 
 def _await_store(path: Path, digest: str) -> None:
-    """Wait until this host sees the client's new store: network file systems may be late."""
+    """Wait until the client's new store is visible on this host: network file systems may lag."""
     until = time.monotonic() + STORE_VISIBLE_SECONDS
     while True:
         with suppress(Exception):  # zarr raises various errors for a store that is absent or incomplete
@@ -342,13 +342,13 @@ def _connect(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
             partial(_start_local_cluster, rest) if scheme == "local" else partial(_start_slurm_cluster, Path(rest)),
         )
         closing.callback(_close_with_timeout, cluster.close)
-        if not cluster.scheduler_spec["options"]["dashboard"]:  # Dask starts its HTTP server nevertheless
+        if not cluster.scheduler_spec["options"]["dashboard"]:  # Dask starts its HTTP server even without a dashboard
             cluster.loop.add_callback(cluster.scheduler.http_server.stop)
         address, security = cluster.scheduler_address, cluster.security
     try:
         connect = partial(Client, address, timeout=ANSWER_SECONDS, set_as_default=False, security=security)
         client = _call_with_timeout(2 * ANSWER_SECONDS, connect)
-    except (OSError, ValueError) as failure:  # a timeout is an OSError
+    except (OSError, ValueError) as failure:  # including timeouts
         raise ConfigError(f"{_format_option(where)}: the scheduler does not answer ({failure})") from None
     closing.callback(_close_with_timeout, client.close)
     return client, revive
@@ -378,16 +378,16 @@ def _start_local_cluster(count: str) -> tuple[Any, Callable[[], None]]:
     return cluster, lambda: cluster.scale(workers)
 
 
-_PATCH_LOCK = threading.Lock()  # two simultaneous patches may never be undone
+_PATCH_LOCK = threading.Lock()  # overlapping patches of signal.signal might never be undone
 
 
 def _start_slurm_cluster(file: Path) -> tuple[Any, Callable[[], None]]:
-    """Prepare SLURM workers, whose jobs the returned function submits: an earlier interrupt leaves no job behind."""
+    """Prepare a SLURM cluster, and return it with a function that submits its jobs."""
     import dask
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
-    # the import sets a handler of Ctrl-C: in the main thread it would replace ours, in other threads it is an error
+    # the import installs a Ctrl-C handler: in the main thread it would replace ours, in other threads it fails
     with _PATCH_LOCK, mock.patch("signal.signal"):
         from dask_jobqueue import SLURMCluster
 
@@ -396,7 +396,7 @@ def _start_slurm_cluster(file: Path) -> tuple[Any, Callable[[], None]]:
         if (jobs := int(keywords.pop("jobs", 1))) < 1:
             raise ValueError(f"jobs must be at least 1, not {jobs}")
         python = keywords.get("python") or dask.config.get("jobqueue.slurm.python", None) or sys.executable
-        keywords["python"] = f"{python} -P"  # jobs start in the current folder: see `_use_safe_path`
+        keywords["python"] = f"{python} -P"  # -P: jobs must not import from the current folder
         no_page = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
         keywords["scheduler_options"] = no_page | keywords.get("scheduler_options", {})
         cluster = SLURMCluster(**keywords)
@@ -407,7 +407,7 @@ def _start_slurm_cluster(file: Path) -> tuple[Any, Callable[[], None]]:
 
 
 def _test_submission(file: Path, cluster: Any) -> None:
-    """Raise `ConfigError` if SLURM rejects the jobs, because Dask does not report it."""
+    """Raise `ConfigError` if SLURM would reject the jobs: Dask does not report a rejection."""
     try:
         process = subprocess.run(
             ["sbatch", "--test-only"],
@@ -424,7 +424,7 @@ def _test_submission(file: Path, cluster: Any) -> None:
 
 
 def _call_with_timeout(seconds: float, function: Callable[[], Any]) -> Any:
-    """Return the result of a function or raise its exception, or `TimeoutError` without an answer in time.
+    """Call a function, and raise `TimeoutError` if it takes longer than `seconds`.
 
     A Dask client waits forever for a server that accepts the connection but does not answer.
     """
@@ -467,7 +467,7 @@ def _use_safe_path() -> Iterator[None]:
 
 @contextmanager
 def _silence_dask() -> Iterator[None]:
-    """Silence Dask's own messages about workers that start and stop."""
+    """Silence Dask's messages about starting and stopping workers."""
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
     previous_levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,6 +1,6 @@
-"""Simulation of suspicious chunks in child processes, because they may have killed earlier runs.
+"""Simulation of chunks that may have killed earlier runs, in child processes.
 
-A rule that crashes the interpreter is an example. A child that dies, by a crash or for lack of memory, costs its
+A user's rule may crash the interpreter. A child that dies, by a crash or for lack of memory, costs its
 chunk's time. The chunk's parameter combinations are then simulated in one child each, and combinations that die again
 are stored as failed. A child dies with its parent.
 """
@@ -25,7 +25,7 @@ CHILD_CODE = "import sys; sys.path.append(sys.argv.pop(1)); from simulate.execut
 
 
 def simulate_isolated(store: SweepStore, chunks: Iterable[Chunk], again: bool, log: Log) -> Iterator[Chunk]:
-    """Simulate chunks in child processes, and yield the chunks that the children could simulate.
+    """Simulate chunks in child processes, and yield each chunk that a child could simulate.
 
     Some of their runs may have failed. Chunks that no child could simulate are left to this process.
     """
@@ -41,7 +41,7 @@ def simulate_isolated(store: SweepStore, chunks: Iterable[Chunk], again: bool, l
 
 
 def _run_child(path: Path, chunk: Chunk, again: bool, index: tuple[int, ...] = ()) -> str | None:
-    """Simulate a chunk in a child process, and return its cause of death.
+    """Simulate a chunk in a child process, and return the child's cause of death.
 
     The result is empty if the child has simulated the chunk, and None if it could not simulate it.
     """

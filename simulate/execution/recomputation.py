@@ -1,4 +1,4 @@
-"""Recomputation of stored runs: a sample for every version is simulated again and compared bit by bit.
+"""Recomputation of stored runs: samples of every version are simulated again and compared bit by bit.
 
 Checksums and fingerprints show that a number has not changed since it was written. Only recomputation shows that
 today's code, with the user's files of today, still gives the same number.
@@ -23,7 +23,7 @@ from statmech.scenarios.registry import scenario_from
 
 
 class Recomputation(NamedTuple):
-    """The number of recomputed runs, a line per differing parameter combination, and any obstacle to recomputing."""
+    """Number of recomputed runs, a line per differing parameter combination, and any obstacle."""
 
     runs: int
     differing: list[str]
@@ -66,7 +66,7 @@ def recompute(path: Path, max_cells: int) -> Recomputation:
             or describe_changed_data(path, scenario, store.data)
             or describe_changed_code(path, scenario, store.code)
         )
-    except StatmechError as failure:  # a rule whose file is not loaded
+    except StatmechError as failure:  # for example, a user's rule is not loaded
         obstacle = str(failure)
     if obstacle:
         return Recomputation(0, [], obstacle)
@@ -85,9 +85,9 @@ def recompute(path: Path, max_cells: int) -> Recomputation:
 
 
 def _draw_samples(store: SweepStore, max_cells: int, together: int) -> Iterator[tuple[Chunk, int]]:
-    """Draw random pieces of chunks, and yield each with its version.
+    """Draw random samples of stored runs, and yield each with its version.
 
-    A piece has one parameter combination and the seeds that are simulated together.
+    A sample has one parameter combination and the seeds that are simulated together.
     """
     rng, chunks = np.random.default_rng(0), store.chunks()
     for version in [*range(len(store.provenances)), UNKNOWN_VERSION]:
@@ -105,7 +105,7 @@ def _draw_samples(store: SweepStore, max_cells: int, together: int) -> Iterator[
 
 
 def _find_runs_by_version(store: SweepStore, chunk: Chunk, version: int) -> np.ndarray:
-    """Return a mask of a chunk's finished runs by a given version."""
+    """Return a mask of a chunk's finished runs that this version simulated."""
     finished: np.ndarray = (store.states(chunk) == DONE_STATE) & (store.versions(chunk) == version)
     return finished
 
@@ -113,7 +113,7 @@ def _find_runs_by_version(store: SweepStore, chunk: Chunk, version: int) -> np.n
 def _find_differing_variables(
     simulator: Simulator, cell: Cell, sample: Chunk, stored: dict[str, np.ndarray], is_done: np.ndarray
 ) -> Iterator[str]:
-    """Yield the names of the variables that differ, or the error that the simulation raises."""
+    """Simulate a sample again, and yield the names of differing variables or the error raised."""
     wrong = set[str]()
     for _, results in run_units(simulator, simulator.prepare_units([cell], sample.seeds)):
         if isinstance(results, Exception):

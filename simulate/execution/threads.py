@@ -1,4 +1,4 @@
-"""Units of work on all cores."""
+"""Threads that run units of work on all cores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def open_thread_pool(workers: int | None = None) -> Iterator[ThreadPoolExecutor]
     """
     pool = ThreadPoolExecutor(max_workers=workers or count_cores())
     try:
-        # all cores are busy: BLAS threads within each thread would wait for each other (K = 100: 5 times slower)
+        # every core has a thread: additional BLAS threads would wait for each other (K = 100: 5 times slower)
         with use_one_blas_thread():
             yield pool
     finally:

@@ -1,4 +1,4 @@
-"""Simulation of a scenario into a store, chunk by chunk. The next run resumes an interrupted one."""
+"""Simulation of a scenario into a store, chunk by chunk. An interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def run_into(
     simulator = make_simulator(scenario)
     use_cache()
     check_simulator(simulator)
-    compute_chunk_lengths(scenario)  # raises an error for too many chunks before anything is written
+    compute_chunk_lengths(scenario)  # fails before anything is written if there are too many chunks
     workers = count_affordable_units(simulator, workers, memory)
     with claim_store(path, shard) as claim:
         log = Log(path, tell, shard)
@@ -127,7 +127,7 @@ def run_into(
 
 @dataclass
 class StoreRun:
-    """One run of a scenario into a store: it opens the store, plans its chunks and simulates them."""
+    """A run of a scenario into a store: opening the store, planning its chunks and simulating them."""
 
     path: Path
     scenario: AbstractScenario
@@ -139,12 +139,12 @@ class StoreRun:
     figure: FigureKey = None
     progress: Progress | None = None
     chunk_simulator: ChunkSimulator | None = None
-    done: int = 0  # runs of this shard
+    done: int = 0  # finished runs of this shard
     total: int = 0
-    suspects: set[int] = field(default_factory=set)  # chunks that may have killed the last two runs
+    suspects: set[int] = field(default_factory=set)  # numbers of chunks that may have killed the last two runs
 
     def open(self, claim: Claim) -> SweepStore:
-        """Open the store, after creating or extending it if necessary."""
+        """Open the store, creating or extending it if necessary."""
         return claim.open(
             find=lambda: None if self.fresh else find_matching_store(self.path, self.scenario, self.again),
             create=self._create_or_extend,
@@ -152,7 +152,7 @@ class StoreRun:
         )
 
     def _create_or_extend(self) -> SweepStore:
-        """Open the store. Create it if it does not exist, and extend it if the scenario does."""
+        """Open the store, which is created if missing and extended if the scenario has grown."""
         path, scenario, log = self.path, self.scenario, self.log
         complete_replacement(path)
         if self.fresh or not (path.exists() or path.is_symlink()):
@@ -182,7 +182,7 @@ class StoreRun:
         )
 
     def plan_chunks(self, store: SweepStore) -> list[Chunk]:
-        """Return the chunks of this shard with runs to simulate, including corrupted chunks."""
+        """Return this shard's chunks that have runs to simulate, including corrupted chunks."""
         k, n = self.shard
         self.suspects = self.log.suspects()
         mine = [chunk for chunk in store.chunks() if chunk.number % n == k - 1]
@@ -197,7 +197,7 @@ class StoreRun:
         return todo
 
     def run(self, store: SweepStore, todo: list[Chunk]) -> None:
-        """Simulate and write these chunks: first the suspects, in a process each."""
+        """Simulate and write chunks. Suspect chunks come first, each in a process of its own."""
         suspects = [chunk for chunk in todo if chunk.number in self.suspects]
         for chunk in simulate_isolated(store, suspects, self.again, self.log):
             todo.remove(chunk)
@@ -237,7 +237,7 @@ class StoreRun:
 
 
 def find_matching_store(path: Path, scenario: AbstractScenario, again: bool = False) -> SweepStore | None:
-    """Return the store at `path` if it is intact and has exactly this scenario and its data, otherwise None."""
+    """Return the store at `path` if it is intact and matches this scenario and its data, else None."""
     check_ordinary_files(path)
     if not path.exists() or find_corrupted_files(path):
         return None
@@ -247,14 +247,14 @@ def find_matching_store(path: Path, scenario: AbstractScenario, again: bool = Fa
 
 
 def _describe_changes(store: SweepStore, scenario: AbstractScenario) -> str:
-    """Describe changes of the user's data or code that forbid mixing stored and new runs, or return an empty string."""
+    """Describe a change of data or code that forbids adding runs to the store, or return an empty string."""
     return describe_changed_data(store.path, scenario, store.data) or describe_changed_code(
         store.path, scenario, store.code or {}
     )
 
 
 def _needs_this_version(store: SweepStore, again: bool) -> bool:
-    """Return True if new runs would join another version's runs, so that the store must record this version first."""
+    """Return True if the store must record this version before runs are added."""
     return not store.is_running_version and any(store.counts()[state] for state in get_states_to_simulate(again))
 
 
@@ -264,7 +264,7 @@ def _make_attributes(scenario: AbstractScenario) -> dict[str, object]:
 
 
 def _get_intact_states(store: SweepStore, chunk: Chunk, log: Log) -> np.ndarray:
-    """Return the states of a chunk's runs, all missing if the chunk is corrupted."""
+    """Return the run states of a chunk. A corrupted chunk has only missing runs."""
     states = store.states(chunk)
     faults = store.faults(chunk, states)
     if not faults:

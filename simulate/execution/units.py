@@ -26,19 +26,19 @@ from statmech.scenarios.base import AbstractScenario, check_is_scenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.cost import BYTES_PER_CELL, check_cell_memory, estimate_cost, thin_scenario
 
-UNITS_AHEAD_PER_WORKER = 2  # started before the first result is taken
+UNITS_AHEAD_PER_WORKER = 2  # limits the memory of results that wait
 # bytes, measured by `benchmarks/everyday.py memory`: libraries for stores and figures, and compilers with programs
 STORE_LIBRARY_BYTES, PICTURE_LIBRARY_BYTES, XLA_BYTES, JAX_BYTES, NUMBA_BYTES = (
     int(GiB * 2**30) for GiB in (0.08, 0.07, 0.12, 0.06, 0.1)
 )
-XLA_PROGRAM_BYTES = int(0.008 * 2**30)  # bytes of a program that XLA compiles
-DRAWING_MEMORY_FACTOR = 5.5  # times the bytes of results, during comparison and drawing
+XLA_PROGRAM_BYTES = int(0.008 * 2**30)  # typical size in memory
+DRAWING_MEMORY_FACTOR = 5.5  # peak memory of comparing and drawing, relative to the size of the results
 
 C = TypeVar("C", bound=Cell)
 
 
 class UnitResult(NamedTuple):
-    """The values (seeds, ...) of some seeds of one cell, given by its index in the grid.
+    """Results of some seeds of one cell: its index in the grid, the seeds, and values (seeds, ...).
 
     For several cells the index contains arrays (cells,), and the values have the shape (cells, seeds, ...).
     """
@@ -49,9 +49,9 @@ class UnitResult(NamedTuple):
 
 
 class Simulator(ABC):
-    """The simulation of one kind of scenario. Subclasses define `source`, `units` and `run`, and override the rest."""
+    """Base class of simulators, one for each kind of scenario. Subclasses define `source`, `units` and `run`."""
 
-    source: str  # origin of the numbers, for the dataset's attributes
+    source: str  # method of simulation, stored with the results
     scenario: AbstractScenario
 
     def __init__(self, scenario: AbstractScenario):
@@ -59,18 +59,18 @@ class Simulator(ABC):
 
     @abstractmethod
     def units(self, cells: Sequence[Any], seeds: range) -> Iterable[Any]:
-        """Return the units for these seeds of these cells. The first seed is a multiple of the kind's `together`."""
+        """Divide these cells and seeds into units. The first seed is a multiple of the kind's `together`."""
 
     @abstractmethod
     def run(self, unit: Any) -> list[UnitResult]:
         """Simulate one unit and return its results."""
 
     def prepare_cells(self, cells: Sequence[Any]) -> Sequence[Any]:
-        """Return the cells with all inputs that their units need, which may take long to compute."""
+        """Return the cells with all computed inputs of their units, which may take long."""
         return cells
 
     def prepare_units(self, cells: Sequence[Any], seeds: range) -> Iterable[Any]:
-        """Return units that can be run. For an estimate, `units` alone divides the work."""
+        """Prepare the cells and return units that can be run. Estimates call only `units`."""
         return self.units(self.prepare_cells(cells), seeds)
 
     def check(self) -> None:
@@ -78,15 +78,15 @@ class Simulator(ABC):
         return
 
     def memory(self) -> float:
-        """Return the bytes of the largest unit."""
+        """Return the memory of the largest unit, in bytes."""
         return 0.0
 
     def library_bytes(self) -> float:
-        """Return the bytes of compilers with their programs, and of libraries that the first unit imports."""
+        """Return the memory, in bytes, of compilers, programs and libraries that the first unit loads."""
         return 0.0
 
     def attrs(self) -> dict[str, Any]:
-        """Return further attributes of the dataset."""
+        """Return attributes to add to the dataset."""
         return {}
 
     def remarks(self) -> list[str]:
@@ -99,14 +99,14 @@ class Simulator(ABC):
 
 
 class SeedUnit(NamedTuple):
-    """All cells of one dimension, and one seed."""
+    """A unit of work: all cells of one dimension N with one seed."""
 
     cells: tuple[Any, ...]
     seed: int
 
 
 class SeedSimulator(Simulator):
-    """Simulator of kinds whose cells of one dimension N share a seed's random numbers: one unit per N and seed."""
+    """Simulator with one unit per N and seed, for cells of equal N that share a seed's random numbers."""
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[SeedUnit]:
         """Yield all cells of one dimension with one seed, the largest dimensions first."""
@@ -119,17 +119,17 @@ class SeedSimulator(Simulator):
 
 
 class RunSimulator(Simulator, Generic[C]):
-    """Simulator of kinds that gain nothing from running seeds or cells together: one unit per cell and seed."""
+    """Simulator with one unit per cell and seed, for scenarios that gain nothing from larger units."""
 
     source = "one run after the other"
 
     def simulate(self, cell: C, seed: int) -> dict[str, Any]:
-        """Return the variables of one run, by the scenario's own `simulate` method."""
+        """Simulate one run by the scenario's own `simulate` method, and return its variables."""
         assert self.scenario.simulate is not None  # other scenarios have a simulator of their own
         return self.scenario.simulate(cell, seed)
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[tuple[Any, int]]:
-        """Yield every cell with every seed."""
+        """Yield each combination of a cell and a seed."""
         yield from product(cells, seeds)
 
     def run(self, unit: tuple[Any, int]) -> list[UnitResult]:
@@ -140,7 +140,7 @@ class RunSimulator(Simulator, Generic[C]):
 
 
 def make_simulator(scenario: AbstractScenario) -> Simulator:
-    """Return the simulator of a scenario: its own `simulate` method, or its module in `simulate/scenarios/`."""
+    """Return a simulator that uses the scenario's `simulate` method or its module in `simulate/scenarios/`."""
     check_is_scenario(scenario)
     if scenario.simulate is not None:
         return RunSimulator(scenario)
@@ -157,7 +157,7 @@ def check_simulator(simulator: Simulator) -> None:
 
 
 def check_memory(key: str, run: str, needed_bytes: float, advice: str = "") -> None:
-    """Raise `ScenarioError` at `key` if a run needs more bytes than this machine has per core."""
+    """Raise `ScenarioError` for the field `key` if a run needs more memory than there is per core."""
     if needed_bytes > (available := get_memory_per_core()):
         sizes = f"takes {needed_bytes / 2**30:.3g} GiB, and {available / 2**30:.3g} GiB are available per core"
         raise ScenarioError([((key,), f"{run} {sizes}{'. ' + advice if advice else ''}")])
@@ -173,7 +173,7 @@ def count_affordable_units(simulator: Simulator, workers: int | None, memory: fl
     unit, left = _make_small_simulator(simulator).memory(), memory - _estimate_common_bytes(simulator, workers)
     if left < unit:
         needs = f"libraries and results take {(memory - left) / 2**30:.2g} GiB, one unit of work {unit / 2**30:.2g} GiB"
-        raise ScenarioError([(("memory",), f"{memory / 2**30:.3g} GiB are too little: {needs}")])
+        raise ScenarioError([(("memory",), f"{memory / 2**30:.3g} GiB is too little: {needs}")])
     return max(1, min(workers or count_cores(), int(left / max(unit, 1.0))))
 
 
@@ -197,22 +197,22 @@ def estimate_memory(simulator: Simulator, memory: float | None = None, with_draw
 
 
 def can_draw(scenario: AbstractScenario, memory: float | None) -> bool:
-    """Return True if twice the results of a scenario fit into the memory, by default half of this machine's."""
+    """Return True if `memory`, by default half of this machine's, holds the results of a scenario twice."""
     return 2 * estimate_cost(scenario).bytes_ <= (memory or machine_memory() / 2)
 
 
 def _make_small_simulator(simulator: Simulator) -> Simulator:
-    """Return the simulator of some cells of a large grid, including the largest units."""
+    """Return a simulator of some cells of a large grid that includes the largest units."""
     return type(simulator)(thin_scenario(simulator.scenario))
 
 
 def _get_library_bytes(simulator: Simulator) -> float:
-    """Estimate the bytes of the libraries that this process has loaded or will load."""
+    """Estimate the memory, in bytes, of libraries that this process has loaded or will load."""
     return get_peak_memory() + STORE_LIBRARY_BYTES + simulator.library_bytes()
 
 
 def _estimate_common_bytes(simulator: Simulator, workers: int | None) -> float:
-    """Estimate the bytes of libraries, programs, cells and chunks, independent of the units that run at once."""
+    """Estimate the memory, in bytes, that does not depend on the number of simultaneous units."""
     scenario, small_simulator = simulator.scenario, _make_small_simulator(simulator)
     cost, lengths = estimate_cost(scenario), compute_chunk_lengths(scenario)
     chunk = cost.bytes_ / cost.runs * math.prod(lengths)
@@ -222,12 +222,12 @@ def _estimate_common_bytes(simulator: Simulator, workers: int | None) -> float:
         math.ceil(cost.runs / math.prod(lengths)),
         1 + math.ceil(UNITS_AHEAD_PER_WORKER * (workers or count_cores()) / units),
     )
-    # each started chunk has its variables and the results that wait for other units; one chunk is being written
+    # each started chunk holds its variables and results that wait for other units, and one chunk is being written
     return _get_library_bytes(simulator) + BYTES_PER_CELL * cost.cells + chunk * (2 * begun + 1)
 
 
 def make_attributes(simulator: Simulator) -> dict[str, Any]:
-    """Return the attributes of a scenario's dataset: source, digests of data and code, and the simulator's own."""
+    """Return the attributes of a scenario's dataset, with digests of its data and code."""
     data, code = simulator.scenario.data_digests(), simulator.scenario.code_digests()
     return {"source": simulator.source, **({"data": data} if data else {}), "code": code, **simulator.attrs()}
 
@@ -238,7 +238,7 @@ def run_units(
     workers: int | None = None,
     before_unit: Callable[[], None] | None = None,
 ) -> Iterator[tuple[Any, list[UnitResult] | Exception]]:
-    """Run units on threads, and yield each unit in turn with its results or the exception that it raised.
+    """Run units on threads, and yield each in order with its results or its exception.
 
     Only a few units are started ahead, to save memory.
     """
@@ -260,10 +260,10 @@ def run_units(
 
 
 def _get_unit_result(unit: Any, future: Any) -> tuple[Any, list[UnitResult] | Exception]:
-    """Return a unit with its results or its exception."""
+    """Return a unit with its results or the exception that it raised."""
     problem = future.exception()
     if problem is None:
         return unit, future.result()
-    if not isinstance(problem, Exception):  # an interrupt ends everything
+    if not isinstance(problem, Exception):  # for example, an interrupt
         raise problem
     return unit, problem

@@ -18,7 +18,7 @@ from statmech.scenarios.gaussian_clusters import ClusterCell
 
 
 class ClusterData(NamedTuple):
-    """Examples of two clusters.
+    """Labelled examples of two Gaussian clusters.
 
     Half the difference of the centres, N d / 2 (N,), the variances around a centre (N,), inputs (P, N) and labels (P,).
     """
@@ -30,7 +30,7 @@ class ClusterData(NamedTuple):
 
 
 def draw_cluster_data(cell: ClusterCell, key: int, seed: int) -> ClusterData:
-    """Draw the first P examples of a seed.
+    """Draw the first P examples of two clusters for one seed.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def draw_cluster_data(cell: ClusterCell, key: int, seed: int) -> ClusterData:
 
 
 def make_cluster_labels(positives: float, P: int) -> np.ndarray:
-    """Return P labels whose first n contain this fraction n of +1, to within one.
+    """Return P labels with this fraction of +1 among the first n, to within one label for every n.
 
     >>> make_cluster_labels(0.3, 10)
     array([-1., -1., -1.,  1., -1., -1.,  1., -1., -1.,  1.])
@@ -67,7 +67,7 @@ def make_cluster_labels(positives: float, P: int) -> np.ndarray:
 
 
 def get_cluster_variances(cell: ClusterCell) -> np.ndarray:
-    """Return the variances (N,) of the inputs around a centre, times N, axis by axis."""
+    """Return N times the variances (N,) of the inputs around their centre."""
     inputs = cell.inputs
     return np.ones(cell.N) if inputs.isotropic else np.asarray(inputs.table(cell.N), float) ** 2
 

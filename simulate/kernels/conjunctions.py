@@ -42,23 +42,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-MAX_CONJUNCTIONS = 5 * 10**7  # some seconds per stage if no conjunction can be skipped
-PAIR_UPDATE_COST_ROWS = 32  # fixed cost of an update of all pair sums, in rows multiplied with all pairs
-PRODUCT_BLOCK_ROWS = 256  # rows multiplied at a time: they fit into the cache
+MAX_CONJUNCTIONS = 5 * 10**7  # takes some seconds per stage if none can be skipped
+PAIR_UPDATE_COST_ROWS = 32  # fixed cost of updating all pair sums, as a number of extra rows
+PRODUCT_BLOCK_ROWS = 256  # small enough for the cache
 
 
 class Conjunction(NamedTuple):
-    """A conjunction of indicators that counts +1 or -1 where it is true.
+    """A conjunction of indicators, with the value +1 or -1 where it is true.
 
-    The indices of the indicators that must all be 1 (no indices: always true), and the sense: the value where true, +1
-    or -1.
+    It is true where all indicators with these indices are 1. Its `sense` is its value there, and without indices it is
+    always true.
     """
 
     indicators: tuple[int, ...]
     sense: int
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Return the values +-1 on rows of indicators."""
+        """Evaluate the hypothesis, +1 or -1, on rows of indicators."""
         return np.where(X[:, list(self.indicators)].all(axis=1), self.sense, -self.sense)
 
 
@@ -79,10 +79,10 @@ def boost_conjunctions(
     discount: float = 0.5,
     weights: np.ndarray | None = None,
 ) -> Iterator[Stage]:
-    """Yield AdaBoost's stages on 0-1 indicators.
+    """Boost conjunctions of 0-1 indicators by AdaBoost, and yield each stage.
 
     A hypothesis that is always right ends the stages early: its weight is undefined (beta = 0) and set to 1, and it
-    votes alone (see `output`). The stages also end before a hypothesis that is no better than a random guess, after
+    votes alone. The stages also end before a hypothesis that is no better than a random guess, after
     which nothing would change.
 
     Parameters
@@ -149,7 +149,7 @@ class ConjunctionSearch:
             raise ValueError(f"{fault}. Select columns first, or reduce k or bins")
         self.X, self.discount, self.signed = X, discount, signed
         self.total, self.indicator_sums, self.masses = signed.sum(), signed @ X, np.abs(signed) @ X
-        # `pairs` times `pair_sum_factor` are the pair sums of `pair_sum_values`
+        # `pairs` times `pair_sum_factor` are the sums of `pair_sum_values` over pairs
         self.pair_sum_values, self.pair_sum_factor = np.zeros_like(signed), 1.0
         triples = n if self.k > 2 else 0
         self.columns = X[:, :triples].T.astype(np.uint8, order="C")
@@ -157,18 +157,18 @@ class ConjunctionSearch:
 
     @cached_property
     def allowed_pairs(self) -> np.ndarray:
-        """Mask (n, n): 1 for pairs i < j of indicators of different attributes, else 0."""
+        """Matrix (n, n) with 1 for pairs i < j of indicators of different attributes, else 0."""
         return self._find_allowed_pairs(np.arange(self.X.shape[1]))
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, ...]:
-        """Last computed sums of all pairs (n, n), for k > 2 also the sums of absolute values."""
+        """Last computed sums (n, n) for all pairs, and for k > 2 the sums of absolute values."""
         n = self.X.shape[1]
         return tuple(np.zeros((n, n)) for _ in range(min(self.k - 1, 2)))
 
     @cached_property
     def workspace(self) -> tuple[np.ndarray, np.ndarray]:
-        """Work space for pairs (n, n) and for blocks of rows.
+        """Preallocated arrays for pairs (n, n) and for blocks of rows.
 
         Large arrays cost more to allocate than to fill.
         """
@@ -176,7 +176,7 @@ class ConjunctionSearch:
         return np.empty((n, n)), np.empty((2, PRODUCT_BLOCK_ROWS, n))
 
     def best(self) -> Conjunction:
-        """Find the conjunction of largest discounted correlation.
+        """Find the conjunction with the largest discounted correlation.
 
         Ties (to rounding) are broken by fewer indicators, then by lower indices.
         """
@@ -222,7 +222,7 @@ class ConjunctionSearch:
         Uses the sums of all pairs if that takes less time.
         """
         m, n = self.X.shape
-        # an update, unlike the sums of some pairs, shortens the next one: hence the factor of 2
+        # the factor of 2 favours updating all pairs, which makes the next update cheaper
         if 2 * m * len(candidates) ** 2 < (len(self._find_changed_rows()) + PAIR_UPDATE_COST_ROWS) * n**2:
             self._search_extensions((), candidates, best)
         else:
@@ -235,13 +235,13 @@ class ConjunctionSearch:
         return np.triu(self.attributes[candidates][:, None] != self.attributes[candidates], 1).astype(float)
 
     def _add_products(self, sums: np.ndarray, fade: float, rows: np.ndarray, signed: np.ndarray) -> None:
-        """Multiply the pair sums by `fade` and add the products of these rows, ROWS rows at a time."""
+        """Multiply the pair sums by `fade`, and add the products of these rows block by block."""
         sums *= fade
         pairs, batches = self.workspace
         for first in range(0, len(rows), PRODUCT_BLOCK_ROWS):
             batch = rows[first : first + PRODUCT_BLOCK_ROWS]
             batch_rows, weighted = batches[:, : len(batch)]
-            self.X.take(batch, axis=0, out=batch_rows, mode="clip")  # without "clip" NumPy makes another copy
+            self.X.take(batch, axis=0, out=batch_rows, mode="clip")  # "clip" avoids another copy
             np.multiply(batch_rows, signed[first : first + PRODUCT_BLOCK_ROWS, None], out=weighted)
             sums += np.matmul(weighted.T, batch_rows, out=pairs)
 
@@ -285,7 +285,7 @@ class ConjunctionSearch:
             best.take(indicators, self.discount * abs(signed), signed)
 
     def _search_extensions(self, prefix: tuple[int, ...], candidates: np.ndarray, best: BestConjunctions) -> None:
-        """Search the conjunctions of `first` with two or more of the candidates."""
+        """Search the conjunctions that extend `prefix` by two or more candidates."""
         rows = np.flatnonzero(self.X[:, prefix].all(axis=1))
         true, signed = self.X[rows[:, None], candidates], self.signed[rows]
         values = (signed, np.abs(signed))[: self.k - len(prefix) - 1]
@@ -294,7 +294,7 @@ class ConjunctionSearch:
 
 
 class PartialConjunction(NamedTuple):
-    """Conjunctions that join indicators `others` (n,) to `first`.
+    """A conjunction of the indicators `first`, and candidates (n,) that may extend it.
 
     X (m, n) and `signed` (m,) are restricted to the rows where `first` is true. `sums` and `masses` (n, n) add
     `signed`, and its absolute values, over the rows where both indicators of a pair are true.
@@ -309,7 +309,7 @@ class PartialConjunction(NamedTuple):
 
 
 class BestConjunctions:
-    """The best conjunctions known so far.
+    """The best conjunctions found so far, including ties.
 
     Keeps all conjunctions of equal correlation (to rounding), as they may arrive in any order.
     """
@@ -319,7 +319,7 @@ class BestConjunctions:
         self.known: list[tuple[float, Conjunction]] = []
 
     def take(self, indicators: tuple[int, ...], score: float, signed: float) -> None:
-        """Add a conjunction if its score is large enough.
+        """Record a conjunction if its score equals or exceeds the best.
 
         The score is the absolute value of the discounted correlation, `signed` the correlation itself.
         """
@@ -329,18 +329,18 @@ class BestConjunctions:
             self.least = self.largest * (1 - 1e-12) - 1e-15
 
     def result(self) -> Conjunction:
-        """Return the best conjunction with the fewest indicators, then the lowest indices."""
+        """Return the best conjunction. Fewer indicators break ties, then lower indices."""
         equal = [conjunction for score, conjunction in self.known if score >= self.least]
         return min(equal, key=lambda conjunction: (len(conjunction.indicators), conjunction.indicators))
 
 
 def _find_first_max(values: np.ndarray) -> int:
-    """Return the first index of the largest value, to rounding."""
+    """Return the index of the first value that equals the maximum to within rounding."""
     return int(np.argmax(values >= values.max() * (1 - 1e-12)))
 
 
 def get_voting_stages(stages: list[Stage]) -> list[Stage]:
-    """Return the stages that vote: all, or only the last if it is always right."""
+    """Return the stages that vote: only the last if it makes no mistakes, else all."""
     return stages[-1:] if stages and stages[-1].error == 0.0 else stages
 
 
@@ -350,7 +350,7 @@ def compute_stage_vote(stages: list[Stage], X: np.ndarray) -> np.ndarray:
 
 
 def merge_stages(stages: list[Stage]) -> dict[Conjunction, float]:
-    """Return each conjunction and its total weight, the largest weight first.
+    """Return each distinct conjunction with its total weight, sorted by decreasing weight.
 
     Both senses of a conjunction are combined.
     """

@@ -1,4 +1,4 @@
-"""Loops compiled by Numba: coordinates change one after the other, which array operations cannot express.
+"""Loops compiled by Numba, for sequential updates that array operations cannot express.
 
 Only modules that a fit imports import this one. A loop is compiled once per process, at its first call, for the types
 of its signature and not for each new shape. Numba's own cache on disk is not used, because it unpickles files.
@@ -27,7 +27,7 @@ class CompiledLoop:
         self._compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
-        """Return the function's result."""
+        """Call the compiled function."""
         return (self._compiled or self.compiled())(*arguments)
 
     def compiled(self) -> Any:
@@ -42,7 +42,7 @@ class CompiledLoop:
 
     @property
     def _numba_type_(self) -> Any:
-        """Numba's type of the loop, used where another loop calls it."""
+        """Numba's type of the loop, for calls by other compiled loops."""
         import numba
 
         return numba.typeof(self.compiled())

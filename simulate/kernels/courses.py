@@ -17,17 +17,17 @@ class StepRates(NamedTuple):
     `width` is the number of batch elements. Without a step, drift and decay are 0.
     """
 
-    eta: Array  # the learning rate
-    drift: Array  # one minus the cosine of the teacher's turn, delta/N
-    decay: Array  # the fraction of the weights lost in a step, decay/N
-    before: Array  # the fraction of the weights lost in earlier steps of the block
-    shares: Array | None = None  # the tasks' probabilities (..., M, tasks), for several tasks
-    noise: Array | None = None  # flip rate or standard deviation of the noise, where it changes
-    dropout: Array | None = None  # probability that a unit is silent, where it changes
+    eta: Array  # learning rate
+    drift: Array  # delta/N, 1 minus the cosine of the teacher's rotation angle per step
+    decay: Array  # decay/N, the fraction of the weights lost in a step
+    before: Array  # fraction of the weights lost in earlier steps of the block
+    shares: Array | None = None  # probabilities of several tasks (..., M, tasks)
+    noise: Array | None = None  # flip rate or standard deviation of the noise, if it changes with time
+    dropout: Array | None = None  # probability that a unit is silent, if it changes with time
 
     @property
     def lost(self) -> Array:
-        """The fraction of the weights lost in the block's M steps, from arrays (M,) or (M, width)."""
+        """The fraction of the weights lost in all M steps of the block."""
         return self.before[-1] + (1 - self.before[-1]) * self.decay[-1]
 
 
@@ -52,7 +52,7 @@ def course_of(changes: TimeDependence, eta: Array, N: Array, first: Array, activ
     noise, dropout = (change and change.at(t).astype(dtype) for change in (changes.noise, changes.dropout))
     t, active = (part.reshape(*part.shape, *[1] * jnp.ndim(changes.drift)) for part in (t, active))
     drift, decay = (jnp.where(active, rate / N, 0.0) for rate in (changes.drift, changes.decay))
-    fading = jnp.cumsum(jnp.log1p(-decay), axis=axis)  # -inf if all weights are lost, w = N
+    fading = jnp.cumsum(jnp.log1p(-decay), axis=axis)  # -inf after a step that loses all weights
     before = -jnp.expm1(jax.lax.slice_in_dim(fading, 0, -1, axis=axis))
     before = jnp.concatenate([jnp.zeros_like(jax.lax.slice_in_dim(decay, 0, 1, axis=axis)), before], axis=axis)
     rate, drift, decay, before = (part.astype(dtype) for part in (changes.schedule.rate(eta, t), drift, decay, before))

@@ -28,8 +28,8 @@ from simulate.kernels.descent_record import DescentRecord
 from simulate.kernels.example_batches import iterate_batches
 from statmech.scenarios.descent import DescentCell
 
-MIN_NEW_DIRECTION = 1e-9  # relative to the length of the slopes: a smaller component off the known f is rounding
-EXTRA_VECTORS = 8  # vectors of length P in addition to A and f: outputs, slopes, products, the loss's own
+MIN_NEW_DIRECTION = 1e-9  # relative to the length of the slopes: a smaller new component is rounding error
+EXTRA_VECTORS = 8  # length P each, in addition to A and f: outputs, slopes, products, work arrays of the loss
 
 
 class DeferredInputs:
@@ -45,22 +45,22 @@ class DeferredInputs:
         self.G, self.product = np.zeros(cell.P), np.empty(cell.P)
         rng.standard_normal(out=self.A[: self.n])
         self.y = cell.teacher.draw(rng, self.A[0])
-        if cell.teacher.labels:  # inputs times labels are normal as before, except along the teacher
+        if cell.teacher.labels:  # multiplying inputs by labels changes their distribution only along the teacher
             self.A[0] *= self.y
 
     def start(self) -> np.ndarray:
-        """Return the components of the weights before the first step, with zeros for all later directions."""
+        """Return the initial components of the weights, with zeros for directions not yet drawn."""
         w, cosine = np.zeros(len(self.A)), self.cell.R
         w[: self.n] = self.cell.length * np.array([cosine, np.sqrt(1 - cosine**2)])[: self.n]
         return w
 
     def stabilities(self, z: np.ndarray) -> np.ndarray:
-        """Compute the stabilities or residuals (P,) of the weights."""
+        """Compute the stabilities or residuals (P,) at weights z."""
         h = z[: self.n] @ self.A[: self.n]
         return h if self.cell.teacher.labels else np.subtract(self.y, h, out=h)
 
     def force(self, rows: np.ndarray | slice, slopes: np.ndarray) -> np.ndarray:
-        """Compute the force exerted by the slopes of some examples, as components in known and new directions."""
+        """Compute the force of some examples, as components along the known directions and a new direction."""
         G, n, v = self.G, self.n, np.zeros(len(self.A))
         G[:] = 0.0
         G[rows] = slopes
@@ -72,17 +72,17 @@ class DeferredInputs:
         return v
 
     def new_f(self, G: np.ndarray) -> float:
-        """Append the normalised component of the slopes orthogonal to the known f, and return its length."""
+        """Append to f the normalised component of the slopes orthogonal to all f, and return its length."""
         r = self.f[self.k]
         r[:] = G
         self.subtract_projection(self.f[: self.k], r)
-        self.subtract_projection(self.f[: self.k], r)  # again: slopes of successive steps are nearly parallel
+        self.subtract_projection(self.f[: self.k], r)  # repeated because slopes of successive steps are nearly parallel
         size = float(np.linalg.norm(r))
         r /= size
         return size
 
     def new_image(self, chi: float) -> None:
-        """Draw the image of the new direction."""
+        """Draw the image X e of the new direction e."""
         A, f = self.A[self.n], self.f[: self.k + 1]
         self.rng.standard_normal(out=A)
         self.subtract_projection(f, A)
@@ -90,11 +90,11 @@ class DeferredInputs:
         self.n, self.k = self.n + 1, self.k + 1
 
     def subtract_projection(self, basis: np.ndarray, x: np.ndarray) -> None:
-        """Subtract from x its projection onto the span of the f."""
+        """Subtract from x its projection onto the span of the orthonormal `basis`."""
         x -= np.matmul(basis @ x, basis, out=self.product)
 
     def chi(self, freedom: int) -> float:
-        """Draw the length of a vector of `freedom` normals."""
+        """Draw a chi variable with `freedom` degrees of freedom."""
         return float(np.sqrt(self.rng.chisquare(freedom)))
 
 
@@ -107,7 +107,7 @@ def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
     array([0. , 0.6])
     """
     inputs, record = DeferredInputs(cell, rng), DescentRecord(cell)
-    with np.errstate(all="ignore"):  # where it diverges
+    with np.errstate(all="ignore"):  # a run may diverge
         for step, w in zip(range(cell.steps[-1] + 1), _iterate_weights(cell, inputs, rng), strict=False):
             if step in record.places:
                 record.write(step, w[0], float(np.linalg.norm(w[1:])), inputs.stabilities(w))
@@ -136,11 +136,11 @@ def bytes_of(cell: DescentCell) -> float:
 
 
 def _count_max_directions(cell: DescentCell) -> int:
-    """Return the maximal number of directions that a run can know."""
+    """Return the number of known directions after the last step."""
     first = _count_initial_directions(cell)
     return first + min(cell.steps[-1], cell.P, cell.N - first)
 
 
 def _count_initial_directions(cell: DescentCell) -> int:
-    """Return the number of directions known at the start: the teacher, and a start off the teacher."""
+    """Return the number of initial directions: the teacher, and the student unless parallel to it."""
     return 2 if cell.length > 0 and abs(cell.R) < 1 else 1

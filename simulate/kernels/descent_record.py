@@ -11,7 +11,7 @@ from statmech.scenarios.descent import DescentCell
 
 
 class DescentRecord:
-    """Weights parallel and perpendicular to the teacher, loss and errors on the examples, at the recorded steps.
+    """The weights relative to the teacher, and the loss and errors on the examples, at each recorded step.
 
     A run that overflows is NaN from its first overflow onwards.
     """
@@ -33,7 +33,7 @@ class DescentRecord:
         parallel, perpendicular, loss, wrong = self.values
         with np.errstate(invalid="ignore"):
             student = describe_student(parallel, perpendicular)
-        at_zero = student["length"] == 0  # a student of length 0 guesses
+        at_zero = student["length"] == 0  # a student of length 0 guesses at random
         student["R"][at_zero], student["eps_g"][at_zero] = 0.0, 0.5
         if isinstance(self.cell.teacher, LabelTeacher):
             fresh = {"eps_y": label_error(self.cell.teacher, student["R"]), "eps_t": wrong}

@@ -1,4 +1,4 @@
-"""The task of each example, drawn by one uniform number with the protocol's probabilities."""
+"""Random choice of each example's task, with the probabilities of a protocol."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statmech.runtime.programs import round_up_count
 
 
 def pad_protocol(pieces: ProtocolPieces) -> ProtocolPieces:
-    """Pad the pieces of a protocol for an engine.
+    """Pad a protocol with pieces to a standard length.
 
     The added pieces never start. One program then serves protocols of different lengths.
     """
@@ -35,5 +35,5 @@ def draw_task_masks(uniform: Array, probabilities: Array, tasks: int) -> list[Ar
 
 
 def select_task_values(values: Sequence[Array], masks: Sequence[Array]) -> Array:
-    """Select the values of the drawn task."""
+    """Select for each example the values of its task."""
     return reduce(add, (mask * value for mask, value in zip(masks, values, strict=True)))

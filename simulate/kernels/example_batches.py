@@ -1,4 +1,4 @@
-"""Batches of stored examples: the examples used in each step of a descent."""
+"""Batches of stored examples for the steps of a descent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALL_EXAMPLES = slice(None)
 
 
 def iterate_batches(cell: DescentCell, rng: np.random.Generator) -> Iterator[np.ndarray | slice]:
-    """Yield the rows of the examples of each step, without end.
+    """Yield the row indices of each step's examples, endlessly.
 
     With replacement, each batch is a random subset, a fraction b of the examples. Shuffled, the examples are divided
     into 1/b batches once an epoch, each of nearly the same size.

@@ -1,4 +1,4 @@
-r"""Descent on P stored examples with explicit weights and inputs, the engine without assumptions.
+r"""Descent on P stored examples with explicit weights and inputs, an engine without assumptions.
 
 Each step multiplies the inputs of its batch by the weights, and the slopes by the inputs. The teacher is drawn from its
 prior. The component of the start perpendicular to the teacher is a normal vector.
@@ -15,7 +15,7 @@ from simulate.kernels.example_batches import iterate_batches
 from statmech.convex.penalties import Penalty
 from statmech.scenarios.descent import DescentCell
 
-WORK_VECTORS = 8  # counted both for length P and for length N
+WORK_VECTORS = 8  # once with length P, and once with length N
 LASSO_PENALTY = Penalty(1.0)
 
 
@@ -58,7 +58,7 @@ def _iterate_weights(
 
 
 def draw_initial_weights(cell: DescentCell, teacher: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw the weights (N,) before the first step, with the given length and cosine with the teacher."""
+    """Draw initial weights (N,) with a given length and cosine with the teacher."""
     normal = rng.standard_normal(cell.N)
     normal -= (normal @ teacher / cell.N) * teacher
     perpendicular = normal * (np.sqrt(cell.N) / np.linalg.norm(normal))
@@ -66,7 +66,7 @@ def draw_initial_weights(cell: DescentCell, teacher: np.ndarray, rng: np.random.
 
 
 def compute_stabilities(cell: DescentCell, h: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Compute the stabilities of labels, or the residuals of outputs, with fields h."""
+    """Compute the stabilities of labels or the residuals of real outputs from fields h."""
     return y * h if cell.teacher.labels else y - h
 
 

@@ -1,4 +1,4 @@
-r"""A block of M learning steps in the space of fields alone.
+r"""A block of M learning steps, computed from fields and inner products alone.
 
 Both engines learn in blocks. Within a block a student changes only along the block's own inputs, so with the fields
 :math:`h^m_i = \mathbf w_i\cdot\mathbf x^m` at the block's start and the inner products :math:`S_{mn} =
@@ -45,7 +45,7 @@ from simulate.kernels.courses import StepRates
 from simulate.kernels.learner import Learner, LearnerArrays
 from statmech.numerics.gaussian import Array
 
-MIN_FLOAT32_RATE = 1e-6  # float32 resolves decay/N, in the Gram engine also drift/N, above it (docs/gram_engine.md)
+MIN_FLOAT32_RATE = 1e-6  # minimum decay/N (Gram engine: also drift/N) in float32 (docs/gram_engine.md)
 
 
 def compute_teacher_path(teacher_products: Array, inner: Array, drift: Array, N: Array) -> tuple[Array, Array]:
@@ -106,17 +106,17 @@ def compute_modulations(
         m, y, h, inner, example, step_rates = xs
         h = subtract_fraction(h, h, step_rates and step_rates.before) + jnp.sum(
             inner[:, None] * f, axis=0
-        )  # f of later steps is zero
+        )  # later steps do not contribute: their f is still zero
         new, carry = learner.step(carry, y, h, inner[m], example, step_rates)
         return (subtract_fraction(f, f, step_rates and step_rates.decay).at[m].set(new), carry), None
 
-    # a loop, not unrolled: XLA would recompute the fields in every step that uses them
+    # not unrolled, because XLA would recompute the fields in each step
     xs = (jnp.arange(len(inner)), teacher_fields, student_fields, inner, examples, block_rates)
     return jax.lax.scan(step, (jnp.zeros_like(student_fields), carry), xs)[0]
 
 
 def subtract_fraction(x: Array, y: Array, fraction: Array | None) -> Array:
-    """Subtract a fraction of `y` from x, or return x if `fraction` is None.
+    """Subtract a fraction of y from x, or return x if `fraction` is None.
 
     The loss is subtracted from the gain, not from the weights: the noise of the gain keeps losses below the last digit
     right on average.

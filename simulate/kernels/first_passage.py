@@ -1,4 +1,4 @@
-"""Compiled sums of rows from left to right that stop at a level, with perceptron updates."""
+"""Compiled summation of rows up to a stopping level, with perceptron updates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simulate.kernels.partial_sums import MAX_BLOCK_EXAMPLES, MIN_BLOCK_EXAMPLES
 def sum_until_level(  # type: ignore[no-untyped-def]
     z, w, b, start, probes, checkpoints, tau, slope, two_sided, theta, row, block, learns, sums, features
 ):
-    """Sum rows z times w until a block with probes ends or a mistake occurs, a full sum not above theta.
+    """Sum rows z times w until a block ends or a mistake occurs, a full sum of at most theta.
 
     Starts at a given row. Returns the next row, the size of the next block, and the number of lost rows: rows that
     stopped although their full sums are not positive. Lost rows are counted only if the student learns here.
@@ -43,7 +43,7 @@ def sum_until_level(  # type: ignore[no-untyped-def]
     while row < m:
         total, first, probe = b * start[row], 0, probes[row]
         for checkpoint in checkpoints:
-            total += z[row, first] * w[first]  # with a checkpoint at every feature this is the only one
+            total += z[row, first] * w[first]  # the only feature up to this checkpoint if all features are checkpoints
             for i in range(first + 1, checkpoint):
                 total += z[row, i] * w[i]
             first = checkpoint

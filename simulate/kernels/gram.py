@@ -64,29 +64,29 @@ from statmech.random_numbers import (
 from statmech.runtime.programs import OLD_FUSION_OPTIONS, WIDE_VECTOR_OPTIONS, CachedProgram, round_up_count
 from statmech.schedules import TimeDependence
 
-BLOCKS_PER_DRAW = 32  # numbers drawn inside a block of the elementwise program would be computed twice
-MATRIX_BLOCKS_PER_DRAW = 4  # fewer: blocks of matrices are longer
-MIN_MATRIX_UNITS = 16  # compared with K + teachers - 1; matrices are faster from here onwards
-MIN_COMPILED_TIMES = 32  # a program for fewer recorded times is not faster
-MAX_DIVISIBLE_STUDENTS = 3  # with more, a part of a batch does not reproduce all bits of the full batch
+BLOCKS_PER_DRAW = 32  # drawn together: XLA would compute numbers drawn inside a block twice
+MATRIX_BLOCKS_PER_DRAW = 4  # fewer, because these blocks have more steps
+MIN_MATRIX_UNITS = 16  # minimum of K + teachers - 1 for matrix products, which are then faster
+MIN_COMPILED_TIMES = 32  # programs for fewer recorded times would not be faster
+MAX_DIVISIBLE_STUDENTS = 3  # with more, part of a batch does not reproduce the full batch bit for bit
 
-# Batch elements of a program that simulates several tasks side by side. WIDE applies where the bits do not depend on
-# the width; with three students or a drifting teacher a last digit is rounded differently.
+# Batch elements of a program that simulates several tasks. WIDE_BATCH_WIDTH requires results that do not depend on
+# the width: with three students or a drifting teacher, last digits are rounded differently.
 BATCH_WIDTH, WIDE_BATCH_WIDTH = 64, 256
 
 # JAX 0.10's XLA rounds narrow and wide programs equally; with 0.12 some last digits differ
 WIDTH_INDEPENDENT_BITS = jax.__version_info__ < (0, 11)
 
-# Up to this number of students, float32 sums over an axis take half as long if XLA does not use YNNPACK.
+# Up to this number of students, float32 sums over an axis take half the time without YNNPACK.
 MAX_XLA_SUM_STUDENTS = 10
 XLA_SUM_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
-# Up to this number of steps, compiling for speed takes longer than it saves. Used with up to DIVISIBLE students and one
-# example per step: the bits of larger steps, and sometimes of more students, depend on the compiler's options.
+# Up to this number of steps, an optimised program takes longer to compile than it saves. Applies with one example per
+# step and up to MAX_DIVISIBLE_STUDENTS students: other results may depend on the compiler's options bit by bit.
 MAX_FAST_COMPILE_STEPS = 1e5
 FAST_COMPILE_OPTIONS = OLD_FUSION_OPTIONS | {"xla_backend_optimization_level": 1}  # steps take up to 1.7 times as long
 
-MAX_FLOAT32_STEP_RATIO = 5e5  # float32 resolves a step up to this length * N / eta (docs/gram_engine.md)
+MAX_FLOAT32_STEP_RATIO = 5e5  # maximum length * N / eta with steps that float32 resolves (docs/gram_engine.md)
 
 NAME = "order parameters in their exact law at finite N (simulate.kernels.gram)"
 
@@ -137,22 +137,22 @@ class GramProgram:
     K: int
     teachers: int
     M: int  # steps per block
-    lanes: int  # seeds of a call
+    lanes: int  # seeds per call
     dtype: str
     batch: int  # seeds of the full batch
     drifting: bool  # whether the teacher moves
     tasks: int = 1  # tasks simulated side by side
     examples: int = 1  # examples per step
-    short: bool = False  # compiled faster, runs slower
+    short: bool = False  # whether to compile faster, for slower steps
 
     @property
     def vectors(self) -> int:
-        """Random vectors per block: the inputs, and the random directions of a drifting teacher."""
+        """The number of random vectors per block: inputs, and random directions of a drifting teacher."""
         return 2 * self.M if self.drifting else self.M
 
     @property
     def uses_matrices(self) -> bool:
-        """Whether seeds are the first axis of matrices, not the last axis of elementwise arrays."""
+        """Whether steps use matrix products, with seeds on the first axis, not elementwise operations."""
         return self.examples == 1 and self.K + self.teachers > MIN_MATRIX_UNITS
 
 
@@ -172,7 +172,7 @@ class GramArguments(NamedTuple):
 
 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
-    """Simulate a batch of seeds of a task, or a part of it, and record `steps` (T,) numbers of steps.
+    """Simulate a batch of seeds of a task, or a part of it, and record the students at `steps` (T,).
 
     The random numbers derive from a key (2,).
     """
@@ -182,7 +182,7 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
 def run_tasks(
     task: Task, keys: np.ndarray, steps: np.ndarray, part: slice, side_by_side: int = 1, fast_compile: bool = False
 ) -> EngineRecord:
-    """Simulate each of several tasks from its own key (tasks, 2), as `run` does.
+    """Simulate several tasks like `run`, each from its own key (tasks, 2).
 
     The arrays of the record have the shape (tasks, seeds, ...).
 
@@ -217,11 +217,11 @@ def run_tasks(
     )
     students = _make_starts(task, fold_in_key_data(keys, 0), last)[..., first:].astype(task.dtype)
     keys = fold_in_key_data(keys, 1)
-    # with many students the last bits of the record's matrix products depend on the number of times
+    # matrix products of many students depend on the number of recorded times in their last bits
     steps = steps if program.uses_matrices else pad_recorded_steps(steps)
     calls = np.minimum(
         np.arange(0, tasks, side_by_side)[:, None] + np.arange(side_by_side), tasks - 1
-    )  # padded with the last task
+    )  # the last task fills up the last call
     records = [
         _run_program(program, task, indices, keys[indices], students[indices], first, steps) for indices in calls
     ]
@@ -237,7 +237,7 @@ def _run_program(
     first_seed: int,
     steps: np.ndarray,
 ) -> list[np.ndarray]:
-    """Call a program for some tasks, simulated side by side, and return their record.
+    """Run a program that simulates some tasks side by side, and return their record.
 
     The arrays of the record have the shape (tasks, seeds, ...).
     """
@@ -247,12 +247,12 @@ def _run_program(
     students = np.moveaxis(students, 0, -2).reshape(*students.shape[1:3], -1)
     state = jax.tree.map(lambda values: np.repeat(values[..., None], students.shape[-1], axis=-1), task.kept)
     problem = GramArguments(keys, parameters, np.float64(task.N), np.uint32(first_seed), changes)
-    parts = map(np.asarray, _run(program, problem, students, state, steps))  # NumPy's slices compile nothing
+    parts = map(np.asarray, _run(program, problem, students, state, steps))  # slicing JAX arrays would compile programs
     return [part.reshape(program.tasks, width, *part.shape[1:]) for part in parts]
 
 
 def pad_recorded_steps(steps: np.ndarray) -> np.ndarray:
-    """Pad recorded steps (T,) by repeating the last, which takes no time.
+    """Pad recorded steps (T,) by repeating the last step, which costs no simulation time.
 
     One program then serves several numbers of recorded times.
     """
@@ -274,7 +274,7 @@ def _get_gram_compiler_options(program: GramProgram) -> list[dict[str, Any]]:
 def _run(
     program: GramProgram, problem: GramArguments, students: Array, state: LearnerArrays, steps: Array
 ) -> tuple[Array, ...]:
-    """Simulate all seeds and return their record.
+    """Simulate all seeds of a call and return their record.
 
     The record has the students' components parallel and perpendicular to the teachers, and the learner's saved state.
     """
@@ -358,7 +358,7 @@ def _advance_batch_step(
     K, n, width = students.shape
     below = K * (K - 1) // 2
     z = normals[below:].reshape(n, -1, width)  # (n, examples, width)
-    factor = make_input_rows(normals[:below], chi, 0)  # A, lower triangular
+    factor = make_input_rows(normals[:below], chi, 0)  # the lower triangular factor A
     fields = sum_terms(students[:, i, None] * z[i] for i in range(n))
     step_rates = jax.tree.map(lambda rates: rates[0], block_rates)
     carry = learner.begin(state, sum_terms(students[:, i] ** 2 for i in range(n)))
@@ -376,7 +376,7 @@ def _advance_batch_step(
 
 
 def rotate_to_teacher(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
-    r"""Compute the gain (K, axes) of the students' coordinates when the axes rotate to the teacher.
+    r"""Compute the change (K, axes) of the students' coordinates when the axes rotate to the teacher.
 
     The axes rotate in the teacher's plane until the first axis is the teacher. With the teacher at :math:`\cos\psi\,e_0
     + \sin\psi\,p`, coordinates gain :math:`\sin\psi\,c_p - (1 - \cos\psi)c_0` along :math:`e_0` and
@@ -385,7 +385,7 @@ def rotate_to_teacher(dot: Callable[[Array, Array], Array], students: Array, tea
     """
     sin = jnp.sqrt(jnp.sum(teacher[1:] ** 2, axis=0))
     p = teacher[1:] / jnp.where(sin > 0, sin, 1.0)
-    norm = jnp.hypot(sin, teacher[0])  # 1, but for rounding
+    norm = jnp.hypot(sin, teacher[0])  # 1 up to rounding
     sin, cos = sin / norm, teacher[0] / norm
     versine = jnp.where(cos > 0, sin**2 / (1 + jnp.abs(cos)), 1 - cos)  # small angles keep all digits
     parallel, onto = students[:, 0], dot(students[:, 1:], p)
@@ -394,12 +394,12 @@ def rotate_to_teacher(dot: Callable[[Array, Array], Array], students: Array, tea
 
 
 def project_rows(rows: Array, axis: Array) -> Array:
-    """Multiply rows (K, axes, width) by one axis (axes, width)."""
+    """Compute the inner products of rows (K, axes, width) and one axis (axes, width)."""
     return sum_terms(rows[:, i] * axis[i] for i in range(len(axis)))
 
 
 def sum_terms(terms: Iterable[Array]) -> Array:
-    """Add arrays one after the other, which unrolls the sum."""
+    """Add arrays one after the other, as an unrolled sum."""
     return reduce(add, terms)
 
 
@@ -452,7 +452,7 @@ def _compute_modulations_seeds_first(
     examples: Any,
     block_rates: StepRates | None,
 ) -> tuple[Array, LearnerArrays]:
-    """Compute modulations as `modulations` does, with seeds first: (seeds, K, M).
+    """Compute modulations like `compute_modulations`, with seeds first: (seeds, K, M).
 
     A loop with the batch on the last axis takes 15 to 50 % longer for K >= 20.
     """
@@ -462,7 +462,7 @@ def _compute_modulations_seeds_first(
         m, y, h, inner, example, step_rates = xs
         h = subtract_fraction(h, h, step_rates and step_rates.before) + jnp.einsum(
             "skn,sn->sk", f, inner
-        )  # f of later steps is zero
+        )  # later steps do not contribute: their f is still zero
         new, carry = learner.step(carry, y, h, inner[:, m, None], example, step_rates)
         return (subtract_fraction(f, f, step_rates and step_rates.decay).at[:, :, m].set(new), carry), None
 
@@ -477,7 +477,7 @@ def _compute_modulations_seeds_first(
 
 
 def make_input_rows(normals: Array, chi: Array, n: int) -> Array:
-    """Return the inputs' coordinates: row m consists of n + m normals, its chi, and zeros."""
+    """Return the inputs' coordinates, whose row m consists of n + m normals, a chi variable and zeros."""
     M, width = chi.shape
     rows, used = [], 0
     for m in range(M):
@@ -507,7 +507,7 @@ def compute_lower_factor(rows: Array) -> Array:
 def _draw_randoms(
     program: GramProgram, problem: GramArguments, learner: Learner, key: Array, blocks: int
 ) -> tuple[Array, Array, Any]:
-    """Draw the normals, chis and learner's noise of this number of blocks."""
+    """Draw the normals, chi variables and learner's noise of several blocks."""
     N, M, vectors, dtype = problem.N, program.M, program.vectors, program.dtype
     width = program.lanes * program.tasks
     key, chi_key = fold_in(key, 0), fold_in(key, 1)
@@ -521,7 +521,7 @@ def _draw_randoms(
     shapes = ((blocks, count + learner.normals * M, width), (blocks, learner.uniforms * M, width))
     all_normals, uniforms = draw_normals_and_uniforms(key, *shapes, part)
     normals, noise = all_normals[:, :count], learner.noise(all_normals[:, count:], uniforms, dtype)
-    # a branch: the axes are not a plain range, and indexing them in the loop is four times slower
+    # a branch, because indexing by `axis` in the loop is four times slower
     exists = partial(jnp.where, (axis < N)[:, None])
     normals = jax.lax.cond(n + vectors > N, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
     chi = draw_chi(chi_key, N - n - jnp.arange(vectors)[:, None], (blocks, vectors, width), part).astype(dtype)
@@ -531,7 +531,7 @@ def _draw_randoms(
 def _draw_batch_randoms(
     program: GramProgram, problem: GramArguments, learner: Learner, keys: tuple[Array, Array], blocks: int
 ) -> tuple[Array, Array, Any]:
-    """Draw the normals, chis and learner's noise of steps with several examples.
+    """Draw the normals, chi variables and learner's noise of steps with several examples.
 
     The normals of the factor A come before the normals of the inputs; the chis belong to A.
     """
@@ -568,7 +568,7 @@ def draw_chi(key: Array, degrees: Array, shape: tuple[int, ...], batch_part: Bat
         row = jnp.argmax(waiting, axis=0)  # the first waiting variable of each batch element
         x, u = draw_normal_and_uniform_at(key, attempt, row, rows, batch_part)
         proposals, certain, test_proposals = _propose_chi(x, u, jnp.take_along_axis(degrees, row[None], axis=0)[0])
-        # the same branch as for the first proposals, so that XLA rounds both equally
+        # branches like the first proposals, so that XLA rounds both equally
         is_accepted = jax.lax.cond(jnp.all(certain), lambda: certain, lambda: certain | test_proposals())
         is_new = waiting & is_accepted & (jnp.arange(rows)[:, None] == row)
         attempt = jnp.where(is_accepted, 0, attempt + 1).astype(np.uint32)
@@ -580,7 +580,7 @@ def draw_chi(key: Array, degrees: Array, shape: tuple[int, ...], batch_part: Bat
 
 
 def _propose_chi(x: Array, u: Array, degrees: Array) -> tuple[Array, Array, Callable[[], Array]]:
-    """Return chi variables proposed from normals and uniforms, a mask of certain acceptance, and Marsaglia's test.
+    """Propose chi variables, and return them with a mask of certain acceptance and Marsaglia's test.
 
     With :math:`s` = `scale` x the test is u < exp(A), A = 3 `shift` (log(1 + s) - s + s^2/2 - s^3/3), and
     A >= -`shift` s^4 for |s| < 1/4: the expensive logarithms are almost never computed.
@@ -589,7 +589,7 @@ def _propose_chi(x: Array, u: Array, degrees: Array) -> tuple[Array, Array, Call
     s = 1 / jnp.sqrt(9 * shift) * x
     w = s * (3 + s * (3 + s))  # (1 + s)^3 - 1
     proposals = jnp.where(degrees == 1, jnp.abs(x), jnp.sqrt(2 * shift * jnp.maximum(1 + w, 0.0)))
-    certain = (degrees <= 1) | (jnp.abs(s) < 0.25) & (u < 1 - shift * s**4)  # nothing to reject up to one degree
+    certain = (degrees <= 1) | (jnp.abs(s) < 0.25) & (u < 1 - shift * s**4)  # one degree is always accepted
 
     def test_proposals() -> Array:
         safe = jnp.where(w > -1, w, 0.0)
@@ -606,14 +606,13 @@ def _make_starts(task: Task, keys: np.ndarray, num_seeds: int) -> np.ndarray:
 
 
 def _draw_students(keys: np.ndarray, K: int, teachers: int, N: float, num_seeds: int) -> np.ndarray:
-    """Draw students with N(0, 1) entries in the basis that they span with the teachers.
+    """Draw students with N(0, 1) weights, as coordinates in the span of teachers and students.
 
-    The K rows consist of normals and chis. NumPy draws them: a compiled program would take longer to load than to run.
-
-    Drawn by NumPy: a compiled program would take longer to load than this to run.
+    The K rows consist of normals and chi variables. NumPy draws them: a compiled program would take longer to load
+    than to run.
     """
     rows = np.empty((len(keys), num_seeds, K, teachers + K))
-    degrees = np.maximum(N - teachers - np.arange(K), 0).squeeze()  # NumPy draws faster for a number than for an array
+    degrees = np.maximum(N - teachers - np.arange(K), 0).squeeze()  # a scalar if possible, for speed
     chi_squared = np.empty((len(keys), num_seeds, K))
     for rng, normals, squared in zip(make_generators(keys), rows, chi_squared, strict=True):
         normals[:] = rng.standard_normal((batch(K), K, teachers + K))[:num_seeds]
@@ -624,7 +623,7 @@ def _draw_students(keys: np.ndarray, K: int, teachers: int, N: float, num_seeds:
 
 
 def _split_students(teachers: int, students: Array, state: LearnerArrays) -> tuple[Array, ...]:
-    """Return the components of students (seeds, K, n) along the teachers, the Gram matrix of the rest, and the state.
+    """Return the components of students (seeds, K, n) along the teachers, their remaining Gram matrix, and the state.
 
     The components have the shape (seeds, K, teachers), the Gram matrix (seeds, K, K).
     """

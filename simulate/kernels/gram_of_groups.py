@@ -1,4 +1,4 @@
-r"""The Gram engine of inputs whose directions fall into groups of equal variance: exact at any N, like `gram`.
+r"""The Gram engine for inputs with groups of directions of equal variance, exact at any N like `gram`.
 
 With :math:`\mathbf x_a\sim N(0, (l_a/N)I)` in group a of :math:`N_a` directions, only the spans of the parts
 :math:`\mathbf B_{ma}` of M teachers and :math:`\mathbf J_{ka}` of K students matter. In each group these parts have an
@@ -54,8 +54,8 @@ from statmech.runtime.programs import CachedProgram
 from statmech.schedules import TimeDependence
 
 GROUP_BATCH_SEEDS = 32  # more seeds do not fit into the cache
-GROUP_BLOCKS_PER_DRAW = 8  # numbers drawn inside a block would be computed twice
-FIELD_ROUNDING_UNITS = 100  # machine epsilons: a smaller independent part of a teacher's field counts as rounding
+GROUP_BLOCKS_PER_DRAW = 8  # drawn together: XLA would compute numbers drawn inside a block twice
+FIELD_ROUNDING_UNITS = 100  # machine epsilons: a smaller independent part of a teacher's field is rounding error
 
 NAME = "order parameters in their exact law at finite N, group by group (simulate.kernels.gram_of_groups)"
 
@@ -77,7 +77,7 @@ class GroupProgram:
 
     @property
     def vectors(self) -> int:
-        """Random vectors per block: the inputs, and the random directions of a drifting teacher."""
+        """The number of random vectors per block: inputs, and random directions of a drifting teacher."""
         return 2 * self.M if self.drifting else self.M
 
 
@@ -114,7 +114,7 @@ def batch(K: int) -> int:
 
 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
-    """Simulate a batch of seeds of a task, recorded at `steps` (T,) steps, and return a part of it.
+    """Simulate a batch of seeds of a task, and return a part of it, recorded at `steps` (T,).
 
     The random numbers derive from a key (2,). The record has the students' components parallel and perpendicular to the
     teachers, as vectors and as fields.
@@ -179,7 +179,7 @@ def _advance_group_block(
     K, n, groups, seeds = students.shape
     M, vectors, first = active.size, chi.shape[0], len(teachers)
     z = make_input_rows(normals, chi, n).reshape(vectors, n + vectors, groups, seeds)
-    z = jnp.concatenate([z[:M] * scale[:, None], z[M:]])  # the teacher's directions are not scaled by a variance
+    z = jnp.concatenate([z[:M] * scale[:, None], z[M:]])  # a drifting teacher's random directions have equal variances
     centres = learner.centres(noise)
     if centres is not None:
         z = z.at[:M, :first].add(centres[:, None, None] * teachers[0])
@@ -206,20 +206,20 @@ def _advance_group_block(
         wide = wide + rotate_to_teacher(project_rows, wide, arrived)
         teachers = (length / jnp.sqrt(jnp.sum(length**2, axis=0)))[None, None]
     reduced = jnp.concatenate([wide[:, :first], compute_lower_factor(wide[:, first:])], axis=1)
-    # with n or more directions the basis is complete: dependent rows would need axes that do not exist
+    # in groups of up to n directions the basis is complete: there are no further axes
     students = jnp.where(sizes > n, reduced, wide[:, :n]).reshape(K, n, groups, seeds)
     return GroupState(students, teachers, learner.kept(carry)), None
 
 
 def sum_over_groups(terms: Iterable[Array]) -> Array:
-    """Sum terms (..., groups, seeds), one for each axis, over axes and groups."""
+    """Sum terms (..., groups, seeds), one per axis, over all axes and groups."""
     return jnp.sum(sum_terms(terms), axis=-2)
 
 
 def _draw_group_randoms(
     program: GroupProgram, arguments: GroupArguments, learner: Learner, key: Array
 ) -> tuple[Array, Array, Any]:
-    """Draw normals and chis (blocks, ..., groups * seeds) and the learner's noise of some blocks."""
+    """Draw normals and chi variables (blocks, ..., groups * seeds), and the learner's noise."""
     M, vectors, dtype, n = program.M, program.vectors, program.dtype, program.K + program.teachers
     wide = program.groups * GROUP_BATCH_SEEDS
     axis = jnp.asarray([i for m in range(vectors) for i in range(n + m)])
@@ -235,7 +235,7 @@ def _draw_group_randoms(
         all_normals[:, len(axis) :].reshape(GROUP_BLOCKS_PER_DRAW, -1, GROUP_BATCH_SEEDS),
     )
     sizes = jnp.repeat(arguments.sizes, GROUP_BATCH_SEEDS)
-    # a branch: indexing the existing axes in the loop is slower
+    # a branch, because indexing by `axis` in the loop is slower
     exists = partial(jnp.where, axis[:, None] < sizes)
     has_small_groups = jnp.min(arguments.sizes) < n + vectors
     normals = jax.lax.cond(has_small_groups, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
@@ -245,7 +245,7 @@ def _draw_group_randoms(
 
 
 def _decompose_students(carried: GroupState, scale: Array) -> tuple[Array, Array, Array]:
-    """Decompose students into components along axes that span the teachers and the rest.
+    """Decompose students into components along the teachers' axes and a perpendicular rest.
 
     Groups are scaled by `scale`. Returns the components (K, M, seeds), the Gram matrix (K, K, seeds) of the rest, and
     the coordinates (M, M, seeds) of the teachers' basis on these axes.
@@ -256,7 +256,7 @@ def _decompose_students(carried: GroupState, scale: Array) -> tuple[Array, Array
     coordinates = jnp.zeros((number, number, students.shape[-1]), students.dtype)
     for m, axis in enumerate(teachers):
         total_square = jnp.sum(axis**2, axis=(0, 1))
-        for index, basis_axis in [*enumerate(axes)] * 2:  # twice, so that axes of similar fields are perpendicular
+        for index, basis_axis in [*enumerate(axes)] * 2:  # repeated because rounding matters if the fields are similar
             axis, part = _subtract_projection(axis, *basis_axis)
             coordinates = coordinates.at[m, index].add(part)
         square = jnp.sum(axis**2, axis=(0, 1))

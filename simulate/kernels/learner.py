@@ -1,4 +1,4 @@
-"""Learners for the engines: they convert the fields of one example into changes of weights and state.
+"""Learners for the engines: conversion of an example's fields into changes of weights and state.
 
 An engine draws inputs, knows the fields :math:`y_m` of M teachers and :math:`h_k` of K students, and adds
 :math:`f_k\\mathbf x` to the students. The learner defines f: perceptrons (`simulate.kernels.perceptrons`) or networks
@@ -28,36 +28,36 @@ from statmech.parameters import ParameterFamily
 from statmech.schedules import TimeDependence
 
 GAUSSIAN_INPUTS = Gaussian()
-LearnerArrays = Any  # arrays with the students' axis first
+LearnerArrays = Any  # a tree of arrays with students on the first axis
 
 
 class Learner(ABC):
-    """The students and their teachers, as seen by an engine.
+    """The interface of students and teachers to an engine.
 
     Arrays of one step have an axis of units, `units`: the first (0; an axis of batch elements, one per seed, may
     follow), or the last (-1, after an axis of seeds).
     """
 
-    normals: ClassVar[int] = 0  # normals per step for the noise
-    uniforms: ClassVar[int] = 0  # uniforms per step for the noise
-    sizes: ClassVar[bool] = False  # whether errors depend on variances of fields, not only on angles
+    normals: ClassVar[int] = 0  # number of normals that the noise of a step needs
+    uniforms: ClassVar[int] = 0  # number of uniforms that the noise of a step needs
+    sizes: ClassVar[bool] = False  # whether errors also depend on the variances of fields, not only on angles
     eta: Array  # learning rate of the students' weights
     N: Array
     units: int
 
     @abstractmethod
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Any:
-        """Return the noise of steps from the normals and uniforms that each step needs, or None."""
+        """Make the noise of each step from its normals and uniforms, or return None."""
 
     @abstractmethod
     def examples(self, noise: Any, active: Array) -> Any:
-        """Return the learner's input for M steps in addition to fields, arrays (M, ...).
+        """Return the learner's additional input to the fields for M steps, as arrays (M, ...).
 
         No step takes place where `active` (M,) is False.
         """
 
     def teachers(self, basis: Array) -> Array:
-        """Convert values of an orthonormal basis of the teachers (M, ...) into values of the teachers (M, ...).
+        """Convert values (M, ...) for an orthonormal basis of the teachers into values for the teachers.
 
         The values are coordinates, fields or vectors.
         """
@@ -72,7 +72,7 @@ class Learner(ABC):
 
     @abstractmethod
     def begin(self, saved_state: LearnerArrays, squared_length: Array) -> LearnerArrays:
-        """Return the state for the steps of a block, given the students' squared lengths J^2/N."""
+        """Return the state at the start of a block, given the students' squared lengths J^2/N."""
 
     @abstractmethod
     def kept(self, carry: LearnerArrays) -> LearnerArrays:
@@ -82,7 +82,7 @@ class Learner(ABC):
     def step(
         self, carry: LearnerArrays, y: Array, h: Array, norm: Array, example: Any, step_rates: StepRates | None
     ) -> tuple[Array, LearnerArrays]:
-        """Return the students' f and the new state after one step.
+        """Return the modulations f of one step, and the state after the step.
 
         Nothing changes where the example is inactive.
 
@@ -103,7 +103,7 @@ class Learner(ABC):
 
 @dataclass(frozen=True)
 class Task:
-    """A learner to simulate: its compile-time constants, its numbers, and its start.
+    """A learner to simulate, with its static constants, numerical parameters and initial state.
 
     Either one task, or several that differ in numbers: the numbers then have a first axis of tasks, of length 1 if all
     tasks share them.
@@ -115,13 +115,13 @@ class Task:
     M: int
     N: float
     dtype: str
-    coordinates: np.ndarray | None  # students (K, M + K) in a basis that starts with the teachers'; None: drawn
+    coordinates: np.ndarray | None  # initial students (K, M + K), teachers' axes first, or None to draw them
     scale: float  # standard deviation of drawn weights
-    kept: LearnerArrays  # saved state of the learner at t = 0
+    kept: LearnerArrays  # the learner's saved state at t = 0
     changes: TimeDependence | None = None
     drifting: bool = False
     inputs: Inputs = GAUSSIAN_INPUTS
-    batch: int = 1  # examples per step, which averages f
+    batch: int = 1  # number of examples averaged in a step
 
     def numbers(self, which: Any = 0) -> tuple[dict[str, Any], TimeDependence | None]:
         """Return the parameters and changes of one task, or of the tasks with these indices (width,)."""
@@ -134,12 +134,12 @@ class Task:
 
 
 def stack_numbers(numbers: Iterable[Any], dtype: str = "float64") -> Any:
-    """Stack the numbers of several tasks, or trees of numbers, into arrays (tasks,)."""
+    """Stack the numbers, or trees of numbers, of several tasks into arrays (tasks,)."""
     return jax.tree.map(lambda *values: np.array(values, dtype), *numbers)
 
 
 def combine_basis(rows: Array, basis: Array, units: int) -> Array:
-    """Combine values of an orthonormal basis e of the teachers (M, ...) into values of the teachers.
+    """Convert values (M, ...) for an orthonormal basis e of the teachers into values for the teachers.
 
     The coefficients are the `rows`: B_m/sqrt N = sum_n rows_mn e_n. `units` is the axis of units of one step (see
     `Learner`): 0 where the last axis is the batch, whose sums are unrolled.
@@ -151,7 +151,7 @@ def combine_basis(rows: Array, basis: Array, units: int) -> Array:
 
 
 class EngineRecord(NamedTuple):
-    """The result of an engine: students at the recorded times, seeds first.
+    """The result of an engine: students at the recorded times, with seeds on the first axis.
 
     `along` (seeds, T, K, M) are their coordinates in the teachers' basis, `across` (seeds, T, K, K) the Gram matrix of
     the rest, and `kept` (seeds, T, K) the learner's state in addition to the weights. `measured` (seeds, T, K + 2) are

@@ -25,13 +25,13 @@ from simulate.minimisers.problem import Minimum, Problem
 from statmech.convex.losses import StabilityLoss
 from statmech.convex.prox import compute_prox_derivative, compute_prox_force, prox
 
-DAMPING_FRACTION = 0.5  # fraction of the old weights in a step, if undamped steps do not converge
-MIN_STIFFNESS = 1e-8  # also the lowest variance of a weight; no minimum depends on it
-QUICK_CHANGE_TOL = 1e-12  # relative change of the weights
-QUICK_STEPS_DIVISOR = 2  # more than dimensions / divisor steps would cost more than interior points
-MIN_RATE_STEPS = 20  # fewer steps do not show the rate of convergence
-STABLE_SIGN_STEPS = 3  # consecutive steps without a sign change: the signs may be correct
-MAX_SOLVE_COST_RATIO = 6  # limit of (number of nonzero weights)^2 / (N * steps left) where a direct solve costs less
+DAMPING_FRACTION = 0.5  # weight of the previous iterate, if undamped steps do not converge
+MIN_STIFFNESS = 1e-8  # also the minimum variance of a weight; has no effect on minima
+QUICK_CHANGE_TOL = 1e-12  # relative change of the weights per step
+QUICK_STEPS_DIVISOR = 2  # more than min(N, P) / divisor steps cost more than an interior point method
+MIN_RATE_STEPS = 20  # the convergence rate is unreliable before
+STABLE_SIGN_STEPS = 3  # the signs are tried after this number of steps without a sign change
+MAX_SOLVE_COST_RATIO = 6  # a direct solve is cheaper if nonzero weights^2 < ratio * N * steps left
 
 
 class MessagePassingResult(NamedTuple):
@@ -83,7 +83,7 @@ def minimise_by_messages(problem: Problem, steps: int = 2000, change_tol: float 
 
 @np.errstate(all="ignore")  # the steps may diverge
 def find_quick_minimum(problem: Problem) -> Minimum:
-    """Find the minimum, or its signs, in few steps without damping.
+    """Try to find the minimum, or its signs, in a few undamped steps.
 
     If this fails the gap of the result is infinite.
     """
@@ -113,7 +113,7 @@ def _is_cheap_to_solve(problem: Problem, w: np.ndarray, steps_left: float) -> bo
 
 
 def _convert_to_residual_loss(problem: Problem) -> Problem:
-    """Convert a loss of residuals on labels into a loss of residuals, whose proximal point is known."""
+    """Convert a regression loss on labels into a loss of residuals, whose proximal point is known."""
     if not isinstance(problem.loss, StabilityLoss):
         return problem
     return problem._replace(B=-problem.B, c=1 - problem.c, loss=problem.loss.residual)
@@ -131,7 +131,7 @@ def _iterate_to_convergence(
 
 
 def _iterate_messages(problem: Problem, damping: float = 0.0) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-    """Yield after each step the weights (N,), minus the slopes of the loss (P,), and the relative change."""
+    """Yield after each step the weights (N,), the negative slopes of the loss (P,), and the relative change."""
     w = np.zeros(problem.B.shape[1])
     V = 1 / max(problem.l2, MIN_STIFFNESS) if problem.l2 > 0 else 1.0  # variance of a weight under the penalty alone
     return iterate_messages(

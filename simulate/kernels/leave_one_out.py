@@ -1,4 +1,4 @@
-r"""Leave-one-out fields of the rows of a table: each row's learner is fitted without this row.
+r"""Leave-one-out fields: each row of a table is evaluated by a learner fitted without the row.
 
 For a smooth loss one fit to all rows is enough: one step of Newton's method removes row i. With the rows
 :math:`\mathbf b_i` of a problem's B, its Hessian H, and the slopes and curvatures of the loss at :math:`x_i`,
@@ -20,13 +20,13 @@ from simulate.minimisers.problem import Problem
 from statmech.convex.losses import Loss
 from statmech.real_table import RealTable
 
-NUM_FOLDS = 10  # for losses with kinks
-MIN_INTERCEPT_CURVATURE = 1e-12  # per row; applies where the rows have no curvature
-MIN_LEVERAGE_REMAINDER = 1e-9  # lower bound of 1 - v l'', which is positive except for rounding
+NUM_FOLDS = 10  # losses with kinks are refitted without each fold of rows
+MIN_INTERCEPT_CURVATURE = 1e-12  # per row, where the loss has no curvature
+MIN_LEVERAGE_REMAINDER = 1e-9  # lower bound of 1 - v l'', which is positive up to rounding
 
 
 def compute_left_out_arguments(table: RealTable, loss: Loss, lam: float, intercept: bool) -> np.ndarray:
-    """Return the argument of the loss (n,) of each row for a learner fitted without the row.
+    """Compute the argument of the loss (n,) for each row, with a learner fitted without the row.
 
     The argument is the stability y h of a label, or the residual y - h of a number.
 
@@ -66,7 +66,7 @@ def compute_left_out_arguments(table: RealTable, loss: Loss, lam: float, interce
 
 
 def compute_newton_arguments(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """Return the argument of a smooth loss (P,) of each row, for weights learnt without the row.
+    """Compute the leave-one-out argument of a smooth loss (P,) for each row by a Newton step.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def compute_newton_arguments(problem: Problem, w: np.ndarray) -> np.ndarray:
         Its minimum.
     """
     x, rows, num_penalised = problem.x(w), problem.B, problem.B.shape[1] - problem.free
-    if num_penalised > len(rows):  # the weights that have a penalty lie in the space of the rows
+    if num_penalised > len(rows):  # penalised weights lie in the span of the rows
         reduced = np.asarray(np.linalg.qr(rows[:, :num_penalised].T, mode="r")).T
         rows, num_penalised = np.column_stack([reduced, rows[:, num_penalised:]]), reduced.shape[1]
     curvature = problem.loss.curvature(x)

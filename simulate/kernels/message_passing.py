@@ -1,4 +1,4 @@
-r"""Approximate message passing (AMP): it estimates weights from outputs of their fields w.x/sqrt(N).
+r"""Approximate message passing (AMP), which estimates weights from outputs of the fields w.x/sqrt(N).
 
 For inputs X (P, N) of independent entries of mean 0 and variance 1, with the mean V of the weights' variances,
 
@@ -23,7 +23,7 @@ OutputFunction = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  #
 EstimateFunction = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # (r, s) -> weights, variances
 
 MIN_WEIGHT_NORM = 1e-300  # avoids division by 0 in relative changes
-RECOVERED_VARIANCE = 1e-9  # discrete weights are then known, and later steps would divide rounding errors by 0
+RECOVERED_VARIANCE = 1e-9  # discrete weights are then known: another step would divide rounding errors by 0
 
 
 def iterate_messages(
@@ -37,7 +37,7 @@ def iterate_messages(
     variance_tol: float = RECOVERED_VARIANCE,
     input_scale: float | None = None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-    """Yield the weights (N,) after each step from `w` of variance V, the g (P,) of the step, and the change.
+    """Iterate from weights w of variance V, and yield weights (N,), g (P,) and change after each step.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def iterate_messages(
     input_scale = np.sqrt(N) if input_scale is None else input_scale
     while variance_tol < V:
         g, steepness = output(X @ w / input_scale - V * g, V)
-        s = max(float(np.sum(steepness)) / N, 0.0)  # few, partly flipped labels may give a negative sum
+        s = max(float(np.sum(steepness)) / N, 0.0)  # the sum may be negative with few examples or flipped labels
         before = w
         w, variances = estimate(s * w + g @ X / input_scale, s)
         w, V = damping * before + (1 - damping) * w if damping else w, float(np.mean(variances))

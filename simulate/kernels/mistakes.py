@@ -1,4 +1,4 @@
-r"""The mistakes of Rosenblatt's perceptron, in weight space: for many examples of few features, and without JAX."""
+r"""Rosenblatt's perceptron in weight space without JAX, for many examples with few features."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_mistake(field: Any) -> Any:
 
 
 def iterate_mistakes(w: np.ndarray, z: Any, block: int = 64) -> Iterator[tuple[int, np.ndarray]]:
-    """Make one pass over the rows z (P, N), examples times labels, and yield each mistake and the new w.
+    """Make one pass over z (P, N), examples times labels, and yield each mistake with the new w.
 
     Rows are dense or sparse. Blocks of examples are evaluated together up to their first mistake. `w` is the student
     before the pass and is not changed.

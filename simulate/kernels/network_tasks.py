@@ -1,4 +1,4 @@
-r"""Networks that learn several tasks, as learners: each step draws the task of its example.
+r"""Networks that learn several tasks, where each step draws the task of its example.
 
 The step at t = steps/N belongs to task k with the protocol's probability :math:`p_k(t)` (`statmech.protocols`), stored
 in the step rates of a block; one uniform number per step chooses k. The teacher then has the output weights of that
@@ -33,18 +33,18 @@ class TaskNetworks(Networks):
 
     @property
     def uniforms(self) -> int:  # type: ignore[override]
-        """Uniforms per step: one draws the task, and one more for each unit that may be silent."""
+        """The number of uniforms per step: one for the task, and one for each unit with dropout."""
         return 1 + self.masked
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> tuple[StepNoise, Array]:
-        """Return the noise on the teacher's output and of silent units, and the uniforms that draw tasks."""
+        """Return the noise of outputs and units, and the uniforms that draw the tasks."""
         of_task, *of_units = split_uniforms(uniforms, self.uniforms)
         return self.make_noise(normals, tuple(of_units), dtype), of_task
 
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Any], step_rates: StepRates | None
     ) -> tuple[Array, Array]:
-        """Return the students' f and their new heads."""
+        """Return the modulations f of one step, and the new heads."""
         assert step_rates is not None
         assert step_rates.shares is not None
         active, (noise, uniform) = example
@@ -60,7 +60,7 @@ class TaskNetworks(Networks):
 
 
 def make_network_tasks_task(cell: NetworkTaskCell, dtype: str) -> Task:
-    """Return the task of an engine: a network of several tasks in the order of its protocol."""
+    """Return the engine's task for a network that learns the tasks of a protocol."""
     single_task = networks.make_network_task(cell, dtype)
     changes: TimeDependence = stack_numbers([cell.changing])
     return replace(

@@ -35,7 +35,7 @@ from statmech.scenarios.network_matrices import factorise_gram
 
 
 class StepNoise(NamedTuple):
-    """The noise of steps: on the teacher's output, or None, and a uniform for each unit that may be silent."""
+    """The noise of steps: output noise, or None, and a uniform for each unit with dropout."""
 
     output: Array | None
     units: tuple[Array, ...] = ()
@@ -43,7 +43,7 @@ class StepNoise(NamedTuple):
 
 @dataclass(frozen=True)
 class Networks(Learner):
-    """A network that learns from another network.
+    """Student networks that learn from a teacher network.
 
     `rows` (M, M) are the teacher's units B_m/sqrt N in an orthonormal basis. `dropout` is None if no unit is ever
     silent.
@@ -68,17 +68,17 @@ class Networks(Learner):
 
     @property
     def uniforms(self) -> int:  # type: ignore[override]
-        """Uniforms per step: one for each unit that may be silent."""
+        """The number of uniforms per step: one for each unit with dropout."""
         return self.masked
 
     @property
     def masked(self) -> int:
-        """The number of units that may be silent: 0 or all."""
+        """The number of units with dropout: 0 or all."""
         return 0 if self.dropout is None else len(self.copies)
 
     @property
     def normals(self) -> int:  # type: ignore[override]
-        """Normals per step: one if the output has noise."""
+        """The number of normals per step: one if the output is noisy."""
         return int(self.noisy)
 
     @cached_property
@@ -94,15 +94,15 @@ class Networks(Learner):
         return activation
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Any:
-        """Return the noise on the teacher's output, and the uniforms of units that may be silent."""
+        """Return the output noise, and the uniforms of units with dropout."""
         return self.make_noise(normals, split_uniforms(uniforms, self.masked), dtype)
 
     def make_noise(self, normals: Array, uniforms: tuple[Array, ...], dtype: Any) -> StepNoise:
-        """Make the noise from normals, and from the uniforms of each unit that may be silent."""
+        """Make the noise from normals, and from the uniforms of units with dropout."""
         return StepNoise(self.sigma * normals.astype(dtype) if self.noisy else None, uniforms)
 
     def teachers(self, basis: Array) -> Array:
-        """Return the values of the teacher's units."""
+        """Convert values for the basis into values for the teacher's units."""
         return combine_basis(self.rows, basis, self.units)
 
     def examples(self, noise: StepNoise, active: Array) -> tuple[Array, StepNoise]:
@@ -110,11 +110,11 @@ class Networks(Learner):
         return active, noise
 
     def begin(self, saved_state: Array, squared_length: Array) -> Array:
-        """Return the second layer."""
+        """Return the saved second layer, which is the state."""
         return saved_state
 
     def kept(self, carry: Array) -> Array:
-        """Return the second layer."""
+        """Return the second layer, which the next block continues."""
         return carry
 
     def step(
@@ -126,14 +126,14 @@ class Networks(Learner):
         example: tuple[Array, StepNoise],
         step_rates: StepRates | None,
     ) -> tuple[Array, Array]:
-        """Return the students' f and their new second layer."""
+        """Return the modulations f of one step, and the new second layer."""
         f, gain = self.descent(carry, self.align_units(self.w, y), y, h, example, step_rates)
-        return f, (carry + gain).astype(h.dtype)  # an activation may compute in float64
+        return f, (carry + gain).astype(h.dtype)  # cast because an activation may compute in float64
 
     def descent(
         self, v: Array, w: Array, y: Array, h: Array, example: tuple[Array, StepNoise], step_rates: StepRates | None
     ) -> tuple[Array, Array]:
-        """Compute the students' f and the gain of their second layer, for one example.
+        """Compute the modulations f and the change of the second layer for one example.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Networks(Learner):
         return f.astype(h.dtype), self.eta_v / self.N * (g * error)
 
     def mask(self, uniforms: Sequence[Array], step_rates: StepRates | None) -> Array:
-        """Return the factors on units in one step, from a uniform for each unit.
+        """Return the dropout factor of each unit in one step, given a uniform per unit.
 
         A factor is 1/(1 - p) with the probability 1 - p, else 0.
         """
@@ -169,23 +169,23 @@ class Networks(Learner):
         return jnp.where(values < active, 1 / active, 0.0)
 
     def label(self, w: Array, y: Array, noise: Array | None) -> Array:
-        """Compute the output, with noise, of a teacher with weights w from its fields."""
+        """Compute the noisy output of a teacher with second layer w from its fields."""
         output = self.sum(w * self.teacher_activation.both(y)[0])
         if self.sign:
             output = jnp.sign(output)
         return output if noise is None else output + noise
 
     def align_units(self, values: Array, template: Array) -> Array:
-        """Reshape values of units to broadcast with a step's array `like`."""
+        """Reshape values of units to broadcast with the array `template` of a step."""
         return values if self.units else values.reshape(-1, *[1] * (template.ndim - 1))
 
     def sum(self, values: Array) -> Array:
-        """Sum over units and keep their axis."""
+        """Sum over units, keeping their axis."""
         return jnp.sum(values, axis=self.units, keepdims=True)
 
 
 def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[NetworkCell] = ()) -> Task:
-    """Return the task of a network, for an engine.
+    """Return the engine's task for a network.
 
     With `other_cells`, cells of the same program are simulated side by side.
     """
@@ -217,7 +217,7 @@ def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[Netwo
 
 
 def _collect_numbers(cell: NetworkCell) -> dict[str, Any]:
-    """Collect the numbers that may differ between cells of one program."""
+    """Collect the parameters that may differ between cells simulated by one program."""
     parameters = {
         "parameters": get_real_parameters(cell.activation),
         "teacher_parameters": get_real_parameters(cell.teacher_activation),
@@ -228,7 +228,7 @@ def _collect_numbers(cell: NetworkCell) -> dict[str, Any]:
 
 
 def find_distinct_students(cell: NetworkCell) -> tuple[np.ndarray, np.ndarray]:
-    """Find the first student of each group of identical students, and the group (K,) of each student."""
+    """Group identical students, and return each group's first student and each student's group (K,)."""
     if cell.drawn or cell.has_dropout:
         return np.arange(cell.K), np.arange(cell.K)
     R, Q, v = cell.units
@@ -244,5 +244,5 @@ def split_uniforms(uniforms: Array, number: int) -> tuple[Array, ...]:
 
 
 def get_real_parameters(activation: Activation) -> dict[str, float]:
-    """Return the real parameters of an activation, which a program takes as data."""
+    """Return the real parameters of an activation: arguments of a program, not constants."""
     return {name: getattr(activation, name) for name in get_family(activation).real_names}

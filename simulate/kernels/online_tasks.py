@@ -25,18 +25,18 @@ from statmech.scenarios.online_tasks import OnlineTaskCell
 
 @dataclass(frozen=True)
 class TaskPerceptrons(UniformLabelPerceptrons):
-    """A student of several teachers, whose `rows` (tasks, tasks) are B/sqrt N in an orthonormal basis."""
+    """A student of several teachers. Their `rows` (tasks, tasks) are B/sqrt N in an orthonormal basis."""
 
     rows: Array = 1.0
 
     def teachers(self, basis: Array) -> Array:
-        """Return the values of the teachers of all tasks."""
+        """Convert values for the basis into values for the teachers of all tasks."""
         return combine_basis(self.rows, basis, self.units)
 
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Array], step_rates: StepRates | None
     ) -> tuple[Array, Array]:
-        """Return the student's f and its new squared length."""
+        """Return the modulation f of one step, and the student's new squared length."""
         assert step_rates is not None
         assert step_rates.shares is not None
         (active, uniform), tasks = example, len(self.rows)
@@ -53,7 +53,7 @@ class TaskPerceptrons(UniformLabelPerceptrons):
 
 
 def make_online_tasks_task(cell: OnlineTaskCell, dtype: str) -> Task:
-    """Return the task of an engine: a perceptron of one or several teachers in the order of its protocol."""
+    """Return the engine's task for a perceptron that learns the tasks of a protocol."""
     single_task = replace(perceptrons.make_online_task(cell, dtype), batch=cell.batch)
     if cell.tasks == 1:
         return single_task

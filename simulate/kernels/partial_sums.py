@@ -1,4 +1,4 @@
-r"""Attention: margins evaluated a few features at a time, and no further than needed (Pelossof & Ying).
+r"""Attention: evaluation of margins feature by feature, up to a stopping level (Pelossof & Ying).
 
 The features of an example are summed up to checkpoints, :math:`S_i = \sum_{j\le i} w_jz_j`. Where :math:`S_i` reaches a
 level :math:`\tau` (`statmech.boundaries`) the example is assumed to be right, and its other features are not evaluated.
@@ -15,13 +15,13 @@ import numpy as np
 from statmech.boundaries import Boundary, compute_level_rise, threshold
 
 MIN_MARGINS_BEFORE_STOP = 10
-MARGIN_WINDOW = 200  # averaging window of the running mean and variance, which grow with w
-MIN_BLOCK_EXAMPLES, MAX_BLOCK_EXAMPLES = 8, 8192  # a block is half as large after a mistake, else twice as large
-COMPILED_ARRAY_FLAGS: Final = ("C", "A", "W")  # requirements of compiled loops: contiguous, aligned, writeable
+MARGIN_WINDOW = 200  # averaging window: the moments change because w grows
+MIN_BLOCK_EXAMPLES, MAX_BLOCK_EXAMPLES = 8, 8192  # the block size is halved after a mistake, else doubled
+COMPILED_ARRAY_FLAGS: Final = ("C", "A", "W")  # arguments of compiled loops must be contiguous, aligned and writeable
 
 
 class StoppedSums(NamedTuple):
-    """The sum where each row stopped, and its number of evaluated features, both (m,)."""
+    """Each row's sum when it stopped, and its number of evaluated features, both (m,)."""
 
     sums: np.ndarray
     features: np.ndarray
@@ -98,26 +98,26 @@ def compute_partial_sums(z: np.ndarray, w: np.ndarray, checkpoints: np.ndarray) 
 
 
 class StoppingLevel(NamedTuple):
-    """The level that stops a sum: tau, which rises by `slope` until the end."""
+    """The level that stops a sum, which starts at tau and rises by `slope` over all features."""
 
     tau: float
     slope: float
 
 
 class BlockResult(NamedTuple):
-    """The result of consecutive examples, up to the end of a block with probes or to a mistake."""
+    """The result of consecutive examples, up to the end of a block or to a mistake."""
 
     last: int  # index of the last example
     features: int  # features evaluated in total
     stopped: np.ndarray  # True for examples that were not evaluated to the end
     margins: np.ndarray  # margins of the probes
     is_mistake: bool  # the last example's margin does not exceed theta
-    margin: float  # partial margin of the last example, up to the feature where its evaluation ended
-    lost: int  # examples stopped although their margins are not positive, counted if the student `learns`
+    margin: float  # partial margin of the last example when its evaluation ended
+    lost: int  # stopped examples without a positive margin, counted if the student `learns`
 
 
 class AttentionState:
-    """A student with weights w (n,), a bias b, and mean and variance of its margins estimated from probes.
+    """A student with weights w (n,), a bias b, and estimates of its margins' mean and variance from probes.
 
     Its level applies to margins that are compared with theta.
     """
@@ -149,12 +149,12 @@ class AttentionState:
             self._update_level()
 
     def set_moments(self, mean: float, variance: float) -> None:
-        """Set a mean and variance known without probes."""
+        """Set a mean and variance that are known without probes."""
         self.probes, self.mean, self.variance = max(self.memory, MIN_MARGINS_BEFORE_STOP), mean, variance
         self._update_level()
 
     def get_unlabelled_level(self) -> float:
-        """Return the level for examples of unknown label.
+        """Return the level for unlabelled examples.
 
         It is the level of a walk without drift, compared with 0.
         """
@@ -168,7 +168,7 @@ class AttentionState:
 
 
 class StoppingStudent(Protocol):
-    """Weights w (n,), a bias b and a level, which change during learning, and the threshold theta of margins."""
+    """A student with weights w (n,), bias b and level, which may change, and a margin threshold theta."""
 
     w: np.ndarray
     b: float

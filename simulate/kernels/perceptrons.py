@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PerceptronLearner(Learner):
-    """Students of one rule whose labels are flipped with the probability `flip`."""
+    """Perceptrons of one learning rule whose labels are flipped with the probability `flip`."""
 
     uniforms: ClassVar[int] = 1
     family: ParameterFamily
@@ -55,15 +55,15 @@ class PerceptronLearner(Learner):
         return jnp.where(uniforms < self.flip, -1.0, 1.0).astype(dtype)
 
     def examples(self, noise: Array, active: Array) -> Array:
-        """Return 1 for a true label, -1 for a flipped label, and 0 without a step."""
+        """Return 1 for a true label, -1 for a flipped label, and 0 for an inactive step."""
         return jnp.where(active.reshape(-1, *[1] * (noise.ndim - 1)), noise, 0.0)
 
     def begin(self, saved_state: tuple[()], squared_length: Array) -> Array:
-        """Return the squared lengths."""
+        """Return the squared lengths, which are the state."""
         return squared_length
 
     def kept(self, carry: Array) -> tuple[()]:
-        """Return nothing: the weights determine the squared lengths."""
+        """Return an empty state, because the weights determine the squared lengths."""
         return ()
 
     def step(
@@ -72,7 +72,7 @@ class PerceptronLearner(Learner):
         """Return the modulations f and the students' new squared lengths."""
         label = jnp.where(y > 0, right, -right)
         length = jnp.sqrt(carry)
-        # length 0 has no direction: its normalised field is set to 0, an error only for a rule with a margin > 0
+        # the normalised field is undefined for length 0: setting it to 0 is wrong only for a rule with a margin > 0
         u = h / jnp.where(length > 0, length, 1.0)
         f = ((step_rates.eta if step_rates else self.eta) * label * self.rule.g(label * u, length)).astype(h.dtype)
         h = subtract_fraction(h, h, step_rates and step_rates.decay)
@@ -84,10 +84,10 @@ class PerceptronLearner(Learner):
 
 @dataclass(frozen=True)
 class UniformLabelPerceptrons(PerceptronLearner):
-    """Students of one rule whose labels are decided at each step by one uniform number."""
+    """Perceptrons of one learning rule whose labels are decided at each step by one uniform number."""
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array:
-        """Return the uniform numbers that decide on labels."""
+        """Return the uniform numbers that decide which labels are flipped."""
         return uniforms
 
     def examples(self, noise: Array, active: Array) -> Any:
@@ -97,7 +97,7 @@ class UniformLabelPerceptrons(PerceptronLearner):
 
 @dataclass(frozen=True)
 class ChangingFlipPerceptrons(UniformLabelPerceptrons):
-    """Students of one rule whose labels are flipped with a probability that changes with time."""
+    """Perceptrons of one learning rule whose flip probability changes with time."""
 
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: Any, step_rates: StepRates | None
@@ -111,7 +111,7 @@ class ChangingFlipPerceptrons(UniformLabelPerceptrons):
 
 @dataclass(frozen=True)
 class TableRowPerceptrons(PerceptronLearner):
-    """Students of one rule that learn rows of a table, multiplied by the table's labels."""
+    """Perceptrons of one learning rule that learn rows of a table, multiplied by their labels."""
 
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, right: Array, step_rates: StepRates | None
@@ -125,7 +125,7 @@ class TableRowPerceptrons(PerceptronLearner):
 
 @dataclass(frozen=True)
 class ClusterPerceptrons(TableRowPerceptrons):
-    """Students of one rule that learn two clusters: the label is the cluster.
+    """Perceptrons of one learning rule that learn to separate two clusters.
 
     The direction between the centres replaces the teacher.
     """
@@ -143,7 +143,7 @@ class ClusterPerceptrons(TableRowPerceptrons):
 
 
 def make_cluster_online_task(cell: OnlineClusterCell) -> Task:
-    """Return the task of a student that learns two clusters online."""
+    """Return the engine's task for perceptrons that learn two clusters online."""
     online_task = make_online_task(cell, "float64")
     parameters = {name: online_task.parameters[name] for name in online_task.parameters}
     parameters |= {name: np.array([value]) for name, value in vars(cell.clusters).items()}
@@ -153,19 +153,19 @@ def make_cluster_online_task(cell: OnlineClusterCell) -> Task:
 
 
 def make_row_task(cell: OnlineRowsCell) -> Task:
-    """Return the task of a student that learns the rows of a table online."""
+    """Return the engine's task for perceptrons that learn the rows of a table online."""
     online_task = make_online_task(cell, "float64")
     inputs = SignedRows(cell.inputs.path, cell.inputs.target, cell.inputs.raw)
     return replace(online_task, learner=ParameterFamily(TableRowPerceptrons, online_task.learner.fixed), inputs=inputs)
 
 
 def make_online_task(cell: OnlineCell, dtype: str, other_cells: Sequence[OnlineCell] = ()) -> Task:
-    """Return the task of online learning by perceptrons, for an engine.
+    """Return the engine's task for perceptrons that learn online from a teacher.
 
     With `other_cells`, cells of the same program are simulated side by side.
     """
     family, cells = get_family(cell.rule), [cell, *other_cells]
-    with np.errstate(over="ignore"):  # above float32's range it is infinite, and so is the student: see DivergedError
+    with np.errstate(over="ignore"):  # overflow of float32 makes the student infinite, which raises DivergedError
         parameters = {name: np.array([getattr(item.rule, name) for item in cells], dtype) for name in family.real_names}
     kind = ChangingFlipPerceptrons if "flip" in dict(cell.controls) else PerceptronLearner
     return Task(

@@ -13,14 +13,14 @@ from simulate.kernels.teacher_data import TeacherCell, TeacherData
 from statmech.convex.weights import Weights
 
 ESTIMATE_CHANGE_TOL = 1e-9  # relative change of an estimate in a step
-EXACT_VARIANCE = 1e-20  # weights of a continuous prior are then known
-# Below this sum of their variances, N discrete weights are known. No label is then uncertain, and another step would
+EXACT_VARIANCE = 1e-20  # below this mean variance, weights with a continuous prior are known
+# Below this sum of variances, N discrete weights are known. All labels are then certain, and another step would
 # return to the prior.
 MAX_ATOM_VARIANCE_SUM = 1e-3
 
 
 def iterate_estimates(w: np.ndarray, V: float, data: TeacherData, cell: TeacherCell) -> Iterator[np.ndarray]:
-    """Yield the estimate (N,) after each step from weights w (N,) of mean variance V, until it converges."""
+    """Iterate from weights w (N,) of mean variance V, and yield the estimate (N,) until convergence."""
     variance_tol = EXACT_VARIANCE if cell.weights.continuous_fraction else MAX_ATOM_VARIANCE_SUM / len(w)
     score = partial(cell.teacher.score, data.y)
     steps = iterate_messages(
@@ -36,7 +36,7 @@ def compute_prior_mean(weights: Weights, N: int) -> tuple[np.ndarray, float]:
 
 
 def compute_posterior_mean(data: TeacherData, cell: TeacherCell, max_steps: int) -> np.ndarray:
-    """Return the estimate (N,) after at most `max_steps` steps from the prior mean."""
+    """Compute the posterior mean (N,) in at most `max_steps` steps from the prior mean."""
     w, V = compute_prior_mean(cell.weights, data.X.shape[1])
     for estimate in islice(iterate_estimates(w, V, data, cell), max_steps):
         w = estimate

@@ -12,14 +12,14 @@ from statmech.scenarios.cells import hash_identity
 
 TEACHER_STREAM, START_STREAM, INPUT_STREAM, OUTPUT_STREAM, MISFIT_STREAM, PROJECTION_STREAM, TEST_STREAM = range(
     7
-)  # purposes of random numbers
+)  # one stream for each kind of random number
 
 
 def make_stream(part: int, **identity: Any) -> np.random.Generator:
-    """Return the random numbers of one part of the data."""
+    """Return the random number generator for one part of the data."""
     return np.random.default_rng([*hash_identity(identity), part])
 
 
 def describe_weight_prior(weights: Weights) -> dict[str, Any]:
-    """Return the distribution and its parameters, which identify its random numbers."""
+    """Return the name and parameters of a weight prior, which identify its random stream."""
     return {"weights": type(weights).__name__, **asdict(weights)}

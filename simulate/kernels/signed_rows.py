@@ -1,4 +1,4 @@
-r"""Rows of a real table, each times its label, as inputs of a stream.
+r"""Rows of a real table times their labels, as inputs of online learning.
 
 A step :math:`\eta\,y\,g(y\,\mathbf J\cdot\mathbf x/l, l)\,\mathbf x` equals the step for the input :math:`y\mathbf x`
 and the label 1.
@@ -21,7 +21,7 @@ class SignedRows(Rows):
 
     def table(self, N: int) -> np.ndarray:
         """Return the products (n, N) of rows and labels."""
-        from statmech.scenarios.labelled_rows import get_table  # here: most runs have no table
+        from statmech.scenarios.labelled_rows import get_table  # imported here because most runs have no table
 
         table = get_table(self)
         return (table.y[:, None] * table.Z).astype(np.float32)

@@ -58,15 +58,15 @@ def draw_group_start(task: Task, modes: Modes, sizes: np.ndarray, seeds: int, ke
 
 
 def _draw_group_rows(rng: np.random.Generator, number: int, after: int, size: int, seeds: int) -> np.ndarray:
-    """Draw vectors of `size` normals after `after` others, in the basis of all vectors.
+    """Draw normal vectors of a group, as coordinates in the basis of these and earlier vectors.
 
-    The shape is (number, after + number, seeds).
+    The result (number, after + number, seeds) adds `number` vectors of dimension `size` to `after` earlier vectors.
     """
     rows = np.tril(rng.standard_normal((seeds, number, after + number)), after - 1)
     degrees = size - after - np.arange(number)
     chi_squared = rng.chisquare(np.maximum(degrees, 1), (seeds, number))
     rows[..., np.arange(number), after + np.arange(number)] = np.where(degrees > 0, np.sqrt(chi_squared), 0.0)
-    rows[..., size:] = 0.0  # the group has no more axes
+    rows[..., size:] = 0.0  # a group of `size` directions has no further axes
     return np.moveaxis(rows, 0, -1)
 
 
@@ -91,7 +91,7 @@ def _draw_teachers(modes: Modes, sizes: np.ndarray, M: int, seeds: int, rng: np.
 
 
 def _draw_squared_lengths(sizes: np.ndarray, seeds: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the squared lengths (groups, seeds) of the parts of a random unit vector."""
+    """Draw the squared lengths (groups, seeds) of a random unit vector's parts in the groups."""
     squares = rng.chisquare(sizes, (seeds, len(sizes))).T
     divided: np.ndarray = squares / squares.sum(axis=0)
     return divided

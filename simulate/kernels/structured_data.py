@@ -1,4 +1,4 @@
-r"""Examples whose inputs vary more in some directions than in others, and students measured on their population.
+r"""Examples with anisotropic inputs, and measurement of students on the population of inputs.
 
 Gaussian inputs and rows of a table are expressed in the eigenbasis of their covariance, as :math:`\sqrt N\mathbf x`.
 The teacher's field has variance 1: :math:`u = \sqrt S\,\mathbf B\cdot\mathbf x/\sigma_B + \sqrt{1-S}\,\xi`. The
@@ -34,15 +34,15 @@ from statmech.inputs import InputAxes
 from statmech.population import InputPopulation
 from statmech.scenarios.risk import RiskCell
 
-NULL_VARIANCE = 1e-12  # times N and the largest variance: a smaller variance is rounding
-NUM_TEST_EXAMPLES = 10_000  # new inputs that measure students of random features
+NULL_VARIANCE = 1e-12  # relative to N times the largest variance: smaller variances are rounding errors
+NUM_TEST_EXAMPLES = 10_000  # new inputs, for students of random features
 
 
 class StudentMeasure(ABC):
-    """A measure of students with weights (N,), in units where a field is w.x/sqrt(N)."""
+    """A measurement of students with weights (N,), whose fields are w.x/sqrt(N)."""
 
-    ridge: np.ndarray  # factors of the penalty (N,)
-    varying: np.ndarray  # mask (N,) of axes with varying inputs
+    ridge: np.ndarray  # penalty factor of each weight (N,)
+    varying: np.ndarray  # mask (N,) of axes with nonzero variance
 
     @abstractmethod
     def measured(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
@@ -54,7 +54,7 @@ class StudentMeasure(ABC):
 
 
 class AxisMeasure(StudentMeasure):
-    """A measure for Gaussian inputs with independent components, and a teacher in their space."""
+    """A measurement on Gaussian inputs with independent components."""
 
     def __init__(self, axes: InputAxes, teacher: np.ndarray, signal: float):
         self.variances, self.ridge, self.teacher, self.signal = axes.variances, axes.ridge, teacher, signal
@@ -75,7 +75,7 @@ class AxisMeasure(StudentMeasure):
 
 
 class RowMeasure(StudentMeasure):
-    """A measure on given inputs (M, N) and teacher's fields u (M,).
+    """A measurement on given inputs (M, N) with the teacher's fields u (M,).
 
     `teacher` is None if it is not a vector in the space of the inputs.
     """
@@ -102,7 +102,7 @@ class RowMeasure(StudentMeasure):
 
 
 def _compute_weight_overlap(w: np.ndarray, teacher: np.ndarray | None) -> dict[str, float]:
-    """Compute R and length from weight vectors."""
+    """Compute the overlap R with the teacher, and the length of the weights."""
     norm = np.linalg.norm(w)
     length = {"length": float(norm / np.sqrt(len(w)))}
     if teacher is None:
@@ -111,7 +111,7 @@ def _compute_weight_overlap(w: np.ndarray, teacher: np.ndarray | None) -> dict[s
 
 
 class TeacherInputs(NamedTuple):
-    """Inputs X (P, N), their teacher's fields u (P,), the teacher's weights, and the measure of students."""
+    """Inputs X (P, N), teacher's fields u (P,), teacher's weights, and a measurement of students."""
 
     X: np.ndarray
     u: np.ndarray
@@ -149,7 +149,7 @@ def _scale_to_group_powers(weights: np.ndarray, axes: InputAxes) -> np.ndarray:
     assert axes.group is not None
     square = np.bincount(axes.group, weights**2)[axes.group]
     direction = np.where(square > 0, weights / np.sqrt(np.where(square > 0, square, 1)), 0.0)
-    is_empty = square == 0  # sparse weights may leave a small group empty
+    is_empty = square == 0  # a small group may have no nonzero weights
     count = np.bincount(axes.group)[axes.group]
     return np.where(is_empty, 1 / np.sqrt(count), direction) * np.sqrt(len(weights) * axes.powers)
 
@@ -166,7 +166,7 @@ def _draw_table_rows(cell: RiskCell, identity: dict[str, int]) -> TeacherInputs:
     return TeacherInputs(table[which], u[which], B, RowMeasure(table, u, B))
 
 
-@lru_cache(maxsize=2)  # all runs of a sweep take rows of one table
+@lru_cache(maxsize=2)  # all runs of a sweep use the same table
 def _rotate_to_eigenbasis(population: InputPopulation) -> np.ndarray:
     """Rotate the rows of a table, times sqrt(N), into the eigenbasis of their covariance."""
     N = population.N

@@ -1,4 +1,4 @@
-"""Learners of rows of a real table: the function that they minimise, and their errors on other rows."""
+"""Learners on rows of a real table: their objective, and their errors on other rows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from statmech.real_table import RealTable
 
 
 class TableErrors(NamedTuple):
-    """The fraction of wrong labels (NaN for a target of numbers), and the mean squared error of the target."""
+    """The fraction of wrong labels (NaN for a numeric target), and the mean squared error of the target."""
 
     labels: float
     squares: float
 
 
 def make_table_problem(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, intercept: bool) -> Problem:
-    """Return the function that a learner of these rows minimises.
+    """Return the objective that a learner minimises on these rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Examples of a teacher whose weights are drawn: the data of learners that minimise a loss, and of inference.
+"""Examples of a random teacher, for learners that minimise a loss and for Bayesian inference.
 
 A seed has one teacher for each N and distribution of weights, and for each N one endless list of inputs with random
 numbers for their outputs. Every alpha of a sweep uses the first P inputs, and a larger flip probability flips the same

@@ -22,7 +22,7 @@ import numpy as np
 
 from simulate.kernels.coordinate_loops import compile_loop
 
-ALL_SUMS_COST_RATIO = 6  # a sum for a selected indicator takes this many times longer than when all are summed
+ALL_SUMS_COST_RATIO = 6  # time per indicator of a selective sum, relative to a sum over all indicators
 
 
 def find_best_triple(
@@ -82,7 +82,7 @@ def find_best_triple(
 
 @compile_loop("i8(u1[::1], i8[::1])")
 def write_true_indices(true, rows):  # type: ignore[no-untyped-def]
-    """Write the indices of the ones and return their number, without branches."""
+    """Write the indices of the ones to `rows`, without branches, and return their number."""
     number = 0
     for x in range(len(true)):
         rows[number] = x
@@ -92,7 +92,7 @@ def write_true_indices(true, rows):  # type: ignore[no-untyped-def]
 
 @compile_loop("void(f8[:,::1], i8[::1], f8[::1], i8, f8[::1])")
 def add_rows(X, rows, values, first, sums):  # type: ignore[no-untyped-def]
-    """Sum rows of X times their values, four rows at a time.
+    """Sum rows of X weighted by `values`, four rows at a time.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def search_triples(X, columns, signed, above, below, gains, total, threshold):  
     rows, common_rows, values = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m)
     candidates, sums = np.empty(n, np.int64), np.empty(n)
     for i in range(n):
-        num_true = -1  # rows of i, listed when the first pair needs them
+        num_true = -1  # the rows of i are listed only when a pair needs them
         for j in range(i + 1, n):
             min_score = best * (1 - 1e-12) - 1e-15
             can_exceed, can_fall_below = (
@@ -173,7 +173,7 @@ def search_triples(X, columns, signed, above, below, gains, total, threshold):  
             for r in range(num_common):
                 values[r] = signed[common_rows[r]]
             max_sum, min_sum = (total + min_score) / 2, (total - min_score) / 2  # bounds for skipped triples
-            if ALL_SUMS_COST_RATIO * number > n - j:  # summing all triples gives the largest gains
+            if ALL_SUMS_COST_RATIO * number > n - j:  # summing all triples also tightens their bounds most
                 add_rows(X, common_rows[:num_common], values, j + 1, sums)
                 number, max_sum, min_sum = 0, -np.inf, np.inf
                 for l in range(j + 1, n):

@@ -36,8 +36,8 @@ from statmech.runtime.programs import MULTI_THREAD_OPTIONS, CachedProgram
 from statmech.schedules import TimeDependence
 
 NUM_ERROR_INPUTS, NUM_ERROR_PARTS = 4096, 16  # drawn in parts to save memory
-BLOCK_STEPS = 16  # fewer steps make thin matrix products; with more, inner products cost more than inputs
-# Threads share operations above this N. Below it, sharing takes more CPU time and is not faster.
+BLOCK_STEPS = 16  # a compromise between thin matrix products and the cost of inner products
+# From this N, several threads share an operation. At smaller N, sharing costs CPU time without being faster.
 MIN_THREADED_INPUTS = 30_000
 
 InputSampler = Callable[[Array, int], Array]  # (key, M) -> inputs (M, N)
@@ -121,7 +121,7 @@ def estimate_memory(K: int, teachers: int, N: float, dtype: str, drifting: bool 
 
 
 def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
-    """Simulate a batch of seeds of a task, or a part of it, and record `steps` (T,) numbers of steps.
+    """Simulate a batch of seeds of a task, or a part of it, and record the students at `steps` (T,).
 
     The random numbers derive from a key (2,).
     """
@@ -132,7 +132,7 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
     parameters, changes = task.numbers()
     problem = VectorArguments(parameters, task.coordinates, scale, task.kept, table, changes)
-    results = jax.tree.map(np.asarray, _run(program, keys, problem, steps))  # NumPy's slices compile nothing
+    results = jax.tree.map(np.asarray, _run(program, keys, problem, steps))  # slicing JAX arrays would compile programs
     parallel, perpendicular, state, measured, *fields = results
     return EngineRecord(parallel, perpendicular, next(iter(jax.tree.leaves(state)), None), measured, *fields)
 
@@ -140,7 +140,7 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
 @partial(CachedProgram, options=lambda program: [MULTI_THREAD_OPTIONS] if program.N >= MIN_THREADED_INPUTS else [])
 def _run(program: VectorProgram, keys: Array, problem: VectorArguments, steps: Array) -> tuple[Any, ...]:
     """Simulate all seeds and return the arrays of their record."""
-    # one seed after the other: a block of inputs of one seed fills a core's cache, several would not fit
+    # one seed after the other, because a block of inputs of one seed fills a core's cache
     return jax.lax.map(lambda key: _simulate_seed(program, key, problem, steps), wrap_key_data(keys))
 
 
@@ -172,7 +172,7 @@ def _simulate_seed(program: VectorProgram, key: Array, problem: VectorArguments,
 
 
 def _make_initial_state(program: VectorProgram, key: Array, learner: Learner, problem: VectorArguments) -> VectorState:
-    """Return the initial teachers' basis and students, drawn or at their coordinates."""
+    """Return the initial teachers' basis and students, drawn or constructed from coordinates."""
     teachers, N, dtype = program.teachers, program.N, program.dtype
     vectors = jax.random.normal(key, (teachers + program.K, N), dtype)
     axes = program.inputs.axes(N)
@@ -228,7 +228,7 @@ def _advance_block(
     active: Array,
     block_rates: StepRates | None,
 ) -> VectorState:
-    """Advance teachers and students by one block of BLOCK steps.
+    """Advance teachers and students by one block of steps.
 
     The learner's state is updated step by step: summing squared lengths again would cost more than both matrix
     products.
@@ -249,7 +249,7 @@ def _advance_block(
         fields = fields.at[0].set(teacher_fields)
     y, h = learner.teachers(fields[:teachers]), fields[teachers:]
     f, state = compute_modulations(learner, y.T, h.T, inner, state, learner.examples(noise, active), block_rates)
-    gain = jnp.pad(f.T, ((teachers, 0), (0, 0))) @ x  # the teachers stay
+    gain = jnp.pad(f.T, ((teachers, 0), (0, 0))) @ x  # teachers do not learn
     vectors = vectors + (
         gain if block_rates is None else gain.at[teachers:].add(-block_rates.lost * vectors[teachers:])
     )
@@ -285,7 +285,7 @@ def _advance_batch_step(
 def _draw_noise(learner: Learner, key: Array, count: int, dtype: Any) -> Any:
     """Draw the learner's noise of `count` examples."""
     uniforms = jax.random.uniform(key, (learner.uniforms * count,), jnp.float32)
-    noise_key = jax.random.fold_in(key, 0) if learner.uniforms else key  # independent of the uniforms
+    noise_key = jax.random.fold_in(key, 0) if learner.uniforms else key  # keeps the normals independent of the uniforms
     return learner.noise(draw_normals(noise_key, (learner.normals * count,)), uniforms, dtype)
 
 
@@ -301,7 +301,7 @@ def _move_teacher(
     end_teacher = path[0] * teacher + N**0.5 * (path[1:] @ (N**0.5 * directions))
     return fields, end_teacher * (
         N**0.5 / jnp.linalg.norm(end_teacher)
-    )  # so that rounding does not accumulate in its length
+    )  # the length is restored, because rounding would accumulate
 
 
 def _draw_inputs(program: VectorProgram, table: Array, key: Array, M: int) -> Array:
@@ -351,13 +351,13 @@ def _compute_field_overlaps(program: VectorProgram, basis: Array, students: Arra
 
 
 def _measure_errors(draw: InputSampler, key: Array, teacher: Array, students: Array) -> Array:
-    """Measure the errors (K + 2,) of the students, the vote and the mean on new inputs."""
+    """Measure the errors (K + 2,) of the students, their vote and their mean on new inputs."""
 
     def wrong(key: Array) -> Array:
         x = draw(key, NUM_ERROR_INPUTS // NUM_ERROR_PARTS)
         label, fields = jnp.sign(x @ teacher), x @ students.T
         vote, mean = jnp.sign(fields).sum(axis=1, keepdims=True), fields.sum(axis=1, keepdims=True)
         answers = jnp.sign(jnp.concatenate([fields, vote, mean], axis=1))
-        return jnp.mean((1 - label[:, None] * answers) / 2, axis=0)  # a tie counts 1/2, the mean of a fair coin
+        return jnp.mean((1 - label[:, None] * answers) / 2, axis=0)  # a tie counts 1/2, like a fair coin
 
     return jax.lax.map(wrong, jax.random.split(key, NUM_ERROR_PARTS)).mean(axis=0)

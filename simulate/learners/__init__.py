@@ -16,7 +16,7 @@ from statmech.runtime.jax_cache import cache_programs
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
-    """Learn all data sets of a batch by one learner.
+    """Train one learner on all data sets of a batch.
 
     Uses the method `learn` of its class if it has one, else the file of its name.
 
@@ -33,7 +33,7 @@ def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """
     check_fork()
     learner = getattr(task.learner, "learn", None) or import_module(f"simulate.learners.{task.name}").learn
-    cache_programs()  # the file may be the first that imports JAX
+    cache_programs()  # the learner's module may be the first to import JAX
     learnt: LearntStudents = learner(batch, task)
     return learnt
 

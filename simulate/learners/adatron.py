@@ -21,23 +21,23 @@ from statmech.learners import AdaTronLearner
 
 
 def compute_adatron_step(field: jax.Array, strength: jax.Array, squared_norm: jax.Array, omega: jax.Array) -> jax.Array:
-    """Compute the step of one strength."""
+    """Compute the change of one embedding strength."""
     return jnp.maximum(-strength, omega * (1 - field) / jnp.where(squared_norm > 0, squared_norm, 1.0))
 
 
 @dataclass(frozen=True)
 class GapCertificate:
-    """A stop rule: True if the gap is at most the tolerance."""
+    """A stop condition that requires a stability gap within the tolerance."""
 
     tolerance: float
 
     def __call__(self, state: CyclicStudent, real: jax.Array) -> jax.Array:
-        """Return True for a student whose gap is at most the tolerance."""
+        """Return True if the student's stability gap is at most the tolerance."""
         return stability_gap(jnp.where(real, state.fields, jnp.inf), state.strengths) <= self.tolerance
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
-    """Learn all data sets of a batch by AdaTron."""
+    """Train AdaTron on all data sets of a batch."""
     assert isinstance(task.learner, AdaTronLearner)
     return learn_in_turn(
         batch, task, task.learner.omega, compute_adatron_step, GapCertificate(task.learner.tolerance), "gap"

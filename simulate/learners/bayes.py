@@ -11,7 +11,7 @@ from simulate.learners.interface import LearnerTask, LearntStudents
 from simulate.learners.version_space import sample_students
 from statmech.learners import BayesLearner
 
-MIN_VOTE_AUTOCORRELATION_TIMES = 100.0  # the vote is then close to the vote of all students
+MIN_VOTE_AUTOCORRELATION_TIMES = 100.0  # the vote is then close to the exact Bayes vote
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:

@@ -1,4 +1,4 @@
-r"""Effects of each update of a perceptron on its activation, its length and its projection: the steps of two proofs.
+r"""Effects of perceptron updates on activation, length and projection, as used in two convergence proofs.
 
 With z an example times its label and :math:`|\mathbf u|=1`, the k-th update :math:`\mathbf w_k=\mathbf w_{k-1}+\mathbf
 z`, made because :math:`a=\mathbf w_{k-1}\cdot\mathbf z\le 0`, gives
@@ -19,7 +19,7 @@ import numpy as np
 
 
 class UpdateHistory(NamedTuple):
-    """A run, update by update (M,): the activations a and a', the projection u.w and the squared length of w."""
+    """The history of M updates: activations a and a', projections u.w and squared lengths of w, each (M,)."""
 
     before: np.ndarray
     after: np.ndarray
@@ -54,7 +54,7 @@ def compute_update_history(updates: np.ndarray, direction: np.ndarray) -> Update
 
 
 def find_broken_inequalities(run: UpdateHistory, z: np.ndarray, direction: np.ndarray) -> list[str]:
-    """Return the inequalities that a run does not satisfy.
+    """Return the inequalities that a run violates.
 
     A perceptron satisfies all inequalities.
 

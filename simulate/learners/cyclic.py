@@ -37,7 +37,7 @@ def make_epoch(
     move: StepFunction,
     is_done: StopCondition,
 ) -> CyclicStudent:
-    """Visit each example once, unless the run has stopped or reached `until`, possibly within the epoch.
+    """Visit each example once, but end as soon as `until` visits are reached.
 
     Parameters
     ----------
@@ -83,12 +83,12 @@ def learn_cyclic_batch(
     until: jax.Array,
     parameter: jax.Array,
 ) -> tuple[jax.Array, ...]:
-    """Learn all data sets of a batch, and return strengths (T, B, P), visits and the stopped runs (T, B).
+    """Train on all data sets, and return strengths (T, B, P), visits and a mask of stopped runs (T, B).
 
     Parameters
     ----------
     learner
-        `move` and `done` of `epoch`.
+        `move` and `is_done` of `make_epoch`.
     gram
         Gram matrices (B, P, P).
     sizes
@@ -119,7 +119,7 @@ def learn_cyclic_batch(
 def learn_in_turn(
     batch: DataSetBatch, task: LearnerTask, parameter: float, move: StepFunction, is_done: StopCondition, stop_rule: str
 ) -> LearntStudents:
-    """Learn by a cyclic learner.
+    """Train a cyclic learner on all data sets of a batch.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def learn_in_turn(
     parameter
         Parameter of `move`.
     move, is_done
-        Change of a strength, and stop rule (see `epoch`).
+        Change of a strength, and stop rule (see `make_epoch`).
     stop_rule
         Name of the stop rule, among `STOP_REASONS`.
     """

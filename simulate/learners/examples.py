@@ -75,7 +75,7 @@ class SeedInputs(NamedTuple):
 def draw_seed_inputs(key: int, seed: int, N: int, P: int) -> SeedInputs:
     """Draw the first P inputs of a seed, and its teacher.
 
-    The parameters are explained in `draw`.
+    The parameters are explained in `draw_data_set`.
     """
     entropy = hash_identity({"data": "stored examples", "N": N})
     teachers, inputs, noise = (np.random.default_rng([key, seed, role, *entropy]) for role in range(3))

@@ -7,7 +7,7 @@ from simulate.learners.interface import LearnerTask, LearntStudents
 from simulate.learners.version_space import sample_students
 from statmech.learners import GibbsLearner
 
-MIN_GIBBS_AUTOCORRELATION_TIMES = 20.0  # the student is then independent of the start of its chain
+MIN_GIBBS_AUTOCORRELATION_TIMES = 20.0  # makes the student independent of the start of its chain
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:

@@ -1,4 +1,4 @@
-"""Hebb: every example with strength 1."""
+"""Hebbian learning: every example has strength 1."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from simulate.learners.interface import LearnerTask, LearntStudents, at_once
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
-    """Return students with x = 1."""
+    """Return students with all embedding strengths x = 1."""
     return at_once(task.until, np.ones(len(batch.z), bool), strengths=batch.real.astype(float))

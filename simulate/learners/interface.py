@@ -1,4 +1,4 @@
-"""The interface of learners: their task and their result."""
+"""The interface of learners of stored examples: their task and their result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statmech.numerics.gaussian import Array, namespace
 
 
 class LearnerTask(NamedTuple):
-    """The task of a learner.
+    """The task of a learner: its parameters, recorded times and random numbers.
 
     The name and parameters of the learner, the numbers of updates (B, T) when each data set's student is recorded, and
     a row of 32-bit integers (B, W) per data set for its random numbers.
@@ -49,7 +49,7 @@ def at_once(
     stop_reason: str = "exact",
     converged: np.ndarray | bool = True,
 ) -> LearntStudents:
-    """Repeat students at all recorded times, for learners whose steps are not recorded.
+    """Return the same students at all recorded times, for learners without recorded steps.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def get_examples(batch: DataSetBatch, index: int) -> np.ndarray:
 def one_by_one(
     batch: DataSetBatch, strengths: Callable[[np.ndarray], np.ndarray | None]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the strengths of each data set, padded with zeros (B, P), and a mask (B,) of solutions that exist."""
+    """Find the strengths (B, P) of each data set, padded with zeros, and a mask (B,) of existing solutions."""
     x, exists = np.zeros(batch.z.shape[:2]), np.zeros(len(batch.z), bool)
     for index, size in enumerate(batch.sizes):
         solution = strengths(get_examples(batch, index))
@@ -103,7 +103,7 @@ def one_by_one(
 
 
 def stability_gap(fields: Array, strengths: Array) -> Array:
-    """Compute a bound on the relative distance of a student's stability from the largest stability.
+    """Bound the relative distance of a student's stability from the maximum stability.
 
     The gap is 1 - kappa / (an upper bound of the largest kappa), see `simulate.learners.minover`. It is infinite for w
     = 0. Fields, in any unit, and strengths are arrays (..., P), in NumPy or JAX.

@@ -1,4 +1,4 @@
-r"""The perceptron of maximum stability, exactly.
+r"""Exact solution for the perceptron of maximum stability.
 
 It has the direction of the shortest vector in the convex hull of the :math:`\mathbf z^\mu`, and the length of this
 vector is the stability :math:`\kappa`. Over x >= 0, :math:`|\sum_\mu x_\mu\mathbf z^\mu|^2 + (1-\sum_\mu x_\mu)^2` is
@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 from simulate.learners.examples import DataSetBatch
 from simulate.learners.interface import LearnerTask, LearntStudents, at_once, one_by_one
 
-NULL_DISTANCE = 1e-8  # distance between hull and origin in units of sqrt(N)
+NULL_DISTANCE = 1e-8  # from the convex hull to the origin, in units of sqrt(N)
 
 
 def compute_max_stability_strengths(z: np.ndarray) -> np.ndarray | None:

@@ -32,7 +32,7 @@ from simulate.learners.interface import LearnerTask, LearntStudents, stability_g
 from statmech.learners import STOP_REASONS, MinOverLearner
 from statmech.runtime.programs import cached_program
 
-UPDATES_PER_CHECK = 64  # updates before each check whether any data set of a batch still learns
+UPDATES_PER_CHECK = 64  # the check for active runs of a batch is expensive
 
 
 class MinOverStudent(NamedTuple):
@@ -50,7 +50,7 @@ class MinOverStudent(NamedTuple):
 def make_minover_update(
     state: MinOverStudent, gram: jax.Array, size: jax.Array, until: jax.Array, stop: str
 ) -> MinOverStudent:
-    """Make one update, unless the run has stopped or reached `until`.
+    """Make one MinOver update, unless the run has stopped or reached `until` updates.
 
     Parameters
     ----------
@@ -89,9 +89,9 @@ def make_minover_update(
 
 @cached_program
 def learn_minover_batch(stop: str, gram: jax.Array, sizes: jax.Array, until: jax.Array) -> tuple[jax.Array, ...]:
-    """Learn all data sets of a batch: strengths (T, B, P), gap, updates and the runs ended by a stop rule (T, B)."""
+    """Train on all data sets, and return strengths (T, B, P), gaps, updates and stopped runs (T, B)."""
     B, P, _ = gram.shape
-    fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # padding is never the minimum
+    fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # inf: never the minimum
     zeros, counts = jnp.zeros(B, gram.dtype), jnp.zeros(B, jnp.int64)
     start = MinOverStudent(fields, jnp.zeros_like(fields), zeros, counts, zeros - jnp.inf, counts, counts > 0)
     step = jax.vmap(partial(make_minover_update, stop=stop))
@@ -114,7 +114,7 @@ def learn_minover_batch(stop: str, gram: jax.Array, sizes: jax.Array, until: jax
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
-    """Learn all data sets of a batch by MinOver."""
+    """Train MinOver on all data sets of a batch."""
     learner = task.learner
     assert isinstance(learner, MinOverLearner)
     recorded = learn_minover_batch(learner.stop, batch.gram, batch.sizes, task.until)

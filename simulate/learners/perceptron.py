@@ -1,4 +1,4 @@
-r"""Rosenblatt's perceptron on stored examples: wrong or undecided examples are added with strength 1, in turn.
+r"""Rosenblatt's perceptron on stored examples: each wrong or undecided example in turn gains strength 1.
 
 .. math:: \mathbf w \leftarrow \mathbf w + \Theta(-\mathbf w\cdot\xi^\mu S^\mu)\,\xi^\mu S^\mu/N
 
@@ -19,15 +19,15 @@ from simulate.learners.interface import LearnerTask, LearntStudents
 def compute_perceptron_step(
     field: jax.Array, strength: jax.Array, squared_norm: jax.Array, parameter: jax.Array
 ) -> jax.Array:
-    """Return the increase of a strength: 1 if the example is not right, else 0."""
+    """Return the increase of a strength: 0 if the example is classified correctly, else 1."""
     return jnp.where(is_mistake(field), 1.0, 0.0)
 
 
 def is_done(state: CyclicStudent, real: jax.Array) -> jax.Array:
-    """Return True if all examples are right."""
+    """Return True if all examples are classified correctly."""
     return jnp.all((state.fields > 0) | ~real)
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
-    """Learn all data sets of a batch by the perceptron rule."""
+    """Train a perceptron on all data sets of a batch."""
     return learn_in_turn(batch, task, 0.0, compute_perceptron_step, is_done, "no-errors")

@@ -1,4 +1,4 @@
-r"""Pseudo-inverse: the fixed point of Adaline.
+r"""The pseudo-inverse rule, the fixed point of Adaline.
 
 The shortest w that minimises :math:`\sum_\mu(\mathbf w\cdot\mathbf z^\mu - 1)^2`: its strengths are the shortest
 solution of :math:`Gx = 1` in the least-squares sense.

@@ -25,8 +25,8 @@ from simulate.learners.interface import LearnerTask, LearntStudents, at_once, ge
 from statmech.random_numbers import wrap_key_data
 from statmech.runtime.programs import cached_program
 
-DISCARDED_FRACTION = 0.1  # sweeps before the first recorded student
-REFLECTION_FRACTION = 0.9  # all other steps draw the coordinate
+DISCARDED_FRACTION = 0.1  # sweeps before the first recorded student, relative to all sweeps
+REFLECTION_FRACTION = 0.9  # the other steps draw the coordinate at random
 
 ChainState = tuple[jax.Array, jax.Array, jax.Array]  # a student w (N,), its fields (P,), |w|^2
 
@@ -40,7 +40,7 @@ def make_chain_state(w: jax.Array, columns: jax.Array) -> ChainState:
 
 
 def update_coordinates(walk: ChainState, key: jax.Array, columns: jax.Array) -> ChainState:
-    """Update all coordinates of a student in turn."""
+    """Update all coordinates of a student in one sweep."""
     uniform, kind = jax.random.uniform(key, (2, walk[0].size), columns.dtype)
 
     def draw(j: jax.Array, state: ChainState) -> ChainState:
@@ -49,11 +49,11 @@ def update_coordinates(walk: ChainState, key: jax.Array, columns: jax.Array) -> 
         steepest, flattest = (
             vectorised_max(column / fields),
             vectorised_min(column / fields),
-        )  # a field vanishes at a change of -1 over this
+        )  # changing the coordinate by -1 / ratio makes a field vanish
         low = jnp.where(steepest > 0, -1 / steepest, -jnp.inf)
         high = jnp.where(flattest < 0, -1 / flattest, jnp.inf)
         ball = jnp.sqrt(jnp.maximum(1 - (length2 - old_value**2), 0.0))
-        low = jnp.minimum(jnp.maximum(low, -ball - old_value), 0.0)  # rounding must not move the student outside
+        low = jnp.minimum(jnp.maximum(low, -ball - old_value), 0.0)  # keeps the student inside despite rounding
         high = jnp.maximum(jnp.minimum(high, ball - old_value), 0.0)
         change = jnp.where(kind[j] < REFLECTION_FRACTION, low + high, low + uniform[j] * (high - low))
         return w.at[j].add(change), fields + change * column, length2 + change * (2 * old_value + change)
@@ -65,7 +65,7 @@ def update_coordinates(walk: ChainState, key: jax.Array, columns: jax.Array) -> 
 def run_chains(
     sweeps: tuple[int, int, int], keys: jax.Array, columns: jax.Array, start: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Run the chain of each data set, and return students (blocks, N) and each sweep's cosine with the start.
+    """Run the chain of each data set, and return students (blocks, N) and the cosines of sweeps with the start.
 
     `sweeps` are the number of discarded sweeps, the number of blocks, and the number of sweeps per block.
     """
@@ -129,7 +129,7 @@ def sample_students(
     for index in map(int, np.flatnonzero(exists)):
         w = strengths[index, : batch.sizes[index]] @ get_examples(batch, index)
         start[index], columns[index] = w / np.linalg.norm(w), batch.z[index].T
-    start[~exists, 0] = 1.0  # arbitrary: without examples the chain samples the ball, and is not used
+    start[~exists, 0] = 1.0  # any direction: the chains of these data sets are not used
     forget = ceil(DISCARDED_FRACTION * sweeps)
     sweeps_per_student = ceil((sweeps - forget) / number)
     w, cosines = map(np.asarray, run_chains((forget, number, sweeps_per_student), task.words[:, :2], columns, start))

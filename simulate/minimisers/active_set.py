@@ -1,7 +1,7 @@
-r"""The minimum from a nearby state, given the weights that are 0 and the examples on kinks or between bends.
+r"""Active-set solution for the minimum near a given state of an interior point method.
 
-With this active set the minimum solves linear equations: with the other weights 0, and the other slopes at the ends of
-their intervals,
+The active set consists of the nonzero weights, and of the examples on kinks or between bends. With the other weights 0,
+and the other slopes at the ends of their intervals, the minimum solves the linear equations
 
 .. math:: l_2\mathbf w + B^\top\mathbf a + l_1\,\mathrm{sgn}\,\mathbf w = 0, \qquad x_\mu - k = \gamma a_\mu .
 
@@ -21,18 +21,18 @@ from simulate.minimisers.problem import Problem
 from simulate.minimisers.slope_intervals import LossParts
 
 MAX_ROUNDS = 20
-EQUATION_TOL = 1e-13  # residual relative to the slopes of the penalty
-PIVOT_TOL = 1e-13  # relative size of a pivot
+EQUATION_TOL = 1e-13  # relative to the slopes of the penalty
+PIVOT_TOL = 1e-13  # smaller relative pivots count as 0
 
 
 def find_vanishing_weights(weights: SlopeBox, l1: float) -> np.ndarray:
-    """Return True for weights that are closer to 0 than their slopes are to the bounds."""
+    """Return a mask of the weights that are closer to 0 than their slopes are to the bounds."""
     vanish: np.ndarray = np.maximum(weights.s, weights.r) < np.minimum(weights.above, weights.below) / l1
     return vanish
 
 
 def solve_active_set(problem: Problem, parts: LossParts, near: Iterate) -> tuple[np.ndarray, np.ndarray]:
-    """Solve for weights (N,) and slopes (K, P) until no weight changes between 0 and free.
+    """Solve for weights (N,) and slopes (K, P) repeatedly, until the active set is constant.
 
     The slope of the loss is linear.
     """
@@ -59,7 +59,7 @@ def _solve_equations(
     free: np.ndarray,
     loose: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Solve the equations in the free weights and the loose slopes, for the nearest solution."""
+    """Solve the equations for the free weights and loose slopes by the smallest possible step."""
     x, B = problem.x(w), problem.B[:, free]
     rows, give = B[np.nonzero(loose)[1]], np.broadcast_to(parts.give, a.shape)
     gradient = (problem.ridge * w + (parts.slope(x) + a.sum(axis=0)) @ problem.B + l1)[free]
@@ -73,7 +73,7 @@ def _solve_equations(
 
 
 def solve_with_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """Solve for the weights with zero gradient and the signs, including zeros, of w (N,).
+    """Find the weights of zero gradient that have the signs, including zeros, of w (N,).
 
     For smooth losses.
     """
@@ -86,7 +86,7 @@ def solve_with_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
         previous_residual, residual = residual, float(np.linalg.norm(gradient))
         if (
             not EQUATION_TOL * np.linalg.norm(l1) < residual < previous_residual
-        ):  # converged, or the signs are wrong and have no solution nearby
+        ):  # converged, or no nearby solution has these signs
             break
         near = near - cho_solve(factor_hessian(part, x), gradient)
     solution[free] = near

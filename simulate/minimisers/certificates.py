@@ -22,13 +22,13 @@ FREE_WEIGHT_RADIUS = 1.0
 
 
 def compute_free_gap(problem: Problem, w: np.ndarray, v: np.ndarray) -> float:
-    """Return the largest v.(u - w) over the free weights u of the considered students."""
+    """Return the maximum of v.(u - w) over nearby unpenalised weights u."""
     first = len(w) - problem.free
     return float(np.abs(v[first:]) @ (FREE_WEIGHT_RADIUS + np.abs(w[first:])))
 
 
 def compute_penalty_gap(problem: Problem, w: np.ndarray, v: np.ndarray, value: float) -> float:
-    """Return the largest r(w) - v.w + v.u - r(u) over all u that may be better than w, with F(w) = `value`."""
+    """Return the maximum of r(w) - v.w + v.u - r(u) over all u that may have F(u) < F(w) = `value`."""
     l1, l2, free = problem.l1, problem.l2, compute_free_gap(problem, w, v)
     w, v = problem.held(w), problem.held(v)
     excess = np.maximum(np.abs(v) - l1, 0.0)
@@ -39,5 +39,5 @@ def compute_penalty_gap(problem: Problem, w: np.ndarray, v: np.ndarray, value: f
         return float(np.sum(kinked + (l2 * w - rest) ** 2 / (2 * l2))) + free
     farthest = (
         value / l1 if l1 > 0 else np.abs(w).sum()
-    )  # without a penalty: compare with students at most as far away as 0
+    )  # without a penalty, only compare with students up to the distance of 0
     return float(np.sum(kinked - np.sign(v) * excess * w) + excess.max() * farthest) + free

@@ -1,4 +1,4 @@
-r"""Terms with kinks, as the largest :math:`a z` over slopes a in an interval, and their interior-point steps.
+r"""Terms with kinks, :math:`\max_a a z` over an interval of slopes a, and their interior-point steps.
 
 With z = s - r, s and r >= 0, a term of slopes from `low` to `high` costs high s - low r. At its minimum
 s (high - a) = 0 and r (a - low) = 0. An interior point method sets both products to a small positive number, which
@@ -25,9 +25,9 @@ class SlopeBox(NamedTuple):
     below: np.ndarray
 
     def apply_step(self, step: SlopeBox, t: float, slope_fraction: float) -> SlopeBox:
-        """Return the box after a step.
+        """Return the box after a fraction of a step.
 
-        Slacks move by the part t of their step, slopes and their distances by the part `of_slopes`.
+        Slacks move by the fraction t of their step, slopes and their distances by the fraction `slope_fraction`.
         """
         parts = (slope_fraction, t, t, slope_fraction, slope_fraction)
         return SlopeBox(*(value + part * change for value, part, change in zip(self, parts, step, strict=True)))
@@ -39,12 +39,12 @@ class SlopeBox(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The number of products that do not vanish identically."""
+        """The number of complementarity products that can be nonzero."""
         return int(np.count_nonzero(self.s) + np.count_nonzero(self.r))
 
     @property
     def slope_response(self) -> np.ndarray:
-        """The change of z per change of a."""
+        """The derivative of z with respect to a."""
         return self.s / self.above + self.r / self.below
 
     def get_product_targets(self, mu: float, guess: SlopeBox | None) -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +57,7 @@ class SlopeBox(NamedTuple):
         return (mu + guess.s * guess.a) * (self.s > 0), (mu - guess.r * guess.a) * (self.r > 0)
 
     def offset(self, z: np.ndarray, aims: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """Return e, where the step of a is (dz + e) / softness."""
+        """Return the offset e in the step (dz + e) / softness of the slopes."""
         return z - aims[0] / self.above + aims[1] / self.below
 
     def step(self, da: np.ndarray, aims: tuple[np.ndarray, np.ndarray]) -> SlopeBox:
@@ -67,7 +67,7 @@ class SlopeBox(NamedTuple):
         return SlopeBox(da, ds, dr, np.where(self.s > 0, -da, 0.0), np.where(self.r > 0, da, 0.0))
 
     def longest(self, step: SlopeBox) -> tuple[float, float]:
-        """Return the largest fractions of a step that keep slacks, and distances, nonnegative."""
+        """Return the largest fractions of a step that keep the slacks and the distances nonnegative."""
         return _get_max_step(self[1:3], step[1:3]), _get_max_step(self[3:], step[3:])
 
     def cost_slope(self, step: SlopeBox, t: float, mu: float) -> float:
@@ -95,7 +95,7 @@ def _get_max_step(values: tuple[np.ndarray, ...], step: tuple[np.ndarray, ...]) 
 
 
 def make_box(z: np.ndarray, low: np.ndarray, high: np.ndarray, give: np.ndarray | float) -> SlopeBox:
-    """Make a box with slopes in the middle of their intervals, or next to the only end.
+    """Make an initial box, with slopes in the middle of their intervals or near the only finite bound.
 
     The slacks represent z - give a.
     """

@@ -29,15 +29,15 @@ from simulate.minimisers.problem import GAP_TOL, Minimum, Problem
 from simulate.minimisers.slope_intervals import LossParts
 
 MAX_INTERIOR_STEPS = 200
-INTERIOR_GAP_TOL = 1e-14  # relative gap
-ACTIVE_SET_GAP = 1e-12  # a larger relative gap is due to rounding: the active set is solved
-BOUNDARY_STEP_FRACTION = 0.99  # keeps slacks positive
-NUM_REFINEMENTS = 2  # solutions of a step's equations, each for the residual of the previous solution
-MIN_PRODUCT_RATIO = 0.05  # limits the decrease of the products in a step if the slope of g is not linear
+INTERIOR_GAP_TOL = 1e-14  # relative to the objective
+ACTIVE_SET_GAP = 1e-12  # a larger final gap is due to rounding: the active set is solved instead
+BOUNDARY_STEP_FRACTION = 0.99  # keeps slacks positive by stopping before the boundary
+NUM_REFINEMENTS = 2  # each refinement solves for the residual of the previous solution
+MIN_PRODUCT_RATIO = 0.05  # limits the decrease in a step if the slope of g is not linear
 
 
 def interior_point(problem: Problem, parts: LossParts) -> Minimum:
-    """Find the minimum for a loss in these parts.
+    """Minimise an objective whose loss is split into these parts.
 
     Weights that the penalty l1 sets to 0 are exactly 0.
     """
@@ -45,7 +45,7 @@ def interior_point(problem: Problem, parts: LossParts) -> Minimum:
     min_gap, steps_since_best = np.inf, 0
     for _ in range(MAX_INTERIOR_STEPS):
         gap = certify_gap(problem, parts, state)
-        is_nearer = gap < min_gap or gap == np.inf  # while a constraint is violated the last state is the nearest
+        is_nearer = gap < min_gap or gap == np.inf  # while a constraint is violated, the last state is the best
         best, min_gap, steps_since_best = (
             (state, gap, 0) if is_nearer else (best, min_gap, steps_since_best + bool(np.isfinite(gap)))
         )
@@ -88,7 +88,7 @@ def _make_initial_state(problem: Problem, parts: LossParts) -> Iterate:
 
 
 def certify_gap(problem: Problem, parts: LossParts, state: Iterate) -> float:
-    """Return the relative gap of a state's weights and slopes.
+    """Return the certified relative gap of a state's weights and slopes.
 
     The gap is infinite if a constraint is violated.
     """
@@ -99,7 +99,7 @@ def certify_gap(problem: Problem, parts: LossParts, state: Iterate) -> float:
 
 
 class StepEquations:
-    """The linear equations of a step, factored once."""
+    """The linear equations of an interior-point step, factorised once."""
 
     def __init__(self, problem: Problem, parts: LossParts, state: Iterate):
         self.problem, self.parts, self.now = problem, parts, state
@@ -122,7 +122,7 @@ class StepEquations:
         return matrix
 
     def _make_dual_matrix(self) -> np.ndarray:
-        """Return the symmetric matrix with 1 on the diagonal where Theta is finite: rows are scaled by its root."""
+        """Return the dual matrix with rows scaled by the root of Theta where Theta is finite."""
         hard = np.isinf(self.stiffness)
         self.root = np.where(hard, 1.0, np.sqrt(self.stiffness))
         rows = self.problem.B * self.root[:, None] / np.sqrt(self.D)
@@ -131,7 +131,7 @@ class StepEquations:
         return matrix
 
     def step(self, mu: float, guess: Iterate | None) -> Iterate:
-        """Return the step towards complementarity products mu."""
+        """Return the step towards complementarity products equal to mu."""
         state, B = self.now, self.problem.B
         row_targets = state.rows.get_product_targets(mu, guess.rows if guess else None)
         offset = state.rows.offset(state.x - self.parts.at - self.parts.give * state.rows.a, row_targets)
@@ -148,7 +148,7 @@ class StepEquations:
         return Iterate(dw, dx, rows, state.weights.step((dw + offset_w) / state.weights.slope_response, weight_targets))
 
     def _solve(self, gradient: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Solve for dw (N,) and q (P,), the change of each example's slopes at the end of the step."""
+        """Solve for the step dw (N,) of the weights and the change q (P,) of each example's slopes."""
         B = self.problem.B
         if self.wide and self.parts.linear:  # solving for q itself keeps the digits of small slopes
             q = self._solve_dual(self._average_offsets(offset) - B @ (gradient / self.D))
@@ -162,7 +162,7 @@ class StepEquations:
 
     def _average_offsets(self, offset: np.ndarray) -> np.ndarray:
         """Average the offsets of each example (P,) over its intervals, weighted by stiffness."""
-        if np.isinf(self.stiffness).any():  # an example with a constraint has only this interval
+        if np.isinf(self.stiffness).any():  # examples with a constraint have a single interval
             return offset[0]
         mean: np.ndarray = np.sum(offset / self.slope_response, axis=0) / self.stiffness
         return mean
@@ -192,7 +192,7 @@ class StepEquations:
 
 
 def _advance_state(problem: Problem, parts: LossParts, state: Iterate) -> Iterate:
-    """Return the state after a predictor and a corrector, or after a step limited by F."""
+    """Return the state after a predictor-corrector step, or after a step limited by F."""
     system = StepEquations(problem, parts, state)
     guess = system.step(0.0, None)
     total, count = _sum_products(state)
@@ -209,7 +209,7 @@ def _advance_state(problem: Problem, parts: LossParts, state: Iterate) -> Iterat
 def _take_limited_step(
     problem: Problem, parts: LossParts, state: Iterate, system: StepEquations, guess: Iterate, mu: float
 ) -> Iterate:
-    """Return the state where F is minimal along a step.
+    """Return the state that minimises F along a step.
 
     The corrected step is used if F decreases along it, else the step without the corrector.
     """
@@ -224,7 +224,7 @@ def _take_limited_step(
 def _compute_barrier_slope(
     problem: Problem, parts: LossParts, state: Iterate, step: Iterate, mu: float, longest: float, part: float
 ) -> float:
-    """Return the derivative along a step of F with -mu times the logarithms of the slacks."""
+    """Return the derivative, along a step, of F minus mu times the sum of the logarithms of all slacks."""
     t = part * longest
     with np.errstate(over="ignore", invalid="ignore"):
         loss = float(np.nan_to_num(parts.slope(state.x + t * step.x) @ step.x, nan=np.inf))
@@ -243,7 +243,7 @@ def _sum_products(state: Iterate) -> tuple[float, int]:
 
 
 def _get_max_steps(state: Iterate, step: Iterate) -> tuple[float, float]:
-    """Return the largest fractions of a step that keep slacks, and distances, of all boxes nonnegative."""
+    """Return the largest fractions of a step that keep all slacks and all distances nonnegative."""
     rows = state.rows.longest(step.rows)
     if state.weights is None or step.weights is None:
         return rows

@@ -9,11 +9,9 @@ MAX_DOUBLINGS, MAX_HALVINGS = 12, 60
 
 
 def find_step_length(slope: Callable[[float], float], doublings: int = MAX_DOUBLINGS) -> float:
-    """Find the t where an increasing slope(t), negative at t = 0, vanishes.
+    """Find the zero of an increasing function slope(t) that is negative at t = 0.
 
-    The result is 1 if the slope at t = 1 is small enough.
-
-    The search begins at t = 1, which is doubled a limited number of times.
+    The search begins at t = 1, returned if its slope is small enough, and doubles t at most `doublings` times.
 
     >>> round(find_step_length(lambda t: t - 3.0), 6)
     3.0
@@ -38,7 +36,7 @@ def _find_zero_slope(
     """Find a t with |slope| <= slope_tol between a negative and a positive slope (Illinois method)."""
     t = right
     for _ in range(MAX_HALVINGS):
-        rise = right_slope - left_slope  # rounding may leave none, and the interval is then halved
+        rise = right_slope - left_slope  # may be 0 by rounding: the interval is then halved
         t = (left * right_slope - right * left_slope) / rise if rise > 0 else right
         if not left < t < right:
             t = (left + right) / 2

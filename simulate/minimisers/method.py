@@ -1,4 +1,4 @@
-"""The choice of a method for a loss and a penalty."""
+"""Choice of the minimisation method for a loss and a penalty."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def minimise(problem: Problem) -> Minimum:
         if minimum.converged:
             return minimum
     minimum = interior_point(problem, split_loss(problem.loss))
-    # with many examples on kinks, rounding errors dominate the method's slopes: weights determine them better
+    # with many examples on kinks, rounding errors dominate the slopes: the weights determine better ones
     return minimum if minimum.converged else Minimum(minimum.w, min(minimum.gap, bound_gap(problem, minimum.w)))

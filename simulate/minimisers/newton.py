@@ -29,15 +29,15 @@ from simulate.minimisers.problem import GAP_TOL, Minimum, Problem
 from simulate.minimisers.slope_intervals import TEST_ARGUMENTS
 
 MAX_NEWTON_STEPS = 200
-NEWTON_GAP_TOL = 1e-15  # a smaller relative gap is rounding
+NEWTON_GAP_TOL = 1e-15  # a smaller relative gap is rounding error
 CONTINUATION_GAP_TOL = 1e-3  # relative gap before the penalty is decreased
 GRADIENT_REDUCTION = 0.1  # relative residual of conjugate gradients in one step
-SHARE = 16  # with more than dimensions / divisor iterations an exact step costs less
-CONTINUATION_PENALTIES = tuple(0.1**power for power in range(8))  # l2, decreased down to a weak penalty
+SHARE = 16  # more than dimensions / divisor iterations cost more than an exact step
+CONTINUATION_PENALTIES = tuple(0.1**power for power in range(8))  # values of l2, from strong to weak
 
 
 class NewtonStep(NamedTuple):
-    """A direction of the unknowns, the change dx (P,) of the loss's arguments, w.dw and |dw|^2."""
+    """A Newton step: the direction of the unknowns, the change dx (P,) of the arguments, w.dw and |dw|^2."""
 
     direction: np.ndarray
     dx: np.ndarray
@@ -46,7 +46,7 @@ class NewtonStep(NamedTuple):
 
 
 DirectionSolver = Callable[[Problem, np.ndarray, np.ndarray], np.ndarray]  # (problem, x, gradient) -> direction
-StepPreview = tuple[float, Callable[[], NewtonStep]]  # gap, and a function that computes the more expensive step
+StepPreview = tuple[float, Callable[[], NewtonStep]]  # the gap, and a function that computes the step if needed
 
 
 def minimise_by_newton(problem: Problem, start: np.ndarray | None = None) -> Minimum:
@@ -60,9 +60,7 @@ def minimise_by_newton(problem: Problem, start: np.ndarray | None = None) -> Min
     if P < N and problem.l2 > 0 and not problem.free:
         return _minimise_dual(problem)
     w = np.zeros(N) if start is None else start
-    for l2 in (
-        CONTINUATION_PENALTIES if problem.loss.bends else ()
-    ):  # continuation: finds the examples beyond a bend step by step
+    for l2 in CONTINUATION_PENALTIES if problem.loss.bends else ():  # continuation: weaker penalties step by step
         if l2 > problem.l2:
             w = _minimise_primal(problem._replace(l2=l2), w, CONTINUATION_GAP_TOL).w
     return _minimise_primal(problem, w, NEWTON_GAP_TOL)
@@ -141,9 +139,9 @@ def _minimise_dual(problem: Problem) -> Minimum:
 
 
 def _solve_dual_direction(G: np.ndarray, curvature: np.ndarray, residual: np.ndarray) -> np.ndarray:
-    """Solve (1 + D G) dq = lacks for the direction dq.
+    """Solve (1 + D G) dq = `residual` for the direction dq.
 
-    Without curvature dq equals lacks; for the other examples the matrix is made symmetric.
+    Without curvature dq equals the residual; for the other examples the matrix is made symmetric.
     """
     curved = curvature > 0
     root = np.sqrt(curvature[curved])
@@ -158,7 +156,7 @@ def _solve_dual_direction(G: np.ndarray, curvature: np.ndarray, residual: np.nda
 def _descend(
     problem: Problem, ahead: Callable[..., StepPreview], unknown: np.ndarray, x: np.ndarray, square: Any, gap_tol: float
 ) -> tuple[np.ndarray, float]:
-    """Make steps of the best length until the relative gap is small enough or at the level of rounding.
+    """Take steps of optimal length until the relative gap reaches the tolerance or rounding level.
 
     Returns the best unknowns and their gap.
     """
@@ -187,11 +185,11 @@ def _compute_slope(problem: Problem, x: np.ndarray, step: NewtonStep, t: float) 
 def factor_hessian(problem: Problem, x: np.ndarray) -> Any:
     """Factorise the Hessian (N, N) by SciPy's Cholesky method.
 
-    Directions without curvature receive a small one.
+    Directions without curvature receive a small curvature.
     """
     curvature = problem.loss.curvature(x)
     curved = curvature > 0
-    rows = problem.B[curved]  # a copy; a second one would cost as much as the product
+    rows = problem.B[curved]  # a copy, scaled in place because copying costs as much as the product
     rows *= np.sqrt(curvature[curved])[:, None]
     hessian = rows.T @ rows
     ridge = problem.ridge

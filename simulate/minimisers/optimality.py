@@ -1,4 +1,4 @@
-r"""A certificate for weights found by another method.
+r"""A certificate for weights found by any method.
 
 The slope a of an example at a kink may have any value between the slopes on both sides. If the method does not provide
 these slopes, they are chosen to satisfy the condition of a minimum, :math:`B^\top a + \partial r(\mathbf w) = 0`, in

@@ -14,9 +14,9 @@ import numpy as np
 from statmech.convex.limits import find_minimiser_interval
 from statmech.convex.losses import Loss
 
-GAP_TOL = 1e-9  # relative distance from the minimum
+GAP_TOL = 1e-9  # relative to the minimum of the objective
 MIN_OBJECTIVE = 1e-300  # the inverse is still finite
-MIN_LARGE_DIMENSION = 300  # with more dimensions, methods for random inputs are tried first
+MIN_LARGE_DIMENSION = 300  # larger problems first try methods for random inputs
 
 
 class Problem(NamedTuple):
@@ -47,22 +47,22 @@ class Problem(NamedTuple):
         return float(self.l1 * np.abs(penalised).sum() + 0.5 * self.l2 * (penalised @ penalised))
 
     def held(self, w: np.ndarray) -> np.ndarray:
-        """Return the weights that have a penalty."""
+        """Return the penalised weights."""
         return w[: len(w) - self.free]
 
     @property
     def ridge(self) -> np.ndarray | float:
-        """The factor of w^2 / 2 of each weight (N,), or of all."""
+        """The factor of w^2 / 2 in the penalty, for each weight (N,) or for all."""
         return self.l2 * (np.arange(self.B.shape[1]) < self.B.shape[1] - self.free) if self.free else self.l2
 
     @property
     def is_large(self) -> bool:
-        """Whether both dimensions are large."""
+        """Whether both N and P are large."""
         return min(self.B.shape) >= MIN_LARGE_DIMENSION
 
     @property
     def scale(self) -> float:
-        """F at w = 0."""
+        """The objective F at w = 0."""
         return float(self.loss.value(self.c).sum())
 
     @property
@@ -78,14 +78,14 @@ class Problem(NamedTuple):
 
 
 class Minimum(NamedTuple):
-    """Weights (N,), and a bound on their relative distance from the minimum, NaN without a minimum."""
+    """Weights (N,), and a bound on their relative gap to the minimum (NaN without a minimum)."""
 
     w: np.ndarray
     gap: float
 
     @property
     def converged(self) -> bool:
-        """Whether the distance is at most `GAP_TOL`."""
+        """Whether the gap is at most `GAP_TOL`."""
         return bool(self.gap <= GAP_TOL)
 
 

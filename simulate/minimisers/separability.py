@@ -19,12 +19,12 @@ from simulate.minimisers.newton import factor_hessian
 from simulate.minimisers.problem import Problem
 from statmech.convex.losses import Logistic, Loss
 
-NULL_STABILITY = 1e-8  # for a student of length sqrt(N)
+NULL_STABILITY = 1e-8  # stability of a student of length sqrt(N)
 MAX_SEPARATION_STEPS = 100
 
 
 class Separation(NamedTuple):
-    """Whether examples can be separated, and weights.
+    """The result of a separability test: whether examples can be separated, and weights.
 
     The weights are right on all examples, or else minimise the logistic loss.
     """

@@ -1,4 +1,4 @@
-r"""A loss in parts: one without kinks, and intervals of slopes.
+r"""Decomposition of a loss into a part without kinks and intervals of slopes.
 
 An interval [low, high] of slopes a at k adds the maximum of :math:`a(x-k)-\gamma a^2/2` over a to the loss: a kink if
 the `give` :math:`\gamma` is 0, else a parabola that becomes linear where its slope reaches an end. Without give, two
@@ -23,19 +23,19 @@ class LossParts(NamedTuple):
 
     slope: Callable[[np.ndarray], np.ndarray]
     curvature: Callable[[np.ndarray], np.ndarray]
-    linear: bool  # whether the slope is linear
-    at: np.ndarray  # positions (K, 1); low, high and give have the same shape
+    linear: bool  # whether `slope` is linear
+    at: np.ndarray  # positions (K, 1) of the intervals, in the shape of low, high and give
     low: np.ndarray
     high: np.ndarray
     give: np.ndarray | float = 0.0
 
     @property
     def constrains(self) -> bool:
-        """Whether some x have no finite loss."""
+        """Whether the loss is infinite for some x."""
         return bool(np.all(self.give == 0) and not np.isfinite([self.low, self.high]).all())
 
     def excess(self, x: np.ndarray, a: np.ndarray) -> float:
-        """Return the excess of the intervals' part of the loss at x (P,) over its tangents of slopes a (K, P)."""
+        """Return the excess of the intervals' loss at x (P,) over its tangents of slopes a (K, P)."""
         z = x - self.at
         if self.constrains:
             is_allowed = (z >= -GAP_TOL) | np.isfinite(self.low)
@@ -84,7 +84,7 @@ def _split_at_kinks(loss: Loss) -> LossParts:
 
 
 def _make_clipped_interval(loss: Loss) -> LossParts | None:
-    """Return the one interval of a loss with constant curvature between two bends and 0 elsewhere.
+    """Return the single interval of a loss with constant curvature between two bends and 0 elsewhere.
 
     An end of the curved region may be infinite. None for other losses.
     """

@@ -1,4 +1,4 @@
-r"""The limit of a vanishing penalty: the minimum of the loss that has the smallest penalty.
+r"""The limit of a vanishing penalty: among all minima of the loss, the smallest penalty.
 
 If a student can minimise the loss of every example, the penalty is minimised under these constraints: least squares of
 minimum norm, basis pursuit (l1), maximum stability (hinge and squared hinge). Otherwise the loss alone is minimised. A

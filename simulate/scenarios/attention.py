@@ -1,4 +1,4 @@
-r"""Simulation of attentive perceptrons that learn online, by the kernel of `simulate.kernels.partial_sums`.
+r"""Simulation of attentive perceptrons that learn online, with the kernel of `simulate.kernels.partial_sums`.
 
 Every example is fresh, :math:`x\sim N(0, I/N)`, with the teacher's label. A seed's teacher, first student, examples and
 probes depend only on the experiment's key, N and the seed's number, so that boundaries and deltas can be compared
@@ -24,7 +24,7 @@ from statmech.scenarios.attention import Attention, AttentionCell
 from statmech.scenarios.cells import hash_identity
 from statmech.scenarios.step_sizes import count_steps
 
-EXAMPLES_PER_ORDER = 64  # drawn together, with the same order of features
+EXAMPLES_PER_ORDER = 64  # examples drawn together share one order of the features
 
 
 class FeatureCounts(NamedTuple):
@@ -35,14 +35,14 @@ class FeatureCounts(NamedTuple):
 
 
 class SignedInputs(NamedTuple):
-    """Inputs times the teacher's labels, z (m, N), and a mask of probes (m,)."""
+    """Inputs z (m, N) multiplied by the teacher's labels, and a mask (m,) of the probes."""
 
     z: np.ndarray
     probes: np.ndarray
 
 
 class AttentionData:
-    """The data of a seed: a teacher (N,) of length sqrt(N), a first student and an endless stream of examples."""
+    """Data of a seed: a teacher (N,) of length sqrt(N), an initial student, and an endless stream of examples."""
 
     def __init__(self, key: int, seed: int, N: int, probes: float):
         entropy = hash_identity({"data": "attentive", "N": N})
@@ -54,7 +54,7 @@ class AttentionData:
         self._probe_fraction = probes
 
     def turn(self) -> np.ndarray:
-        """Draw another order of the features. The caller must also apply it to its students."""
+        """Draw a new order of the features, which the caller must also apply to its students."""
         order = self._orders.permutation(self.teacher.size)
         self.teacher = self.teacher[order]
         return order
@@ -67,21 +67,21 @@ class AttentionData:
 
 
 class Simulator(SeedSimulator):
-    """Attentive perceptrons that learn online."""
+    """Simulator of attentive perceptrons that learn online."""
 
     source = "attentive perceptrons on line"
     scenario: Attention
 
     def check(self) -> None:
-        """Raise an error if Numba is missing, which compiles the loop over features."""
+        """Raise an error if Numba, which compiles the loop over features, is not installed."""
         require_modules("an attentive perceptron", "estimators", "numba")
 
     def library_bytes(self) -> float:
-        """Return the bytes of Numba."""
+        """Return the memory of Numba in bytes."""
         return NUMBA_BYTES
 
     def memory(self) -> float:
-        """Return the bytes of the largest unit: a block of examples, its products, and the students."""
+        """Return the bytes of the largest work unit: a block of examples, its products, and the students."""
         return max(
             8.0 * unit.cells[0].N * (2 * EXAMPLES_PER_ORDER + len(unit.cells))
             for unit in self.units(list(self.scenario.cells()), range(1))
@@ -97,7 +97,7 @@ class Simulator(SeedSimulator):
 
 
 def _learn_online(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndarray]]:
-    """Let each cell's student learn online, and return its variables (T,)."""
+    """Train each cell's student online and return its variables (T,)."""
     N = unit.cells[0].N
     world = AttentionData(scenario.key, unit.seed, N, scenario.probes)
     students = [start_student(cell, world.student) for cell in unit.cells]
@@ -125,7 +125,7 @@ def _learn_online(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndar
 
 
 def start_student(cell: AttentionCell, w: np.ndarray) -> AttentionState:
-    """Start a student with given weights: margins with mean 0 and the variance that the length implies."""
+    """Make a student with these weights, margin mean 0, and the margin variance implied by its length."""
     student = AttentionState(w.copy(), cell.boundary, cell.error_rate, cell.memory)
     student.set_moments(0.0, float(w @ w) / w.size)
     return student
@@ -134,7 +134,7 @@ def start_student(cell: AttentionCell, w: np.ndarray) -> AttentionState:
 def learn_examples(
     cell: AttentionCell, student: AttentionState, counts: FeatureCounts, examples: SignedInputs
 ) -> FeatureCounts:
-    """Let a student learn from examples, and return the updated counts."""
+    """Train a student on examples and return the updated counts."""
     features, errors = counts
     zeros = np.zeros(len(examples.z))
     for lesson in iterate_block_results(

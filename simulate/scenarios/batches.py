@@ -1,4 +1,4 @@
-"""Online learning in batches of seeds: units, engines and random keys of perceptrons and networks."""
+"""Online learning in batches of seeds: work units, engines and random keys of perceptrons and networks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cost import estimate_cost
 from statmech.scenarios.step_sizes import count_steps
 
-if TYPE_CHECKING:  # a run imports only its own kind
+if TYPE_CHECKING:  # at run time, only the scenario's own kind is imported
     from statmech.scenarios.network import Network, NetworkCell
     from statmech.scenarios.online import OnlineCell, Scenario
     from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
@@ -35,15 +35,15 @@ if TYPE_CHECKING:  # a run imports only its own kind
 
 MIN_BATCH_SEEDS = 8  # fewer seeds take as long as 8
 MIN_SPLIT_BATCH_SEEDS = (
-    16  # batches are split to occupy all cores: two parts of 8 seeds take 1.5 times as long as one of 16
+    16  # splitting occupies more cores, but two parts of 8 seeds take 1.5 times as long as a batch of 16
 )
-MAX_CALLS_PER_UNIT = 16  # calls of a program: the keys of many cells are folded together
+MAX_CALLS_PER_UNIT = 16  # program calls: the cells of a unit fold their random keys together
 C = TypeVar("C", "OnlineCell", "NetworkCell", "OnlineClusterCell", "OnlineRowsCell", "OnlineTaskCell")
 
 
 @dataclass(frozen=True)
 class BatchUnit(Generic[C]):
-    """Cells of one program, the number of a batch of seeds, its requested seeds, and its simulated part.
+    """Work unit: cells of one program, a batch number, the requested seeds, and the simulated part of the batch.
 
     The full batch is simulated even if few of its seeds are requested, unless the engine gives a part the same bits.
     """
@@ -52,32 +52,32 @@ class BatchUnit(Generic[C]):
     batch: int
     seeds: slice
     part: slice
-    beside: int = 1  # cells that the program simulates side by side; fewer are possible
+    beside: int = 1  # maximum number of cells per program call
     short: bool = False  # True if the program is compiled for short runs
 
     def results(self, values: dict[str, np.ndarray]) -> list[UnitResult]:
-        """Return the results of a unit from values (cells, seeds, ...)."""
+        """Convert values (cells, seeds, ...) to the results of the unit."""
         if len(self.cells) == 1:
             return [UnitResult(self.cells[0].index, self.seeds, {name: value[0] for name, value in values.items()})]
         return [UnitResult(tuple(np.array([cell.index for cell in self.cells]).T), self.seeds, values)]
 
 
 class BatchSimulator(units.Simulator, Generic[C]):
-    """Simulator of seeds in batches, by one of the two engines. Subclasses define the cells' tasks."""
+    """Simulator of batches of seeds on one of two engines. Subclasses define the task of each cell."""
 
     scenario: Scenario | Network | OnlineClusters | OnlineRows | OnlineTasks
     slow: tuple[str, ...] = ("decay",)  # rates of the Gram engine that float32 may not resolve
 
     @abstractmethod
     def task(self, cell: C, other_cells: Sequence[C] = ()) -> Task:
-        """Describe a cell to the engine, and other cells of the same program."""
+        """Describe a cell, and other cells of the same program, to the engine."""
 
     @abstractmethod
     def program(self, cell: C) -> Hashable:
         """Return a key that all cells of one program share, or None for a cell that is simulated alone."""
 
     def students(self, cell: C) -> int:
-        """Return the number of a cell's students that are simulated."""
+        """Return the number of students simulated for a cell."""
         return int(cell.K)
 
     def teachers(self, cell: C) -> int:
@@ -94,7 +94,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
         return {"source": "; ".join(dict.fromkeys(engines))}
 
     def library_bytes(self) -> float:
-        """Return the bytes of the compiler and its programs."""
+        """Return the memory of the compiler and its programs in bytes."""
         return units.XLA_BYTES + units.XLA_PROGRAM_BYTES * estimate_cost(self.scenario).programs
 
     def memory(self) -> float:
@@ -121,16 +121,16 @@ class BatchSimulator(units.Simulator, Generic[C]):
         return weights + 8.0 * len(unit.cells) * len(self.scenario.t) * numbers
 
     def described(self, cell: C) -> int:
-        """Count the numbers per seed and recorded time during the computation of variables from the record."""
+        """Count the array elements per seed and recorded time that computing the variables requires."""
         K = self.students(cell)
         return 3 * K * (K + self.teachers(cell)) + 3
 
     def _sizes(self) -> Iterator[Any]:
-        """Yield a cell of each size, inputs and rates, with the first values of the other axes, to save time."""
+        """Yield one cell for each combination of sizes, inputs and rates."""
         return self.scenario.representatives("K", "M", "N", "inputs", "drift", "decay")
 
     def vector_bytes(self, cell: C) -> int:
-        """Return the bytes of a unit of weight vectors."""
+        """Return the bytes of a work unit on the engine of weight vectors."""
         drifting, sizes = getattr(cell, "drift", 0.0) > 0, (self.students(cell), self.teachers(cell))
         return vectors.estimate_memory(*sizes, cell.N, self.scenario.dtype, drifting, cell.inputs.exact)
 
@@ -155,15 +155,15 @@ class BatchSimulator(units.Simulator, Generic[C]):
         return [name for name in names if 0 < getattr(cell, name) < MIN_FLOAT32_RATE * cell.N]
 
     def prepare_cells(self, cells: Sequence[Any]) -> Sequence[Any]:
-        """Return the cells with their best controls, where keys are requested at their optimum."""
+        """Return the cells, with best controls instead of `optimal` keys."""
         if "control" not in self.scenario.theory_only:
             return cells
-        from theory.control.best_controls import add_best_controls  # imported late: few runs search an optimum
+        from theory.control.best_controls import add_best_controls  # imported late: few runs search for an optimum
 
         return [cell for cell, _ in add_best_controls(cells, self.scenario.t[-1])]
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[BatchUnit[C]]:
-        """Yield units of one or many cells, with their seeds in batches or in parts of batches."""
+        """Yield work units of one or more cells, with seeds in batches or in parts of batches."""
         for group, width, cells_per_call, short in self._group_cells(cells):
             size = self.engine(group[0]).batch(self.students(group[0]))
             for first in range(seeds.start, seeds.stop, width):
@@ -173,7 +173,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
                 )
 
     def _group_cells(self, cells: Sequence[Any]) -> Iterator[tuple[tuple[C, ...], int, int, bool]]:
-        """Yield the cells of each unit, its number of seeds, the cells per program call, and whether it is short."""
+        """Yield each unit's cells, number of seeds, cells per program call, and whether its runs are short."""
         groups: dict[Hashable, list[C]] = {}
         for cell in cells:
             program = self.program(cell) if self._is_divisible(cell) else None
@@ -187,7 +187,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
             cells_per_call = (gram.WIDE_BATCH_WIDTH if wide else gram.BATCH_WIDTH) // width
             if (
                 total_width < 2 * gram.BATCH_WIDTH or cells_per_call == 1
-            ):  # separate units of few cells occupy more cores
+            ):  # if cells are few, separate units occupy more cores
                 yield from (((cell,), self.width(cell), 1, short) for cell in group)
             else:
                 calls = -(-cells_per_worker // cells_per_call)
@@ -197,21 +197,21 @@ class BatchSimulator(units.Simulator, Generic[C]):
                 )
 
     def _is_divisible(self, cell: C) -> bool:
-        """Return True if a part of a batch has the same bits as the full batch."""
+        """Return True if a part of a batch gives bitwise the same results as the full batch."""
         return self.engine(cell) is gram and gram.is_divisible(self.students(cell), self.teachers(cell))
 
     def _is_short(self, group: Sequence[C]) -> bool:
-        """Return True if the steps of all cells of a program take less time than compiling it for speed."""
+        """Return True if simulating all cells of a program takes less time than optimised compilation."""
         cell = group[0]
         batches = len(group) * -(-self.scenario.seeds // gram.batch(self.students(cell)))
         return self._is_divisible(cell) and batches * self.scenario.t[-1] * cell.N <= gram.MAX_FAST_COMPILE_STEPS
 
     def has_same_bits_when_wide(self, cell: C) -> bool:
-        """Return True if a program with `gram.WIDE_BATCH_WIDTH` batch elements has the bits of a narrower one."""
+        """Return True if wide programs (`gram.WIDE_BATCH_WIDTH`) give bitwise the results of narrow programs."""
         return False
 
     def _choose_part_width(self, width: int, min_width: int = 1) -> int:
-        """Return the smallest width of a part of a batch that contains all seeds."""
+        """Halve the width of a batch while the part still contains all seeds."""
         while width // 2 >= max(self.scenario.seeds, min_width):
             width //= 2
         return width
@@ -228,7 +228,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
         return width
 
     def record(self, unit: BatchUnit[C]) -> EngineRecord:
-        """Return the engine's record of a unit, parts (cells, seeds, ...), as float64."""
+        """Run the engine on a unit and return its record (cells, seeds, ...) in float64."""
         check_fork()
         cell, num_seeds = unit.cells[0], unit.seeds.stop - unit.seeds.start
         keys, engine, task = make_unit_keys(self.scenario, unit), self.engine(cell), self.task(cell, unit.cells[1:])
@@ -245,7 +245,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
 def make_unit_keys(scenario: AbstractScenario, unit: BatchUnit[C]) -> np.ndarray:
     """Return the random key of each cell's batch.
 
-    It depends on the experiment's key, the cell's parameters and the batch's number, not on any position in the grid.
+    A key depends on the experiment's key, the cell's parameters and the batch number, but not on a grid position.
     """
     keys = np.tile(make_key_data(scenario.key), (len(unit.cells), 1))
     for numbers in np.array([cell.words() for cell in unit.cells], np.uint32).T:
@@ -254,5 +254,5 @@ def make_unit_keys(scenario: AbstractScenario, unit: BatchUnit[C]) -> np.ndarray
 
 
 def is_defined_by_statmech(kind: object) -> bool:
-    """Return True if statmech defines a rule or activation: a user's formulas may not accept an array for a number."""
+    """Return True if statmech defines this rule or activation: user formulas may not accept arrays of parameters."""
     return type(kind).__module__.startswith("statmech.")

@@ -1,4 +1,4 @@
-"""Simulation of boosting: teachers, examples, and the kernel of `SparsePerceptron` until all examples are correct.
+"""Simulation of boosting on random teachers and examples, until all examples are classified correctly.
 
 A seed has one teacher for each N, k and s, one endless list of examples and another of tests: every discount and every
 P of a sweep sees the same examples (the first P), so that runs can be compared example by example. A larger flip
@@ -26,22 +26,22 @@ from statmech.runtime.extras import require_modules
 from statmech.scenarios.boosting import Boosting, BoostingCell
 from statmech.scenarios.cells import hash_identity
 
-INPUTS_PER_DRAW = 4096  # at any P
+INPUTS_PER_DRAW = 4096  # independent of P, so that all P share their first examples
 MIN_DECIDED_FRACTION = 0.1  # teachers that decide fewer inputs are redrawn
 
 
 class TeacherVote(NamedTuple):
-    """A vote of conjunctions."""
+    """A teacher that decides by a vote of conjunctions."""
 
     conjunctions: tuple[Conjunction, ...]
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Return the sums (m,) on rows of inputs. Their signs are the labels."""
+        """Return the sums (m,) of the vote on rows of inputs, whose signs are the labels."""
         return np.sum([h(X) for h in self.conjunctions], axis=0)
 
 
 class Simulator(units.RunSimulator[BoostingCell]):
-    """Boosting until all examples are classified correctly."""
+    """Simulator of boosting until all examples are classified correctly."""
 
     source = "boosting over conjunctions"
     scenario: Boosting
@@ -51,7 +51,7 @@ class Simulator(units.RunSimulator[BoostingCell]):
         return _simulate_run(self.scenario, cell, seed)
 
     def check(self) -> None:
-        """Raise an error for too many conjunctions to search, or for examples that do not fit into memory."""
+        """Raise an error if conjunctions are too many to search or examples do not fit into memory."""
         for cell in self.scenario.cells():
             if cell.k > 2:
                 require_modules("boosting over conjunctions of three", "estimators", "numba")
@@ -68,7 +68,7 @@ class Simulator(units.RunSimulator[BoostingCell]):
 
 
 def _count_bytes(cell: BoostingCell, tests: int) -> float:
-    """Count the bytes of inputs, before and after their parts are joined, and of the sums of all pairs."""
+    """Count the bytes of the inputs, of their copy when blocks are joined, and of the sums of all pairs."""
     return 8.0 * cell.N * (cell.P + max(cell.P, 2 * tests) + 3 * INPUTS_PER_DRAW + 5 * cell.N)
 
 
@@ -92,7 +92,7 @@ def _simulate_run(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str
 
 
 def boost_until_correct(X: np.ndarray, y: np.ndarray, cell: BoostingCell, cap: int) -> tuple[list[Stage], bool]:
-    """Boost until the vote is right on all examples, at most `cap` stages, and return the stages and the success."""
+    """Run boosting until all examples are correct or `cap` is reached, and return the stages and the success."""
     stages: list[Stage] = []
     vote = np.zeros(len(y))
     for stage in boost_conjunctions(X, y, np.arange(cell.N), cell.k, cap, cell.booster.discount):
@@ -104,7 +104,7 @@ def boost_until_correct(X: np.ndarray, y: np.ndarray, cell: BoostingCell, cap: i
 
 
 def compute_min_advantage(stages: list[Stage], ended: bool) -> float:
-    """Return the smallest 1/2 - error of all stages, or 0 if boosting ended because none was better than chance."""
+    """Return the smallest advantage 1/2 - error of all stages, or 0 if no further stage is better than chance."""
     return min(0.5 - stage.error for stage in stages) if ended else 0.0
 
 
@@ -129,7 +129,7 @@ def draw_examples(rng: np.random.Generator, teacher: TeacherVote, N: int, P: int
 
 
 def flip_labels(rng: np.random.Generator, y: np.ndarray, flip: float) -> np.ndarray:
-    """Flip each label (P,) with a probability. A larger probability flips the same labels and more."""
+    """Flip each label (P,) with probability `flip`. A larger probability flips a superset of the labels."""
     return np.where(rng.random(y.size) < flip, -y, y)
 
 
@@ -140,5 +140,5 @@ def _draw_conjunction(rng: np.random.Generator, N: int, k: int) -> Conjunction:
 
 
 def _draw_inputs(rng: np.random.Generator, N: int) -> np.ndarray:
-    """Draw a block of inputs of 0 and 1."""
+    """Draw a block of binary inputs."""
     return rng.integers(0, 2, size=(INPUTS_PER_DRAW, N)).astype(float)

@@ -1,4 +1,4 @@
-"""Simulation of a cross-validation: every classifier on every data set, each held-out fold of each shuffle."""
+"""Simulation of cross-validation: every classifier on every data set, for each fold of each shuffle."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from statmech.scenarios.cross_validation import PLANE_POINTS, Study, StudyCell
 
 
 class PreparedData(NamedTuple):
-    """A data set, and a numeric copy for the classifiers that need it."""
+    """A data set, with a numerical copy for the classifiers that require numbers."""
 
     data: DataSetContent
     numbers: np.ndarray
@@ -45,7 +45,7 @@ class PreparedData(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """A cell, a shuffle, and the examples inside and outside of one of its folds."""
+    """One fold of a cell and a shuffle, with its training examples (`inside`) and test examples (`outside`)."""
 
     cell: StudyCell
     seed: int
@@ -54,28 +54,28 @@ class Fold(NamedTuple):
 
 
 class Simulator(units.RunSimulator[StudyCell]):
-    """Cross-validation: every classifier on every data set, each held-out fold of each shuffle."""
+    """Simulator of cross-validation: every classifier on every data set, for each fold of each shuffle."""
 
     source = "cross-validation on data"
     scenario: Study
 
     def context(self) -> AbstractContextManager[None]:
-        """Return a context without warnings for data that no perceptron classifies without errors."""
+        """Return a context that ignores convergence warnings, which inseparable data cause."""
         return _ignore_convergence_warnings()
 
     def check(self) -> None:
-        """Raise an error for data that cannot be loaded (`ConfigError`), or too few examples for the folds."""
+        """Raise an error if data cannot be loaded (`ConfigError`) or have too few examples for the folds."""
         for name in ensure_tuple(self.scenario.data):
             _split_folds(self.scenario, name, prepare_data(name).data, 0)
 
     def attrs(self) -> dict[str, str]:
-        """Return notes on the data, and the concepts that boosting learns from complete data sets, as JSON."""
+        """Return notes on the data, and the concepts that boosting learns from all examples, as JSON."""
         notes = {name: sources.find_data_source(name).note for name in ensure_tuple(self.scenario.data)}
         with self.context():
             return {"concepts": json.dumps(_learn_concepts(self.scenario)), "notes": json.dumps(notes)}
 
     def simulate(self, cell: StudyCell, seed: int) -> dict[str, np.ndarray]:
-        """Return the variables (folds,) of a cell and shuffle, and the plane of decisions if requested."""
+        """Return the variables (folds,) of a cell and shuffle, with the decisions on a plane if requested."""
         fold_values = [evaluate_fold(self.scenario, fold) for fold in make_folds(self.scenario, cell, seed)]
         values = {name: np.array([fold_value[name] for fold_value in fold_values]) for name in fold_values[0]}
         return values | ({"decision": _predict_plane(self.scenario, cell, seed)} if self.scenario.plane else {})
@@ -99,7 +99,7 @@ def make_folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
 
 
 def evaluate_fold(study: Study, fold: Fold) -> dict[str, Any]:
-    """Return the variables of one fold's classifier."""
+    """Fit the classifier of one fold and return its variables."""
     model, X, y = fit_fold(study, fold)
     inside, outside = fold.inside, fold.outside
     values = {
@@ -116,7 +116,7 @@ def evaluate_fold(study: Study, fold: Fold) -> dict[str, Any]:
 
 
 def fit_fold(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Fit one fold's classifier, and return it with the inputs and classes of all examples."""
+    """Fit the classifier of one fold and return it with the inputs and classes of all examples."""
     prepared_data = prepare_data(fold.cell.data)
     X, y = prepared_data.inputs(fold.cell.classifier), prepared_data.data.y
     inside = _order_training_examples(fold, y)
@@ -132,13 +132,13 @@ def fit_fold(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
 
 @cache
 def _prepare_version(name: str, version: tuple[object, ...]) -> PreparedData:
-    """Load one version of a data set, once."""
+    """Load and encode one version of a data set, once per process."""
     data = sources.get_cached_data(name)
     return PreparedData(data, encode_numbers(data), get_categories(data))
 
 
 def prepare_data(name: str) -> PreparedData:
-    """Return a data set, loaded once per version."""
+    """Return a data set with its encodings, loaded once per version."""
     return _prepare_version(name, sources.get_data_version(name))
 
 
@@ -160,13 +160,13 @@ def _split_folds(study: Study, name: str, data: DataSetContent, random: int) -> 
 
 
 def _order_training_examples(fold: Fold, y: np.ndarray) -> np.ndarray:
-    """Return the training examples in the order of the classifier, by class or as they are stored."""
+    """Return the training examples, sorted by class if the classifier requests this order."""
     by_class = getattr(fold.cell.classifier, "order", None) == "by-class"
     return fold.inside[np.argsort(y[fold.inside], kind="stable")] if by_class else fold.inside
 
 
 def _predict_plane(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
-    """Return the decisions of a classifier fitted to all examples: 1 for the second class, second attribute by rows."""
+    """Return a classifier's decisions on a plane, 1 for the second class. Rows are values of the second attribute."""
     grid = make_plane_grid(prepare_data(cell.data).data.X)
     model, scale = fit_plane_model(study, cell, seed)
     is_second_class = model.predict(grid / scale) == model.classes_[-1]
@@ -174,7 +174,7 @@ def _predict_plane(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
 
 
 def fit_plane_model(study: Study, cell: StudyCell, seed: int) -> tuple[Any, float]:
-    """Fit the model whose decisions are recorded on the plane, and return it with the scale of all attributes."""
+    """Fit the model for the plane of decisions and return it with the scale of the attributes."""
     prepared_data = prepare_data(cell.data)
     X, y = prepared_data.data.X, prepared_data.data.y
     scale = float(np.abs(X).max())
@@ -188,7 +188,7 @@ def get_plane_weights(
 ) -> tuple[np.ndarray, float] | None:
     """Return the weights (2,) and the bias of the model on the plane, in units of the attributes.
 
-    None if the classifier has no weights, or if `decision`, as recorded, is not the sign of w.x + b at every point.
+    The result is None if the classifier has no weights, or if the recorded `decision` is not the sign of w.x + b.
     """
     model, scale = fit_plane_model(study, cell, seed)
     if not hasattr(model, "coef_"):
@@ -199,14 +199,14 @@ def get_plane_weights(
 
 
 def make_plane_grid(X: np.ndarray) -> np.ndarray:
-    """Return the points (PLANE * PLANE, 2) of the recorded decisions, the first attribute varying fastest."""
+    """Return the points (n, 2) of the recorded decisions, with the first attribute varying fastest."""
     low, high = get_plane_corners(X)
     first, second = (np.linspace(low[i], high[i], PLANE_POINTS) for i in range(2))
     return np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
 
 
 def get_plane_corners(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the corners of a plane of decisions: all examples plus a margin of a tenth."""
+    """Return the corners of the plane of decisions: the range of the examples, extended by a tenth."""
     low, high = X.min(axis=0), X.max(axis=0)
     return low - (high - low) / 10, high + (high - low) / 10
 

@@ -1,4 +1,4 @@
-"""Simulation of learners that descend a convex loss: choice of each run's engine and best epoch.
+"""Simulation of descent on a convex loss: choice of the engine and of the best epoch of each run.
 
 Runs of the same N, engine and seed start with the same random numbers. With explicit data, runs of the same alpha have
 the same examples. Deferred runs have different examples, because they are drawn along the directions of learning.
@@ -21,7 +21,7 @@ RANDOM_STREAM_PART = 0
 
 
 class Simulator(units.RunSimulator[DescentCell]):
-    """Learners that descend a convex loss, one run after the other."""
+    """Simulator of descent on a convex loss, one run after the other."""
 
     source = "descent on stored examples"
     scenario: Descent
@@ -34,7 +34,7 @@ class Simulator(units.RunSimulator[DescentCell]):
         return values | find_best_epoch(np.asarray(self.scenario.epochs), values)
 
     def check(self) -> None:
-        """Raise `ScenarioError` for examples and steps that do not fit into memory."""
+        """Raise `ScenarioError` if examples and steps do not fit into memory."""
         for cell in self.scenario.cells():
             engine = choose_engine(cell)
             run = f"a run of {cell.steps[-1]:,} steps with {cell.P:,} examples in {cell.N:,} dimensions ({engine})"
@@ -45,7 +45,7 @@ class Simulator(units.RunSimulator[DescentCell]):
         return max(map(count_run_bytes, self.scenario.cells()))
 
     def remarks(self) -> list[str]:
-        """Return the first remark on a learning rate that may let a loss of bounded curvature oscillate."""
+        """Return the first remark on a learning rate above the stable range of descent."""
         return list(dict.fromkeys(filter(None, map(describe_large_eta, self.scenario.cells()))))[:1]
 
 

@@ -30,7 +30,7 @@ ZERO_STUDENT_VARIABLES = {"m_field": 0.0, "length_field": 0.0, "length": 0.0}
 
 
 class Simulator(units.RunSimulator[ClusterCell]):
-    """Learners that minimise a convex loss on two clusters, one run after the other."""
+    """Simulator of learners that minimise a convex loss on two clusters, one run after the other."""
 
     source = "minimisation of a convex loss"
     scenario: Clusters
@@ -53,12 +53,12 @@ class Simulator(units.RunSimulator[ClusterCell]):
         return values | {"separable": _is_separable(problem, separated, minimum)}
 
     def strength(self, cell: ClusterCell) -> float:
-        """Return the strength of the penalty. The best one minimises the error for N -> infinity."""
+        """Return the penalty strength of a cell, where `best` minimises the error for N -> infinity."""
         return clip_lambda(self._best(cell.group)[cell.alpha]) if isinstance(cell.lam, str) else float(cell.lam)
 
     @cached_property
     def _best(self) -> Any:
-        """The best penalties of a group of cells for all its alphas, solved when the first run needs one."""
+        """Function of a group of cells that returns the best penalty at each alpha, solved on first use."""
         groups: defaultdict[tuple[Any, ...], list[ClusterCell]] = defaultdict(list)
         for cell in self.scenario.cells():
             groups[cell.group].append(cell)
@@ -73,7 +73,7 @@ class Simulator(units.RunSimulator[ClusterCell]):
         return solve_group
 
     def check(self) -> None:
-        """Raise `ScenarioError` for examples that do not fit into memory."""
+        """Raise `ScenarioError` if the examples do not fit into memory."""
         for cell in self.scenario.cells():
             run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
             units.check_memory("alpha", run, count_run_bytes(cell))
@@ -90,7 +90,7 @@ def count_run_bytes(cell: ClusterCell) -> float:
 
 
 def make_cluster_problem(cell: ClusterCell, data: ClusterData, lam: float, stretch: np.ndarray) -> Problem:
-    """Return the function that a run minimises over weights times `stretch`, followed by the intercept.
+    """Make the problem of a run, with the variables weights times `stretch`, followed by the intercept.
 
     Parameters
     ----------
@@ -108,14 +108,14 @@ def make_cluster_problem(cell: ClusterCell, data: ClusterData, lam: float, stret
 
 
 def _minimise_problem(problem: Problem, separated: Separation | None, lam: float) -> Minimum:
-    """Minimise the problem, at lam = 0 in the limit of a vanishing penalty."""
+    """Minimise the problem, in the limit of a vanishing penalty if lam = 0."""
     return minimise_vanishing_penalty(problem, separated) if lam == 0 else minimise(problem)
 
 
 def measure_student(
     cell: ClusterCell, data: ClusterData, problem: Problem, stretched: np.ndarray, stretch: np.ndarray
 ) -> dict[str, float]:
-    """Measure the variables of a student on all inputs of the clusters and on its examples.
+    """Measure the variables of a student, averaged over the clusters and over its examples.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def measure_student(
 
 
 def compute_field_response(problem: Problem, w: np.ndarray, deviations: np.ndarray) -> float:
-    r"""Return V, the mean response of a field to a force on it, :math:`\mathrm{tr}\,\Sigma H^{-1}/N`.
+    r"""Return V, the mean response of a field to a force acting on it, :math:`\mathrm{tr}\,\Sigma H^{-1}/N`.
 
     Parameters
     ----------
@@ -166,13 +166,13 @@ def compute_field_response(problem: Problem, w: np.ndarray, deviations: np.ndarr
 
 
 def _get_ridge_factors(cell: ClusterCell) -> np.ndarray:
-    """Return the factors (N,) of the penalty."""
+    """Return the factors (N,) of the penalty on each coordinate."""
     axes = cell.inputs.axes(cell.N)
     return np.ones(cell.N) if axes is None else axes.ridge
 
 
 def _is_separable(problem: Problem, separated: Separation | None, minimum: Minimum) -> bool:
-    """Return True if the labels are separable. In many cases the student itself separates them."""
+    """Return True if the labels are linearly separable, testing the student itself first."""
     if separated is not None:
         return separated.exists
     P, N = problem.B.shape

@@ -1,4 +1,4 @@
-"""Simulation of Bayes-optimal inference: a teacher, its examples, and message passing from a start.
+"""Simulation of Bayes-optimal inference: a teacher, its examples, and message passing.
 
 `simulate.kernels.teacher_data` draws teachers and examples: all alphas of a sweep see the same examples.
 """
@@ -17,7 +17,7 @@ RECORDED_ESTIMATES = ("m", "q", "mse", "eps_g")
 
 
 class Simulator(units.RunSimulator[InferenceCell]):
-    """Message passing, step by step."""
+    """Simulator of message passing, recorded after every step."""
 
     source = "approximate message passing"
     scenario: Inference
@@ -35,7 +35,7 @@ class Simulator(units.RunSimulator[InferenceCell]):
         return dict(zip(RECORDED_ESTIMATES, record.T, strict=True))
 
     def check(self) -> None:
-        """Raise `ScenarioError` for examples that do not fit into memory."""
+        """Raise `ScenarioError` if the examples do not fit into memory."""
         for cell in self.scenario.cells():
             units.check_memory("alpha", f"a run with {cell.P:,} examples of {cell.N:,} inputs", _count_bytes(cell))
 
@@ -72,5 +72,5 @@ def _make_first_estimate(cell: InferenceCell, teacher: np.ndarray, key: int, see
 
 
 def _count_bytes(cell: InferenceCell) -> float:
-    """Count the bytes of the inputs, and of a logistic teacher's sums over 28 nodes."""
+    """Count the bytes of a run: its inputs, and sums over 28 nodes for a logistic teacher."""
     return 8.0 * cell.P * (cell.N + 200)

@@ -1,6 +1,6 @@
 """Simulation of learners that minimise a convex loss on rows of a real table.
 
-Every loss, penalty and number of examples of a sweep sees the same rows: a larger number starts with the smaller one's.
+Every loss, penalty and number of examples of a sweep sees the same rows: larger samples extend smaller samples.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from theory.tables.best_penalties import find_best_penalties
 
 
 class Simulator(units.RunSimulator[RowsCell]):
-    """Learners that minimise a convex loss on rows of a table, one run after the other."""
+    """Simulator of learners that minimise a convex loss on rows of a table, one run after the other."""
 
     source = "minimisation of a convex loss of rows of a table"
     scenario: LabelledRows
@@ -39,12 +39,12 @@ class Simulator(units.RunSimulator[RowsCell]):
         )
 
     def strength(self, cell: RowsCell) -> float:
-        """Return the strength of the penalty. The best one minimises the error in theory."""
+        """Return the penalty strength of a cell, where `best` minimises the error predicted by theory."""
         return self._best(cell.group)[cell.P] if isinstance(cell.lam, str) else float(cell.lam)
 
     @cached_property
     def _best(self) -> Any:
-        """The best penalties of a group of cells for all its numbers of examples, solved when a run needs one."""
+        """Function of a group of cells that returns the best penalty at each number of examples."""
         groups: defaultdict[tuple[Any, ...], list[RowsCell]] = defaultdict(list)
         for cell in self.scenario.cells():
             if cell.lam == BEST_LAM:
@@ -57,7 +57,7 @@ class Simulator(units.RunSimulator[RowsCell]):
         return solve_group
 
     def check(self) -> None:
-        """Raise `ScenarioError` for examples that do not fit into memory."""
+        """Raise `ScenarioError` if the examples do not fit into memory."""
         for cell in self.scenario.cells():
             units.check_memory(
                 "P", f"a run with {cell.P:,} examples in {cell.table.N:,} dimensions", count_run_bytes(cell)
@@ -102,7 +102,7 @@ def count_run_bytes(cell: RowsCell) -> float:
 
 
 def draw_rows(cell: RowsCell, key: int, seed: int) -> RowSplit:
-    """Draw the examples of a seed.
+    """Draw the example rows and test rows of a seed.
 
     Parameters
     ----------
@@ -117,14 +117,14 @@ def draw_rows(cell: RowsCell, key: int, seed: int) -> RowSplit:
 
 
 def measure_student(cell: RowsCell, rows: RowSplit, lam: float) -> dict[str, float]:
-    """Measure the variables of a learner on these rows. Far from the minimum, only its gap is returned.
+    """Fit a learner to rows and measure its variables, or only its gap if it is far from the minimum.
 
     Parameters
     ----------
     cell
         The parameter combination.
     rows
-        Its examples and its test rows.
+        The examples and the test rows.
     lam
         Strength of the penalty.
     """

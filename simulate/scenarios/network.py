@@ -1,4 +1,4 @@
-"""Simulation of two-layer networks: every cell, seeds in batches, batches on all cores."""
+"""Simulation of two-layer networks, with batches of seeds distributed over all cores."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ DIRECT_ENGINE_REMARK = "inputs with many variances for their N run on the direct
 
 
 class NetworkFields(NamedTuple):
-    """The fields of runs with a teacher T (M, M), whose rows are coordinates on axes of unit variance.
+    """Covariances of fields in runs with a teacher T (M, M), whose `rows` are coordinates on unit-variance axes.
 
-    The students have components `along` (seeds, T, K, M) these axes, products `across` (seeds, T, K, K) of the rest,
-    covariances R with the teacher and Q with each other, and output weights v (seeds, T, K).
+    `along` (seeds, T, K, M) are the students' components on these axes, `across` (seeds, T, K, K) the products of the
+    remaining parts. R and Q are covariances with the teacher and among students, v (seeds, T, K) the output weights.
     """
 
     T: np.ndarray
@@ -41,13 +41,13 @@ class NetworkFields(NamedTuple):
 
 
 class Simulator(BatchSimulator[NetworkCell]):
-    """Networks: seeds in batches, by the requested engine."""
+    """Simulator of two-layer networks, with batches of seeds on the requested engine."""
 
     source = "networks of two layers on line"
     scenario: Network
 
     def task(self, cell: NetworkCell, other_cells: Sequence[NetworkCell] = ()) -> Task:
-        """Describe the networks of a cell and of others with the same program to the engine."""
+        """Describe the networks of a cell, and of other cells with the same program, to the engine."""
         return networks.make_network_task(cell, self.scenario.dtype, other_cells)
 
     def engine(self, cell: NetworkCell) -> ModuleType:
@@ -57,15 +57,15 @@ class Simulator(BatchSimulator[NetworkCell]):
         return gram if gram.supports_inputs(cell.inputs) else gram_of_groups
 
     def students(self, cell: NetworkCell) -> int:
-        """Return the number of students that do not start identical."""
+        """Return the number of students with distinct initial weights."""
         return len(networks.find_distinct_students(cell)[0])
 
     def teachers(self, cell: NetworkCell) -> int:
-        """Return the number of the teacher's units."""
+        """Return the number of teacher units."""
         return cell.M
 
     def remarks(self) -> list[str]:
-        """Explain the effect of a start without differences between units on a run."""
+        """Return remarks on symmetric starts and on the use of the direct engine."""
         direct = self.scenario.engine == "gram" and any(self.engine(cell) is vectors for cell in self._sizes())
         conditions = {
             IDENTICAL_START_NOTE: self.scenario.identical,
@@ -75,9 +75,9 @@ class Simulator(BatchSimulator[NetworkCell]):
         return [sentence for sentence, holds in conditions.items() if holds]
 
     def program(self, cell: NetworkCell) -> Hashable:
-        """Return the activation's family, the sizes and the active terms. Teacher and start may differ between cells.
+        """Return the activation's family, the sizes and the active terms, which cells of one program share.
 
-        None for functions of time, or for a user's activation: such cells are simulated alone.
+        The key is None for functions of time or a user's activation: such cells are simulated alone.
         """
         if not is_defined_by_statmech(cell.activation) or cell.controls:
             return None
@@ -136,10 +136,10 @@ class Simulator(BatchSimulator[NetworkCell]):
         largest = MAX_LENGTH_BY_DTYPE[self.scenario.dtype]
         for name, values in products.items():
             if not np.all(np.abs(values) < largest):
-                raise DivergedError(f"{cell.described} has diverged: {name} left {-largest:g} to {largest:g}")
+                raise DivergedError(f"{cell.described} has diverged: the size of {name} exceeds {largest:g}")
 
     def _check_precision(self, cell: NetworkCell, Q: np.ndarray, v: np.ndarray) -> None:
-        """Raise `ScenarioError` if float32 rounding is not small compared with the update by one of N t examples."""
+        """Raise `ScenarioError` if float32 rounding is not small compared with the update by one example."""
         if self.scenario.dtype != "float32" or self.engine(cell) is vectors or self.scenario.t[-1] * cell.N < 0.5:
             return
         lengths = {"eta": np.sqrt(np.max(np.diagonal(Q, axis1=-2, axis2=-1))), "eta_v": np.max(np.abs(v))}
@@ -149,7 +149,7 @@ class Simulator(BatchSimulator[NetworkCell]):
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 
     def _compute_errors(self, cell: NetworkCell, seeds: slice, fields: NetworkFields) -> dict[str, Any]:
-        """Return the errors (seeds, T), in closed form if possible, otherwise over each seed's test fields."""
+        """Return the errors (seeds, T), in closed form if possible, otherwise measured on test fields."""
         T, rows, parallel, perpendicular, R, Q, v = fields
         closed = cell.activation.has_closed_forms
         if closed and not cell.sign and cell.teacher_activation == cell.activation:
@@ -166,7 +166,7 @@ class Simulator(BatchSimulator[NetworkCell]):
         )
 
     def _measured(self, cell: NetworkCell, seeds: slice, fields: NetworkFields, **errors: Any) -> dict[str, Any]:
-        """Measure errors on test fields, which each seed draws."""
+        """Measure errors on test fields, drawn separately for each seed."""
         T, _, _, _, R, Q, v = fields
         teacher = TeacherNetwork(cell.teacher_activation, T, cell.w, cell.teacher.output)
         entropy, values = [self.scenario.key, *cell.words()], {}
@@ -178,7 +178,7 @@ class Simulator(BatchSimulator[NetworkCell]):
 
 
 def _get_seed_fields(rows: np.ndarray, record: EngineRecord, seed: int) -> NetworkFields:
-    """Return the fields of one run, whose teacher has its own variances."""
+    """Return the covariances of the fields of one run, which has its own input variances."""
     parallel, perpendicular, basis = (
         np.asarray(part)[seed : seed + 1] for part in (record.along_field, record.across_field, record.basis_field)
     )

@@ -1,4 +1,4 @@
-"""Simulation of networks that learn several tasks: every cell, seeds in batches, batches on all cores."""
+"""Simulation of networks that learn several tasks, with batches of seeds distributed over all cores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from statmech.scenarios.network_tasks import NetworkTaskCell, NetworkTasks
 
 
 class Simulator(network.Simulator):
-    """Networks that learn several tasks: seeds in batches, by the requested engine."""
+    """Simulator of networks that learn several tasks, with batches of seeds on the requested engine."""
 
     source = "networks of several tasks on line"
     scenario: NetworkTasks
@@ -33,7 +33,7 @@ class Simulator(network.Simulator):
         return None
 
     def _values(self, cell: NetworkCell, seeds: slice, record: EngineRecord) -> dict[str, Any]:
-        """Compute the variables of a cell for a batch of seeds, whose record has every student in each head."""
+        """Compute the variables of a cell for a batch of seeds, with one error per task."""
         assert isinstance(cell, NetworkTaskCell)
         rows = factorise_gram(cell.T).astype(self.scenario.dtype).astype(float)
         R, v, T, units_per_task = record.along @ rows.T, np.asarray(record.kept), cell.T, cell.own
@@ -59,7 +59,7 @@ class Simulator(network.Simulator):
 
     @staticmethod
     def _expand_identical_students(record: EngineRecord, cell: NetworkCell) -> EngineRecord:
-        """Return the record with copies of identical students, and `kept` as heads (seeds, T, heads, K)."""
+        """Return the record with copies of identical students, and with `kept` as heads (seeds, T, heads, K)."""
         first, group = networks.find_distinct_students(cell)
         weights = np.asarray(record.kept)
         heads = weights.reshape(*weights.shape[:-1], -1, len(first))

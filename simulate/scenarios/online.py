@@ -1,4 +1,4 @@
-"""Simulation of online learning: every cell, seeds in batches, batches on all cores."""
+"""Simulation of online learning, with batches of seeds distributed over all cores."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from statmech.votes.majority_vote import (
 MAX_EXACT_LENGTHS = {
     "float64": 1e150,
     "float32": 1e15,
-}  # also bounds 1/length: squares, and sums or divisions by N, stay exact
-FIELDS_PER_VOTE_BLOCK = 2**17  # enough that threads compute for longer than they wait for the interpreter
+}  # bounds length and 1/length, so that their squares stay representable after sums or division by N
+FIELDS_PER_VOTE_BLOCK = 2**17  # with smaller blocks, threads mostly wait for the interpreter lock
 
 
 class Simulator(BatchSimulator[OnlineCell]):
-    """Online learning: seeds in batches, by the requested engine if it is exact."""
+    """Simulator of online learning, with batches of seeds on the requested engine if it is exact."""
 
     source = "weight vectors or order parameters on line"
     slow = ("decay", "drift")
     scenario: Scenario
 
     def task(self, cell: OnlineCell, other_cells: Sequence[OnlineCell] = ()) -> Task:
-        """Describe the perceptrons of a cell and of others with the same program to the engine."""
+        """Describe the perceptrons of a cell, and of other cells with the same program, to the engine."""
         return perceptrons.make_online_task(cell, self.scenario.dtype, other_cells)
 
     def engine(self, cell: OnlineCell) -> ModuleType:
@@ -51,7 +51,7 @@ class Simulator(BatchSimulator[OnlineCell]):
         return gram_of_groups if cell.groups else vectors
 
     def remarks(self) -> list[str]:
-        """Return a note if another engine is used than requested."""
+        """Return a remark if the engine differs from the requested engine."""
         if self.scenario.engine == "vectors" or all(self.engine(cell) is not vectors for cell in self._sizes()):
             return []
         return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
@@ -59,8 +59,8 @@ class Simulator(BatchSimulator[OnlineCell]):
     def program(self, cell: OnlineCell) -> Hashable:
         """Return the rule's family, the sizes and the quantities that change with time.
 
-        None with a schedule, whose rates round differently in wide programs, with functions of time, or for a user's
-        rule: such cells are simulated alone.
+        The key is None for a schedule (its rates round differently in wide programs), for functions of time and for a
+        user's rule: such cells are simulated alone.
         """
         if not is_defined_by_statmech(cell.rule) or cell.schedule is not None or cell.controls:
             return None
@@ -96,7 +96,7 @@ class Simulator(BatchSimulator[OnlineCell]):
 def _compute_field_variables(
     scenario: Scenario, unit: BatchUnit[OnlineCell], parallel: np.ndarray, perpendicular: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return the errors and the order parameters of fields, from the fields' parallel and perpendicular parts."""
+    """Compute errors and order parameters from the parallel and perpendicular parts of the fields."""
     values = describe_ensemble(parallel, perpendicular)
     field_values = {name: values.pop(name.removesuffix("_field")) for name in FIELD_DESCRIPTIONS}
     return (
@@ -105,18 +105,18 @@ def _compute_field_variables(
 
 
 def check_lengths(scenario: Any, unit: BatchUnit[Any], parallel: np.ndarray, perpendicular: np.ndarray) -> None:
-    """Raise `DivergedError` for students (cells, seeds, T, K) outside the range of exact lengths, or NaN."""
+    """Raise `DivergedError` if the length of a student (cells, seeds, T, K) is NaN or outside the exact range."""
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.hypot(parallel, np.sqrt(np.diagonal(perpendicular, axis1=-2, axis2=-1)))
     longest = MAX_EXACT_LENGTHS[scenario.dtype]
     exact = np.all((1 / longest < length) & (length < longest), axis=(1, 2, 3))
     if not exact.all():
-        left = f"a student's length left {1 / longest:g} to {longest:g}, where {scenario.dtype} is exact"
+        left = f"a student's length left the range from {1 / longest:g} to {longest:g}, where {scenario.dtype} is exact"
         raise DivergedError(f"{unit.cells[int(np.argmin(exact))].described} has diverged: {left}")
 
 
 def check_precision(scenario: Any, cell: OnlineCell, parallel: np.ndarray, perpendicular: np.ndarray) -> None:
-    """Raise `ScenarioError` if the Gram engine's float32 rounding is not small compared with one example's update."""
+    """Raise `ScenarioError` if float32 rounding is not small compared with the update by one example."""
     if scenario.t[-1] * cell.N < 0.5:
         return
     length = np.sqrt(np.max(parallel**2 + np.diagonal(perpendicular, axis1=-2, axis2=-1)))
@@ -128,7 +128,7 @@ def check_precision(scenario: Any, cell: OnlineCell, parallel: np.ndarray, perpe
 def _compute_vote_errors(
     scenario: Scenario, unit: BatchUnit[OnlineCell], parallel: np.ndarray, perpendicular: np.ndarray
 ) -> np.ndarray:
-    """Return the errors of the majority vote (cells, seeds, T): exact, or measured on circles that each seed draws."""
+    """Return the errors of the majority vote (cells, seeds, T), exact or measured on random circles."""
     if unit.cells[0].K <= MAX_EXACT_STUDENTS:
         return few_student_vote_error(parallel, perpendicular)
     cells = zip(unit.cells, parallel, perpendicular, strict=True)
@@ -152,5 +152,5 @@ def _measure_vote_errors(
 
 
 def _choose_circle_count(cell: OnlineCell) -> int:
-    """Return the number of circles per seed, which is small where students stay nearly equal."""
+    """Choose the number of circles per seed, which is small if students stay similar."""
     return choose_circle_count(cell.K, cell.N) if cell.alike else TEST_CIRCLES

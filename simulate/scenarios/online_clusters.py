@@ -1,4 +1,4 @@
-"""Simulation of a student that learns two clusters online: seeds in batches, and errors on all inputs."""
+"""Simulation of a student that learns two clusters online, with errors averaged over all inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
 
 
 class Simulator(BatchSimulator[OnlineClusterCell]):
-    """A student of two clusters: seeds in batches, by the requested engine if it is faster."""
+    """Simulator of a student that learns two clusters online, with seeds in batches."""
 
     source = "weight vectors or order parameters on line"
     scenario: OnlineClusters
@@ -42,7 +42,7 @@ class Simulator(BatchSimulator[OnlineClusterCell]):
 
 
 def _compute_variables(cell: OnlineClusterCell, record: EngineRecord) -> dict[str, np.ndarray]:
-    """Compute the variables (cells, seeds, T) from the parts of weights and fields relative to the centres' axis."""
+    """Compute the variables (cells, seeds, T) from components parallel and perpendicular to the centres' axis."""
     assert record.along_field is not None
     assert record.across_field is not None
     length, Q = (

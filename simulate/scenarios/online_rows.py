@@ -1,4 +1,4 @@
-"""Simulation of a student that learns rows of a real table online: seeds in batches, and errors on all rows."""
+"""Simulation of a student that learns the rows of a real table online, with errors on all rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statmech.scenarios.online_rows import OnlineRows, OnlineRowsCell
 
 
 class Simulator(BatchSimulator[OnlineRowsCell]):
-    """A student that learns rows of a table: seeds in batches, by weight vectors."""
+    """Simulator of a student that learns the rows of a table online, with weight vectors."""
 
     source = vectors.NAME
     scenario: OnlineRows
@@ -39,7 +39,7 @@ class Simulator(BatchSimulator[OnlineRowsCell]):
         return super().vector_bytes(cell) + 8 * seeds * (N * len(self.scenario.t) + n) + 12 * n * N
 
     def check(self) -> None:
-        """Raise `ScenarioError` for tables that do not fit into memory."""
+        """Raise `ScenarioError` if a table does not fit into memory."""
         for cell in self.scenario.cells():
             units.check_memory("inputs", f"a run with rows of {cell.N:,} columns", self.vector_bytes(cell))
 
@@ -51,7 +51,7 @@ class Simulator(BatchSimulator[OnlineRowsCell]):
         return unit.results(measure_students(unit.cells[0].table, record.weights[..., 0, :]))
 
     def attrs(self) -> dict[str, str]:
-        """Return the engine, and the diagnosis of each table, as JSON."""
+        """Return the name of the engine, and the diagnosis of each table as JSON."""
         return super().attrs() | {"tables": json.dumps(self.scenario.diagnoses())}
 
     def remarks(self) -> list[str]:
@@ -76,7 +76,7 @@ def measure_students(table: RealTable, weights: np.ndarray) -> dict[str, np.ndar
 
 
 def _measure_fields(y: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return half the distance between the classes' mean fields, the deviation around them, and the error.
+    """Return half the distance between the class means of fields, the deviation from these means, and the error.
 
     The fields are h (..., n).
     """

@@ -1,4 +1,4 @@
-"""Simulation of perceptrons that learn several tasks: every cell, seeds in batches, batches on all cores."""
+"""Simulation of perceptrons that learn several tasks, with batches of seeds distributed over all cores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
 
 
 class Simulator(BatchSimulator[OnlineTaskCell]):
-    """A perceptron that learns several tasks: seeds in batches, by the requested engine."""
+    """Simulator of a perceptron that learns several tasks, with batches of seeds on the requested engine."""
 
     source = "weight vectors or order parameters on line"
     scenario: OnlineTasks
@@ -46,12 +46,12 @@ class Simulator(BatchSimulator[OnlineTaskCell]):
 
 
 def _compute_variables(rows: np.ndarray, coordinates: np.ndarray, rest: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the variables of a student from its coordinates and the length (...) of the rest.
+    """Compute a student's variables from its coordinates and the length (...) of its remaining part.
 
     The coordinates (..., tasks) refer to the space of the teachers' rows (tasks, tasks).
     """
     projections = coordinates @ rows.T
-    # this difference keeps its digits as R tends to 1
+    # a difference of vectors stays accurate as R tends to 1, unlike 1 - R^2
     perpendicular = np.linalg.norm(coordinates[..., None, :] - projections[..., None] * rows, axis=-1)
     values = describe_student(projections, np.hypot(perpendicular, rest[..., None]))
     return values | {"length": np.hypot(np.linalg.norm(coordinates, axis=-1), rest)}

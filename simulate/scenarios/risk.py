@@ -1,7 +1,7 @@
-"""Simulation of learners that minimise a convex loss: draws of teachers and examples, and minimisation.
+"""Simulation of learners that minimise a convex loss on random examples of a random teacher.
 
-`simulate.kernels.teacher_data` draws teachers and examples: every loss, penalty, lam and alpha of a sweep sees the same
-ones.
+`simulate.kernels.teacher_data` draws teachers and examples, which are shared by every loss, penalty, lam and alpha of a
+sweep.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from statmech.scenarios.convex_setting import LossSetting
 from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.best_lambda import clip_lambda, get_best_lambdas
 
-MAX_STUDENT_GAP = 1.0  # F is never negative, so larger relative distances from the minimum are errors
-ZERO_LOSS_RTOL = 1e-14  # relative to the loss at w = 0
-MAX_BAYES_STEPS = 500  # message passing to the Bayes-optimal student
+MAX_STUDENT_GAP = 1.0  # relative distance of F >= 0 from its minimum: at larger gaps, minimisation has failed
+ZERO_LOSS_RTOL = 1e-14  # smaller mean losses, relative to the loss at w = 0, are set to 0
+MAX_BAYES_STEPS = 500  # steps of message passing towards the Bayes-optimal student
 GUESSING_VARIABLES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
 
 
 class Simulator(units.RunSimulator[RiskCell]):
-    """Learners that minimise a convex loss, one run after the other."""
+    """Simulator of learners that minimise a convex loss, one run after the other."""
 
     source = "minimisation of a convex loss"
     scenario: Risk
@@ -58,14 +58,14 @@ class Simulator(units.RunSimulator[RiskCell]):
         return {name: value for name, value in values.items() if name in self.scenario.variables}
 
     def strength(self, cell: RiskCell) -> float:
-        """Return the strength of the penalty. The best one minimises the error for N -> infinity."""
+        """Return the penalty strength of a cell, where `best` minimises the error for N -> infinity."""
         if isinstance(cell.lam, str):
             return clip_lambda(self._best(cell.setting)[cell.alpha])
         return float(cell.lam)
 
     @cached_property
     def _best(self) -> Callable[[LossSetting], Mapping[float, float]]:
-        """The best penalties of a setting for all its alphas together, solved when the first run needs one."""
+        """Function of a setting that returns the best penalty at each alpha, solved on first use."""
         alphas: defaultdict[LossSetting, list[float]] = defaultdict(list)
         for cell in self.scenario.cells():
             alphas[cell.setting].append(cell.alpha)
@@ -77,10 +77,10 @@ class Simulator(units.RunSimulator[RiskCell]):
         return solve_setting
 
     def check(self) -> None:
-        """Raise `ScenarioError` for examples that do not fit into memory, and for message passing without a penalty."""
+        """Raise `ScenarioError` if the examples do not fit into memory, or for message passing without a penalty."""
         for cell in self.scenario.cells():
             if self.scenario.solver == "amp" and cell.lam == 0:
-                raise ScenarioError([(("lam",), "message passing needs a penalty: solver amp, but lam = 0")])
+                raise ScenarioError([(("lam",), "message passing needs a penalty: solver amp requires lam > 0")])
             run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
             units.check_memory("alpha", run, count_run_bytes(cell))
 
@@ -95,16 +95,16 @@ def count_run_bytes(cell: RiskCell) -> float:
 
 
 def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
-    """Return the function that a run minimises. At lam = 0 it has the penalty of lam = 1."""
+    """Make the problem that a run minimises, with the penalty of lam = 1 if lam = 0."""
     l1, l2 = map(float, cell.penalty.parts(lam if lam != 0 else 1.0))
     B, c = make_linear_map(data.X, data.y, cell.teacher.labels)
-    if data.measure:  # weights scaled to the same penalty, on the axes with variance
+    if data.measure:  # scale weights to equal penalties, and omit axes without variance
         B = B[:, data.measure.varying] / np.sqrt(data.measure.ridge[data.measure.varying])
     return Problem(B, c, cell.on, l1, l2)
 
 
 def minimise_risk(cell: RiskCell, problem: Problem, separated: Separation | None, lam: float, solver: str) -> Minimum:
-    """Minimise the risk of a run. The student is NaN if no best lam is known.
+    """Minimise the risk of a run, or return a NaN student if no best lam is known.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def minimise_risk(cell: RiskCell, problem: Problem, separated: Separation | None
 def measure_student(
     cell: RiskCell, data: TeacherData, problem: Problem, minimum: Minimum, lam: float
 ) -> dict[str, float]:
-    """Measure the variables of a student. Without one, or far from the minimum, only the gap is returned.
+    """Measure the variables of a student, or return only the gap if it is far from the minimum.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def measure_student(
 
 
 def compute_mean_loss(problem: Problem, x: np.ndarray) -> float:
-    """Return the mean loss of the examples, set to 0 if it equals the minimum of the loss up to rounding."""
+    """Return the mean loss of the examples, set to 0 if only rounding errors remain."""
     mean = float(problem.loss.value(x).mean())
     return mean if mean > ZERO_LOSS_RTOL * float(problem.loss.value(problem.c).mean()) else 0.0
 
@@ -175,7 +175,7 @@ def compute_cosine(w: np.ndarray, teacher: np.ndarray) -> float:
 
 
 def _compute_response(problem: Problem, w: np.ndarray, measure: StudentMeasure) -> float:
-    r"""Return V, the mean response of a field to a force on it: the trace of covariance over Hessian, divided by N."""
+    r"""Return V, the mean response of a field to a force: the trace of covariance over Hessian, divided by N."""
     inverse = compute_inverse_hessian(problem, w)
     if inverse is None:
         return np.inf
@@ -184,7 +184,7 @@ def _compute_response(problem: Problem, w: np.ndarray, measure: StudentMeasure) 
 
 
 def _measure_weights(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[str, float]:
-    """Return R, length and the errors of a student w. The zero student answers by a fair coin."""
+    """Return R, length and errors of a student w. Zero weights guess at random."""
     if data.measure:
         weights = np.zeros(cell.N)
         weights[data.measure.varying] = w / np.sqrt(data.measure.ridge[data.measure.varying])
@@ -203,14 +203,14 @@ def _measure_weights(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[s
 
 
 def _make_field_variables(values: dict[str, float]) -> dict[str, float]:
-    """Return cosine and length of fields, which equal the weights' because all inputs have the same variance."""
+    """Return R and length of the fields, which for isotropic inputs equal R and length of the weights."""
     return {"R_field": values["R"], "length_field": values["length"]}
 
 
 def _is_separable(problem: Problem, separated: Separation | None, minimum: Minimum, full_rank: bool) -> bool:
-    """Return True if the labels are separable.
+    """Return True if the labels are linearly separable.
 
-    In many cases the student itself separates them. N examples are always separable if inputs have full rank.
+    Often the student itself separates the labels. Up to N examples are separable if inputs have full rank.
     """
     if separated is not None:
         return separated.exists

@@ -14,25 +14,25 @@ from statmech.runtime.extras import require_modules
 from statmech.scenarios.cells import hash_identity
 from statmech.scenarios.stopping import Stopping, StoppingCell
 
-NUMBERS_PER_DRAW = 2**19
+NUMBERS_PER_DRAW = 2**19  # 4 MiB per block of walks
 
 
 class Simulator(SeedSimulator):
-    """Walks with early stopping."""
+    """Simulator of walks with early stopping."""
 
     source = "walks of Gaussian features"
     scenario: Stopping
 
     def check(self) -> None:
-        """Raise an error if Numba is missing, which compiles the loop over features."""
+        """Raise an error if Numba, which compiles the loop over features, is not installed."""
         require_modules("a walk with early stopping", "estimators", "numba")
 
     def library_bytes(self) -> float:
-        """Return the bytes of Numba."""
+        """Return the memory of Numba in bytes."""
         return NUMBA_BYTES
 
     def memory(self) -> float:
-        """Return the bytes of the largest unit: its walks, the previous walks, and the shared arrays."""
+        """Return the bytes of the largest work unit: its walks, the previous walks, and the shared arrays."""
         return 8.0 * max(_count_numbers(cell, self.scenario.walks) for cell in self.scenario.cells())
 
     def run(self, unit: SeedUnit) -> list[UnitResult]:
@@ -58,7 +58,7 @@ def _count_all_cells(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
 
 
 def _count_numbers(cell: StoppingCell, walks: int) -> int:
-    """Count the numbers in memory: walks and the next walks, or walks, weights and boundary checks."""
+    """Count the array elements in memory: two blocks of walks, or one block with weights and checks."""
     rows = _count_walks_per_draw(cell.N)
     return max(cell.N * min(walks, 2 * rows), cell.N * min(walks, rows) + cell.N + 2 * len(cell.looks))
 
@@ -69,8 +69,8 @@ def _count_walks_per_draw(N: int) -> int:
 
 
 def count_errors_and_features(cell: StoppingCell, steps: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
-    """Count decision errors and features of walks (m, N) with standard normal steps and sums `ends` without drift."""
-    # the boundary contains the drift, and decreases by it
+    """Count decision errors and evaluated features of walks (m, N) whose sums without drift are `ends`."""
+    # instead of being added to the steps, the drift is subtracted from the boundary
     stops = sum_rows_until_level(
         steps, np.full(cell.N, cell.N**-0.5), cell.looks, cell.tau, slope=cell.slope - cell.mean
     )

@@ -1,4 +1,4 @@
-"""Simulation of learning from stored examples: data sets of many seeds and many alphas side by side.
+"""Simulation of learning from stored examples, with data sets of many seeds and alphas side by side.
 
 Data sets of similar size, from any cell, are padded to one size and learnt in one vectorised call. The calls are
 distributed over all cores. The result of a data set does not depend on the others in its call.
@@ -26,12 +26,12 @@ from statmech.scenarios.stored_examples import StoredCell, StoredExamples
 from statmech.votes.majority_vote import TEST_CIRCLES, draw_circles, measure_vote_error
 
 UNCOMPILED_LEARNERS = ("hebb", "pseudo_inverse", "max_stability")
-MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL = 64, 2**21  # elements of all matrices together
+MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL = 64, 2**21  # elements in total over the matrices of a call
 
 
 @dataclass(frozen=True)
 class DataSetUnit:
-    """Data sets (a cell and a seed each), padded to `size` examples, for a call of `width` data sets."""
+    """Work unit of data sets, pairs of cell and seed, padded to `size` examples and `width` data sets."""
 
     lanes: tuple[tuple[StoredCell, int], ...]
     size: int
@@ -39,13 +39,13 @@ class DataSetUnit:
 
 
 class Simulator(units.Simulator):
-    """Learners of stored examples."""
+    """Simulator of learning from stored examples."""
 
     source = "learners of stored examples"
     scenario: StoredExamples
 
     def units(self, cells: Sequence[StoredCell], seeds: range) -> Iterator[DataSetUnit]:
-        """Yield groups of data sets for one compiled program, sorted by their expected numbers of updates."""
+        """Yield groups of data sets of similar size, each for one call of a compiled program."""
         groups: dict[tuple[Any, ...], list[tuple[StoredCell, int]]] = {}
         for cell in cells:
             program = (get_padded_size(cell.P), cell.name, cell.learner, cell.N)
@@ -80,7 +80,7 @@ class Simulator(units.Simulator):
         return results
 
     def library_bytes(self) -> float:
-        """Return the bytes of JAX, and of the compiler for iterative learners."""
+        """Return the memory in bytes of JAX, and of its compiler for iterative learners."""
         return units.JAX_BYTES + (
             units.XLA_BYTES if {*ensure_tuple(self.scenario.learner)} - {*UNCOMPILED_LEARNERS} else 0
         )
@@ -95,7 +95,7 @@ class Simulator(units.Simulator):
         )
 
     def check(self) -> None:
-        """Raise `ScenarioError` for examples that do not fit into memory."""
+        """Raise `ScenarioError` if the examples do not fit into memory."""
         for cell in self.scenario.cells():
             size = get_padded_size(cell.P)
             data = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
@@ -105,7 +105,7 @@ class Simulator(units.Simulator):
 
 
 def _make_data_sets(key: int, runs: Sequence[tuple[StoredCell, int]]) -> list[DataSet]:
-    """Return the data set of each run. The data sets of a seed share the same inputs, drawn once."""
+    """Return the data set of each run. Data sets with the same seed share their inputs."""
     N = runs[0][0].N
     longest = {seed: P for P, seed in sorted((cell.P, seed) for cell, seed in runs)}
     inputs = {seed: draw_seed_inputs(key, seed, N, P) for seed, P in longest.items()}
@@ -115,13 +115,13 @@ def _make_data_sets(key: int, runs: Sequence[tuple[StoredCell, int]]) -> list[Da
 def _count_unit_bytes(unit: DataSetUnit) -> float:
     """Return the bytes of a unit: for each data set copies of the examples, Gram matrices, and strengths."""
     cell = unit.lanes[0][0]
-    examples = 4 if cell.name in UNCOMPILED_LEARNERS else 3  # one more in SciPy's solvers
+    examples = 4 if cell.name in UNCOMPILED_LEARNERS else 3  # SciPy's solvers need one more copy
     numbers = unit.size * (2 * unit.size + examples * cell.N + 3 * len(cell.until))
     return 8.0 * (unit.width * numbers + count_chain_numbers(cell, unit.width))
 
 
 def choose_call_width(size: int, times: int) -> int:
-    """Return the number of data sets in a call that keeps Gram matrices and recorded strengths small."""
+    """Choose the number of data sets per call that keeps Gram matrices and recorded strengths small."""
     return max(1, min(MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL // (size * max(size, times))))
 
 
@@ -141,7 +141,7 @@ def measure_data_set(data: DataSet, learnt: LearntStudents, index: int, entropy:
             values | measure_students(data, w, fields) | {"gap": np.where(certified, stability_gap(fields, x), np.nan)}
         )
     assert learnt.students is not None
-    students = learnt.students[index, 0]  # the same at all recorded times
+    students = learnt.students[index, 0]  # identical at all recorded times
     students = students / np.linalg.norm(students, axis=-1, keepdims=True)
     centre = students.mean(axis=0, keepdims=True)
     values |= measure_students(data, centre, centre @ data.z.T)
@@ -152,7 +152,7 @@ def measure_data_set(data: DataSet, learnt: LearntStudents, index: int, entropy:
 
 
 def measure_students(data: DataSet, w: np.ndarray, fields: np.ndarray) -> dict[str, np.ndarray]:
-    """Return R, eps_g, kappa and eps_t of students w (T, N) with fields (T, P). The zero student flips a fair coin."""
+    """Return R, eps_g, kappa and eps_t of students w (T, N) with fields (T, P). Zero weights guess at random."""
     parallel, perpendicular = _split_by_teacher(data, w)
     length = np.linalg.norm(w, axis=-1)
     blank = length == 0
@@ -180,7 +180,7 @@ def _make_entropy(scenario: StoredExamples, cell: StoredCell, seed: int) -> tupl
 
 
 def count_chain_numbers(cell: StoredCell, width: int) -> int:
-    """Count the numbers that chains through version spaces produce: cosines, students, and one data set's fields."""
+    """Count the array elements of chains through version spaces: cosines, students, and fields of one data set."""
     students: int = getattr(cell.learner, "votes", 1)
     sweeps: int = getattr(cell.learner, "sweeps", 0)
     return width * (sweeps + students * cell.N) + (students * 8 * TEST_CIRCLES if students > 1 else 0)

@@ -8,7 +8,7 @@ from statmech.cli.terminal import print
 
 
 def configs() -> None:
-    """List the shipped configs by the question that they answer, with one line on each.
+    """List the shipped configs with a line of description each, grouped by question.
 
     Example: `statmech configs`.
     """

@@ -1,4 +1,4 @@
-"""The `statmech` command.
+"""The `statmech` command: its subcommands, plugin files and error messages.
 
 Heavy imports are inside the commands, so that help and config errors appear at once.
 """
@@ -23,7 +23,7 @@ from statmech.cli.terminal import print
 from statmech.errors import ConfigError, StatmechError
 from statmech.runtime.hidden_packages import check_shadowing
 
-GARBAGE_COLLECTION_THRESHOLD = 100_000  # new objects; objects of imported modules are never garbage
+GARBAGE_COLLECTION_THRESHOLD = 100_000  # new objects per collection: objects of imported modules are never garbage
 COMMAND_PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Compute": (compute.run, compute.simulate, compute.theory, predict.predict),
     "Look": (look.compare, look.figure, look.explore, look.status, look.verify),
@@ -68,7 +68,7 @@ def load_plugin_files(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Load the files of --load and STATMECH_LOAD before any command runs."""
+    """Load the plugin files of --load and STATMECH_LOAD before the command runs."""
     if files or "STATMECH_LOAD" in os.environ:
         from statmech import plugins
 
@@ -79,7 +79,7 @@ def load_plugin_files(
 
 @cache
 def _print_warning_once(sentence: str) -> None:
-    """Print a warning once, without its position in our code.
+    """Print a warning only once, without its source position.
 
     The position would not help the author of a config.
     """
@@ -87,18 +87,18 @@ def _print_warning_once(sentence: str) -> None:
 
 
 def main() -> None:
-    """Run the command, and report errors that the user can fix by one message and exit code 2."""
+    """Run the command, and report user errors as a single message with exit code 2."""
     gc.set_threshold(GARBAGE_COLLECTION_THRESHOLD)
     warnings.showwarning = lambda message, *where: _print_warning_once(str(message))
     try:
         check_shadowing()
         if "--load" in sys.argv[2:] and not sys.argv[1].startswith("-"):
-            raise ConfigError(f"--load stands before the command: statmech --load FILE.py {sys.argv[1]} ...")
+            raise ConfigError(f"--load must precede the command: statmech --load FILE.py {sys.argv[1]} ...")
         app()
     except StatmechError as problem:
         print(problem, file=sys.stderr)
         sys.exit(problem.status)
-    except OSError as failure:  # a figure on a full disk, a log of another user
+    except OSError as failure:  # for example, a full disk or a file of another user
         print(f"{failure.filename or 'files'}: {failure.strerror or failure}", file=sys.stderr)
         sys.exit(2)
     except RuntimeError as failure:

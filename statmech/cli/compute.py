@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from statmech.cli.execution import Execution
     from statmech.cli.jobs import Job
 
-PREVIEW_FORMATS = frozenset({"png"})  # SVG and PDF take longer than most small simulations
+PREVIEW_FORMATS = frozenset({"png"})  # default of `run`: SVG and PDF take longer than small simulations
 
 
 @accept_options(Run)
@@ -29,7 +29,7 @@ def run(options: Run) -> None:
     job, execution = _prepare_job_and_execution(options)
     if options.dry_run:
         return output.print_estimate(job.scenario, execution.memory, includes_drawing=not options.as_json)
-    # before the simulation, because a stored theory of another config is an error
+    # checked before the simulation: a stored theory of another config is an error
     theory = None if job.scenario.unsolved else steps.load_stored_theory(job, options.fresh)
     outcome = steps.simulate_missing_runs(job, execution, options)
     if steps.can_compare_and_draw(job, outcome, execution) and not options.as_json:
@@ -52,7 +52,7 @@ def simulate(options: SimulationRun) -> None:
 
 
 def _prepare_job_and_execution(options: SimulationRun) -> tuple[Job, Execution]:
-    """Read and check the config, the data sets and the execution that the options name."""
+    """Read and check the config, the data sets and the execution settings that the options select."""
     from statmech.cli.execution import execution_from_options
     from statmech.cli.jobs import job_from_source, set_data_folder
 

@@ -1,4 +1,4 @@
-"""Sentences for the events of a run that a user should know about."""
+"""Messages to the user about logged events of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def describe_event(event: dict[str, Any], scenario: AbstractScenario) -> str:
-    """Return the sentence for a logged event, empty for an event that only programs need."""
+    """Return the message for a logged event, or an empty string if only programs need the event."""
     match event["event"]:
         case "failed":
             runs = f"{_format_combination(scenario, event['cell'])}seeds {_format_seeds(event['seeds'])}"
@@ -32,14 +32,14 @@ def describe_event(event: dict[str, Any], scenario: AbstractScenario) -> str:
 
 
 def _format_combination(scenario: AbstractScenario, index: list[int]) -> str:
-    """Return the parameters at a grid point as text, such as "rule hebb, K 3, "."""
+    """Format the parameters at a grid point as text, such as "rule hebb, K 3, "."""
     axes = zip(index, scenario.dimensions.values(), strict=True)
     values = {name: values[i] for i, group in axes for name, values in group.items()}
     return "".join(f"{name} {value if isinstance(value, str) else f'{value:g}'}, " for name, value in values.items())
 
 
 def _format_seeds(seeds: list[int]) -> str:
-    """Return seeds as text, as a range such as "0 to 63" if the seeds have no gap."""
+    """Format seeds as text, consecutive seeds as a range such as "0 to 63"."""
     first, last = seeds[0], seeds[-1]
     if len(seeds) > 1 and last - first + 1 == len(seeds):
         return f"{first} to {last}"

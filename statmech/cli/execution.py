@@ -1,4 +1,4 @@
-"""Execution of a simulation: the full sweep or one shard, within a memory limit, in this process or on workers."""
+"""Execution of a simulation: full sweep or shard, memory limit, local process or Dask workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIN_MEMORY_LIMIT, MAX_MEMORY_LIMIT = 2**20, 2**63  # bytes
 
 @dataclass(frozen=True)
 class Execution:
-    """Settings of an execution: shard (k, n), memory limit in bytes, Dask cluster, and seconds to wait for workers."""
+    """Execution settings: shard (k, n), memory limit in bytes, Dask cluster, seconds to wait for workers."""
 
     shard: tuple[int, int] = (1, 1)
     memory: int | None = None
@@ -38,7 +38,7 @@ class Execution:
 
 
 def execution_from_options(options: SimulationRun) -> Execution:
-    """Return the execution settings that command-line options select.
+    """Return the execution settings selected by command-line options.
 
     Raises `ConfigError` for options that exclude each other.
     """
@@ -53,7 +53,7 @@ def execution_from_options(options: SimulationRun) -> Execution:
 
 
 def _parse_shard(text: str | None) -> tuple[int, int]:
-    """Return the shard (k, n) that --shard selects, (1, 1) for the full sweep."""
+    """Return the shard (k, n) selected by --shard, or (1, 1) for the full sweep."""
     if text is None:
         return 1, 1
     if text == "slurm":

@@ -1,4 +1,4 @@
-"""The commands and their group: help texts, and messages for a command line that cannot be parsed."""
+"""Classes of commands and their group: help texts, and messages about invalid command lines."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typer.core import TyperCommand, TyperGroup
 from statmech.errors import ConfigError, escape_text
 from statmech.running_command import declare_running_command, format_option, join_alternatives
 
-CLICK_EXCEPTION: Any = typer.BadParameter.__bases__[0].__bases__[0]  # from click, or from typer's copy of click
+CLICK_EXCEPTION: Any = typer.BadParameter.__bases__[0].__bases__[0]  # click's or typer's ClickException
 
 
 class _MetavarHelp:
-    """Help that describes the value of an option by its metavar, and an argument by its name."""
+    """Mixin whose help text shows the metavar of an option and the name of an argument."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in params:
-            # typer would show the type, such as <bool> or <list[str]>
+            # typer would also show types, such as <bool> or <list[str]>
             parameter.display_type_rich = partial(_get_help_metavar, parameter)
-            # hides [x>=1.0]: the message for a wrong number gives the range
+            # hide ranges such as [x>=1.0]: messages about wrong numbers give them
             parameter._get_number_range_help_str = str
             if parameter.required and parameter.param_type_name == "argument":
-                # typer would print {CONFIG} in the usage line
+                # print CONFIG in the usage line, not typer's {CONFIG}
                 parameter._usage_display_name = partial(str, parameter.metavar)
         return params
 
@@ -37,7 +37,7 @@ def _get_help_metavar(parameter: Any, ctx: Any) -> str:
 
 
 class Command(_MetavarHelp, TyperCommand):
-    """A command that messages can name while it runs."""
+    """A command that declares its name and options to messages while it runs."""
 
     def invoke(self, ctx: Any) -> Any:
         with declare_running_command(self.name or "", (flag for parameter in self.params for flag in parameter.opts)):
@@ -45,12 +45,12 @@ class Command(_MetavarHelp, TyperCommand):
                 return super().invoke(ctx)
             except MemoryError as failure:
                 raise MemoryError(
-                    str(failure) or join_alternatives(format_option("set --memory"), "reduce the scenario")
+                    str(failure) or join_alternatives(format_option("set --memory"), "simulate a smaller scenario")
                 ) from None
 
 
 class CommandGroup(_MetavarHelp, TyperGroup):
-    """The group of all commands, with control characters escaped in parser errors."""
+    """The group of all commands, which escapes control characters in parser errors."""
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:
         with _escape_error_messages():
@@ -65,8 +65,8 @@ class CommandGroup(_MetavarHelp, TyperGroup):
 def _escape_error_messages() -> Iterator[None]:
     try:
         yield
-    except EOFError as failure:  # Click would print "Aborted.", although no command reads from the terminal
-        raise ConfigError(f"a file that is read ends too early: {failure or 'it is cut'}") from failure
+    except EOFError as failure:  # otherwise Click prints "Aborted.", although no command reads input
+        raise ConfigError(f"a file ends unexpectedly: {failure or 'it is truncated'}") from failure
     except CLICK_EXCEPTION as error:
         error.message = escape_text(error.message)
         if type(error).__name__ == "MissingParameter" and error.param.metavar == "CONFIG":

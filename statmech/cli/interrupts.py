@@ -1,4 +1,4 @@
-"""Signal handlers: Ctrl-C and SIGTERM end a command at once, whatever it is doing.
+"""Signal handlers that let Ctrl-C and SIGTERM end a command at once.
 
 An interrupt is an exception, and Python prints and discards exceptions that are raised during garbage collection or in
 a library's callback: the command would then continue. An exception during an import can crash the process, because
@@ -21,20 +21,20 @@ from types import FrameType
 from typing import Any, NoReturn
 
 INTERRUPT_EXIT_CODE, TERMINATION_EXIT_CODE = 130, 143
-LOST_OUTPUT_EXIT_CODE = 120  # Python's convention if the last output could not be written
+LOST_OUTPUT_EXIT_CODE = 120  # Python's own exit code if standard output cannot be flushed
 SIGNAL_EXIT_CODES: dict[int, int] = {signal.SIGINT: INTERRUPT_EXIT_CODE, signal.SIGTERM: TERMINATION_EXIT_CODE}
-HANDLER_GRACE_SECONDS = 2.0  # until the main thread must have started to handle a signal
-_handled_signals = set[int]()  # handlers of these signals have raised, so the command is ending
-# a command may replace this text
+HANDLER_GRACE_SECONDS = 2.0  # a process that has not handled a signal by then is ended
+_handled_signals = set[int]()  # signals whose handlers have raised: the command is ending
+# replaced by commands that cannot be resumed
 exit_message = "Interrupted. Completed work is saved; rerun the command to resume."
 
 
 def install_signal_handlers() -> None:
-    """Install handlers, so that Ctrl-C and SIGTERM end the command reliably.
+    """Install signal handlers that make Ctrl-C and SIGTERM end the command reliably.
 
     Both raise an exception that Python cannot discard, except during an import, where the process ends instead.
     """
-    # a shell ignores SIGINT for background jobs, and then no handler is installed
+    # background jobs of a shell ignore SIGINT and should continue to do so
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _handle_interrupt)
     signal.signal(signal.SIGTERM, _handle_termination)
@@ -62,14 +62,14 @@ def exit_without_unloading(code: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError:  # the reader of a pipe has closed it
+        except OSError:  # the reader has closed the pipe
             code = code or LOST_OUTPUT_EXIT_CODE
     os._exit(code)
 
 
 @functools.cache
 def _start_watchdog_thread() -> socket.socket:
-    """Start the thread that ends the process if no signal handler runs.
+    """Start a watchdog thread that ends the process if no signal handler runs.
 
     Python writes the number of each signal to the socket that the thread reads.
     """
@@ -77,7 +77,7 @@ def _start_watchdog_thread() -> socket.socket:
     write_end.setblocking(False)
     signal.set_wakeup_fd(write_end.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_exit_if_unhandled, args=(read_end,), name="interrupts", daemon=True).start()
-    return write_end  # the cache keeps the socket open
+    return write_end  # functools.cache keeps the socket open
 
 
 def _exit_if_unhandled(signals: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Jobs: a config that is read once, and the folder of its results."""
+"""Jobs of the commands: a scenario read from a config, and the folder of its results."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """The scenario of a config, its figure, the folder of its results, and the commands that compute it."""
+    """The scenario of a config with its figure, its results folder, and the command that computes it."""
 
     name: str
     scenario: AbstractScenario
     figure: str | Composition
     folder: Path
-    command: str = ""  # empty for stored results that are only drawn again
-    source: str = ""  # config, overrides and folder, in the syntax of the command line
+    command: str = ""  # shell command, empty if stored results are only redrawn
+    source: str = ""  # command-line arguments: config, overrides and --out
 
     @property
     def simulation(self) -> Path:
-        """The store of the simulation."""
+        """The path of the simulation store."""
         return self.folder / "simulation.zarr"
 
     @property
     def theory(self) -> Path:
-        """The store of the theory."""
+        """The path of the theory store."""
         return self.folder / "theory.zarr"
 
 
 def job_from_source(source: Source, *, data: bool = False) -> Job:
-    """Read a config with its overrides, and return it as a job.
+    """Make a job from a config and its overrides.
 
     With `data`, all data sets of the config must be available.
     """
@@ -58,7 +58,7 @@ def job_from_source(source: Source, *, data: bool = False) -> Job:
 
 
 def _find_figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
-    """Yield a problem if the figure does not exist or does not support a config with these keys."""
+    """Yield a problem if the named figure does not exist or does not support these config keys."""
     import figures
     from statmech.scenarios.registry import add_default_population, find_choices
 
@@ -71,7 +71,7 @@ def _find_figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
 
 
 def set_data_folder(folder: Path | None) -> None:
-    """Set the folder of data sets."""
+    """Set the folder that contains the data sets."""
     from statmech.data_sets import DATA_FOLDER_VARIABLE
 
     if folder is not None:

@@ -61,7 +61,7 @@ def figure(composed: FigureOptions) -> None:
 
 
 def _draw_figure(composed: FigureOptions, config: str) -> None:
-    """Draw the results of one config, or of several configs in one figure."""
+    """Draw the results of a single config, or of several configs in a common figure."""
     from statmech.cli import steps
     from statmech.cli.jobs import job_from_source
 
@@ -78,7 +78,7 @@ def _draw_figure(composed: FigureOptions, config: str) -> None:
 
 
 def _apply_figure_options(job: Job, composed: FigureOptions) -> Composition:
-    """Return the figure of the config, changed by the options of the command."""
+    """Return the config's figure composition, updated by the command-line options."""
     from statmech.scenarios.composition import Composition, read_composition
 
     config_keys = job.figure.model_dump() if isinstance(job.figure, Composition) else {}
@@ -86,7 +86,7 @@ def _apply_figure_options(job: Job, composed: FigureOptions) -> Composition:
 
 
 def _draw_several_in_one(composed: FigureOptions, configs: list[str], changes: list[str]) -> None:
-    """Draw several results in one figure."""
+    """Draw the results of several configs in a common figure."""
     from statmech.cli import steps
     from statmech.cli.jobs import job_from_source
     from statmech.scenarios.composition import read_composition
@@ -95,7 +95,7 @@ def _draw_several_in_one(composed: FigureOptions, configs: list[str], changes: l
     names = [job.folder.name for job in jobs]
     labels = names if len({*names}) == len(names) else [str(job.folder) for job in jobs]
     if len({*labels}) < len(labels):
-        raise ConfigError(f"{next(label for label in labels if labels.count(label) > 1)}: given twice")
+        raise ConfigError(f"{next(label for label in labels if labels.count(label) > 1)} is given twice")
     results_by_label = {label: steps.load_stored_results(job) for label, job in zip(labels, jobs, strict=True)}
     folder = composed.out or Path(os.path.commonpath([job.folder.absolute().parent for job in jobs]))
     steps.draw_several_results(results_by_label, read_composition(composed.figure_keys), folder, composed.formats)
@@ -119,7 +119,7 @@ def explore(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
     data_dir: DataDir = None,
 ) -> None:
-    """Open an interactive page in the browser, where sliders change theory and simulation. Needs statmech[explore].
+    """Open an interactive page in the browser, with sliders for theory and simulation. Needs statmech[explore].
 
     Examples:
 
@@ -156,7 +156,7 @@ def explore(
 
 
 def _import_explorer() -> tuple[Any, Any, Any]:
-    """Import and return the modules that make the page, serve it, and read its links.
+    """Import the explorer's modules for the page, its server and its links.
 
     Raises `MissingExtraError` if a library is not installed.
     """
@@ -187,7 +187,7 @@ def verify(
     ] = 1,
     as_json: Json = False,
 ) -> None:
-    """Check that every stored number is intact and at its own position, and recompute a sample.
+    """Check that all stored numbers are intact and in the right order, and recompute a sample.
 
     The sample includes runs of every version of statmech that has contributed to the store. Prints one line per fault,
     and exits with 1 if there is a fault or the store is too old to be verified.

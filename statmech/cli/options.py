@@ -1,4 +1,4 @@
-"""Arguments and options of the commands, each described once, and groups of options that commands share."""
+"""Arguments and options of the commands, each described once, and shared groups of options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIGURE_PANEL = "Contents of the figure"
 
 
 def parse_path(text: str) -> Path:
-    """Return a command-line argument as a path, and reject an empty argument.
+    """Convert a command-line argument to a path, and reject an empty argument.
 
     An empty argument comes from an unset shell variable, and does not mean the current folder.
     """
@@ -28,13 +28,13 @@ def parse_path(text: str) -> Path:
 
 
 def parse_formats(text: str) -> frozenset[str]:
-    """Return the picture formats in a comma-separated list."""
+    """Parse a comma-separated list of picture formats."""
     from figures.style import FIGURE_FORMATS
 
     formats = text.lower().split(",")
     for name in formats:
         if name not in FIGURE_FORMATS:
-            raise typer.BadParameter(format_unknown_name(name, "a format of pictures", FIGURE_FORMATS))
+            raise typer.BadParameter(format_unknown_name(name, "a picture format", FIGURE_FORMATS))
     return frozenset(formats)
 
 
@@ -146,7 +146,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Computation(Source):
-    """A source whose results are computed unless the store has them already."""
+    """A config whose results are computed unless they are already stored."""
 
     fresh: Fresh = False
     data_dir: DataDir = None
@@ -154,7 +154,7 @@ class Computation(Source):
 
 @dataclass(frozen=True)
 class SimulationRun(Computation):
-    """A simulation, and the options of its execution."""
+    """A config to simulate, with options for the execution."""
 
     dry_run: DryRun = False
     rerun_failed: RerunFailed = False
@@ -167,7 +167,7 @@ class SimulationRun(Computation):
 
 @dataclass(frozen=True)
 class Run(SimulationRun):
-    """A simulation that is compared with theory and drawn."""
+    """A config to simulate, compare with theory and draw."""
 
     formats: Formats = None
 
@@ -178,7 +178,7 @@ def _make_figure_option(flag: str, metavar: str, help_: str) -> Any:
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """The results, axes and variables that a figure shows: the keys of `figure` in a config."""
+    """Options that select the results, axes and variables of a figure, as the config key `figure` does."""
 
     config: Annotated[
         str | None, typer.Argument(metavar="CONFIG", help="A folder of results, or a config as for run.")
@@ -207,7 +207,7 @@ class FigureOptions:
 
     @property
     def figure_keys(self) -> dict[str, Any]:
-        """The keys of `figure` that the command line gives, with comma-separated values as lists."""
+        """The `figure` keys given on the command line, with comma-separated values as lists."""
         names = ("x", "y", "series", "split", "over", "points", "fit")
         given_keys = {name: getattr(self, name) for name in names if getattr(self, name)}
         lists = {
@@ -217,7 +217,7 @@ class FigureOptions:
 
 
 def accept_options(options_class: type) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
-    """Return a decorator that gives a command the fields of a dataclass as arguments and options."""
+    """Return a decorator that turns the fields of a dataclass into options of a command."""
     hints = get_type_hints(options_class, include_extras=True)
     parameters = [
         parameter.replace(annotation=hints[parameter.name])

@@ -24,7 +24,7 @@ out = Console()
 
 
 def print_results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> None:
-    """Print the tables of results, or of a simulation and its theory."""
+    """Print the comparison tables of results, or of a simulation and its theory."""
     from statmech.results.study_tables import make_tables
 
     for table in make_tables(simulation, theory):
@@ -37,7 +37,7 @@ def print_results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | 
 
 
 def print_listing(rows: Iterable[tuple[str, str]], indent: str = "", width: int = 0) -> None:
-    """Print names in a column of at least this width, with a description each.
+    """Print names with their descriptions, the names in a column of at least this width.
 
     On a terminal, descriptions wrap within their column.
     """
@@ -58,7 +58,7 @@ def print_listing(rows: Iterable[tuple[str, str]], indent: str = "", width: int 
 
 
 def print_groups(descriptions_by_group: Mapping[str, Mapping[str, str]]) -> None:
-    """Print groups of names with a description each, below the heading of the group."""
+    """Print names with their descriptions in groups, each group below its heading."""
     width = max(len(name) for names in descriptions_by_group.values() for name in names)
     for index, (heading, names) in enumerate(descriptions_by_group.items()):
         print("\n" * (index > 0) + heading)
@@ -66,14 +66,14 @@ def print_groups(descriptions_by_group: Mapping[str, Mapping[str, str]]) -> None
 
 
 def print_figures() -> None:
-    """Print the published figures, grouped by the kind of config that they show."""
+    """Print the published figures, grouped by the kind of config they support."""
     from figures import FIGURES_BY_CHOICE
 
     print_groups({f"of a config with `{choice}`:": descriptions for choice, descriptions in FIGURES_BY_CHOICE.items()})
 
 
 def print_estimate(scenario: AbstractScenario, memory: float | None = None, includes_drawing: bool = False) -> None:
-    """Print the number of runs of a sweep, and estimates of their memory and time.
+    """Print the number of runs in a sweep, with estimates of memory and time.
 
     The memory includes results that are compared and, with `includes_drawing`, their drawing. `memory` is the memory
     limit.
@@ -114,7 +114,7 @@ def _print_table(table: Table) -> None:
     out.print(Text(escape_text(table.title)), soft_wrap=True)
     for part in split_table(table, out.width):
         rich = _make_rich_table(part)
-        # rich would cut a table that is wider than the terminal
+        # rich would truncate a table wider than the terminal
         rich.width = compute_framed_width(part) if compute_framed_width(part) > out.width else None
         out.print(rich, crop=False)
 

@@ -94,8 +94,6 @@ def predict(
 
     Prints a summary of the table, errors with bands, a verdict on their reliability, and the benefit of more rows.
 
-    The learner has no intercept.
-
     Examples:
 
     - `statmech predict table.csv --target label`
@@ -111,7 +109,7 @@ def predict(
 
     path = out or Path(f"{Path(table).stem}-curve.png")
     if path.suffix[1:] not in FIGURE_FORMATS:
-        raise ConfigError(f"{path}: a picture ends in .{', .'.join(FIGURE_FORMATS)}")
+        raise ConfigError(f"{path}: the name of a picture must end in .{', .'.join(FIGURE_FORMATS)}")
     file = FileFormat(sep, encoding, header, tuple(na or ()))
     options = ColumnOptions(tuple(drop or ()), index, missing)
     prepared = PreparedCurve(
@@ -127,7 +125,7 @@ def predict(
 
 
 def _make_curve_sizes(P: np.ndarray) -> list[int]:
-    """Return the numbers of examples at the points of the drawn curve.
+    """Return the numbers of examples for the points of the drawn curve.
 
     They span the range of the predicted numbers, or a factor of two around a single number.
     """

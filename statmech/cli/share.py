@@ -44,7 +44,7 @@ def export(
     out: Out = None,
     settings: Settings = None,
 ) -> None:
-    """Write stored results as a file for other programs.
+    """Export stored results to a file for other programs.
 
     Example: `statmech export results/ensemble --to ensemble.csv` after `statmech run ensemble`.
     """
@@ -57,7 +57,7 @@ def export(
 
 
 def cite(config: Config, overrides: Overrides = None) -> None:
-    """Print the BibTeX entries of a config: for its rules or learners, and for the theory.
+    """Print the BibTeX entries for the rules, learners and theory of a config.
 
     Example: `statmech cite ensemble > references.bib`.
     """

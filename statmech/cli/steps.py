@@ -36,16 +36,16 @@ CURRENT_STORE_MESSAGE = "{} is up to date (use --fresh to recompute it)"
 
 def simulate_missing_runs(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
     """Simulate the runs that are missing from the store."""
-    import logging  # Zarr imports it as well; other commands start faster without it
+    import logging  # imported here: commands without Zarr start faster
 
     from simulate.run import remarks
     from statmech.cli.events import describe_event
     from statmech.cli.options import Run
     from statmech.runtime.progress import show_progress_bar
 
-    # Zarr raises one of several failed writes, and we report it; asyncio would print the other failures
+    # Zarr raises only one of several failed writes, and asyncio would print the others
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
-    # the comparison at the end prints this remark
+    # left to the comparison at the end, which prints it as well
     verdict = job.scenario.expected_deviation if isinstance(options, Run) and not options.as_json else ""
     for remark in remarks(job.scenario):
         if remark != verdict:
@@ -59,7 +59,7 @@ def simulate_missing_runs(job: Job, execution: Execution, options: SimulationRun
                 bar.running(f"chunk {event['block']}")
             if options.as_json:
                 print(json.dumps(event), flush=True)
-            elif event["event"] == "begun" and event["blocks"] and not sys.stderr.isatty():  # a file has no bar
+            elif event["event"] == "begun" and event["blocks"] and not sys.stderr.isatty():  # no progress bar in a file
                 print(f"simulating {event['runs'] - event['done']:,} runs", file=sys.stderr, flush=True)
             elif sentence := describe_event(event, job.scenario):
                 print(sentence, file=sys.stderr)
@@ -82,7 +82,7 @@ def simulate_missing_runs(job: Job, execution: Execution, options: SimulationRun
 
 
 def recompute_sample(folder: Path, verification: Verification, combinations: int) -> Verification:
-    """Recompute a sample of runs, and return the verification with its outcome."""
+    """Recompute a sample of runs, and add the outcome to the verification."""
     from simulate.execution.recomputation import recompute
 
     path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
@@ -92,7 +92,7 @@ def recompute_sample(folder: Path, verification: Verification, combinations: int
 
 
 def load_stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
-    """Return the stored theory of exactly this config, None if it must be computed.
+    """Return the stored theory of exactly this config, or None if it must be computed.
 
     Raises `StoreError` for the theory of another config. The theory of a smaller sweep, or of another version, whose
     equations may differ, is recomputed.
@@ -155,7 +155,7 @@ def load_stored_results(job: Job) -> Results:
 
 
 def _describe_missing_results(job: Job, results: Results) -> str:
-    """Return a message that names the missing results, and the command that computes them."""
+    """Return a message that names the missing results and the command to compute them."""
     if results.simulation is None:
         lacks_theory = results.theory is None and not job.scenario.on_data
         missing_parts, command = ("simulation and no theory", "run") if lacks_theory else ("simulation", "simulate")
@@ -169,7 +169,7 @@ def _describe_missing_results(job: Job, results: Results) -> str:
 
 
 def _make_results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None) -> Results:
-    """Return the results of a job, with its folder and figure."""
+    """Combine the simulation and theory of a job with its folder and figure."""
     from statmech.results.results import Results
 
     results = Results(job.scenario, simulation, theory, name=job.name, figure=job.figure, folder=job.folder)
@@ -177,9 +177,9 @@ def _make_results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | 
 
 
 def can_compare_and_draw(job: Job, outcome: Outcome, execution: Execution) -> bool:
-    """Return True if the results can be compared and drawn.
+    """Return True if the results are complete and small enough to compare and draw.
 
-    This is so if no run is missing and the results fit into memory. Otherwise the reason is printed.
+    No run may be missing, and the results must fit into memory. Otherwise the reason is printed.
     """
     from simulate.execution.units import can_draw
     from statmech.scenarios.cost import estimate_cost
@@ -196,7 +196,7 @@ def can_compare_and_draw(job: Job, outcome: Outcome, execution: Execution) -> bo
 
 
 def compare_and_draw(job: Job, theory: xr.Dataset | None, formats: frozenset[str]) -> None:
-    """Compare and draw simulated results, after solving the theory if it is not given."""
+    """Compare simulated results with theory and draw both, solving the theory if it is not given."""
     from statmech.cli import output
     from statmech.results.store import load_simulation
 
@@ -212,7 +212,7 @@ def compare_and_draw(job: Job, theory: xr.Dataset | None, formats: frozenset[str
 
 
 def draw_results(results: Results, formats: frozenset[str] | None = None) -> None:
-    """Draw results into their folder in these formats, by default all.
+    """Draw results into their folder in the given formats, by default in all formats.
 
     Formats that the folder already has are drawn again: a picture of older results next to a new one would mislead. A
     figure with a film is drawn as GIF as well.
@@ -236,7 +236,7 @@ def draw_results(results: Results, formats: frozenset[str] | None = None) -> Non
 def draw_several_results(
     results_by_label: dict[str, Results], composition: Composition, folder: Path, formats: frozenset[str] | None
 ) -> None:
-    """Draw several results in one figure into a folder, with its caption."""
+    """Draw several results in one figure, and save the figure and its caption in a folder."""
     import figures
     from figures import captions
 
@@ -248,7 +248,7 @@ def draw_several_results(
 
 
 def _save_figure(figure: Figure, stem: Path, formats: frozenset[str] | None) -> list[Path]:
-    """Write a figure in these formats, by default all, and in all formats that exist already."""
+    """Save a figure in the given formats (default: all) and in every format that already exists."""
     from figures import style
     from statmech.runtime import files
 
@@ -261,7 +261,7 @@ def _save_figure(figure: Figure, stem: Path, formats: frozenset[str] | None) -> 
 
 
 def exit_if_runs_failed(outcome: Outcome) -> None:
-    """Exit with code 1 if some runs have failed."""
+    """Exit with code 1 if a run has failed."""
     if outcome.failed:
         print(f"{outcome.failed} runs have failed three times; --rerun-failed retries them", file=sys.stderr)
         raise typer.Exit(1)

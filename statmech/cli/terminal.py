@@ -1,4 +1,4 @@
-"""Printing to a terminal, with the control characters of names escaped."""
+"""Printing to a terminal with control characters escaped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statmech.errors import escape_name, escape_text
 
 
 def print(*values: object, file: TextIO | None = None, flush: bool = False) -> None:
-    """Print like the built-in function, with control characters escaped (`statmech.errors.escape_text`)."""
+    """Print like the built-in function, but with control characters escaped (`statmech.errors.escape_text`)."""
     text = " ".join(map(str, values))
     for name in _find_multiline_names(*sys.argv):
         text = text.replace(name, escape_name(name))
@@ -21,6 +21,6 @@ def print(*values: object, file: TextIO | None = None, flush: bool = False) -> N
 
 @cache
 def _find_multiline_names(*arguments: str) -> list[str]:
-    """Return names with a line break or a tab, among the parts of paths on the command line."""
+    """Return the path components on the command line that contain a line break or a tab."""
     names = {name for argument in arguments for name in Path(argument).parts}
     return sorted(name for name in names if name.strip() and escape_text(name) != escape_name(name))

@@ -1,4 +1,4 @@
-r"""Two Gaussian clusters of inputs, labelled by their cluster, and the errors of optimal classifiers.
+r"""Two Gaussian clusters of labelled inputs, and the errors of optimal classifiers.
 
 A fraction :math:`\pi_+` of the inputs :math:`\mathbf x/\sqrt N` has the label y = +1. Around their centres both
 clusters have the covariance :math:`\Sigma/N`. The eigenvalue :math:`\omega_a` of :math:`\Sigma` belongs to a fraction
@@ -48,12 +48,12 @@ from statmech.numerics.gaussian import normal_cdf, normal_density
 from statmech.parameters import parameter
 
 LABELS = np.array([1.0, -1.0])
-OFFSET_TOL = 1e-14  # absolute
+OFFSET_TOL = 1e-14  # absolute, in standard deviations of the field
 
 
 @dataclass(frozen=True)
 class GaussianClusters:
-    """Two Gaussian clusters around their centres, with the same covariance."""
+    """Two Gaussian clusters with different centres and the same covariance."""
 
     label: ClassVar = "Gaussian clusters"
     equation: ClassVar = r"P(\mathbf x\,|\,y) = N(y s_y\sqrt{N}\,\mathbf d, \Sigma)"
@@ -63,7 +63,7 @@ class GaussianClusters:
     )
 
     def combine_with_modes(self, modes: Modes | None) -> TwoClusters:
-        """Return the two clusters with the within-class modes of structured inputs.
+        """Return the two clusters, with the modes of structured inputs as their common covariance.
 
         Without modes (None) the clusters are isotropic.
         """
@@ -82,7 +82,7 @@ CLUSTERS: dict[str, type[GaussianClusters]] = {"gaussian": GaussianClusters}
 
 
 class TwoClusters(NamedTuple):
-    """The fraction of label +1 and, for each mode (d,), omega, nu, t (see this module) and the penalty factor."""
+    """Two clusters: fraction of label +1 and, for each mode, omega, nu, t (this module) and the penalty factor."""
 
     positives: float
     variances: np.ndarray
@@ -92,7 +92,7 @@ class TwoClusters(NamedTuple):
 
     @property
     def seen(self) -> TwoClusters:
-        """Return the clusters without the directions that have neither variance nor a difference of the centres.
+        """The clusters without the modes of zero variance and zero distance between the centres.
 
         A weight vector that minimises a loss has no component in the omitted directions.
         """
@@ -106,12 +106,12 @@ class TwoClusters(NamedTuple):
 
     @property
     def factors(self) -> np.ndarray:
-        """The distances s of the two centres from 0, in units of half the distance between them."""
+        """Distances s of the two centres from the mean input, in units of half their separation."""
         return 2 * (1 - self.weights)
 
     @property
     def is_balanced(self) -> bool:
-        """True if both clusters have half of the examples."""
+        """True if each cluster contains half of the examples."""
         return self.positives == 0.5
 
     @property
@@ -121,11 +121,11 @@ class TwoClusters(NamedTuple):
 
     @property
     def separation(self) -> float:
-        """Half the distance of the clusters' fields along the best direction, in standard deviations."""
+        """Half the distance between the clusters' mean fields along the best direction, in standard deviations."""
         return self._compute_separation(np.ones_like(self.powers))
 
     def learnt(self, alpha: float) -> float:
-        """Return the separation reached by the Bayes-optimal learner from alpha examples per input dimension."""
+        """Return the separation that the Bayes-optimal learner reaches with alpha examples per input dimension."""
         precision = np.prod(self.factors) * alpha * self.powers / (self.shares * self._nonzero_variances)
         return self._compute_separation(precision / (1 + precision))
 
@@ -162,7 +162,7 @@ def compute_best_plane_error(separation: float, positives: float) -> float:
 
 
 def compute_cluster_separability_threshold(clusters: TwoClusters, intercept: bool = False) -> float:
-    """Compute the largest alpha with some student that classifies all examples correctly.
+    """Compute the largest alpha where some student still classifies all examples correctly.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def compute_cluster_separability_threshold(clusters: TwoClusters, intercept: boo
 
 
 def compute_cluster_interpolation_threshold(loss: Loss, clusters: TwoClusters, intercept: bool) -> float:
-    """Compute the largest alpha that lets all examples reach the minimum of a loss of stabilities.
+    """Compute the largest alpha where every example can still reach the minimum of a loss of stabilities.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""Gradient-type descents of the weights on the sum of a convex loss over stored examples.
+r"""Gradient-type descent on a convex loss, summed over stored examples.
 
 The force on the weights w is evaluated at a point z, over a batch that contains a fraction b of the P examples:
 
@@ -28,19 +28,19 @@ import numpy as np
 
 from statmech.parameters import parameter
 
-MIN_RARE_FRACTION = 1e-4  # theory's 2^16 samples of weights still hold several
+MIN_RARE_FRACTION = 1e-4  # at this fraction, theory's 2^16 sampled weights still include several
 
-State = tuple[np.ndarray, ...]  # the weights, then the memory of earlier steps: arrays of the same shape
+State = tuple[np.ndarray, ...]  # the weights, followed by arrays of the same shape that remember earlier steps
 
 
 @dataclass(frozen=True)
 class Descent(ABC):
-    """A step of the weights. Subclasses define `label`, `equation`, `next` and `largest_curvature`."""
+    """An update rule for the weights. Subclasses define `label`, `equation`, `next` and `largest_curvature`."""
 
-    label: ClassVar[str]  # the name in tables and legends
+    label: ClassVar[str]  # name shown in tables and legends
     equation: ClassVar[str] = ""  # in LaTeX
-    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
-    coordinatewise: ClassVar[bool] = False  # acts on each weight separately, and need not be linear
+    cites: ClassVar[tuple[str, ...]] = ()  # keys of papers in the bibliography
+    coordinatewise: ClassVar[bool] = False  # True if each weight moves independently: `next` need not be linear
 
     def start(self, w: np.ndarray) -> State:
         """Return the state before the first step: the weights and an empty memory.
@@ -84,7 +84,7 @@ class Descent(ABC):
 
     @property
     def problem(self) -> str:
-        """The reason why theory cannot follow steps with these parameters. It is empty if theory can."""
+        """The reason why theory does not support these parameters, or an empty string."""
         return ""
 
     @abstractmethod
@@ -116,7 +116,7 @@ class Descent(ABC):
     @property
     @abstractmethod
     def largest_curvature(self) -> float:
-        r"""The largest stable product of :math:`\eta` and the curvature of a quadratic function.
+        r"""The largest stable product of :math:`\eta` and the curvature of a quadratic loss.
 
         It applies to full batches at constant :math:`\eta`. `compute_max_stable_eta` inserts the curvature of the
         examples.
@@ -193,7 +193,7 @@ class Nesterov(Descent):
 
 @dataclass(frozen=True)
 class SignDescent(Descent):
-    """Steps of the same length in all weights, against the sign of each weight's force."""
+    """Sign descent: every weight moves by the same amount, against the sign of its gradient."""
 
     label: ClassVar = "sign descent"
     equation: ClassVar = r"\mathbf w_{t+1} = \mathbf w_t - \eta\,\mathrm{sgn}\,\nabla(\mathbf w_t)"
@@ -204,7 +204,7 @@ class SignDescent(Descent):
 
     @property
     def largest_curvature(self) -> float:
-        return np.inf  # steps do not grow with the force
+        return np.inf  # always stable: the step length does not grow with the force
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class Adam(Descent):
 
     @property
     def problem(self) -> str:
-        """The reason why samples cannot contain the longest steps. It is empty if they can.
+        """The reason why sampled theory would miss the longest steps, or an empty string.
 
         A fraction of about sqrt(beta2) + epsilon of the weights has a force so close to 0 that the mean of earlier
         forces makes the step longer by the inverse of this fraction. The mean square step grows with this inverse: it
@@ -235,8 +235,8 @@ class Adam(Descent):
         if self.beta1 == 0 or max(self.beta2**0.5, self.epsilon) >= MIN_RARE_FRACTION:
             return ""
         return (
-            f"beta2 = {self.beta2:g} with beta1 = {self.beta1:g} leaves the mean square step to few weights, whose "
-            f"force is close to 0: beta2 must be at least {MIN_RARE_FRACTION**2:g}, or epsilon at least "
+            f"with beta2 = {self.beta2:g} and beta1 = {self.beta1:g}, a few weights with a force close to 0 dominate "
+            f"the mean square step: beta2 must be at least {MIN_RARE_FRACTION**2:g}, or epsilon at least "
             f"{MIN_RARE_FRACTION:g}, or beta1 0"
         )
 
@@ -252,11 +252,11 @@ class Adam(Descent):
 
     @property
     def largest_curvature(self) -> float:
-        return np.inf  # steps do not grow with the force
+        return np.inf  # always stable: the step length does not grow with the force
 
 
 def compute_max_stable_eta(descent: Descent, alpha: float, lam: float, curvature: float) -> float:
-    r"""Return the largest learning rate that lets descent on a quadratic loss converge.
+    r"""Return the largest learning rate for convergent descent on a quadratic loss.
 
     .. math:: \eta\,\bigl(c\,(1 + \sqrt\alpha)^2 + \lambda\bigr) < \text{`largest\_curvature`}
 

@@ -1,4 +1,4 @@
-r"""The probability of a wrong prediction for a fresh, noisy label, from the student's cosine with the teacher alone.
+r"""The probability that a student mispredicts a fresh noisy label, from its cosine with the teacher.
 
 Student and teacher have normal fields h, u of cosine R, and the label y is +1 with probability p(u), where
 p(-u) = 1 - p(u). By Price's theorem the derivative of an average with respect to R averages the second derivative,
@@ -18,7 +18,7 @@ from statmech.numerics.gaussian import make_panel_rules
 NODES = 16  # per panel
 ANGLE_PANEL_EDGES = np.pi / 2 - np.append(
     np.pi / 2 * 0.25 ** np.arange(14.0), 0.0
-)  # finer where a steep teacher's response rises
+)  # finer where the response of a steep teacher rises
 
 
 def label_error(teacher: LabelTeacher, R: np.ndarray | float) -> np.ndarray:

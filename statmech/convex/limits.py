@@ -1,4 +1,4 @@
-r"""The limit of a vanishing penalty, and the alpha required for a minimum without a penalty.
+r"""Thresholds in alpha at a vanishing penalty: interpolation, and the existence of a minimum.
 
 As lambda tends to 0 below a threshold of alpha, all examples can reach the minimum of the loss. Then V grows as
 1/lambda, p is the point of the minimising set closest to h, and the learner has the smallest penalty among all weights
@@ -27,7 +27,7 @@ MINIMISER_TOL = 1e-9  # absolute
 
 @dataclass(frozen=True)
 class ZeroLossInterval(Loss):
-    """A loss of 0 between two values and infinity elsewhere."""
+    """A loss that is 0 between two values and infinite elsewhere."""
 
     low: float = 1.0
     high: float = np.inf
@@ -53,7 +53,7 @@ class ZeroLossInterval(Loss):
 
 @cache
 def find_minimiser_interval(loss: Loss) -> ZeroLossInterval | None:
-    """Find the interval of values that minimise a loss, or None if the loss decreases everywhere.
+    """Find the interval where a loss is minimal, or return None if the loss decreases everywhere.
 
     >>> from statmech.convex.losses import Hinge, Logistic
     >>> find_minimiser_interval(Hinge()).low, find_minimiser_interval(Hinge()).high, find_minimiser_interval(Logistic())
@@ -69,7 +69,7 @@ def find_minimiser_interval(loss: Loss) -> ZeroLossInterval | None:
 
 
 def _find_first_crossing(loss: Loss, condition: object) -> float:
-    """Find the smallest x whose slope meets a condition, by bisection.
+    """Find the smallest x where the slope of a loss meets a condition, by bisection.
 
     The result is exactly 0, a kink or a bend if one of these points is within the tolerance.
     """
@@ -82,7 +82,7 @@ def _find_first_crossing(loss: Loss, condition: object) -> float:
 
 
 def compute_interpolation_threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
-    """Compute the largest alpha that lets all examples reach the minimum of a loss.
+    """Compute the largest alpha where every example can still reach the minimum of the loss.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def compute_interpolation_threshold(loss: Loss, teacher: Teacher, signal: float 
 
 
 def compute_minimum_existence_threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
-    """Compute the smallest alpha with a minimum of the loss, or with its limit for a vanishing penalty.
+    """Compute the smallest alpha with a minimum of the loss in the limit of a vanishing penalty.
 
     The result is 0 if a minimum exists at every alpha.
 
@@ -110,7 +110,7 @@ def compute_minimum_existence_threshold(loss: Loss, teacher: Teacher, signal: fl
     loss, teacher
         The loss and the teacher of a config.
     signal, rank
-        As in `threshold`.
+        As in `compute_interpolation_threshold`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""The logistic function averaged over a normal field, to a relative accuracy of 1e-13 at every mean and variance.
+r"""The average of the logistic function over a normal field, accurate to 1e-13 at every mean and variance.
 
 .. math:: F(M, V) = \int Dt\,\sigma(M + \sqrt V\,t), \qquad \sigma(u) = \frac1{1+e^{-u}}
 
@@ -29,14 +29,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-LOG_K_STEP = 0.12  # the step of log T is twice as long
-MIN_KOLMOGOROV_K, MAX_KOLMOGOROV_K = 0.19, 5.0  # the density of k is below 1e-13 outside
-MIN_SQRT_T, MAX_SQRT_T = 0.12, 6.0  # sqrt(T); the range suffices for a variance V up to 60
-MAX_EXIT_TIME_VARIANCE = 60.0  # larger variances need larger T
+LOG_K_STEP = 0.12  # spacing of the nodes in log k, and half the spacing in log T
+MIN_KOLMOGOROV_K, MAX_KOLMOGOROV_K = 0.19, 5.0  # outside this range, the density of k is below 1e-13
+MIN_SQRT_T, MAX_SQRT_T = 0.12, 6.0  # range of sqrt(T) that suffices for variances V up to 60
+MAX_EXIT_TIME_VARIANCE = 60.0  # larger V would require larger T
 
 
 class LogisticAverage(NamedTuple):
-    """The average at -|M|: its logarithm, and the first and minus the second derivative of its logarithm in M."""
+    """Logarithm of the average at -|M|, its derivative, and minus its second derivative with respect to M."""
 
     log: np.ndarray
     slope: np.ndarray
@@ -44,7 +44,7 @@ class LogisticAverage(NamedTuple):
 
 
 def logistic_average(M: np.ndarray, V: np.ndarray) -> LogisticAverage:
-    """Return the average and its derivatives at -|M|. The arrays broadcast.
+    """Return the logarithm of the average at -|M| and its derivatives. The arrays broadcast.
 
     >>> average = logistic_average(np.array([0.0, -2.0, -1000.0]), np.array(1.0))
     >>> average.log[:2].round(6)
@@ -60,10 +60,10 @@ def logistic_average(M: np.ndarray, V: np.ndarray) -> LogisticAverage:
 
 
 def _average_without_reflection(x: np.ndarray, V: np.ndarray) -> LogisticAverage:
-    """Compute the average at x itself, where x >= -V/2. For x > 0 slope and bend have an absolute error of 1e-16."""
+    """Compute the average at x >= -V/2. At x > 0 the derivatives have an absolute error of 1e-16."""
     size, above = np.abs(x), x > 0
     log_scale, below, density, steepness = _sum_mixture(size, V)
-    scale = np.where(above, np.exp(log_scale), 1.0)  # at x <= 0 all sums are multiples of exp(top), which may underflow
+    scale = np.where(above, np.exp(log_scale), 1.0)  # at x <= 0 the factor exp(log_scale), which may underflow, cancels
     F = np.where(above, 1 - scale * below, below)
     slope = scale * density / F
     second = -np.sign(x) * scale * steepness / F
@@ -71,7 +71,7 @@ def _average_without_reflection(x: np.ndarray, V: np.ndarray) -> LogisticAverage
 
 
 def _sum_mixture(size: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return a logarithm, and F, F' and |F''| at -size, divided by its exponential."""
+    """Return log_scale, and F, F' and |F''| at -size divided by exp(log_scale)."""
     wide = MAX_EXIT_TIME_VARIANCE < V
     if np.all(wide) or not np.any(wide):
         log_scale = -0.5 * size**2 / (V + (4 * MAX_KOLMOGOROV_K**2 if np.all(wide) else (np.pi * MAX_SQRT_T) ** 2))
@@ -85,7 +85,7 @@ def _sum_mixture(size: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _sum_gaussian_tails(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
-    """Sum F / exp(top) over Gaussian tails, at any V."""
+    """Compute F / exp(log_scale) as a sum of Gaussian tail probabilities, for any V."""
     from scipy.special import erfcx
 
     k, weight = _get_kolmogorov_nodes()
@@ -95,7 +95,7 @@ def _sum_gaussian_tails(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) 
 
 
 def _sum_exit_times(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
-    """Sum F / exp(top) over exponentials only, in half the time of `_sum_gaussian_tails`."""
+    """Compute F / exp(log_scale) from exponentials alone, in half the time of `_sum_gaussian_tails`."""
     T, weight = _get_exit_time_nodes()
     spread = V[..., None] + np.pi**2 * T
     square, linear = -0.5 / spread, -0.5 * np.pi**2 * T / spread
@@ -105,7 +105,7 @@ def _sum_exit_times(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> n
 
 
 def _sum_densities(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sum F' and |F''| at -size, divided by exp(top)."""
+    """Compute F' and |F''| at -size, divided by exp(log_scale)."""
     k, weight = _get_kolmogorov_nodes()
     spread = V[..., None] + 4 * k * k
     exponent = (size**2)[..., None] * (-0.5 / spread) - log_scale[..., None]
@@ -115,9 +115,9 @@ def _sum_densities(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> tu
 
 @cache
 def _get_kolmogorov_nodes() -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes k and their weights, proportional to k f(k).
+    """Return nodes k and weights proportional to k f(k).
 
-    One of two series for the density converges at once, depending on k.
+    Depending on k, one of two series for the density f converges rapidly.
     """
     k = np.exp(np.arange(np.log(MIN_KOLMOGOROV_K), np.log(MAX_KOLMOGOROV_K), LOG_K_STEP))
     n = np.arange(1, 12)[:, None]
@@ -131,7 +131,7 @@ def _get_kolmogorov_nodes() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def _get_exit_time_nodes() -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes T and their weights, proportional to T f(T), which reproduce sech(u/2)/2 at V = 0."""
+    """Return nodes T and weights proportional to T f(T), normalised to give sech(u/2)/2 at V = 0."""
     T = np.exp(np.arange(2 * np.log(MIN_SQRT_T), 2 * np.log(MAX_SQRT_T), 2 * LOG_K_STEP))
     n = np.arange(12)[:, None]
     odd, sign = 2 * n + 1, (-1.0) ** n

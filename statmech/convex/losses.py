@@ -1,4 +1,4 @@
-r"""Losses whose sum over the examples, with a penalty, a learner minimises.
+r"""Convex losses: a learner minimises their sum over the examples, plus a penalty.
 
 A learner with weights w has the field :math:`h = \mathbf w\cdot\mathbf x/\sqrt N`. With P examples of outputs
 :math:`y^\mu` it minimises :math:`\sum_\mu \ell(x^\mu) + r(\mathbf w)`, where x is the stability :math:`y h` or, for a
@@ -45,18 +45,18 @@ from statmech.errors import ScenarioError
 from statmech.parameters import parameter
 
 SLOPE_DEPENDENT_ATTRIBUTES = ("kinks", "bends", "equation", "closed_prox", "largest_curvature")
-SYMMETRY_TEST_POINTS = np.geomspace(1e-3, 30, 12)  # a loss is compared with its mirror image here
-SIDE_SPACINGS = 4  # spacings of floats at 1 from a kink to its sides, because kinks may be rounded
+SYMMETRY_TEST_POINTS = np.geomspace(1e-3, 30, 12)  # an even loss equals its mirror image at these points
+SIDE_SPACINGS = 4  # one-sided slopes are taken this far from a kink, which may be rounded
 
 
 @dataclass(frozen=True)
 class Loss(ABC):
     """A convex loss of stabilities or residuals. Subclasses define `label`, `of`, `value`, `slope` and `curvature`."""
 
-    label: ClassVar[str]  # the name in tables and legends
+    label: ClassVar[str]  # name shown in tables and legends
     equation: ClassVar[str] = ""  # in LaTeX
     of: ClassVar[Literal["stability", "residual"]] = "stability"
-    cites: ClassVar[tuple[str, ...]] = ()  # papers, by their keys in the bibliography
+    cites: ClassVar[tuple[str, ...]] = ()  # keys of papers in the bibliography
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Reset attributes that depend on the slope.
@@ -68,12 +68,12 @@ class Loss(ABC):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Positions of the jumps of the slope, in increasing order."""
+        """Positions where the slope jumps, in increasing order."""
         return ()
 
     @property
     def bends(self) -> tuple[float, ...]:
-        """Positions of the jumps of the curvature at a continuous slope, in increasing order."""
+        """Positions where the slope is continuous but the curvature jumps, in increasing order."""
         return ()
 
     @abstractmethod
@@ -174,7 +174,7 @@ class Loss(ABC):
         return np.inf
 
     def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray | None:
-        """Return the proximal point of `statmech.convex.prox.prox` in closed form, or None without a closed form.
+        """Return the proximal point of `statmech.convex.prox.prox` in closed form, or None if no closed form exists.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class Loss(ABC):
 
     @property
     def even(self) -> bool:
-        """True if the loss is an even function of x, which allows a loss of residuals to be minimised on labels.
+        """True if the loss is an even function, so that a loss of residuals can be minimised on labels.
         >>> Huber().even, Logistic().even
         (True, False)
         """
@@ -209,7 +209,7 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class Square(Loss):
-    """Least squares."""
+    """Half the squared error, as in least squares."""
 
     label: ClassVar = "square"
     equation: ClassVar = r"\ell = (y-h)^2/2"
@@ -234,7 +234,7 @@ class Square(Loss):
 
 @dataclass(frozen=True)
 class Logistic(Loss):
-    """Logistic regression."""
+    """The loss of logistic regression."""
 
     label: ClassVar = "logistic"
     equation: ClassVar = r"\ell = \ln(1+e^{-yh})"
@@ -255,7 +255,7 @@ class Logistic(Loss):
 
 @dataclass(frozen=True)
 class Hinge(Loss):
-    """The support vector machine."""
+    """The hinge loss of the support vector machine."""
 
     label: ClassVar = "hinge"
     equation: ClassVar = r"\ell = \max(0, 1-yh)"
@@ -280,7 +280,7 @@ class Hinge(Loss):
 
 @dataclass(frozen=True)
 class SquaredHinge(Loss):
-    """The support vector machine with squared slacks."""
+    """The squared hinge loss of a support vector machine with squared slacks."""
 
     label: ClassVar = "squared hinge"
     equation: ClassVar = r"\ell = \max(0, 1-yh)^2/2"
@@ -306,7 +306,7 @@ class SquaredHinge(Loss):
 
 @dataclass(frozen=True)
 class Exponential(Loss):
-    """The loss that boosting descends."""
+    """The exponential loss, which boosting minimises."""
 
     label: ClassVar = "exponential"
     equation: ClassVar = r"\ell = e^{-yh}"
@@ -324,7 +324,7 @@ class Exponential(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """Quadratic for small residuals and linear beyond `width`."""
+    """Huber's loss: quadratic for residuals up to `width`, linear for larger residuals."""
 
     label: ClassVar = "Huber"
     equation: ClassVar = r"\ell = (y-h)^2/2 \text{ up to } |y-h| = a, \ a|y-h| - a^2/2 \text{ beyond}"
@@ -353,7 +353,7 @@ class Huber(Loss):
 
 @dataclass(frozen=True)
 class Absolute(Loss):
-    """Least absolute deviations."""
+    """The absolute error, as in least absolute deviations."""
 
     label: ClassVar = "absolute"
     equation: ClassVar = r"\ell = |y-h|"
@@ -378,7 +378,7 @@ class Absolute(Loss):
 
 @dataclass(frozen=True)
 class PerceptronLoss(Loss):
-    """Rosenblatt's perceptron as a batch rule: all wrong examples of a batch contribute at once.
+    """Rosenblatt's perceptron as a batch rule: all misclassified examples of a batch contribute together.
 
     Ties count as wrong, because w = 0 would not move otherwise. The loss is minimal at w = 0, so that only a descent
     learns with it.
@@ -407,7 +407,7 @@ class PerceptronLoss(Loss):
 
 @dataclass(frozen=True)
 class SquaredPerceptronLoss(Loss):
-    """The perceptron loss squared: the force is proportional to the negative stability, as in the AdaTron.
+    """The squared perceptron loss: the force is proportional to minus the stability, as in the AdaTron.
 
     The loss is minimal at w = 0, so that only a descent from a start of nonzero length learns with it.
     """
@@ -467,7 +467,7 @@ class StabilityLoss(Loss):
 
 
 def convert_to_stability_loss(loss: Loss) -> Loss:
-    r"""Return the loss as a function of the stability y h of labels.
+    r"""Return the loss as a function of the stability y h.
 
     .. math:: \ell(y - h) = \ell(1 - y h) \quad\text{for even } \ell \text{ and } y = \pm1 .
 
@@ -498,7 +498,7 @@ def convert_to_stability_loss(loss: Loss) -> Loss:
     return StabilityLoss(loss)
 
 
-@cache  # a sweep of a million values calls it for each value
+@cache  # called for each value of sweeps with up to a million values
 def explain_uneven_loss(loss: Loss) -> str:
     """Return the reason why a loss cannot be minimised on labels, or an empty string if it can.
 

@@ -1,4 +1,4 @@
-r"""Penalties :math:`r(\mathbf w) = \lambda\,(s\,|\mathbf w|_1 + \tfrac{1-s}2\,|\mathbf w|^2)` of weights.
+r"""Penalties :math:`r(\mathbf w) = \lambda\,(s\,|\mathbf w|_1 + \tfrac{1-s}2\,|\mathbf w|^2)` on the weights.
 
 l2 (ridge) has s = 0, l1 (lasso) s = 1, and the elastic net any s in between.
 """
@@ -15,13 +15,13 @@ Strength = TypeVar("Strength", float, np.ndarray)
 
 @dataclass(frozen=True)
 class Penalty:
-    """An elastic-net penalty. Its l1 norm has the fraction `share` of the strength."""
+    """An elastic-net penalty: a fraction `share` of its strength multiplies the l1 norm."""
 
     share: float = 0.0
     label: ClassVar[str] = "elastic net"
 
     def parts(self, lam: Strength) -> tuple[Strength, Strength]:
-        r"""Return the strengths of the l1 and the l2 term.
+        r"""Return the strengths of the l1 and l2 terms.
 
         They are the factors :math:`\lambda s` of :math:`|\mathbf w|_1` and :math:`\lambda(1-s)` of
         :math:`|\mathbf w|^2/2`.
@@ -93,7 +93,7 @@ class Penalty:
         return np.sign(w) * np.maximum(np.abs(w) - step * l1, 0.0) / (1 + step * l2)
 
 
-PENALTIES: dict[str, float | None] = {  # s, or None where a key of the config gives it
+PENALTIES: dict[str, float | None] = {  # the fraction s, or None if a config key sets it
     "l2": 0.0,
     "l1": 1.0,
     "elastic_net": None,

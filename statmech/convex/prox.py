@@ -1,4 +1,4 @@
-r"""The proximal point of a loss, by Newton's method in a bracket.
+r"""The proximal point of a loss, found by Newton's method within a bracket.
 
 .. math:: p = \mathrm{argmin}_p\, \frac{(p-h)^2}{2V} + \ell(p), \qquad F(p) = p - h + V\ell'(p) = 0 .
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from statmech.convex.losses import Loss
 
-MAX_PROX_STEPS = 200  # bisection alone takes about 70
-MAX_SLOPE = 1e300
+MAX_PROX_STEPS = 200  # bisection alone needs about 70 steps
+MAX_SLOPE = 1e300  # finite, so that the product with V = 0 is 0
 MACHINE_EPSILON = float(np.finfo(float).eps)
 
 
@@ -55,9 +55,9 @@ def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float, rtol: float =
 
 
 def find_prox_by_newton(loss: Loss, h: np.ndarray, V: np.ndarray, rtol: float = 0.0) -> np.ndarray:
-    """Find proximal points (...) for h and V (...) of the same shape by Newton's method, ignoring a closed form."""
+    """Find proximal points for h and V of the same shape by Newton's method, even if a closed form exists."""
     shape, h, V = h.shape, h.ravel(), V.ravel()
-    with np.errstate(over="ignore", invalid="ignore"):  # slopes far outside the bracket may overflow
+    with np.errstate(over="ignore", invalid="ignore"):  # slopes at large |x| may overflow
         low, high = _bracket_roots(loss, h, V)
         return _find_roots(loss, h, V, low, high, rtol).reshape(shape)
 
@@ -87,7 +87,7 @@ def compute_prox_force(loss: Loss, p: np.ndarray, h: np.ndarray, V: np.ndarray |
 
 
 def _bracket_roots(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bracket the roots. The bounds coincide where a root is a kink."""
+    """Bracket the roots, with coinciding bounds where a root is a kink."""
     low, high = np.full_like(h, -np.inf), np.full_like(h, np.inf)
     for q, left, right in _get_bracketing_points(loss, h):
         before, after = h - V * left, h - V * right  # bounds for roots on the left and on the right of q
@@ -97,18 +97,18 @@ def _bracket_roots(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray
 
 
 def _get_bracketing_points(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return the points whose one-sided slopes bound the roots: 0, the kinks, the bends and h."""
+    """Return the bracketing points (0, the kinks, the bends and h), each with its one-sided slopes."""
     smooth, kinks = np.array([0.0, *loss.bends]), np.array(loss.kinks)
     slope, at_h = (
         loss.slope(smooth),
         np.clip(loss.slope(h), -MAX_SLOPE, MAX_SLOPE),
-    )  # finite, so that the product with V = 0 is 0
+    )
     points = [*zip(smooth, slope, slope, strict=True), *zip(kinks, *loss.one_sided_slopes(kinks), strict=True)]
     return [*points, (h, at_h, at_h)]
 
 
 def _find_roots(loss: Loss, h: np.ndarray, V: np.ndarray, low: np.ndarray, high: np.ndarray, rtol: float) -> np.ndarray:
-    """Find the root in each bracket. A root is final once found, independently of the other roots."""
+    """Find the root in each bracket, independently of the other brackets."""
     p, previous_length = _bisect_arcsinh(low, high), np.full_like(low, np.inf)
     active = np.flatnonzero(low < high)
     for _ in range(MAX_PROX_STEPS):
@@ -133,7 +133,7 @@ def _take_newton_step(
     low: np.ndarray,
     high: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
-    """Return a mask of the converged roots, the next p, the length of the step to it and its bracket."""
+    """Return a mask of converged roots, the new points p, their step lengths and their brackets."""
     pull, rise = V * loss.slope(p), 1 + V * loss.curvature(p)
     F = p - h + pull
     low, high = np.where(F < 0, p, low), np.where(F > 0, p, high)

@@ -27,12 +27,12 @@ import numpy as np
 from statmech.convex.teachers import LabelTeacher
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_gaussian_panels, normal_cdf, normal_density
 
-MAX_LOG_T = 60.0  # no label differs from the teacher's where the minimum is at a larger ln t
+MAX_LOG_T = 60.0  # a minimum at a larger ln t means that all labels agree with the teacher
 
 
 @cache
 def compute_separability_threshold(teacher: LabelTeacher, signal: float = 1.0, rank: float = 1.0) -> float:
-    """Compute the largest alpha with some student that classifies all examples correctly.
+    """Compute the largest alpha where some student still classifies all examples correctly.
 
     It is infinite for labels without noise.
 
@@ -67,14 +67,14 @@ def compute_separability_threshold(teacher: LabelTeacher, signal: float = 1.0, r
 
 
 def _compute_distance_slope(log_t: float, teacher: LabelTeacher, signal: float) -> float:
-    """Return half the derivative of the squared distance with respect to t, divided by t, which increases with t."""
+    """Return half the derivative of the squared distance with respect to t, which increases with t."""
     t = np.exp(log_t)
     v, weight = _make_field_quadrature(teacher, t, signal)
     return -float(np.sum(weight * v * (normal_density(t * v) - t * v * normal_cdf(-t * v))))
 
 
 def _make_field_quadrature(teacher: LabelTeacher, t: float, signal: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes v and their weights, on panels cut where the teacher's sigmoid and the functions of tv change."""
+    """Return nodes v and weights on panels cut where the teacher's sigmoid and the functions of tv change."""
     edge_widths = np.array([0.5, 1.5, 4.0, 10.0])
     rest = np.array([1 - signal])
     widths = [float(teacher.width(rest)[0]) / np.sqrt(signal), 1 / t, 1.0]

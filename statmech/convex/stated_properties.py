@@ -13,9 +13,9 @@ from statmech.numerics.stated_derivatives import MAX_EXAMINED_FIELD, find_jump, 
 
 LARGE_FIELDS = np.append(
     -np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61)
-)  # fields are large at small penalties
-PROPERTY_TOL = 1e-9  # slopes and averages, relative to 1 + their size
-MEAN_STEP = 1e-5  # for finite differences
+)  # small penalties lead to large fields
+PROPERTY_TOL = 1e-9  # for slopes and averages, relative to 1 + their magnitude
+MEAN_STEP = 1e-5  # for finite differences with respect to the mean field
 FIELD_MEANS = np.array([[-1.5], [0.0], [0.7]])
 FIELD_VARIANCES = np.array([0.05, 0.5, 2.0])
 
@@ -44,7 +44,7 @@ def find_descent_problem(descent: Descent) -> str | None:
     Weights are vectors in the simulation, and components along arbitrary directions in theory: the two agree if all
     functions of the descent are linear. A coordinatewise descent may not mix weights.
     """
-    first, second = np.random.default_rng(0).standard_normal((2, 4, 9))  # a start and three forces each
+    first, second = np.random.default_rng(0).standard_normal((2, 4, 9))  # each with a start and three forces
     paths = [_run_descent(descent, arrays) for arrays in (first, second, first - 2 * second, first[:, :4])]
     if any(np.shape(array) != (9,) for array in paths[0]):
         return "start, query and next must return arrays of the shape of the weights"
@@ -66,7 +66,7 @@ def find_descent_problem(descent: Descent) -> str | None:
 
 
 def _run_descent(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
-    """Return all arrays of a few steps, under forces that depend on the query point."""
+    """Return the states and query points of a few steps, with forces that depend on the query point."""
     state = descent.start(arrays[0])
     visited = [*state]
     for step, force in enumerate(arrays[1:]):
@@ -77,7 +77,7 @@ def _run_descent(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
 
 
 def _find_shape_problem(loss: Loss) -> str | None:
-    """Describe a function that returns another shape than its argument's, or an unknown kind of loss."""
+    """Describe a function whose result has the wrong shape, or an unknown kind of loss, or return None."""
     if loss.of not in ("stability", "residual"):
         return f'`of` must be "stability" or "residual", not "{loss.of}"'
     x = np.linspace(-8, 8, 18).reshape(2, 9)
@@ -88,7 +88,7 @@ def _find_shape_problem(loss: Loss) -> str | None:
 
 
 def _find_nonfinite_value(loss: Loss) -> str | None:
-    """Describe a value that is not finite, or NaN at large x, or return None."""
+    """Describe a non-finite value at moderate x or a NaN at large x, or return None."""
     near = np.linspace(-MAX_EXAMINED_FIELD, MAX_EXAMINED_FIELD, 801)
     for name in ("value", "slope", "curvature"):
         far, finite = np.isnan(getattr(loss, name)(LARGE_FIELDS)), np.isfinite(getattr(loss, name)(near))
@@ -120,7 +120,7 @@ def _find_decreasing_slope(loss: Loss) -> str | None:
     if not falls.any():
         return None
     index = int(np.argmax(falls))
-    before, after = slope[index : index + 2] + 0.0  # turns -0 into 0
+    before, after = slope[index : index + 2] + 0.0  # adding 0 turns -0 into 0
     return f"is not convex: its slope falls from {before:.3g} to {after:.3g} near {loss.of} {x[index]:.3g}"
 
 
@@ -138,7 +138,7 @@ def _find_undeclared_jump(loss: Loss) -> str | None:
 
 
 def _find_wrong_derivative(loss: Loss) -> str | None:
-    """Describe a slope or a curvature that is not the derivative it should be, or return None."""
+    """Describe a slope or curvature that disagrees with finite differences, or return None."""
     edges = (*loss.kinks, *loss.bends)
     if (position := find_wrong_slope(loss.value, loss.slope, edges)) is not None:
         return f"slope is not the derivative of value at {loss.of} {position:.3g}"
@@ -166,7 +166,7 @@ def _find_label_problem(teacher: LabelTeacher, u: np.ndarray) -> str | None:
     """Return the reason why the functions of a teacher of labels are inconsistent, or None if they agree."""
     p = teacher.probability(u)
     if np.any((p < 0) | (p > 1)) or np.any(np.diff(p) < -PROPERTY_TOL):
-        return "the probability of +1 must rise with the field, from 0 to 1 at most"
+        return "the probability of +1 must increase with the field and lie between 0 and 1"
     if np.any(np.abs(p + p[::-1] - 1) > PROPERTY_TOL):
         return "the probability of +1 at -u must be that of -1 at u"
     right = teacher.right(FIELD_MEANS, FIELD_VARIANCES)
@@ -196,7 +196,7 @@ def _find_log_derivative_problem(teacher: LabelTeacher) -> str | None:
 
 
 def _average_probability(teacher: LabelTeacher) -> np.ndarray:
-    """Average `probability` over normal fields of all means and variances, on panels cut at field 0."""
+    """Average `probability` over normal fields of each test mean and variance."""
     width = np.sqrt(FIELD_VARIANCES)
     averages = np.empty((len(FIELD_MEANS), len(FIELD_VARIANCES)))
     for index in np.ndindex(averages.shape):

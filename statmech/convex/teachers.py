@@ -1,4 +1,4 @@
-r"""Teachers: the dependence of an output y on the teacher's field :math:`u = \mathbf w^*\cdot\mathbf x/\sqrt N`.
+r"""Teachers: the distribution of an output y given the teacher's field :math:`u = \mathbf w^*\cdot\mathbf x/\sqrt N`.
 
 With :math:`|\mathbf w^*|^2 = N` and inputs :math:`\mathbf x\sim N(0, I)`, u is a standard normal. A teacher of labels
 defines the probability of :math:`y = +1`. Theory and message passing need its average over a normal u,
@@ -38,9 +38,9 @@ from statmech.numerics.gaussian import (
 )
 from statmech.parameters import parameter
 
-MIN_FIELD_VARIANCE = 1e-280  # replaces 0, so that no divisor is 0
+MIN_FIELD_VARIANCE = 1e-280  # replaces variances of 0 in divisors
 NODES = 24  # per panel
-PANEL_EDGE_WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # in widths of the teacher
+PANEL_EDGE_WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # in widths of the teacher's transition
 PANEL_EDGE_DEVIATIONS = (2.0, 4.0, 6.0, GAUSSIAN_CUTOFF)  # in standard deviations of the field
 
 
@@ -50,7 +50,7 @@ class Teacher(ABC):
 
     label: ClassVar[str]
     equation: ClassVar[str] = ""
-    labels: ClassVar[bool] = True  # outputs are +1 or -1
+    labels: ClassVar[bool] = True  # True if outputs are +1 or -1
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, u: np.ndarray) -> np.ndarray:
@@ -62,7 +62,7 @@ class Teacher(ABC):
 
     @abstractmethod
     def information(self, mse: np.ndarray) -> np.ndarray:
-        """Return the mean square of the score at each mean squared error (L,) of the weights, from 0 to 1."""
+        """Return the mean squared score at each mean squared error (L,) of the weights, from 0 to 1."""
 
     @abstractmethod
     def log_evidence(self, mse: np.ndarray) -> np.ndarray:
@@ -70,7 +70,7 @@ class Teacher(ABC):
 
     @property
     def uninformative(self) -> str:
-        """The parameter value, as text, that makes outputs independent of the teacher, or an empty string."""
+        """The setting that makes outputs independent of the teacher, such as "flip = 0.5", or an empty string."""
         return ""
 
 
@@ -84,7 +84,7 @@ class LabelTeacher(Teacher):
 
     @abstractmethod
     def right(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """Return the probability of y = +1 for a normal field of this mean and variance. The arrays broadcast."""
+        """Return the probability of y = +1, averaged over a normal field of this mean and variance."""
 
     @abstractmethod
     def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -92,18 +92,18 @@ class LabelTeacher(Teacher):
 
     @abstractmethod
     def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """Return the derivative of ln right, which is response/right, also where both underflow."""
+        """Return the derivative of ln(right), which is response/right, even where both underflow."""
 
     @abstractmethod
     def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """Return minus the second derivative of ln right with respect to the mean."""
+        """Return minus the second derivative of ln(right) with respect to the mean."""
 
     @abstractmethod
     def width(self, variance: np.ndarray) -> np.ndarray:
-        """Return the width in the mean of the rise of `right` from 0 to 1."""
+        """Return the width of the range of means where `right` rises from 0 to 1."""
 
     def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return `right` and its first two derivatives with respect to the mean, at the cost of one function."""
+        """Return `right` and its first two derivatives with respect to the mean."""
         right, slope = self.right(mean, variance), self.log_slope(mean, variance)
         return right, right * slope, right * (slope**2 - self.log_bend(mean, variance))
 
@@ -118,7 +118,7 @@ class LabelTeacher(Teacher):
         return np.sum(weight * self.information_at(mean, variance), axis=-1)
 
     def information_at(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """Return the mean square of the score for a field of this mean and variance."""
+        """Return the mean squared score for a normal field of this mean and variance."""
         slopes = self.log_slope(mean, variance) + self.log_slope(-mean, variance)
         return self.response(mean, variance) * slopes
 
@@ -130,7 +130,7 @@ class LabelTeacher(Teacher):
         return np.sum(weight * (xlogy(wrong, wrong) + xlog1py(1 - wrong, -wrong)), axis=-1)
 
     def _make_half_line_quadrature(self, mse: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return means (L, n) > 0 of the field, its variances (L, 1), and weights (L, n) of twice a Gaussian."""
+        """Return positive field means (L, n), variances (L, 1), and weights (L, n) that count both signs."""
         mse = np.asarray(mse, float)
         deviation = np.sqrt(np.maximum(1 - mse, MIN_FIELD_VARIANCE))
         widths = np.multiply.outer(PANEL_EDGE_WIDTHS, self.width(np.maximum(mse, MIN_FIELD_VARIANCE)) / deviation)
@@ -261,12 +261,12 @@ class LogitTeacher(LabelTeacher):
 
     @staticmethod
     def _log_slope(mean: np.ndarray, left: LogisticAverage) -> np.ndarray:
-        """Return the log slope at the mean, from the average at -|mean|: F(M) = 1 - F(-M)."""
+        """Return the derivative of ln F at the mean, from the average at -|mean| and F(M) = 1 - F(-M)."""
         return np.where(np.asarray(mean) > 0, left.slope * _odds(left), left.slope)
 
     @staticmethod
     def _log_bend(mean: np.ndarray, left: LogisticAverage) -> np.ndarray:
-        """Return minus the second log derivative at the mean, from the average at -|mean|."""
+        """Return minus the second derivative of ln F at the mean, from the average at -|mean|."""
         odds = _odds(left)
         reflected = odds * ((1 + odds) * left.slope**2 - left.bend)
         return np.where(np.asarray(mean) > 0, reflected, left.bend)

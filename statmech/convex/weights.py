@@ -1,4 +1,4 @@
-r"""Distributions of a teacher's weights: mixtures of Gaussians of mean square 1.
+r"""Distributions of a teacher's weights: mixtures of Gaussians with mean square 1.
 
 A mixture is a list of pieces (share, mean, variance), :math:`p_i, \mu_i, \tau_i`, which define the drawing and all
 functions below. Data of precision s on a weight w amount to a field r, normal of mean s w and variance s. The posterior
@@ -37,12 +37,12 @@ NODES = 24  # per panel
 GAUSSIAN_PANEL_EDGES = np.linspace(-GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF, 11)  # in standard deviations
 LOG_ODDS_PANEL_EDGES = np.array(
     [-40.0, -20.0, -10.0, -4.0, 0.0, 4.0, 10.0, 20.0, 40.0]
-)  # relative to where two pieces are equal
-PRECISION_BOUNDS = 1e-60, 1e60  # replace 0 and infinity, so that no divisor is 0
+)  # distances from a zero of the log odds, in units of 1 / slope
+PRECISION_BOUNDS = 1e-60, 1e60  # replace precisions of 0 and infinity in divisors
 
 
 class Piece(NamedTuple):
-    """A Gaussian of a mixture. Variance 0 makes it an atom."""
+    """A Gaussian component of a mixture, or an atom if its variance is 0."""
 
     share: float
     mean: float
@@ -51,7 +51,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Weights(ABC):
-    """A distribution of weights of mean square 1. Subclasses define `label` and `pieces`."""
+    """A distribution of weights with mean square 1. Subclasses define `label` and `pieces`."""
 
     label: ClassVar[str]
     equation: ClassVar[str] = ""
@@ -60,15 +60,15 @@ class Weights(ABC):
     @property
     @abstractmethod
     def pieces(self) -> tuple[Piece, ...]:
-        """The Gaussians of the mixture. Their shares sum to 1."""
+        """The Gaussian components of the mixture, with shares that sum to 1."""
 
     @property
     def continuous_fraction(self) -> float:
-        """The fraction of weights that are not atoms."""
+        """The fraction of weights that come from components with nonzero variance."""
         return float(sum(piece.share for piece in self.pieces if piece.variance > 0))
 
     def posterior(self, r: np.ndarray, precision: Array) -> tuple[np.ndarray, np.ndarray]:
-        """Return means and variances of weights given fields r (...) of this precision."""
+        """Return posterior means and variances of weights, given fields r (...) of this precision."""
         fraction, centre, spread = self._given(r, precision)
         variance_between = sum(fraction[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._piece_pairs)
         return np.sum(fraction * centre, axis=0), np.sum(fraction * spread, axis=0) + variance_between
@@ -83,7 +83,7 @@ class Weights(ABC):
         fraction, centre, _ = self._given(r, s[..., None])
         joint = self._compute_joint_density(r, s[..., None])
         variance_between = sum(joint[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._piece_pairs)
-        return np.minimum(error + np.sum(weight * variance_between, axis=-1), 1.0)  # rounding may exceed the prior's
+        return np.minimum(error + np.sum(weight * variance_between, axis=-1), 1.0)  # rounding may exceed the prior
 
     def information(self, precision: np.ndarray) -> np.ndarray:
         """Return the mutual information of a weight and its field, in nats, at each precision (L,)."""
@@ -105,7 +105,7 @@ class Weights(ABC):
         return list(combinations(range(len(self.pieces)), 2))
 
     def _given(self, r: np.ndarray, s: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return shares, means and variances (pieces, ...) of the posterior at fields r."""
+        """Return posterior shares, means and variances (pieces, ...) at fields r."""
         fraction, mean, variance = self._get_piece_columns(r)
         widened = 1 + s * variance
         log = np.log(fraction / np.sqrt(widened)) + (variance * r * r + 2 * mean * r - s * mean * mean) / (2 * widened)
@@ -135,7 +135,7 @@ class Weights(ABC):
         fraction, mean, variance = np.array(self.pieces).T
         piece_index = rng.choice(len(fraction), size=N, p=fraction)
         w = mean[piece_index] + np.sqrt(variance[piece_index]) * rng.standard_normal(N)
-        if not np.any(w):  # all of a few sparse weights are 0: make one nonzero
+        if not np.any(w):  # all sparse weights happen to be 0: make one nonzero
             w[rng.integers(N)] = 1.0
         return w * np.sqrt(N / (w @ w))
 
@@ -143,8 +143,8 @@ class Weights(ABC):
 def _compute_overlap_edges(s: np.ndarray, first: Piece, second: Piece) -> np.ndarray:
     r"""Return panel edges (p, L) where both pieces contribute: :math:`N_iN_j/P \le \sqrt{N_iN_j/4p_ip_j}`.
 
-    The bound is a Gaussian in r. In its units x the log odds are :math:`ax^2 + bx + c`, and change fast near their
-    zeros.
+    The bound is a Gaussian in r. In its units x, the log odds :math:`ax^2 + bx + c` change rapidly near
+    their zeros.
     """
     (m, v), (m2, v2) = ((s * piece.mean, s + s * s * piece.variance) for piece in (first, second))
     centre, scale = (m * v2 + m2 * v) / (v + v2), np.sqrt(2 * v * v2 / (v + v2))
@@ -189,7 +189,7 @@ class Binary(Weights):
 
 @dataclass(frozen=True)
 class Sparse(Weights):
-    """A fraction rho of normal weights, the others 0."""
+    """Normal weights with probability rho, otherwise 0."""
 
     label: ClassVar = "sparse"
     equation: ClassVar = r"w \sim (1-\rho)\,\delta_0 + \rho\,N(0, 1/\rho)"

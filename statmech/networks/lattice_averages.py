@@ -35,9 +35,9 @@ from statmech.numerics.orthants import safe_ratio, safe_sqrt
 
 LATTICE_SPACINGS = (0.8, 0.65, 0.5, 0.4, 0.32, 0.25)
 REFERENCE_SPACING = 0.1
-PROBE_VARIANCE = 1.0
+PROBE_VARIANCE = 1.0  # field variance for testing the accuracy of a spacing
 TOLERANCE = 1e-8
-LATTICE_RADIUS = 7.0  # four normal variables lie outside with probability 6e-10
+LATTICE_RADIUS = 7.0  # standard deviations: four normal variables lie outside with probability 6e-10
 MIN_RELATIVE_VARIANCE = 1e-14  # smaller conditional variances count as 0
 
 
@@ -59,7 +59,7 @@ def make_lattice(variables: int, spacing: float) -> tuple[np.ndarray, np.ndarray
 
 
 def ensure_averages(activation: Activation) -> Activation:
-    """Return an activation with averages: itself if it has closed forms, otherwise a wrapper that uses quadrature.
+    """Return an activation with Gaussian averages, by quadrature if it has no closed forms.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def ensure_averages(activation: Activation) -> Activation:
 
 
 def choose_spacing(activation: Activation) -> float:
-    """Return the widest spacing within the tolerance, or the smallest available spacing."""
+    """Return the widest lattice spacing within the tolerance, or the smallest spacing."""
     if activation.kinks:
         raise NotImplementedError(f"{activation.label} has kinks: quadrature does not converge across kinks")
     exact = _compute_probe_averages(activation, REFERENCE_SPACING)
@@ -92,7 +92,7 @@ def choose_spacing(activation: Activation) -> float:
 
 
 def _compute_probe_averages(activation: Activation, spacing: float) -> np.ndarray:
-    """Compute the averages of three products of g and its slope at a spacing."""
+    """Compute averages of three products of g and its slope on a lattice of this spacing."""
     z, weight = make_lattice(1, spacing)
     x = np.sqrt(PROBE_VARIANCE) * z[0]
     g, slope = activation.both(x)
@@ -101,7 +101,7 @@ def _compute_probe_averages(activation: Activation, spacing: float) -> np.ndarra
 
 @dataclass(frozen=True)
 class LatticeAverages(Activation):
-    """A smooth activation with averages by quadrature at a lattice spacing."""
+    """A smooth activation whose averages are sums over a lattice."""
 
     activation: Activation
     spacing: float
@@ -142,7 +142,7 @@ class LatticeAverages(Activation):
 
 
 def compute_cholesky_rows(C: Array) -> list[list[Array]]:
-    """Return the rows of the lower triangular root of covariances (n, n, ...), which may be singular.
+    """Return the rows of the Cholesky factor of covariances (n, n, ...), which may be singular.
 
     >>> np.array(compute_cholesky_rows(np.ones((2, 2)))[1])
     array([1., 0.])

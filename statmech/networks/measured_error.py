@@ -15,7 +15,7 @@ NUM_TEST_FIELDS = 4096
 
 
 class TeacherNetwork(NamedTuple):
-    """A teacher network: its activation, the units' products T (M, M) and weights w (M,), and "linear" or "sign"."""
+    """A teacher network: activation, unit products T (M, M), output weights w (M,), and output "linear" or "sign"."""
 
     activation: Activation
     T: np.ndarray
@@ -97,7 +97,7 @@ def label_error(
     generator: np.random.Generator,
     num_fields: int = NUM_TEST_FIELDS,
 ) -> np.ndarray:
-    """Estimate the fraction of labels that the sign of the students' output mispredicts, on test fields.
+    """Estimate on test fields the fraction of labels that the student network mispredicts.
 
     A tie counts 1/2.
 
@@ -138,7 +138,7 @@ def label_error(
 
 
 class _StudentNetwork(NamedTuple):
-    """A student network: given the teacher's y (M, n), its fields are mean @ y plus a rest of covariances (K, K)."""
+    """A student network with fields mean @ y plus noise of covariance `rest`, given the teacher's fields y (M, n)."""
 
     mean: np.ndarray
     rest: np.ndarray
@@ -162,7 +162,7 @@ def _average_over_fields(
     generator: np.random.Generator,
     num_fields: int,
 ) -> np.ndarray:
-    """Estimate an error of each network of the leading axes (...), with the same test fields for all."""
+    """Estimate the error of each network on the leading axes, with the same test fields for all."""
     leading = np.broadcast_shapes(R.shape[:-2], Q.shape[:-2], v.shape[:-1])
     R, Q = (np.broadcast_to(G, leading + G.shape[-2:]) for G in (R, Q))
     v = np.broadcast_to(v, leading + v.shape[-1:])

@@ -1,4 +1,4 @@
-r"""The generalization error of a two-layer network, from the products of its units or from their coordinates.
+r"""The generalization error of a two-layer network, from scalar products or coordinates of its units.
 
 With the outputs' difference :math:`e = \sum_mw_mg(y_m) - \sum_kv_kg(h_k)` and :math:`I_2` of `statmech.activations`,
 
@@ -46,8 +46,8 @@ from statmech.numerics.orthants import safe_ratio, safe_sqrt
 
 NODES, SHORT_CHANGE_NODES = 24, 4  # per integral over s: relative errors of 1e-12 and, for short changes, 1e-15
 MAX_SHORT_CHANGE = 1e-3  # squared change relative to the units' variances
-MAX_CANCELLING_ERROR = 1e-6  # relative to the squared outputs: the sums of a smaller error have lost six digits or more
-BLOCK_NETWORKS = 1024  # networks with one unit per block
+MAX_CANCELLING_ERROR = 1e-6  # relative to the squared outputs: below it, sums lose six digits or more
+BLOCK_NETWORKS = 1024  # pairs of units per block of networks
 
 QuadratureNodes = tuple[np.ndarray, np.ndarray]  # nodes and weights
 
@@ -55,7 +55,7 @@ QuadratureNodes = tuple[np.ndarray, np.ndarray]  # nodes and weights
 def generalization_error(
     activation: Activation, T: Array, w: Array, R: Array, Q: Array, v: Array, output: str = "linear"
 ) -> Array:
-    r"""Return the generalization error :math:`\epsilon_g` from the products of units.
+    r"""Return the generalization error :math:`\epsilon_g` from the scalar products of units.
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ def get_diagonal(G: Array) -> Array:
 
 
 def sum_weighted(averages: Array, left: Array, right: Array) -> Array:
-    """Sum averages (..., K, L) with the weights (..., K) and (..., L) of their fields."""
+    """Sum averages (..., K, L), weighted by the output weights (..., K) and (..., L) of their units."""
     return (averages * left[..., :, None] * right[..., None, :]).sum((-2, -1))
 
 
 def average_pairs(average: Callable[[Array], Array], left: Array, product: Array, right: Array) -> Array:
-    """Average over all pairs (..., K, L) of fields with variances (..., K) and (..., L)."""
+    """Return averages (..., K, L) over all pairs of fields with variances (..., K) and (..., L)."""
     xp = namespace(product)
     a, b, c = xp.broadcast_arrays(left[..., :, None], right[..., None, :], product)
     return average(xp.stack([xp.stack([a, c]), xp.stack([c, b])]))
@@ -127,7 +127,7 @@ def generalization_error_from_coordinates(
     perpendicular: np.ndarray,
     v: np.ndarray,
 ) -> np.ndarray:
-    r"""Return the generalization error from students' coordinates, with a small relative error at any size.
+    r"""Return the generalization error from students' coordinates, accurately even near perfect learning.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def _compute_block_errors(
     perpendicular: np.ndarray,
     v: np.ndarray,
 ) -> np.ndarray:
-    """Return the errors (L,) of L networks: from sums where these keep their digits, otherwise from differences."""
+    """Return the errors (L,) of L networks, from differences where sums would lose digits."""
     if _has_same_function(activation, Linear):
         difference = w @ rows - (v[:, None, :] @ parallel)[:, 0]
         return ((difference**2).sum(-1) + sum_weighted(perpendicular, v, v)) / 2
@@ -202,25 +202,25 @@ def _compute_block_errors(
 
 
 def _has_same_function(activation: Activation, kind: type[Activation]) -> bool:
-    """Return True if an activation has the g of a class. A subclass may have overridden g."""
+    """Return True if an activation inherits the function g of a class without overriding g."""
     return type(activation).both is kind.both
 
 
 def _can_use_differences(activation: Activation) -> bool:
-    """Return True if small differences can be averaged: J2_along is defined, g(0) = 0, and no kink except ReLU's."""
+    """Return True if an activation has J2_along, g(0) = 0 and no kinks (except ReLU), as small differences require."""
     has_derivative = type(activation).J2_along is not Activation.J2_along
     is_smooth = _has_same_function(activation, Relu) or not activation.kinks
     return has_derivative and is_smooth and float(activation.both(np.zeros(1))[0][0]) == 0.0
 
 
 def _sum_square_outputs(activation: Activation, G: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Sum the mean squared outputs of all units, times their squared weights."""
+    """Sum the mean squared outputs of all units, weighted by their squared output weights."""
     variances = get_diagonal(G)
     return (v * v * activation.I2(np.array([[variances, variances], [variances, variances]]))).sum(-1)
 
 
 class _SmallDifferences(NamedTuple):
-    """Students near their units: coordinates (L, K, M), products (L, K, K) of the rest and weights (L, K)."""
+    """Students near teacher units: coordinates (L, K, M), perpendicular products (L, K, K) and weights (L, K)."""
 
     activation: Activation
     rows: np.ndarray
@@ -254,7 +254,7 @@ class _SmallDifferences(NamedTuple):
         return total / 2
 
     def _find_closest_units(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the closest units to the students (L, K), M where 0 is closer, and the signs of the units."""
+        """Return the unit closest to each student (L, K), with M for the zero unit, and its sign."""
         squares, product = (self.rows**2).sum(-1), self.along @ self.rows.T
         sign = np.where(self.activation.odd & (product < 0), -1.0, 1.0)
         distance = np.concatenate([squares - 2 * sign * product, np.zeros_like(product[..., :1])], axis=-1)
@@ -309,18 +309,18 @@ class _SmallDifferences(NamedTuple):
 
 
 class _FieldChanges(NamedTuple):
-    """Coordinates of the units b_k and of the changes u_k from b_k (L, K, M), and products of the rest."""
+    """Coordinates (L, K, M) of the closest units b_k and the changes u_k, and perpendicular products (L, K, K)."""
 
     base: np.ndarray
     change: np.ndarray
     across: np.ndarray
 
     def size(self) -> np.ndarray:
-        """Return the averages of u_k u_k, (L, K)."""
+        """Return the mean squared changes (L, K), the averages of u_k u_k."""
         return (self.change**2).sum(-1) + get_diagonal(self.across)
 
     def products(self, k: int, l: int) -> list[np.ndarray]:
-        """Return the averages of b_k b_l, b_k u_l and u_k u_l, (L,) each."""
+        """Return the averages (L,) of b_k b_l, b_k u_l and u_k u_l."""
         pairs = ((self.base, self.base), (self.base, self.change), (self.change, self.change))
         bb, bu, uu = ((left[:, k] * right[:, l]).sum(-1) for left, right in pairs)
         return [bb, bu, uu + self.across[:, k, l]]

@@ -15,12 +15,12 @@ from math import perm
 
 import numpy as np
 
-PLATEAU_TOL = 1e-9  # cosines
-MAX_ENUMERATED_ASSIGNMENTS = 24  # total over leading axes
+PLATEAU_TOL = 1e-9  # tolerance for mean cosines
+MAX_ENUMERATED_ASSIGNMENTS = 24  # per matrix: larger problems use the assignment solver
 
 
 def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """Return the mean cosine of min(K, M) pairs of students and teacher units in the best assignment.
+    """Return the mean cosine between students and their teacher units in the best assignment.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
     >>> round(float(specialisation(np.eye(2), R, np.eye(2))), 12)                    # each with the other's number
     0.85
     """
-    squares = np.maximum(np.diagonal(Q, axis1=-2, axis2=-1), 0.0)  # rounding may make a fading unit's square negative
+    squares = np.maximum(np.diagonal(Q, axis1=-2, axis2=-1), 0.0)  # rounding may make a vanishing square negative
     lengths = np.sqrt(squares)[..., :, None] * np.sqrt(np.diagonal(T))
     cosines = np.divide(R, lengths, out=np.zeros(np.broadcast_shapes(R.shape, lengths.shape)), where=lengths > 0)
     if cosines.shape[-2] > cosines.shape[-1]:

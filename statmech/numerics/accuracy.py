@@ -1,7 +1,7 @@
 """The accuracy of theory: full precision, or the precision that a chart can show.
 
-A step of a slider has a tenth of a second. The equations of inputs with hundreds of variances take longer at full
-precision, and a chart shows three digits.
+After each step of a slider, a chart must be redrawn within a tenth of a second, and it shows three digits only. The
+equations of inputs with hundreds of variances take longer at full precision.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""The error function of normal fields with its derivative, from one exponential, for loops that XLA compiles.
+r"""The error function and its derivative from a single exponential, for loops compiled by XLA.
 
 XLA computes :math:`\mathrm{erf}` in float64 from rational functions and an exponential, and the derivative from another
 exponential. With :math:`E = e^{-x^2/2}` both follow from one exponential, which makes a step of a network of 2 + 2

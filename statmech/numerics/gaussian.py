@@ -1,4 +1,4 @@
-r"""Gaussian averages: quadrature cut at the kinks, and a few functions that avoid cancellation.
+r"""Gaussian averages: quadrature on panels between kinks, and functions without cancellation.
 
 A learning rule jumps or bends at its kinks, and a quadrature across a jump does not converge (Gauss-Hermite
 with 200 nodes still errs by 4e-4). `panels` therefore cuts the line at given edges and puts a Gauss-Legendre
@@ -17,8 +17,8 @@ import numpy as np
 Array = Any  # a NumPy array, a JAX array or tracer, or a float; see `namespace`
 
 NODES = 32  # per panel; doubling them changes no average of a shipped rule by more than 1e-12 (tested)
-HAZARD_TAIL_START = 8.0  # standard deviations: further left, the hazard is a continued fraction
-MIN_DIVISOR = 1e-200  # replaces a divisor 0 whose quotient does not matter
+HAZARD_TAIL_START = 8.0  # standard deviations: further left, the continued fraction is used
+MIN_DIVISOR = 1e-200  # replaces divisors of 0 whose quotients do not matter
 GAUSSIAN_CUTOFF = 9.5  # standard deviations: the probability outside is 2e-21
 
 
@@ -44,7 +44,7 @@ def get_legendre_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def make_panel_rules(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
-    """Return nodes and weights (p, ..., nodes) of a Gauss-Legendre rule on each of the p panels of edges (p + 1, ...).
+    """Return Gauss-Legendre nodes and weights (p, ..., nodes) on the p panels between edges (p + 1, ...).
 
     Edges may coincide: an empty panel has weight 0. Where they decrease, the weights are negative.
     """
@@ -54,7 +54,7 @@ def make_panel_rules(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
 
 
 def make_composite_rule(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
-    r"""Return nodes and weights of Gauss-Legendre rules between successive edges.
+    r"""Return nodes and weights of a composite Gauss-Legendre rule on panels between successive edges.
 
     .. math:: \int_{e_0}^{e_p} f(x)\,dx \approx \sum_{i=1}^p (e_i - e_{i-1})
               \sum_n w_n\, f(e_{i-1} + (e_i - e_{i-1})\,x_n)
@@ -81,7 +81,7 @@ def make_composite_rule(edges: Array, nodes: int = NODES) -> tuple[Array, Array]
 
 
 def make_gaussian_panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
-    """Return nodes and weights of Gauss-Legendre rules on the line cut at the edges, for averages over a Gaussian.
+    """Return Gauss-Legendre nodes and weights for Gaussian averages, on the line cut at the edges.
 
     Edges are clipped to the range of `GAUSSIAN_CUTOFF` standard deviations and sorted, and may coincide. The caller
     fixes their number, so that the quadrature compiles once for all values of the edges.
@@ -139,7 +139,7 @@ def normal_quantile(probability: Array) -> Array:
 
 
 def hazard(x: Array) -> Array:
-    r"""Return :math:`\varphi(x)/\Phi(x)`, which tends to -x in the far left tail, where both underflow.
+    r"""Return :math:`\varphi(x)/\Phi(x)`, also in the far left tail, where both underflow and the ratio tends to -x.
 
     The relative error is below 1e-14 up to x = 8, and equals the error of the density at larger x.
 
@@ -152,7 +152,7 @@ def hazard(x: Array) -> Array:
 
 
 def normal_upper_tail(x: Array) -> Array:
-    r"""Return :math:`\Phi(-x)`, in JAX in a sixth of the time of `cumulative`.
+    r"""Return the upper tail probability :math:`\Phi(-x)`, in JAX in a sixth of the time of `normal_cdf`.
 
     >>> float(normal_upper_tail(1.0).round(6))
     0.158655
@@ -165,7 +165,7 @@ def normal_upper_tail(x: Array) -> Array:
 
 
 def mills_ratio(x: Array) -> Array:
-    r"""Return :math:`\Phi(-x)/\varphi(x)` for x up to 37, where both underflow.
+    r"""Return the Mills ratio :math:`\Phi(-x)/\varphi(x)` for x up to 37, where both underflow.
 
     >>> float(mills_ratio(8.0).round(6))
     0.123132
@@ -228,5 +228,5 @@ def one_minus_cos(x: Array) -> Array:
 
 
 def replace_zero(x: Array) -> Array:
-    """Return x with a tiny number instead of 0, so that a quotient whose value does not matter stays finite."""
+    """Replace 0 by a tiny number, so that quotients whose values do not matter stay finite."""
     return namespace(x).where(abs(x) < MIN_DIVISOR, MIN_DIVISOR, x)

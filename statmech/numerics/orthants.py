@@ -38,10 +38,10 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array, get_legendre_rule, namespace
 
-NODES = 48  # the error is less than 4e-14 where delta is above 1e-4, otherwise 5e-9 (tested)
-MIN_PATH_SCALE = 1e-6  # a smaller delta changes the integral only by its square
+NODES = 48  # errors below 4e-14 for delta > 1e-4, below 5e-9 otherwise (tested)
+MIN_PATH_SCALE = 1e-6  # smaller values of delta change the integral by delta^2 only
 COINCIDENCE_TOL = 4e-15  # squared sine of the angle between variables that coincide up to rounding
-DETERMINANT_TOL = 1e-12  # for determinants of three rows
+DETERMINANT_TOL = 1e-12  # smaller determinants of three rows count as 0
 SINE_60_DEGREES = np.sqrt(3) / 2
 
 
@@ -101,7 +101,7 @@ def pair_angle(C: Array, i: int, j: int) -> Array:
 
 
 def angle_from_sine_cosine(sine: Array, cosine: Array) -> Array:
-    """Return the angle of a sine and a cosine times a common factor, and pi/2 where both are 0.
+    """Return the angle from its sine and cosine times a common factor, or pi/2 where both are 0.
 
     >>> float(angle_from_sine_cosine(0.0, -2.0) / np.pi)
     1.0
@@ -112,7 +112,7 @@ def angle_from_sine_cosine(sine: Array, cosine: Array) -> Array:
 
 
 def orthant_probability_2(C: Array) -> Array:
-    """Return the probability that two normal variables of covariances C (2, 2, ...) are positive.
+    """Return the probability that two normal variables with covariances C (2, 2, ...) are positive.
 
     >>> float(orthant_probability_2(np.eye(2)))
     0.25
@@ -121,7 +121,7 @@ def orthant_probability_2(C: Array) -> Array:
 
 
 def orthant_probability_3(C: Array) -> Array:
-    """Return the probability that three normal variables of covariances C (3, 3, ...) are positive.
+    """Return the probability that three normal variables with covariances C (3, 3, ...) are positive.
 
     >>> float(orthant_probability_3(np.eye(3)))
     0.125
@@ -131,7 +131,7 @@ def orthant_probability_3(C: Array) -> Array:
 
 
 def orthant_probability_4(C: Array) -> Array:
-    """Return the probability that four normal variables of covariances C (4, 4, ...) are positive.
+    """Return the probability that four normal variables with covariances C (4, 4, ...) are positive.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def orthant_probability_4(C: Array) -> Array:
 
 
 class Correlations:
-    """Correlations of three or four normal variables, and the angles between two variables given others.
+    """Correlations of three or four normal variables, and the angles between two variables given one or two others.
 
     >>> variables = Correlations((np.eye(4) + 1) / 2)
     >>> (
@@ -178,7 +178,7 @@ class Correlations:
         return self.xp.prod(self.xp.stack([1.0 - self.alike[pair] for pair in pairs]), axis=0)
 
     def _conditional_covariance(self, i: int, k: int, l: int) -> Array:
-        """Return the covariance of k and l given i."""
+        """Return the covariance of variables k and l given variable i."""
         return self._are_distinct((i,), (k, l)) * (self.cosine[k, l] - self.cosine[i, k] * self.cosine[i, l])
 
     def _compute_determinant_3(self, i: int, j: int, k: int) -> Array:
@@ -187,7 +187,7 @@ class Correlations:
         return self._are_distinct((i, j, k), (i, j, k)) * self.xp.maximum(product, 0.0)
 
     def _compute_determinant_4(self) -> Array:
-        """Return the determinant of four variables, by elimination with the largest pivot.
+        """Return the correlation determinant of four variables, by elimination with the largest pivot.
 
         The error is the error of one conditional variance, not of the square of a variance where two pairs nearly
         coincide.
@@ -212,27 +212,27 @@ class Correlations:
         return pivot * (variances[0] * variances[1] - covariance**2)
 
     def _compute_minor(self, i: int, j: int, k: int, l: int) -> Array:
-        """Return the minor of rows i, j, k and columns i, j, l, a scaled covariance of k and l given i and j."""
+        """Return the minor of rows i, j, k and columns i, j, l: the scaled covariance of k and l given i and j."""
         r = self.cosine
         left, right = r[i, l] - r[i, j] * r[j, l], r[j, l] - r[i, j] * r[i, l]
         minor = r[k, l] * self.sine2[i, j] - r[i, k] * left - r[j, k] * right
         return self._are_distinct((i, j), (k, l)) * self._are_distinct((i,), (j,)) * minor
 
     def angle_given_one(self, i: int, k: int, l: int) -> Array:
-        """Return the angle between k and l, given that i is 0."""
+        """Return the angle between variables k and l, given that variable i is 0."""
         return self._compute_conditional_angle(
             self._compute_determinant_3(i, k, l), self._conditional_covariance(i, k, l), k, l
         )
 
     def angle_given_two(self, i: int, j: int, k: int, l: int) -> Array:
-        """Return the angle between k and l, given that i and j are 0."""
+        """Return the angle between variables k and l, given that variables i and j are 0."""
         return self._compute_conditional_angle(self.all * self.sine2[i, j], self._compute_minor(i, j, k, l), k, l)
 
     def _compute_conditional_angle(self, sine2: Array, cosine: Array, k: int, l: int) -> Array:
         """Return the conditional angle between k and l from its squared sine and its cosine, times a common factor."""
         xp, alike, opposite = self.xp, self.alike[k, l], self.cosine[k, l] < 0
         is_undefined = (sine2 <= 0) & (abs(cosine) < DETERMINANT_TOL)
-        degenerate_cosine = xp.where(opposite, -0.5, 0.5) * alike  # three coinciding variables have the angle pi/3
+        degenerate_cosine = xp.where(opposite, -0.5, 0.5) * alike  # three coinciding variables have angles of pi/3
         return angle_from_sine_cosine(
             xp.where(is_undefined, 1.0, safe_sqrt(sine2)),
             xp.where(is_undefined, degenerate_cosine / SINE_60_DEGREES, cosine),
@@ -264,7 +264,7 @@ class Correlations:
         return result
 
     def _path(self, determinant_3: Array) -> tuple[Array, Array]:
-        """Return nodes and weights (NODES, ...) of phi in [0, pi/2], dense on the smallest scale of the angles."""
+        """Return nodes and weights (NODES, ...) for phi in [0, pi/2], dense on the smallest angular scale."""
         xp = self.xp
         scales = [
             safe_ratio(self._compute_determinant_3(0, j, k), self.sine2[j, k]) for j, k in ((1, 2), (1, 3), (2, 3))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-MAX_EXAMINED_FIELD = 8.0  # fields and stabilities
+MAX_EXAMINED_FIELD = 8.0  # functions are tested at fields and stabilities up to this magnitude
 DIFFERENCE_STEP, DECLARED_SLOPE_TOL = 1e-6, 1e-4  # for finite differences
-MIN_JUMP, MAX_JUMP_WIDTH = 1e-3, 1e-9  # a larger step over a smaller width is a jump
+MIN_JUMP, MAX_JUMP_WIDTH = 1e-3, 1e-9  # a larger change over a smaller width is a jump
 
 
 def get_smooth_intervals(kinks: Iterable[float]) -> Iterator[tuple[float, float]]:
@@ -40,7 +40,7 @@ def find_jump(g: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]) -> 
 def find_wrong_slope(
     g: Callable[[np.ndarray], np.ndarray], slope: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]
 ) -> float | None:
-    """Find a point between kinks with a wrong slope of g, compared with finite differences, or return None.
+    """Find a point where the declared slope of g differs from finite differences, or return None.
 
     >>> find_wrong_slope(np.sin, np.cos, kinks=()) is None
     True

@@ -40,7 +40,7 @@ def standard_error(values: Any, axis: int | tuple[int, ...] | None = None) -> An
 
 
 def compute_run_standard_error(values: Values, dim: str | Sequence[str] = "seed") -> Values:
-    """Return the `standard_error` of the mean over `dim`, for one variable or each variable of a dataset.
+    """Return the standard error of the mean over `dim`, for one variable or each variable of a dataset.
 
     >>> import xarray as xr
     >>> runs = xr.DataArray([[1.0, 3.0], [5.0, float("nan")]], dims=("t", "seed"))

@@ -1,4 +1,4 @@
-r"""Zeros of elementwise functions between two points with values of opposite sign, by Chandrupatla's method.
+r"""Zeros of elementwise functions in brackets with a change of sign, by Chandrupatla's method.
 
 The next point divides the bracket :math:`[x_1, x_2]` where the parabola in f through its ends and the former end
 :math:`x_3` is 0, if that parabola is monotonic, otherwise in the middle (T. R. Chandrupatla, Adv. Eng. Software 28, 145
@@ -16,18 +16,18 @@ import numpy as np
 from statmech.numerics.gaussian import Array
 
 ZERO_VALUE_TOL, BRACKET_RTOL = np.finfo(float).smallest_normal, 4 * np.finfo(float).eps
-MAX_BRACKET_STEPS = 2046  # bisection of all floats takes as many
+MAX_BRACKET_STEPS = 2046  # enough to bisect the range of all floats
 
 
 class Zeros(NamedTuple):
-    """The zeros, NaN where the search failed, and a mask of success."""
+    """Zeros x, with NaN where the search failed, and a mask of successful searches."""
 
     x: np.ndarray
     success: np.ndarray
 
 
 class Bracket(NamedTuple):
-    """Ends and values, arrays (n,): the last point, the opposite end and the former end. `t` divides it next."""
+    """Latest point, opposite end and former end of n brackets, with their values and the next division `t`."""
 
     x1: np.ndarray
     f1: np.ndarray
@@ -86,7 +86,7 @@ def find_zeros(function: Callable[..., Any], low: Array, high: Array, args: tupl
 
 
 def _check_brackets(bracket: Bracket) -> tuple[np.ndarray, ...]:
-    """Return the better ends, masks of zeros and of failures, the brackets' widths and their tolerances."""
+    """Return the better end of each bracket, masks of zeros and failures, widths and tolerances."""
     first = np.abs(bracket.f1) < np.abs(bracket.f2)
     best, value = np.where(first, bracket.x1, bracket.x2), np.where(first, bracket.f1, bracket.f2)
     zero = np.abs(value) <= ZERO_VALUE_TOL
@@ -97,7 +97,7 @@ def _check_brackets(bracket: Bracket) -> tuple[np.ndarray, ...]:
 
 
 def _choose_division(bracket: Bracket, min_fraction: np.ndarray) -> np.ndarray:
-    """Return the next division of each bracket, parabolic or in the middle, not closer to an end than a minimum."""
+    """Return the next division of each bracket, by a parabola or bisection, at least `min_fraction` from its ends."""
     xi, phi = (
         (bracket.x1 - bracket.x2) / (bracket.x3 - bracket.x2),
         (bracket.f1 - bracket.f2) / (bracket.f3 - bracket.f2),
@@ -110,7 +110,7 @@ def _choose_division(bracket: Bracket, min_fraction: np.ndarray) -> np.ndarray:
 
 
 def _narrow_brackets(bracket: Bracket, x: np.ndarray, f: np.ndarray) -> Bracket:
-    """Return the brackets with a new point at one end."""
+    """Return the brackets, narrowed by a new point at one end."""
     same = np.sign(f) == np.sign(bracket.f1)
     return Bracket(
         x,

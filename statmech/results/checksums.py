@@ -1,4 +1,4 @@
-"""Checksums of a store's own files, in the attributes of its group.
+"""Checksums of the files of a store, recorded in the attributes of its zarr group.
 
 zarr reads a missing chunk as missing values, and a changed `zarr.json` as another array. So the attribute `sealed` in
 the group's `zarr.json` holds the SHA-256 of every file that is written once (metadata, coordinates, all of a theory),
@@ -38,7 +38,7 @@ def write_checksums(store: Path) -> None:
 def check_ordinary_files(store: Path) -> None:
     """Raise `StoreError` for a store that is or contains a link, a pipe or a device.
 
-    A link in a stranger's store may lead anywhere. No file is read: 10,000 chunks take 0.3 s.
+    A link in an untrusted store may point anywhere. No file is read: checking 10,000 chunks takes 0.3 s.
     """
     special_file = (
         store if store.is_symlink() else next(files.find_unusual_files(store), None) if store.is_dir() else None
@@ -69,7 +69,7 @@ def find_corrupted_files(store: Path) -> list[str]:
 def read_group_metadata(store: Path) -> Any:
     """Return the metadata of a store's group, parsed from JSON but not checked.
 
-    Raises `OSError` and `ValueError`. Use `corrupted` to check the content.
+    Raises `OSError` and `ValueError`. Use `find_corrupted_files` to check the content.
     """
     if _has_link_in_path(store, GROUP_METADATA_FILE):
         raise OSError(f"{store / GROUP_METADATA_FILE}: is a symbolic link")
@@ -82,7 +82,7 @@ def repair_files(store: Path, names: list[str], twin: Path) -> list[str]:
     Returns the names of files that remain corrupted.
     """
     digests = read_group_metadata(store)["attributes"][CHECKSUMS_ATTRIBUTE]
-    for name in set(names).intersection(_list_file_names(twin)):  # a stranger's store may list other names
+    for name in set(names).intersection(_list_file_names(twin)):  # an untrusted store may list other names
         if _has_digest(twin, name, digests[name]) and not _has_link_in_path(store, name):
             (store / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(twin / name, store / name)
@@ -92,7 +92,7 @@ def repair_files(store: Path, names: list[str], twin: Path) -> list[str]:
 def _hash_group_metadata(group: dict[str, Any]) -> str:
     """Return the checksum of a group's metadata.
 
-    It excludes itself, and does not depend on the layout of the JSON.
+    The checksum excludes itself, and does not depend on the layout of the JSON.
     """
     attributes = group["attributes"]
     digests = {name: digest for name, digest in attributes[CHECKSUMS_ATTRIBUTE].items() if name != GROUP_METADATA_FILE}
@@ -106,7 +106,7 @@ def _list_file_names(store: Path) -> list[str]:
 
 
 def _is_inside_store(name: str) -> bool:
-    """Return True if a name in the list of checksums, which may be a stranger's, refers to a file inside the store."""
+    """Return True if a name from an untrusted list of checksums refers to a file inside the store."""
     path = PurePosixPath(name)
     return str(path) == name != "." and not path.is_absolute() and ".." not in path.parts
 
@@ -120,7 +120,7 @@ def _has_link_in_path(store: Path, name: str) -> bool:
 def _has_digest(store: Path, name: str, digest: str) -> bool:
     try:
         return not _has_link_in_path(store, name) and _hash_file(store / name) == digest
-    except (OSError, ValueError):  # a name with a null character is a ValueError
+    except (OSError, ValueError):  # a null character in the name raises ValueError
         return False
 
 

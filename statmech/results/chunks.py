@@ -17,13 +17,13 @@ from statmech.scenarios.axes import MAX_CHUNK_COMBINATIONS, MAX_COMBINATIONS
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cost import count_scenario_cores, estimate_cost
 
-MAX_SEEDS_PER_CHUNK = 64  # a multiple of the number of seeds that any kind of scenario simulates together
+MAX_SEEDS_PER_CHUNK = 64  # a multiple of the seed batch of every kind of scenario
 TARGET_CHUNK_SECONDS, TARGET_CHUNK_BYTES = 2.0, 2**26  # approximate, from the estimated cost
 MAX_CHUNKS_PER_STORE = MAX_COMBINATIONS // MAX_CHUNK_COMBINATIONS
 
 
 class Chunk(NamedTuple):
-    """A box of the grid: its number, and its slices of the sweep's axes and the seeds."""
+    """A box of the parameter grid: its number, and its slices along the sweep's axes and the seeds."""
 
     number: int
     box: tuple[slice, ...]
@@ -69,12 +69,12 @@ def compute_chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
         count := count_chunks((*scenario.shape.values(), scenario.seeds), chunk_shape := tuple(reversed(lengths)))
     ) > MAX_CHUNKS_PER_STORE:
         runs = f"{cost.runs:,} runs are stored in {count:,} chunks, and a store has at most {MAX_CHUNKS_PER_STORE:,}"
-        raise ScenarioError([(("seeds",), f"{runs}: reduce seeds, or the values of the axes")])
+        raise ScenarioError([(("seeds",), f"{runs}: use fewer seeds, or fewer values on the axes")])
     return chunk_shape
 
 
 def count_chunks(shape: Sequence[int], lengths: Sequence[int]) -> int:
-    """Return the number of chunks of a grid."""
+    """Return the number of chunks that cover a grid."""
     return math.prod(-(-n // length) for n, length in zip(shape, lengths, strict=True))
 
 

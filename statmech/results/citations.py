@@ -16,13 +16,13 @@ from statmech.scenarios.axes import ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 
 BIBLIOGRAPHY_FILE = Path(__file__).with_name("references.bib")
-# One entry, with one field per line: this is the only file that we read, so a library for BibTeX is not worth it.
+# Entries with one field per line: we read only our own file, so a BibTeX library is not worth a dependency.
 ENTRY_PATTERN = re.compile(r"^@(\w+)\{(\w+),\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
 FIELD_PATTERN = re.compile(r"^  (\w+) = \{(.*)\},$", re.MULTILINE)
 BIBTEX_ENTRIES = {entry[2]: entry[0] for entry in ENTRY_PATTERN.finditer(BIBLIOGRAPHY_FILE.read_text(encoding="utf-8"))}
 PAPER_FIELDS = {key: dict(FIELD_PATTERN.findall(text)) for key, text in BIBTEX_ENTRIES.items()}
 
-COMBINING_ACCENTS = {  # LaTeX's commands, and the combining characters of Unicode
+COMBINING_ACCENTS = {  # LaTeX commands and combining characters of Unicode
     "'": "\u0301",
     "`": "\u0300",
     "^": "\u0302",
@@ -85,7 +85,7 @@ def bibtex(keys: Iterable[str]) -> str:
     Parameters
     ----------
     keys
-        Keys of papers, as `cited` returns them.
+        Keys of papers, as `get_citation_keys` returns them.
 
     Returns
     -------
@@ -138,6 +138,6 @@ def unicode_from_latex(text: str) -> str:
 
 
 def _format_authors(authors: str) -> str:
-    """Return authors in BibTeX's form, last name first, as a list of names for a sentence."""
+    """Format BibTeX authors (last name first) as a list of names for a sentence."""
     *first_authors, last_author = [" ".join(reversed(name.split(", "))) for name in authors.split(" and ")]
     return f"{', '.join(first_authors)} and {last_author}" if first_authors else last_author

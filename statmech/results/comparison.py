@@ -1,4 +1,4 @@
-"""Deviation of simulation from theory, in standard errors estimated from the spread over seeds, or predicted.
+"""Deviation of simulation from theory, in standard errors that are estimated from seeds or predicted.
 
 How large the largest deviation may be if theory is exact, and how many seeds can judge, is derived in
 `statmech.results.multiplicity`: values that exceed the bound together, such as neighbouring recorded times or R and
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Simulation = xr.Dataset | Results
 
-DEVIATION_ROUNDING_TOL = 1e-9  # with a given start, R, q and l of all seeds differ by rounding errors only
+DEVIATION_ROUNDING_TOL = 1e-9  # with a fixed start, R, q and l differ between seeds by rounding errors only
 
 
 def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Dataset:
@@ -72,7 +72,7 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     if has_predictions(solution):
         return _compare_with_prediction(runs, solution, names, list(scenario.recorded))
     if runs.sizes["seed"] < 2:
-        raise ScenarioError([(("seeds",), "a standard error needs at least 2 seeds")])
+        raise ScenarioError([(("seeds",), "a standard error requires at least 2 seeds")])
     exchangeable = scenario.exchangeable
     compared = _average_exchangeable_students(_mask_unconverged(runs, names), exchangeable)
     expected = _average_exchangeable_students(solution[names], exchangeable)
@@ -87,7 +87,7 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
 
 
 def has_predictions(theory: xr.Dataset) -> bool:
-    """Return True if theory predicts mean and standard deviation of a run for any variable."""
+    """Return True if theory predicts the mean and standard deviation of a run for some variable."""
     return any(corrections.has_bias_and_std(theory, str(name)) for name in theory.data_vars)
 
 
@@ -117,7 +117,7 @@ def _compute_predicted_deviation(values: Any, theory: xr.Dataset) -> Any:
 
 
 def _mask_unconverged(runs: xr.Dataset, names: list[str]) -> xr.Dataset:
-    """Return these variables with NaN at each point where a run with a solution has not converged.
+    """Return variables with NaN wherever some run has a solution but has not converged.
 
     Theory describes converged runs only.
     """
@@ -127,7 +127,7 @@ def _mask_unconverged(runs: xr.Dataset, names: list[str]) -> xr.Dataset:
 
 
 def _find_solved_runs(runs: xr.Dataset, names: list[str]) -> Any:
-    """Return True for each run that has a value of any of these variables."""
+    """Return a mask of the runs that have a value for at least one variable."""
     return functools.reduce(operator.or_, (runs[name].notnull() for name in names))
 
 
@@ -171,14 +171,14 @@ def _flatten_cells(values: xr.DataArray, inner_dims: list[str]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class DeviationRow:
-    """A parameter combination of a sweep, with the largest deviation of each variable, including its sign."""
+    """A parameter combination of a sweep, with the largest deviation of each variable and its sign."""
 
     cell: dict[str, Any]
     largest: dict[str, float]
 
 
 def iterate_deviation_rows(distance: xr.Dataset) -> Iterator[DeviationRow]:
-    """Yield the deviations of each parameter combination, as the largest over all recorded times.
+    """Yield the largest deviations over all recorded times, for each parameter combination.
 
     >>> import simulate, theory
     >>> from statmech import Scenario
@@ -196,10 +196,10 @@ def iterate_deviation_rows(distance: xr.Dataset) -> Iterator[DeviationRow]:
 
 
 def get_deviation_bound(distance: xr.Dataset) -> float:
-    """Return the bound that no deviation exceeds with probability 1 - `LEVEL` if theory is exact.
+    """Return the bound on all deviations, in standard errors, for an exact theory.
 
-    It is a quantile of Student's t distribution for the number of seeds, or of the normal distribution if the standard
-    errors are predicted, at `LEVEL` divided by the number of independent values (`statmech.results.multiplicity`).
+    Some deviation exceeds the bound with probability `FALSE_ALARM_PROBABILITY`. The bound is a quantile of Student's t
+    distribution, or of the normal distribution if the standard errors are predicted (`statmech.results.multiplicity`).
     """
     return multiplicity.compute_deviation_bound(
         distance.attrs["independent"], None if _has_predicted_errors(distance) else distance.attrs["seeds"]
@@ -207,9 +207,9 @@ def get_deviation_bound(distance: xr.Dataset) -> float:
 
 
 def get_min_seeds(distance: xr.Dataset) -> int:
-    """Return the minimum number of seeds that can judge these deviations.
+    """Return the minimum number of seeds needed to judge the deviations.
 
-    It is 1 if the standard errors are predicted (see `statmech.results.multiplicity`).
+    One seed is sufficient if the standard errors are predicted (see `statmech.results.multiplicity`).
     """
     return 1 if _has_predicted_errors(distance) else multiplicity.compute_min_seeds(distance.attrs["values"])
 
@@ -219,13 +219,13 @@ def _has_predicted_errors(distance: xr.Dataset) -> bool:
 
 
 def get_magnitudes(distance: xr.Dataset) -> np.ndarray:
-    """Return the magnitudes of all compared deviations, without values that have no spread or no theory."""
+    """Return the magnitudes of all finite deviations, from variables that have a spread and a theory."""
     values = np.concatenate([np.abs(values.values).ravel() for values in distance.data_vars.values()])
     return values[np.isfinite(values)]
 
 
 def can_judge(distance: xr.Dataset) -> bool:
-    """Return True if the number of seeds is at least `get_min_seeds`."""
+    """Return True if there are enough seeds to judge the deviations."""
     return int(distance.attrs["seeds"]) >= get_min_seeds(distance)
 
 
@@ -246,7 +246,7 @@ def _list_varying_coordinates(distance: xr.Dataset, axes: list[Any]) -> list[str
 
 @dataclass(frozen=True)
 class BoundCount:
-    """The number of runs that satisfy a bound, the number of all runs, and the worst ratio run / bound."""
+    """The number of runs that satisfy a bound, the number of all runs, and the worst ratio of run to bound."""
 
     runs: int
     of: int
@@ -254,7 +254,7 @@ class BoundCount:
 
 
 def list_bounded_variables(simulation: Simulation, theory: xr.Dataset | None = None) -> list[str]:
-    """Return the names of variables that theory bounds, among the variables of both datasets."""
+    """Return the names of variables in both datasets that theory only bounds."""
     results = as_results(simulation, theory)
     return [name for name in _list_judged_variables(results) if results.scenario.variables[name].bound]
 
@@ -309,22 +309,22 @@ def _count_within_bound(runs: Any, limit: Any, side: str) -> BoundCount:
 
 
 def _get_done_mask(runs: Any) -> Any:
-    """Return True for each finished run.
+    """Return a mask of finished runs.
 
-    All runs are finished unless the store records missing or failed ones (`statmech.results.store.load`).
+    All runs are finished unless the store records missing or failed runs (`statmech.results.store.load`).
     """
     return runs.coords.get("done", runs.seed == runs.seed)
 
 
 def _count_min_seeds(simulation: xr.Dataset, minimum: int = 2) -> int:
-    """Return the smallest number of seeds behind a standard error that has at least `minimum` seeds."""
+    """Return the smallest number of finished seeds, ignoring points with fewer than `minimum`."""
     counts = [count for count in _get_done_mask(simulation).sum("seed").values.ravel().tolist() if count >= minimum]
     return min(counts, default=minimum)
 
 
 def _get_both_datasets(results: Results) -> tuple[xr.Dataset, xr.Dataset]:
     if results.simulation is None or results.theory is None:
-        raise TypeError("a comparison needs a simulation and its theory")
+        raise TypeError("a comparison requires a simulation and its theory")
     return results.simulation, results.theory
 
 
@@ -335,7 +335,7 @@ def _list_judged_variables(results: Results) -> list[str]:
 
 
 def count_converged_runs(simulation: Simulation) -> list[tuple[int, int]] | None:
-    """Return the numbers of converged runs and of all runs at the last recorded time, in the order of `rows`.
+    """Return the numbers of converged and of finished runs at the last time, per parameter combination.
 
     Returns None for a scenario whose runs always converge.
     """

@@ -1,11 +1,11 @@
-r"""Predictions of theory for a run at finite N: its mean and its standard deviation, to order 1/N.
+r"""Theory's prediction of the mean and standard deviation of a run at finite N, to order 1/N.
 
 In addition to a variable's value in the limit N -> infinity, a theory with `corrections: true` has the bias at this N
-(`NAME_bias`) and the standard deviation of one run (`NAME_std`). Figures and comparisons use `predicted`.
+(`NAME_bias`) and the standard deviation of one run (`NAME_std`). Figures and comparisons use `predict_mean_and_std`.
 
-**Where the next order is small** (`resolved`). The standard deviation s has relative errors of order 1/N. Three errors
-can be estimated from the bias b and the scale x of a variable's fluctuations: x is the value itself for a length or an
-error, and 1 - abs(R) for a cosine.
+**Where the next order is small** (`find_resolved_values`). The standard deviation s has relative errors of order 1/N.
+Three errors can be estimated from the bias b and the scale x of a variable's fluctuations: x is the value itself for a
+length or an error, and 1 - abs(R) for a cosine.
 
 - Where the term of order :math:`1/\sqrt N` is small or vanishes, the next term has a spread equal to its mean, b: the
   variance is :math:`s^2 + b^2`, and s is too small by :math:`b^2/2s^2`. All students of an AdaTron with label noise
@@ -29,9 +29,9 @@ from statmech.scenarios.variables import BIAS_SUFFIX, ERROR_SUFFIX, STD_SUFFIX
 if TYPE_CHECKING:
     import xarray as xr
 
-MAX_NEXT_ORDER_RATIO = 1 / 8  # for each of the three relative errors
+MAX_NEXT_ORDER_RATIO = 1 / 8  # limit for each of the three relative errors above
 COSINE_VARIABLES = ("R", "q")
-STD_ROUNDING_TOL = 1e-9  # relative to the mean; a smaller spread means that all runs have the same value
+STD_ROUNDING_TOL = 1e-9  # relative to the mean: with a smaller spread, all runs have the same value
 
 
 def predict_mean_and_std(theory: xr.Dataset, name: str) -> tuple[xr.DataArray, xr.DataArray | None]:
@@ -91,7 +91,7 @@ def get_theory_error(theory: xr.Dataset, name: str) -> xr.DataArray | float:
 
 
 def find_resolved_values(theory: xr.Dataset, name: str) -> xr.DataArray:
-    """Return True where a variable's standard deviation is not zero and terms of the next order in 1/N are small.
+    """Return True where a variable's standard deviation is nonzero and the next order in 1/N is small.
 
     With a given start, the standard deviation is zero except for rounding. At all other points where this is False,
     theory and simulation cannot be compared.

@@ -1,4 +1,4 @@
-"""The common form of all results, from simulation or theory: an xarray Dataset with the terms of the field.
+"""The common form of results from simulation and theory: an xarray Dataset with the terms of the field.
 
 `simulate.run` and `theory.solve` return the same variables on the same sweep axes and recorded times; the simulation
 has an additional `seed` axis, and variables that only a run has. In a sweep over K, students that a smaller ensemble
@@ -47,15 +47,15 @@ def make_empty_dataset(scenario: AbstractScenario, seeds: int | None, **attrs: A
 
 
 def _make_long_name(variable: Variable, theory: bool) -> str:
-    """Return the variable's long name, which says so if theory only bounds the variable."""
+    """Return a variable's long name, marked as a bound if theory only bounds the variable."""
     side = {"above": "upper bound: ", "below": "lower bound: "}.get(variable.bound if theory else "", "")
     return side + variable.long_name
 
 
 def get_arrays(dataset: xr.Dataset) -> dict[str, np.ndarray]:
-    """Return the arrays of a dataset's variables, for `fill`.
+    """Return the arrays of a dataset's variables, for `fill_arrays`.
 
-    Indexing with xarray would take most of the time.
+    Indexing through xarray would take most of the time.
     """
     return {str(name): variable.values for name, variable in dataset.data_vars.items()}
 
@@ -101,7 +101,7 @@ def scenario_from_dataset(dataset: xr.Dataset) -> Any:
 
 
 def find_invalid_variables(dataset: xr.Dataset, scenario: AbstractScenario) -> list[str]:
-    """Return the names of variables and coordinates without the dimensions or type that a scenario requires."""
+    """Return the names of variables and coordinates whose dimensions or type do not match a scenario."""
     seeds = {"seed": scenario.seeds} if "seed" in dataset.dims else {}
     sizes = {name: len(values) for name, values in scenario.recorded.items()} | scenario.shape | seeds
     variables = {name: variable for name, variable in scenario.variables.items() if seeds or variable.in_theory}
@@ -198,7 +198,7 @@ def report_progress(items: Iterable[Any], total: int, progress: Progress | None)
 
 
 def _make_axis_label(value: Any) -> Any:
-    """Return a value on the axis of a dataset as a number, or as the text that names it."""
+    """Return a value on an axis as a number, or as a text label."""
     if isinstance(value, str | Number):
         return value
     return format_inputs_label(value) if isinstance(value, Inputs) else str(value)
@@ -217,7 +217,7 @@ def make_coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[
     axis_by_name = {name: dim for dim, group in scenario.dimensions.items() for name in group}
     for name, value in scenario.axis_values().items():
         value = tuple(map(_make_axis_label, value)) if is_axis(value) else _make_axis_label(value)
-        # a text makes all values of the axis texts
+        # one text label turns all values of the axis into text
         if is_axis(value) and any(isinstance(label, str) for label in value):
             value = tuple(label if isinstance(label, str) else f"{label:.15g}" for label in value)
         attrs = {"long_name": scenario.describe(name).meaning}

@@ -1,4 +1,4 @@
-"""Export: a table of means for spreadsheets, a NetCDF file for other programs."""
+"""Export of results: a table of means for spreadsheets, or a NetCDF file for other programs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_export(simulation: ResultsOrDataset, theory: xr.Dataset | None, path: 
 
 
 def make_csv(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> bytes:
-    """Return the `table` as the content of a CSV file.
+    """Return the table of means as the content of a CSV file.
 
     Texts that a spreadsheet would read as a formula are preceded by an apostrophe.
     """

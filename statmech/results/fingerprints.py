@@ -1,4 +1,4 @@
-r"""Fingerprints: 64 bits per run that bind its numbers to their sweep, their variables and their position.
+r"""Fingerprints: 64 bits per run that tie its numbers to a sweep, their variables and a position.
 
 A checksum detects that a file has changed, but not that it belongs elsewhere. The fingerprint of run p is
 
@@ -22,12 +22,12 @@ import numpy as np
 
 from statmech.results.stored_config import remove_figure
 
-FINGERPRINT_VARIABLE = "fingerprint"  # in the store of a sweep, with one value per run
-MAX_BLOCK_NUMBERS = 2**20  # keeps the memory small compared with the values
+FINGERPRINT_VARIABLE = "fingerprint"  # stored variable of a sweep, with one value per run
+MAX_BLOCK_NUMBERS = 2**20  # limits the memory of temporary arrays
 
 
 def compute_salt(config: Mapping[str, Any], data: Mapping[str, str]) -> bytes:
-    """Return the key of a sweep's fingerprints: a hash of its config, without the figure, and of its data digests.
+    """Return the hash key of a sweep's fingerprints, from its config (without the figure) and its data digests.
 
     >>> compute_salt({"rule": "hebb", "figure": "overlay"}, {}) == compute_salt({"rule": "hebb"}, {})
     True
@@ -76,6 +76,6 @@ def _pack_as_uint64(flat: np.ndarray) -> np.ndarray:
 
 
 def _derive_odd_numbers(salt: bytes, name: str, count: int) -> np.ndarray:
-    """Return odd 64-bit numbers for a variable, the same on every machine."""
+    """Derive odd 64-bit keys for a variable, identical on every machine."""
     random_bytes = hashlib.shake_128(salt + name.encode()).digest(8 * count)
     return np.frombuffer(random_bytes, "<u8").astype(np.uint64) | np.uint64(1)

@@ -1,9 +1,10 @@
-"""Write locks on a store, exclusive or shared among shards. The operating system releases locks of a dead process.
+"""Write locks on a store, exclusive or shared among shards.
 
-There are two lock files next to the store. `.NAME.lock` is locked during a run: exclusively by one process, or jointly
-by the shards of one sweep. `.NAME.writing` is locked briefly: shared, while a chunk is compared with the store and
-written; exclusively, while a store is created, extended or replaced. So a chunk reaches only the store that its writer
-opened, even if the writer is a worker of a run that has died.
+The operating system releases the locks of a process that dies. There are two lock files next to the store. `.NAME.lock`
+is locked during a run: exclusively by one process, or jointly by the shards of one sweep. `.NAME.writing` is locked
+briefly: shared, while a chunk is compared with the store and written; exclusively, while a store is created, extended
+or replaced. So a chunk reaches only the store that its writer opened, even if the writer is a worker of a run that has
+died.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from statmech.runtime import system
 from statmech.runtime.system import EXCLUSIVE_LOCK, SHARED_LOCK
 
 T = TypeVar("T")
-LOCK_RETRIES, LOCK_RETRY_SECONDS = 5, 0.05  # a process that reads the owner of a lock briefly holds it
+LOCK_RETRIES, LOCK_RETRY_SECONDS = 5, 0.05  # reading a lock's owner briefly takes the lock
 LOCK_NOTICE_SECONDS = 2.0  # report only longer waits
 EXTENSION_HINT = (
     "A sweep is extended or replaced only while no other process writes it: wait until that process has ended, or "
@@ -33,14 +34,14 @@ NO_LOCKS_MESSAGE = "several processes cannot share one sweep on a system without
 
 
 class Lock:
-    """An open lock file, which is opened again if another process removes it."""
+    """A lock file, reopened if another process removes it."""
 
     def __init__(self, path: Path):
         self.path = path
         self._file = open_text_file(path, os.O_RDWR | os.O_CREAT)
 
     def take(self, mode: int) -> bool:
-        """Try to take the lock, `SHARED` or `EXCLUSIVE_LOCK`, and return False if another process holds it."""
+        """Try to take the lock, `SHARED_LOCK` or `EXCLUSIVE_LOCK`, and return False if another process holds it."""
         while self._try_lock(mode):
             if _is_file_at(self._file, self.path):
                 return True
@@ -56,14 +57,14 @@ class Lock:
             raise StoreError(f"{self.path}: cannot be locked: {reason}. Store results on a local disk") from None
 
     def release(self, remove: bool = True) -> None:
-        """Release the lock, and `remove` the file if no other process holds it."""
+        """Release the lock, and remove its file if no other process holds the lock."""
         with contextlib.suppress(OSError):
             if remove and self._try_lock(EXCLUSIVE_LOCK) and _is_file_at(self._file, self.path):
                 self.path.unlink()
         self._file.close()
 
     def sign(self) -> None:
-        """Write this process as the owner into the file, which remains empty on a full disk."""
+        """Record this process as the owner of the lock. On a full disk the file remains empty."""
         signature = {"process": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%F %T")}
         with contextlib.suppress(OSError):
             os.ftruncate(self._file.fileno(), 0)
@@ -71,7 +72,7 @@ class Lock:
             os.write(self._file.fileno(), json.dumps(signature).encode())
 
     def owner(self) -> str:
-        """Return the process that has signed the lock file."""
+        """Return a description of the process that signed the lock file."""
         return _read_owner(self._file)
 
 
@@ -82,7 +83,7 @@ class Claim:
         self.path, self.lock, self.exclusive = path, lock, exclusive
 
     def open(self, find: Callable[[], T | None], create: Callable[[], T], wait: Callable[[str], None]) -> T:
-        """Return the store that `find` returns, or else create it by `create` while no other process writes.
+        """Return the store from `find`, or else from `create`, while no other process writes.
 
         Both functions are called while no process writes a chunk. A shard shares the lock with the other shards. An
         exclusive run calls `create` at once. `wait` is called with the owner's name if another process is creating the
@@ -95,7 +96,7 @@ class Claim:
                     self._take_lock(SHARED_LOCK)
                     return store
         with lock_for_writing(self.path, exclusive=True, wait=wait):
-            store = None if self.exclusive else find()  # another shard may have created it meanwhile
+            store = None if self.exclusive else find()  # meanwhile another shard may have created the store
             if store is None:
                 self._take_lock(EXCLUSIVE_LOCK)
                 store = create()
@@ -128,12 +129,12 @@ def claim_store(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
             _acquire_lock(shard_lock, EXCLUSIVE_LOCK, f"{path}: shard {k} of {n} is being written by")
         lock = Lock(_get_lock_path(path))
         closing.callback(lock.release)
-        closing.callback(lambda: Lock(_get_writing_lock_path(path)).release())  # writers of chunks leave the file
+        closing.callback(lambda: Lock(_get_writing_lock_path(path)).release())  # left by writers of chunks
         yield Claim(path, lock, n == 1)
 
 
 def find_writer(path: Path) -> str:
-    """Return the process that writes the store at `path` now, and its host, or an empty text."""
+    """Return the process that is writing the store at `path`, and its host, or an empty string."""
     with contextlib.suppress(OSError, StoreError), open_text_file(_get_lock_path(path), os.O_RDWR) as file:
         if not system.try_lock(file, EXCLUSIVE_LOCK):
             return _read_owner(file)
@@ -142,7 +143,7 @@ def find_writer(path: Path) -> str:
 
 @contextlib.contextmanager
 def lock_for_writing(path: Path, exclusive: bool = False, wait: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Lock the store at `path` while a chunk is written, or `exclusive` while it is created, extended or replaced.
+    """Lock a store while a chunk is written, or exclusively while the store is created, extended or replaced.
 
     Waits without limit; after two seconds `wait` is called with the name of the process that holds the store.
     """
@@ -172,7 +173,7 @@ def open_text_file(path: Path, flags: int) -> IO[str]:
         raise make_unwritable_error(path, failure) from None
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
-        raise StoreError(f"{path}: is not an ordinary file. Remove it")
+        raise StoreError(f"{path}: is not a regular file: remove it")
     form = {os.O_RDONLY: "r", os.O_WRONLY: "a"}.get(flags & (os.O_WRONLY | os.O_RDWR), "r+")
     return os.fdopen(number, form, encoding="utf-8", errors="replace")
 
@@ -196,7 +197,7 @@ def _get_writing_lock_path(path: Path) -> Path:
 
 
 def _is_file_at(file: IO[str], path: Path) -> bool:
-    """Return True if an open file is still the one at this path."""
+    """Return True if an open file is still the file at this path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat(follow_symlinks=False))
     except OSError:

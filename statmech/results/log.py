@@ -13,7 +13,7 @@ from typing import Any
 from statmech.results.locks import open_text_file
 
 Event = dict[str, Any]
-REQUIRED_EVENT_KEYS: dict[str, dict[str, type]] = {  # the keys of an event that its readers need
+REQUIRED_EVENT_KEYS: dict[str, dict[str, type]] = {  # keys that readers of each event require, with their types
     "begun": {"done": int},
     "playing": {"block": int},
     "written": {"block": int, "done": int},
@@ -33,7 +33,7 @@ class Log:
         suffix = "" if shard[1] == 1 else f"-{shard[0]}-of-{shard[1]}"
         self.path, self.listener = store.with_name(f"{store.stem}{suffix}.log"), listener
         if self.path.is_symlink():
-            open_text_file(self.path, os.O_WRONLY)  # raises now; later, a log that cannot be written is omitted
+            open_text_file(self.path, os.O_WRONLY)  # raises here, because later failures to write the log are ignored
 
     def __call__(self, **event: Any) -> None:
         event = {"time": time.strftime(LOG_TIME_FORMAT), **event}
@@ -43,7 +43,7 @@ class Log:
             self.listener(event)
 
     def suspects(self) -> set[int]:
-        """Return the chunks that were being simulated both times when the last two runs died."""
+        """Return the chunks that were being simulated each time the last two runs died."""
         recent_runs = read_logged_runs(self.path)[-2:]
         if len(recent_runs) < 2 or any(run[-1]["event"] == "ended" for run in recent_runs):
             return set()
@@ -84,7 +84,7 @@ def _read_lines(log: Path) -> list[str]:
 
 
 def _parse_event(line: str) -> Event | None:
-    """Return the event of a line, or None if keys that its readers need are missing."""
+    """Return the event in a line of the log, or None if required keys are missing."""
     try:
         event = json.loads(line)
         time.strptime(event["time"], LOG_TIME_FORMAT)

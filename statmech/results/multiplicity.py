@@ -1,4 +1,4 @@
-r"""The bound on the largest of many deviations if theory is exact, and the number of seeds that can judge.
+r"""The bound on the largest of many deviations if theory is exact, and the seeds needed to judge them.
 
 A deviation in standard errors, :math:`t = \sqrt n\,(\overline x - x_\mathrm{theory})/s` from n seeds, has Student's
 distribution with n - 1 degrees of freedom, because the order parameters of a large system fluctuate as Gaussians (their
@@ -10,8 +10,8 @@ as R and :math:`\epsilon_g = \arccos(R)/\pi` always do. A group of k values abov
     \qquad M' = M\,\langle 1/k \rangle,
 
 which is exact. The mean is taken over Gaussian samples with the correlations of the runs, given that a random value
-exceeds c (`independent`). Parameter combinations are counted as independent, as they are in online learning. Where they
-share their data, the bound is too large rather than too small.
+exceeds c (`count_independent_values`). Parameter combinations are counted as independent, as they are in online
+learning. Where they share their data, the bound is too large rather than too small.
 
 **How many seeds can judge.** If the standard deviation :math:`\sigma` were known, n seeds would find a deviation of
 :math:`c_\infty\sigma/\sqrt n`, where :math:`c_\infty` is the bound of the normal distribution; with the standard
@@ -32,16 +32,16 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-FALSE_ALARM_PROBABILITY = 0.01  # probability that any value exceeds the bound although theory is exact
-MIN_SEED_EFFICIENCY = 0.5  # relative to seeds with known standard deviations
+FALSE_ALARM_PROBABILITY = 0.01  # probability that some value exceeds the bound although theory is exact
+MIN_SEED_EFFICIENCY = 0.5  # effective seeds per seed, compared with known standard deviations
 NUM_GAUSSIAN_SAMPLES = 400  # gives the number of independent values to about 5 %, and the bound to 0.5 %
 MAX_SAMPLE_SEEDS = 64  # with more seeds, Student's distribution is close to normal
 
 
 def compute_deviation_bound(values: float, seeds: int | None) -> float:
-    """Compute the bound, in standard errors, that no independent value exceeds.
+    """Compute the bound on the deviations of independent values, in standard errors.
 
-    The probability of this is 1 - `FALSE_ALARM_PROBABILITY`.
+    If theory is exact, some value exceeds the bound with probability `FALSE_ALARM_PROBABILITY`.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def compute_deviation_bound(values: float, seeds: int | None) -> float:
 
 
 def compute_min_seeds(values: int) -> int:
-    """Compute the minimum number of seeds that can judge the deviations of independent values.
+    """Compute the minimum number of seeds needed to judge the deviations of independent values.
 
     Parameters
     ----------
@@ -131,22 +131,22 @@ def count_independent_values(counts: np.ndarray, runs: Callable[[int], np.ndarra
 
 
 def _tail_probability(values: float) -> float:
-    """Return the probability of exceeding the bound on either side."""
+    """Return the probability that a given value exceeds the bound on a given side."""
     return FALSE_ALARM_PROBABILITY / 2 / max(values, 1)
 
 
 def _correlation_factor(runs: np.ndarray) -> np.ndarray:
-    """Return a factor F with F^T F equal to the correlations of runs (seeds, values)."""
+    """Return a matrix F such that F^T F contains the correlations of runs (seeds, values)."""
     deviations = np.nan_to_num(runs - np.nanmean(runs, axis=0))
     return np.asarray(np.linalg.qr(deviations / np.linalg.norm(deviations, axis=0), mode="r"))
 
 
 def _draw_group_size(factor: np.ndarray, seeds: int, tail: float, rng: np.random.Generator) -> int:
-    """Draw a Gaussian sample where a random value exceeds the bound, and count all values that do."""
+    """Draw a Gaussian sample with a random value beyond the bound, and count all values beyond the bound."""
     sample = rng.standard_normal((seeds, len(factor))) @ factor
     column = rng.integers(factor.shape[1])
     pushed = _draw_exceeding_sample(sample[:, column], tail, rng)
-    sample += np.outer(pushed - sample[:, column], factor[:, column] @ factor)  # other values follow by regression
+    sample += np.outer(pushed - sample[:, column], factor[:, column] @ factor)  # shift the other values by regression
     t = np.sqrt(seeds) * sample.mean(axis=0) / sample.std(axis=0, ddof=1)
     return max(1, int(np.sum(np.abs(t) > -stdtrit(seeds - 1, tail))))
 

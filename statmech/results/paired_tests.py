@@ -108,7 +108,7 @@ def _get_reference_accuracy(study: xr.Dataset, index: dict[str, int]) -> np.ndar
 
 
 def _test_accuracy_difference(accuracy: np.ndarray, reference: np.ndarray) -> tuple[bool, bool]:
-    """Return whether accuracies are significantly worse, and whether they are better, than the reference.
+    """Return whether accuracies are significantly below, and significantly above, the reference.
 
     The test is paired by folds.
     """

@@ -48,7 +48,7 @@ PUBLISHED_WEIGHT_COUNTS: dict[str, dict[str, tuple[float, ...]]] = {
     },
     "coding": {"boosting": (52, 37), "mlp": (4270,), "ordinary": (60,), "second_order": (1740,), "pruned": (52, 37)},
 }
-PUBLISHED_LESS_ACCURATE: dict[str, tuple[str, ...]] = {  # the stars of Table 1: p <= 0.05, paired two-tailed t-test
+PUBLISHED_LESS_ACCURATE: dict[str, tuple[str, ...]] = {  # starred in Table 1: p <= 0.05, paired two-tailed t-test
     "votes": ("tree", "second_order", "pruned"),
     "promoters": ("tree", "ordinary", "second_order", "pruned"),
     "coding": ("tree", "mlp", "ordinary", "second_order", "pruned"),

@@ -1,4 +1,4 @@
-"""The results of one scenario: its simulation, its theory, or both, with the scenario that they belong to.
+"""The results of one scenario: the scenario with its simulation, its theory, or both.
 
 Comparison, tables, figures, export, report and explorer take `Results`. A dataset carries its scenario as text, which
 is parsed once, when the dataset is wrapped here.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-@dataclass(frozen=True, eq=False)  # two datasets have no single truth value
+@dataclass(frozen=True, eq=False)  # comparing datasets gives no single truth value
 class Results:
     """Simulation and theory of one scenario.
 
@@ -53,7 +53,7 @@ class Results:
     """
 
     scenario: AbstractScenario
-    # None if missing; the type Any has all attributes, so that an access needs no check for None
+    # None if missing. The type Any spares a check for None at every access
     simulation: xr.Dataset | Any = None
     theory: xr.Dataset | Any = None
     status: dict[str, Any] | None = None
@@ -64,13 +64,13 @@ class Results:
     lines: xr.Dataset | None = None
 
     def __post_init__(self) -> None:
-        if self.folder is None:  # results of one process need no check
+        if self.folder is None:  # results computed in this process need no check
             return
         datasets = [dataset for dataset in (self.simulation, self.theory) if dataset is not None]
         codes = [decode_attributes(dataset.attrs)["code"] for dataset in datasets if "code" in dataset.attrs]
         if len(codes) == 2 and codes[0] != codes[1]:
             names = ", ".join(sorted(codes[0] | codes[1]))
-            raise StoreError(f"{self.folder}: simulation and theory were computed with different contents of {names}")
+            raise StoreError(f"{self.folder}: simulation and theory were computed with different versions of {names}")
 
     @property
     def either(self) -> xr.Dataset:
@@ -109,7 +109,7 @@ def load_results(folder: str | Path) -> Results:
         scenario = scenario_from_dataset(simulation)
         store.check_dataset_form(simulation_path, simulation, scenario)
         theory = load_theory(theory_path, scenario)
-        with suppress(StoreError):  # a store that was saved in one piece has no states
+        with suppress(StoreError):  # a store written in one piece does not record the states of runs
             status = status_of(simulation_path)
     else:
         theory = store.load(theory_path)
@@ -127,7 +127,7 @@ def as_results(simulation: xr.Dataset | Results | None, theory: xr.Dataset | Non
         return simulation
     either = simulation if simulation is not None else theory
     if either is None:
-        raise TypeError("results need a simulation, a theory, or both")
+        raise TypeError("results require a simulation, a theory, or both")
     if isinstance(either, AbstractScenario):
         raise TypeError("a scenario has no results yet: statmech.run(scenario) returns them")
     scenario = scenario_from_dataset(either)

@@ -17,7 +17,7 @@ MAX_LISTED_CHUNKS = 20
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Return the state of a simulation's store.
+    """Return the progress of a stored simulation.
 
     `running` lists the chunks that have started and are not written; `rate` is in runs per second since the run began.
     Raises `StoreError` if there is no store.
@@ -54,7 +54,7 @@ def read_status(folder: Path) -> dict[str, Any]:
 
 
 def format_status(status: dict[str, Any]) -> list[str]:
-    """Return the state of a store as lines of text."""
+    """Format the progress of a stored simulation as lines of text."""
     text = [
         status["store"],
         f"runs     {status['done']} of {status['runs']} done, {status['failed']} failed, {status['missing']} missing",

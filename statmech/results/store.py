@@ -1,4 +1,4 @@
-"""Results on disk: Zarr stores that are complete or absent, and that contain their config."""
+"""Results on disk: Zarr stores that contain their config and are either complete or absent."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from statmech.scenarios.composition import FigureKey
 if TYPE_CHECKING:
     import xarray as xr
 
-STATE_VARIABLE = "state"  # with one value per run (`statmech.results.sweep_store`)
-IDENTITY_ATTRIBUTE = "store"  # distinguishes a store from any other store of the same config
+STATE_VARIABLE = "state"  # stored variable with the state of each run (`statmech.results.sweep_store`)
+IDENTITY_ATTRIBUTE = "store"  # distinguishes stores of the same config
 DONE_STATE = 1
-MADE_BY_VARIABLE = "made_by"  # the number of the version that computed each run, in the store of a sweep
-VERSION_KEYS = ("commit", "versions")  # in the provenance of a result
+MADE_BY_VARIABLE = "made_by"  # stored variable with the index of the version that computed each run
+VERSION_KEYS = ("commit", "versions")  # entries of a provenance that identify a version
 TEXT_ATTRIBUTES = ("commit", "machine", "python", "source")
-LAST_DIGIT_SETTINGS = ("XLA_FLAGS", "OPENBLAS_CORETYPE")  # environment variables
+LAST_DIGIT_SETTINGS = ("XLA_FLAGS", "OPENBLAS_CORETYPE")  # environment variables that change the last digits
 RECORDED_PACKAGES = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 
 
 def save(dataset: xr.Dataset, path: Path, figure: FigureKey = None) -> None:
     """Write a dataset atomically as a Zarr store.
 
-    It is written under a temporary name first, so that a store of this name is always complete.
+    The store is first written under a temporary name, so that a store at `path` is always complete.
 
     Parameters
     ----------
@@ -123,14 +123,14 @@ def load(path: str | Path) -> xr.Dataset:
     if not path.is_dir():
         raise StoreError(f"{path}: no such result. `statmech run CONFIG` computes one")
     if stores := [store.name for store in sorted(path.glob("*.zarr"))]:
-        raise StoreError(f"{path}: a folder of results; load one of {', '.join(stores)} in it")
+        raise StoreError(f"{path}: is a folder of results. Load one of its stores: {', '.join(stores)}")
     checksums.check_ordinary_files(path)
     folder = path.stat().st_ino
     if names := checksums.find_corrupted_files(path):
         raise DamagedError(path, names)
     try:
         with ignore_zarr_warnings(), xr.open_zarr(path, consolidated=False, chunks=None) as dataset:
-            # in reverse of the writer's order, so that runs whose states are read as done are complete
+            # states first, the reverse of the writer's order: values of finished runs are then complete
             states = {name: dataset[name].load() for name in (STATE_VARIABLE, FINGERPRINT_VARIABLE) if name in dataset}
             loaded = dataset.drop_vars(MADE_BY_VARIABLE, errors="ignore").load().assign(states)
             check_attribute_types(loaded.attrs)
@@ -141,7 +141,7 @@ def load(path: str | Path) -> xr.Dataset:
             )
     except Exception as failure:  # zarr and its codecs raise various errors on a corrupted store
         raise make_unreadable_error(path, failure) from None
-    if path.stat().st_ino != folder:  # the sweep has been extended meanwhile
+    if path.stat().st_ino != folder:  # the sweep was extended while it was read
         return load(path)
     if names:
         raise DamagedError(path, names)
@@ -151,12 +151,12 @@ def load(path: str | Path) -> xr.Dataset:
 
 
 def check_attribute_types(attrs: Mapping[str, Any]) -> None:
-    """Raise `ValueError` for attributes that do not have the type that their readers need."""
+    """Raise `ValueError` if an attribute does not have the type that its readers expect."""
     config_from_attributes(attrs)
     values = decode_attributes(attrs)
     for version in (values, *values.get("earlier", [])):
         if wrong := [name for name in TEXT_ATTRIBUTES if not isinstance(version.get(name, ""), str)]:
-            raise ValueError(f"its attribute {wrong[0]} is not a text")
+            raise ValueError(f"its attribute {wrong[0]} is not a string")
 
 
 def _add_done_coordinate(dataset: xr.Dataset) -> xr.Dataset:
@@ -186,7 +186,7 @@ def _find_missing_chunks(path: Path, dataset: xr.Dataset) -> Iterator[str]:
 
 
 def _describe_misplaced_runs(dataset: xr.Dataset) -> Iterator[str]:
-    """Yield a phrase with the number of finished runs that were computed for another position."""
+    """Yield a message if finished runs contain numbers computed for another position."""
     import numpy as np
 
     if FINGERPRINT_VARIABLE not in dataset:
@@ -208,16 +208,16 @@ def _describe_misplaced_runs(dataset: xr.Dataset) -> Iterator[str]:
 
 
 def load_simulation(path: Path, scenario: AbstractScenario) -> xr.Dataset | None:
-    """Return the stored simulation of exactly this scenario, None if nothing is stored.
+    """Return the stored simulation of exactly this scenario, or None if nothing is stored.
 
-    Raises `StoreError`, with a line per difference, for a simulation of another config, or by other code than the
-    user's files contain now.
+    Raises `StoreError` if the simulation belongs to another config, with a line per difference, or if the code in the
+    user's files has changed.
     """
     if not (path.exists() or path.is_symlink()):
         return None
     dataset = load(path)
     if changed := list_config_differences(scenario.config(), config_from_attributes(dataset.attrs)):
-        remedy = f"`statmech {get_command_name() or 'figure'} {path.parent}` takes what is stored"
+        remedy = f"`statmech {get_command_name() or 'figure'} {path.parent}` uses the stored config"
         raise StoreError(describe_other_config(path, changed, remedy))
     check_dataset_form(path, dataset, scenario)
     if changed_code := describe_changed_code(path, scenario, decode_attributes(dataset.attrs).get("code")):
@@ -226,13 +226,13 @@ def load_simulation(path: Path, scenario: AbstractScenario) -> xr.Dataset | None
 
 
 def check_dataset_form(path: Path, dataset: xr.Dataset, scenario: AbstractScenario) -> None:
-    """Raise `DamagedError` for a dataset without the dimensions, coordinates and numbers of its scenario."""
+    """Raise `DamagedError` if a dataset lacks dimensions, coordinates or numbers of its scenario."""
     if names := find_invalid_variables(dataset, scenario):
         raise DamagedError(path, names)
 
 
 def describe_changed_data(path: Path, stored: AbstractScenario, recorded: dict[str, str]) -> str:
-    """Return the message for a store whose data sets have changed since they were recorded, or an empty text."""
+    """Return the message for a store whose data sets have changed since they were recorded, or an empty string."""
     changed = [name for name, digest in stored.data_digests().items() if recorded.get(name) != digest]
     if not changed:
         return ""
@@ -241,7 +241,7 @@ def describe_changed_data(path: Path, stored: AbstractScenario, recorded: dict[s
 
 
 def describe_changed_code(path: Path, stored: AbstractScenario, recorded: dict[str, str] | None) -> str:
-    """Return the message for a result by other code of the user, empty if the code is the same or not recorded."""
+    """Return the message for a result computed by other user code, or an empty string."""
     if recorded is None:  # an early version did not record the code
         return ""
     own_code.record_replaced_functions()
@@ -253,7 +253,7 @@ def describe_changed_code(path: Path, stored: AbstractScenario, recorded: dict[s
 
 
 def describe_other_config(path: Path, changed: list[str], remedy: str) -> str:
-    """Return the message for a store with the result of another config, with all differences and a remedy."""
+    """Return the message for a store of another config, with all differences and a remedy."""
     return "\n".join([f"{path}: holds the result of another config. Differences:", *changed, f"{remedy}."])
 
 
@@ -294,7 +294,7 @@ def provenance() -> dict[str, Any]:
 
 
 def version_from_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a provenance that distinguishes one version from another."""
+    """Return the entries of a provenance that identify the version."""
     return {name: provenance.get(name) for name in VERSION_KEYS}
 
 
@@ -340,7 +340,7 @@ def _make_scratch_folder(path: Path) -> Iterator[Path]:
 def ignore_zarr_warnings() -> Iterator[None]:
     """Open a context that suppresses zarr's warnings about strings and consolidated metadata.
 
-    They say that both are not yet in the third version of its format.
+    Neither is part of the third version of the Zarr format.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification.*")

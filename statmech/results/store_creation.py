@@ -1,4 +1,4 @@
-"""Creation, growth and repair of stores for sweeps.
+"""Creation, extension and repair of stores for sweeps.
 
 The store of an extended sweep is created next to the old store, the old chunks are copied, and then the two stores
 exchange names. After a kill in between, `complete_replacement` recovers one complete store.
@@ -50,7 +50,7 @@ def create_store(
     old: SweepStore | None = None,
     figure: FigureKey = None,
 ) -> SweepStore:
-    """Create a store at `path`, and replace any file or store there.
+    """Create a store at `path`, replacing any file or store there.
 
     Raises `StoreError` if the store cannot be written.
 
@@ -87,7 +87,7 @@ def create_store(
 
 
 def complete_replacement(path: Path) -> None:
-    """Finish or undo a replacement of a store that a kill has interrupted."""
+    """Finish or undo the replacement of a store after an interruption by a kill."""
     backup = _get_backup_path(path)
     if backup.exists():
         if path.exists():
@@ -125,14 +125,14 @@ def _repair_from_twin(path: Path, names: list[str]) -> list[str]:
         raise
     except OSError as failure:
         raise make_unwritable_error(path, failure) from None
-    except Exception as failure:  # zarr raises various errors for the config and the chunks of a stranger
+    except Exception as failure:  # zarr raises various errors for an untrusted config or chunk shape
         raise make_unreadable_error(path, failure) from None
     finally:
         _remove_store(twin)
 
 
 def check_store_form(store: SweepStore, scenario: AbstractScenario) -> None:
-    """Raise `DamagedError` for a store with variables of another form than in a store from `create`."""
+    """Raise `DamagedError` if the form of a stored variable does not match the scenario."""
     lengths = store.state.chunks
     inner = {name: (variable.dims, variable.missing) for name, variable in scenario.variables.items()}
     forms = {
@@ -145,7 +145,7 @@ def check_store_form(store: SweepStore, scenario: AbstractScenario) -> None:
 
 
 def is_extension(new: AbstractScenario, old: dict[str, Any]) -> bool:
-    """Return True if a scenario extends the `old` config by values on its axes or by seeds, and omits nothing."""
+    """Return True if a scenario adds axis values or seeds to the `old` config and omits nothing."""
     if not list_config_differences(new.config(), old):
         return False
     before = scenario_from(old)
@@ -181,7 +181,7 @@ def _copy_runs(old: SweepStore, new: SweepStore, scenario: AbstractScenario) -> 
 
 
 def _list_earlier_provenances(old: SweepStore | None) -> list[dict[str, Any]]:
-    """Return the provenances of all other versions that have computed runs of an old store."""
+    """Return the provenances of the earlier versions that computed runs of an old store."""
     if old is None:
         return []
     return old.provenances[:-1] if old.is_running_version else old.provenances
@@ -190,7 +190,7 @@ def _list_earlier_provenances(old: SweepStore | None) -> list[dict[str, Any]]:
 def _copy_chunk(
     old: SweepStore, old_states: np.ndarray, new: SweepStore, chunk: Chunk, sources: dict[Index, Index]
 ) -> None:
-    """Copy the runs of one chunk, for parameter combinations with `sources` in the old grid."""
+    """Copy the runs of one chunk. `sources` maps indices of the new grid to indices of the old grid."""
     seeds = slice(chunk.seeds.start, min(chunk.seeds.stop, old.state.shape[-1]))
     if seeds.start >= seeds.stop:
         return
@@ -221,13 +221,13 @@ def _create_empty(
     lengths: tuple[int, ...],
     fingerprinted: bool = True,
 ) -> None:
-    """Create a store with coordinates, and variables without chunks."""
+    """Create a store with coordinates, and with variables that have no chunks so far."""
     import xarray as xr
     import zarr
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
     _remove_store(path)
-    path.mkdir()  # fails if a link, whose target would be overwritten, cannot be removed
+    path.mkdir()  # fails if a link is still here: its target would be overwritten
     empty = xr.Dataset(
         coords=make_coordinates(scenario, {"seed": scenario.seeds}),
         attrs={"config": json.dumps(config), **encode_attributes(attrs), "chunks": lengths},
@@ -297,7 +297,7 @@ def _replace_store(path: Path, new: Path) -> None:
 
 
 def _remove_store(path: Path) -> None:
-    """Remove a store, or a file or link at its path, but not the target of a link."""
+    """Remove the store, file or link at a path, but never the target of a link."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -1,4 +1,4 @@
-"""The attributes of a store or dataset: texts and numbers, as NetCDF requires, where JSON texts hold structured values.
+"""Attributes of stores and datasets: strings and numbers, as NetCDF requires, with structured values as JSON.
 
 The config consists of the scenario's keys, and the published figure that the folder of results remembers.
 
@@ -15,7 +15,7 @@ from statmech.errors import shorten_text
 from statmech.scenarios.composition import Composition
 
 FIGURE_KEY = "figure"
-JSON_ATTRIBUTES = {"versions": dict, "data": dict, "code": dict, "earlier": list}  # type of each value
+JSON_ATTRIBUTES = {"versions": dict, "data": dict, "code": dict, "earlier": list}  # decoded type of each attribute
 
 
 def config_from_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:
@@ -47,7 +47,8 @@ def encode_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
 def decode_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the values of attributes, the inverse of `encode_attributes`.
 
-    Raises `ValueError` for texts that are not JSON of the right type, and for mappings with other values than texts.
+    Raises `ValueError` for strings that are not JSON of the right type, and for mappings with values that are not
+    strings.
     """
     values = dict(attributes)
     for name, kind in JSON_ATTRIBUTES.items():
@@ -68,12 +69,12 @@ def _parse_json_attribute(name: str, text: object, kind: type) -> Any:
     if kind is list:
         return [decode_attributes(entry) for entry in mappings]
     if not all(isinstance(entry, str) for entry in mappings[0].values()):
-        raise ValueError(f"its attribute {name} is not a mapping of texts")
+        raise ValueError(f"its attribute {name} is not a mapping with string values")
     return mappings[0]
 
 
 def add_figure(config: dict[str, Any], figure: str | Composition | None) -> dict[str, Any]:
-    """Return a scenario's config with the figure that a folder remembers, unchanged if `figure` is None.
+    """Return a config with the figure of its folder, or unchanged if `figure` is None.
 
     >>> add_figure({"seeds": 4, "key": 0, "rule": "hebb"}, "overlay")
     {'seeds': 4, 'key': 0, 'figure': 'overlay', 'rule': 'hebb'}
@@ -81,14 +82,14 @@ def add_figure(config: dict[str, Any], figure: str | Composition | None) -> dict
     if figure is None:
         return config
     keys = [*remove_figure(config)]
-    # in the order of a scenario's config, so that stores are bit-identical
+    # the same order as in a scenario's config, so that stores are bit-identical
     keys.insert(keys.index("key") + 1, FIGURE_KEY)
     changed = {**config, FIGURE_KEY: figure.model_dump(mode="json") if isinstance(figure, Composition) else figure}
     return {name: changed[name] for name in keys}
 
 
 def remove_figure(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored config without its figure, which results do not depend on."""
+    """Return a stored config without its figure, since results do not depend on the figure."""
     return {name: value for name, value in config.items() if name != FIGURE_KEY}
 
 

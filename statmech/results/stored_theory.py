@@ -1,4 +1,4 @@
-"""Stored theories. A theory serves all scenarios that differ only in keys that theory does not depend on."""
+"""Stored theories, each valid for all scenarios that differ only in keys without effect on theory."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-GRID_POINT_ATTRIBUTES = {"best_controls"}  # attributes with an entry for each point of the grid, in its order (JSON)
+GRID_POINT_ATTRIBUTES = {"best_controls"}  # JSON attributes with one entry per grid point
 Refuse = Callable[[AbstractScenario], None]
 
 
 def load_theory(path: Path, scenario: AbstractScenario, refuse: Refuse | None = None) -> xr.Dataset | None:
-    """Return the stored theory of a scenario, None if nothing is stored.
+    """Return the stored theory of a scenario, or None if nothing is stored.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def _raise_other_theory(path: Path, scenario: AbstractScenario, stored: Abstract
 
 
 def adapt_theory(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset | None:
-    """Return a theory adapted to the axes and coordinates of a scenario, None if this scenario has another theory.
+    """Adapt a theory to the axes and coordinates of a scenario, or return None if the scenario has another theory.
 
     >>> import theory
     >>> from statmech import Scenario
@@ -103,7 +103,7 @@ def adapt_theory(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset |
 
 
 def list_theory_differences(scenario: AbstractScenario, stored: AbstractScenario, *sides: str) -> list[str]:
-    """Return a line for each key that differs between two scenarios and that theory depends on."""
+    """Return a line for each key that affects theory and differs between two scenarios."""
     requested, stored_config, ignored = scenario.config(), stored.config(), get_ignored_keys(scenario)
     requested_keys, stored_keys = (
         {k: v for k, v in config.items() if k not in ignored} for config in (requested, stored_config)
@@ -114,12 +114,12 @@ def list_theory_differences(scenario: AbstractScenario, stored: AbstractScenario
 
 
 def get_ignored_keys(scenario: AbstractScenario) -> set[str]:
-    """Return the keys of a scenario that its theory does not depend on."""
+    """Return the keys of a scenario that have no effect on its theory."""
     return {"seeds", "key", "figure", *scenario.SIMULATION_KEYS, *scenario.theory_ignores}
 
 
 def _get_fixed_keys(scenario: AbstractScenario) -> dict[str, Any]:
-    """Return the config entries that theory depends on and that cannot be axes."""
+    """Return the config entries that affect theory and cannot be axes."""
     excluded = {*scenario.axis_names(), *get_ignored_keys(scenario), "zip"}
     return {name: value for name, value in scenario.config().items() if name not in excluded}
 
@@ -127,7 +127,7 @@ def _get_fixed_keys(scenario: AbstractScenario) -> dict[str, Any]:
 def _make_point_identity(scenario: AbstractScenario, values: Mapping[str, Any]) -> str:
     """Return the parameters that determine the theory of a grid point, as JSON.
 
-    P / N replaces N.
+    The ratio P/N replaces N.
     """
     ignored = get_ignored_keys(scenario)
     parameters = {name: value for name, value in values.items() if name not in ignored}

@@ -55,7 +55,7 @@ def format_cell_label(test: PairedTest) -> str:
 
 
 def format_published_value(values: dict[str, dict[str, tuple[float, ...]]], data: str, classifier: str) -> str:
-    """Return the value in the paper as text, or the two possible values.
+    """Format the published value, or both candidates if our scan of the paper is ambiguous.
 
     >>> format_published_value(paper.PUBLISHED_ACCURACY, "promoters", "pruned")
     '88.7 or 88.2 ?'
@@ -91,7 +91,7 @@ def _make_table(study: xr.Dataset, data: str, title: str, tests: list[PairedTest
 def _make_column_texts(study: xr.Dataset, data: str, tests: list[PairedTest]) -> dict[str, Callable[[PairedTest], str]]:
     """Return the functions that format each column, by heading.
 
-    There are columns for the paper if it has values for this data set, and for features if not all are evaluated.
+    The paper has columns if it gives values for this data set, and features have columns if not all are evaluated.
     """
     columns: dict[str, Callable[[PairedTest], str]] = {
         "accuracy %": lambda test: _format_accuracy(test, study.sizes["seed"])
@@ -121,7 +121,7 @@ def _format_coordinate(name: str, value: Any) -> str:
 
 
 def _format_accuracy(test: PairedTest, shuffles: int) -> str:
-    if test.means["accuracy"] != test.means["accuracy"]:  # the runs are missing or have failed
+    if test.means["accuracy"] != test.means["accuracy"]:  # NaN, because runs are missing or have failed
         return "-"
     star = ""
     for mark, count in (("*", test.worse), ("+", test.better)):

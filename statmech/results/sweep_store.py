@@ -32,7 +32,7 @@ from statmech.results.stored_config import config_from_attributes, decode_attrib
 from statmech.runtime import files
 
 MISSING_STATE, FAILED_STATE = 0, 2
-UNKNOWN_VERSION = 255  # for a run recomputed by a version that the store does not record
+UNKNOWN_VERSION = 255  # marks runs recomputed by a version that the store does not record
 
 
 class SweepStore:
@@ -47,7 +47,7 @@ class SweepStore:
             raise DamagedError(path, names)
         try:
             self._open_arrays()
-        except Exception as failure:  # zarr and its codecs raise various errors on metadata that may be a stranger's
+        except Exception as failure:  # zarr and its codecs raise various errors on untrusted metadata
             raise make_unreadable_error(path, failure) from None
 
     def _open_arrays(self) -> None:
@@ -59,8 +59,8 @@ class SweepStore:
             self.group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
             arrays = dict(self.group.arrays())
         self.state: Any = arrays[STATE_VARIABLE]
-        self.fingerprint: Any = arrays.get(FINGERPRINT_VARIABLE)  # None in stores of versions without fingerprints
-        self.made_by: Any = arrays.get(MADE_BY_VARIABLE)  # None in stores of versions that did not record it
+        self.fingerprint: Any = arrays.get(FINGERPRINT_VARIABLE)  # None in stores of early versions
+        self.made_by: Any = arrays.get(MADE_BY_VARIABLE)  # None in stores of early versions
         self.arrays: dict[str, Any] = {name: array for name, array in arrays.items() if _is_run_variable(name, array)}
         special_arrays = {
             STATE_VARIABLE: self.state,
@@ -69,7 +69,7 @@ class SweepStore:
         }
         run_arrays = {**{name: array for name, array in special_arrays.items() if array is not None}, **self.arrays}
         if wrong := [name for name, array in run_arrays.items() if not _has_run_form(name, array, self.state)]:
-            raise ValueError(f"{wrong[0]} does not have the form of a variable of runs")
+            raise ValueError(f"{wrong[0]} does not have the shape, chunks or type of a variable of runs")
         check_attribute_types(self.group.attrs)
         self._root = files.read_bounded(path / checksums.GROUP_METADATA_FILE, checksums.MAX_GROUP_METADATA_BYTES)
         self._salt = compute_salt(config_from_attributes(self.group.attrs), {**self.data, **(self.code or {})})
@@ -81,7 +81,7 @@ class SweepStore:
 
     @property
     def data(self) -> dict[str, str]:
-        """The digests of the config's data sets at the time when the store was created."""
+        """The digests of the config's data sets, recorded when the store was created."""
         return dict(decode_attributes(self.group.attrs).get("data", {}))
 
     @property
@@ -92,13 +92,13 @@ class SweepStore:
 
     @property
     def provenances(self) -> list[dict[str, Any]]:
-        """The provenance of each version that has computed runs, in order of time."""
+        """The provenance of each version that has computed runs, in chronological order."""
         values = decode_attributes(self.group.attrs)
         return [*values.get("earlier", []), {name: values[name] for name in provenance() if name in values}]
 
     @property
     def is_running_version(self) -> bool:
-        """True if the running version is the latest that the store records."""
+        """True if the running version is the latest version that the store records."""
         return is_running_version(self.provenances[-1])
 
     def chunks(self) -> list[Chunk]:
@@ -106,11 +106,11 @@ class SweepStore:
         return list(iterate_chunks(self.state.shape, self.state.chunks))
 
     def get_chunk_index(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the position of a parameter combination in the grid of chunks along the sweep's axes."""
+        """Return the grid position of the chunk that contains a parameter combination."""
         return tuple(i // length for i, length in zip(index, self.state.chunks, strict=False))
 
     def states(self, chunk: Chunk) -> np.ndarray:
-        """Return the state of each run of a chunk, `MISSING_STATE` if the file cannot be read."""
+        """Return the state of each run of a chunk, or `MISSING_STATE` if the file cannot be read."""
         try:
             return np.asarray(self.state[chunk.box])
         except Exception:  # zarr and its codecs raise various errors on a corrupted file
@@ -128,7 +128,7 @@ class SweepStore:
         return variables
 
     def write(self, chunk: Chunk, values: dict[str, np.ndarray], states: np.ndarray) -> None:
-        """Write a chunk under the lock of the store.
+        """Write a chunk while holding the store's write lock.
 
         Raises `StoreError` if writing fails, or if the store has been replaced since it was opened.
         """
@@ -145,7 +145,7 @@ class SweepStore:
     def write_without_lock(
         self, chunk: Chunk, values: dict[str, np.ndarray], states: np.ndarray, made_by: np.ndarray | None = None
     ) -> None:
-        """Write a chunk of a store that no other process writes.
+        """Write a chunk of a store that no other process is writing.
 
         The order is variables, then fingerprints, then states.
         """
@@ -174,7 +174,7 @@ class SweepStore:
         before = self.versions(chunk)
         this = len(self.provenances) - 1 if self.is_running_version else UNKNOWN_VERSION
         new = np.where(finished, before, this) if made_by is None else made_by
-        if not np.array_equal(before, new):  # a chunk with the first version alone, all zeros, is not stored
+        if not np.array_equal(before, new):  # all zeros, the first version alone, need not be stored
             self.made_by[chunk.box] = new
 
     def mark_missing(self, chunk: Chunk) -> None:
@@ -184,9 +184,9 @@ class SweepStore:
             self.state[chunk.box] = np.full(chunk.shape, MISSING_STATE, "int8")
 
     def faults(self, chunk: Chunk, states: np.ndarray) -> list[str]:
-        """Return a phrase for each corrupted or missing file of a chunk with these states.
+        """Describe each corrupted or missing file of a chunk with these states.
 
-        A store without fingerprints does not detect an intact chunk at the wrong position.
+        Without fingerprints, an intact chunk at the wrong position is not detected.
         """
         if not (states != MISSING_STATE).any():
             return []
@@ -221,7 +221,7 @@ class SweepStore:
             raise StoreError(f"{self.path}: was replaced or removed after it was opened; the chunk is not written")
 
     def _read_chunk(self, chunk: Chunk) -> tuple[dict[str, np.ndarray], list[str]]:
-        """Return the values of a chunk, and a phrase for each corrupted or missing file.
+        """Return the values of a chunk, and a description of each corrupted or missing file.
 
         zarr reads a missing file as missing values.
         """
@@ -245,7 +245,7 @@ class SweepStore:
         return compute_fingerprints(values, self._number_runs(chunk), self._salt)
 
     def _number_runs(self, chunk: Chunk) -> np.ndarray:
-        """Return the number of each run of a chunk in the entire sweep.
+        """Return the number of each run of a chunk, counted over the entire sweep.
 
         The seeds vary fastest, then the last axis.
         """
@@ -256,7 +256,7 @@ class SweepStore:
 
 
 def _has_run_form(name: str, array: Any, state: Any) -> bool:
-    """Return True if an array has one or more numbers per run, in the same chunks of runs as the states."""
+    """Return True if an array contains numbers for each run, in the same chunks of runs as the states."""
     dims, state_dims = (tuple(variable.metadata.dimension_names or ()) for variable in (array, state))
     required_dtype = np.dtype(
         {STATE_VARIABLE: "int8", FINGERPRINT_VARIABLE: "uint64", MADE_BY_VARIABLE: "uint8"}.get(name, array.dtype)

@@ -1,4 +1,4 @@
-"""Tables of results as data, which the command, the report and notebooks display in different ways."""
+"""Tables of results as plain data, for display by the command line, the report and notebooks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CONVERGED_HEADING = "converged"
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its heading, whether it has numbers, and whether it is a key that identifies a row."""
+    """A table column: its heading, whether it contains numbers, and whether it identifies a row."""
 
     heading: str
     number: bool = True
@@ -40,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TableCell:
-    """A text, marked to draw attention to a value above a bound, or a count below the number of runs."""
+    """A table cell, marked if its value exceeds a bound or its count is below the number of runs."""
 
     text: str
     marked: bool = False
@@ -48,7 +48,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Table:
-    """A one-line verdict, a title, columns, rows, and notes below. Without rows, the title is not shown."""
+    """A table with a one-line verdict above and notes below. Without rows, its title is hidden."""
 
     title: str
     columns: tuple[Column, ...]
@@ -90,7 +90,7 @@ def format_plain_text(table: Table) -> str:
 
 
 def split_table(table: Table, width: int) -> list[Table]:
-    """Split a table into parts that fit into a width with their frame.
+    """Split a table into parts that fit into a width, including their frames.
 
     No number is cut, and each part repeats the key columns.
 
@@ -172,7 +172,7 @@ def make_comparison_tables(simulation: Results | xr.Dataset, theory: xr.Dataset 
 
 
 def _make_bounds_table(results: Results, source: str) -> Table:
-    """Return the table of bounds: the runs that satisfy each bound, all runs, and in brackets the worst ratio."""
+    """Return the table of bounds: satisfying runs / all runs, and the worst ratio in brackets."""
     cells, converged = comparison.count_runs_within_bounds(results), comparison.count_converged_runs(results)
     rows = [
         (
@@ -304,7 +304,7 @@ def _describe_unsolved_runs(results: Results) -> Iterator[str]:
 
 
 def _describe_networks_on_plateau(results: Results) -> Iterator[str]:
-    """Yield a note with the number of networks that do not leave the plateau even at their best learning rate."""
+    """Yield a note if networks stay on the plateau even at their best learning rate."""
     theory, scenario = results.theory, results.scenario
     if theory is None or "control" not in theory or scenario.CHOICE != "network" or "task" in theory.dims:
         return
@@ -330,7 +330,7 @@ def _explain_verdict(distance: xr.Dataset) -> Iterator[str]:
     if "left_out" in distance.attrs:
         yield from _explain_prediction(distance, exceeds_bound)
     elif exceeds_bound:
-        yield "Theory is that of N -> infinity; at finite N the means differ by O(1/N)."
+        yield "Theory describes N -> infinity: at finite N the means differ by O(1/N)."
 
 
 def _explain_prediction(distance: xr.Dataset, exceeds_bound: bool) -> Iterator[str]:
@@ -345,7 +345,7 @@ def _explain_prediction(distance: xr.Dataset, exceeds_bound: bool) -> Iterator[s
 
 
 def _make_columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> tuple[Column, ...]:
-    """Return a column per coordinate and variable, and a column of converged runs unless all runs always converge."""
+    """Return columns for coordinates, variables and, if runs may fail to converge, converged runs."""
     final_columns = () if converged is None else (Column(CONVERGED_HEADING),)
     return (
         *(Column(name, False, key=True) for name in cell),
@@ -355,7 +355,7 @@ def _make_columns(cell: Iterable[str], variables: Iterable[str], converged: Any)
 
 
 def _select_config_coordinates(cell: dict[str, Any], results: Results) -> dict[str, Any]:
-    """Return the coordinates of a parameter combination that the config names, such as alpha but not P."""
+    """Return the coordinates of a parameter combination that are config keys, such as alpha but not P."""
     return {name: value for name, value in cell.items() if name not in results.scenario.COORDINATES}
 
 

@@ -1,4 +1,4 @@
-"""Verification: every number in a folder of results is read, and compared with its checksum and fingerprint."""
+"""Verification of stored results: every number is compared with its checksum and fingerprint."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from statmech.results.sweep_store import DONE_STATE, STATE_VARIABLE, SweepStore
 
 
 class Verification(NamedTuple):
-    """The outcome of a verification: the stores read, their chunks and finished runs, faults, and old stores."""
+    """The outcome of a verification: stores, chunks and finished runs read, faults, and unverified stores."""
 
     stores: list[str]
-    blocks: int  # chunks; `statmech verify --json` prints this name
+    blocks: int  # number of chunks; `statmech verify --json` prints this name
     done: int
     faults: list[str]
     unverified: list[str]  # stores without fingerprints
-    recomputed: int = 0  # number of runs
+    recomputed: int = 0  # number of runs computed again for comparison
     remarks: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:
-        """True if every number of a finished run is intact and at its own position."""
+        """True if every number of a finished run is intact and at its correct position."""
         return not (self.faults or self.unverified)
 
     def lines(self) -> list[str]:
@@ -126,6 +126,6 @@ def describe_chunk(store: SweepStore, chunk: Chunk) -> str:
 def _format_span(store: SweepStore, dim: str, side: slice) -> str:
     try:
         values = store.group[dim][side]
-    except Exception:  # zipped axes have no values of their own name; others may be corrupted
+    except Exception:  # zipped axes have no coordinate of their own, and coordinates may be corrupted
         values = range(side.start, side.stop)
     return f"{dim} {values[0]}" if len(values) == 1 else f"{dim} {values[0]} to {values[-1]}"

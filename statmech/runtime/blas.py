@@ -1,4 +1,4 @@
-"""BLAS on one thread, for use within our own threads and for products that are too small to parallelise."""
+"""Single-threaded BLAS, for use within our own threads and for products too small to parallelise."""
 
 from __future__ import annotations
 

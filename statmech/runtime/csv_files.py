@@ -1,4 +1,4 @@
-"""Reader for rows of CSV files of bounded size, plain or packed by gzip."""
+"""Reader for CSV files of limited size, plain or compressed by gzip."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from statmech.runtime.files import make_too_large_error, open_ordinary_file
 
-MAX_COLUMNS, MAX_ENTRY_LETTERS = 10_000, 256  # every element of a text array takes the memory of the longest text
+MAX_COLUMNS, MAX_ENTRY_LETTERS = 10_000, 256  # in a NumPy array every string takes the memory of the longest
 
 
 def read_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:
@@ -46,7 +46,7 @@ def read_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:
                 yield row
     except UnicodeDecodeError:
         raise _make_invalid_error(path, "is not text in UTF-8") from None
-    except csv.Error:  # also raised by a field of more than 131,072 letters
+    except csv.Error:  # also raised by a field of more than 131,072 characters
         problem = f"line {lines.line_num} has an entry of more than {MAX_ENTRY_LETTERS:,} letters"
         raise _make_invalid_error(path, problem) from None
 

@@ -1,4 +1,4 @@
-"""The device for computations with JAX: the CPU, except for weight vectors, which a GPU simulates faster.
+"""Choice of the JAX device: the CPU, except for weight vectors, which a GPU simulates faster.
 
 Equations, and chains of a few order parameters, consist of many short sequential steps. A GPU takes longer for these
 steps than one core (see the tables in benchmarks/README.md), so that they stay on the CPU of a machine with a GPU. A
@@ -34,7 +34,7 @@ def has_jax() -> bool:
 
 @cache
 def check_platforms() -> None:
-    """Raise `DeviceError` if JAX finds no device of the platforms that it must use, for example by JAX_PLATFORMS."""
+    """Raise `DeviceError` if JAX finds no device of the platforms in its settings, such as JAX_PLATFORMS."""
     import jax
 
     try:
@@ -64,7 +64,7 @@ def use_double_precision() -> Iterator[None]:
 
 @contextmanager
 def use_next_device(*, gpu: bool) -> Iterator[None]:
-    """Open a context where JAX computes in float64 on the next of this host's CPU devices, or of its GPUs with `gpu`.
+    """Open a context where JAX computes in float64 on this host's next CPU device, or with `gpu` on its next GPU.
 
     Units of work (a parameter combination and a batch of its seeds) are independent, so they are distributed over the
     devices without communication, and the results are bit-identical to results on one device. Sharding the seeds of one
@@ -102,7 +102,7 @@ def _list_cpus() -> list[jax.Device]:
 
 @contextmanager
 def _use_one_device(devices: list[jax.Device]) -> Iterator[None]:
-    """Open a context where JAX computes on the next of these devices, unless the user chose another device."""
+    """Open a context where JAX computes on the next of these devices, unless the user has chosen a device."""
     import jax
 
     if getattr(jax.config, "jax_default_device", None) is not None or devices in ([], jax.local_devices()[:1]):

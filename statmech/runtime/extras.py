@@ -1,4 +1,4 @@
-"""Optional dependencies, installed by the extras of `pip install`, and the error for a missing one."""
+"""Optional dependencies, installed as extras by pip, and the error for a missing library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Atomic writes, and reads that accept only ordinary files of bounded size."""
+"""Atomic writes, and reads restricted to regular files of limited size."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def write_atomically(path: Path, content: bytes, named_by_user: bool = False) ->
     """Write a file atomically, and create its folders.
 
     An existing file is replaced at the end, and its permissions are kept. If the user has `named_by_user` the file, the
-    target of a symbolic link is replaced, not the link, and a terminal, pipe or device is written directly. Under any
-    other name, a folder from a stranger may have a link: only ordinary files are replaced. Raises `StoreError` if the
+    target of a symbolic link is replaced, not the link, and a terminal, pipe or device is written directly. Otherwise
+    the file may be a link in an untrusted folder, so that only regular files are replaced. Raises `StoreError` if the
     file cannot be written.
 
     >>> import tempfile
@@ -49,7 +49,7 @@ def add_suffix(stem: Path, suffix: str) -> Path:
 
 
 def write_with_suffixes(stem: Path, contents: dict[str, bytes]) -> list[Path]:
-    """Write contents, given by suffix, atomically to files with a common stem, and return the files."""
+    """Write files with a common stem atomically, from their contents by suffix, and return their paths."""
     contents_by_file = {add_suffix(stem, suffix): content for suffix, content in contents.items()}
     for file, content in contents_by_file.items():
         write_atomically(file, content)
@@ -57,13 +57,13 @@ def write_with_suffixes(stem: Path, contents: dict[str, bytes]) -> list[Path]:
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:
-    """Return the content of an ordinary file.
+    """Return the content of a regular file.
 
     Raises `OSError` for a pipe or a device, and for more than `max_bytes` bytes.
     """
     with open_ordinary_file(path, max_bytes) as descriptor, open(descriptor, "rb", closefd=False) as file:
         reported_size = min(os.fstat(descriptor).st_size, max_bytes)
-        content = file.read(reported_size + 1)  # Python allocates memory for the full number
+        content = file.read(reported_size + 1)  # Python allocates memory for all requested bytes
         if len(content) > reported_size:
             content += file.read(max_bytes + 1 - len(content))
     if len(content) > max_bytes:  # the file has grown since it was opened, or reports size 0, as in /proc
@@ -73,7 +73,7 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
 
 @contextmanager
 def open_ordinary_file(path: Path, max_bytes: int) -> Iterator[int]:
-    """Open an ordinary file and yield its descriptor. Raises the same errors as `read`."""
+    """Open a regular file and yield its descriptor. Raises the same errors as `read_bounded`."""
     descriptor = system.open_descriptor(path, os.O_RDONLY)
     try:
         status = os.fstat(descriptor)
@@ -88,16 +88,16 @@ def open_ordinary_file(path: Path, max_bytes: int) -> Iterator[int]:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise `StoreError` for a link, pipe or device at the path of a file that will be written."""
+    """Raise `StoreError` if writing a file would replace a link, pipe or device."""
     if path.is_symlink():
         raise StoreError(f"{path}: is a symbolic link, whose target would be overwritten. Remove the link")
     if path.exists() and not path.is_file():
-        raise StoreError(f"{path}: is not an ordinary file. Remove it")
+        raise StoreError(f"{path}: is not a regular file: remove it")
 
 
 def find_unusual_files(folder: Path) -> Iterator[Path]:
     """Yield all links, pipes and devices in a folder and its subfolders, without following links."""
-    folders = [str(folder)]  # without recursion: a stranger's folders may be nested deeply
+    folders = [str(folder)]  # without recursion, since untrusted folders may be nested deeply
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
@@ -108,13 +108,13 @@ def find_unusual_files(folder: Path) -> Iterator[Path]:
 
 
 def get_file_version(path: str | Path) -> tuple[int, ...]:
-    """Return the identity and state of a file: device, inode, size and time of change.
+    """Return numbers that change with a file: its device, inode, size and modification time.
 
     Returns an empty tuple if the file does not exist.
     """
     try:
         status = os.stat(path)
-    except (OSError, ValueError):  # a name with a null character is a ValueError
+    except (OSError, ValueError):  # a null character in the name raises ValueError
         return ()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Open a context without garbage collection: with libraries loaded, each full collection takes 0.1 s."""
+    """Open a context without garbage collection, since each full collection takes 0.1 s with all libraries loaded."""
     active = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Detection of another `simulate`, `theory` or `figures` that is imported instead of our package.
+"""Detection of modules named `simulate`, `theory` or `figures` that hide our packages.
 
 The folder of a script or notebook comes first in `sys.path`, so that a file of this name takes precedence over the
 package. Other packages of these names can be installed as well: pip merges their files with ours, in one folder.
@@ -18,7 +18,7 @@ INSTALLATION_FOLDER = Path(__file__).resolve().parents[2]
 
 
 class ShadowedError(StatmechError, ImportError):
-    """Error for a user's file that hides one of our packages, and that the message names."""
+    """Error for a user's file that hides one of our packages. The message names the file."""
 
 
 def find_shadowing_file(package: str) -> Path | None:
@@ -42,7 +42,7 @@ def _is_statmech_file(file: Path) -> bool:
 
 
 def format_shadow_message(package: str, file: Path) -> str:
-    """Return a sentence with the problem of a hidden package and its solution."""
+    """Return a message that explains why a package is hidden, and the remedy."""
     if file.resolve().parent == INSTALLATION_FOLDER / package:
         problem = f"another package `{package}` was installed over the package of statmech, in {file.parent}"
         return f"{problem}: uninstall {package} and statmech, and install statmech again"
@@ -51,14 +51,14 @@ def format_shadow_message(package: str, file: Path) -> str:
 
 
 def warn_about_shadowing() -> None:
-    """Warn of every file that hides one of our packages."""
+    """Warn about every file that hides one of our packages."""
     for package in HIDEABLE_PACKAGES:
         if file := find_shadowing_file(package):
             warnings.warn(format_shadow_message(package, file), UserWarning, stacklevel=3)
 
 
 def check_shadowing(*packages: str) -> None:
-    """Raise `ShadowedError`, with the file to rename, if one of these packages, by default of all, is hidden."""
+    """Raise `ShadowedError` if one of these packages is hidden. By default all packages are checked."""
     for package in packages or HIDEABLE_PACKAGES:
         if file := find_shadowing_file(package):
             raise ShadowedError(format_shadow_message(package, file))

@@ -23,10 +23,10 @@ from typing import Any
 from statmech.runtime import files, own_code, system
 from statmech.runtime.devices import check_platforms, has_jax
 
-PROGRAMS_FOLDER = "programs"  # for `statmech.runtime.programs`, inside the cache folder
+PROGRAMS_FOLDER = "programs"  # subfolder of the cache for `statmech.runtime.programs`
 MAX_PROGRAM_BYTES = 2**26
 CHECKSUM_BYTES = hashlib.sha256().digest_size
-# JAX's keys do not distinguish compression by zlib from compression by the zstd of Python 3.14
+# JAX's cache keys do not distinguish zlib compression from the zstd compression of Python 3.14
 PYTHON_SUFFIX = f"-{sys.implementation.cache_tag}"
 
 
@@ -37,12 +37,12 @@ def get_cache_folder() -> Path | None:
         return None
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError:  # neither HOME nor an entry of this user in the password file, as in some containers
+    except RuntimeError:  # no HOME, and no entry for this user in the password file, as in some containers
         base = ""
     if not (setting or base):
         return None
     path = Path(setting) if setting else Path(base) / "statmech" / "compiled"
-    if not path.is_absolute():  # the current folder may be a stranger's
+    if not path.is_absolute():  # the current folder may be untrusted
         return None
     path = Path(os.path.realpath(path))
     private = all(map(system.is_private, (path, path / PROGRAMS_FOLDER))) and not system.is_exchangeable(path)
@@ -50,7 +50,7 @@ def get_cache_folder() -> Path | None:
 
 
 def load_checked(path: Path) -> bytes | None:
-    """Return the content that `save` wrote to a file, or None if it is missing, damaged, or another user's."""
+    """Return the content of a cache file, or None if the file is missing, damaged or writable by others."""
     try:
         with (
             files.open_ordinary_file(path, MAX_PROGRAM_BYTES) as descriptor,
@@ -81,7 +81,7 @@ class CheckedCache:
     """A cache of XLA's binaries in files with checksums, with the interface of JAX's own cache."""
 
     def __init__(self, path: Path):
-        self._path = path  # JAX logs it
+        self._path = path  # JAX logs this attribute
 
     def get(self, key: str) -> bytes | None:
         return load_checked(self._path / (key + PYTHON_SUFFIX))
@@ -93,7 +93,7 @@ class CheckedCache:
 def use_cache() -> None:
     """Let JAX cache the programs that it compiles, and record replaced functions of our packages."""
     if os.environ.get("JAX_PLATFORMS", "cpu") not in ("", "cpu") and has_jax():
-        check_platforms()  # before any run, because a failed run would be repeated
+        check_platforms()  # fail before the first run, because a failed run would be repeated
     own_code.record_replaced_functions()
     cache_programs()
 
@@ -104,7 +104,7 @@ def cache_programs() -> None:
     Does nothing if JAX is not imported, since then nothing has been compiled.
     """
     cache: Any = sys.modules.get("jax._src.compilation_cache")
-    if getattr(cache, "_cache", "no cache of this form") is not None:  # as in versions of JAX without `_cache`
+    if getattr(cache, "_cache", "no cache of this form") is not None:  # a cache is set up, or this JAX has no `_cache`
         return
     import jax
 

@@ -1,11 +1,11 @@
-"""The user's own code behind a result: files with rules, losses and kinds, and replaced functions of our packages.
+"""The user's code behind a result: files with rules, losses and scenarios, and replaced functions of our packages.
 
-A stored number belongs to the code that computed it. `digests` returns the SHA-256 of the files that define
-the classes of a scenario and their bases. Modules that these files import are not included. Code without a file (a cell
-of a notebook) is represented by its bytecode and the values that it uses. A file is read again only when its module's
-functions have changed, so that the digest belongs to the code in memory, not to a later edit.
+A stored number belongs to the code that computed it. `compute_code_digests` returns the SHA-256 of the files that
+define the classes of a scenario and their bases. Modules that these files import are not included. Code without a file
+(a cell of a notebook) is represented by its bytecode and the values that it uses. A file is read again only when its
+module's functions have changed, so that the digest belongs to the code in memory, not to a later edit.
 
-`replaced` lists functions in our packages that come from elsewhere, such as `Perceptron.g` set by a
+`find_replaced_functions` lists functions in our packages that come from elsewhere, such as `Perceptron.g` set by a
 notebook.
 """
 
@@ -25,7 +25,7 @@ STATMECH_PACKAGES = ("statmech", "simulate", "theory", "figures")
 STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 UNCALLABLE_WRAPPERS = (classmethod, property, cached_property, partialmethod)
-NON_NUMERICAL_MODULES = (  # replaced functions of these modules do not change results
+NON_NUMERICAL_MODULES = (  # replacing functions of these modules does not change results
     "statmech.cli",
     "statmech.results",
     "statmech.runtime",
@@ -35,7 +35,7 @@ NON_NUMERICAL_MODULES = (  # replaced functions of these modules do not change r
 
 Namespace = Mapping[str, Any]  # the globals of a module
 
-# by file: the definitions of its module when it was read, and its digest
+# for each file, the definitions of its module when the file was read, and its digest
 _digest_cache: dict[str, tuple[list[Any], str]] = {}
 _replaced_functions: tuple[FunctionType, ...] = ()
 
@@ -48,7 +48,7 @@ def compute_code_digests(classes: Iterable[type]) -> dict[str, str]:
     {}
     """
     digest_by_file: dict[str, str] = {}
-    descriptions: dict[str, list[str]] = {}  # by name, for code without a file
+    descriptions: dict[str, list[str]] = {}  # descriptions by name, for code without a file
     things: tuple[Any, ...] = (*classes, *_replaced_functions)
     for thing in things:
         bases = thing.__mro__ if isinstance(thing, type) else (thing,)
@@ -74,7 +74,7 @@ def is_module_current(module: ModuleType) -> bool:
 
 
 def find_replaced_functions() -> tuple[FunctionType, ...]:
-    """Return the functions that user code has put into our packages instead of the original ones.
+    """Return the user's functions that replace original functions of our packages.
 
     >>> find_replaced_functions()
     ()
@@ -98,7 +98,7 @@ def record_replaced_functions() -> None:
 
 
 def get_replaced_functions() -> tuple[FunctionType, ...]:
-    """Return the replaced functions that `notice` has recorded last."""
+    """Return the functions found by the latest call of `record_replaced_functions`."""
     return _replaced_functions
 
 
@@ -174,7 +174,7 @@ def _is_installed_file(path: Path) -> bool:
 
 
 def _digest_module(space: Namespace) -> str:
-    """Return the digest of a module's file at the time when its functions were defined."""
+    """Return the digest of a module's file, read when its current functions were defined."""
     file = space["__file__"]
     kinds, functions = _list_definitions(space)
     defined = [*kinds, *functions, *(function.__code__ for function in functions)]

@@ -1,4 +1,4 @@
-"""Traced programs that are stored between processes, so that JAX need not trace them again.
+"""Traced programs stored on disk, so that later processes need not trace them again.
 
 Tracing turns a Python function into StableHLO, which XLA compiles. XLA's binaries are cached
 (`statmech.runtime.jax_cache`), but to find one JAX has to trace the function first: a second for the equations, 0.2 s
@@ -37,33 +37,33 @@ from statmech.runtime import jax_cache, own_code
 
 REPOSITORY_FOLDER = Path(__file__).parents[2]
 TRACED_PACKAGES = ("statmech", "simulate", "theory")
-TRACING_LIBRARIES = ("jax", "jaxlib", "numpy", "scipy")  # called while a program is traced
-# modules may have been imported up to 5 s before this one
+TRACING_LIBRARIES = ("jax", "jaxlib", "numpy", "scipy")  # libraries that are called while a program is traced
+# seconds since 1970: modules may have been imported up to 5 s before this module
 MAX_SOURCE_TIME = time.time() - 5.0
-# for numbers of recorded times or batch elements; larger counts are padded to multiples of the last
+# padded numbers of recorded times or batch elements; larger numbers are padded to multiples of the last
 PADDED_COUNTS = 1, 8, 32, 128
 # XLA divides operations on as few as 2,000 numbers among threads, which then wait for each other at every step;
 # units of work in parallel keep all cores busy anyway
 SINGLE_THREAD_OPTIONS = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
 MULTI_THREAD_OPTIONS = {"xla_disable_hlo_passes": ""}
-# XLA uses half of the vector registers of a CPU with AVX-512; other CPUs ignore this option
+# by default XLA uses only half of each AVX-512 vector register; CPUs without AVX-512 ignore this option
 WIDE_VECTOR_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
-# XLA times several algorithms of multiplication on a GPU and keeps the fastest, so that last digits would differ
+# on a GPU XLA would time several multiplication algorithms and keep the fastest, so that last digits would differ
 # between processes
 DETERMINISTIC_OPTIONS = {"xla_gpu_deterministic_ops": True}
-# up to JAX 0.11 XLA also distributes operations without a fixed order to several threads, even small ones; the schedule
-# of minimum memory, without copies that this analysis finds superfluous, leaves one order
+# up to JAX 0.11 XLA also runs operations without a fixed order on several threads, even small operations; scheduling
+# for minimum memory, without superfluous copies, leaves only one order
 SEQUENTIAL_OPTIONS = {
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
     "xla_cpu_copy_insertion_use_region_analysis": True,
 }
-# XLA's older fusion of operations, up to JAX 0.10, in one piece: compiles in two fifths of the time, but compiled
-# programs take up to a quarter longer, and last digits differ
+# the fusion of operations used by XLA up to JAX 0.10, compiled in one piece: compiling takes 40 % of the time, but
+# programs run up to 25 % longer, and last digits differ
 OLD_FUSION_OPTIONS = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 
 class _UndeterminedArgumentError(Exception):
-    """Error for a static argument that the sources do not determine."""
+    """Error for a static argument that the source files do not determine."""
 
 
 class CachedProgram:
@@ -84,7 +84,7 @@ class CachedProgram:
         self.clear_cache()
 
     def clear_cache(self) -> None:
-        """Forget the programs in this process, but keep the programs in files."""
+        """Discard the programs in memory, but keep the programs on disk."""
         self.programs: dict[Any, Callable[..., tuple[Array, ...]]] = {}
         self._lock = threading.Lock()
 
@@ -106,7 +106,7 @@ class CachedProgram:
         arrays, tree = jax.tree.flatten(arguments)
         shapes = tuple((np.shape(array), np.dtype(getattr(array, "dtype", type(array))).name) for array in arrays)
         signature = (static, tree, shapes, own_code.get_replaced_functions(), *_describe_environment())
-        with self._lock:  # units of work that start together wait for one program
+        with self._lock:  # units of work that start together wait for the same program
             if signature not in self.programs:
                 program = self._load_or_trace(static, tree, shapes, arrays)
                 self.programs[signature] = jax.jit(program, compiler_options=self.compiler_options(static))
@@ -115,7 +115,7 @@ class CachedProgram:
     def _load_or_trace(
         self, static: Any, tree: Any, shapes: Any, arrays: list[Any]
     ) -> Callable[..., tuple[Array, ...]]:
-        """Return the program from its file, else trace and store it, or return the function if it cannot be stored."""
+        """Load the program from its file, or trace it, and store it if possible."""
         import jax.export
 
         def flat(*arrays: Any) -> tuple[Array, ...]:
@@ -141,7 +141,7 @@ class CachedProgram:
         import jax
 
         base, sources = jax_cache.get_cache_folder(), _digest_old_sources()
-        elsewhere = _get_platform()[0] not in ("cpu", jax.default_backend())  # `_load_or_trace` exports for these only
+        elsewhere = _get_platform()[0] not in ("cpu", jax.default_backend())  # `_load_or_trace` only supports these
         cannot_be_shared = own_code.get_replaced_functions() or getattr(jax.config, "jax_disable_jit", False)
         if base is None or sources is None or elsewhere or cannot_be_shared:
             return None
@@ -165,7 +165,7 @@ fast_compiled_program = partial(CachedProgram, options=lambda static: [OLD_FUSIO
 
 
 def round_up_count(count: int) -> int:
-    """Return the padded number of recorded times or batch elements, so that one program serves many numbers.
+    """Round up a number of recorded times or batch elements, so that one program serves many sizes.
 
     >>> [round_up_count(count) for count in (1, 2, 8, 9, 129)]
     [1, 8, 8, 32, 256]
@@ -176,7 +176,7 @@ def round_up_count(count: int) -> int:
 
 
 def return_zero() -> int:
-    """Return 0, as the smallest program for a test of compiler options."""
+    """Return 0, a minimal program for testing compiler options."""
     return 0
 
 
@@ -187,15 +187,15 @@ def _are_options_known(options: tuple[tuple[str, Any], ...]) -> bool:
 
     try:
         jax.jit(return_zero, compiler_options=dict(options)).lower().compile()
-    except jax.errors.JaxRuntimeError:  # nothing else in this program can fail
+    except jax.errors.JaxRuntimeError:  # only unknown options can make this program fail
         return False
     return True
 
 
 def _describe_argument(thing: Any) -> Iterator[str]:
-    """Yield texts that identify a static argument.
+    """Yield strings that identify a static argument.
 
-    It may consist of numbers, texts, classes and functions of the packages, their dataclasses, and tuples.
+    The argument may consist of numbers, strings, classes and functions of the packages, their dataclasses, and tuples.
     """
     if isinstance(thing, type) or (callable(thing) and hasattr(thing, "__qualname__")):
         yield _get_qualified_name(thing)
@@ -227,7 +227,7 @@ def _get_qualified_name(thing: Any) -> str:
 
 
 def _digest_old_sources() -> str | None:
-    """Return a digest of the packages' source, or None if a file is younger than the process, or missing."""
+    """Return a digest of the packages' source, or None if a file is missing or newer than the process."""
     paths = _list_source_files()
     states = [path.stat() for path in paths]
     if not paths or max(max(state.st_mtime, state.st_ctime) for state in states) > MAX_SOURCE_TIME:
@@ -256,11 +256,11 @@ def _digest_files(paths: tuple[Path, ...]) -> str:
 
 
 def _describe_environment() -> list[str]:
-    """Return versions, the kind of device, and JAX's settings, as texts. Every call of a program needs these texts."""
+    """Return library versions, the kind of device and JAX's settings as strings, at every call of a program."""
     import jax
 
-    values = jax.config.values  # creates a new dict at every access
-    # attributes of jax.config include changes in this thread; settings without an attribute have a value only
+    values = jax.config.values  # read once, since every access creates a new dict
+    # attributes of jax.config include changes made in this thread, but some settings have no attribute
     settings = [getattr(jax.config, name, values[name]) for name in _list_jax_settings()]
     return [*_list_versions(), *_get_platform(), repr(settings)]
 

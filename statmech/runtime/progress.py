@@ -14,11 +14,11 @@ NOTEBOOK_UPDATE_SECONDS = 0.3
 
 
 class ProgressBar:
-    """The progress of a computation and the part that is running. This base class shows nothing."""
+    """The progress of a computation and its running part. This base class shows nothing."""
 
     def __init__(self, title: str):
         self.title, self.part, self.done, self.total = title, "", 0, 0
-        self._first: tuple[float, int] | None = None  # time and number done at the first report, and at the last
+        self._first: tuple[float, int] | None = None  # time and completed units at the first report
         self._last = (0.0, 0)
 
     def progress(self, done: int, total: int) -> None:
@@ -51,12 +51,12 @@ class ProgressBar:
 
     @property
     def title_and_part(self) -> str:
-        """The name of the computation, and of its running part."""
+        """The title of the computation, followed by the name of its running part."""
         return f"{self.title}, {self.part}" if self.part else self.title
 
 
 def format_rate(rate: float) -> str:
-    """Return a rate in plain numbers, per second or, if it is slow, per minute or hour.
+    """Format a rate per second or, if the rate is low, per minute or hour.
 
     >>> format_rate(1912.3), format_rate(0.51), format_rate(0.03), format_rate(1e-4)
     ('1,912/s', '0.51/s', '1.8/min', '0.36/h')
@@ -69,7 +69,7 @@ def format_rate(rate: float) -> str:
 
 
 class TerminalBar(ProgressBar):
-    """A progress bar of the library rich in a terminal."""
+    """A progress bar in a terminal, drawn by the library rich."""
 
     def __init__(self, title: str, bar: Any):
         super().__init__(title)
@@ -81,7 +81,7 @@ class TerminalBar(ProgressBar):
 
 
 class NotebookBar(ProgressBar):
-    """A line of text below a notebook cell while it computes."""
+    """A line of text below a notebook cell that is running."""
 
     def __init__(self, title: str):
         from IPython.display import display
@@ -109,7 +109,7 @@ class NotebookBar(ProgressBar):
 
 @contextlib.contextmanager
 def show_progress_bar(title: str, visible: bool | None = None) -> Iterator[ProgressBar]:
-    """Open a context with a progress bar, by default if stderr is a terminal, and in a notebook."""
+    """Open a context with a progress bar, shown by default in terminals and notebooks."""
     if visible is not False and is_notebook():
         line = NotebookBar(title)
         try:
@@ -124,7 +124,7 @@ def show_progress_bar(title: str, visible: bool | None = None) -> Iterator[Progr
 
 
 def is_notebook() -> bool:
-    """Return True in a cell of a Jupyter notebook."""
+    """Return True if the code runs in a Jupyter notebook."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return type(shell).__name__ == "ZMQInteractiveShell"
 

@@ -1,4 +1,4 @@
-"""Calls that only some operating systems have, each wrapped once, with a fallback for other systems.
+"""Calls that only some operating systems provide, with fallbacks for the other systems.
 
 Linux has all these calls, macOS lacks `prctl` and `sched_getaffinity`, and Windows has hardly any.
 """
@@ -39,13 +39,13 @@ DEFAULT_OPEN_FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOE
 def count_cores() -> int:
     """Return the number of cores that this process may use.
 
-    These are all cores of the machine if the system cannot bind a process to some cores.
+    All cores are counted if the system cannot restrict a process to some cores.
     """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def get_processor_name() -> str:
-    """Return the name of the processor, empty if Linux does not give it, and on other systems."""
+    """Return the name of the processor on Linux, or an empty string if it is unknown."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -55,7 +55,7 @@ def get_processor_name() -> str:
 
 
 def get_total_memory() -> float:
-    """Return this machine's memory in bytes, infinite if unknown, so that every scenario is accepted.
+    """Return this machine's memory in bytes, or infinity if unknown, so that every scenario is accepted.
 
     >>> get_total_memory() > 2**20
     True
@@ -64,7 +64,7 @@ def get_total_memory() -> float:
 
 
 def get_peak_memory() -> float:
-    """Return the largest memory that this process has used, in bytes, 0 if unknown.
+    """Return the peak memory of this process in bytes, or 0 if unknown.
 
     On Linux `ru_maxrss` also counts the memory of the parent process.
     """
@@ -75,7 +75,7 @@ def get_peak_memory() -> float:
 
 
 def read_peak_memory(status_file: str) -> float:
-    """Return the largest memory that a process of Linux has used, in bytes, from its status file.
+    """Return the peak memory of a Linux process in bytes, from its status file.
 
     Raises `OSError` or `LookupError` for a process that has ended.
     """
@@ -84,9 +84,9 @@ def read_peak_memory(status_file: str) -> float:
 
 
 def is_private(path: Path | int) -> bool:
-    """Return True if nobody but this user may write to a file or folder.
+    """Return True if no other user may write to a file or folder.
 
-    This includes a missing path, and systems where files have no owner.
+    The result is also True for a missing path, and on systems where files have no owner.
 
     >>> is_private(Path("nowhere"))
     True
@@ -99,15 +99,15 @@ def is_private(path: Path | int) -> bool:
 
 
 def is_exchangeable(path: Path) -> bool:
-    """Return True if another user may rename a parent folder, and so exchange this path for another.
+    """Return True if another user could replace this path by renaming a parent folder.
 
-    Like the search in sshd, this search ends at a folder that root alone may change, or that nobody else may enter.
+    As in sshd, the search ends at a folder that only root may change, or that nobody else may enter.
     """
     writable = False
     for folder in path.parents if hasattr(os, "getuid") else ():
         try:
             status = folder.stat()
-        except OSError:  # the missing folder will be created for this user alone
+        except OSError:  # a missing folder will be created for this user alone
             continue
         if status.st_uid not in (0, os.getuid()):
             return True
@@ -133,13 +133,13 @@ def open_descriptor(path: str | os.PathLike[str], flags: int, follow: bool = Tru
 
 
 def set_permissions(descriptor: int, mode: int) -> None:
-    """Give an open file these permissions, if the system supports it."""
+    """Set the permissions of an open file, if the system supports this."""
     if hasattr(os, "fchmod"):
         os.fchmod(descriptor, mode)
 
 
 def make_blocking(descriptor: int) -> None:
-    """Let writes to a pipe wait for its reader."""
+    """Make writes to a pipe wait for its reader."""
     if hasattr(os, "set_blocking"):
         os.set_blocking(descriptor, True)
 
@@ -168,7 +168,7 @@ def try_lock(file: IO[str], mode: int) -> bool:
 
 
 def call_after_fork(call: Callable[[], None]) -> None:
-    """Call a function in every child process that is a fork of this one."""
+    """Register a function that every forked child process calls first."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=call)
 
@@ -183,7 +183,7 @@ def die_with_parent() -> None:
 
 
 def describe_exit_code(code: int) -> str:
-    """Return the signal, or the Windows exception, that ended a process, empty if it ended by itself.
+    """Return the signal or Windows exception that ended a process, or an empty string.
 
     >>> describe_exit_code(-11), describe_exit_code(0xC0000005), describe_exit_code(1)
     ('SIGSEGV', 'exception 0xC0000005', '')
@@ -203,6 +203,6 @@ def _load_c_library() -> Any:
 
 
 def _watch_parent(parent: int) -> None:
-    while os.getppid() == parent:  # an orphan gets another parent
+    while os.getppid() == parent:  # an orphaned process gets another parent
         time.sleep(PARENT_POLL_SECONDS)
     os._exit(1)

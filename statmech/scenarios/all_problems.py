@@ -1,7 +1,7 @@
-"""Problems of a scenario that pydantic does not report at first.
+"""Search for all problems of an invalid scenario, including those hidden by pydantic's first errors.
 
-pydantic checks each key separately, and checks combinations of keys only if all are valid. Here the valid keys are
-checked together without the invalid ones, so that a user sees all problems at once.
+pydantic checks each key separately, and checks combinations of keys only if all are valid. This module also checks the
+valid keys in combination, without the invalid keys, so that a user sees all problems at once.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from statmech.scenarios.config_keys import ConfigKeys
 from statmech.scenarios.messages import MAX_QUOTED_PROBLEMS, explain_problems
 from statmech.scenarios.schema import list_section_keys
 
-BLOCKING_KEYS = {"zip", "zipped", "parameters"}  # if one of these is invalid, no other key can be read
+BLOCKING_KEYS = {"zip", "zipped", "parameters"}  # an invalid value prevents pydantic from checking any other key
 
 
 def find_all_problems(kind: type[ConfigKeys], config: dict[str, Any], failure: ValidationError) -> list[Problem]:
-    """Find the problems that pydantic reported, and further problems among the remaining keys."""
+    """Find the problems that pydantic reported, and problems among the remaining valid keys."""
     key_problems = explain_problems(failure, kind.list_keys(), list_section_keys(kind))
     keys = {str(location[0]) for location, _ in key_problems if location}
     if keys & BLOCKING_KEYS:
         return [*key_problems, *_find_problems_without_sections(kind, config, keys)]
-    checked = all(not error["loc"] for error in failure.errors())  # each key is valid, and combinations were checked
+    checked = all(not error["loc"] for error in failure.errors())  # no key is invalid: combinations were checked
     return (
         key_problems
         if checked or failure.error_count() > MAX_QUOTED_PROBLEMS
@@ -39,7 +39,7 @@ def find_all_problems(kind: type[ConfigKeys], config: dict[str, Any], failure: V
 def _find_problems_without_sections(
     kind: type[ConfigKeys], config: dict[str, Any], keys: set[str]
 ) -> Iterator[Problem]:
-    """Find the problems of a scenario without its unreadable sections.
+    """Find the problems that a scenario has without its unreadable sections.
 
     Problems that mention keys inside these sections are omitted.
     """
@@ -53,7 +53,7 @@ def _find_problems_without_sections(
 
 
 def _find_remaining_problems(kind: type[ConfigKeys], config: dict[str, Any], invalid: set[str]) -> list[Problem]:
-    """Find problems among the valid keys that remain whatever value the invalid keys get."""
+    """Find problems of the valid keys that no correction of the invalid keys can remove."""
     keys: dict[str, Any] = kind._gather_fields(config)  # type: ignore[operator]
     keys["zipped"], incomplete = _split_zip_groups(keys.get("zipped", ()), invalid)
     invalid = invalid | incomplete
@@ -74,13 +74,13 @@ def _find_remaining_problems(kind: type[ConfigKeys], config: dict[str, Any], inv
 def _split_zip_groups(
     groups: tuple[tuple[str, ...], ...], invalid: set[str]
 ) -> tuple[tuple[tuple[str, ...], ...], set[str]]:
-    """Split zip groups: return those without an invalid key, and the keys of the other groups."""
+    """Return the zip groups without invalid keys, and the set of keys in all other groups."""
     intact = tuple(group for group in groups if not invalid & set(group))
     return intact, {name for group in groups if group not in intact for name in group}
 
 
 def _make_partial_scenario(kind: type[ConfigKeys], valid: dict[str, Any]) -> ConfigKeys:
-    """Build a scenario from the valid keys without validating combinations.
+    """Build a scenario from the valid keys without checking them in combination.
 
     A required key that is missing gets the value 1 if its type allows it.
     """
@@ -94,21 +94,21 @@ def _make_partial_scenario(kind: type[ConfigKeys], valid: dict[str, Any]) -> Con
 
 @cache
 def _get_key_validator(kind: type[ConfigKeys], name: str) -> TypeAdapter[Any]:
-    """Return the cached validator of one key: pydantic takes a millisecond to build it."""
+    """Return the validator of one key, cached because pydantic takes a millisecond to build it."""
     field = kind.model_fields[name]
-    form: Any = Annotated[field.annotation, *field.metadata, name]  # Annotated needs metadata: the name is a dummy
+    form: Any = Annotated[field.annotation, *field.metadata, name]  # Annotated requires metadata, hence the name
     return TypeAdapter(form)
 
 
 def _find_joint_problems(partial: ConfigKeys, invalid: set[str]) -> Iterator[Problem]:
-    """Find the problems that valid keys have in combination."""
+    """Find problems of the valid keys in combination."""
     for check in (partial._find_axis_problems, partial._find_parameter_problems, partial._find_problems):
-        with suppress(AttributeError):  # a required key is missing
+        with suppress(AttributeError):  # raised if a required key is missing
             yield from (problem for problem in check() if not _mentions_keys(problem, invalid))
 
 
 def _mentions_keys(problem: Problem, keys: set[str]) -> bool:
-    """Return True if a problem is located at one of these keys or mentions one."""
+    """Return True if a problem is located at one of these keys, or its sentence mentions one."""
     location, sentence = problem
     mentioned = re.findall(r"\w+", sentence.partition(" Known: ")[0])
     return (bool(location) and location[0] in keys) or not keys.isdisjoint(mentioned)

@@ -1,4 +1,4 @@
-"""The Attentive Perceptron online: its boundary, nominal error rate, features, and recorded times.
+"""Scenarios of the Attentive Perceptron online: boundary, nominal error rate, features and recorded times.
 
 A config file with the key `attention` becomes an `Attention`, the input of `simulate.run` and `theory.solve`.
 """
@@ -24,7 +24,7 @@ from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, ErrorRateAxis, 
 from statmech.scenarios.variables import Variable
 
 MAX_MEMORY_PROBES = 10**9
-DRAW_SECONDS_PER_FEATURE = 1.2e-8  # drawn once for all students of the same dimension
+DRAW_SECONDS_PER_FEATURE = 1.2e-8  # all students of equal dimension share their examples
 ATTENTION_SECONDS_PER_EXAMPLE, ATTENTION_SECONDS_PER_FEATURE = 2e-6, 2.2e-9  # per student and example
 
 ATTENTION_VARIABLES = {
@@ -48,7 +48,7 @@ ATTENTION_VARIABLES = {
 
 
 class Attention(AbstractScenario):
-    """Perceptrons that learn online and stop evaluating a margin as early as possible.
+    """Perceptrons that learn online and evaluate only as many features of a margin as they need.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -62,7 +62,7 @@ class Attention(AbstractScenario):
     AXES: ClassVar = ("attention", "N", "chunk", PARAMETERS, "error_rate")
     TITLE: ClassVar = "attentive perceptron"
     CITES: ClassVar = ("pelossof2010",)
-    workers: ClassVar = 1  # Python code dominates: a second thread only adds overhead
+    workers: ClassVar = 1  # Python code dominates, so a second thread only adds overhead
     PAGE: ClassVar = Page(
         along="t",
         start={"attention": ["brownian-bridge"], "error_rate": 0.1, "t": 5, "N": 200, "seeds": 4},
@@ -109,7 +109,7 @@ class Attention(AbstractScenario):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """Coordinates of the dataset dimensions that are not axes of the sweep."""
+        """Coordinates of the dataset dimensions other than the sweep axes."""
         return {"t": np.asarray(self.t)}
 
     def seconds(self) -> float:
@@ -128,7 +128,7 @@ class Attention(AbstractScenario):
 
 @dataclass(frozen=True)
 class AttentionCell(Cell):
-    """One grid point: a boundary with its parameters, a dimension and a nominal error rate."""
+    """One grid point: a boundary with its parameters, an input dimension and a nominal error rate."""
 
     name: str
     boundary: Boundary
@@ -141,5 +141,5 @@ class AttentionCell(Cell):
 
     @property
     def looks(self) -> np.ndarray:  # style: ok
-        """Numbers of features at the checks, when the partial sum is compared with the boundary."""
+        """Numbers of features evaluated at each comparison of the partial sum with the boundary."""
         return get_check_positions(self.N, self.chunk)

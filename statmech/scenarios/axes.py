@@ -1,4 +1,4 @@
-"""Axes of a sweep: keys given as a list instead of one value.
+"""Axes of a sweep: config keys that list several values.
 
 A list, a tuple, an array, `{linspace: [a, b, n]}`, `{logspace: [a, b, n]}` (exponents, as in NumPy) or
 `{geomspace: [a, b, n]}` (end points, as in NumPy) makes an axis. Anything else is a single value.
@@ -16,10 +16,10 @@ from pydantic_core import CoreSchema
 from statmech.errors import quote_value
 from statmech.optima import OPTIMAL_KEYWORD
 
-# accepted forms of a key, for editors and type checkers
+# types of the values that a key accepts, for editors and type checkers
 SpacedValues = Mapping[str, Sequence[float]]
 Numbers = float | Sequence[float] | np.ndarray | SpacedValues
-NumbersOverTime = Numbers | str | Mapping[str, Any] | Sequence[Any]  # for keys that can be functions of time
+NumbersOverTime = Numbers | str | Mapping[str, Any] | Sequence[Any]  # numbers, or functions of time
 Integers = int | Sequence[int] | np.ndarray | SpacedValues
 Names = str | Sequence[str]
 
@@ -31,15 +31,15 @@ SPACING_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
 
 
 MAX_AXIS_VALUES = 1_000_000
-MAX_CHUNK_COMBINATIONS = 4096  # per chunk of a store: reading more takes over a second
-MAX_COMBINATIONS = 10_000_000 * MAX_CHUNK_COMBINATIONS  # 10^7 chunks, the capacity of a store
-MAX_CHECKED_COMBINATIONS = 10_000_000  # for checks of several keys in combination
-SCHEDULE_SYNTAX = "schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0)"  # quoted in messages
-TIME_FUNCTION_KEYS = {"at", "is", OPTIMAL_KEYWORD}  # keys of a section that is a function of time
+MAX_CHUNK_COMBINATIONS = 4096  # in one chunk of a store; reading a larger chunk takes over a second
+MAX_COMBINATIONS = 10_000_000 * MAX_CHUNK_COMBINATIONS  # a store holds at most 10^7 chunks
+MAX_CHECKED_COMBINATIONS = 10_000_000  # limit for checks of several keys in combination
+SCHEDULE_SYNTAX = "schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0)"  # error messages quote this example
+TIME_FUNCTION_KEYS = {"at", "is", OPTIMAL_KEYWORD}  # keys inside a section such as {at: [0, 5], is: [1, 2]}
 
 
 def expand_spacing(value: Any) -> Any:
-    """Return a spaced axis as a list of values, and anything else unchanged.
+    """Expand a spaced axis to a list of values, and return anything else unchanged.
 
     >>> expand_spacing({"geomspace": [1, 100, 3]})
     [1.0, 10.0, 100.0]
@@ -55,7 +55,7 @@ def expand_spacing(value: Any) -> Any:
     if {*value} & TIME_FUNCTION_KEYS:
         raise ValueError("cannot change with time here: give a number or a list of numbers")
     if len(value) != 1 or next(iter(value)) not in SPACING_FUNCTIONS:
-        raise ValueError(f"an axis is a list or one of {', '.join(SPACING_FUNCTIONS)} with [start, stop, number]")
+        raise ValueError(f"an axis must be a list or one of {', '.join(SPACING_FUNCTIONS)} with [start, stop, number]")
     [(name, arguments)] = value.items()
     try:
         start, stop, number = arguments
@@ -63,14 +63,14 @@ def expand_spacing(value: Any) -> Any:
         with np.errstate(all="raise"):
             values = SPACING_FUNCTIONS[name](start, stop, number) if 1 <= number <= MAX_AXIS_VALUES else None
     except (TypeError, ValueError, ArithmeticError) as problem:
-        raise ValueError(f"{name} takes [start, stop, number], not {quote_value(arguments)}") from problem
+        raise ValueError(f"{name} requires [start, stop, number], not {quote_value(arguments)}") from problem
     if values is None:
-        raise ValueError(f"an axis has 1 to {MAX_AXIS_VALUES} values, not {quote_value(number)}")
+        raise ValueError(f"an axis must have between 1 and {MAX_AXIS_VALUES} values, not {quote_value(number)}")
     return values.tolist()
 
 
 def list_values(value: Any) -> Any:
-    """Return recorded times as a list, given a list, a spaced axis or one value."""
+    """Return the values of a list, a spaced axis or a single number, such as recorded times."""
     return (value,) if np.isscalar(value) else expand_spacing(value)
 
 
@@ -84,9 +84,9 @@ def is_axis(value: Any) -> bool:
 
 
 def drop_duplicates(values: list[Any]) -> list[Any]:
-    """Return the distinct values in the order of their first occurrence.
+    """Return the distinct values in order of first occurrence.
 
-    An axis that is zipped with others may repeat values.
+    Values can repeat on an axis that is zipped with others.
 
     >>> drop_duplicates([{"t0": 5}, {"t0": 7}, {"t0": 5}])
     [{'t0': 5}, {'t0': 7}]
@@ -112,22 +112,22 @@ _SPACING_SCHEMA: dict[str, Any] = {
 
 
 def make_axis_schema(value_schema: dict[str, Any], spaced: bool) -> dict[str, Any]:
-    """Return the JSON Schema of one value or a list of values of this schema."""
+    """Return the JSON Schema of a single value or a list, given the schema of a value."""
     forms = [value_schema, {"type": "array", "items": value_schema, "minItems": 1}]
     return {"anyOf": forms + ([_SPACING_SCHEMA] if spaced else [])}
 
 
 def make_value_or_list_type(value_type: Any, list_type: Any) -> Any:
-    """Return the type of a key that takes one value or a list.
+    """Return the type of a key that accepts a single value or a list.
 
-    Only the type that matches the form is validated, so that an error is reported once.
+    The form of the value selects the type to validate, so that an error is reported only once.
     """
     kind = Discriminator(lambda given: "axis" if isinstance(given, list | tuple) else "value")
     return Annotated[Annotated[value_type, Tag("value")] | Annotated[list_type, Tag("axis")], kind]
 
 
 class PydanticType:
-    """The type that pydantic validates instead of the annotated type that editors see.
+    """Annotation with the type that pydantic validates, while editors show the annotated type.
 
     >>> TypeAdapter(Annotated[Names, PydanticType(int)]).validate_python("3")
     3
@@ -146,10 +146,10 @@ def axis_of(
     spaced: bool = True,
     is_value: Callable[[Any], bool] = lambda _: False,
 ) -> PydanticType:
-    """Return the type of a config key that takes a value of `value_type` or an axis of such values.
+    """Return the type of a config key that accepts one value of `value_type` or an axis of values.
 
     `schema` is the JSON Schema of one value, by default the schema that pydantic derives from the type. `spaced` allows
-    `{linspace: ...}` and the like, and `is_value` returns True for sections that are a single value.
+    `{linspace: ...}` and similar axes. `is_value` returns True for sections that are a single value.
 
     >>> from statmech.scenarios.keys import Number
     >>> axis = Annotated[Numbers, axis_of(Annotated[Number, Field(ge=0)])]

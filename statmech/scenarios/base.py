@@ -1,4 +1,4 @@
-"""The base class of scenarios.
+"""The base class of all scenarios.
 
 A key given as a list is an axis of the sweep (`statmech.scenarios.axes`); `cells()` visits every point of the grid
 once (`statmech.scenarios.grid`). `statmech.scenarios.kind` lists the required members of a kind,
@@ -22,15 +22,15 @@ from statmech.scenarios.config_keys import ConfigKeys
 from statmech.scenarios.schema import make_kind_schema
 from statmech.scenarios.used_classes import find_used_classes
 
-RESULT_ATTRIBUTES = ("simulation", "theory")  # scenarios are often mistaken for results
+RESULT_ATTRIBUTES = ("simulation", "theory")  # users often mistake a scenario for its results
 
 
 class AbstractScenario(ConfigKeys):
-    """A scenario: a learning problem with the values of all its keys.
+    """A learning problem with values for all its config keys.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
-    A kind defines the members of `Kind`, and its keys as fields. All other members have defaults (`Defaults`).
+    A subclass defines the members of `Kind`, and its keys as fields. All other members have defaults (`Defaults`).
     """
 
     def __init__(self, **given: Any):
@@ -49,15 +49,15 @@ class AbstractScenario(ConfigKeys):
 
     @classmethod
     def module(cls) -> str:
-        """Return the name of the file that defines this kind: its simulation and theory files share it."""
+        """Return the name of the module that defines this kind, shared by its simulation and theory."""
         return cls.__module__.rpartition(".")[2]
 
     def code_digests(self) -> dict[str, str]:
-        """Return the SHA-256 of each user file that defines a class used by this scenario."""
+        """Return the SHA-256 of each user file with a class that this scenario uses."""
         return own_code.compute_code_digests(find_used_classes(self))
 
     def config(self) -> dict[str, Any]:
-        """Return this scenario as the keys of a config file, in a form that scenarios can be made from.
+        """Return a config that defines this scenario.
 
         Returns
         -------
@@ -70,7 +70,7 @@ class AbstractScenario(ConfigKeys):
         return {name: value for name, value in flat.items() if value is not None and self._is_included(name)}
 
     def generator(self, cell: GridPoint, seed: int) -> np.random.Generator:
-        """Return the random generator of one run.
+        """Return the random number generator of one run.
 
         Its stream depends only on the cell's values, the config's `key` and the seed.
         """
@@ -78,17 +78,17 @@ class AbstractScenario(ConfigKeys):
 
     @classmethod
     def make_schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of a config of this kind, so that editors complete and check configs."""
+        """Return the JSON Schema that lets editors complete and check configs of this kind."""
         return make_kind_schema(cls, list(ConfigKeys.model_fields))
 
 
 def check_is_scenario(scenario: object) -> None:
-    """Raise `TypeError` if the argument is not a scenario, for instance the name of a config."""
+    """Raise `TypeError` if the argument is not a scenario, for instance if it is the name of a config."""
     if not isinstance(scenario, AbstractScenario):
         actual = f"not {type(scenario).__name__}"
         raise TypeError(f"expected a scenario, such as statmech.load({scenario!r}), {actual}")
 
 
 def _to_jsonable(value: Any) -> Any:
-    """Return a value, or each value of an axis, in the form that JSON can store."""
+    """Convert a value, or each value of an axis, to a form that JSON can store."""
     return [*map(control_to_config, value)] if is_axis(value) else control_to_config(value)

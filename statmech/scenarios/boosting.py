@@ -1,15 +1,15 @@
-r"""Boosting sparse perceptrons: the teachers, the numbers of examples, and the variables of a run.
+r"""Scenarios of boosting: teachers that are sparse perceptrons, numbers of examples, and recorded variables.
 
 A teacher is a vote of s conjunctions of its N Boolean inputs, :math:`f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)`. The
-number of inputs in each conjunction is uniform from 1 to k; the inputs are uniform without replacement; the sign is
-:math:`\pm1` with equal probability. The same conjunction may be drawn twice (a weight of 2), the empty one is not
-drawn. Inputs are uniform on :math:`\{0,1\}^N`; where the sum is 0, f is not defined and the input is drawn again. So
-is a teacher that is undecided on more than 90 % of the inputs. For odd s every input is decided; for even s the
+number of inputs in each conjunction is uniform from 1 to k. The inputs are drawn uniformly without replacement, and the
+sign is :math:`\pm1` with equal probability. The same conjunction may be drawn twice (weight 2), but never the empty
+one. Inputs are uniform on :math:`\{0,1\}^N`. Where the sum is 0, f is not defined and the input is redrawn. A teacher
+that is undecided on more than 90 % of the inputs is also redrawn. For odd s every input is decided. For even s the
 remaining inputs have :math:`|\sum_i h_i| \ge 2`, an easier task.
 
-With `flip` each label of a stored example is inverted with this probability, independently; eps_g is measured on the
-teacher's own labels. A vote that fits all flipped labels needs many stages, if it exists: `cap` ends a run earlier, and
-can be an axis.
+With `flip`, each label of a stored example is inverted with this probability, independently, while eps_g is measured on
+the teacher's own labels. A vote that fits all flipped labels, if it exists, needs many stages. A run therefore ends
+after `cap` stages, and `cap` can be an axis.
 
 A config file with the key `booster` becomes a `Boosting`, the input of `simulate.run` and `theory.solve`.
 """
@@ -33,12 +33,12 @@ from statmech.scenarios.variables import Variable
 MAX_TEACHER_CONJUNCTIONS, MAX_STORED_EXAMPLES = (
     10**6,
     10**12,
-)  # larger values are typing errors; `MAX_STORED_EXAMPLES` also limits stages and tests
+)  # larger values must be typos; `MAX_STORED_EXAMPLES` also limits `cap` and `tests`
 
 
 @dataclass(frozen=True)
 class AdaBoost:
-    """AdaBoost that searches all conjunctions of at most k inputs (Jackson & Craven, Figure 1)."""
+    """AdaBoost whose weak learner searches all conjunctions of up to k inputs (Jackson & Craven, Figure 1)."""
 
     label: ClassVar[str] = "AdaBoost"
     k: int = parameter(2, "size of the largest conjunctions, in inputs", symbol="$k$", at_least=1)
@@ -80,7 +80,7 @@ BOOSTING_VARIABLES = {
 
 
 class Boosting(AbstractScenario):
-    """Sparse perceptrons boosted from P examples of sparse perceptrons.
+    """Sparse perceptrons learnt by boosting from P examples of a teacher that is a sparse perceptron.
 
     Any list is an axis of a sweep. Theory gives bounds, not values: `Variable.bound` is "above" or "below" the runs.
     Raises `ScenarioError` with one sentence per problem.
@@ -134,7 +134,7 @@ class Boosting(AbstractScenario):
         default=10_000, description="fresh examples on which eps_g is measured"
     )
 
-    if TYPE_CHECKING:  # the parameters of boosters, for editors and type checkers
+    if TYPE_CHECKING:  # show editors and type checkers the parameters of boosters
         k: InitVar[Integers] = 2
         discount: InitVar[Numbers] = 1.0
 
@@ -150,7 +150,7 @@ class Boosting(AbstractScenario):
         return sum(map(self._estimate_cell_seconds, self.cells()))
 
     def _estimate_cell_seconds(self, cell: BoostingCell) -> float:
-        """Estimate the seconds of a run: with enough examples it needs about 0.4 s^2 stages."""
+        """Estimate the seconds per run, assuming about 0.4 s^2 stages where examples suffice."""
         needed = np.inf if cell.flip else min(1 + 0.4 * cell.s**2, cell.P)
         stages, conjunctions = min(needed, cell.cap), cell.N**cell.k
         stage = 1e-4 + 3e-9 * conjunctions + cell.P * (2e-8 + 2e-9 * cell.N + 5e-11 * conjunctions) + 1e-8 * self.tests
@@ -164,7 +164,7 @@ class Boosting(AbstractScenario):
 
 @dataclass(frozen=True)
 class BoostingCell(Cell):
-    """One grid point: a booster with its parameters, a class of teachers, a number of examples, and flips."""
+    """One grid point: a booster with its parameters, the teachers, the examples, and the flip probability."""
 
     booster: AdaBoost
     N: int
@@ -176,5 +176,5 @@ class BoostingCell(Cell):
 
     @property
     def k(self) -> int:
-        """Largest number of inputs in a conjunction, at most N."""
+        """Maximum number of inputs in a conjunction, limited to N."""
         return min(self.booster.k, self.N)

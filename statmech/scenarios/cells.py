@@ -1,4 +1,4 @@
-"""Cells, the points of a scenario's grid, and the hashes that identify them."""
+"""Cells, the points of a scenario's grid, and hashes that identify their runs."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import is_dataclass
 from types import SimpleNamespace
 from typing import Any
 
-IDENTITY_ENCODER = json.JSONEncoder(sort_keys=True)  # shared: `json.dumps` would create one at each call
+IDENTITY_ENCODER = json.JSONEncoder(sort_keys=True)  # shared, as `json.dumps` would create an encoder at each call
 
 
 class Cell:
-    """A point of the grid: a learning algorithm with its parameters, and one value of every other axis key."""
+    """A point of the grid: a learning algorithm with its parameters, and one value of each other key."""
 
-    index: tuple[int, ...]  # index along each dimension of the sweep
+    index: tuple[int, ...]  # position along each dimension of the sweep
 
 
 class GridPoint(Cell, SimpleNamespace):
-    """The cell of kinds without a cell class of their own: its attributes are the values of the keys."""
+    """A generic cell, for kinds without their own cell class, with the values of the keys as attributes."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Values that identify this point, independent of its position in a grid."""
+        """Values that identify this point, wherever it lies in a grid."""
         plain = {name: value for name, value in vars(self).items() if name != "index"}
         kinds = {
             name: {"name": type(value).__name__, **vars(value)} for name, value in plain.items() if is_dataclass(value)
@@ -32,9 +32,9 @@ class GridPoint(Cell, SimpleNamespace):
 
 
 def map_to_seed_names(values: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    """Return values by the names that enter random seeds.
+    """Rename values to the original key names, which enter random seeds.
 
-    Renaming a key of configs must not change its random numbers, so seeds keep the original names.
+    If a config key is renamed, seeds keep its original name, so that no random number changes.
 
     >>> map_to_seed_names({"noise": 0.1, "eta": 1.0}, {"noise": "sigma"})
     {'sigma': 0.1, 'eta': 1.0}
@@ -43,8 +43,8 @@ def map_to_seed_names(values: dict[str, Any], names: dict[str, str]) -> dict[str
 
 
 def hash_identity(identity: dict[str, Any]) -> tuple[int, ...]:
-    """Hash the identity of a run to eight 32-bit integers, independent of its position in a grid.
+    """Hash the identity of a run to eight 32-bit integers, wherever the run lies in a grid.
 
-    Random keys are made from this hash: adding values to an axis changes no random numbers of the other cells.
+    The hash seeds the run: values added to an axis do not change the random numbers of other cells.
     """
     return struct.unpack(">8I", hashlib.sha256(IDENTITY_ENCODER.encode(identity).encode()).digest())

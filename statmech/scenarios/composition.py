@@ -1,4 +1,4 @@
-"""The config key `figure` as a section: the variables that a figure shows, its x axis and its series."""
+"""The section `figure` of a config: the variables, x axis and series of a figure."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ NameTuple = Annotated[Any, PydanticType(Annotated[tuple[str, ...], _NAMES_VALIDA
 
 
 class Composition(BaseModel):
-    """The content of a figure: its variables, its x axis, and the axes that distinguish its curves.
+    """The composition of a figure: its variables, its x axis, and the axes that distinguish its curves.
 
-    Missing keys get the defaults of the overlay: results, but no details or diagnostics, against the usual x axis of
-    this kind of scenario.
+    By default, a figure shows results, without details or diagnostics, against the usual x axis of the kind of
+    scenario.
 
     >>> Composition(y="eps_g", x="alpha", series="loss")
     Composition(x='alpha', y=('eps_g',), series=('loss',))
@@ -55,7 +55,7 @@ class Composition(BaseModel):
 
     @model_serializer(mode="wrap")
     def _dump_given_keys(self, dump: ValidatorFunctionWrapHandler) -> dict[str, Any]:
-        """Return the keys that are set, with a single name as a string."""
+        """Serialise only the keys that are set, and a single name as a string."""
         dumped: dict[str, Any] = dump(self)
         given_keys = {name: value for name, value in dumped.items() if value not in (None, [], (), False)}
         return {name: value[0] if np.shape(value) == (1,) else value for name, value in given_keys.items()}
@@ -65,7 +65,7 @@ class Composition(BaseModel):
 
     @property
     def name(self) -> str:
-        """File name of the figure, without a suffix.
+        """File name of the figure without its suffix.
 
         >>> Composition(y="eps_g", over="R_bayes", x="alpha", series="loss").name, Composition().name
         ('eps_g_over_R_bayes_against_alpha_by_loss', 'overlay')
@@ -82,7 +82,7 @@ class Composition(BaseModel):
         return "_".join(prefix for prefix in name_parts if prefix) or "overlay"
 
     def problems(self, scenario: AbstractScenario) -> Iterator[Problem]:
-        """Find the reasons why results of a scenario cannot be drawn like this, each with its key.
+        """Find the keys of this figure that the results of a scenario do not support, with reasons.
 
         Parameters
         ----------
@@ -109,11 +109,11 @@ class Composition(BaseModel):
             yield ("points",), "the points are values of one variable, which y names"
 
 
-FigureKey = str | Composition | None  # type of the config key `figure`
+FigureKey = str | Composition | None  # possible values of the config key `figure`
 
 
 def read_composition(section: dict[str, Any]) -> Composition:
-    """Read the section `figure` of a config, or raise `ConfigError` that names its invalid keys.
+    """Read the section `figure` of a config, or raise `ConfigError` with its invalid keys.
 
     >>> read_composition({"y": "eps_g", "serie": "loss"})
     Traceback (most recent call last):
@@ -132,7 +132,7 @@ series, split, over, points, fit.
 
 
 def find_drawable_axes(scenario: AbstractScenario) -> dict[str, str]:
-    """Find the dimensions with several values that a figure can show, by their coordinates' names.
+    """Map the axes with several values that a figure can show to their dimensions.
 
     >>> from statmech import Scenario
     >>> find_drawable_axes(Scenario(rule=["hebb", "adatron"], t=[1, 2], zip={"eta": [1, 2], "flip": [0, 0.1]}))
@@ -145,14 +145,14 @@ def find_drawable_axes(scenario: AbstractScenario) -> dict[str, str]:
 
 
 def get_drawable_coordinates(scenario: AbstractScenario) -> dict[str, np.ndarray]:
-    """Return recorded coordinates that can be an x axis, such as times, but not students, units or examples."""
+    """Return the recorded coordinates that can form an x axis, such as times."""
     return {dim: np.asarray(values) for dim, values in scenario.recorded.items() if dim not in HIDDEN_DIMS}
 
 
 def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:
-    """Find the variables that figures can show: numbers, with at most one value per student.
+    """Find the variables that a figure can show: numbers with at most one value per student.
 
-    Overlaps of single units are not among them.
+    The overlaps of single units are excluded.
     """
     inner = {*get_drawable_coordinates(scenario), *AVERAGED_DIMS}
     all_variables = {**scenario.variables, **scenario.theory_only}
@@ -166,7 +166,7 @@ def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:
 def _find_x_problems(
     x: str | None, scenario: AbstractScenario, axis_dims: dict[str, str], variables: dict[str, Variable]
 ) -> Iterator[Problem]:
-    """Find the reason why a name cannot be the x axis."""
+    """Find the reason why a key or variable cannot be the x axis."""
     if x is None or x in axis_dims or x in variables:
         return
     if x in scenario.axis_names() or x in get_drawable_coordinates(scenario):
@@ -177,18 +177,18 @@ def _find_x_problems(
 
 
 def _explain_unusable_variable(name: str, scenario: AbstractScenario, variables: dict[str, Variable]) -> Iterator[str]:
-    """Explain why figures cannot show a variable."""
+    """Explain why a figure cannot show a variable."""
     variable = scenario.variables.get(name)
     if variable is not None and {*variable.dims} & {*UNIT_DIMS}:
-        yield f"{name} has a value per pair of units, which figures do not show. {_format_names(variables)}"
+        yield f"{name} has a value per pair of units, but figures do not show single units. {_format_names(variables)}"
     elif variable is not None and name not in variables:
-        yield f"{name} is not a number, which figures could show. {_format_names(variables)}"
+        yield f"{name} is not a number, so figures cannot show it. {_format_names(variables)}"
     elif name not in variables:
         yield format_unknown_name(name, "a variable of these results", variables)
 
 
 def _explain_unusable_axis(name: str, scenario: AbstractScenario, axis_dims: dict[str, str]) -> str:
-    """Explain why a name cannot distinguish curves."""
+    """Explain why an axis cannot distinguish the curves of a figure."""
     if name in scenario.axis_names() or name in get_drawable_coordinates(scenario):
         several = _format_names(axis_dims, "axes with several")
         return f"{name} has a single value, so nothing distinguishes its curves. {several}"
@@ -196,5 +196,5 @@ def _explain_unusable_axis(name: str, scenario: AbstractScenario, axis_dims: dic
 
 
 def _format_names(names: Iterable[str], heading: str = "known") -> str:
-    """Format names as a sentence with a heading."""
+    """Format names as one line with a heading."""
     return f"{heading.capitalize()}: {', '.join(names) or 'none'}."

@@ -1,4 +1,4 @@
-"""The keys of a config: read from a file, converted to their types, checked together, and described."""
+"""The keys of a config: conversion to their types, checks in combination, and descriptions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from statmech.scenarios.key_help import add_keys_to_docstring, make_signature
 from statmech.scenarios.keys import PARAMETER_ADAPTERS, PARAMETERS, TIME_FUNCTION_ADAPTER, Whole, describe_field
 from statmech.scenarios.messages import explain_problems
 
-MAX_SEEDS = 10**9  # more are typing errors
+MAX_SEEDS = 10**9  # larger values must be typos
 COMMON_COORDINATES = {"seed": ConfigKey("seed", "independent run", int)}
-RESERVED_STORE_NAMES = ("state", "fingerprint", "made_by", "done")  # names that every dataset or store uses
-INTERNAL_FIELDS = (PARAMETERS, "zipped")  # fields that are not keys of a config
-FigureSetting = Annotated[  # validated by its form, a string or a section
+RESERVED_STORE_NAMES = ("state", "fingerprint", "made_by", "done")  # used in every dataset or store
+INTERNAL_FIELDS = (PARAMETERS, "zipped")  # fields of the class that no config contains
+FigureSetting = Annotated[  # a string names a published figure, a section composes one
     Any,
     PydanticType(
         Annotated[
@@ -41,7 +41,7 @@ FigureSetting = Annotated[  # validated by its form, a string or a section
 
 
 class ConfigKeys(Defaults, BaseModel):
-    """The keys of a scenario, each a value or an axis.
+    """The config keys of a scenario, each with a value or an axis.
 
     The parameters of the selected learning algorithms are further keys.
     """
@@ -75,9 +75,9 @@ class ConfigKeys(Defaults, BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _gather_fields(cls, config: dict[str, Any]) -> dict[str, Any]:
-        """Collect flat keys into fields: expand zip groups and gather the parameters."""
+        """Convert a flat config to fields: expand zip groups and collect the parameters."""
         config = dict(config)
-        if inner := {"zipped", PARAMETERS} & config.keys():  # internal field names are not keys of a config
+        if inner := {"zipped", PARAMETERS} & config.keys():  # internal fields that users must not set
             raise ScenarioError(
                 [((name,), format_unknown_name(name, "a key of a config", cls.list_keys())) for name in inner]
             )
@@ -86,7 +86,7 @@ class ConfigKeys(Defaults, BaseModel):
         parameters = collect_parameters(cls.classes())
         for name in parameters.keys() & cls.model_fields.keys():
             owners = ", ".join(find_parameter_definitions(cls.classes(), name))
-            raise ScenarioError([((name,), f"is a key of a config, so the parameter of {owners} needs another name")])
+            raise ScenarioError([((name,), f"is already a config key: rename the parameter of {owners}")])
         defaults = {name: parameters[name].default for name in cls.AXES if name in parameters}
         config[PARAMETERS] = defaults | {name: config.pop(name) for name in parameters if name in config}
         return config
@@ -94,7 +94,7 @@ class ConfigKeys(Defaults, BaseModel):
     @field_validator(PARAMETERS, mode="before")
     @classmethod
     def _convert_parameters(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Convert the parameters to the types that their classes declare."""
+        """Convert the parameters to the types declared in their classes."""
         values, conversion_problems = {}, list[Problem]()
         for name, value in parameters.items():
             try:
@@ -109,13 +109,13 @@ class ConfigKeys(Defaults, BaseModel):
 
     @classmethod
     def _convert_parameter(cls, name: str, raw_value: Any) -> Any:
-        """Convert one parameter, a value or an axis.
+        """Convert one parameter, given as a value or an axis.
 
-        A string must be an allowed value in at least one class.
+        At least one class must allow the value of a parameter that is a string.
         """
         key_by_class = find_parameter_definitions(cls.classes(), name)
         if len({key.type if not key.numeric else float for key in key_by_class.values()}) > 1:
-            sentence = f"is not of one type among {', '.join(key_by_class)}: one of them needs another name"
+            sentence = f"is not of one type among {', '.join(key_by_class)}: rename the parameter in one class"
             raise ScenarioError([((name,), sentence)])
         keys = list(key_by_class.values())
         adapter = TIME_FUNCTION_ADAPTER if name in cls.OPTIMISABLE_KEYS else PARAMETER_ADAPTERS[keys[0].type]
@@ -129,7 +129,7 @@ class ConfigKeys(Defaults, BaseModel):
 
     @model_validator(mode="after")
     def _check_scenario(self) -> Self:
-        """Check the keys in combination, and raise `ScenarioError` with all problems."""
+        """Check all keys in combination, and raise `ScenarioError` if there are problems."""
         self.check_combination_count(self.dimensions.values(), MAX_COMBINATIONS, "a store can hold")
         scenario_problems = [*self._find_axis_problems(), *self._find_parameter_problems(), *self._find_problems()] or [
             *self._find_name_clashes()
@@ -139,10 +139,10 @@ class ConfigKeys(Defaults, BaseModel):
         return self
 
     def _find_axis_problems(self) -> Iterator[Problem]:
-        """Find axes with too many or duplicate values."""
+        """Find axes with too many values or with duplicates."""
         for name, value in self.axis_values().items():
             if is_axis(value) and len(value) > MAX_AXIS_VALUES:
-                yield (name,), f"an axis of {len(value)} values is more than {MAX_AXIS_VALUES}"
+                yield (name,), f"an axis must have at most {MAX_AXIS_VALUES} values, not {len(value)}"
 
         for coordinates in self.dimensions.values():
             positions = list(zip(*coordinates.values(), strict=True))
@@ -150,9 +150,10 @@ class ConfigKeys(Defaults, BaseModel):
                 yield (next(iter(coordinates)),), "the axis has duplicate values"
 
     def _find_parameter_problems(self) -> Iterator[Problem]:
-        """Find parameter values that are not valid in the classes that have the parameter.
+        """Find parameter values that are invalid for the selected classes.
 
-        A single value is checked against these classes only, if there are any. An axis is checked against all classes.
+        A single value is checked only for the selected classes with this parameter, if there are any. An axis is
+        checked for all selected classes.
         """
         for choice, kinds in self.choices().items():
             for parameter in collect_parameters(kinds).keys() & self.parameters.keys():
@@ -165,9 +166,9 @@ class ConfigKeys(Defaults, BaseModel):
                         break
 
     def _find_name_clashes(self) -> Iterator[Problem]:
-        """Find names that one dataset cannot contain together.
+        """Find names that clash within one dataset.
 
-        On many disks, folders cannot differ by case only.
+        Names must also differ in more than case, because many file systems ignore case.
         """
         parameters = collect_parameters(self.classes())
         result_names = (
@@ -186,13 +187,13 @@ class ConfigKeys(Defaults, BaseModel):
                 yield self._make_clash_problem(name, "is a name in the results")
 
     def _make_clash_problem(self, name: str, reason: str) -> Problem:
-        """Return the problem of a name that another name excludes."""
+        """Return the problem of a name that clashes with another name."""
         owners = ", ".join(find_parameter_definitions(self.classes(), name))
         return (name,), f"{reason}, so {f'the parameter of {owners}' if owners else 'one of them'} needs another name"
 
     @classmethod
     def describe(cls, name: str) -> ConfigKey:
-        """Return the description of a key, or of another coordinate in datasets of this kind.
+        """Return the description of a key or of another coordinate in datasets of this kind.
 
         >>> from statmech import Scenario
         >>> key = Scenario.describe("N")
@@ -208,38 +209,38 @@ class ConfigKeys(Defaults, BaseModel):
 
     @classmethod
     def describe_all_keys(cls) -> dict[str, ConfigKey]:
-        """Return the descriptions of all keys and coordinates by their names.
+        """Return the descriptions of all keys and coordinates, keyed by name.
 
-        Nothing is cached: a user may register a rule with new parameters at any time.
+        The result is not cached, because a user may register a rule with new parameters at any time.
         """
         return {**COMMON_COORDINATES, **cls.COORDINATES, **collect_parameters(cls.classes()), **_describe_fields(cls)}
 
     @classmethod
     def axis_names(cls) -> list[str]:
-        """Return the names of all keys that can be axes, in the order of the sweep's dimensions."""
+        """Return the names of all possible axes, in the order of the dataset dimensions."""
         remaining = [name for name in collect_parameters(cls.classes()) if name not in cls.AXES]
         return [name for axis in cls.AXES for name in (remaining if axis == PARAMETERS else [axis])]
 
     @classmethod
     def list_keys(cls) -> list[str]:
-        """Return the names of all keys that a config of this kind can have."""
+        """Return the names of all keys allowed in a config of this kind."""
         fields = [name for name in cls.model_fields if name not in (PARAMETERS, "zipped")]
         return [*fields, *collect_parameters(cls.classes()), "zip"]
 
     def axis_values(self) -> dict[str, Any]:
-        """Return the values of the keys that can be axes, in the order of the sweep's dimensions."""
+        """Return the values of all possible axes, in the order of the dataset dimensions."""
         names = [name for name in self.AXES if name not in (PARAMETERS, *self.parameters) and self._is_included(name)]
         field_values = {name: getattr(self, name) for name in names}
         values = {**field_values, **self.parameters}
         return {name: values[name] for name in self.axis_names() if name in values}
 
     def _is_included(self, name: str) -> bool:
-        """Return True if a key is part of configs and datasets: keys at an omitted default are not."""
+        """Return True unless configs and datasets omit this key at its current value."""
         return name not in self.OMITTED_DEFAULTS or getattr(self, name) != self.OMITTED_DEFAULTS[name]
 
 
 @cache
 def _describe_fields(kind: type[ConfigKeys]) -> dict[str, ConfigKey]:
-    """Describe the keys of a kind, without the parameters of its learning algorithms."""
+    """Describe the keys of a kind, except the parameters of its learning algorithms."""
     schemas = kind.model_json_schema()["properties"]
     return {name: describe_field(name, schemas[name]) for name in kind.model_fields if name not in INTERNAL_FIELDS}

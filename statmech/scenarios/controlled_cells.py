@@ -1,4 +1,4 @@
-"""Cells whose keys may be functions of time."""
+"""Grid points with keys that can be functions of time."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from statmech.scenarios.controlled_keys import find_controls
 
 @dataclass(frozen=True, kw_only=True)
 class ControlledCell(Cell):
-    """A cell with keys that can be functions of time."""
+    """A grid point with keys that can be functions of time."""
 
     controls: tuple[tuple[str, Control | OptimalControl], ...] = ()
 
     @abstractmethod
     def replace_values(self, **numbers: Any) -> Self:
-        """Return the cell with these numbers as the values of keys that can be functions of time."""
+        """Return the cell with these numbers for keys that can be functions of time."""
 
     @property
     def given(self) -> dict[str, Control]:
-        """Functions of time that are known, by key."""
+        """Known functions of time, keyed by config key, without optimal keys."""
         return {name: control for name, control in self.controls if isinstance(control, Control)}
 
     @property
     def optimal_keys(self) -> dict[str, OptimalControl]:
-        """Options of the keys to be optimised, by key."""
+        """Options for each key to be optimised."""
         return {name: options for name, options in self.controls if isinstance(options, OptimalControl)}
 
     @property
     def polynomials(self) -> dict[str, PiecewisePolynomial]:
-        """Functions of time that are known, in the form that JAX traces."""
+        """Known functions of time as piecewise polynomials, which JAX can trace."""
         return {name: control.polynomials for name, control in self.given.items()}
 
     @property
     def edges(self) -> tuple[float, ...]:
-        """Start times of all segments, empty without functions of time."""
+        """Start times of all segments, or an empty tuple without functions of time."""
         return collect_edges(control for _, control in self.controls)
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """Segment edges, and the number of values per segment for each function of time.
+        """Segment edges, and number of values per segment of each function of time.
 
-        Cells of equal layout are integrated together.
+        Cells with equal layouts are integrated together.
         """
         return self.edges, tuple((name, control.segments.points) for name, control in self.given.items())
 
     def after(self, t: float) -> Self:
-        """Return the cell from an edge up to the next edge, with time measured from this edge."""
+        """Return the cell for the segment that starts at edge t, with time measured from t."""
         controls = {name: control.after(t) for name, control in self.given.items()}
         optimal_items = tuple(self.optimal_keys.items())
         cell = self.replace_values(**{name: get_start_value(value) for name, value in controls.items()})

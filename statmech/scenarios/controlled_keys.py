@@ -1,4 +1,4 @@
-"""Keys that can change with time: a number, steps at given times, or the optimum (`statmech.controls`)."""
+"""Keys that can change with time: numbers, steps at given times, or optimal controls (`statmech.controls`)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from statmech.scenarios.axes import TIME_FUNCTION_KEYS, PydanticType, axis_of, e
 from statmech.scenarios.messages import explain_problems
 from statmech.scenarios.variables import Variable
 
-NUM_SEARCHES = 5  # starts of the optimisation of a control
-TASK_FRACTION_KEY = "task_share"  # control: fraction of examples from the first of two tasks
-CONTROL_CONFIG_KEYS = {TASK_FRACTION_KEY: "protocol"}  # config key of each control that has another name
+NUM_SEARCHES = 5  # starting points when a control is optimised
+TASK_FRACTION_KEY = "task_share"  # name of the control that sets the fraction of examples from the first task
+CONTROL_CONFIG_KEYS = {TASK_FRACTION_KEY: "protocol"}  # for controls with a name other than their config key
 OPTIMUM_COORDINATES = {
     "controlled": ConfigKey("controlled", "key that is optimal; task_share: the fraction of the first task", str),
     "search": ConfigKey("search", "search of the optimum, from a start of its own", int),
 }
-OPTIMUM_VARIABLES = {  # theory variables of scenarios with optimal keys
+OPTIMUM_VARIABLES = {  # computed by theory if keys are `optimal`
     "control": Variable(
         ("controlled", "t"), "best value of a key that is `optimal`, at each time", "$u$", role="control"
     ),
@@ -48,34 +48,34 @@ OPTIMUM_VARIABLES = {  # theory variables of scenarios with optimal keys
 
 
 def _get_form_tag(value: Any) -> str:
-    """Return the tag of the form of a value: "value" for numbers, "given" for functions of time."""
+    """Return the union tag of a value: "value" for numbers, "given" for functions of time."""
     return "given" if isinstance(value, Mapping | Control | OptimalControl) or value == OPTIMAL_KEYWORD else "value"
 
 
 def is_section(value: Any) -> bool:
-    """Return True if a value in a config is the section of a function of time."""
+    """Return True if a value in a config is a section that defines a function of time."""
     return isinstance(value, Mapping) and bool({*value} & TIME_FUNCTION_KEYS)
 
 
 def make_time_function_type(value_type: Any, schema: dict[str, Any], optimal: bool) -> PydanticType:
-    """Return the type of a key that takes a number of this type, a function of time, or an axis of both.
+    """Return the type of a key that accepts a number, a function of time, or an axis of both.
 
     `schema` is the JSON Schema of a number. With `optimal`, the key can also be optimised.
     """
     adapter = TypeAdapter(value_type)
 
     def number(raw: Any) -> float:
-        """Validate a number, or raise `ValueError` with one sentence."""
+        """Validate a number, or raise `ValueError` with the reason in one sentence."""
         try:
             return float(adapter.validate_python(raw))
         except ValidationError as failure:
             raise ValueError(explain_problems(failure, [])[0][1]) from None
 
     def control(raw: Any) -> Control | OptimalControl:
-        """Read a function of time, or the options of an optimum."""
+        """Read a function of time, or the options of an optimal control."""
         control_or_optimum = control_from_config(raw, number)
         if isinstance(control_or_optimum, OptimalControl) and not optimal:
-            raise ValueError("has no optimum that is searched: it is a number or {at: [0, ...], is: [...]}")
+            raise ValueError("cannot be optimised: it must be a number or {at: [0, ...], is: [...]}")
         return control_or_optimum
 
     time_function = Annotated[Any, AfterValidator(control), PlainSerializer(control_to_config)]
@@ -88,7 +88,7 @@ def make_time_function_type(value_type: Any, schema: dict[str, Any], optimal: bo
 
 
 def make_time_function_schemas(number_schema: dict[str, Any], optimal: bool) -> list[dict[str, Any]]:
-    """Return the JSON Schemas of functions of time."""
+    """Return the JSON Schema of each form of a time function."""
     times, values = ({"type": "array", "items": items, "minItems": 1} for items in ({"type": "number"}, number_schema))
     steps = {"type": "object", "properties": {"at": times, "is": values}, "required": ["at", "is"]}
     optimum = {"type": "object", "properties": {OPTIMAL_KEYWORD: make_optimum_schema(number_schema)}}
@@ -97,7 +97,7 @@ def make_time_function_schemas(number_schema: dict[str, Any], optimal: bool) -> 
 
 
 def find_controls(values: Mapping[str, Any]) -> tuple[tuple[str, Control | OptimalControl], ...]:
-    """Return the keys of a grid point that are functions of time, with their functions.
+    """Return the keys of a grid point that depend on time, with their functions.
 
     >>> [(name, str(value)) for name, value in find_controls({"eta": OptimalControl(), "flip": 0.1})]
     [('eta', 'optimal')]
@@ -106,7 +106,7 @@ def find_controls(values: Mapping[str, Any]) -> tuple[tuple[str, Control | Optim
 
 
 def find_control_problems(axes: Mapping[str, Any], last_time: float) -> Iterator[Problem]:
-    """Find the first control that changes only after the last recorded time."""
+    """Find the first control that still changes at or after the last recorded time."""
     controls_by_key = {name: [value for value in ensure_tuple(axes[name]) if is_time_dependent(value)] for name in axes}
     for name, controls in controls_by_key.items():
         for control in controls:
@@ -116,7 +116,7 @@ def find_control_problems(axes: Mapping[str, Any], last_time: float) -> Iterator
 
 
 def find_objective_problems(optimal_keys: Mapping[str, list[OptimalControl]], tasks: int = 1) -> Iterator[Problem]:
-    """Find objectives without exactly one weight per task, and keys that cannot be optimised together."""
+    """Find objectives with the wrong number of weights, and keys that cannot be optimised together."""
     for name, options_list in optimal_keys.items():
         for options in options_list:
             weights = options.objective.weights
@@ -141,13 +141,13 @@ def find_objective_problems(optimal_keys: Mapping[str, list[OptimalControl]], ta
 
 
 def find_rate_conflicts(controlled: Iterable[str], schedule: object) -> Iterator[Problem]:
-    """Find a schedule of a learning rate that is already a function of time."""
+    """Find a conflict between a schedule and a learning rate that is a function of time."""
     if schedule is not None and "eta" in controlled:
         yield ("schedule",), "the learning rate eta is already a function of time: remove eta or schedule"
 
 
 def find_optimal_keys(scenario: Any) -> dict[str, list[OptimalControl]]:
-    """Find the keys of a scenario that are to be optimised, with their options."""
+    """Find the keys of a scenario to be optimised, each with its options."""
     values_by_key = {
         name: scenario.parameters.get(name, getattr(scenario, name, None)) for name in scenario.OPTIMISABLE_KEYS
     }
@@ -159,12 +159,12 @@ def find_optimal_keys(scenario: Any) -> dict[str, list[OptimalControl]]:
 
 
 def make_optimum_coordinates(optimal_keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the coordinates of the variables `OPTIMUM_VARIABLES` for these keys, or an empty dict without keys."""
+    """Return the coordinates of `OPTIMUM_VARIABLES` for these keys, or an empty dict without keys."""
     return {"controlled": np.array([*optimal_keys]), "search": np.arange(1, NUM_SEARCHES + 1)} if optimal_keys else {}
 
 
 def describe_searches(scenario: Any) -> Iterator[str]:
-    """Yield a sentence on the controls that are optimised before a simulation, if a scenario has such controls."""
+    """Yield a notice that controls are optimised before a simulation, if a scenario has such controls."""
     if not getattr(scenario, "optimal_keys", None):
         return
     number = sum(bool(cell.optimal_keys) for cell in scenario.cells())

@@ -1,4 +1,4 @@
-"""Keys shared by scenarios of convex losses and of inference: the teacher, noise, weights and penalty."""
+"""Config keys shared by scenarios of convex losses and inference: teacher, noise, weights and penalty."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statmech.scenarios.keys import Number, config_key, one_of
 
 ClassT = TypeVar("ClassT")
 
-# the schema excludes flips and gains of uninformative labels; the validator accepts them, to explain them in a sentence
+# the schema excludes flips and gains that make labels random; the validator accepts them, as a later check explains why
 TeacherFlipAxis = Annotated[
     Numbers, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "exclusiveMaximum": 0.5})
 ]
@@ -29,7 +29,7 @@ GainAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(ge=0)], {"type": "
 FractionAxis = Annotated[
     Numbers, axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 ]
-TEACHER_PARAMETER_KEYS = ("flip", "noise", "gain")  # parameters of some of the teachers
+TEACHER_PARAMETER_KEYS = ("flip", "noise", "gain")  # each teacher has some of these parameters
 TeacherAxis = Annotated[Names, one_of(TEACHERS, "a teacher")]
 PenaltyAxis = Annotated[Names, one_of(PENALTIES, "a penalty")]
 WeightsAxis = Annotated[Names, one_of(WEIGHTS, "a distribution of weights")]
@@ -47,7 +47,7 @@ RHO_FIELD = config_key(0.2, description="fraction of nonzero weights, with `weig
 
 
 def list_kinds_with_parameter(kinds: Mapping[str, type], key: str) -> list[str]:
-    """Return the names of the classes that have a parameter.
+    """Return the names of the classes with a certain parameter.
 
     >>> list_kinds_with_parameter(TEACHERS, "noise")
     ['probit', 'linear']
@@ -56,7 +56,7 @@ def list_kinds_with_parameter(kinds: Mapping[str, type], key: str) -> list[str]:
 
 
 def make_from_values(kind: type[ClassT], values: dict[str, Any]) -> ClassT:
-    """Instantiate a teacher or weight distribution with its parameters at a grid point."""
+    """Instantiate a teacher or weight distribution with its parameters from a grid point."""
     return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]
 
 
@@ -77,7 +77,7 @@ def make_teacher_weights(values: dict[str, Any]) -> Weights:
 
 
 class LossCell(Cell):
-    """A grid point of a kind whose learners minimise a loss of a teacher's examples."""
+    """A grid point whose learners minimise a loss on examples from a teacher."""
 
     loss: Loss
     teacher: Teacher
@@ -86,33 +86,33 @@ class LossCell(Cell):
 
     @property
     def setting(self) -> LossSetting:
-        """Everything that determines the minimum for N -> infinity, except alpha and lambda."""
+        """Loss, teacher, penalty and weights, which fix the minimum for N -> infinity at given alpha and lambda."""
         return LossSetting(self.loss, self.teacher, self.penalty, self.weights)
 
     @property
     def on(self) -> Loss:
-        """The loss as a function of stabilities (for labels) or residuals (for real outputs)."""
+        """The loss, as a function of stabilities for labels and of residuals for real outputs."""
         return convert_to_stability_loss(self.loss) if self.teacher.labels else self.loss
 
 
 class ConditionalKeys:
-    """Keys that apply to certain teachers, penalties or distributions only.
+    """Mix-in for keys that apply only to certain teachers, penalties or weight distributions.
 
-    Other configs omit these keys and cannot change them.
+    A scenario without these teachers, penalties or distributions omits the keys and cannot set them.
     """
 
     def _list_conditions(self) -> dict[str, tuple[str, list[str]]]:
-        """Return the deciding key, and its values that allow the key, for each conditional key."""
+        """Return, for each conditional key, the key it depends on and the values that allow it."""
         return {key: ("teacher", list_kinds_with_parameter(TEACHERS, key)) for key in TEACHER_PARAMETER_KEYS}
 
     def _is_included(self, name: str) -> bool:
-        """Return False for a key that does not apply in this scenario."""
+        """Return True unless this key is omitted or does not apply to the scenario."""
         deciding_key, values_with_key = self._list_conditions().get(name, ("", []))
         concerns = not deciding_key or bool({*values_with_key} & {*ensure_tuple(getattr(self, deciding_key))})
         return concerns and super()._is_included(name)  # type: ignore[misc]
 
     def _find_unused_keys(self) -> Iterator[Problem]:
-        """Find keys that are set but do not apply in this scenario."""
+        """Find keys that are set, but do not apply to this scenario."""
         for key, (deciding_key, values_with_key) in self._list_conditions().items():
             if not self._is_included(key) and getattr(self, key) != type(self).model_fields[key].default:  # type: ignore[attr-defined]
                 chosen_values = " and ".join(ensure_tuple(getattr(self, deciding_key)))
@@ -123,10 +123,10 @@ class ConditionalKeys:
 
 
 class ConditionalLossKeys(ConditionalKeys):
-    """Keys of teachers, penalties and weight distributions that apply to some of their values only."""
+    """Mix-in for scenarios of convex losses, which have conditional keys of teacher, penalty and weights."""
 
     def _list_conditions(self) -> dict[str, tuple[str, list[str]]]:
-        """Return the conditions of the teacher's keys, of `l1_ratio` and of `rho`."""
+        """Return the conditions for the teacher's keys, `l1_ratio` and `rho`."""
         mixed_penalties = [name for name, l1_ratio in PENALTIES.items() if l1_ratio is None]
         return {
             **super()._list_conditions(),
@@ -136,9 +136,9 @@ class ConditionalLossKeys(ConditionalKeys):
 
 
 def find_output_problems(scenario: Grid, losses: Mapping[str, type[Loss]]) -> Iterator[Problem]:
-    """Find losses that do not suit the teacher's outputs.
+    """Find losses that are undefined for the outputs of a teacher.
 
-    A loss of stabilities needs labels, and an asymmetric loss of residuals needs real outputs.
+    A loss of stabilities requires labels, and an asymmetric loss of residuals requires real outputs.
     """
     for loss, teacher in scenario.pairs("loss", "teacher"):
         if losses[loss].of == "stability" and not TEACHERS[teacher].labels:
@@ -157,7 +157,7 @@ def find_output_problems(scenario: Grid, losses: Mapping[str, type[Loss]]) -> It
 
 
 def find_teacher_problems(scenario: Grid) -> Iterator[Problem]:
-    """Find teachers whose outputs carry no information about them."""
+    """Find teachers whose labels are random."""
     for values in scenario.combinations("teacher", *TEACHER_PARAMETER_KEYS):
         if reason := make_teacher(values).uninformative:
             yield (reason.split(" ")[0],), f"at {reason} labels are random: they say nothing about the teacher"

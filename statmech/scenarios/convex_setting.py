@@ -1,4 +1,4 @@
-"""The setting of a convex loss: its learner, teacher and inputs, for N -> infinity."""
+"""The setting of a convex loss for N -> infinity: its learner, teacher and inputs."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ class LossSetting(NamedTuple):
 
     @property
     def learner(self) -> tuple[Loss, Teacher, Penalty, Weights]:
-        """All fields except the inputs."""
+        """Loss, teacher, penalty and weights, without the inputs."""
         return self[:4]

@@ -1,4 +1,4 @@
-"""The cost of a sweep before it runs: cells, bytes and, roughly, seconds."""
+"""Estimates of the cost of a sweep before it runs: cells, bytes and seconds."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from statmech.errors import ScenarioError
 from statmech.runtime.system import get_total_memory
 from statmech.scenarios.base import AbstractScenario
 
-REFERENCE_CORES = 2  # machine in benchmarks/README.md
+REFERENCE_CORES = 2  # cores of the machine that measured all times (benchmarks/README.md)
 # seconds of CPU time on an Intel Xeon, 22 November 2026: five runs of `statmech run ensemble rule=perceptron K=3 t=5
 # seeds=8` minus its two programs (2.6 to 2.7 s in total), and first calls of the Gram engine (`everyday_programs.py`)
 PROGRAM_START_SECONDS, COMPILE_SECONDS, PROGRAM_LOAD_SECONDS = 2.5, 1.9, 0.08
-BYTES_PER_CELL = 800  # memory per parameter combination, including its units of work
-MAX_ESTIMATED_CELLS = 1000  # sweeps with more cells are thinned
+BYTES_PER_CELL = 800  # memory per parameter combination, including its runs
+MAX_ESTIMATED_CELLS = 1000  # larger sweeps are thinned before the estimate
 
 
 class Cost(NamedTuple):
-    """The cost of a sweep: grid points, independent runs, bytes of its dataset, and rough seconds.
+    """The estimated cost of a sweep: grid points, independent runs, bytes of the dataset, and seconds.
 
-    `programs` is the number of programs that are compiled first, or loaded from the cache.
+    `programs` is the number of programs to be compiled or loaded from the cache.
     """
 
     cells: int
@@ -49,22 +49,22 @@ def estimate_cost(scenario: AbstractScenario) -> Cost:
 
 
 def check_cell_memory(scenario: AbstractScenario) -> None:
-    """Raise `ScenarioError` if the parameter combinations do not fit into this machine's memory."""
+    """Raise `ScenarioError` if the parameter combinations exceed the memory of this machine."""
     number, available = math.prod(scenario.shape.values()), get_total_memory()
     if BYTES_PER_CELL * number > available:
-        sizes = f"take {BYTES_PER_CELL * number / 2**30:,.0f} GiB, and this machine has {available / 2**30:,.0f} GiB"
-        raise ScenarioError([((), f"{number:,} parameter combinations {sizes}: reduce the values of the axes")])
+        sizes = f"require {BYTES_PER_CELL * number / 2**30:,.0f} GiB, and this machine has {available / 2**30:,.0f} GiB"
+        raise ScenarioError([((), f"{number:,} parameter combinations {sizes}: use fewer values on the axes")])
 
 
 def count_scenario_cores(scenario: AbstractScenario) -> int:
-    """Return the number of cores that simulate a scenario, on a machine with `REFERENCE_CORES` cores."""
+    """Return the number of cores in use by a simulation on a machine with `REFERENCE_CORES` cores."""
     return min(REFERENCE_CORES, scenario.workers or REFERENCE_CORES)
 
 
 def thin_scenario(scenario: AbstractScenario) -> Any:
-    """Return a scenario of at most about `MAX_ESTIMATED_CELLS` cells: every n-th value of its longest axes.
+    """Thin a scenario to about `MAX_ESTIMATED_CELLS` cells, with every n-th value of its longest axes.
 
-    The smallest and largest number of each axis are always included, because costs grow or fall with each number.
+    The smallest and largest number of each axis are always kept, because costs are monotonic in each key.
 
     >>> from statmech import Scenario
     >>> large = Scenario(rule="hebb", t=1, eta={"linspace": [0.1, 1, 1000]}, flip={"linspace": [0, 0.5, 1000]})
@@ -86,7 +86,7 @@ def thin_scenario(scenario: AbstractScenario) -> Any:
 
 
 def _find_extreme_indices(coordinates: dict[str, tuple[Any, ...]]) -> Iterator[int]:
-    """Yield the indices of the smallest and largest number of each key of an axis."""
+    """Yield the positions of the smallest and largest number of each key on an axis."""
     for values in coordinates.values():
         if all(isinstance(value, int | float) for value in values):
             yield from (values.index(min(values)), values.index(max(values)))

@@ -1,4 +1,4 @@
-"""Cross-validation: classifiers compared on data sets.
+"""Scenarios of cross-validation, which compare classifiers on data sets.
 
 A config file with the key `classifier` becomes a `Study`, the input of `simulate.run`. There is no theory of real data.
 """
@@ -25,9 +25,9 @@ from statmech.scenarios.keys import PARAMETERS, Whole, one_of
 from statmech.scenarios.variables import Variable
 
 MAX_FOLDS = 1000
-# CPU seconds of a fold, within a factor of about 2.5 of measurements on votes, promoters, coding, noisy, digits-3-8
-# (machine: benchmarks/README.md): seconds per visited example for learners that pass over the examples; for others a
-# constant, a rate per training example, and the power of the number of attributes
+# CPU seconds per fold, accurate to a factor of about 2.5 for votes, promoters, coding, noisy and digits-3-8 (machine:
+# benchmarks/README.md). Learners with passes: seconds per visited example. Other learners: a constant, a rate per
+# training example, and the power of the number of attributes that multiplies the rate
 FOLD_SECONDS, VISIT_SECONDS = 0.005, 8e-7
 VISIT_SECONDS_BY_CLASSIFIER = {"attentive": 2e-5, "passive_aggressive": 3e-5}
 FIT_COSTS = {
@@ -40,7 +40,7 @@ FIT_COSTS = {
     "pruned_second_order": (0.8, 1.5e-6, 2),
     "neighbours": (0.0, 1e-6, 1),
 }
-PLANE_POINTS = 160  # per side of a decision map
+PLANE_POINTS = 160  # along each side of a decision map
 
 FOLD_DIMS = ("fold",)
 STUDY_VARIABLES = {
@@ -72,7 +72,7 @@ PAIR_WEIGHTS_VARIABLE = Variable(
 
 
 def _check_data_name(name: str) -> str:
-    """Check that a data set with this name exists."""
+    """Check that a data set of this name exists."""
     data_sets.find_data_source(name)
     return name
 
@@ -121,7 +121,7 @@ class Study(AbstractScenario):
         default=1, description="independent runs of each grid point, each of another shuffle into folds"
     )
 
-    if TYPE_CHECKING:  # the parameters of classifiers, for editors and type checkers
+    if TYPE_CHECKING:  # show editors and type checkers the parameters of classifiers
         neighbours: InitVar[Integers] = 5
         level: InitVar[Names] = "brownian-bridge"
         chosen: InitVar[Names] = "random"
@@ -139,7 +139,7 @@ class Study(AbstractScenario):
         stages: InitVar[Integers] = 0
 
     def data_digests(self) -> dict[str, str]:
-        """Return the SHA-256 of each data set: attributes, classes, names and folds."""
+        """Return the SHA-256 of the attributes, classes, names and folds of each data set."""
         return {name: data_sets.get_data_digest(name) for name in ensure_tuple(self.data)}
 
     @property
@@ -149,9 +149,9 @@ class Study(AbstractScenario):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """Coordinates of the folds, and of positions or a plane if these are recorded.
+        """Coordinates of the folds and, if recorded, the positions or the plane.
 
-        The data set with the most folds determines their number: a data set with predefined folds may have fewer.
+        The data set with the most folds determines the number of folds. Data sets with predefined folds may have fewer.
         """
         max_folds = max(data_sets.find_data_source(name).folds or self.folds for name in ensure_tuple(self.data))
         coordinates = {"fold": np.arange(max_folds)}
@@ -183,7 +183,7 @@ class Study(AbstractScenario):
         return sum(map(self._estimate_cell_seconds, self.cells()))
 
     def _estimate_cell_seconds(self, cell: StudyCell) -> float:
-        """Estimate the seconds that all folds of one shuffle take."""
+        """Estimate the seconds for all folds of one shuffle."""
         data = data_sets.find_data_source(cell.data)
         folds = data.folds or self.folds
         training_examples = min(self.examples or data.examples, data.examples) * (1 - 1 / folds)
@@ -205,6 +205,6 @@ class StudyCell(Cell):
     index: tuple[int, ...]
 
     def random(self, key: int, seed: int) -> int:
-        """Return the random state of this cell for a seed."""
+        """Return the random state for a classifier, from the config's key and the seed of a run."""
         seed_values = map_to_seed_names(self.classifier.identity, {"error_rate": "delta", "lam_per_example": "decay"})
         return hash_identity({"name": self.name, "data": self.data, **seed_values, "key": key, "seed": seed})[0]

@@ -1,4 +1,4 @@
-"""The optional members of a kind of scenario, each with its default."""
+"""Optional members of a kind of scenario, with their defaults."""
 
 from __future__ import annotations
 
@@ -14,63 +14,63 @@ from statmech.scenarios.grid import Grid
 from statmech.scenarios.page import Page
 from statmech.scenarios.variables import Variable
 
-DEFAULT_SECONDS_PER_RUN = 1e-2  # for kinds without an estimate
+DEFAULT_SECONDS_PER_RUN = 1e-2  # for kinds that do not estimate their run time
 
 
 class Defaults(Grid):
-    """The optional members of a kind of scenario. `Kind` lists the required members."""
+    """Optional members of a kind of scenario, with their defaults. `Kind` lists the required members."""
 
-    together: ClassVar[int] = 1  # seeds per batch: another batch size would change the last bits of results
-    on_data: ClassVar[bool] = False  # True for kinds that learn from given data, without theory
-    equations: ClassVar[tuple[str, ...]] = ()  # LaTeX, shown in the explorer and in reports
-    OMITTED_DEFAULTS: ClassVar[dict[str, Any]] = {}  # keys omitted from configs and datasets at these values
-    TITLE: ClassVar[str] = ""  # shown on pages
-    CITES: ClassVar[tuple[str, ...]] = ()  # papers behind the theory: keys in the bibliography
-    UNEQUAL_VARIANCE_CITES: ClassVar[tuple[str, ...]] = ()  # further papers for inputs of unequal variance
-    COORDINATES: ClassVar[dict[str, ConfigKey]] = {}  # dataset coordinates that are not keys of a config
-    IMPLIED_KEYS: ClassVar[tuple[str, ...]] = ()  # optional in a config: other keys imply them
-    SIMULATION_KEYS: ClassVar[tuple[str, ...]] = ()  # theory depends neither on these nor on seeds and key
-    PAGE: ClassVar[Page | None] = None  # initial page of the explorer; None: no page for this kind
-    workers: ClassVar[int | None] = None  # parallel threads; None: one per core
+    together: ClassVar[int] = 1  # seeds per batch; fixed, as the last bits of results depend on it
+    on_data: ClassVar[bool] = False  # True if learners train on real data, so that there is no theory
+    equations: ClassVar[tuple[str, ...]] = ()  # LaTeX, for the explorer and reports
+    OMITTED_DEFAULTS: ClassVar[dict[str, Any]] = {}  # configs and datasets omit a key with this value
+    TITLE: ClassVar[str] = ""  # heading of pages
+    CITES: ClassVar[tuple[str, ...]] = ()  # bibliography keys of the papers behind the theory
+    UNEQUAL_VARIANCE_CITES: ClassVar[tuple[str, ...]] = ()  # further bibliography keys for inputs of unequal variance
+    COORDINATES: ClassVar[dict[str, ConfigKey]] = {}  # dataset coordinates other than config keys
+    IMPLIED_KEYS: ClassVar[tuple[str, ...]] = ()  # required keys that other keys of a config can imply
+    SIMULATION_KEYS: ClassVar[tuple[str, ...]] = ()  # theory ignores these keys, like `seeds` and `key`
+    PAGE: ClassVar[Page | None] = None  # initial page of the explorer; None for kinds without a page
+    workers: ClassVar[int | None] = None  # parallel threads; None for one per core
 
     def _find_problems(self) -> Iterator[Problem]:
-        """Yield the problems that only this kind of scenario can have."""
+        """Yield the problems specific to this kind of scenario."""
         return iter(())
 
     def find_data_problems(self) -> Iterator[Problem]:
-        """Find reasons why the data named by the scenario cannot be used: only a simulation needs them."""
+        """Find reasons why the scenario's data sets or files cannot be used in a simulation."""
         return iter(())
 
     def data_digests(self) -> dict[str, str]:
-        """Return the current SHA-256 of each data set or file that the scenario names."""
+        """Return the current SHA-256 of each data set or file in the scenario."""
         return {}
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        """Further variables that only theory computes."""
+        """Variables computed by theory only."""
         return {}
 
     def seconds(self) -> float:
-        """Estimate the seconds that one seed of all cells takes on one core."""
+        """Estimate the seconds per seed for all cells on one core."""
         return DEFAULT_SECONDS_PER_RUN * math.prod(self.shape.values())
 
     def programs(self) -> set[Any]:
-        """Return one key for each program of simulation and theory, or an empty set if they are not counted."""
+        """Return one key per compiled program of simulation and theory, or an empty set if not counted."""
         return set()
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """Coordinates of the dataset dimensions that are not axes of the sweep."""
+        """Coordinates of the dataset dimensions other than the sweep axes."""
         return {}
 
     @property
     def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
-        """Coordinates computed from other keys: the dimensions of the sweep that they vary along, and their values."""
+        """Coordinates computed from other keys, each with its sweep dimensions and its values."""
         return {}
 
     @property
     def unsolved(self) -> str:
-        """Reason why theory has no equations for this scenario, or an empty string if it has."""
+        """Reason why theory has no equations for this scenario, or an empty string."""
         return ""
 
     @property
@@ -80,16 +80,16 @@ class Defaults(Grid):
 
     @property
     def is_quickly_solved(self) -> bool:
-        """True if theory solves hundreds of points of a line within seconds."""
-        return self.exchangeable  # the vote of unequal students takes a second per point
+        """True if theory solves a curve of several hundred points within seconds."""
+        return self.exchangeable  # a vote of unequal students takes a second per point
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        """Further keys that theory does not depend on.
+        """Keys that theory does not depend on, each with the value used for theory curves.
 
-        A key with a value other than None gets this value where lines are solved.
+        None leaves the value of the scenario.
 
-        N can be listed although it enters through P / N, because alpha N is rounded to P examples.
+        N can be listed although alpha N is rounded to P examples, which changes P / N slightly.
         """
         return {}
 
@@ -100,11 +100,11 @@ class Defaults(Grid):
 
     @property
     def displayed_equations(self) -> tuple[str, ...]:
-        """Equations of this scenario, in LaTeX: the kind's equations, unless its inputs change them."""
+        """LaTeX equations of this scenario, by default the equations of its kind."""
         return self.equations
 
     @classmethod
     def get_equation(cls, name: str) -> str:
-        """Return the LaTeX equation of a class that a key selects, or an empty string."""
+        """Return the LaTeX equation of a class of this name, or an empty string."""
         equation: str = getattr(cls.classes()[name], "equation", "")
         return equation

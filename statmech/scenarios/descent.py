@@ -1,4 +1,4 @@
-"""Learners that descend a convex loss step by step: the descent, its batches, and its recorded epochs.
+"""Scenarios of gradient descent on a convex loss: the descent, its batches, and the recorded epochs.
 
 A config file with the key `descent` becomes a `Descent`, the input of `simulate.run` and `theory.solve`.
 """
@@ -61,22 +61,20 @@ from statmech.scenarios.schedules import OptionalSchedule
 from statmech.scenarios.variables import Variable, make_error_variable
 
 UNSUPPORTED_LAM = "best"
-INTEGER_TOL = 1e-6  # relative: 0.333333333 stands for 1/3
+INTEGER_TOL = 1e-6  # relative error; the inverse of 0.333333333 counts as 3
 SAMPLINGS = {"shuffle": "each example once an epoch", "replacement": "a new random subset of the examples in each step"}
 DESCENT_OMITTED_DEFAULTS: dict[str, Any] = {"schedule": None}
 
 
 def _check_strength(value: Any) -> Any:
-    """Check that a penalty strength is not `best`, which is valid only without `descent`."""
+    """Reject the penalty strength `best`, which is supported only without `descent`."""
     if value == UNSUPPORTED_LAM:
-        raise ValueError(
-            f"must be a number: `{UNSUPPORTED_LAM}` is that of the minimum (write `loss` without `descent`)"
-        )
+        raise ValueError(f"must be a number: `{UNSUPPORTED_LAM}` is supported only for a `loss` without `descent`")
     return value
 
 
 def _read_epochs(value: Any) -> Any:
-    """Return epochs as a list: logarithmic and geometric spacings are rounded to integers."""
+    """Return epochs as a list, with logarithmic and geometric spacings rounded to integers."""
     epochs = list_values(value)
     logarithmic = isinstance(value, dict) and "linspace" not in value
     return sorted({float(round(epoch)) for epoch in epochs}) if logarithmic else epochs
@@ -89,7 +87,7 @@ DescentEpochs = Annotated[Any, recorded_axis("epochs", _read_epochs)]
 
 
 class DescentStart(BaseModel):
-    """The student at epoch 0: its length and, for a nonzero length, its cosine with the teacher.
+    """The student at epoch 0: its length and, unless the length is 0, its cosine with the teacher.
 
     >>> DescentStart(length=1).cosine
     0.0
@@ -102,7 +100,7 @@ class DescentStart(BaseModel):
 
     @property
     def cosine(self) -> float:
-        """Teacher-student cosine, 0 for a student of length 0."""
+        """Teacher-student cosine, with the default 0."""
         return self.R or 0.0
 
 
@@ -137,7 +135,7 @@ DESCENT_THEORY_VARIABLES = {
 
 
 class Descent(ConditionalLossKeys, AbstractScenario):
-    """Learners that descend a convex loss of P = alpha N stored examples.
+    """Learners by gradient descent on a convex loss of P = alpha N stored examples.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -228,7 +226,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         "distribution), explicit (inputs and weights), or the faster of the two",
     )
 
-    if TYPE_CHECKING:  # the parameters of losses and descents, for editors and type checkers
+    if TYPE_CHECKING:  # show editors and type checkers the parameters of losses and descents
         width: InitVar[Numbers] = 1.0
         momentum: InitVar[Numbers] = 0.9
         beta1: InitVar[Numbers] = 0.9
@@ -247,12 +245,12 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         yield from self._find_limit_problems()
 
     def _find_start_problems(self) -> Iterator[Problem]:
-        """Find starts with a cosine but no length."""
+        """Find starts with a cosine, but with length 0."""
         if self.start.length == 0 and self.start.R is not None:
             yield ("start",), "a student of length 0 has no R"
 
     def _find_batch_problems(self) -> Iterator[Problem]:
-        """Find batches that are empty or do not divide the examples, and epochs between two steps."""
+        """Find batches that are empty or do not divide the examples, and epochs that end between two steps."""
         for batch, sampling in self.pairs("batch", "sampling"):
             if sampling == "shuffle" and not _is_integer(1 / batch):
                 reason = f"{batch:g} does not divide the examples (sampling: replacement takes any)"
@@ -268,7 +266,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
                 return
 
     def _find_divergent_rates(self) -> Iterator[Problem]:
-        """Find the first learning rate that makes the square loss diverge: its curvature is constant."""
+        """Find the first learning rate that makes descent on the square loss diverge."""
         if self.schedule is not None:
             return
         names = ("descent", "loss", "penalty", "l1_ratio", *self.parameters, "lam", "alpha", "batch")
@@ -293,9 +291,9 @@ class Descent(ConditionalLossKeys, AbstractScenario):
                 return
 
     def _find_coordinatewise_problems(self) -> Iterator[Problem]:
-        """Find penalties with an l1 norm, or engines, that coordinatewise steps do not allow.
+        """Find penalties and engines that coordinatewise steps do not support.
 
-        The proximal step of an l1 norm needs a step along the force, and the deferred engine has no single weights.
+        An l1 norm requires steps along the force for its proximal step. The deferred engine has no single weights.
         """
         for descent, penalty in self.pairs("descent", "penalty"):
             coordinatewise, has_l1 = DESCENTS[descent].coordinatewise, PENALTIES[penalty] != 0
@@ -327,7 +325,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
 
     @classmethod
     def has_integer_values(cls, name: str) -> bool:
-        """Return True for `epochs` as well: integer epochs are an integer number of steps."""
+        """Return True for keys with integer values, and for `epochs`."""
         return name == "epochs" or super().has_integer_values(name)
 
     @property
@@ -339,7 +337,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         return {"epochs": np.asarray(self.epochs)}
 
     def seconds(self) -> float:
-        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(_estimate_run_seconds, self.cells()))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> DescentCell:
@@ -374,9 +372,9 @@ def _is_integer(number: float) -> bool:
 
 @dataclass(frozen=True)
 class DescentCell(LossCell):
-    """One grid point: a descent of a loss from a start, a teacher, the input dimension and number of examples.
+    """One grid point: a descent with its loss, start and teacher, the input dimension and number of examples.
 
-    The student is recorded after each of the `steps`. The time `t0` of the schedule is in epochs, or None.
+    The student is recorded after each number of `steps`. The time `t0` of the schedule is in epochs, or None.
     """
 
     name: str
@@ -401,34 +399,34 @@ class DescentCell(LossCell):
 
     @property
     def strengths(self) -> tuple[float, float]:
-        """Factors of the l1 norm, whose proximal step is taken, and of the l2 norm, which adds to the force."""
+        """Strengths of the l1 norm, applied by a proximal step, and of the l2 norm, added to the force."""
         return self.penalty.parts(self.lam)
 
     @property
     def coordinatewise(self) -> bool:
-        """True if a step acts on single weights, so that the distribution of the teacher's weights matters."""
+        """True if steps act on single weights, so that the distribution of the teacher's weights matters."""
         return self.descent.coordinatewise or self.strengths[0] > 0
 
     @property
     def batches(self) -> int:
-        """Number of batches per epoch of shuffled examples."""
+        """Number of batches per epoch if examples are shuffled."""
         return round(1 / self.batch)
 
     def rate(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0."""
+        """Return the learning rate of a step, where the first step is 0."""
         return self.eta if self.t0 is None else self.eta / (1 + step * self.batch / self.t0)
 
 
-# in units of b N: the deferred engine is faster for fewer steps. Measured at N = 400 and 1000, alpha 2 and 3: between
-# 0.5 (batch 1) and 2.5 (batch 1/16) if every step has a new direction, on an AMD EPYC, 25 November 2026; smooth losses
-# at full batch have fewer directions, and stay faster up to several b N
+# The deferred engine is faster for fewer steps than this ratio times b N. The measured ratio is 0.5 (batch 1) to 2.5
+# (batch 1/16) if every step has a new direction (N = 400 and 1000, alpha = 2 and 3, AMD EPYC, 25 November 2026). Smooth
+# losses at full batch have fewer directions, so that the ratio is higher
 MAX_DEFERRED_STEPS_RATIO = 1.0
 
 
 def choose_engine(cell: DescentCell) -> str:
-    """Choose the engine that simulates a cell.
+    """Choose the faster engine for a cell, unless the config selects one.
 
-    One step of the deferred engine costs the directions known so far, one of the explicit engine b N inputs or weights.
+    The cost of a step is the number of known directions (deferred), or b N inputs or weights (explicit).
 
     >>> [choose_engine(cell) for cell in Descent(descent="gradient", loss="square", alpha=2, N=[100, 1000]).cells()]
     ['explicit', 'deferred']
@@ -439,14 +437,14 @@ def choose_engine(cell: DescentCell) -> str:
     return "deferred" if is_short and not cell.coordinatewise else "explicit"
 
 
-# seconds on one core from the same measurements: per product of two numbers in memory, per random number, and per step
+# seconds on one core, from the same measurements: per product of two array entries, per random number, and per step
 PRODUCT_SECONDS, DRAW_SECONDS_PER_NUMBER, DESCENT_STEP_SECONDS = 4e-10, 2e-8, 2e-5
 
 
 def _estimate_run_seconds(cell: DescentCell) -> float:
-    """Estimate the seconds of a run with either engine.
+    """Estimate the seconds per run with the chosen engine.
 
-    For the deferred engine, every step is assumed to have a new direction, as with kinked losses.
+    For the deferred engine, every step is assumed to add a direction, as with kinked losses.
     """
     steps = cell.steps[-1]
     if choose_engine(cell) == "deferred":

@@ -1,4 +1,4 @@
-"""Numbers of examples P = alpha N, for all scenarios with stored examples."""
+"""Numbers of examples P = alpha N in scenarios with stored examples."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from statmech.scenarios.axes import Numbers, axis_of
 from statmech.scenarios.grid import Grid
 from statmech.scenarios.keys import Number
 
-MAX_COUNTED_EXAMPLES = 2**53  # integers are exact in float64 up to here
+MAX_COUNTED_EXAMPLES = 2**53  # larger integers are not exact in float64
 AlphaAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
 
 
 def explain_example_number(alpha: float, N: int) -> str | None:
-    """Explain why alpha N is not a possible number of examples, or return None if it is."""
+    """Explain why alpha N is not a valid number of examples, or return None."""
     if alpha * N > MAX_COUNTED_EXAMPLES:
         return f"{alpha * N:g} examples are too many to count in float64"
     if round(alpha * N) < 1:
@@ -27,14 +27,14 @@ def explain_example_number(alpha: float, N: int) -> str | None:
 
 
 def find_example_number_problems(scenario: Grid) -> Iterator[Problem]:
-    """Find the first number of examples of a sweep that is not possible."""
+    """Find the first invalid number of examples in a sweep."""
     sentences = (explain_example_number(alpha, N) for alpha, N in scenario.pairs("alpha", "N"))
     if sentence := next(filter(None, sentences), None):
         yield ("alpha",), sentence
 
 
 def compute_example_numbers(scenario: Grid) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return the dimensions of the sweep that P = alpha N varies along, and P as an array."""
+    """Compute P = alpha N for a sweep, and return its dimensions and its values."""
     dims = [dim for dim, group in scenario.dimensions.items() if {"alpha", "N"} & set(group)]
     P = [round(values["alpha"] * values["N"]) for values in scenario.combinations("alpha", "N")]
     return tuple(dims), np.reshape(np.array(P, int), [scenario.shape[dim] for dim in dims])

@@ -1,4 +1,4 @@
-"""Learners that minimise a convex loss of two clusters whose labels are the clusters.
+"""Scenarios of convex losses for two Gaussian clusters, which define the labels.
 
 A config file with the key `clusters` becomes a `Clusters`, the input of `simulate.run` and `theory.solve`.
 """
@@ -28,7 +28,7 @@ from statmech.scenarios.page import Page, View
 from statmech.scenarios.risk import LOSSES_WITHOUT_MINIMUM, RISK_VARIABLES, LamOrBestAxis, estimate_fit_seconds
 from statmech.scenarios.variables import Variable, make_field_variables
 
-TEACHER_KEYS = ("teacher", "flip", "noise", "gain", "weights", "rho")  # keys of kinds with a teacher
+TEACHER_KEYS = ("teacher", "flip", "noise", "gain", "weights", "rho")  # not supported: clusters have no teacher
 
 CLUSTER_VARIABLES = {
     "m_field": Variable((), "half the distance between the mean fields of two clusters", "$m_h$"),
@@ -51,7 +51,7 @@ CLUSTER_THEORY_VARIABLES = {
 
 
 class Clusters(AbstractScenario):
-    """Learners that minimise a convex loss of P = alpha N examples of two clusters.
+    """Learners that minimise a convex loss of P = alpha N examples from two clusters.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -110,7 +110,7 @@ class Clusters(AbstractScenario):
     alpha: AlphaAxis = ALPHA_FIELD
     N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
 
-    if TYPE_CHECKING:  # the parameters of losses and clusters, for editors and type checkers
+    if TYPE_CHECKING:  # show editors and type checkers the parameters of losses and clusters
         width: InitVar[Numbers] = 1.0
         distance: InitVar[Numbers] = 2.0
         positives: InitVar[Numbers] = 0.5
@@ -118,7 +118,7 @@ class Clusters(AbstractScenario):
     @model_validator(mode="before")
     @classmethod
     def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ScenarioError` for keys of a teacher: the clusters are the labels."""
+        """Raise `ScenarioError` for keys of a teacher, because clusters define the labels."""
         return reject_teacher_keys(config, TEACHER_KEYS)
 
     def _find_problems(self) -> Iterator[Problem]:
@@ -134,7 +134,7 @@ class Clusters(AbstractScenario):
         yield from () if input_problems else self._find_penalty_problems()
 
     def _find_penalty_problems(self) -> Iterator[Problem]:
-        """Find penalties without a minimum, or without equations of theory."""
+        """Find the first vanishing penalty without a minimum or without equations."""
         for values in self.combinations("clusters", "loss", "inputs", "N", *self.parameters, "lam", "alpha"):
             if values["lam"] != 0:
                 continue
@@ -170,7 +170,7 @@ class Clusters(AbstractScenario):
         return {"P": compute_example_numbers(self)}
 
     def seconds(self) -> float:
-        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(estimate_fit_seconds(cell.loss, cell.P, cell.N) for cell in self.cells())
 
     def setting(self, values: dict[str, Any]) -> ClusterSetting:
@@ -199,7 +199,7 @@ class Clusters(AbstractScenario):
 
 
 class ClusterSetting(NamedTuple):
-    """A loss of stabilities, the clusters, and whether students have an intercept."""
+    """Everything that determines the minimum for N -> infinity, except alpha and lambda."""
 
     loss: Loss
     clusters: TwoClusters
@@ -208,7 +208,7 @@ class ClusterSetting(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterCell(Cell):
-    """One grid point: a loss, the clusters, a penalty, the input dimension and number of examples."""
+    """One grid point: the loss, the clusters, the penalty, the input dimension and number of examples."""
 
     name: str
     kind: GaussianClusters
@@ -223,20 +223,20 @@ class ClusterCell(Cell):
 
     @property
     def group(self) -> tuple[Any, ...]:
-        """Values that identify the setting of a cell."""
+        """Values shared by cells that differ only in N, alpha and lambda."""
         return self.loss, self.kind, self.inputs, self.setting.intercept
 
 
 def reject_teacher_keys(config: dict[str, Any], teacher_keys: Sequence[str]) -> dict[str, Any]:
-    """Return the keys of a config, or raise `ScenarioError` if a key of a teacher's labels is among them."""
+    """Return a config, or raise `ScenarioError` if it contains a key of a teacher."""
     if unsupported := [name for name in teacher_keys if name in config]:
-        sentence = f"clusters have labels of their own: leave out {', '.join(unsupported)}"
+        sentence = f"clusters have labels of their own: remove {', '.join(unsupported)}"
         raise ScenarioError([((unsupported[0],), sentence)])
     return config
 
 
 def find_cluster_input_problems(scenario: AbstractScenario) -> Iterator[Problem]:
-    """Find the first inputs of a scenario without equations for a cluster."""
+    """Find the first distribution of inputs that is not supported around a cluster's centre."""
     for inputs, N in scenario.pairs("inputs", "N"):
         problem = inputs.problem(N) if inputs.around_centre else None
         if sentence := inputs.find_centre_problem():

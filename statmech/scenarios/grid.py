@@ -1,4 +1,4 @@
-"""The grid that the axes of a sweep span."""
+"""The grid of parameter combinations spanned by the axes of a sweep."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from statmech.scenarios.kind import Kind
 
 
 class Grid(Kind):
-    """Axes, parallel ones listed in `zipped`, and all points of the grid that they span."""
+    """The grid spanned by the axes of a sweep. Axes that vary in parallel are listed in `zipped`."""
 
-    if TYPE_CHECKING:  # fields of `ConfigKeys`
+    if TYPE_CHECKING:  # defined as fields of `ConfigKeys`
         zipped: tuple[tuple[str, ...], ...]
         parameters: dict[str, Any]
 
     @abstractmethod
     def axis_values(self) -> dict[str, Any]:
-        """Return the values of the keys that can be axes, in the order of the sweep's dimensions."""
+        """Return the values of all possible axes, in the order of the dataset dimensions."""
 
     def pairs(self, first_key: str, second_key: str) -> list[tuple[Any, Any]]:
-        """Return the pairs of values that two keys take: in parallel if zipped, else all combinations."""
+        """Return all pairs of values of two keys, which vary in parallel if zipped."""
         values = self.axis_values()
         first, second = ensure_tuple(values[first_key]), ensure_tuple(values[second_key])
         zipped = any(first_key in group and second_key in group for group in self.zipped)
@@ -36,22 +36,22 @@ class Grid(Kind):
         return list(zip(first, second, strict=True) if zipped else itertools.product(first, second))
 
     def combinations(self, *names: str) -> Iterator[dict[str, Any]]:
-        """Yield the combinations of values of these keys, together with all keys of a single value.
+        """Yield all combinations of the values of these keys, with the single values of other keys.
 
-        The full grid is never visited, so it can be of any size.
+        The full grid is never visited, so its size does not matter.
         """
         concerned = [coordinates for coordinates in self.dimensions.values() if {*coordinates} & {*names}]
         self.check_combination_count(concerned)
         return (values for values, _ in self._points(concerned))
 
     def representatives(self, *names: str) -> Iterator[Any]:
-        """Yield a cell for each combination of these keys, at the first values of the other axes."""
+        """Yield a cell for each combination of these keys, with the first value of every other axis."""
         first = {name: ensure_tuple(value)[0] for name, value in self.axis_values().items()}
         return (self.cell(first | values, ()) for values in self.combinations(*names))
 
     @property
     def dimensions(self) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Dimensions of the sweep: each with its coordinates by name (several if zipped)."""
+        """Dimensions of the sweep, each with its coordinates by name (zipped axes share a dimension)."""
         coordinates_by_dim: dict[str, dict[str, tuple[Any, ...]]] = {}
         for name, value in self.axis_values().items():
             if is_axis(value):
@@ -61,7 +61,7 @@ class Grid(Kind):
 
     @property
     def shape(self) -> dict[str, int]:
-        """Length of each dimension of the sweep."""
+        """Number of points along each dimension of the sweep."""
         return {name: len(next(iter(coordinates.values()))) for name, coordinates in self.dimensions.items()}
 
     def check_combination_count(
@@ -70,16 +70,16 @@ class Grid(Kind):
         max_combinations: int = MAX_CHECKED_COMBINATIONS,
         limit: str = "can be checked",
     ) -> None:
-        """Raise `ScenarioError` before axes are visited that span too many points."""
+        """Raise `ScenarioError` if these axes span too many points to be visited."""
         sizes = {next(iter(coordinates)): len(next(iter(coordinates.values()))) for coordinates in axes}
         if (number := math.prod(sizes.values())) > max_combinations:
             product = " x ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1)
             longest = max(sizes, key=sizes.__getitem__)
             problem = f"{product} = {number:,} combinations are more than the {max_combinations:,} that {limit}"
-            raise ScenarioError([((longest,), f"{problem}: reduce the number of values on these axes")])
+            raise ScenarioError([((longest,), f"{problem}: use fewer values on these axes")])
 
     def cells(self) -> Iterator[Any]:
-        """Yield the cell of every grid point, the last dimension fastest.
+        """Yield the cells of all grid points, in row-major order.
 
         Returns
         -------
@@ -89,15 +89,15 @@ class Grid(Kind):
         return (self.cell(values, index) for values, index in self.grid())
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> Cell:
-        """Return one cell, from the values of the keys that can be axes and its index along each dimension."""
+        """Return the cell with these key values, at an index along each dimension."""
         return GridPoint(index=index, **{**values, self.CHOICE: self.make_component(values)})
 
     def grid(self) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
-        """Yield the values by key and the index of every grid point, the last dimension fastest."""
+        """Yield the key values and the index of each grid point, in row-major order."""
         return self._points(list(self.dimensions.values()))
 
     def _points(self, dimensions: list[dict[str, tuple[Any, ...]]]) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
-        """Yield all points spanned by these dimensions, with the single values of all other keys."""
+        """Yield the points spanned by these dimensions, with the single values of all other keys."""
         fixed = {k: v for k, v in self.axis_values().items() if not is_axis(v)}
         for index in itertools.product(*(range(len(next(iter(coordinates.values())))) for coordinates in dimensions)):
             point_values = {
@@ -108,36 +108,36 @@ class Grid(Kind):
             yield {**fixed, **point_values}, index
 
     def chosen(self) -> list[str]:
-        """Return the distinct names of the classes that this scenario selects: rules, learners, losses, ..."""
+        """Return the distinct names of the rules, learners, losses, ... selected by this scenario."""
         return list(dict.fromkeys(name for choice in self.choices() for name in ensure_tuple(getattr(self, choice))))
 
     def make_component(self, values: dict[str, Any], choice: str = "") -> Any:
-        """Return the rule, learner, loss, ... at a grid point, with its parameters.
+        """Return the rule, learner, loss, ... of a grid point, with its parameters.
 
         `choice` is the key that selects its class, by default the kind's `CHOICE`.
         """
         choice = choice or self.CHOICE
         kind = self.choices()[choice][values[choice]]
-        # converted to the parameter's type: parameters enter the random seeds, and 2.0 must give the same seed as 2
+        # convert to the declared type: parameters enter random seeds, and 2.0 must give the same seed as 2
         keys = {name: key for name, key in get_parameters(kind).items() if name in values}
         return kind(**{name: key.read(get_start_value(values[name], key.default)) for name, key in keys.items()})
 
 
 def expand_zip_groups(config: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Move the axes of the `zip` groups to the keys of a config, and return the names in each group."""
+    """Move the axes in the `zip` groups to the top level of a config, and return the names per group."""
     groups = config.pop("zip")
     groups = groups if isinstance(groups, list | tuple) else [groups]
     for group in groups:
         if not isinstance(group, dict) or len(group) < 2:
-            raise ScenarioError([(("zip",), "a zip group names two or more axes, each with its list")])
+            raise ScenarioError([(("zip",), "a zip group must contain two or more axes, each with a list of values")])
         for name in group:
             if name not in names:
                 raise ScenarioError([(("zip", name), format_unknown_name(name, "an axis", names))])
             if name in config:
-                raise ScenarioError([(("zip", name), f"`{name}` stands both inside and outside `zip`")])
+                raise ScenarioError([(("zip", name), f"`{name}` is given both inside and outside `zip`")])
             config[name] = expand_spacing(group[name])
         lengths = {name: len(config[name]) if isinstance(config[name], list | tuple) else 1 for name in group}
         if len(set(lengths.values())) > 1:
             lengths_given = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-            raise ScenarioError([(("zip",), f"zipped axes must be of one length, but {lengths_given}")])
+            raise ScenarioError([(("zip",), f"zipped axes must have equal lengths, but {lengths_given}")])
     return tuple(tuple(name for name in names if name in group) for group in groups)

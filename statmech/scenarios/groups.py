@@ -1,15 +1,15 @@
-"""The number of groups of equal variance whose order parameters the Gram engine simulates."""
+"""The number of groups of equal-variance inputs in the Gram engine."""
 
 from __future__ import annotations
 
 from statmech.inputs import Inputs
 
-MAX_GRAM_VECTORS = 16  # students and teachers: for more, weight vectors are faster
-MIN_DIRECTIONS_PER_ORDER_PARAMETER = 10  # for fewer directions, weight vectors are faster
+MAX_GRAM_VECTORS = 16  # weight vectors are faster for more students and teachers
+MIN_DIRECTIONS_PER_ORDER_PARAMETER = 10  # weight vectors are faster for fewer directions
 
 
 def count_gram_groups(inputs: Inputs, vectors: int, N: int) -> int:
-    """Return the number of groups that the Gram engine simulates, or 0 if weight vectors are faster.
+    """Return the number of equal-variance groups in the Gram engine, or 0 if weight vectors are faster.
 
     >>> from statmech.inputs import Spectrum
     >>> [count_gram_groups(Spectrum((0.5, 1.5)), vectors=4, N=N) for N in (60, 100)]

@@ -1,4 +1,4 @@
-"""Bayes-optimal inference of a teacher's weights from their known prior, by approximate message passing.
+"""Scenarios of Bayes-optimal inference: a teacher's weights with known prior, by approximate message passing.
 
 A config file with the key `prior` becomes an `Inference`, the input of `simulate.run` and `theory.solve`.
 """
@@ -36,11 +36,11 @@ from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, 
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-INFORMED_START_ERROR = 1e-4  # mean squared error of the start near the teacher
+INFORMED_START_ERROR = 1e-4  # mean squared error of the start "informed"
 STARTS = {"uninformed": "at the mean of the prior", "informed": "near the teacher (planted)"}
 MAX_STEPS = 10**6
-# per step and per input of an example, on one core; most runs converge within the second number. Measured at N = 2000,
-# alpha 0.8 to 1.8, on an Intel Xeon, 23 November 2026
+# seconds per step and entry of the input matrix, on one core, and a number of steps within which most runs converge
+# (N = 2000, alpha = 0.8 to 1.8, Intel Xeon, 23 November 2026)
 AMP_SECONDS_PER_ENTRY, TYPICAL_AMP_STEPS = 1.1e-9, 40
 
 INFERENCE_STEP_VARIABLES = {
@@ -110,7 +110,7 @@ class Inference(ConditionalKeys, AbstractScenario):
     )
     steps: Annotated[Whole, Field(ge=1, le=MAX_STEPS)] = Field(default=100, description="steps of message passing")
 
-    if TYPE_CHECKING:  # the parameter of priors, for editors and type checkers
+    if TYPE_CHECKING:  # show editors and type checkers the parameter of priors
         rho: InitVar[Numbers] = 0.2
 
     def _find_problems(self) -> Iterator[Problem]:
@@ -136,11 +136,11 @@ class Inference(ConditionalKeys, AbstractScenario):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """Coordinates of the steps, beginning with the start."""
+        """Coordinates of the steps of message passing, where 0 is the start."""
         return {"step": np.arange(self.steps + 1)}
 
     def seconds(self) -> float:
-        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(
             AMP_SECONDS_PER_ENTRY * cell.P * cell.N * min(self.steps, TYPICAL_AMP_STEPS) for cell in self.cells()
         )
@@ -160,7 +160,7 @@ class Inference(ConditionalKeys, AbstractScenario):
 
 @dataclass(frozen=True)
 class InferenceCell(Cell):
-    """One grid point: a prior, a teacher, a start, the input dimension and number of examples."""
+    """One grid point: the prior, the teacher, the start, the input dimension and number of examples."""
 
     name: str
     weights: Weights

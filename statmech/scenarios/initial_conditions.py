@@ -15,9 +15,9 @@ Positive = Annotated[Finite, Field(gt=0)]
 Cosine = Annotated[Finite, Field(ge=-1, le=1)]
 
 
-# Squares and products of lengths must neither overflow nor lose digits. In float64 (1e-308 to 1e308), lengths up to
-# 1e100 have squares from 1e-200 to 1e200. The vectors engine sums N squares and adds products over N: in float32 (1e-38
-# to 1e38), lengths up to 1e10 give 1e-20/N to 1e20 N, so N can have its largest value, 1e15.
+# Squares and products of lengths must neither overflow nor lose digits. In float64 (1e-308 to 1e308), lengths from
+# 1e-100 to 1e100 have squares from 1e-200 to 1e200. The vectors engine sums N squares, and adds products divided by N.
+# In float32 (1e-38 to 1e38), lengths from 1e-10 to 1e10 give 1e-20/N to 1e20 N, which allows the largest N, 1e15.
 MAX_LENGTH_BY_DTYPE = {"float64": 1e100, "float32": 1e10}
 
 LengthOrEach = Annotated[Any, PydanticType(make_value_or_list_type(Positive, tuple[Positive, ...]))]
@@ -26,7 +26,7 @@ CosineOrMatrix = Annotated[Any, PydanticType(make_value_or_list_type(Cosine, tup
 
 
 class OrderParameters(NamedTuple):
-    """Order parameters of K students: length (K,), R (K,), q (K, K)."""
+    """Order parameters of K students: lengths (K,), teacher overlaps R (K,) and mutual overlaps q (K, K)."""
 
     length: np.ndarray
     R: np.ndarray
@@ -34,11 +34,11 @@ class OrderParameters(NamedTuple):
 
 
 class Start(BaseModel):
-    r"""Students' order parameters at t = 0: length and R (one value or K), q (one value or K x K).
+    r"""Order parameters of the students at t = 0: length and R (one value or K), q (one value or K x K).
 
     `length` is :math:`|\mathbf J|/\sqrt N`, from 1e-100 to 1e100, or from 1e-10 to 1e10 with `dtype: float32`; R and q
-    are cosines. The scenario raises `ScenarioError` for lengths outside these bounds, and for order parameters that no
-    K vectors can have.
+    are cosines. The scenario raises `ScenarioError` for lengths outside these bounds, and for order parameters that
+    K vectors cannot have.
 
     >>> Start(R=[0.5, 0.1]).of(2).R
     array([0.5, 0.1])
@@ -56,7 +56,7 @@ class Start(BaseModel):
         return not any(isinstance(value, tuple) for value in (self.length, self.R, self.q))
 
     def of(self, K: int) -> OrderParameters:
-        """Return the order parameters of K students at the start.
+        """Return the initial order parameters of K students.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Start(BaseModel):
         return OrderParameters(length, R, q)
 
     def problems(self, K: int, dtype: str = "float64") -> list[str]:
-        """Explain why K students cannot start like this, in one sentence per reason.
+        """Explain in one sentence per reason why K students cannot have this start.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class Start(BaseModel):
             sentences += _find_matrix_problems(self.q, K)
         if sentences:
             return sentences
-        if self.alike:  # eigenvectors perpendicular to the teacher: (1, .., 1) and differences
+        if self.alike:  # the eigenvectors are (1, ..., 1) and differences of students
             lowest = min((1 + (K - 1) * self.q) / K - self.R**2, 1 - self.q) if K > 1 else 0.0
         else:
             lowest = lowest_cosine_eigenvalue(np.broadcast_to(np.asarray(self.R, float), K), np.asarray(self.q, float))
@@ -112,11 +112,11 @@ class Start(BaseModel):
         return []
 
 
-DRAWN_START_LIMIT = Start(length=1.0, R=0.0, q=0.0)  # limit of entries drawn from N(0, 1): l = 1, R = q = 0
+DRAWN_START_LIMIT = Start(length=1.0, R=0.0, q=0.0)  # large-N limit for weights drawn from N(0, 1)
 
 
 def find_length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
-    """Explain why students cannot have these lengths in a precision, in at most one sentence."""
+    """Explain why a floating-point type cannot represent the squares of these lengths."""
     max_length = MAX_LENGTH_BY_DTYPE[dtype]
     lengths = length if isinstance(length, tuple) else (length,)
     outside = [value for value in lengths if not 1 / max_length <= value <= max_length]
@@ -125,7 +125,7 @@ def find_length_problems(length: float | tuple[float, ...], dtype: str) -> list[
 
 
 def _find_matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
-    """Explain why a matrix cannot contain the cosines of K students."""
+    """Explain why q is not a matrix of cosines of K students."""
     if len(q) != K or any(len(row) != K for row in q):
         return [f"q is {len(q)} x {len(q[0]) if q else 0}, but K = {K} students need {K} x {K}"]
     matrix = np.asarray(q)
@@ -135,6 +135,6 @@ def _find_matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]
 
 
 def _abbreviate(value: Any) -> str:
-    """Format a value as text of at most 200 characters."""
+    """Format a value as text, cut to 200 characters."""
     text = str(value if not isinstance(value, tuple) else [*value])
     return text if len(text) <= 200 else f"{text[:197]}..."

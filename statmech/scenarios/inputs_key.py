@@ -1,4 +1,4 @@
-"""The config key `inputs`: a distribution of inputs or an axis of distributions, and its problems."""
+"""The config key `inputs`: its type, and checks of the distributions of inputs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ InputsAxis = Annotated[
 
 
 def make_inputs_field(description: str = "distribution of the inputs") -> Any:
-    """Return the field of the key `inputs`, with Gaussian inputs by default."""
+    """Return the pydantic field of the key `inputs`, with Gaussian inputs by default."""
     return Field(
         default=Gaussian(),
         description=description,
@@ -41,7 +41,7 @@ def make_inputs_field(description: str = "distribution of the inputs") -> Any:
 
 
 def list_inputs_and_dimensions(scenario: Grid) -> list[tuple[Any, int]]:
-    """Return the pairs of input distribution and dimension N that occur in a sweep.
+    """Return all pairs of input distribution and dimension N in a sweep.
 
     Kinds without the key `inputs` have Gaussian inputs.
     """
@@ -51,7 +51,7 @@ def list_inputs_and_dimensions(scenario: Grid) -> list[tuple[Any, int]]:
 
 
 def describe_few_directions(scenario: Grid) -> list[str]:
-    """Warn of distributions that vary in few directions: theory assumes many. Returns one sentence each."""
+    """Return a warning for each distribution with few effective directions, as theory assumes many."""
     if not {"inputs", "N"} <= scenario.axis_values().keys():
         return []
     smallest: dict[Inputs, int] = {}
@@ -68,20 +68,20 @@ def describe_few_directions(scenario: Grid) -> list[str]:
 
 
 def find_inputs_problems(scenario: Grid) -> Iterator[Problem]:
-    """Find the first distribution that is not possible in its input dimension."""
+    """Find the first distribution that is undefined in its input dimension."""
     if problem := next(filter(None, (inputs.problem(N) for inputs, N in list_inputs_and_dimensions(scenario))), None):
         yield problem
 
 
 def find_unsuited_inputs(scenario: Grid) -> Iterator[Problem]:
-    """Find inputs that have no meaning for online learning."""
+    """Find distributions of inputs that online learning does not support."""
     for inputs, _ in list_inputs_and_dimensions(scenario):
         if sentence := inputs.find_online_problem():
             yield ("inputs",), sentence
 
 
 def find_table_problems(scenario: Grid) -> Iterator[Problem]:
-    """Find the first table of inputs that cannot be read or does not have N columns."""
+    """Find the first input table that cannot be read, or does not have N columns."""
     if problem := next(
         filter(None, (inputs.file_problem(N) for inputs, N in list_inputs_and_dimensions(scenario))), None
     ):
@@ -89,7 +89,7 @@ def find_table_problems(scenario: Grid) -> Iterator[Problem]:
 
 
 def compute_table_digests(scenario: Grid) -> dict[str, str]:
-    """Return the SHA-256 of each table of inputs by its path."""
+    """Return the SHA-256 of each input table, keyed by path."""
     return {
         path: digest for inputs, _ in list_inputs_and_dimensions(scenario) for path, digest in inputs.digests().items()
     }

@@ -1,4 +1,4 @@
-"""The keys of a kind of scenario in its docstring and signature, as shown by `help` and editors."""
+"""Docstrings and signatures with the keys of a kind of scenario, for `help` and editors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLES = ">>> "
 
 
 def add_keys_to_docstring(docstring: str, fields: dict[str, FieldInfo], parameters: dict[str, ConfigKey]) -> str:
-    """Add a section with the keys of a class to its docstring, before the examples.
+    """Add a section on the keys of a class to its docstring, before the examples.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def add_keys_to_docstring(docstring: str, fields: dict[str, FieldInfo], paramete
 
 
 def make_signature(fields: dict[str, FieldInfo], parameters: dict[str, ConfigKey]) -> Signature:
-    """Return the signature of a class: its keys and their defaults, without the types that validate them.
+    """Return the signature of a class with its keys and defaults, but without types.
 
     Parameters
     ----------
@@ -59,17 +59,17 @@ def make_signature(fields: dict[str, FieldInfo], parameters: dict[str, ConfigKey
 
 
 def _get_default(field: FieldInfo) -> Any:
-    """Return the default of a field in the form that a config has."""
+    """Return the default of a field as it is written in a config."""
     return Parameter.empty if field.is_required() else _get_schema_extra(field).get("default", field.default)
 
 
 def _get_schema_extra(field: FieldInfo) -> dict[str, Any]:
-    """Return the JSON Schema extras of a field, or an empty dict."""
+    """Return the additional JSON Schema entries of a field, or an empty dict."""
     return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
 
 def _describe_type(field: FieldInfo) -> str:
-    """Describe the type and default of a key in words."""
+    """Describe the type and default of a key in a few words."""
     form = next((description for kind, description in TYPE_DESCRIPTIONS if field.annotation == kind), "")
     if field.is_required():
         return form or "list"

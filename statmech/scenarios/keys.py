@@ -1,4 +1,4 @@
-"""The types of config keys, and the descriptions of keys derived from these types."""
+"""Types of config keys, and descriptions derived from the types."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Stri
 
 from statmech.errors import format_unknown_name, quote_value
 from statmech.parameters import BOUND_KINDS, TYPE_SCHEMAS, ConfigKey
-from statmech.parameters import parameter as parameter  # re-exported: all building blocks of keys in one module
+from statmech.parameters import parameter as parameter  # re-exported with the other parts of keys
 from statmech.scenarios.axes import Integers, Numbers, PydanticType, axis_of, list_values, make_axis_schema
 from statmech.scenarios.controlled_keys import make_time_function_type
 
-MAX_DIMENSION = 10**15  # larger values are typing errors
-PARAMETERS = "parameters"  # represents all parameters in AXES
+MAX_DIMENSION = 10**15  # larger values must be typos
+PARAMETERS = "parameters"  # stands for all remaining parameters in AXES
 TYPES_BY_SCHEMA = {schema: kind for kind, schema in TYPE_SCHEMAS.items()}
 
 
 def _read_number(value: Any) -> Any:
-    """Check that a value is a number: NumPy scalars are, but YAML's true and "3" are not."""
+    """Convert a NumPy scalar to a number, and reject booleans and strings."""
     if isinstance(value, bool | str):
         raise ValueError(f"must be a number, not {quote_value(value)}")
     return value.item() if isinstance(value, np.generic) else value
@@ -41,21 +41,21 @@ FlipAxis = Annotated[
 ]
 NonnegativeAxis = Annotated[Numbers, axis_of(Nonnegative, {"type": "number", "minimum": 0})]
 TIME_FUNCTION_ADAPTER: TypeAdapter[Any] = TypeAdapter(Annotated[Any, make_time_function_type(Number, {}, optimal=True)])
-PARAMETER_ADAPTERS: dict[type, TypeAdapter[Any]] = {  # by the parameter's type; integers are validated as floats
+PARAMETER_ADAPTERS: dict[type, TypeAdapter[Any]] = {  # keyed by the declared type; integers are validated as floats
     type_: TypeAdapter(Annotated[Any, axis_of(value, {}, spaced=value is Number)])
     for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))
 }
 
 
 def config_key(default: Any = ..., *, description: str, symbol: str = "", unit: str = "1", **more: Any) -> Any:
-    """Return a pydantic `Field` with the symbol and unit of a key. Without a default the key is required."""
+    """Return a pydantic `Field` with a symbol and a unit. Without a default, the key is required."""
     return Field(default, description=description, json_schema_extra={"symbol": symbol, "unit": unit}, **more)
 
 
 def one_of(choices: Mapping[str, object], noun: str, elsewhere: Mapping[str, str] | None = None) -> PydanticType:
-    """Return the type of a key whose values are names, with a suggestion for misspelt names.
+    """Return the type of a key whose values are names from `choices`, or an axis of names.
 
-    `elsewhere` maps names that only another kind of scenario supports to the reason.
+    Errors suggest a similar name. `elsewhere` maps names that only other kinds of scenarios support to an explanation.
     """
     name = Annotated[str, AfterValidator(make_name_validator(choices, noun, elsewhere))]
     return axis_of(name, {"enum": list(choices)}, spaced=False)
@@ -64,9 +64,9 @@ def one_of(choices: Mapping[str, object], noun: str, elsewhere: Mapping[str, str
 def keyword_or_section(
     keywords: Collection[str], section: type, noun: str, elsewhere: Mapping[str, str] | None = None
 ) -> PydanticType:
-    """Return the type of a key that takes a keyword or a section. Its form decides which is validated.
+    """Return the type of a key that accepts a keyword or a section.
 
-    `elsewhere` maps keywords that belong in the section to the way to write them there.
+    `elsewhere` maps keywords that belong in the section to an explanation of the correct syntax.
     """
     keyword = Annotated[
         str, AfterValidator(make_name_validator(keywords, noun, elsewhere)), WithJsonSchema({"enum": list(keywords)})
@@ -76,10 +76,10 @@ def keyword_or_section(
 
 
 def require_increasing(noun: str) -> AfterValidator:
-    """Return a validator of increasing values, called `noun` in messages."""
+    """Return a validator that requires increasing values, called `noun` in messages."""
 
     def check(values: tuple[float, ...]) -> tuple[float, ...]:
-        """Raise `ValueError` if the values do not increase."""
+        """Raise `ValueError` unless the values are strictly increasing."""
         if any(later <= earlier for earlier, later in itertools.pairwise(values)):
             raise ValueError(f"{noun} must increase")
         return values
@@ -88,13 +88,13 @@ def require_increasing(noun: str) -> AfterValidator:
 
 
 def make_name_validator(choices: Collection[str], noun: str, elsewhere: Mapping[str, str] | None = None) -> Any:
-    """Return a validator that accepts only names in `choices`.
+    """Return a validator that accepts only the names in `choices`.
 
-    The error gives the reason in `elsewhere`, or suggests the most similar name.
+    For other names, the error gives the explanation in `elsewhere`, or suggests the most similar name.
     """
 
     def check(name: str) -> str:
-        """Raise `ValueError` if the name is not known."""
+        """Raise `ValueError` if the name is unknown."""
         if name not in choices:
             raise ValueError((elsewhere or {}).get(name) or format_unknown_name(name, noun, choices))
         return name
@@ -103,7 +103,7 @@ def make_name_validator(choices: Collection[str], noun: str, elsewhere: Mapping[
 
 
 def recorded_axis(noun: str, read: Callable[[Any], Any] = list_values, value_type: Any = Nonnegative) -> PydanticType:
-    """Return the type of increasing recorded values, such as times, called `noun` in messages."""
+    """Return the type of a key with increasing values, such as times, called `noun` in messages."""
     values = tuple[value_type, ...]
     json_schema = WithJsonSchema(make_axis_schema(TypeAdapter(value_type).json_schema(), spaced=True))
     return PydanticType(
@@ -115,15 +115,15 @@ Times = Annotated[Any, recorded_axis("times")]
 
 
 def describe_field(name: str, schema: dict[str, Any]) -> ConfigKey:
-    """Describe a field, from its JSON Schema."""
+    """Return the description of a field, derived from its JSON Schema."""
     value_schema = next(iter(schema.get("anyOf", [schema])))
     value_schema = value_schema["items"] if value_schema.get("type") == "array" else value_schema
     value_schema = (
         next(iter(value_schema["properties"].values()))
         if len(value_schema.get("properties", ())) == 1
         else value_schema
-    )  # such as {t0: 5}
-    value_schema = next(iter(value_schema.get("anyOf", [value_schema])))  # a number or a keyword: take the number
+    )  # for a section with one key, such as {t0: 5}: take its value
+    value_schema = next(iter(value_schema.get("anyOf", [value_schema])))  # for a number or a keyword: take the number
     bound_words = (
         (name, schema_key) for name, bound in BOUND_KINDS.items() for schema_key in (bound.schema, bound.pydantic)
     )

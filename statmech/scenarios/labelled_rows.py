@@ -1,4 +1,4 @@
-"""Learners that minimise a convex loss of rows of a real table, with its real targets.
+"""Scenarios of convex losses for rows of a real table with real targets.
 
 A config file with `inputs: {rows: ..., target: ...}` and a `loss` becomes a `LabelledRows`, the input of
 `simulate.run` and `theory.solve`. The input dimension N is the number of columns of the table that vary.
@@ -29,7 +29,7 @@ from statmech.table_diagnosis import diagnose_table
 from statmech.table_populations import TABLE_POPULATIONS, TablePopulation
 
 MAX_TABLE_EXAMPLES = 10**7
-ASSUMED_COLUMNS = 500  # for time estimates if the table is missing
+ASSUMED_COLUMNS = 500  # assumed in time estimates if the table cannot be read
 TableExamplesAxis = Annotated[
     Integers,
     axis_of(
@@ -53,9 +53,9 @@ RowsAxis = Annotated[
         spaced=False,
     ),
 ]
-UNSUPPORTED_ROW_KEYS = {  # keys of other kinds, with the reason why the table excludes them
-    **dict.fromkeys((*TEACHER_KEYS, "drift"), "rows with a target have labels of their own: leave out {}"),
-    "N": "the columns of the table are the inputs: leave out {}",
+UNSUPPORTED_ROW_KEYS = {  # reasons, where {} stands for the keys
+    **dict.fromkeys((*TEACHER_KEYS, "drift"), "rows with a target have labels of their own: remove {}"),
+    "N": "the columns of the table are the inputs: remove {}",
 }
 UNSUPPORTED_LABELLED_ROW_KEYS = {
     **UNSUPPORTED_ROW_KEYS,
@@ -71,7 +71,7 @@ ROW_THEORY_VARIABLES = {"lam_best": Variable((), "penalty of the smallest genera
 
 
 class LabelledRows(AbstractScenario):
-    """Learners that minimise a convex loss of P rows of a real table.
+    """Learners that minimise a convex loss of P rows from a real table.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -133,13 +133,13 @@ class LabelledRows(AbstractScenario):
     P: TableExamplesAxis = config_key(description="number of stored examples", symbol="$P$")
     intercept: bool = Field(default=True, description="students have an intercept, without a penalty")
 
-    if TYPE_CHECKING:  # the parameters of losses, for editors and type checkers
+    if TYPE_CHECKING:  # show editors and type checkers the parameters of losses
         width: InitVar[Numbers] = 1.0
 
     @model_validator(mode="before")
     @classmethod
     def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ScenarioError` for keys of a teacher, and for numbers that the table determines."""
+        """Raise `ScenarioError` for keys of a teacher, and for keys that the table determines."""
         check_supported_keys(config, UNSUPPORTED_LABELLED_ROW_KEYS)
         if config.get("model") == "logit":
             reason = "of real tables it overstates the error several times: model is clusters or moments"
@@ -154,7 +154,7 @@ class LabelledRows(AbstractScenario):
             yield ("model",), "moments describe squared errors: the loss must be square"
 
     def find_data_problems(self) -> Iterator[Problem]:
-        """Find the first table that a loss cannot learn, or that has too few rows."""
+        """Find the first table with too few rows or an unsupported target."""
         for values in self.combinations("inputs", "population", "loss", *self.parameters, "P"):
             if problem := self._find_data_problem(values):
                 yield problem
@@ -180,7 +180,7 @@ class LabelledRows(AbstractScenario):
         return compute_digests(self.inputs)
 
     def diagnoses(self) -> Mapping[str, dict[str, Any]]:
-        """Return the diagnosis of each table by the name of its inputs."""
+        """Return the diagnosis of each input table, keyed by the name of its inputs."""
         return compute_diagnoses(self.inputs)
 
     @property
@@ -192,7 +192,7 @@ class LabelledRows(AbstractScenario):
         return ROW_THEORY_VARIABLES
 
     def seconds(self) -> float:
-        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(_estimate_run_seconds, self.cells()))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> RowsCell:
@@ -212,7 +212,7 @@ class LabelledRows(AbstractScenario):
 
 @dataclass(frozen=True)
 class RowsCell(Cell):
-    """One grid point: a table, a population of its rows, a loss, a penalty, and a number of examples."""
+    """One grid point: a table, a population of rows, a loss, a penalty, and a number of examples."""
 
     name: str
     named: str
@@ -227,7 +227,7 @@ class RowsCell(Cell):
 
     @property
     def table(self) -> RealTable:
-        """The table, read once."""
+        """Table of the inputs, cached after the first read."""
         return get_table(self.inputs)
 
     @property
@@ -237,7 +237,7 @@ class RowsCell(Cell):
 
 
 def get_table(rows: Rows) -> RealTable:
-    """Return the table of inputs, or raise `ScenarioError` at the key `inputs` if it cannot be read.
+    """Return the table that contains these rows, or raise `ScenarioError` if it cannot be read.
 
     Parameters
     ----------
@@ -254,14 +254,14 @@ def get_table(rows: Rows) -> RealTable:
 
 
 def check_supported_keys(config: dict[str, Any], unsupported: Mapping[str, str]) -> None:
-    """Raise `ScenarioError` for unsupported keys of a config, and for keys inside `inputs` that belong outside.
+    """Raise `ScenarioError` for unsupported keys, and for keys misplaced inside `inputs`.
 
     Parameters
     ----------
     config
         The keys of a config.
     unsupported
-        Unsupported keys, with a sentence each.
+        Sentence with {} for each unsupported key.
     """
     for sentence in dict.fromkeys(unsupported.values()):
         if names := [
@@ -277,23 +277,23 @@ def check_supported_keys(config: dict[str, Any], unsupported: Mapping[str, str])
 
 
 def find_row_problems(inputs: Any) -> Iterator[Problem]:
-    """Find the first inputs, a value or an axis, that are not rows of a table."""
+    """Find the first inputs that are not rows of a table."""
     if not_rows := next((rows for rows in ensure_tuple(inputs) if not rows.from_file), None):
         yield ("inputs",), f"a population of rows needs `rows` of a table, not {format_inputs_label(not_rows)}"
 
 
 def compute_digests(inputs: Any) -> dict[str, str]:
-    """Return the SHA-256 of each table of inputs by its name."""
+    """Return the SHA-256 of each input table, keyed by the name of the inputs."""
     return {format_inputs_label(rows): compute_table_digest(get_table(rows)) for rows in ensure_tuple(inputs)}
 
 
 def compute_diagnoses(inputs: Any) -> dict[str, dict[str, Any]]:
-    """Return the diagnosis of each table of inputs by its name."""
+    """Return the diagnosis of each input table, keyed by the name of the inputs."""
     return {format_inputs_label(rows): diagnose_table(get_table(rows)) for rows in ensure_tuple(inputs)}
 
 
 def get_table_shape(rows: Rows) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a table, or typical numbers if it cannot be read."""
+    """Return the shape of a table, or a typical shape if the table cannot be read."""
     try:
         return get_table(rows).Z.shape
     except ScenarioError:
@@ -301,13 +301,13 @@ def get_table_shape(rows: Rows) -> tuple[int, int]:
 
 
 def _list_sections(inputs: Any) -> list[dict[str, Any]]:
-    """Return the sections of the key `inputs` in a config."""
+    """Return the values of the config key `inputs` that are sections."""
     return [
         section for section in (inputs if isinstance(inputs, list | tuple) else [inputs]) if isinstance(section, dict)
     ]
 
 
 def _estimate_run_seconds(cell: RowsCell) -> float:
-    """Estimate the seconds of a run: fitting the loss and computing the fields of all rows."""
+    """Estimate the seconds to fit the loss and compute the fields of all rows."""
     rows, N = get_table_shape(cell.inputs)
     return estimate_fit_seconds(cell.loss, cell.P, N) + 1e-9 * rows * N

@@ -1,4 +1,4 @@
-"""pydantic's errors in terms of the config: the key, its position, the given value, and possible values."""
+"""Explanations of pydantic's errors in terms of the config: key, position, given and possible values."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from statmech.parameters import BOUND_KINDS
 from statmech.scenarios.axes import SCHEDULE_SYNTAX
 from statmech.scenarios.ranges import format_range
 
-FORM_TAGS = {"value", "axis", "word", "given"}  # tags of validated forms, removed from locations
-MAX_QUOTED_PROBLEMS = 20  # the other problems are only counted
+FORM_TAGS = {"value", "axis", "word", "given"}  # union tags that pydantic adds to the location of an error
+MAX_QUOTED_PROBLEMS = 20  # further problems are only counted
 
 
 def explain_problems(
     failure: ValidationError, keys: list[str], sections: dict[str, list[str]] | None = None
 ) -> list[Problem]:
-    """Explain pydantic's errors: return a location and a sentence for each problem.
+    """Convert pydantic's errors to problems, each with a location and a sentence.
 
-    `keys` are the keys that a config can have, `sections` the keys inside its sections.
+    `keys` are the possible keys of a config, and `sections` the possible keys inside its sections.
     """
     explained: list[Problem] = []
     errors = failure.errors()
@@ -32,7 +32,7 @@ def explain_problems(
             continue
         if error["type"] == "too_short" and len(
             error["input"]
-        ):  # every value of the list was invalid: these errors suffice
+        ):  # all values of the list are invalid, and have their own errors
             continue
         location = tuple(part for part in error["loc"] if part not in FORM_TAGS)
         location = location[1:] if location[:1] == ("parameters",) else location
@@ -45,7 +45,7 @@ def explain_problems(
 
 
 def _format_sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> str:
-    """Return the sentence that explains one error."""
+    """Return a sentence that explains one of pydantic's errors."""
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
         return _explain_unknown_key(location, keys)
@@ -69,13 +69,13 @@ def _format_sentence(error: Any, location: tuple[str | int, ...], keys: list[str
 
 
 def _list_possible_keys(location: tuple[str | int, ...], keys: list[str], sections: dict[str, list[str]]) -> list[str]:
-    """Return the keys that are possible at the location of a problem."""
+    """Return the possible keys at the location of a problem."""
     section = location[0] if len(location) > 1 or (location and location[0] in sections) else None
     return sections.get(str(section), keys)
 
 
 def _explain_unknown_key(location: tuple[str | int, ...], keys: list[str]) -> str:
-    """Explain an unknown key, with a suggestion where one is similar."""
+    """Explain that a key is unknown, and suggest a similar key."""
     name, inner = str(location[-1]), len(location) > 1
     if re.fullmatch(r"\w+:\S+", name):
         return "a space is missing after the colon: " + name.replace(":", ": ", 1)
@@ -84,8 +84,8 @@ def _explain_unknown_key(location: tuple[str | int, ...], keys: list[str]) -> st
 
 
 def _explain_key_of_other_kinds(name: str, keys: list[str]) -> str:
-    """Explain a key, or a synonym of one, that only configs of other kinds have. Returns "" for others."""
-    from statmech.scenarios.registry import get_kinds  # here: its import is circular
+    """Explain that a key or its synonym belongs to other kinds of configs, or return ""."""
+    from statmech.scenarios.registry import get_kinds  # not at the top, because the import is circular
 
     candidates = list_spellings(name)
     keys_by_kind = (
@@ -102,7 +102,7 @@ def _explain_key_of_other_kinds(name: str, keys: list[str]) -> str:
 
 
 def _suggest_syntax(value: Any) -> str:
-    """Suggest how to write a range or a list, given a text that looks like one."""
+    """Suggest the correct syntax for text that looks like a range or a list."""
     if not isinstance(value, str):
         return ""
     if re.fullmatch(r"[\w.]*/\s*\(?.*\bt\b.*", value):

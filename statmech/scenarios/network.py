@@ -1,4 +1,4 @@
-r"""Networks of two layers that learn online: activation, units, rates, noise, teacher and start.
+r"""Scenarios of two-layer networks that learn online: activation, units, rates, noise, teacher and start.
 
 A config file with the key `network` becomes a `Network`. Inputs are :math:`\mathbf x\sim N(0, I/N)`, or normal with
 unequal variances (`inputs`). The fields are :math:`y_m = \mathbf B_m\cdot\mathbf x` and
@@ -10,7 +10,7 @@ unequal variances (`inputs`). The fields are :math:`y_m = \mathbf B_m\cdot\mathb
           v_k \leftarrow v_k + \frac{\eta_v}{N}\,g(h_k)\,e,
 
 with :math:`\xi\sim N(0,1)` and the weight decay :math:`\nu`. Time is t = steps/N, and :math:`\epsilon_g = \langle
-e^2\rangle/2` without the noise. Nothing is divided by K.
+e^2\rangle/2` without the noise. The outputs are not divided by K.
 
 With dropout each example silences every student unit with probability p, independently: :math:`r_kg` replaces g in e,
 and :math:`r_kg` and :math:`r_kg'` replace g and g' in the gradients, with :math:`r_k = 1/(1-p)` for active units and 0
@@ -84,9 +84,9 @@ MAX_UNITS = 64
 TEACHER_KEYWORD_HINTS = {
     name: f"the activation of the teacher is written teacher: {{network: {name}}}" for name in ACTIVATIONS
 }
-NUMERIC_CELL_KEYS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # numeric keys of a cell
-MAX_DIRECTION_FRACTION = 0.1  # larger fractions of variance: theory is not tested
-MAX_QUADRATURE_UNITS = 4  # units K + M, for theory without closed forms
+NUMERIC_CELL_KEYS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # single numbers at a grid point
+MAX_DIRECTION_FRACTION = 0.1  # fraction of variance; theory is not tested for more
+MAX_QUADRATURE_UNITS = 4  # units K + M, if averages have no closed forms
 
 UnitsAxis = Annotated[
     Integers,
@@ -122,21 +122,21 @@ NETWORK_VARIABLES = {
         ("t",), "mean cosine of student and teacher units, each with its best partner", "specialisation"
     ),
 }
-PROBE_FIELDS = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])  # test points of activations, both signs
+PROBE_FIELDS = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])  # both signs, to find the sign of an activation
 LABEL_ERROR_VARIABLE = Variable(
     ("t",),
     "fraction of new inputs on which the sign of the output is not the label; where either is 0, half",
     "label error",
     in_theory=False,
 )
-# seconds per step of one seed on one core, in float64; units are the K + M student and teacher units
+# seconds per step of a seed, on one core in float64; a unit is one of the K + M student and teacher units
 NETWORK_STEP_SECONDS, NETWORK_STEP_SECONDS_PER_UNIT, NETWORK_STEP_SECONDS_PER_PAIR = 2e-8, 8e-9, 1.3e-9
 NETWORK_STEP_SECONDS_PER_WEIGHT = 6.5e-9
 NETWORK_CALL_SECONDS = 3e-3
 
 
 class Network(AbstractScenario):
-    """Networks of two layers that learn online from a teacher network.
+    """Two-layer networks that learn online from a teacher network.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -248,7 +248,7 @@ class Network(AbstractScenario):
     @field_validator("teacher")
     @classmethod
     def _convert_to_section(cls, teacher: str | TeacherSection) -> TeacherSection:
-        """Convert a teacher given as a string to a section."""
+        """Convert a teacher given as a keyword to a section."""
         return TeacherSection.model_validate({"T": teacher}) if isinstance(teacher, str) else teacher
 
     def _find_problems(self) -> Iterator[Problem]:
@@ -260,7 +260,7 @@ class Network(AbstractScenario):
         yield from self._find_control_problems(matrix_problems)
 
     def _find_control_problems(self, matrix_problems: list[Problem]) -> Iterator[Problem]:
-        """Find functions of time that networks do not support here."""
+        """Find functions of time that are not supported for networks."""
         yield from find_control_problems(self.axis_values(), self.t[-1])
         yield from self._find_objective_problems()
         names = [name for name, value in self.axis_values().items() if any(map(is_time_dependent, ensure_tuple(value)))]
@@ -280,16 +280,16 @@ class Network(AbstractScenario):
                 )
 
     def _find_objective_problems(self) -> Iterator[Problem]:
-        """Find objectives that an optimum does not support here."""
+        """Find unsupported objectives of optimal keys."""
         return find_objective_problems(self.optimal_keys)
 
     @property
     def optimal_keys(self) -> dict[str, list[OptimalControl]]:
-        """Options of the keys to be optimised, by key."""
+        """Options for each key to be optimised."""
         return find_optimal_keys(self)
 
     def _find_size_problems(self) -> Iterator[Problem]:
-        """Find the first combination of N, K, M and rates that is not possible."""
+        """Find the first invalid combination of N, K, M and rates."""
         for values in self.combinations("K", "M", "N", "decay"):
             K, M, N = (values[name] for name in ("K", "M", "N"))
             if N < K + M:
@@ -302,7 +302,7 @@ class Network(AbstractScenario):
         yield from find_step_problems(self.t[-1], max(ensure_tuple(self.N)))
 
     def _find_input_problems(self) -> Iterator[Problem]:
-        """Find the first distribution without normal fields, or without meaning for online learning."""
+        """Find the first distribution of inputs that networks do not support."""
         not_normal = (
             (("inputs",), _explain_not_normal(inputs))
             for inputs in ensure_tuple(self.inputs)
@@ -316,7 +316,7 @@ class Network(AbstractScenario):
             yield problem
 
     def _find_matrix_problems(self) -> Iterator[Problem]:
-        """Find the first problem of the teacher's or the students' matrices."""
+        """Find the first problem in the matrices of the teacher or the student."""
         for K, M in self.pairs("K", "M"):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
@@ -332,7 +332,7 @@ class Network(AbstractScenario):
                 return
 
     def _find_label_problems(self) -> Iterator[Problem]:
-        """Find sign outputs that never change: units and weights that all have the same sign."""
+        """Find teachers with `output: sign` that give all examples the same label."""
         for cell in self.cells():
             g = cell.teacher_activation.both(PROBE_FIELDS)[0]
             terms = np.outer(cell.w, [g.min(), g.max()])
@@ -344,7 +344,7 @@ class Network(AbstractScenario):
                 return
 
     def make_start(self, K: int, M: int) -> NetworkStart:
-        """Return the students at t = 0, also if the config has a keyword."""
+        """Return the student units at t = 0, also if the start is a keyword."""
         if isinstance(self.start, NetworkStart):
             return self.start
         return DRAWN_NETWORK_START if self.start == "drawn" else make_learnt_start(K, *self.teacher.of(M))
@@ -359,7 +359,7 @@ class Network(AbstractScenario):
 
     @property
     def unsolved(self) -> str:
-        """Reason why theory cannot solve the first parameter combination, if it can solve none."""
+        """Reason why theory can solve no parameter combination, or an empty string."""
         reason = ""
         for cell in self.cells():
             if not (cell_reason := cell.unsolved):
@@ -373,22 +373,22 @@ class Network(AbstractScenario):
 
     @property
     def exchangeable(self) -> bool:
-        """False: student units with equal starts specialise to different teacher units."""
+        """False, because student units with equal starts specialise to different teacher units."""
         return False
 
     @property
     def is_quickly_solved(self) -> bool:
-        """False if theory averages over four or more fields by quadrature."""
+        """True unless theory averages over four or more fields by quadrature."""
         return all(cell.averages != "quadrature" or cell.K + cell.M < MAX_QUADRATURE_UNITS for cell in self.cells())
 
     @property
     def identical(self) -> bool:
-        """True if the units of some students start identical."""
+        """True if some network has identical student units at the start."""
         return any(cell.identical for cell in self.cells())
 
     @property
     def symmetric(self) -> bool:
-        """True if some students start on the way to the symmetric plateau."""
+        """True if some network starts in a symmetric state, so that theory stays on the plateau."""
         return any(cell.symmetric for cell in self.cells())
 
     @property
@@ -396,24 +396,24 @@ class Network(AbstractScenario):
         return SYMMETRIC_START_NOTE if self.symmetric else self._explain_few_directions()
 
     def _explain_few_directions(self) -> str:
-        """Explain why theory is inexact for inputs dominated by one direction: overlaps fluctuate at any N."""
+        """Explain why theory is inexact if one direction dominates the variance of the inputs."""
         for inputs, N in list_inputs_and_dimensions(self):
             modes = inputs.modes(N)
             if modes is not None and (fraction := float(modes.variances.max()) / N) > MAX_DIRECTION_FRACTION:
                 variance = f"{fraction:.0%} of the variance of {format_inputs_label(inputs)}"
-                return f"one direction has {variance}, and theory assumes many"
+                return f"one direction has {variance}, but theory assumes many comparable directions"
         return ""
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """Coordinates of the dataset dimensions that are not axes of the sweep."""
+        """Coordinates of the dataset dimensions other than the sweep axes."""
         students, teachers = (np.arange(1, max(ensure_tuple(number)) + 1) for number in (self.K, self.M))
         units = {"student": students, "other": students, "teacher_unit": teachers, "other_teacher_unit": teachers}
         return {"t": np.asarray(self.t), **units, **make_optimum_coordinates(self.optimal_keys)}
 
     @property
     def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
-        """Coordinates T and w of the teacher, along the sweep dimension of M if it exists."""
+        """Coordinates T and w of the teacher, along the sweep dimension of M if M is an axis."""
         dims = tuple(dim for dim, group in self.dimensions.items() if "M" in group)
         numbers, largest = ensure_tuple(self.M), max(ensure_tuple(self.M))
         T, w = np.full((len(numbers), largest, largest), np.nan), np.full((len(numbers), largest), np.nan)
@@ -424,12 +424,12 @@ class Network(AbstractScenario):
         return {"teacher_T": ((*dims, "teacher_unit", "other_teacher_unit"), T), "w": ((*dims, "teacher_unit"), w)}
 
     def seconds(self) -> float:
-        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds per seed for all parameter combinations on one core."""
         steps = [self.t[-1] * cell.N * self._estimate_step_seconds(cell) for cell in self.cells()]
         return sum(steps) + NETWORK_CALL_SECONDS * len(steps) / min(self.seeds, self.together)
 
     def _estimate_step_seconds(self, cell: NetworkCell) -> float:
-        """Estimate the seconds of one step of one seed."""
+        """Estimate the seconds per step and seed."""
         if self.uses_weight_vectors(cell):
             return NETWORK_STEP_SECONDS + NETWORK_STEP_SECONDS_PER_WEIGHT * cell.N
         units = cell.K + cell.M
@@ -438,7 +438,7 @@ class Network(AbstractScenario):
         ) * max(cell.groups, 1)
 
     def programs(self) -> set[Any]:
-        """Return a key for each program of the engine.
+        """Return one key per compiled program of the engine.
 
         Programs differ by activation and numbers of units, and by N if the engine uses weight vectors.
         """
@@ -450,7 +450,7 @@ class Network(AbstractScenario):
         }
 
     def uses_weight_vectors(self, cell: NetworkCell) -> bool:
-        """Return True if weight vectors simulate a cell: on request, or for inputs of many unequal variances."""
+        """Return True if a cell is simulated with weight vectors instead of the Gram matrix."""
         return self.engine == "vectors" or not (cell.inputs.isotropic or cell.groups)
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkCell:
@@ -472,7 +472,7 @@ class Network(AbstractScenario):
 
 @dataclass(frozen=True)
 class NetworkCell(ControlledCell):
-    """One grid point: an activation, numbers of units, rates and noise, a teacher, and a start."""
+    """One grid point: activation, numbers of units, rates, noise, teacher and start."""
 
     name: str
     activation: Activation
@@ -495,49 +495,49 @@ class NetworkCell(ControlledCell):
 
     @property
     def changing(self) -> TimeDependence:
-        """All quantities that can change with time."""
+        """Decay, learning rate, noise and dropout as functions of time."""
         time_functions = self.polynomials
         rate, noise, dropout = (time_functions.get(name) for name in ("eta", "noise", "dropout"))
         return TimeDependence(0.0, self.decay, rate or CONSTANT_SCHEDULE, noise=noise, dropout=dropout)
 
     @property
     def terms(self) -> tuple[bool, bool, bool]:
-        """Flags of noise, decay and dropout: programs differ by these terms."""
+        """Flags that select the compiled program: noise, decay and dropout."""
         return self.noise > 0, self.decay > 0, self.has_dropout
 
     @property
     def has_dropout(self) -> bool:
-        """True if units are silent for some examples."""
+        """True if dropout silences units for some examples."""
         return self.dropout > 0 or "dropout" in dict(self.controls)
 
     @property
     def T(self) -> np.ndarray:
-        """Products of teacher units, shape (M, M)."""
+        """Overlaps T of the teacher units, shape (M, M)."""
         return self.teacher.of(self.M)[0]
 
     @property
     def w(self) -> np.ndarray:
-        """Weights of the teacher's second layer, shape (M,)."""
+        """Second-layer weights of the teacher, shape (M,)."""
         return self.teacher.of(self.M)[1]
 
     @property
     def sign(self) -> bool:
-        """True if the teacher's output is a label."""
+        """True if the teacher's output is a label, the sign of the weighted sum."""
         return self.teacher.output == "sign"
 
     @property
     def drawn(self) -> bool:
-        """True if the students' first layer is drawn."""
+        """True if the first-layer weights of the student are drawn at random."""
         return self.start.drawn is not None or (self.start.Q is None and self.start.R is None)
 
     @property
     def units(self) -> StudentUnits:
-        """Students at t = 0, in the limit of large N if they are drawn."""
+        """Student units at t = 0, in the limit of large N if weights are drawn."""
         return self.start.of(self.K, self.M)
 
     @property
     def averages(self) -> str:
-        """Method of averaging the activation in theory, empty without a method."""
+        """Method to average the activation in theory, or an empty string without a method."""
         if self.activation.has_closed_forms:
             return "line integral" if self.activation.kinks else "closed form"
         smooth = not self.activation.kinks and self.K + self.M <= MAX_QUADRATURE_UNITS
@@ -545,7 +545,7 @@ class NetworkCell(ControlledCell):
 
     @property
     def unsolved(self) -> str:
-        """Reason why theory has no equations for this point, empty if it has."""
+        """Reason why theory has no equations for this point, or an empty string."""
         if self.sign and self.M > 1:
             return f"theory has no equations for labels of a teacher of several units, here M = {self.M}"
         if self.sign and not self.preserves_sign:
@@ -563,26 +563,27 @@ class NetworkCell(ControlledCell):
 
     @property
     def preserves_sign(self) -> bool:
-        """True if the teacher's g(x) has the sign of x.
+        """True if the teacher's activation g(x) has the sign of x.
 
-        The label of a single unit is then the sign of its field.
+        Then the label of a single unit is the sign of its field.
         """
         return bool(np.array_equal(np.sign(self.teacher_activation.both(PROBE_FIELDS)[0]), np.sign(PROBE_FIELDS)))
 
     @property
     def identical(self) -> bool:
-        """True if the student units start identical, with equal weights.
+        """True if all student units are identical at the start, and there is no dropout.
 
-        Identical units get the same changes and remain identical, unless some are silent.
+        The units then get the same updates and stay identical.
         """
         equal_starts = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in self.units)
         return equal_starts and not self.has_dropout
 
     @property
     def symmetric(self) -> bool:
-        """True if exchanging units does not change a start with units that are not identical.
+        """True if the units at the start are different, but can be exchanged without any effect.
 
-        No equation can then distinguish these units. Linear units have no plateau: only their sum matters.
+        Equations of order parameters then cannot distinguish these units. Linear units have no plateau, because only
+        their sum matters.
         """
         if self.K == 1 or isinstance(self.activation, Linear) or self.identical:
             return False
@@ -591,32 +592,32 @@ class NetworkCell(ControlledCell):
 
     @property
     def groups(self) -> int:
-        """Number of groups of equal variance that the Gram engine simulates, 0 if it uses weight vectors."""
+        """Number of equal-variance groups in the Gram engine, or 0 if weight vectors are simulated."""
         return count_gram_groups(self.inputs, self.K + self.M, self.N)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the activation by name."""
+        """Parameters of the activation, by name."""
         return {name: getattr(self.activation, name) for name in get_parameters(self.activation)}
 
     @property
     def described(self) -> str:
-        """Activation and numbers of the cell, for messages."""
+        """Description of the activation and the numeric keys for messages."""
         numbers = {name: getattr(self, name) for name in NUMERIC_CELL_KEYS} | self._dropout_values
         values = {**numbers, **self.parameters, **dict(self.controls)}
         return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in values.items())})"
 
     @property
     def _dropout_values(self) -> dict[str, float]:
-        """Dropout if it is used.
+        """The key and value of dropout, if used.
 
-        Cells without dropout keep their earlier identity, and so their random numbers.
+        Cells without dropout omit it, to keep the identity and random numbers of earlier versions.
         """
         return {"dropout": self.dropout} if self.has_dropout else {}
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Values that identify this cell, under the names that seed its random numbers."""
+        """Values that identify this cell, keyed by the names used in random seeds."""
         matrices = {
             "T": self.T.tolist(),
             "w": self.w.tolist(),
@@ -638,12 +639,12 @@ class NetworkCell(ControlledCell):
         return identity
 
     def words(self) -> tuple[int, ...]:
-        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.hash_identity`)."""
+        """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
         return hash_identity(self.identity)
 
 
 def _explain_not_normal(inputs: Inputs) -> str:
-    """Explain why a network cannot learn from these inputs."""
+    """Explain why networks do not support these inputs."""
     reason = "errors of networks are averages over normal fields"
     if inputs.around_centre:
         spectrum = list(inputs.around_centre.eigenvalues)
@@ -652,7 +653,7 @@ def _explain_not_normal(inputs: Inputs) -> str:
 
 
 def _find_direction_problem(M: int, N: int, inputs: Inputs | None = None, **others: Any) -> Problem | None:
-    """Explain why the powers of a spectrum do not allow M perpendicular teacher units, or return None."""
+    """Explain why inputs do not allow M perpendicular teacher units, or return None."""
     directions = inputs.count_teacher_axes(N) if inputs else N
     if directions >= M:
         return None

@@ -1,7 +1,7 @@
-r"""A network's teacher, and its students at t = 0: numbers for all units, or matrices.
+r"""Matrices of a network's teacher units and of its student units at t = 0.
 
 The Gram matrix of all units, :math:`G = \begin{pmatrix} T & R^\mathsf{T}\\ R & Q\end{pmatrix}`, must be positive
-semidefinite, else no weight vectors have these products.
+semidefinite. Otherwise, no weight vectors have these overlaps.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from statmech.scenarios.axes import PydanticType, make_value_or_list_type
 from statmech.scenarios.initial_conditions import MAX_LENGTH_BY_DTYPE
 from statmech.scenarios.keys import Number, make_name_validator
 
-EIGENVALUE_TOL = 1e-12  # lowest eigenvalue relative to the largest
+EIGENVALUE_TOL = 1e-12  # rounding error of eigenvalues, relative to the largest
 
 NUMBER_SCHEMA = {"type": "number"}
 NUMBER_LIST_SCHEMA = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 1}
@@ -36,10 +36,10 @@ MATRIX_SCHEMA = {"type": "array", "items": NUMBER_LIST_SCHEMA, "minItems": 1}
 
 
 def _make_keyword_reader(keyword: str) -> Any:
-    """Return a validator that turns arrays into lists, and the keyword into 1."""
+    """Return a validator that converts arrays to lists, and the keyword to 1."""
 
     def read(value: Any) -> Any:
-        """Convert an array or the keyword, or raise `ValueError` for another string."""
+        """Convert an array or the keyword, or raise `ValueError` for any other string."""
         if isinstance(value, np.ndarray):
             return value.tolist()
         if not isinstance(value, str):
@@ -53,7 +53,7 @@ def _make_keyword_reader(keyword: str) -> Any:
 
 
 def _make_field_type(number: Any, list_type: Any, list_schema: dict[str, Any], keyword: str = "") -> PydanticType:
-    """Return the type of a number, a list of numbers or rows, or a keyword for the number 1."""
+    """Return the type of a key that accepts a number, a list or matrix, or a keyword for 1."""
     schema = {"anyOf": [*([{"const": keyword}] if keyword else []), NUMBER_SCHEMA, list_schema]}
     return PydanticType(
         Annotated[make_value_or_list_type(number, list_type), _make_keyword_reader(keyword), WithJsonSchema(schema)]
@@ -69,7 +69,7 @@ ActivationName = Annotated[str, AfterValidator(make_name_validator(ACTIVATIONS, 
 
 
 class StudentUnits(NamedTuple):
-    """Students at t = 0: R (K, M), Q (K, K) and v (K,)."""
+    """Student units at t = 0: overlaps R (K, M) and Q (K, K), and output weights v (K,)."""
 
     R: np.ndarray
     Q: np.ndarray
@@ -77,20 +77,20 @@ class StudentUnits(NamedTuple):
 
 
 class ConfigSection(BaseModel):
-    """A section of a config, written without the keys that are not set."""
+    """A section of a config. Keys that are not set are omitted when it is written."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_serializer(mode="wrap")
     def _dump_given_keys(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the keys that are set."""
+        """Serialise only the keys that are set."""
         return {name: value for name, value in write(self).items() if value is not None}
 
 
 class TeacherSection(ConfigSection):
-    r"""The teacher: T (M, M) and its output weights w (M,).
+    r"""A teacher network: overlaps T (M, M) of its units and output weights w (M,).
 
-    A number for T stands for this multiple of the identity, a number for w for equal weights.
+    A number for T means this multiple of the identity, and a number for w means equal weights.
 
     The teacher's output is :math:`\sum_m w_m g(y_m)`, or the sign of this sum with `output: sign`.
 
@@ -110,7 +110,7 @@ class TeacherSection(ConfigSection):
     )
 
     def of(self, M: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return T (M, M) and w (M,) of M units.
+        """Return the overlaps T (M, M) and weights w (M,) of M teacher units.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class TeacherSection(ConfigSection):
         return _expand_matrix(self.T, M), np.broadcast_to(np.asarray(self.w, float), M).copy()
 
     def problems(self, M: int, dtype: str = "float64") -> list[str]:
-        """Explain why M units cannot have these matrices, in one sentence per reason.
+        """Explain in one sentence per reason why M teacher units cannot have these matrices.
 
         Parameters
         ----------
@@ -146,13 +146,13 @@ class TeacherSection(ConfigSection):
 
 
 class DiagonalOverlaps(ConfigSection):
-    """Overlaps of student and teacher units of the same number. All other overlaps are 0."""
+    """Overlaps between student and teacher units of the same index, while all others are 0."""
 
     diagonal: Number = Field(description="J_k.B_k/N")
 
 
 def _get_overlaps_tag(value: Any) -> str:
-    """Return the tag of the form of overlaps: a section, a matrix or a number."""
+    """Return the union tag of overlaps: a section, a matrix or a number."""
     return (
         "given"
         if isinstance(value, dict | DiagonalOverlaps)
@@ -170,11 +170,11 @@ Overlaps = Annotated[
 
 
 class NetworkStart(ConfigSection):
-    r"""Students' units at t = 0: R (a value or K x M), Q (a multiple of the identity or K x K), v (a value or K).
+    r"""Student units at t = 0: R (a value or K x M), Q (a multiple of the identity or K x K), v (a value or K).
 
-    `R: {diagonal: 0.05}` gives units of the same number this overlap, and all other units 0, for any K and M.
+    With `R: {diagonal: 0.05}`, units of the same index have this overlap for any K and M, and other overlaps are 0.
 
-    With `drawn` the weights of the first layer are drawn from a normal distribution of this variance, and R and Q
+    With `drawn`, the weights of the first layer are drawn from a normal distribution of this variance, and R and Q
     cannot be given.
 
     >>> NetworkStart(Q=0.25).of(2, 2).Q
@@ -192,7 +192,7 @@ class NetworkStart(ConfigSection):
     )
 
     def of(self, K: int, M: int) -> StudentUnits:
-        """Return the start of K units as matrices: drawn units in the limit of large N.
+        """Return the matrices of K student units at the start, for large N if weights are drawn.
 
         Parameters
         ----------
@@ -209,13 +209,13 @@ class NetworkStart(ConfigSection):
         return StudentUnits(self._expand_overlaps(K, M), _expand_matrix(Q, K), v)
 
     def _expand_overlaps(self, K: int, M: int) -> np.ndarray:
-        """Return R as a matrix (K, M)."""
+        """Expand R to a matrix (K, M)."""
         if isinstance(self.R, DiagonalOverlaps):
             return self.R.diagonal * np.eye(K, M)
         return np.broadcast_to(np.asarray(self.R or 0.0, float), (K, M)).copy()
 
     def problems(self, K: int, T: np.ndarray, dtype: str = "float64") -> list[str]:
-        """Explain why K units cannot start like this with teacher units T (M, M), in one sentence per reason.
+        """Explain in one sentence per reason why K units cannot have this start with teacher units T (M, M).
 
         Parameters
         ----------
@@ -258,7 +258,7 @@ class NetworkStart(ConfigSection):
 
 
 def make_learnt_start(K: int, T: np.ndarray, w: np.ndarray) -> NetworkStart:
-    """Return a start of K student units: M units equal the teacher's, T (M, M) and w (M,), the others are 0."""
+    """Return a start where M of K student units equal the teacher's and the others vanish."""
     M = len(w)
     R, Q, v = np.zeros((K, M)), np.zeros((K, K)), np.ones(K)
     R[:M], Q[:M, :M], v[:M] = T, T, w
@@ -266,7 +266,7 @@ def make_learnt_start(K: int, T: np.ndarray, w: np.ndarray) -> NetworkStart:
 
 
 def factorise_gram(gram: np.ndarray) -> np.ndarray:
-    """Return rows C (n, n), lower triangular, with C C^T = gram (n, n). The matrix can be singular.
+    """Return a lower triangular C (n, n) with C C^T = gram, which can be singular.
 
     >>> factorise_gram(np.array([[1.0, 1.0], [1.0, 1.0]]))
     array([[1., 0.],
@@ -283,7 +283,7 @@ def factorise_gram(gram: np.ndarray) -> np.ndarray:
 
 
 def is_uniform_matrix(matrix: np.ndarray) -> bool:
-    """Return True if all diagonal entries are equal and all off-diagonal entries are equal.
+    """Return True if all diagonal entries are equal, and all off-diagonal entries are equal.
 
     >>> is_uniform_matrix(np.eye(2)), is_uniform_matrix(np.diag([1.0, 2.0]))
     (True, False)
@@ -293,7 +293,7 @@ def is_uniform_matrix(matrix: np.ndarray) -> bool:
 
 
 def _expand_matrix(value: Any, n: int) -> np.ndarray:
-    """Return a matrix, or a number times the identity (n, n)."""
+    """Return a matrix (n, n), or a number times the identity."""
     return np.asarray(value, float) if isinstance(value, tuple) else float(value) * np.eye(n)
 
 
@@ -303,14 +303,14 @@ def _is_positive_semidefinite(gram: np.ndarray) -> bool:
 
 
 def _compute_cosines(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cosines (n, n) and lengths (n,) of vectors. Products with a vector of length 0 stay as they are."""
+    """Return the cosines (n, n) and lengths (n,) of vectors, leaving products with a zero vector unchanged."""
     scale = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
     unit = np.where(scale > 0, scale, 1.0)
     return gram / np.outer(unit, unit), scale
 
 
 def find_shape_problems(name: str, value: Any, shape: tuple[int, ...], keys: str) -> list[str]:
-    """Explain why a list does not have the shape that K and M require. A number fits any shape."""
+    """Explain why a list or matrix does not have the required shape. A number fits any shape."""
     if not isinstance(value, tuple):
         return []
     rows = [len(row) for row in value] if len(shape) > 1 else []
@@ -328,7 +328,7 @@ def find_shape_problems(name: str, value: Any, shape: tuple[int, ...], keys: str
 
 
 def _find_matrix_problems(name: str, value: Any) -> list[str]:
-    """Explain why a matrix is not symmetric with a nonnegative diagonal."""
+    """Explain why a matrix is asymmetric or has a negative diagonal entry."""
     if not isinstance(value, tuple):
         return []
     matrix = np.asarray(value, float)
@@ -338,8 +338,8 @@ def _find_matrix_problems(name: str, value: Any) -> list[str]:
 
 
 def _find_size_problems(dtype: str, **given: Any) -> list[str]:
-    """Explain why a value is too large for a precision."""
-    bound = MAX_LENGTH_BY_DTYPE[dtype]  # errors sum N squared products of weight vectors
+    """Explain why the square of a value exceeds the range of a floating-point type."""
+    bound = MAX_LENGTH_BY_DTYPE[dtype]  # products are squared and summed over N
     for name, value in given.items():
         if np.max(np.abs(np.asarray(value, float))) > bound:
             return [f"{name} must lie between {-bound:g} and {bound:g}, where {dtype} holds its square"]

@@ -1,8 +1,8 @@
-r"""Networks that learn several tasks online: the tasks' teachers, the student's heads, and the protocol.
+r"""Scenarios of networks that learn several tasks online: teachers, heads of the student, and protocol.
 
 A config file with the keys `network` and `tasks` becomes a `NetworkTasks`. Each task has M teacher units, with the
-products T of the key `teacher`. Unit m of one task and unit n of another have the product :math:`rT_{mn}`, with the
-overlap r of the tasks.
+products T of the key `teacher`. Unit m of one task and unit n of another have the product :math:`rT_{mn}`, where r
+is the overlap of the tasks.
 
 As in a `Network`, each step learns a new example. It belongs to one task: the protocol gives the probability of each
 task at t = steps/N (`statmech.protocols`). With a `batch` of b, a step takes the mean over b such examples. With
@@ -33,7 +33,7 @@ from statmech.scenarios.task_keys import TASK_ERRORS_VIEW, TASK_PAGE_OPTIONS, Ov
 from statmech.scenarios.tasks_start import TasksStart
 from statmech.scenarios.variables import Variable
 
-UNEQUAL_START = {  # two students; the first axis is the first task's unit
+UNEQUAL_START = {  # two student units; coordinate 0 is along the first task's unit
     "along": [[0.02, 0.01], [-0.01, 0.02]],
     "Q": [[0.01, 0.001], [0.001, 0.01]],
     "v": [[0.05, 0.02], [0.03, 0.04]],
@@ -48,7 +48,7 @@ StartAxis = Annotated[
 
 
 class NetworkTasks(TaskKeys, Network):
-    """Networks of two layers that learn several tasks online.
+    """Two-layer networks that learn several tasks online.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -74,7 +74,7 @@ class NetworkTasks(TaskKeys, Network):
             **{"protocol": "blocked", "switch": 50, "t": 100, "start": UNEQUAL_START, "seeds": 16},
         },
         **TASK_PAGE_OPTIONS,
-        keys_without_slider=("M", "K"),  # other numbers of units would need another start
+        keys_without_slider=("M", "K"),  # the start fixes the numbers of units
         presets={
             "Networks forget a first task": replace(TASK_ERRORS_VIEW, figures=("forgetting",)),
             "Networks rehearse it": replace(
@@ -106,7 +106,7 @@ class NetworkTasks(TaskKeys, Network):
         yield from self._find_control_problems(matrix_problems)
 
     def _find_size_problems(self) -> Iterator[Problem]:
-        """Find the first combination of N, K, M and tasks that is not possible."""
+        """Find the first invalid combination of N, K, M and tasks."""
         yield from (size_problems := list(super()._find_size_problems()))
         for values in self.combinations("K", "M", "N") if not size_problems else ():
             K, N, min_dimension = values["K"], values["N"], values["K"] + self.tasks * values["M"]
@@ -116,20 +116,20 @@ class NetworkTasks(TaskKeys, Network):
                 return
 
     def _find_input_problems(self) -> Iterator[Problem]:
-        """Find inputs, outputs and activations that several tasks do not support."""
+        """Find inputs, outputs and activations that are not supported for several tasks."""
         if any(inputs != Gaussian() for inputs in ensure_tuple(self.inputs)):
             yield ("inputs",), "networks of several tasks learn from gaussian inputs of equal variance only"
         if self.teacher.output == "sign":
-            yield ("teacher",), "networks of several tasks learn outputs, not labels: leave out `output: sign`"
+            yield ("teacher",), "networks of several tasks learn outputs, not labels: remove `output: sign`"
         for cell in self.representatives("network"):
             if not cell.activation.has_closed_forms:
                 reason = f"several tasks need an activation with closed forms of its averages, not {cell.name}"
                 yield ("network",), reason
             elif cell.teacher_activation != cell.activation:
-                yield ("teacher",), "the teachers of several tasks have the activation of the students"
+                yield ("teacher",), "the teachers of several tasks must have the activation of the student"
 
     def _find_matrix_problems(self) -> Iterator[Problem]:
-        """Find the first problem of the teachers' or the students' matrices."""
+        """Find the first problem in the matrices of the teachers or the student."""
         for M in ensure_tuple(self.M):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
@@ -158,12 +158,12 @@ class NetworkTasks(TaskKeys, Network):
         }
 
     def drop_shared_head_axis(self, v: np.ndarray) -> np.ndarray:
-        """Return heads v (..., heads, K) in the dimensions of the variable `v`: shared heads have no task axis."""
+        """Remove the task axis of the head weights v (..., heads, K) if all tasks share one head."""
         return v if self.heads == "own" else v[..., 0, :]
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """Coordinates of the dataset dimensions that are not axes of the sweep."""
+        """Coordinates of the dataset dimensions other than the sweep axes."""
         students, units = (
             np.arange(1, max(ensure_tuple(self.K)) + 1),
             np.arange(1, self.tasks * max(ensure_tuple(self.M)) + 1),
@@ -179,12 +179,12 @@ class NetworkTasks(TaskKeys, Network):
         return coordinates | make_optimum_coordinates(self.optimal_keys)
 
     def _estimate_step_seconds(self, cell: NetworkCell) -> float:
-        """Estimate the seconds of one step of one seed."""
+        """Estimate the seconds per step and seed."""
         assert isinstance(cell, NetworkTaskCell)
         return super()._estimate_step_seconds(cell) * cell.batch
 
     def programs(self) -> set[Any]:
-        """Return a key for each program of the engine.
+        """Return one key per compiled program of the engine.
 
         Programs differ by activation, numbers of units and heads, and examples per step.
         """
@@ -219,46 +219,46 @@ class NetworkTasks(TaskKeys, Network):
 
 @dataclass(frozen=True)
 class NetworkTaskCell(TaskCell, NetworkCell):
-    """One grid point: a network, the M teacher units of all tasks, heads, and a protocol."""
+    """One grid point: the network, the M teacher units of all tasks, the heads, and the protocol."""
 
     start: TasksStart  # type: ignore[assignment]
     heads: int
 
     @property
     def own(self) -> int:
-        """Number of teacher units of each task."""
+        """Number of teacher units per task."""
         return self.M // self.tasks
 
     @property
     def T(self) -> np.ndarray:
-        """Products of the teacher units of all tasks, shape (M, M)."""
+        """Overlaps T of the teacher units of all tasks, shape (M, M)."""
         return np.kron(self.between, self.teacher.of(self.own)[0])
 
     @property
     def w(self) -> np.ndarray:
-        """Second layers of the teachers, shape (tasks, M). Weights of other tasks' units are 0."""
+        """Second-layer weights of the teachers, shape (tasks, M), with 0 for units of other tasks."""
         return np.kron(np.eye(self.tasks), self.teacher.of(self.own)[1])
 
     @property
     def drawn(self) -> bool:
-        """True if the students' first layer is drawn."""
+        """True if the first-layer weights of the student are drawn at random."""
         return self.start.is_drawn
 
     @property
     def units(self) -> StudentUnits:
-        """Students at t = 0, with v (heads, K), in the limit of large N if they are drawn."""
+        """Student units at t = 0, with head weights v (heads, K)."""
         return self.start.of(self.K, self.T, self.heads)
 
     @property
     def identical(self) -> bool:
-        """True if the student units start identical, with equal weights in every head, and none is silent."""
+        """True if all student units are identical at the start, and there is no dropout."""
         R, Q, v = self.units
         equal_starts = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in (R, Q, v.T))
         return equal_starts and not self.has_dropout
 
     @property
     def symmetric(self) -> bool:
-        """True if exchanging student units does not change a start with units that are not identical."""
+        """True if the units at the start are different, but can be exchanged without any effect."""
         if self.K == 1 or isinstance(self.activation, Linear) or self.identical:
             return False
         R, Q, v = self.units
@@ -266,7 +266,7 @@ class NetworkTaskCell(TaskCell, NetworkCell):
 
     @property
     def described(self) -> str:
-        """Activation, tasks and numbers of the cell, for messages."""
+        """Description of the tasks, the activation and the numeric keys for messages."""
         return f"{self.tasks} tasks of overlap {format_value(self.overlap)}, {self.protocol}: {super().described}"
 
     @property

@@ -1,4 +1,4 @@
-"""Online learning: the rule, the students, the inputs and the initial conditions of a sweep.
+"""Scenarios of online learning: rule, students, inputs and initial conditions.
 
 A config file with the key `rule` becomes a `Scenario`, the input of `simulate.run` and `theory.solve`. The
 parameters of all rules in `statmech.rules`, including a user's rules, are keys (`eta`, `margin`, ...).
@@ -76,8 +76,8 @@ from statmech.scenarios.variables import (
 from statmech.schedules import SCHEDULES, TimeDependence
 from statmech.votes.few_students import MAX_EXACT_STUDENTS
 
-MAX_STUDENTS = 100_000  # larger values are typing errors
-MIN_T0 = 1e-300  # shorter times can be rounded to 0 as subnormal numbers
+MAX_STUDENTS = 100_000  # larger values must be typos
+MIN_T0 = 1e-300  # smaller values are subnormal, and may be rounded to 0
 
 StudentsAxis = Annotated[
     Integers,
@@ -123,8 +123,8 @@ ONLINE_VARIABLES = {
 ONLINE_FIELD_VARIABLES = make_field_variables(("t", "student"), *FIELD_DESCRIPTIONS)
 VOTE_ERROR_VARIABLE = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")
 GRAM_VARIABLE = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
-SINGLE_STUDENT_VARIABLES = ("R", "length", "eps_g")  # one student determines std and bias at finite N
-PAIR_VARIABLES: dict[str, Variable] = {  # computed for equal students; the vote's bias has no equation
+SINGLE_STUDENT_VARIABLES = ("R", "length", "eps_g")  # std and bias at finite N need one student only
+PAIR_VARIABLES: dict[str, Variable] = {  # std and bias for equal students; no equation for the bias of votes
     **make_std_variable("q", ONLINE_VARIABLES["q"]),
     **make_bias_variable("q", ONLINE_VARIABLES["q"]),
     **make_std_variable("eps_g_weight_mean", ONLINE_VARIABLES["eps_g_weight_mean"]),
@@ -134,7 +134,7 @@ PAIR_VARIABLES: dict[str, Variable] = {  # computed for equal students; the vote
 
 
 TIME_CHANGE_DEFAULTS: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None, "annealing": CONSTANT_ANNEALING}
-UNEQUAL_VARIANCE_EQUATIONS = (  # for inputs of unequal variance: replace the last two equations
+UNEQUAL_VARIANCE_EQUATIONS = (  # replace the last two equations if inputs have unequal variances
     r"\dot G^a_{ij} = \langle f_ih^a_j\rangle + \langle f_jh^a_i\rangle + \omega_a\nu_a\langle f_if_j\rangle",
     r"\epsilon_g = \tfrac1\pi\arccos R_h",
 )
@@ -142,7 +142,7 @@ VOTE_VARIABLES = ("eps_g_majority_vote", "eps_g_weight_mean")
 LEARNING_VIEW = View(x="t", show=VOTE_VARIABLES, log=("x", "y"), figures=("learning_curves",))
 ENSEMBLE_VIEW = View(
     x="K", show=VOTE_VARIABLES, over="one student", log=("x",), figures=("ensemble",)
-)  # Figures 1 to 3 of the paper
+)  # as in Figures 1 to 3 of the paper
 
 POWER_LAW_VIEW = View(
     {
@@ -159,27 +159,27 @@ POWER_LAW_VIEW = View(
 
 
 def _make_ensemble_view(rule: str) -> View:
-    """Return a view of an ensemble's error relative to one student, against K (Figures 1 to 3 of the paper)."""
+    """Return the view of a rule's ensemble error over K, relative to one student (Figures 1 to 3 of the paper)."""
     return replace(ENSEMBLE_VIEW, config={"rule": [rule], "K": 101, "t": 50}, figures=(f"{rule}_ensemble",))
 
 
-# seconds per step of all K students of one seed on one core, in float64, measured by benchmarks/engines.py
+# seconds per step of all K students of a seed, on one core in float64 (benchmarks/engines.py)
 GRAM_STEP_SECONDS = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
-VECTORS_STEP_SECONDS = 1e-6  # plus the next number for each input dimension
+VECTORS_STEP_SECONDS = 1e-6  # constant part, plus a part for each input dimension
 VECTORS_STEP_SECONDS_PER_DIMENSION = 4.5e-9
-GROUPS_SLOWDOWN, GROUPS_BATCH = 1.25, 32  # factor per group of variances; seeds of one batch
-DRIFT_SLOWDOWN, DECAY_SLOWDOWN = 2.5, 1.3  # measured: 1.9 to 3.1; with decay or a schedule alone 1.0 to 1.3
-ONLINE_CALL_SECONDS = 3e-3  # overhead of starting and reading a batch of seeds
-# overhead of a parameter combination if many are batched in one call; maximum number of students for batching
+GROUPS_SLOWDOWN, GROUPS_BATCH = 1.25, 32  # factor per group of equal variance; seeds per batch
+DRIFT_SLOWDOWN, DECAY_SLOWDOWN = 2.5, 1.3  # measured: 1.9 to 3.1 with drift, 1.0 to 1.3 with decay or a schedule alone
+ONLINE_CALL_SECONDS = 3e-3  # overhead of one batch of seeds
+# overhead per parameter combination when many share one call; more students than the maximum are not batched
 COMBINATION_SECONDS, MAX_BATCHED_STUDENTS = 4e-5, 3
 EXACT_VOTE_SECONDS, VOTE_SECONDS_PER_CIRCLE = (
     1e-5,
     1e-7,
-)  # one seed's majority vote at one time: exact, or per test circle and student
+)  # one majority vote: in total if exact, otherwise per test circle and student
 
 
 class Scenario(AbstractScenario):
-    """Students that learn online from one teacher by one rule.
+    """An ensemble of students that learn online from one teacher by the same rule.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -191,7 +191,7 @@ class Scenario(AbstractScenario):
     """
 
     CHOICE: ClassVar = "rule"
-    together: ClassVar = 64  # multiple of every engine's batch size
+    together: ClassVar = 64  # a multiple of the batch size of every engine
     KINDS: ClassVar = RULES
     OPTIMISABLE_KEYS: ClassVar = ("eta",)
     STEPWISE_KEYS: ClassVar = ("flip",)
@@ -256,7 +256,7 @@ class Scenario(AbstractScenario):
         default=False, description="theory adds the standard deviation of one run and the bias at this N, to order 1/N"
     )
 
-    if TYPE_CHECKING:  # the parameters of rules, for editors and type checkers
+    if TYPE_CHECKING:  # show editors and type checkers the parameters of rules
         eta: InitVar[NumbersOverTime] = 1.0
         assumed_flip: InitVar[Numbers] = 0.0
         margin: InitVar[Numbers] = 0.0
@@ -270,7 +270,7 @@ class Scenario(AbstractScenario):
             yield from self._find_correction_problems()
 
     def _find_control_problems(self) -> Iterator[Problem]:
-        """Find functions of time that the students do not support here."""
+        """Find functions of time that are not supported for students."""
         controlled = [
             name for name, value in self.axis_values().items() if any(map(is_time_dependent, ensure_tuple(value)))
         ]
@@ -288,7 +288,7 @@ class Scenario(AbstractScenario):
             yield ("start",), "an optimal learning rate needs students with equal starts"
 
     def _find_size_problems(self) -> Iterator[Problem]:
-        """Find the first combination of N, K, inputs and rates that is not possible."""
+        """Find the first invalid combination of N, K, inputs and rates."""
         for K, N in self.pairs("K", "N"):
             if N < K + 1:
                 yield (
@@ -317,11 +317,11 @@ class Scenario(AbstractScenario):
         return compute_table_digests(self)
 
     def _find_start_problems(self) -> Iterator[Problem]:
-        """Find the first reason why the students cannot start like this."""
+        """Find the first reason why the students cannot have this start."""
         yield from find_start_problems(self.start, ensure_tuple(self.rule), ensure_tuple(self.K), self.dtype)
 
     def _find_correction_problems(self) -> Iterator[Problem]:
-        """Find scenarios without corrections of order 1/N."""
+        """Find inputs and starts without corrections of order 1/N."""
         for inputs in ensure_tuple(self.inputs):
             if not inputs.isotropic_normal:
                 yield (
@@ -372,12 +372,12 @@ class Scenario(AbstractScenario):
 
     @property
     def optimal_keys(self) -> dict[str, list[OptimalControl]]:
-        """Options of the keys to be optimised, by key."""
+        """Options for each key to be optimised."""
         return find_optimal_keys(self)
 
     @property
     def corrected(self) -> dict[str, Variable]:
-        """Standard deviations and biases to order 1/N: of each student and, if students are equal, of pairs."""
+        """Standard deviations and biases to order 1/N, for single students and pairs of equal students."""
         variables: dict[str, Variable] = {}
         for name in SINGLE_STUDENT_VARIABLES:
             variables |= make_std_variable(name, ONLINE_VARIABLES[name]) | make_bias_variable(
@@ -408,7 +408,7 @@ class Scenario(AbstractScenario):
         )
 
     def _estimate_step_seconds(self, cell: OnlineCell) -> float:
-        """Estimate the seconds of a step of one seed."""
+        """Estimate the seconds per step and seed."""
         if cell.inputs.isotropic_normal or self.engine == "vectors":
             return _estimate_student_step_seconds(self.engine, cell.K, cell.N)
         if not cell.groups:
@@ -417,7 +417,7 @@ class Scenario(AbstractScenario):
         return padding * GROUPS_SLOWDOWN * cell.groups * _estimate_student_step_seconds("gram", cell.K, cell.N)
 
     def _compute_batched_fraction(self) -> float:
-        """Return the fraction of combinations that are batched: few students and a constant learning rate."""
+        """Return the fraction of parameter combinations that can be batched in one call."""
         gram = [self.engine == "gram" and inputs.isotropic_normal for inputs in ensure_tuple(self.inputs)]
         few_students, constant = (
             [K <= MAX_BATCHED_STUDENTS for K in ensure_tuple(self.K)],
@@ -426,7 +426,7 @@ class Scenario(AbstractScenario):
         return float(np.mean(gram) * np.mean(few_students) * np.mean(constant))
 
     def _compute_slowdown(self) -> float:
-        """Return the mean slowdown of a step due to drift, decay and schedules, as a factor."""
+        """Return the mean slowdown factor of a step due to drift, decay and schedules."""
         drifting = float(np.mean([rate > 0 for rate in ensure_tuple(self.drift)]))
         changing = any(
             value != TIME_CHANGE_DEFAULTS[name]
@@ -436,7 +436,7 @@ class Scenario(AbstractScenario):
         return drifting * DRIFT_SLOWDOWN + (1 - drifting) * (DECAY_SLOWDOWN if changing else 1.0)
 
     def programs(self) -> set[Any]:
-        """Return a key for each program of the engine and of the equations.
+        """Return one key per compiled program of the engine and the equations.
 
         Programs differ by rule and K, and by N if the engine uses weight vectors.
 
@@ -454,12 +454,12 @@ class Scenario(AbstractScenario):
 
     @property
     def exchangeable(self) -> bool:
-        """True if the students of every ensemble start with the same order parameters."""
+        """True if all students of an ensemble start with the same order parameters."""
         return (self.start if isinstance(self.start, Start) else DRAWN_START_LIMIT).alike
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """Coordinates of the dataset dimensions that are not axes of the sweep."""
+        """Coordinates of the dataset dimensions other than the sweep axes."""
         students = max(ensure_tuple(self.K))
         recorded_values = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
         recorded_values |= make_optimum_coordinates(self.optimal_keys)
@@ -482,7 +482,7 @@ class Scenario(AbstractScenario):
 
 @dataclass(frozen=True)
 class OnlineCell(ControlledCell):
-    """One grid point: a rule with its parameters, a size, and a start."""
+    """One grid point: a rule with its parameters, numbers K and N, inputs, and a start."""
 
     name: str
     rule: Rule
@@ -490,32 +490,32 @@ class OnlineCell(ControlledCell):
     N: int
     inputs: Inputs
     flip: float
-    start: Start | None  # None: drawn
+    start: Start | None  # None if weights are drawn
     index: tuple[int, ...]
     drift: float = 0.0
     decay: float = 0.0
-    schedule: float | None = None  # t0 of the schedule; None: constant learning rate
+    schedule: float | None = None  # t0 of the schedule; None for a constant learning rate
     annealing: str = "hyperbolic"
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the rule by name."""
+        """Parameters of the rule, by name."""
         return {name: getattr(self.rule, name) for name in get_parameters(self.rule)}
 
     @property
     def described(self) -> str:
-        """Rule with all parameters, for messages."""
+        """Description of the rule and its parameters for messages."""
         parameters = {**self.parameters, "flip": self.flip, **self.changes, **dict(self.controls)}
         return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in parameters.items())})"
 
     @property
     def groups(self) -> int:
-        """Number of groups of equal variance that the Gram engine simulates, 0 if it uses weight vectors."""
+        """Number of equal-variance groups in the Gram engine, or 0 if weight vectors are simulated."""
         return count_gram_groups(self.inputs, self.K + 1, self.N)
 
     @property
     def changes(self) -> dict[str, float]:
-        """Values of the keys in `TIME_CHANGE_DEFAULTS` that differ from their default."""
+        """Values of drift, decay, schedule and annealing that differ from their defaults."""
         return {
             name: getattr(self, name)
             for name, default in TIME_CHANGE_DEFAULTS.items()
@@ -524,12 +524,12 @@ class OnlineCell(ControlledCell):
 
     @property
     def has_changes(self) -> bool:
-        """True if more than the weights changes with time, or the weights decay."""
+        """True if there is drift, decay, a schedule, or another function of time."""
         return bool(self.changes or self.controls)
 
     @property
     def changing(self) -> TimeDependence:
-        """All quantities that can change with time. A constant learning rate has an infinite t0."""
+        """Drift, decay, learning rate and noise as functions of time."""
         t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, MIN_T0))
         time_functions = self.polynomials
         schedule = time_functions.get("eta", SCHEDULES[self.annealing](t0))
@@ -542,27 +542,27 @@ class OnlineCell(ControlledCell):
         return replace(self, rule=rule, **numbers)
 
     def rule_at(self, t: float) -> Rule:
-        """Return the rule with its learning rate at time t."""
+        """Return the rule with the learning rate that it has at time t."""
         return replace(self.rule, eta=self.changing.schedule.rate(self.rule.eta, t))
 
     @property
     def order_parameters(self) -> OrderParameters:
-        """Order parameters of the start in the limit of large N."""
+        """Order parameters at t = 0, in the limit of large N."""
         return (self.start or DRAWN_START_LIMIT).of(self.K)
 
     @property
     def coordinates(self) -> np.ndarray | None:
-        """Coordinates (K, K+1) of the students' start in a basis whose first vector is the teacher, None if drawn."""
+        """Initial coordinates (K, K+1) of the students in a basis with the teacher first, or None if drawn."""
         return student_coordinates(*self.order_parameters) if self.start else None
 
     @property
     def alike(self) -> bool:
-        """True if all students start with the same order parameters, so that one student represents all."""
+        """True if all students start with the same order parameters."""
         return (self.start or DRAWN_START_LIMIT).alike
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Values that identify this cell, under the names that seed its random numbers."""
+        """Values that identify this cell, keyed by the names used in random seeds."""
         identity = {
             "rule": self.name,
             **map_to_seed_names(self.parameters, {"assumed_flip": "noise"}),
@@ -570,7 +570,7 @@ class OnlineCell(ControlledCell):
             "N": self.N,
             "flip": self.flip,
             "start": self.start.model_dump() if self.start else "drawn",
-            **self.changes,  # defaults are omitted: such runs keep their random numbers
+            **self.changes,  # defaults are omitted, so that runs keep the random numbers of earlier versions
             **{name: control_to_config(control) for name, control in self.controls},
         }
         if self.inputs != Gaussian():
@@ -578,12 +578,12 @@ class OnlineCell(ControlledCell):
         return identity
 
     def words(self) -> tuple[int, ...]:
-        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.hash_identity`)."""
+        """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
         return hash_identity(self.identity)
 
 
 def find_start_problems(start: Any, rules: Iterable[str], students: Iterable[int], dtype: str) -> Iterator[Problem]:
-    """Find the first reason why these numbers of students of these rules cannot start like this."""
+    """Find the first reason why these rules or numbers of students do not allow a start."""
     max_length = float(np.max((DRAWN_START_LIMIT if isinstance(start, str) else start).length))
     for name in rules:
         if max_length >= (bound := RULES[name].longest_start):
@@ -597,14 +597,14 @@ def find_start_problems(start: Any, rules: Iterable[str], students: Iterable[int
 
 
 def _explain_too_long_start(rule: str, bound: float, length: float | None) -> str:
-    """Explain why a rule cannot start from students of this length (None: drawn students)."""
+    """Explain that the initial length of students is too large for a rule (None if drawn)."""
     actual = "drawn students have length 1" if length is None else f"not {length:g}"
     start = ", ".join(f"{name}: {value:g}" for name, value in RULES[rule].default_start().items())
     return f'the rule "{rule}" starts from students shorter than {bound:g}, {actual}: write start: {{{start}}}'
 
 
 def _estimate_student_step_seconds(engine: str, K: int, N: int) -> float:
-    """Estimate the seconds of a step of K students."""
+    """Estimate the seconds per step of K students."""
     if engine == "vectors":
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N
     largest = max(GRAM_STEP_SECONDS)
@@ -613,9 +613,9 @@ def _estimate_student_step_seconds(engine: str, K: int, N: int) -> float:
 
 
 def _estimate_vote_seconds(K: int, N: int, alike: bool) -> float:
-    """Estimate the seconds of the majority vote of one seed at one time."""
+    """Estimate the seconds per majority vote, for one seed at one time."""
     if K <= MAX_EXACT_STUDENTS:
         return EXACT_VOTE_SECONDS if K > 2 else 0.0
-    from statmech.votes.majority_vote import TEST_CIRCLES, choose_circle_count  # here: it imports SciPy
+    from statmech.votes.majority_vote import TEST_CIRCLES, choose_circle_count  # imported late, because it loads SciPy
 
     return VOTE_SECONDS_PER_CIRCLE * K * (choose_circle_count(K, N) if alike else TEST_CIRCLES)

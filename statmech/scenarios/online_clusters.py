@@ -1,4 +1,4 @@
-r"""Online learning of two clusters: every example is new, and its label is its cluster.
+r"""Scenarios of online learning of two clusters: every example is new, and its label is its cluster.
 
 A config file with the keys `clusters` and `rule` becomes an `OnlineClusters`, the input of `simulate.run` and
 `theory.solve`.
@@ -60,7 +60,7 @@ from statmech.scenarios.step_sizes import find_annealing_problems, find_rate_pro
 from statmech.scenarios.variables import Variable
 from statmech.schedules import SCHEDULES
 
-GROUPS_STEP_SECONDS = 1.3e-7  # per step and group of the spectrum, on one core
+GROUPS_STEP_SECONDS = 1.3e-7  # per step and group of equal variance, on one core
 CLUSTER_CHANGE_DEFAULTS = {name: default for name, default in TIME_CHANGE_DEFAULTS.items() if name != "drift"}
 MEASURED_CLUSTER_VARIABLES = {**CLUSTER_VARIABLES, "length": ONLINE_VARIABLES["length"]}
 SIMULATED_CLUSTER_VARIABLES = {
@@ -74,7 +74,7 @@ SOLVED_CLUSTER_VARIABLES = {
 
 
 class OnlineClusters(AbstractScenario):
-    """A student that learns two clusters online by one rule.
+    """A student that learns to separate two clusters online by a rule.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -119,7 +119,7 @@ class OnlineClusters(AbstractScenario):
     engine: Literal["gram", "vectors"] = ENGINE_FIELD
     figure: str | None = Field(default="clusters_online", description="published figure, to draw")
 
-    if TYPE_CHECKING:  # the parameters of clusters and rules, for editors and type checkers
+    if TYPE_CHECKING:  # show editors and type checkers the parameters of clusters and rules
         distance: InitVar[Numbers] = 2.0
         positives: InitVar[Numbers] = 0.5
         eta: InitVar[Numbers] = 1.0
@@ -129,11 +129,11 @@ class OnlineClusters(AbstractScenario):
     @model_validator(mode="before")
     @classmethod
     def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ScenarioError` for keys of teachers, ensembles, and learners of stored examples."""
+        """Raise `ScenarioError` for keys of teachers, ensembles, and stored examples."""
         if "loss" in config:
             raise ScenarioError([(("loss",), "clusters are learnt by a rule or by a loss: remove one of the two keys")])
         if "K" in config:
-            raise ScenarioError([(("K",), "clusters are learnt online by one student: leave out K")])
+            raise ScenarioError([(("K",), "clusters are learnt online by one student: remove K")])
         return reject_teacher_keys(config, (*TEACHER_KEYS, "drift"))
 
     def _find_problems(self) -> Iterator[Problem]:
@@ -167,7 +167,7 @@ class OnlineClusters(AbstractScenario):
         return {"t": np.asarray(self.t)}
 
     def seconds(self) -> float:
-        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds per seed for all parameter combinations on one core."""
         cells = math.prod(self.shape.values())
         pairs = (
             self.pairs("inputs", "N")
@@ -177,14 +177,14 @@ class OnlineClusters(AbstractScenario):
         return self.t[-1] * cells / len(pairs) * sum(N * self._estimate_step_seconds(inputs, N) for inputs, N in pairs)
 
     def _estimate_step_seconds(self, law: Inputs, N: int) -> float:
-        """Estimate the seconds of one step."""
+        """Estimate the seconds per step."""
         cell = OnlineCell("", RULES["hebb"](), 1, N, law.around_centre or law, 0.0, None, ())
         if self.engine == "gram" and cell.groups:
             return GROUPS_STEP_SECONDS * cell.groups
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N
 
     def programs(self) -> set[Any]:
-        """Return a key for each program of the engine.
+        """Return one key per compiled program of the engine.
 
         Programs differ by rule, and by the size of the weight vectors or the number of groups.
         """
@@ -207,25 +207,25 @@ class OnlineClusters(AbstractScenario):
 
 @dataclass(frozen=True)
 class OnlineClusterCell(OnlineCell):
-    """One grid point: a rule with its parameters, the clusters, a size, and a start."""
+    """One grid point: a rule with its parameters, the clusters, the input dimension, and a start."""
 
     clusters: GaussianClusters = field(default_factory=GaussianClusters)
 
     @property
     def two_clusters(self) -> TwoClusters:
-        """The clusters with the modes of the inputs around their centres."""
+        """Both clusters, with the modes of the inputs around their centres."""
         modes = self.inputs.modes(self.N)
-        assert modes is not None  # a spectrum always has modes
+        assert modes is not None  # true for every spectrum
         return self.clusters.combine_with_modes(condense_modes(modes))
 
     @property
     def described(self) -> str:
-        """Rule and clusters with all parameters, for messages."""
+        """Description of the rule, the clusters and their parameters for messages."""
         parameters = {**self.parameters, **vars(self.clusters), **self.changes}
         return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in parameters.items())})"
 
     def words(self) -> tuple[int, ...]:
-        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.hash_identity`)."""
+        """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
         identity = {
             "rule": self.name,
             **self.parameters,

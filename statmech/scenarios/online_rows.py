@@ -1,4 +1,4 @@
-"""Online learning of the rows of a real table, with their real labels.
+"""Scenarios of online learning from the rows of a real table with real labels.
 
 A config file with `inputs: {rows: ..., target: ...}` and a `rule` becomes an `OnlineRows`, the input of
 `simulate.run` and `theory.solve`. The input dimension N is the number of columns of the table that vary.
@@ -54,7 +54,7 @@ from statmech.schedules import SCHEDULES
 
 UNSUPPORTED_ONLINE_ROW_KEYS = {
     **UNSUPPORTED_ROW_KEYS,
-    "K": "rows are learnt online by one student: leave out {}",
+    "K": "rows are learnt online by one student: remove {}",
     **dict.fromkeys(("P", "alpha"), "a stream of rows has no end: give times t instead of {}"),
 }
 STUDENT_VARIABLES = {name: SIMULATED_CLUSTER_VARIABLES[name] for name in ("m_field", "length_field", "length")}
@@ -62,7 +62,7 @@ ONLINE_ROW_VARIABLES = STUDENT_VARIABLES | {"eps_y": replace(ROW_VARIABLES["eps_
 
 
 class OnlineRows(AbstractScenario):
-    """A student that learns rows of a real table online by one rule.
+    """A student that learns the rows of a real table online by a rule.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -104,7 +104,7 @@ class OnlineRows(AbstractScenario):
         default="drawn", description="start, at t = 0: drawn (entries from N(0,1)) or {length}"
     )
 
-    if TYPE_CHECKING:  # the parameters of rules, for editors and type checkers
+    if TYPE_CHECKING:  # show editors and type checkers the parameters of rules
         eta: InitVar[Numbers] = 1.0
         assumed_flip: InitVar[Numbers] = 0.0
         margin: InitVar[Numbers] = 0.0
@@ -112,7 +112,7 @@ class OnlineRows(AbstractScenario):
     @model_validator(mode="before")
     @classmethod
     def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ScenarioError` for keys of teachers, ensembles, and learners of stored examples."""
+        """Raise `ScenarioError` for keys of teachers, ensembles, and stored examples."""
         if config.get("population") == "held_out":
             reason = "a stream of rows is drawn with replacement: population must be table, not held_out"
             raise ScenarioError([(("population",), reason)])
@@ -129,11 +129,11 @@ class OnlineRows(AbstractScenario):
         else:
             yield from find_start_problems(self.start, ensure_tuple(self.rule), [1], self.dtype)
         if isinstance(self.start, Start) and np.any(self.start.R):
-            yield ("start",), "real labels have no teacher: leave out R of the start"
+            yield ("start",), "real labels have no teacher: remove R from the start"
         yield from find_annealing_problems(self.schedule, self.annealing)
 
     def find_data_problems(self) -> Iterator[Problem]:
-        """Find the first table that cannot be learnt, or whose number of columns does not suit the other keys."""
+        """Find the first table without two classes, or with an unsuitable number of columns."""
         for values in self.combinations("inputs", "decay"):
             if problem := self._find_data_problem(values):
                 yield problem
@@ -153,7 +153,7 @@ class OnlineRows(AbstractScenario):
         return compute_digests(self.inputs)
 
     def diagnoses(self) -> Mapping[str, dict[str, Any]]:
-        """Return the diagnosis of each table by the name of its inputs."""
+        """Return the diagnosis of each input table, keyed by the name of its inputs."""
         return compute_diagnoses(self.inputs)
 
     @property
@@ -166,18 +166,18 @@ class OnlineRows(AbstractScenario):
         return {"t": np.asarray(self.t)}
 
     def seconds(self) -> float:
-        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(self._estimate_cell_seconds, self.cells()))
 
     def _estimate_cell_seconds(self, cell: OnlineRowsCell) -> float:
-        """Estimate the seconds of a run: its steps, and the fields of all rows at each recorded time."""
+        """Estimate the seconds per run, including the fields of all rows at each recorded time."""
         rows, N = get_table_shape(cell.inputs)
         return self.t[-1] * N * (VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N) + 1e-9 * rows * N * len(
             self.t
         )
 
     def programs(self) -> set[Any]:
-        """Return a key for each program of the engine: programs differ by rule and table."""
+        """Return one key per compiled program of the engine, which depends on rule and table."""
         return {(get_family(cell.rule), bool(cell.changes), cell.inputs) for cell in self.cells()}
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineRowsCell:
@@ -196,23 +196,23 @@ class OnlineRows(AbstractScenario):
 
 @dataclass(frozen=True)
 class OnlineRowsCell(OnlineCell):
-    """One grid point: a rule with its parameters, a table, and a start."""
+    """One grid point: a rule with its parameters, a table of inputs, and a start."""
 
     inputs: Rows
 
     @property
     def table(self) -> RealTable:
-        """The table, read once."""
+        """Table of the inputs, cached after the first read."""
         return get_table(self.inputs)
 
     @property
     def described(self) -> str:
-        """Rule with all parameters, for messages."""
+        """Description of the rule and its parameters for messages."""
         parameters = {**self.parameters, **self.changes}
         return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in parameters.items())})"
 
     def words(self) -> tuple[int, ...]:
-        """Return the hash of the cell's identity, eight integers (`statmech.scenarios.cells.hash_identity`)."""
+        """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
         identity = {
             "rule": self.name,
             **self.parameters,

@@ -1,4 +1,4 @@
-r"""A perceptron that learns several tasks online: the tasks' teachers, the student, and the protocol.
+r"""Scenarios of a perceptron that learns several tasks online: teachers, student, and protocol.
 
 A config file with the keys `rule` and `tasks` becomes an `OnlineTasks`, the input of `simulate.run` and `theory.solve`.
 Each task has one teacher, and any two teachers have the cosine r, the overlap of the tasks. As in a `Scenario` with one
@@ -66,21 +66,21 @@ from statmech.schedules import SCHEDULES
 TASK_STEP_SECONDS, TASK_STEP_SECONDS_PER_EXAMPLE = (
     1.5e-7,
     2e-8,
-)  # on one core; the second is per further example of a batch
-DRAWN_PERCEPTRON_START = PerceptronStart()  # limit of entries drawn from N(0, 1)
+)  # on one core; the second for each further example in a batch
+DRAWN_PERCEPTRON_START = PerceptronStart()  # large-N limit for weights drawn from N(0, 1)
 TASK_CHANGE_DEFAULTS = {name: default for name, default in TIME_CHANGE_DEFAULTS.items() if name != "drift"}
 UNSUPPORTED_TASK_KEYS = {
-    "heads": "perceptrons have no second layer, and so no heads: leave them out",
+    "heads": "perceptrons have no second layer, and therefore no heads: remove heads",
     "K": "K is not supported with several tasks, which one student learns: remove K",
-    "inputs": "several tasks are learnt from gaussian inputs of equal variance only: leave out inputs",
-    "drift": "the teachers of several tasks do not drift: leave out drift",
-    "corrections": "several tasks have no equations for corrections of order 1/N: leave out corrections",
-    "gram": "several tasks record R and the length instead of the Gram matrix: leave out gram",
+    "inputs": "several tasks are learnt from gaussian inputs of equal variance only: remove inputs",
+    "drift": "the teachers of several tasks do not drift: remove drift",
+    "corrections": "several tasks have no equations for corrections of order 1/N: remove corrections",
+    "gram": "several tasks record R and the length instead of the Gram matrix: remove gram",
 }
 
 
 class OnlineTasks(TaskKeys):
-    """A perceptron that learns several tasks online by one rule.
+    """A perceptron that learns several tasks online by a rule.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -129,7 +129,7 @@ class OnlineTasks(TaskKeys):
     dtype: Literal["float64", "float32"] = Field(default="float64", description="precision of the simulation")
     engine: Literal["gram", "vectors"] = ENGINE_FIELD
 
-    if TYPE_CHECKING:  # the parameters of rules, for editors and type checkers
+    if TYPE_CHECKING:  # show editors and type checkers the parameters of rules
         eta: InitVar[NumbersOverTime] = 1.0
         assumed_flip: InitVar[Numbers] = 0.0
         margin: InitVar[Numbers] = 0.0
@@ -137,7 +137,7 @@ class OnlineTasks(TaskKeys):
     @model_validator(mode="before")
     @classmethod
     def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ScenarioError` for keys of networks, ensembles, and scenarios of one teacher."""
+        """Raise `ScenarioError` for keys of networks, ensembles, and scenarios with one teacher."""
         if key_problems := [((name,), reason) for name, reason in UNSUPPORTED_TASK_KEYS.items() if name in config]:
             raise ScenarioError(key_problems)
         return config
@@ -164,7 +164,7 @@ class OnlineTasks(TaskKeys):
                 return
 
     def _find_start_problems(self) -> Iterator[Problem]:
-        """Find starts that a rule does not support, or that no student can have with these teachers."""
+        """Find starts that a rule does not support, or that contradict the overlaps of the teachers."""
         rule_problems = list(find_start_problems(self.start, ensure_tuple(self.rule), [], self.dtype))
         yield from rule_problems
         if rule_problems or not isinstance(self.start, PerceptronStart):
@@ -189,24 +189,24 @@ class OnlineTasks(TaskKeys):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """Coordinates of the times, the tasks and, if keys are optimised, the controls and searches."""
+        """Coordinates of times and tasks and, for optimal keys, of controls and searches."""
         coordinates = {"t": np.asarray(self.t), "task": np.arange(1, self.tasks + 1)}
         return coordinates | make_optimum_coordinates(self.optimal_keys)
 
     def seconds(self) -> float:
-        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds per seed for all parameter combinations on one core."""
         cells = math.prod(self.shape.values())
         pairs = self.pairs("batch", "N")
         return self.t[-1] * cells / len(pairs) * sum(N * self._estimate_step_seconds(batch, N) for batch, N in pairs)
 
     def _estimate_step_seconds(self, batch: int, N: int) -> float:
-        """Estimate the seconds of one step."""
+        """Estimate the seconds per step."""
         if self.engine == "gram":
             return TASK_STEP_SECONDS + TASK_STEP_SECONDS_PER_EXAMPLE * (batch - 1)
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N * batch
 
     def programs(self) -> set[Any]:
-        """Return a key for each program of the engine.
+        """Return one key per compiled program of the engine.
 
         Programs differ by rule and examples per step, and by the size of the weight vectors.
         """
@@ -236,18 +236,18 @@ class OnlineTasks(TaskKeys):
 
 @dataclass(frozen=True)
 class OnlineTaskCell(TaskCell, OnlineCell):
-    """One grid point: a rule with its parameters, a size, a start, the tasks and their protocol."""
+    """One grid point: a rule with its parameters, the input dimension, the start, the tasks and their protocol."""
 
     start: PerceptronStart | None  # type: ignore[assignment]  # None: drawn
 
     @property
     def length_and_R(self) -> tuple[float, np.ndarray]:
-        """Length, and R (tasks,) at t = 0, in the limit of large N."""
+        """Length and overlaps R (tasks,) of the student at t = 0, in the limit of large N."""
         return (self.start or DRAWN_PERCEPTRON_START).of(self.tasks)
 
     @property
     def coordinates(self) -> np.ndarray | None:
-        """Coordinates (1, tasks + 1) of the student's start in a basis that begins with the teachers, None if drawn."""
+        """Initial coordinates (1, tasks + 1) of the student in a basis with the teachers first, or None if drawn."""
         if self.start is None:
             return None
         length, R = self.length_and_R
@@ -257,7 +257,7 @@ class OnlineTaskCell(TaskCell, OnlineCell):
 
     @property
     def described(self) -> str:
-        """Tasks, rule and parameters, for messages."""
+        """Description of the tasks, the rule and its parameters for messages."""
         prefix = f"{self.tasks} tasks of overlap {self.overlap:g}, {self.protocol}: " if self.tasks > 1 else ""
         return prefix + super().described
 

@@ -1,4 +1,4 @@
-"""The initial page of the explorer for a kind of scenario, and its predefined views."""
+"""Initial pages and predefined views of kinds of scenarios in the explorer."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class View:
-    """A view in the explorer: its config, and the layout of its curves.
+    """A view in the explorer, defined by a config and the layout of its curves.
 
     Parameters
     ----------
-    config : the keys that differ from the initial config of the page; a number for the x axis is its largest value
+    config : the keys that differ from the initial config of the page; a number for the x axis means its largest value
     x : the key of the x axis, or two variables of a plane, such as "R-q"; by default the page's own key
     show : the variables that have charts; by default the page's own
     over : the unit of the curves, a key of `figures.series.NORMALISATIONS`
@@ -35,22 +35,22 @@ class View:
 
 @dataclass(frozen=True)
 class Page:
-    """The initial config of a page, and the layout of its curves.
+    """The explorer page of a kind of scenario: its initial config, sliders and views.
 
     Parameters
     ----------
     along : the usual key of the x axis for this kind
-    start : the keys of the config, one value each except for the learning algorithm; the largest value of `along`
+    start : the initial config, with the largest value of `along`; only the learning algorithm can have several values
     first : the smallest value of `along`
     places : the number of values of `along` on a line
     whole : whether these values are integers
-    even : whether these values are spaced uniformly, beginning with 0, and not logarithmically
+    even : whether these values are spaced uniformly from 0, instead of logarithmically
     sliders : further keys with sliders, in addition to the numeric axes
     inputs : distributions of inputs of unequal variance that have sliders, by their names in a config
     protocols : orders of tasks that can be chosen, by their names in a config
     within : keys with sliders that are times before the end of the time axis
     curves : further recorded dimensions whose values are drawn as curves, such as tasks
-    without : numeric axes without a slider, because they apply to some values of other keys only
+    keys_without_slider : numeric axes without a slider, because they apply only to some values of other keys
     view : the initial view, with the config `start`
     planes : pairs of variables that can be drawn against each other, along `along`
     presets : further views, by their titles
@@ -74,7 +74,7 @@ class Page:
 
 
 def explain_missing_page(scenario: Any) -> str:
-    """Return the reason why the explorer has no page for a scenario, or an empty string.
+    """Explain why the explorer has no page for a scenario, or return an empty string.
 
     >>> from statmech import Scenario
     >>> explain_missing_page(Scenario(rule="hebb", t=1))

@@ -1,4 +1,4 @@
-"""Ranges in the notation of other programs, `1..5` or `0.1:1:0.1`, converted to the form of a config."""
+"""Conversion of ranges written as `1..5` or `0.1:1:0.1` to the syntax of configs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ NUMBER_PATTERN = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 RANGE_PATTERN = re.compile(
     rf"\s*({NUMBER_PATTERN})\s*(?:\.\.\.?|:|-|to)\s*({NUMBER_PATTERN})(?:\s*(?:\.\.\.?|:)\s*({NUMBER_PATTERN}))?\s*"
 )
-MAX_RANGE_VALUES = 10_000  # values
+MAX_RANGE_VALUES = 10_000  # text for a longer range is not converted
 
 
 def format_range(text: str) -> str:
-    """Return `{linspace: [start, stop, number]}` for a range start..stop or start:stop:step, "" for other text.
+    """Convert the range start..stop or start:stop:step to a `linspace`, and other text to "".
 
-    Without a step, the values have as many decimals as the end points. The last value is at most `stop`.
+    Without a step, the values have the same number of decimals as the end points. The last value is at most `stop`.
 
     >>> format_range("1..5"), format_range("0.1:1:0.1"), format_range("many")
     ('{linspace: [1, 5, 5]}', '{linspace: [0.1, 1, 10]}', '')
@@ -33,17 +33,17 @@ def format_range(text: str) -> str:
 
 
 def _parse_decimal(text: str) -> Decimal:
-    """Parse a number exactly, as a decimal."""
+    """Parse a number as an exact decimal."""
     return Decimal(text.replace("_", ""))
 
 
 def _get_exponent(number: Decimal) -> int:
-    """Return the exponent of the last digit."""
+    """Return the power of ten of the last digit."""
     return int(number.as_tuple().exponent)
 
 
 def _format_decimal(number: Decimal) -> str:
-    """Format a number in digits, without trailing zeros.
+    """Format a decimal without an exponent or trailing zeros.
 
     >>> _format_decimal(Decimal("1.0")), _format_decimal(Decimal("1E+3"))
     ('1', '1000')

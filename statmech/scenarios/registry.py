@@ -1,4 +1,4 @@
-"""The kinds of scenarios, by the key that selects the learning algorithm.
+"""Registry of the kinds of scenarios, keyed by the config key that selects the learning algorithm.
 
 **To add a kind** write a class in a file of this folder, its simulation and theory in files of the same name in
 `simulate/scenarios/` and `theory/scenarios/`, and one line here. Outside this package, one file is enough: a class with
@@ -17,7 +17,7 @@ from statmech.scenarios.base import AbstractScenario
 
 
 class KindRegistry(UserDict[Any, Any]):
-    """Kinds by key. A class given as "module:Name" is imported when it is first read."""
+    """A dict of kinds. A class given as "module:Name" is imported at its first use."""
 
     def __getitem__(self, choice: Any) -> type[AbstractScenario]:
         if isinstance(self.data[choice], str):
@@ -51,12 +51,12 @@ PAIRED_SCENARIOS: MutableMapping[tuple[str, str], type[AbstractScenario]] = Kind
 
 
 def get_kinds() -> dict[str, type[AbstractScenario]]:
-    """Return every kind by its name: its key (`rule`), or its two keys joined (`rule_tasks`)."""
+    """Return all kinds by name, which is a key (`rule`) or two joined keys (`rule_tasks`)."""
     return {**SCENARIOS, **{"_".join(keys): kind for keys, kind in PAIRED_SCENARIOS.items()}}
 
 
 def get_kind_name(config: Mapping[str, Any]) -> str:
-    """Return the name of the kind that a config selects, or an empty string if it selects no kind.
+    """Return the name of the kind that a config selects, or an empty string without a kind.
 
     >>> get_kind_name({"rule": "hebb", "tasks": 2, "t": 5}), get_kind_name({"t": 5})
     ('rule_tasks', '')
@@ -65,7 +65,7 @@ def get_kind_name(config: Mapping[str, Any]) -> str:
 
 
 def scenario_from(config: dict[str, Any]) -> Any:
-    """Return the scenario that the keys of a config describe, or raise `ScenarioError`.
+    """Return the scenario described by a config, or raise `ScenarioError`.
 
     >>> type(scenario_from({"learner": "hebb", "alpha": 2})).__name__
     'StoredExamples'
@@ -75,25 +75,25 @@ def scenario_from(config: dict[str, Any]) -> Any:
     choices = find_choices(keys)
     if len(choices) > 1 and tuple(choices) not in PAIRED_SCENARIOS:
         possible = ", ".join(f"`{choice}`" for choice in SCENARIOS)
-        raise ScenarioError([((choices[-1],), f"a config has one of {possible}, not {' and '.join(choices)}")])
+        raise ScenarioError([((choices[-1],), f"a config requires one of {possible}, not {' and '.join(choices)}")])
     kind = _find_kind(choices) or max(SCENARIOS.values(), key=lambda kind: len(keys & set(kind.list_keys())))
-    return kind(**config)  # without a kind: try the most similar kind, for its error message
+    return kind(**config)  # without a kind, the most similar kind gives an error message
 
 
 def get_kind(config: dict[str, Any]) -> type[AbstractScenario]:
-    """Return the kind of a stored config, or the base class if the user's kind is not loaded."""
+    """Return the kind of a stored config, or the base class if a user's kind is not loaded."""
     return _find_kind(find_choices(_list_keys(config))) or AbstractScenario
 
 
 def _find_kind(choices: list[str]) -> type[AbstractScenario] | None:
-    """Return the kind that these keys select, None without keys."""
+    """Return the kind that these keys select, or None without keys."""
     if tuple(choices) in PAIRED_SCENARIOS:
         return PAIRED_SCENARIOS[choices[0], choices[1]]
     return SCENARIOS[choices[0]] if choices else None
 
 
 def find_choices(keys: set[str]) -> list[str]:
-    """Return the keys that select a kind, without keys that are ordinary keys of another selected kind.
+    """Return the keys that select a kind, without ordinary keys of another selected kind.
 
     >>> find_choices({"descent", "loss", "alpha"})
     ['descent']
@@ -106,7 +106,7 @@ def find_choices(keys: set[str]) -> list[str]:
 
 
 def add_default_population(config: dict[str, Any]) -> dict[str, Any]:
-    """Add the default population, `table`, to a config of rows with labels of their own.
+    """Add the default `population: table` to a config of rows with their own labels.
 
     >>> add_default_population({"loss": "logistic", "inputs": {"rows": "digits.csv", "target": "odd"}})["population"]
     'table'
@@ -117,7 +117,7 @@ def add_default_population(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_labels(inputs: Any) -> bool:
-    """Return True for rows with a target, for data sets, and for lists that contain such rows."""
+    """Return True if inputs, or any inputs of a list, are rows with a target or data sets."""
     if isinstance(inputs, list | tuple):
         return any(map(_has_labels, inputs))
     if not isinstance(inputs, dict) or "rows" not in inputs:
@@ -130,14 +130,14 @@ def _has_labels(inputs: Any) -> bool:
 
 
 def _list_keys(config: Mapping[str, Any]) -> set[str]:
-    """Return the keys of a config, also those in its groups of parallel axes."""
+    """Return all keys of a config, including keys in its `zip` groups."""
     groups = config.get("zip", ())
     groups = groups if isinstance(groups, list | tuple) else [groups]
     return {*config, *(name for group in groups if isinstance(group, dict) for name in group)}
 
 
 def make_config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a config file: any kind of scenario."""
+    """Return the JSON Schema of config files for all kinds of scenarios."""
     schemas = {kind.__name__: kind.make_schema() for kind in get_kinds().values()}
     definitions = {
         name: part for kind_schema in schemas.values() for name, part in kind_schema.pop("$defs", {}).items()

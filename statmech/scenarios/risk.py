@@ -1,4 +1,4 @@
-"""Learners that minimise a convex loss: the loss, its penalty, the teacher and the number of examples.
+"""Scenarios of convex losses: loss, penalty, teacher and number of examples.
 
 A config file with the key `loss` becomes a `Risk`, the input of `simulate.run` and `theory.solve`.
 """
@@ -65,7 +65,7 @@ MAX_FLOAT = float(np.finfo(float).max)
 
 
 def _read_lam(lam: Any) -> float | str:
-    """Convert a penalty strength: a number of 0 or more, or the keyword `best`."""
+    """Validate a penalty strength, a nonnegative number or the keyword `best`."""
     if isinstance(lam, str) and lam == BEST_LAM:
         return BEST_LAM
     if isinstance(lam, bool | str) or not isinstance(lam, int | float | np.number):
@@ -105,7 +105,7 @@ RISK_VARIABLES = {
 }
 RISK_FIELD_VARIABLES = make_field_variables((), "R_field", "length_field")
 UNEQUAL_VARIANCE_ERROR_EQUATION = (
-    r"\epsilon_g = \tfrac1\pi\arccos R_h"  # the last equation, for inputs of unequal variance
+    r"\epsilon_g = \tfrac1\pi\arccos R_h"  # replaces the last equation if inputs have unequal variances
 )
 BAYES_VARIABLES = {"R_bayes": Variable((), "cosine of the Bayes-optimal student", r"$R_\mathrm{Bayes}$")}
 RISK_THEORY_VARIABLES = {
@@ -117,12 +117,12 @@ SQUARE_LOSS_CONFIG = {"loss": ["square"], "teacher": "linear", "flip": 0}
 THREE_GROUP_SPECTRUM = {
     "spectrum": {"eigenvalues": [1e4, 1, 1e-4], "shares": [0.1, 0.3, 0.6], "teacher": [1e-8, 1e-4, 0.99989999]}
 }
-MULTIPLE_DESCENT_ALPHAS = [round(0.03 * 100 ** (step / 40), 4) for step in range(41)]  # alpha from 0.03 to 3
+MULTIPLE_DESCENT_ALPHAS = [round(0.03 * 100 ** (step / 40), 4) for step in range(41)]  # logarithmic from 0.03 to 3
 ALIGNED_SPECTRUM = {"spectrum": {"eigenvalues": [0.2, 1.8], "teacher": [0.5, 0.5]}}
 
 
 class Risk(ConditionalLossKeys, AbstractScenario):
-    """Learners that minimise a convex loss of P = alpha N examples.
+    """Learners that minimise a convex loss of P = alpha N examples from a teacher.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -215,7 +215,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         description="solver of the simulation: `minimise` (to a certified minimum) or `amp` (message passing)",
     )
 
-    if TYPE_CHECKING:  # the parameters of losses, for editors and type checkers
+    if TYPE_CHECKING:  # show editors and type checkers the parameters of losses
         width: InitVar[Numbers] = 1.0
 
     def _find_problems(self) -> Iterator[Problem]:
@@ -235,7 +235,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         return compute_table_digests(self)
 
     def _find_structure_problems(self) -> Iterator[Problem]:
-        """Find settings that need inputs of equal variance."""
+        """Find penalties and solvers that require inputs of equal variance."""
         if not (anisotropic := [inputs for inputs in ensure_tuple(self.inputs) if not inputs.isotropic]):
             return
         for penalty in ensure_tuple(self.penalty):
@@ -259,7 +259,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
                 break
 
     def _find_unbounded_losses(self) -> Iterator[Problem]:
-        """Find losses without a minimum: without a penalty, separable examples need a loss with a smallest value."""
+        """Find losses whose minimum does not exist for lam = 0, because examples are separable."""
         for values in self._list_unpenalised_values():
             inputs = values.get("inputs", Gaussian())
             modes = (
@@ -276,7 +276,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
                 return
 
     def _list_unpenalised_values(self) -> Iterator[dict[str, Any]]:
-        """Yield the values of each loss and teacher with lam = 0 and the smallest alpha."""
+        """Yield the key values at lam = 0 and the smallest alpha, for each loss and teacher."""
         values_at_min_alpha: dict[Any, dict[str, Any]] = {}
         names = ("loss", "teacher", *TEACHER_PARAMETER_KEYS, *self.parameters, "lam", "alpha", "inputs")
         for values in self.combinations(*names) if 0 in ensure_tuple(self.lam) else ():
@@ -297,7 +297,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
 
     @property
     def structured(self) -> bool:
-        """True if some inputs have directions of unequal variance."""
+        """True if some inputs have unequal variances in different directions."""
         return not all(inputs.isotropic for inputs in ensure_tuple(self.inputs))
 
     @property
@@ -318,7 +318,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         return {"P": compute_example_numbers(self), **self._compute_latent_coordinates()}
 
     def _compute_latent_coordinates(self) -> dict[str, Any]:
-        """Return the coordinate of latent variables per feature along an axis of random features."""
+        """Return the number of latent variables per feature along an axis of random features."""
         axis_inputs = ensure_tuple(self.inputs)
         ratios = [getattr(inputs, "latent", None) for inputs in axis_inputs]
         if len(ratios) == 1 or None in ratios:
@@ -326,11 +326,11 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         return {"latent": (("_".join(self._get_zip_group("inputs")),), np.array(ratios))}
 
     def _get_zip_group(self, name: str) -> tuple[str, ...]:
-        """Return the zip group of a key, or the key alone."""
+        """Return all keys in the zip group of a key, or the key alone."""
         return next((group for group in self.zipped if name in group), (name,))
 
     def seconds(self) -> float:
-        """Estimate the seconds that one seed of all parameter combinations takes on one core."""
+        """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(_estimate_run_seconds, self.cells()))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> RiskCell:
@@ -351,7 +351,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
 
 @dataclass(frozen=True)
 class RiskCell(LossCell):
-    """One grid point: a loss with its penalty, a teacher, the input dimension and number of examples."""
+    """One grid point: the loss, the penalty, the teacher, the input dimension and number of examples."""
 
     name: str
     loss: Loss
@@ -370,26 +370,26 @@ class RiskCell(LossCell):
         return super().setting._replace(inputs=make_population(self.inputs, self.N))
 
 
-# seconds of a run on one core per P N m + m^3 operations, m = min(N, P): medians at N = 400 and 800, alpha 0.5 to 8,
-# lam 0 to 1, on an Intel Xeon, 23 November 2026; single runs take half to twice as long, with an l1 norm up to five
-# times. Minimum with kinks, and random features: on an AMD EPYC, 25 November 2026
+# Seconds per operation on one core, for P N m + m^3 operations with m = min(N, P), and minimum seconds. Medians at
+# N = 400 and 800, alpha = 0.5 to 8, lam = 0 to 1 (Intel Xeon, 23 November 2026). Single runs take half to twice as
+# long, with an l1 norm up to five times. The minimum for kinks and random features: AMD EPYC, 25 November 2026
 SMOOTH_FIT_SECONDS, KINKED_FIT_SECONDS, L1_FIT_SECONDS, MIN_FIT_SECONDS = 2e-10, 5e-10, 7e-10, 3e-3
 MIN_KINKED_FIT_SECONDS = 8e-3
 FRESH_SECONDS_PER_FEATURE, FRESH_SECONDS_PER_LATENT = (
     2e-4,
     1e-6,
-)  # errors of random features are measured on fresh inputs
+)  # fresh inputs, for the errors of random features
 
 
 def _estimate_run_seconds(cell: RiskCell) -> float:
-    """Estimate the seconds of a run."""
+    """Estimate the seconds per run, including tests on fresh inputs."""
     latent = cell.inputs.count_latent_variables(cell.N)
     measured = cell.N * (FRESH_SECONDS_PER_FEATURE + FRESH_SECONDS_PER_LATENT * latent) if latent else 0.0
     return measured + estimate_fit_seconds(cell.loss, cell.P, cell.N, bool(cell.penalty.share))
 
 
 def estimate_fit_seconds(loss: Loss, P: int, N: int, l1: bool = False) -> float:
-    """Estimate the seconds of a fit, including the draw of the inputs and a test of separability."""
+    """Estimate the seconds to draw inputs, test separability and fit a loss."""
     smaller = min(N, P)
     rate, min_seconds = (
         (KINKED_FIT_SECONDS, MIN_KINKED_FIT_SECONDS) if loss.kinks else (SMOOTH_FIT_SECONDS, MIN_FIT_SECONDS)

@@ -1,7 +1,6 @@
 r"""Schedules of the learning rate: :math:`\eta(t) = \eta/(1 + t/t_0)`, written `schedule: {t0: 5}` in a config.
 
-A schedule is stored as its :math:`t_0`. An axis of the sweep is a list of schedules, or `schedule: {t0: [2, 5, 20]}`
-for short.
+Only :math:`t_0` is stored. An axis of the sweep is a list of schedules, or the shorter `schedule: {t0: [2, 5, 20]}`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ SCHEDULE_SCHEMA = {
 
 
 def _extract_t0(schedule: Any) -> Any:
-    """Return the t0 of a schedule as written in a config, or a list for an axis of schedules.
+    """Return the t0 of a schedule in a config, or a list for an axis of schedules.
 
     >>> _extract_t0({"t0": 5}), _extract_t0([{"t0": 2}, {"t0": 5}])
     (5, [2, 5])
@@ -39,7 +38,7 @@ def _extract_t0(schedule: Any) -> Any:
 
 
 def _format_t0(t0: Any) -> Any:
-    """Return a t0, or an axis of values, as a schedule in a config."""
+    """Write t0, or an axis of t0, as schedules of a config."""
     if is_axis(t0):
         return [{"t0": value} for value in t0]
     return None if t0 is None else {"t0": t0}

@@ -1,4 +1,4 @@
-"""The JSON Schema of a kind of scenario, so that editors complete and check its configs."""
+"""JSON Schemas of kinds of scenarios, so that editors can complete and check configs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statmech.scenarios.controlled_keys import make_time_function_schemas
 
 
 def make_kind_schema(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any]:
-    """Return the JSON Schema of a config of this kind, with the keys that all kinds share at the end."""
+    """Return the JSON Schema of configs of this kind, with keys shared by all kinds at the end."""
     schema = kind.model_json_schema()
     fields = {
         name: _drop_units(schema["properties"][name]) for name in kind.model_fields if name not in INTERNAL_FIELDS
@@ -21,7 +21,7 @@ def make_kind_schema(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any
     for choice, kinds in kind.choices().items():
         own_fields[choice] |= make_axis_schema(
             {"enum": list(kinds)}, spaced=False
-        )  # includes classes from the user's files
+        )  # includes classes registered in user files
     parameters = {name: _make_parameter_schema(kind, name) for name in collect_parameters(kind.classes())}
     last = {name: fields[name] for name in shared if name in fields}
     needed = {
@@ -34,7 +34,7 @@ def make_kind_schema(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any
 
 @cache
 def list_section_keys(kind: type[ConfigKeys]) -> dict[str, list[str]]:
-    """Return the keys inside each key of a config that is a section."""
+    """Return the possible keys inside each section of a config."""
     schema = kind.model_json_schema()
     fields = {name: [part, *part.get("oneOf", [])] for name, part in schema["properties"].items()}
     references = {name: str(form["$ref"]) for name, forms in fields.items() for form in forms if "$ref" in form}
@@ -42,12 +42,12 @@ def list_section_keys(kind: type[ConfigKeys]) -> dict[str, list[str]]:
 
 
 def _drop_units(field: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a field without symbol and unit."""
+    """Return the JSON Schema of a field without its symbol and unit."""
     return {keyword: value for keyword, value in field.items() if keyword not in ("symbol", "unit")}
 
 
 def _make_parameter_schema(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
-    """Return the JSON Schema of a parameter, a value or an axis."""
+    """Return the JSON Schema of a parameter, which can be a value or an axis."""
     key = collect_parameters(kind.classes())[name]
     forms = [key_of_class.schema for key_of_class in find_parameter_definitions(kind.classes(), name).values()]
     value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}
@@ -58,7 +58,7 @@ def _make_parameter_schema(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
 
 
 def _require_in_config_or_zip(name: str) -> dict[str, Any]:
-    """Return the schema that requires a key in a config, or in one of its `zip` groups."""
+    """Return a JSON Schema that requires a key in a config or in one of its `zip` groups."""
     group = {"type": "object", "required": [name]}
     groups = {"anyOf": [group, {"type": "array", "contains": group}]}
     return {"anyOf": [{"required": [name]}, {"required": ["zip"], "properties": {"zip": groups}}]}

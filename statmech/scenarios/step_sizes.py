@@ -1,4 +1,4 @@
-"""The steps of a stream of examples: their number, and rates that are too large for a step of 1/N."""
+"""Checks of online learning in steps of 1/N: number of steps, rates, and annealing."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from statmech.errors import Problem
 
 MAX_STEPS = 2**62
-CONSTANT_ANNEALING = "hyperbolic"  # default for learning rates without a schedule
+CONSTANT_ANNEALING = "hyperbolic"  # has no effect without a schedule
 
 
 def count_steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
-    """Return the numbers of steps at the recorded times, N t rounded to integers.
+    """Return the number of steps N t, rounded to an integer, for each recorded time.
 
     >>> count_steps([0.01, 0.5, 1], N=20)
     array([ 0, 10, 20])
@@ -22,7 +22,7 @@ def count_steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
 
 
 def find_step_problems(t: float, N: float) -> Iterator[Problem]:
-    """Find a time with more steps, t N, than an integer can count.
+    """Find a time t with too many steps, t N, for a 64-bit integer.
 
     >>> list(find_step_problems(10, 100)), list(find_step_problems(1e10, 1e9))
     ([], [(('t',), 't N = 1e+10 N exceeds 2^62 steps')])
@@ -32,7 +32,7 @@ def find_step_problems(t: float, N: float) -> Iterator[Problem]:
 
 
 def find_rate_problems(name: str, rate: float, N: float) -> Iterator[Problem]:
-    """Find a rate of drift or decay so large that one step would subtract more than 100 %.
+    """Find a rate of drift or decay that exceeds N, so that 1 - rate/N is negative.
 
     >>> list(find_rate_problems("decay", 5, 4))
     [(('decay',), 'decay = 5 is too large for N = 4: 1 - decay/N would be negative')]
@@ -42,7 +42,7 @@ def find_rate_problems(name: str, rate: float, N: float) -> Iterator[Problem]:
 
 
 def find_annealing_problems(schedule: object, annealing: object) -> Iterator[Problem]:
-    """Find an annealing given for a learning rate without a schedule.
+    """Find an `annealing` that has no effect, because there is no schedule.
 
     >>> list(find_annealing_problems(None, "exponential"))
     [(('annealing',), 'a learning rate without `schedule: {t0: time}` does not fall')]

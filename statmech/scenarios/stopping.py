@@ -1,7 +1,7 @@
-"""Random walks with early stopping: the boundary, the sums, their features, and the nominal error rate.
+"""Scenarios of random walks with early stopping: boundary, sums, features and nominal error rate.
 
 A config file with the key `boundary` becomes a `Stopping`, the input of `simulate.run` and `theory.solve`. Sums
-:math:`S_i` of N independent Gaussian features stand for margins; see `statmech.boundaries`.
+:math:`S_i` of independent Gaussian features model partial margins (`statmech.boundaries`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Whole, co
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-MAX_WALKS = 10**9  # larger values are typing errors
-MAX_DEVIATION = 1000.0  # standard deviations of the final sum: 38 are certainty, more only slow down the exact density
+MAX_WALKS = 10**9  # larger values must be typos
+MAX_DEVIATION = 1000.0  # standard deviations of the final sum; above 38, its sign is certain
 
 BoundaryAxis = Annotated[Names, one_of(BOUNDARIES, "a boundary")]
 ErrorRateAxis = Annotated[
@@ -44,7 +44,7 @@ DeviationAxis = Annotated[
     ),
 ]
 
-WALK_SECONDS_PER_FEATURE = 2.5e-8  # each walk
+WALK_SECONDS_PER_FEATURE = 2.5e-8  # for one walk
 
 STOPPING_VARIABLES = {
     "decision_error": Variable(
@@ -55,7 +55,7 @@ STOPPING_VARIABLES = {
 
 
 class Stopping(AbstractScenario):
-    """Gaussian walks of N features that stop at boundaries of a nominal decision-error rate.
+    """Gaussian random walks over N features that stop at a boundary with a nominal decision-error rate.
 
     Any list is an axis of a sweep. Sums are measured in standard deviations of the final sum: its mean is
     ``mean + feature_mean sqrt(N)``, with `feature_mean` in standard deviations of one feature. Raises `ScenarioError`
@@ -116,7 +116,7 @@ class Stopping(AbstractScenario):
 
     @property
     def theory_only(self) -> dict[str, Variable]:
-        """Variables in the limit of infinitely many comparisons of the sum with the boundary."""
+        """Variables in the limit of continuous comparison of the sum with the boundary."""
         limits = {
             name: replace(variable, long_name=f"{variable.long_name}, with infinitely many looks")
             for name, variable in STOPPING_VARIABLES.items()
@@ -144,24 +144,24 @@ class StoppingCell(Cell):
     error_rate: float
     index: tuple[int, ...]
 
-    @cached_property  # used by every seed; a constant boundary needs Newton's method
+    @cached_property  # every seed reuses it, and a constant boundary requires Newton's method
     def tau(self) -> float:
-        """Boundary for sums of variance 1."""
+        """Height of the boundary for sums of variance 1."""
         return float(threshold(self.boundary, self.error_rate, self.mean, 1.0, self.theta))
 
     @property
     def slope(self) -> float:
-        """Rise of the boundary from the first to the last feature."""
+        """Change of the boundary from the first to the last feature."""
         return float(compute_level_rise(self.boundary, self.mean))
 
     @property
     def looks(self) -> np.ndarray:  # style: ok
-        """Numbers of features at the checks, when a sum is compared with the boundary."""
+        """Numbers of features added at each comparison of the sum with the boundary."""
         return get_check_positions(self.N, self.chunk)
 
 
 def find_chunk_problems(scenario: AbstractScenario) -> Iterator[Problem]:
-    """Find the first chunk with more than N features."""
+    """Find the first chunk that exceeds the N features."""
     for chunk, N in scenario.pairs("chunk", "N"):
         if chunk > N:
             yield ("chunk",), f"a chunk of {chunk} features is more than N = {N}"

@@ -1,4 +1,4 @@
-"""Learning from stored examples: the learners, the numbers of examples, and the recorded times.
+"""Scenarios of learning from stored examples: learners, numbers of examples, and recorded times.
 
 A config file with the key `learner` becomes a `StoredExamples`, the input of `simulate.run` and `theory.solve`.
 """
@@ -33,13 +33,13 @@ StoredEpochs = Annotated[Any, recorded_axis("epochs")]
 
 
 def _read_updates(raw: Any) -> Any:
-    """Return numbers of updates as a list: spaced axes are rounded to integers."""
+    """Return numbers of updates as a list, with spaced axes rounded to integers."""
     updates = list_values(raw)
     return sorted({round(value) for value in updates}) if isinstance(raw, dict) else updates
 
 
 def _reject_losses(value: Any) -> Any:
-    """Raise `ValueError`, in one sentence, if some learners are names of losses."""
+    """Raise `ValueError` if the name of a learner is the name of a loss."""
     names = (
         [name for name in list_values(value) if name in LOSSES_BY_LEARNER_NAME]
         if isinstance(value, str | list | tuple)
@@ -66,8 +66,8 @@ LOSSES_BY_LEARNER_NAME = {
     **{name: name for name in LOSSES},
     "svm": "hinge",
     "ridge": "square",
-}  # names that users may mistake for learners
-RECORDED_DIM = "moment"  # placeholder for the recorded dimension, `epochs` or `updates`
+}  # losses that users may try as learners
+RECORDED_DIM = "moment"  # placeholder, replaced by `epochs` or `updates`
 STOPPED_BY_FLAGS = {"flag_values": list(range(len(STOP_REASONS))), "flag_meanings": " ".join(STOP_REASONS)}
 STORED_VARIABLES = {
     "R": Variable((RECORDED_DIM,), "teacher-student cosine", "$R$"),
@@ -95,7 +95,7 @@ STRENGTHS_VARIABLE = Variable(
 
 
 class StoredExamples(AbstractScenario):
-    """Learners of P = alpha N stored examples of one teacher.
+    """Learners of P = alpha N stored examples from one teacher.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
@@ -156,7 +156,7 @@ class StoredExamples(AbstractScenario):
     )
     strengths: StrictBool = Field(default=False, description="also record the embedding strengths")
 
-    if TYPE_CHECKING:  # the parameters of learners, for editors and type checkers
+    if TYPE_CHECKING:  # show editors and type checkers the parameters of learners
         sweeps: InitVar[Integers] = 4000
         votes: InitVar[Integers] = 201
         omega: InitVar[Numbers] = 1.0
@@ -183,7 +183,7 @@ class StoredExamples(AbstractScenario):
 
     @property
     def theory_ignores(self) -> dict[str, Any]:
-        """All keys except learner, alpha and flip.
+        """Values of the keys that theory ignores, which are all except learner, alpha and flip.
 
         N is so large that P / N equals alpha to six digits.
         """
@@ -205,7 +205,7 @@ class StoredExamples(AbstractScenario):
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
-        """Coordinates of the dataset dimensions that are not axes of the sweep."""
+        """Coordinates of the dataset dimensions other than the sweep axes."""
         name, moments = self.recorded_moments
         largest = max(cell.P for cell in self.cells()) if self.strengths else 0
         return {name: np.asarray(moments)} | ({"example": np.arange(largest)} if self.strengths else {})
@@ -227,23 +227,23 @@ class StoredExamples(AbstractScenario):
 
 @dataclass(frozen=True)
 class StoredCell(Cell):
-    """One grid point: a learner with its parameters, a size, and the recorded numbers of updates."""
+    """One grid point: a learner with its parameters, the numbers N and P, and the recorded numbers of updates."""
 
     name: str
     learner: Learner
     N: int
     P: int
     flip: float
-    until: tuple[int, ...]  # numbers of updates, at each record
+    until: tuple[int, ...]  # numbers of updates at which students are recorded
     index: tuple[int, ...]
 
 
 def _estimate_chain_seconds(cell: StoredCell) -> float:
-    """Estimate the seconds of a Markov chain through the version space."""
+    """Estimate the seconds to run a Markov chain through version space."""
     return getattr(cell.learner, "sweeps", 0) * cell.N * cell.P * 1.5e-9
 
 
-# seconds per data set of each learner on one core, measured at N = 20 .. 400 and P = 10 .. 2,000
+# seconds per data set on one core, measured at N = 20 to 400 and P = 10 to 2,000
 LEARNING_SECONDS: dict[str, Callable[[StoredCell], float]] = {
     "hebb": lambda cell: 0.0,
     "pseudo_inverse": lambda cell: 2e-9 * cell.P * cell.N * min(cell.P, cell.N),
@@ -255,7 +255,7 @@ LEARNING_SECONDS: dict[str, Callable[[StoredCell], float]] = {
 
 
 def _estimate_run_seconds(cell: StoredCell, times: int) -> float:
-    """Estimate the seconds per data set to draw, to learn (an upper bound with a stop rule) and to measure."""
+    """Estimate the maximum seconds per data set to draw examples, learn, and measure."""
     shared = 1e-4 + cell.P * cell.N * (1.5e-8 + 1e-9 * times) + 5e-11 * cell.N * cell.P**2
     update_seconds = cell.until[-1] * (5e-8 + 2e-9 * cell.P)
     return shared + (LEARNING_SECONDS[cell.name](cell) if cell.name in LEARNING_SECONDS else update_seconds)

@@ -1,4 +1,4 @@
-"""Keys of several tasks for perceptrons or networks: number, overlap, order and batches."""
+"""Config keys of scenarios with several tasks: number, overlap, protocol and batch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TASK_FRACTION_VARIABLE = Variable(
     ("t", "task"), "share of a task in the examples at time t", "task share", role="control"
 )
 TASK_ERRORS_VIEW = View(x="t", show=("eps_g", "task_share"), log=("y",))
-TASK_PAGE_OPTIONS: dict[str, Any] = {  # for the pages of all kinds with tasks
+TASK_PAGE_OPTIONS: dict[str, Any] = {  # shared by the pages of perceptrons and networks
     "places": 41,
     "even": True,
     "protocols": ("blocked", "replay", "interleaved", OPTIMAL_KEYWORD),
@@ -68,16 +68,16 @@ ProtocolAxis = Annotated[
 
 
 def _reject_section(value: Any) -> Any:
-    """Check that `tasks` is a number: the keys of a section belong at the top level of the config."""
+    """Reject a section under the key `tasks`, which must be a number."""
     if isinstance(value, dict):
-        raise ValueError("is the number of tasks: write overlap and heads at the top level of the config")
+        raise ValueError("must be the number of tasks: write overlap and heads at the top level of the config")
     return value
 
 
 class TaskKeys(AbstractScenario):
-    """The keys of several tasks, with their validation.
+    """Base class of scenarios with several tasks: their keys and checks.
 
-    A kind adds the learning algorithm and the times t.
+    Subclasses add the learning algorithm and the times t.
     """
 
     TASK_COORDINATES: ClassVar[dict[str, ConfigKey]] = {
@@ -104,10 +104,10 @@ class TaskKeys(AbstractScenario):
     )
 
     if TYPE_CHECKING:
-        t: Any  # a key of the kind
+        t: Any  # subclasses define this key
 
     def find_task_problems(self) -> Iterator[Problem]:
-        """Find protocols that are not possible, and overlaps that no teachers can have."""
+        """Find invalid protocols, and overlaps that this number of teachers cannot have."""
         protocols = ensure_tuple(self.protocol)
         for protocol in protocols:
             if sentence := protocol.problem(self.tasks, self.switch, self.t[-1]):
@@ -116,14 +116,14 @@ class TaskKeys(AbstractScenario):
         if self.switch is not None and not any(
             isinstance(protocol, ReplayProtocol | OptimalProtocol) for protocol in protocols
         ):
-            yield ("switch",), "is the time of the protocols blocked, replay and optimal: leave it out"
+            yield ("switch",), "is the time of the protocols blocked, replay and optimal: remove it"
         if (lowest := min(ensure_tuple(self.overlap))) < self.lowest_overlap:
             bound = f"at least -1/{self.tasks - 1}"
-            yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g} with each other: it is {bound}"
+            yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g}: it must be {bound}"
 
     @property
     def optimal_keys(self) -> dict[str, list[OptimalControl]]:
-        """Options of the keys to be optimised, by key."""
+        """Options for each key to be optimised."""
         fraction_options = [
             protocol.optimum_options
             for protocol in ensure_tuple(self.protocol)
@@ -136,17 +136,17 @@ class TaskKeys(AbstractScenario):
         return {"task_share": TASK_FRACTION_VARIABLE} | (OPTIMUM_VARIABLES if self.optimal_keys else {})
 
     def _find_objective_problems(self) -> Iterator[Problem]:
-        """Find objectives that an optimum does not support here."""
+        """Find unsupported objectives of optimal keys."""
         return find_objective_problems(self.optimal_keys, self.tasks)
 
     @property
     def lowest_overlap(self) -> float:
-        """Lowest overlap that this number of teachers can have with each other."""
+        """Lowest overlap that all pairs of teachers can have."""
         return -1 / max(self.tasks - 1, 1)
 
     @property
     def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
-        """Coordinate of the examples seen per input dimension, along the sweep dimension of `batch` if it exists."""
+        """Coordinate of the examples seen per input dimension, along `batch` if this is an axis."""
         dims = tuple(dim for dim, group in self.dimensions.items() if "batch" in group)
         examples = np.outer(ensure_tuple(self.batch), self.t)
         return {"examples_seen": ((*dims, "t"), examples if dims else examples[0])}
@@ -154,7 +154,7 @@ class TaskKeys(AbstractScenario):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskCell(ControlledCell):
-    """A grid point of a kind with several tasks: their number, overlap, protocol and batch."""
+    """A grid point with several tasks: their number, overlap, protocol and batch."""
 
     tasks: int
     overlap: float
@@ -164,7 +164,7 @@ class TaskCell(ControlledCell):
 
     @property
     def optimal_keys(self) -> dict[str, OptimalControl]:
-        """Options of the keys to be optimised, by key."""
+        """Options for each key to be optimised."""
         protocol, optimal_keys = self.protocol, super().optimal_keys
         return (
             optimal_keys | {TASK_FRACTION_KEY: protocol.optimum_options}
@@ -174,33 +174,33 @@ class TaskCell(ControlledCell):
 
     @property
     def edges(self) -> tuple[float, ...]:
-        """Times of all jumps of the protocol and of functions of time."""
+        """Times of all jumps in the protocol and in functions of time."""
         return tuple(sorted({*map(float, self.pieces.starts), *super().edges}))
 
     @property
     def pieces(self) -> ProtocolPieces:
-        """Pieces of the protocol."""
+        """Protocol as piecewise functions of time."""
         return self.protocol.pieces(self.tasks, self.switch)
 
     def share(self, t: Any) -> np.ndarray:
-        """Return the fractions (T, tasks) of the examples from each task at times t (T,)."""
+        """Return the fraction of examples from each task at times t, as an array (T, tasks)."""
         return np.asarray(self.pieces.at(np.asarray(t, float)))
 
     @property
     def order(self) -> dict[str, Any]:
-        """Values that identify the protocol: an optimal protocol by its options, even if its control is known."""
+        """Values that identify the protocol, where an optimal protocol is identified by its options only."""
         protocol = replace(self.protocol, share=None) if isinstance(self.protocol, OptimalProtocol) else self.protocol
         pieces = {name: part.tolist() for name, part in protocol.pieces(self.tasks, self.switch)._asdict().items()}
         return pieces | ({"protocol": str(protocol)} if isinstance(protocol, OptimalProtocol) else {})
 
     @property
     def between(self) -> np.ndarray:
-        """Overlaps of the tasks (tasks, tasks), 1 on the diagonal."""
+        """Matrix (tasks, tasks) of the overlaps of the tasks, with diagonal 1."""
         return make_task_overlaps(self.tasks, self.overlap)
 
 
 def make_task_overlaps(tasks: int, overlap: float) -> np.ndarray:
-    """Return the overlaps of the tasks (tasks, tasks), 1 on the diagonal.
+    """Return the matrix (tasks, tasks) of the overlaps of the tasks, with diagonal 1.
 
     >>> make_task_overlaps(2, 0.5)
     array([[1. , 0.5],

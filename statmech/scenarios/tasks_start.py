@@ -1,4 +1,4 @@
-"""The student of several tasks at t = 0: a perceptron, or a network's units and heads."""
+"""Initial conditions of a student with several tasks: a perceptron, or units and heads of a network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from statmech.scenarios.network_matrices import (
 
 
 def _get_heads_tag(value: Any) -> str:
-    """Return the tag of the form of heads: a number, one list, or a list per head."""
+    """Return the union tag of head weights: a number, one list, or a list per head."""
     if not isinstance(value, list | tuple):
         return "value"
     return "given" if any(isinstance(row, list | tuple) for row in value) else "axis"
@@ -49,10 +49,10 @@ HeadWeights = Annotated[
 
 
 class TasksStart(ConfigSection):
-    r"""The student's units at t = 0: Q, R or `along`, and the heads v (a value, K values, or a row per head).
+    r"""Student units of a network at t = 0: Q, R or `along`, and head weights v (a value, K values, or a row per head).
 
-    `along` (K, all teacher units) are the student's coordinates on orthonormal axes. The first axes are the first
-    task's units, if these are orthonormal, so that the same student starts at every overlap: with
+    `along` (K, all teacher units) contains the coordinates of the student units on orthonormal axes. The first axes are
+    the units of the first task, if these are orthonormal. The same student can thus start at every overlap: with
     :math:`T = LL^\mathsf{T}`, R is `along` times :math:`L^\mathsf{T}`.
 
     >>> TasksStart(Q=1, along=[[0.6, 0.5]], v=0.5).of(1, np.array([[1.0, 0.8], [0.8, 1.0]]), heads=2).R
@@ -77,16 +77,16 @@ class TasksStart(ConfigSection):
     )
 
     def __str__(self) -> str:
-        """Return the name of the start on the axis of a dataset."""
+        """Return the label of this start on an axis of a dataset."""
         return self.name or "given"
 
     @property
     def is_drawn(self) -> bool:
-        """True if the first layer is drawn."""
+        """True if the first-layer weights are drawn at random."""
         return self.drawn is not None or (self.Q is None and self.R is None and self.along is None)
 
     def of(self, K: int, T: np.ndarray, heads: int) -> StudentUnits:
-        """Return R (K, M), Q (K, K) and the heads v (heads, K) for teacher units T (M, M) of all tasks.
+        """Return the matrices R (K, M), Q (K, K) and v (heads, K) of the student units.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class TasksStart(ConfigSection):
         return self._first_layer(T).of(K, len(T))._replace(v=v)
 
     def problems(self, K: int, T: np.ndarray, heads: int, dtype: str = "float64") -> list[str]:
-        """Explain why K students with these heads cannot start like this with teacher units T (M, M).
+        """Explain why K student units cannot have this start with teacher units T (M, M).
 
         Returns one sentence per reason.
 
@@ -131,14 +131,14 @@ class TasksStart(ConfigSection):
         return sentences or self._first_layer(T).problems(K, T, dtype)
 
     def _first_layer(self, T: np.ndarray) -> NetworkStart:
-        """Return the start of the first layer alone."""
+        """Return the start of the first layer, without the heads."""
         R = self.R if self.along is None else (np.asarray(self.along, float) @ factorise_gram(T).T).tolist()
         section = {"Q": self.Q, "R": R, "drawn": self.drawn}
         return NetworkStart.model_validate({name: value for name, value in section.items() if value is not None})
 
 
 class PerceptronStart(ConfigSection):
-    """A perceptron's order parameters at t = 0: its length, and R with each task's teacher.
+    """Order parameters of a perceptron at t = 0: its length, and R with the teacher of each task.
 
     >>> PerceptronStart(R=[0.1, 0.05]).of(2)
     (1.0, array([0.1 , 0.05]))
@@ -148,18 +148,18 @@ class PerceptronStart(ConfigSection):
     R: CosineOrEach = Field(default=0.0, description="teacher-student cosine, one value, or one per task")
 
     def of(self, tasks: int) -> tuple[float, np.ndarray]:
-        """Return the length, and R (tasks,)."""
+        """Return the length and the overlaps R (tasks,) with the teachers."""
         return self.length, np.broadcast_to(np.asarray(self.R, float), tasks).copy()
 
     def problems(self, task_overlaps: np.ndarray, dtype: str = "float64") -> list[str]:
-        """Explain why no student can start like this with teachers of these cosines (tasks, tasks).
+        """Explain why no student can have this start, given the cosines (tasks, tasks) of the teachers.
 
         Returns one sentence per reason.
 
         Parameters
         ----------
-        between
-            The cosines of the teachers.
+        task_overlaps
+            Cosines of the teachers.
         dtype
             Floating-point type that must hold the squared length.
 

@@ -1,4 +1,4 @@
-"""The classes that a scenario uses: its own class, its values' classes, and registered classes."""
+"""Search for the classes that a scenario uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REGISTRIES: tuple[Mapping[str, type], ...] = (
 
 
 def find_used_classes(scenario: Kind) -> set[type]:
-    """Return the classes of a scenario and its values, and registered classes that its strings name.
+    """Return the classes of a scenario and its values, and registered classes selected by name.
 
     >>> from statmech import Scenario
     >>> used = find_used_classes(Scenario(rule=["hebb", "perceptron"], t=1))
@@ -42,7 +42,7 @@ def find_used_classes(scenario: Kind) -> set[type]:
 
 
 def _iterate_leaves(value: Any) -> Iterator[Any]:
-    """Yield keys and values, without the mappings and lists that contain them."""
+    """Yield all keys and values in nested mappings and lists."""
     if isinstance(value, BaseModel):
         yield from _iterate_leaves(vars(value))
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Names, meanings and dimensions of dataset variables. Each kind of scenario lists its own variables."""
+"""Descriptions of dataset variables. Each kind of scenario lists its own variables."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-AVERAGED_DIMS = ("student", "fold")  # figures average over these
-UNIT_DIMS = ("other", "teacher_unit", "other_teacher_unit")  # figures do not draw overlaps of single units
+AVERAGED_DIMS = ("student", "fold")  # figures show means over these dimensions
+UNIT_DIMS = ("other", "teacher_unit", "other_teacher_unit")  # figures do not show the overlaps of single units
 HIDDEN_DIMS = (
     "seed",
     "row",
@@ -22,8 +22,8 @@ HIDDEN_DIMS = (
     *AVERAGED_DIMS,
 )
 
-STD_SUFFIX, BIAS_SUFFIX = "_std", "_bias"  # appended to the name of a variable
-ERROR_SUFFIX = "_error"  # standard error of theory's own value
+STD_SUFFIX, BIAS_SUFFIX = "_std", "_bias"  # suffixes for the names of variables
+ERROR_SUFFIX = "_error"  # suffix for the standard error of a theoretical value
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Variable:
     symbol : the short name for tables and plots
     missing : the value of missing entries
     in_theory : whether theory computes the variable as well
-    attrs : further attributes
+    attrs : further attributes in a dataset
     bound : for a bound instead of a value in theory, whether it lies "above" or "below" every run
     between : whether the variable is a mean between two recorded times
     levels : theory variables to compare with, such as the error of the best student
     role : figures show results by default, but no details, diagnostics of the computation, or controls (functions of
         time that a student learns under)
-    alone : for an ensemble, the variable that it equals if there is only one student
+    single_student_variable : for a variable of an ensemble, the equivalent variable of a single student
     """
 
     dims: tuple[str, ...]
@@ -60,11 +60,11 @@ class Variable:
 
     @property
     def described(self) -> dict[str, Any]:
-        """Attributes of the variable in a dataset."""
+        """Attributes that describe the variable in a dataset."""
         return {"long_name": self.long_name, "units": "1", **self.attrs}
 
 
-FIELD_DESCRIPTIONS = {  # for inputs of unequal variance: cosines of fields differ from cosines of weights
+FIELD_DESCRIPTIONS = {  # with unequal variances, cosines of fields differ from cosines of weights
     "R_field": ("cosine of a student's field and the teacher's", "$R_h$"),
     "q_field": ("cosine of two students' fields, mean over the other students", "$q_h$"),
     "length_field": ("standard deviation of a student's field", "$l_h$"),
@@ -72,7 +72,7 @@ FIELD_DESCRIPTIONS = {  # for inputs of unequal variance: cosines of fields diff
 
 
 def make_field_variables(dims: tuple[str, ...], *names: str) -> dict[str, Variable]:
-    """Return the variables of `FIELD_DESCRIPTIONS` with these names and dimensions.
+    """Return variables of students' fields, by name, with these dimensions.
 
     >>> [(name, it.symbol) for name, it in make_field_variables((), "R_field").items()]
     [('R_field', '$R_h$')]
@@ -81,7 +81,7 @@ def make_field_variables(dims: tuple[str, ...], *names: str) -> dict[str, Variab
 
 
 def make_std_variable(name: str, variable: Variable) -> dict[str, Variable]:
-    """Return the variable for the standard deviation of one run at finite N, by its name.
+    """Return the variable for the standard deviation over runs at finite N, keyed by name.
 
     >>> [(name, it.long_name) for name, it in make_std_variable("R", Variable(("t",), "cosine", "$R$")).items()]
     [('R_std', 'standard deviation of one run, to order 1/N: cosine')]
@@ -91,7 +91,7 @@ def make_std_variable(name: str, variable: Variable) -> dict[str, Variable]:
 
 
 def make_bias_variable(name: str, variable: Variable) -> dict[str, Variable]:
-    """Return the variable for the mean over runs at finite N minus the limit, by its name.
+    """Return the variable for the bias at finite N, the mean over runs minus the limit, keyed by name.
 
     >>> [(name, it.symbol) for name, it in make_bias_variable("R", Variable(("t",), "cosine", "$R$")).items()]
     [('R_bias', '$R$, bias')]
@@ -101,7 +101,7 @@ def make_bias_variable(name: str, variable: Variable) -> dict[str, Variable]:
 
 
 def make_error_variable(name: str, variable: Variable) -> dict[str, Variable]:
-    """Return the variable for the standard error of theory's own value, by its name.
+    """Return the variable for the standard error of a theoretical value, keyed by name.
 
     >>> [(name, it.symbol) for name, it in make_error_variable("R", Variable(("t",), "cosine", "$R$")).items()]
     [('R_error', '$R$, error')]

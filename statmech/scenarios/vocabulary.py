@@ -1,7 +1,7 @@
-"""The vocabulary: every name in configs and datasets, of all kinds of scenarios, with its meaning, symbol and unit.
+"""Vocabulary of configs and datasets: the meaning, symbol and unit of every name, in all kinds of scenarios.
 
 A meaning begins with a *term*. The text after its first comma, colon, semicolon or bracket adds details, such as its
-role in one kind. A name has one term and one symbol in all kinds, and no other name shares them. `TERM_EXCEPTIONS`
+role in one kind. Across all kinds, a name has a unique term and a unique symbol. `TERM_EXCEPTIONS`
 lists the names that two subfields use differently.
 """
 
@@ -24,18 +24,18 @@ TERM_EXCEPTIONS = {
 
 
 class VocabularyEntry(NamedTuple):
-    """A name as defined by one kind of scenario, or by one class that a key selects."""
+    """A name in configs or datasets, as defined by one kind of scenario or one selectable class."""
 
     name: str
     meaning: str
     symbol: str
     unit: str
     kind: str
-    switch: bool = False  # True for keys that switch on a variable of the same name
+    switch: bool = False  # True for a key that switches on the variable of the same name
 
     @property
     def term(self) -> str:
-        """Beginning of the meaning, equal in all kinds.
+        """First part of the meaning, which is the same in all kinds.
 
         >>> VocabularyEntry("K", "number of students, in the ensemble", "$K$", "1", "rule").term
         'number of students'
@@ -44,12 +44,12 @@ class VocabularyEntry(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Label on axes and in legends: the symbol, or the name without a symbol."""
+        """Label for axes and legends, which is the symbol if there is one."""
         return self.symbol or self.name
 
 
 def list_entries() -> list[VocabularyEntry]:
-    """Return one entry per name and kind: keys, parameters, coordinates and variables."""
+    """Return an entry for each key, parameter, coordinate and variable of each kind."""
     kind_entries = [
         entry for kind in get_kinds().values() for entry in (*_list_key_entries(kind), *_list_variable_entries(kind))
     ]
@@ -57,7 +57,7 @@ def list_entries() -> list[VocabularyEntry]:
 
 
 def _list_key_entries(kind: type[AbstractScenario]) -> Iterator[VocabularyEntry]:
-    """Yield the entries of a kind's keys and parameters."""
+    """Yield entries for the keys and parameters of a kind."""
     parameters = collect_parameters(kind.classes())
     for key in kind.describe_all_keys().values():
         if key.name not in parameters:
@@ -67,14 +67,14 @@ def _list_key_entries(kind: type[AbstractScenario]) -> Iterator[VocabularyEntry]
 
 
 def _list_parameter_entries(kind: str, classes: Mapping[str, type]) -> Iterator[VocabularyEntry]:
-    """Yield the entries of the parameters of these classes."""
+    """Yield entries for the parameters of these classes."""
     for name in collect_parameters(classes):
         for key in find_parameter_definitions(classes, name).values():
             yield VocabularyEntry(name, key.meaning, key.symbol, key.unit, kind)
 
 
 def _list_variable_entries(kind: type[AbstractScenario]) -> Iterator[VocabularyEntry]:
-    """Yield the entries of a kind's variables with all switches on.
+    """Yield entries for all variables of a kind, including optional ones.
 
     Corrections and limits of other variables are not included.
     """

@@ -1,4 +1,4 @@
-r"""The exact generalization error of any number of equal students (one R, one q): majority vote and weight mean.
+r"""Exact generalization errors of K students with equal R and q: majority vote and mean of the weights.
 
 With c the cosine between the students' components perpendicular to the teacher,
 :math:`q = R^2 + c\,(1-R^2)`, the students are conditionally independent given their common field
@@ -32,14 +32,14 @@ from scipy.special import betainc, comb, dawsn, gammaln, log_ndtr, ndtr
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_composite_rule, normal_density
 from statmech.order_parameters import angle_from_components
 
-BLOCK_ELEMENTS = 200  # integrated together, to bound memory
-MIN_DECAY_RATE = 1e-24  # lower bound for the integrand of opposed students
-MAX_SUMMED_STUDENTS = 64  # half of the students: more use the incomplete beta function
-HALVING_PANEL_EDGES = np.geomspace(2.0**-44 * 10.0, 10.0, 45)  # each is twice the previous
+BLOCK_ELEMENTS = 200  # parameter sets integrated together, to limit memory
+MIN_DECAY_RATE = 1e-24  # for maximally opposed students, whose integrand decays only as a power
+MAX_SUMMED_STUDENTS = 64  # size n of a minimal majority; the incomplete beta function is faster for larger n
+HALVING_PANEL_EDGES = np.geomspace(2.0**-44 * 10.0, 10.0, 45)  # each edge is twice the previous edge
 
 
 def weight_mean_error(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """Return the weight mean's error for K equal students at angle `theta` to the teacher, transverse cosine `c`."""
+    """Return the error of the mean weight vector of K students at angle theta, with transverse cosine c."""
     perpendicular = np.sin(theta) * np.sqrt(np.maximum(c + (1 - c) / K, 0.0))
     return _set_undecided_error(
         angle_from_components(perpendicular, np.cos(theta)) / np.pi, perpendicular, np.cos(theta)
@@ -47,7 +47,7 @@ def weight_mean_error(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.nda
 
 
 def majority_vote_error(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """Return the vote's error for K equal students at angle `theta` to the teacher, with transverse cosine `c`."""
+    """Return the majority-vote error of K students at angle theta to the teacher, with transverse cosine c."""
     theta, c, K = np.broadcast_arrays(*(np.asarray(value, float) for value in (theta, c, K)))
     error = np.where(K <= 2, theta / np.pi, weight_mean_error(theta, c, np.inf * np.ones_like(K)))
     several = np.isfinite(K) & (K > 2) & (theta > 0) & (theta < np.pi)
@@ -59,7 +59,7 @@ def majority_vote_error(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.n
 
 
 def integrate_vote_error(theta: np.ndarray, c: np.ndarray, K: ArrayLike) -> np.ndarray:
-    """Integrate the vote error of K > 2 students with c >= 0 over their common field, a block of elements at a time.
+    """Integrate the vote error of K > 2 students with c >= 0 over their common field, in blocks.
 
     Panels shrink towards 0 by factors of 2 until both sigmoids of an element are smooth on the first panel. The value
     of an element does not depend on the other elements.
@@ -86,7 +86,7 @@ def _compute_sigmoid_slopes(theta: np.ndarray, c: np.ndarray) -> tuple[np.ndarra
 
 
 def _count_panels(slope: np.ndarray) -> np.ndarray:
-    """Count the panels needed for the steepest sigmoid of each element, in steps of 4."""
+    """Count the panels needed for the steepest sigmoid of each element, in multiples of 4."""
     halvings = np.log2(2 * HALVING_PANEL_EDGES[-1] * np.maximum(slope, 1.0))
     return np.clip(4 * np.ceil((halvings + 1) / 4), 4, HALVING_PANEL_EDGES.size).astype(int)
 
@@ -100,7 +100,7 @@ def _integrate_common_field(alpha: np.ndarray, gamma: np.ndarray, n: np.ndarray,
 
 
 def _compute_minority_probability(p: np.ndarray, n: np.ndarray) -> np.ndarray:
-    r"""Return the probability :math:`I_p(n, n) = p^n\sum_{j<n}\binom{n-1+j}{j}(1-p)^j` of at least n out of 2n - 1.
+    r"""Return the probability :math:`I_p(n, n) = p^n\sum_{j<n}\binom{n-1+j}{j}(1-p)^j` of n or more votes among 2n - 1.
 
     The sum has positive terms only. For hundreds of students the incomplete beta function is faster.
     """
@@ -114,7 +114,7 @@ def _compute_minority_probability(p: np.ndarray, n: np.ndarray) -> np.ndarray:
 
 
 def _sum_minority_terms(p: np.ndarray, n: int) -> np.ndarray:
-    """Sum the probability of at least n out of 2n - 1 term by term."""
+    """Sum the probability of at least n votes among 2n - 1 term by term."""
     total, rest = np.full_like(p, comb(2 * n - 2, n - 1)), 1 - p
     for j in reversed(range(n - 1)):
         total *= rest
@@ -125,7 +125,7 @@ def _sum_minority_terms(p: np.ndarray, n: int) -> np.ndarray:
 
 
 def _integrate_opposed_vote_error(theta: float, c: float, K: int) -> float:
-    """Integrate the vote error of students with negative transverse cosine c, by the second form of this module.
+    """Integrate the vote error of students with negative transverse cosine c, by Price's theorem.
 
     The variable is the logarithm of psi = pi/2 - phi, because the integrand changes at psi of the order of theta. Its
     limit 1 far away is subtracted. Panels halve towards theta, where maximally opposed students have a square root
@@ -144,7 +144,7 @@ def _integrate_opposed_vote_error(theta: float, c: float, K: int) -> float:
 
 
 def _compute_equal_split_probability(c: np.ndarray, n: int) -> np.ndarray:
-    """Return the probability, for each c, that half of 2n normals of correlation c/(1 + c) are positive.
+    """Return for each c the probability that half of 2n normal variables with correlation c/(1 + c) are positive.
 
     For negative c the integrand decays as exp(-rate m^2) only, and as a power of m at c = -1/(2n), where 2n students
     lie in fewer than 2n dimensions.
@@ -163,5 +163,5 @@ def _compute_equal_split_probability(c: np.ndarray, n: int) -> np.ndarray:
 
 
 def _set_undecided_error(error: np.ndarray, perpendicular: np.ndarray, parallel: np.ndarray) -> np.ndarray:
-    """Return 1/2 where the weights add up to 0, because the output is undecided there, and the error elsewhere."""
+    """Set the error to 1/2 where the weights sum to 0, so that the output is undecided."""
     return np.where((np.abs(perpendicular) < 1e-15) & (np.abs(parallel) < 1e-15), 0.5, error)

@@ -1,4 +1,4 @@
-r"""The exact error of a majority vote of up to four students, for three students by an integral over one angle.
+r"""The exact majority-vote error of up to four students, by an integral over one angle.
 
 One student has the error :math:`\theta/\pi`. Two students have the error of a random student, since a fair coin decides
 a tie. Four have the error of a random triple: without one of four, a majority remains a majority and a tie becomes a
@@ -47,16 +47,16 @@ from statmech.order_parameters import angle_between, angle_from_components
 
 MAX_EXACT_STUDENTS = 4
 NODES = 10  # per panel and per half panel
-PANEL_TOL = 1e-13  # relative to the path
+PANEL_TOL = 1e-13  # relative to the length of the path
 MAX_VOTE_PANEL_HALVINGS = 45
-BLOCK_ENSEMBLES = 2**13  # integrated together, 4 KB each
-MAX_NARROW_STEP = 0.1  # relative to the path: narrower steps would fall between two nodes, so that panels are cut there
+BLOCK_ENSEMBLES = 2**13  # ensembles integrated together; each takes 4 KB
+MAX_NARROW_STEP = 0.1  # relative to the path: panels are cut at narrower steps, which would fall between nodes
 COSINE_TOL = 1e-14
-MIN_STUDENT_DISTANCE = 1e-20  # relative to the largest angle: smaller distances are set to it
+MIN_STUDENT_DISTANCE = 1e-20  # relative to the largest angle; separates students that coincide
 
 
 class TeacherPath(NamedTuple):
-    """The parameters of the integrand, each an array (n,), for students sorted by their angles to the teacher."""
+    """Parameters of the integrand, arrays (n,), for students sorted by their angles to the teacher."""
 
     end: np.ndarray  # theta_1
     sin2: np.ndarray  # x_2 at psi = 0
@@ -72,8 +72,8 @@ class TeacherPath(NamedTuple):
 def few_student_vote_error(parallel: np.ndarray, perpendicular: np.ndarray) -> np.ndarray:
     """Return the error of the majority vote of up to four students.
 
-    The accuracy is 1e-12 of their largest angle to the teacher. It is 1e-7 of this angle where students coincide, or
-    are coplanar with the teacher, to less than 1e-6.
+    The error is 1e-12 of the largest angle to the teacher. It rises to 1e-7 of this angle if students coincide, or are
+    coplanar with the teacher, within 1e-6.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def few_student_vote_error(parallel: np.ndarray, perpendicular: np.ndarray) -> n
 
 
 def _three_student_vote_error(parallel: np.ndarray, perpendicular: np.ndarray) -> np.ndarray:
-    """Return the errors (...) of ensembles of three students, a block of ensembles at a time."""
+    """Return the vote errors (...) of ensembles of three students, computed in blocks."""
     errors = np.empty(parallel.shape[:-1])
     ensembles, components, products = errors.reshape(-1), parallel.reshape(-1, 3), perpendicular.reshape(-1, 3, 3)
     for first in range(0, len(ensembles), BLOCK_ENSEMBLES):
@@ -127,7 +127,7 @@ def _sort_by_angle(parallel_part: np.ndarray, perpendicular: np.ndarray) -> tupl
     parallel = length == 0
     scale = np.where(parallel, 1.0, length)
     c = np.clip(perpendicular / scale[:, :, None] / scale[:, None, :], -1.0, 1.0)
-    c = np.where(abs(c) > 1 - COSINE_TOL, np.sign(c), c)  # the square root of a rounding error would be 1e-8
+    c = np.where(abs(c) > 1 - COSINE_TOL, np.sign(c), c)  # a square root would amplify rounding errors to 1e-8
     order = np.argsort(theta, axis=-1, kind="stable")
     rows = np.arange(len(theta))[:, None]
     return theta[rows, order], c[rows[..., None], order[:, :, None], order[:, None, :]]
@@ -166,7 +166,7 @@ def _integrate_panel(left: np.ndarray, width: np.ndarray, path: TeacherPath) -> 
 
 
 def _integrate_path(path: TeacherPath) -> np.ndarray:
-    """Integrate each path. The two halves of a panel replace it if they differ from it."""
+    """Integrate along each path, bisecting every panel whose integral differs from the sum over its halves."""
     edges = _get_panel_edges(path)
     owner, panel = np.nonzero(np.diff(edges, axis=-1) > 0)
     left, width = edges[owner, panel], np.diff(edges, axis=-1)[owner, panel]
@@ -188,7 +188,7 @@ def _integrate_path(path: TeacherPath) -> np.ndarray:
 
 
 def _get_panel_edges(path: TeacherPath) -> np.ndarray:
-    """Return the ends of the panels, (n, 6), including the zeros of x_2, x_3 and the arctangents at narrow steps."""
+    """Return panel edges (n, 6), including the zeros of x_2, x_3 and the arctangents at narrow steps."""
     h2, h3 = np.sqrt(path.y22), np.sqrt(path.y33)
     s2, c2 = path.y22 * path.sin3 - path.y23 * path.sin2, path.y22 * path.cos3 - path.y23 * path.cos2
     s3, c3 = path.y33 * path.sin2 - path.y23 * path.sin3, path.y33 * path.cos2 - path.y23 * path.cos3

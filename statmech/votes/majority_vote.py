@@ -33,16 +33,16 @@ from scipy.special import ndtri
 from statmech.order_parameters import angle_from_components
 from statmech.votes.equal_students import integrate_vote_error
 
-TEST_CIRCLES = 1024  # per run: the estimate is unbiased, and the spread of seeds includes its error
+TEST_CIRCLES = 1024  # per run; the estimate is unbiased, and the spread over seeds includes its error
 MIN_TEST_CIRCLES = 64
-MAX_SOBOL_DIMENSIONS = 21_201  # SciPy tabulates no more
+MAX_SOBOL_DIMENSIONS = 21_201  # limit of SciPy's tables
 
 
 def choose_circle_count(K: int, N: float) -> int:
     """Return the number of circles that limits the measurement error to a tenth of the variance between runs.
 
-    It applies to students with statistically identical starts. The variance of the difference grows with K and, since
-    the sign changes of short fields are far away, with log N. It has a bound, which matters at small N.
+    This number applies to students with statistically identical starts. The variance of the difference grows with K
+    and, since the sign changes of short fields are far away, with log N. It has a bound, which matters at small N.
 
     >>> [choose_circle_count(5, N) for N in (10, 100, 10_000)]
     [64, 120, 240]
@@ -64,7 +64,7 @@ def draw_sobol_circles(rng: np.random.Generator, points: int, n: int) -> np.ndar
     dimensions = 2 * (1 + n)
     if dimensions > MAX_SOBOL_DIMENSIONS:
         return draw_circles(rng, points, n)
-    from scipy.stats import qmc  # here: it takes longer to import than the rest of this package
+    from scipy.stats import qmc  # imported here, because it takes longer than the rest of this package
 
     net = qmc.Sobol(dimensions, rng=rng).random(points)
     return np.moveaxis(ndtri(np.clip(net, 1e-16, 1 - 1e-16)).reshape(points, 2, 1 + n), 1, 0)
@@ -74,8 +74,8 @@ def measure_vote_error(parallel: np.ndarray, factor: np.ndarray, inputs: np.ndar
     """Estimate the majority vote's error from the students' components (..., K) and (..., K, n).
 
     The components are parallel and perpendicular to the teacher. The error is measured relative to the weight mean.
-    `inputs` come from `circles`, and may have axes between the first two that broadcast with the leading axes of the
-    students. A fair coin decides the tie of an even K.
+    `inputs` come from `draw_circles`, and may have axes between the first two that broadcast with the leading axes of
+    the students. A fair coin decides the tie of an even K.
 
     >>> inputs = draw_circles(np.random.default_rng(0), 1024, 1)
     >>> error = measure_vote_error(np.array([1.0]), np.array([[1.0]]), inputs)     # one student at 45 degrees: 1/4
@@ -92,9 +92,9 @@ def measure_vote_error(parallel: np.ndarray, factor: np.ndarray, inputs: np.ndar
 
 
 def measure_similar_vote_error(parallel: np.ndarray, perpendicular: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-    """Estimate the vote error of students with perpendicular Gram matrix (..., K, K), relative to equal students.
+    """Estimate the vote error of nearly equal students from their perpendicular Gram matrix (..., K, K).
 
-    `inputs` come from `circles` in K dimensions, with axes as for `measure_vote_error`.
+    `inputs` come from `draw_circles` in K dimensions, with axes as for `measure_vote_error`.
 
     >>> inputs = draw_circles(np.random.default_rng(0), 16, 5)
     >>> error = measure_similar_vote_error(np.ones(5), np.eye(5) + 1, inputs)     # equal students: the exact integral
@@ -127,7 +127,7 @@ def _choose_control_fraction(vote: np.ndarray, theta: np.ndarray, K: int) -> np.
 
 
 def _compute_fields(theta: np.ndarray, cosines: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
-    """Return fields (..., points, K) from the symmetric root of the cosines, which is close to the equal students'."""
+    """Return students' fields (..., points, K), from the symmetric square root of their cosines."""
     values, vectors = np.linalg.eigh(cosines)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :] @ np.swapaxes(vectors, -1, -2)
     parallel, perpendicular = np.cos(theta)[..., None, :], np.sin(theta)[..., None, :]
@@ -151,19 +151,19 @@ def _compute_equal_fields(theta: np.ndarray, c: np.ndarray, inputs: np.ndarray) 
 def _average_agreement(
     teacher: np.ndarray, fields: list[np.ndarray], control_fraction: np.ndarray | float = 0.0
 ) -> np.ndarray:
-    """Average the teacher's sign times the vote's, minus `control_fraction` times each student's, over each circle.
+    """Average over each circle the teacher's agreement with the vote, minus a fraction of each student's agreement.
 
     The teacher's fields are (2, .., points, 1), the students' 2 x (.., points, K), the fraction (..).
     """
     control_fraction = np.asarray(control_fraction)[..., None, None]
     turns, teachers = _find_sign_change(*fields), _find_sign_change(*teacher)
-    bits = turns.view(np.int64)  # the last bit of an angle is the student's sign: one sort orders both
+    bits = turns.view(np.int64)  # each student's sign replaces the last bit of its angle, so that one sort orders both
     bits &= -2
     bits |= fields[0] > 0
     turns.sort(axis=-1)
     sign = 2 * (bits & 1).astype(np.int16) - 1
     total = sign.sum(axis=-1, keepdims=True, dtype=np.int16)
-    lead_of_others = total + sign - 2 * np.cumsum(sign, axis=-1, dtype=np.int16)  # at each student's sign change
+    lead_of_others = total + sign - 2 * np.cumsum(sign, axis=-1, dtype=np.int16)  # where each student's sign changes
     weight = sign * (np.maximum(2 - abs(lead_of_others), 0) - 2 * control_fraction)
     turned = np.sum(weight * (teachers - abs(teachers - turns)), axis=-1, keepdims=True)
     unturned = (np.sign(total) - control_fraction * total) * (2 * teachers - np.pi)
@@ -171,5 +171,5 @@ def _average_agreement(
 
 
 def _find_sign_change(field: np.ndarray, rotated_field: np.ndarray) -> np.ndarray:
-    """Return the angle in [0, pi] of the sign change of field cos(phi) + other sin(phi)."""
+    """Return the angle phi in [0, pi] where field cos(phi) + rotated_field sin(phi) changes sign."""
     return np.arctan2(abs(field), np.where(field > 0, -rotated_field, rotated_field))

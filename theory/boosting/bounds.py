@@ -18,13 +18,13 @@ from scipy.special import gammaln
 from statmech.errors import ScenarioError
 from statmech.scenarios.boosting import BoostingCell
 
-MIN_ADVANTAGE = 1e-150  # for smaller values the bound on the stages, an inverse square, overflows
+MIN_ADVANTAGE = 1e-150  # the bound on the stages, proportional to 1/advantage^2, overflows at smaller values
 MAX_EXACT_FEATURES = 10**12  # for more features, differences of gammaln lose significant digits
 BOUND_FAILURE_PROBABILITY = 0.05  # probability that a run exceeds its bound on eps_g
 
 
 def compute_bounds(cell: BoostingCell) -> dict[str, float]:
-    """Return upper bounds on stages and eps_g, and a lower bound on the advantage, NaN without a bound.
+    """Return upper bounds on stages and eps_g, and a lower bound on the advantage, or NaN where no bound exists.
 
     A run that `cap` ends before the bound on its stages can neither satisfy nor violate this bound. With flipped labels
     no bound exists: AdaBoost moves its weight to the flipped examples, where the teacher's own conjunctions are worse
@@ -116,7 +116,7 @@ def count_conjunctions(inputs: int | Sequence[int], k: int) -> int:
         raise ScenarioError([(("k",), f"must be 1 or more, not {k}")])
     if isinstance(inputs, int):
         return sum(comb(inputs, j) for j in range(1, k + 1))
-    polynomial = [1] + [0] * k  # coefficient j: conjunctions of j indicators
+    polynomial = [1] + [0] * k  # coefficient j counts the conjunctions of j indicators
     for size in inputs:
         for j in range(k, 0, -1):
             polynomial[j] += size * polynomial[j - 1]
@@ -124,7 +124,7 @@ def count_conjunctions(inputs: int | Sequence[int], k: int) -> int:
 
 
 def bound_stages(s: float, m: int) -> int:
-    r"""Return the number of stages that AdaBoost needs to classify all m training examples correctly.
+    r"""Bound the number of stages that AdaBoost needs to classify all m training examples correctly.
 
     .. math:: T > 2s^2\ln m
 
@@ -181,7 +181,7 @@ def bound_training_error(errors: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def bound_sample_size(eps: float, delta: float, log_size: float) -> int:
-    r"""Return a number of examples that bounds the error of all consistent functions of a class by eps.
+    r"""Return a number of examples that guarantees an error of at most eps for all consistent functions.
 
     .. math:: m \ge \frac1\epsilon\left(\ln\frac1\delta + \ln|F|\right)
 
@@ -215,7 +215,7 @@ def bound_sample_size(eps: float, delta: float, log_size: float) -> int:
 
 
 def bound_generalization_error(m: int, delta: float, log_size: float) -> float:
-    r"""Bound the error of all functions of a class that are right on m examples.
+    r"""Bound the error of every function in a class that is correct on all m examples.
 
     .. math:: \epsilon = \min\Bigl(1, \frac1m\Bigl(\ln\frac1\delta + \ln|F|\Bigr)\Bigr)
 
@@ -280,14 +280,14 @@ def bound_log_perceptrons(features: int, r: int) -> float:
 
 
 def _log_binomial(features: int, r: int) -> float:
-    r"""Return ln of the binomial coefficient for r of n features, or of its bound :math:`n^r/r!` for large n."""
+    r"""Return the logarithm of the binomial coefficient n over r, or of its bound :math:`n^r/r!` for large n."""
     if features > MAX_EXACT_FEATURES:
         return float(r * log(features) - gammaln(r + 1))
     return float(gammaln(features + 1) - gammaln(r + 1) - gammaln(features - r + 1))
 
 
 def sufficient_examples(inputs: int | Sequence[int], k: int, s: int, eps: float, delta: float) -> int:
-    r"""Return a number of examples that bounds the error of boosting an s-sparse k-perceptron by eps.
+    r"""Return a number of examples that guarantees an error of at most eps for boosting an s-sparse k-perceptron.
 
     It is the smallest m of Lemma 2 for perceptrons with :math:`r = 2s^2\ln m` weights, which boosting returns for m
     examples. It grows as :math:`s^4/\epsilon` up to logarithms. The bound holds with probability 1 - delta.
@@ -316,7 +316,7 @@ def sufficient_examples(inputs: int | Sequence[int], k: int, s: int, eps: float,
     """
     features = count_conjunctions(inputs, k) + 1
     m = 2
-    while True:  # the bound grows as ln(m)^2, so that iteration from below converges to the smallest solution
+    while True:  # the bound grows as ln(m)^2: iteration from below converges to the smallest solution
         needed = bound_sample_size(eps, delta, bound_log_perceptrons(features, bound_stages(s, m)))
         if needed <= m:
             return m

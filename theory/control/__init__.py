@@ -1,1 +1,1 @@
-"""Optimal control: keys of a config as functions of time that minimise the generalization error."""
+"""Optimal control: the functions of time that minimise the generalization error when used as keys of a config."""

@@ -1,4 +1,4 @@
-"""Decorator of solvers for scenarios whose keys may be `optimal`."""
+"""Decorator for the solvers of scenarios whose keys may be `optimal`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Solver = Callable[[Any, Sequence[Any]], Iterator[Values]]
 def solve_at_best_controls(solve: Solver) -> Solver:
     """Wrap a solver so that cells with an `optimal` key are solved at their best control.
 
-    The result includes that control.
+    The solution includes the best control.
     """
 
     @wraps(solve)

@@ -29,17 +29,17 @@ from theory.control.systems import make_control_problem
 
 C = TypeVar("C")
 MIN_LEARNING_RATE, MAX_LEARNING_RATE = 1e-3, 30.0
-MAX_FRACTION_CONTROLS = {TASK_FRACTION_KEY: 1.0, "dropout": 0.9}  # controls between 0 and 1
-NUM_GRID_CONSTANTS = 16  # grid of a single control; two controls have half of these values each
-TOLERANCE = 1e-7  # for a constant between 0 and 1, or for the logarithm of a learning rate
+MAX_FRACTION_CONTROLS = {TASK_FRACTION_KEY: 1.0, "dropout": 0.9}  # upper bounds of controls that are fractions
+NUM_GRID_CONSTANTS = 16  # grid points of a single control; two controls have half the points each
+TOLERANCE = 1e-7  # absolute, for a fraction or for the logarithm of a learning rate
 FIRST_SEGMENT_FRACTION, SEGMENT_LENGTH_RATIO, POINTS = (
     1e-3,
     2.0,
     8,
-)  # smooth controls: first segment, ratio of segments, values per segment
+)  # smooth controls: first edge, ratio of successive edges, values per segment
 STEPS_PER_LAST_SEGMENT = 40  # integrator steps
-MAX_INITIAL_LEARNING_RATE = 100.0  # at t = 0, for a student that starts at R = 0, where the scale is free
-CONTROL_EQUALITY_TOL = 1e-9  # relative to the last time, or to an error
+MAX_INITIAL_LEARNING_RATE = 100.0  # at t = 0: fixes the free scale of a student that starts at R = 0
+CONTROL_EQUALITY_TOL = 1e-9  # relative, for times and for errors
 
 _control_cache: dict[Any, Future[BestControls]] = {}  # finished and running searches
 _control_cache_lock = Lock()
@@ -49,7 +49,7 @@ class BestControls(NamedTuple):
     """Optimal controls and best constants by name, with the objective and measures of convergence.
 
     `gain` is the objective of the constants over the objective of the controls. `projected_gradient` is the norm of the
-    projected gradient of the objective's logarithm. `reached` has the result of each search (SEARCHES,), NaN for
+    projected gradient of the objective's logarithm. `reached` has the result of each search (searches,), NaN for
     searches that were not needed.
     """
 
@@ -61,7 +61,7 @@ class BestControls(NamedTuple):
     reached: np.ndarray
 
     def variables(self, names: Sequence[str], t: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the variables of a dataset at recorded times (T,), for controls of these names."""
+        """Return the dataset variables of the named controls at the recorded times (T,)."""
         missing = np.full(t.size, np.nan)
         return {
             "control": np.stack([self.controls[name].at(t) if name in self.controls else missing for name in names]),
@@ -74,7 +74,7 @@ class BestControls(NamedTuple):
 
 
 class ControlSearchResult(NamedTuple):
-    """Controls, the norm of the projected gradient at the controls, and the result of each search."""
+    """Result of a search: controls, norm of the projected gradient, and the objective found from each start."""
 
     controls: dict[str, Control]
     gradient: float
@@ -82,34 +82,34 @@ class ControlSearchResult(NamedTuple):
 
 
 class ControlRange(NamedTuple):
-    """Values that a control may take. They are spaced geometrically for a learning rate."""
+    """Range of the values of a control, spaced geometrically for a learning rate."""
 
     low: float
     high: float
     geometric: bool
 
     def at(self, coordinate: float) -> float:
-        """Return the value at a coordinate, which is the value's logarithm for geometric spacing."""
+        """Return the value at a coordinate, its exponential if spacing is geometric."""
         return float(np.exp(coordinate) if self.geometric else coordinate)
 
     @property
     def coordinate_bounds(self) -> tuple[float, float]:
-        """The lowest and the highest coordinate."""
+        """Lowest and highest coordinate of the range."""
         low, high = np.log([self.low, self.high]) if self.geometric else (self.low, self.high)
         return float(low), float(high)
 
 
 def add_best_controls(cells: Sequence[C], last_time: float) -> list[tuple[C, BestControls | None]]:
-    """Add the best controls up to the last time to each cell that has `optimal` keys.
+    """Replace the `optimal` keys of each cell by its best controls up to the last time.
 
-    Returns each cell with its optimum, and other cells unchanged with None.
+    Returns pairs of a cell and its optimum, which is None for a cell without such keys.
     """
     with ThreadPoolExecutor(count_cores()) as pool:  # the compiled equations release the GIL
         return list(pool.map(lambda cell: _add_best_controls(cell, last_time), cells))
 
 
 def cache_best_controls(cell: Any, last_time: float, best: BestControls) -> None:
-    """Store the best controls of a cell in the cache, unless the cache has them already."""
+    """Store the best controls of a cell in the cache, unless they are already present."""
     result = Future[BestControls]()
     result.set_result(best)
     with _control_cache_lock:
@@ -124,7 +124,7 @@ def _add_best_controls(cell: Any, last_time: float) -> tuple[Any, BestControls |
 
 
 def are_best_controls_cached(cells: Sequence[Any], last_time: float) -> bool:
-    """Return True if this process has found the best controls of all cells with `optimal` keys."""
+    """Return True if the best controls of all cells with `optimal` keys are in the cache."""
     results = [_control_cache.get(_make_cache_key(cell, last_time)) for cell in cells if cell.optimal_keys]
     return all(result is not None and result.done() for result in results)
 
@@ -137,7 +137,7 @@ def _make_cache_key(cell: Any, last_time: float) -> Any:
 def _get_best_controls(cell: Any, last_time: float) -> BestControls:
     """Return the best controls of a cell, found once per process.
 
-    Simulation, theory and its lines share the controls, whatever their N.
+    Simulation, theory and dense lines share the controls, which do not depend on N.
     """
     key, new = _make_cache_key(cell, last_time), Future[BestControls]()
     with _control_cache_lock:
@@ -169,7 +169,7 @@ def _find_best_controls(cell: Any, last_time: float) -> BestControls:
 
 
 def get_control_range(name: str, options: OptimalControl) -> ControlRange:
-    """Return the range of values for the search of the best control."""
+    """Return the search range of a control with this name."""
     if name in MAX_FRACTION_CONTROLS:
         return ControlRange(0.0, options.at_most or MAX_FRACTION_CONTROLS[name], geometric=False)
     return ControlRange(MIN_LEARNING_RATE, options.at_most or MAX_LEARNING_RATE, geometric=True)
@@ -247,11 +247,11 @@ def _get_neighbours(axis: np.ndarray, x: float) -> tuple[float, float]:
 def _search_controls(
     cell: Any, ranges: dict[str, ControlRange], constants: dict[str, float], last_time: float
 ) -> ControlSearchResult:
-    """Find the controls by gradient descent."""
+    """Find the best controls by gradient descent from several starts."""
     options = next(iter(cell.optimal_keys.values()))
     only_fraction = [*ranges] == [
         TASK_FRACTION_KEY
-    ] and options.objective.over == LAST_TIME_OBJECTIVE  # then the control has no effect before the switch
+    ] and options.objective.over == LAST_TIME_OBJECTIVE  # a fraction of tasks has no effect before the switch
     begin = float(cell.switch or 0.0) if only_fraction else 0.0
     problem = make_control_problem(
         cell, TimeSegments(_make_segment_edges(cell, options, begin, last_time), options.points)
@@ -260,7 +260,7 @@ def _search_controls(
     optimum = minimise_control_cost(
         problem, _make_control_bounds(cell, ranges, problem.segments), np.array([*constants.values()])
     )
-    # the last value of a piecewise constant control has no end, so that a step at the last time has a value
+    # the last value of a piecewise constant control is extended, so that the control is defined at the last time
     edges = problem.segments.edges if options.points > 1 else (*problem.segments.edges[:-1], np.inf)
     segments = TimeSegments(edges, options.points)
     values = dict(zip(ranges, np.split(optimum.values, len(ranges)), strict=True))
@@ -271,7 +271,7 @@ def _search_controls(
 
 
 def _make_control_bounds(cell: Any, ranges: dict[str, ControlRange], segments: TimeSegments) -> ControlBounds:
-    """Return the bounds of the values of all controls in a row.
+    """Return the bounds of all control values, one control after the other.
 
     The fraction of the first task is fixed to 1 until the switch.
     """
@@ -285,9 +285,9 @@ def _make_control_bounds(cell: Any, ranges: dict[str, ControlRange], segments: T
 
 
 def _make_control(begin: float, segments: TimeSegments, values: np.ndarray, options: OptimalControl) -> Control:
-    """Make a control that begins at t = 0.
+    """Make a control from the values that a search has found.
 
-    It is 1 before the switch if the search begins there.
+    The control is 1 before `begin`, if the search starts after t = 0.
     """
     edges, all_values = segments.edges, tuple(values.tolist())
     if begin > 0:
@@ -296,7 +296,7 @@ def _make_control(begin: float, segments: TimeSegments, values: np.ndarray, opti
 
 
 def _make_segment_edges(cell: Any, options: OptimalControl, begin: float, last_time: float) -> tuple[float, ...]:
-    """Return the edges of equal segments up to the last time, cut also where the problem itself jumps."""
+    """Return the edges of equal segments up to the last time, and the times when the problem itself jumps."""
     edges = np.linspace(begin, last_time, options.segments + 1)
     jumps = [edge for edge in cell.edges if begin < edge < last_time]
     distant = [
@@ -308,7 +308,7 @@ def _make_segment_edges(cell: Any, options: OptimalControl, begin: float, last_t
 
 
 def _solve_in_closed_form(cell: OnlineCell, last_time: float) -> ControlSearchResult | None:
-    """Compute the best rate at every time of equal students, or return None if there is no closed form."""
+    """Compute the best learning rate at every time, or return None if no closed form exists."""
     options = cell.optimal_keys["eta"]
     power, R = find_length_power(cell.rule), float(cell.order_parameters.R[0])
     if power is None or cell.drift > 0 or len(cell.controls) > 1 or (power == 1 and R == 0) or not 0 <= R < 1:

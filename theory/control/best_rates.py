@@ -1,4 +1,4 @@
-r"""Best learning rate at every time of a single perceptron, in closed form up to an integral.
+r"""Best time-dependent learning rate of a single perceptron, in closed form up to an integral.
 
 Where g is proportional to a power of the student's length l, the averages at learning rate 1 and length 1, the response
 D and :math:`F = \langle f^2\rangle`, depend on the angle :math:`\theta` alone, and so do the rates for
@@ -67,7 +67,7 @@ class BestRates(NamedTuple):
 
 
 def compute_best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
-    """Compute the angle and the best rate of the single student of a cell.
+    """Compute the angle and the best rates of a single student at the given times.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def find_length_power(rule: Rule) -> int | None:
 
 
 def _compare_with_first_length(rescaled_updates: list[np.ndarray], power: int) -> Iterator[bool]:
-    """Yield, for each length, whether g/l equals its value at the first length times a power of the ratio."""
+    """Yield for each length whether g/l follows the power law through its value at the first length."""
     ratios = (np.array(COMPARED_LENGTHS) / COMPARED_LENGTHS[0]) ** (power - 1)
     return (
         np.allclose(update, ratio * rescaled_updates[0]) for update, ratio in zip(rescaled_updates, ratios, strict=True)
@@ -128,7 +128,7 @@ def _compare_with_first_length(rescaled_updates: list[np.ndarray], power: int) -
 
 
 def _compute_unit_averages(cell: OnlineCell, theta: np.ndarray) -> RuleAverages:
-    """Average one student's step at learning rate 1 and length 1."""
+    """Compute the averages of a rule at learning rate 1 and length 1."""
     rule = replace(cell.rule, eta=1.0)
     parts = compute_averages(rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip))
     return RuleAverages(*(np.asarray(values) + 0 * theta for values in parts))
@@ -161,7 +161,7 @@ def _integrate_panels(
 
 
 def _find_angles(cell: OnlineCell, edge: np.ndarray, elapsed: np.ndarray) -> np.ndarray:
-    """Find the angles (T,) after the given times since the start of their panels (T,)."""
+    """Find the angles (T,) from the times elapsed since the start of their panels (T,)."""
     u = edge - LOG_ANGLE_PANEL_WIDTH / 2
     for _ in range(MAX_ANGLE_NEWTON_STEPS):
         excess = _integrate_panels(_slowness, cell, u, edge) - elapsed

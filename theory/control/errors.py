@@ -29,13 +29,13 @@ NUM_EQUAL_TIME_PANELS, NUM_GEOMETRIC_TIME_EDGES, NODES = (
     40,
     4,
 )  # equal panels, geometric edges, and nodes per panel of a time average
-FIRST_TIME_EDGE_FRACTION = 1e-4  # relative to the time that is averaged over
+FIRST_TIME_EDGE_FRACTION = 1e-4  # relative to the averaging time
 
 
 def compute_objectives(cells: Sequence[Any], last_time: float, objective: Objective) -> np.ndarray:
-    """Compute the objective (n,) of cells of one kind.
+    """Compute the objectives (n,) of n cells of one kind.
 
-    The objective is infinite if the student diverges.
+    An objective is infinite if the student diverges.
     """
     try:
         return _compute_finite_objectives(cells, last_time, objective)
@@ -93,7 +93,7 @@ def _compute_task_network_errors(_: NetworkTaskCell, cells: Sequence[Any], times
 
 
 def _make_time_nodes(last_time: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the times and weights of a time average."""
+    """Return the quadrature times and weights of a time average."""
     edges = np.union1d(
         np.linspace(0, last_time, NUM_EQUAL_TIME_PANELS + 1),
         np.geomspace(FIRST_TIME_EDGE_FRACTION, 1, NUM_GEOMETRIC_TIME_EDGES) * last_time,

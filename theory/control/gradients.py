@@ -35,18 +35,18 @@ STAGE_TIME_INDICES = np.array([0, 1, 1, 2])
 STAGE_WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6
 NEXT_STAGE_STEPS = np.array([0.5, 0.5, 1.0, 0.0])  # length of the substep to the next stage, in units of the step
 
-# a reverse pass runs many small operations in parallel: several threads double or triple its CPU time
+# a reverse pass has many small operations: more than one thread doubles or triples its CPU time
 compile_single_threaded = partial(CachedProgram, options=lambda system: [SEQUENTIAL_OPTIONS])
 
 
 class ControlledSystem(Protocol):
-    """Equations with controls: a static and therefore hashable argument of compiled programs."""
+    """Equations with controls, which must be hashable as static arguments of compiled programs."""
 
     def rates(self, setting: Any, inputs: Any, state: Array, controls: Array) -> Array:
         """Return the time derivative of the state (C,) for these controls (n,) and other inputs."""
 
     def error(self, setting: Any, state: Array) -> Array:
-        """Return the error of the state (C,). The cost J is its logarithm at the last time."""
+        """Return the error of the state (C,), whose logarithm at the last time is the cost J."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ class TimeAverageSystem:
         return jnp.append(state_rates, self.system.error(inner, state[:-1]))
 
     def error(self, setting: tuple[Any, Array], state: Array) -> Array:
-        """Return the integral divided by the time that has passed."""
+        """Return the integral divided by the elapsed time."""
         return state[-1] / setting[1]
 
 
 class ControlledTrajectory(NamedTuple):
-    """Effect of controls: the cost, its gradient, and the trajectory.
+    """Cost, gradient and trajectory that follow from given controls.
 
     The gradient has shape (controls * size,). At the beginning of each step (n,) the trajectory has the time, the
     controls (n, controls), the Hamiltonian and the state (n, C). `last` is the final state (C,).
@@ -93,7 +93,7 @@ class SegmentSteps(NamedTuple):
 
 
 class ControlProblem(NamedTuple):
-    """A controlled system with its arguments, start and segments.
+    """Control problem of a system with its arguments, initial state and segments.
 
     `setting` has run-time arguments, `start` the state at the first edge (C,), and `inputs` further values on each
     segment: arrays whose first axis is the segment, or None. `controls` is the number of controls, and `step` the
@@ -119,17 +119,17 @@ class ControlProblem(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """The number of steps on each segment."""
+        """Number of steps on each segment."""
         return max(1, int(np.ceil(np.max(np.diff(self.segments.edges)) / self.step - 1e-9)))
 
     @property
     def fractions(self) -> np.ndarray:
-        """The times (steps, 3) of all stages in a segment [0, 1]."""
+        """Times (steps, 3) of all integrator stages, as fractions of a segment."""
         return (np.arange(self.steps)[:, None] + STAGE_TIMES) / self.steps
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """The run-time arguments of the compiled programs, except the values of the controls."""
+        """Run-time arguments of the compiled programs, except the values of the controls."""
         widths = np.diff(self.segments.edges) / self.steps
         steps = SegmentSteps(widths, self.inputs)
         return (
@@ -208,7 +208,7 @@ def _compute_trajectory(
 
 
 def _evaluate_stage_controls(weights: Array, values: Array) -> Array:
-    """Return the controls (segments, steps, 3, controls) at all stages."""
+    """Return the controls (segments, steps, 3, controls) at all integrator stages."""
     return jnp.einsum("nsp,ckp->knsc", weights, values)
 
 
@@ -220,7 +220,7 @@ def _integrate_system(
     stages: Array,
     added: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Return the final state, and the states at the beginning of each step (segments, steps, C)."""
+    """Integrate the system and return the final state, and the states (segments, steps, C) before each step."""
 
     def step(segment_step: SegmentSteps, state: Array, xs: tuple[Array, Array]) -> tuple[Array, Array]:
         stages, offset = xs

@@ -24,10 +24,10 @@ from statmech.errors import SolverError
 from theory.control.gradients import ControlProblem, compute_cost_and_gradient
 
 START_FACTORS = 1 / 3, 3.0  # relative to the best constants
-START_DECAY_RATES = 1.0, 3.0  # a start decays from twice the best constants by exp(-decay)
-SEARCH_OPTIONS = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # for every start; the search stops at smaller decreases
-REFINEMENT_OPTIONS = {"ftol": 1e-16, "gtol": 1e-9, "maxfun": 1000, "maxiter": 2000}  # for the best minimum, to rounding
-CONTROL_COST_TOL = 1e-6  # minima with closer costs are merged
+START_DECAY_RATES = 1.0, 3.0  # starts decay as exp(-rate t/T), from twice the best constants
+SEARCH_OPTIONS = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # for every start: ten digits of the cost
+REFINEMENT_OPTIONS = {"ftol": 1e-16, "gtol": 1e-9, "maxfun": 1000, "maxiter": 2000}  # for the best minimum: to rounding
+CONTROL_COST_TOL = 1e-6  # minima whose costs differ less are merged
 
 
 class ControlBounds(NamedTuple):
@@ -38,7 +38,7 @@ class ControlBounds(NamedTuple):
 
 
 class CostMinimum(NamedTuple):
-    """A minimum: the values (controls * size,), the cost, and the norm of the projected gradient."""
+    """Minimum of the cost: control values (controls * size,), cost, and norm of the projected gradient."""
 
     values: np.ndarray
     cost: float
@@ -53,12 +53,12 @@ class ControlOptimum(NamedTuple):
 
     @property
     def values(self) -> np.ndarray:
-        """The values (controls * size,) of the best controls found."""
+        """Values (controls * size,) of the best controls found."""
         return self.minima[0].values
 
     @property
     def cost(self) -> float:
-        """The cost of the best controls, which is the logarithm of the error."""
+        """Cost of the best controls, the logarithm of the error."""
         return self.minima[0].cost
 
 
@@ -76,7 +76,7 @@ def minimise_control_cost(problem: ControlProblem, bounds: ControlBounds, consta
 
     Returns
     -------
-    Optimum
+    ControlOptimum
         The minima found, with different costs.
 
     Raises
@@ -96,7 +96,7 @@ def minimise_control_cost(problem: ControlProblem, bounds: ControlBounds, consta
 
 
 def project_gradient(gradient: np.ndarray, values: np.ndarray, bounds: ControlBounds) -> np.ndarray:
-    """Return the gradient without components that point outside at a value on a bound.
+    """Return the gradient with components set to 0 where descent would cross a bound.
 
     >>> project_gradient(np.array([1.0, -1.0, 2.0]), np.array([0.0, 1.0, 1.0]), ControlBounds(np.zeros(3), np.ones(3)))
     array([0., 0., 2.])

@@ -1,4 +1,4 @@
-"""Best controls in the attributes of a solution, so that they can be drawn without a new search."""
+"""Best controls stored as an attribute of a solution, so that drawing requires no new search."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def make_controls_attribute(scenario: AbstractScenario) -> dict[str, str]:
 
 
 def restore_best_controls(theory: xr.Dataset) -> None:
-    """Restore the best controls of a scenario from its solution, so that they are not searched again.
+    """Load the best controls stored in a solution into the cache of this process.
 
-    The attribute does not name cells. It lists controls in the order of the scenario's cells.
+    The attribute lists the controls in the order of the scenario's cells, without naming cells.
     """
     if NAME not in theory.attrs:
         return

@@ -49,7 +49,7 @@ from theory.online.students import make_initial_students
 
 DEFAULT_CONTROLS = ("eta",)  # for a perceptron with one task, and for cells without an `optimal` key
 NETWORK_SEGMENT_VALUES = ("eta", "noise", "dropout")
-MIN_VERSINE = 1e-18  # at 1 - R = 0 the angle has no derivative
+MIN_VERSINE = 1e-18  # keeps the derivative of the angle finite at 1 - R = 0
 
 
 class StudentParameters(NamedTuple):
@@ -61,7 +61,7 @@ class StudentParameters(NamedTuple):
 
 @dataclass(frozen=True)
 class StudentSystem:
-    """Perceptron whose control is the learning rate. The given value is the flip rate."""
+    """Equations of a perceptron controlled by its learning rate, with the flip rate as input."""
 
     rule: ParameterFamily
     closed: bool
@@ -72,13 +72,13 @@ class StudentSystem:
         return jnp.stack(compute_logarithmic_rates(rule, self.closed, (state[0], state[1]), flip, setting.changes))
 
     def error(self, setting: StudentParameters, state: Array) -> Array:
-        r"""Return :math:`\epsilon_g = \theta/\pi`."""
+        r"""Return the generalization error :math:`\epsilon_g = \theta/\pi`."""
         return jnp.exp(state[1]) / np.pi
 
 
 @dataclass(frozen=True)
 class NetworkSystem:
-    """Network that learns one task, with these controls."""
+    """Equations of a network that learns one task, with the given controls."""
 
     equations: NetworkEquations
     controls: tuple[str, ...]
@@ -91,7 +91,7 @@ class NetworkSystem:
         return compute_row_rates(self.equations, current_setting, state[:, None])[:, 0]
 
     def error(self, setting: NetworkSetting, state: Array) -> Array:
-        r"""Return :math:`\epsilon_g`."""
+        r"""Return the generalization error :math:`\epsilon_g`."""
         return _compute_network_error(
             make_fields(self.equations, setting, unpack_units(self.equations, state[:, None]))
         )
@@ -106,7 +106,7 @@ class SegmentValues(NamedTuple):
     dropout: Array | None = None
 
     def replace_controls(self, controls: Mapping[str, Array]) -> SegmentValues:
-        """Replace the values that are controlled."""
+        """Return a copy with the values of the controls inserted."""
         fraction, replaced = (
             controls.get(TASK_FRACTION_KEY),
             {name: value for name, value in controls.items() if name != TASK_FRACTION_KEY},
@@ -122,7 +122,7 @@ class SegmentValues(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskStudentSystem:
-    """Perceptron that learns several tasks, with these controls and the tasks' weights in the error."""
+    """Equations of a perceptron that learns several tasks, with controls and the tasks' weights in the error."""
 
     rule: ParameterFamily
     closed: bool
@@ -150,7 +150,7 @@ class TaskStudentSystem:
 
 @dataclass(frozen=True)
 class TaskNetworkSystem:
-    """Network that learns several tasks, with these controls and the tasks' weights in the error."""
+    """Equations of a network that learns several tasks, with controls and the tasks' weights in the error."""
 
     equations: TaskEquations
     controls: tuple[str, ...]
@@ -272,10 +272,10 @@ def _get_network_values(cell: NetworkCell, segments: TimeSegments) -> dict[str, 
 
 
 def _get_task_probabilities(cell: Any, segments: TimeSegments) -> np.ndarray:
-    """Return the probabilities of tasks (segments, tasks)."""
+    """Return the task probabilities (segments, tasks) on each segment."""
     return np.array([cell.pieces.at(np.float64(t)) for t in segments.edges[:-1]])
 
 
 def _get_cells_on_segments(cell: Any, segments: TimeSegments) -> list[Any]:
-    """Return the cell as it is on each segment."""
+    """Return the cell with its parameters on each segment."""
     return [cell.after(t) for t in segments.edges[:-1]]

@@ -1,4 +1,4 @@
-r"""Averages over the examples of a learner that minimises a convex loss, without a proximal point inside an integral.
+r"""Averages over the examples of a learner that minimises a convex loss, without proximal points in the integrands.
 
 Let h be the field of an example that the learner has not seen (times the label y, if there are labels), and p its
 field after training: :math:`h = p + V\ell'(p)`, with V the susceptibility. The equations need the averages
@@ -44,31 +44,31 @@ from theory.convex.loss_panels import find_panel_edges, is_piecewise_quadratic
 NODES = 20  # per panel
 GAUSSIAN_EDGES = np.array(
     [-GAUSSIAN_CUTOFF, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, GAUSSIAN_CUTOFF]
-)  # edges in standard deviations
+)  # in standard deviations
 COARSE_GAUSSIAN_EDGES = np.array([-GAUSSIAN_CUTOFF, -4.0, 0.0, 4.0, GAUSSIAN_CUTOFF])
-SIGMOID_EDGES = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # in widths of the teacher's sigmoid
-RIGHT_TAIL_OFFSETS = np.array([1.5, 5.0, 15.0, 40.0])  # distances to the right of the p that belongs to h = 0
-PANEL_EDGE_REL_TOL = 1e-3  # panel edges need not be exact
-LOG_TAN_STEP = 1e-7  # step of the finite difference that gives the slope of the teacher's response
+SIGMOID_EDGES = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # units: width of the teacher's sigmoid
+RIGHT_TAIL_OFFSETS = np.array([1.5, 5.0, 15.0, 40.0])  # from p(h = 0) to the right, for one-sided tails of the loss
+PANEL_EDGE_REL_TOL = 1e-3  # loose, since any edges near the right positions are valid
+LOG_TAN_STEP = 1e-7  # for the forward difference of the teacher's response
 
 
 class FieldNodes(NamedTuple):
-    """Quadrature nodes on the fields, arrays (panels, nodes)."""
+    """Quadrature nodes and weights for averages over the field h, as arrays (panels, nodes)."""
 
     batch_size: int
     batch_index: np.ndarray  # batch element of each panel (panels,)
     h: np.ndarray
     g: np.ndarray  # p - h
-    dh: np.ndarray  # weights of an integral over h
-    d_dh: np.ndarray  # the same weights times 1 - dp/dh
+    dh: np.ndarray  # quadrature weights for integrals over h
+    d_dh: np.ndarray  # quadrature weights times 1 - dp/dh
 
     def sum_over_nodes(self, *terms: np.ndarray) -> np.ndarray:
-        """Return the sums (terms, batch) of terms over the nodes, each (panels, nodes)."""
+        """Sum each term (panels, nodes) over the nodes of each batch element, returning (terms, batch)."""
         return _sum_per_batch_element(terms, self.batch_index, self.batch_size)
 
 
 class TeacherWeights(NamedTuple):
-    """Weights of an average over h, and the teacher's response with its slope with respect to ln tan(theta)."""
+    """Density of the field h, and the teacher's response with its derivative with respect to ln tan(theta)."""
 
     weight: np.ndarray
     response: np.ndarray
@@ -76,16 +76,16 @@ class TeacherWeights(NamedTuple):
 
 
 class ExampleAverages(NamedTuple):
-    """A, B and C (3, batch), and their derivatives (3, unknowns, batch) in the logarithms of the unknowns."""
+    """Averages A, B and C (3, batch), and their derivatives (3, unknowns, batch) with respect to the log unknowns."""
 
     values: np.ndarray
     slopes: np.ndarray
 
 
 def average_over_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> ExampleAverages:
-    """Return the averages over labelled examples at unknowns x (3, batch).
+    """Compute A, B and C with their derivatives for labelled examples.
 
-    The unknowns are the logarithms of tan(theta), Q and V.
+    The unknowns x (3, batch) are the logarithms of tan(theta), Q and V.
     """
     t, Q, V = np.exp(x)
     cos, sin = 1 / np.hypot(1, t), t / np.hypot(1, t)
@@ -101,14 +101,14 @@ def average_over_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> Exa
     cos_over_Q = cos / Q
     A_V = cos_over_Q * by_V[1] - by_V[2] / Q**2
     A_Q = cos_over_Q * (by_Q[1] - C) + (G + hhd) / Q**2
-    cos_slope = -cos * sin**2  # d cos(theta) / d ln tan(theta)
+    cos_slope = -cos * sin**2  # derivative of cos(theta) with respect to ln tan(theta)
     A_t = cos_over_Q * C_t - cos_slope * by_Q[1] / Q
     slopes = np.array([[A_t, A_Q, A_V], [cos_slope * by_cos, by_Q[0], by_V[0]], [C_t, by_Q[1], by_V[1]]])
     return ExampleAverages(values, slopes)
 
 
 def average_over_residuals(loss: Loss, x: np.ndarray) -> ExampleAverages:
-    """Return the averages over residuals of a linear teacher at unknowns x (2, batch), the logarithms of s and V."""
+    """Compute A, B and C with their derivatives for a linear teacher, at x = (ln s, ln V) of shape (2, batch)."""
     s, V = np.exp(x)
     nodes = make_field_nodes(loss, s, V, choose_gaussian_edges(loss))
     channel = compute_residual_weights(s[nodes.batch_index], nodes.h)
@@ -119,7 +119,7 @@ def average_over_residuals(loss: Loss, x: np.ndarray) -> ExampleAverages:
 
 
 class TrainingAverages(NamedTuple):
-    """Mean loss of an example and fraction of wrong labels on the training set, arrays (batch,)."""
+    """Mean loss and label error rate on the training set, as arrays (batch,)."""
 
     loss: np.ndarray
     error: np.ndarray
@@ -130,7 +130,7 @@ def average_training_on_labels(
 ) -> TrainingAverages:
     """Average the loss `reported_loss` and the label error over the training examples.
 
-    The unknowns x are those of `average_over_labels`.
+    The unknowns x are defined as in `average_over_labels`.
     """
     t, Q, V = np.exp(x)
     nodes = make_field_nodes(loss, Q, V, make_label_edges(choose_gaussian_edges(loss), teacher, t), include_flat=True)
@@ -142,7 +142,7 @@ def average_training_on_labels(
 
 
 def average_training_on_residuals(loss: Loss, x: np.ndarray, reported_loss: Loss) -> TrainingAverages:
-    """Average the loss `reported_loss` over the training examples, at the unknowns x of `average_over_residuals`."""
+    """Average the loss `reported_loss` over the training residuals, given x as in `average_over_residuals`."""
     s, V = np.exp(x)
     nodes = make_field_nodes(loss, s, V, choose_gaussian_edges(loss), include_flat=True)
     return _average_training(nodes, compute_residual_weights(s[nodes.batch_index], nodes.h).weight, reported_loss)
@@ -156,7 +156,7 @@ def _average_training(nodes: FieldNodes, weight: np.ndarray, reported_loss: Loss
 
 
 def compute_fresh_label_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
-    """Return the probability that a student at this angle is wrong on a fresh label, including label noise."""
+    """Compute the probability that a student at this angle misclassifies a fresh, possibly noisy label."""
     batch_index, z, dz, _ = _make_panel_nodes(
         np.minimum(make_label_edges(COARSE_GAUSSIAN_EDGES, teacher, np.exp(log_tan)), 0.0)
     )
@@ -167,12 +167,12 @@ def compute_fresh_label_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.
 def compute_label_weights(
     teacher: LabelTeacher, log_tan: np.ndarray, Q: np.ndarray, h: np.ndarray, with_slope: bool = False
 ) -> TeacherWeights:
-    """Compute the weights of averages over a student's fields for a teacher of labels.
+    """Compute the density of a student's aligned field, and the response of a label teacher.
 
     Parameters
     ----------
     teacher
-        The teacher of labels.
+        The label teacher.
     log_tan
         ln tan of the student's angle to the teacher (panels,).
     Q
@@ -193,34 +193,34 @@ def compute_label_weights(
 
 
 def compute_residual_weights(s: np.ndarray, h: np.ndarray) -> TeacherWeights:
-    """Return the normal density of residuals of scale s (panels,) at h (panels, nodes)."""
+    """Return the normal density with standard deviations s (panels,) at the residuals h (panels, nodes)."""
     weight = normal_density(h / s[:, None]) / s[:, None]
     return TeacherWeights(weight, 0 * weight, 0 * weight)
 
 
 def make_label_edges(gaussian_edges: np.ndarray, teacher: LabelTeacher, tan: np.ndarray) -> np.ndarray:
-    """Return the sorted panel edges (batch, edges) for labels, in units of Q.
+    """Return sorted quadrature panel edges (batch, edges) for a label teacher, in units of Q.
 
-    They are the given edges of the Gaussian and edges around the teacher's sigmoid.
+    The given Gaussian edges are combined with edges around the teacher's sigmoid.
     """
     cos, variance = 1 / np.hypot(1, tan), tan**2 / (1 + tan**2)
     width = teacher.width(variance) / cos
     sigmoid = (
         np.where(width < 1, width, GAUSSIAN_CUTOFF)[:, None] * SIGMOID_EDGES
-    )  # a wider sigmoid is as smooth as the Gaussian
+    )  # wider sigmoids need no edges: they are as smooth as the Gaussian
     edges = np.concatenate([np.broadcast_to(gaussian_edges, (len(tan), len(gaussian_edges))), sigmoid], axis=1)
     return np.sort(np.clip(edges, -GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF), axis=1)
 
 
 def choose_gaussian_edges(loss: Loss) -> np.ndarray:
-    """Return panel edges in standard deviations, only a few if h is piecewise linear in p."""
+    """Return Gaussian panel edges in standard deviations, coarser for piecewise quadratic losses."""
     return COARSE_GAUSSIAN_EDGES if is_piecewise_quadratic(loss) else GAUSSIAN_EDGES
 
 
 def make_field_nodes(
     loss: Loss, Q: np.ndarray, V: np.ndarray, edges: np.ndarray, include_flat: bool = False
 ) -> FieldNodes:
-    """Return the quadrature nodes on the fields.
+    """Make the quadrature nodes for averages over the field h.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def make_field_nodes(
     edges
         Panel edges in units of Q, (batch, edges) or (edges,).
     include_flat
-        True to include nodes where g = 0.
+        True to include nodes with g = 0, where training does not change the field.
     """
     ends = Q[:, None] * edges
     parts = [_make_smooth_nodes(loss, V, ends, include_flat), *(_make_kink_nodes(loss, c, V, ends) for c in loss.kinks)]
@@ -239,29 +239,29 @@ def make_field_nodes(
 
 
 def _make_smooth_nodes(loss: Loss, V: np.ndarray, h_edges: np.ndarray, include_flat: bool = False) -> FieldNodes:
-    """Return nodes in p between the kinks of the loss."""
+    """Make quadrature nodes in p, the field after training, between the kinks of the loss."""
     edges = _convert_edges_to_p(loss, V, h_edges)
     left, right = loss.one_sided_slopes(edges)
-    mask = include_flat | (right[:, :-1] != 0) | (left[:, 1:] != 0)  # the slope never falls
+    mask = include_flat | (right[:, :-1] != 0) | (left[:, 1:] != 0)  # flat panels have end slopes 0
     batch_index, p, dp, rounding = _make_panel_nodes(edges, mask)
     slope, stiff = V[batch_index, None] * loss.slope(p), V[batch_index, None] * loss.curvature(p)
-    h = p + slope - (1 + stiff) * rounding  # a large V l'' would amplify the rounding of p
+    h = p + slope - (1 + stiff) * rounding  # correct the rounding of p, which a large V l'' would amplify
     return FieldNodes(len(V), batch_index, h, stiff * rounding - slope, (1 + stiff) * dp, stiff * dp)
 
 
 def _convert_edges_to_p(loss: Loss, V: np.ndarray, h_edges: np.ndarray) -> np.ndarray:
-    """Convert panel edges from h to p, and add edges where the loss changes."""
+    """Map panel edges from h to p, and add edges where the loss changes its shape."""
     p = prox(loss, h_edges, V[:, None], PANEL_EDGE_REL_TOL)
     inner = np.array([0.0, *loss.kinks, *loss.bends])
     if not is_piecewise_quadratic(loss):
-        middle = p[:, [p.shape[1] // 2]]  # belongs to h = 0, as the edges are symmetric
+        middle = p[:, [p.shape[1] // 2]]  # p(h = 0), since the edges are symmetric
         fixed = np.broadcast_to(find_panel_edges(loss), (len(V), len(find_panel_edges(loss))))
         inner = np.concatenate([fixed, middle + RIGHT_TAIL_OFFSETS], axis=1)
     return np.sort(np.concatenate([p, np.clip(inner, p[:, :1], p[:, -1:])], axis=1), axis=1)
 
 
 def _make_kink_nodes(loss: Loss, kink: float, V: np.ndarray, h_edges: np.ndarray) -> FieldNodes:
-    """Return nodes in h on the interval that training maps to the kink c."""
+    """Make quadrature nodes on the interval of h that training maps to a kink of the loss."""
     left, right = loss.one_sided_slopes(kink)
     edges = np.clip(h_edges, (kink + V * left)[:, None], (kink + V * right)[:, None])
     low, high = h_edges[:, :1], h_edges[:, -1:]
@@ -271,10 +271,10 @@ def _make_kink_nodes(loss: Loss, kink: float, V: np.ndarray, h_edges: np.ndarray
 
 
 def _make_panel_nodes(edges: np.ndarray, mask: np.ndarray | float = 1.0) -> tuple[np.ndarray, ...]:
-    """Return Gauss-Legendre nodes on the panels between edges (batch, edges).
+    """Make Gauss-Legendre nodes on the panels between edges (batch, edges).
 
-    Returns the batch elements of the panels, nodes, weights, and the rounding error of the nodes. Panels of width 0 and
-    panels outside the mask `mask` are omitted.
+    Returns the batch index of each panel, the nodes, their weights and their rounding errors. Panels of width 0 and
+    panels outside `mask` are omitted.
     """
     x, w = get_legendre_rule(NODES)
     gaps = np.diff(edges)
@@ -286,7 +286,7 @@ def _make_panel_nodes(edges: np.ndarray, mask: np.ndarray | float = 1.0) -> tupl
 
 
 def _compute_averages(nodes: FieldNodes, channel: TeacherWeights) -> np.ndarray:
-    """Return the averages A, B, C and <h g>."""
+    """Compute the averages A, B, C and <h g> over the nodes."""
     pull = channel.weight * nodes.dh * nodes.g
     return nodes.sum_over_nodes(
         channel.weight * nodes.d_dh, pull * nodes.g, channel.response * nodes.dh * nodes.g, pull * nodes.h
@@ -294,7 +294,10 @@ def _compute_averages(nodes: FieldNodes, channel: TeacherWeights) -> np.ndarray:
 
 
 def _compute_average_slopes(nodes: FieldNodes, channel: TeacherWeights) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the derivatives of (B, C) in ln Q and of (B, C, <h g>) in ln V, and the average <h^2 (1 - dp/dh)>."""
+    """Compute the derivatives of averages with respect to ln Q and ln V.
+
+    Returns the derivatives of (B, C) for ln Q, the derivatives of (B, C, <h g>) for ln V, and <h^2 (1 - dp/dh)>.
+    """
     h_d, free = nodes.d_dh * nodes.h, (nodes.dh - nodes.d_dh) * nodes.g
     weighted_free, weighted = channel.weight * free, channel.weight * h_d
     B_Q, C_Q, B_V, C_V, G_V, hhd = nodes.sum_over_nodes(
@@ -309,11 +312,11 @@ def _compute_average_slopes(nodes: FieldNodes, channel: TeacherWeights) -> tuple
 
 
 def _sum_per_batch_element(terms: Iterable[np.ndarray], batch_index: np.ndarray, batch_size: int) -> np.ndarray:
-    """Sum terms, each (panels, nodes), over the panels of each batch element."""
+    """Sum each term (panels, nodes) over all nodes of each batch element."""
     return np.array([np.bincount(batch_index, np.sum(term, axis=-1), batch_size) for term in terms])
 
 
 def _compute_teacher_moments(log_tan: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance of the teacher's field, given a student's field of z standard deviations."""
+    """Return the mean and variance of the teacher's field, given a student's field of z standard deviations."""
     t = np.exp(log_tan)[:, None]
     return z / np.hypot(1, t), t**2 / (1 + t**2)

@@ -1,4 +1,4 @@
-r"""Bayes-optimal overlaps with a teacher of known prior, for N -> infinity: a bound for all learners.
+r"""Bayes-optimal overlaps with a teacher of known prior for N -> infinity, an upper bound for all learners.
 
 The posterior of the teacher's weights, given P = alpha N examples, has an overlap q with these weights. One line
 describes it:
@@ -32,27 +32,27 @@ from statmech.convex.weights import Weights
 from statmech.numerics.zeros import find_zeros
 from statmech.scenarios.inference import INFORMED_START_ERROR
 
-# grid of the scan; the line is straight below a precision of 1e-12
+# one point suffices below a precision of 1e-12, where ln alpha is linear in ln precision
 LOG_PRECISIONS = np.array([np.log(1e-50), *np.linspace(np.log(1e-12), np.log(1e20), 321)])
-MIN_RELATIVE_DROP = 1e-9  # smaller relative drops of the line are rounding errors
+MIN_RELATIVE_DROP = 1e-9  # smaller relative decreases of alpha are rounding errors
 
 
 class PotentialLine(NamedTuple):
-    """States (L,) on the line: logarithms of the precision and of alpha."""
+    """Stationary states (L,) given by the logarithms of the precision and of alpha."""
 
     log_precision: np.ndarray
     log_alpha: np.ndarray
 
 
 class PotentialScan(NamedTuple):
-    """The rising parts of the line in order, and the smallest alpha that allows recovery of the teacher."""
+    """Stable branches of alpha(precision) in order, and the smallest alpha that allows recovery."""
 
     parts: tuple[PotentialLine, ...]
     limit: float
 
 
 class BayesOptimalState(NamedTuple):
-    """States (A,): mean squared error 1 - q, precision and free entropy, NaN where no state exists."""
+    """Mean squared error 1 - q, precision and free entropy of states (A,), NaN where no state exists."""
 
     mse: np.ndarray
     precision: np.ndarray
@@ -60,7 +60,9 @@ class BayesOptimalState(NamedTuple):
 
 
 def bayes_overlap(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> np.ndarray:
-    """Return the overlap q = 1 - mse of the posterior mean with the teacher. Its cosine with the teacher is sqrt(q).
+    """Compute the overlap q of the posterior mean with the teacher.
+
+    The mean squared error is 1 - q, and the cosine of the two vectors is sqrt(q).
 
     Parameters
     ----------
@@ -96,14 +98,16 @@ def find_bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> B
 
 
 def find_stable_states(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> list[BayesOptimalState]:
-    """Find all stable states at each alpha (A,): on each rising part of the line, and the recovered teacher."""
+    """Find the stable states at each alpha (A,), one per rising branch, and the recovered teacher."""
     scan = scan_potential_line(teacher, weights)
     on_parts = [_solve_states_on_part(part, teacher, weights, alpha) for part in scan.parts]
     return [*on_parts, _describe_recovered_state(scan.limit, teacher, weights, alpha)]
 
 
 def compute_initial_error(weights: Weights, start: str) -> float:
-    """Return the initial mean squared error: the error of the prior's mean, or `INFORMED_START_ERROR`.
+    """Return the mean squared error of an uninformed or informed start.
+
+    The uninformed start is the mean of the prior. The informed start has the error `INFORMED_START_ERROR`.
 
     >>> from statmech.convex.weights import Binary
     >>> compute_initial_error(Binary(), "uninformed"), compute_initial_error(Binary(), "informed")
@@ -113,13 +117,15 @@ def compute_initial_error(weights: Weights, start: str) -> float:
 
 
 def free_entropy(teacher: Teacher, weights: Weights, alpha: np.ndarray, precision: np.ndarray) -> np.ndarray:
-    """Compute the free entropy of states (A,) on the line."""
+    """Compute the free entropy per weight of stationary states (A,)."""
     mse = weights.mse(precision)
     return 0.5 * precision * mse - weights.information(precision) + alpha * teacher.log_evidence(mse)
 
 
 def find_transitions(teacher: Teacher, weights: Weights) -> tuple[float, float]:
-    """Return the alpha of equal free entropies (alpha_it) and the first maximum of the line (alpha_alg), or NaN.
+    """Find the information-theoretic and algorithmic thresholds (alpha_it, alpha_alg), or NaN.
+
+    Free entropies are equal at alpha_it, and alpha(precision) has its first maximum at alpha_alg.
 
     >>> from statmech.convex.teachers import SignTeacher
     >>> from statmech.convex.weights import Binary
@@ -128,7 +134,7 @@ def find_transitions(teacher: Teacher, weights: Weights) -> tuple[float, float]:
     """
     scan = scan_potential_line(teacher, weights)
     first = scan.parts[0]
-    if len(scan.parts) == 1 and first.log_precision[-1] == LOG_PRECISIONS[-1]:  # the line does not turn
+    if len(scan.parts) == 1 and first.log_precision[-1] == LOG_PRECISIONS[-1]:  # alpha(precision) is monotone
         limit = scan.limit if _is_noiseless(teacher) else np.nan
         return limit, limit
     highest = float(np.exp(first.log_alpha[-1]))
@@ -137,7 +143,7 @@ def find_transitions(teacher: Teacher, weights: Weights) -> tuple[float, float]:
 
 @cache
 def scan_potential_line(teacher: Teacher, weights: Weights) -> PotentialScan:
-    """Scan the line, and split it at its turning points."""
+    """Scan the stationary states alpha(precision), and split them into branches at the turning points."""
     line = _compute_potential_line(teacher, weights, LOG_PRECISIONS)
     turns = [
         _refine_turning_point(teacher, weights, index, sign) for index, sign in _find_turning_points(line.log_alpha)
@@ -153,18 +159,21 @@ def scan_potential_line(teacher: Teacher, weights: Weights) -> PotentialScan:
 
 
 def _compute_potential_line(teacher: Teacher, weights: Weights, log_precision: np.ndarray) -> PotentialLine:
-    """Compute alpha on the line at these precisions."""
+    """Compute alpha as a function of the precision of a stationary state."""
     information = teacher.information(weights.mse(np.exp(log_precision)))
     return PotentialLine(log_precision, log_precision - np.log(information))
 
 
 def _is_noiseless(teacher: Teacher) -> bool:
-    """Return True if an output determines its field exactly."""
+    """Return True if outputs determine the teacher's field exactly."""
     return isinstance(teacher, LinearTeacher) and teacher.noise == 0
 
 
 def _find_turning_points(height: np.ndarray) -> list[tuple[int, int]]:
-    """Return the indices of alternating maxima (+1) and minima (-1), between which the height (L,) changes by DROP."""
+    """Find alternating maxima (+1) and minima (-1) of a sequence (L,), as pairs of index and sign.
+
+    Changes of at most `MIN_RELATIVE_DROP` are ignored.
+    """
     turns: list[tuple[int, int]] = []
     sign, extreme_index = 1, 0
     for index, value in enumerate(height):
@@ -177,7 +186,7 @@ def _find_turning_points(height: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _refine_turning_point(teacher: Teacher, weights: Weights, index: int, sign: int) -> float:
-    """Refine a turning point near this index of the scan. Returns the logarithm of its precision."""
+    """Compute the logarithm of the precision at the turning point near this index of the scan."""
     low, high = LOG_PRECISIONS[max(index - 1, 0)], LOG_PRECISIONS[min(index + 1, len(LOG_PRECISIONS) - 1)]
     for _ in range(6):
         points = np.linspace(low, high, 21)
@@ -189,7 +198,7 @@ def _refine_turning_point(teacher: Teacher, weights: Weights, index: int, sign: 
 def _solve_states_on_part(
     part: PotentialLine, teacher: Teacher, weights: Weights, alpha: np.ndarray
 ) -> BayesOptimalState:
-    """Solve for the states on a rising part of the line at each alpha."""
+    """Solve for the states on one rising branch of alpha(precision) at each alpha."""
     height, log_alpha = np.maximum.accumulate(part.log_alpha), np.log(alpha)
     covered = (log_alpha >= height[0]) & (log_alpha < height[-1])
     state = BayesOptimalState(*(np.full(alpha.shape, np.nan) for _ in BayesOptimalState._fields))
@@ -207,14 +216,14 @@ def _solve_states_on_part(
 
 
 def _describe_recovered_state(limit: float, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
-    """Return the states of the recovered teacher, which exist for alpha above the limit of the line."""
+    """Describe the recovered teacher as a state, which exists for alpha >= `limit`."""
     evidence = np.inf if _is_noiseless(teacher) else teacher.log_evidence(np.zeros(1))[0]
     entropy = alpha * evidence - weights.information(np.exp(LOG_PRECISIONS[-1:]))[0]
     return BayesOptimalState(*(np.where(alpha >= limit, value, np.nan) for value in (0.0, np.inf, entropy)))
 
 
 def _find_equal_entropy_alpha(teacher: Teacher, weights: Weights, scan: PotentialScan, highest: float) -> float:
-    """Find the alpha of equal free entropies of the first state and a later state."""
+    """Find the alpha where the free entropy of a later state equals the free entropy of the first state."""
     from scipy.optimize import brentq
 
     if _is_noiseless(teacher):

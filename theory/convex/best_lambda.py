@@ -1,4 +1,4 @@
-r"""The penalty of the smallest generalization error, in the limit N -> infinity.
+r"""Penalty strengths that minimise the generalization error, in the limit N -> infinity.
 
 The search minimises the angle to a teacher of labels, or the error of the field of a linear teacher. In both cases this
 is the first unknown x_0 of the equations. Newton's method also gives the slope of x_0 in :math:`\ln\lambda`, and the
@@ -31,19 +31,19 @@ from theory.convex.saddle_point import (
     solve_saddle_point,
 )
 
-MAX_SEARCHED_LAMBDA, MIN_SEARCHED_LAMBDA = 1e6, 1e-10  # bounds of the search for the best lambda
-MAX_L1_STRENGTH = 16.0  # in units of an l1 norm that leaves a good part of the weights
+MAX_SEARCHED_LAMBDA, MIN_SEARCHED_LAMBDA = 1e6, 1e-10  # search range for the best lambda
+MAX_L1_STRENGTH = 16.0  # relative to the strength from `estimate_l1_log_lambda`
 LOG_LAMBDA_SCAN_STEP, L1_LOG_LAMBDA_SCAN_STEP = (
     np.log(6.0),
     np.log(2.0),
-)  # the minimum of the hinge loss spans a factor of 10 in lambda
+)  # fine enough for the hinge loss, whose minimum spans a factor of 10 in lambda
 FLAT_SLOPE_TOL, L1_FLAT_SLOPE_TOL = (
     1e-11,
     1e-9,
-)  # smaller slopes count as 0, as for the hinge loss at small and large lambda
-EQUAL_ERROR_TOL = 1e-9  # errors closer than this are equal
-LOG_LAMBDA_TOL = 1e-6  # step in ln lambda that ends the search; the remaining error is below 1e-10
-SCAN_RESIDUAL_TOL = 1e-6  # the last step of Newton's method squares this residual
+)  # smaller slopes count as 0: the error of the hinge loss is flat at small and large lambda
+EQUAL_ERROR_TOL = 1e-9  # closer generalization errors count as equal
+LOG_LAMBDA_TOL = 1e-6  # smallest step of the search, which leaves an error below 1e-10
+SCAN_RESIDUAL_TOL = 1e-6  # loose, since the last Newton step squares the residual
 
 
 def find_best_lambda(
@@ -98,7 +98,7 @@ def search_best_lambda(
     alpha: np.ndarray,
     inputs: InputPopulation | None = None,
 ) -> np.ndarray:
-    """Search numerically for the best lambda at each alpha (batch,), for any loss.
+    """Find the best lambda at each alpha (batch,) by numerical search, for any loss.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def search_best_lambda(
 def minimise_over_lambda(
     equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: float, exact: np.ndarray
 ) -> np.ndarray:
-    """Search for the lambda that minimises the first unknown of the equations.
+    """Find the lambda that minimises the first unknown, which increases with the generalization error.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def minimise_over_lambda(
     plateau_ends = (np.abs(slopes[:-1]) <= flat) & (np.abs(np.diff(values, axis=0)) > EQUAL_ERROR_TOL)
     turns = (signs[1:] < 0) & ((signs[:-1] > 0) | plateau_ends)
     unvisited = turns & ~exact
-    # visit the minima of each batch element in turn, since the first need not be the global one
+    # refine every local minimum, since the first need not be the global one
     while len(elements := np.flatnonzero(unvisited.any(axis=0))):
         indices = np.argmax(unvisited[:, elements], axis=0)
         unvisited[indices, elements] = False
@@ -155,9 +155,9 @@ def get_best_lambdas(
     alphas: Iterable[float],
     inputs: InputPopulation | None = None,
 ) -> Mapping[float, float]:
-    """Return the best lambda at each alpha, from a cache of this process.
+    """Return the best lambda at each alpha, cached within this process.
 
-    All alphas that are not in the cache are solved in one batch.
+    All values of alpha missing from the cache are solved in one batch.
 
     Parameters
     ----------
@@ -178,16 +178,16 @@ def get_best_lambdas(
 
 
 _BEST_LAMBDA_CACHE: dict[tuple[Loss, Teacher, Penalty, Weights, InputPopulation | None], dict[float, float]] = {}
-_CACHE_LOCK = Lock()  # simulations run in threads
+_CACHE_LOCK = Lock()  # simulations in several threads share the cache
 
 
 def clip_lambda(best: float) -> float:
-    """Return a finite lambda for simulation and theory: the bound of the search if the best lambda is infinite."""
+    """Replace an infinite best lambda by the upper bound of the search."""
     return min(best, MAX_SEARCHED_LAMBDA)
 
 
 def _compute_slope_signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
-    """Return the signs of the slopes (points, batch), from the largest lambda down.
+    """Compute the signs of the slopes (points, batch) in order of decreasing lambda.
 
     Where the slope is 0, the sign is taken from the change of the error since the previous point. If the error has not
     changed, the previous sign is kept. At the first point, a slope of 0 gets the sign -1.
@@ -202,9 +202,10 @@ def _compute_slope_signs(slopes: np.ndarray, values: np.ndarray, flat: float) ->
 
 
 def _find_best_scan_end(signs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find the better end of the scan, lambda = 0 or infinity, and the error there.
+    """Return the limit lambda = 0 or infinity with the smaller error, and this error.
 
-    An end counts if the error falls towards it, or is flat at lambda = 0. Returns NaN and infinity if none counts.
+    A limit is a candidate if the error decreases towards it, or is flat near lambda = 0. Without candidates, the
+    result is NaN with an infinite error.
     """
     top = np.where(signs[0] < 0, values[0], np.inf)
     level = np.isclose(values[-1], values[-2], rtol=0, atol=EQUAL_ERROR_TOL)
@@ -213,11 +214,11 @@ def _find_best_scan_end(signs: np.ndarray, values: np.ndarray) -> tuple[np.ndarr
     return np.where(np.isinf(min_value), np.nan, np.where(bottom < top - EQUAL_ERROR_TOL, 0.0, np.inf)), min_value
 
 
-ScanPoint = tuple[np.ndarray, SaddlePointSolution]  # ln lambda of each batch element, and the solution there
+ScanPoint = tuple[np.ndarray, SaddlePointSolution]  # ln lambda (batch,), and the solution at these values
 
 
 def _scan_lambda(equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: float) -> list[ScanPoint]:
-    """Solve the equations on a grid from the largest lambda to the smallest."""
+    """Solve the equations on a grid of decreasing lambda."""
     log_lam = np.full(len(alpha), np.log(MAX_SEARCHED_LAMBDA))
     stride = L1_LOG_LAMBDA_SCAN_STEP if l1_fraction else LOG_LAMBDA_SCAN_STEP
     if l1_fraction:
@@ -233,7 +234,7 @@ def _scan_lambda(equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: fl
 
 
 def select_scan_points(scan: list[ScanPoint], indices: np.ndarray, elements: np.ndarray) -> ScanPoint:
-    """Select the solution of each batch element in `elements` at its own index `indices` of the scan."""
+    """Select one scan point for each batch element in `elements`, at the scan positions `indices`."""
     where = np.stack([log_lam for log_lam, _ in scan])[indices, elements]
     parts = (np.stack([solution[k] for _, solution in scan]) for k in range(3))
     return where, SaddlePointSolution(*(np.moveaxis(part, 0, -1)[..., elements, indices] for part in parts))
@@ -242,7 +243,7 @@ def select_scan_points(scan: list[ScanPoint], indices: np.ndarray, elements: np.
 def _find_slope_root(
     equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: float, low: ScanPoint, high: ScanPoint, flat: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find ln lambda where the slope is 0, and x_0 there, by Chandrupatla's method.
+    """Find a root of the slope in ln lambda by Chandrupatla's method, and x_0 at this root.
 
     Parameters
     ----------
@@ -254,7 +255,7 @@ def _find_slope_root(
         Smaller slopes count as 0.
     """
     active, root, value = np.arange(len(alpha)), low[0].copy(), 0 * alpha
-    bracket = np.array([low[0], high[0], high[0]])  # latest point, point on the other side of the root, previous point
+    bracket = np.array([low[0], high[0], high[0]])  # latest, opposite (across the root) and previous point
     slopes = np.array([low[1].tangent[0], high[1].tangent[0]])
     plateaus = np.where(np.abs(slopes) <= flat, np.array([low[1].x[0], high[1].x[0]]), np.nan)
     slopes = np.array([np.minimum(slopes[0], -flat), *2 * [np.maximum(slopes[1], flat)]])
@@ -278,7 +279,7 @@ def _find_slope_root(
 
 
 def _sign_flat_slopes(slope: np.ndarray, equals_end: np.ndarray, flat: float) -> np.ndarray:
-    """Give a slope that counts as 0 the sign of the end of the bracket with the same error.
+    """Replace negligible slopes by small slopes with the sign at the end of the bracket with equal error.
 
     `equals_end` (2, batch) is True where the error equals the error at the lower and at the upper end.
     """
@@ -287,7 +288,7 @@ def _sign_flat_slopes(slope: np.ndarray, equals_end: np.ndarray, flat: float) ->
 
 
 def _update_bracket(new: np.ndarray, bracket: np.ndarray, past_root: np.ndarray) -> np.ndarray:
-    """Replace one of the three points of the bracket by a new point.
+    """Update the three points of a bracket with a new point.
 
     `past_root` is True if the new point and the latest point lie on opposite sides of the root.
     """
@@ -296,7 +297,10 @@ def _update_bracket(new: np.ndarray, bracket: np.ndarray, past_root: np.ndarray)
 
 
 def _compute_step_fraction(bracket: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """Return the next step as a fraction of the bracket: inverse quadratic interpolation if it is safe, else 1/2."""
+    """Compute the next step by inverse quadratic interpolation if it is safe, else by bisection.
+
+    The step is a fraction of the bracket.
+    """
     (a, b, c), (f, g, h) = bracket, slopes
     with np.errstate(all="ignore"):
         part, rise = (a - b) / (c - b), (f - g) / (h - g)

@@ -1,4 +1,4 @@
-"""The best penalty of a scenario of convex losses."""
+"""Optimal penalties for all parameter combinations of a convex-loss scenario."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.best_lambda import find_best_lambda as best_lambda_at
 from theory.convex.best_lambda import get_best_lambdas
 
-INTERPOLATION_DEGREE = 12  # a polynomial in ln alpha interpolates the best lambdas of a line
+INTERPOLATION_DEGREE = 12  # degree of the Chebyshev polynomial in ln alpha
 LAST_COEFFICIENT_REL_TOL = (
-    1e-3  # relative to the smallest lambda; larger last coefficients show that the polynomial fails
+    1e-3  # relative to the smallest lambda; the interpolation is rejected if its last coefficients are larger
 )
 
-Ratio = Callable[[RiskCell], float]  # a cell's ratio of examples to inputs
+Ratio = Callable[[RiskCell], float]  # returns the ratio of examples to inputs
 
 
 def best_lambda(scenario: Risk) -> xr.DataArray:
-    r"""Find the penalty of the smallest generalization error, in the limit N -> infinity.
+    r"""Find the penalty that minimises the generalization error, in the limit N -> infinity.
 
-    It minimises the error on labels without noise, or the error of the field of a linear teacher. For the square loss
-    it does not depend on alpha: it is :math:`(1-a^2)/a^2` for labels, with :math:`a^2 = (1-2f)^2\,2/\pi` for a sign
+    The error is measured on noiseless labels, or on the field of a linear teacher. For the square loss the best penalty
+    does not depend on alpha: it equals :math:`(1-a^2)/a^2` for labels, with :math:`a^2 = (1-2f)^2\,2/\pi` for a sign
     teacher with flips f, and the variance of the noise for a linear teacher.
 
     Parameters
@@ -61,7 +61,7 @@ def best_lambda(scenario: Risk) -> xr.DataArray:
 
 
 def get_alpha(cell: RiskCell) -> float:
-    """Return the number of examples per weight of a cell."""
+    """Return a cell's number of examples per weight."""
     return cell.alpha
 
 
@@ -80,10 +80,10 @@ def find_group_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
 
 
 def interpolate_group_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
-    """Find the best lambda of a group at each alpha of a line by interpolation between a few points.
+    """Find the best lambda at each alpha in a group by polynomial interpolation in ln alpha.
 
-    All points are solved if a polynomial does not converge. As the error has its minimum at the best lambda, it changes
-    by only about 1e-6 if lambda changes by 1 %.
+    Every alpha is solved if the polynomial does not converge. Near the best lambda, the error changes only by
+    about 1e-6 if lambda changes by 1 %.
     """
     alphas = [cell.alpha for cell in members]
     if len(set(alphas)) <= INTERPOLATION_DEGREE:
@@ -95,7 +95,7 @@ def interpolate_group_lambdas(members: Sequence[RiskCell]) -> Mapping[float, flo
 
     interpolation = Chebyshev.interpolate(solve_alphas, INTERPOLATION_DEGREE, ends)
     line = evaluate_at_ratios(members, get_alpha, lambda alpha: interpolation(np.log(alpha)))
-    # NaN, infinities, jumps and kinks have no small coefficients
+    # the last coefficients are not small if there are NaN, infinities, jumps or kinks
     return (
         line
         if np.all(np.abs(interpolation.coef[-2:]) <= LAST_COEFFICIENT_REL_TOL * min(line.values()))
@@ -106,6 +106,6 @@ def interpolate_group_lambdas(members: Sequence[RiskCell]) -> Mapping[float, flo
 def evaluate_at_ratios(
     members: Sequence[RiskCell], ratio: Ratio, function: Callable[[np.ndarray], np.ndarray]
 ) -> dict[float, float]:
-    """Evaluate a function of alpha at each ratio of examples to inputs in a group."""
+    """Evaluate a function at every distinct ratio of examples to inputs in a group of cells."""
     ratios = np.array(list(dict.fromkeys(map(ratio, members))), float)
     return dict(zip(ratios.tolist(), function(ratios).tolist(), strict=True))

@@ -1,4 +1,4 @@
-r"""Averages over the examples of two clusters, for a learner that minimises a convex loss.
+r"""Averages over the examples of two clusters for a learner that minimises a convex loss.
 
 The stability h of an unseen example with label y is normal of variance :math:`Q^2` around :math:`\mu_y = s_ym + yb`,
 with b the intercept. With p the stability after training, and :math:`g = p - h`,
@@ -30,20 +30,20 @@ from theory.convex.averages import FieldNodes, TrainingAverages, choose_gaussian
 class ClusterStabilities(NamedTuple):
     """Distribution of the stabilities of fresh examples."""
 
-    means: np.ndarray  # means in both clusters (2, batch)
+    means: np.ndarray  # one per cluster (2, batch)
     Q: np.ndarray  # standard deviation (batch,)
     V: np.ndarray  # susceptibility (batch,)
 
 
 class ClusterAverages(NamedTuple):
-    """A, B, C and E (4, batch), and their derivatives (4, 4, batch) in m, b, ln Q and ln V."""
+    """Averages A, B, C and E (4, batch), and their derivatives (4, 4, batch) with respect to m, b, ln Q and ln V."""
 
     values: np.ndarray
     slopes: np.ndarray
 
 
 def average_over_clusters(loss: Loss, clusters: TwoClusters, stabilities: ClusterStabilities) -> ClusterAverages:
-    """Compute the averages over both clusters.
+    """Compute A, B, C and E, averages over both clusters, with their derivatives.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def average_over_clusters(loss: Loss, clusters: TwoClusters, stabilities: Cluste
     by_Q = nodes.sum_over_nodes(d_dh * (z * z - 1), -2 * d_dh * g * z, -d_dh * z) * np.array([1 + 0 * Q, Q, Q])
     by_V = nodes.sum_over_nodes(-free * g * z, 2 * free * g * g, free * g) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
     fractions, factors, y = clusters.weights, clusters.factors, LABELS
-    # weights of the clusters in A, B, C and E
+    # rows: A, B, C and E; columns: clusters
     average_weights = np.array([fractions, fractions, fractions * factors, fractions * y])
     cluster_terms = np.array([sums, by_mean, by_mean, by_Q, by_V]).reshape(5, 3, 2, -1)[:, [0, 1, 2, 2]]
     cluster_terms[1] *= factors[:, None]
@@ -95,9 +95,10 @@ def average_training_on_clusters(
 def _make_cluster_nodes(
     loss: Loss, stabilities: ClusterStabilities, include_flat: bool = False
 ) -> tuple[FieldNodes, np.ndarray, np.ndarray]:
-    """Return the nodes of both clusters, their distances from the mean in units of Q, and their densities.
+    """Make the quadrature nodes of both clusters.
 
-    The batch of the first cluster is followed by the batch of the second.
+    Returns the nodes, their distances from the mean in units of Q, and the densities at the nodes. The batch of
+    the first cluster precedes the batch of the second.
     """
     means, Q, V = stabilities.means.ravel(), np.tile(stabilities.Q, 2), np.tile(stabilities.V, 2)
     nodes = make_field_nodes(loss, Q, V, (means / Q)[:, None] + choose_gaussian_edges(loss), include_flat)

@@ -1,4 +1,4 @@
-r"""The learner that minimises a convex loss of two Gaussian clusters, with an l2 penalty, for N -> infinity.
+r"""Minimisers of a convex loss with an l2 penalty on two Gaussian clusters, for N -> infinity.
 
 The fields of a student w, times the label, have the mean s m, with :math:`m = \mathbf w\cdot\mathbf d`, and the
 deviation Q in each cluster (`statmech.convex.clusters`). With the averages of `theory.convex.cluster_averages`, the
@@ -60,25 +60,28 @@ from theory.convex.saddle_point import (
 )
 from theory.convex.sides import LinearisedEquations
 
-CLUSTER_LIMIT_LAMBDA = 1e-6  # Newton's method converges from here to the limit lambda = 0
-CLUSTER_SCAN_STEP = np.log(4.0)  # in ln lambda
+CLUSTER_LIMIT_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
+CLUSTER_SCAN_STEP = np.log(4.0)  # step in ln lambda
 NUM_REFINED_SCAN_POINTS = 9
-CLASS_SIZE_STEPS = (6, 24)  # from equal classes to unequal classes; the second value is used if the first fails
-CLUSTER_LOG_LAMBDA_TOL = 1e-4  # ends the search in ln lambda; the error changes with the square of this distance
+CLASS_SIZE_STEPS = (6, 24)  # the second number is used if the first fails
+CLUSTER_LOG_LAMBDA_TOL = 1e-4  # sufficient, since the error is quadratic in ln lambda near its minimum
 AveragesWithSlopes = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, batch), and their derivatives (4, k, batch)
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterEquations:
-    """The equations of a loss of stabilities. The `l1_fraction` of a point is kappa, which frees the intercept."""
+    """Saddle-point equations of a loss of stabilities on two clusters.
+
+    The `l1_fraction` of a penalty point serves as kappa, the parameter that switches the intercept on.
+    """
 
     loss: Loss
     clusters: TwoClusters
     intercept: bool = False
 
     def linearise(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> LinearisedEquations:
-        """Return residuals and derivatives at x (k, batch)."""
-        with np.errstate(all="ignore"):  # NaN after too long a step, which is taken back
+        """Compute the residuals and their derivatives at the unknowns x (k, batch)."""
+        with np.errstate(all="ignore"):  # steps that give NaN are rejected later
             averages = self._compute_averages(x)
             side, slopes = self._linearise_weights(averages, x, alpha, np.exp(point.log_lam))
             F, J = side.values - x[:3], slopes - np.eye(3, len(x))[..., None]
@@ -93,18 +96,18 @@ class ClusterEquations:
             )
 
     def side(self, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
-        """Solve the equations of the weights under the penalty."""
+        """Solve the equations of the weights at penalty strength lambda."""
         return solve_weights(self.clusters, hats, lam)
 
     @property
     def size(self) -> float:
-        """Scale of the penalty: students follow Hebb's rule if lambda is much larger."""
+        """Penalty scale: students follow Hebb's rule at much larger lambda."""
         return float(np.max(self.clusters.variances / self.clusters.ridge)) + float(np.sum(self.clusters.powers))
 
     def _linearise_weights(
         self, averages: AveragesWithSlopes, x: np.ndarray, alpha: np.ndarray, lam: np.ndarray
     ) -> tuple[WeightSolution, np.ndarray]:
-        """Solve the equations of the weights, and return also their derivatives (3, k, batch) in the unknowns."""
+        """Solve the equations of the weights, and return the derivatives (3, k, batch) with respect to the unknowns."""
         (A, B, C, _), by_x = averages
         V = np.exp(x[2])
         last = np.eye(len(x))[2][:, None]
@@ -117,14 +120,14 @@ class ClusterEquations:
     def _linearise_intercept(
         self, averages: AveragesWithSlopes, x: np.ndarray, kappa: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the residual of the intercept's equation, and its derivatives (k, batch) in the unknowns."""
+        """Compute the residual of the intercept's equation, and its derivatives (k, batch) for the unknowns."""
         (_, B, _, E), by_x = averages
         offset = np.eye(len(x))[3][:, None]
         slopes = (by_x[3] - 0.5 * E / B * by_x[1]) / np.sqrt(B)
         return kappa * E / np.sqrt(B) - (1 - kappa) * x[3], kappa * slopes - (1 - kappa) * offset
 
     def _compute_averages(self, x: np.ndarray) -> AveragesWithSlopes:
-        """Return A, B, C and E (4, batch), and their derivatives (4, k, batch) in the unknowns."""
+        """Compute A, B, C and E (4, batch), and their derivatives (4, k, batch) with respect to the unknowns."""
         values, (m_, b_, Q_, V_) = self._average_over_clusters(x)
         m, Q = np.exp(x[1] - x[0]), np.exp(x[1])
         by_x = [-m * m_, m * m_ + Q_, V_]
@@ -133,28 +136,28 @@ class ClusterEquations:
         return values, np.stack(by_x, axis=1)
 
     def _average_over_clusters(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return A, B, C and E, and their derivatives (variable, average, batch) in m, b, ln Q and ln V."""
+        """Compute A, B, C and E, and their derivatives (variable, average, batch) for m, b, ln Q and ln V."""
         values, slopes = average_over_clusters(self.loss, self.clusters, self.stabilities(x))
         return values, np.moveaxis(slopes, 1, 0)
 
     def stabilities(self, x: np.ndarray) -> ClusterStabilities:
-        """Return the distribution of the stabilities of fresh examples at unknowns x (k, batch)."""
+        """Describe the stabilities of fresh examples, given the unknowns x (k, batch)."""
         means = self.clusters.factors[:, None] * np.exp(x[1] - x[0]) + LABELS[:, None] * self.offset(x)
         return ClusterStabilities(means, np.exp(x[1]), np.exp(x[2]))
 
     def offset(self, x: np.ndarray) -> np.ndarray:
-        """Return the intercept b at unknowns x (k, batch)."""
+        """Compute the intercept b from the unknowns x (k, batch)."""
         return (1 + np.exp(x[1])) * x[3] if self.intercept else np.zeros_like(x[0])
 
     @cached_property
     def force(self) -> float:
-        """Scale of l' before training."""
+        """Absolute slope of the loss before training, or 1 if this slope vanishes."""
         return float(np.abs(self.loss.slope(np.zeros(1)))[0]) or 1.0
 
     def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the unknowns of Hebb's rule, and a ln lambda that makes them an approximate solution.
+        """Return the unknowns for Hebb's rule, with a ln lambda large enough for this approximation.
 
-        This is the given `log_lam` or a larger value.
+        The returned ln lambda is at least `log_lam`.
         """
         slope, bend = self.force, float(self.loss.curvature(np.zeros(1))[0])
         scale = slope * (np.sqrt(alpha * (1 + alpha)) + 1) + bend * alpha
@@ -166,7 +169,7 @@ class ClusterEquations:
 
 
 class ClusterHats(NamedTuple):
-    """The hats V^, q^ and m^ (batch,): the conjugate order parameters."""
+    """Conjugate order parameters V^, q^ and m^ (the hats), as arrays (batch,)."""
 
     V: np.ndarray
     q: np.ndarray
@@ -174,7 +177,7 @@ class ClusterHats(NamedTuple):
 
 
 class WeightSolution(NamedTuple):
-    """ln(Q/m), ln Q and ln V (3, batch), and their derivatives in ln m^, ln q^, V^ and ln lambda."""
+    """Unknowns ln(Q/m), ln Q and ln V (3, batch), and their derivatives for ln m^, ln q^, V^ and ln lambda."""
 
     values: np.ndarray
     by_m: np.ndarray
@@ -184,14 +187,14 @@ class WeightSolution(NamedTuple):
 
 
 def solve_weights(clusters: TwoClusters, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
-    """Compute the unknowns from the hats under an l2 penalty.
+    """Compute the unknowns from the conjugate order parameters under an l2 penalty.
 
     Parameters
     ----------
     clusters
         The clusters.
     hats
-        The hats (batch,).
+        The conjugate order parameters (batch,).
     lam
         Strength of the penalty (batch,).
     """
@@ -204,7 +207,7 @@ def solve_weights(clusters: TwoClusters, hats: ClusterHats, lam: np.ndarray) -> 
     log_Q = 0.5 * np.log(Q2)
 
     def differentiate(change: np.ndarray) -> np.ndarray:
-        """Return the derivatives in a parameter that changes D by `change`."""
+        """Differentiate the unknowns with respect to a parameter, where `change` is the derivative of D."""
         part = change / D
         m = -np.sum(m_parts * part, axis=0) / S
         Q = -(hats.m**2 * np.sum(centre * part, axis=0) + hats.q * np.sum(spread * part, axis=0)) / Q2
@@ -221,7 +224,7 @@ def solve_weights(clusters: TwoClusters, hats: ClusterHats, lam: np.ndarray) -> 
 
 
 class ClusterState(NamedTuple):
-    """The state of learners, arrays (batch,), NaN where the equations have no solution."""
+    """Order parameters and errors of learners, as arrays (batch,), NaN where the equations have no solution."""
 
     m_field: np.ndarray
     length_field: np.ndarray
@@ -235,14 +238,14 @@ class ClusterState(NamedTuple):
 
 
 def make_unknown_state(batch_size: int) -> ClusterState:
-    """Return a state of NaN for a batch of learners."""
+    """Return a state with all entries NaN."""
     return ClusterState(*(np.full(batch_size, np.nan) for _ in ClusterState._fields))
 
 
 def solve_cluster_minimum(
     loss: Loss, clusters: TwoClusters, alpha: np.ndarray, lam: np.ndarray, intercept: bool = False
 ) -> ClusterState:
-    """Solve for the minimum at each alpha and lambda.
+    """Compute the state at the minimum of the penalised loss for each alpha and lambda (batch,).
 
     Parameters
     ----------
@@ -266,7 +269,7 @@ def solve_cluster_minimum(
     >>> [float(value[0].round(9)) for value in (one.m_field, one.length_field, one.eps_g)]
     [1.375596026, 1.880254441, 0.232206069]
     """
-    equations = ClusterEquations(loss, clusters, intercept and not clusters.is_balanced)  # equal clusters: b = 0
+    equations = ClusterEquations(loss, clusters, intercept and not clusters.is_balanced)  # b = 0 for equal clusters
     state = make_unknown_state(len(alpha))
     ends = compute_cluster_interpolation_threshold(loss, clusters, intercept) if np.any(lam == 0) else np.nan
     phases = (
@@ -286,9 +289,9 @@ Phase = Callable[[ClusterEquations, np.ndarray, np.ndarray], ClusterState]
 
 
 def solve_clusters(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> SaddlePointSolution:
-    """Solve the equations at each alpha and lambda > 0 (batch,), NaN where no solution was found.
+    """Solve the saddle-point equations at each alpha and lambda > 0 (batch,), NaN where this fails.
 
-    If freeing the intercept fails, solutions are followed from classes of equal size, whose intercept is 0.
+    If switching on the intercept fails, solutions are continued from classes of equal size, which have no intercept.
 
     Parameters
     ----------
@@ -311,7 +314,7 @@ def solve_clusters(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarr
 def _follow_from_equal_classes(
     equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray, steps: int
 ) -> SaddlePointSolution:
-    """Follow a solution from equal classes to the given classes, in equal steps of the logit of their fraction."""
+    """Continue a solution from equal classes to the given class fraction, in equal steps of its logit."""
     clusters, point = equations.clusters, PenaltyPoint(np.log(lam), np.ones_like(lam))
     fractions = 1 / (1 + (1 / clusters.positives - 1) ** np.linspace(0, 1, steps + 1))
     solution = solve_saddle_point(replace(equations, clusters=clusters._replace(positives=0.5)), alpha, lam, 1.0)
@@ -325,19 +328,19 @@ def _follow_from_equal_classes(
 
 
 def _solve_clusters_penalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
-    """Solve at lambda > 0."""
+    """Compute the state at a penalty lambda > 0."""
     return describe_cluster_state(equations, solve_clusters(equations, alpha, lam), alpha, lam)
 
 
 def _solve_clusters_unpenalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
-    """Solve without a penalty where the training loss cannot be made 0."""
+    """Compute the state without a penalty, where the training loss stays above 0."""
     nearby = solve_clusters(equations, alpha, lam + CLUSTER_LIMIT_LAMBDA)
     point = PenaltyPoint(lam - np.inf, np.full_like(lam, equations.intercept))
     return describe_cluster_state(equations, run_newton(equations, nearby.x, alpha, point), alpha, lam)
 
 
 def _solve_clusters_interpolating(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
-    """Solve the limit of a vanishing penalty where students fit all examples."""
+    """Compute the state in the limit of a vanishing penalty, where students fit all examples."""
     limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None:
         return make_unknown_state(len(alpha))
@@ -358,7 +361,7 @@ def describe_cluster_state(
     lam: np.ndarray,
     reported_loss: Loss | None = None,
 ) -> ClusterState:
-    """Compute the state of learners from the solved unknowns.
+    """Compute the order parameters and errors of learners from a solution of the equations.
 
     Parameters
     ----------
@@ -395,7 +398,7 @@ def describe_cluster_state(
 def _compute_weight_length(
     clusters: TwoClusters, averages: np.ndarray, V: np.ndarray, alpha: np.ndarray, lam: np.ndarray
 ) -> np.ndarray:
-    """Return the length of the weights, |w|/sqrt(N)."""
+    """Compute the length |w|/sqrt(N) of the weight vector."""
     A, B, C, _ = averages
     _, omega, nu, t, ridge = (np.asarray(part)[..., None] for part in clusters)
     D = lam * ridge + alpha * A / V * omega
@@ -405,11 +408,11 @@ def _compute_weight_length(
 
 
 def find_cluster_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, intercept: bool = False) -> np.ndarray:
-    """Find the penalty of the smallest generalization error at each alpha (batch,).
+    """Find the penalty that minimises the generalization error at each alpha (batch,).
 
-    It is 0 where the error falls until the penalty vanishes (with an intercept the bound of the search, 1e-10). It is
-    infinite where the error still falls at lambda = 1e6, or is never smaller than the fraction of the less frequent
-    class.
+    The best lambda is 0 where the error decreases until the penalty vanishes (1e-10, the bound of the search, with an
+    intercept). It is infinite where the error still decreases at lambda = 1e6, or is never smaller than the fraction of
+    the rarer class.
 
     Parameters
     ----------
@@ -436,7 +439,7 @@ def find_cluster_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, 
 
 
 def find_best_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndarray:
-    """Find the penalty of the smallest error that these equations give at each alpha (batch,).
+    """Find the penalty that minimises the generalization error of these equations at each alpha (batch,).
 
     Without an intercept the error decreases with the first unknown, whose derivative is known. With an intercept the
     error depends on all unknowns, and a scan over penalties is refined around its best point.
@@ -487,7 +490,7 @@ def find_best_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndar
 
 
 def _compute_generalization_error(equations: ClusterEquations, x: np.ndarray) -> np.ndarray:
-    """Return the generalization error at unknowns x (k, batch)."""
+    """Compute the generalization error from the unknowns x (k, batch)."""
     stabilities = equations.stabilities(x)
     error_rate: np.ndarray = equations.clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
     return error_rate

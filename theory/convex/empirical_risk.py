@@ -1,4 +1,4 @@
-"""The learner that minimises a convex loss, for N -> infinity: cosine, length, errors and training loss."""
+"""Order parameters, errors and training loss of the minimiser of a convex loss, for N -> infinity."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from theory.convex.saddle_point import (
 )
 from theory.convex.sides import IsotropicWeights
 
-MIN_SUSCEPTIBILITY = 1e-12  # substitute for 0, whose logarithm is infinite
-LIMIT_LAMBDA = 1e-6  # Newton's method converges from here to the limit lambda = 0
+MIN_SUSCEPTIBILITY = 1e-12  # replaces 0, which has no finite logarithm
+LIMIT_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
 
 
 class LearnerState(NamedTuple):
-    """The state of learners, arrays (batch,), NaN where the equations have no solution.
+    """Order parameters and errors of learners, as arrays (batch,), NaN where the equations have no solution.
 
     `eps_y` and `eps_t` are defined for labels, and `mse` for a linear teacher. R and length describe the weight
     vectors, R_field and length_field the fields. They differ if inputs have unequal variances.
@@ -57,7 +57,7 @@ Phase = Callable[[ConvexEquations, np.ndarray, np.ndarray, float], LearnerState]
 def make_equations(
     loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, inputs: InputPopulation | None = None
 ) -> ConvexEquations:
-    """Make the equations of a loss, which is given as in the config.
+    """Make the saddle-point equations of a learner with isotropic or structured inputs.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def solve_minimum(
     lam: np.ndarray,
     inputs: InputPopulation | None = None,
 ) -> LearnerState:
-    """Solve for the minimum at each alpha and lambda.
+    """Compute the state at the minimum of the penalised loss for each alpha and lambda (batch,).
 
     Parameters
     ----------
@@ -112,7 +112,10 @@ def solve_minimum(
 def _describe_recovered_teacher(
     equations: ConvexEquations, penalty: Penalty, weights: Weights, alpha: np.ndarray
 ) -> LearnerState:
-    """Describe students that equal the teacher. V is 0 for a loss with a kink."""
+    """Describe students that equal the teacher.
+
+    V is 0 for a loss with a kink.
+    """
     loss, side = equations.loss, equations.side
     nans, ones, zeros = np.full(len(alpha), np.nan), np.ones(len(alpha)), np.zeros(len(alpha))
     if 0.0 in loss.kinks:
@@ -127,9 +130,10 @@ def _describe_recovered_teacher(
 def _iterate_phases(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> Iterator[tuple[np.ndarray, Phase]]:
-    """Iterate over the phases, each with its batch elements and its solver.
+    """Yield the batch elements of each phase with the solver of this phase.
 
-    The phases are: all weights 0 by an l1 norm, a penalty, and no penalty below, above and at the threshold.
+    The phases are: all weights 0 due to an l1 norm, a penalty, and no penalty below, above and at the interpolation
+    threshold.
     """
     empty = equations.has_zero_weights(alpha, lam * l1_fraction)
     yield np.flatnonzero(empty), _describe_zero_weights
@@ -146,7 +150,7 @@ def _iterate_phases(
 def _describe_zero_weights(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> LearnerState:
-    """Describe students without weights, which answer by a fair coin."""
+    """Describe students with all weights 0, which guess at random."""
     nans, zeros, coin = np.full(len(alpha), np.nan), 0 * alpha, 0 * alpha + 0.5
     if isinstance(equations.teacher, LabelTeacher):
         return LearnerState(
@@ -162,7 +166,7 @@ def _describe_zero_weights(
 def _solve_penalised(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> LearnerState:
-    """Solve at lambda > 0."""
+    """Compute the state at a penalty lambda > 0."""
     point = PenaltyPoint(np.log(lam), np.full_like(lam, l1_fraction))
     return describe_state(equations, solve_saddle_point(equations, alpha, lam, l1_fraction), alpha, point)
 
@@ -170,7 +174,7 @@ def _solve_penalised(
 def _solve_unpenalised(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> LearnerState:
-    """Solve without a penalty where the minimum of the loss is unique."""
+    """Compute the state without a penalty, where the minimum of the loss is unique."""
     nearby = solve_saddle_point(equations, alpha, lam + LIMIT_LAMBDA, l1_fraction)
     point = PenaltyPoint(lam - np.inf, np.full_like(lam, l1_fraction))
     return describe_state(equations, run_newton(equations, nearby.x, alpha, point), alpha, point)
@@ -179,7 +183,7 @@ def _solve_unpenalised(
 def _solve_interpolating(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> LearnerState:
-    """Solve the limit of a vanishing penalty where students fit all examples."""
+    """Compute the state in the limit of a vanishing penalty, where students fit all examples."""
     limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None:
         return LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
@@ -194,7 +198,7 @@ def _solve_interpolating(
 def _describe_divergence(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> LearnerState:
-    """Describe students at the threshold, where the length of an interpolating student diverges."""
+    """Describe students at the interpolation threshold, where their length diverges."""
     unknown = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
     limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None or limit_loss.low < limit_loss.high:
@@ -215,7 +219,7 @@ def describe_state(
     point: PenaltyPoint,
     reported_loss: Loss | None = None,
 ) -> LearnerState:
-    """Compute the state of learners from the solved unknowns.
+    """Compute the order parameters and errors of learners from a solution of the equations.
 
     Parameters
     ----------
@@ -242,7 +246,7 @@ def _describe_student_of_labels(
     point: PenaltyPoint,
     reported_loss: Loss,
 ) -> LearnerState:
-    """Describe the students of a teacher of labels."""
+    """Describe the students of a label teacher."""
     teacher = equations.teacher
     assert isinstance(teacher, LabelTeacher)
     training = average_training_on_labels(equations.loss, teacher, x, reported_loss)

@@ -1,4 +1,4 @@
-r"""Panels on which a loss is smooth enough for quadrature, on any scale of its slope.
+r"""Quadrature panels that resolve a loss, whatever the scale of its slope.
 
 On a panel from a to b the Gauss-Legendre rule that integrates the curvature has to give
 :math:`\int_a^b\ell''\,dp = \ell'(b^-) - \ell'(a^+)`. Where it does not, the panel is halved. As :math:`\ell''\ge0`,
@@ -16,24 +16,20 @@ from statmech.convex.losses import Loss
 from statmech.numerics.gaussian import make_composite_rule
 
 CENTRAL_EDGES = (-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0)
-OUTER_EDGES = (15.0, 45.0, 135.0, 405.0, 1215.0)  # for losses that change on a larger scale
-MIN_SLOPE_RISE = (
-    1e-3  # smallest relevant rise, relative to the largest slope up to 15; rises above the inverse are only growth
-)
-NODES = 12  # fewer than in the averages, whose integrands contain squares and products
-PANEL_REL_TOL = (
-    1e-10  # relative to the smaller slope at the two ends: V times a decaying slope is not small if V is large
-)
+OUTER_EDGES = (15.0, 45.0, 135.0, 405.0, 1215.0)  # used only for losses that change on larger scales
+MIN_SLOPE_RISE = 1e-3  # relative to the largest slope on [-15, 15]; rises above the inverse are plain growth
+NODES = 12  # fewer than for averages, which have squares and products in their integrands
+PANEL_REL_TOL = 1e-10  # relative to the smaller end slope, since V times a decaying slope is not small at large V
 MIN_SLOPE, SLOPE_ROUNDING_ERROR = (
     1e-9,
     1e-15,
-)  # smaller slopes are negligible; rounding error relative to the larger slope
-MIN_PANEL_WIDTH = 1e-9  # ends the halving at a bend that the loss does not declare
+)  # absolute, and relative to the larger slope
+MIN_PANEL_WIDTH = 1e-9  # stops the bisection at bends that the loss does not declare
 
 
 @cache
 def find_panel_edges(loss: Loss) -> tuple[float, ...]:
-    """Return panel edges in increasing order from -15 or less to 15 or more, including 0, the kinks and the bends.
+    """Return increasing panel edges that cover [-15, 15] and include 0, the kinks and the bends.
 
     >>> from statmech.convex.losses import Hinge
     >>> find_panel_edges(Hinge())
@@ -61,7 +57,7 @@ def is_piecewise_quadratic(loss: Loss) -> bool:
 
 
 def _find_outer_edges(loss: Loss, sign: int) -> list[float]:
-    """Return the edges above 15 (or below -15) as far as the slope changes notably."""
+    """Find panel edges beyond 15 (sign = 1) or -15, up to where the slope stops changing notably."""
     ends = [sign * size for size in OUTER_EDGES]
     if _is_resolved(loss, *sorted((ends[0], ends[-1]))):
         return []
@@ -72,7 +68,7 @@ def _find_outer_edges(loss: Loss, sign: int) -> list[float]:
 
 
 def _find_inner_edges(loss: Loss, low: float, high: float) -> list[float]:
-    """Return the edges strictly between two others, by halving until quadrature is exact."""
+    """Find the edges between `low` and `high` by bisection until the quadrature is exact."""
     if high - low < MIN_PANEL_WIDTH * max(1.0, abs(low)) or _is_resolved(loss, low, high):
         return []
     middle = 0.5 * (low + high)
@@ -80,7 +76,7 @@ def _find_inner_edges(loss: Loss, low: float, high: float) -> list[float]:
 
 
 def _is_resolved(loss: Loss, low: float, high: float) -> bool:
-    """Return True if the quadrature of the curvature gives the rise of the slope on this panel."""
+    """Return True if quadrature of the curvature reproduces the rise of the slope on this panel."""
     x, weight = make_composite_rule(np.array([low, high]), NODES)
     rise = float(weight @ loss.curvature(x))
     before, after = _get_one_sided_slope(loss, low, side=1), _get_one_sided_slope(loss, high, side=0)
@@ -89,5 +85,5 @@ def _is_resolved(loss: Loss, low: float, high: float) -> bool:
 
 
 def _get_one_sided_slope(loss: Loss, x: float, side: int) -> float:
-    """Return the slope at x: at a kink, the slope to the left (side = 0) or to the right (side = 1)."""
+    """Return the slope at x, which is the left (side = 0) or right (side = 1) slope if x is a kink."""
     return float(loss.one_sided_slopes(x)[side] if x in loss.kinks else loss.slope(np.array(x)))

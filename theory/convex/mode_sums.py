@@ -1,4 +1,4 @@
-r"""Sums over modes: the weights' part of the saddle-point equations for inputs of unequal variance.
+r"""Saddle-point equations of the weights for inputs of unequal variance, as sums over modes.
 
 A mode (`statmech.modes`) is a fraction :math:`\nu_a` of the directions with the variance :math:`\omega_a`, the fraction
 :math:`p_a` of the variance of the teacher's field, and the penalty :math:`\lambda_a`, a multiple of lambda. With
@@ -38,18 +38,18 @@ import numpy as np
 from statmech.modes import Modes
 from theory.convex.sides import HatsWithSlopes, HatVariables, LinearisedEquations, StudentState, WeightEquations
 
-PENALTY_REL_TOL = 1e-12  # smaller relative differences are rounding errors
+PENALTY_REL_TOL = 1e-12  # smaller differences between modes are rounding errors
 
 
 class _ModeResponses(NamedTuple):
-    """The responses r and lambda_a / D of the modes (modes, batch)."""
+    """Responses r and penalty ratios lambda_a / D of the modes, as arrays (modes, batch)."""
 
     r: np.ndarray
     penalty_ratio: np.ndarray
 
 
 class _ModeTotals(NamedTuple):
-    """Sums (batch,) of p r, nu r and nu r^2, the bracket in Q^2 - m^2, and the error of the field."""
+    """Sums over modes of p r, nu r and nu r^2, the spread in Q^2 - m^2, and the error of the field (batch,)."""
 
     p1: np.ndarray
     nu1: np.ndarray
@@ -60,7 +60,7 @@ class _ModeTotals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ModeSums(WeightEquations):
-    """The weights' equations for inputs with these modes, under an l2 penalty."""
+    """Saddle-point equations of the weights for inputs with several modes, under an l2 penalty."""
 
     modes: Modes
 
@@ -74,12 +74,12 @@ class ModeSums(WeightEquations):
 
     @property
     def teacher_length(self) -> float:  # type: ignore[override]
-        """Length of a teacher with its field entirely in the inputs, NaN if it is not in the space of inputs."""
+        """Length of the teacher for a field variance of 1, NaN if the teacher is not in the space of inputs."""
         return np.nan if self.modes.teacher is None else float((self.modes.variances @ self.modes.teacher) ** -0.5)
 
     @property
     def stiffness(self) -> float | None:  # type: ignore[override]
-        """Inverse variance of the teacher's weights if it is proportional to the penalty in all directions, or None."""
+        """Ratio of the teacher's inverse weight variance to the penalty if it is equal in all directions, else None."""
         modes, varying = self.modes, self.modes.variances > 0
         if modes.teacher is None:
             return None
@@ -96,14 +96,14 @@ class ModeSums(WeightEquations):
         return np.broadcast_to(self.modes.ridge, self.modes.variances.shape)
 
     def _compute_responses(self, V: np.ndarray, l2: np.ndarray) -> _ModeResponses:
-        """Compute the responses of all modes, which are 0 for directions without variance."""
+        """Compute the responses of all modes, 0 for directions without variance."""
         omega = self.modes.variances[:, None]
         penalty = self._ridge[:, None] * l2
         D = np.where(omega > 0, penalty + omega * V, 1.0)
         return _ModeResponses(omega / D, np.where(omega > 0, penalty / D, 1.0))
 
     def _compute_totals(self, responses: _ModeResponses) -> _ModeTotals:
-        """Sum over the modes."""
+        """Compute the sums over modes that enter the equations."""
         p, nu, S = self.modes.powers, self.modes.shares, self.signal
         p1 = p @ responses.r
         spread = p @ (responses.r - p1 / S) ** 2 + (1 - S) / S * p1**2
@@ -112,9 +112,10 @@ class ModeSums(WeightEquations):
     def _compute_total_slopes(
         self, responses: _ModeResponses, totals: _ModeTotals, response_slopes: np.ndarray
     ) -> _ModeTotals:
-        """Return the derivatives of the sums in a parameter that changes r by `response_slopes` (modes, batch).
+        """Differentiate the sums with respect to a parameter.
 
-        The derivative of the error is returned as 0, and callers compute it.
+        The derivatives of the responses r are `response_slopes` (modes, batch). The derivative of the field error is
+        returned as 0, since callers compute it.
         """
         p, nu, S = self.modes.powers, self.modes.shares, self.signal
         p_slope = p @ response_slopes
@@ -140,7 +141,7 @@ class ModeSums(WeightEquations):
         )
 
         def column(perpendicular_slope: np.ndarray, parallel_slope: np.ndarray, V_slope: np.ndarray) -> np.ndarray:
-            """Return the derivatives of the outputs, given the derivatives of the two squares and of V."""
+            """Differentiate the three equations, given the derivatives of both squared lengths and of V."""
             tan = 0.5 * (perpendicular_slope / perpendicular - parallel_slope / parallel)
             return np.array([tan, 0.5 * (perpendicular_slope + parallel_slope) / total, V_slope / totals.nu1])
 
@@ -202,7 +203,10 @@ class ModeSums(WeightEquations):
         )
 
     def _compute_weight_overlap(self, hats: HatVariables, responses: _ModeResponses) -> tuple[np.ndarray, np.ndarray]:
-        """Return R and length of the weight vector. R is NaN if the teacher is not in the space of inputs."""
+        """Compute R and the length of the weight vector.
+
+        R is NaN if the teacher is not in the space of inputs.
+        """
         modes, nans = self.modes, np.full_like(hats.q, np.nan)
         varying = modes.variances > 0
         per_variance = responses.r[varying] ** 2 / modes.variances[varying, None]
@@ -216,6 +220,6 @@ class ModeSums(WeightEquations):
 
 
 def _make_hebb_hats(unknowns: int, log_q: np.ndarray, log_m: np.ndarray) -> HatsWithSlopes:
-    """Return the hats of Hebb's rule, with V^ = 0 and without slopes."""
+    """Return the conjugate order parameters of Hebb's rule, with V^ = 0 and derivatives 0."""
     zeros = np.zeros((unknowns, len(log_q)))
     return HatsWithSlopes(0 * log_q, log_q, log_m, zeros, zeros, zeros)

@@ -1,4 +1,4 @@
-r"""Averages over a Gaussian field on each weight under a penalty: the weights' side of the saddle-point equations.
+r"""Averages of penalised weights over a Gaussian field, for the saddle-point equations of the weights.
 
 A weight minimises :math:`\tfrac12(\hat V + \lambda_2)w^2 + \lambda_1|w| - bw` in a field
 :math:`b = \hat m w^* + \sqrt{\hat q}\,\xi`, so that w is the soft threshold of b, over :math:`D = \hat V+\lambda_2`:
@@ -29,13 +29,13 @@ import numpy as np
 from statmech.convex.weights import Weights
 from statmech.numerics.gaussian import normal_cdf, normal_density
 
-LOG_DIFFERENCE_STEP = 1e-3  # fourth-order differences with this step have an error of 1e-12
+LOG_DIFFERENCE_STEP = 1e-3  # gives fourth-order differences an error of 1e-12
 
 
 def compute_label_unknowns(weights: Weights | None, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
-    """Return the logarithms of tan(theta), D Q and D V (3, batch), given the hats q and m.
+    """Compute ln tan(theta), ln(D Q) and ln(D V) (3, batch) from the conjugate order parameters q and m.
 
-    Pass `weights` None if the penalty has no l1 norm.
+    Pass None as `weights` if the penalty has no l1 norm.
     """
     if weights is None:
         return np.array([0.5 * np.log(q) - np.log(m), 0.5 * np.log(m**2 + q), 0 * q])
@@ -51,14 +51,14 @@ def compute_label_unknowns(weights: Weights | None, q: np.ndarray, m: np.ndarray
 def compute_error_logs(
     weights: Weights | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray, l2: np.ndarray
 ) -> np.ndarray:
-    """Return the logarithms of the mean square of D (w - w*) and of D V (2, batch).
+    """Compute the logarithms (2, batch) of the mean square of D (w - w*) and of D V.
 
     Parameters
     ----------
     weights
         Distribution of the teacher's weights, or None if the penalty has no l1 norm.
     V, q
-        The hats V = m and q (batch,).
+        The conjugate order parameters V = m and q (batch,).
     l1, l2
         Factors of the l1 norm and of half the squared length (batch,).
     """
@@ -77,7 +77,7 @@ def compute_error_logs(
 
 
 def differentiate_logs(function: Callable[[np.ndarray], np.ndarray], logs: np.ndarray) -> np.ndarray:
-    """Differentiate a function of k logarithms by fourth-order differences. Returns (outputs, k, batch)."""
+    """Differentiate a function of k logarithms by fourth-order differences, as an array (outputs, k, batch)."""
     steps = np.array([1, -1, 2, -2])[:, None] * LOG_DIFFERENCE_STEP * np.eye(len(logs))[:, None]
     up, down, far_up, far_down = np.moveaxis(function(logs[:, None, None] + steps[..., None]), 1, 0)
     return (8 * (up - down) - far_up + far_down) / (12 * LOG_DIFFERENCE_STEP)
@@ -86,7 +86,7 @@ def differentiate_logs(function: Callable[[np.ndarray], np.ndarray], logs: np.nd
 def _compute_soft_threshold_moments(
     mean: np.ndarray, width: np.ndarray, l1: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the averages of slope, value and square of the soft threshold of a normal b."""
+    """Average the slope, value and square of the soft-thresholding function over a normal variable."""
     up, down = (mean - l1) / width, (-mean - l1) / width
     right, left = normal_cdf(up), normal_cdf(down)
     first = up * right + normal_density(up) - down * left - normal_density(down)
@@ -97,7 +97,7 @@ def _compute_soft_threshold_moments(
 def _compute_clipped_mean_square(
     mean: np.ndarray, width: np.ndarray, l1: np.ndarray, outside: np.ndarray
 ) -> np.ndarray:
-    """Return the mean square of a normal b clipped to [-l1, l1]."""
+    """Compute the mean square of a normal variable clipped to [-l1, l1]."""
     low, high = (-l1 - mean) / width, (l1 - mean) / width
     inside = mean**2 * (normal_cdf(high) - normal_cdf(low)) + 2 * mean * width * (
         normal_density(low) - normal_density(high)
@@ -106,7 +106,7 @@ def _compute_clipped_mean_square(
 
 
 def _integrate_square(k: np.ndarray) -> np.ndarray:
-    r"""Return :math:`\int_0^k x^2\varphi(x)\,dx`, without cancellation at small k."""
+    r"""Compute :math:`\int_0^k x^2\varphi(x)\,dx` without cancellation at small k."""
     from scipy.special import gammainc
 
     values: np.ndarray = 0.5 * np.sign(k) * gammainc(1.5, 0.5 * k * k)

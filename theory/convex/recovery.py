@@ -1,4 +1,4 @@
-r"""Exact recovery: conditions for the minimum of a loss of noiseless outputs to be the teacher itself.
+r"""Conditions for exact recovery of the teacher by minimising a loss of noiseless outputs.
 
 Then s and V are 0 at a fixed ratio. Let :math:`\sigma` be the slope of the loss next to its kink at 0, infinite in the
 limit of a vanishing penalty, and :math:`u = \sigma V/s`. A residual is pulled to 0 if it is smaller than u, so that
@@ -50,7 +50,7 @@ from statmech.modes import Modes
 from statmech.numerics.gaussian import normal_cdf, normal_density
 from statmech.population import InputPopulation
 
-MAX_CUTOFF_DEVIATIONS = 40.0  # standard deviations
+MAX_CUTOFF_DEVIATIONS = 40.0  # upper end of root brackets, in standard deviations
 
 
 def recovers_teacher(
@@ -62,7 +62,7 @@ def recovers_teacher(
     lam: np.ndarray,
     inputs: InputPopulation | None = None,
 ) -> np.ndarray:
-    """Return True where the minimum is the teacher itself (batch,).
+    """Return True where the minimum of the penalised loss is the teacher itself, as an array (batch,).
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def recovers_teacher(
 
 
 def _recovers_isotropic(kink_slope: float, penalty: Penalty, weights: Weights, alpha: float, lam: float) -> bool:
-    """Return True if a loss with the slope `kink_slope` next to its kink recovers the teacher from isotropic inputs."""
+    """Return True if isotropic inputs recover the teacher, for a loss with the slope `kink_slope` next to its kink."""
     if lam == 0 and alpha >= 1:
         return True
     if lam == 0:
@@ -97,7 +97,7 @@ def _recovers_isotropic(kink_slope: float, penalty: Penalty, weights: Weights, a
 
 
 def _recovers_in_modes(kink_slope: float, modes: Modes, alpha: float, lam: float) -> bool:
-    """Return True if the teacher is recovered from inputs of unequal variance under an l2 penalty."""
+    """Return True if inputs of unequal variance recover the teacher under an l2 penalty."""
     rank = modes.rank
     if lam == 0 or kink_slope == 0 or alpha <= rank:
         return lam == 0 and alpha >= rank
@@ -108,7 +108,7 @@ def _recovers_in_modes(kink_slope: float, modes: Modes, alpha: float, lam: float
 
 
 def _error_contracts(weights: Weights, alpha: float, l1: float, l2: float, kink_slope: float) -> bool:
-    """Return True if a small error shrinks under the iteration of the equations."""
+    """Return True if iterating the saddle-point equations reduces a small error."""
     rho = sum(fraction for fraction, mean, variance in weights.pieces if mean or variance)
     if alpha <= rho:
         return False
@@ -125,7 +125,7 @@ def _error_contracts(weights: Weights, alpha: float, l1: float, l2: float, kink_
 
 
 def compute_response_at_recovery(penalty: Penalty, weights: Weights, alpha: float) -> float:
-    """Return cV, with c the curvature of a loss that recovers the teacher as the penalty vanishes.
+    """Compute the product of curvature and V for a smooth loss that recovers the teacher as the penalty vanishes.
 
     >>> from statmech.convex.weights import Gauss
     >>> (
@@ -153,14 +153,14 @@ def compute_response_at_recovery(penalty: Penalty, weights: Weights, alpha: floa
 
 
 def _find_soft_threshold(alpha: float, rho: float) -> float:
-    """Return the threshold that leaves a fraction alpha of the weights nonzero."""
+    """Return the soft threshold that leaves a fraction alpha of the weights nonzero."""
     from scipy.special import ndtri
 
     return -float(ndtri((alpha - rho) / (2 * (1 - rho))))
 
 
 def _solve_residual_cutoff(alpha: float, rho: float, l1: float) -> float:
-    """Solve the equation of V for u. The unit of `l1` is the slope of the loss."""
+    """Solve the equation of V for the residual cutoff u, with `l1` in units of the slope of the loss."""
     from scipy.optimize import brentq
 
     def excess(u: float) -> float:
@@ -178,24 +178,24 @@ def _solve_residual_cutoff(alpha: float, rho: float, l1: float) -> float:
 
 
 def _compute_pulled_fraction(u: float) -> float:
-    """Return a(u), the fraction of residuals that are pulled to 0."""
+    """Compute a(u), the fraction of residuals that training sets to 0."""
     return float(1 - 2 * normal_cdf(-u))
 
 
 def _compute_clipped_square(u: float) -> float:
-    """Return b(u), the mean square of a standard normal clipped to [-u, u]."""
+    """Compute b(u), the mean square of a standard normal variable clipped to [-u, u]."""
     from scipy.special import gammainc
 
     return float(gammainc(1.5, 0.5 * u * u) + 2 * u * u * normal_cdf(-u))
 
 
 def _compute_soft_threshold_square(tau: float) -> float:
-    """Return the mean square of the soft threshold of a standard normal."""
+    """Compute the mean square of a soft-thresholded standard normal variable."""
     return 2 * float((1 + tau * tau) * normal_cdf(-tau) - tau * normal_density(tau))
 
 
 def _compute_penalty_bias(weights: Weights, l1: float, l2: float) -> float:
-    """Return the mean square of l1 sgn(w) + l2 w over the nonzero weights."""
+    """Compute the mean square of l1 sgn(w) + l2 w, with zero weights counted as 0."""
     total = l2 * l2
     for fraction, mean, variance in weights.pieces:
         width = np.sqrt(variance)
@@ -207,9 +207,9 @@ def _compute_penalty_bias(weights: Weights, l1: float, l2: float) -> float:
 
 
 def get_recovery_threshold(teacher: Teacher, penalty: Penalty, weights: Weights) -> float:
-    """Return the smallest alpha that lets an l1 norm recover sparse weights from noiseless outputs.
+    """Return the alpha required to recover sparse weights from noiseless outputs by an l1 penalty.
 
-    It is NaN for other teachers, penalties or weights.
+    The threshold is NaN for other teachers, penalties and weights.
     """
     exact = isinstance(teacher, LinearTeacher) and teacher.noise == 0 and penalty.share == 1
     return find_l1_recovery_threshold(weights.rho) if exact and isinstance(weights, Sparse) else np.nan
@@ -217,7 +217,7 @@ def get_recovery_threshold(teacher: Teacher, penalty: Penalty, weights: Weights)
 
 @cache
 def find_l1_recovery_threshold(rho: float) -> float:
-    """Return the smallest alpha that lets the minimum l1 norm recover weights with a nonzero fraction rho.
+    """Compute the alpha required to recover weights with a nonzero fraction rho by the minimum l1 norm.
 
     >>> round(find_l1_recovery_threshold(0.4), 6)
     0.749739
@@ -227,7 +227,7 @@ def find_l1_recovery_threshold(rho: float) -> float:
     if rho == 1:
         return 1.0
 
-    def pull(tau: float) -> float:  # half the slope in tau
+    def pull(tau: float) -> float:  # half the derivative with respect to tau
         return rho * tau - 2 * (1 - rho) * float(normal_density(tau) - tau * normal_cdf(-tau))
 
     tau = brentq(pull, 0.0, MAX_CUTOFF_DEVIATIONS, xtol=1e-15, rtol=1e-14)

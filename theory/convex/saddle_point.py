@@ -1,4 +1,4 @@
-r"""The replica-symmetric equations of a learner that minimises a convex loss and a penalty, in the limit N -> infinity.
+r"""Replica-symmetric equations of a learner that minimises a penalised convex loss, in the limit N -> infinity.
 
 The learner minimises :math:`\sum_\mu\ell(x^\mu) + \lambda_1|\mathbf w|_1 + \tfrac12\lambda_2|\mathbf w|^2` over
 P = alpha N examples. Its angle theta to the teacher, its length :math:`l = |\mathbf w|/\sqrt N` and the
@@ -36,30 +36,30 @@ from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
 from theory.convex.averages import ExampleAverages, average_over_labels, average_over_residuals
 from theory.convex.sides import HatsWithSlopes, HatVariables, LinearisedEquations, StudentState, WeightEquations
 
-TOLERANCE = 1e-13  # Newton's method stops at this residual
-SOLUTION_TOL = 1e-9  # residual up to which a solution is accepted
-MAX_NEWTON_SWEEPS = 16  # then the path is continued with a shorter step
-MAX_LOG_STEP = 2.0  # maximum over all unknowns
-FIRST_PATH_STEP = 3.5  # in ln lambda
-MIN_PATH_STEP = 1e-3  # as a fraction of the path
-RIGID_MINUS_LOG_V = 25.0  # -ln V of a learner whose weights barely respond
+TOLERANCE = 1e-13  # target residual of Newton's method
+SOLUTION_TOL = 1e-9  # solutions with larger residuals are rejected
+MAX_NEWTON_SWEEPS = 16  # afterwards the step along the path is shortened
+MAX_LOG_STEP = 2.0  # clips the Newton step of each log unknown
+FIRST_PATH_STEP = 3.5  # initial step in ln lambda
+MIN_PATH_STEP = 1e-3  # relative to the length of the path
+RIGID_MINUS_LOG_V = 25.0  # -ln V for weights that hardly respond to the examples
 
 
 class PenaltyPoint(NamedTuple):
-    """The penalty of each batch element: ln lambda and the fraction of the l1 norm, arrays (batch,)."""
+    """Penalty of each batch element, given by ln lambda and the fraction of the l1 norm, as arrays (batch,)."""
 
     log_lam: np.ndarray
     l1_fraction: np.ndarray
 
     @property
     def l1_and_l2(self) -> tuple[np.ndarray, np.ndarray]:
-        """Strengths of the l1 norm and of the l2 norm."""
+        """Strengths of the l1 and l2 penalties."""
         lam = np.exp(self.log_lam)
         return lam * self.l1_fraction, lam * (1 - self.l1_fraction)
 
 
 class PenaltyEquations(Protocol):
-    """Equations whose solutions are followed along the penalty."""
+    """Interface of equations that can be solved by continuation in the penalty."""
 
     @property
     def force(self) -> float: ...
@@ -70,35 +70,35 @@ class PenaltyEquations(Protocol):
 
 
 class SaddlePointSolution(NamedTuple):
-    """A solution: unknowns x (k, batch), the residual (batch,) and the tangent dx/d ln lambda (k, batch)."""
+    """Unknowns x (k, batch) of a solution, its residual (batch,) and its tangent dx/d ln lambda (k, batch)."""
 
     x: np.ndarray
     residual: np.ndarray
     tangent: np.ndarray
 
     def take(self, elements: np.ndarray) -> SaddlePointSolution:
-        """Select elements of the batch."""
+        """Return the solution for some elements of the batch."""
         return SaddlePointSolution(*(part[..., elements] for part in self))
 
 
 @dataclass(frozen=True)
 class ConvexEquations:
-    """The saddle-point equations of a loss of stabilities (for labels) or residuals, and of the weights."""
+    """Saddle-point equations of a learner, for a loss of stabilities (labels) or of residuals (linear teacher)."""
 
     loss: Loss
     teacher: Teacher
     side: WeightEquations
 
     def linearise(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> LinearisedEquations:
-        """Return residuals and derivatives at x (k, batch)."""
-        with np.errstate(all="ignore"):  # NaN after too long a step, which is taken back
+        """Compute the residuals and their derivatives at the unknowns x (k, batch)."""
+        with np.errstate(all="ignore"):  # steps that give NaN are rejected later
             hats, parts = _linearise_hats(self._compute_averages(x), x[-1], alpha), point.l1_and_l2
             if isinstance(self.teacher, LabelTeacher):
                 return self.side.linearise_for_labels(hats, x, *parts)
             return self.side.linearise_for_outputs(hats, x, self.noise, *parts)
 
     def describe_student(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> StudentState:
-        """Describe the student at a solution x (k, batch)."""
+        """Compute the student's order parameters at a solution x (k, batch)."""
         forces, (l1, l2) = partial(self._compute_hats, x, alpha), point.l1_and_l2
         if isinstance(self.teacher, LabelTeacher):
             return self.side.describe_student_of_labels(x, forces, l2)
@@ -114,7 +114,7 @@ class ConvexEquations:
         return HatVariables(alpha * A / V, alpha * B / V**2, alpha * C / V)
 
     def has_zero_weights(self, alpha: np.ndarray, l1: np.ndarray) -> np.ndarray:
-        """Return True where the l1 norm sets all weights to 0: it exceeds their fields at w = 0."""
+        """Return True where the l1 norm exceeds the fields of all weights at w = 0, and so sets all weights to 0."""
         q, m = alpha * self.force**2, alpha * self.force * self.signal
         if not isinstance(self.teacher, LabelTeacher):
             (A, B, _), _ = average_over_residuals(
@@ -125,7 +125,7 @@ class ConvexEquations:
 
     @property
     def signal(self) -> float:
-        """Correlation of a label with the teacher's field."""
+        """Correlation between a label and the teacher's field, 1 for a linear teacher."""
         teacher = self.teacher
         return 2 * float(teacher.response(np.zeros(1), np.ones(1))[0]) if isinstance(teacher, LabelTeacher) else 1.0
 
@@ -135,14 +135,14 @@ class ConvexEquations:
 
     @property
     def force(self) -> float:
-        """Scale of l' before training."""
+        """Absolute slope of the loss before training, or 1 if this slope vanishes."""
         x = 0.0 if isinstance(self.teacher, LabelTeacher) else np.sqrt(1 + self.noise**2)
         return float(np.abs(self.loss.slope(np.array([x])))[0]) or 1.0
 
     def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the unknowns of Hebb's rule, and a ln lambda that makes them an approximate solution.
+        """Return the unknowns for Hebb's rule, with a ln lambda large enough for this approximation.
 
-        This is the given `log_lam` or a larger value.
+        The returned ln lambda is at least `log_lam`.
         """
         slope, bend = self.force, float(self.loss.curvature(np.zeros(1))[0])
         scale = slope * np.sqrt(alpha * (1 + alpha)) + slope + bend * alpha
@@ -153,7 +153,7 @@ class ConvexEquations:
 
 
 def _linearise_hats(averages: ExampleAverages, log_V: np.ndarray, alpha: np.ndarray) -> HatsWithSlopes:
-    """Compute the hats and their derivatives from the averages over the examples."""
+    """Compute the conjugate order parameters and their derivatives from the averages over examples."""
     (A, B, C), (A_x, B_x, C_x) = averages
     last = np.eye(len(A_x))[-1][:, None]
     ratio = alpha * np.exp(-log_V)
@@ -164,14 +164,14 @@ def _linearise_hats(averages: ExampleAverages, log_V: np.ndarray, alpha: np.ndar
 def solve_saddle_point(
     equations: PenaltyEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> SaddlePointSolution:
-    """Solve the equations at each alpha and lambda > 0 (batch,), NaN where no solution was found."""
+    """Solve the saddle-point equations at each alpha and lambda > 0 (batch,), NaN where this fails."""
     target = PenaltyPoint(np.log(lam), np.full_like(lam, l1_fraction))
     if l1_fraction == 0:
         return _follow_via_l2(equations, alpha, target, target.log_lam)
     solution = _follow_via_l2(
         equations, alpha, target, np.minimum(target.log_lam, estimate_l1_log_lambda(equations, alpha))
     )
-    unsolved = np.flatnonzero(np.isnan(solution.residual))  # noiseless outputs may be recovered at the smaller lambda
+    unsolved = np.flatnonzero(np.isnan(solution.residual))  # the smaller lambda may recover the teacher exactly
     if len(unsolved):
         again = _follow_via_l2(
             equations, alpha[unsolved], PenaltyPoint(*(part[unsolved] for part in target)), target.log_lam[unsolved]
@@ -184,7 +184,7 @@ def solve_saddle_point(
 def _follow_via_l2(
     equations: PenaltyEquations, alpha: np.ndarray, target: PenaltyPoint, turn: np.ndarray
 ) -> SaddlePointSolution:
-    """Follow a solution under an l2 norm to ln lambda = `turn`, switch the l1 norm on there, and go to the target."""
+    """Continue a solution with an l2 penalty to ln lambda = `turn`, switch on the l1 norm, and go to the target."""
     x, log_lam = equations.start(alpha, turn)
     corners = [
         PenaltyPoint(log_lam, 0 * turn),
@@ -199,7 +199,7 @@ def _follow_via_l2(
 
 
 def estimate_l1_log_lambda(equations: PenaltyEquations, alpha: np.ndarray) -> np.ndarray:
-    """Estimate the ln lambda of an l1 norm that leaves a good part of the weights nonzero.
+    """Estimate the ln lambda of an l1 penalty that leaves a good part of the weights nonzero.
 
     The field on a weight has a width of about sqrt(alpha) l'.
     """
@@ -214,7 +214,7 @@ def follow_solution(
     end: PenaltyPoint,
     residual_tol: float = TOLERANCE,
 ) -> SaddlePointSolution:
-    """Follow the solution on the straight path from `begin` to `end`, with an adaptive step.
+    """Continue a solution along a straight path in the penalty, with an adaptive step.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def run_newton(
 ) -> SaddlePointSolution:
     """Run Newton's method, and return the best iterate of each batch element.
 
-    An element is finished when its residual is small enough.
+    Elements stop once their residual is below `residual_tol`.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def run_newton(
         residual = np.max(np.abs(linear.F), axis=0)
         better = residual < best.residual[active]
         improved = active[better]
-        last = x[:, active] + np.where(residual <= residual_tol, step, 0.0)  # a free last step, down to rounding
+        last = x[:, active] + np.where(residual <= residual_tol, step, 0.0)  # polishes to rounding at no cost
         for values, part in zip(best, (last, residual, tangent), strict=True):
             values[..., improved] = part[..., better]
         unfinished = (residual > residual_tol) & np.all(np.isfinite(step), axis=0)
@@ -298,18 +298,18 @@ def run_newton(
 
 
 def _solve_cramer(J: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve small linear systems J (k, k, batch) by Cramer's rule.
+    """Solve batches of small linear systems J (k, k, batch) by Cramer's rule.
 
     The solutions (r, k, batch) are NaN or infinite where J is singular.
     """
     column = np.eye(len(J), dtype=bool)[:, None, :, None]
-    replaced = np.where(column, right[:, None, :, None], J)  # (r, replaced column, k, k, batch)
+    replaced = np.where(column, right[:, None, :, None], J)  # axes (right side, replaced column, k, k, batch)
     with np.errstate(all="ignore"):
         return determinant(np.moveaxis(replaced, (2, 3), (0, 1))) / determinant(J)
 
 
 def determinant(J: np.ndarray) -> np.ndarray:
-    """Return the determinants (...) of small matrices (k, k, ...)."""
+    """Compute the determinants (...) of small matrices (k, k, ...)."""
     if len(J) == 2:
         return J[0, 0] * J[1, 1] - J[0, 1] * J[1, 0]
     if len(J) > 3:

@@ -1,4 +1,4 @@
-"""The weights' part of the saddle-point equations: order parameters of the weights from the hats of the examples.
+"""Saddle-point equations of the weights, which give their order parameters as functions of the conjugates.
 
 If inputs are isotropic (`IsotropicWeights`), all weights feel the same field (`theory.convex.penalised_fields`). If
 inputs have modes, each mode has its own field (`theory.convex.mode_sums`). Both classes compute the residuals of the
@@ -17,11 +17,11 @@ import numpy as np
 from statmech.convex.weights import Weights
 from theory.convex import penalised_fields
 
-MAX_WEIGHT_DEVIATIONS = 10.0  # standard deviations, exceeded by a fraction 1e-23 of the weights
+MAX_WEIGHT_DEVIATIONS = 10.0  # in standard deviations; a fraction 1e-23 of the weights is larger
 
 
 class LinearisedEquations(NamedTuple):
-    """Residuals F (k, batch), and their derivatives J (k, k, batch) in x and f (k, batch) in ln lambda."""
+    """Residuals F (k, batch), their Jacobian J (k, k, batch), and their derivatives f (k, batch) for ln lambda."""
 
     F: np.ndarray
     J: np.ndarray
@@ -29,7 +29,7 @@ class LinearisedEquations(NamedTuple):
 
 
 class HatsWithSlopes(NamedTuple):
-    """V^, ln q^ and ln m^ (batch,), and their derivatives (k, batch) in the unknowns."""
+    """Conjugates V^, ln q^ and ln m^ (batch,), and their derivatives (k, batch) with respect to the unknowns."""
 
     V: np.ndarray
     log_q: np.ndarray
@@ -40,7 +40,7 @@ class HatsWithSlopes(NamedTuple):
 
 
 class HatVariables(NamedTuple):
-    """The hats V^, q^ and m^ (batch,): the conjugate order parameters."""
+    """Conjugate order parameters V^, q^ and m^ (the hats), as arrays (batch,)."""
 
     V: np.ndarray
     q: np.ndarray
@@ -48,7 +48,7 @@ class HatVariables(NamedTuple):
 
 
 class StudentState(NamedTuple):
-    """Order parameters of a student, arrays (batch,).
+    """Order parameters of a student, as arrays (batch,).
 
     The first three describe its field: ln tan of the angle to the teacher's field, the standard deviation, and the mean
     squared error. R and length belong to the weight vector.
@@ -62,19 +62,19 @@ class StudentState(NamedTuple):
 
 
 class WeightEquations(ABC):
-    """The weights' part of the saddle-point equations."""
+    """Interface of the saddle-point equations of the weights."""
 
-    signal: float = 1.0  # fraction of the variance of the teacher's field that the inputs contain
-    rank: float = 1.0  # fraction of the directions with a variance above 0
-    stiffness: float | None = 1.0  # common inverse variance of the teacher's weights, in units of the penalty
-    teacher_length: float = 1.0  # if its field has the standard deviation 1
-    max_softness: float = 1.0  # maximum over directions of the inputs' variance over the factor of the penalty
+    signal: float = 1.0  # fraction of the variance of the teacher's field explained by the inputs
+    rank: float = 1.0  # fraction of input directions with nonzero variance
+    stiffness: float | None = 1.0  # inverse variance of the teacher's weights over the penalty, if constant
+    teacher_length: float = 1.0  # for a field of standard deviation 1
+    max_softness: float = 1.0  # largest ratio of input variance to penalty factor
 
     @abstractmethod
     def linearise_for_labels(
         self, hats: HatsWithSlopes, x: np.ndarray, l1: np.ndarray, l2: np.ndarray
     ) -> LinearisedEquations:
-        """Linearise the equations of ln tan(theta), ln Q and ln V at x (3, batch)."""
+        """Linearise the equations of ln tan(theta), ln Q and ln V at x (3, batch), for a label teacher."""
 
     @abstractmethod
     def linearise_for_outputs(
@@ -85,7 +85,7 @@ class WeightEquations(ABC):
         Parameters
         ----------
         hats
-            The hats and their derivatives.
+            The conjugate order parameters and their derivatives.
         x
             The unknowns (2, batch).
         noise
@@ -96,32 +96,32 @@ class WeightEquations(ABC):
 
     @abstractmethod
     def compute_hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
-        """Return the unknowns x (3, batch) of Hebb's rule, the limit of a strong penalty."""
+        """Return the unknowns x (3, batch) in the limit of a strong penalty, Hebb's rule."""
 
     @abstractmethod
     def compute_hebb_on_outputs(self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
-        """Return the unknowns x (2, batch) of Hebb's rule with a linear teacher."""
+        """Return the unknowns x (2, batch) of Hebb's rule for a linear teacher."""
 
     @abstractmethod
     def describe_student_of_labels(
         self, x: np.ndarray, compute_hats: Callable[[], HatVariables], l2: np.ndarray
     ) -> StudentState:
-        """Describe the student of a teacher of labels at a solution x (3, batch)."""
+        """Compute the order parameters of the student of a label teacher at a solution x (3, batch)."""
 
     @abstractmethod
     def describe_student_of_outputs(self, hats: HatVariables, l1: np.ndarray, l2: np.ndarray) -> StudentState:
-        """Describe the student of a linear teacher at a solution with these hats."""
+        """Compute the order parameters of the student of a linear teacher from the conjugates."""
 
     def has_zero_weights(self, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
-        """Return True (batch,) where the l1 norm sets all weights to 0, given the hats q and m of their fields."""
+        """Return True (batch,) where the l1 norm sets all weights to 0, given the conjugates q and m."""
         return np.zeros(len(q), bool)
 
 
 @dataclass(frozen=True)
 class IsotropicWeights(WeightEquations):
-    """The weights' equations for inputs of equal variance in all directions.
+    """Saddle-point equations of the weights for isotropic inputs.
 
-    `weights` is the distribution of the teacher's weights. It matters only for an l1 norm, and is None without it.
+    `weights` is the distribution of the teacher's weights, or None if the penalty has no l1 norm.
     """
 
     weights: Weights | None = None
@@ -158,7 +158,7 @@ class IsotropicWeights(WeightEquations):
         mse = np.exp(values[0]) / D**2
         s2 = noise**2 + mse
         F = np.array([0.5 * np.log(s2), values[1] - np.log(D)]) - x
-        outer_slopes = np.array([0.5 * mse / s2, 1 + 0 * mse])  # derivatives in the two scaled unknowns
+        outer_slopes = np.array([0.5 * mse / s2, 1 + 0 * mse])  # derivatives with respect to the scaled unknowns
         powers_of_D = np.array([2.0, 1.0])[:, None]
         J = log_slopes[:, 0, None] * hats.V_slopes / hats.V + log_slopes[:, 1, None] * hats.q_slopes
         J = outer_slopes[:, None] * (J - powers_of_D[:, None] * hats.V_slopes / D) - np.eye(2)[..., None]

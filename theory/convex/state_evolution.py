@@ -1,4 +1,4 @@
-r"""State evolution of Bayes-optimal message passing, and its transitions, for N -> infinity.
+r"""State evolution of Bayes-optimal message passing and its phase transitions, for N -> infinity.
 
 The estimate of message passing after t steps has an overlap with the teacher that equals its mean square, m = q
 (Nishimori's identity), so that one number describes it, the mean squared error :math:`\Delta_t = 1 - q_t`:
@@ -29,18 +29,18 @@ from statmech.errors import ScenarioError
 from statmech.scenarios.inference import STARTS, Inference, InferenceCell
 from theory.convex import bayes_optimal
 
-STEP_REL_TOL = 1e-14  # relative change of the error in a step
+STEP_REL_TOL = 1e-14  # smaller relative changes per step count as converged
 
 
 class Transitions(NamedTuple):
-    """First-order transitions of inference, NaN if the overlap is a continuous function of alpha."""
+    """Thresholds of first-order transitions, NaN if the overlap is a continuous function of alpha."""
 
     alpha_it: float
     alpha_alg: float
 
 
 def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Transitions:
-    r"""Find the thresholds in alpha for recovering a teacher in principle and by message passing.
+    r"""Find the information-theoretic and algorithmic thresholds in alpha for recovering a teacher.
 
     At alpha_it the state of the recovered teacher (with noise: the state of small error) has the same free entropy as
     the state that message passing reaches from the prior. At alpha_alg, the first maximum of
@@ -81,9 +81,10 @@ def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Trans
 
 
 def bayes_overlap(prior: str, alpha: ArrayLike, teacher: str = "sign", **parameters: float) -> np.ndarray:
-    r"""Return the overlap q of the Bayes-optimal estimate with the teacher. Their cosine is :math:`\sqrt q`.
+    r"""Compute the overlap q of the Bayes-optimal estimate with the teacher.
 
-    The estimate is the state with the largest free entropy. For the equations see `theory.convex.bayes_optimal`.
+    The cosine of the two vectors is :math:`\sqrt q`. The estimate is the state with the largest free entropy. For the
+    equations see `theory.convex.bayes_optimal`.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ def state_evolution(
     steps: int = 100,
     **parameters: float,
 ) -> np.ndarray:
-    r"""Return the overlap :math:`q_t = m_t` of message passing with the teacher after each step.
+    r"""Compute the overlap :math:`q_t` of message passing with the teacher after each step.
 
     .. math:: 1 - q_{t+1} = \Delta\bigl(\alpha\,I(1 - q_t)\bigr)
 
@@ -166,9 +167,9 @@ def state_evolution(
 
 
 def iterate_errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str], steps: int) -> np.ndarray:
-    """Iterate the state evolution. Returns the mean squared errors (A, steps + 1).
+    """Compute the mean squared errors (A, steps + 1) of message passing by state evolution.
 
-    An error that has converged is kept constant.
+    Errors that have converged are kept constant.
 
     Parameters
     ----------
@@ -199,9 +200,9 @@ def iterate_errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts
 def find_limit_state(
     teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str]
 ) -> bayes_optimal.BayesOptimalState:
-    """Find the states (A,) that message passing converges to.
+    """Find the limit states (A,) of message passing.
 
-    This is the next state of smaller error, or of larger error if the first step increases the error.
+    Each limit is the next state of smaller error, or of larger error if the first step increases the error.
     """
     error = _compute_initial_errors(weights, starts)
     falls = weights.mse(alpha * teacher.information(error)) <= error
@@ -212,16 +213,16 @@ def find_limit_state(
 
 
 def _compute_initial_errors(weights: Weights, starts: list[str]) -> np.ndarray:
-    """Return the mean squared errors of the named initial states."""
+    """Return the initial mean squared error for each named start."""
     error = {start: bayes_optimal.compute_initial_error(weights, start) for start in STARTS}
     return np.array([error[start] for start in starts])
 
 
 def _make_inference_cell(prior: str, teacher: str, parameters: dict[str, Any]) -> InferenceCell:
-    """Return a scenario's cell for a prior and a teacher, with the checks of a scenario."""
+    """Make an inference cell from a prior and a teacher, with all checks of a scenario."""
     cells = list(Inference(prior=prior, teacher=teacher, alpha=1.0, **parameters).cells())
     if len(cells) > 1:
-        raise ScenarioError([((), "takes one prior and one teacher; for axes use theory.solve(Inference(...))")])
+        raise ScenarioError([((), "requires one prior and one teacher: use theory.solve(Inference(...)) for several")])
     return cells[0]
 
 
@@ -229,5 +230,5 @@ def _check_alpha(alpha: ArrayLike) -> np.ndarray:
     """Return alpha as an array of finite positive numbers, or raise `ScenarioError`."""
     alpha = np.asarray(alpha, float)
     if not np.all((alpha > 0) & np.isfinite(alpha)):
-        raise ScenarioError([(("alpha",), "examples per dimension must be finite and greater than 0")])
+        raise ScenarioError([(("alpha",), "the number of examples per dimension must be finite and greater than 0")])
     return alpha

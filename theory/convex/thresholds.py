@@ -1,4 +1,4 @@
-"""Thresholds in alpha of linear separability and of exact recovery by an l1 norm."""
+"""Thresholds in alpha for linear separability and for exact recovery by an l1 norm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def separability(
     gain: ArrayLike | None = None,
     noise: ArrayLike | None = None,
 ) -> np.ndarray:
-    r"""Return the threshold in alpha of linear separability of a teacher's labels.
+    r"""Compute the threshold in alpha for linear separability of a teacher's labels.
 
     For smaller alpha, labels are separable and logistic regression without a penalty has no solution. With v the
     teacher's field times its label and :math:`\xi` a standard normal,
@@ -68,14 +68,14 @@ def separability(
 
 
 def _check_label_teacher(name: str, parameters: dict[str, ArrayLike]) -> type[LabelTeacher]:
-    """Return the class of a teacher of labels, and check the given parameters."""
+    """Return the class of a label teacher after checking the given parameters."""
     kind = TEACHERS.get(name)
     if kind is None or not issubclass(kind, LabelTeacher):
         raise ScenarioError([(("teacher",), f"must be one of {', '.join(LABEL_TEACHER_NAMES)}, not {name}")])
     keys = get_parameters(kind)
     for key, values in parameters.items():
         if key not in keys:
-            raise ScenarioError([((key,), f"teacher {name} has no {key}, but {', '.join(keys)}")])
+            raise ScenarioError([((key,), f"teacher {name} takes {', '.join(keys)}, not {key}")])
         for value in np.ravel(values).tolist():
             if problem := keys[key].problem(value):
                 raise ScenarioError([((key,), problem)])
@@ -83,7 +83,7 @@ def _check_label_teacher(name: str, parameters: dict[str, ArrayLike]) -> type[La
 
 
 def l1_recovery(rho: ArrayLike) -> np.ndarray:
-    r"""Return the smallest alpha that lets the minimum l1 norm recover sparse weights from noiseless linear outputs.
+    r"""Compute the alpha required to recover sparse weights from noiseless outputs by the minimum l1 norm.
 
     .. math:: \alpha_c = \min_\tau\,\left\{\rho(1+\tau^2)
               + 2(1-\rho)\left[(1+\tau^2)\Phi(-\tau) - \tau\varphi(\tau)\right]\right\}
@@ -113,5 +113,5 @@ def l1_recovery(rho: ArrayLike) -> np.ndarray:
     rho = np.asarray(rho, float)
     bad = rho[~((rho > 0) & (rho <= 1))]
     if bad.size:
-        raise ScenarioError([(("rho",), f"must lie above 0 and be at most 1, not {bad[0]:g}")])
+        raise ScenarioError([(("rho",), f"must be greater than 0 and at most 1, not {bad[0]:g}")])
     return np.array([find_l1_recovery_threshold(value) for value in rho.ravel().tolist()]).reshape(rho.shape)[()]

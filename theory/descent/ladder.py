@@ -44,7 +44,7 @@ LASSO_PENALTY = Penalty(1.0)
 
 
 class DescentPath(NamedTuple):
-    """The descent of one replica, NaN after a number overflows."""
+    """Path of the descent of one replica, NaN after an overflow."""
 
     parallel: np.ndarray  # component of the weights parallel to the teacher, w.w*/N, after each step (steps + 1,)
     perpendicular: np.ndarray  # norm of the component perpendicular to the teacher (steps + 1,)
@@ -54,13 +54,13 @@ class DescentPath(NamedTuple):
 
 
 class DirectionLadder:
-    """The directions of weights and slopes, and the images of the weights' directions on the examples.
+    """Orthonormal directions of weights and slopes, and the images of the weight directions on the examples.
 
     Parameters
     ----------
     alpha : float
         Stored examples per input dimension.
-    samples : Samples
+    samples : ExampleSamples
         Samples of the examples.
     """
 
@@ -88,7 +88,7 @@ class DirectionLadder:
         return (w.astype(self.samples.dtype) @ self.images.filled[: len(w)]).astype(float, copy=False)
 
     def compute_force(self, G: np.ndarray) -> np.ndarray:
-        r"""Compute the components of :math:`X^T\mathbf G`, and add a direction if G has a new part."""
+        r"""Compute the components of :math:`X^T\mathbf G`, adding a direction if G has a new component."""
         size, G = self.samples.size, G.astype(self.samples.dtype, copy=False)
         v = self.alpha * (self.images.filled @ G).astype(float) / size
         f, min_norm = self.slopes.get_free_row(), self.new_direction_tol * float(np.sqrt(G @ G / size))
@@ -118,7 +118,7 @@ def descend(cell: DescentCell, replica: int, size: int) -> DescentPath:
 
     Returns
     -------
-    Path
+    DescentPath
 
     Examples
     --------
@@ -179,12 +179,12 @@ def _pad_with_zero(row: np.ndarray, count: int) -> np.ndarray:
 
 
 def _compute_loss_slopes(loss: Loss, y: np.ndarray | None, h: np.ndarray) -> np.ndarray:
-    """Return the derivative of the loss with respect to the field. Pass `y` None for labels, which are all 1."""
+    """Return the derivative of the loss with respect to the field, where `y` is None if all labels are 1."""
     return loss.slope(h) if y is None else -loss.slope(y - h)
 
 
 def _compute_training_averages(loss: Loss, y: np.ndarray | None, h: np.ndarray) -> tuple[float, float]:
-    """Return the mean loss, and the fraction of wrong labels or NaN. A field of 0 counts as half an error."""
+    """Return the mean loss and the fraction of wrong labels, NaN for outputs. Zero fields count as half an error."""
     value = float(np.mean(loss.value(h if y is None else y - h)))
     wrong = float(np.mean((1 - np.sign(h)) / 2)) if y is None else np.nan
     return (value if np.isfinite(value) else np.nan), wrong

@@ -20,16 +20,16 @@ from theory.descent.ladder import DescentPath, descend, is_matched
 NUM_REPLICAS = 8
 TARGET_ERRORS = {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}  # standard errors at all recorded steps
 MIN_REPLICA_SAMPLES, MAX_REPLICA_SAMPLES = 2**9, 2**16  # per replica
-TABLE_GROWTH_FACTOR = 3  # memory of a growing table: the old table and a new one of twice its size
-MIN_SAMPLES_PER_DIRECTION = 4  # with fewer samples than directions these cannot be orthogonal
-ERROR_DECAY_ORDER = 0.9  # the error decreases at least as this power of the number of samples
+TABLE_GROWTH_FACTOR = 3  # while a table doubles, memory holds the old and the new table
+MIN_SAMPLES_PER_DIRECTION = 4  # more directions than samples cannot be orthogonal
+ERROR_DECAY_ORDER = 0.9  # minimum exponent of the error's decay with the number of samples
 
 
 @dataclass(frozen=True)
 class DescentCurves:
     """Means and standard errors over replicas, by name of the variable, at the recorded steps.
 
-    `eps_g` is the mean after every step. Values are NaN after a number overflows.
+    `eps_g` is the mean after every step. Values are NaN after an overflow.
     """
 
     mean: dict[str, np.ndarray]
@@ -44,7 +44,7 @@ class DescentCurves:
 
 
 def compute_curves(cell: DescentCell, slack: float = 1.0) -> DescentCurves:
-    """Compute the variables of a cell at its recorded steps, with enough samples for errors of 1e-4 in R and eps_g.
+    """Compute the variables of a cell at its recorded steps, with errors of 1e-4 in R and eps_g.
 
     There are 8 replicas with at most 2^16 samples each. Different cells have the same samples, so that curves are
     smooth functions of any parameter. Results are cached for the lifetime of the process.
@@ -54,11 +54,11 @@ def compute_curves(cell: DescentCell, slack: float = 1.0) -> DescentCurves:
     cell : DescentCell
         The descent, its loss and teacher, the number of examples P/N, and the recorded steps.
     slack : float
-        Factor by which errors may be larger.
+        Factor applied to the target errors.
 
     Returns
     -------
-    Curves
+    DescentCurves
 
     Raises
     ------
@@ -90,12 +90,12 @@ def _record_every_epoch(cell: DescentCell) -> DescentCell:
 
 @lru_cache(maxsize=256)
 def _get_cached_curves(cell: DescentCell) -> dict[float, DescentCurves]:
-    """Return the cache of a cell's curves in this process, a dictionary with their slack as the key."""
+    """Return this process's cache of a cell's curves, a dictionary with the slack as its key."""
     return {}
 
 
 def _refine_curves(cell: DescentCell, slack: float) -> DescentCurves:
-    """Compute the curves of a cell, and increase the number of samples until errors are small enough."""
+    """Compute the curves of a cell, increasing the number of samples until errors are small enough."""
     size, directions = MIN_REPLICA_SAMPLES, cell.steps[-1] + 2
     while True:
         at_once = max(1, min(count_cores(), int(get_total_memory() // estimate_bytes(cell, directions, size))))
@@ -112,9 +112,9 @@ def _refine_curves(cell: DescentCell, slack: float) -> DescentCurves:
 
 
 def estimate_bytes(cell: DescentCell, directions: int, size: int) -> int:
-    """Estimate the maximum memory in bytes of a replica with these numbers of directions and samples.
+    """Estimate the peak memory in bytes of a replica with these numbers of directions and samples.
 
-    Its tables grow by doubling. They contain images and slopes, on both sides if steps act on single weights, and a
+    The tables grow by doubling. They contain images and slopes, on both sides if steps act on single weights, and a
     basis of both if samples are matched.
     """
     tables, number = (4, 8) if is_matched(cell) else (4 if cell.coordinatewise else 2, 4)
@@ -129,7 +129,7 @@ def _check_memory(cell: DescentCell, directions: int, size: int) -> None:
 
 
 def _next_size(size: int, error: float, directions: int) -> int:
-    """Return a power of 2 that should bring the error to its goal, at least twice the number of samples."""
+    """Choose a power of 2, at least twice the number of samples, that should reach the target error."""
     doublings = max(1, int(np.ceil(np.log2(max(error, 1.0)) / ERROR_DECAY_ORDER)))
     room = 1 << (MIN_SAMPLES_PER_DIRECTION * directions - 1).bit_length()
     return min(max(size << doublings, room), MAX_REPLICA_SAMPLES)
@@ -140,7 +140,7 @@ def _average_paths(cell: DescentCell, paths: list[DescentPath], size: int) -> De
     parallel, perpendicular, train_loss, eps_t = (np.array(part) for part in list(zip(*paths, strict=True))[:4])
     eps_g = np.where(
         np.hypot(parallel, perpendicular) == 0, 0.5, angle_from_components(perpendicular, parallel) / np.pi
-    )  # w = 0 answers by a fair coin
+    )  # zero weights guess at random
     recorded = list(cell.steps)
     parallel, perpendicular = parallel[:, recorded], perpendicular[:, recorded]
     variables = {
@@ -161,7 +161,7 @@ def _average_paths(cell: DescentCell, paths: list[DescentPath], size: int) -> De
 def _compute_weight_variables(
     cell: DescentCell, parallel: np.ndarray, perpendicular: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return cosine, length, and the error on fresh labels or, for a linear teacher, the error of the field."""
+    """Return cosine, length, and the error on fresh labels or, for a linear teacher, the squared error of the field."""
     length = np.hypot(parallel, perpendicular)
     R, nans = parallel / np.where(length == 0, 1.0, length), np.full_like(parallel, np.nan)
     if isinstance(cell.teacher, LabelTeacher):

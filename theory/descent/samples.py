@@ -28,19 +28,19 @@ from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_panel_rules, normal
 from theory.numerics.sobol_net import NUM_BINARY_DIGITS, get_sobol_generators
 
 COLUMNS_PER_BLOCK = 64  # columns that are scrambled at once
-NUM_SCIPY_COLUMNS = 21_201  # columns that SciPy tabulates
+NUM_SCIPY_COLUMNS = 21_201  # maximum that SciPy tabulates
 NUM_INITIAL_ROWS = 32  # the table grows by doubling
-REPROJECTION_RATIO = 0.5  # a smaller remainder is projected again
-NEW_DIRECTION_TOL = {"float64": 1e-9, "float32": 1e-5}  # minimum norm of a new part, relative to slopes or weights
-MIN_NEW_NORM = 1e-6  # smaller parts get no row
-NUM_TABLE_INTERVALS = 300  # in the table of a teacher's field: equal lengths, and the same number with equal ratios
-FIRST_INTERVAL_RATIO = 0.02  # first of the intervals of equal ratio, in units of the teacher's width
+REPROJECTION_RATIO = 0.5  # a row whose norm shrinks more is projected again, against rounding
+NEW_DIRECTION_TOL = {"float64": 1e-9, "float32": 1e-5}  # norm of a new component, relative to slopes or weights
+MIN_NEW_NORM = 1e-6  # smaller remainders are rounding errors and get no row
+NUM_TABLE_INTERVALS = 300  # equal intervals, and the same number of geometric intervals
+FIRST_INTERVAL_RATIO = 0.02  # first edge of the geometric intervals, in units of the teacher's width
 NODES = 8  # per interval
 MIN_PROBABILITY = 1e-30  # smaller probabilities are not tabulated
 
 
 class SobolColumns:
-    """The samples of one replica: columns of a Sobol net, used one by one.
+    """Samples of one replica: columns of a Sobol net, used one after the other.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class SobolColumns:
         self.add_known_row(np.ones(size))
 
     def draw_normal(self, into: np.ndarray) -> np.ndarray:
-        """Write the next standard normal variable into an array (S,), and return it."""
+        """Write the next standard normal samples into an array (S,), and return this array."""
         normal = self._draw_column(_draw_stratified_normals(self.replica, self.size)[1])
         if self.known_rows is None:
             into[:] = normal
@@ -84,11 +84,11 @@ class SobolColumns:
             self.known_rows.add_free_row()
 
     def _has_room(self) -> bool:
-        """Return True if known vectors occupy less than half of the samples' dimensions."""
+        """Return True if known vectors span less than half of the samples' dimensions."""
         return self.known_rows is not None and len(self.known_rows.filled) < self.size // 2
 
     def draw_uniform(self) -> np.ndarray:
-        """Return the next uniform variable (S,)."""
+        """Return the next uniform samples (S,)."""
         return self._draw_column(_draw_stratified_normals(self.replica, self.size)[0])
 
     def _draw_column(self, values: np.ndarray) -> np.ndarray:
@@ -134,7 +134,7 @@ class ExampleSamples(SobolColumns):
 
 
 class RowTable:
-    """A growing table of rows (n, S), with a projection that requires orthonormal rows.
+    """Growing table of rows (n, S), with projection onto the complement of orthonormal rows.
 
     Scalar products are means over S. The table grows by doubling.
 
@@ -163,7 +163,7 @@ class RowTable:
         self.filled = self.room[: len(self.filled) + 1]
 
     def project_out(self, row: np.ndarray, rest: np.ndarray, min_norm: float = 0.0) -> float:
-        """Write the component of a row orthogonal to all rows into `rest`, and return its norm.
+        """Write the component of a row orthogonal to all filled rows into `rest`, and return its norm.
 
         `rest` may be the row itself. The Gram-Schmidt projection is repeated if the norm becomes small, unless it is
         smaller than `min_norm`.
@@ -183,7 +183,7 @@ class RandomBatches:
 
     Parameters
     ----------
-    samples : Samples
+    samples : ExampleSamples
         Samples of the replica.
     fraction : float
         Fraction b of the examples in a batch.
@@ -198,7 +198,7 @@ class RandomBatches:
     def draw_batch(self, step: int) -> np.ndarray:
         """Return a mask (S,) of the samples in the batch of a step.
 
-        It must be called for all steps in order.
+        The method must be called for all steps in order.
         """
         if not self.shuffled:
             return self.samples.draw_uniform() < self.fraction
@@ -253,7 +253,7 @@ def compute_field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> n
 
 
 def _interpolate_field_quantiles(teacher: LabelTeacher, normal: np.ndarray) -> np.ndarray:
-    """Interpolate the field as a function of the standard normal with the same quantile.
+    """Interpolate quantiles of the field as a function of standard normal quantiles.
 
     Cubic pieces have the exact slope. Let L(t) be the probability of a field below -t < 0. Since p(-u) = 1 - p(u), the
     probability of a field above t is 2 Phi(-t) - L(t). Thus neither tail is a difference of numbers near 1.
@@ -283,7 +283,7 @@ def _interpolate_field_quantiles(teacher: LabelTeacher, normal: np.ndarray) -> n
 
 @lru_cache(maxsize=64)
 def _draw_stratified_normals(replica: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw one uniform variable in each of S intervals, in increasing order. Returns also their normal quantiles."""
+    """Draw one uniform number in each of S equal intervals, and return them with their normal quantiles."""
     rng = np.random.default_rng([replica, size])
     uniform = (np.arange(size) + rng.random(size)) / size
     return uniform, _match_moments(normal_quantile(uniform), 0.0)
@@ -298,13 +298,13 @@ def _get_teacher_quantiles(teacher: LabelTeacher, replica: int, size: int) -> np
 
 
 def _match_moments(values: np.ndarray, mean: float) -> np.ndarray:
-    """Shift and scale values to this mean and the mean square 1."""
+    """Shift and scale values to the given mean and to mean square 1."""
     values = values - np.mean(values)
     return mean + values * np.sqrt((1 - mean * mean) / np.mean(values * values))
 
 
 def _compute_column_order(replica: int, size: int, column: int) -> np.ndarray:
-    """Return the numbers 0 to S - 1 in the order of a column, by doubling with one digit of the index at a time."""
+    """Return the permutation of 0 to S - 1 that a column defines, built by doubling over the digits of the index."""
     digits = _scramble_generators(replica, size, column // COLUMNS_PER_BLOCK)[:, column % COLUMNS_PER_BLOCK]
     order = np.empty(size, np.intp)
     order[0], num_filled = digits[-1], 1
@@ -320,12 +320,12 @@ def _scramble_generators(replica: int, size: int, block: int) -> np.ndarray:
     count, first = (
         size.bit_length() - 1,
         COLUMNS_PER_BLOCK * (block % (NUM_SCIPY_COLUMNS // COLUMNS_PER_BLOCK)),
-    )  # further blocks reuse columns with another scramble
+    )  # further blocks reuse columns with other scrambles
     columns = min(1 << (first + COLUMNS_PER_BLOCK - 1).bit_length(), NUM_SCIPY_COLUMNS)
     plain = get_sobol_generators(columns)[:count, first : first + COLUMNS_PER_BLOCK] >> (NUM_BINARY_DIGITS - count)
     rng = np.random.default_rng([replica, size, block])
     digits = 1 << np.arange(count)[::-1, None]
     mixed = np.zeros_like(plain)
     for digit, images in zip(digits, digits + rng.integers(digits, size=plain.shape), strict=True):
-        mixed ^= np.where(plain & digit, images, 0)  # each digit adds itself and random lower digits
+        mixed ^= np.where(plain & digit, images, 0)  # each digit contributes itself and random lower digits
     return np.vstack([mixed, rng.integers(size, size=plain.shape[1])])

@@ -1,4 +1,4 @@
-r"""Descent on stored examples for N -> infinity when steps act on single weights: samples of examples and weights.
+r"""Descent on stored examples for N -> infinity, with steps that act on single weights.
 
 Soft thresholds, signs and Adam change the weights in directions other than the forces of the examples, and their effect
 depends on the distribution of the teacher's weights. Weights are therefore sampled, just as examples are. Their
@@ -28,20 +28,20 @@ from statmech.convex.weights import Weights
 from statmech.numerics.gaussian import normal_quantile
 from theory.descent.samples import NEW_DIRECTION_TOL, ExampleSamples, RowTable, SobolColumns
 
-WEIGHT_REPLICA_OFFSET = 1 << 32  # gives the weights another Sobol net than the examples
+WEIGHT_REPLICA_OFFSET = 1 << 32  # weights and examples use different Sobol nets
 PROBABILITY_BOUNDS = 1e-16, 1 - 1e-16  # normal quantiles outside this range are infinite
 
 
 class TwoSided:
-    """The directions of weights and slopes, and their products with the inputs (images and answers).
+    """Orthonormal directions of weights and slopes, and their products with the inputs (images and answers).
 
-    All are in single precision.
+    All arrays are in single precision.
 
     Parameters
     ----------
     alpha : float
         Stored examples per input dimension.
-    samples : Samples
+    samples : ExampleSamples
         Samples of the examples.
     weights : Weights
         Distribution of the teacher's weights.
@@ -59,7 +59,7 @@ class TwoSided:
         self.images.add_free_row()
 
     def make_initial_weights(self, length: float, R: float) -> np.ndarray:
-        """Draw initial weights (S,) with this length and cosine with the teacher, normal perpendicular to it."""
+        """Draw initial weights (S,) of this length and cosine, with a normal part perpendicular to the teacher."""
         perpendicular = self._draw_orthogonal_normal(np.empty(len(self.teacher)))
         return length * (R * self.teacher + np.sqrt(1 - R * R) * perpendicular)
 
@@ -70,7 +70,7 @@ class TwoSided:
         return parallel, float(np.sqrt(np.mean(rest * rest)))
 
     def compute_fields(self, w: np.ndarray) -> np.ndarray:
-        """Compute the fields (S,) of weights (S,), and add a direction if the weights have a new part."""
+        """Compute the fields (S,) of weights (S,), adding a direction if the weights have a new component."""
         w = w.astype(self.columns.dtype)
         if (e := _find_new_direction(self.directions, w)) is not None:
             image = self.samples.draw_normal(self.images.get_free_row())
@@ -100,7 +100,7 @@ class TwoSided:
 
 
 def sample_teacher_weights(weights: Weights, probability: np.ndarray) -> np.ndarray:
-    """Sample weights of mean square 1 by inversion, one component of their mixture after the other.
+    """Sample weights of mean square 1 by inverting the distribution of each mixture component.
 
     Parameters
     ----------
@@ -130,9 +130,9 @@ def sample_teacher_weights(weights: Weights, probability: np.ndarray) -> np.ndar
 
 
 def _find_new_direction(known_rows: RowTable, row: np.ndarray) -> np.ndarray | None:
-    """Write the normalised component of a row orthogonal to the known rows to the next free row, and return it.
+    """Return the normalised component of a row orthogonal to the known rows, stored in the next free row.
 
-    Returns None if the row is a combination of known rows.
+    The result is None if the row is a linear combination of known rows.
     """
     rest, min_norm = (
         known_rows.get_free_row(),
@@ -146,5 +146,5 @@ def _find_new_direction(known_rows: RowTable, row: np.ndarray) -> np.ndarray | N
 
 
 def _compute_row_means(rows: RowTable, row: np.ndarray) -> np.ndarray:
-    """Return the scalar products of a row with all filled rows, as means over samples."""
+    """Return the scalar products of a row with all filled rows, defined as means over samples."""
     return np.asarray(rows.filled @ row / len(row))

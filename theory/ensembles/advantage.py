@@ -1,4 +1,4 @@
-r"""Advantage of infinitely many students: the ratio of their error to the error of one student, during learning.
+r"""Advantage of an infinite ensemble: the ratio of its error to the error of a single student during learning.
 
 The sum of K equal students at angle :math:`\theta` to the teacher, with transverse cosine c, has a component
 :math:`Kl\cos\theta` parallel to the teacher and :math:`Kl\sin\theta\sqrt{c + (1-c)/K}` perpendicular to it. For
@@ -28,11 +28,11 @@ from theory.online.trajectories import solve_cells
 if TYPE_CHECKING:
     import xarray as xr
 
-NUM_PAIR_STUDENTS = 2  # one pair represents infinitely many students
+NUM_PAIR_STUDENTS = 2  # one pair determines the error of an infinite ensemble
 
 
 def advantage(scenario: Scenario) -> xr.DataArray:
-    r"""Compute the ratio of the error of infinitely many equal students to the error of one, at each recorded time.
+    r"""Compute the error of an infinite ensemble divided by the error of one student, at each recorded time.
 
     .. math:: \epsilon_g(K\to\infty)/\epsilon_g(1) = \arctan(\sqrt c\,\tan\theta)/\theta
 
@@ -52,7 +52,7 @@ def advantage(scenario: Scenario) -> xr.DataArray:
     Raises
     ------
     ScenarioError
-        For students that start unequal, or for q < R^2, which is impossible for infinitely many students.
+        For students with unequal starts, or for a start with q < R^2, which an infinite ensemble cannot have.
 
     Examples
     --------
@@ -74,9 +74,9 @@ def advantage(scenario: Scenario) -> xr.DataArray:
 
 
 def _compute_error_ratio(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Return eps_g of the mean of infinitely many students divided by eps_g of one student.
+    """Compute eps_g of the mean of infinitely many students divided by eps_g of one student.
 
-    Students on the teacher's axis have the limit of this ratio.
+    For students on the teacher's axis, the result is the limit of this ratio.
     """
     off_axis = np.where(theta > 0, theta, 1.0)
     together = weight_mean_error(off_axis, c, np.full(c.shape, np.inf)) * np.pi / off_axis
@@ -86,7 +86,7 @@ def _compute_error_ratio(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
 def _check_equal_starts(cells: Sequence[OnlineCell]) -> None:
     for cell in cells:
         if not cell.alike:
-            raise ScenarioError([(("start",), "infinitely many students are supported only with equal starts")])
+            raise ScenarioError([(("start",), "an infinite ensemble requires equal starts of all students")])
         _, R, q = cell.order_parameters
         if q[0, 1] < R[0] ** 2:
-            raise ScenarioError([(("start",), "q: infinitely many students cannot start with q below R^2")])
+            raise ScenarioError([(("start",), "an infinite ensemble requires q >= R^2")])

@@ -27,18 +27,18 @@ from statmech.votes.few_students import MAX_EXACT_STUDENTS, few_student_vote_err
 from statmech.votes.majority_vote import draw_sobol_circles, measure_vote_error
 
 ENSEMBLE_OUTPUTS = ("majority_vote", "weight_mean")
-NUM_SCRAMBLED_NETS, MIN_NET_POINTS, MAX_NET_POINTS = 16, 2**12, 2**16  # independent nets, and points per net
+NUM_SCRAMBLED_NETS, MIN_NET_POINTS, MAX_NET_POINTS = 16, 2**12, 2**16  # limits apply to the points per net
 
 
 class ErrorEstimate(NamedTuple):
-    """A generalization error and the standard error of its numerical integration."""
+    """Generalization error with the standard error of its numerical integration."""
 
     value: np.ndarray
     error: np.ndarray
 
 
 def ensemble_error(R: ArrayLike, q: ArrayLike, K: ArrayLike, output: str = "majority_vote") -> Any:
-    r"""Compute eps_g of an ensemble of K equal students, to 1e-10 absolute.
+    r"""Compute eps_g of an ensemble of K equal students, with an absolute accuracy of 1e-10.
 
     The error of the majority vote is the integral of eq (3.2) of Miyoshi, Hara & Okada, who use the Metropolis method;
     here it is integrated over the students' common field (derived in `theory.ensembles.errors`). The weight mean has
@@ -78,7 +78,7 @@ def ensemble_error(R: ArrayLike, q: ArrayLike, K: ArrayLike, output: str = "majo
     sin = np.sqrt((1 - R) * (1 + R))
     perpendicular = q - R**2
     c = np.divide(perpendicular, sin**2, out=np.ones_like(perpendicular), where=sin > 0)
-    c = np.clip(np.where(np.abs(perpendicular) < 4e-16, 0.0, c), -1.0, 1.0)  # q = R^2 to rounding
+    c = np.clip(np.where(np.abs(perpendicular) < 4e-16, 0.0, c), -1.0, 1.0)  # treat q as R^2 if they differ by rounding
     theta = angle_from_components(sin, R)
     error = (majority_vote_error if output == "majority_vote" else weight_mean_error)(theta, c, K)
     return error[()] if error.ndim == 0 else error
@@ -91,7 +91,7 @@ def ensemble_error_unequal(
     output: str = "majority_vote",
     tolerance: float = 1e-4,
 ) -> ErrorEstimate:
-    """Compute eps_g of an ensemble of any K students, with the standard error of the numerical integration.
+    """Compute eps_g of an ensemble of unequal students, with the standard error of the numerical integration.
 
     The vote of up to four students is exact. For more students, randomised quasi-Monte Carlo evaluates the integral of
     eq (3.2) of Miyoshi, Hara & Okada: point sets grow until the standard error is below `tolerance`, or to 2^16 points.
@@ -111,7 +111,7 @@ def ensemble_error_unequal(
 
     Returns
     -------
-    ControlledError
+    ErrorEstimate
         eps_g and its standard error, 0 where the result is exact.
 
     Raises
@@ -131,11 +131,11 @@ def ensemble_error_unequal(
     R, q = np.asarray(R, float), np.asarray(q, float)
     if R.ndim != 1 or q.shape != (R.size, R.size):
         raise ScenarioError(
-            [(("q",), f"K students need R of shape (K,) and q of shape (K, K), not {R.shape}, {q.shape}")]
+            [(("q",), f"R must have the shape (K,) and q the shape (K, K), not {R.shape} and {q.shape}")]
         )
     if lowest_cosine_eigenvalue(R, q) < -1e-10:
         raise ScenarioError(
-            [(("q",), f"no {R.size} students have these R and q: their matrix of cosines is not positive")]
+            [(("q",), f"no {R.size} students have these R and q: the matrix of cosines has a negative eigenvalue")]
         )
     length = np.ones_like(R) if length is None else np.asarray(length, float)
     students = student_coordinates(length, R, q)
@@ -146,10 +146,10 @@ def ensemble_error_unequal(
 
 
 def compute_vote_error(parallel: np.ndarray, perpendicular_gram: np.ndarray, tolerance: float = 1e-4) -> ErrorEstimate:
-    """Compute eps_g of the majority vote of students.
+    """Compute eps_g of the majority vote from the weight components of the students.
 
-    Students are given by their components (..., K) parallel to the teacher, and by the Gram matrices (..., K, K) of
-    their perpendicular parts.
+    The arguments are the components (..., K) parallel to the teacher and the Gram matrices (..., K, K) of the
+    perpendicular components.
     """
     if parallel.shape[-1] <= MAX_EXACT_STUDENTS:
         return ErrorEstimate(few_student_vote_error(parallel, perpendicular_gram), np.zeros(parallel.shape[:-1]))
@@ -171,7 +171,7 @@ def _check_equal_cosines(R: np.ndarray, q: np.ndarray, K: np.ndarray) -> None:
     for name, value in (("R", R), ("q", q)):
         if not np.all(np.abs(value) <= 1):
             problems.append(((name,), "a cosine must lie in [-1, 1]"))
-    # the relevant eigenvalue, (1 + (K - 1) q)/K - R^2, is of the same order for all K
+    # check the eigenvalue (1 + (K - 1) q)/K - R^2, whose order does not depend on K
     several, fraction = K > 1, 1 / np.where(K > 1, K, 2)
     if not problems and np.any(several & (fraction + (1 - fraction) * q - R**2 < -1e-12)):
         problems.append((("q",), "no K equal students have these R and q: q must be at least (K R^2 - 1)/(K - 1)"))

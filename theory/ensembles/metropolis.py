@@ -1,4 +1,4 @@
-r"""Error of an ensemble by the Metropolis method of Miyoshi, Hara & Okada: a random walk through the fields.
+r"""Ensemble error by the Metropolis method of Miyoshi, Hara & Okada, a random walk in the space of fields.
 
 Their eq (3.2) is an average over the fields u of K students and the teacher's field v, which are jointly Gaussian with
 the covariance of eq (3.4). A walk proposes a step of all K + 1 fields at once and accepts it with probability
@@ -14,9 +14,7 @@ from statmech.errors import ScenarioError, format_unknown_name
 from statmech.numerics.statistics import standard_error
 from theory.ensembles.errors import ENSEMBLE_OUTPUTS, ErrorEstimate
 
-METROPOLIS_STEP_SCALE = (
-    2.38  # over sqrt(K + 1): minimises the correlation in many dimensions (Roberts, Gelman & Gilks 1997)
-)
+METROPOLIS_STEP_SCALE = 2.38  # divided by sqrt(K + 1): optimal in many dimensions (Roberts, Gelman & Gilks 1997)
 BURN_IN_FRACTION = 0.1
 
 
@@ -29,7 +27,7 @@ def metropolis_error(
     walks: int = 64,
     key: int = 0,
 ) -> ErrorEstimate:
-    """Estimate eps_g of an ensemble of K equal students by the Metropolis method, with a standard error.
+    """Estimate eps_g of K equal students and its standard error by the Metropolis method.
 
     Parameters
     ----------
@@ -64,7 +62,7 @@ def metropolis_error(
     if output not in ENSEMBLE_OUTPUTS:
         raise ScenarioError([(("output",), format_unknown_name(output, "an ensemble output", ENSEMBLE_OUTPUTS))])
     factor, random = _compute_field_cholesky(R, q, K), np.random.default_rng(key)
-    whitened = random.normal(size=(walks, K + 1))  # the fields are a linear image: their density is the same
+    whitened = random.normal(size=(walks, K + 1))  # walk in uncorrelated coordinates
     wrong, counted = np.zeros(walks), 0
     for step in range(steps):
         proposed = whitened + METROPOLIS_STEP_SCALE / np.sqrt(K + 1) * random.normal(size=whitened.shape)
@@ -79,7 +77,7 @@ def metropolis_error(
 
 
 def _compute_field_cholesky(R: float, q: float, K: int) -> np.ndarray:
-    """Return the Cholesky factor of the covariance of eq (3.4), with the teacher's field last."""
+    """Compute the Cholesky factor of the field covariance of eq (3.4), with the teacher last."""
     covariance = np.full((K + 1, K + 1), float(q))
     covariance[-1], covariance[:, -1] = R, R
     np.fill_diagonal(covariance, 1.0)
@@ -91,7 +89,7 @@ def _compute_field_cholesky(R: float, q: float, K: int) -> np.ndarray:
 
 
 def _compute_ensemble_errors(fields: np.ndarray, output: str) -> np.ndarray:
-    """Return 1 where the ensemble is wrong, 1/2 where its vote is tied, and 0 elsewhere."""
+    """Return 1 where the ensemble errs, 1/2 where its vote is tied, and 0 elsewhere."""
     students, teacher = fields[:, :-1], np.sign(fields[:, -1])
     total = (np.sign(students) if output == "majority_vote" else students).sum(axis=1)
     return np.asarray(np.where(total == 0, 0.5, np.sign(total) != teacher), float)

@@ -1,4 +1,4 @@
-r"""Fluctuations and bias of order 1/N for an ensemble of equal students who learn online.
+r"""Fluctuations and biases of order 1/N for an ensemble of equal students that learn online.
 
 Two students' :math:`a_k = (\log l_k, \log\theta_k)` and their transverse cosine :math:`c_{12}` form a closed chain,
 whatever the ensemble, with :math:`\dot a_k = F(a_k)` and :math:`\dot c_{12} = F_c(a_1, a_2, c_{12})`. Its covariance
@@ -63,23 +63,21 @@ from theory.numerics import collocation
 from theory.online import equations, trajectories
 from theory.online.students import Students, make_initial_students
 
-STATE_BATCH_SIZE = 32  # coefficients are computed in batches of states
-MIN_DEVIATION = 1e-100  # added to standard deviations, which may be 0
-MIN_EIGENVALUE_RATIO = (
-    0.05  # for (1 + (n - 1) c)/(1 - c): it vanishes for maximally opposed students, whose averages diverge
-)
+STATE_BATCH_SIZE = 32  # one compiled program serves any number of states
+MIN_DEVIATION = 1e-100  # keeps error scales positive
+MIN_EIGENVALUE_RATIO = 0.05  # lower bound on (1 + (n - 1) c)/(1 - c), since averages diverge as it vanishes
 OPPOSED_STUDENTS_MESSAGE = (
-    "students that start almost as opposed as they can be have no corrections of order 1/N of q, the weight mean and "
-    "the vote: start them with a larger q, or leave out corrections"
+    "corrections of order 1/N to q, the weight mean and the vote are not supported for students that start almost as "
+    "opposed as they can be: increase q in start, or remove corrections"
 )
 TRANSVERSE_COSINE_TOL = 1e-9  # students with a smaller |c| are treated as independent
 FLUCTUATION_VECTOR_SIZE = 16
 
 
 class PairFluctuations(NamedTuple):
-    """N times the covariances and biases of equal students, arrays (T, ...), for a = (log l, log theta) and c.
+    """N times the covariances and biases of a = (log l, log theta) and c for equal students at times (T,).
 
-    V1, V2 (T, 2, 2), W1, W2 (T, 2), S0, S1, S2 (T,), and the biases of a (T, 2) and c (T,).
+    V1 and V2 have the shape (T, 2, 2), W1, W2 and the bias of a (T, 2), and S0, S1, S2 and the bias of c (T,).
     """
 
     V1: Array
@@ -93,7 +91,7 @@ class PairFluctuations(NamedTuple):
     bias_c: Array
 
 
-FLUCTUATION_INDICES = PairFluctuations(  # indices in a vector (..., 16)
+FLUCTUATION_INDICES = PairFluctuations(  # positions in the vector (..., 16)
     V1=np.array([[0, 1], [1, 2]]),
     V2=np.array([[3, 4], [4, 5]]),
     W1=np.array([6, 7]),
@@ -107,9 +105,9 @@ FLUCTUATION_INDICES = PairFluctuations(  # indices in a vector (..., 16)
 
 
 class CoordinatePairs(NamedTuple):
-    """Values for pairs of coordinates of F.
+    """Values for pairs of coordinates of the rates F.
 
-    Coordinates are log l and log theta of both students, c and log eta.
+    The coordinates are log l and log theta of both students, c and log eta.
     """
 
     l1_l1: Any
@@ -132,14 +130,14 @@ COORDINATE_PAIRS = CoordinatePairs(
 
 @dataclass(frozen=True)
 class PairEquations:
-    """Static arguments of the compiled coefficients: the rule, and whether it has closed forms."""
+    """Static arguments of the compiled program: the rule, and whether it has closed forms."""
 
     rule: ParameterFamily
     closed: bool
 
 
 class PairParameters(NamedTuple):
-    """Arguments of F in addition to the state: parameters of the rule, label noise, and changes over time."""
+    """Parameters of the rates F: the parameters of the rule, the label noise, and the time dependence."""
 
     parameters: dict[str, Array]
     flip: Array
@@ -147,7 +145,7 @@ class PairParameters(NamedTuple):
 
 
 class EqualStudentStates(NamedTuple):
-    """States of equal students, arrays (T,): time, log l, log theta, and c."""
+    """Time, log l, log theta and c of equal students, as arrays (T,)."""
 
     t: np.ndarray
     log_length: np.ndarray
@@ -156,7 +154,7 @@ class EqualStudentStates(NamedTuple):
 
 
 class PairRates(NamedTuple):
-    """F for a (T, 2) and for c12 (T,), with derivatives.
+    """Rates F of a (T, 2) and F_c of c12 (T,), with their derivatives.
 
     First derivatives are A = dF/da (T, 2, 2), g = dF_c/da1 (T, 2) and h = dF_c/dc (T,). `A_curvature` (T, 2, 2, 2) has
     the second derivatives of F with respect to a. The second derivatives of F_c are with respect to (a1, a1), (a1, a2),
@@ -181,7 +179,7 @@ class PairRates(NamedTuple):
 
 
 def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFluctuations:
-    """Compute the fluctuations of the equal students of a cell at each time.
+    """Compute the covariances and biases of equal students at each time.
 
     Parameters
     ----------
@@ -223,11 +221,11 @@ def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFlu
                 )
             )
     except SolverError as error:
-        raise SolverError(f"the fluctuations of pairs of {cell.described} cannot be solved: {error}") from None
+        raise SolverError(f"cannot solve for the pair fluctuations of {cell.described}: {error}") from None
 
 
 def _solve_identical_students(cell: OnlineCell, times: np.ndarray) -> PairFluctuations:
-    """Return the fluctuations of students that start identical, and so remain identical."""
+    """Compute the fluctuations of students that start identical and therefore remain identical."""
     [(_, student)] = trajectories.solve_with_fluctuations([cell], times)
     V = student.covariance[..., [0, 1, 1, 2], 0].reshape(-1, 2, 2)
     zero_vectors, zeros = np.zeros((*times.shape, 2)), np.zeros(times.shape)
@@ -235,9 +233,9 @@ def _solve_identical_students(cell: OnlineCell, times: np.ndarray) -> PairFluctu
 
 
 def get_max_averaged_students(cell: OnlineCell) -> int:
-    """Return the maximum number of different students in the averages that are needed.
+    """Return the maximum number of different students in one average.
 
-    It is 4 for any K, except for opposed students: four opposed students need not exist.
+    The number is 4 for any K, but at most K for opposed students, since four opposed students need not exist.
 
     >>> from statmech import Scenario
     >>> scenarios = [Scenario(rule="hebb", K=[2, 9], t=[1], start=start) for start in ("drawn", {"R": 0.2})]
@@ -249,12 +247,10 @@ def get_max_averaged_students(cell: OnlineCell) -> int:
 
 
 def make_initial_fluctuations(cell: OnlineCell) -> np.ndarray:
-    """Return the covariances and biases (16,) at t = 0.
+    """Return the initial covariances and biases as a vector (16,).
 
-    They vanish for given students. Randomly drawn students are independent: c has the variance 1/N, and all other terms
-    in c vanish to order 1/N.
-
-    For random vectors c has the variance 1/N, and all else of c vanishes to order 1/N.
+    Given students have no fluctuations. For randomly drawn students, c has the variance 1/N, and all other terms in c
+    vanish to order 1/N.
     """
     x = np.zeros(FLUCTUATION_VECTOR_SIZE)
     if cell.start is None:
@@ -269,12 +265,12 @@ def make_initial_fluctuations(cell: OnlineCell) -> np.ndarray:
 
 
 def unpack_fluctuations(x: np.ndarray) -> PairFluctuations:
-    """Return the covariances and biases from vectors (..., 16)."""
+    """Unpack covariances and biases from vectors (..., 16)."""
     return PairFluctuations(*(x[..., index] for index in FLUCTUATION_INDICES))
 
 
 def pack_fluctuations(fluctuations: PairFluctuations) -> np.ndarray:
-    """Pack covariances and biases (T, ...) into vectors (T, 16), and symmetrise the matrices."""
+    """Pack covariances and biases into vectors (T, 16), with symmetrised matrices."""
     x = np.empty((*np.shape(fluctuations.S0), FLUCTUATION_VECTOR_SIZE))
     for index, part in zip(
         FLUCTUATION_INDICES,
@@ -286,9 +282,9 @@ def pack_fluctuations(fluctuations: PairFluctuations) -> np.ndarray:
 
 
 def _compute_error_scales(x: np.ndarray) -> np.ndarray:
-    """Return the scale of each covariance and bias (.., 16) for relative errors.
+    """Compute the scale of each covariance and bias (..., 16) for relative errors.
 
-    The scale follows from the variances of both variables.
+    Scales follow from the variances of the two variables.
     """
     l, t, c = (
         np.sqrt(x[..., index]) + MIN_DEVIATION for index in (*np.diag(FLUCTUATION_INDICES.V1), FLUCTUATION_INDICES.S0)
@@ -299,7 +295,10 @@ def _compute_error_scales(x: np.ndarray) -> np.ndarray:
 
 
 def _compute_coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return M (T, 16, 16) and d (T, 16) in x' = M x + d at increasing times (T,)."""
+    """Compute the coefficients of the linear equation x' = M x + d at increasing times.
+
+    Returns M (T, 16, 16) and d (T, 16).
+    """
     states = _solve_states(cell, t)
     field = _compute_pair_rates(cell, states)
     rates = [
@@ -310,7 +309,7 @@ def _compute_coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _solve_states(cell: OnlineCell, t: np.ndarray) -> EqualStudentStates:
-    """Return the states of the students at increasing times (T,)."""
+    """Solve for the states of the students at increasing times (T,)."""
     batches = []
     for first in range(0, t.size, STATE_BATCH_SIZE):
         [students] = trajectories.solve_cells([cell], _pad_to_batch(t[first : first + STATE_BATCH_SIZE]))
@@ -320,12 +319,12 @@ def _solve_states(cell: OnlineCell, t: np.ndarray) -> EqualStudentStates:
 
 
 def _pad_to_batch(x: np.ndarray) -> np.ndarray:
-    """Pad an array to length `STATE_BATCH_SIZE` with its last value, so that one program serves all lengths."""
+    """Pad an array with its last value to the length `STATE_BATCH_SIZE`."""
     return np.pad(x, (0, STATE_BATCH_SIZE - x.size), mode="edge")
 
 
 def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRates:
-    """Compute F and its derivatives at these states."""
+    """Compute the rates F and their derivatives at each state."""
     equations = PairEquations(get_family(cell.rule), cell.rule.has_closed_form)
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.real_names}
     problem, batches = PairParameters(parameters, np.asarray(cell.flip, float), cell.changing), []
@@ -337,7 +336,7 @@ def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRat
         np.moveaxis(np.concatenate(part, axis=-1), -1, 0) for part in zip(*batches, strict=True)
     )
     slope, bend = (CoordinatePairs(*np.moveaxis(part, 1, 0)) for part in (slopes, bends))
-    by_l, by_theta, by_c, by_eta = slope.l1_l1, slope.t1_t1, slope.c_c, slope.eta_eta  # first coordinate of each pair
+    by_l, by_theta, by_c, by_eta = slope.l1_l1, slope.t1_t1, slope.c_c, slope.eta_eta  # first coordinate varies
     same_student, two_students = (bend.l1_l1, bend.l1_t1, bend.t1_t1), (bend.l1_l2, bend.l1_t2, bend.t1_t2)
     return PairRates(
         F=F[:, 0, :2],
@@ -358,7 +357,7 @@ def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRat
 
 
 def _make_symmetric_matrices(second: tuple[np.ndarray, ...], row: int) -> np.ndarray:
-    """Return symmetric matrices (T, 2, 2) from second derivatives with respect to (ll, lt, tt)."""
+    """Make symmetric matrices (T, 2, 2) from the second derivatives ll, lt and tt."""
     ll, lt, tt = (derivative[:, row] for derivative in second)
     return np.moveaxis(np.array([[ll, lt], [lt, tt]]), -1, 0)
 
@@ -367,10 +366,10 @@ def _make_symmetric_matrices(second: tuple[np.ndarray, ...], row: int) -> np.nda
 def _compute_rate_derivatives(
     equations: PairEquations, problem: PairParameters, t: Array, log_length: Array, log_theta: Array, c: Array
 ) -> tuple[Array, ...]:
-    """Return F for (log l, log theta, c12) at states (T,), with first and second derivatives.
+    """Compute the rates F of (log l, log theta, c12) with first and second derivatives at states (T,).
 
-    The derivatives (10, 3, T) are along the `COORDINATE_PAIRS`: first derivatives are along the first coordinate of
-    each pair. Further results are the time derivative of log eta (T,), and b for a (2, T).
+    Derivatives (10, 3, T) are along `COORDINATE_PAIRS`: first derivatives use the first coordinate of each pair.
+    Also returns the time derivative of log eta (T,), and b for a (2, T).
     """
 
     def log_eta(t: Array) -> Array:
@@ -392,11 +391,10 @@ def _compute_rate_derivatives(
 
 
 def _differentiate_along_pairs(field: Callable[[Array], Array], state: Array, parallel: bool) -> tuple[Array, ...]:
-    """Differentiate a field along all pairs in `COORDINATE_PAIRS`, at states (6, T).
+    """Compute a field and its first and second derivatives along `COORDINATE_PAIRS`, at states (6, T).
 
-    Returns the values, and first and second derivatives (10, 3, T). Pairs and states share one axis, and `jacfwd` is
-    avoided, so that compilation takes a third of the time. Pairs are computed sequentially unless `parallel`: the
-    quadrature of a pair of students has many nodes.
+    Derivatives have the shape (10, 3, T). One axis for pairs and states, instead of `jacfwd`, reduces the compile time
+    to a third. Pairs are computed sequentially unless `parallel`, since quadrature for two students needs many nodes.
     """
     coordinates = zip(*COORDINATE_PAIRS, strict=True)
     first, second = (jnp.repeat(jnp.eye(6)[:, list(pair)], state.shape[1], axis=1) for pair in coordinates)
@@ -417,7 +415,7 @@ def _differentiate_along_pairs(field: Callable[[Array], Array], state: Array, pa
 
 
 def _compute_two_student_rates(rule: Rule, closed: bool, state: Array, problem: PairParameters) -> Array:
-    """Return F (3, T) for the first student's (log l, log theta) and for c12, at states of two students (5, T)."""
+    """Compute the rates (3, T) of the first student's (log l, log theta) and of c12, given two students (5, T)."""
     theta = jnp.exp(state[T1:C:2])
     students = Students(state[L1:C:2], 2 * jnp.sin(theta / 2) ** 2, state[C:])
     rates = equations.compute_rates(rule, closed, students, problem.flip, problem.changes)
@@ -426,7 +424,7 @@ def _compute_two_student_rates(rule: Rule, closed: bool, state: Array, problem: 
 
 
 def _compute_fluctuation_rates(field: PairRates, x: PairFluctuations) -> PairFluctuations:
-    """Return the time derivatives (T, ...) of covariances and biases, without the noise."""
+    """Compute the time derivatives of covariances and biases without the noise terms."""
     A, g, h = field.A, field.g, field.h
     V1, V2 = (_add_transpose(A @ V) for V in (x.V1, x.V2))
     W1, W2 = (A @ W + h[:, None] * W for W in (x.W1, x.W2))
@@ -450,7 +448,7 @@ def _add_transpose(V: np.ndarray) -> np.ndarray:
 
 
 def _compute_noise_terms(cell: OnlineCell, states: EqualStudentStates, field: PairRates) -> PairFluctuations:
-    """Compute the terms without fluctuations: the covariances D, and b minus the correction for discrete time."""
+    """Compute the inhomogeneous terms: the covariances D, and b corrected for discrete time."""
     theta, c, drift = np.exp(states.log_theta), states.c, cell.drift
     step = _average_steps(cell, states)
     D = _compute_step_covariances(step, theta, c, drift)
@@ -461,7 +459,7 @@ def _compute_noise_terms(cell: OnlineCell, states: EqualStudentStates, field: Pa
 
 
 def _average_steps(cell: OnlineCell, states: EqualStudentStates) -> UpdateProducts:
-    """Average over an example at each state, arrays (T, ...)."""
+    """Average products of updates over one example at each state."""
     averages, max_students = [], get_max_averaged_students(cell)
     for t, log_length, log_theta, c in zip(*states, strict=True):
         cosine = 0.0 if -TRANSVERSE_COSINE_TOL < c < 0 else c
@@ -474,10 +472,10 @@ def _average_steps(cell: OnlineCell, states: EqualStudentStates) -> UpdateProduc
 
 
 def _compute_step_covariances(step: UpdateProducts, theta: np.ndarray, c: np.ndarray, drift: float) -> PairFluctuations:
-    """Return the covariances D (T, ...) of one step, including drift."""
+    """Compute the covariances D of one step, including drift."""
     a, pair = step.mean[:, :2], step.mean[:, 2]
-    turn = np.stack([np.zeros_like(theta), 1 / theta], axis=-1)  # change of a per unit of zeta
-    pair_turn = (1 - c) / np.tan(theta)  # change of c12 per unit of zeta_1 + zeta_2
+    turn = np.stack([np.zeros_like(theta), 1 / theta], axis=-1)  # derivative of a with respect to zeta
+    pair_turn = (1 - c) / np.tan(theta)  # derivative of c12 with respect to zeta_1 + zeta_2
     outer, turned = 2 * drift * turn[:, :, None] * turn[:, None, :], 2 * drift * pair_turn[:, None] * turn
     means, paired, cosines = a[:, :, None] * a[:, None, :], a * pair[:, None], 2 * drift * pair_turn**2
     return PairFluctuations(
@@ -494,12 +492,12 @@ def _compute_step_covariances(step: UpdateProducts, theta: np.ndarray, c: np.nda
 
 
 def _compute_drift_second_order(mean: np.ndarray, theta: np.ndarray, c: np.ndarray, drift: float) -> np.ndarray:
-    """Return the contribution of drift to the second order of c.
+    """Compute the contribution of drift to the second-order term b_c.
 
-    It contains the effect of an example on the drift rate, and the change of both R at fixed q.
+    The result contains the effect of an example on the drift rate, and the change of both R at fixed q.
     """
     sin, cos = np.sin(theta), np.cos(theta)
-    by_theta, by_c = -4 * (1 - c) * cos / sin**3 * theta, -2 * cos**2 / sin**2  # gradient of 2 (1 - c) cot^2
+    by_theta, by_c = -4 * (1 - c) * cos / sin**3 * theta, -2 * cos**2 / sin**2  # from 2 (1 - c) cot^2
     same_student = (c * (sin**2 + 3 * cos**2) - 2 * cos**2) / sin**4  # second derivative of c with respect to R1
     two_students = (c * cos**2 - sin**2 - 2 * cos**2) / sin**4  # mixed derivative with respect to R1 and R2
     turns = [drift**2 * cos**2 + 2 * drift * sin**2 * shared for shared in (1.0, c)]

@@ -1,4 +1,4 @@
-r"""Averages over one example of the updates of two, three and four equal students: noise and second order.
+r"""Noise and second-order terms: averages over one example of the updates of two to four equal students.
 
 Let :math:`\tau_k = f_k/(l_k\sin\theta_k)`, and let :math:`s_k` be the projection of the input on the part of student k
 perpendicular to the teacher. The cosine :math:`c_{kj} = \langle s_ks_j\rangle` of two such parts changes by
@@ -59,15 +59,15 @@ from theory.online.averages import SIGMOID_CUTOFF
 NODES = 24  # per panel
 CONDITIONAL_POWERS = tuple((i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1))  # exponents of tau and z
 PHI_POWERS = ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0))  # exponents of tau and s
-IMAGINARY_FIELD_SPACING = 0.75  # for opposed students: errors of 6e-16
-MIN_FIELD_DECAY_RATE = 0.07  # averages overflow at the nodes that slower decays would need
+IMAGINARY_FIELD_SPACING = 0.75  # gives errors of 6e-16 for opposed students
+MIN_FIELD_DECAY_RATE = 0.07  # averages overflow at the distant nodes required by slower decays
 
 
 class CommonFields(NamedTuple):
-    """Quantities that the students share at nodes (Y, X).
+    """Fields shared by all students at the quadrature nodes (Y, X).
 
-    `weight` are the weights of the nodes, `v` the teacher's field, `s0` the common normal, `part` the common part of s,
-    and `powers` the averages of tau^i z^j over one student.
+    `weight` is the weight of each node, `v` the teacher's field, `s0` the common normal variable and `part` the common
+    part of s. `powers` contains the averages of tau^i z^j over one student.
     """
 
     weight: np.ndarray
@@ -78,10 +78,10 @@ class CommonFields(NamedTuple):
 
 
 class UpdateProducts(NamedTuple):
-    r"""Averages over one example of products of two :math:`\xi`, for a = (log l, log theta) and c of equal students.
+    r"""Averages over one example of products of two updates :math:`\xi` of a = (log l, log theta) or c.
 
     `mean` (3,) is the average of (a, c12). The products are a1 a1 and a1 a2 (2, 2), a1 c12 and a3 c12 (2,), and the
-    scalars c12 c12, c12 c13 and c12 c34. `second_order` is the second order of c.
+    scalars c12 c12, c12 c13 and c12 c34. `second_order` is the second-order term of c.
     """
 
     mean: Array
@@ -98,7 +98,7 @@ class UpdateProducts(NamedTuple):
 def compute_update_products(
     rule: Rule, theta: float, length: float, c: float, flip: float, max_students: int = 4, nodes: int = NODES
 ) -> UpdateProducts:
-    """Average the updates of equal students over one example, by quadrature cut at the kinks.
+    """Average products of the updates of equal students over one example, by quadrature.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def compute_update_products(
 
     Returns
     -------
-    Products
+    UpdateProducts
         The averages as arrays.
     """
     common = (
@@ -132,12 +132,12 @@ def compute_update_products(
 
 
 def _make_common_fields(rule: Rule, theta: float, length: float, c: float, flip: float, nodes: int) -> CommonFields:
-    """Make nodes of y and three nodes of x for students with a common field, c >= 0."""
+    """Make quadrature nodes (y, x) for students with a common field (c >= 0)."""
     sin, cos, root = np.sin(theta), np.cos(theta), np.sqrt(c)
     width = sin * np.sqrt(1 - c)
     r = np.hypot(cos, root * sin)
     turn = np.arctan2(root * sin, cos)
-    steep = np.cos(turn) / replace_zero(np.sin(turn))  # the teacher's field is positive where x < steep y
+    steep = np.cos(turn) / replace_zero(np.sin(turn))  # the teacher's field is positive for x < steep * y
     sigmoid_width = SIGMOID_CUTOFF / replace_zero(steep)
     y, weight = _make_panels([-sigmoid_width, 0.0, sigmoid_width, *_find_panel_edges(rule, length, r, width)], nodes)
     x = np.asarray([-1.0, 0.0, 1.0])
@@ -159,9 +159,9 @@ def _make_common_fields(rule: Rule, theta: float, length: float, c: float, flip:
 def _make_imaginary_fields(
     rule: Rule, theta: float, length: float, c: float, flip: float, max_students: int, nodes: int
 ) -> CommonFields:
-    """Make nodes for opposed students, c < 0.
+    """Make quadrature nodes (v, s0) for opposed students (c < 0).
 
-    The nodes are values of v and positive s0: a negative s0 gives the complex conjugate.
+    Only positive s0 are needed, since a negative s0 gives the complex conjugate.
     """
     sin, cos, shift = np.sin(theta), np.cos(theta), np.sqrt(-c / (1 - c))
     width = sin * np.sqrt(1 - c)
@@ -170,7 +170,7 @@ def _make_imaginary_fields(
     s0 = IMAGINARY_FIELD_SPACING * (np.arange(np.ceil(farthest / IMAGINARY_FIELD_SPACING)) + 0.5)
     label = flip + (1 - 2 * flip) * (v > 0)
     node_weight = 4 * IMAGINARY_FIELD_SPACING * (weight * normal_density(v) * label)[:, None] * normal_density(s0)
-    waves = int(np.ceil(GAUSSIAN_CUTOFF * shift * s0[-1] / 4))  # nodes for a panel's oscillations
+    waves = int(np.ceil(GAUSSIAN_CUTOFF * shift * s0[-1] / 4))  # extra nodes resolve the oscillations on a panel
     z, z_weight, tau = _make_update_nodes(rule, theta, length, cos * v, width, nodes + waves)
     powers = _average_on_moved_contours(z, z_weight, tau, shift * s0)
     return CommonFields(node_weight, v[:, None], s0, 1j * np.sqrt(-c) * s0 + 0.0 * v[:, None], powers)
@@ -179,9 +179,9 @@ def _make_imaginary_fields(
 def _average_on_moved_contours(
     z: np.ndarray, weight: np.ndarray, tau: np.ndarray, b: np.ndarray
 ) -> dict[tuple[int, int], np.ndarray]:
-    """Average tau^i (z - ib)^j over z - ib at shifts b (X,), from nodes (Y, Z).
+    """Average tau^i (z - ib)^j on contours shifted by -ib, for shifts b (X,) and nodes (Y, Z).
 
-    Returns arrays (Y, X).
+    Each power (i, j) gives an array (Y, X).
     """
     real = np.stack([weight * normal_density(z) * tau**i * z**j for i, j in CONDITIONAL_POWERS], axis=1)
     waves = np.exp(1j * z[..., None] * b)
@@ -196,9 +196,9 @@ def _average_on_moved_contours(
 
 
 def _find_panel_edges(rule: Rule, length: float, slope: float, width: float) -> list[float]:
-    """Return the y where conditional averages change.
+    """Find panel edges in y: the kinks, and points several widths on both sides of each kink.
 
-    These are the kinks, and points some widths of the stability given y around each kink.
+    The width is the standard deviation of the stability given y.
     """
     sides = (-SIGMOID_CUTOFF, 0.0, SIGMOID_CUTOFF)
     return [(edge + side * width) / replace_zero(slope) for edge in rule.edges(length) for side in sides]
@@ -207,7 +207,7 @@ def _find_panel_edges(rule: Rule, length: float, slope: float, width: float) -> 
 def _make_update_nodes(
     rule: Rule, theta: float, length: float, stability: np.ndarray, width: float, nodes: int
 ) -> tuple[np.ndarray, ...]:
-    """Return nodes of z (Y, Z) that are cut at the kinks, with their weights and tau."""
+    """Make nodes in z (Y, Z) on panels between the kinks, with their weights and updates tau."""
     cuts = [(edge - stability) / replace_zero(width) for edge in rule.edges(length)]
     z, weight = _make_panels([0.0, *cuts], nodes, stability)
     tau = rule.eta * rule.g(stability[:, None] + width * z, length) / (length * np.sin(theta))
@@ -215,9 +215,9 @@ def _make_update_nodes(
 
 
 def _compute_parabola_weights(bound: np.ndarray, flip: float) -> np.ndarray:
-    """Return weights (Y, 3) of the nodes x = -1, 0, 1.
+    """Compute quadrature weights (Y, 3) for the nodes x = -1, 0, 1.
 
-    They average parabolas exactly over a normal x below a bound (Y,).
+    Averages of parabolas over a normal variable x below `bound` (Y,) are exact.
     """
     m0, m1 = flip + (1 - 2 * flip) * normal_cdf(bound), -(1 - 2 * flip) * normal_density(bound)
     m2 = m0 + bound * m1
@@ -225,7 +225,7 @@ def _compute_parabola_weights(bound: np.ndarray, flip: float) -> np.ndarray:
 
 
 def _combine_averages(common: CommonFields, theta: float, c: float) -> UpdateProducts:
-    """Compute the averages in `UpdateProducts` from the conditional averages of one student."""
+    """Combine the conditional averages of one student into the averages of products."""
     G, student, pair = _compute_second_moments(common, c), _make_student_vectors(common, theta), _make_pair_matrix(c)
     mu = G[..., 0]
     B_mu, GB = mu @ pair, G @ pair
@@ -248,12 +248,12 @@ def _combine_averages(common: CommonFields, theta: float, c: float) -> UpdatePro
 
 
 def _compute_second_moments(common: CommonFields, c: float) -> np.ndarray:
-    """Return the averages G (Y, X, 5, 5) of products of phi given y and x."""
+    """Compute the conditional averages G (Y, X, 5, 5) of products of phi."""
     powers = {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | common.powers
     mean, deviation = common.part, np.sqrt(1 - c)
 
     def average(i: int, j: int) -> np.ndarray:
-        """Average tau^i s^j."""
+        """Compute the conditional average of tau^i s^j."""
         terms = [1.0], [mean, deviation], [mean**2, 2 * mean * deviation, deviation**2]
         return sum(factor * powers[i, k] for k, factor in enumerate(terms[j])) + 0.0 * mean
 
@@ -261,7 +261,7 @@ def _compute_second_moments(common: CommonFields, c: float) -> np.ndarray:
 
 
 def _make_student_vectors(common: CommonFields, theta: float) -> np.ndarray:
-    """Return the vectors ell (Y, X, 2, 5) for log l and log theta of a student."""
+    """Make the vectors ell (Y, X, 2, 5) that give the updates of log l and log theta from phi."""
     sin, cos = np.sin(theta), np.cos(theta)
     ell = np.zeros((*common.part.shape, 2, len(PHI_POWERS)))
     ell[..., 0, 2], ell[..., 0, 3], ell[..., 0, 4] = sin * cos * common.v, sin**2, sin**2 / 2
@@ -271,16 +271,16 @@ def _make_student_vectors(common: CommonFields, theta: float) -> np.ndarray:
 
 
 def _make_pair_matrix(c: float) -> np.ndarray:
-    """Return the matrix B for c12 of a pair."""
+    """Make the matrix B that gives the update of c12 from phi of both students."""
     B = np.zeros((len(PHI_POWERS), len(PHI_POWERS)))
     B[2, 1], B[2, 2], B[0, 3], B[0, 4] = 1.0, 0.5, -c, -c / 2
     return B + B.T
 
 
 def _compute_second_order(common: CommonFields, G: np.ndarray, c: float) -> np.ndarray:
-    """Return the second order b of c12 (Y, X) given y and x."""
+    """Compute the second-order term b of c12 at the nodes (Y, X)."""
     z, mu = common.powers, G[..., 0]
-    excess = common.s0**2 - 3  # squared input minus its mean, without the term in z, which is added below
+    excess = common.s0**2 - 3  # chi without its terms in z, which are added below
     y = np.array([0.0, 0.0, 0.0, 2.0, 1.0])
     Gy, Y = G @ y, mu @ y
     crossed = Gy[..., 2] * mu[..., 1] + Gy[..., 1] * mu[..., 2] + Gy[..., 2] * mu[..., 2]
@@ -289,17 +289,17 @@ def _compute_second_order(common: CommonFields, G: np.ndarray, c: float) -> np.n
 
 
 def _make_panels(edges: list[Array], nodes: int, template: Array = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and weights of panels between edges, along a new last axis.
+    """Make quadrature nodes and weights on the panels between edges, along a new last axis.
 
-    Edges broadcast to the shape of `template`.
+    Edges are broadcast to the shape of `template`.
     """
     shape = np.shape(template)
     cut = np.stack([np.broadcast_to(edge, shape) for edge in (-GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF, *edges)])
     cut = np.sort(np.clip(cut, -GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF), axis=0)
-    wide = np.append(True, np.any(np.diff(cut, axis=0) > 0, axis=tuple(range(1, cut.ndim))))  # skip empty panels
+    wide = np.append(True, np.any(np.diff(cut, axis=0) > 0, axis=tuple(range(1, cut.ndim))))  # omits empty panels
     return make_composite_rule(cut[wide], nodes)
 
 
 def dot_last_axis(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the scalar products of vectors along the last axis."""
+    """Compute scalar products along the last axis."""
     return np.sum(x * y, axis=-1)

@@ -1,4 +1,4 @@
-r"""Standard deviation and bias of order 1/N for q, the weight mean and the vote of K equal students.
+r"""Standard deviations and biases at finite N for q, the weight mean and the vote of K equal students.
 
 They follow from the 13 covariances and 3 biases of `theory.ensembles.pair_fluctuations`, which hold for any K. The
 means over students and over pairs, :math:`\bar a` and :math:`\bar c`, have the covariances
@@ -31,12 +31,12 @@ from statmech.votes.equal_students import majority_vote_error
 from theory.ensembles.pair_fluctuations import PairFluctuations
 from theory.ensembles.pair_noise import dot_last_axis
 
-VOTE_DIFFERENCE_STEP = 1e-2  # relative to the scale of the vote: the error of its derivatives is of order STEP^4
+VOTE_DIFFERENCE_STEP = 1e-2  # relative to the scale of the vote; errors of derivatives are of fourth order
 CENTRAL_DIFFERENCE = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
 
 
 class MeanCovariances(NamedTuple):
-    """N times the covariances of means over students and pairs: a and a (T, 2, 2), a and c (T, 2), c and c (T,)."""
+    """N times the covariances of a and c averaged over students and pairs: V (T, 2, 2), W (T, 2) and S (T,)."""
 
     V: np.ndarray
     W: np.ndarray
@@ -46,7 +46,7 @@ class MeanCovariances(NamedTuple):
 def compute_ensemble_corrections(
     theta: np.ndarray, c: np.ndarray, K: int, N: int, fluctuations: PairFluctuations
 ) -> dict[str, np.ndarray]:
-    r"""Compute standard deviations and biases at N for quantities that depend on several equal students.
+    r"""Compute standard deviations and biases at finite N for quantities that depend on several students.
 
     Standard deviations describe a single run.
 
@@ -79,7 +79,7 @@ def compute_ensemble_corrections(
 
 
 def compute_mean_covariances(fluctuations: PairFluctuations, K: int) -> MeanCovariances:
-    """Compute the covariances of means over K students and their pairs."""
+    """Compute the covariances of the mean a of K students and the mean c of all pairs."""
     S = 2 * fluctuations.S0 + 4 * (K - 2) * fluctuations.S1 + (K - 2) * (K - 3) * fluctuations.S2
     return MeanCovariances(
         V=(fluctuations.V1 + (K - 1) * fluctuations.V2) / K,
@@ -91,9 +91,9 @@ def compute_mean_covariances(fluctuations: PairFluctuations, K: int) -> MeanCova
 def _compute_cosine_moments(
     theta: np.ndarray, c: np.ndarray, K: int, fluctuations: PairFluctuations
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return N times the variance and the bias of a student's q."""
+    """Compute N times the variance and bias of the mean q of one student with the others."""
     sin, cos, num_others = np.sin(theta), np.cos(theta), K - 1
-    q_theta, q_c = -theta * sin * cos * (1 - c), sin**2  # derivatives of q with respect to log theta and c
+    q_theta, q_c = -theta * sin * cos * (1 - c), sin**2  # derivatives of q for log theta and c
     V1, V2 = fluctuations.V1[..., 1, 1], fluctuations.V2[..., 1, 1]
     W1, W2 = fluctuations.W1[..., 1], fluctuations.W2[..., 1]
     turns = V1 + 2 * V2 + (V1 + (num_others - 1) * V2) / num_others
@@ -108,12 +108,12 @@ def _compute_cosine_moments(
 def _compute_weight_mean_moments(
     theta: np.ndarray, c: np.ndarray, K: int, fluctuations: PairFluctuations, means: MeanCovariances
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return N times the variance and the bias of eps_g of the weight mean.
+    """Compute N times the variance and bias of eps_g of the weight mean.
 
-    Lengths are in units of the students' length.
+    Lengths are relative to the students' length.
     """
     x, y = np.cos(theta), np.sin(theta)
-    dx, dy = np.stack([x, -theta * y], -1), np.stack([y, theta * x], -1)  # with respect to (log l, log theta)
+    dx, dy = np.stack([x, -theta * y], -1), np.stack([y, theta * x], -1)  # derivatives for (log l, log theta)
     ddx, ddy = (np.stack([d, np.stack([d[..., 1], d[..., 1] - theta**2 * z], -1)], -2) for d, z in ((dx, x), (dy, y)))
     mean_cosine = (1 + (K - 1) * c) / K
     alpha, beta = x, y**2 * mean_cosine
@@ -147,24 +147,24 @@ def _compute_weight_mean_moments(
 
 
 def _compute_vote_variance(theta: np.ndarray, c: np.ndarray, K: int, means: MeanCovariances) -> np.ndarray:
-    """Return N times the variance of eps_g of the vote."""
+    """Compute N times the variance of eps_g of the majority vote."""
     eps_theta, eps_c = compute_vote_gradient(theta, c, K)
     mixed = 2 * eps_theta * eps_c * means.W[..., 1]
     return eps_theta**2 * means.V[..., 1, 1] + mixed + eps_c**2 * means.S
 
 
 def compute_vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """Differentiate the vote of equal students with respect to log theta and c.
+    """Differentiate eps_g of the majority vote with respect to log theta and c.
 
-    The derivatives are finite differences of exact values.
+    Derivatives are finite differences of exact values.
     """
-    if K <= 2:  # the mean of the students' own errors
+    if K <= 2:  # the vote of up to two students has the error of one student
         return theta / np.pi, np.zeros_like(theta)
     step = VOTE_DIFFERENCE_STEP * np.minimum(1 - c, c + 1 / (K - 1))
     offsets, weights, size = *CENTRAL_DIFFERENCE, np.asarray(K)
     turned = majority_vote_error(theta * np.exp(VOTE_DIFFERENCE_STEP * offsets[:, None]), c, size)
     shared = majority_vote_error(theta, c + step * offsets[:, None], size)
-    eps_c = np.divide(weights @ shared, step, out=np.zeros_like(step), where=step > 0)  # identical students stay so
+    eps_c = np.divide(weights @ shared, step, out=np.zeros_like(step), where=step > 0)  # 0 for identical students
     return weights @ turned / VOTE_DIFFERENCE_STEP, eps_c
 
 

@@ -1,1 +1,1 @@
-"""One step of a student who learns online, to second order in 1/N: noise, fluctuations and bias."""
+"""One step of a student that learns online, to second order in 1/N: noise, fluctuations and bias."""

@@ -1,4 +1,4 @@
-r"""Fluctuations and bias of order 1/N for one student who learns online.
+r"""Fluctuations and bias of order 1/N for one student that learns online.
 
 A chain :math:`X \to X + \xi/N` with :math:`\langle\xi\rangle = F + b/N` and :math:`\operatorname{cov}\xi = D` has, at
 :math:`t = \mathrm{steps}/N`, the mean :math:`x + m/N` and the covariance C/N (van Kampen), where
@@ -36,7 +36,7 @@ Pair = tuple[Array, Array]
 
 
 class Fluctuations(NamedTuple):
-    """N times the covariance (..., 3, S) of (log l, log theta), as (ll, lt, tt), and N times their bias (..., 2, S)."""
+    """N times the covariances ll, lt, tt (..., 3, S) and biases (..., 2, S) of l = log length and t = log theta."""
 
     covariance: Array
     bias: Array
@@ -45,7 +45,7 @@ class Fluctuations(NamedTuple):
 def compute_fluctuation_rates(
     field: Callable[[Array, Array, Array], Pair], state: Pair, t: Array, noise: StepMoments, fluctuations: Fluctuations
 ) -> Fluctuations:
-    """Compute the time derivative of one student's fluctuations.
+    """Compute the time derivatives of one student's covariances and biases.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def compute_fluctuation_rates(
         Al * lt + At * tt + Bl * ll + Bt * lt + noise.products[1] - Fl * Ft,
         2 * (Bl * lt + Bt * tt) + noise.products[2] - Ft**2,
     )
-    ml, mt = ml - Fl / 2, mt - Ft / 2  # A m - A F / 2
+    ml, mt = ml - Fl / 2, mt - Ft / 2  # A m below becomes A (m - F/2)
     bias = (
         Al * ml + At * mt + (All * ll + 2 * Alt * lt + Att * tt - later_l) / 2 + noise.second[0],
         Bl * ml + Bt * mt + (Bll * ll + 2 * Blt * lt + Btt * tt - later_t) / 2 + noise.second[1],
@@ -84,7 +84,7 @@ def compute_fluctuation_rates(
 
 
 def _compute_value_and_derivative(function: Callable[[Array], Pair], x: Array) -> tuple[Pair, Pair]:
-    """Return a pair's values and derivatives at x."""
+    """Return the two values of a function and their derivatives at x."""
     values, derivatives = jax.jvp(function, (x,), (jnp.ones_like(x),))
     return values, derivatives
 
@@ -94,9 +94,9 @@ def _differentiate(function: Callable[[Array], Pair], x: Array) -> Pair:
 
 
 def make_initial_fluctuations(theta: np.ndarray, random: bool) -> Fluctuations:
-    r"""Return the fluctuations of students (S,) at t = 0.
+    r"""Return the initial covariances and biases of students (S,).
 
-    They vanish for given students. For weights drawn from N(0, 1), C = diag(1/2, 1) and m = (-1/2, 0) in
+    Given students have no fluctuations. For weights drawn from N(0, 1), C = diag(1/2, 1) and m = (-1/2, 0) in
     :math:`(\log l, \theta)`.
     """
     if not random:
@@ -108,7 +108,7 @@ def make_initial_fluctuations(theta: np.ndarray, random: bool) -> Fluctuations:
 def compute_student_corrections(
     theta: np.ndarray, length: np.ndarray, fluctuations: Fluctuations, N: int | np.ndarray
 ) -> dict[str, np.ndarray]:
-    r"""Compute standard deviation and bias at N for R, length and eps_g, with the shape of theta.
+    r"""Compute the standard deviation and bias of R, length and eps_g at finite N, in the shape of theta.
 
     Standard deviations describe a single run.
 
@@ -124,6 +124,6 @@ def compute_student_corrections(
     }
     result = {}
     for name, (first, second, variance, bias) in derivatives.items():
-        result[f"{name}_std"] = np.abs(first) * np.sqrt(np.maximum(variance, 0) / N)  # rounding can make it negative
+        result[f"{name}_std"] = np.abs(first) * np.sqrt(np.maximum(variance, 0) / N)  # variance < 0 is rounding
         result[f"{name}_bias"] = (first * bias + second * variance / 2) / N
     return result

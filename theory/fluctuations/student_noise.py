@@ -48,15 +48,18 @@ from statmech.rules import Rule
 NUM_STEP_NODES, NUM_REMAINDER_NODES = (
     5,
     10,
-)  # for linear rules: errors up to 4e-10, relative to averages of absolute values
+)  # relative errors up to 4e-10 for linear rules
 LABEL_SIGMOID_CUTOFF, STABILITY_CUTOFF = (
     8.5,
     9.5,
-)  # in widths of the label's sigmoid and of the stability's density (`theory.online.averages`)
+)  # in widths of the label sigmoid, and in standard deviations of the stability
 
 
 class StepMoments(NamedTuple):
-    """Averages over one step: xi, its products as (ll, lt, tt), and its second order. Entries are tuples or arrays."""
+    """Averages of the update xi over one step, its products ll, lt and tt, and its second-order term.
+
+    Entries are tuples or arrays.
+    """
 
     first: Array
     products: Array
@@ -64,7 +67,7 @@ class StepMoments(NamedTuple):
 
 
 class AngleFunctions(NamedTuple):
-    """An angle and its trigonometric functions."""
+    """Angle with its sine, cosine and cotangent."""
 
     theta: Array
     sin: Array
@@ -78,9 +81,9 @@ class AngleFunctions(NamedTuple):
 def average_step_over_field(
     rho: Array, kappa: Array, moments: tuple[Array, Array, Array], angle: AngleFunctions, decay: Array
 ) -> StepMoments:
-    r"""Average one step over w, given the stability.
+    r"""Average the update of one step over the perpendicular field w at a fixed stability.
 
-    Returns xi, the products of xi and the second order of :math:`(\log l, \theta)`.
+    Returns the first-order, product and second-order terms of :math:`(\log l, \theta)`.
 
     Parameters
     ----------
@@ -97,13 +100,13 @@ def average_step_over_field(
 
     Returns
     -------
-    Noise
+    StepMoments
         Arrays like `kappa`, stacked along a new first axis. Their averages over the density :math:`2\varphi(\kappa)`
         are the averages over a step.
     """
     m0, m1, m2 = moments
     cot, sin2, square = angle.cot, angle.sin**2, rho**2
-    a, turn = rho * kappa - decay, square * cot / 2  # xi_theta = turn - rho w
+    a, turn = rho * kappa - decay, square * cot / 2  # the update of theta is turn - rho w
     xi_l = a + square / 2
     xi_theta = m0 * turn - rho * m1
     products = m0 * xi_l**2, xi_l * xi_theta, m0 * turn**2 - 2 * turn * rho * m1 + square * m2
@@ -116,7 +119,7 @@ def average_step_over_field(
 
 
 class StabilityNodes(NamedTuple):
-    r"""Absolute stabilities x with the weights of both signs, :math:`M_0` at x and at -x, and :math:`M_1`."""
+    r"""Nodes x >= 0 for the absolute stability, with weights, :math:`M_0` at x and -x, and :math:`M_1`."""
 
     x: Array
     weight: Array
@@ -126,7 +129,7 @@ class StabilityNodes(NamedTuple):
 
 
 def compute_step_noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = None) -> StepMoments:
-    """Average one step of a student's (log l, log theta) over an example.
+    """Average the update of a student's (log l, log theta) and its products over one example.
 
     All arguments are scalars.
 
@@ -155,12 +158,12 @@ def compute_step_noise(rule: Rule, theta: Array, length: Array, flip: Array, cha
 
 
 def compute_panel_edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
-    """Return the increasing edges of the panels in `theory.online.averages`, folded at stability 0."""
+    """Compute increasing panel edges for the absolute stability, as in `theory.online.averages`."""
     kinks = [jnp.abs(kink) for kink in rule.edges(length) if not (isinstance(kink, (int, float)) and kink == 0)]
     sorted_edges = [
         jnp.minimum(edge, STABILITY_CUTOFF) for edge in (LABEL_SIGMOID_CUTOFF * jnp.abs(jnp.tan(theta)), *kinks)
     ]
-    for last in range(len(sorted_edges) - 1, 0, -1):  # bubble sort: `jnp.sort` is slow for a few values
+    for last in range(len(sorted_edges) - 1, 0, -1):  # bubble sort, since `jnp.sort` is slow for a few values
         for index in range(last):
             low, high = sorted_edges[index], sorted_edges[index + 1]
             sorted_edges[index], sorted_edges[index + 1] = jnp.minimum(low, high), jnp.maximum(low, high)
@@ -168,7 +171,7 @@ def compute_panel_edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
 
 
 def make_panel_nodes(edges: list[Array], theta: Array, flip: Array, nodes: int = NODES) -> StabilityNodes:
-    """Make Gauss-Legendre nodes on the panels between edges, arrays (nodes, ...) from (...)."""
+    """Make Gauss-Legendre nodes on the panels between edges, along a new first axis."""
     x, weights = (jnp.moveaxis(part, -1, 0) for part in make_composite_rule(jnp.stack(edges), nodes))
     field = x * jnp.abs(jnp.cos(theta) / jnp.sin(theta))
     wrong, slope = normal_upper_tail(field), normal_density(field)
@@ -178,7 +181,7 @@ def make_panel_nodes(edges: list[Array], theta: Array, flip: Array, nodes: int =
 
 
 def make_linear_rule_nodes(theta: Array, flip: Array) -> StabilityNodes:
-    r"""Make the few nodes that suffice for a rule that is linear on both sides of 0, arrays (nodes, ...) from (...).
+    r"""Make the few nodes needed for a rule that is linear on both sides of 0, along a new first axis.
 
     :math:`\Phi(\gamma\kappa)` is a step at 0 plus a remainder. Averages with the step are averages of polynomials. With
     :math:`c = |\cos\theta|` and :math:`|\kappa| = s\sin\theta`, :math:`\varphi(\kappa)\varphi(\gamma\kappa) =
@@ -202,9 +205,9 @@ def make_linear_rule_nodes(theta: Array, flip: Array) -> StabilityNodes:
 
 
 def _order_by_sign(theta: Array, likely: Array, unlikely: Array) -> tuple[Array, Array]:
-    """Return the values at positive and at negative stabilities.
+    """Return the values for positive and negative stabilities.
 
-    For an acute theta, positive stabilities are the likely ones.
+    Positive stabilities are more likely if theta is acute.
     """
     acute = theta < np.pi / 2
     return jnp.where(acute, likely, unlikely), jnp.where(acute, unlikely, likely)
@@ -217,9 +220,9 @@ def _reshape_to_columns(rule: tuple[np.ndarray, np.ndarray], ndim: int) -> tuple
 
 @cache
 def half_line_gauss_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and weights (nodes,) of a Gauss rule for the standard normal density on the half line.
+    """Return nodes and weights of a Gauss rule for the standard normal density on the half line.
 
-    The recursion is the Stieltjes procedure.
+    The rule is computed by the Stieltjes procedure.
 
     >>> x, weight = half_line_gauss_rule(5)
     >>> np.allclose([weight.sum(), weight @ x**8], [0.5, 105 / 2], rtol=1e-13)
@@ -229,7 +232,7 @@ def half_line_gauss_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     x, weight = 16 * unit, 16 * fine * normal_density(16 * unit)
     diagonal, off_diagonal, previous, current = np.zeros(nodes), np.ones(nodes), np.zeros_like(x), np.ones_like(x)
     current /= np.sqrt(weight @ current**2)
-    for k in range(nodes):  # orthonormal polynomials
+    for k in range(nodes):  # recursion of orthonormal polynomials
         diagonal[k] = weight @ (x * current**2)
         new = (x - diagonal[k]) * current - (off_diagonal[k - 1] if k else 0.0) * previous
         off_diagonal[k] = np.sqrt(weight @ new**2)
@@ -242,7 +245,7 @@ def half_line_gauss_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 def compute_example_terms(
     rule: Rule, stabilities: StabilityNodes, theta: Array, length: Array, flip: Array, changes: Any = None
 ) -> StepMoments:
-    """Return the weighted terms of `step` at stabilities x and -x.
+    """Compute the weighted step averages at one node, summed over the stabilities x and -x.
 
     All arguments are scalars.
 
@@ -257,7 +260,7 @@ def compute_example_terms(
     flip
         Probability that a label is flipped.
     changes
-        The drift and decay, as in `noise`.
+        The drift and decay, as in `compute_step_noise`.
     """
     angle, decay = AngleFunctions(theta, jnp.sin(theta), jnp.cos(theta)), 0.0 if changes is None else changes.decay
     x, weight, right, left, m1 = stabilities
@@ -271,7 +274,7 @@ def compute_example_terms(
 
 
 def convert_example_averages(theta: Array, example: StepMoments, changes: Any = None) -> StepMoments:
-    """Return the averages over a step of (log l, log theta), with drift, from the averages over an example.
+    """Convert averages over an example to averages over a step, with drift, for (log l, log theta).
 
     All arguments are scalars.
     """
@@ -280,7 +283,7 @@ def convert_example_averages(theta: Array, example: StepMoments, changes: Any = 
 
 
 def _add_drift(example: StepMoments, angle: AngleFunctions, drift: Array) -> StepMoments:
-    """Add the drift of the teacher to the averages over an example."""
+    """Add the teacher's drift to the averages over an example."""
     (xi_l, xi_theta), (ll, lt, tt), (second_l, second_t) = example
     sin2, turn = angle.sin**2, drift * angle.cot
     bend = angle.cot / (2 * sin2) * (drift**2 * angle.cos**2 + 2 * drift * sin2) + drift * xi_theta / sin2
@@ -289,7 +292,7 @@ def _add_drift(example: StepMoments, angle: AngleFunctions, drift: Array) -> Ste
 
 
 def _convert_to_logarithms(theta: Array, noise: StepMoments) -> StepMoments:
-    """Convert the averages over a step of (log l, theta) to (log l, log theta)."""
+    """Convert step averages for (log l, theta) to step averages for (log l, log theta)."""
     (xi_l, xi_theta), (ll, lt, tt), (second_l, second_t) = noise
     square = tt / theta**2
     return StepMoments((xi_l, xi_theta / theta), (ll, lt / theta, square), (second_l, second_t / theta - square / 2))

@@ -1,4 +1,4 @@
-r"""Averages over the fields of a network, as sums over its units.
+r"""Gaussian averages over the fields of a network, as sums over its units.
 
 With the fields :math:`x_a` of all units, students first, and weights :math:`c_a` (-v for students, w for teachers), a
 network without noise has the error :math:`e = \sum_a c_a g(x_a)`, and
@@ -49,20 +49,20 @@ from statmech.networks.lattice_averages import compute_cholesky_rows, make_latti
 from statmech.numerics.gaussian import Array
 from statmech.numerics.orthants import safe_ratio
 
-MAX_PARALLEL_AVERAGES = 2**16  # so that the covariances stay in the cache
+MAX_PARALLEL_AVERAGES = 2**16  # larger batches exceed the CPU cache
 
 
 class DropoutMasks(NamedTuple):
-    """Dropout masks: factors on student units with mean 1 and mean square rho (L,).
+    """Dropout masks, random factors on student units with mean 1 and mean square rho (L,).
 
-    `students` is the number of student units, which come first.
+    `students` is the number of student units, the first of all units.
     """
 
     rho: Array
     students: int
 
     def mean(self, first_unit: Array, *other_units: Array) -> Array:
-        """Return the mean product of masks for tuples of units, (..., L)."""
+        """Compute the mean product (..., L) of the masks for each tuple of units."""
         earlier_units, repeats = [first_unit], 0
         for unit in other_units:
             repeats = repeats + 1 * (
@@ -73,7 +73,7 @@ class DropoutMasks(NamedTuple):
 
 
 class UnitFields(NamedTuple):
-    """Normal fields and their weights in the error of a network.
+    """Gaussian fields of all units, with their weights in the error of the network.
 
     `averages` are the averages of the activation (`statmech.activations.Activation`), `gram` the covariances (n, n, L),
     and `weights` (n, L) the weights in the error. `sign` is True if the last field is inside a sign. `spacing` is the
@@ -88,17 +88,17 @@ class UnitFields(NamedTuple):
     masks: DropoutMasks | None = None
 
     def apply_mask_means(self, values: Array, *units: Array) -> Array:
-        """Multiply values (..., L) for tuples of units by the means of their masks' products."""
+        """Multiply values (..., L) for tuples of units by the mean products of their masks."""
         return values if self.masks is None else values * self.masks.mean(*units)
 
     @property
     def smooth(self) -> int:
-        """The number of fields that are inputs of the activation."""
+        """Number of fields that enter the activation."""
         return len(self.gram) - self.sign
 
 
 def gather_covariances(gram: Array, *units: Array) -> Array:
-    """Return the covariances (k, k, ..., L) within tuples of k units, from k arrays of indices.
+    """Gather the covariance matrices (k, k, ..., L) of tuples of k units, given k index arrays.
 
     >>> gather_covariances(np.arange(4.0).reshape(2, 2, 1), np.array([0, 1]), np.array([1, 1]))[0, 1, :, 0].tolist()
     [1.0, 3.0]
@@ -109,7 +109,7 @@ def gather_covariances(gram: Array, *units: Array) -> Array:
 
 
 class LatticePoints(NamedTuple):
-    """Points of a lattice with their weights (P,), fields, g and g', each (n, P, L), and the error (P, L)."""
+    """Lattice points with weights (P,), the fields, g and g' (n, P, L), and the network error (P, L)."""
 
     weight: Array
     x: Array
@@ -118,12 +118,12 @@ class LatticePoints(NamedTuple):
     error: Array
 
     def mean(self, values: Array) -> Array:
-        """Return the averages (m, L) of values (m, P, L)."""
+        """Average values (m, P, L) over the lattice, returning (m, L)."""
         return jnp.tensordot(values, self.weight, ((1,), (0,)))
 
 
 def make_lattice_points(fields: UnitFields) -> LatticePoints:
-    """Make the common lattice for all fields."""
+    """Make the joint lattice of all fields."""
     z, weight = make_lattice(len(fields.gram), fields.spacing)
     x = jnp.stack(
         [sum(entry * z[j][:, None] for j, entry in enumerate(row)) for row in compute_cholesky_rows(fields.gram)]
@@ -134,7 +134,7 @@ def make_lattice_points(fields: UnitFields) -> LatticePoints:
 
 
 def average_errors(fields: UnitFields, i: Array) -> Array:
-    """Average g(x_i) e for n units, shape (n, L)."""
+    """Average g(x_i) e over the fields for n units i, as an array (n, L)."""
     if fields.spacing:
         points = make_lattice_points(fields)
         return points.mean(points.g[i] * _average_error_over_masks(fields, points, i))
@@ -152,7 +152,7 @@ def average_errors(fields: UnitFields, i: Array) -> Array:
 
 
 def average_responses(fields: UnitFields, i: Array, p: Array) -> Array:
-    """Average g'(x_i) x_p e for n pairs of units, shape (n, L)."""
+    """Average g'(x_i) x_p e over the fields for n pairs of units (i, p), as an array (n, L)."""
     if fields.spacing:
         points = make_lattice_points(fields)
         return points.mean(points.slope[i] * points.x[p] * _average_error_over_masks(fields, points, i))
@@ -166,7 +166,7 @@ def average_responses(fields: UnitFields, i: Array, p: Array) -> Array:
 
 
 def average_derivatives(fields: UnitFields, i: Array) -> Array:
-    """Average the derivative of g'(x_i) e with respect to each field for n units, shape (n, fields, L)."""
+    """Average the derivative of g'(x_i) e with respect to each field, as an array (n, fields, L)."""
     smooth = np.arange(fields.smooth)
     left, right = (indices.reshape(-1) for indices in np.meshgrid(i, smooth, indexing="ij"))
     slope = average_slopes(fields, left, right).reshape(i.size, smooth.size, -1)
@@ -184,10 +184,10 @@ def average_derivatives(fields: UnitFields, i: Array) -> Array:
 
 
 def _curvatures(fields: UnitFields, i: Array, slope_averages: Array) -> Array:
-    """Average g''(x_i) e (n, L) for an error e without a sign."""
+    """Average g''(x_i) e over the fields as an array (n, L), without the sign term of the error e."""
     averages, gram, weights, *_ = fields
     smooth = np.arange(fields.smooth)
-    if fields.spacing:  # Stein's lemma for <g'(x_i) x_i e>, solved for the remaining term
+    if fields.spacing:  # by Stein's lemma for <g'(x_i) x_i e>
         return safe_ratio(
             average_responses(fields, i, i) - jnp.sum(gram[i][:, smooth] * slope_averages, axis=1), gram[i, i]
         )
@@ -202,9 +202,9 @@ def _set_middle_covariances(C: Array, with_first: float, with_last: float) -> Ar
 
 
 def average_squares(fields: UnitFields, i: Array, j: Array) -> Array:
-    """Average g'(x_i) g'(x_j) e^2 for n pairs of units, shape (n, L).
+    """Average g'(x_i) g'(x_j) e^2 over the fields for n pairs of units, as an array (n, L).
 
-    Large numbers of pairs are processed in batches.
+    Many pairs are processed in batches.
     """
     if fields.spacing:
         points = make_lattice_points(fields)
@@ -240,7 +240,7 @@ def _average_squares_together(fields: UnitFields, i: Array, j: Array) -> Array:
 
 
 def average_slopes(fields: UnitFields, i: Array, j: Array) -> Array:
-    """Average g'(x_i) g'(x_j) for n pairs of units, shape (n, L)."""
+    """Average g'(x_i) g'(x_j) over the fields for n pairs of units, as an array (n, L)."""
     if fields.spacing:
         points = make_lattice_points(fields)
         return fields.apply_mask_means(points.mean(points.slope[i] * points.slope[j]), i, j)
@@ -248,9 +248,9 @@ def average_slopes(fields: UnitFields, i: Array, j: Array) -> Array:
 
 
 def _average_error_over_masks(fields: UnitFields, points: LatticePoints, *units: Array) -> Array:
-    """Average the error on the lattice over masks with these units active.
+    """Average the error at each lattice point over dropout masks that keep these units active.
 
-    The shape is (n, P, L), or (P, L) without dropout.
+    The result has the shape (n, P, L), or (P, L) without dropout.
     """
     if fields.masks is None:
         return points.error
@@ -260,7 +260,7 @@ def _average_error_over_masks(fields: UnitFields, points: LatticePoints, *units:
 
 
 def _compute_mask_variance(fields: UnitFields, points: LatticePoints, *units: Array) -> Array:
-    """Return the variance (n, P, L) of the error due to the masks of all other units."""
+    """Compute the variance (n, P, L) of the error that is due to the masks of all other units."""
     assert fields.masks is not None
     rho, students = fields.masks
     outputs = fields.weights[:students, None] * points.g[:students]
@@ -268,5 +268,5 @@ def _compute_mask_variance(fields: UnitFields, points: LatticePoints, *units: Ar
 
 
 def _mark_units(students: int, *units: Array) -> Array:
-    """Return whether each student (n, students) is one of these units."""
+    """Return a mask (n, students) of the student units among these units."""
     return reduce(or_, (np.arange(students) == unit[:, None] for unit in units))

@@ -63,7 +63,7 @@ from theory.numerics.dormand_prince import integrate
 from theory.numerics.lanes import check_complete, pad_with_last, solve_in_batches
 from theory.numerics.pieces import integrate_in_pieces
 
-RTOL, APPROXIMATE_RTOL, ATOL = 1e-11, 1e-9, 1e-13  # line integrals have errors of 1e-13 and more
+RTOL, APPROXIMATE_RTOL, ATOL = 1e-11, 1e-9, 1e-13  # line integrals have errors of at least 1e-13
 SCALAR_PARAMETERS = "eta", "eta_v", "noise", "decay", "dropout"
 MAX_STEPS, MAX_APPROXIMATE_STEPS = 2_000_000, 20_000
 MAX_NETWORK_BATCH_SIZE = 128
@@ -71,7 +71,7 @@ MAX_NETWORK_BATCH_SIZE = 128
 
 @dataclass(frozen=True)
 class NetworkEquations:
-    """Static arguments of the compiled solver.
+    """Static arguments of the compiled solver of a network.
 
     These are the activation, numbers of units, whether the teacher gives labels, the spacing of the field lattice for
     an activation without closed forms, and whether there is dropout.
@@ -86,12 +86,12 @@ class NetworkEquations:
 
     @property
     def approximate(self) -> bool:
-        """True if averages are line integrals or lattice sums, which are slower and less accurate."""
+        """Whether averages are line integrals or lattice sums, which are slower and less accurate."""
         return bool(getattr(self.activation.kind, "kinks", ())) or self.spacing > 0
 
 
 class NetworkSetting(NamedTuple):
-    """Run-time arguments with the batch as last axis.
+    """Run-time arguments of the compiled solver of networks, with the batch as last axis.
 
     These are parameters of the activation, rates, noise, decay and dropout (L,), T (M, M, L), w (M, L), and the
     learning rate as a function of time (`statmech.controls.PiecewisePolynomial`) if it changes.
@@ -109,7 +109,7 @@ class NetworkSetting(NamedTuple):
 
 
 class EntryIndices(NamedTuple):
-    """Indices of entries whose rates are computed: R (student, teacher), Q (first, second) and v (output)."""
+    """Indices of the entries R[student, teacher], Q[first, second] and v[output] to differentiate in time."""
 
     student: np.ndarray
     teacher: np.ndarray
@@ -119,7 +119,7 @@ class EntryIndices(NamedTuple):
 
 
 class EntryRates(NamedTuple):
-    """Time derivatives of entries of R, Q and v, each (n, L)."""
+    """Time derivatives of selected entries of R, Q and v, as arrays (n, L)."""
 
     R: Array
     Q: Array
@@ -127,23 +127,23 @@ class EntryRates(NamedTuple):
 
 
 def make_all_entries(K: int, M: int) -> EntryIndices:
-    """Return all entries of R, row by row, of Q's upper triangle, and of v."""
+    """Return the indices of all entries of R, v and the upper triangle of Q."""
     student, teacher = (index.reshape(-1) for index in np.indices((K, M)))
     return EntryIndices(student, teacher, *np.triu_indices(K), np.arange(K))
 
 
 def make_field_covariances(units: StudentUnits, T: Array) -> Array:
-    """Return the covariances (K + M, K + M, L) of all fields, students first."""
+    """Make the covariance matrix (K + M, K + M, L) of all fields, with student units first."""
     students = jnp.concatenate([units.Q, units.R], axis=1)
     return jnp.concatenate([students, jnp.concatenate([jnp.swapaxes(units.R, 0, 1), T], axis=1)])
 
 
 def make_fields(equations: NetworkEquations, setting: NetworkSetting, units: StudentUnits) -> UnitFields:
-    """Return the fields of students and teachers with their weights in the error.
+    """Make the fields of all student and teacher units with their weights in the error.
 
-    The units R, Q, v have the batch as last axis.
+    The order parameters R, Q and v in `units` have the batch as last axis.
     """
-    w = jnp.sign(setting.w) if equations.sign else setting.w  # the label is sgn(w g(y)) = sgn w sgn y
+    w = jnp.sign(setting.w) if equations.sign else setting.w  # the label sgn(w g(y)) equals sgn(w) sgn(y)
     weights = jnp.concatenate([-units.v, w])
     averages = equations.activation(**setting.parameters)
     masks = DropoutMasks(1 / (1 - setting.dropout), equations.K) if equations.dropout else None
@@ -155,7 +155,7 @@ def make_fields(equations: NetworkEquations, setting: NetworkSetting, units: Stu
 def compute_entry_rates(
     equations: NetworkEquations, setting: NetworkSetting, units: StudentUnits, entries: EntryIndices
 ) -> EntryRates:
-    """Compute time derivatives for some entries of R (K, M, L), Q (K, K, L) and v (K, L)."""
+    """Compute the time derivatives of selected entries of R (K, M, L), Q (K, K, L) and v (K, L)."""
     fields = make_fields(equations, setting, units)
     R, Q, v = units
     student, teacher, i, j, output = entries
@@ -176,7 +176,7 @@ def pack_units(units: StudentUnits) -> Array:
 
 
 def unpack_units(equations: NetworkEquations, rows: Array) -> StudentUnits:
-    """Return R (K, M, ...), Q (K, K, ...) and v (K, ...) from rows (C, ...)."""
+    """Unpack R (K, M, ...), Q (K, K, ...) and v (K, ...) from rows (C, ...)."""
     K, M = equations.K, equations.M
     i, j = np.triu_indices(K)
     row_indices = np.zeros((K, K), int)
@@ -185,7 +185,7 @@ def unpack_units(equations: NetworkEquations, rows: Array) -> StudentUnits:
 
 
 def compute_row_rates(equations: NetworkEquations, setting: NetworkSetting, rows: Array) -> Array:
-    """Compute the time derivative of the state's rows (C, L)."""
+    """Compute the time derivatives of the packed order parameters (C, L)."""
     entries = make_all_entries(equations.K, equations.M)
     return jnp.concatenate(compute_entry_rates(equations, setting, unpack_units(equations, rows), entries))
 
@@ -193,9 +193,9 @@ def compute_row_rates(equations: NetworkEquations, setting: NetworkSetting, rows
 def compute_rates_with_time(
     compute_rates: Callable[[NetworkSetting, Array], Array], setting: NetworkSetting, rows: Array
 ) -> Array:
-    """Compute the time derivative of the state's rows (C, L), with a changing learning rate.
+    """Compute the time derivatives of the packed order parameters (C, L) at the current learning rate.
 
-    The last row is the time if the learning rate is a function of time.
+    If the learning rate is a function of time, the last row is the time.
     """
     if setting.eta_polynomials is None:
         return compute_rates(setting, rows)
@@ -207,9 +207,9 @@ def compute_rates_with_time(
 def solve_with_time(
     solve: Callable[[Array], tuple[Array, Array]], setting: NetworkSetting, start: Array
 ) -> tuple[Array, Array]:
-    """Solve from the state's rows (C, L).
+    """Solve with an additional row for the time if the learning rate is a function of time.
 
-    A row with the time is added if the learning rate is a function of time.
+    `start` contains the packed order parameters (C, L).
     """
     if setting.eta_polynomials is None:
         return solve(start)
@@ -221,9 +221,9 @@ def solve_with_time(
 def solve_batch(
     equations: NetworkEquations, setting: NetworkSetting, start: Array, times: Array, max_steps: Array
 ) -> tuple[Array, Array]:
-    """Integrate the state's rows (T, C, L) of a batch.
+    """Integrate the packed order parameters (T, C, L) of a batch of networks.
 
-    Also returns True for the elements that have reached the last time.
+    Also returns a mask (L,) of the elements that have reached the last time.
 
     Parameters
     ----------
@@ -248,13 +248,13 @@ def solve_batch(
 
 
 def make_equations(cell: NetworkCell) -> NetworkEquations:
-    """Return the static arguments for the compiled program of a cell."""
+    """Make the static arguments of the compiled solver from a cell."""
     spacing = 0.0 if cell.activation.has_closed_forms else choose_spacing(cell.activation)
     return NetworkEquations(get_family(cell.activation), cell.K, cell.M, cell.sign, spacing, cell.has_dropout)
 
 
 def make_setting(cells: Sequence[NetworkCell]) -> NetworkSetting:
-    """Return the run-time arguments of cells as a batch."""
+    """Make the run-time arguments of the compiled solver from a batch of cells."""
     names = get_family(cells[0].activation).real_names
     parameters = {name: np.asarray([getattr(cell.activation, name) for cell in cells], float) for name in names}
     rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in SCALAR_PARAMETERS}
@@ -267,7 +267,7 @@ def make_setting(cells: Sequence[NetworkCell]) -> NetworkSetting:
 
 
 def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[StudentUnits]:
-    """Compute R (T, K, M), Q (T, K, K) and v (T, K) of each cell at each time.
+    """Solve for R (T, K, M), Q (T, K, K) and v (T, K) of each cell at each time.
 
     Raises `SolverError` if the integration stops early. Cells with the same activation and numbers of units are
     integrated in parallel. Cells that differ only in N share a solution.
@@ -288,10 +288,10 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[St
 
 
 def compute_generalization_error(cell: NetworkCell, units: StudentUnits, T: Array | None = None) -> np.ndarray:
-    """Compute the generalization error of a cell from its units R (..., K, M), Q (..., K, K) and v (..., K).
+    """Compute a cell's generalization error from R (..., K, M), Q (..., K, K) and v (..., K).
 
-    Rounding of R and Q can make a small error negative: it is then set to 0. T (M, M) is the cell's teacher by default,
-    or the covariance of the teacher's fields.
+    Small errors that rounding makes negative are set to 0. T (M, M) is the covariance of the teacher's fields, by
+    default the matrix T of the cell.
     """
     T = cell.T if T is None else T
     error = generalization_error(ensure_averages(cell.activation), T, cell.w, *units, output=cell.teacher.output)
@@ -299,7 +299,7 @@ def compute_generalization_error(cell: NetworkCell, units: StudentUnits, T: Arra
 
 
 def get_batch_size(equations: NetworkEquations) -> int:
-    """Return the batch size: a power of two, smaller for cells with many averages."""
+    """Return the batch size as a power of two, smaller for cells with many averages."""
     if equations.spacing:
         return 1
     fields, pairs = equations.K + equations.M, equations.K * (equations.K + 1) // 2
@@ -308,7 +308,7 @@ def get_batch_size(equations: NetworkEquations) -> int:
 
 
 def make_solution_key(cell: NetworkCell) -> tuple[Any, ...]:
-    """Return a key with everything that determines a cell's equations and start."""
+    """Make a hashable key of everything that determines the solution of a cell."""
     numbers = cell.K, cell.M, *(getattr(cell, name) for name in SCALAR_PARAMETERS)
     return cell.name, *cell.parameters.values(), *numbers, id(cell.teacher), id(cell.start), *cell.controls
 
@@ -316,7 +316,7 @@ def make_solution_key(cell: NetworkCell) -> tuple[Any, ...]:
 def _solve_with_one_program(
     equations: NetworkEquations, cells: Sequence[NetworkCell], times: np.ndarray
 ) -> list[StudentUnits]:
-    """Solve cells that share one program.
+    """Solve cells with one compiled program.
 
     Cells and times are padded to common sizes.
     """

@@ -1,4 +1,4 @@
-r"""Escape times of two student units from the symmetric plateau of two teacher units, for large but finite N.
+r"""Escape times from the symmetric plateau for two student and two teacher units, at large but finite N.
 
 From a symmetric start the equations stay symmetric: they never leave the plateau. In a run, random examples give a
 variance V/N to the difference :math:`u = (R_{11}+R_{22}-R_{12}-R_{21})/2`, the only order parameter that is odd under
@@ -49,32 +49,32 @@ from theory.networks.equations import (
 )
 from theory.numerics.dormand_prince import integrate, pad_times
 
-NODES = 16  # per field: c changes by 7e-4 with 24 nodes
-U_DIFFERENCE_STEP = 1e-5  # finite difference for the growth rate of u
-NUM_ESCAPE_TIMES = 201  # denser at early times
+NODES = 16  # per field; 24 nodes change c by only 7e-4
+U_DIFFERENCE_STEP = 1e-5  # for the growth rate of u
+NUM_ESCAPE_TIMES = 201  # spaced more densely at early times
 FIRST_PLATEAU_TIME, MAX_PLATEAU_TIME_DOUBLINGS = (
     300.0,
     8,
-)  # time in units of 1/eta, doubled until the solution is on the plateau
+)  # in units of 1/eta; doubled until the solution is on the plateau
 GROWTH_RATE_TOL, MIN_NOISE_WEIGHT = (
     1e-9,
     1e-10,
-)  # relative changes of a between late times, and relative contributions to V
-INITIAL_U = 1e-6  # linear growth of u is exact below
-SYMMETRIC_STATE_INDICES = np.array([0, 0, 0, 0, 1, 2, 1, 3, 3])  # from (R, Q, C, v) to the rows of the state
-SYMMETRIC_ROW_INDICES = np.array([0, 4, 5, 7])  # from the rows of the state to (R, Q, C, v)
-U_DIRECTION = np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2  # direction of u in the rows of the state
+)  # relative change of a between late times, and relative contribution to V
+INITIAL_U = 1e-6  # smaller u grow linearly
+SYMMETRIC_STATE_INDICES = np.array([0, 0, 0, 0, 1, 2, 1, 3, 3])  # expands (R, Q, C, v) to the rows of the state
+SYMMETRIC_ROW_INDICES = np.array([0, 4, 5, 7])  # selects (R, Q, C, v) from the rows of the state
+U_DIRECTION = np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2  # unit vector of u in the rows of the state
 
 
 class Escape(NamedTuple):
-    """Rate and shift c of the distribution of escape times."""
+    """Rate lambda and shift c of the distribution of escape times."""
 
     rate: float
     shift: float
 
 
 def escape(network: Network, passed: float = 0.25) -> Escape:
-    r"""Predict the distribution of the times when runs escape from the symmetric plateau.
+    r"""Predict the distribution of escape times from the symmetric plateau.
 
     .. math:: t_\text{esc} = \frac{\ln N}{2\lambda} - \frac{\ln|\xi|}{\lambda} + c, \qquad \xi\sim N(0,1)
 
@@ -125,7 +125,7 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
 
 
 class SymmetricSolution(NamedTuple):
-    """Solution from a symmetric start: times (T,), rows (9, T), and a at each time (T,)."""
+    """Times (T,), state rows (9, T) and growth rates a (T,) of a solution from a symmetric start."""
 
     times: np.ndarray
     rows: np.ndarray
@@ -133,7 +133,7 @@ class SymmetricSolution(NamedTuple):
 
 
 def _solve_to_plateau(cell: NetworkCell) -> SymmetricSolution:
-    """Integrate until the solution is on the plateau, where a no longer changes."""
+    """Integrate a symmetric solution until it reaches the plateau, where the growth rate is constant."""
     equations, start, last = (
         make_equations(cell),
         pack_units(cell.units)[SYMMETRIC_ROW_INDICES, None],
@@ -156,12 +156,12 @@ def _solve_to_plateau(cell: NetworkCell) -> SymmetricSolution:
 
 
 def _get_escaping_cell(network: Network) -> NetworkCell:
-    """Return the single cell of a network, or raise `ScenarioError` if its escape cannot be predicted."""
+    """Return the single cell of a network, or raise `ScenarioError` if its escape times have no prediction."""
     cell = next(iter(network.cells()))
     if {name for name in network.shape if name != "N"}:
-        problem = "escape times are predicted for one value of each key but N"
+        problem = "escape times are predicted for a single value of every key except N"
     elif (cell.K, cell.M) != (2, 2):
-        problem = f"escape times are predicted for K = 2 and M = 2, not {cell.K} and {cell.M}"
+        problem = f"escape times are predicted for K = 2 and M = 2, not K = {cell.K} and M = {cell.M}"
     elif cell.drawn or not network.symmetric or network.identical:
         problem = "escape times are predicted for student units that start with equal overlaps, but are not identical"
     elif np.ptp(cell.w) or cell.T[0, 0] != cell.T[1, 1]:
@@ -181,10 +181,9 @@ def _get_escaping_cell(network: Network) -> NetworkCell:
 def _solve_symmetric(
     equations: NetworkEquations, setting: NetworkSetting, start: Array, times: Array, max_steps: Array
 ) -> Array:
-    """Compute the solution (T, 4, 1) from a symmetric start.
+    """Integrate R, Q, C and v (T, 4, 1) from a symmetric start.
 
-    Only R, Q, C and v (4, 1) are integrated. With all variables, rounding differences between the units would grow like
-    true differences.
+    With all order parameters, rounding differences between the units would grow like true differences.
     """
     atol = jnp.full((len(start), 1), ATOL)
     return integrate(
@@ -199,7 +198,7 @@ def _solve_symmetric(
 
 @cached_program
 def _compute_growth_rates(equations: NetworkEquations, setting: NetworkSetting, rows: Array) -> Array:
-    """Compute the growth rate a of a small u at states (9, T)."""
+    """Compute the growth rate a of small deviations u at states (9, T)."""
     ahead, behind = (
         compute_row_rates(equations, setting, rows + sign * U_DIFFERENCE_STEP * U_DIRECTION[:, None])
         for sign in (1, -1)
@@ -208,7 +207,7 @@ def _compute_growth_rates(equations: NetworkEquations, setting: NetworkSetting, 
 
 
 def _compute_noise_strength(cell: NetworkCell, state: np.ndarray) -> float:
-    """Compute D at one state (9,)."""
+    """Compute the noise strength D at one state (9,)."""
     x, weight = np.polynomial.hermite_e.hermegauss(NODES)
     weight = weight / weight.sum()
     R, Q, v = unpack_units(make_equations(cell), state)
@@ -225,7 +224,7 @@ def _compute_noise_strength(cell: NetworkCell, state: np.ndarray) -> float:
 
 
 def _find_passage_time(cell: NetworkCell, plateau: np.ndarray, rate: float, passed: float) -> float:
-    """Return the time when the solution exceeds the threshold, given u = exp(rate t) at early times."""
+    """Find the first time with |u| >= `passed`, for a solution with u = exp(rate t) at early times."""
     R, Q, v = unpack_units(make_equations(cell), plateau)
     start = NetworkStart.model_validate({"R": R + INITIAL_U * U_DIRECTION[:4].reshape(2, 2), "Q": Q, "v": v})
     times = np.linspace(0.0, 2 * np.log(1 / INITIAL_U) / rate, 4001)
@@ -233,6 +232,6 @@ def _find_passage_time(cell: NetworkCell, plateau: np.ndarray, rate: float, pass
     u = np.abs(overlaps[:, 0, 0] + overlaps[:, 1, 1] - overlaps[:, 0, 1] - overlaps[:, 1, 0]) / 2
     index = int(np.argmax(u >= passed))
     if u[index] < passed:
-        raise ScenarioError([((), f"no run of {cell.described} passes |u| = {passed:g}")])
+        raise ScenarioError([((), f"|u| does not reach {passed:g} for {cell.described}: use a smaller threshold")])
     fraction = np.log(passed / u[index - 1]) / np.log(u[index] / u[index - 1])
     return float(times[index - 1] + fraction * (times[index] - times[index - 1]) + np.log(u[0]) / rate)

@@ -1,4 +1,4 @@
-r"""Stationary states of networks: the error that remains due to noise on the teacher's output, decay, or too few units.
+r"""Stationary states of networks with a residual error due to output noise, weight decay or too few units.
 
 A student that can represent its teacher (:math:`K\ge M`, and each :math:`w_m` among the v) learns perfectly without
 noise. With noise :math:`\sigma` the stationary state has a residual error, which for erf units, w = v = 1 and small
@@ -53,24 +53,24 @@ from theory.networks.equations import (
 if TYPE_CHECKING:
     import xarray as xr
 
-LATE_START_TIMES = (100.0, 1000.0, 10_000.0)  # later times are tried only if earlier ones lead to no stable state
+LATE_START_TIMES = (100.0, 1000.0, 10_000.0)  # tried in turn until a stable state is found
 MAX_STATIONARY_NEWTON_STEPS = 30
-SINGULAR_VALUE_RTOL = 1e-13  # relative: linear units have a continuum of states along such directions
+SINGULAR_VALUE_RTOL = 1e-13  # smaller singular values belong to a continuum of states
 STATIONARY_NEWTON_TOL = 1e-13
-MAX_STATE_DISTANCE = 0.5  # from the state where the search starts, relative to its size
-MIN_NOISE_STEP = 1e-3  # as a fraction of the noise
-STABILITY_EIGENVALUE_TOL = 1e-11  # smaller real parts are rounding errors
+MAX_STATE_DISTANCE = 0.5  # from the initial state of the search, relative to its size
+MIN_NOISE_STEP = 1e-3  # relative to the noise variance
+STABILITY_EIGENVALUE_TOL = 1e-11  # smaller growth rates are rounding errors
 
 
 class StationaryNetwork(NamedTuple):
-    """Units of a stationary state, and the reason if it does not exist or is not stable."""
+    """Order parameters of a stationary state, with the reason if it does not exist or is not stable."""
 
     units: StudentUnits | None
     absent: str = ""
 
 
 def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
-    r"""Compute the stationary generalization error of networks under noise and decay.
+    r"""Compute the stationary generalization error of networks with noise and decay.
 
     With orthonormal erf teacher units, w = v = 1 and a fixed second layer the error is, for small rates,
 
@@ -106,7 +106,7 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
     array([ 18.457, 401.875])
     """
     if not isinstance(network, Network):
-        raise TypeError(f"noise_floor takes a statmech.Network, not {network!r}")
+        raise TypeError(f"noise_floor requires a statmech.Network, not {network!r}")
     if network.unsolved:
         raise ScenarioError([((), network.unsolved)])
     if not all(cell.inputs.isotropic for cell in network.cells()):
@@ -136,7 +136,7 @@ def _make_absent_attribute(absent: str) -> dict[str, str]:
 def find_stationary_state(cell: NetworkCell) -> StationaryNetwork:
     """Find the stationary state of a cell.
 
-    The search starts from perfect learning if it is possible, else from late times.
+    The search starts from perfect learning if possible, otherwise from a solution at late times.
     """
     partner = _find_partners(cell)
     if partner is not None and (units := _follow_growing_noise(cell, partner)) is not None:
@@ -147,7 +147,7 @@ def find_stationary_state(cell: NetworkCell) -> StationaryNetwork:
 def _find_from_late_times(cell: NetworkCell) -> StationaryNetwork:
     """Find a stationary state near the solution of the equations at late times.
 
-    It is the first stable state found from one of the `LATE_START_TIMES`.
+    Returns the first stable state found from any of the `LATE_START_TIMES`.
     """
     state = StationaryNetwork(None, "no stationary state was found")
     for time in LATE_START_TIMES:
@@ -164,7 +164,7 @@ def _find_from_late_times(cell: NetworkCell) -> StationaryNetwork:
 
 
 def _find_partners(cell: NetworkCell) -> np.ndarray | None:
-    """Return the student unit that can represent each teacher unit, or None if a teacher unit has no partner."""
+    """Assign a student unit of equal output weight to each teacher unit, or return None if this is impossible."""
     if cell.sign or cell.decay > 0 or cell.K < cell.M or (cell.eta_v > 0 and cell.K > cell.M):
         return None
     v = _get_second_layer(cell)
@@ -178,7 +178,7 @@ def _find_partners(cell: NetworkCell) -> np.ndarray | None:
 
 
 def _get_second_layer(cell: NetworkCell) -> np.ndarray:
-    """Return the second layer at perfect learning.
+    """Return the second-layer weights at perfect learning.
 
     A fixed second layer keeps its initial weights.
     """
@@ -186,9 +186,9 @@ def _get_second_layer(cell: NetworkCell) -> np.ndarray:
 
 
 def _find_orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
-    """Return the orbit (C,) of each entry of the state's rows under permutations of equal units.
+    """Group the packed order parameters (C,) into orbits under permutations of equivalent units.
 
-    Equal units without a partner also have Q_kk = Q_kl.
+    Equivalent units without a partner also have Q_kk = Q_kl.
     """
     size = cell.K * cell.M + cell.K * (cell.K + 1) // 2 + cell.K
     entry_indices = unpack_units(make_equations(cell), np.arange(size))
@@ -209,7 +209,7 @@ def _find_orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
 
 
 def _find_unit_exchanges(cell: NetworkCell, partner: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the permutations of student and teacher units that exchange two equal units."""
+    """Yield the permutations of student and teacher units that exchange two equivalent units."""
     v, extra = _get_second_layer(cell), np.setdiff1d(np.arange(cell.K), partner)
     for k in extra:
         for l in extra[(extra > k) & (v[extra] == v[k])]:
@@ -228,8 +228,8 @@ def _make_exchange(size: int, first: int, second: int) -> np.ndarray:
 
 
 def _follow_growing_noise(cell: NetworkCell, partner: np.ndarray) -> StudentUnits | None:
-    """Follow the state of perfect learning as the noise grows from 0 to its value in the cell."""
-    J = np.zeros((cell.K, cell.M))  # student units as sums of teacher units
+    """Continue the state of perfect learning from zero noise to the noise of the cell."""
+    J = np.zeros((cell.K, cell.M))  # coefficients of student units in terms of teacher units
     J[partner, np.arange(cell.M)] = 1.0
     units, orbit = StudentUnits(J @ cell.T, J @ cell.T @ J.T, _get_second_layer(cell)), _find_orbits(cell, partner)
     fraction, step = 0.0, 1.0
@@ -244,9 +244,9 @@ def _follow_growing_noise(cell: NetworkCell, partner: np.ndarray) -> StudentUnit
 
 
 def _find_root_by_newton(cell: NetworkCell, units: StudentUnits, orbit: np.ndarray) -> StudentUnits | None:
-    """Find the stationary state near these units by Newton's method, or return None.
+    """Find a stationary state near these order parameters by Newton's method, or return None.
 
-    Entries of an orbit stay equal.
+    The entries of an orbit stay equal.
     """
     first, orbit_index = np.unique(orbit, return_index=True)[1], np.unique(orbit, return_inverse=True)[1]
     moving = first < len(pack_units(units)) - (cell.K if cell.eta_v == 0 else 0)
@@ -271,7 +271,7 @@ def _find_root_by_newton(cell: NetworkCell, units: StudentUnits, orbit: np.ndarr
 
 
 def _check_stability(cell: NetworkCell, units: StudentUnits) -> StationaryNetwork:
-    """Check that the state is stable and that weight vectors can have these overlaps."""
+    """Check that a stationary state is stable and has a positive overlap matrix."""
     _, slope = _evaluate_rates_and_jacobian(cell, pack_units(units))
     moving = len(slope) - (cell.K if cell.eta_v == 0 else 0)
     gram = np.block([[units.Q, units.R], [units.R.T, cell.T]])
@@ -291,7 +291,7 @@ def _evaluate_rates_and_jacobian(cell: NetworkCell, rows: np.ndarray) -> tuple[n
 def _compute_rates_and_jacobian(
     equations: NetworkEquations, setting: NetworkSetting, rows: Array
 ) -> tuple[Array, Array]:
-    """Return the rates (C,) at one state's rows (C,), and their Jacobian (C, C)."""
+    """Compute the time derivatives of packed order parameters (C,), and their Jacobian (C, C)."""
 
     def state_rates(rows: Array) -> Array:
         return compute_row_rates(equations, setting, rows[:, None])[:, 0]

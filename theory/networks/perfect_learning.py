@@ -1,4 +1,4 @@
-r"""Last stage of perfect learning, in the differences between student and teacher units.
+r"""Last stage of perfect learning in terms of differences between student and teacher units.
 
 As :math:`\epsilon_g\to0`, R and Q round to their limits, and sums of averages cancel. Assign to each student k a
 teacher unit s(k), or 0. Let :math:`\mathbf D_k = \mathbf J_k - \mathbf B_{s(k)}` with the field :math:`u_k`, and
@@ -45,20 +45,18 @@ from theory.networks.equations import MAX_NETWORK_BATCH_SIZE, make_solution_key
 from theory.numerics.dormand_prince import integrate, pad_times
 from theory.numerics.lanes import pad_with_last, solve_in_batches
 
-MAX_DIFFERENCE_ERROR = 1e-3  # smaller eps_g are computed from differences
-MAX_SQUARED_DIFFERENCE = 0.05  # larger differences mean that the student has not specialised
+MAX_DIFFERENCE_ERROR = 1e-3  # smaller eps_g are recomputed from differences
+MAX_SQUARED_DIFFERENCE = 0.05  # students with larger differences have not specialised
 MAX_STEPS = 200_000
-NODES = 6  # per line integral: relative errors below 1e-12 where d < 1e-3
+NODES = 6  # per line integral; relative errors stay below 1e-12 for d < 1e-3
 RTOL, ATOL = 1e-10, 1e-12
 
 
 @dataclass(frozen=True)
 class DifferenceEquations:
-    """Static arguments: the numbers of student and teacher units, and whether units are linear.
+    """Static arguments: the numbers K and M of student and teacher units, and whether units are linear.
 
-    Students have the order of the teacher units that they learn, followed by students without a teacher unit.
-
-    Students have the order of the teacher units that they learn; those that learn none are the last.
+    Student units have the order of the teacher units that they learn, followed by student units without a teacher unit.
     """
 
     K: int
@@ -67,24 +65,24 @@ class DifferenceEquations:
 
     @property
     def unit(self) -> np.ndarray:
-        """The teacher unit of each student, or the index of the field that is 0."""
+        """Index of the teacher unit that each student unit learns, or of the zero field."""
         return np.minimum(np.arange(self.K), self.M)
 
     @property
     def difference_index(self) -> np.ndarray:
-        """The index of each student's u among the fields."""
+        """Index of the difference field u of each student unit."""
         return self.M + 1 + np.arange(self.K)
 
 
 class UnitDifferences(NamedTuple):
-    """Products of differences: rho (K, M, ...) and d (K, K, ...)."""
+    """Overlaps of the difference vectors with the teacher, rho (K, M, ...), and with each other, d (K, K, ...)."""
 
     rho: Array
     d: Array
 
 
 class DifferenceProblem(NamedTuple):
-    """Start and parameters of a batch element: initial time, rho and d, T (M, M), the second layer v (K,), and eta."""
+    """Initial time, initial differences, T (M, M), second layer v (K,) and eta of a batch element."""
 
     begin: Array
     differences: UnitDifferences
@@ -94,9 +92,9 @@ class DifferenceProblem(NamedTuple):
 
 
 class GaussianMeasure(NamedTuple):
-    """Gaussian measure of M fields y, a field that is 0, and K fields u.
+    """Gaussian measure of M teacher fields y, a zero field, and K difference fields u.
 
-    It has covariances (n, n, ..., L) and a mass (..., L).
+    `C` contains the covariances (n, n, ..., L) and `mass` the total mass (..., L).
     """
 
     C: Array
@@ -104,7 +102,7 @@ class GaussianMeasure(NamedTuple):
 
 
 def make_field_measure(equations: DifferenceEquations, problem: DifferenceProblem) -> GaussianMeasure:
-    """Return the distribution of the fields."""
+    """Make the Gaussian distribution of all fields."""
     rho, d = problem.differences
     K, M, batch_size = equations.K, equations.M, rho.shape[-1]
     C = jnp.zeros((M + 1 + K, M + 1 + K, batch_size))
@@ -113,7 +111,7 @@ def make_field_measure(equations: DifferenceEquations, problem: DifferenceProble
 
 
 def multiply_by_slope(equations: DifferenceEquations, measure: GaussianMeasure, tau: np.ndarray) -> GaussianMeasure:
-    """Multiply a measure by g'(x_k) for each student k at each tau.
+    """Multiply a measure by g'(x_k) for each student unit k and each tau.
 
     Returns C (n, n, K, nodes, ...) and the mass (K, nodes, ...).
     """
@@ -126,7 +124,10 @@ def multiply_by_slope(equations: DifferenceEquations, measure: GaussianMeasure, 
 def average_product_with_error(
     equations: DifferenceEquations, measure: GaussianMeasure, rows: Array, v: Array
 ) -> Array:
-    """Average e z (..., L) for a z with the covariances `rows` (n, ..., L) with the fields."""
+    """Average the product of the error e and a Gaussian z, given the covariances `rows` of z with the fields.
+
+    `rows` has the shape (n, ..., L), and the result (..., L).
+    """
     s, weight = get_legendre_rule(NODES)
     C, unit, u = measure.C, equations.unit, equations.difference_index
     projection_factor, mass_factor = _compute_slope_factors(equations, C, s)
@@ -136,7 +137,7 @@ def average_product_with_error(
 
 
 def average_squared_error(equations: DifferenceEquations, measure: GaussianMeasure, v: Array) -> Array:
-    """Average the square of e (..., L)."""
+    """Average the squared error e^2 over the fields, as an array (..., L)."""
     s, weight = get_legendre_rule(NODES)
     on_lines = multiply_by_slope(equations, measure, s)
     u = jnp.moveaxis(on_lines.C[equations.difference_index, :, np.arange(equations.K)], 1, 0)
@@ -144,14 +145,14 @@ def average_squared_error(equations: DifferenceEquations, measure: GaussianMeasu
 
 
 def _interpolate_rows(equations: DifferenceEquations, rows: Array, tau: np.ndarray) -> Array:
-    """Interpolate the rows (n, ...) of fields at x_k, giving (K, nodes, ...)."""
+    """Combine rows (n, ...) of the fields into rows of x_k (K, nodes, ...)."""
     return rows[equations.unit][:, None] + _append_axes(tau, rows) * rows[equations.difference_index][:, None]
 
 
 def _compute_slope_factors(equations: DifferenceEquations, C: Array, tau: np.ndarray) -> tuple[Array, Array]:
-    """Return the factors of a slope g'(x_k), (K, nodes, ..., L).
+    """Compute the effect of a factor g'(x_k) on a Gaussian measure, as arrays (K, nodes, ..., L).
 
-    The first multiplies the terms that it subtracts from covariances, the second the mass.
+    The first array scales the terms subtracted from the covariances, the second multiplies the mass.
     """
     unit, u, t = equations.unit, equations.difference_index, _append_axes(tau, C[0])
     variance = C[unit, unit][:, None] + t * (2 * C[unit, u][:, None] + t * C[u, u][:, None])
@@ -161,7 +162,7 @@ def _compute_slope_factors(equations: DifferenceEquations, C: Array, tau: np.nda
 
 
 def _append_axes(tau: np.ndarray, rows: Array) -> np.ndarray:
-    """Append axes to tau (nodes,) for all axes of rows (n, ...) except the first."""
+    """Reshape tau (nodes,) to broadcast over all axes of rows (n, ...) except the first."""
     return tau.reshape(-1, *[1] * (rows.ndim - 1))
 
 
@@ -185,15 +186,15 @@ def compute_difference_rates(equations: DifferenceEquations, problem: Difference
 
 
 def compute_error(equations: DifferenceEquations, problem: DifferenceProblem) -> Array:
-    """Compute the generalization error (L,)."""
+    """Compute the generalization error (L,) from the differences."""
     return average_squared_error(equations, make_field_measure(equations, problem), problem.v) / 2
 
 
 def pack_differences(differences: UnitDifferences) -> Array:
     """Pack differences into rows (C, L).
 
-    The first two rows are the logarithms of the size of d and the joint size. Then follow d and rho divided by these
-    sizes.
+    The first two rows are the logarithms of two sizes, for d and for d and rho together. The other rows are d and
+    rho divided by these sizes.
     """
     rho, d = differences
     K, batch_size = len(d), d.shape[-1]
@@ -210,21 +211,21 @@ def _compute_sizes(differences: UnitDifferences) -> tuple[Array, Array]:
 
 
 def unpack_differences(equations: DifferenceEquations, rows: Array) -> UnitDifferences:
-    """Return the differences from rows."""
+    """Unpack the differences rho and d from rows (C, L)."""
     K, M, batch_size = equations.K, equations.M, rows.shape[-1]
     d, rho = rows[2 : 2 + K * K].reshape(K, K, batch_size), rows[2 + K * K :].reshape(K, M, batch_size)
     return UnitDifferences(jnp.exp(rows[1]) * rho, jnp.exp(rows[0]) * d)
 
 
 def compute_row_rates(equations: DifferenceEquations, problem: DifferenceProblem, rows: Array) -> Array:
-    """Compute the time derivative of the rows (C, L) of `packed`."""
+    """Compute the time derivatives of the packed differences (C, L)."""
     differences = unpack_differences(equations, rows)
     change, (size, joint_size) = (
         compute_difference_rates(equations, problem._replace(differences=differences)),
         jnp.exp(rows[:2]),
     )
     K, batch_size = equations.K, rows.shape[-1]
-    # sizes of the unpacked differences: with the sizes in the first two rows, rounding of the directions would grow
+    # recompute the sizes: with the sizes in the first two rows, rounding errors of the directions would grow
     true_size, true_joint_size = _compute_sizes(differences)
     growth = jnp.trace(change.d) / true_size
     joint_growth = (
@@ -239,9 +240,9 @@ def compute_row_rates(equations: DifferenceEquations, problem: DifferenceProblem
 def solve_differences(
     equations: DifferenceEquations, problem: DifferenceProblem, times: Array, max_steps: Array
 ) -> tuple[Array, Array]:
-    """Integrate rho and d for a batch along the last axis.
+    """Integrate the differences of a batch, and return eps_g (T, L).
 
-    Returns eps_g (T, L), and True for the elements that have reached the last time.
+    Also returns a mask (L,) of the elements that have reached the last time.
 
     Parameters
     ----------
@@ -265,7 +266,7 @@ def solve_differences(
 def refine_small_errors(
     cells: Sequence[NetworkCell], units: Sequence[StudentUnits], errors: Sequence[Array], times: Array
 ) -> list[Array]:
-    """Return the generalization errors (T,) of cells, using differences where the errors are small.
+    """Recompute small generalization errors (T,) of cells from differences.
 
     Differences are used after the first recorded time with a small error. Errors do not change for cells with noise,
     decay, dropout or functions of time, for cells that change their second layer, and for cells that have not
@@ -296,9 +297,9 @@ def refine_small_errors(
 def _solve_with_one_program(
     equations: DifferenceEquations, problems: list[DifferenceProblem], times: Array
 ) -> list[Array | None]:
-    """Compute the errors (T,) of batch elements that share one program.
+    """Compute the generalization errors (T,) of batch elements with one compiled program.
 
-    The errors are None for an element that does not reach the last time.
+    The result is None for an element that does not reach the last time.
     """
     padded_problems = pad_with_last(problems)
     problem = jax.tree.map(lambda *parts: np.stack(parts, axis=-1), *padded_problems)
@@ -310,9 +311,9 @@ def _solve_with_one_program(
 
 
 def _make_difference_problem(cell: NetworkCell, units: StudentUnits, begin: float) -> DifferenceProblem | None:
-    """Return a cell's batch element from its units at a time.
+    """Make the initial differences of a cell from its order parameters at time `begin`.
 
-    Returns None unless these equations hold and all differences are small.
+    Returns None unless the equations apply and all differences are small.
     """
     linear = type(cell.activation) is Linear
     changing = (
@@ -339,8 +340,8 @@ def _make_difference_problem(cell: NetworkCell, units: StudentUnits, begin: floa
 
 
 def _compute_differences(T: np.ndarray, units: StudentUnits) -> UnitDifferences:
-    """Return rho and d of students in the order of the teacher units that they learn."""
+    """Compute rho and d for student units in the order of the teacher units that they learn."""
     K, M = units.R.shape
-    assignment = np.eye(K, M)  # the teacher unit of each student
+    assignment = np.eye(K, M)  # rows: student units; columns: assigned teacher units
     cross = units.R @ assignment.T
     return UnitDifferences(units.R - assignment @ T, units.Q - cross - cross.T + assignment @ T @ assignment.T)

@@ -1,4 +1,4 @@
-r"""Symmetric plateaus of networks of erf units, and the maximum learning rate for perfect learning.
+r"""Symmetric plateaus of networks of erf units, and the critical learning rate for perfect learning.
 
 **Plateau.** With orthonormal teacher units, w = v = 1 and :math:`R_{im} = R`, :math:`Q_{ii} = Q`, :math:`Q_{ij} = C`,
 all student units resemble all teacher units equally. For :math:`\eta\to 0` the student units coincide, Q = C = M R^2,
@@ -41,15 +41,15 @@ from statmech.runtime.programs import fast_compiled_program
 from statmech.scenarios.network_matrices import StudentUnits
 from theory.networks.equations import EntryIndices, EntryRates, NetworkEquations, NetworkSetting, compute_entry_rates
 
-NODES = 8  # for the average over Delta
-MAX_ETA_STEP, MIN_ETA_STEP = 0.25, 1e-4  # while the plateau is followed
+NODES = 8  # for the integral over Delta
+MAX_ETA_STEP, MIN_ETA_STEP = 0.25, 1e-4  # for continuation of the plateau in eta
 PLATEAU_NEWTON_TOL = 1e-13
 MAX_PLATEAU_NEWTON_STEPS = 12
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """Symmetric fixed point: its error, its order parameters, and the growth rate of deviations."""
+    """Error, order parameters and growth rate of deviations at a symmetric fixed point."""
 
     eps_g: float
     R: float
@@ -59,12 +59,12 @@ class Plateau:
 
 
 def plateau(M: int, K: int, eta: float) -> Plateau:
-    r"""Compute the symmetric plateau of K erf units that learn from M orthonormal ones, with w = v = 1.
+    r"""Compute the symmetric plateau of K erf units that learn from M orthonormal erf units.
 
     .. math:: R_{im} = R, \quad Q_{ii} = Q, \quad Q_{ij} = C \ (i\ne j)
 
-    Students with equal starts (Q = C) stay at another fixed point with a larger error. `theory.networks.plateaus` has
-    the equations.
+    All second-layer weights are 1. Students with equal starts (Q = C) stay at another fixed point with a larger error.
+    For the equations see `theory.networks.plateaus`.
 
     Parameters
     ----------
@@ -105,11 +105,11 @@ def plateau(M: int, K: int, eta: float) -> Plateau:
 
 
 def critical_rate(K: int) -> float:
-    r"""Compute the maximum rate for perfect learning of K orthonormal units by K erf units, with w = v = 1.
+    r"""Compute the maximum learning rate for perfect learning of K orthonormal erf units by K erf units.
 
-    This is the exact stability limit of R = Q = T, with all off-diagonal entries. The textbook formula
-    :math:`\sqrt3\,\pi/(K + 3/\sqrt5 - 1)` neglects these entries: it is exact for K = 1, and 0.7 % and 0.5 % too high
-    for K = 2 and 3.
+    All second-layer weights are 1. The result is the exact stability limit of R = Q = T, with all off-diagonal entries.
+    The textbook formula :math:`\sqrt3\,\pi/(K + 3/\sqrt5 - 1)` neglects these entries: it is exact for K = 1, and 0.7 %
+    and 0.5 % too high for K = 2 and 3.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def critical_rate(K: int) -> float:
 
 
 def _check_numbers(**numbers: float) -> None:
-    """Raise `ScenarioError` for numbers of units below 1, and for rates below 0."""
+    """Raise `ScenarioError` if a number of units is less than 1 or a rate is negative."""
     for name, value in numbers.items():
         if name == "eta" and not 0 <= value < np.inf:
             raise ScenarioError([((name,), f"must be a number of at least 0, not {value}")])
@@ -153,9 +153,9 @@ def _check_numbers(**numbers: float) -> None:
 
 
 def _make_symmetric_units(K: int, M: int, values: Array) -> StudentUnits:
-    """Make units with R, C and Delta (R and Q for K = 1).
+    """Make symmetric order parameters from R, C and Delta, or from R and Q for K = 1.
 
-    The values are arrays of any shape, which becomes the last axes.
+    The axes of the values become the last axes.
     """
     R, C, over = (values[0], values[1], values[2]) if K > 1 else (values[0], 0.0 * values[1], values[1])
     xp, shape = (jnp if isinstance(values, jax.Array) else np), np.shape(R)
@@ -164,9 +164,9 @@ def _make_symmetric_units(K: int, M: int, values: Array) -> StudentUnits:
 
 
 def _make_noiseless_setting(M: int, eta: float, batch_size: int) -> NetworkSetting:
-    """Return run-time arguments for orthonormal teacher units and w = 1.
+    """Make run-time arguments for orthonormal teacher units with w = 1.
 
-    There is no noise, decay or dropout, and `batch_size` is the batch size.
+    There is no noise, decay or dropout.
     """
     zero = np.zeros(batch_size)
     T = np.broadcast_to(np.eye(M)[..., None], (M, M, batch_size))
@@ -176,7 +176,7 @@ def _make_noiseless_setting(M: int, eta: float, batch_size: int) -> NetworkSetti
 def _split_rates_by_order(
     equations: NetworkEquations, entries: EntryIndices, units: StudentUnits
 ) -> tuple[Array, Array]:
-    """Return the coefficients of eta and eta^2 in the rates of these entries of R and Q, (n, L)."""
+    """Compute the coefficients (n, L) of eta and eta^2 in the rates of selected entries of R and Q."""
     batch_size = units.R.shape[-1]
     forward, backward = (
         _join_rates(
@@ -192,7 +192,7 @@ def _join_rates(entry_rates: EntryRates) -> Array:
 
 
 def _select_entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], M: int) -> EntryIndices:
-    """Select the entries that K student and M teacher units have, without v."""
+    """Select the entries of R and Q that exist for K student and M teacher units."""
     R, Q = [pair for pair in R if pair[0] < K and pair[1] < M], [pair for pair in Q if pair[1] < K]
     student, teacher = np.array(R, int).reshape(-1, 2).T
     first, second = np.array(Q, int).reshape(-1, 2).T
@@ -200,7 +200,10 @@ def _select_entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], 
 
 
 def _compute_balance(equations: NetworkEquations, values: Array, eta: Array) -> Array:
-    """Compute the rates of R and C over eta, and f, or the rates of R and Q for K = 1."""
+    """Compute the rates that vanish at the plateau, divided by eta.
+
+    They are the rates of R and C and the function f, or the rates of R and Q for K = 1.
+    """
     K, M = equations.K, equations.M
     entries = _select_entries(K, [(0, 0)], [(0, 0), (0, 1)], M)
 
@@ -219,7 +222,7 @@ def _compute_balance(equations: NetworkEquations, values: Array, eta: Array) -> 
 
 @fast_compiled_program
 def _compute_balance_and_slopes(equations: NetworkEquations, values: Array, eta: Array) -> tuple[Array, Array, Array]:
-    """Compute the balance and its derivatives with respect to values and eta."""
+    """Compute the rates that vanish at the plateau, and their derivatives with respect to values and eta."""
 
     def balance_twice(values: Array, eta: Array) -> tuple[Array, Array]:
         balance = _compute_balance(equations, values, eta)
@@ -230,9 +233,9 @@ def _compute_balance_and_slopes(equations: NetworkEquations, values: Array, eta:
 
 
 def _follow_plateau(K: int, M: int, eta: float) -> np.ndarray:
-    """Follow the plateau from rate 0 to this rate by Newton's method.
+    """Continue the plateau from eta = 0 to the given eta by Newton's method.
 
-    Returns R, C and Delta.
+    Returns R, C and Delta, or R and Q for K = 1.
     """
     equations = NetworkEquations(get_family(Erf()), K, M)
     square = (M - K**2 + np.sqrt((M - K**2) ** 2 + K**2 * (2 * M - 1))) / (K**2 * (2 * M - 1))
@@ -257,7 +260,7 @@ def _follow_plateau(K: int, M: int, eta: float) -> np.ndarray:
 
 
 def _find_fixed_point(equations: NetworkEquations, values: np.ndarray, eta: float) -> np.ndarray:
-    """Find the fixed point near these values, or return NaN if Newton's method does not converge."""
+    """Find a fixed point near these values by Newton's method, or return NaN if it does not converge."""
     for _ in range(MAX_PLATEAU_NEWTON_STEPS):
         balance, slope, _ = _compute_balance_and_slopes(equations, values, eta)
         change = np.linalg.solve(np.asarray(slope), np.asarray(balance))
@@ -270,20 +273,20 @@ def _find_fixed_point(equations: NetworkEquations, values: np.ndarray, eta: floa
 
 
 def _compute_plateau_error(K: int, M: int, R: float, Q: float, C: float) -> float:
-    """Compute eps_g at the plateau from I2 of erf units."""
+    """Compute eps_g at the plateau in closed form."""
     off_diagonal = K * (K - 1) * np.arcsin(C / (1 + Q)) if K > 1 else 0.0
     students = K * np.arcsin(Q / (1 + Q)) + off_diagonal
     return float((students + M * np.pi / 6 - 2 * K * M * np.arcsin(R / np.sqrt(2 * (1 + Q)))) / np.pi)
 
 
-Direction = tuple[np.ndarray, np.ndarray]  # changes of R (K, M) and Q (K, K)
+Direction = tuple[np.ndarray, np.ndarray]  # perturbations of R (K, M) and Q (K, K)
 StateDirections = tuple[
     EntryIndices, list[list[Direction]]
-]  # entries that determine a direction, and the directions of each part
+]  # entries that determine a direction, and the directions of each invariant subspace
 
 
 def _make_plateau_directions(K: int, M: int) -> StateDirections:
-    """Return the directions around a symmetric state, part by part."""
+    """Make directions that span the invariant subspaces of perturbations of a symmetric state."""
     zero_R, off, ones = np.zeros((K, M)), 1 - np.eye(K), np.ones((K, M))
     a, b = _make_opposite_pair(K), _make_opposite_pair(M)
     zero_Q = np.zeros((K, K))
@@ -299,7 +302,7 @@ def _make_plateau_directions(K: int, M: int) -> StateDirections:
 
 
 def _make_learnt_directions(K: int) -> StateDirections:
-    """Return the directions around perfect learning, part by part."""
+    """Make directions that span the invariant subspaces of perturbations of perfect learning."""
     zero, off, a = np.zeros((K, K)), 1 - np.eye(K), _make_opposite_pair(K)
     sums, rotation = off * (a[:, None] + a), np.zeros((K, K))
     rotation[:3, :3] = np.array([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]) if K > 2 else 0.0
@@ -319,7 +322,7 @@ def _make_opposite_pair(n: int) -> np.ndarray:
 
 
 def _make_zero_row_sum_matrix(K: int) -> np.ndarray:
-    """Return a symmetric matrix without diagonal whose rows sum to 0, or zeros for K < 4."""
+    """Return a symmetric matrix with zero diagonal and zero row sums, or zeros for K < 4."""
     a, b = np.zeros(K), np.zeros(K)
     if K > 3:
         a[:2], b[2:4] = [1, -1], [1, -1]
@@ -329,7 +332,7 @@ def _make_zero_row_sum_matrix(K: int) -> np.ndarray:
 def _compute_jacobian_blocks(
     equations: NetworkEquations, units: StudentUnits, state_directions: StateDirections
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return A and B of each part, whose Jacobian is eta (A + eta B)."""
+    """Compute A and B of the Jacobian eta (A + eta B) in each invariant subspace."""
     entries, parts = state_directions
     bases = [_select_independent(part) for part in parts]
     directions = [direction for basis in bases for direction in basis]
@@ -365,7 +368,7 @@ def _differentiate_rates(
 
 
 def _select_independent(part: list[Direction]) -> list[Direction]:
-    """Select the directions that are not combinations of earlier ones."""
+    """Select a linearly independent subset of the directions."""
     independent: list[Direction] = []
     for direction in part:
         rows = [np.concatenate([matrix.ravel() for matrix in candidate]) for candidate in [*independent, direction]]
@@ -375,5 +378,5 @@ def _select_independent(part: list[Direction]) -> list[Direction]:
 
 
 def _get_largest_eigenvalue(matrices: list[tuple[np.ndarray, np.ndarray]], eta: float) -> float:
-    """Return the largest real part among the eigenvalues of A + eta B in all parts."""
+    """Return the largest real part of the eigenvalues of A + eta B over all invariant subspaces."""
     return max(float(np.max(np.linalg.eigvals(A + eta * B).real)) for A, B in matrices)

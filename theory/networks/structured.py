@@ -58,7 +58,7 @@ from theory.numerics.lanes import check_complete, pad_with_last, solve_in_batche
 
 
 class ModeParameters(NamedTuple):
-    """Modes of each batch element (d, L): l, nu and T_a."""
+    """Variances l, fractions nu and teacher powers T_a of the modes of each batch element, as arrays (d, L)."""
 
     variances: Array
     shares: Array
@@ -66,7 +66,7 @@ class ModeParameters(NamedTuple):
 
 
 class WeightAndFieldUnits(NamedTuple):
-    """Units of a cell at all times, by weights and by fields, and T (M, M) of the teacher's fields."""
+    """Order parameters of a cell's weights and of its fields at all times, and T (M, M) of the teacher's fields."""
 
     weights: StudentUnits
     fields: StudentUnits
@@ -74,14 +74,14 @@ class WeightAndFieldUnits(NamedTuple):
 
 
 def get_modes(cell: NetworkCell) -> Modes:
-    """Return the modes of a cell's inputs, merged to the smallest number with the same sums."""
+    """Return the modes of a cell's inputs, merged to the smallest equivalent number."""
     modes = cell.inputs.modes(cell.N)
-    assert modes is not None  # scenarios without modes have no equations
+    assert modes is not None  # scenarios without modes are rejected earlier
     return condense_modes(modes)
 
 
 def make_initial_units(cell: NetworkCell, modes: Modes) -> StudentUnits:
-    """Return R (d, K, M), Q (d, K, K) and v (K,) at t = 0."""
+    """Make the initial R (d, K, M) and Q (d, K, K) of all modes, and v (K,)."""
     assert modes.teacher is not None
     R, Q, v = cell.units
     parallel = R @ np.linalg.pinv(cell.T, hermitian=True) @ R.T
@@ -90,7 +90,7 @@ def make_initial_units(cell: NetworkCell, modes: Modes) -> StudentUnits:
 
 
 def sum_over_modes(directions: ModeParameters, units: StudentUnits) -> StudentUnits:
-    """Sum over modes (d, ...) to get the covariances of fields, R (K, M, L) and Q (K, K, L)."""
+    """Compute the field covariances R (K, M, L) and Q (K, K, L) as sums over modes."""
 
     def sum_modes(part: Array) -> Array:
         return jnp.sum(directions.variances[:, None, None] * part, axis=0)
@@ -135,7 +135,7 @@ def pack_mode_units(units: StudentUnits) -> Array:
 
 
 def unpack_mode_units(equations: NetworkEquations, modes: int, rows: Array) -> StudentUnits:
-    """Return R (d, K, M, ...), Q (d, K, K, ...) and v (K, ...) from rows (C, ...)."""
+    """Unpack R (d, K, M, ...), Q (d, K, K, ...) and v (K, ...) from rows (C, ...)."""
     K, M, batch_shape = equations.K, equations.M, rows.shape[1:]
     i, j = np.triu_indices(K)
     pair_indices = np.zeros((K, K), int)
@@ -154,9 +154,9 @@ def solve_batch(
     times: Array,
     max_steps: Array,
 ) -> tuple[Array, Array]:
-    """Integrate the state's rows (T, C, L) of a batch.
+    """Integrate the packed order parameters (T, C, L) of a batch of networks with modes.
 
-    Also returns True for the elements that have reached the last time.
+    Also returns a mask (L,) of the elements that have reached the last time.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def solve_batch(
 
 
 def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[WeightAndFieldUnits]:
-    """Solve each cell at each time: R (T, K, M), Q (T, K, K) and v (T, K).
+    """Solve for the order parameters of weights and fields of each cell at each time.
 
     Raises `SolverError` if the integration stops early. Cells with the same activation and numbers of units and modes
     are integrated in parallel.
@@ -206,7 +206,7 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[We
 def _solve_with_one_program(
     equations: NetworkEquations, cells: Sequence[NetworkCell], modes: Sequence[Modes], times: np.ndarray
 ) -> list[WeightAndFieldUnits]:
-    """Solve cells that share one program.
+    """Solve cells with one compiled program.
 
     Cells and times are padded to common sizes.
     """
@@ -234,7 +234,7 @@ def _solve_with_one_program(
 def _sum_solution(
     equations: NetworkEquations, cell: NetworkCell, modes: Modes, rows: np.ndarray
 ) -> WeightAndFieldUnits:
-    """Return the solution of a cell from its rows (T, C)."""
+    """Sum the packed order parameters (T, C) of a cell over its modes."""
     R, Q, v = unpack_mode_units(equations, modes.variances.size, rows.T)
     assert modes.teacher is not None
 

@@ -52,10 +52,10 @@ from theory.numerics.pieces import integrate_in_pieces
 
 @dataclass(frozen=True)
 class TaskEquations:
-    """Static arguments of the compiled solver.
+    """Static arguments of the compiled solver of several tasks.
 
-    `network` are the arguments of one network with the teacher units of all tasks. `heads` is the number of the
-    student's heads, either one for each task or one for all.
+    `network` contains the arguments of one network with the teacher units of all tasks. `heads` is the number of
+    student heads, either one per task or a single shared head.
     """
 
     network: NetworkEquations
@@ -63,7 +63,7 @@ class TaskEquations:
 
 
 class TaskSetting(NamedTuple):
-    """Run-time arguments with the batch as last axis.
+    """Run-time arguments of the compiled solver of several tasks, with the batch as last axis.
 
     `network` has weights w (tasks, M, L), and `batch` is the number of examples per step.
     """
@@ -75,10 +75,9 @@ class TaskSetting(NamedTuple):
 def compute_task_rates(
     equations: TaskEquations, setting: TaskSetting, units: StudentUnits, task_probabilities: Array
 ) -> EntryRates:
-    """Compute the time derivatives of entries of R and Q (n, L) and of the heads (heads, K, L).
+    """Compute the time derivatives of all entries of R and Q (n, L) and of the heads (heads, K, L).
 
-    `task_probabilities` are the fractions (tasks, L) of tasks. `units` are R (K, M, L), Q (K, K, L) and the heads v
-    (heads, K, L).
+    `task_probabilities` has the shape (tasks, L). `units` contains R (K, M, L), Q (K, K, L) and v (heads, K, L).
     """
     network, batch = setting
     entries = one_task.make_all_entries(equations.network.K, equations.network.M)
@@ -90,7 +89,7 @@ def compute_task_rates(
     heads = jnp.broadcast_to(units.v, (len(network.w), *units.v.shape[1:]))
     rates_by_task = jax.vmap(compute_single_task_rates)(
         network.w, heads
-    )  # averages depend on no weights: this computes them once
+    )  # averages do not depend on w and v, so they are computed only once
     weighted = EntryRates(*(batch * task_probabilities[:, None] * part for part in rates_by_task))
     v = weighted.v if equations.heads > 1 else weighted.v.sum(0, keepdims=True)
     return EntryRates(weighted.R.sum(0), weighted.Q.sum(0), v)
@@ -102,14 +101,14 @@ def pack_task_units(units: StudentUnits) -> Array:
 
 
 def unpack_task_units(equations: TaskEquations, rows: Array) -> StudentUnits:
-    """Return R (K, M, ...), Q (K, K, ...) and the heads v (heads, K, ...) from rows (C, ...)."""
+    """Unpack R (K, M, ...), Q (K, K, ...) and the heads v (heads, K, ...) from rows (C, ...)."""
     heads = rows[-equations.heads * equations.network.K :]
     units = one_task.unpack_units(equations.network, rows)
     return units._replace(v=heads.reshape(equations.heads, equations.network.K, *rows.shape[1:]))
 
 
 def compute_row_rates(equations: TaskEquations, setting: TaskSetting, task_probabilities: Array, rows: Array) -> Array:
-    """Compute the time derivative of the state's rows (C, L)."""
+    """Compute the time derivatives of the packed order parameters (C, L)."""
     R, Q, v = compute_task_rates(equations, setting, unpack_task_units(equations, rows), task_probabilities)
     return jnp.concatenate([R, Q, v.reshape(-1, v.shape[-1])])
 
@@ -123,9 +122,9 @@ def solve_piece(
     times: Array,
     max_steps: Array,
 ) -> tuple[Array, Array]:
-    """Integrate the state's rows (T, C, L) with constant probabilities of tasks.
+    """Integrate the packed order parameters (T, C, L) at constant task probabilities.
 
-    Also returns True for the elements that have reached the last time.
+    Also returns a mask (L,) of the elements that have reached the last time.
 
     Parameters
     ----------
@@ -149,9 +148,9 @@ def solve_piece(
 def solve_rows(
     equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Integrate the state's rows (T, C, L) of a batch of cells whose pieces begin together.
+    """Integrate the packed order parameters (T, C, L) of cells with pieces that start at equal times.
 
-    Also returns a mask of elements that have reached the last time.
+    Also returns a mask (L,) of the elements that have reached the last time.
     """
     start = np.stack([pack_task_units(cell.units) for cell in cells], axis=-1)
     max_steps = np.int64(MAX_APPROXIMATE_STEPS if equations.network.approximate else MAX_STEPS)
@@ -168,7 +167,7 @@ def solve_rows(
 
 
 def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> list[StudentUnits]:
-    """Compute R (T, K, M), Q (T, K, K) and the heads v (T, heads, K) of each cell at each time.
+    """Solve for R (T, K, M), Q (T, K, K) and the heads v (T, heads, K) of each cell at each time.
 
     Raises `SolverError` if the integration stops early. Cells with the same numbers of units and heads whose pieces
     begin together are integrated in parallel. Cells that differ only in N share a solution.
@@ -193,7 +192,7 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
 def compute_task_errors(cell: NetworkTaskCell, units: StudentUnits) -> np.ndarray:
     """Compute the generalization errors (T, tasks) of a cell.
 
-    The units are R (T, K, M), Q (T, K, K) and v (T, heads, K).
+    `units` contains R (T, K, M), Q (T, K, K) and v (T, heads, K).
     """
     R, Q, v = units
     heads, averages = np.broadcast_to(v, (len(v), cell.tasks, cell.K)), ensure_averages(cell.activation)
@@ -202,24 +201,24 @@ def compute_task_errors(cell: NetworkTaskCell, units: StudentUnits) -> np.ndarra
 
 
 def make_equations(cell: NetworkTaskCell) -> TaskEquations:
-    """Return the static arguments for the compiled program of a cell."""
+    """Make the static arguments of the compiled solver from a cell."""
     return TaskEquations(one_task.make_equations(cell), cell.heads)
 
 
 def make_setting(cells: Sequence[NetworkTaskCell]) -> TaskSetting:
-    """Return the run-time arguments of cells as a batch."""
+    """Make the run-time arguments of the compiled solver from a batch of cells."""
     return TaskSetting(one_task.make_setting(cells), np.array([cell.batch for cell in cells], float))
 
 
 def _make_solution_key(cell: NetworkTaskCell) -> tuple[Any, ...]:
-    """Return a key with everything that determines a cell's equations and start."""
+    """Make a hashable key of everything that determines the solution of a cell."""
     return (*one_task.make_solution_key(cell), cell.overlap, cell.batch, cell.protocol)
 
 
 def _solve_with_one_program(
     equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray
 ) -> list[StudentUnits]:
-    """Solve cells that share one program, padded to a common batch size."""
+    """Solve cells with one compiled program, padded to a common batch size."""
     padded_cells = pad_with_last(cells)
     rows, completed = solve_rows(equations, padded_cells, times)
     cell_rows = [rows[..., index] for index in range(len(cells))]

@@ -1,4 +1,4 @@
-r"""Linear equations :math:`x' = M(t)x + d(t)` by collocation at the Gauss nodes of panels of t.
+r"""Solver of linear equations :math:`x' = M(t)x + d(t)` by collocation at Gauss nodes on panels in t.
 
 The coefficients do not depend on x, so that one linear system gives the slopes at the nodes of a panel as a function of
 the vector at its start. Panels whose highest Legendre coefficient is not small are halved.
@@ -24,7 +24,7 @@ Coefficients = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 def solve_linear_equations(
     coefficients: Coefficients, start: np.ndarray, times: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Solve for the vector x at each time.
+    """Solve the linear equation x' = M(t) x + d(t) for x at each time.
 
     Parameters
     ----------
@@ -65,13 +65,13 @@ def solve_linear_equations(
         if not rough.any():
             return _interpolate_in_panels(times, edges, values, at_nodes)
         edges = np.sort(np.concatenate([edges, (edges[:-1] + edges[1:])[rough] / 2]))
-    raise SolverError(f"coefficients change too fast before t = {times[-1]:g}")
+    raise SolverError(f"panels become too short before t = {times[-1]:g}: the coefficients change too fast")
 
 
 def _solve_panel_slopes(coefficients: Coefficients, panels: list[tuple[float, float]]) -> list[np.ndarray]:
-    """Solve for the slopes at the nodes of each panel as affine functions (nodes, n, n + 1) of the vector at its start.
+    """Compute the slopes at the nodes of each panel as affine functions of its initial vector.
 
-    The last column multiplies 1.
+    The functions are arrays (nodes, n, n + 1), and their last column is the constant term.
     """
     begin, end = np.asarray(panels).T
     t, to = (
@@ -86,9 +86,9 @@ def _solve_panel_slopes(coefficients: Coefficients, panels: list[tuple[float, fl
 
 
 def _propagate_through_panels(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Propagate the vector through all panels. Returns it at their ends (P + 1, n), and its slopes at the nodes.
+    """Propagate the initial vector through all panels.
 
-    The slopes have the shape (P, nodes, n).
+    Returns the vectors at the panel edges (P + 1, n), and their slopes at the nodes (P, nodes, n).
     """
     weights, values, at_nodes = get_legendre_rule(NODES)[1], [x], []
     for length, affine in zip(h, slopes, strict=True):
@@ -101,25 +101,25 @@ def _propagate_through_panels(x: np.ndarray, h: np.ndarray, slopes: list[np.ndar
 def _find_rough_panels(
     h: np.ndarray, values: np.ndarray, slopes: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Return True for panels (P,) whose last Legendre coefficient of the slopes is not small."""
+    """Return a mask (P,) of the panels with too large a last Legendre coefficient of the slopes."""
     last = h[:, None] * abs(_make_legendre_matrix()[:, -1] @ slopes)
     return np.any(last > TOLERANCE * scale(np.maximum(abs(values[1:]), abs(values[:-1]))), axis=-1)
 
 
 def _make_legendre_matrix() -> np.ndarray:
-    """Return the matrix (nodes, coefficients) that converts values at the nodes to Legendre coefficients."""
+    """Make the matrix (nodes, coefficients) that converts values at the nodes to Legendre coefficients."""
     nodes, weights = get_legendre_rule(NODES)
     return np.polynomial.legendre.legvander(2 * nodes - 1, NODES - 1) * weights[:, None] * (2 * np.arange(NODES) + 1)
 
 
 def _make_integration_weights(s: np.ndarray) -> np.ndarray:
-    """Return the weights (S, nodes) that integrate the interpolation of values at the nodes from 0 to s (S,)."""
+    """Compute the weights (S, nodes) that integrate an interpolated function from 0 to s (S,)."""
     integrals = np.polynomial.legendre.legint(np.eye(NODES), lbnd=-1, axis=0) / 2
     return np.polynomial.legendre.legval(2 * s - 1, integrals).T @ _make_legendre_matrix().T
 
 
 def _interpolate_in_panels(times: np.ndarray, edges: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """Interpolate the vector at each time (T, n) within its panel."""
+    """Interpolate the vectors at the recorded times (T,) within their panels."""
     panel = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(slopes) - 1)
     h = np.diff(edges)[panel]
     weights = _make_integration_weights((times - edges[panel]) / h)

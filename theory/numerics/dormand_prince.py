@@ -1,4 +1,4 @@
-r"""Dormand and Prince's method of order 8 for a batch of small systems of differential equations.
+r"""Dormand and Prince's method of order 8 for batches of small systems of ordinary differential equations.
 
 One step from (t, y) evaluates the field at 12 stages,
 
@@ -29,19 +29,19 @@ from theory.numerics.tableau import NUM_ALL_STAGES, NUM_STAGES, Tableau, read_ta
 Field = Callable[[Array], Array]
 
 METHOD_ORDER = 8
-FIRST_TIME_STEP = 0.1  # rejections reduce a step that is too large
-STEP_SAFETY_FACTOR, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 10.0  # factors in the change of the step size
-MAX_LAST_TERM_FACTOR = 0.00839  # maximum of x^4 (1 - x)^3, the factor of the polynomial's last term
+FIRST_TIME_STEP = 0.1  # reduced by rejections if it is too large
+STEP_SAFETY_FACTOR, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 10.0  # for the step-size control
+MAX_LAST_TERM_FACTOR = 0.00839  # maximum of x^4 (1 - x)^3, the last term of the dense output
 SMOOTH_ERROR_RATIO = (
-    16.0  # last term over the tolerance: 8 to 12 in smooth regions, 80 to 230 where stability limits the step
+    16.0  # last term over the tolerance; it is 8 to 12 in smooth regions, 80 to 230 where stability limits the step
 )
-TIMES_PER_BLOCK = 8  # the number of recorded times is a multiple of this
-MIN_RECORDED_TIMES = 256  # a config and its dense lines then share one program, which takes no longer
-MAX_DENSE_VALUES = 2**14  # for the complete batch; 256 recorded times take 32 MiB
+TIMES_PER_BLOCK = 8  # recorded times are padded to a multiple of this number
+MIN_RECORDED_TIMES = 256  # lets a config and its dense lines share one compiled program
+MAX_DENSE_VALUES = 2**14  # values per recorded time; 256 times take 32 MiB
 
 
 class IntegrationState(NamedTuple):
-    """State of the integration of L systems with C variables each.
+    """State of the integrator for L systems with C variables each.
 
     The first stage is the field at the current values, except before the first step.
     """
@@ -55,7 +55,7 @@ class IntegrationState(NamedTuple):
 
 
 class AttemptedStep(NamedTuple):
-    """An attempted step of all systems."""
+    """Result of an attempted step of all systems."""
 
     t: Array  # time at the end of the step (L,)
     h: Array  # step size (L,)
@@ -66,9 +66,9 @@ class AttemptedStep(NamedTuple):
 
 
 def pad_times(times: np.ndarray, num_values: int = 1) -> np.ndarray:
-    """Pad recorded times with inf, so that few programs are compiled.
+    """Pad recorded times with inf to a few standard sizes, which limits the number of compiled programs.
 
-    `num_values` is the number of values that are recorded at each time.
+    `num_values` is the number of values recorded at each time.
 
     >>> pad_times(np.arange(9.0)).size
     256
@@ -134,7 +134,7 @@ def integrate(
             t=jnp.where(accepted, step.t, state.t),
             h=step.h * _compute_step_factor(error, accepted),
             y=jnp.where(accepted, step.y, state.y),
-            # the other stages are reset to 0, as NaN times a weight of 0 would make all stages of the next step NaN
+            # reset the other stages, since NaN times a weight of 0 would make the next step NaN
             stages=jnp.zeros_like(step.stages).at[0].set(jnp.where(accepted, step.stages[NUM_STAGES], step.stages[0])),
             recorded=_record_times(constants, state, step, accepted, times),
         )
@@ -144,15 +144,15 @@ def integrate(
 
 
 def _is_unfinished(state: IntegrationState, end: Array) -> Array:
-    """Return True for systems that have not reached the end, and whose step size is not lost in rounding."""
+    """Return True for systems that have not reached the end and have a step size above rounding."""
     return (state.t < end) & (state.t + state.h > state.t)
 
 
 def _attempt_step(constants: Tableau, field: Field, state: IntegrationState, times: Array, end: Array) -> AttemptedStep:
-    """Attempt a step of each system, with the polynomial's stages if a recorded time lies in any step."""
+    """Attempt a step of each system, with the dense-output stages if any step contains a recorded time."""
     last = state.t + state.h >= end
     h, t = jnp.where(last, end - state.t, state.h), jnp.where(last, end, state.t + state.h)
-    # counting, since a binary search would take a tenth of the compile time
+    # count the times, since a binary search would add a tenth to the compile time
     first, stop = (jnp.sum(times[:, None] <= time, axis=0) for time in (state.t, t))
     a = jnp.asarray(constants.a)
 
@@ -161,7 +161,7 @@ def _attempt_step(constants: Tableau, field: Field, state: IntegrationState, tim
         new = field(state.y + h * jnp.tensordot(row, stages, 1))
         return jax.lax.dynamic_update_index_in_dim(stages, new, index, 0)
 
-    # one loop, so that the field is compiled only once; the first stage is computed only in the first step
+    # a single loop compiles the field only once; the first stage is computed only in the first step
     until = jnp.where(jnp.any(stop > first), NUM_ALL_STAGES, NUM_STAGES + 1)
     stages = jax.lax.fori_loop(jnp.where(state.attempts > 0, 1, 0), until, stage, state.stages)
     return AttemptedStep(t, h, state.y + h * jnp.tensordot(a[NUM_STAGES], stages, 1), stages, first, stop)
@@ -182,7 +182,10 @@ def _estimate_error(constants: Tableau, y: Array, step: AttemptedStep, rtol: flo
 
 
 def _compute_step_factor(error: Array, accepted: Array) -> Array:
-    """Return the factor for the step size after a step with this error. NaN counts as a large error."""
+    """Compute the change factor of the step size, given the error of the last step.
+
+    NaN counts as a large error.
+    """
     factor = jnp.clip(
         STEP_SAFETY_FACTOR
         * jnp.maximum(error, MAX_STEP_FACTOR**-METHOD_ORDER * STEP_SAFETY_FACTOR**METHOD_ORDER) ** (-1 / METHOD_ORDER),
@@ -195,7 +198,7 @@ def _compute_step_factor(error: Array, accepted: Array) -> Array:
 def _record_times(
     constants: Tableau, state: IntegrationState, step: AttemptedStep, accepted: Array, times: Array
 ) -> Array:
-    """Write the values at times within the accepted steps into the recorded values."""
+    """Record interpolated values at all times within the accepted steps."""
     change, (before, after) = step.y - state.y, (step.h * step.stages[0], step.h * step.stages[NUM_STAGES])
     higher = (step.h * jnp.tensordot(row, step.stages, 1) for row in constants.polynomial)
     terms = [change, before - change, 2 * change - before - after, *higher]

@@ -1,4 +1,4 @@
-"""Batches: cells that one compiled program integrates together."""
+"""Batches of cells that one compiled program integrates together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def solve_in_batches(
     batch_size: Callable[[P], int],
     solve: Callable[[P, list[int]], list[S]],
 ) -> list[S]:
-    """Solve cells in batches. Cells of equal identity are solved once, and cells of one program share its calls.
+    """Solve cells in batches that share a compiled program.
+
+    Cells with equal identities are solved only once.
 
     Parameters
     ----------
@@ -58,7 +60,7 @@ def pad_with_last(members: Sequence[S]) -> list[S]:
 
 
 def check_complete(cells: Sequence[Any], rows: Iterable[np.ndarray], completed: Array, last: float) -> None:
-    """Raise `SolverError` for the first cell whose rows are not finite or end before the last time."""
+    """Raise `SolverError` if a cell has not reached the last time or has values that are not finite."""
     for cell, cell_rows, is_complete in zip(cells, rows, completed, strict=False):
         if not (is_complete and np.isfinite(cell_rows).all()):
-            raise SolverError(f"the order-parameter equations of {cell.described} stop before t = {last:g}")
+            raise SolverError(f"the integration of {cell.described} stopped before t = {last:g}")

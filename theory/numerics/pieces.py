@@ -1,4 +1,4 @@
-"""Pieces of time between jumps of the equations, which no integration step may cross."""
+"""Integration piece by piece between jumps of the equations, since no step may cross a jump."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from theory.numerics.dormand_prince import pad_times
 
 
 class TimePiece(NamedTuple):
-    """A piece of time: its start, times relative to the start, and how many of these times are recorded.
+    """Time interval with its start, integration times relative to the start, and number of recorded times.
 
-    The last time is the end of the piece and the start of the next piece.
+    The last integration time is the end of the piece and the start of the next piece.
     """
 
     begin: float
@@ -23,7 +23,7 @@ class TimePiece(NamedTuple):
 
 
 def split_times(starts: Sequence[float], times: np.ndarray) -> Iterator[TimePiece]:
-    """Split recorded times (T,) into pieces that start at the given times, the first at 0.
+    """Split recorded times (T,) into pieces that start at the given times.
 
     A recorded time at an edge belongs to the piece that starts there.
 
@@ -46,7 +46,9 @@ def integrate_in_pieces(
     start: Array,
     times: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Integrate piece by piece. Returns the solution (T, C, L) and a mask (L,) of completed batch elements.
+    """Integrate piece by piece.
+
+    Returns the solution (T, C, L) and a mask (L,) of completed batch elements.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""Generators of Sobol's net: the numbers that the binary digits of a point's index add to its coordinates.
+r"""Generators of Sobol's net, the numbers that the binary digits of a point's index add to its coordinates.
 
 Column d has a primitive polynomial :math:`x^m + c_1x^{m-1} + \dots + 1` over the field of two elements, and m odd
 numbers :math:`v_1,\dots,v_m` with :math:`v_j < 2^j`. Further numbers follow, digit by digit modulo 2,
@@ -17,8 +17,8 @@ from functools import lru_cache
 
 import numpy as np
 
-NUM_BINARY_DIGITS = 16  # binary digits of the coordinates, for at most 2^16 points
-# columns 1 to 63: the polynomial as a binary number, and v_1 to v_m (column 0 has v_j = 1)
+NUM_BINARY_DIGITS = 16  # per coordinate, for at most 2^16 points
+# columns 1 to 63: polynomial as a binary number, then v_1 to v_m; column 0 has v_j = 1
 PRIMITIVE_POLYNOMIALS = """
 3 1; 7 1 3; 11 1 3 1; 13 1 1 1; 19 1 1 3 3; 25 1 3 5 13; 37 1 1 5 5 17; 41 1 1 5 5 5; 47 1 1 7 11 19;
 55 1 1 5 1 1; 59 1 1 1 3 11; 61 1 3 5 5 31; 67 1 3 3 9 7 49; 91 1 1 1 15 21 21; 97 1 3 1 13 27 49;
@@ -40,7 +40,9 @@ NUM_STORED_COLUMNS = 64
 
 @lru_cache(maxsize=4)
 def get_sobol_generators(columns: int) -> np.ndarray:
-    """Return the generators (DIGITS, columns), times 2^DIGITS, from the first digit to the last.
+    """Return the generators of Sobol's net as integers (digits, columns).
+
+    Generators are multiplied by 2^16 and ordered from the first digit to the last.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ def get_sobol_generators(columns: int) -> np.ndarray:
 
 
 def _compute_direction_numbers(polynomial: int, first: np.ndarray) -> np.ndarray:
-    """Compute the numbers v_1 to v_DIGITS of a column."""
+    """Compute the direction numbers v_j of a column for all binary digits."""
     degree = len(first)
     v = [*first[:NUM_BINARY_DIGITS]]
     for j in range(degree, NUM_BINARY_DIGITS):
@@ -81,7 +83,7 @@ def _compute_direction_numbers(polynomial: int, first: np.ndarray) -> np.ndarray
 
 
 def _read_scipy_generators(columns: int) -> np.ndarray:
-    """Read the generators from SciPy's points.
+    """Extract the generators from points of SciPy's Sobol sequence.
 
     SciPy returns points in the order of Gray's code, where the index 2^(j+1) - 1 has the single digit j.
     """

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-NUM_STAGES, NUM_ALL_STAGES = 12, 16  # stage 12 is the field at y', and 13 to 15 serve the polynomial
+NUM_STAGES, NUM_ALL_STAGES = 12, 16  # stage 12 is the field at the new point, stages 13 to 15 give the dense output
 
-# stages: rows below the diagonal, in order; two errors with 13 coefficients; polynomial with rows of 16
+# stages row by row below the diagonal, two error estimates of 13 coefficients, dense output in rows of 16
 COEFFICIENT_TEXT = """
 0.05260015195876773 0.0197250569845379 0.0591751709536137 0.02958758547680685 0 0.08876275643042054
 0.2413651341592667 0 -0.8845494793282861 0.924834003261792 0.037037037037037035 0 0 0.17082860872947386
@@ -46,7 +46,7 @@ COEFFICIENT_TEXT = """
 
 
 class Tableau(NamedTuple):
-    """Coefficients of the stages (16, 16), of the errors of order 5 and 3 (16,), and of the polynomial (4, 16)."""
+    """Coefficients of the stages (16, 16), of the errors of order 5 and 3 (16,), and of the dense output (4, 16)."""
 
     a: np.ndarray
     fifth: np.ndarray
@@ -55,7 +55,7 @@ class Tableau(NamedTuple):
 
 
 def read_tableau() -> Tableau:
-    """Return the coefficients of the method as arrays.
+    """Read the coefficients of the method into arrays.
 
     >>> bool(np.allclose(read_tableau().a[NUM_STAGES].sum(), 1.0, rtol=1e-14))
     True

@@ -1,4 +1,4 @@
-r"""Gaussian averages of any learning rule, by quadrature.
+r"""Gaussian averages of any learning rule, by closed forms or quadrature.
 
 Let :math:`\theta` be the angle between teacher and student, :math:`\gamma = \cot\theta`, :math:`p_f` the label
 noise. The stability :math:`\kappa = \sigma u` has the density
@@ -13,7 +13,7 @@ label jumps at v = 0. Stein's lemma turns this jump into the *response*
 from which :math:`\langle f h\rangle` follows for every field h, without a 0/0 at R = 0 or R = 1.
 
 For two students, student 2 is integrated conditionally on student 1: :math:`\kappa_2 = q\kappa_1 + pz`,
-:math:`p = \sqrt{1-q^2}`. Given both, the label is right with probability
+:math:`p = \sqrt{1-q^2}`. Given both stabilities, the label is right with probability
 :math:`\Phi((\gamma_1\kappa_1 + rz)/\sqrt{1-r^2})`. Here r is the correlation between z and the part of
 the teacher's field that :math:`\kappa_1` does not determine. With the transverse cosine c,
 
@@ -48,11 +48,11 @@ from statmech.numerics.gaussian import (
 from statmech.order_parameters import angle_between
 from statmech.rules import Rule, RuleAverages
 
-SIGMOID_CUTOFF = 8.5  # in widths of a sigmoid, which is constant to 1e-17 outside
+SIGMOID_CUTOFF = 8.5  # widths: a sigmoid is constant to 1e-17 outside
 
 
 class StudentPair(NamedTuple):
-    """Two students: angles to the teacher (2,), transverse cosine, lengths (2,)."""
+    """Pair of students: angles to the teacher (2,), cosine of the transverse parts, lengths (2,)."""
 
     angles: tuple[Array, Array]
     c: Array
@@ -60,7 +60,7 @@ class StudentPair(NamedTuple):
 
 
 def compute_averages(rule: Rule, closed: bool, theta: Array, length: Array, flip: Array) -> RuleAverages:
-    """Average one student's step, including the learning rate.
+    """Compute the averages over one student's step, including the learning rate.
 
     The average uses a closed form, a line form or quadrature. Arrays broadcast.
 
@@ -104,7 +104,7 @@ def _compute_pair_line_form(rule: Rule, pair: StudentPair, flip: Array) -> Array
 
 
 def integrate_averages(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> RuleAverages:
-    """Average one student's step for learning rate 1, by quadrature cut at the kinks.
+    """Integrate the averages over one student's step at learning rate 1, in panels between kinks.
 
     All arguments are scalars.
 
@@ -149,7 +149,7 @@ def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: in
     first, second = (_get_rule_edges(rule, length) for length in pair.lengths)
 
     def conditional(kappa_1: Array) -> Array:
-        """Average over student 2 at a given stability of student 1."""
+        """Average over student 2 at a given stability kappa_1 of student 1."""
 
         def terms(z: Array) -> Array:
             right = normal_upper_tail(-(gamma * kappa_1 + r * z) / root)
@@ -161,7 +161,7 @@ def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: in
     def terms(kappa: Array) -> Array:
         return 2 * normal_density(kappa) * rule.g(kappa, pair.lengths[0]) * jax.vmap(conditional)(kappa)
 
-    # over kappa_1 the inner integral changes where student 2's kink enters the ridge, and where it meets the label's
+    # in kappa_1 the inner integral changes where the kink of student 2 meets the ridge or the sigmoid of the label
     slope = replace_zero(q / replace_zero(p) - gamma / replace_zero(r))
     ridge = [_make_sigmoid_edges(kink / replace_zero(q), p / replace_zero(q)) for kink in rule.kinks]
     meeting = [
@@ -172,9 +172,9 @@ def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: in
 
 
 def _integrate_panels(terms: Callable[[Array], Array], edges: Array, nodes: int) -> Array:
-    """Integrate over the line by Gauss-Legendre rules between these edges, panel by panel.
+    """Integrate over the real line by a Gauss-Legendre rule on each panel between the edges.
 
-    Most edges of a pair coincide or lie outside the range of stabilities. Empty panels take no time.
+    Most edges of a pair coincide or lie outside the range of stabilities, and empty panels take no time.
     """
     ends = jnp.sort(jnp.clip(edges, -GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF))
     distinct = jnp.diff(ends, prepend=-jnp.inf) > 0
@@ -189,7 +189,7 @@ def _integrate_panels(terms: Callable[[Array], Array], edges: Array, nodes: int)
 
 
 def _get_rule_edges(rule: Rule, length: Array) -> Array:
-    """Return the edges of panels for a student of this length: the kinks and bends of the rule."""
+    """Return the panel edges at the kinks and bends of a rule, for a student of a given length."""
     edges = [jnp.asarray(edge, float) for edge in rule.edges(length)]
     return jnp.stack(edges) if edges else jnp.zeros(0)
 
@@ -201,5 +201,5 @@ def _make_sigmoid_edges(centre: Array, width: Array) -> Array:
 
 
 def _join_panel_edges(*edges: Array) -> Array:
-    """Return the edges of panels on the line: these edges, 0 and the cutoffs."""
+    """Join panel edges with 0 and the cutoffs of the real line."""
     return jnp.concatenate([jnp.asarray([-GAUSSIAN_CUTOFF, 0.0, GAUSSIAN_CUTOFF]), *edges])

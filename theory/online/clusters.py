@@ -20,7 +20,7 @@ and with three averages over both clusters (the second by Stein's lemma) and the
 For the parts :math:`m_a = t_a\rho_a` and :math:`Q_a = \omega_a(t_a\rho_a^2 + P_a)` of m and :math:`Q^2` these are
 :math:`\dot m_a = ct_a + \omega_aEm_a` and :math:`\dot Q_a = 2\omega_a(cm_a + EQ_a) + \omega_a^2\nu_aF`.
 The error is :math:`\epsilon_g = \sum_y\pi_y\Phi(-s_ym/Q)`. We integrate :math:`\log l` and all other variables in units
-of l, so that the student may grow and shrink without bound.
+of l, so the student may grow and shrink without bound.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ATOL = 1e-12
 
 
 class ClusterTrajectory(NamedTuple):
-    """Student at each time, arrays (T,)."""
+    """Fields, length and error of a student at each time, as arrays (T,)."""
 
     m_field: np.ndarray
     length_field: np.ndarray
@@ -51,7 +51,7 @@ class ClusterTrajectory(NamedTuple):
 
 
 class StepAverages(NamedTuple):
-    """Averages c, E and F over a step, including the learning rate."""
+    """Averages c, E and F of the equations, including the learning rate."""
 
     signal: float
     slope: float
@@ -59,9 +59,9 @@ class StepAverages(NamedTuple):
 
 
 def compute_step_averages(rule: Rule, clusters: TwoClusters, m: float, Q: float, length: float) -> StepAverages:
-    """Average a step over examples of both clusters.
+    """Compute the averages c, E and F over examples of both clusters.
 
-    The quadrature is cut where the rule jumps or bends.
+    The quadrature is split where the rule jumps or bends.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ def compute_step_averages(rule: Rule, clusters: TwoClusters, m: float, Q: float,
 
 
 class OnlineClusterEquations:
-    """Equations of one cell and its clusters for a solver.
+    """Rate equations of one cell and its clusters.
 
-    The state is one vector: log l, rho/l (d,) and P/l^2 (d,).
+    The state is a vector of log l, rho/l (d,) and P/l^2 (d,).
     """
 
     def __init__(self, cell: OnlineCell, clusters: TwoClusters):
@@ -115,12 +115,12 @@ class OnlineClusterEquations:
         return np.array([np.log(length), *rho, *((1 - R) * (1 + R) * fractions)])
 
     def fields(self, rho: np.ndarray, perpendicular: np.ndarray) -> tuple[float, float]:
-        """Return m and Q in the units of the state."""
+        """Return the mean m and deviation Q of the field, in the units of the state."""
         omega, powers = self.clusters.variances, self.clusters.powers
         return float(powers @ rho), float(np.sqrt(omega @ (powers * rho**2 + perpendicular)))
 
     def noise(self, F: float) -> np.ndarray:
-        """Return the growth (d,) of the perpendicular parts due to single examples."""
+        """Return the growth rates (d,) of the perpendicular parts due to the noise of single examples."""
         return self.clusters.variances * self.clusters.shares * F
 
     def rates(self, t: float, values: np.ndarray) -> np.ndarray:
@@ -139,7 +139,7 @@ class OnlineClusterEquations:
         return np.array([growth - self.cell.decay, *(pull - growth * rho), *(spread - 2 * growth * perpendicular)])
 
     def compute_trajectory(self, times: np.ndarray) -> ClusterTrajectory:
-        """Integrate the equations, and return the student at these times (T,)."""
+        """Integrate the equations, and return the student's trajectory at given times (T,)."""
         start = self.start
         atol = np.array([ATOL, *np.full(self.clusters.shares.shape, ATOL), *(ATOL * self.clusters.shares)])
         values = integrate_stiff(self.rates, start, times, atol, self.cell.described)
@@ -154,12 +154,12 @@ class OnlineClusterEquations:
 
 
 def solve_cells(cells: Iterable[tuple[OnlineCell, TwoClusters]], times: Iterable[float]) -> list[ClusterTrajectory]:
-    """Solve each cell with its clusters, and return its student at each time.
+    """Solve each cell with its clusters, and return the trajectory of its student.
 
-    Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
+    Raises `SolverError` if the integration stops early, `DivergedError` if a length leaves the floating-point range.
     """
     check_fork()
-    with use_double_precision():  # a user's rule may compute with JAX
+    with use_double_precision():  # a user-defined rule may use JAX
         return [
             OnlineClusterEquations(*cell_and_clusters).compute_trajectory(np.asarray(list(times), float))
             for cell_and_clusters in cells

@@ -30,7 +30,7 @@ from theory.online.rate_terms import ATOL, VERSINE_ATOL
 from theory.online.students import Students
 
 RTOL = 1e-9
-FLUCTUATION_ATOL = 1e-9  # for fluctuations of order 1/N
+FLUCTUATION_ATOL = 1e-9  # applies to fluctuations of order 1/N
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class StudentEquations:
 
 
 class StudentBatch(NamedTuple):
-    """Run-time arguments of the solver with the batch as last axis.
+    """Run-time arguments of the solver, with the batch as the last axis.
 
     `rule` is the index of the rule. `fluctuations` has shape (5 S, L), or (0, L) if fluctuations are not integrated.
     """
@@ -67,7 +67,7 @@ class StudentBatch(NamedTuple):
 
 
 class StudentRateArguments(NamedTuple):
-    """Arguments of the equations in addition to the state, for one batch element.
+    """Arguments of the rate equations for one batch element, apart from its state.
 
     `t` is empty if nothing changes with time.
     """
@@ -83,7 +83,7 @@ class StudentRateArguments(NamedTuple):
 def solve_batch(
     equations: StudentEquations, problem: StudentBatch, times: Array, max_steps: Array
 ) -> tuple[Array, ...]:
-    """Integrate a batch, and return log l, y, c and the rows of the fluctuations (T, ..., L).
+    """Integrate a batch, and return log l, y, c and the fluctuation rows (T, ..., L).
 
     Also returns a mask of elements that have reached the last time.
     """
@@ -109,7 +109,7 @@ def solve_batch(
 
 
 def _make_current_rule(equations: StudentEquations, family: ParameterFamily, setting: StudentRateArguments) -> Rule:
-    """Return the rule of a batch element at its time."""
+    """Return the rule of a batch element at the current time."""
     parameters = setting.parameters
     if equations.changing:
         parameters = {**parameters, "eta": setting.changes.schedule.rate(parameters["eta"], setting.t[0])}
@@ -132,9 +132,9 @@ def _compute_student_rates(equations: StudentEquations, students: Students, sett
 def _compute_fluctuation_row_rates(
     equations: StudentEquations, students: Students, rows: Array, setting: StudentRateArguments
 ) -> Array:
-    """Return the time derivative of the fluctuations' rows (5 S, L) for students (S, L).
+    """Return the time derivative of the fluctuation rows (5 S, L) for students (S, L).
 
-    Each student is a batch element of its own.
+    Each student is treated as a separate batch element.
     """
     log_length, theta = students.log_length.reshape(-1), angle_from_versine(jnp.clip(students.y, 0.0, 2.0)).reshape(-1)
     student_setting: StudentRateArguments = jax.tree.map(lambda array: jnp.tile(array, equations.students), setting)
@@ -160,7 +160,7 @@ def _compute_fluctuation_rates(
     fluctuations: Fluctuations,
     setting: StudentRateArguments,
 ) -> Fluctuations:
-    """Return the time derivative of the fluctuations (., L) under one rule, with a student per batch element.
+    """Return the time derivative of fluctuations (., L) under one rule, one student per batch element.
 
     Nodes are mapped outside of the batch, so that the batch is the last axis of all arrays: this is several times
     faster.

@@ -22,7 +22,7 @@ with :math:`\rho_k = \cot\theta_k` the rates gain :math:`\delta\cos\theta_k` and
 c_{kj}(\rho_k^2 + \rho_j^2))`. Weight decay at rate :math:`\nu` (`decay`) subtracts :math:`\nu` from the rate of
 :math:`\log l_k`. A `schedule` decreases the learning rate (`statmech.schedules`).
 
-No term exceeds the sum in size even when :math:`\theta` is 1e-6, so eps_g keeps its digits for t > 1e6.
+No term is larger than the sum, even when :math:`\theta` is 1e-6, so eps_g keeps its digits for t > 1e6.
 
 Students with equal initial conditions stay equal: one student and one pair represent all (the symmetric reduction).
 """
@@ -42,9 +42,7 @@ from theory.online.averages import StudentPair, compute_averages, compute_pair_a
 from theory.online.rate_terms import compute_rate_terms
 from theory.online.students import Students, make_pair_indices
 
-LOG_LENGTH_CLIP = (
-    300.0  # clipping is harmless: rules with diverging lengths scale with l and have the same rates at any length
-)
+LOG_LENGTH_CLIP = 300.0  # harmless: rules with diverging lengths have the same rates at any length
 
 
 def compute_rates(
@@ -76,7 +74,7 @@ def compute_rates(
         angle_from_versine(students.y),
         jnp.exp(jnp.clip(students.log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP)),
     )
-    # the barrier prevents a recomputation in each of the three rates, which would double the time
+    # without this barrier each of the three rates would recompute both, which doubles the time
     theta, length = jax.lax.optimization_barrier((theta, length))
     single = compute_averages(rule, closed, theta, length, flip)
     log_rate, y_rate = map(sum, compute_rate_terms(single, students.y, length, changes))
@@ -99,7 +97,7 @@ def compute_rates(
 def compute_logarithmic_rates(
     rule: Rule, closed: bool, state: tuple[Array, Array], flip: Array, changes: TimeDependence | None
 ) -> tuple[Array, Array]:
-    """Compute the time derivative of one student's (log l, log theta).
+    """Compute the time derivatives of log l and log theta for one student.
 
     Parameters
     ----------
@@ -126,8 +124,8 @@ def log_theta_rate(y_rate: Array, theta: Array) -> Array:
 
 
 def _select_pairs(x: Array) -> tuple[Array, Array]:
-    """Return the values of the first and second student of each pair, from an array over students (S,)."""
-    if x.shape[0] == 1:  # no gather in the common case, where one student represents all
+    """Split student values (S,) into the values of the first and second student of each pair."""
+    if x.shape[0] == 1:  # no gather in the common case of one representative student
         return x, x
     first, second = make_pair_indices(x.shape[0])
     return x[first], x[second]
@@ -136,6 +134,6 @@ def _select_pairs(x: Array) -> tuple[Array, Array]:
 def _divide_or_zero(x: Array, y: Array) -> Array:
     """Return x / y, and 0 where both vanish.
 
-    A student on the teacher's axis with zero update then stays there.
+    So a student on the teacher's axis with zero update stays there.
     """
     return jnp.where(y > 0, x / jnp.where(y > 0, y, 1.0), 0.0)

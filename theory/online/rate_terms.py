@@ -1,4 +1,4 @@
-"""Terms of one student's rates of log l and y = 1 - R, which `theory.online.equations` derives.
+"""Terms in one student's rates of log l and y = 1 - R, derived in `theory.online.equations`.
 
 The arithmetic works for any arrays, so that theories without JAX (`theory.stopping.attention`) can use it.
 """
@@ -11,19 +11,19 @@ from statmech.numerics.gaussian import Array
 from statmech.rules import RuleAverages
 from statmech.schedules import TimeDependence
 
-ATOL = 1e-12  # for log l and c
-VERSINE_ATOL = 1e-60  # negligible, so that arbitrarily small 1 - R satisfy the relative tolerance
+ATOL = 1e-12  # applies to log l and c
+VERSINE_ATOL = 1e-60  # negligible: the relative tolerance holds for arbitrarily small 1 - R
 
 
 class RateTerms(NamedTuple):
-    """Terms of the rates of one student's log l and y = 1 - R: learning, noise, and decay or drift."""
+    """Terms in one student's rates of log l and y = 1 - R: learning, noise, and decay or drift."""
 
     log_length: tuple[Array, Array, Array]
     y: tuple[Array, Array, Array]
 
 
 def compute_rate_terms(averages: RuleAverages, y: Array, length: Array, changes: TimeDependence | None) -> RateTerms:
-    """Compute the terms of one student's rates for any rule with these averages.
+    """Compute the terms in one student's rates from the averages of its rule.
 
     Without `changes` there is no drift and no decay.
     """

@@ -26,7 +26,7 @@ from statmech.runtime.programs import cached_program
 
 
 class StudentFields(NamedTuple):
-    """Fields of students, arrays (S,): angle to the teacher's field, length of the weights, deviation over length."""
+    """Fields of students (S,): angle to the teacher's field, weight length, and deviation over length."""
 
     theta: Array
     length: Array
@@ -34,25 +34,25 @@ class StudentFields(NamedTuple):
 
 
 class StabilityScaledRule:
-    """Rule g(r kappa, l) for students with ratios r. Its lengths are pairs (l, r)."""
+    """Rule g(r kappa, l) for students with ratio r, called with pairs (l, r) as lengths."""
 
     def __init__(self, rule: Rule, *ratios: Array):
         self.rule = rule
         self.kinks = tuple(kink / ratio for ratio in ratios for kink in rule.kinks)
 
     def g(self, kappa: Array, length: Array) -> Array:
-        """Return the modulation of the rule at r kappa."""
+        """Return the rule's modulation at the scaled stability r kappa."""
         length, ratio = length
         return self.rule.g(ratio * kappa, length)
 
     def edges(self, length: Array) -> tuple[Array, ...]:
-        """Return the stabilities at the edges of panels, divided by r."""
+        """Return the rule's panel edges, divided by r."""
         length, ratio = length
         return tuple(edge / ratio for edge in self.rule.edges(length))
 
 
 def compute_field_averages(rule: Rule, fields: StudentFields, flip: float) -> RuleAverages:
-    """Average each student's step, including the learning rate.
+    """Compute the averages over each student's step, including the learning rate.
 
     The averages are arrays (S,) by closed form or quadrature.
 
@@ -113,7 +113,7 @@ def _get_rule_parameters(rule: Rule) -> dict[str, np.float64]:
 def _integrate_averages(
     family: ParameterFamily, parameters: dict[str, Array], fields: StudentFields, flip: Array
 ) -> tuple[Array, ...]:
-    """Average each student's step for learning rate 1 by quadrature."""
+    """Integrate the averages over each student's step at learning rate 1."""
     import jax.numpy as jnp  # imported late, also below: closed forms need no JAX
 
     from theory.online.averages import integrate_averages
@@ -135,7 +135,7 @@ def _integrate_pair_average(
     c: Array,
     flip: Array,
 ) -> tuple[Array]:
-    """Average the product of updates for learning rate 1 of each pair by quadrature."""
+    """Integrate the product of the updates of each pair at learning rate 1."""
     import jax
 
     from theory.online.averages import StudentPair, integrate_pair_average
@@ -151,7 +151,7 @@ def _integrate_pair_average(
 
 
 def _cast_to_rule(scaled: StabilityScaledRule) -> Any:
-    """Cast to the type of a rule.
+    """Cast a scaled rule so that it can be passed as a rule.
 
     Averages use only `g`, `kinks` and `edges` of a rule.
     """

@@ -1,4 +1,4 @@
-r"""Stationary states of online learning, where the drift of the teacher or weight decay balances learning.
+r"""Stationary states of online learning, where learning balances weight decay or the drift of the teacher.
 
 In `theory.online.equations`, the rates of :math:`\log l` and :math:`y = 1-R` are sums of gains and losses, which are
 equal in a stationary state:
@@ -44,9 +44,9 @@ from theory.online.trajectories import solve_cells
 if TYPE_CHECKING:
     import xarray as xr
 
-SHORT_START_TIMES = (20.0, 200.0, 2000.0)  # a later time is tried if earlier ones lead to no state
-LOG_BALANCE_TOL = 1e-8  # for log(gain/loss): points that the solver only approaches have 1e-3 and more
-MAX_STATIONARY_LOG_LENGTH = 100.0  # for |log l|: outside, gains and losses become equal because both vanish
+SHORT_START_TIMES = (20.0, 200.0, 2000.0)  # tried in order, until one leads to a state
+LOG_BALANCE_TOL = 1e-8  # log(gain/loss) is at least 1e-3 where the solver does not converge
+MAX_STATIONARY_LOG_LENGTH = 100.0  # beyond, gains and losses agree only because both vanish
 MIN_POSITIVE_TERM = 1e-300
 STATIONARY_VARIABLES = ("R", "length", "eps_g")
 
@@ -63,14 +63,14 @@ class StationaryState(NamedTuple):
 
 
 class RateArguments(NamedTuple):
-    """Arguments of one cell's rates in addition to rule and state."""
+    """Arguments of one cell's rates, apart from its rule and state."""
 
     parameters: dict[str, Array]
     flip: Array
     changes: TimeDependence
 
 
-Terms = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # terms of the rates and their slope at (log l, log y)
+Terms = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # from (log l, log y) to rate terms and their Jacobian
 
 
 def stationary(scenario: Scenario) -> xr.Dataset:
@@ -137,7 +137,7 @@ def _check_supported(scenario: Scenario) -> None:
 
 
 def _make_absent_attribute(cells: list[OnlineCell], states: list[StationaryState]) -> dict[str, str]:
-    """Return an attribute with the cells that have no stationary state or length, grouped by reason."""
+    """Return an attribute that lists cells without a stationary state or length, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for cell, state in zip(cells, states, strict=True):
         if state.absent:
@@ -147,16 +147,16 @@ def _make_absent_attribute(cells: list[OnlineCell], states: list[StationaryState
 
 
 def _find_states(cells: list[OnlineCell]) -> list[StationaryState]:
-    """Find the stationary state of each cell from the equations integrated to one of the `SHORT_START_TIMES`.
+    """Find the stationary state of each cell, starting from a short integration of the equations.
 
-    The first time that leads to a state is used.
+    The `SHORT_START_TIMES` are tried in order until one leads to a state.
     """
     states: dict[int, StationaryState] = {}
     for time in SHORT_START_TIMES:
         missing = [index for index in range(len(cells)) if index not in states or np.isnan(states[index].y)]
         single_student_cells = [
             replace(cells[index], K=1) for index in missing
-        ]  # without pairs, which would take most of the time
+        ]  # without pairs, whose integration would take most of the time
         starts = solve_cells(single_student_cells, [time]) if single_student_cells else []
         with use_double_precision():
             states |= {index: _find_state(cells[index], start) for index, start in zip(missing, starts, strict=True)}
@@ -164,7 +164,7 @@ def _find_states(cells: list[OnlineCell]) -> list[StationaryState]:
 
 
 def _find_state(cell: OnlineCell, start: Students) -> StationaryState:
-    """Find the stationary state of a cell by a root solver that starts from these students."""
+    """Find the stationary state of a cell by a root solver that starts from given students."""
     from scipy.optimize import root
 
     terms, longest = partial(_evaluate_terms_and_slope, *_make_rate_arguments(cell)), cell.rule.longest_start
@@ -195,7 +195,7 @@ def _find_state(cell: OnlineCell, start: Students) -> StationaryState:
 
 
 def _make_solver_variables(longest: float, start: Students) -> np.ndarray:
-    """Return the variables of the root solver from students at one time.
+    """Convert students at one time to the variables of the root solver.
 
     The module's docstring defines the variables.
     """
@@ -205,7 +205,7 @@ def _make_solver_variables(longest: float, start: Students) -> np.ndarray:
 
 
 def _compute_logarithms(longest: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return log l and log y from the solver's variables, with the derivative with respect to each variable."""
+    """Convert solver variables to log l and log y, and return their derivatives."""
     log_y, scale_y = np.log(2) - np.logaddexp(0.0, -x[1]), 1 / (1 + np.exp(x[1]))
     if np.isinf(longest):
         return np.array([x[0] / 2, log_y]), np.array([0.5, scale_y])
@@ -226,13 +226,13 @@ def _is_length_invariant(terms: Terms, state: np.ndarray) -> bool:
 
 
 def _compute_log_balance(terms: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return log(gain/loss) of log l and of y, and their Jacobian.
+    """Return log(gain/loss) for log l and for y, and their Jacobian.
 
     The arguments are the terms of the rates (2, 3) and their slope (2, 3, 2).
     """
     gains, losses = (np.maximum(sign * terms, 0.0).sum(axis=1) for sign in (1, -1))
     gain, loss = np.maximum(gains, MIN_POSITIVE_TERM), np.maximum(losses, MIN_POSITIVE_TERM)
-    weights = np.where(terms > 0, 1 / gain[:, None], 1 / loss[:, None])  # a loss is -term: the two signs cancel
+    weights = np.where(terms > 0, 1 / gain[:, None], 1 / loss[:, None])  # losses are -terms: two minus signs cancel
     return np.log(gain) - np.log(loss), np.einsum("rt, rtx -> rx", weights, slope)
 
 
@@ -259,7 +259,7 @@ def _explain_absence(cell: OnlineCell, rates: np.ndarray) -> str:
 
 
 def _compute_terms(rule: ParameterFamily, closed: bool, setting: RateArguments, state: Array) -> Array:
-    """Return the terms (2, 3) of the rates of log l and log y, at log l and log y."""
+    """Return the terms (2, 3) in the rates of log l and log y, at a given state."""
     length, y = jnp.exp(state)
     single = compute_averages(rule(**setting.parameters), closed, angle_from_versine(y), length, setting.flip)
     length_terms, y_terms = compute_rate_terms(single, y, length, setting.changes)
@@ -278,6 +278,6 @@ def _compute_terms_and_slope(
 def _evaluate_terms_and_slope(
     rule: ParameterFamily, closed: bool, setting: RateArguments, state: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the terms of the rates (2, 3), and their derivatives with respect to log l and log y (2, 3, 2)."""
+    """Return the terms in the rates (2, 3) and their Jacobian (2, 3, 2), as NumPy arrays."""
     terms, slope = _compute_terms_and_slope(rule, closed, setting, state)
     return np.asarray(terms), np.asarray(slope)

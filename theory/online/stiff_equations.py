@@ -16,11 +16,9 @@ import numpy as np
 from statmech.errors import DivergedError, SolverError
 from statmech.numerics.accuracy import is_chart_accuracy_active
 
-RTOL = 1e-11  # at 1e-10 the Adams method may stay at low orders, with more steps
-LOG_LENGTH_CLIP = (
-    300.0  # clipping is harmless: rules with diverging lengths scale with l and have the same rates at any length
-)
-MAX_LOG_LENGTH = 700.0  # larger |log l| overflow in l or 1/l
+RTOL = 1e-11  # at 1e-10 the Adams method may stay at low order and take more steps
+LOG_LENGTH_CLIP = 300.0  # harmless: rules with diverging lengths have the same rates at any length
+MAX_LOG_LENGTH = 700.0  # for larger |log l|, l or 1/l overflows
 CHART_TOLERANCE_FACTOR = 1e7  # saves two thirds of the evaluations
 MAX_STEPS = 1_000_000
 SUCCESS_REPORT = "Integration successful."
@@ -31,7 +29,7 @@ Rates = Callable[[float, np.ndarray], np.ndarray]  # from a time and a state (n,
 def integrate_stiff(
     rates: Rates, start: np.ndarray, times: np.ndarray, atol: np.ndarray, described: str, jacobian: Rates | None = None
 ) -> np.ndarray:
-    """Integrate stiff equations, and return the state's vectors (T, n) at these times.
+    """Integrate stiff equations, and return the state vectors (T, n) at the given times.
 
     Raises `SolverError` if the integration stops early.
 
@@ -58,7 +56,7 @@ def integrate_stiff(
         return lambda log_time, values: np.exp(log_time) * function(np.expm1(log_time), values)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ODEintWarning)  # the error below has the same content
+        warnings.simplefilter("ignore", ODEintWarning)  # the error raised below says the same
         values, report = odeint(
             with_log_time(rates),
             start,
@@ -76,14 +74,14 @@ def integrate_stiff(
 
 
 def compute_clipped_length(log_length: np.ndarray) -> np.ndarray:
-    """Return lengths, clipped to the range of floating point numbers."""
+    """Return lengths, clipped to the floating-point range."""
     return np.exp(
         np.minimum(np.maximum(log_length, -LOG_LENGTH_CLIP), LOG_LENGTH_CLIP)
     )  # several times as fast as np.clip
 
 
 def check_lengths(log_length: np.ndarray, described: str) -> None:
-    """Raise `DivergedError` for lengths beyond floating point numbers."""
+    """Raise `DivergedError` if a length leaves the floating-point range."""
     if np.any(np.abs(log_length) > MAX_LOG_LENGTH):
         bounds = f"{np.exp(-MAX_LOG_LENGTH):.0e} to {np.exp(MAX_LOG_LENGTH):.0e}"
         raise DivergedError(f"{described} has diverged: a student's length left {bounds}")

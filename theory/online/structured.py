@@ -42,11 +42,11 @@ from theory.online.scaled_averages import StudentFields, compute_field_averages,
 from theory.online.stiff_equations import compute_clipped_length
 from theory.online.students import Students, count_distinct_students, make_pair_indices
 
-MIN_TEACHER_POWER = 1e-8  # relative to the mode's fraction: rho = B.J / B.B needs a finite power if the teacher drifts
+MIN_TEACHER_POWER = 1e-8  # relative to the mode's fraction: for a drifting teacher, rho = B.J / B.B requires B.B > 0
 
 
 class ModeState(NamedTuple):
-    """Students in units of their lengths: log l and m (S,), delta and P (S, d), and P of integrated pairs (., d)."""
+    """State of students in units of lengths: log l and m (S,), delta and P (S, d), and P of pairs (., d)."""
 
     log_length: np.ndarray
     m: np.ndarray
@@ -56,14 +56,14 @@ class ModeState(NamedTuple):
 
 
 class TeacherModes(NamedTuple):
-    """T_a and its time derivative (d,)."""
+    """Power T_a of the teacher in each mode, and its time derivative (d,)."""
 
     power: np.ndarray
     rate: np.ndarray
 
 
 class StudentOverlaps(NamedTuple):
-    """Students' components parallel to the teacher, and covariances of the perpendicular parts.
+    """Components of students parallel to the teacher, and covariances of their perpendicular parts.
 
     There is a component and a variance for each student (S,), and a covariance for each pair, in units of the lengths.
     """
@@ -74,7 +74,7 @@ class StudentOverlaps(NamedTuple):
 
     @property
     def theta(self) -> np.ndarray:
-        """The angles to the teacher."""
+        """The angles between students and teacher."""
         return angle_from_components(np.sqrt(self.perpendicular), self.parallel)
 
     def cosines(self, first_indices: np.ndarray, second_indices: np.ndarray) -> np.ndarray:
@@ -87,7 +87,7 @@ class StudentOverlaps(NamedTuple):
 
 
 class RateCoefficients(NamedTuple):
-    """Gamma, E and <f^2> of students (S,), and <f f> of pairs, in units of the lengths."""
+    """Coefficients gamma, E and <f^2> of students (S,), and <f f> of pairs, in units of the lengths."""
 
     gain: np.ndarray
     slope: np.ndarray
@@ -96,9 +96,9 @@ class RateCoefficients(NamedTuple):
 
 
 class ModeEquations:
-    """Equations of one cell for a solver.
+    """Rate equations of one cell in modes.
 
-    Rates are functions of a time and a state, which is one vector.
+    Rates are functions of the time and of the state, packed into one vector.
     """
 
     def __init__(self, cell: OnlineCell, modes: Modes):
@@ -119,7 +119,7 @@ class ModeEquations:
         equal_starts = [np.array_equal(part[self.first], part[self.second]) for part in start[:2]]
         self.together = (q[pair_indices] == 1) & np.all(
             equal_starts
-        )  # identical students stay so, but rounding might separate them
+        )  # rounding errors must not separate identical students
 
     @cached_property
     def start(self) -> ModeState:
@@ -138,21 +138,21 @@ class ModeEquations:
 
     @property
     def paired(self) -> bool:
-        """Whether there are pairs."""
+        """True if there are pairs of students."""
         return self.cell.K > 1
 
     def pack_state(self, state: ModeState) -> np.ndarray:
-        """Return a state as one vector."""
+        """Pack a state into one vector."""
         return np.concatenate([*state[:2], *(part.ravel() for part in state[2:])])
 
     def state(self, values: np.ndarray) -> ModeState:
-        """Return the state of a vector (n,)."""
+        """Unpack a vector (n,) into a state."""
         S, d = self.students, self.omega.size
         modes = values[2 * S :].reshape(-1, d)
         return ModeState(values[:S], values[S : 2 * S], modes[:S], modes[S : 2 * S], modes[2 * S :])
 
     def centre_delta(self, state: ModeState, power: np.ndarray) -> ModeState:
-        """Shift delta to mean 0.
+        """Shift delta so that its mean over modes is 0.
 
         The mean vanishes up to rounding errors, which would grow as students shrink.
         """
@@ -160,7 +160,7 @@ class ModeEquations:
         return state._replace(m=state.m + shift, delta=state.delta - shift[:, None])
 
     def teacher(self, t: float) -> TeacherModes:
-        """Return the teacher at a time."""
+        """Return the teacher's modes at a given time."""
         drift = self.drift
         if not drift:
             return self.still
@@ -198,7 +198,7 @@ class ModeEquations:
         slope, noise, common = (fu - cos * response) / (ratio * length), ff / length**2, np.zeros(0)
         if self.paired:
             first, second = self.first, self.second
-            first_students = second_students = students  # identical arrays have a simpler angle
+            first_students = second_students = students  # identical arrays simplify their angle
             if self.students > 1:
                 first_students, second_students = (
                     StudentFields(*(part[indices] for part in students)) for indices in (first, second)
@@ -210,7 +210,7 @@ class ModeEquations:
         return RateCoefficients(gain, slope, noise, common)
 
     def rates(self, t: float, values: np.ndarray) -> np.ndarray:
-        """Return the time derivative (n,) of a state's vector (n,)."""
+        """Return the time derivative (n,) of a state vector (n,)."""
         teacher, (omega, nu), drift = self.teacher(t), (self.omega, self.share), self.drift
         power, variance = teacher.power, omega @ teacher.power
         state = self.centre_delta(self.state(values), power)
@@ -239,7 +239,7 @@ class ModeEquations:
     def _compute_pair_rates(
         self, pair_products: np.ndarray, rho: np.ndarray, slope: np.ndarray, growth: np.ndarray, common: np.ndarray
     ) -> np.ndarray:
-        """Return the rates of the products of pairs."""
+        """Return the rates of the pair products."""
         if not self.paired:
             return pair_products
         first, second, omega = self.first, self.second, self.omega
@@ -248,7 +248,7 @@ class ModeEquations:
         return product_rates + 2 * self.drift * self.share * rho[first] * rho[second] if self.drift else product_rates
 
     def students_at(self, t: float, values: np.ndarray) -> tuple[Students, Students]:
-        """Return the students of a state's vector: by weights, and by fields."""
+        """Return the students of a state vector, described by weights and by fields."""
         state, power = self.state(values), self.teacher(t).power
         students = []
         for metric in (np.ones_like(self.omega), self.omega):

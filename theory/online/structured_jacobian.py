@@ -16,7 +16,7 @@ COEFFICIENT_DIFFERENCE_STEP = 1e-6  # relative
 
 
 def compute_jacobian(equations: ModeEquations, t: float, values: np.ndarray) -> np.ndarray:
-    """Compute the derivative (n, n) of `Equations.rates` with respect to the state's vector.
+    """Compute the Jacobian (n, n) of `ModeEquations.rates` with respect to the state vector.
 
     There must be a single distinct student.
 
@@ -78,19 +78,19 @@ def compute_jacobian(equations: ModeEquations, t: float, values: np.ndarray) -> 
         _add_to_diagonal(derivatives[rows, delta_rows], 4 * drift * nu * rho)
     derivatives[:, delta_rows] += np.outer(
         derivatives[:, m_row] - derivatives[:, delta_rows].sum(axis=1), weight
-    )  # as delta is centred
+    )  # because the rates centre delta
     return derivatives
 
 
 def _add_to_diagonal(block: np.ndarray, values: np.ndarray) -> None:
-    """Add values to the diagonal of a view."""
+    """Add values to the diagonal of a matrix view, in place."""
     block[np.diag_indices(len(block))] += values
 
 
 def _differentiate_coefficients(
     equations: ModeEquations, t: float, state: ModeState, weight: np.ndarray, n: int
 ) -> tuple[tuple[float, ...], np.ndarray]:
-    """Return the coefficients of one student (4,), and their derivatives (4, n) with respect to the state's vector."""
+    """Return the coefficients (4,) of one student, and their derivatives (4, n) by finite differences."""
     omega, power = equations.omega, equations.teacher(t).power
     variance, d = omega @ power, omega.size
     fields = equations.overlaps(omega, power, state)
@@ -113,7 +113,7 @@ def _differentiate_coefficients(
         shifted = list(arguments)
         shifted[index] = (
             value - COEFFICIENT_DIFFERENCE_STEP * size
-        )  # towards smaller cosines of pairs, which are at most 1
+        )  # backward difference: cosines of pairs cannot exceed 1
         derivatives += np.outer((first - coefficients_at(shifted)) / (COEFFICIENT_DIFFERENCE_STEP * size), rows[index])
     return tuple(first), derivatives
 

@@ -1,7 +1,7 @@
-"""Trajectories of students by their equations in modes, cell by cell.
+"""Trajectories of students from the equations in modes, solved cell by cell.
 
-Inputs of unequal variance have many modes. Isotropic inputs have a single mode. For rules with closed forms its
-equations need only NumPy and SciPy, and are used here if JAX is missing (`theory.scenarios.online`).
+Inputs of unequal variance have many modes, isotropic inputs a single mode. For rules with closed forms, the equations
+of a single mode need only NumPy and SciPy, and are used if JAX is missing (`theory.scenarios.online`).
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from theory.online.structured import ModeEquations
 from theory.online.structured_jacobian import compute_jacobian
 from theory.online.students import Students
 
-ATOL = 1e-12  # at early times: angles decay as 1/t at most
+ATOL = 1e-12  # for early times, as angles decay at most as 1/t
 
 
 class StudentMetrics(NamedTuple):
-    """Students at each time, by the products of weights and by the covariances of fields."""
+    """Students at each time, described by products of weights and by covariances of fields."""
 
     weights: Students
     fields: Students
 
 
 def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[StudentMetrics]:
-    """Solve the students of each cell at each time.
+    """Solve the equations of each cell for its students at each time.
 
     Arrays have a leading axis of times.
 
-    Raises `SolverError` if the integration stops early, `DivergedError` for lengths beyond floating point numbers.
+    Raises `SolverError` if the integration stops early, `DivergedError` if a length leaves the floating-point range.
     """
     check_fork()
     with use_double_precision():
@@ -57,7 +57,7 @@ def _solve_cell(cell: OnlineCell, times: np.ndarray) -> StudentMetrics:
 
 
 def _integrate_equations(equations: ModeEquations, times: np.ndarray) -> np.ndarray:
-    """Integrate the equations, and return the state's vectors (T, n) at these times."""
+    """Integrate the equations, and return the state vectors (T, n) at the given times."""
     return integrate_stiff(
         equations.rates,
         equations.pack_state(equations.start),
@@ -69,7 +69,7 @@ def _integrate_equations(equations: ModeEquations, times: np.ndarray) -> np.ndar
 
 
 def _make_absolute_tolerances(equations: ModeEquations, last_time: float) -> np.ndarray:
-    """Return absolute tolerances (n,) that keep angles accurate to a relative tolerance until the last time."""
+    """Return absolute tolerances (n,) that keep small angles accurate until the last time."""
     min_angle = 1 / (1 + last_time)
     start = equations.start
     delta, perpendicular = (

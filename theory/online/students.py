@@ -1,4 +1,4 @@
-"""State of students who learn online: one student and one pair represent all students with equal starts."""
+"""State of students that learn online: one student and one pair represent all students with equal starts."""
 
 from __future__ import annotations
 

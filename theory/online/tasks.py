@@ -15,7 +15,7 @@ is exactly 0 for s = a, :math:`T_{sa} - R_sR_a = y_s + y_a - y_sy_a - d_{sa}`. F
 `theory.online.equations`. A step that averages b examples is equivalent to b steps with one example at the rates
 :math:`\eta/b` and :math:`\nu/b`: only :math:`\eta^2` becomes :math:`\eta^2/b`.
 
-The probabilities jump where a piece of the protocol begins, and functions of time jump at their edges, so that pieces
+The probabilities jump where a piece of the protocol begins, and functions of time jump at their edges, so the pieces
 are integrated separately.
 """
 
@@ -48,7 +48,7 @@ from theory.online.stiff_equations import check_lengths
 
 RTOL = 1e-12
 MAX_STEPS = 2_000_000
-MAX_TASK_BATCH_SIZE = 128  # only for rules with closed forms
+MAX_TASK_BATCH_SIZE = 128  # other rules are solved one by one
 
 
 class TaskStudent(NamedTuple):
@@ -71,10 +71,10 @@ class TaskStudentEquations:
 
 
 class TaskStudentSetting(NamedTuple):
-    """Run-time arguments with the batch as last axis.
+    """Run-time arguments of the solver, with the batch as the last axis.
 
-    `rule` is the index of the rule, `apart` the distances d (tasks, tasks, L) between the teachers, and `batch` the
-    number of examples per step.
+    `rule` is the index of the rule, `teacher_versines` the distances d (tasks, tasks, L) between the teachers, and
+    `batch` the number of examples per step.
     """
 
     rule: Array
@@ -105,7 +105,7 @@ def compute_task_rates(
     growth = task_probabilities @ (task_averages.fu / length + half_diffusion) - setting.changes.decay
     towards = (
         y[:, None] + (1 - y[:, None]) * y - setting.teacher_versines
-    )  # T - R R for each teacher and active teacher
+    )  # T_sa - R_s R_a for each teacher s and active teacher a
     return growth, (1 - y) * (task_probabilities @ half_diffusion) - towards @ (
         task_probabilities * task_averages.response / length
     )
@@ -114,7 +114,7 @@ def compute_task_rates(
 def _compute_row_rates(
     equations: TaskStudentEquations, rows: Array, setting: TaskStudentSetting, task_probabilities: Array
 ) -> Array:
-    """Return the time derivative of one batch element's rows: log l, y, and the time."""
+    """Return the time derivative of the rows of one batch element: log l, y, and the time."""
     log_length, y, t = rows[0], jnp.clip(rows[1:-1], 0.0, 2.0), rows[-1]
     theta, length = angle_from_versine(y), jnp.exp(jnp.clip(log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP))
 
@@ -145,7 +145,7 @@ def solve_piece(
     times: Array,
     max_steps: Array,
 ) -> tuple[Array, Array]:
-    """Integrate the state's rows (T, C, L) with constant probabilities of tasks.
+    """Integrate the state rows (T, C, L) over a piece with constant task probabilities.
 
     Also returns True for the elements that have reached the last time.
 
@@ -164,10 +164,10 @@ def solve_piece(
 
 
 def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list[TaskStudent]:
-    """Solve the student of each cell at each time.
+    """Solve the equations of each cell for its student at each time.
 
-    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, `DivergedError` for
-    lengths beyond floating point numbers. Cells whose pieces begin together are integrated in parallel. Cells that
+    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedError` if
+    a length leaves the floating-point range. Cells whose pieces begin together are integrated in parallel. Cells that
     differ only in N share a solution.
     """
     check_fork()
@@ -190,7 +190,7 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
 
 
 def _make_solution_key(cell: OnlineTaskCell) -> tuple[Any, ...]:
-    """Return a key with everything that determines a cell's equations and start."""
+    """Return a key of everything that determines a cell's equations and initial state."""
     rule = (cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items())
     return (*rule, id(cell.start), cell.overlap, cell.batch, cell.protocol, cell.switch, *cell.controls)
 
@@ -206,7 +206,7 @@ def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) 
         probabilities = np.stack([cell.pieces.at(np.float64(begin)) for cell in padded_cells], axis=-1)
         controlled = (
             "eta" in current_cells[0].given
-        )  # then eta is a polynomial in the time since the beginning of the piece
+        )  # eta is then a polynomial in the time since the start of the piece
         if controlled:
             rows = np.append(rows[:-1], np.zeros_like(rows[-1:]), axis=0)
         equations = TaskStudentEquations(
@@ -226,7 +226,7 @@ def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) 
 
 
 def make_initial_rows(cell: OnlineTaskCell) -> np.ndarray:
-    """Return the rows of a cell's state at t = 0 (C,)."""
+    """Return the state rows (C,) of a cell at t = 0."""
     length, R = cell.length_and_R
     return np.concatenate([[np.log(length)], 1 - R, [0.0]])
 

@@ -26,16 +26,16 @@ from theory.numerics.pieces import split_times
 from theory.online.combinations import StudentBatch, StudentEquations, solve_batch
 from theory.online.students import Students, make_initial_students
 
-MAX_LOG_LENGTH = 700.0  # larger |log l| overflow in l or 1/l
+MAX_LOG_LENGTH = 700.0  # for larger |log l|, l or 1/l overflows
 MAX_STEPS = 2_000_000
-MAX_STUDENT_BATCH_SIZE = 128  # only for rules with closed forms
+MAX_STUDENT_BATCH_SIZE = 128  # other rules are solved one by one
 
 
 InitialState = tuple[Students, Fluctuations | None]
 
 
 class CellProblem(NamedTuple):
-    """A cell with the index of its rule in its program, and its initial state."""
+    """A cell with its initial state, and the index of its rule in the compiled program."""
 
     cell: OnlineCell
     rule: int
@@ -44,16 +44,16 @@ class CellProblem(NamedTuple):
 
 
 def solve_cells(cells: list[OnlineCell], times: Iterable[float]) -> list[Students]:
-    """Solve the students of each cell at each time.
+    """Solve the equations of each cell for its students at each time.
 
-    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, `DivergedError` for
-    lengths beyond floating point numbers.
+    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedError` if
+    a length leaves the floating-point range.
     """
     return [students for students, _ in _solve_in_pieces(cells, times, corrected=False)]
 
 
 def solve_with_fluctuations(cells: list[OnlineCell], times: Iterable[float]) -> list[tuple[Students, Fluctuations]]:
-    """Solve the students of each cell at each time, with their fluctuations of order 1/N.
+    """Solve the equations of each cell for its students, with fluctuations of order 1/N.
 
     Raises errors like `solve_cells`.
     """
@@ -63,7 +63,7 @@ def solve_with_fluctuations(cells: list[OnlineCell], times: Iterable[float]) -> 
 def _solve_in_pieces(
     cells: list[OnlineCell], times: Iterable[float], corrected: bool
 ) -> list[tuple[Students, Fluctuations]]:
-    """Solve students and fluctuations of cells piece by piece, between the edges of their functions of time."""
+    """Solve cells piece by piece, between the edges of their functions of time."""
     t, edges = np.asarray(list(times), float), [cell.edges for cell in cells]
     starts, solutions = _make_starts(cells, corrected), dict[int, tuple[Students, Fluctuations]]()
     if not any(edges):
@@ -85,7 +85,7 @@ def _solve_in_pieces(
 
 
 def _select_times(solution: tuple[Students, Fluctuations], selection: Any) -> tuple[Students, Fluctuations]:
-    """Select some of the times of a solution."""
+    """Select times of a solution, by an index or a slice."""
     selected: tuple[Students, Fluctuations] = jax.tree.map(lambda rows: rows[selection], solution)
     return selected
 
@@ -99,7 +99,7 @@ def _join_pieces(parts: Sequence[tuple[Students, Fluctuations]]) -> tuple[Studen
 def _solve_by_program(
     cells: list[OnlineCell], t: np.ndarray, starts: list[InitialState], corrected: bool
 ) -> list[tuple[Students, Fluctuations]]:
-    """Solve the students of each cell at each time, and their fluctuations.
+    """Solve cells in parallel, grouped by the compiled program that they share.
 
     Fluctuations are empty unless `corrected`. Cells with the same number of distinct students are integrated in
     parallel. All rules with closed forms share one batch, since tracing the solver takes longer than solving. Cells of
@@ -148,7 +148,7 @@ def _make_start(cell: OnlineCell, corrected: bool) -> InitialState:
 def _solve_with_one_program(
     equations: StudentEquations, problems: list[CellProblem], times: np.ndarray
 ) -> list[tuple[Students, Fluctuations]]:
-    """Solve at most `MAX_STUDENT_BATCH_SIZE` cells at each time, with their fluctuations.
+    """Solve one batch of cells that share a compiled program.
 
     Cells and times are padded, so that few programs are compiled.
     """
@@ -166,7 +166,7 @@ def _solve_with_one_program(
 
 
 def _stack_problems(problems: list[CellProblem], rules: tuple[ParameterFamily, ...]) -> StudentBatch:
-    """Stack cells into the problem of a batch, with rules among `rules`.
+    """Stack cells whose rules are among `rules` into one batch.
 
     A parameter that a cell's rule does not have is set to 1.
     """
@@ -182,12 +182,12 @@ def _stack_problems(problems: list[CellProblem], rules: tuple[ParameterFamily, .
 
 
 def _pack_fluctuations(fluctuations: Fluctuations | None) -> np.ndarray:
-    """Return fluctuations as rows of the solver's state."""
+    """Pack fluctuations into rows of the solver's state."""
     return np.zeros(0) if fluctuations is None else np.concatenate(fluctuations).reshape(-1)
 
 
 def _unpack_fluctuations(rows: Array) -> Fluctuations:
-    """Return fluctuations from the rows (..., 5 S) of the solver's state."""
+    """Unpack fluctuations from rows (..., 5 S) of the solver's state."""
     parts = rows.reshape(*rows.shape[:-1], 5, -1)
     return Fluctuations(parts[..., :3, :], parts[..., 3:, :])
 

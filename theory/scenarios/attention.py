@@ -1,4 +1,4 @@
-"""Theory of the Attentive Perceptron online: order parameters, features evaluated and decision errors."""
+"""Theory of the Attentive Perceptron online: order parameters, features evaluated, and decision errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINE_POINTS = 60  # style: ok
 
 
 def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the variables of each cell.
+    """Return the theoretical variables of each cell.
 
     Cells with the same boundary are solved in parallel. `theory.stopping.attention` has the equations.
     """
@@ -33,9 +33,9 @@ def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[
 
 
 def compute_variables(state: AttentiveStudent, t: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the variables at each time.
+    """Return the variables of a solved student at each time.
 
-    Rates are means since the previous time (since the start at the first time), and NaN at t = 0.
+    Rates are averaged since the previous time, or since the start for the first time, and NaN at t = 0.
     """
     span = np.diff(t, prepend=0.0)
     lasting = np.where(span > 0, span, np.nan)

@@ -16,5 +16,5 @@ SOURCE = (
 
 
 def solve(scenario: Boosting, cells: Sequence[BoostingCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Compute the bounds on each cell's runs."""
+    """Compute the bounds that hold for the runs of each cell."""
     return ({name: np.asarray(bound) for name, bound in compute_bounds(cell).items()} for cell in cells)

@@ -20,14 +20,14 @@ from theory.convex.empirical_risk import solve_minimum
 from theory.descent.replicas import compute_curves
 
 SOURCE = "dynamical mean-field theory, N -> infinity"
-LINE_POINTS = 17  # each point takes a tenth of a second to a second  # style: ok
-LINE_ERROR_FACTOR = 5.0  # relative to the errors of `solve`
+LINE_POINTS = 17  # each point takes 0.1 to 1 seconds  # style: ok
+LINE_ERROR_FACTOR = 5.0  # error of `solve_line` over error of `solve`
 
 Values = dict[str, np.ndarray]
 
 
 def solve(scenario: Descent, cells: Sequence[DescentCell]) -> Iterator[Values]:
-    """Return the variables of each cell at its recorded steps, for its P/N.
+    """Return the theoretical variables of each cell at its recorded steps, evaluated at P/N.
 
     Values are NaN after an overflow. Standard errors have the suffix `_error`. `best_epoch` and `eps_best` belong to
     the step with the smallest eps_g. `eps_limit` and `eps_best_lam` are eps_g of the minimum at the same and at the
@@ -37,7 +37,7 @@ def solve(scenario: Descent, cells: Sequence[DescentCell]) -> Iterator[Values]:
 
 
 def solve_line(scenario: Descent, cells: Sequence[DescentCell]) -> Iterator[Values]:
-    """Solve for a line, with larger errors, which `theory.smooth` removes."""
+    """Solve theory for a dense line, with larger errors that `theory.smooth` smooths out."""
     return _solve_cells(cells, LINE_ERROR_FACTOR)
 
 
@@ -70,14 +70,14 @@ def _get_point(cell: DescentCell) -> Point:
     return cell.P / cell.N, cell.alpha, cell.lam
 
 
-@lru_cache(maxsize=64)  # limits depend on neither the descent nor its steps
+@lru_cache(maxsize=64)  # limits do not depend on the descent or its steps
 def _compute_limits(setting: LossSetting, points: tuple[Point, ...]) -> dict[Point, Values]:
-    """Compute the errors of the minimum, of the best minimum and of the Bayes-optimal student at each point."""
+    """Compute errors at the minimum, at the best penalty, and of the Bayes-optimal student."""
     ratio, alpha, lam = np.array(points).T
     loss, teacher, _, weights = setting.learner
     bayes = np.arccos(np.sqrt(bayes_overlap(teacher, weights, ratio))) / np.pi
     limit = best = np.full(len(points), np.nan)
-    if type(loss) not in DESCENT_ONLY_LOSSES.values():  # losses of descent have their minimum at w = 0
+    if type(loss) not in DESCENT_ONLY_LOSSES.values():  # descent-only losses have their minimum at w = 0
         lambdas = get_best_lambdas(*setting.learner, alpha.tolist())
         best_lam = np.array([clip_lambda(lambdas[value]) for value in alpha.tolist()])
         errors = solve_minimum(*setting.learner, np.tile(ratio, 2), np.append(lam, best_lam)).eps_g

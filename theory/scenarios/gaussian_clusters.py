@@ -1,6 +1,6 @@
 """Theory of convex losses on two Gaussian clusters, for each parameter combination at its P/N.
 
-`lam: best` is the same in runs and theory: the best penalty at alpha.
+`lam: best` has the same meaning in runs and theory: the best penalty at alpha.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from theory.convex.clusters import find_cluster_lambdas, solve_cluster_minimum
 SOURCE = "replica-symmetric, N -> infinity"
 
 Values = dict[str, np.ndarray]
-Ratio = Callable[[ClusterCell], float]  # number of examples over number of inputs
+Ratio = Callable[[ClusterCell], float]  # number of examples divided by number of inputs
 
 
 def solve(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
-    """Return the variables of each cell at its P/N.
+    """Return the theoretical variables of each cell, evaluated at P/N.
 
     Values are NaN where the loss has no minimum.
     """
@@ -31,7 +31,7 @@ def solve(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
 
 
 def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
-    """Solve for a line, at alpha itself instead of P/N.
+    """Solve theory for a dense line, at alpha instead of P/N.
 
     The best penalty is omitted if no cell needs it.
     """
@@ -41,7 +41,7 @@ def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Val
 def searched_penalties(cell: ClusterCell) -> tuple[float, float]:
     """Return the search range of the best penalty.
 
-    The best penalty may vanish: 0 is a limit and not an edge.
+    The best penalty may be 0, which is a limit and not an edge of the search.
     """
     return 0.0, MAX_SEARCHED_LAMBDA
 
@@ -87,6 +87,6 @@ def _solve_group(members: list[ClusterCell], ratio: Ratio, with_best: bool) -> d
 
 
 def _find_best_penalties(setting: ClusterSetting, alphas: list[float]) -> dict[float, float]:
-    """Find the best lambda at each alpha."""
+    """Find the best penalty lambda at each alpha."""
     different = list(dict.fromkeys(alphas))
     return dict(zip(different, find_cluster_lambdas(*setting[:2], np.array(different), setting.intercept), strict=True))

@@ -14,11 +14,11 @@ from theory.convex import bayes_optimal
 from theory.convex.state_evolution import find_limit_state, iterate_errors
 
 SOURCE = "state evolution and free entropy, N -> infinity"
-TRANSITION_VARIABLES = {"alpha": "alpha_alg"}  # axis: the variable with the position of its first-order transition
+TRANSITION_VARIABLES = {"alpha": "alpha_alg"}  # by axis: variable that locates the first-order transition
 
 
 def solve(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the variables of each cell at its P/N.
+    """Return the theoretical variables of each cell, evaluated at P/N.
 
     All ratios and starts for a prior and a teacher are solved in parallel.
     """
@@ -26,7 +26,7 @@ def solve(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[
 
 
 def solve_line(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Solve for a line, at alpha itself instead of P/N."""
+    """Solve theory for a dense line, at alpha instead of P/N."""
     groups: dict[tuple[Teacher, Weights], list[InferenceCell]] = {}
     for cell in cells:
         groups.setdefault((cell.teacher, cell.weights), []).append(cell)

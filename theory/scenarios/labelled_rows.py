@@ -25,7 +25,7 @@ def attributes(scenario: LabelledRows) -> dict[str, str]:
 
 
 def solve(scenario: LabelledRows, cells: Sequence[RowsCell]) -> Iterator[Values]:
-    """Return the variables of each cell.
+    """Return the theoretical variables of each cell.
 
     Values are NaN where the table does not determine them.
     """
@@ -41,7 +41,7 @@ def solve(scenario: LabelledRows, cells: Sequence[RowsCell]) -> Iterator[Values]
 
 
 def searched_penalties(cell: RowsCell) -> tuple[float, float]:
-    """Return the smallest and the largest penalty in the search of the best penalty."""
+    """Return the smallest and the largest penalty of the search for the best penalty."""
     return make_row_errors(cell).get_penalty_bounds(cell.model)
 
 

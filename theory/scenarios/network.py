@@ -15,13 +15,13 @@ from theory.networks.equations import compute_generalization_error, solve_cells
 from theory.networks.perfect_learning import MAX_DIFFERENCE_ERROR, refine_small_errors
 
 SOURCE = "order-parameter equations of networks, N -> infinity"
-MIN_ACCURATE_ERROR = 1e-7  # smaller eps_g have lost digits: then additional times are needed between the recorded ones
-FIRST_ADDED_TIME, ADDED_TIME_RATIO = 0.1, 1.1  # for the additional times
+MIN_ACCURATE_ERROR = 1e-7  # smaller eps_g have lost digits: times are added between the recorded times
+FIRST_ADDED_TIME, ADDED_TIME_RATIO = 0.1, 1.1  # geometric grid of added times
 
 
 @solve_at_best_controls
 def solve(scenario: Network, cells: Sequence[NetworkCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the variables of each cell in order, with no variables for a cell without equations."""
+    """Return the theoretical variables of each cell in order, empty for cells without equations."""
     t, solvable = np.asarray(scenario.t, float), [cell for cell in cells if not cell.unsolved]
     equal, unequal = ([cell for cell in solvable if cell.inputs.isotropic == same] for same in (True, False))
     variables = {True: iter(_solve_isotropic(equal, t)), False: iter(_solve_structured(unequal, t))}

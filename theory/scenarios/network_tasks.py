@@ -17,7 +17,7 @@ from theory.scenarios.network import attributes as attributes
 
 @solve_at_best_controls
 def solve(scenario: NetworkTasks, cells: Sequence[NetworkTaskCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the variables of each cell in order."""
+    """Return the theoretical variables of each cell in order."""
     solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
     return (
         _compute_variables(scenario, cell, units) | {"task_share": cell.share(scenario.t)} for cell, units in solutions

@@ -33,7 +33,7 @@ SOURCE = "order-parameter equations, N -> infinity"
 
 @solve_at_best_controls
 def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the variables of each cell in order.
+    """Return the theoretical variables of each cell in order.
 
     Exchangeable students obey the same equations for every K > 1. Corrections are evaluated at the step nearest to N t,
     which a simulation records.
@@ -56,7 +56,7 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
 
 
 def _solve_without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Solve the cells for N -> infinity, in order."""
+    """Solve cells in order, for N -> infinity without corrections."""
     isotropic = [cell for cell in cells if not cell.inputs.structured]
     structured = [cell for cell in cells if cell.inputs.structured]
     first = _compute_variables(isotropic, _solve_distinct(_solve_isotropic, isotropic, scenario.t), scenario.gram)
@@ -71,7 +71,7 @@ def _solve_without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) 
 def _solve_isotropic(cells: list[OnlineCell], times: Sequence[float]) -> list[Students]:
     """Solve the students of cells with isotropic inputs.
 
-    They are solved in parallel, or as students with a single mode if JAX is missing.
+    Cells are solved in parallel, or by the equations of a single mode if JAX is missing.
     """
     if not has_jax():
         return [metrics.weights for metrics in structured_trajectories.solve_cells(cells, times)]
@@ -81,14 +81,14 @@ def _solve_isotropic(cells: list[OnlineCell], times: Sequence[float]) -> list[St
 
 
 def solve_line(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Solve for a line, at the exact times instead of the times of integer steps."""
+    """Solve theory for a dense line, at exact times instead of the times of integer steps."""
     return _solve_with_corrections(cells, scenario.t, scenario.gram) if scenario.corrections else solve(scenario, cells)
 
 
 def _get_recorded_times(times: Sequence[float], N: int) -> tuple[float, ...]:
-    """Return the times of the recorded steps.
+    """Return the times of the steps that a simulation records.
 
-    Times that are equal up to rounding do not change.
+    Times that agree up to rounding errors are not changed.
     """
     exact, recorded = np.asarray(times, float), count_steps(times, N) / N
     return tuple(np.where(np.isclose(exact, recorded, rtol=1e-12, atol=0), exact, recorded).tolist())
@@ -97,7 +97,7 @@ def _get_recorded_times(times: Sequence[float], N: int) -> tuple[float, ...]:
 def _add_recorded_corrections(values: dict[str, np.ndarray], recorded: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Add corrections for the recorded steps to values at the exact times.
 
-    The difference between the two times is added to the bias.
+    The change of a value between these times is added to its bias.
     """
     further = {name: value for name, value in recorded.items() if name not in values}
     for name in [name for name in further if name.endswith(BIAS_SUFFIX)]:
@@ -107,7 +107,7 @@ def _add_recorded_corrections(values: dict[str, np.ndarray], recorded: dict[str,
 
 
 def _solve_distinct(solve: Callable[..., list[Any]], cells: Sequence[OnlineCell], times: Sequence[float]) -> list[Any]:
-    """Solve cells and return the solution of each cell.
+    """Solve each distinct cell once, and return a solution for every cell.
 
     Cells with the same equations share a solution.
     """
@@ -121,7 +121,7 @@ def _solve_distinct(solve: Callable[..., list[Any]], cells: Sequence[OnlineCell]
 def _solve_with_corrections(
     cells: Sequence[OnlineCell], times: Sequence[float], gram: bool
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Solve cells with their corrections at these times."""
+    """Solve cells at given times, including corrections of order 1/N."""
     from theory.online.trajectories import solve_with_fluctuations  # imported late, also below: corrections need JAX
 
     solutions = _solve_distinct(solve_with_fluctuations, cells, times)
@@ -145,7 +145,7 @@ def _solve_with_corrections(
 def _compute_student_corrections(
     cells: Sequence[OnlineCell], solutions: Sequence[tuple[Students, Fluctuations]]
 ) -> list[dict[str, np.ndarray]]:
-    """Compute the corrections (times, K) of each student of each cell.
+    """Compute the corrections (times, K) of the students of each cell.
 
     Cells with the same number of distinct students share one call.
     """
@@ -176,9 +176,9 @@ def _get_single_student_corrections(student: dict[str, np.ndarray]) -> dict[str,
 def _compute_pair_corrections(
     cells: Sequence[OnlineCell], students: Sequence[Students], times: Sequence[float]
 ) -> dict[int, dict[str, np.ndarray]]:
-    """Compute the corrections that require pairs of students, by the index of the cell.
+    """Compute the corrections that require pairs of students, by cell index.
 
-    They apply to cells with equal students and K > 1. Cells that differ in K and N share their pairs.
+    The corrections apply to cells with equal students and K > 1. Cells that differ in K and N share their pairs.
     """
     from theory.ensembles.pair_fluctuations import get_max_averaged_students
     from theory.ensembles.pair_fluctuations import solve_pair_fluctuations as solve_pairs
@@ -198,7 +198,7 @@ def _compute_pair_corrections(
 
 
 def _make_equation_key(cell: OnlineCell) -> tuple[Any, ...]:
-    """Return a key with everything that determines the order-parameter equations and initial conditions."""
+    """Return a key of everything that determines a cell's equations and initial conditions."""
     students = min(cell.K, 2) if cell.alike else cell.K
     inputs = (cell.inputs, cell.N if cell.inputs.sized else None) if cell.inputs.structured else ()
     changes = *cell.changes.items(), *cell.controls
@@ -208,7 +208,7 @@ def _make_equation_key(cell: OnlineCell) -> tuple[Any, ...]:
 def _compute_field_variables(
     cells: Sequence[OnlineCell], solutions: Sequence[StudentMetrics], scenario: Scenario
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield each cell's arrays for anisotropic inputs.
+    """Yield the variables of each cell with anisotropic inputs.
 
     Errors follow from the fields, whose R, q and length have separate names.
     """
@@ -239,7 +239,7 @@ def _add_field_variables(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]
 def _compute_variables(
     cells: Sequence[OnlineCell], students: list[Students], gram: bool
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield each cell's arrays.
+    """Yield the variables of each cell.
 
     Cells with equal students are computed together.
     """
@@ -255,7 +255,7 @@ def _compute_variables(
 def _compute_equal_ensembles(
     K: Sequence[int], solutions: Sequence[Students], gram: bool
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the arrays of cells with equal students.
+    """Yield the variables of each cell with equal students.
 
     Errors are computed in one call, other variables in one call per K.
     """
@@ -312,7 +312,7 @@ def _describe_unequal_students(students: Students, gram: bool) -> dict[str, np.n
 
 
 def _get_unequal_components(students: Students) -> tuple[np.ndarray, np.ndarray]:
-    """Return the components of unequal students, parallel to the teacher and perpendicular.
+    """Return the components of unequal students, parallel and perpendicular to the teacher.
 
     Perpendicular parts are given by their Gram matrices.
     """

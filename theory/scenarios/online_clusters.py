@@ -15,7 +15,7 @@ SOURCE = "order-parameter equations, N -> infinity"
 
 
 def solve(scenario: OnlineClusters, cells: Sequence[OnlineClusterCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the variables of each cell in order.
+    """Return the theoretical variables of each cell in order.
 
     Cells that differ only in N share their equations.
     """
@@ -29,7 +29,7 @@ def solve(scenario: OnlineClusters, cells: Sequence[OnlineClusterCell]) -> Itera
 
 
 def _make_equation_key(cell: OnlineClusterCell) -> tuple[Any, ...]:
-    """Return a key with everything that determines the equations.
+    """Return a key of everything that determines a cell's equations.
 
     All cells share the same start.
     """
@@ -39,7 +39,7 @@ def _make_equation_key(cell: OnlineClusterCell) -> tuple[Any, ...]:
 def _compute_variables(
     cell: OnlineClusterCell, trajectory: ClusterTrajectory, times: Sequence[float]
 ) -> dict[str, np.ndarray]:
-    """Return the student's trajectory with the errors of the Bayes-optimal learner for the same number of examples."""
+    """Return a student's trajectory, and Bayes-optimal errors for the same number of examples."""
     clusters = cell.two_clusters
     bayes = [compute_best_plane_error(clusters.learnt(t), clusters.positives) for t in times]
     known_error = compute_best_plane_error(clusters.separation, clusters.positives)

@@ -21,7 +21,7 @@ def attributes(scenario: OnlineRows) -> dict[str, str]:
 
 
 def solve(scenario: OnlineRows, cells: Sequence[OnlineRowsCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the variables of each cell in order."""
+    """Yield the theoretical variables of each cell in order."""
     if problems := list(scenario.find_data_problems()):
         raise ScenarioError(problems)
     tables = {cell.inputs: cell.table for cell in cells}

@@ -16,12 +16,12 @@ SOURCE = "order-parameter equations, N -> infinity"
 
 @solve_at_best_controls
 def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the variables of each cell in order."""
+    """Return the theoretical variables of each cell in order."""
     solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
     return (_compute_variables(student) | {"task_share": cell.share(scenario.t)} for cell, student in solutions)
 
 
 def _compute_variables(student: TaskStudent) -> dict[str, np.ndarray]:
-    """Return the variables from a student's log l (T,) and y (T, tasks)."""
+    """Compute the variables from a student's log l (T,) and y (T, tasks)."""
     error = angle_from_versine(student.y) / np.pi
     return {"eps_g": error, "R": 1 - student.y, "length": np.exp(student.log_length)}

@@ -1,7 +1,7 @@
 """Replica-symmetric theory of learners that minimise a convex loss, for each parameter combination.
 
-Runs have P = alpha N examples, rounded to an integer: theory is evaluated at P/N. `lam: best` is the same in runs and
-theory: the best penalty at alpha.
+Runs have P = alpha N examples, rounded to an integer: theory is evaluated at P/N. `lam: best` has the same meaning in
+runs and theory: the best penalty at alpha.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BestPenaltySearch = Callable[[Sequence[RiskCell]], Mapping[float, float]]
 
 
 def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
-    """Return the variables of each cell at its P/N.
+    """Return the theoretical variables of each cell, evaluated at P/N.
 
     Values are NaN where the loss has no minimum.
     """
@@ -45,7 +45,7 @@ def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
 
 
 def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
-    """Solve for a line, at alpha itself instead of P/N.
+    """Solve theory for a dense line, at alpha instead of P/N.
 
     The best penalty is omitted if no cell needs it.
     """
@@ -60,7 +60,7 @@ def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
 def searched_penalties(cell: RiskCell) -> tuple[float, float]:
     """Return the search range of the best penalty.
 
-    The best penalty may vanish: 0 is a limit and not an edge.
+    The best penalty may be 0, which is a limit and not an edge of the search.
     """
     return 0.0, MAX_SEARCHED_LAMBDA
 
@@ -82,7 +82,7 @@ def _solve_cells(
 def _compute_bayes_cosines(members: Sequence[RiskCell], ratio: Ratio) -> dict[float, float]:
     """Return the cosine of the Bayes-optimal student at each ratio of a group.
 
-    It is NaN for inputs of unequal variance.
+    The cosine is NaN for inputs of unequal variance.
     """
     first = members[0]
     if first.setting.inputs:
@@ -119,11 +119,9 @@ def _solve_group(
 
 
 def _compute_threshold(cell: RiskCell) -> float:
-    """Return the critical alpha for separable labels, or for recovery of the weights by an l1 norm.
+    """Return the critical alpha of separability, or of weight recovery by an l1 norm.
 
-    Labels are separable below it. Sparse weights are recovered from noiseless outputs above it.
-
-    Recovery refers to sparse weights and noiseless outputs.
+    Labels are separable below this alpha. Sparse weights are recovered from noiseless outputs above it.
     """
     if isinstance(cell.teacher, LabelTeacher):
         modes = cell.setting.inputs.modes if cell.setting.inputs else None

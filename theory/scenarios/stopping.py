@@ -1,4 +1,4 @@
-"""Walks with early stopping: decision errors, and fractions of evaluated features."""
+"""Theory of walks with early stopping: decision errors, and fractions of evaluated features."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from statmech.scenarios.stopping import Stopping, StoppingCell
 from theory.stopping.walks import Decision, approximate_decision, error, exact_decision, mean_evaluated_fraction
 
-MAX_EXACT_CHECKS = 400  # takes at most a second
-MIN_LEVEL_STEPS = 2.0  # standard deviations of a step: the overshoot approximation fails for lower levels
+MAX_EXACT_CHECKS = 400  # exact densities then take at most a second
+MIN_LEVEL_STEPS = 2.0  # standard deviations of a step: below, the overshoot approximation fails
 
 SOURCE = "Gaussian walks, exact densities"
 LINE_POINTS = 60  # each point takes milliseconds  # style: ok
 
 
 def solve(scenario: Stopping, cells: Sequence[StoppingCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the variables of each cell.
+    """Return the theoretical variables of each cell.
 
     `decision_error` and `features` hold for the scenario's own boundary checks: exactly for up to 400 checks, and to
     1e-4 by the overshoot approximation for more checks. They are NaN where this approximation fails, for levels below

@@ -1,4 +1,4 @@
-"""Learning from stored examples: the curve of each learner in the limit of large N, at its values of alpha."""
+"""Theory of learning from stored examples: the learning curve of each learner for N -> infinity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SINGULARITIES = {"alpha": (1.0,)}  # the error of the pseudo-inverse has a cusp 
 
 
 def solve(scenario: StoredExamples, cells: Sequence[StoredCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the variables of each cell, which are the same at all recorded times.
+    """Return the theoretical variables of each cell, the same at all recorded times.
 
     A learner without a known limit has no variables.
     """

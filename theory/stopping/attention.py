@@ -69,12 +69,12 @@ from statmech.scenarios.attention import AttentionCell
 from theory.online.rate_terms import ATOL, VERSINE_ATOL, compute_rate_terms
 
 RTOL = 1e-9
-LEVEL_PANEL_EDGES = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])  # panels of the integral in `share`
+LEVEL_PANEL_EDGES = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])  # for `compute_evaluated_fraction`
 PANEL_NODES = 16  # for an accuracy of 1e-10
 MIN_FREQUENCY, MAX_FREQUENCY = (
     1e-2,
     1e8,
-)  # the integrand of `overshoot` is constant at smaller and negligible at larger frequencies
+)  # the integrand of `compute_overshoot` is constant below and negligible above these frequencies
 
 
 class StoppingLevel(NamedTuple):
@@ -86,7 +86,7 @@ class StoppingLevel(NamedTuple):
 
 
 class AttentiveStudent(NamedTuple):
-    """Order parameters: log l, y = 1 - R, running mean and variance of margins.
+    """Order parameters of attentive perceptrons: log l, y = 1 - R, and running mean and variance of margins.
 
     `work` and `errors` are integrals over t: the number of evaluated features over N, and of decision errors.
     """
@@ -103,7 +103,7 @@ INITIAL_STUDENT = AttentiveStudent(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def compute_learning_averages(level: StoppingLevel, theta: Array) -> tuple[RuleAverages, Array]:
-    r"""Compute the averages of attentive perceptrons, and the fraction of decision errors.
+    r"""Compute the averages of the learning rule and the fraction of decision errors.
 
     The learning probability is :math:`p(\kappa)`. For the integrals see `theory.stopping.attention`.
 
@@ -123,7 +123,7 @@ def compute_learning_averages(level: StoppingLevel, theta: Array) -> tuple[RuleA
     Examples
     --------
     >>> averages, errors = compute_learning_averages(StoppingLevel(tau=1.0, slope=0.0, probes=0.05), np.pi / 2)
-    >>> round(float(averages.ff + errors), 12)           # all mistakes: compute_learning_averages, or stopped
+    >>> round(float(averages.ff + errors), 12)           # all mistakes are learnt or stopped
     0.5
     """
     x, weight = get_legendre_rule(NODES)
@@ -179,7 +179,7 @@ def compute_evaluated_fraction(level: StoppingLevel, y: Array, spacing: Array = 
 
 @cache
 def compute_overshoot(chunk: int) -> float:
-    r"""Return the mean overshoot of a level, in standard deviations of a step.
+    r"""Return the mean overshoot of a walk over a level, in standard deviations of a step.
 
     A step is a sum of `chunk` products of two normals, and the overshoot :math:`\rho_c` follows from Spitzer's formula
     (`theory.stopping.attention`).
@@ -213,7 +213,7 @@ class AttentionSettings(NamedTuple):
     probes: Array
     forget: Array  # the rate 1/T of the margin statistics
     spacing: Array  # spacing of the checks, as a fraction of the features
-    delay: Array  # effective rise of the level by the spacing of the checks
+    delay: Array  # effective rise of the level due to the spacing of the checks
 
 
 def collect_settings(cells: Sequence[AttentionCell]) -> AttentionSettings:
@@ -257,7 +257,7 @@ def compute_rates(settings: AttentionSettings, state: AttentiveStudent) -> Atten
 
 
 def solve_cells(cells: Sequence[AttentionCell], times: Sequence[float]) -> AttentiveStudent:
-    """Integrate the states of students with one boundary to each time, arrays (cells, T).
+    """Integrate the states (cells, T) of students with a common boundary to each time.
 
     Initial weights are drawn from N(0, 1). All students share the step size, which the largest of their errors limits.
     Raises `SolverError`.
@@ -275,7 +275,7 @@ def solve_cells(cells: Sequence[AttentionCell], times: Sequence[float]) -> Atten
         return np.array(compute_rates(settings, state._replace(y=np.clip(state.y, 0.0, 2.0)))).T.ravel()
 
     atol = [ATOL, VERSINE_ATOL, ATOL, ATOL, ATOL, ATOL] * len(cells)
-    span, band = (0.0, max(times[-1], 1e-12)), kinds - 1  # no student depends on another
+    span, band = (0.0, max(times[-1], 1e-12)), kinds - 1  # banded: students are independent
     start = np.tile(INITIAL_STUDENT, len(cells))
     solution = solve_ivp(field, span, start, "LSODA", times, rtol=RTOL, atol=atol, lband=band, uband=band)
     if not solution.success:

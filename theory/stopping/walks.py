@@ -1,7 +1,7 @@
-r"""Decision errors and savings of early stopping of a margin (Pelossof & Ying, The Attentive Perceptron).
+r"""Decision errors and savings of margins whose summation stops early (Pelossof & Ying, The Attentive Perceptron).
 
 The levels and their errors for Brownian motion (n large) are in `statmech.boundaries`. Steps are discrete: a walk
-overshoots its boundary between two checks, so that all errors are slightly smaller. `decision` is exact for Gaussian
+overshoots its boundary between two checks, so that all errors are slightly smaller. `exact_decision` handles Gaussian
 steps and any check times. `approximate_decision` describes Brownian motion below a level that is raised by the mean
 overshoot :math:`\rho\sqrt{\sigma^2 h}`, with :math:`\rho = -\zeta(1/2)/\sqrt{2\pi}` and checks of spacing h (Siegmund,
 Sequential Analysis, 1985).
@@ -104,7 +104,7 @@ def approximate_decision(
     theta: ArrayLike = 0.0,
     slope: ArrayLike = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Approximate decision error and mean fraction of features for Gaussian steps with equally spaced checks.
+    r"""Approximate the decision error and mean fraction of features for Gaussian steps and equally spaced checks.
 
     The reflection principle is applied at the raised level. A walk that stops has overshot the level, and on average
     evaluated h/4 of the features more than Brownian motion: with drift :math:`\mu` the mean overshoot is
@@ -130,7 +130,7 @@ def approximate_decision(
 
     Examples
     --------
-    >>> [float(value.round(4)) for value in approximate_decision(0.9994, 1 / 784, 1.0, 1.0)]  # `decision`: 0.0091
+    >>> [float(value.round(4)) for value in approximate_decision(0.9994, 1 / 784, 1.0, 1.0)]  # exact: 0.0091
     [0.0091, 0.6732]
     """
     tau, spacing, mean, variance = (np.asarray(v, float) for v in (tau, spacing, mean, variance))
@@ -153,7 +153,7 @@ def _integrate_fraction(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray)
 def exact_decision(
     tau: float, looks: ArrayLike, mean: float, variance: float, theta: float = 0.0, slope: float = 0.0
 ) -> Decision:
-    r"""Compute decision error and mean number of features for a walk of Gaussian steps, exactly.
+    r"""Compute the exact decision error and mean number of features of a walk with Gaussian steps.
 
     The density of the sums that have not crossed is propagated from check to check on Gauss-Legendre panels. A decision
     at the last check is never too early. Equally spaced checks share one matrix.
@@ -211,15 +211,15 @@ def exact_decision(
     low = (theta - slope - drift * steps[-1] - (nodes if alive is not None else 0.0)) / np.sqrt(variance * steps[-1])
     right = ndtr((theta - mean) / np.sqrt(variance))
     undecided_errors = float(weights @ (alive * ndtr(low))) if alive is not None else right
-    return Decision(max(float(right - undecided_errors), 0.0), float(features))  # rounding may make it negative
+    return Decision(max(float(right - undecided_errors), 0.0), float(features))  # clip negative rounding errors
 
 
 class TransitionKernel(NamedTuple):
-    """Transition densities of a step between the nodes of a panel and of its neighbours."""
+    """Transition densities of a step between the nodes of a panel and its neighbours."""
 
-    alive: np.ndarray  # density before a step at all nodes, a part of an array with zeros at both ends
-    windows: np.ndarray  # (panels, neighbouring nodes), views of this array
-    densities: np.ndarray  # (neighbouring nodes, nodes), the same for all panels, which have equal widths
+    alive: np.ndarray  # density before a step at all nodes, a view of an array padded with zeros
+    windows: np.ndarray  # (panels, neighbouring nodes), views of the padded array
+    densities: np.ndarray  # (neighbouring nodes, nodes), common to all panels because their widths are equal
 
     def __call__(self, alive: np.ndarray) -> np.ndarray:
         """Propagate the density at all nodes by one step."""
@@ -228,7 +228,7 @@ class TransitionKernel(NamedTuple):
 
 
 def _make_kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> TransitionKernel:
-    """Make the transition kernel of a step between panels at a distance of up to `REACH` standard deviations."""
+    """Make the transition kernel of a step between panels at distances up to `BOUNDARY_CUTOFF` deviations."""
     width, cutoff = nodes[PANEL_NODES] - nodes[0], BOUNDARY_CUTOFF * deviation
     before, after = (max(0, int(np.ceil((cutoff + side * mean) / width)) + 1) for side in (1, -1))
     first, panels = nodes[:PANEL_NODES], np.arange(-before, after + 1)

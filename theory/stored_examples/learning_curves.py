@@ -20,7 +20,7 @@ CurveEquations = Callable[[np.ndarray, float], LearnerCurve]
 
 
 def _require_noiseless(curve: Callable[[np.ndarray], LearnerCurve]) -> CurveEquations:
-    """Return a learner's equations as a function of alpha and flip, with NaN for flip > 0.
+    """Extend a learner's equations to flip > 0 with NaN.
 
     With flipped labels the version space does not contain the teacher, and the equations do not hold.
     """
@@ -69,7 +69,7 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
     ScenarioError
         For alpha <= 0 or flip outside [0, 0.5].
     SolverError
-        If the equations are not solved. The message names an alpha.
+        If the equations cannot be solved at some alpha.
 
     Examples
     --------
@@ -100,19 +100,19 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
 
 
 def solve_learner_curve(name: str, alpha: np.ndarray, flip: float) -> LearnerCurve:
-    """Solve a learner's equations at each alpha.
+    """Solve the equations of a learner at each alpha.
 
     Raises `SolverError`, which names an alpha, if the equations are not solved.
     """
     curve = LEARNER_EQUATIONS[name](alpha, flip)
     off = alpha[curve.residual > replica.TOLERANCE]
     if off.size:
-        raise SolverError(f"the equations of {name} are not solved at alpha = {off[0]:g}")
+        raise SolverError(f"the equations of {name} were not solved at alpha = {off[0]:g}: their residual is too large")
     return curve
 
 
 def separable_fraction(P: ArrayLike, N: ArrayLike) -> np.ndarray:
-    r"""Return the fraction of the 2^P labellings of P points that a perceptron in N dimensions can store.
+    r"""Compute the fraction of all 2^P labellings of P points that a perceptron in N dimensions can store.
 
     .. math:: 2^{1-P}\sum_{k=0}^{N-1}\binom{P-1}{k}
 
@@ -147,5 +147,5 @@ def separable_fraction(P: ArrayLike, N: ArrayLike) -> np.ndarray:
 
 def _check_arguments(alpha: np.ndarray, flip: float) -> None:
     if alpha.ndim != 1 or not np.all((alpha > 0) & np.isfinite(alpha)):
-        raise ScenarioError([(("alphas",), "examples per dimension must be finite and greater than 0")])
+        raise ScenarioError([(("alphas",), "the number of examples per dimension must be finite and greater than 0")])
     replica.check_flip(flip)

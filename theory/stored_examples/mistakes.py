@@ -1,4 +1,4 @@
-r"""A bound on the number of mistakes of a perceptron before it classifies all examples correctly.
+r"""Upper bound on the number of mistakes before a perceptron classifies all examples correctly.
 
 (Block 1962, Novikoff 1962.) Let a student :math:`\mathbf u` of length 1 have a margin :math:`\mathbf u\cdot\mathbf
 z\ge\gamma>0` on all examples times labels z, and let :math:`|\mathbf z|\le R`. Starting at w = 0, every mistake adds a
@@ -19,7 +19,7 @@ from statmech.errors import ScenarioError
 
 
 def mistake_bound(radius: ArrayLike, margin: ArrayLike) -> np.ndarray:
-    r"""Bound the number of mistakes of a perceptron by the convergence theorem of Block and Novikoff.
+    r"""Bound the number of a perceptron's mistakes by the convergence theorem of Block and Novikoff.
 
     .. math:: M \le (R/\gamma)^2
 

@@ -1,4 +1,4 @@
-r"""Learning from P = alpha N stored examples in the limit N -> infinity: order parameters of each learner.
+r"""Order parameters of learners of P = alpha N stored examples, in the limit N -> infinity.
 
 Inputs :math:`\xi\sim N(0, I)`, labels :math:`S = \pm\mathrm{sgn}(\mathbf w^*\cdot\xi)`, flipped with probability
 :math:`p_f`. Write :math:`a = (1-2p_f)\sqrt{2/\pi}` for the correlation of label and teacher's field,
@@ -53,13 +53,13 @@ from statmech.errors import ScenarioError, SolverError
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, NODES, make_composite_rule, normal_density
 from statmech.numerics.zeros import find_zeros
 
-MIN_LOG_BRACKET, MAX_LOG_BRACKET = -60.0, 60.0  # bracket of ln gamma, ln kappa and ln k
-LOG_TAN_BRACKET = (-90.0, 90.0)  # bracket of ln tan(theta)
-TOLERANCE = 1e-9  # residual up to which a solution is accepted
+MIN_LOG_BRACKET, MAX_LOG_BRACKET = -60.0, 60.0  # root brackets for ln gamma, ln kappa and ln k
+LOG_TAN_BRACKET = (-90.0, 90.0)  # root bracket for ln tan(theta)
+TOLERANCE = 1e-9  # solutions with larger residuals are rejected
 
 
 class LearnerCurve(NamedTuple):
-    """A learner's state at each alpha, arrays of equal shape.
+    """Angle, stability and residual of a learner at each alpha, as arrays of equal shape.
 
     `theta` is the angle to the teacher, `kappa` the smallest stability, and `residual` the relative residual of the
     equations (0 for a closed form).
@@ -76,19 +76,19 @@ def label_field_correlation(flip: Any) -> Any:
 
 
 def hebb(alpha: np.ndarray, flip: float) -> LearnerCurve:
-    """Solve Hebb's rule, the sum of all examples times their labels.
+    """Compute the learning curve of Hebb's rule, the sum of all examples times their labels.
 
-    The stabilities are Gaussian, and therefore have no lower bound.
+    Stabilities are Gaussian and have no lower bound.
     """
     theta = np.arctan2(1.0, label_field_correlation(flip) * np.sqrt(alpha))
     return LearnerCurve(theta, np.full_like(theta, -np.inf), np.zeros_like(theta))
 
 
 def pseudo_inverse(alpha: np.ndarray, flip: float) -> LearnerCurve:
-    """Solve the pseudo-inverse rule.
+    """Compute the learning curve of the pseudo-inverse rule.
 
-    For alpha < 1 it is the shortest w with fields S, and all stabilities are equal. For alpha > 1 it is the
-    least-squares fit.
+    For alpha < 1 the rule gives the shortest w with fields equal to the labels, and all stabilities are equal. For
+    alpha > 1 it gives the least-squares fit.
     """
     a2 = label_field_correlation(flip) ** 2
     below = alpha < 1
@@ -101,29 +101,29 @@ def pseudo_inverse(alpha: np.ndarray, flip: float) -> LearnerCurve:
 
 
 def gibbs(alpha: np.ndarray) -> LearnerCurve:
-    """Solve Gibbs learning, a random student from the version space: cos(theta) = q = R.
+    """Compute the learning curve of Gibbs learning, a random student from the version space.
 
-    The smallest stability is 0.
+    Order parameters obey cos(theta) = q = R, and the smallest stability is 0.
     """
     q_angle, residual = _solve_version_space(alpha)
-    # 1 - q = 1/(1 + gamma^2), and gamma = 1 / tan of the Bayes angle
+    # 1 - q = 1/(1 + gamma^2), where 1/gamma is the tangent of the Bayes angle
     theta = 2 * np.arcsin(np.sin(q_angle) / np.sqrt(2))
     return LearnerCurve(theta, np.zeros_like(theta), residual)
 
 
 def bayes(alpha: np.ndarray) -> LearnerCurve:
-    """Solve the majority vote of the version space, which has an overlap sqrt(q) with the teacher.
+    """Compute the learning curve of the Bayes algorithm, the majority vote of the version space.
 
-    The centre of the version space has the same overlap.
+    The vote and the centre of the version space have the overlap sqrt(q) with the teacher.
     """
     theta, residual = _solve_version_space(alpha)
     return LearnerCurve(theta, np.full_like(theta, np.nan), residual)
 
 
 def max_stability(alpha: np.ndarray, flip: float) -> LearnerCurve:
-    """Solve the perceptron of maximum stability.
+    """Compute the learning curve of the perceptron of maximum stability.
 
-    The result is NaN for alpha >= alpha_c(flip), where no perceptron classifies all examples correctly.
+    The result is NaN for alpha >= alpha_c(flip), since no perceptron classifies all examples correctly.
     """
     consistent = alpha < noisy_capacity(flip)
     curve = LearnerCurve(*(np.full(alpha.shape, np.nan) for _ in LearnerCurve._fields))
@@ -137,7 +137,7 @@ def max_stability(alpha: np.ndarray, flip: float) -> LearnerCurve:
 
 
 def capacity(kappa: ArrayLike = 0.0) -> np.ndarray:
-    r"""Return the storage capacity for random labels: the maximum alpha for a perceptron of stability kappa.
+    r"""Compute the storage capacity for random labels, the maximum alpha at stability kappa.
 
     .. math:: \frac1{\alpha_c} = \int_{-\kappa}^\infty Dt\,(t+\kappa)^2
               = (1+\kappa^2)\,\Phi(\kappa) + \kappa\varphi(\kappa)
@@ -170,7 +170,7 @@ def capacity(kappa: ArrayLike = 0.0) -> np.ndarray:
 
 
 def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
-    r"""Return the capacity for a teacher's noisy labels: the maximum alpha for a perceptron of stability kappa.
+    r"""Compute the capacity for a teacher's noisy labels, the maximum alpha at stability kappa.
 
     At the angle that solves both equations of maximum stability, with :math:`s = \sin\theta` and I(s, k) as in
     `theory.stored_examples.replica`,
@@ -199,7 +199,7 @@ def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
     ScenarioError
         For flip outside [0, 0.5] or kappa < 0.
     SolverError
-        If the equation of the angle is not solved.
+        If the equation of the angle cannot be solved.
 
     Examples
     --------
@@ -218,14 +218,14 @@ def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
 
 
 def _solve_noisy_capacity(flip: np.ndarray, kappa: np.ndarray) -> np.ndarray:
-    """Compute the capacity where it is finite and labels are not random."""
+    """Compute the finite capacity for labels that are not random."""
     log_tan = _solve_angle(kappa, flip)
     s = _sine_from_log_tan(log_tan)
     return 1 / (s * _lifting_integral(log_tan, kappa / s, flip))
 
 
 def check_flip(flip: ArrayLike) -> None:
-    """Raise `ScenarioError` for a probability of noise outside [0, 0.5]."""
+    """Raise `ScenarioError` if a flip probability is outside [0, 0.5]."""
     flip = np.atleast_1d(flip)
     bad = flip[~((flip >= 0) & (flip <= 0.5))]
     if bad.size:
@@ -233,7 +233,7 @@ def check_flip(flip: ArrayLike) -> None:
 
 
 def check_stability(kappa: ArrayLike) -> None:
-    """Raise `ScenarioError` for a stability below 0."""
+    """Raise `ScenarioError` if a stability is negative."""
     kappa = np.atleast_1d(kappa)
     bad = kappa[~(kappa >= 0)]
     if bad.size:
@@ -241,7 +241,10 @@ def check_stability(kappa: ArrayLike) -> None:
 
 
 def _solve_version_space(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Solve for the angle arccos sqrt(q) of the version space's centre. Returns also the residual."""
+    """Solve for the angle arccos(sqrt(q)) between the teacher and the centre of the version space.
+
+    Also returns the residual.
+    """
 
     def residual(log_gamma: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         gamma = np.exp(log_gamma)
@@ -263,7 +266,7 @@ def _entropy_integral(gamma: np.ndarray) -> np.ndarray:
 
 
 def _solve_max_stability(alpha: np.ndarray, flip: float) -> LearnerCurve:
-    """Solve the equations of maximum stability for k = kappa/s, where the stability is positive."""
+    """Solve the equations of maximum stability for k = kappa/s > 0."""
 
     def residual(log_k: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         k = np.exp(log_k)
@@ -277,17 +280,17 @@ def _solve_max_stability(alpha: np.ndarray, flip: float) -> LearnerCurve:
 
 
 def _log_tan_from_k(alpha: np.ndarray, k: np.ndarray, flip: float) -> np.ndarray:
-    """Return log tan(theta) as a function of k, by the second equation of maximum stability."""
+    """Compute ln tan(theta) from k by the second equation of maximum stability."""
     return -np.log(alpha * label_field_correlation(flip) * _mean_positive_part(k))
 
 
 def _mean_positive_part(k: np.ndarray) -> np.ndarray:
-    """Return k Phi(k) + phi(k), the mean of (k - t)_+ for a standard normal t."""
+    """Compute the mean of (k - t)_+ for a standard normal t, which is k Phi(k) + phi(k)."""
     return np.asarray(k * ndtr(k) + normal_density(k))
 
 
 def _solve_random_labels(alpha: np.ndarray) -> LearnerCurve:
-    """Solve for the stability whose capacity for random labels is alpha."""
+    """Solve for the stability whose capacity for random labels equals alpha."""
 
     def residual(log_kappa: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         return np.log(capacity(np.exp(log_kappa)) / alpha)
@@ -297,20 +300,20 @@ def _solve_random_labels(alpha: np.ndarray) -> LearnerCurve:
 
 
 def _solve_angle(kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
-    """Solve for log tan(theta) of the perceptron whose maximum stability is `kappa`."""
+    """Solve for ln tan(theta) of a perceptron with maximum stability `kappa`."""
     return _find_root(
         _angle_residual, LOG_TAN_BRACKET[0], LOG_TAN_BRACKET[1], (kappa, np.asarray(flip)), "max_stability"
     )
 
 
 def _angle_residual(log_tan: np.ndarray, kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
-    """Return the logarithm of R I(s, k) over a (k Phi(k) + phi(k)), which decreases with the angle."""
+    """Compute the logarithm of R I(s, k) / (a [k Phi(k) + phi(k)]), which decreases with the angle."""
     R, k = _cosine_from_log_tan(log_tan), kappa / _sine_from_log_tan(log_tan)
     return np.log(R * _lifting_integral(log_tan, k, flip) / (label_field_correlation(flip) * _mean_positive_part(k)))
 
 
 def _lifting_integral(log_tan: np.ndarray, k: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
-    """Compute the integral I(s, k), with panel edges at both ends of the sigmoid and of the Gaussian."""
+    """Compute the integral I(s, k) of the equations of maximum stability."""
     flip = np.asarray(flip)[..., None]
     s, R = _sine_from_log_tan(log_tan), _cosine_from_log_tan(log_tan)
     sigmoid = 9 / np.maximum(R, 1e-3)
@@ -344,9 +347,9 @@ def _cosine_from_log_tan(log_tan: np.ndarray) -> np.ndarray:
 def _find_root(
     residual: Callable[..., np.ndarray], low: float, high: float, args: tuple[np.ndarray, ...], learner: str
 ) -> np.ndarray:
-    """Find the root of an elementwise function between `low` and `high`.
+    """Find the roots of an elementwise function between `low` and `high`.
 
-    Raises `SolverError`, which names the failures.
+    Raises `SolverError` with the arguments of failed elements.
     """
     root = find_zeros(residual, low, high, args)
     if not np.all(root.success):

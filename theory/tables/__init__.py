@@ -1,1 +1,1 @@
-"""Predictions of errors on fresh rows, from a data table that samples their population, without fits."""
+"""Predictions, without fits, of errors on fresh rows of the population that a data table samples."""

@@ -1,4 +1,4 @@
-r"""Learning curves of a real table that go through measured errors. Theory gives the shape of the curves.
+r"""Learning curves of a real table with their shape from theory, anchored at measured errors.
 
 Real classes are not Gaussian clusters, so that the error of theory alone is wrong on every third table. Its dependence
 on the number of examples is nevertheless right. The measurements are the errors of fits at two sizes, and the errors on
@@ -35,18 +35,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-MAX_ERROR = 0.6  # larger label errors are noise of a short table
+MAX_ERROR = 0.6  # larger label errors are noise of short tables
 KERNEL_WIDTH = 0.25  # for a class of one row, in standard deviations of its stabilities
-NORMAL_QUANTILE = 1.645  # half width of a 90 % interval
+NORMAL_QUANTILE = 1.645  # half width of a 90 % interval, in standard deviations
 MODEL_ERROR = 0.05  # relative error of moved curves, in addition to the noise of the table
-AGREEMENT_TOL = 0.14  # larger |ln(measured / theory)|: theory alone is wrong
-SHAPE_TOL = 0.5  # larger |ln(measured / anchored)|: the shape of the curve is wrong
-AGREEMENT_ERRORS = 1.5  # standard errors of a measured error that count as agreement
-MIN_WRONG_ROWS = 10  # fewer do not determine an error
+AGREEMENT_TOL = 0.14  # theory alone is wrong if |ln(measured / theory)| is larger
+SHAPE_TOL = 0.5  # the shape of the curve is wrong if |ln(measured / anchored)| is larger
+AGREEMENT_ERRORS = 1.5  # deviations up to this number of standard errors agree
+MIN_WRONG_ROWS = 10  # fewer misclassified rows do not determine an error
 
 
 class MeasuredStabilities(NamedTuple):
-    """Stabilities of rows that learners have not seen, in each class.
+    """Stabilities of the unseen rows of each class.
 
     `positions` (2,) are the means in units of the standard deviation, and `standardised` the standardised values.
     """
@@ -61,7 +61,7 @@ def standardise_stabilities(stabilities: np.ndarray, y: np.ndarray) -> MeasuredS
     Parameters
     ----------
     stabilities
-        Stabilities of rows that learners have not seen (n,).
+        Stabilities of rows unseen by their learner (n,).
     y
         Labels +1 and -1 (n,).
     """
@@ -102,7 +102,7 @@ def compute_anchored_errors(
 
 
 def _compute_class_errors(means: np.ndarray, ratio: np.ndarray, zeta: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return the errors (2, P) of classes with these means (2, P).
+    """Return the errors (2, P) of both classes from their mean stabilities (2, P).
 
     A fraction `ratio` (P,) of the variance of the stabilities has the measured distribution, the rest is Gaussian.
     """
@@ -115,7 +115,7 @@ def _compute_class_errors(means: np.ndarray, ratio: np.ndarray, zeta: tuple[np.n
 
 
 class MeasuredErrors(NamedTuple):
-    """Numbers of examples (3,), with the errors on other rows and their standard errors. The last is the full table."""
+    """Errors on unseen rows with standard errors at three numbers of examples, the last for the full table."""
 
     P: np.ndarray
     error: np.ndarray
@@ -123,7 +123,7 @@ class MeasuredErrors(NamedTuple):
 
 
 class PredictedCurve(NamedTuple):
-    """Errors of theory and of the anchored curve, arrays (P,) for given numbers of examples."""
+    """Errors predicted by theory and by the anchored curve, arrays (P,) over numbers of examples."""
 
     theory: np.ndarray
     anchored: np.ndarray
@@ -135,7 +135,7 @@ class PredictedCurve(NamedTuple):
 
 @dataclass(frozen=True)
 class ErrorScale(ABC):
-    """A scale for shifting errors, and the error band on it. Subclasses are for labels and for squared errors.
+    """Scale for shifting errors, with an error band. Subclasses describe label errors and squared errors.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class ErrorScale(ABC):
 
     @abstractmethod
     def transform_errors(self, errors: np.ndarray) -> np.ndarray:
-        """Transform errors to the scale that makes differences between curves most uniform."""
+        """Transform errors to this scale, where differences between curves are most uniform."""
 
     @abstractmethod
     def restore_errors(self, values: np.ndarray) -> np.ndarray:
@@ -160,7 +160,7 @@ class ErrorScale(ABC):
 
     @abstractmethod
     def extrapolate_errors(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
-        """Move errors (P,) for more examples than rows so that theory's error `source` becomes `target`."""
+        """Rescale errors (P,) for more examples than rows, so that the theoretical error `source` becomes `target`."""
 
     @abstractmethod
     def compute_half_band(self, errors: np.ndarray) -> np.ndarray:
@@ -169,7 +169,7 @@ class ErrorScale(ABC):
 
 @dataclass(frozen=True)
 class LabelScale(ErrorScale):
-    """Fractions of wrong labels, which are moved as normal quantiles."""
+    """Scale of label errors, which are shifted as normal quantiles."""
 
     @property
     def floor(self) -> float:
@@ -192,7 +192,7 @@ class LabelScale(ErrorScale):
 
 @dataclass(frozen=True)
 class SquaredScale(ErrorScale):
-    """Mean squared errors, which are moved by factors."""
+    """Scale of mean squared errors, which are multiplied by factors."""
 
     @property
     def floor(self) -> float:
@@ -214,7 +214,7 @@ class SquaredScale(ErrorScale):
 def move_errors(
     P: np.ndarray, curve: PredictedCurve, measured: MeasuredErrors, curve_at_measured: PredictedCurve, scale: ErrorScale
 ) -> np.ndarray:
-    """Move a curve through the measured errors.
+    """Shift a curve so that it passes through the measured errors.
 
     Parameters
     ----------
@@ -243,9 +243,9 @@ def move_errors(
 def _compute_anchor_errors(
     measured: MeasuredErrors, curve_at_measured: PredictedCurve, scale: ErrorScale
 ) -> np.ndarray:
-    """Return the errors (3,) that a curve goes through.
+    """Return the errors (3,) that the anchored curve must pass through.
 
-    The error of all rows is averaged with the value that follows from the fit before it and the slope of theory.
+    The error of all rows is averaged with an extrapolation of the preceding fit along the theoretical curve.
     """
     errors = measured.error.copy()
     if np.isfinite(curve_at_measured.theory).all():
@@ -255,7 +255,7 @@ def _compute_anchor_errors(
 
 
 def compute_log_ratios(measured: MeasuredErrors, theory: np.ndarray, scale: ErrorScale) -> np.ndarray:
-    """Return the logarithms of the ratios of measured errors to the errors of a theory (3,)."""
+    """Return the logarithms of the ratios (3,) of measured to theoretical errors."""
     return np.log((measured.error + scale.floor) / (theory + scale.floor))
 
 

@@ -1,4 +1,4 @@
-"""The best penalty of learners of a real table, used by theory and simulation."""
+"""Best penalties for learning a real table, shared by theory and simulation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make_row_errors(cell: RowsCell) -> RowErrors:
 
 
 def find_best_penalties(cell: RowsCell, P: list[int]) -> dict[int, float]:
-    """Find the penalty of the smallest error at each number of examples, NaN where the table does not determine it.
+    """Find the penalty with the smallest error at each number of examples, NaN where it is undetermined.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""Classifiers of fresh rows, predicted from a labelled table that is a sample of their population.
+r"""Errors of classifiers on fresh rows, predicted from a labelled table that samples the population.
 
 No linear teacher describes real labels. The two classes are modelled as two clusters with the same covariance
 (`theory.convex.clusters`). The equations of the weights depend on the clusters only by :math:`\varphi(k)` and
@@ -35,16 +35,16 @@ from theory.convex.penalised_fields import differentiate_logs
 from theory.convex.saddle_point import SOLUTION_TOL
 from theory.tables.resolvents import Resolvent
 
-MAX_RELATIVE_K = 1e6  # in units of the largest variance; the penalty alone decides at larger k
+MAX_RELATIVE_K = 1e6  # in units of the largest variance; at larger k the penalty dominates
 EIGENVALUE_REL_TOL = 1e-12  # smaller eigenvalues, relative to the largest, are rounding errors
-MIN_SIGNAL_TO_NOISE = 0.01  # ratio of T to its noise; a smaller difference of the classes is due to chance
-MIN_CENTRE_RATIO = 1e-3  # (T + k T')/T, a mean of omega/(omega + k), relative to this ratio at the largest variance
+MIN_SIGNAL_TO_NOISE = 0.01  # ratio of T to its noise; smaller differences between classes are due to chance
+MIN_CENTRE_RATIO = 1e-3  # (T + k T')/T relative to omega/(omega + k) at the largest variance omega
 
 
 class ClassTable(NamedTuple):
-    """A labelled table in the eigenbasis of its rows within classes.
+    """A labelled table in the eigenbasis of the covariance within classes.
 
-    Vector d is half the difference of the classes' means.
+    The vector d is half the difference between the class means.
     """
 
     resolvent: Resolvent
@@ -88,7 +88,7 @@ class _SpectralFunctions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FreshEquations(ClusterEquations):
-    """The equations of a loss of stabilities for fresh rows of a table. `clusters` describe only the labels."""
+    """Equations of a stability loss for fresh rows of a table. `clusters` describes only the labels."""
 
     table: ClassTable | None = None
 
@@ -107,7 +107,7 @@ class FreshEquations(ClusterEquations):
         log_Q = 0.5 * np.log(Q2)
 
         def differentiate(part: np.ndarray) -> np.ndarray:
-            """Return the derivatives in a parameter that changes ln k by `part`."""
+            """Return the derivatives with respect to a parameter that changes ln k by `part`."""
             Q = 0.5 * (of_q * slope[2] + of_m * slope[3]) / Q2
             return np.array([Q - slope[1], Q, slope[0]]) * part
 
@@ -132,9 +132,9 @@ class FreshEquations(ClusterEquations):
     def _compute_log_functions(self, log_k: np.ndarray) -> np.ndarray:
         """Return the logarithms of the functions (4, ...) at ln k, (batch,) or (1, ..., batch).
 
-        They are NaN if the classes do not differ.
+        The logarithms are NaN if the classes do not differ.
         """
-        with np.errstate(all="ignore"):  # where classes differ by no more than noise
+        with np.errstate(all="ignore"):  # classes may differ by no more than noise
             functions = np.log(np.array(self._compute_functions(np.exp(log_k.ravel()))))
         return functions.reshape(4, *log_k.shape[log_k.ndim > 1 :])
 
@@ -162,16 +162,16 @@ class FreshEquations(ClusterEquations):
 
 
 def make_fresh_equations(loss: Loss, table: ClassTable, intercept: bool) -> FreshEquations:
-    """Return the equations of a loss of stabilities for fresh rows of a table.
+    """Return the equations of a stability loss for fresh rows of a table.
 
     Parameters
     ----------
     loss
-        A loss of stabilities.
+        A loss that depends on stabilities.
     table
         The table.
     intercept
-        Whether the learner has an intercept, which has no penalty. For classes of equal size it is 0.
+        Whether the learner has an intercept, which has no penalty. The intercept is 0 for classes of equal size.
     """
     unit = np.ones(1)
     clusters = TwoClusters(table.positives, unit, unit, unit, unit)
@@ -181,7 +181,7 @@ def make_fresh_equations(loss: Loss, table: ClassTable, intercept: bool) -> Fres
 def solve_fresh_stabilities(
     loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, intercept: bool
 ) -> tuple[FreshEquations, ClusterStabilities]:
-    """Solve the equations for fresh rows. Returns the equations and the stabilities of fresh rows.
+    """Solve the equations for fresh rows and return them with the stabilities of fresh rows.
 
     The stabilities are NaN where the table does not determine them.
 
@@ -216,6 +216,6 @@ def predict_fresh_errors(
 
 
 def find_fresh_penalties(loss: Loss, table: ClassTable, P: np.ndarray, intercept: bool) -> np.ndarray:
-    """Find the penalty of the smallest error on fresh rows at each number of examples (batch,)."""
+    """Find the penalty with the smallest error on fresh rows at each number of examples (batch,)."""
     alpha = np.asarray(P, float) / table.resolvent.columns
     return find_best_lambdas(make_fresh_equations(loss, table, intercept), alpha)

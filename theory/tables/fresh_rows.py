@@ -12,14 +12,14 @@ from theory.tables.row_errors import RowErrors, SquaredErrors
 
 
 class FreshRowErrors(RowErrors):
-    """Rows of the population, whose averages follow from the resolvent of the table (`theory.tables.resolvents`)."""
+    """Predictor of errors on fresh rows, based on the resolvent of the table (`theory.tables.resolvents`)."""
 
     def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
         equations, row_stabilities = fresh_clusters.solve_fresh_stabilities(loss, self.classes, P, lam, self.intercept)
         return equations.clusters, row_stabilities
 
     def positions(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-        r"""Compute the means of both classes' stabilities over their standard deviation, (2, batch).
+        r"""Compute the mean stabilities of both classes in units of their standard deviation (2, batch).
 
         Among P rows a fraction :math:`\pi_+ \pm \sqrt{\pi_+\pi_-/P}` has the label +1. The intercept follows this
         fraction as :math:`\partial b/\partial\pi_+ = (\langle g\rangle_+ + \langle g\rangle_-)/A = C/(2\pi_+\pi_-A)`,

@@ -28,7 +28,7 @@ STRENGTH_REL_TOL = 1e-14  # relative change of z in the last step
 
 @dataclass(frozen=True, eq=False)
 class Resolvent:
-    """Nonzero eigenvalues s (r,) of a table's centred rows, its degrees of freedom, and its number of columns."""
+    """Resolvent of a table: nonzero eigenvalues s (r,) of its centred rows, degrees of freedom, and columns."""
 
     eigenvalues: np.ndarray
     degrees: int
@@ -40,7 +40,7 @@ class Resolvent:
         return np.sum(s / (s + z), axis=0)
 
     def effective_slope(self, z: np.ndarray) -> np.ndarray:
-        """Return the derivative of df in z."""
+        """Return the derivative of df with respect to z."""
         s = self.eigenvalues[:, None]
         return -np.sum(s / (s + z) ** 2, axis=0)
 
@@ -50,11 +50,11 @@ class Resolvent:
         return self.degrees - len(s) + np.sum(z / (s + z), axis=0)
 
     def population_strength(self, z: np.ndarray) -> np.ndarray:
-        """Return the strength k for the population at each z."""
+        """Return the penalty strength k of the population at each z of the sample."""
         return self.columns * z / self.remaining_degrees(z)
 
     def population_strength_slope(self, z: np.ndarray) -> np.ndarray:
-        """Return the derivative of k in z."""
+        """Return the derivative of k with respect to z."""
         s = self.eigenvalues[:, None]
         rise = self.degrees - len(s) + np.sum((z / (s + z)) ** 2, axis=0)
         return self.columns * rise / self.remaining_degrees(z) ** 2
@@ -67,10 +67,10 @@ class Resolvent:
         return float(self.columns / np.sum(1 / self.eigenvalues))
 
     def sample_strength(self, k: np.ndarray) -> np.ndarray:
-        """Return the strength z for the sample at each k of the population (batch,).
+        """Return the penalty strength z of the sample at each k of the population (batch,).
 
-        It is the root of the convex function :math:`Nz/k + \\mathrm{df}(z) - n'`, by Newton's method from above. It is
-        NaN for k up to `min_population_strength`.
+        Newton's method finds the root of the convex function :math:`Nz/k + \\mathrm{df}(z) - n'` from above. The result
+        is NaN for k up to `min_population_strength`.
         """
         z = np.where(k > self.min_population_strength, k * self.degrees / self.columns, np.nan)
         for _ in range(MAX_NEWTON_STEPS):

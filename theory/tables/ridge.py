@@ -34,11 +34,11 @@ class RidgeDecomposition(NamedTuple):
     resolvent: Resolvent
     squares: np.ndarray  # squared components of the centred target in the eigenbasis (r,)
     residual_square: float  # squared length of the target's part outside the eigenbasis
-    mean_square: float  # unbiased squared mean of the target that learners see
+    mean_square: float  # unbiased estimate of the squared mean of the target that learners see
 
 
 def make_ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeDecomposition:
-    """Return the eigenbasis of a table.
+    """Decompose a table in its eigenbasis.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def make_ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeDecomposition:
 
 
 def ridge_from_table(table: RealTable, intercept: bool) -> RidgeDecomposition:
-    """Return the eigenbasis of a real table, with the target that learners see.
+    """Decompose a real table in its eigenbasis, with the target that learners see.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def predict_squared_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.nda
 
 
 def predict_training_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-    """Predict the mean squared training error of P examples (batch,), a factor (1 - df/P)^2 smaller.
+    """Predict the mean squared training error (batch,), which is (1 - df/P)^2 times the error on fresh rows.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def predict_training_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.nd
 
 
 def find_ridge_penalties(table: RidgeDecomposition, P: np.ndarray) -> np.ndarray:
-    """Find the penalty of the smallest squared error on fresh rows at each number of examples (batch,).
+    """Find the penalty with the smallest squared error on fresh rows at each number of examples (batch,).
 
     Penalties are compared only if the table determines their error. The result is NaN if there is no such penalty.
     """
@@ -129,7 +129,7 @@ def find_ridge_penalties(table: RidgeDecomposition, P: np.ndarray) -> np.ndarray
 
 
 def _solve_sample_strength(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-    """Solve for the strength z at each number of examples and penalty by bisection of ln z, NaN without a solution."""
+    """Solve for the penalty strength z of the sample by bisection of ln z, NaN without a solution (batch,)."""
     low, high = np.full(P.shape, np.log(1e-14)), np.full(P.shape, np.log(1e14))
     for _ in range(100):
         z = np.exp(0.5 * (low + high))

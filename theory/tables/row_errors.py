@@ -61,7 +61,7 @@ class RowErrors(ABC):
 
     @abstractmethod
     def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
-        """Return the clusters and the stabilities of learners with a loss of stabilities."""
+        """Return the clusters and the stabilities of learners with a stability loss."""
 
     @abstractmethod
     def squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
@@ -69,20 +69,20 @@ class RowErrors(ABC):
 
     @abstractmethod
     def find_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
-        """Find the penalty of the smallest label error."""
+        """Find the penalty with the smallest label error."""
 
     @abstractmethod
     def find_square_penalties(self, P: np.ndarray) -> np.ndarray:
-        """Find the penalty of the smallest squared error."""
+        """Find the penalty with the smallest squared error."""
 
     @cached_property
     def classes(self) -> ClassTable:
-        """The table as two classes."""
+        """Decomposition of the table into two classes."""
         return make_class_table(self.table.Z, self.table.y)
 
     @cached_property
     def ridge(self) -> RidgeDecomposition:
-        """The table in its eigenbasis."""
+        """Decomposition of the table in its eigenbasis."""
         return ridge_from_table(self.table, self.intercept)
 
     def described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str = "auto") -> RowsState:
@@ -108,7 +108,7 @@ class RowErrors(ABC):
         return result
 
     def find_best_penalties(self, loss: Loss, P: np.ndarray, model: str = "auto") -> np.ndarray:
-        """Find the penalty of the smallest label error (batch,), or squared error if label errors are not predicted.
+        """Find the penalty (batch,) with the smallest label error, or squared error if labels are not predicted.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class RowErrors(ABC):
         return MIN_CLASS_PENALTY, MAX_CLASS_PENALTY
 
     def _predict_known_errors(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str) -> RowsState:
-        """Predict the errors at penalties that are numbers."""
+        """Predict the errors at finite penalties."""
         nans, square = np.full(len(P), np.nan), isinstance(loss, Square)
         state = RowsState(nans, nans, nans, nans)
         if self.table.labels is not None and model != "moments":
@@ -145,6 +145,6 @@ class RowErrors(ABC):
             training = average_training_on_clusters(loss, clusters, stabilities, loss)
             error_rate = clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
         mse = clusters.weights @ (1 - stabilities.means) ** 2 + stabilities.Q**2 if square else np.full(len(P), np.nan)
-        if self.intercept and loss.kinks:  # the equations fail if the minimum is w = 0 with the more frequent label
+        if self.intercept and loss.kinks:  # the equations fail at w = 0, where all answers are the more frequent label
             error_rate = np.where(np.isnan(error_rate), clusters.weights.min(), error_rate)
         return RowsState(error_rate, mse, training.error, training.loss)

@@ -1,4 +1,4 @@
-r"""Boosting sparse perceptrons against the bounds of Jackson & Craven: stages, eps_g and advantage.
+r"""Boosted sparse perceptrons compared with the bounds of Jackson & Craven: stages, eps_g and advantage.
 
 Points are means over teachers. Dashed lines of the same colour are the bounds of the paper's Lemmas 1 and 2: after
 :math:`2s^2\ln P` stages all P examples are classified correctly, no stage has an advantage below 1/(2s), and eps_g
@@ -31,16 +31,16 @@ from figures.style import draw_seed_means, get_curve_style, nested_marker_size, 
 from statmech.numerics.statistics import compute_run_standard_error
 
 AXES = ("s", "P")  # sweep axes that this figure shows
-MAX_BOOSTING_CURVES = 4  # each curve has one P
-MIN_BAR_FRACTION = 0.1  # bars that reach below this fraction of their mean are cut at the end of the axis
+MAX_BOOSTING_CURVES = 4  # one curve per value of P
+MIN_BAR_FRACTION = 0.1  # lower bar ends below this fraction of the mean do not extend the axis
 STAGES_LABEL = "stages to zero\ntraining error"
 BOOSTING_LINE_STYLE: dict[str, Any] = {"linestyle": "-"}
 ADVANTAGE_TICKS = [0.02, 0.05, 0.1, 0.2, 0.5]
 CAPTION = (
-    r"AdaBoost over all conjunctions of a teacher that is a vote of $s$ of them, learning from $P$ examples: number of "
-    r"stages to zero training error, the smallest advantage $\gamma=\min_i(\frac{1}{2}-\epsilon_i)$ of a stage, "
-    r"and the generalization error. Thin lines join points. Dashed: the bounds of Jackson & Craven at every $s$ and "
-    r"$P$. The bound on $\epsilon_g$ is drawn where it is less than 1. Triangles at the bottom: no run had an error."
+    r"AdaBoost over all conjunctions, learning from $P$ examples of a teacher that is a vote of $s$ conjunctions: "
+    r"number of stages to zero training error, smallest advantage $\gamma=\min_i(\frac{1}{2}-\epsilon_i)$ of a stage, "
+    r"and generalization error. Thin lines join points. Dashed: bounds of Jackson & Craven at every $s$ and $P$; the "
+    r"bound on $\epsilon_g$ is drawn where it is less than 1. Triangles at the bottom: no run had an error."
 )
 LINES = ""
 
@@ -48,7 +48,7 @@ LINES = ""
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw stages and the smallest advantage against s, and stages and eps_g against P.
 
-    Shades of grey are values of P, and colours are values of s.
+    Shades of grey stand for values of P, and colours for values of s.
     """
     figure, ((stages_s, stages_P), (advantage, error)) = make_figure(5.2, 2, 2)
     P_indices = np.unique(np.linspace(0, simulation.sizes["P"] - 1, MAX_BOOSTING_CURVES).round().astype(int))
@@ -88,7 +88,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _describe_trivial_bounds(bounds: xr.DataArray) -> str:
-    """Return a note on the values of s with a bound of 1 on eps_g at every P."""
+    """Return a note that lists the values of s whose bound on eps_g is 1 at every P."""
     trivial = [int(s) for s in bounds.s.values if float(bounds.sel(s=s).min()) >= 1]
     if not trivial:
         return ""
@@ -97,9 +97,9 @@ def _describe_trivial_bounds(bounds: xr.DataArray) -> str:
 
 
 def _find_min_error(values: Any) -> float:
-    """Return the lowest point that the logarithmic error axis must show.
+    """Return the smallest value that the logarithmic error axis must include.
 
-    It is the lower end of a bar, or the mean if the bar reaches almost to 0.
+    This value is the lower end of an error bar, or the mean if the bar almost reaches 0.
     """
     means = values.mean("seed").values
     ends = means - compute_run_standard_error(values).fillna(0).values

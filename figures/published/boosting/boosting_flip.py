@@ -1,4 +1,4 @@
-"""Boosting sparse perceptrons from flipped labels: eps_g against the fraction of flips and the number of stages."""
+"""Boosted sparse perceptrons that learn flipped labels: eps_g against flip fraction and number of stages."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ AXES = ("flip", "cap")  # sweep axes that this figure shows
 MAX_FLIP_CURVES = 5
 FLIP_LINE_STYLE: dict[str, Any] = {"linestyle": "-"}
 CAPTION = (
-    r"Generalization error, with respect to the teacher's own labels, of AdaBoost over conjunctions that learns from "
+    r"Generalization error of AdaBoost over conjunctions, measured on the teacher's unflipped labels. Learning uses "
     r"labels flipped with probability $p_f$, and ends after $T$ stages or when all examples are classified correctly. "
-    r"Dashed: $\epsilon_g=p_f$, the error of the labels in the examples."
+    r"Dashed: $\epsilon_g=p_f$, the error of the flipped labels."
 )
 LINES = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g with a colour per number of stages (left) and a shade per fraction of flips (right)."""
+    """Draw eps_g against the flip fraction (left) and against the number of stages (right)."""
     results, (figure, (against_flip, against_stages)) = as_results(simulation), make_figure(3.4, 1, 2, sharey=True)
     stages, flips = (
         np.unique(np.linspace(0, simulation.sizes[name] - 1, MAX_FLIP_CURVES).round()) for name in ("cap", "flip")

@@ -1,1 +1,1 @@
-"""Figures of classifiers on data, by cross-validation."""
+"""Figures of classifiers evaluated by cross-validation."""

@@ -21,24 +21,24 @@ from statmech.results.dataset import scenario_from_dataset
 
 AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = (
-    "Decision boundaries of classifiers that learnt all the points shown; the second class is chosen where the plane "
-    "is shaded. Arrow: direction of the weight vector of a linear classifier, normal to its boundary, which is drawn "
-    "from the weights. Dashed: lines at the distance of the nearest point, the margin, if no point is misclassified. "
+    "Decision boundaries of classifiers that learnt all points shown; shading marks the region of the second class. "
+    "Arrow: direction of a linear classifier's weight vector, normal to the boundary, which is computed from the "
+    "weights. Dashed: lines at the distance of the nearest point (the margin), drawn if no point is misclassified. "
     "Percentages: accuracy on held-out folds."
 )
-POINTS = LINES = ""  # the figure has neither means nor theory
-CLASS_MARKER_STYLES: tuple[dict[str, Any], ...] = (  # distinguishable in grey
+POINTS = LINES = ""  # neither means nor theory are drawn
+CLASS_MARKER_STYLES: tuple[dict[str, Any], ...] = (  # distinguishable in greyscale
     {"color": CURVE_COLOURS[0], "marker": "o", "markerfacecolor": "white"},
     {"color": CURVE_COLOURS[1], "marker": "s"},
 )
 BOUNDARY_LINE_STYLE: dict[str, Any] = {"color": "0.1", "linewidth": 1.0}
-ARROW_LENGTH_FRACTION, ARROW_LABEL_POSITION = 0.17, 1.35  # relative to the plane's larger side, and to the arrow
+ARROW_LENGTH_FRACTION, ARROW_LABEL_POSITION = 0.17, 1.35  # fractions of plane and arrow
 
 
 class LinearBoundary(NamedTuple):
-    """A line w.x + b = 0 and its margin.
+    """Linear decision boundary w.x + b = 0 with its margin.
 
-    The margin is the distance of the nearest point, or NaN if a point is misclassified.
+    The margin is the distance to the nearest point, or NaN if a point is misclassified.
     """
 
     w: np.ndarray
@@ -47,12 +47,12 @@ class LinearBoundary(NamedTuple):
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw one row per data set and one column per classifier.
+    """Draw decision regions, one row per data set and one column per classifier.
 
     The region of the second class is shaded.
     """
     if "decision" not in simulation:
-        raise ConfigError("the figure boundaries needs `plane: true`, which records decisions on a plane")
+        raise ConfigError('the figure "boundaries" requires `plane: true`, which records decisions on a plane')
     sets, names = ([str(value) for value in simulation[axis].values] for axis in AXES)
     figure, axes = make_figure(0.6 + 1.95 * len(sets), len(sets), len(names), squeeze=False)
     for row, data in zip(axes, sets, strict=True):
@@ -72,7 +72,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 def _relearn_linear_boundary(
     simulation: xr.Dataset, data: str, name: str, points: DataSetContent, decision: np.ndarray
 ) -> LinearBoundary | None:
-    """Relearn the boundary of a linear classifier from the recorded decisions.
+    """Refit a linear classifier, and return the boundary that reproduces the recorded decisions.
 
     Returns None for other classifiers.
     """
@@ -127,7 +127,7 @@ def _draw_weight_arrow(ax: Axes, X: np.ndarray, linear: LinearBoundary) -> None:
 
 
 def _find_arrow_position(X: np.ndarray, linear: LinearBoundary) -> tuple[np.ndarray, np.ndarray] | None:
-    """Find the start and the vector of an arrow along w, as far from all points as possible.
+    """Find the start and the displacement of an arrow along w, far from all points.
 
     Returns None if there is no room for the arrow.
     """
@@ -145,7 +145,7 @@ def _find_arrow_position(X: np.ndarray, linear: LinearBoundary) -> tuple[np.ndar
 
 
 def _make_legend_handles(y: np.ndarray) -> list[Line2D]:
-    """Return the legend handles of classes, boundary, margin and weights."""
+    """Return the legend handles for classes, boundary, margin and weights."""
     names = [f"class {value}".replace("-", "\N{MINUS SIGN}") for value in np.unique(y)]
     return [
         *(

@@ -1,4 +1,4 @@
-"""Positions of the pair conjunctions that a sparse perceptron learns from sequences, which reveal the codons."""
+"""Pair conjunctions that a sparse perceptron learns from sequences: their positions reveal the codons."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ VALUES = {"classifier": ("boosting",)}
 CODON_LENGTH = 3  # letters per codon
 CODON_FRAME_COLOUR = CURVE_COLOURS[1]
 CAPTION = (
-    "Sum of the weights of conjunctions of two bases at each pair of positions, mean over held-out folds of windows of "
-    "five codons, the outlined squares (Jackson & Craven, section 4), for each discount d. The percentages are the "
-    "part of the conjunctions that lie within one codon; of all pairs of positions 14 % do. The windows stand in for "
-    "the paper's data."
+    "Sum of the weights of conjunctions of two bases at each pair of positions, averaged over folds, for each discount "
+    "d (Jackson & Craven, section 4). Examples are windows of five codons, outlined as squares. Percentages: fraction "
+    "of the conjunctions within one codon, which is 14 % for all pairs of positions. The windows stand in for the "
+    "paper's data."
 )
 POINTS = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw a panel per discount with the mean weight of pairs over folds, as shades of grey."""
+    """Draw the mean weights of pairs in shades of grey, one panel per discount."""
     if "pair_weights" not in simulation:
-        raise ConfigError("the figure codons needs `positions: true`, which records where conjunctions lie")
+        raise ConfigError('the figure "codons" requires `positions: true`, which records where conjunctions lie')
     figure, axes = make_figure(3.9, 1, simulation.sizes["discount"], sharey=True, squeeze=False)
     panels = list(axes.flat)
     mean = simulation.pair_weights.mean(["seed", "fold"])
@@ -50,9 +50,9 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _draw_pair_matrix(ax: Axes, mean: Any, norm: PowerNorm) -> Any:
-    """Draw the weights of pairs of positions as an image.
+    """Draw the weights of all pairs of positions as an image.
 
-    The first position is on the x axis, and the second, later one on the y axis.
+    The first position is on the x axis, and the second, later position on the y axis.
     """
     edges = np.append(mean.position.values - 0.5, mean.position.values[-1] + 0.5)
     is_later = mean.position.values[:, None] < mean.partner.values

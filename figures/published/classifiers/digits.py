@@ -1,4 +1,4 @@
-"""The Attentive Perceptron on real digits: error against features evaluated, compared with a hard budget."""
+"""The Attentive Perceptron on real digits: error against features evaluated, compared with a fixed budget."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ AXES = ("data", "chosen", "error_rate_budget")  # sweep axes that this figure sh
 VALUES = {"classifier": ("attentive",)}
 NEEDS = ("budget",)
 CAPTION = (
-    r"Error on held-out examples against the features evaluated per example, one panel per data set. Colours and "
-    r"markers: the order in which the Attentive Perceptron evaluates features, for several target rates $\epsilon_d$ "
-    r"of decision errors, which decrease from the labelled one to the right; filled markers: features evaluated "
-    r"in prediction; open markers: in learning, per example and pass, at the same errors. Black crosses: a perceptron "
+    r"Error on held-out examples against the number of features evaluated per example, one panel per data set. Colours "
+    r"and markers: order in which the Attentive Perceptron evaluates features; the target rate $\epsilon_d$ of "
+    r"decision errors decreases from the labelled value to the right. Filled markers: features evaluated in "
+    r"prediction; open markers: in learning, per example and pass, at the same errors. Black crosses: a perceptron "
     r"that learns and predicts with a fixed number of features, drawn at random. Thin grey lines guide the eye."
 )
 FEATURE_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "order of the columns"}
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw the error against features evaluated in prediction (filled) and learning (open), a column per data set."""
+    """Draw the error against the features evaluated in prediction and in learning, one column per data set."""
     sets = [str(name) for name in simulation.data.values]
     figure, _ = make_figure(3.4, 1, len(sets), sharey=True)
     for ax, data in zip(figure.axes, sets, strict=True):
@@ -56,9 +56,9 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _draw_error_line(ax: Axes, cells: Any, features: str, index: int, label: str, **style: Any) -> None:
-    """Draw errors against features, and label the error rate of the leftmost point in prediction.
+    """Draw errors against features, and label the leftmost prediction point with its target error rate.
 
-    The features in learning are drawn against the errors in prediction, so that error bars are drawn once.
+    Features evaluated in learning are drawn against the same prediction errors, without error bars.
     """
     (error, spread), (x, _) = (
         compute_mean_and_error(100 * (1 - cells.accuracy)),

@@ -1,7 +1,7 @@
-r"""The opening idea of Pelossof & Ying: partial sums of easy and hard digits, and the pixels that are evaluated.
+r"""The introductory example of Pelossof & Ying: partial sums of easy and hard digits, and the pixels evaluated.
 
-A stored study has the mean number of features of each fold, but not of each example. The figure therefore learns the
-folds again, which gives the same students, and compares the means with the stored means.
+A stored study contains the mean number of features of each fold, but not of each example. The figure therefore relearns
+the folds, which reproduces the same students, and checks their means against the stored means.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from statmech.scenarios.cross_validation import Study, StudyCell
 
 AXES = ("data", "chosen")  # sweep axes that this figure shows
 CAPTION = (
-    r"The Attentive Perceptron on held-out digits, one row per order of the pixels. Left: partial sums $S_i$ of four "
-    r"easy examples (those two of each class whose number of evaluated pixels is nearest to the lower quartile of the "
-    r"class) and of four hard ones (those two of each class that are evaluated furthest and have the smallest "
-    r"$|S_n|$). Evaluation stops, at the markers, where $|S_i|$ reaches $\tau$ (dashed, with the class decided for); "
-    r"dotted lines continue with the other pixels. Middle: the same digits; pixels that are not evaluated "
-    r"are grey, and the number of those that are is below each. Right: distribution of the number of evaluated pixels "
-    r"over all held-out examples (grey), and over misclassified ones (black)."
+    r"The Attentive Perceptron on held-out digits, one row per pixel order. Left: partial sums $S_i$ of four easy "
+    r"examples (in each class, the two whose number of evaluated pixels is nearest to the lower quartile) and of four "
+    r"hard examples (in each class, the two with the most evaluated pixels and the smallest $|S_n|$). Evaluation stops "
+    r"at the markers, where $|S_i|$ reaches $\tau$ (dashed, labelled with the predicted class); dotted lines continue "
+    r"with the other pixels. Middle: the same digits with unevaluated pixels in grey, and the number of evaluated "
+    r"pixels below. Right: distribution of the number of evaluated pixels over all held-out examples (grey) and over "
+    r"misclassified examples (black)."
 )
-EXAMPLES_PER_CLASS = 2  # applies to easy and to hard examples
+EXAMPLES_PER_CLASS = 2  # separately for easy and for hard examples
 IMAGE_COLUMNS, IMAGE_SPACING = (
     2 * EXAMPLES_PER_CLASS,
     (1.12, 1.3),
@@ -47,7 +47,7 @@ POINTS = ""
 
 
 class HeldOutFold(NamedTuple):
-    """The held-out examples of a fold, with partial sums, classes, and flags of wrong predictions."""
+    """Held-out examples of a fold, with partial sums, classes, and flags for misclassification."""
 
     X: np.ndarray
     found: PartialSums
@@ -56,7 +56,7 @@ class HeldOutFold(NamedTuple):
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw partial sums, images and a histogram, a row per data set and order of the features."""
+    """Draw partial sums, images and a histogram, one row for each data set and feature order."""
     study: Study = scenario_from_dataset(simulation)
     cells = [cell for cell in study.cells() if _is_shown(simulation, cell)]
     figure = Figure(figsize=(PAGE_WIDTH, 0.6 + 2.2 * len(cells)))
@@ -78,19 +78,19 @@ def _is_shown(simulation: xr.Dataset, cell: StudyCell) -> bool:
 
 
 def _get_feature_order(cell: StudyCell) -> str:
-    """Return the order of the features.
+    """Return the feature order of the classifier in a cell.
 
-    Raises `ConfigError` for a classifier without an order.
+    Raises `ConfigError` for a classifier without a feature order.
     """
     if not hasattr(cell.classifier, "chosen"):
-        raise ConfigError("the figure digits_attention needs the classifier attentive or passive_aggressive")
+        raise ConfigError('the figure "digits_attention" requires the classifier attentive or passive_aggressive')
     return str(cell.classifier.chosen)
 
 
 def _relearn_folds(study: Study, cell: StudyCell, seed: int, simulation: xr.Dataset) -> list[HeldOutFold]:
-    """Relearn every fold of a shuffle.
+    """Relearn every cross-validation fold of one shuffle.
 
-    Raises `ConfigError` if the numbers differ from the stored numbers.
+    Raises `ConfigError` if a mean number of features differs from its stored value.
     """
     stored = simulation.features_evaluated.sel(data=cell.data, chosen=_get_feature_order(cell)).isel(seed=seed)
     parts = []
@@ -101,13 +101,13 @@ def _relearn_folds(study: Study, cell: StudyCell, seed: int, simulation: xr.Data
         relearnt_features, stored_features = parts[-1].found.features.mean(), float(stored[len(parts) - 1])
         if not np.isclose(relearnt_features, stored_features):
             raise ConfigError(
-                f"relearning {cell.data} gives {relearnt_features:g} features, but {stored_features:g} are stored"
+                f"relearning {cell.data} evaluates {relearnt_features:g} features, but {stored_features:g} are stored"
             )
     return parts
 
 
 def _select_examples(part: HeldOutFold) -> dict[str, np.ndarray]:
-    """Select the rows of easy and hard examples, `EXAMPLES_PER_CLASS` of every class."""
+    """Select easy and hard examples by row index, `EXAMPLES_PER_CLASS` of each per class."""
     last, features = np.abs(part.found.sums[:, -1]), part.found.features
     rows_by_name: dict[str, list[np.ndarray]] = {"easy": [], "hard": []}
     for label in np.unique(part.classes):
@@ -119,7 +119,7 @@ def _select_examples(part: HeldOutFold) -> dict[str, np.ndarray]:
 
 
 def _draw_partial_sums(ax: Axes, part: HeldOutFold, examples: dict[str, np.ndarray], cell: StudyCell) -> None:
-    """Draw partial sums until evaluation stops, and dotted lines for the remaining features."""
+    """Draw partial sums, as solid lines until evaluation stops and as dotted lines afterwards."""
     partial_sums = part.found
     for name, rows in examples.items():
         for row in rows:
@@ -139,7 +139,7 @@ def _draw_partial_sums(ax: Axes, part: HeldOutFold, examples: dict[str, np.ndarr
                 linestyle=":",
                 label=dotted_label,
             )
-    signs = (-1, 1) if np.isfinite(partial_sums.level) else ()  # no stops without a level, if there are too few probes
+    signs = (-1, 1) if np.isfinite(partial_sums.level) else ()  # with too few probes nothing stops
     for sign, decided_class in zip(signs, np.unique(part.classes), strict=False):
         label = r"boundary $\pm\tau$" if sign > 0 else None
         ax.axhline(sign * partial_sums.level, color="k", linewidth=0.9, linestyle="--", label=label)
@@ -166,10 +166,10 @@ def _draw_images(ax: Axes, part: HeldOutFold, examples: dict[str, np.ndarray]) -
 
 
 def _render_example(part: HeldOutFold, row: int) -> np.ndarray:
-    """Render an example as an image, with pixels that were not evaluated pale on grey."""
+    """Render an example as an image, with unevaluated pixels pale on grey."""
     side = round(np.sqrt(part.X.shape[1]))
     if side**2 != part.X.shape[1]:
-        raise ConfigError("the figure digits_attention needs data that are images, such as digits-3-8")
+        raise ConfigError('the figure "digits_attention" requires image data, such as digits-3-8')
     evaluated = np.zeros(side**2, bool)
     evaluated[part.found.order[: part.found.features[row]]] = True
     ink = part.X[row] / max(part.X[row].max(), 1e-300)
@@ -177,7 +177,7 @@ def _render_example(part: HeldOutFold, row: int) -> np.ndarray:
 
 
 def _draw_histogram(ax: Axes, parts: list[HeldOutFold]) -> None:
-    """Draw the distribution of features per held-out example, for all and for misclassified examples."""
+    """Draw the distribution of evaluated features over all and over misclassified held-out examples."""
     features = np.concatenate([part.found.features for part in parts])
     wrong = np.concatenate([part.wrong for part in parts])
     edges, percent_per_example = np.linspace(0, parts[0].X.shape[1], NUM_FEATURE_BINS + 1).tolist(), 100 / len(features)

@@ -16,21 +16,21 @@ from statmech.results.results import as_results
 AXES = ("classifier", "theta", "budget")  # sweep axes that this figure shows
 VALUES = {"classifier": ("attentive", "passive_aggressive")}
 CAPTION = (
-    r"Learners that learn the examples whose margin is at most $\theta$, by the perceptron's update and by the "
-    r"passive-aggressive one (PA-I). (a) Error on held-out examples, with the stopping boundary (full points) and with "
-    r"all features (hollow points). (b) Features evaluated with the stopping boundary, in prediction (full points) and "
-    r"in learning, per example and pass (hollow points); dotted: all features. Thin lines join points."
+    r"Learners that update on examples with a margin of at most $\theta$, by the perceptron rule or the "
+    r"passive-aggressive rule (PA-I). (a) Error on held-out examples, with the stopping boundary (full points) and "
+    r"with all features (hollow points). (b) Features evaluated with the stopping boundary, in prediction (full "
+    r"points) and in learning, per example and pass (hollow points); dotted: all features. Thin lines join points."
 )
 CLASSIFIER_NAMES = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
 FULL_MARKER_STYLE: dict[str, Any] = {"linestyle": "-", "markerfacecolor": None}
 HOLLOW_MARKER_STYLE: dict[str, Any] = {
     "linestyle": "--",
     "markersize": 6,
-}  # larger, as full points may cover hollow ones
+}  # larger, so that full points do not hide them
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw the error with and without a boundary, and the features with a boundary."""
+    """Draw errors with and without the stopping boundary, and features evaluated with the boundary."""
     runs = simulation.assign(error=100 * (1 - simulation.accuracy))
     stopped, full = (as_results(runs.isel(budget=budget_index)) for budget_index in _find_budget_positions(runs))
     figure, (error, features) = make_figure(3.0, 1, 2)
@@ -71,11 +71,11 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _find_budget_positions(runs: xr.Dataset) -> tuple[int, int]:
-    """Return the indices of the budgets without and with a fixed number of features.
+    """Return the index of the zero budget and the index of the fixed budget of features.
 
-    Raises `ConfigError` unless both exist.
+    Raises `ConfigError` unless there are exactly these two budgets.
     """
     fixed = [bool(budget) for budget in runs.budget.values]
     if sorted(fixed) != [False, True]:
-        raise ConfigError("the figure digits_theta needs two values of budget: 0, and a number of features")
+        raise ConfigError('the figure "digits_theta" requires two values of budget: 0, and a number of features')
     return fixed.index(False), fixed.index(True)

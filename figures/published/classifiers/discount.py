@@ -1,4 +1,4 @@
-"""Discounted correlations of pair conjunctions: accuracy, number of weights, fraction of conjunctions."""
+"""Discounted correlations of pair conjunctions: fraction of pairs, accuracy and number of weights."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from statmech.results.results import as_results
 AXES = ("data", "discount")  # sweep axes that this figure shows
 VALUES = {"classifier": ("boosting",)}
 CAPTION = (
-    "Boosted sparse perceptrons whose search multiplies the correlations of conjunctions of two by a discount d: "
-    "(a) the part of the weights that are conjunctions of two, (b) accuracy on held-out folds, (c) number of weights. "
-    "The factor in section 3.3 of Jackson & Craven is illegible in our copy; we read 1/2. Promoters stand in for the "
-    "paper's data."
+    "Boosted sparse perceptrons whose search multiplies the correlations of conjunctions of two by a discount d: (a) "
+    "fraction of the weights that belong to conjunctions of two, (b) accuracy on held-out folds, (c) number of "
+    "weights. The factor in section 3.3 of Jackson & Craven is illegible in our copy; we read 1/2. Promoters stand in "
+    "for the paper's data."
 )
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw one colour per data set, with standard errors over folds."""
+    """Draw fraction of pairs, accuracy and number of weights against the discount."""
     runs = simulation.assign(
         percent=100 * simulation.accuracy, share=100 * simulation.pairs / simulation.nonzero_weights
     )

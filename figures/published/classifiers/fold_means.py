@@ -1,4 +1,4 @@
-"""Means over the folds of a cross-validation."""
+"""Points and error bars for means over cross-validation folds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_INDEPENDENT_FRACTION = 0.1  # samples of at most this fraction of a data set
 
 
 def has_independent_examples(simulation: xr.Dataset, data: str) -> bool:
-    """Return True if every seed draws its own examples, a small fraction of a generated data set."""
+    """Return True if every seed draws a separate small sample of a generated data set."""
     examples = scenario_from_dataset(simulation).examples
     return (
         data in GENERATED_SOURCES
@@ -32,7 +32,7 @@ def draw_fold_means(
 ) -> None:
     """Draw means over shuffles and folds with standard errors, joined by a thin grey line.
 
-    The errors are over folds, averaged over shuffles. They are over seeds if every seed has its own examples.
+    Standard errors are taken over folds and averaged over shuffles, or over seeds with independent examples.
     """
     mean, error = compute_mean_and_error(values)
     if independent_examples and values.sizes["seed"] > 1:

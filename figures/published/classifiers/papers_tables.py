@@ -22,16 +22,19 @@ from statmech.results import published_values as paper
 from statmech.results.paired_tests import PairedTest, paired_tests
 
 MARKERS_CAPTION = (
-    "Circles: measured by cross-validation. Open diamonds: Jackson & Craven; two where the scan of the paper leaves "
-    "open which of them it is. Data sets marked as stand-ins are not those of the paper."
+    "Circles: measured by cross-validation. Open diamonds: values of Jackson & Craven, two where the scan of the paper "
+    "allows two readings. Data sets marked as stand-ins replace the data of the paper."
 )
-POINTS = "Points: means over folds (ten, or those given with the data) and shuffles; bars: standard errors over folds."
+POINTS = (
+    "Points: means over folds (ten, or the folds supplied with the data) and shuffles; bars: standard errors over "
+    "folds."
+)
 SIGNIFICANCE_CAPTION = (
-    "Stars and plus signs: significantly less and more accurate than boosting, by a paired two-tailed t-test over "
-    "folds at p <= 0.05; a fraction says in how many shuffles."
+    "Stars (plus signs): significantly less (more) accurate than boosting, by a paired two-tailed t-test over folds at "
+    "p <= 0.05; a fraction gives the number of shuffles with this result."
 )
 SIGNIFICANCE_LABEL = r"$p\leq0.05$ ($k/n$: in $k$ of $n$ shuffles)"
-ROW_OFFSET = 0.17  # measured values lie above the middle of a row, the paper's below
+ROW_OFFSET = 0.17  # measured values above the middle of a row, published values below
 ROW_HEIGHT_INCHES = 0.3
 GREY_MARKER_STYLE: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
 LESS_ACCURATE_SYMBOL = "\N{ASTERISK OPERATOR}"
@@ -68,7 +71,7 @@ def draw_weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
 
 
 def add_accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
-    """Add a legend of the markers in panels of accuracy."""
+    """Add a legend for the markers of accuracy panels."""
     marker_style: dict[str, Any] = GREY_MARKER_STYLE | {"markersize": 6}
     stars = [
         make_line_handle(
@@ -80,12 +83,12 @@ def add_accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
 
 
 def add_weights_legend(figure: Figure, study: xr.Dataset) -> None:
-    """Add a legend of the markers in panels of the number of weights."""
+    """Add a legend for the markers of weight-count panels."""
     draw_legend_below(figure, _make_marker_handles(study, paper.PUBLISHED_WEIGHT_COUNTS), columns=3)
 
 
 def _make_marker_handles(study: xr.Dataset, values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
-    """Return legend handles of measured and published values."""
+    """Return the legend handles for measured and published values."""
     published = [
         values.get(str(data), {}).get(str(name), ()) for data in study.data.values for name in study.classifier.values
     ]
@@ -99,7 +102,7 @@ def _make_marker_handles(study: xr.Dataset, values: dict[str, dict[str, tuple[fl
 
 
 def draw_columns(study: xr.Dataset, draw_panel: Callable[[Axes, xr.Dataset, str], None]) -> Figure:
-    """Draw a panel per data set, with a row and a colour per classifier."""
+    """Draw one panel per data set, with one row and one colour per classifier."""
     sets = [str(name) for name in study.data.values]
     figure, _ = make_figure(compute_figure_height(study), 1, len(sets), sharey=True)
     for ax, data in zip(figure.axes, sets, strict=True):
@@ -108,7 +111,7 @@ def draw_columns(study: xr.Dataset, draw_panel: Callable[[Axes, xr.Dataset, str]
 
 
 def compute_figure_height(study: xr.Dataset, rows: int = 1) -> float:
-    """Return the height in inches for rows of panels and a legend."""
+    """Return the height in inches of a figure with rows of panels and a legend."""
     return rows * (0.75 + ROW_HEIGHT_INCHES * study.sizes["classifier"]) + 0.45
 
 
@@ -119,9 +122,9 @@ def _run_paired_tests(study: xr.Dataset, data: str) -> dict[str, PairedTest]:
 
 
 def _format_significance(test: PairedTest, shuffles: int) -> str:
-    """Return a star or plus for a significant difference.
+    """Return the star or plus sign that marks a significant difference.
 
-    A fraction follows if the difference is not significant in all shuffles.
+    A fraction follows if the difference is significant only in some shuffles.
     """
     pairs = ((LESS_ACCURATE_SYMBOL, test.worse), ("+", test.better))
     return " ".join(f"{mark}" if count == shuffles else f"{mark}{count}/{shuffles}" for mark, count in pairs if count)

@@ -1,4 +1,4 @@
-"""Training and test error of Daume's perceptron over passes (his Figure 3.3), and the effect of the order."""
+"""Training and test errors of Daume's perceptron against passes (his Figure 3.3), and the effect of example order."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from statmech.data_sets import find_data_source
 from statmech.scenarios.cross_validation import EXAMPLE_ORDER_MEANINGS
 
 AXES = ("data", "classifier", "order", "passes")  # sweep axes that this figure shows
-DEFAULT_ORDER = "every"  # classifiers are compared in this order if the sweep has it
+DEFAULT_ORDER = "every"  # preferred order for comparing classifiers
 CAPTION = (
-    "Training and test error of the perceptron against the passes over the examples, with its last weights, the mean "
-    "of its weights over all visits (averaged) and the vote of all of them (voted), as in Figure 3.3 of Daume's "
-    "chapter; and its test error for different orders of the examples. Learning ends after a pass without a mistake."
+    "Training and test errors of the perceptron against the number of passes over the examples: with its last weights, "
+    "with the mean of its weights over all visits (averaged), and with the vote of all these weights (voted), as in "
+    "Figure 3.3 of Daume's chapter. Right: test error for different orders of the examples. Learning ends after a pass "
+    "without a mistake."
 )
 TEST_MARKER_STYLE: dict[str, Any] = {"marker": "o", "linestyle": "none"}
 TRAINING_MARKER_STYLE: dict[str, Any] = TEST_MARKER_STYLE | {"markerfacecolor": "white"}
 POINTS = (
-    "Points: means over data sets, each with its own folds; bars: standard errors over data sets, or, of a given set, "
-    "over folds."
+    "Points: means over data sets, each with its own folds; bars: standard errors over data sets, or over folds for a "
+    "fixed data set."
 )
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw a row per data set: the classifiers in one order, and the first classifier in every order."""
+    """Draw one row per data set: all classifiers for one order, and the first classifier for every order."""
     sets = [str(name) for name in simulation.data.values]
     figure, axes = make_figure(1.1 + 2.4 * len(sets), len(sets), 2, squeeze=False)
     for (left, right), name in zip(axes, sets, strict=True):
@@ -64,7 +65,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _fill_legend_columns(*keys: list[Any]) -> list[Any]:
-    """Pad lists of legend handles with empty ones, so that each list fills a column."""
+    """Pad lists of legend handles with empty handles, so that each list fills a column."""
     num_rows = max(map(len, keys))
     return [
         key
@@ -74,9 +75,9 @@ def _fill_legend_columns(*keys: list[Any]) -> list[Any]:
 
 
 def _draw_classifiers(ax: Axes, cells: xr.Dataset, independent_examples: bool) -> str:
-    """Draw test errors (full lines) and training errors (dashed), and return the order of the examples.
+    """Draw test and training errors of every classifier, and return the order of the examples.
 
-    Each classifier has a colour.
+    Each classifier has a colour. Lines of training errors are dashed.
     """
     orders = [str(order) for order in cells.order.values]
     default_order = DEFAULT_ORDER if DEFAULT_ORDER in orders else orders[-1]
@@ -91,7 +92,7 @@ def _draw_classifiers(ax: Axes, cells: xr.Dataset, independent_examples: bool) -
 
 
 def _draw_orders(ax: Axes, cells: xr.Dataset, default_order: str, independent_examples: bool) -> None:
-    """Draw test errors of the first classifier for every order.
+    """Draw test errors of the first classifier for every order of the examples.
 
     The order of the left panel keeps its colour.
     """

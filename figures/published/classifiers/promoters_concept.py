@@ -1,4 +1,4 @@
-"""The concept that boosting learns from sequences: letters at their positions, with heights equal to weights."""
+"""Concept that boosting learns from sequences, drawn as letters at their positions and weights."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ AXES = ()  # sweep axes that this figure shows
 VALUES = {"classifier": ("boosting",)}
 NUM_POSITION_TICKS = 12  # approximate
 CAPTION = (
-    "The sparse perceptron learnt from all examples: each letter is a condition 'this base at this position', and the "
-    "point below it its weight. Letters above 0 vote for the class on top where they are true and against it where "
-    "they are false; letters below 0 the other way round. A conjunction of two is a pair of joined letters. Shaded: "
-    "the regions in which the polymerase makes contact, by the domain theory that comes with the data."
+    "The sparse perceptron learnt from all examples. Each letter is a condition 'this base at this position', at the "
+    "height of its weight. A letter above 0 votes for the class named at the top if its condition is true, and against "
+    "this class otherwise; letters below 0 vote the opposite way. Joined letters form a conjunction of two. Shaded: "
+    "regions of contact with the polymerase, according to the domain theory supplied with the data."
 )
 POINTS = ""
 
@@ -44,18 +44,18 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
 
 
 def _find_sequence_concept(concepts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of a data set of sequences, and its concept.
+    """Return the first data set of sequences with two classes, and its concept.
 
-    Raises `ConfigError` unless there are sequences of two classes.
+    Raises `ConfigError` if there is no such data set.
     """
     for name, learnt in concepts.items():
         if find_data_source(name).sequence and len(learnt["classes"]) == 2:
             return name, learnt
-    raise ConfigError("the figure promoters_concept needs the classifier boosting on sequences of two classes")
+    raise ConfigError('the figure "promoters_concept" requires the classifier boosting on sequences of two classes')
 
 
 def _draw_letters(ax: Axes, term: ConceptTerm, indices: dict[str, int]) -> None:
-    """Draw the letters of a conjunction on stems, joined by a line if there are two."""
+    """Draw the letters of a conjunction on stems, and join two letters by a line."""
     height = term.sense * term.weight
     pairs = [condition.split(" = ") for condition in term.names]
     ax.plot([indices[position] for position, _ in pairs], [height] * len(pairs), color="0.3", linewidth=0.8)
@@ -70,7 +70,7 @@ def _draw_letters(ax: Axes, term: ConceptTerm, indices: dict[str, int]) -> None:
 
 
 def _shade_regions(ax: Axes, data_source: DataSource, indices: dict[str, int]) -> None:
-    """Shade the known regions, and write their names at the bottom."""
+    """Shade the known sequence regions, and write their names at the bottom."""
     for name, (first, last) in data_source.regions.items():
         left, right = indices[first] - 0.5, indices[last] + 0.5
         ax.axvspan(left, right, color="0.92", linewidth=0, zorder=0)

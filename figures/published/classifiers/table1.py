@@ -9,12 +9,12 @@ from figures.published.classifiers import papers_tables
 from figures.published.classifiers.papers_tables import MARKERS_CAPTION, SIGNIFICANCE_CAPTION
 
 AXES = ("data", "classifier")  # sweep axes that this figure shows
-CAPTION = f"Accuracy on held-out folds of each classifier on three domains. {MARKERS_CAPTION} {SIGNIFICANCE_CAPTION}"
+CAPTION = f"Accuracy of each classifier on held-out folds of three domains. {MARKERS_CAPTION} {SIGNIFICANCE_CAPTION}"
 POINTS = papers_tables.POINTS
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw the accuracy of each classifier, in a panel per data set."""
+    """Draw the accuracy of each classifier, one panel per data set."""
     figure = papers_tables.draw_columns(simulation, papers_tables.draw_accuracy_panel)
     papers_tables.add_accuracy_legend(figure, simulation)
     return figure

@@ -10,7 +10,7 @@ from figures.published.classifiers.papers_tables import MARKERS_CAPTION
 
 AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = (
-    "Mean number of weights, without thresholds, of each classifier on three domains; trees have none. "
+    "Mean number of weights (thresholds not counted) of each classifier on three domains; trees have no weights. "
     f"{MARKERS_CAPTION}"
 )
 POINTS = papers_tables.POINTS

@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of Jackson & Craven as a picture: accuracy and number of weights, with the paper's values."""
+"""Tables 1 and 2 of Jackson & Craven as a figure: accuracy and number of weights, with the paper's values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw accuracy and number of weights, a row per data set and a colour per classifier."""
+    """Draw accuracy and number of weights, one row per data set and one colour per classifier."""
     sets = [str(name) for name in simulation.data.values]
     figure, axes = make_figure(
         papers_tables.compute_figure_height(simulation, len(sets)), len(sets), 2, sharey=True, squeeze=False

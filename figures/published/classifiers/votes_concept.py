@@ -1,4 +1,4 @@
-"""The concept that boosting learns from all examples of a data set: a bar per weighted conjunction."""
+"""Concept that boosting learns from all examples of a data set, with one bar per weighted conjunction."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from simulate.estimators.concept import ConceptTerm
 from statmech.data_sets import find_data_source
 from statmech.errors import ConfigError
 
-WORD_HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")  # hyphens within a name
+WORD_HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")  # matches a hyphen within a name
 AXES = ()  # sweep axes that this figure shows
 VALUES = {"classifier": ("boosting",)}
 CAPTION = (
-    "The sparse perceptron learnt from all examples: a bar per conjunction, as long as its weight. Where the "
-    "conjunction is true it votes for the class of its colour, to the right for one class, to the left for the other; "
-    "where it is false it votes against it."
+    "The sparse perceptron learnt from all examples: one bar per conjunction, with a length equal to the weight. A "
+    "true conjunction votes for the class of its colour (to the right for one class, to the left for the other), and a "
+    "false conjunction votes against this class."
 )
 POINTS = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw the concept of the study's data set with the names of its attributes."""
+    """Draw the concept learnt from the study's data set, with the names of the attributes."""
     concepts = json.loads(simulation.attrs["concepts"])
     if not concepts:
-        raise ConfigError("the figure votes_concept needs the classifier boosting, which has a concept to draw")
+        raise ConfigError('the figure "votes_concept" requires the classifier boosting, which learns a concept')
     name, learnt = next(iter(concepts.items()))
     terms = [
         ConceptTerm(**{**term, "names": [WORD_HYPHEN.sub(" ", condition) for condition in term["names"]]})

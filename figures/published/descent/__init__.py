@@ -1,1 +1,1 @@
-"""Figures of convex losses."""
+"""Figures of gradient descent on convex losses."""

@@ -22,21 +22,21 @@ from theory import separability
 
 AXES = ("flip", "alpha")  # sweep axes that this figure shows
 VALUES = {"loss": ("perceptron",)}
-SEPARATION_ERROR = 1e-2  # examples with a lower training error count as separated
+SEPARATION_ERROR = 1e-2  # a lower training error counts as separation
 CAPTION = (
-    r"Rosenblatt's rule applied to all examples at once, the descent of the loss $\max(0,-yh)$. (a) Training error "
-    r"against the number of epochs, at the largest $\alpha$. (b) Epochs until one example in a hundred is wrong, where "
-    r"these are more than the first recorded ones; "
-    r"lines join theory at the $\alpha$ of the simulation. "
-    r"Dotted, in the colour of the flips: $\alpha_c$, above which no student classifies all examples correctly."
+    r"Rosenblatt's rule applied to all examples at once, which is gradient descent on the loss $\max(0,-yh)$. (a) "
+    r"Training error against the number of epochs, at the largest $\alpha$. (b) Number of epochs until one example in "
+    r"a hundred is misclassified, if this takes longer than the first recorded epochs; lines join theory at the "
+    r"$\alpha$ of the simulation. Dotted, in the colour of the flip fraction: $\alpha_c$, above which no student "
+    r"classifies all examples correctly."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the training error at one alpha, and the epochs until separation, a colour per fraction of flips."""
+    """Draw the training error at one alpha and the epochs until separation, one colour per flip fraction."""
     last = float(theory.alpha[-1])
     parts, (figure, (error, time)) = [part.sel(alpha=last) for part in (simulation, theory)], make_figure(2.9, 1, 2)
-    results = as_results(*parts)  # a line of `dense` would be too inaccurate for a small fraction of wrong examples
+    results = as_results(*parts)  # dense theory lines are too inaccurate for such small errors
     keys = draw_panel(error, results, "epochs", "eps_t", "flip", log="xy", label=rf"$\epsilon_t$ at $\alpha={last:g}$")
     draw_guide(error, y=SEPARATION_ERROR)
     for index, flip in enumerate(theory.flip.values):

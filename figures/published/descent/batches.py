@@ -1,4 +1,4 @@
-r"""Batches: eps_g against epochs, for shuffled epochs and for batches drawn independently at every step."""
+r"""Batch sizes: eps_g against epochs, for shuffled epochs and for independently drawn batches."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from figures.panels import add_title_and_legend, draw_panel, make_figure, select
 
 AXES = ("batch", "sampling")  # sweep axes that this figure shows
 CAPTION = (
-    r"Generalization error during descent in batches of a fraction $b$ of the examples, at one learning rate of the "
-    r"loss summed over a batch, against the number of epochs (of $1/b$ steps): each example once per epoch (shuffle), "
-    r"or independently drawn batches (replacement). Lines join theory after complete epochs."
+    r"Generalization error against the number of epochs, for descent in batches that contain a fraction $b$ of the "
+    r"examples ($1/b$ steps per epoch), at one learning rate of the loss summed over a batch. Each example is used "
+    r"once per epoch (shuffle), or batches are drawn independently (replacement). Lines join theory after complete "
+    r"epochs."
 )
 SAMPLING_TITLES = {"shuffle": "shuffled epochs", "replacement": "independent batches"}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g against epochs, a panel per sampling and a colour per batch size."""
+    """Draw eps_g against epochs, one panel per sampling scheme and one colour per batch size."""
     results = select_with_dense_theory(simulation, theory, "epochs")
     panels = theory.sizes.get("sampling", 1)
     figure, axes = make_figure(3.0, 1, panels, sharey=True)

@@ -1,4 +1,4 @@
-r"""Early stopping: eps_g of several losses during descent, with their best penalties and the Bayes-optimal error."""
+r"""Early stopping: eps_g of several losses during descent, compared with best penalties and Bayes-optimal error."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from figures.style import MINIMUM_STAR_STYLE, THEORY_COLOUR
 
 AXES = ("loss", "alpha")  # sweep axes that this figure shows
 CAPTION = (
-    r"Generalization error of convex losses along gradient descent without a penalty, against the number of epochs, "
-    r"with a fraction of flipped labels. Stars: the smallest error of each loss; dashed, in the colour of the "
-    r"loss: its error at the minimum with the best l2 penalty; dotted: the Bayes-optimal error."
+    "Generalization error of convex losses during gradient descent without a penalty, against the number of epochs, "
+    "for examples with flipped labels. Stars: smallest error of each loss; dashed, in the colour of the loss: error at "
+    "its minimum with the best l2 penalty; dotted: the Bayes-optimal error."
 )
 BEST_PENALTY_STYLE: dict[str, Any] = {"linestyle": "--", "linewidth": 0.9}
 BAYES_ERROR_STYLE: dict[str, Any] = {"color": THEORY_COLOUR, "linestyle": ":", "linewidth": 1}

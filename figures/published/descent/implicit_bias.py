@@ -1,4 +1,4 @@
-r"""Implicit bias: logistic regression of separable examples converges to the perceptron of maximum margin."""
+r"""Implicit bias: logistic regression on separable examples converges to the perceptron of maximum margin."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from theory.stored_examples.learning_curves import solve_learner_curve
 AXES = ()  # sweep axes that this figure shows
 VALUES = {"loss": ("logistic",)}
 CAPTION = (
-    r"Descent of the logistic loss without a penalty, on examples that can be separated. (a) Generalization error "
-    r"against the number of epochs $t$. (b) The same on a scale of $1/\ln t$. Dotted: the perceptron of maximum "
-    r"margin, which the direction of the weights approaches as $t\to\infty$."
+    r"Gradient descent on the logistic loss without a penalty, for separable examples. (a) Generalization error "
+    r"against the number of epochs $t$. (b) The same error on a scale of $1/\ln t$. Dotted: error of the perceptron of "
+    r"maximum margin, which the direction of the weights approaches as $t\to\infty$."
 )
 MIN_LATE_EPOCHS = 20  # later errors are drawn against 1/ln t
 LOG_TIME_TICKS = (
@@ -37,9 +37,9 @@ LOG_TIME_TICKS = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error against epochs, and against the inverse of their logarithm."""
+    """Draw the error against the number of epochs t and against 1/ln t."""
     if any(float(theory[name]) for name in ("flip", "noise") if name in theory) or "gain" in theory:
-        raise ConfigError("the figure implicit_bias needs labels without noise: `teacher: sign`, `flip: 0`")
+        raise ConfigError('the figure "implicit_bias" requires labels without noise: `teacher: sign`, `flip: 0`')
     lines, (figure, (early, late)) = solve_dense_theory(theory, "epochs"), make_figure(2.9, 1, 2)
     results = combine_with_lines(simulation, theory, lines)
     draw_panel(early, results, "epochs", "eps_g", log="x")

@@ -1,4 +1,4 @@
-r"""Momentum: eps_g and the training loss of heavy ball and Nesterov's method, against epochs."""
+r"""Momentum: eps_g and training loss of the heavy-ball and Nesterov methods against epochs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from figures.panels import add_title_and_legend, draw_panel, make_figure, select
 
 AXES = ("descent", "momentum")  # sweep axes that this figure shows
 CAPTION = (
-    "Generalization error and mean loss of the examples during descent with momentum, against the number of epochs, at "
-    "one learning rate. Momentum 0 is gradient descent."
+    "Generalization error and mean training loss during descent with momentum, against the number of epochs, at one "
+    "learning rate. Momentum 0 is plain gradient descent."
 )
 LABELS = {"eps_g": r"$\epsilon_g$", "train_loss": r"training loss $\langle\ell\rangle$"}
 DESCENT_TITLES = {"momentum": "heavy ball"}  # avoids confusion with the parameter momentum
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error above the training loss, a column per method and a colour per momentum."""
+    """Draw eps_g above the training loss, one column per method and one colour per momentum."""
     results, columns = select_with_dense_theory(simulation, theory, "epochs"), theory.sizes.get("descent", 1)
     figure, axes = make_figure(4.4, 2, columns, sharex=True, sharey="row", squeeze=False)
     split = "descent" if "descent" in theory.dims else ""

@@ -17,7 +17,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the overlap against steps, a panel per prior and a colour per alpha."""
+    """Draw the overlap against steps, one panel per prior and one colour per alpha."""
     results, (figure, axes) = as_results(simulation, theory), make_figure(3.0, 1, theory.sizes["prior"], sharey=True)
     keys = draw_panel(axes, results, "step", "m", "alpha", split="prior", label="overlap $m$")
     for ax in figure.axes:

@@ -1,4 +1,4 @@
-r"""The binary perceptron: overlap with the teacher and free entropy against alpha, from both starts."""
+r"""The binary perceptron: overlap with the teacher and free entropy against alpha, from two starting points."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from figures.style import PAGE_WIDTH, SMALL_FONT, THEORY_COLOUR
 AXES = ("start", "alpha")  # sweep axes that this figure shows
 TRANSITION_SYMBOLS = {"alpha_it": r"$\alpha_\mathrm{IT}$", "alpha_alg": r"$\alpha_\mathrm{alg}$"}
 CAPTION = (
-    r"Message passing that infers a teacher's weights from $P=\alpha N$ labels. (a) Overlap $m$ with the teacher "
-    r"after the last step, from the prior's mean and from near the teacher; lines: fixed points of state evolution, "
-    r"$N\to\infty$. (b) Free entropy per weight of both states; the larger one is Bayes-optimal. Dotted: for "
-    r"$\alpha\geq\alpha_\mathrm{IT}$ the examples determine the teacher, and for $\alpha\geq\alpha_\mathrm{alg}$ "
-    r"message passing finds it. Runs at finite $N$ are smeared out near the transitions; a run that starts near the "
-    r"teacher stays there though state evolution leaves it."
+    r"Message passing that infers a teacher's weights from $P=\alpha N$ labels. (a) Overlap $m$ with the teacher after "
+    r"the last step, for runs that start at the prior's mean or near the teacher; lines: fixed points of state "
+    r"evolution, $N\to\infty$. (b) Free entropy per weight of both fixed points; the larger value is Bayes-optimal. "
+    r"Dotted: for $\alpha\geq\alpha_\mathrm{IT}$ the examples determine the teacher, and for "
+    r"$\alpha\geq\alpha_\mathrm{alg}$ message passing finds the teacher. At finite $N$ the transitions are smeared "
+    r"out, and a run that starts near the teacher stays there although state evolution moves away."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw overlaps above and free entropies below, with a colour per start."""
+    """Draw overlaps above and free entropies below, one colour per starting point."""
     results = combine_with_lines(
         *(part.isel(step=-1) for part in (simulation, theory, solve_dense_theory(theory, "alpha")))
     )

@@ -1,1 +1,1 @@
-"""Figures of convex losses."""
+"""Figures of students that minimise a convex loss."""

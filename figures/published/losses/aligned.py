@@ -30,11 +30,11 @@ VALUES = {"loss": ("square",)}
 NEEDS = ("noise", "R_field")
 TEACHER_PART_POINTS = 121
 CAPTION = (
-    r"Least squares on inputs with two variances. (a) Mean squared error against the penalty, for several parts $T$ of "
-    r"the teacher's squared length in the directions of the larger variance; stars: minima. (b) The best penalty "
-    r"against that part, on a square-root scale. Dotted: a teacher without a preferred direction, for which it is the "
-    r"variance of the noise; where it is 0 the error still falls as the penalty vanishes, and a negative penalty "
-    r"would be better."
+    r"Least squares on inputs with two variances. (a) Mean squared error against the penalty, for several fractions "
+    r"$T$ of the teacher's squared length in the directions of larger variance; stars: minima. (b) The best penalty "
+    r"against $T$, on a square-root scale. Dotted: a teacher without a preferred direction, whose best penalty is the "
+    r"variance of the noise. Where the best penalty is 0, the error still decreases as the penalty vanishes, and a "
+    r"negative penalty would be better."
 )
 BEST_PENALTY_TICKS = (0, 0.01, 0.05, 0.2, 0.5, 1)
 TEACHER_PART_NOTE = "$T$: teacher's part in directions of larger variance"
@@ -44,7 +44,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error of each teacher, and the best penalty against the teacher's alignment."""
     spectra = ensure_tuple(scenario_from_dataset(theory).inputs)
     if len(spectra) < 2 or any(spectrum.num_groups != 2 for spectrum in spectra):
-        raise ConfigError("aligned needs several inputs: {spectrum: ...}, each of two variances")
+        raise ConfigError('the figure "aligned" requires several inputs `{spectrum: ...}`, each with two variances')
     lines, (figure, (error, best)) = solve_dense_theory(theory, "lam"), make_figure(3.0, 1, 2)
     results = combine_with_lines(simulation, theory, lines)
     keys = draw_panel(error, results, "lam", "mse", "inputs", label="mean squared error", log="x")
@@ -68,7 +68,7 @@ def _get_teacher_part(spectrum: Spectrum) -> float:
 
 
 def _draw_best_penalties(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -> None:
-    """Draw the best penalty against the teacher's part in the directions of larger variance."""
+    """Draw the best penalty against the teacher's fraction in the directions of larger variance."""
     first, larger = next(iter(scenario_from_dataset(theory).cells())), np.argmax(spectrum.eigenvalues) == 1
 
     def find_best_lambda(T: float) -> float:
@@ -78,7 +78,7 @@ def _draw_best_penalties(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -> No
     part = np.linspace(0.02, 0.98, TEACHER_PART_POINTS)
     lam = np.vectorize(find_best_lambda)(part)
     last = np.flatnonzero(lam > 0)[-2:]
-    if len(last) == 2 and lam[-1] == 0:  # beyond the end of the line the best penalty is 0
+    if len(last) == 2 and lam[-1] == 0:  # extrapolates the line to a best penalty of 0
         end = part[last[1]] + lam[last[1]] * (part[last[1]] - part[last[0]]) / (lam[last[0]] - lam[last[1]])
         part = np.array([*part[lam > 0], end, np.nan, end, part[-1]])
         lam = np.array([*lam[lam > 0], 0, np.nan, 0, 0])

@@ -21,18 +21,18 @@ from figures.style import draw_seed_means
 
 AXES = ("loss", "flip", "alpha")  # sweep axes that this figure shows
 CAPTION = (
-    r"Generalization error of convex losses, each with its best l2 penalty, relative to the Bayes-optimal error for "
-    r"$N\to\infty$, against $\alpha$, at several fractions of flipped labels; last: the Bayes-optimal student at "
-    r"finite $N$, by message passing. All use the same data sets."
+    r"Excess of the generalization error of convex losses, each with its best l2 penalty, over the Bayes-optimal error "
+    r"for $N\to\infty$, against $\alpha$ at several fractions of flipped labels. Crosses: the Bayes-optimal student at "
+    r"finite $N$, by message passing. All students learn the same data sets."
 )
 
-# style of the reference student, whose error no other student can beat
+# the Bayes-optimal student has the lowest possible error
 BAYES_REFERENCE_STYLE: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 1.0, "zorder": 4}
 BAYES_POINT_STYLE: dict[str, Any] = {"marker": "x", "color": "black", "markersize": 4, "zorder": 5}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the excess error against alpha, a panel per fraction of flips and a colour per loss."""
+    """Draw the excess error against alpha, one panel per flip fraction and one colour per loss."""
     lines, flips = solve_dense_theory(theory, "alpha"), theory.flip.values
     lines, runs = (
         part.assign(above=_compute_excess_percent(part.eps_g, reference))
@@ -63,5 +63,5 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _compute_excess_percent(error: xr.DataArray, theory: xr.Dataset) -> xr.DataArray:
-    """Compute the excess of an error over the Bayes-optimal error in per cent."""
+    """Compute the relative excess of an error over the Bayes-optimal error, in per cent."""
     return 100 * (error / (np.arccos(theory.R_bayes) / np.pi) - 1)

@@ -30,7 +30,7 @@ BAYES_LIMIT_STYLE: dict[str, Any] = {"color": THEORY_COLOUR, "linestyle": ":", "
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g against lambda with the minimum of each loss, which has a colour."""
+    """Draw eps_g against lambda and mark the minima, one colour per loss."""
     lines, (figure, ax) = _solve_lines(theory), make_figure(3.4, width=1.4 * COLUMN_WIDTH)
     results = combine_with_lines(simulation, theory, lines)
     keys = draw_panel(ax, results, "lam", "eps_g", "loss", log="x")
@@ -46,6 +46,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
-    """Solve theory from the smallest penalty to the largest, in equal ratios."""
+    """Solve theory at geometrically spaced penalties."""
     lam = np.geomspace(float(theory.lam.min()), float(theory.lam.max()), LAMBDA_LINE_POINTS)
     return solve_line(modify_scenario(theory, lam=lam.tolist()))

@@ -1,4 +1,4 @@
-r"""Two clusters: eps_g of a convex loss against lambda and the Bayes-optimal errors, for equal and unequal clusters."""
+r"""Two equal or unequal clusters: eps_g of a convex loss against lambda, and the Bayes-optimal errors."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from figures.style import PAGE_WIDTH, THEORY_COLOUR
 
 AXES = ("positives", "lam", "alpha")  # sweep axes that this figure shows
 CAPTION = (
-    r"Generalization error of students of two Gaussian clusters, whose label is the cluster, against the strength "
-    r"$\lambda$ of the l2 penalty, at several $\alpha$ and fractions $\pi_+$ of the label +1. Dotted: the "
-    r"Bayes-optimal error for the same number of examples; dashed: the optimal error for known clusters."
+    r"Generalization error of students that classify two Gaussian clusters, against the strength $\lambda$ of the l2 "
+    r"penalty, at several $\alpha$ and fractions $\pi_+$ of the label +1. Dotted: the Bayes-optimal error for the same "
+    r"number of examples; dashed: the optimal error for known clusters."
 )
 CLUSTER_BAYES_STYLE: dict[str, Any] = {"linestyle": ":", "linewidth": 1}
 KNOWN_CLUSTERS_STYLE: dict[str, Any] = {"color": THEORY_COLOUR, "linestyle": "--", "linewidth": 0.8}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g against lambda, a panel per fraction of the label +1 and a colour per alpha."""
+    """Draw eps_g against lambda, one panel per fraction of labels +1 and one colour per alpha."""
     results = combine_with_lines(simulation, theory, solve_dense_theory(theory, "lam"))
     fractions = theory.positives.values
     figure, axes = make_figure(3.0, 1, len(fractions), width=PAGE_WIDTH)

@@ -22,18 +22,18 @@ NEEDS = ("noise",)
 ALPHA_LINE_POINTS, PEAK_ALPHAS = (
     61,
     10 ** np.linspace(-0.3, 0.3, 81),
-)  # points over all alphas, and alphas around the peak at 1
+)  # grid over all alphas, and alphas around the peak at 1
 MIN_TRAINING_LOSS = 1e-12  # smaller values are rounding errors
 LOSS_AXIS_LABELS = {"mse": "mean squared error", "train_loss": "training loss"}
 CAPTION = (
-    r"Least squares from $P=\alpha N$ outputs of a linear teacher with noise. (a) Mean squared error of the field "
-    r"without noise; (b) mean loss of the examples. With a vanishing penalty ($\lambda=0$) the student fits all "
-    r"examples up to $\alpha=1$ (dotted), where its error diverges; its training loss there is 0 and is not drawn."
+    r"Least squares on $P=\alpha N$ noisy outputs of a linear teacher. (a) Mean squared error with respect to the "
+    r"noiseless field; (b) mean loss of the examples. With a vanishing penalty ($\lambda=0$) the student fits all "
+    r"examples up to $\alpha=1$ (dotted), where its error diverges; the training loss of 0 in this range is not drawn."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error and the training loss against alpha, a colour per penalty."""
+    """Draw the error and the training loss against alpha, one colour per penalty."""
     runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > MIN_TRAINING_LOSS))
     results, (figure, axes) = combine_with_lines(runs, theory, _solve_lines(theory)), make_figure(3.0, 1, 2)
     for ax, (name, label) in zip(axes, LOSS_AXIS_LABELS.items(), strict=True):
@@ -48,7 +48,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
-    """Solve theory from the first alpha to the last, including 1."""
+    """Solve theory on a grid of alphas that is dense around the peak at 1."""
     low, high = float(theory.alpha.min()), float(theory.alpha.max())
     alpha = np.union1d(
         np.geomspace(low, high, ALPHA_LINE_POINTS), PEAK_ALPHAS[(low < PEAK_ALPHAS) & (high > PEAK_ALPHAS)]

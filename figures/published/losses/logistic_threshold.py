@@ -24,12 +24,12 @@ INTERPOLATED_POINTS = 400
 SOLVED_POINTS, THRESHOLD_FACTORS = (
     40,
     10 ** np.linspace(-0.12, 0.12, 25),
-)  # points over all alphas, and factors around each threshold
+)  # grid over all alphas, and factors around each threshold
 CAPTION = (
-    r"Logistic regression of labels of a logit teacher with gain $\beta$. (a) Fraction of data sets that some student "
-    r"separates, so that logistic regression without a penalty has no solution; thin lines join "
-    r"points, which are nested where they coincide; dotted: the threshold $\alpha_c$, theory for $N\to\infty$. (b) "
-    r"Length of the student with a small penalty; it diverges with $1/\lambda$ below the threshold only."
+    r"Logistic regression on the labels of a logit teacher with gain $\beta$. (a) Fraction of separable data sets, for "
+    r"which logistic regression without a penalty has no solution; thin lines join points, which are nested where they "
+    r"coincide; dotted: the threshold $\alpha_c$, theory for $N\to\infty$. (b) Length of the student with a small "
+    r"penalty; as $\lambda\to0$ the length diverges only below the threshold."
 )
 
 
@@ -49,12 +49,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _solve_lines(theory: xr.Dataset, thresholds: list[float]) -> xr.Dataset:
-    """Solve theory from the first alpha to the last, in small steps around the thresholds."""
+    """Solve theory on a grid of alphas that is dense around the thresholds."""
     low, high = float(theory.alpha.min()), float(theory.alpha.max())
     near = np.outer(thresholds, THRESHOLD_FACTORS).ravel()
     alpha = np.union1d(np.linspace(low, high, SOLVED_POINTS), near[(low < near) & (near < high)])
     lines = solve_line(modify_scenario(theory, alpha=alpha.tolist()))
-    if not np.isfinite(lines.length).all():  # without a penalty there is no student below the threshold
+    if not np.isfinite(lines.length).all():  # without a penalty no student exists below the threshold
         return lines
     fine = lines[["length"]].map(np.log).interp(alpha=np.linspace(low, high, INTERPOLATED_POINTS), method="cubic")
     return fine.map(np.exp)

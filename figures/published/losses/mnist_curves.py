@@ -16,18 +16,18 @@ from figures.published.losses.table_curves import (
 )
 from figures.published.parallel_axes import check_parallel_axes
 
-LEARNER_KEYS = ("loss", "lam")  # parallel axes of the sweep
+LEARNER_KEYS = ("loss", "lam")  # swept in parallel (`zip`)
 AXES = ("population", "loss_lam", "P")  # sweep axes that this figure shows
 CAPTION = (
-    r"Fraction of wrong labels of learners of $P$ rows of a real table. Held-out rows: examples are drawn without "
-    r"replacement, and learners are tested on the other rows; all rows: drawn with replacement, and tested on the "
-    r"whole table. Nothing is fitted: theory is computed from the table alone. Error bars smaller than the markers are "
-    r"not visible."
+    r"Fraction of wrong labels for learners of $P$ rows of a real table. Held-out rows: examples are drawn without "
+    r"replacement, and learners are tested on the other rows; all rows: examples are drawn with replacement, and "
+    r"learners are tested on the whole table. Nothing is fitted: theory is computed from the table alone. Error bars "
+    r"smaller than the markers are not visible."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the label error, a panel per population and a colour per loss and penalty."""
+    """Draw the label error, one panel per population and one colour for each loss and penalty."""
     check_parallel_axes("mnist_curves", theory, LEARNER_KEYS)
     results = add_fine_lines(simulation, theory)
     figure, axes = make_figure(3.2, 1, theory.sizes["population"], sharey=True, squeeze=False)

@@ -24,16 +24,17 @@ NEEDS = ("noise", "R_field")
 DESCENT_LINE_POINTS, PEAK_FACTORS = (
     161,
     10 ** (0.15 * np.linspace(-1, 1, 41) ** 3),
-)  # points over all alphas, and factors around each peak
+)  # grid over all alphas, and factors around each peak
 CAPTION = (
-    r"Least squares from $P=\alpha N$ outputs of a linear teacher with noise, on inputs whose variance differs by "
-    r"powers of ten between groups of directions. Dotted: as many examples as directions of the larger variances. "
-    r"There the student fits all that these directions contain, and its error peaks; the best penalty has no peaks."
+    r"Least squares on $P=\alpha N$ noisy outputs of a linear teacher, for inputs whose variance differs by powers of "
+    r"ten between groups of directions. Dotted: number of examples equal to the number of directions of larger "
+    r"variance. There the student fits all that these directions contain, and its error peaks; with the best penalty "
+    r"there are no peaks."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the mean squared error against alpha, a colour per penalty."""
+    """Draw the mean squared error against alpha, one colour per penalty."""
     peaks = _find_peak_alphas(theory)
     results, (figure, ax) = (
         combine_with_lines(simulation, theory, _solve_lines(theory, peaks)),
@@ -46,7 +47,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _find_peak_alphas(theory: xr.Dataset) -> list[float]:
-    """Return, for each variance, the fraction of directions with at least this variance."""
+    """Return the alphas of the peaks: fractions of directions with at least a given variance."""
     inputs = scenario_from_dataset(theory).inputs
     modes = inputs.modes(1) if inputs.num_groups else None
     if modes is None:
@@ -56,7 +57,7 @@ def _find_peak_alphas(theory: xr.Dataset) -> list[float]:
 
 
 def _solve_lines(theory: xr.Dataset, peaks: list[float]) -> xr.Dataset:
-    """Solve theory from the first alpha to the last, in small steps around the peaks."""
+    """Solve theory on a grid of alphas that is dense around the peaks."""
     low, high = float(theory.alpha.min()), float(theory.alpha.max())
     near = np.concatenate([peak * PEAK_FACTORS for peak in peaks]) if peaks else np.zeros(0)
     alpha = np.union1d(np.geomspace(low, high, DESCENT_LINE_POINTS), near[(low < near) & (near < high)])

@@ -21,27 +21,29 @@ from statmech.inputs import inputs_to_config
 from statmech.results.dataset import scenario_from_dataset
 from theory.solutions import solve_line
 
-WIDTH_AXIS = "N_inputs_alpha"  # name of the zipped axis
+WIDTH_AXIS = "N_inputs_alpha"  # keys that are swept in parallel (`zip`)
 AXES = ("lam", WIDTH_AXIS)  # sweep axes that this figure shows
 VALUES = {"loss": ("square",)}
 WIDTH_LINE_POINTS, WIDTH_PEAK_FACTORS = (
     121,
     10 ** np.linspace(-0.1, 0.1, 61),
-)  # points over all widths, and factors around the peak
+)  # grid over all widths, and factors around the peak
 MIN_DRAWN_LOSS = 1e-12  # smaller training losses are rounding errors
 ERROR_PANEL_LABELS = {"mse": "mean squared error", "train_loss": "training loss"}
 CAPTION = (
-    r"Least squares on $N$ random features of $D$ latent variables. The outputs are a linear function of the latter. "
-    r"(a) Mean squared error; (b) mean loss of the examples. Without a penalty ($\lambda=0$) the error peaks "
-    r"where there are as many features as examples (dotted), and falls again for more features. The "
-    r"training loss is then 0 and is not drawn."
+    r"Least squares on $N$ random features of $D$ latent variables; the outputs are a linear function of the latent "
+    r"variables. (a) Mean squared error; (b) mean loss of the examples. Without a penalty ($\lambda=0$) the error "
+    r"peaks where the number of features equals the number of examples (dotted), and decreases again for more "
+    r"features; the training loss is then 0 and is not drawn."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error and the training loss against D/N, a colour per penalty."""
+    """Draw the error and the training loss against D/N, one colour per penalty."""
     if WIDTH_AXIS not in theory.dims or "latent" not in theory.coords:
-        raise ConfigError("random_features needs N, alpha and inputs: {features: ...} side by side, under `zip`")
+        raise ConfigError(
+            'the figure "random_features" requires N, alpha and inputs `{features: ...}` in parallel, under `zip`'
+        )
     runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > MIN_DRAWN_LOSS))
     parts = (part.swap_dims({WIDTH_AXIS: "latent"}) for part in (runs, theory, _solve_lines(theory)))
     results, (figure, axes) = combine_with_lines(*parts), make_figure(3.0, 1, 2)
@@ -54,12 +56,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _count_latent_variables(theory: xr.Dataset) -> int:
-    """Return the number of latent variables, which is the same for all widths."""
+    """Return the number of latent variables, the same for all widths."""
     return round(float(theory.latent.values[0] * theory.N.values[0]))
 
 
 def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
-    """Solve theory from the smallest width to the largest, in small steps around the peak.
+    """Solve theory on a grid of widths that is dense around the peak.
 
     Theory accepts any width, including fractions.
     """

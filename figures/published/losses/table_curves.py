@@ -14,14 +14,14 @@ from statmech.real_table import is_data_set
 from statmech.results.results import Results
 from theory.solutions import solve_line
 
-EXAMPLE_LINE_POINTS = 150  # many, as the line bends sharply if examples are as many as columns
+EXAMPLE_LINE_POINTS = 150  # dense: the line bends sharply where P equals the number of columns
 EXAMPLES = "number of examples $P$"
 TABLE_ERROR_LABELS = {"eps_y": r"label error $\epsilon_y$", "mse_y": "mean squared error"}
 TABLE_THEORY_NOTE = "points: learners, mean and standard error; lines: theory, computed from the table alone"
 
 
 def add_fine_lines(simulation: xr.Dataset, theory: xr.Dataset) -> Results:
-    """Add theory at many numbers of examples to results.
+    """Combine results with theory on a dense grid of numbers of examples.
 
     Parameters
     ----------

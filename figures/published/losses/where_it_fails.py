@@ -22,20 +22,20 @@ from figures.series import select_position
 from figures.style import SMALL_FONT
 from statmech.table_diagnosis import MAX_TAIL_RATIO, MIN_EFFECTIVE_DIRECTIONS, MIN_NOISELESS_R2, TRUSTED_ROWS_PER_COLUMN
 
-TABLE_KEYS = ("inputs", "loss", "lam")  # parallel axes of the sweep
+TABLE_KEYS = ("inputs", "loss", "lam")  # swept in parallel, by `zip`
 TABLE_AXIS = "inputs_loss_lam"
 AXES = ("population", TABLE_AXIS, "P")  # sweep axes that this figure shows
 CAPTION = (
-    r"Errors of learners of $P$ rows of real tables that theory does not describe, and above each the $n$ rows and $N$ "
-    r"columns of the table and the warnings of its diagnosis: fewer than 30 effective directions, squared lengths of "
-    r"rows that vary more than twice as much as those of Gaussian rows (tails), fewer than ten rows per column, or a "
-    r"target that is an exact linear function of the inputs ($R^2=1$). Held-out rows are not among the examples. "
+    r"Errors of learners of $P$ rows of real tables that theory does not describe. Above each panel: numbers of rows "
+    r"$n$ and columns $N$ of the table, and the warnings of its diagnosis: fewer than 30 effective directions, squared "
+    r"lengths of rows that vary more than twice as much as for Gaussian rows (tails), fewer than ten rows per column, "
+    r"or a target that is an exact linear function of the inputs ($R^2=1$). Held-out rows are not among the examples. "
     r"Error bars smaller than the markers are not visible."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the errors of learners, a panel per table and a colour per population."""
+    """Draw the errors of learners, one panel per table and one colour per population."""
     check_parallel_axes("where_it_fails", theory, TABLE_KEYS)
     results, diagnosis_by_table = add_fine_lines(simulation, theory), get_table_diagnoses(theory)
     figure, axes = make_figure(3.3, 1, theory.sizes[TABLE_AXIS], squeeze=False)
@@ -59,7 +59,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _describe_table(diagnosis: dict[str, Any]) -> tuple[str, str]:
-    """Describe the size of a table, and its properties outside the range of validity of theory."""
+    """Describe the size of a table, and list the properties that invalidate theory."""
     rows, columns = diagnosis["rows"], diagnosis["columns"]
     is_out_by_text = {
         f"{diagnosis['directions']:.2g} directions": diagnosis["directions"] < MIN_EFFECTIVE_DIRECTIONS,

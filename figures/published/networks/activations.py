@@ -9,14 +9,14 @@ from figures.panels import add_title_and_legend, draw_panel, make_figure, select
 
 AXES = ("network",)  # sweep axes that this figure shows
 CAPTION = (
-    r"(a) Generalization error and (b) specialisation (the mean cosine of student and teacher units, each with "
-    r"its partner) of networks with several activations. Linear "
-    r"units do not specialise: only the sum of their weights is learnt. The noise of the labels leaves an error."
+    "(a) Generalization error and (b) specialisation (the mean cosine of student and teacher units, each with its "
+    "partner) of networks with several activations. Linear units do not specialise: only the sum of their weights is "
+    "learnt. Label noise leaves a residual error."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g and the specialisation against t, a colour per activation."""
+    """Draw eps_g and the specialisation against t, one colour per activation."""
     results, (figure, (error, cosine)) = select_with_dense_theory(simulation, theory, "t"), make_figure(2.9, 1, 2)
     draw_panel(error, results, "t", "eps_g", "network", log="y")
     keys = draw_panel(cosine, results, "t", "specialisation", "network", label=r"specialisation $\rho$")

@@ -17,16 +17,16 @@ from figures.style import CURVE_MARKERS
 AXES = ("network", "M")  # sweep axes that this figure shows
 NEEDS = ("label_error",)
 CAPTION = (
-    r"Students that learn by gradient descent from a committee of $M$ units, whose output is a label: the smallest $M$ "
-    r"as hollow points, larger ones as full points. (a) $\epsilon_g$, half the mean squared error of the output; (b) "
-    r"the fraction of new inputs on which the sign of the student's output is not the label."
+    r"Students that learn by gradient descent from a committee of $M$ units with a binary output (hollow points: "
+    r"smallest $M$; full points: larger $M$). (a) $\epsilon_g$, half the mean squared error of the output; (b) "
+    r"fraction of new inputs for which the sign of the student's output differs from the label."
 )
-LINES = r"Lines: theory, $N\to\infty$, of $\epsilon_g$ for $M=1$; the other errors have no equations yet."
+LINES = r"Lines: theory for $\epsilon_g$ at $M=1$, $N\to\infty$; no equations exist yet for the other errors."
 LABELS = {"eps_g": "", "label_error": "label error"}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw both errors against t, a colour per activation and a marker per M."""
+    """Draw both errors against t, one colour per activation and one marker per M."""
     results, (figure, axes) = select_with_dense_theory(simulation, theory, "t"), make_figure(3.2, 1, 2, sharex=True)
     for index, M in enumerate(theory.M.values.tolist()):
         at_M = select_with_dense_theory(simulation, theory, "t", M=M)

@@ -1,7 +1,7 @@
-r"""Distribution of escape times from the symmetric plateau, compared with linear growth.
+r"""Distribution of escape times from the symmetric plateau, compared with the theory of linear growth.
 
 Fluctuations give :math:`u = (R_{11}+R_{22}-R_{12}-R_{21})/2` a normal amplitude of order :math:`1/\sqrt N`, which grows
-as :math:`e^{\Lambda t}`. With a normal number :math:`\xi` the escape time is therefore
+as :math:`e^{\Lambda t}`. With a standard normal :math:`\xi` the escape time is therefore
 
 .. math:: t_\mathrm{esc} - \frac{\ln N}{2\Lambda} = -\frac{\ln|\xi|}{\Lambda} + c.
 """
@@ -28,20 +28,20 @@ from theory import escape
 AXES = ("N",)  # sweep axes that this figure shows
 ESCAPE_TIME_BINS = 14
 CAPTION = (
-    r"Times at which runs leave the symmetric plateau, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$, minus "
-    r"$\ln N/(2\Lambda)$: (a) their density and (b) the fraction of runs that are still on the plateau."
+    r"Times at which runs leave the symmetric plateau ($|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$), minus $\ln "
+    r"N/(2\Lambda)$: (a) their density and (b) the fraction of runs still on the plateau."
 )
 POINTS = "Points: simulation; bars: standard errors of counts."
 LINES = (
-    r"Line: $-\ln|\xi|/\Lambda+c$ with a normal number $\xi$; the growth rate $\Lambda$ and the constant $c$ follow "
+    r"Line: $-\ln|\xi|/\Lambda+c$ with a standard normal $\xi$; the growth rate $\Lambda$ and the constant $c$ follow "
     r"from the equations and their fluctuations. Nothing is fitted."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the density of escape times and the survival fraction, a colour per N."""
+    """Draw the density of escape times and the fraction still on the plateau, one colour per N."""
     if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
-        raise ConfigError("the figure escape shows K = 2 student units and M = 2 teacher units")
+        raise ConfigError('the figure "escape" requires K = 2 student units and M = 2 teacher units')
     prediction, (figure, (left, right)) = escape(scenario_from_dataset(theory)), make_figure(3.0, 1, 2)
     shifted = {int(N): _compute_shifted_times(simulation.sel(N=N), prediction.rate) for N in simulation.N.values}
     edges = _compute_bin_edges(np.concatenate(list(shifted.values())))
@@ -59,7 +59,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _compute_shifted_times(runs: xr.Dataset, rate: float) -> np.ndarray:
-    """Return escape times minus ln N/(2 rate), which are infinite for runs without an escape."""
+    """Return escape times minus ln N/(2 rate), infinite for runs that do not escape."""
     times = find_escape_times(runs).ravel()
     return np.where(np.isnan(times), np.inf, times - np.log(float(runs.N)) / (2 * rate))
 

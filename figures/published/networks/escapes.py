@@ -15,11 +15,11 @@ import xarray as xr
 
 from statmech.errors import ConfigError
 
-ESCAPE_THRESHOLD = 0.25
+ESCAPE_THRESHOLD = 0.25  # value of |u| at the escape
 
 
 def compute_unit_difference(dataset: xr.Dataset) -> xr.DataArray:
-    """Compute the difference u of the units, which is 0 on the plateau, for every run and time."""
+    """Compute the asymmetry u of the overlaps, which vanishes on the plateau."""
     R = dataset.R
     same = R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)
     crossed = R.isel(student=0, teacher_unit=1) + R.isel(student=1, teacher_unit=0)
@@ -44,9 +44,9 @@ def find_escape_times(dataset: xr.Dataset) -> np.ndarray:
 
 
 def split_overlaps(dataset: xr.Dataset) -> xr.Dataset:
-    """Return eps_g, the specialisation and the overlaps split into own and other units.
+    """Return eps_g, the specialisation, and overlaps with own units and with other units.
 
-    Each student unit specialises on its own teacher unit in the end.
+    A student unit finally specialises on its own teacher unit.
     """
     R, Q, u = dataset.R, dataset.Q, compute_unit_difference(dataset)
     same = (R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)) / 2
@@ -74,7 +74,7 @@ def align_at_escape(dataset: xr.Dataset, times_since_escape: np.ndarray) -> xr.D
 
     Values are NaN at times that were not recorded.
     """
-    from scipy.interpolate import CubicSpline  # imported here, as an overlay of few times does not need it
+    from scipy.interpolate import CubicSpline  # imported late: an overlay of few times needs no splines
 
     times, t = find_escape_times(dataset), dataset.t.values
     if not np.isfinite(times).any():

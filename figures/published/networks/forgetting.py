@@ -1,4 +1,4 @@
-r"""Forgetting: growth of the error on a first task after the switch to a second one, against their overlap.
+r"""Forgetting: growth of the error on the first of two tasks after the switch, against the overlap of the tasks.
 
 Forgetting is :math:`F(s) = \epsilon_1(t_1 + s) - \epsilon_1(t_1)` at times s after the switch at :math:`t_1`.
 """
@@ -20,14 +20,15 @@ AXES = ("overlap", "start")  # sweep axes that this figure shows
 NEEDS = ("R",)
 OVERLAP_LINE_POINTS = 40
 CAPTION = (
-    r"Forgetting of the first of two tasks: the growth of its error within $s$ after the switch to the second, against "
-    r"the overlap $r$ of the tasks, for each start of the student; each task has its own second layer."
+    r"Forgetting of the first of two tasks: growth of its error within a time $s$ after the switch to the second task, "
+    r"against the overlap $r$ of the tasks, for each initial condition of the student. Each task has its own second "
+    r"layer."
 )
 LINES = r"Lines: equations, $N\to\infty$."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw forgetting against the overlap, a panel per start and a colour per time after the switch."""
+    """Draw forgetting against the overlap, one panel per start and one colour per time after the switch."""
     starts, switch = np.ravel(theory.start.values).tolist(), _get_switch_time(theory)
     later = [float(t) for t in theory.t.values if t > switch]
     figure, axes = make_figure(3.0, 1, len(starts), squeeze=False)
@@ -49,18 +50,18 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _get_switch_time(theory: xr.Dataset) -> float:
-    """Return the time of the switch.
+    """Return the time of the switch between the tasks.
 
     Raises `ConfigError` unless the switch and later times are recorded along an axis of overlaps.
     """
     switch = modify_scenario(theory).config().get("switch")
     if switch not in theory.t.values or theory.t.values[-1] <= switch or "overlap" not in theory.dims:
-        raise ConfigError("forgetting needs an axis of overlaps, and t with the switch and later times")
+        raise ConfigError('the figure "forgetting" requires an axis of overlaps, and t with the switch and later times')
     return float(switch)
 
 
 def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
-    """Solve theory at many overlaps."""
+    """Solve theory on a dense grid of overlaps."""
     overlaps = theory.overlap.values
     return solve(
         modify_scenario(theory, overlap=np.linspace(overlaps.min(), overlaps.max(), OVERLAP_LINE_POINTS).tolist())
@@ -68,7 +69,7 @@ def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
 
 
 def _compute_forgetting(results: xr.Dataset, switch: float, t: float) -> xr.DataArray:
-    """Compute the growth of the first task's error from the switch to a time."""
+    """Compute the growth of the first task's error from the switch to a later time."""
     error = results.eps_g.sel(task=1)
     return error.sel(t=t) - error.sel(t=switch)
 
@@ -76,5 +77,5 @@ def _compute_forgetting(results: xr.Dataset, switch: float, t: float) -> xr.Data
 def _label_panel(ax: Axes, start: str) -> None:
     ax.set(xlabel="overlap $r$ of the tasks", title=f"start: {start}")
     lowest = min(np.asarray(line.get_ydata()).min() for line in ax.lines)
-    if lowest >= 0:  # a first task may still be learnt from the second
+    if lowest >= 0:  # negative if the second task also teaches the first
         ax.set_ylim(bottom=0)

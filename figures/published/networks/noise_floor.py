@@ -26,9 +26,9 @@ AXES = ("_".join(UNIT_COUNT_KEYS),)  # sweep axes that this figure shows
 TIME_LINE_POINTS = 60
 CAPTION = (
     r"Networks that learn from noisy labels. (a) $\epsilon_g$ at the last recorded time against the number $K$ of "
-    r"student units, for teachers of $M$ units; dashes: equations at that time; crosses: the stationary state in which "
-    r"surplus units are equal, stable for $K\leq M+1$ only; dotted: its first order in the learning rate. (b) "
-    r"$\epsilon_g$ against $t$ for the smallest $M$; dashed: that state."
+    r"student units, for teachers of $M$ units; dashes: equations at this time; crosses: the stationary state with "
+    r"equal surplus units, stable only for $K\leq M+1$; dotted: the error of this state to first order in the learning "
+    r"rate. (b) $\epsilon_g$ against $t$ for the smallest $M$; dashed: the same stationary state."
 )
 LINES = r"Lines: equations, $N\to\infty$."
 EQUAL_UNITS_STYLE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
@@ -36,7 +36,7 @@ DRAWN_ERROR_SCALE = 1e4  # errors are drawn in units of 1e-4
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the last error against K (a colour per M), and all times of the smallest M (a shade per K)."""
+    """Draw the last error against K for each M, and the error against time for the smallest M."""
     parallel_axes.check_parallel_axes("noise_floor", theory, UNIT_COUNT_KEYS)
     floors = np.ravel(noise_floor(scenario_from_dataset(theory), stable=False))
     units = sorted(set(theory.M.values.tolist()))
@@ -64,12 +64,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _get_point_style(index: int) -> dict[str, Any]:
-    """Return the marker style of one M: hollow for the first, full for the others."""
+    """Return the marker style of one M: hollow for the smallest M, full otherwise."""
     return {**get_curve_style(index), "markerfacecolor": "white" if index == 0 else None}
 
 
 def _draw_last_time(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: np.ndarray, index: int) -> None:
-    """Draw eps_g of one M at the last time: runs, equations, the equal-units state and its first order."""
+    """Draw eps_g of one M at the last time, from runs, equations and the stationary state."""
     K, M, style = runs.K.values, int(runs.M[0]), _get_point_style(index)
     ax.plot(K, DRAWN_ERROR_SCALE * floors, "x", color=THEORY_COLOUR, markersize=4, markeredgewidth=0.9, zorder=2)
     dash: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 11, "markeredgewidth": 1.1}

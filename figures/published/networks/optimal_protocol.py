@@ -13,10 +13,10 @@ from figures.published import best_control
 AXES = ("eta",)  # sweep axes that this figure shows
 NEEDS = ("protocol",)
 CAPTION = (
-    r"(a), (b) Errors on two tasks of a network that learns the first up to the switch, then both: with the best "
-    r"fraction of the first at a constant learning rate, and with the learning rate and the fraction that are best "
-    r"together, for the smallest mean error at the last time. (c), (d) These controls. Error bars smaller "
-    r"than the markers are not visible."
+    "(a), (b) Errors on two tasks of a network that learns the first task up to the switch, then both tasks. Either "
+    "the fraction of the first task is optimal at a constant learning rate, or fraction and learning rate are optimal "
+    "together, for the smallest mean error at the last time. (c), (d) These controls. Error bars smaller than the "
+    "markers are not visible."
 )
 
 

@@ -1,8 +1,8 @@
-r"""The symmetric plateau of two units that learn from two, and the escape of single runs.
+r"""The symmetric plateau of two student units that learn from two teacher units, and the escape of single runs.
 
 From a symmetric start fluctuations end the plateau at a different time in each run, while the equations stay on the
-plateau. Runs are therefore drawn against the time since their escape, t - t_esc. There they follow the equations of a
-slightly asymmetric start.
+plateau. Runs are therefore drawn against the time since their escape, t - t_esc. On this scale the runs follow the
+equations from a slightly asymmetric start.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from theory import solve
 
 AXES = ()  # sweep axes that this figure shows
 TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, ESCAPE_TIME_POINTS = 30.0, 50.0, 9
-INITIAL_ASYMMETRY = 1e-4  # difference of the units of the lines at t = 0
-MAX_ESCAPE_TIME, ESCAPE_SEARCH_STEPS = 400.0, 200  # search for the escape of the lines
+INITIAL_ASYMMETRY = 1e-4  # initial R_11 = R_22 of the lines
+MAX_ESCAPE_TIME, ESCAPE_SEARCH_STEPS = 400.0, 200  # grid of the search for the escape of the lines
 MAX_DRAWN_RUNS = 32
-PANEL_VARIABLES: dict[str, dict[str, str]] = {  # names of variables, by axis label
+PANEL_VARIABLES: dict[str, dict[str, str]] = {  # variables and legend labels, by axis label
     r"$\epsilon_g$": {"eps_g": ""},
     "overlap with the teacher $R$": {"R_own": "own unit", "R_other": "other unit"},
     r"overlap $Q$, specialisation $\rho$": {
@@ -45,10 +45,10 @@ PANEL_VARIABLES: dict[str, dict[str, str]] = {  # names of variables, by axis la
     },
 }
 CAPTION = (
-    r"Two units learn online from a two-unit teacher. (a) $\epsilon_g$ of single runs (thin), and the equations, "
-    r"which stay on the plateau from a symmetric start. (b) to (d) Against the time since the escape of each run, "
-    r"$|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$: $\epsilon_g$; overlaps of student units with their own and with the other "
-    r"unit of the teacher; overlaps of the student units; specialisation, the mean cosine of student and teacher "
+    r"Two units learn online from a two-unit teacher. (a) $\epsilon_g$ of single runs (thin), and of the equations, "
+    r"which stay on the plateau from a symmetric start. (b) to (d) Quantities against the time since the escape of "
+    r"each run, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$: $\epsilon_g$; overlaps of student units with their own and with "
+    r"the other teacher unit; overlaps of the student units; specialisation, the mean cosine of student and teacher "
     r"units, each with its partner."
 )
 POINTS = "Points: means over runs; bars: standard errors of these means."
@@ -58,7 +58,7 @@ LINES = r"Lines: equations, $N\to\infty$, started $10^{-4}$ off the plateau."
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw runs against t, and eps_g, R, Q and the specialisation against the time since the escape."""
     if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
-        raise ConfigError("the figure plateau shows K = 2 student units and M = 2 teacher units")
+        raise ConfigError('the figure "plateau" requires K = 2 student units and M = 2 teacher units')
     figure, axes = make_figure(5.0, 2, 2)
     _draw_runs(axes[0, 0], simulation, theory)
     times_since_escape = np.linspace(-TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, ESCAPE_TIME_POINTS)
@@ -107,5 +107,5 @@ def _solve_asymmetric_start(theory: xr.Dataset, times_since_escape: np.ndarray) 
     [coarse] = find_escape_times(solve_at(times))
     [escape] = find_escape_times(
         solve_at(coarse + np.linspace(-1, 1, ESCAPE_SEARCH_STEPS + 1) * MAX_ESCAPE_TIME / ESCAPE_SEARCH_STEPS)
-    )  # refines between two coarse times
+    )  # fine search around the coarse escape time
     return solve_at(escape + times_since_escape).isel(seed=0).assign_coords(t=times_since_escape)

@@ -34,14 +34,14 @@ VALUES = {"network": ("erf",)}
 PLATEAU_STYLE: dict[str, Any] = GUIDE_STYLE | {"color": "0.3"}
 SPREAD_LINE_POINTS = 24
 CAPTION = (
-    r"Two erf units learn online from a two-unit teacher. Inputs have the variance $(1-\Delta)/N$ in half of "
-    r"the directions and $(1+\Delta)/N$ in the others. (a) $\epsilon_g$; dotted: the plateau of equal "
-    r"variances. (b) The times at which runs leave the plateau, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$."
+    r"Two erf units learn online from a two-unit teacher. Inputs have the variance $(1-\Delta)/N$ in half of the "
+    r"directions and $(1+\Delta)/N$ in the other half. (a) $\epsilon_g$; dotted: the plateau for equal variances. (b) "
+    r"Times at which runs leave the plateau, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g against t with a colour per spread, and the escape times against the spread."""
+    """Draw eps_g against t with one colour per spread, and the escape times against the spread."""
     spreads = _get_spreads(theory)
     results, (figure, (error, escape)) = select_with_dense_theory(simulation, theory, "t"), make_figure(3.0, 1, 2)
     keys = draw_panel(error, results, "t", "eps_g", "inputs", log="y")
@@ -56,7 +56,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _get_spreads(theory: xr.Dataset) -> list[float]:
-    """Return D for all inputs of the sweep.
+    """Return the spread D of the variances for all inputs of the sweep.
 
     Raises `ConfigError` unless the variances are 1 - D and 1 + D in equal numbers of directions.
     """
@@ -72,14 +72,14 @@ def _get_spreads(theory: xr.Dataset) -> list[float]:
     sizes = theory.sizes["student"], theory.sizes["teacher_unit"]
     if len(pairs) < 2 or len(pairs) < len(inputs) or not np.allclose(np.sum(pairs, axis=1), 2) or sizes != (2, 2):
         raise ConfigError(
-            "the figure plateau_spread shows K = 2 student units and M = 2 teacher units for several spectra "
+            'the figure "plateau_spread" requires K = 2 student units, M = 2 teacher units and several spectra '
             "[1 - D, 1 + D]"
         )
     return [(high - low) / 2 for low, high in pairs]
 
 
 def _draw_escape_times(ax: Axes, simulation: xr.Dataset, spreads: list[float]) -> None:
-    """Draw mean escape times if all runs have escaped, in the colours of the first panel."""
+    """Draw mean escape times in the colours of the first panel, if all runs have escaped."""
     for index, (spread, times) in enumerate(
         zip(spreads, find_escape_times(simulation.transpose("inputs", ...)), strict=True)
     ):

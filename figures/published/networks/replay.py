@@ -10,9 +10,9 @@ from figures.published import best_control
 AXES = ("protocol",)  # sweep axes that this figure shows
 NEEDS = ("protocol",)
 CAPTION = (
-    r"Errors on two tasks of a network that learns the first up to the switch, then the second with some examples of "
-    r"the first. Their fraction is constant, or optimal: the mean error of both tasks at the last time is then "
-    r"smallest. The last panel shows the optimal fraction. Error bars smaller than the markers are not visible."
+    "Errors on two tasks of a network that learns the first task up to the switch, then the second task with some "
+    "examples of the first. The fraction of these examples is constant, or optimal (last panel), so that the mean "
+    "error of both tasks at the last time is smallest. Error bars smaller than the markers are not visible."
 )
 
 

@@ -1,6 +1,6 @@
-"""Figure 3 of Miyoshi, Hara & Okada: number of students and effect of the ensemble in AdaTron learning.
+"""Figure 3 of Miyoshi, Hara & Okada: effect of the number of students in an AdaTron ensemble.
 
-The gain is the largest, as AdaTron students stay different for the longest time.
+The gain is the largest of the three rules, as AdaTron students stay different for the longest time.
 """
 
 from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rules

@@ -1,4 +1,4 @@
-"""The gain of an ensemble against t: error of infinitely many students over the error of one, for every rule.
+"""The gain of an ensemble against t: error of an infinite ensemble over the error of one student, for every rule.
 
 The gain is largest early, after 2 to 6 N examples. All rules that use the stability end with the same ratio, 1/sqrt 2.
 The gain of AdaTron is only temporarily larger.
@@ -30,18 +30,18 @@ MIN_LINE_TIME, MAX_LINE_TIME, GAIN_LINE_POINTS = 0.05, 1e5, 200  # the lines ext
 LATE_GAIN = 1 / np.sqrt(2)
 FINITE_ENSEMBLE_STYLE: dict[str, Any] = {"linestyle": "--", "linewidth": 0.7}
 CAPTION = (
-    r"Generalization error of an ensemble over that of one student during learning. Solid: infinitely many "
-    r"students, whose majority vote and weight mean are equally good; stars: maximum gain. Dashed, and "
-    r"points: the weight mean of $K$ students. Dotted: $1/\sqrt{2}$, the limit $t\to\infty$ of all rules but Hebb's."
+    r"Generalization error of an ensemble, divided by the error of one student, during learning. Solid: infinite "
+    r"ensemble, whose majority vote and weight mean are equally good; stars: maximum gain. Dashed lines and points: "
+    r"weight mean of $K$ students. Dotted: $1/\sqrt{2}$, the limit $t\to\infty$ of all rules but Hebb's."
 )
 POINTS = (
-    "Points: means over runs of the error of the weight mean over the mean error of the run's students; bars: standard "
-    "errors."
+    "Points: error of the weight mean divided by the mean error of the run's students, averaged over runs; bars: "
+    "standard errors."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the ratio of errors against t, a line per rule, up to times that show the limit."""
+    """Draw the ratio of errors against t, one line per rule, up to times that show the limit."""
     (figure, ax), K, lines, finite = (
         make_figure(3.8),
         theory.K.item(),
@@ -76,6 +76,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _solve_infinite_ensemble(theory: xr.Dataset) -> xr.DataArray:
-    """Solve theory of infinitely many students up to late times."""
+    """Solve theory for an infinite ensemble up to late times."""
     times = np.geomspace(MIN_LINE_TIME, MAX_LINE_TIME, GAIN_LINE_POINTS).tolist()
     return advantage(modify_scenario(theory, rule=[str(rule) for rule in theory.rule.values], t=times))

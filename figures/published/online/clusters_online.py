@@ -14,17 +14,16 @@ from figures.style import PAGE_WIDTH, THEORY_COLOUR
 AXES = ("rule", "positives")  # sweep axes that this figure shows
 NEEDS = ("m_field",)  # absent in scenarios with a teacher
 CAPTION = (
-    r"Generalization error of students that learn two Gaussian clusters online, whose label is the cluster, against "
-    r"time, for several fractions $\pi_+$ of the label +1. Dotted: the Bayes-optimal error for the same number of "
-    r"examples; dashed: the error of the best plane between known clusters. Error bars smaller than the markers are "
-    r"not visible."
+    r"Generalization error against time of students that learn online to classify two Gaussian clusters, for several "
+    r"fractions $\pi_+$ of the label +1. Dotted: the Bayes-optimal error for the same number of examples; dashed: the "
+    r"error of the best plane between known clusters. Error bars smaller than the markers are not visible."
 )
 ONLINE_BAYES_STYLE: dict[str, Any] = {"color": THEORY_COLOUR, "linestyle": ":", "linewidth": 1}
 BEST_PLANE_STYLE: dict[str, Any] = {"color": THEORY_COLOUR, "linestyle": "--", "linewidth": 0.8}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g against t, a panel per fraction of the label +1 and a colour per rule."""
+    """Draw eps_g against t, one panel per fraction of labels +1 and one colour per rule."""
     fractions = theory.positives.values
     figure, axes = make_figure(3.0, 1, len(fractions), width=PAGE_WIDTH, sharey=True)
     results = select_with_dense_theory(simulation, theory, "t")

@@ -1,4 +1,4 @@
-"""The stationary error for a drifting teacher against the drift, for each rule with a suitable weight decay.
+"""Stationary error against the rate of the teacher's drift, for each rule with a suitable weight decay.
 
 The optimal rule decays at the rate of the drift, the perceptron needs no decay, and the best decay for Hebb's rule is
 sqrt(drift^2 + 4 drift/pi). Lines are stationary states of the equations, down to drifts that show the power laws.
@@ -29,16 +29,16 @@ SUITABLE_DECAYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "hebb": (r"decay $\sqrt{\delta^2+4\delta/\pi}$", lambda drift: np.sqrt(drift**2 + 4 * drift / np.pi)),
 }
 NO_DECAY: tuple[str, Callable[[Any], Any]] = ("no decay", lambda drift: 0 * drift)
-SMALL_DRIFT_POWERS = {  # amplitude, inverse exponent, side of the text that faces the line
+SMALL_DRIFT_POWERS = {  # amplitude, inverse exponent, vertical alignment of the label
     "bayes": (0.4473209420, 3, "top"),
     "perceptron": (0.5052854482, 3, "bottom"),
     "hebb": (0.4237772081, 4, "bottom"),
 }
 COMPARED_RULES = ("hebb", "perceptron")  # the better rule depends on the drift
 CAPTION = (
-    r"Stationary generalization error of one student of a drifting teacher, against the rate $\delta$ of the drift; "
-    r"each rule has a suitable weight decay. Thin grey: powers of small drifts. Dotted: drift at which Hebb's rule and "
-    r"the perceptron are equally good. Error bars smaller than the markers are not visible."
+    r"Stationary generalization error of one student against the drift rate $\delta$ of the teacher; each rule has a "
+    r"suitable weight decay. Thin grey: power laws for small drifts. Dotted: drift at which Hebb's rule and the "
+    r"perceptron are equally good. Error bars smaller than the markers are not visible."
 )
 LINES = r"Lines: stationary states of the order-parameter equations, $N\to\infty$."
 
@@ -65,7 +65,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _get_suitable_decay(rule: str) -> tuple[str, Callable[[Any], Any]]:
-    """Return the suitable decay of a rule: its label, and a function of the drift."""
+    """Return the label of the decay that suits a rule, and the decay as a function of the drift."""
     return SUITABLE_DECAYS.get(rule, NO_DECAY)
 
 
@@ -78,7 +78,7 @@ def _draw_power(ax: Axes, rule: str, max_drift: float) -> None:
     ax.plot(ends, amplitude * ends ** (1 / root), color="0.6", linewidth=0.6, zorder=0, gid=NO_LEGEND_GID)
     text_drift, height_drift = (
         (MIN_DRIFT, 2 * MIN_DRIFT) if side == "bottom" else (2 * MIN_DRIFT, 2 * MIN_DRIFT)
-    )  # a word above the line is higher
+    )  # a label above the rising line needs more height
     text = rf"${amplitude:.4f}\,\delta^{{1/{root}}}$"
     ax.text(
         1.05 * text_drift,
@@ -92,7 +92,7 @@ def _draw_power(ax: Axes, rule: str, max_drift: float) -> None:
 
 
 def _mark_crossing(ax: Axes, drifts: np.ndarray, states: dict[str, np.ndarray]) -> None:
-    """Mark the drift with equal errors of Hebb's rule and the perceptron."""
+    """Mark the drift where the errors of Hebb's rule and the perceptron cross."""
     if not set(COMPARED_RULES) <= states.keys():
         return
     excess = np.log(states["hebb"] / states["perceptron"])[::-1]
@@ -107,11 +107,11 @@ def _solve_stationary_errors(theory: xr.Dataset, rule: str, drifts: np.ndarray) 
 
 
 def _select_matching_runs(runs: xr.DataArray, rule: str) -> xr.DataArray:
-    """Select the runs of a rule.
+    """Select the runs of a rule, and check their weight decay.
 
     Raises `ConfigError` unless the runs have the suitable decay, to the digits of a config.
     """
     rule_runs = runs.isel({AXES[0]: runs.rule.values == rule})
     if not np.allclose(rule_runs.decay, _get_suitable_decay(rule)[1](rule_runs.drift), rtol=1e-3, atol=1e-12):
-        raise ConfigError(f"the figure drift needs the rule {rule} with the weight decay that suits it")
+        raise ConfigError(f'the figure "drift" requires the rule {rule} with the weight decay that suits it')
     return rule_runs

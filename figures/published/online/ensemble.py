@@ -1,4 +1,4 @@
-"""Figures 1 to 4 of Miyoshi, Hara & Okada on one page: the gain of an ensemble for each rule, and its origin."""
+"""Figures 1 to 4 of Miyoshi, Hara & Okada in one figure: the gain of an ensemble for each rule, and its origin."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from figures.style import PAGE_WIDTH, get_curve_style, get_kind_label
 
 AXES = ("rule", "K")  # sweep axes that this figure shows
 CAPTION = (
-    r"Generalization error of $K$ students over the error of one, a panel for each rule, at the last recorded time: "
-    r"majority vote and weight mean; theory has a step at each $K$. A vote of $2n$ students is as good as one of "
-    r"$2n-1$. Dotted: infinitely many students. Last panel: order parameters during learning. The lower $q$ at a "
+    r"Generalization error of $K$ students divided by the error of one student at the last recorded time, one panel "
+    r"per rule: majority vote and weight mean; theory has a step at each $K$. The votes of $2n$ and of $2n-1$ students "
+    r"are equally good. Dotted: infinite ensemble. Last panel: order parameters during learning. The lower $q$ at a "
     r"given $R$, the larger the gain of an ensemble. Dotted: $q=R^2$."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the gain of an ensemble in a panel per rule, and R against q for all rules."""
+    """Draw the gain of an ensemble in one panel per rule, and q against R for all rules."""
     rules = [str(rule) for rule in theory.rule.values]
     parts = ensemble_panels.EnsembleResults(simulation, theory, solve_dense_theory(theory, "K"))
     figure, (*axes, last) = make_panel_grid(

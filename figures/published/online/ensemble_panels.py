@@ -1,4 +1,4 @@
-"""Panels on ensembles: the error of K students over the error of one, and the relation of R and q."""
+"""Panels of ensembles: error of K students divided by the error of one student, and q against R."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ OUTPUT_STYLES: dict[str, tuple[str, Any]] = {  # label, line style
     "eps_g_weight_mean": ("weight mean", "--"),
 }
 RULE_CAPTION = (
-    r"Generalization error of the majority vote of $K$ students and of the mean of their weights, over the theoretical "
-    r"error of one student, at the last recorded time. A vote of $2n$ students is as good as one of $2n-1$. Dotted: "
-    r"infinitely many students."
+    r"Generalization error of the majority vote of $K$ students and of the mean of their weights at the last recorded "
+    r"time, divided by the theoretical error of one student. The votes of $2n$ and of $2n-1$ students are equally "
+    r"good. Dotted: infinite ensemble."
 )
 MAX_RULE_COLUMNS = 3
 HEAD_INCHES = 0.9  # room for title and legend
-STEP_DRAW_STYLE, MAX_STEPPED_STUDENTS = "steps-mid", 15  # theory has a step at each K up to this number of students
+STEP_DRAW_STYLE, MAX_STEPPED_STUDENTS = "steps-mid", 15  # theory is drawn as steps up to this K
 MIN_READABLE_GAIN = 0.1  # smaller gains are enlarged in an inset
 
 
 class EnsembleResults(NamedTuple):
-    """Simulation, theory at the same K, and theory at every K."""
+    """Results of ensembles: simulation, theory at the same K, and theory lines at every K."""
 
     simulation: xr.Dataset
     theory: xr.Dataset
     lines: xr.Dataset
 
     def of(self, rule: str) -> EnsembleResults:
-        """Select one rule."""
+        """Return the results of one rule."""
         return EnsembleResults(*(part.sel(rule=rule) for part in self))
 
 
 def draw_gain_panel(ax: Axes, parts: EnsembleResults, colour: str | None = None) -> None:
-    """Draw eps_g of vote and weight mean against K, relative to one student in theory, at the last time.
+    """Draw the last errors of vote and weight mean against K, relative to one student in theory.
 
-    The dotted line is the limit of infinite K. A given colour applies to both outputs.
+    The dotted line is the limit of infinite K. If `colour` is given, it applies to both outputs.
     """
     simulation, theory, lines = (part.isel(t=-1).sortby("K") for part in parts)
     single_error = theory.eps_g.isel(K=-1, student=0).item()
@@ -80,12 +80,12 @@ def draw_gain_panel(ax: Axes, parts: EnsembleResults, colour: str | None = None)
             label=f"{label}, simulation",
             **size,
         )
-    if int(theory.K.max()) > 1:  # one student has no q
+    if int(theory.K.max()) > 1:  # q requires two students
         draw_guide(ax, y=_compute_limit(theory, single_error), linewidth=1)
 
 
 def make_output_keys() -> list[Any]:
-    """Return legend handles of the outputs, without the colours of rules."""
+    """Return the legend handles for the ensemble outputs, in neutral colours."""
     return [
         handle
         for index, (label, dashes) in enumerate(OUTPUT_STYLES.values())
@@ -99,7 +99,7 @@ def make_output_keys() -> list[Any]:
 
 
 def label_limit(ax: Axes, theory: xr.Dataset) -> None:
-    """Label the dotted line of infinite K to the right of the axes."""
+    """Label the dotted line for infinite K to the right of the axes."""
     if int(theory.K.max()) == 1:
         return
     single_error = theory.isel(t=-1).eps_g.isel(K=-1, student=0).item()
@@ -116,7 +116,7 @@ def _compute_limit(theory: xr.Dataset, single_error: float) -> float:
 
 
 def label_students_axis(ax: Axes, K: np.ndarray) -> None:
-    """Label both axes, with a logarithmic axis for many students."""
+    """Label both axes, and use a logarithmic K axis for many students."""
     _scale_students_axis(ax, K)
     ax.set_xlabel("number of students $K$")
     ax.set_ylabel(r"$\epsilon_g(K)\,/\,\epsilon_g(1)$")
@@ -145,7 +145,7 @@ def add_enlarged_inset(ax: Axes, parts: EnsembleResults, colour: str) -> None:
 
 
 def draw_variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
-    """Draw R against q, with theory as lines along t and simulation as points with standard errors."""
+    """Draw q against R during learning, with theory as lines and simulation as points."""
     R = np.linspace(0, 1, 101)
     ax.plot(R, R**2, **GUIDE_STYLE | {"linewidth": 1})
     ax.annotate("$q=R^2$", (0.62, 0.62**2), (4, -8), textcoords="offset points", color="0.4", fontsize=SMALL_FONT)
@@ -166,7 +166,7 @@ def set_common_y_limits(axes: Sequence[Axes]) -> None:
 
 
 def draw_rules(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a panel per rule of the sweep. A single panel is one column wide."""
+    """Draw one panel per rule of the sweep. A single panel is one column wide."""
     parts, rules = (
         EnsembleResults(simulation, theory, solve_dense_theory(theory, "K")),
         [str(rule) for rule in theory.rule.values],
@@ -188,7 +188,7 @@ def draw_rules(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _select_ticks(K: np.ndarray) -> list[int]:
-    """Select the values of K whose labels do not overlap."""
+    """Select values of K whose tick labels do not overlap."""
     spaced_values: list[int] = []
     for value in sorted(map(int, K)):
         if not spaced_values or value >= 1.45 * spaced_values[-1]:

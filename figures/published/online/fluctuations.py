@@ -22,24 +22,24 @@ from statmech.results.corrections import predict_mean_and_std
 from theory.solutions import solve_line
 
 AXES = ("rule", "N")  # sweep axes that this figure shows
-NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 20, 1e5  # lines end at this multiple of the last time
+NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 20, 1e5  # lines end at LINE_TIME_FACTOR times the last time
 Z_BIN_WIDTH, MAX_BINNED_Z = 0.6, 4.2  # bins of z
 MAX_BIAS_ERROR = 0.1  # points with a larger standard error of the bias times N are omitted
 CAPTION = (
-    r"Runs at finite $N$ and theory to order $1/N$. Above: bias of $\epsilon_g$ over its value at $N=\infty$, times "
-    r"$N$, where its standard error is below 0.1. Middle: its variance over $\epsilon_g^2$, times $N$. Theory has one "
-    r"line for all $N$; dotted: its limit $t\to\infty$, taken at $t=10^5$. Below: the distribution, at the last "
-    r"recorded time, of the deviation of a run from the predicted mean over the predicted standard deviation; line: "
-    r"the normal density. Markers of smaller $N$ are larger to remain visible."
+    r"Runs at finite $N$ and theory to order $1/N$. Top: bias of $\epsilon_g$ relative to its value at $N=\infty$, "
+    r"times $N$, where its standard error is below 0.1. Middle: variance of $\epsilon_g$ divided by $\epsilon_g^2$, "
+    r"times $N$. Theory has one line for all $N$; dotted: its limit $t\to\infty$, taken at $t=10^5$. Bottom: "
+    r"distribution, at the last recorded time, of the deviation of a run from the predicted mean in units of the "
+    r"predicted standard deviation; line: normal density. Markers of smaller $N$ are larger to remain visible."
 )
 POINTS = "Points: simulation; bars: standard errors."
 LINES = "Lines: theory to order $1/N$."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw bias, variance and distribution below each other, a column per rule."""
+    """Draw bias, variance and distribution in three rows, one column per rule."""
     if "eps_g_std" not in theory:
-        raise ConfigError("the figure fluctuations needs `corrections: true`")
+        raise ConfigError('the figure "fluctuations" requires `corrections: true`')
     rules, lines = [str(rule) for rule in theory.rule.values], _solve_lines(theory)
     figure, axes = make_figure(6.2, 3, len(rules), sharex="row", sharey="row", squeeze=False)
     for column, rule in zip(axes.T, rules, strict=True):
@@ -61,7 +61,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
     """Solve theory at one N, from the first recorded time to late times.
 
-    The last time represents the limit.
+    The last time represents the limit of late times.
     """
     first = max(float(theory.t.values[theory.t.values > 0][0]), 1e-2)
     times = [*np.geomspace(first, LINE_TIME_FACTOR * float(theory.t.values[-1]), NUM_LINE_TIMES).tolist(), LIMIT_TIME]
@@ -70,7 +70,7 @@ def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
 
 
 def _theory(column: Any, line: xr.Dataset) -> None:
-    """Draw bias and variance in theory, times N and relative to eps_g, with their limits."""
+    """Draw the scaled bias and variance of theory, with their limits for late times."""
     scaled = line.N * line.eps_g_bias / line.eps_g, line.N * (line.eps_g_std / line.eps_g) ** 2
     for ax, values in zip(column[:2], scaled, strict=True):
         ax.plot(line.t[:-1], values[:-1], color=THEORY_COLOUR, zorder=1)
@@ -78,7 +78,7 @@ def _theory(column: Any, line: xr.Dataset) -> None:
 
 
 def _draw_bias_and_variance(column: Any, runs: xr.DataArray, limit: xr.DataArray, index: int, count: int) -> None:
-    """Draw bias and variance of the runs at one N, times N, with standard errors."""
+    """Draw the scaled bias and variance of the runs at one N, with standard errors."""
     runs, limit = runs.sel(t=runs.t > 0), limit.sel(t=limit.t > 0)
     N, seeds, spread = int(runs.N), runs.sizes["seed"], runs - runs.mean("seed")
     variance = (spread**2).sum("seed") / max(seeds - 1, 1)

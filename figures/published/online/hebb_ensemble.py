@@ -1,4 +1,4 @@
-"""Figure 1 of Miyoshi, Hara & Okada: number of students and effect of the ensemble in Hebbian learning.
+"""Figure 1 of Miyoshi, Hara & Okada: effect of the number of students in a Hebbian ensemble.
 
 The gain is small, as all students move similarly and q increases faster than R.
 """

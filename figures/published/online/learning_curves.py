@@ -16,7 +16,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g against t on logarithmic axes, a panel per rule.
+    """Draw eps_g against t on logarithmic axes, one panel per rule.
 
     The axes do not show t = 0, where eps_g = 1/2.
     """

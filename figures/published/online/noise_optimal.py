@@ -1,4 +1,4 @@
-r"""Label noise at late times: the optimal rule's error decays as 1/t, Hebb's and the perceptron's as 1/sqrt t.
+r"""Label noise at late times: errors decay as 1/t for the optimal rule, as 1/sqrt t for Hebb and perceptron.
 
 The optimal rule that assumes the flip rate p_f (`assumed_flip`) tends to :math:`C(p_f)/t`, with
 
@@ -36,32 +36,32 @@ from theory import solve
 
 FLIP_KEYS = ("rule", "assumed_flip", "flip", "schedule")
 AXES = ("_".join(FLIP_KEYS),)  # sweep axes that this figure shows
-FLIP_LINE_POINTS, INTEGRAL_CUTOFF, INTEGRAL_STEP = 61, 12.0, 1e-3  # the last two for the integral
-CROSSING_FLIP = 0.25
-RULE_SCHEDULES = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # learning-rate schedules
+FLIP_LINE_POINTS, INTEGRAL_CUTOFF, INTEGRAL_STEP = 61, 12.0, 1e-3  # the last two apply to the integral I(p_f)
+CROSSING_FLIP = 0.25  # Hebb's rule and the perceptron are then equally good
+RULE_SCHEDULES = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # labels of schedules
 VALUES = {"rule": tuple(RULE_SCHEDULES)}
 CAPTION = (
-    r"Generalization error of one student against the fraction $p_f$ of flipped labels. (a) The optimal rule, which "
-    r"assumes this fraction ($\hat p_f=p_f$), times $t$. (b) Hebb's rule and the perceptron, times $\sqrt{t}$. The "
-    r"rate of the perceptron decays as $\eta/(1+t/t_0)$, with a $t_0$ for every $p_f$; the rate of the others is "
-    r"constant ($t_0=10^9$). Solid: limits $t\to\infty$, for the perceptron with the best rate at every time. In (b) "
-    r"they are equal at $p_f=1/4$ (dotted). Dashed: theory at the time of the simulation, for the perceptron with "
-    r"$t_0$ interpolated. Error bars smaller than the markers are not visible."
+    r"Generalization error of one student against the fraction $p_f$ of flipped labels. (a) Error of the optimal rule "
+    r"times $t$; the rule assumes the true fraction ($\hat p_f=p_f$). (b) Error of Hebb's rule and of the perceptron "
+    r"times $\sqrt{t}$. The learning rate of the perceptron decays as $\eta/(1+t/t_0)$, with a $t_0$ for every $p_f$; "
+    r"the other rates are constant ($t_0=10^9$). Solid: limits $t\to\infty$, for the perceptron at its best rate at "
+    r"every time. In (b) these limits are equal at $p_f=1/4$ (dotted). Dashed: theory at the time of the simulation, "
+    r"for the perceptron with interpolated $t_0$. Error bars smaller than the markers are not visible."
 )
 LINES = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw late errors against the flip probability, with a panel per power of t."""
+    """Draw late errors against the flip probability, with one panel per power of t."""
     parallel_axes.check_parallel_axes("noise_optimal", theory, FLIP_KEYS)
     if not _has_several_flips(scenario_from_dataset(theory)):
         raise ConfigError(
-            f"the figure noise_optimal needs each of {', '.join(RULE_SCHEDULES)} at several increasing flips"
+            f'the figure "noise_optimal" requires each of {", ".join(RULE_SCHEDULES)} at several increasing flips'
         )
     (figure, axes), t = make_figure(3.5, 1, 2), float(theory.t[-1])
     flips = (
         max(0.3, float(np.max(theory.flip))) * np.linspace(0, 1, FLIP_LINE_POINTS) ** 2
-    )  # the lines rise as sqrt(flip)
+    )  # denser at small flips, where the lines rise as sqrt(flip)
     for index, (rule, scale) in enumerate({"bayes": t, "hebb": t**0.5, "perceptron": t**0.5}.items()):
         ax = axes[int(index > 0)]
         ax.plot(flips, compute_late_limit(rule, flips), color=CURVE_COLOURS[index], zorder=1)
@@ -94,9 +94,9 @@ def _has_several_flips(scenario: Scenario) -> bool:
 
 
 def compute_late_limit(rule: str, flip: Any) -> Any:
-    """Return the limit for t -> infinity of eps_g t (optimal rule) or eps_g sqrt t (other rules).
+    """Return the late-time limit of eps_g t for the optimal rule, or of eps_g sqrt t for other rules.
 
-    The perceptron has the best rate at every time.
+    The perceptron uses its best learning rate at every time.
 
     >>> [float(compute_late_limit("bayes", flip).round(9)) for flip in (0, 0.1, 0.3)]
     [0.883400087, 1.833635599, 8.520379027]
@@ -113,9 +113,9 @@ def compute_late_limit(rule: str, flip: Any) -> Any:
 
 
 def _solve_last_time(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
-    """Solve for eps_g at the last time.
+    """Solve theory for eps_g of a rule at the last time.
 
-    t0 is interpolated between the flips of the sweep.
+    The time constant t0 is interpolated between the flips of the sweep.
     """
     rule_theory = theory.isel({AXES[0]: theory.rule.values == rule})
     t0 = np.exp(np.interp(flips, rule_theory.flip.values, np.log(rule_theory.schedule.values)))
@@ -129,7 +129,7 @@ def _solve_last_time(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.nda
 
 
 def _label_axes(left: Axes, right: Axes) -> None:
-    """Label the axes, and mark the flip probability with equal errors of Hebb's rule and the perceptron."""
+    """Label the axes, and mark where the errors of Hebb's rule and the perceptron are equal."""
     left.set(ylabel=r"$\epsilon_g\,t$", title=r"error $\propto 1/t$", ylim=(0, None))
     right.set(ylabel=r"$\epsilon_g\sqrt{t}$", title=r"error $\propto 1/\sqrt{t}$", ylim=(0, None))
     for ax in (left, right):

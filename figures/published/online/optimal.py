@@ -33,17 +33,17 @@ LATE_TIME_CONSTANTS = {
     r"$3/2$: AdaTron (textbook), $\eta=1$": 3 / 2,
 }
 START_DEPENDENT_RULE = "adatron"  # the limit of this rule depends on the initial length
-MAX_SCALED_ERROR = 2.3
+MAX_SCALED_ERROR = 2.3  # upper end of the eps_g t axis
 CAPTION = (
-    r"Generalization error times $t$ of one student, from a start at $R=l=0.2$ unless given otherwise. A rule whose "
-    r"error decays as $1/t$ tends to a constant; no rule that learns online lies below the optimal one. Dotted, grey: "
-    r"limits $t\to\infty$ of the optimal rule, of a perceptron with the best rate $\eta(R)$ at every time, and of "
-    r"the textbook AdaTron at its best rate $3/2$ and at rate 1. Error bars smaller than the markers are not visible."
+    r"Generalization error times $t$ of one student, which starts at $R=l=0.2$ unless stated otherwise. A rule whose "
+    r"error decays as $1/t$ tends to a constant; no online rule lies below the optimal rule. Dotted, grey: limits "
+    r"$t\to\infty$ of the optimal rule, of a perceptron with the best rate $\eta(R)$ at every time, and of the "
+    r"textbook AdaTron at its best rate $3/2$ and at rate 1. Error bars smaller than the markers are not visible."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g t against t, a line per rule, up to times that show the limits."""
+    """Draw eps_g t against t, one line per rule, up to times that show the limits."""
     start = float(theory.t[theory.t > 0][0])
     lines = solve(modify_scenario(theory, t=np.geomspace(start, MAX_DRAWN_TIME, OPTIMAL_LINE_POINTS).tolist(), K=1))
     scaled = _add_scaled_error(lines)
@@ -73,7 +73,7 @@ def _write_line_name(ax: Axes, label: str, position: tuple[float, float], *, abo
 
 
 def _add_scaled_error(part: xr.Dataset) -> xr.Dataset:
-    """Add eps_g t to a dataset, except where the mean is outside the axis."""
+    """Add eps_g t to a dataset, with NaN where its mean lies outside the axis."""
     scaled = part.eps_g * part.t
     mean = scaled.mean([dim for dim in ("seed", "student") if dim in scaled.dims])
     return part.assign(scaled=scaled.where(mean < MAX_SCALED_ERROR))

@@ -1,4 +1,4 @@
-r"""The best learning rate at every time: eps_g of one student compared with constant rates, and the rate itself."""
+r"""The best learning rate at every time: eps_g of one student compared with constant rates, and the best rate."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from statmech.results.dataset import scenario_from_dataset
 AXES = ("eta",)  # sweep axes that this figure shows
 LATE_ERROR_STYLE: dict[str, Any] = {"color": "0.6", "linewidth": 0.8}
 CAPTION = (
-    r"(a) Generalization error of one student at constant learning rates, and at the best rate at every time. "
-    r"Thin grey: $4/(\pi(t+\pi))$, the error at late times of the perceptron rule at its best rate. (b) The best rate. "
-    r"Error bars smaller than the markers are not visible."
+    r"(a) Generalization error of one student at constant learning rates, and at the best rate at every time. Thin "
+    r"grey: $4/(\pi(t+\pi))$, the late-time error of the perceptron rule at its best rate. (b) The best rate. Error "
+    r"bars smaller than the markers are not visible."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g, and the best rate in a second panel."""
+    """Draw eps_g in one panel, and the best learning rate in another."""
     is_perceptron = scenario_from_dataset(theory).rule == "perceptron"
     extra_keys = [make_line_handle(r"$4/(\pi(t+\pi))$", **LATE_ERROR_STYLE)] if is_perceptron else []
     figure = best_control.draw("optimal_rate", simulation, theory, "eta", log="xy", extra_keys=extra_keys)

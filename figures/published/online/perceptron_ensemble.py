@@ -1,6 +1,6 @@
-"""Figure 2 of Miyoshi, Hara & Okada: number of students and effect of the ensemble in perceptron learning.
+"""Figure 2 of Miyoshi, Hara & Okada: effect of the number of students in a perceptron ensemble.
 
-The gain lies between the two other rules. The weight mean gains more than the vote.
+The gain lies between the gains of the two other rules. The weight mean gains more than the vote.
 """
 
 from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rules

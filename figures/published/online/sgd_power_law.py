@@ -1,4 +1,4 @@
-"""Errors against t for inputs with power-law variances, which decay as powers of time.
+"""Errors that decay as powers of t, for inputs with power-law variances.
 
 With variances i^-a and powers i^-b of the teacher's field, and an algorithm that learns only from errors, the errors
 decay with the exponent q/(2 + q), q = (b - 1)/a. Guides next to the lines show this power.
@@ -24,17 +24,17 @@ GUIDE_START_FACTOR, GUIDE_STOP_FACTOR, GUIDE_HEIGHT_FACTOR = (
     1.5,
     0.05,
     0.94,
-)  # relative to the first and last time, and to the line
+)  # factors of the first time, the last time and the height of the line
 GUIDE_LABEL_FACTOR = 0.98  # the exponent is just below the end of the guide
 CAPTION = (
-    r"Generalization error of one student of inputs with variances $\propto i^{-a}$, of a teacher whose field has "
-    r"parts $\propto i^{-b}$, against the number of examples. Thin grey: the powers $t^{-q/(2+q)}$, $q=(b-1)/a$, of "
-    r"infinitely many directions."
+    r"Generalization error of one student against the number of examples, for inputs with variances $\propto i^{-a}$ "
+    r"and a teacher whose field has contributions $\propto i^{-b}$. Thin grey: the power laws $t^{-q/(2+q)}$, "
+    r"$q=(b-1)/a$, for infinitely many directions."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error for each power law, with a guide for its power of time."""
+    """Draw the error for each power law, with a guide that shows the predicted power of t."""
     power_laws = _get_power_laws(theory)
     figure, ax = make_figure(4.0)
     results = select_with_dense_theory(simulation, theory, "t")
@@ -48,9 +48,9 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _get_power_laws(theory: xr.Dataset) -> list[PowerLaw]:
-    """Return all inputs of the sweep.
+    """Return the power laws of all inputs of the sweep.
 
-    Raises `ConfigError` unless they are power laws.
+    Raises `ConfigError` unless there are several inputs, all with power laws.
     """
     inputs = scenario_from_dataset(theory).inputs
     power_laws = (
@@ -59,7 +59,7 @@ def _get_power_laws(theory: xr.Dataset) -> list[PowerLaw]:
         else []
     )
     if len(power_laws) < 2 or len(power_laws) < len(inputs):
-        raise ConfigError("the figure sgd_power_law needs several power laws of inputs")
+        raise ConfigError('the figure "sgd_power_law" requires several inputs, all with power laws')
     return power_laws
 
 

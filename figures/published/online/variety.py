@@ -1,4 +1,4 @@
-"""Figure 4 of Miyoshi, Hara & Okada: the relation of R and q.
+"""Figure 4 of Miyoshi, Hara & Okada: the relation between R and q.
 
 The lower q is at a given R, the more the students differ at equal knowledge, and the larger the gain of an ensemble.
 AdaTron has the lowest q. No ensemble of equal students in the limit lies below q = R^2, where they would have only the
@@ -23,7 +23,7 @@ CAPTION = (
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw R against q for every rule of the sweep."""
+    """Draw q against R for every rule of the sweep."""
     figure, ax = make_figure(2.9, width=COLUMN_WIDTH)
     draw_variety_panel(ax, simulation, solve_dense_theory(theory, "t"))
     ax.set_title(describe_size(simulation))

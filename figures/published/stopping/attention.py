@@ -1,9 +1,9 @@
-"""The Attentive Perceptron, online: eps_g, features evaluated, and decision errors compared with their target.
+"""The Attentive Perceptron learning online: eps_g, features evaluated, and decision errors against their target.
 
 Above, for one boundary: eps_g and the fraction of features evaluated so far against t, and eps_g over the error of a
 plain perceptron that has evaluated as many features. Below, for all boundaries: errors and features at the last time
-against the target error rate. Decision errors of labelled margins may exceed the target, as the label makes their
-features dependent, so that the variance that sets the level is too small.
+against the target error rate. Decision errors of labelled margins may exceed the target: the label makes their features
+dependent, and the variance that sets the level is then too small.
 """
 
 from __future__ import annotations
@@ -34,12 +34,11 @@ AXES = ("attention", "error_rate")  # sweep axes that this figure shows
 CAPTION = (
     r"Online learning with the Attentive Perceptron; points: simulation, lines: theory. (a) to (c) One boundary and "
     r"several target rates $\epsilon_d$ of decision errors: generalization error $\epsilon_g$; fraction of the "
-    r"features evaluated so far; $\epsilon_g$ relative to the plain perceptron that has evaluated as many features. "
-    r"(d) to (f) At the last time against $\epsilon_d$: $\epsilon_g$ relative to the plain perceptron after the same "
-    r"number of examples; fraction of the features and decision errors since the second-to-last recorded time. All "
-    r"$\epsilon_d$ and boundaries learn the same examples, so that their deviations from theory are correlated. "
-    r"Triangles at the bottom: no run had a "
-    r"decision error."
+    r"features evaluated so far; $\epsilon_g$ relative to a plain perceptron that has evaluated the same number of "
+    r"features. (d) to (f) Quantities at the last time against $\epsilon_d$: $\epsilon_g$ relative to the plain "
+    r"perceptron after the same number of examples; fraction of the features and decision errors since the "
+    r"second-to-last recorded time. All $\epsilon_d$ and boundaries learn the same examples, so that their deviations "
+    r"from theory are correlated. Triangles at the bottom: no run had a decision error."
 )
 FEATURES_LABEL = "fraction of features"
 ERROR_RATIO_LABEL = r"$\epsilon_g/\epsilon_g^{\mathrm{plain}}$"
@@ -60,9 +59,9 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 class PlainPerceptron:
-    """eps_g of the plain perceptron against t.
+    """Learning curve eps_g(t) of the plain perceptron, by interpolation.
 
-    Its work equals t, as it evaluates all features of every example.
+    The work of this perceptron equals t, as it evaluates all features of every example.
     """
 
     def __init__(self, max_time: float):
@@ -82,7 +81,7 @@ class PlainPerceptron:
 
 
 def _draw_against_time(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: PlainPerceptron) -> list[Line2D]:
-    """Draw eps_g and the fraction of features so far against t, and eps_g relative to equal work."""
+    """Draw eps_g and the features evaluated so far against t, and relative eps_g at equal work."""
     error, fraction_axes, gain_axes = axes
     lines = solve_dense_theory(theory, "t", attention=str(theory.attention.values[0]))
     parts = (simulation.isel(attention=0), theory.isel(attention=0), lines)

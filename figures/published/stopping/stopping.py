@@ -2,7 +2,7 @@
 
 The paper's eq (4), `as-printed`, standardises the last sum but not the partial sums. Without centring, its error rate
 exceeds the target if the sums drift upwards: for a target of 0.01 and a mean of one standard deviation by a factor 3.8.
-With centred sums the same level keeps the target. A level that ignores the drift (grey) is too conservative.
+With centred sums the same level meets the target. A level that ignores the drift (grey) is too conservative.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from statmech.results.results import Results
 
 AXES = ("boundary", "mean", "error_rate")  # sweep axes that this figure shows
 PANEL_MEAN, PANEL_ERROR_RATE = 1.0, 0.01
-MIN_DRAWN_ERROR = 1e-7  # theory below this error is not drawn
+MIN_DRAWN_ERROR = 1e-7  # smaller theoretical errors are not drawn
 TARGET_LINE_POINTS = 200
 INFINITE_CHECKS_STYLE: dict[str, Any] = {"linestyle": ":", "linewidth": 0.9}
 TARGET_LINE_STYLE: dict[str, Any] = {"color": "0.3", "linewidth": 0.7}
 IGNORED_DRIFT_STYLE: dict[str, Any] = {"color": "0.6", "linestyle": "--"}
 CAPTION = (
-    r"Gaussian walks whose evaluation stops at a boundary, of mean $m$ and standard deviation $\sigma$ of the complete "
-    r"sum. (a), (b) A decision error is a walk that stops although its complete sum is below 0. (c) Features "
-    r"evaluated. Full lines: theory with as many checks of the partial sum (looks) as were simulated; dotted: with "
-    r"infinitely many. Thin line: the target $\epsilon_d$. Grey dashes: infinitely many looks at a constant level that "
-    r"is computed as if the sums had no drift, $m=0$. A missing point means that no run had a decision error."
+    r"Gaussian walks that stop at a boundary; the complete sum has mean $m$ and standard deviation $\sigma$. (a), (b) "
+    r"Decision errors: walks that stop although the complete sum is below 0. (c) Features evaluated. Full lines: "
+    r"theory for the simulated number of checks of the partial sum (looks); dotted: infinitely many looks. Thin line: "
+    r"the target $\epsilon_d$. Grey dashes: infinitely many looks at a constant level that is computed as if the sums "
+    r"had no drift, $m=0$. A missing point means that no run had a decision error."
 )
 LINES = ""
 
@@ -71,7 +71,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def _draw_variable(ax: Axes, results: Results, x: str, name: str, log: str) -> list[Line2D]:
-    """Draw a variable with the simulated number of looks, and its limit of infinitely many looks."""
+    """Draw a variable for the simulated number of checks, and in the limit of infinitely many checks."""
     assert results.lines is not None
     lines = results.lines.where(results.lines > MIN_DRAWN_ERROR)
     keys = draw_panel(ax, replace(results, lines=lines), x, name, "boundary", log=log)
@@ -82,7 +82,7 @@ def _draw_variable(ax: Axes, results: Results, x: str, name: str, log: str) -> l
 
 
 def _make_line_values(values: xr.DataArray) -> np.ndarray:
-    """Return many values over the range of an axis, equally spaced if the smallest is 0."""
+    """Return a dense grid over the range of an axis, geometric if all values are positive."""
     low, high = float(values.min()), float(values.max())
     return np.geomspace(low, high, TARGET_LINE_POINTS) if low > 0 else np.linspace(low, high, TARGET_LINE_POINTS)
 

@@ -21,15 +21,15 @@ from statmech.numerics.statistics import standard_error
 AXES = ("mean_feature_mean", "N")  # sweep axes that this figure shows
 ALL_FEATURES_STYLE: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
 CAPTION = (
-    r"Mean number of features that a Gaussian walk evaluates before it stops at the boundary, or ends, against the "
-    r"number $N$ of features there are. The mean $m$ of the complete sum is one standard deviation $\sigma$ whatever "
-    r"$N$, or grows as $N^{1/2}\sigma$ because every feature has the same mean. Slopes are those of straight lines "
-    r"fitted to the logarithms over the upper half of the values of $N$. Dotted: all features."
+    r"Mean number of features that a Gaussian walk evaluates before it stops at the boundary or ends, against the "
+    r"total number $N$ of features. The mean $m$ of the complete sum is one standard deviation $\sigma$ for every $N$, "
+    r"or grows as $N^{1/2}\sigma$ because every feature has the same mean. Slopes: straight lines fitted to the "
+    r"logarithms over the upper half of the values of $N$. Dotted: all features."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw features evaluated against N, with slopes of simulation and theory over the upper half of N."""
+    """Draw features evaluated against N, with the slopes of simulation and theory at large N."""
     runs, theory, lines = (
         part.assign(number=part.N * part.features) for part in (simulation, theory, solve_dense_theory(theory, "N"))
     )
@@ -51,7 +51,7 @@ def _format_mean_label(cell: xr.Dataset) -> str:
 
 
 def _describe_slopes(runs: xr.Dataset, solved: xr.Dataset) -> str:
-    """Return the label of the slopes of log features against log N, over seeds and in theory."""
+    """Return a label with the log-log slopes of features against N, in simulation and theory."""
     upper = solved.N.values >= np.median(solved.N)
     if upper.sum() < 2 or runs.sizes["seed"] < 2:
         return ""

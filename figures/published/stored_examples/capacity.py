@@ -1,10 +1,9 @@
 r"""Storage of random labels: Gardner's capacity :math:`\alpha_c(\kappa)` and finite data sets.
 
 Left: the largest stability of a perceptron that stores the random labels of P = alpha N examples, as the median over
-data sets.
-For infinite N it is the kappa with :math:`\alpha_c(\kappa)=\alpha`. Right: fraction of sets that can be stored at all,
-with Cover's exact counting function for the same N at integer numbers of examples. This fraction is one half at
-alpha = 2 for every N.
+data sets. For infinite N this is the kappa with :math:`\alpha_c(\kappa)=\alpha`. Right: fraction of sets that can be
+stored at all, with Cover's exact counting function for the same N at integer numbers of examples. This fraction is one
+half at alpha = 2 for every N.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from theory import capacity, separable_fraction
 AXES = ("N", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("max_stability",)}
 CAPTION = (
-    r"Random labels of $P=\alpha N$ examples. (a) The largest stability of a perceptron that stores them: median over "
-    r"data sets, as long as half of them can be stored, and Gardner's capacity $\alpha_c(\kappa)$, above which, for "
-    r"$N\to\infty$, almost no set can be stored with stability $\kappa$. (b) Fraction of the data sets that can be "
-    r"stored at all, and Cover's exact function for the same $N$ at every integer number $P$ of examples, which is "
-    r"one half at $P=2N$."
+    r"Random labels of $P=\alpha N$ examples. (a) Largest stability of a perceptron that stores the labels: median "
+    r"over data sets if at least half of them can be stored, and Gardner's capacity $\alpha_c(\kappa)$, above which "
+    r"almost no set can be stored with stability $\kappa$ for $N\to\infty$. (b) Fraction of the data sets that can be "
+    r"stored at all, and Cover's exact function for the same $N$ at every integer number $P$ of examples, which is one "
+    r"half at $P=2N$."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the largest stability and the fraction of separable sets against alpha, a colour per N."""
+    """Draw the largest stability and the fraction of separable sets against alpha, one colour per N."""
     last, (figure, (stability, fraction)) = select_last_recorded(simulation), make_figure(2.8, 1, 2, sharex=True)
     kappa, marks = np.linspace(0, 10, 2001), []
     is_shown = capacity(kappa) >= float(last.alpha.min())
@@ -60,10 +59,10 @@ def _draw_cover_function(ax: Axes, N: int, alphas: Any, index: int) -> None:
 
 
 def _compute_median(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the median over data sets (.., seed) and its standard error.
+    """Return the median over data sets (..., seed) and its standard error.
 
-    Sets that cannot be stored count as lowest. The median is NaN if fewer than half can be stored. The error is half
-    the distance between the order statistics one standard deviation of the binomial below and above the median.
+    Sets that cannot be stored count as lowest values. The median is NaN if fewer than half can be stored. The standard
+    error is half the distance between the order statistics one binomial standard deviation below and above the median.
     """
     ordered = np.sort(np.where(np.isnan(kappa), -np.inf, kappa), axis=-1)
     n = kappa.shape[-1]

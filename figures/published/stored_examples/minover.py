@@ -31,14 +31,14 @@ AXES = ("N", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"MinOver on $P=\alpha N$ stored examples: (a) generalization error, (b) smallest stability and (c) generalization "
-    r"error over that of maximum stability for $N\to\infty$, as functions of $\alpha$ for several numbers of updates "
-    r"or of epochs of $P$ updates. Lines: replica theory of maximum stability, to which MinOver tends. At one "
+    r"error divided by the error of maximum stability for $N\to\infty$, against $\alpha$ for several numbers of "
+    r"updates or of epochs of $P$ updates. Lines: replica theory of maximum stability, the limit of MinOver. At one "
     r"$\alpha$ all points use the same data sets; in (c) the markers of shorter runs are larger."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g, kappa and eps_g over theory against alpha, a colour and marker per N and recorded time."""
+    """Draw eps_g, kappa and eps_g relative to theory against alpha, for each N and recorded time."""
     recorded_unit = get_recorded_dimension(simulation)
     line, lines = (select_last_recorded(part).isel(N=0) for part in (theory, solve_dense_theory(theory, "alpha")))
     top = float(simulation.kappa.mean("seed").max())  # kappa diverges at small alpha

@@ -22,15 +22,15 @@ AXES = ("flip", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("minover",)}
 CAPACITY_TICK_STYLE: dict[str, Any] = {"marker": "|", "markersize": 10, "markeredgewidth": 1.4, "linestyle": "none"}
 CAPTION = (
-    r"Generalization error of MinOver on $P=\alpha N$ stored examples, whose labels are flipped with probability "
-    r"$p_f$, as last recorded. Lines, in the colours of the points: replica theory of maximum stability for "
-    r"$N\to\infty$; with noise they end, at the vertical ticks, at the capacity $\alpha_c(p_f)$, above which no "
-    r"perceptron classifies all examples correctly."
+    r"Last recorded generalization error of MinOver on $P=\alpha N$ stored examples, whose labels are flipped with "
+    r"probability $p_f$. Lines, in the colours of the points: replica theory of maximum stability for $N\to\infty$; "
+    r"with noise the lines end, at the vertical ticks, at the capacity $\alpha_c(p_f)$, above which no perceptron "
+    r"classifies all examples correctly."
 )
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw eps_g of runs as last recorded, and lines that end in a tick at alpha_c(flip)."""
+    """Draw the last recorded eps_g of the runs, and lines that end in a tick at alpha_c(flip)."""
     recorded_unit, (figure, ax), lines = (
         get_recorded_dimension(simulation),
         make_figure(3.4),

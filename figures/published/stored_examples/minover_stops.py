@@ -24,15 +24,15 @@ AXES = ("stop", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"Stop rules of MinOver on $P=\alpha N$ stored examples: (a) fractions of runs that field-patience, the code of "
-    r"the assignment's appendix, stops at update $P+1$, later, and never; (b) updates made, in epochs of $P$ updates, "
-    r"when a run ends; (c) generalization error over that of maximum stability for $N\to\infty$. At one $\alpha$ all "
-    r"points use the same data sets; in (c) markers have different sizes, as they overlap."
+    r"the assignment's appendix, stops at update $P+1$, later, and never; (b) number of updates until a run ends, in "
+    r"epochs of $P$ updates; (c) generalization error divided by the error of maximum stability for $N\to\infty$. At "
+    r"one $\alpha$ all points use the same data sets; in (c) markers have different sizes, as they overlap."
 )
 STOP_FRACTION_GREYS = {"field-patience stops at $P+1$": "0.35", "later": "0.65", "never": "0.9"}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the stops of field-patience, epochs until a run ends, and eps_g over theory."""
+    """Draw the stops of field-patience, the epochs until a run ends, and eps_g relative to theory."""
     last, line = select_last_recorded(simulation), select_last_recorded(theory).isel(stop=0)
     runs = last.assign(epochs_made=last.updates_made / last.P, ratio=last.eps_g / line.eps_g)
     results, (figure, axes) = as_results(runs), make_figure(2.8, 1, 3)

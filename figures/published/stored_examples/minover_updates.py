@@ -1,4 +1,4 @@
-"""eps_g and the distance from the largest stability against MinOver's updates: the meaning of the assignment's tmax.
+"""Effect of MinOver's updates on eps_g and on the distance from the largest stability, and the assignment's tmax.
 
 In updates, tmax = 20 gives eps_g = 0.19 for every alpha >= 5, as in the assignment's Figure 3, since the student is a
 sum of 20 examples. In epochs, as in the assignment's text, the curves are already flat at tmax = 20.
@@ -27,11 +27,11 @@ AXES = ("alpha",)  # sweep axes that this figure shows
 VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"MinOver on $P=\alpha N$ stored examples against the number of updates: (a) generalization error, (b) certified "
-    r"relative distance of the stability from the largest one, where it is below 1. Dashed: theory of maximum "
-    r"stability for $N\to\infty$. Dotted: the assignment's $t_{\max}=20$, 100 and 5000 read in updates. Vertical "
-    r"ticks: $t_{\max}=20$ read in epochs of $P$ updates."
+    r"relative distance of the stability from its maximum, where this distance is below 1. Dashed: theory of maximum "
+    r"stability for $N\to\infty$. Dotted: the assignment's $t_{\max}=20$, 100 and 5000 read as updates. Vertical "
+    r"ticks: $t_{\max}=20$ read as epochs of $P$ updates."
 )
-ASSIGNMENT_TMAX, ASSIGNMENT_EPOCHS = (20, 100, 5000), 20  # tmax in updates, and the smallest in epochs
+ASSIGNMENT_TMAX, ASSIGNMENT_EPOCHS = (20, 100, 5000), 20  # tmax read as updates, and the smallest read as epochs
 EPOCH_TICK_STYLE: dict[str, Any] = {"marker": "|", "markersize": 12, "markeredgewidth": 1.4, "linestyle": "none"}
 
 

@@ -1,4 +1,4 @@
-r"""Mistakes of the perceptron until training error 0, under the bound :math:`(R/\gamma)^2` (Block, Novikoff).
+r"""Mistakes of the perceptron until training error 0, below the bound :math:`(R/\gamma)^2` (Block, Novikoff).
 
 Embedding strengths count mistakes, as w is the sum of the misclassified examples. With :math:`|\xi|^2=N` the bound is
 :math:`N/\kappa^2` for the largest possible stability :math:`\kappa`. In theory kappa follows from the replica solution,
@@ -23,8 +23,8 @@ AXES = ("learner", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("perceptron", "max_stability")}
 MISTAKE_LINE_POINTS = 300
 CAPTION = (
-    r"Mistakes of Rosenblatt's perceptron on $P=\alpha N$ stored examples until all are classified correctly, "
-    r"over $N$, and the bound of Block and Novikoff, $1/\kappa^2$: from the largest stability $\kappa$ of each "
+    r"Number of mistakes of Rosenblatt's perceptron until all $P=\alpha N$ stored examples are classified correctly, "
+    r"divided by $N$, and the bound $1/\kappa^2$ of Block and Novikoff: from the largest stability $\kappa$ of each "
     r"data set (mean over data sets), and from replica theory for $N\to\infty$ (line)."
 )
 
@@ -33,7 +33,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw mistakes over N against alpha, with the bounds from each data set and from theory."""
     names = [str(name) for name in simulation.learner.values]
     if "strengths" not in simulation or "perceptron" not in names:
-        raise ConfigError("the figure mistakes needs `strengths: true` and the learner perceptron")
+        raise ConfigError('the figure "mistakes" requires `strengths: true` and the learner perceptron')
     last, N = select_last_recorded(simulation), float(simulation.N)
     cell, alpha = last.sel(learner="perceptron"), np.geomspace(last.alpha.min(), last.alpha.max(), MISTAKE_LINE_POINTS)
     runs, labels = cell.assign(made=cell.strengths.sum("example").where(cell.converged) / N), {"made": "mistakes / $N$"}

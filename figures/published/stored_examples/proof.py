@@ -1,6 +1,6 @@
-r"""The perceptron convergence proof in measured runs: the effect of every update on a, u.w and the length of w.
+r"""The perceptron convergence proof in measured runs: effect of every update on activation, projection and length.
 
-Daume's (3.3) to (3.6): an update of a misclassified example raises its activation by the squared length of the example
+Daume's (3.3) to (3.6): an update on a misclassified example raises its activation by the squared length of the example
 (by 1 more with a bias), but the example may still be misclassified afterwards. Block's and Novikoff's bounds: the
 projection on the direction u of largest margin grows by at least :math:`\gamma`, the squared length by at
 most :math:`R^2`, so that there are at most :math:`(R/\gamma)^2` updates.
@@ -30,17 +30,18 @@ PROJECTION_COLOUR, LENGTH_COLOUR = CURVE_COLOURS[:2]
 CAPTION = (
     r"Updates $k$ of the perceptron on separable data, without bias. (a) One data set: activation $a$ of the example "
     r"times its label before and after the update, in units of $|\mathbf{x}|^2$; the difference is 1, and an example "
-    r"below the line $a=0$ is still misclassified. (b) All data sets: projection on the direction $\mathbf{u}$ of "
-    r"largest margin $\gamma$, and squared length, in units of $\gamma$ and of $R^2=\max|\mathbf{x}|^2$; the proof "
-    r"does not allow projections below $k$, or squared lengths above. (c) The data set of (a): the bounds "
-    r"$k\gamma$ and $Rk^{1/2}$ on $|\mathbf{w}|$ meet at the largest possible number of updates, $(R/\gamma)^2$."
+    r"below the line $a=0$ is still misclassified. (b) All data sets: projection of $\mathbf{w}$ on the direction "
+    r"$\mathbf{u}$ of largest margin $\gamma$, in units of $\gamma$, and squared length of $\mathbf{w}$, in units of "
+    r"$R^2=\max|\mathbf{x}|^2$; the proof allows neither projections below $k$ nor squared lengths above $k$. (c) The "
+    r"data set of (a): the bounds $k\gamma$ and $Rk^{1/2}$ on $|\mathbf{w}|$ meet at the largest possible number of "
+    r"updates, $(R/\gamma)^2$."
 )
 POINTS = ""
 LINES = ""
 
 
 class PerceptronRun(NamedTuple):
-    """The updates on one data set, with its largest margin and the length of its longest example."""
+    """Perceptron updates on one data set, with the largest margin and the length of the longest example."""
 
     course: UpdateHistory
     growth: np.ndarray  # increase of the activation by each update
@@ -53,7 +54,7 @@ class PerceptronRun(NamedTuple):
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw activations and bounds of the first data set, and the growth of projection and length in all."""
+    """Draw activations and bounds of the first data set, and projections and lengths of all data sets."""
     runs = _measure_runs(simulation)
     figure, (activations, growth, bounds) = make_figure(3.1, 1, 3)
     _draw_activations(activations, runs[0])
@@ -127,12 +128,12 @@ def _draw_bounds(ax: Axes, run: PerceptronRun) -> None:
 
 
 def _measure_runs(simulation: xr.Dataset) -> list[PerceptronRun]:
-    """Return the run of every separable data set, with the examples in the order of the updates."""
+    """Return the perceptron run of every separable data set, with examples in the order of the updates."""
     names = [str(name) for name in simulation.learner.values]
     if "strengths" not in simulation or not {"perceptron", "max_stability"} <= set(names):
-        raise ConfigError("the figure proof needs `strengths: true` and the learners perceptron and max_stability")
+        raise ConfigError('the figure "proof" requires `strengths: true` and the learners perceptron and max_stability')
     if "updates" not in simulation.dims or np.any(np.diff(simulation.updates, prepend=-1) != 1):
-        raise ConfigError("the figure proof needs `updates` that are recorded one by one, from 0")
+        raise ConfigError('the figure "proof" requires consecutive `updates`: 0, 1, 2, ...')
     x = simulation.strengths.transpose("learner", "seed", "updates", "example")
     visits_by_seed, best_strengths = (
         x.sel(learner="perceptron").values,
@@ -145,12 +146,12 @@ def _measure_runs(simulation: xr.Dataset) -> list[PerceptronRun]:
         if np.isfinite(strengths).all():
             runs.append(_measure_run(z, np.diff(visits[:, :P], axis=0), strengths[:P] @ z))
     if not runs:
-        raise ConfigError("the figure proof needs separable data: no data set has a student without errors")
+        raise ConfigError('the figure "proof" requires separable data, but no data set has a student without errors')
     return runs
 
 
 def _measure_run(z: np.ndarray, changes: np.ndarray, direction: np.ndarray) -> PerceptronRun:
-    """Return the run of one data set.
+    """Return the perceptron run of one data set from the changes of its embedding strengths.
 
     `changes` (visits, P) is 1 if a visit added an example to w.
     """

@@ -1,7 +1,7 @@
 r"""Views of the unit sphere in three dimensions: orthographic, and gnomonic onto a tangent plane.
 
-In the orthographic view a point p is at :math:`(p\cdot e_1, p\cdot e_2)`, in the gnomonic one at :math:`(p\cdot e_1,
-p\cdot e_2)/p\cdot e_3`, where great circles are straight lines. The centre of the view is :math:`e_3`.
+A point p is at :math:`(p\cdot e_1, p\cdot e_2)` in the orthographic view, and at :math:`(p\cdot e_1, p\cdot
+e_2)/p\cdot e_3` in the gnomonic view, where great circles are straight lines. The centre of the view is :math:`e_3`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CIRCLE_ANGLES = np.linspace(0, 2 * np.pi, 721)
 
 @dataclass(frozen=True)
 class SphereView:
-    """A view of the sphere, by its axes e_1, e_2, e_3 (3, 3).
+    """View of the sphere, defined by the axes e_1, e_2, e_3 as rows (3, 3).
 
     >>> SphereView.from_centre(np.array([0, 0, 2.0])).orthographic(np.array([[0, 0, 5.0], [0, 0, -1.0]]))
     array([[ 0.,  0.],
@@ -26,7 +26,7 @@ class SphereView:
 
     @classmethod
     def from_centre(cls, centre: np.ndarray) -> SphereView:
-        """Return the view with a given centre."""
+        """Return the view centred on a given direction."""
         e3 = centre / np.linalg.norm(centre)
         e1 = np.cross(np.eye(3)[np.argmin(np.abs(e3))], e3)
         e1 /= np.linalg.norm(e1)
@@ -53,7 +53,7 @@ class SphereView:
         )
 
     def make_disc_grid(self, num_points: int) -> tuple[np.ndarray, np.ndarray]:
-        """Make a grid (n,) of the orthographic view, and its points (n, n, 3) on the sphere.
+        """Return the grid (n,) of an orthographic view, and the points (n, n, 3) on the sphere.
 
         Points are NaN outside the disc.
         """
@@ -64,7 +64,7 @@ class SphereView:
         return grid, np.stack([x, y, depth], axis=-1) @ self.axes
 
     def plane(self, width: float, num_points: int) -> tuple[np.ndarray, np.ndarray]:
-        """Make a grid (n,) of the gnomonic view, and its directions (n, n, 3) of length 1."""
+        """Return the grid (n,) of a gnomonic view, and the directions (n, n, 3) as unit vectors."""
         grid = np.linspace(-width, width, num_points)
         x, y = np.meshgrid(grid, grid)
         points = np.stack([x, y, np.ones_like(x)], axis=-1)

@@ -21,7 +21,7 @@ CAPTION = (
     r"Learning curves from $P=\alpha N$ stored examples: (a) generalization error of each learner; lines, in the "
     r"colours of the points: theory for $N\to\infty$ (not available for the perceptron; AdaTron tends to maximum "
     r"stability); (b) relative deviation from theory. All learners use the same data sets, so that their deviations "
-    r"are correlated; in (b) markers have different sizes, as they overlap."
+    r"are correlated; in (b) markers differ in size because they overlap."
 )
 
 

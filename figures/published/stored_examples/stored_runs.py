@@ -1,4 +1,4 @@
-"""Helpers for runs of learners of stored examples: last recorded students, and scale of the alpha axis."""
+"""Helpers for figures of stored examples: last recorded students, and scale of the alpha axis."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ POINT_FILL_NOTE = "full points: all runs have converged; hollow: not all"
 
 
 def get_recorded_dimension(dataset: Any) -> str:
-    """Return the dimension of recorded students: `epochs` or `updates`."""
+    """Return the name of the recorded dimension: `epochs` or `updates`."""
     return next(name for name in ("epochs", "updates") if name in dataset.dims)
 
 
@@ -21,6 +21,6 @@ def select_last_recorded(dataset: Any) -> Any:
 
 
 def get_log_axis(alphas: xr.DataArray) -> str:
-    """Return "x" for a logarithmic axis of alpha, or "" if the values have equal steps."""
+    """Return "x" for a logarithmic alpha axis, or "" if the values are equally spaced."""
     steps = np.diff(alphas.values)
     return "" if steps.size and np.allclose(steps, steps[0]) else "x"

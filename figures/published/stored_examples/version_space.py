@@ -3,7 +3,7 @@ r"""Figure 1 of the MinOver assignment: examples cut the version space, and MinO
 In three dimensions a student is a point of a sphere, :math:`\mathbf J=\mathbf w/|\mathbf w|`. Students that classify an
 example correctly lie on one side of the great circle :math:`\mathbf J\cdot\xi^\mu=0`. The version space is the region
 on the correct side of all examples, and contains the teacher. The stability :math:`\kappa=\min_\mu\mathbf
-J\cdot\xi^\mu S^\mu` is 0 on its edges and largest in one point. MinOver starts at the first example and jumps around
+J\cdot\xi^\mu S^\mu` is 0 on its edges and largest at one point. MinOver starts at the first example and jumps around
 and inside the version space in decreasing steps, of order 1/updates, towards this point.
 
 The point is not the centre of the largest circle that fits into the version space: an example with a long
@@ -35,12 +35,12 @@ from statmech.results.dataset import scenario_from_dataset
 AXES = ("learner", "alpha")  # sweep axes that this figure shows
 VALUES = {"learner": ("minover", "max_stability")}
 CAPTION = (
-    r"Version space (shaded) of $P$ examples of a teacher in $N=3$ dimensions, on the sphere of the directions of "
-    r"students, seen from the point of largest stability at the largest $P$. (a)-(c) Each example cuts the sphere "
-    r"along a great circle; points: MinOver after each update, the first of which makes the student equal to the first "
-    r"example. (d) The same at the largest $P$ on the tangent plane, on which great circles are straight lines; "
-    r"contours: stabilities of 20, 40, 60 and 80 % of the largest. Thin lines join all updates, some are "
-    r"marked. (e) Stability of MinOver and (dashed) the largest possible one. One data set."
+    r"Version space (shaded) of $P$ examples of a teacher in $N=3$ dimensions, on the sphere of student directions, "
+    r"seen from the point of largest stability at the largest $P$. (a)-(c) Each example cuts the sphere along a great "
+    r"circle; points: MinOver after each update (the first update makes the student equal to the first example). (d) "
+    r"The same at the largest $P$ on the tangent plane, where great circles are straight lines; contours: stabilities "
+    r"of 20, 40, 60 and 80 % of the largest. Thin lines join all updates, of which some are marked. (e) Stability of "
+    r"MinOver, and the largest possible stability (dashed). One data set."
 )
 VERSION_SPACE_COLOUR, GREAT_CIRCLE_COLOUR, SPHERE_GRID_POINTS = "0.82", "0.55", 401
 TEACHER_MARKER_STYLE: dict[str, Any] = {
@@ -79,7 +79,7 @@ class MinOverWalk(NamedTuple):
 
     @property
     def largest(self) -> float:
-        """The largest possible kappa."""
+        """The largest possible stability kappa."""
         return float(compute_stability(self.best / np.linalg.norm(self.best), self.z))
 
 
@@ -90,9 +90,9 @@ def compute_stability(directions: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw a sphere per number of examples, the enlarged version space, and the stability during the walk."""
+    """Draw one sphere per number of examples, the enlarged version space, and the stability during the walk."""
     minover_walks = make_walks(simulation)
-    figure = Figure(figsize=(PAGE_WIDTH, 5.7), layout=ConstrainedLayoutEngine(rect=(0, 0, 1, 0.985)))  # room for (a)
+    figure = Figure(figsize=(PAGE_WIDTH, 5.7), layout=ConstrainedLayoutEngine(rect=(0, 0, 1, 0.985)))  # space for "(a)"
     rows = figure.add_gridspec(2, 1, height_ratios=(1, 1.1))
     above, below = rows[0].subgridspec(1, len(minover_walks)), rows[1].subgridspec(1, 2, width_ratios=(1, 1.7))
     balls = [figure.add_subplot(above[index]) for index in range(len(minover_walks))]
@@ -125,12 +125,12 @@ def film(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[tuple[Figure, i
 
 
 def make_walks(simulation: xr.Dataset) -> list[MinOverWalk]:
-    """Return MinOver's walk on the first data set, for each alpha."""
+    """Return MinOver's walks on the first data set, one for each alpha."""
     learners = [str(name) for name in simulation.learner.values]
     fits = int(simulation.N) == 3 and "strengths" in simulation and {"minover", "max_stability"} <= set(learners)
     if not fits or "updates" not in simulation.dims:
         needed = "N: 3, `updates`, `strengths: true` and the learners minover and max_stability"
-        raise ConfigError(f"the figure version_space needs {needed}")
+        raise ConfigError(f'the figure "version_space" requires {needed}')
     key, first = scenario_from_dataset(simulation).key, simulation.isel(seed=0)
     return [_make_walk(first.isel(alpha=index), key) for index in range(first.alpha.size)]
 
