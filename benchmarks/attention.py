@@ -19,7 +19,7 @@ import numpy as np
 import timing
 
 from simulate.kernels.mistakes import iterate_mistakes
-from simulate.kernels.partial_sums import AttentionState, StoppedSums, iterate_block_results, sum_rows_until_level
+from simulate.kernels.partial_sums import AttentionState, StoppedSums, evaluate_in_blocks, sum_rows_until_level
 from statmech.boundaries import get_check_positions, threshold
 
 R = 0.95
@@ -144,7 +144,7 @@ def plain(z: np.ndarray) -> tuple[np.ndarray, int]:
 def attentive(z: np.ndarray, chunk: int) -> tuple[np.ndarray, int]:
     student, features = AttentionState(np.zeros(z.shape[1]), "brownian-bridge", 0.1), 0
     probes = np.random.default_rng(0).random(len(z)) < 0.05
-    for lesson in iterate_block_results(student, z, np.zeros(len(z)), probes, get_check_positions(z.shape[1], chunk)):
+    for lesson in evaluate_in_blocks(student, z, np.zeros(len(z)), probes, get_check_positions(z.shape[1], chunk)):
         features += lesson.features
         if lesson.is_mistake:
             student.w = student.w + z[lesson.last]

@@ -25,7 +25,7 @@ import timing
 from sklearn.model_selection import StratifiedKFold
 
 from simulate.estimators.sparse import SparsePerceptron
-from simulate.kernels.conjunctions import Conjunction, ConjunctionSearch, boost_conjunctions, compute_stage_vote
+from simulate.kernels.conjunctions import Conjunction, ConjunctionSearch, boost_conjunctions, compute_weighted_vote
 from statmech import data_sets
 
 VALUES, TEACHER, FLIPPED = 4, 9, 0.1
@@ -164,7 +164,7 @@ def sklearn_rows(size: Size) -> list[list[object]]:
             hypotheses = boosted(train, k, size.stages)
             ours, theirs = times["ours"].seconds / len(hypotheses), times["trees"].seconds / len(trees.estimators_)
             right = [
-                np.mean(np.sign(compute_stage_vote(hypotheses, data.X[rows])) == data.y[rows])
+                np.mean(np.sign(compute_weighted_vote(hypotheses, data.X[rows])) == data.y[rows])
                 for rows in (slice(m), rest)
             ]
             scores = [trees.score(data.X[half], data.y[half]) for half in (slice(m), rest)]
@@ -211,7 +211,7 @@ def choices(tiny: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     cancer, digits = load_breast_cancer(), load_digits()
     made |= {"breast cancer": (cancer.data, cancer.target), "odd digits": (digits.data, digits.target % 2)}
     for name in REAL if "STATMECH_DATA" in os.environ else ():
-        data = data_sets.get_cached_data(name)
+        data = data_sets.get_cached_data_set(name)
         some = np.random.default_rng(0).permutation(len(data.y))[:2000]
         made[name] = data.X[some], data.y[some]
     return made

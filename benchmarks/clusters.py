@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import simulate
-from simulate.execution.clusters import _connect
+from simulate.execution.clusters import _connect_to_cluster
 from simulate.execution.threads import count_cores
-from simulate.execution.to_store import Log, run_into
+from simulate.execution.to_store import StoreLog, run_into
 from statmech import Scenario
 from statmech.results.store_creation import create_store
 from statmech.results.sweep_store import DONE_STATE, SweepStore
@@ -68,14 +68,14 @@ def of_a_config() -> None:
 
 def of_a_task() -> None:
     with ExitStack() as closing:
-        client, _ = _connect("local:2", closing)
+        client, _ = _connect_to_cluster("local:2", closing)
         client.gather(client.map(abs, range(50)))
         took = seconds(lambda: client.gather([client.submit(abs, -i, pure=False) for i in range(2000)]))
     print(f"task of Dask                    {took / 2:.2f} ms")
 
 
 def of_a_line(folder: Path) -> None:
-    log = Log(folder / "lines.zarr", None)
+    log = StoreLog(folder / "lines.zarr", None)
     took = seconds(lambda: [log(event="playing", block=i) for i in range(1000)])
     print(f"line of the log                 {took:.3f} ms")
 

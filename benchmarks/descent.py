@@ -98,7 +98,7 @@ def of_theory(cells: dict[str, DescentCell], repeats: int) -> None:
         found = solve()
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        directions = ladder.descend(cell, 0, found.samples).directions
+        directions = ladder.simulate_descent(cell, 0, found.samples).directions
         stated = replicas.estimate_bytes(cell, directions, found.samples)
         errors = (np.nanmax(found.error[name]) for name in ("R", "eps_g"))
         rows.append([name, found.samples, directions, took, *(f"{it:.0e}" for it in errors), held / 1e6, stated / 1e6])

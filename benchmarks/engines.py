@@ -239,7 +239,7 @@ def fraction_of_limit(size: Size) -> None:
     best = {name: max((n * DRAWS / took[name, n].seconds, n) for n in size.normals) for name in SOURCES}
     limit = best["statmech.random_numbers.draw_normals"][0]
     # a step's coordinates on the K + 1 basis vectors and the axes added by its block, and one for its chi
-    needed = {"Gram": 3 + 1 + (gram.get_block_steps(3) - 1) / 2 + 1, "direct, float32": size.N}
+    needed = {"Gram": 3 + 1 + (gram.choose_block_steps(3) - 1) / 2 + 1, "direct, float32": size.N}
     seeds = {"Gram": gram.batch(3), "direct, float32": vectors.batch(3)}
     rows = []
     for name, (rate, count) in best.items():
@@ -277,7 +277,7 @@ def cell(N: int, K: int, **given: Any) -> OnlineCell:
 def simulation(engine: ModuleType, cell: OnlineCell, steps: int, dtype: str = "float64", batches: int = 1) -> Call:
     """A call that simulates batches with an engine, recorded once, at the end."""
 
-    task = perceptrons.make_online_task(cell, dtype)
+    task = perceptrons.make_perceptron_task(cell, dtype)
 
     def run() -> None:
         with jax.enable_x64(True):

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
-from simulate.kernels.least_risk import minimise_by_messages
+from simulate.kernels.least_risk import minimise_by_message_passing
 from simulate.kernels.teacher_data import draw_teacher_data
 from simulate.minimisers.method import minimise
 from simulate.minimisers.problem import GAP_TOL
@@ -67,7 +67,7 @@ def _row(name: str, given: dict[str, object], repeats: int) -> list[object]:
     problem, X = make_risk_problem(cell, data, lam), data.X / np.sqrt(cell.N)
     calls = {
         "minimise": lambda: minimise(problem),
-        "messages": lambda: minimise_by_messages(problem, steps=500),
+        "messages": lambda: minimise_by_message_passing(problem, max_steps=500),
         "scikit-learn": lambda: THEIRS[name](lam, cell.P).fit(X, data.y),
     }
     took = timing.measure(calls, repeats, timing.clock())

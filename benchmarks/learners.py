@@ -19,7 +19,7 @@ import numpy as np
 import timing
 
 from simulate.learners import max_stability, minover, version_space
-from simulate.learners.examples import DataSet, draw_data_set, make_batch
+from simulate.learners.examples import DataSet, draw_data_set, make_data_set_batch
 
 
 class Size(NamedTuple):
@@ -57,7 +57,7 @@ def minover_rows(size: Size) -> list[list[object]]:
     for N, P in size.minover:
         lanes = max(1, min(size.lanes, 2**21 // P**2))
         data = sets(N, P, lanes)
-        one = make_batch(data, P)
+        one = make_data_set_batch(data, P)
         until = np.full((lanes, 1), size.updates)
         gram, sizes = jax.device_put(one.gram), jax.device_put(one.sizes)
         calls = {

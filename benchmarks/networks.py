@@ -23,9 +23,9 @@ from jax.scipy.special import erf as erf_of_jax
 from scipy.special import erf
 
 from simulate.kernels import gram, gram_of_groups, networks, perceptrons, vectors
-from simulate.kernels.learner import Task
+from simulate.kernels.learner import EngineTask
 from statmech import Network, Scenario
-from statmech.numerics.error_function import erf_and_derivative
+from statmech.numerics.error_function import scaled_erf_and_derivative
 from statmech.random_numbers import draw_normals, make_key_data
 
 
@@ -57,18 +57,18 @@ FULL = Size(
 TINY = Size(N=200, units=[2], steps=48, vectors_steps=16, naive_steps=10, draws=16, groups=[2], kinds=1, repeats=1)
 
 
-def task(N: int, units: int, dtype: str = "float64", network: str = "erf", **given: object) -> Task:
+def task(N: int, units: int, dtype: str = "float64", network: str = "erf", **given: object) -> EngineTask:
     """As many students as teacher units, drawn, at a rate at which they learn."""
     given = {"network": network, "M": units, "K": units, "N": N, "eta": 1 / units, "t": [1], **given}
     return networks.make_network_task(next(Network(**given).cells()), dtype)
 
 
-def three_perceptrons(N: int) -> Task:
+def three_perceptrons(N: int) -> EngineTask:
     """The perceptron rule."""
-    return perceptrons.make_online_task(next(Scenario(rule="perceptron", K=3, N=N, t=[1]).cells()), "float64")
+    return perceptrons.make_perceptron_task(next(Scenario(rule="perceptron", K=3, N=N, t=[1]).cells()), "float64")
 
 
-def simulation(engine: object, task: Task, steps: int) -> timing.Call:
+def simulation(engine: object, task: EngineTask, steps: int) -> timing.Call:
     """A call that simulates a batch, recorded once, at the end."""
 
     def run() -> None:
@@ -123,7 +123,7 @@ def parts_of_a_step(size: Size) -> None:
         "linear": simulation(gram, task(size.N, 2, network="linear"), size.steps),
         "its 7 random numbers": partial(drawn, (numbers, 64), size.draws // 16),
         "4 erf, XLA's": partial(applied, erf_of_jax, size.draws),
-        "4 erf and 4 derivatives, one exponential": partial(applied, erf_and_derivative, size.draws),
+        "4 erf and 4 derivatives, one exponential": partial(applied, scaled_erf_and_derivative, size.draws),
     }
     steps = dict.fromkeys(calls, size.steps * 64) | dict.fromkeys(list(calls)[4:], size.draws * 64)
     steps["its 7 random numbers"] = size.draws // 16 * 32 * 3 * 64

@@ -49,7 +49,7 @@ def steps_of_two_tasks(N: int, steps: int, naive: int, repeats: int) -> None:
     """(a) Nanoseconds of a step and seed."""
     given = {"tasks": 2, "overlap": 0.5, "M": 1, "K": 2, "N": N, "eta_v": 1, "switch": 0.5, "t": [1]}
     [cell] = NetworkTasks(network="erf", **given).cells()
-    task = network_tasks.make_network_tasks_task(cell, "float64")
+    task = network_tasks.make_multitask_network_task(cell, "float64")
 
     def chain() -> None:
         with jax.enable_x64(True):

@@ -23,7 +23,7 @@ import timing
 
 from statmech.errors import ConfigError
 from statmech.labelled_table import make_labelled_table
-from statmech.learning_curve import PreparedCurve
+from statmech.learning_curve import LearningCurvePredictor
 
 MAX_ROWS = 8000
 SETS, KEY = 24, 77  # fits, whose sets are not those of the prediction
@@ -63,7 +63,7 @@ def judged(name: str, X: pd.DataFrame, y: np.ndarray, sets: int) -> tuple[list[l
     values, counts = np.unique(y.astype(str), return_counts=True)
     table = make_labelled_table(X, y, positive=None if len(values) == 2 else str(values[np.argmax(counts)]))
     start = time.process_time()
-    prepared = PreparedCurve(table)
+    prepared = LearningCurvePredictor(table)
     n = len(table.y)
     P = sorted({max(n // 16, 8), n // 4, 3 * n // 4})
     curve = prepared.predict(P=P)

@@ -24,7 +24,7 @@ from scipy.special import ndtr
 
 import theory
 from statmech.scenarios.risk import Risk
-from theory.convex.empirical_risk import solve_minimum
+from theory.convex.empirical_risk import solve_loss_minimum
 
 AGREE = 1e-6
 LAM, FLIP = 0.1, 0.1
@@ -93,7 +93,9 @@ def main() -> None:
         cell = next(iter(scenario.cells()))
         lam = np.full(count, LAM)
         calls = {
-            "the minimum": lambda c=cell, lam=lam: solve_minimum(c.loss, c.teacher, c.penalty, c.weights, alphas, lam),
+            "the minimum": lambda c=cell, lam=lam: solve_loss_minimum(
+                c.loss, c.teacher, c.penalty, c.weights, alphas, lam
+            ),
             "theory.solve, with the best lambda": lambda others=others: theory.solve(next(others)),
             "SciPy fsolve, quad, prox": lambda name=name: [scipy_error(name, alphas[k]) for k in picked],
         }

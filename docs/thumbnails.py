@@ -26,13 +26,13 @@ import statmech
 from figures.finishing import get_panels
 from figures.labels import plain_from_latex
 from figures.style import NO_LEGEND_GID, STYLE_SETTINGS
-from statmech.questions import QUESTIONS
+from statmech.questions import CONFIGS_BY_QUESTION
 from statmech.runtime import files
 
 DOCS = Path(__file__).parent
 PAGES = {path.stem: path for path in sorted((DOCS / "gallery").glob("*.md"))}
 CELL = re.compile(r"^```\{code-cell\}.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-GROUPS = {**QUESTIONS, "And any other question?": ("overlays",)}  # of pages
+GROUPS = {**CONFIGS_BY_QUESTION, "And any other question?": ("overlays",)}  # of pages
 # which panel says most, where it is not the first
 PANEL = {
     "ensemble": 2,

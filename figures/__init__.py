@@ -129,7 +129,7 @@ PUBLISHED_FOLDERS = {  # subfolder of `figures/published` for each kind of scena
     "classifier": "classifiers",
 }
 DEFAULT_OVERLAY = "overlay"
-OVERLAY_KEYS = {  # kind of scenario by name (None: any); all names draw the same overlay
+OVERLAY_KINDS = {  # kind of scenario by name (None: any); all names draw the same overlay
     "overlay": None,
     "stored_overlay": "learner",
     "stopping_overlay": "boundary",
@@ -139,7 +139,7 @@ OVERLAY_KEYS = {  # kind of scenario by name (None: any); all names draw the sam
 OVERLAY_DESCRIPTION = "any scenario: errors and order parameters, or what the section `figure` of its config says"
 
 
-def list_figures(choice: str) -> dict[str, str]:
+def list_figures(kind_name: str) -> dict[str, str]:
     """Return the names and descriptions of the figures for a kind of scenario, such as "rule".
 
     The overlay is the last.
@@ -147,14 +147,14 @@ def list_figures(choice: str) -> dict[str, str]:
     >>> list(list_figures("boundary")), list(list_figures("key of a kind of scenario without published figures"))
     (['stopping', 'stopping_law', 'stopping_overlay', 'overlay'], ['overlay'])
     """
-    overlays = [name for name, key in reversed(OVERLAY_KEYS.items()) if key in (choice, None)]
-    return PUBLISHED_FIGURES.get(choice, {}) | dict.fromkeys(overlays, OVERLAY_DESCRIPTION)
+    overlays = [name for name, key in reversed(OVERLAY_KINDS.items()) if key in (kind_name, None)]
+    return PUBLISHED_FIGURES.get(kind_name, {}) | dict.fromkeys(overlays, OVERLAY_DESCRIPTION)
 
 
-FIGURES_BY_CHOICE = {choice: list_figures(choice) for choice in PUBLISHED_FIGURES}
+FIGURES_BY_KIND = {choice: list_figures(choice) for choice in PUBLISHED_FIGURES}
 
 
-def choose_figure(figure: FigureKey, config_name: str, choice: str) -> str | Composition:
+def choose_figure(figure: FigureKey, config_name: str, kind_name: str) -> str | Composition:
     """Choose the figure named in a config, the figure of a shipped config, or the overlay.
 
     Parameters
@@ -163,7 +163,7 @@ def choose_figure(figure: FigureKey, config_name: str, choice: str) -> str | Com
         The name of a figure or a composition from a config, or None.
     config_name
         The name of a shipped config, or "" for any other config.
-    choice
+    kind_name
         The key of the kind of scenario, such as "rule".
 
     Returns
@@ -183,17 +183,17 @@ def choose_figure(figure: FigureKey, config_name: str, choice: str) -> str | Com
     """
     if isinstance(figure, Composition):
         return figure
-    possible = list_figures(choice)
+    possible = list_figures(kind_name)
     if figure is not None and figure not in possible:
-        exists = any(figure in names for names in FIGURES_BY_CHOICE.values())
-        noun = f"a figure of a config with `{choice}`" if exists else "a figure"
+        exists = any(figure in names for names in FIGURES_BY_KIND.values())
+        noun = f"a figure of a config with `{kind_name}`" if exists else "a figure"
         raise ConfigError(f"figure: {format_unknown_name(figure, noun, possible)}")
-    return figure or (config_name if config_name in possible else get_overlay_name(choice))
+    return figure or (config_name if config_name in possible else get_overlay_name(kind_name))
 
 
-def get_overlay_name(choice: str) -> str:
+def get_overlay_name(kind_name: str) -> str:
     """Return the name of the overlay for a kind of scenario."""
-    return next((name for name, key in OVERLAY_KEYS.items() if key == choice), DEFAULT_OVERLAY)
+    return next((name for name, key in OVERLAY_KINDS.items() if key == kind_name), DEFAULT_OVERLAY)
 
 
 class DrawnFigure(NamedTuple):
@@ -270,7 +270,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     results = _as_results(simulation, theory)
     choice = results.scenario.CHOICE
     choose_figure(name, name, choice)
-    if name in OVERLAY_KEYS:
+    if name in OVERLAY_KINDS:
         return compose(results, Composition())
     module, data = import_figure_module(name), results.either
     if not results.complete:
@@ -347,7 +347,7 @@ def import_figure_module(name: str) -> Any:
     >>> import_figure_module("variety").AXES, import_figure_module("overlay")
     (('rule',), None)
     """
-    if name in OVERLAY_KEYS:
+    if name in OVERLAY_KINDS:
         return None
     choice = next(choice for choice, names in PUBLISHED_FIGURES.items() if name in names)
     return import_module(f"figures.published.{PUBLISHED_FOLDERS[choice]}.{name}")

@@ -44,8 +44,8 @@ class ArrangedResults:
     layout: Layout
     plane: str = ""
     label: str = ""
-    stated: tuple[str, ...] = ()
-    hues: tuple[Any, ...] = (CURVE_COLOURS[0],)
+    title_texts: tuple[str, ...] = ()
+    curve_colours: tuple[Any, ...] = (CURVE_COLOURS[0],)
     first: int = 0  # index of the first colour and marker, counted over all results
     number: int = 0  # index of these results in a figure of several results
 
@@ -57,10 +57,10 @@ class ArrangedResults:
     @property
     def sizes(self) -> list[str]:
         """Texts for the input dimension and the number of runs."""
-        return [size for size in labels.describe_size(self.results.either).split(", ") if size]
+        return [size for size in labels.describe_size_and_runs(self.results.either).split(", ") if size]
 
     @property
-    def dashes(self) -> Any:
+    def line_dashes(self) -> Any:
         """The dash pattern of theory lines, different for each of several results to reveal overlaps."""
         return CURVE_DASHES[self.number % len(CURVE_DASHES)]
 
@@ -79,7 +79,7 @@ class ArrangedResults:
 def choose_abscissa(results: Results) -> str | None:
     """Return the axis or single-valued key for the horizontal axis, or None for results drawn in rows."""
     data, usual_key = results.either, labels.get_abscissa_key(results.scenario)
-    numeric = [axis for axis in series.get_chart_axes(data) if series.is_numeric_axis(data, axis)]
+    numeric = [axis for axis in series.get_chart_axes(data) if series.has_several_numbers(data, axis)]
     if results.scenario.on_data or (usual_key is None and not numeric):
         return None
     usual_axis = next(
@@ -170,7 +170,7 @@ def _thin_long_axes(results: Results, x: str, requested_axes: list[str]) -> tupl
     """Thin long axes to a few values (recorded times: to the last), and describe the omitted values."""
     data, notes = results.either, []
     long = [axis for axis in series.get_chart_axes(data) if axis != x and data.sizes[axis] > MAX_LEGEND_VALUES]
-    for axis in (axis for axis in long if series.is_numeric_axis(data, axis)):
+    for axis in (axis for axis in long if series.has_several_numbers(data, axis)):
         size, last = data.sizes[axis], axis in get_drawable_coordinates(results.scenario) and axis not in requested_axes
         positions = (
             [size - 1] if last else np.unique(np.linspace(0, size - 1, series.MAX_CURVES).round().astype(int)).tolist()
@@ -205,18 +205,18 @@ def _assign_colours(parts: list[ArrangedResults]) -> list[ArrangedResults]:
     """Assign each part the colours of its axes or, with several parts, the next unused colours."""
     if len(parts) == 1:
         hues = series.choose_colours(parts[0].results.either, parts[0].layout.colours)
-        return [replace(parts[0], hues=tuple(hues))]
+        return [replace(parts[0], curve_colours=tuple(hues))]
     coloured: list[ArrangedResults] = []
     first = 0
     for part in parts:
         count = len(series.choose_colours(part.results.either, part.layout.colours))
         hues = [CURVE_COLOURS[(first + index) % len(CURVE_COLOURS)] for index in range(count)]
-        coloured.append(replace(part, hues=tuple(hues), first=first, number=len(coloured)))
+        coloured.append(replace(part, curve_colours=tuple(hues), first=first, number=len(coloured)))
         first += count
     return coloured
 
 
-def find_problems(labelled_scenarios: Mapping[str, Any], composition: Composition) -> list[str]:
+def find_composition_problems(labelled_scenarios: Mapping[str, Any], composition: Composition) -> list[str]:
     """Return one sentence for each reason why scenarios cannot be drawn in this composition.
 
     Among several scenarios, some may have a single value of x or lack an axis that distinguishes other curves.

@@ -49,10 +49,10 @@ def make_caption(results: Results, figure: str | Composition) -> str:
     >>> print(plain_from_latex(make_caption(results, "overlay")))  # doctest: +ELLIPSIS
     Online ensemble: R and ε_g against t (steps / N). Rule: Hebbian; K = 1; N = 50; ...
     """
-    return " ".join(sentence.strip() for sentence in _make_sentences(results, figure) if sentence)
+    return " ".join(sentence.strip() for sentence in _make_caption_sentences(results, figure) if sentence)
 
 
-def save(results: Results, figure: str | Composition, stem: Path) -> list[Path]:
+def write_caption(results: Results, figure: str | Composition, stem: Path) -> list[Path]:
     """Write the caption of a figure to a plain text file and a LaTeX file.
 
     Parameters
@@ -77,13 +77,13 @@ def save(results: Results, figure: str | Composition, stem: Path) -> list[Path]:
     >>> from statmech import Scenario, run
     >>> results = run(Scenario(rule="hebb", N=50, t=[1, 2], seeds=4))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [file.name for file in save(results, "overlay", Path(folder) / "overlay")]
+    ...     [file.name for file in write_caption(results, "overlay", Path(folder) / "overlay")]
     ['overlay.txt', 'overlay.tex']
     """
-    return save_caption_text(make_caption(results, figure), stem)
+    return write_caption_text(make_caption(results, figure), stem)
 
 
-def save_caption_text(text: str, stem: Path) -> list[Path]:
+def write_caption_text(text: str, stem: Path) -> list[Path]:
     """Write a LaTeX caption to a plain text file and a LaTeX file."""
     contents = {"txt": plain_from_latex(text), "tex": _escape_latex(text)}
     return files.write_with_suffixes(
@@ -98,33 +98,33 @@ def _escape_latex(text: str) -> str:
     return "$".join(parts)
 
 
-def _make_sentences(results: Results, figure: str | Composition) -> Iterator[str]:
+def _make_caption_sentences(results: Results, figure: str | Composition) -> Iterator[str]:
     yield _describe_content(results, figure)
     yield f"{_describe_parameters(results)}."
     yield from _describe_points(results, figure)
     yield from _describe_lines(results, figure)
-    yield from _describe_extras(figure)
+    yield from _describe_composition_extras(figure)
     yield f"Command: `{get_figure_command(results, figure)}`."
 
 
 def _describe_content(results: Results, figure: str | Composition) -> str:
     """Return the first sentence of a caption, which describes the content of the figure."""
-    from figures import OVERLAY_KEYS, PUBLISHED_FIGURES
+    from figures import OVERLAY_KINDS, PUBLISHED_FIGURES
 
     composition = figure if isinstance(figure, Composition) else Composition()
-    if isinstance(figure, str) and figure not in OVERLAY_KEYS:
+    if isinstance(figure, str) and figure not in OVERLAY_KINDS:
         description = PUBLISHED_FIGURES[results.scenario.CHOICE][figure]
         return _get_module_sentence(results, figure, "CAPTION") or f"{description[0].upper()}{description[1:]}."
     title = (results.scenario.TITLE or type(results.scenario).__name__).capitalize()
-    variable_text = join_symbols(results, [*arrangement.select_variables(results, composition)])
-    over = f", divided by {join_symbols(results, [composition.over])}" if composition.over else ""
+    variable_text = join_variable_symbols(results, [*arrangement.select_variables(results, composition)])
+    over = f", divided by {join_variable_symbols(results, [composition.over])}" if composition.over else ""
     return f"{title}: {variable_text}{over}{_describe_abscissa(results, composition)}."
 
 
 def _describe_abscissa(results: Results, composition: Composition) -> str:
     """Return the phrase of a caption that names the horizontal axis, such as " against t"."""
     if composition.x in find_drawable_variables(results.scenario):
-        return f" against {join_symbols(results, [composition.x])}"
+        return f" against {join_variable_symbols(results, [composition.x])}"
     x = composition.x or arrangement.choose_abscissa(results)
     if x is None:
         return ""
@@ -132,19 +132,19 @@ def _describe_abscissa(results: Results, composition: Composition) -> str:
     return f" against {labels.axis_label(results.scenario, names)}"
 
 
-def join_symbols(results: Results, names: Iterable[str | None]) -> str:
+def join_variable_symbols(results: Results, names: Iterable[str | None]) -> str:
     """Return the symbols of variables, joined by commas and "and"."""
     variables = find_drawable_variables(results.scenario)
     texts = [variables[name].symbol for name in names if name]
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
-def _get_module_sentence(results: Results, figure: str | Composition, sentence: str) -> str | None:
+def _get_module_sentence(results: Results, figure: str | Composition, constant_name: str) -> str | None:
     """Return `CAPTION`, `POINTS` or `LINES` from a figure's module, or None for the default sentence."""
     from figures import import_figure_module
 
     text: str | None = (
-        None if isinstance(figure, Composition) else getattr(import_figure_module(figure), sentence, None)
+        None if isinstance(figure, Composition) else getattr(import_figure_module(figure), constant_name, None)
     )
     return text
 
@@ -155,7 +155,9 @@ def _describe_parameters(results: Results) -> str:
     keys, choice = stated_keys.get_caption_keys(scenario), scenario.CHOICE
     values = stated_keys.expand_config(scenario)[choice]
     learns = f"{choice.capitalize()}: {stated_keys.format_values(scenario, choice, values)}"
-    return "; ".join([learns, *(stated_keys.format_key(scenario, name, value) for name, value in keys.items())])
+    return "; ".join(
+        [learns, *(stated_keys.format_key_and_value(scenario, name, value) for name, value in keys.items())]
+    )
 
 
 def _describe_points(results: Results, figure: str | Composition) -> Iterator[str]:
@@ -172,13 +174,13 @@ def _describe_points(results: Results, figure: str | Composition) -> Iterator[st
     if any(
         runs.sizes[axis] > MAX_CURVE_MARKERS
         for axis in series.get_chart_axes(runs)
-        if series.is_numeric_axis(runs, axis)
+        if series.has_several_numbers(runs, axis)
     ):
         yield f"Of each curve at most {MAX_CURVE_MARKERS} points are drawn."
 
 
 def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str]:
-    from figures import OVERLAY_KEYS
+    from figures import OVERLAY_KINDS
 
     if (own_text := _get_module_sentence(results, figure, "LINES")) is not None or results.theory is None:
         yield own_text or ""
@@ -194,12 +196,12 @@ def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str
         yield "Theory is sampled: its lines are splines within its standard errors."
     if (reason := results.scenario.expected_deviation) and results.simulation is not None:
         yield f"{reason[0].upper()}{reason[1:]}.".replace("1/sqrt(N)", r"$1/\sqrt{N}$")
-    if series.has_run_bands(results.scenario) and (isinstance(figure, Composition) or figure in OVERLAY_KEYS):
+    if series.has_run_bands(results.scenario) and (isinstance(figure, Composition) or figure in OVERLAY_KINDS):
         sentence = legends.describe_bands(results)
         yield f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _describe_extras(figure: str | Composition) -> Iterator[str]:
+def _describe_composition_extras(figure: str | Composition) -> Iterator[str]:
     """Describe the points read from a file and the fitted lines."""
     if isinstance(figure, Composition) and figure.points:
         yield f"Diamonds: {Path(figure.points).name}."
@@ -215,7 +217,7 @@ def get_figure_command(results: Results, figure: str | Composition) -> str:
     if results.command:
         return results.command
     if isinstance(figure, Composition):
-        return make_figure_command([results.folder.name if results.folder else "RESULTS"], figure)
+        return make_composition_command([results.folder.name if results.folder else "RESULTS"], figure)
     match = _find_shipped_config(results, figure)
     if match is None:
         return f"statmech figure {results.folder.name if results.folder else 'RESULTS'} figure={figure}"
@@ -228,10 +230,10 @@ def get_figure_command(results: Results, figure: str | Composition) -> str:
     )
 
 
-def make_figure_command(folders: Iterable[str], composition: Composition) -> str:
+def make_composition_command(folders: Iterable[str], composition: Composition) -> str:
     """Return the shell command that draws a composition of these result folders.
 
-    >>> make_figure_command(["svm", "bayes"], Composition(y=["eps_g", "R"], fit=True))
+    >>> make_composition_command(["svm", "bayes"], Composition(y=["eps_g", "R"], fit=True))
     'statmech figure svm bayes --y eps_g,R --fit'
     """
     fields = composition.model_dump(mode="json")
@@ -245,18 +247,18 @@ def make_joint_caption(labelled_results: Mapping[str, Results], composition: Com
     first = next(iter(labelled_results.values()))
     parts = arrangement.arrange_results(labelled_results, composition)
     variable_text, abscissa_text = (
-        join_symbols(first, arrangement.select_common_variables(parts, composition)),
+        join_variable_symbols(first, arrangement.select_common_variables(parts, composition)),
         _describe_abscissa(first, composition),
     )
-    divisor_text = f", divided by {join_symbols(first, [composition.over])}" if composition.over else ""
+    divisor_text = f", divided by {join_variable_symbols(first, [composition.over])}" if composition.over else ""
     sentences = [f"{variable_text}{divisor_text}{abscissa_text}."]
     for label, results in labelled_results.items():
         sentence = _describe_parameters(results)
         sentences.append(f"{label}: {sentence[0].lower()}{sentence[1:]}; {results.scenario.seeds:,} runs.")
     sentences.append("Points: means over runs; bars: standard errors of these means. Lines: theory.")
-    sentences += _describe_extras(composition)
+    sentences += _describe_composition_extras(composition)
     folders = [str(results.folder or label) for label, results in labelled_results.items()]
-    return " ".join([*sentences, f"Command: `{make_figure_command(folders, composition)}`."])
+    return " ".join([*sentences, f"Command: `{make_composition_command(folders, composition)}`."])
 
 
 def _find_shipped_config(results: Results, figure: str) -> tuple[str, Any] | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_BARS, LINE_LETTERS = 25, 44  # bars, and letters per line of a condition
-LINE_HEIGHT = 0.155  # inches
+CONDITION_LINE_HEIGHT = 0.155  # inches
 
 
 class ConceptBar(NamedTuple):
@@ -60,7 +60,7 @@ def draw(concept: Any, max_bars: int = MAX_BARS) -> Figure:
         raise ValueError("the concept has no conjunctions, so there are no bars to draw")
     indices = sorted(sorted(range(len(bars)), key=lambda index: -abs(bars[index].weight))[:max_bars])
     lines = [_wrap_condition(bars[index].condition) for index in indices]
-    figure = Figure(figsize=(PAGE_WIDTH, 1.0 + LINE_HEIGHT * sum(len(text) + 0.5 for text in lines)))
+    figure = Figure(figsize=(PAGE_WIDTH, 1.0 + CONDITION_LINE_HEIGHT * sum(len(text) + 0.5 for text in lines)))
     ax = figure.subplots()
     _draw_bars(ax, [bars[index] for index in indices], lines)
     if len(indices) < len(bars):

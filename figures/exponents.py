@@ -15,7 +15,7 @@ import numpy as np
 MIN_FIT_POINTS = 3
 
 
-class Exponent(NamedTuple):
+class FittedExponent(NamedTuple):
     """An exponent, its standard error (NaN for a single run), and the ends of the fitted line, (2,) each."""
 
     value: float
@@ -28,7 +28,7 @@ class Exponent(NamedTuple):
         """The exponent with its error in units of the last digit.
 
         >>> ends = np.ones(2)
-        >>> Exponent(-0.9876, 0.0132, ends, ends).text, Exponent(0.5, float("nan"), ends, ends).text
+        >>> FittedExponent(-0.9876, 0.0132, ends, ends).text, FittedExponent(0.5, float("nan"), ends, ends).text
         ('-0.988(13)', '0.50')
         """
         if not self.error > 0:
@@ -37,16 +37,16 @@ class Exponent(NamedTuple):
         return f"{self.value:.{digits}f}({round(self.error * 10**digits)})"
 
 
-def fit_exponent(x: np.ndarray, runs: np.ndarray, start: float = 0.0) -> Exponent | None:
+def fit_exponent(x: np.ndarray, run_values: np.ndarray, min_x: float = 0.0) -> FittedExponent | None:
     """Fit the exponent of a power law.
 
     Parameters
     ----------
     x
         Abscissae (n,).
-    runs
+    run_values
         Values (seeds, n) of each run at x, NaN where a value is missing.
-    start
+    min_x
         The smallest x of the fit, by default the geometric mean of the ends.
 
     Returns
@@ -61,24 +61,24 @@ def fit_exponent(x: np.ndarray, runs: np.ndarray, start: float = 0.0) -> Exponen
     >>> round(fitted.value, 6), fitted.x.tolist(), round(float(fitted.y[-1]), 6)
     (-1.0, [10.0, 100.0], 0.03)
     """
-    mean = _average_runs(runs)
+    mean = _average_runs(run_values)
     positive = (x > 0) & (mean > 0)
     if not positive.any():
         return None
-    start = start or float(np.sqrt(x[positive].min() * x[positive].max()))
-    selected = positive & (x >= start * (1 - 1e-9))
+    min_x = min_x or float(np.sqrt(x[positive].min() * x[positive].max()))
+    selected = positive & (x >= min_x * (1 - 1e-9))
     if selected.sum() < MIN_FIT_POINTS:
         return None
-    x, runs = x[selected], runs[:, selected]
+    x, run_values = x[selected], run_values[:, selected]
     slope, offset = _fit_line(x, mean[selected])
     ends = np.array([x.min(), x.max()])
-    return Exponent(slope, _jackknife_error(x, runs), ends, np.exp(offset) * ends**slope)
+    return FittedExponent(slope, _jackknife_error(x, run_values), ends, np.exp(offset) * ends**slope)
 
 
-def _average_runs(runs: np.ndarray) -> np.ndarray:
-    is_finite = np.isfinite(runs)
+def _average_runs(run_values: np.ndarray) -> np.ndarray:
+    is_finite = np.isfinite(run_values)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(is_finite, runs, 0).sum(axis=0) / is_finite.sum(axis=0))
+        return np.asarray(np.where(is_finite, run_values, 0).sum(axis=0) / is_finite.sum(axis=0))
 
 
 def _fit_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
@@ -86,10 +86,10 @@ def _fit_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     return float(slope), float(offset)
 
 
-def _jackknife_error(x: np.ndarray, runs: np.ndarray) -> float:
+def _jackknife_error(x: np.ndarray, run_values: np.ndarray) -> float:
     """Compute the jackknife error of the slope over runs, or NaN if a mean is not positive."""
-    count = len(runs)
-    means = [_average_runs(np.delete(runs, seed, axis=0)) for seed in range(count)] if count > 1 else []
+    count = len(run_values)
+    means = [_average_runs(np.delete(run_values, seed, axis=0)) for seed in range(count)] if count > 1 else []
     if not means or not np.all(np.array(means) > 0):
         return float("nan")
     slopes = np.array([_fit_line(x, mean)[0] for mean in means])

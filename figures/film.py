@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-PALETTE_SIZE = 32
+NUM_PALETTE_COLOURS = 32
 FilmFrames = Iterable[tuple["Figure", int]]  # frames with their durations in milliseconds
 
 
-def get_frames(name: str, results: Results) -> FilmFrames | None:
+def get_film_frames(name: str, results: Results) -> FilmFrames | None:
     """Return the frames of a figure's film, or None if the figure has no film.
 
-    >>> get_frames("overlay", None) is None
+    >>> get_film_frames("overlay", None) is None
     True
     """
     from figures import import_figure_module
@@ -35,12 +35,12 @@ def get_frames(name: str, results: Results) -> FilmFrames | None:
     return frames
 
 
-def save(name: str, results: Results, stem: Path) -> list[Path]:
+def save_film(name: str, results: Results, stem: Path) -> list[Path]:
     """Write the film of a figure, if it has one, to a GIF file that is never incomplete.
 
     Returns the files. Raises `StoreError` if a file cannot be written.
     """
-    frames = get_frames(name, results)
+    frames = get_film_frames(name, results)
     return [] if frames is None else files.write_with_suffixes(stem, {"gif": encode_gif(frames)})
 
 
@@ -50,7 +50,7 @@ def encode_gif(frames: FilmFrames) -> bytes:
     The same frames give the same bytes.
     """
     pictures, durations = zip(*_render_frames(frames), strict=True)
-    palette = pictures[-1].quantize(PALETTE_SIZE, Image.Quantize.MAXCOVERAGE)  # the last frame has every colour
+    palette = pictures[-1].quantize(NUM_PALETTE_COLOURS, Image.Quantize.MAXCOVERAGE)  # the last frame has every colour
     small = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     file = io.BytesIO()
     small[0].save(file, "GIF", save_all=True, append_images=small[1:], duration=durations, loop=0, optimize=True)

@@ -47,7 +47,7 @@ def finish_figure(
     if len(panels) > 1 and not any(_get_panel_title(ax).startswith("(") for ax in panels):
         add_panel_letters(*panels)
     if with_heading and not (figure.get_suptitle() or any("seed" in ax.get_title() for ax in panels)):
-        set_heading(figure, [labels.describe_size(results.either)])
+        set_heading(figure, [labels.describe_size_and_runs(results.either)])
     if results.simulation is not None and (points, lines) != ("", ""):
         _write_legend_note(figure, results, points, lines)
     label_strips(figure)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.controls import Control, collect_edges, is_time_dependent
+from statmech.controls import Control, collect_segment_starts, is_time_dependent
 from statmech.scenarios.axes import ensure_tuple
 from statmech.scenarios.variables import HIDDEN_DIMS, Variable
 
@@ -31,7 +31,7 @@ def get_time_dependent_keys(scenario: AbstractScenario) -> dict[str, tuple[Any, 
     return {name: values for name, values in values_by_key.items() if any(map(is_time_dependent, values))}
 
 
-def make_key_variables(scenario: AbstractScenario) -> dict[str, Variable]:
+def describe_time_dependent_keys(scenario: AbstractScenario) -> dict[str, Variable]:
     """Return a variable for each time-dependent key, if times are recorded."""
     described = (
         {name: scenario.describe(name) for name in get_time_dependent_keys(scenario)}
@@ -44,13 +44,13 @@ def make_key_variables(scenario: AbstractScenario) -> dict[str, Variable]:
     }
 
 
-def add_key_variables(results: Results) -> Results:
+def add_time_dependent_keys(results: Results) -> Results:
     """Add the time-dependent keys as variables to the theory of results."""
     names = [*get_time_dependent_keys(results.scenario)] if "t" in results.scenario.recorded else []
     if not names or results.theory is None:
         return results
     theory, lines = (
-        None if part is None else _add_to_dataset(results.scenario, names, part)
+        None if part is None else _add_key_values(results.scenario, names, part)
         for part in (results.theory, results.lines)
     )
     return replace(results, theory=theory, lines=lines)
@@ -61,30 +61,30 @@ def get_jump_times(scenario: AbstractScenario) -> tuple[float, ...]:
     controls = [
         value for values in get_time_dependent_keys(scenario).values() for value in values if isinstance(value, Control)
     ]
-    return tuple(edge for edge in collect_edges(controls) if edge > 0)
+    return tuple(edge for edge in collect_segment_starts(controls) if edge > 0)
 
 
-def _add_to_dataset(scenario: AbstractScenario, names: list[str], part: xr.Dataset) -> xr.Dataset:
+def _add_key_values(scenario: AbstractScenario, names: list[str], dataset: xr.Dataset) -> xr.Dataset:
     dims = next(
-        array.dims for name, array in part.data_vars.items() if name in scenario.variables and "t" in array.dims
+        array.dims for name, array in dataset.data_vars.items() if name in scenario.variables and "t" in array.dims
     )
-    sizes = {dim: part.sizes[dim] for dim in dims if dim not in HIDDEN_DIMS}
-    arrays = {name + TIME_SUFFIX: _compute_key_values(scenario, name, part) for name in names}
+    sizes = {dim: dataset.sizes[dim] for dim in dims if dim not in HIDDEN_DIMS}
+    arrays = {name + TIME_SUFFIX: _compute_key_values(scenario, name, dataset) for name in names}
     missing = {name: {dim: n for dim, n in sizes.items() if dim not in array.dims} for name, array in arrays.items()}
-    return part.assign({name: array.expand_dims(missing[name]) for name, array in arrays.items()})
+    return dataset.assign({name: array.expand_dims(missing[name]) for name, array in arrays.items()})
 
 
-def _compute_key_values(scenario: AbstractScenario, name: str, part: xr.Dataset) -> xr.DataArray:
+def _compute_key_values(scenario: AbstractScenario, name: str, dataset: xr.Dataset) -> xr.DataArray:
     """Evaluate a key at the times of a dataset, with optimal values from theory."""
     import xarray as xr
 
-    t = part.t.values
+    t = dataset.t.values
     rows = np.array([_evaluate_at_times(value, t) for value in get_time_dependent_keys(scenario)[name]])
-    dim = next((dim for dim, group in scenario.dimensions.items() if name in group and dim in part.dims), None)
+    dim = next((dim for dim, group in scenario.dimensions.items() if name in group and dim in dataset.dims), None)
     nominal = xr.DataArray(rows, dims=(dim, "t")) if dim else xr.DataArray(rows[0], dims=("t",))
-    if "control" not in part or name not in part.controlled:
+    if "control" not in dataset or name not in dataset.controlled:
         return nominal
-    optimal = part["control"].sel(controlled=name, drop=True).drop_vars([*part.coords], errors="ignore")
+    optimal = dataset["control"].sel(controlled=name, drop=True).drop_vars([*dataset.coords], errors="ignore")
     return optimal.fillna(nominal)
 
 

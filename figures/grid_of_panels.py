@@ -23,14 +23,14 @@ def distribute_panels(panel_count: int, max_columns: int) -> list[int]:
 
 
 def make_panel_grid(
-    panel_count: int, max_columns: int, height: float, width: float, head_height: float = 0.0
+    panel_count: int, max_columns: int, height: float, width: float, title_height: float = 0.0
 ) -> tuple[Figure, list[Axes]]:
     """Create a figure with a grid of panels, and return the figure and its panels row by row.
 
-    All lengths are in inches. `head_height` is the height of title and legend.
+    All lengths are in inches. `title_height` is the height of title and legend.
     """
     rows = distribute_panels(panel_count, max_columns)
-    figure = make_blank_figure(width, head_height + height * len(rows))
+    figure = make_blank_figure(width, title_height + height * len(rows))
     columns = math.lcm(*rows)
     grid = figure.add_gridspec(len(rows), columns)
     cells = [

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 MIN_TEXT_POINTS = 6.0  # font size in a figure as wide as a column
 MAX_TURN_RADIANS = 0.12  # smooth lines do not turn further to one side and back
 MIN_SMOOTH_LINE_POINTS = 30  # a line with fewer points need not be smooth
-MAX_TEXT_OVERLAP = 1.0
-MIN_TICK_GAP = 3.0  # closer tick labels would read as one number
+MAX_TEXT_OVERLAP_PIXELS = 1.0
+MIN_TICK_GAP_PIXELS = 3.0  # closer tick labels would read as one number
 RUN_COUNT_PATTERN = re.compile(r"(?:[\d,]+ (?:seeds?|folds|shuffles?)(?:, )?)+")  # a title with only the number of runs
 NAMED_TICK_PATTERN = re.compile(r"[^\W\d_]{2}")  # matches tick labels that are names, not numbers
-AXES_TOLERANCE_PIXELS = 1.5  # a point may lie this far outside its axes
+MAX_OUTSIDE_PIXELS = 1.5  # a point may lie this far outside its axes
 MAX_GREY_DIFFERENCE = 0.12  # largest difference of the RGB channels (0 to 1) of a grey
-_NO_POINTS = np.zeros((0, 2))
+_EMPTY_POINTS = np.zeros((0, 2))
 
 
-def find_faults(figure: Figure, results: Results | None = None) -> list[str]:
+def find_figure_faults(figure: Figure, results: Results | None = None) -> list[str]:
     """Return the faults of a figure, one sentence each.
 
     Faults of data are points outside the axes or below a legend, colours without a legend, crowded markers, and jagged
@@ -72,7 +72,7 @@ def find_faults(figure: Figure, results: Results | None = None) -> list[str]:
     >>> ax = figure.add_subplot()
     >>> _ = ax.plot([0, 1], [0, 2], color="C1")
     >>> _ = ax.set_ylim(0, 1)
-    >>> find_faults(figure)
+    >>> find_figure_faults(figure)
     ['axes 1: 1 of 2 points lie outside', 'axes 1: a line of colour #ff7f0e is in no legend']
     """
     with mpl.rc_context(get_figure_settings(figure)):
@@ -111,7 +111,7 @@ def _get_pixel_points(ax: Axes, artist: Any) -> np.ndarray:
     if isinstance(artist, Line2D):
         data, transform = np.asarray(artist.get_xydata(), float), artist.get_transform()
     elif isinstance(artist, LineCollection):
-        data = np.concatenate([_NO_POINTS, *(np.reshape(piece, (-1, 2)) for piece in artist.get_segments())])
+        data = np.concatenate([_EMPTY_POINTS, *(np.reshape(piece, (-1, 2)) for piece in artist.get_segments())])
         transform = artist.get_transform()
     else:
         data, transform = np.reshape(np.asarray(artist.get_offsets(), float), (-1, 2)), artist.get_offset_transform()
@@ -140,8 +140,8 @@ def _find_points_outside(figure: Figure) -> Iterator[str]:
         if any(artist.get_gid() == OUTSIDE_GID for artist in [*ax.texts, *ax.lines, *ax.patches]):
             continue
         box = ax.get_window_extent()
-        points = np.concatenate([_NO_POINTS, *(_get_pixel_points(ax, artist) for artist in _get_data_artists(ax))])
-        low, high = np.asarray(box.min) - AXES_TOLERANCE_PIXELS, np.asarray(box.max) + AXES_TOLERANCE_PIXELS
+        points = np.concatenate([_EMPTY_POINTS, *(_get_pixel_points(ax, artist) for artist in _get_data_artists(ax))])
+        low, high = np.asarray(box.min) - MAX_OUTSIDE_PIXELS, np.asarray(box.max) + MAX_OUTSIDE_PIXELS
         inside = ((points >= low) & (points <= high)).all(axis=1)
         if not inside.all():
             yield f"axes {number}: {np.count_nonzero(~inside)} of {inside.size} points lie outside"
@@ -251,7 +251,7 @@ def _find_crowded_markers(figure: Figure) -> Iterator[str]:
             points = (
                 _get_pixel_points(ax, line)
                 if has_markers and line.get_markevery() is None and line.get_visible()
-                else _NO_POINTS
+                else _EMPTY_POINTS
             )
             count, steps = len(points), np.diff(points[:, 0])
             scattered = steps.min(initial=0) < 0 < steps.max(initial=0)  # in a plane of two variables, x is not sorted
@@ -318,15 +318,20 @@ def _find_misplaced_text(figure: Figure) -> Iterator[str]:
     width, height = figure.bbox.size
     for text, box in boxed_texts:
         if (
-            box.x0 < -MAX_TEXT_OVERLAP
-            or box.y0 < -MAX_TEXT_OVERLAP
-            or box.x1 > width + MAX_TEXT_OVERLAP
-            or box.y1 > height + MAX_TEXT_OVERLAP
+            box.x0 < -MAX_TEXT_OVERLAP_PIXELS
+            or box.y0 < -MAX_TEXT_OVERLAP_PIXELS
+            or box.x1 > width + MAX_TEXT_OVERLAP_PIXELS
+            or box.y1 > height + MAX_TEXT_OVERLAP_PIXELS
         ):
             yield f"text beyond the canvas: {text.get_text()}"
     boxes = np.array(
         [
-            (box.x0 + MAX_TEXT_OVERLAP, box.y0 + MAX_TEXT_OVERLAP, box.x1 - MAX_TEXT_OVERLAP, box.y1 - MAX_TEXT_OVERLAP)
+            (
+                box.x0 + MAX_TEXT_OVERLAP_PIXELS,
+                box.y0 + MAX_TEXT_OVERLAP_PIXELS,
+                box.x1 - MAX_TEXT_OVERLAP_PIXELS,
+                box.y1 - MAX_TEXT_OVERLAP_PIXELS,
+            )
             for _, box in boxed_texts
         ]
     ).reshape(-1, 4)
@@ -347,7 +352,9 @@ def _find_touching_ticks(figure: Figure) -> Iterator[str]:
         for side, axis in enumerate(_get_axis_pair(ax)):
             visible_labels = [label for label in axis.get_ticklabels(which="both") if id(label) in drawn_ids]
             boxes = sorted((label.get_window_extent() for label in visible_labels), key=lambda box: box.min[side])
-            if any(after.min[side] - box.max[side] < MIN_TICK_GAP * (side == 0) for box, after in pairwise(boxes)):
+            if any(
+                after.min[side] - box.max[side] < MIN_TICK_GAP_PIXELS * (side == 0) for box, after in pairwise(boxes)
+            ):
                 yield f"axes {number}: labels of {axis.axis_name} ticks touch"
 
 

@@ -12,7 +12,15 @@ from statmech.controls import control_from_config
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.variables import Variable
 
-FONT_COMMANDS = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # dropped: they change only the appearance
+LATEX_FONT_COMMANDS = (
+    "left",
+    "right",
+    "mathrm",
+    "mathbf",
+    "text",
+    "rm",
+    "bf",
+)  # dropped: they change only the appearance
 LATEX_SIGNS = {
     "infty": "∞",
     "le": "≤",
@@ -28,7 +36,7 @@ LATEX_SIGNS = {
     "ell": "ℓ",
 }
 CONTROL_STEP_PATTERN = re.compile(r", from t = (\S+) on (\S+)")  # matches a step of a piecewise constant control
-UNICODE_SPELLINGS = {"lambda": "LAMDA"}
+GREEK_NAME_SPELLINGS = {"lambda": "LAMDA"}
 
 
 def get_symbol(scenario: AbstractScenario, name: str) -> str:
@@ -52,11 +60,11 @@ def axis_label(scenario: AbstractScenario, names: list[str]) -> str:
     return ", ".join(get_symbol(scenario, name) for name in names) + ("" if unit == "1" else f" ({unit})")
 
 
-def describe_size(dataset: Any) -> str:
+def describe_size_and_runs(dataset: Any) -> str:
     """Describe the input dimension (if single) and the number of runs of a dataset.
 
     >>> from statmech import Scenario, run
-    >>> describe_size(run(Scenario(rule="hebb", N=1000, t=1, seeds=2)).simulation)
+    >>> describe_size_and_runs(run(Scenario(rule="hebb", N=1000, t=1, seeds=2)).simulation)
     '$N$ = 1,000, 2 seeds'
     """
     N, seeds = dataset.coords.get("N"), dataset.sizes.get("seed")
@@ -186,14 +194,14 @@ def make_mathtext_labeller(scenario: AbstractScenario) -> Callable[[str, Any], s
     def label(name: str, value: Any) -> str:
         key = get_symbol(scenario, name)
         if not isinstance(value, str):
-            number = format_power(f"{value:,g}")
+            number = format_power_of_ten(f"{value:,g}")
             if not key.startswith("$"):
                 return f"{number} {key}" if key.endswith("s") else f"{key} {number}"
             return format_key_value(key, number)
         text = kind_label(scenario.choices().get(name, {}), value)
         text = text.replace("$", r"\$")  # a dollar sign would begin mathematics
         return (
-            format_key_value(key, CONTROL_STEP_PATTERN.sub(r" $\\to$ \2 at $t$ = \1", format_power(text)))
+            format_key_value(key, CONTROL_STEP_PATTERN.sub(r" $\\to$ \2 at $t$ = \1", format_power_of_ten(text)))
             if key.startswith("$")
             else text
         )
@@ -211,10 +219,10 @@ def format_key_value(key: str, value_text: str) -> str:
     return f"{first} {key} {rest}".rstrip() if first.isalpha() else f"{key} = {value_text}"
 
 
-def format_power(number: str) -> str:
+def format_power_of_ten(number: str) -> str:
     r"""Rewrite a number with an exponent as a power of ten, and leave other text unchanged.
 
-    >>> format_power("0.1"), format_power("1e-07"), format_power("2.5e+09"), format_power("best")
+    >>> format_power_of_ten("0.1"), format_power_of_ten("1e-07"), format_power_of_ten("2.5e+09"), format_power_of_ten("best")
     ('0.1', '$10^{-7}$', '$2.5\\times 10^{9}$', 'best')
     """
     match = re.fullmatch(r"(-?[\d.]+)e([+-]\d+)", number)
@@ -310,13 +318,13 @@ def _html_from_math(latex: str) -> str:
 def _replace_command(command: re.Match[str]) -> str:
     """Return the text for one LaTeX command, separated by spaces from adjacent letters."""
     before, name, after = command.groups()
-    sign = LATEX_SIGNS.get(name) or _greek_letter(name) or ("" if name in FONT_COMMANDS else name)
+    sign = LATEX_SIGNS.get(name) or _get_greek_letter(name) or ("" if name in LATEX_FONT_COMMANDS else name)
     return before + (" " if before and sign.isalpha() else "") + sign + (" " if after and sign.isalpha() else "")
 
 
-def _greek_letter(name: str) -> str:
+def _get_greek_letter(name: str) -> str:
     size, letter = "CAPITAL" if name[0].isupper() else "SMALL", name.removeprefix("var")
     try:
-        return unicodedata.lookup(f"GREEK {size} LETTER {UNICODE_SPELLINGS.get(letter.lower(), letter.upper())}")
+        return unicodedata.lookup(f"GREEK {size} LETTER {GREEK_NAME_SPELLINGS.get(letter.lower(), letter.upper())}")
     except KeyError:
         return ""

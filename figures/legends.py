@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from figures import labels, series, stated_keys
 from figures.panels import CONVERGED_FLAG, draw_legend_below, relative_letter_count
 from figures.style import (
-    BAND_EDGE_WIDTH,
+    BAND_EDGE_POINTS,
     BAND_OPACITY,
     CURVE_COLOURS,
     CURVE_DASHES,
@@ -39,14 +39,14 @@ BANDS_NOTE = r"band: theory + bias $\pm$ one standard deviation of a run, to ord
 VOTE_BIAS_NOTE = "of the vote without bias, which has no equation"
 UNRESOLVED_BAND_NOTE = "none where terms beyond order 1/N are not small"
 HANDLE_NOUNS = {ErrorbarContainer: "points", Line2D: "lines"}  # bands have a note of their own
-MAX_LEGEND_LINE_LETTERS = 125  # per line
+MAX_OVERLAY_LINE_LETTERS = 125  # per line
 
 
 def draw_right_legend(figure: Figure, parts: list[ArrangedResults], extra_handles: Sequence[Any] = ()) -> None:
     """Draw the legend of a single panel, to its right."""
     key = [(handle, text.replace(" (", "\n(")) for handle, text in _make_mark_entries(parts)]
     entries = [*_make_series_entries(parts, extra_handles), *key]
-    notes = textwrap.fill("; ".join(_collect_notes(parts)), MAX_LEGEND_LINE_LETTERS // 3)
+    notes = textwrap.fill("; ".join(_collect_notes(parts)), MAX_OVERLAY_LINE_LETTERS // 3)
     figure.legend(*zip(*entries, strict=True), loc="outside right upper", title=notes or None)
 
 
@@ -67,7 +67,7 @@ def draw_lower_legend(figure: Figure, parts: list[ArrangedResults], extra_handle
     for handle, text in entries:
         handle.set_label(text)
     note = "; ".join(
-        textwrap.fill(note, int(MAX_LEGEND_LINE_LETTERS * relative_letter_count(figure))) for note in notes
+        textwrap.fill(note, int(MAX_OVERLAY_LINE_LETTERS * relative_letter_count(figure))) for note in notes
     )
     draw_legend_below(figure, [handle for handle, _ in entries], note=note)
 
@@ -75,15 +75,15 @@ def draw_lower_legend(figure: Figure, parts: list[ArrangedResults], extra_handle
 def draw_title(figure: Figure, parts: list[ArrangedResults]) -> None:
     """Write the properties common to all results above the panels."""
     texts_by_part = [
-        [*part.stated, *stated_keys.describe_single_values(part.results.scenario), *part.sizes] for part in parts
+        [*part.title_texts, *stated_keys.describe_title_values(part.results.scenario), *part.sizes] for part in parts
     ]
     shared_texts = [text for text in dict.fromkeys(texts_by_part[0]) if all(text in texts for texts in texts_by_part)]
     if not shared_texts:
         return
     if len(figure.axes) == 1:  # the legend may be to the right of the panel
-        figure.axes[0].set_title(_wrap_lines(shared_texts, MAX_LEGEND_LINE_LETTERS // 2))
+        figure.axes[0].set_title(_wrap_lines(shared_texts, MAX_OVERLAY_LINE_LETTERS // 2))
     else:
-        figure.suptitle(_wrap_lines(shared_texts, int(MAX_LEGEND_LINE_LETTERS * relative_letter_count(figure))))
+        figure.suptitle(_wrap_lines(shared_texts, int(MAX_OVERLAY_LINE_LETTERS * relative_letter_count(figure))))
 
 
 def _wrap_lines(texts: list[str], max_letters: int) -> str:
@@ -112,7 +112,7 @@ def _make_mark_entries(parts: list[ArrangedResults]) -> list[LegendEntry]:
 
 
 def _collect_notes(parts: list[ArrangedResults]) -> list[str]:
-    return list(dict.fromkeys(note for part in parts for note in _make_notes(part.results)))
+    return list(dict.fromkeys(note for part in parts for note in _make_result_notes(part.results)))
 
 
 def make_points_handle(label: str = "", **style: Any) -> ErrorbarContainer:
@@ -132,20 +132,22 @@ def make_curve_handle(index: int, text: str, **style: Any) -> Line2D:
     return Line2D([], [], **{**get_curve_style(index), "markerfacecolor": "white", "label": text, **style})
 
 
-def _make_colour_entries(part: ArrangedResults, several: bool, shared: set[str], full: bool) -> Iterator[LegendEntry]:
+def _make_colour_entries(
+    part: ArrangedResults, has_several_results: bool, shared_sizes: set[str], fill_markers: bool
+) -> Iterator[LegendEntry]:
     """Yield a legend entry per colour: a line and, unless markers show another axis, a marker.
 
     With several results, an entry includes the label of its results, and their size if it differs. Markers are filled
     if hollow points have a meaning.
     """
     results, layout = part.results, part.layout
-    if not layout.colours and not several:
+    if not layout.colours and not has_several_results:
         return
-    line: Any = "none" if series.is_ignored_by_theory(results, layout.colours) and layout.colours else part.dashes
-    own_sizes = [size for size in part.sizes if size not in shared]
+    line: Any = "none" if series.is_ignored_by_theory(results, layout.colours) and layout.colours else part.line_dashes
+    own_sizes = [size for size in part.sizes if size not in shared_sizes]
     for index, (text, _) in enumerate(_iterate_labelled_positions(results, layout.colours)):
         marker = None if layout.markers else part.marker(index)
-        face = part.hues[index] if full else "white"
+        face = part.curve_colours[index] if fill_markers else "white"
         marker_style: dict[str, Any] = (
             {"marker": marker, "markerfacecolor": face} if marker and results.simulation is not None else {}
         )
@@ -157,8 +159,8 @@ def _make_colour_entries(part: ArrangedResults, several: bool, shared: set[str],
             Line2D(
                 [],
                 [],
-                color=part.hues[index],
-                linestyle=part.dashes if not marker_style else line_style,
+                color=part.curve_colours[index],
+                linestyle=part.line_dashes if not marker_style else line_style,
                 **marker_style,
             ),
             label,
@@ -173,20 +175,20 @@ def _make_marker_entries(part: ArrangedResults) -> Iterator[LegendEntry]:
         has_line = results.theory is not None and (not ignored or series.has_run_bands(results.scenario))
         dashes: Any = CURVE_DASHES[index % len(CURVE_DASHES)] if has_line else "none"
         marker = CURVE_MARKERS[index % len(CURVE_MARKERS)] if results.simulation is not None else "none"
-        width: dict[str, Any] = {"linewidth": BAND_EDGE_WIDTH} if ignored else {}  # the line is the edge of a band
+        width: dict[str, Any] = {"linewidth": BAND_EDGE_POINTS} if ignored else {}  # the line is the edge of a band
         yield (
             Line2D([], [], color=THEORY_COLOUR, marker=marker, linestyle=dashes, markerfacecolor="white", **width),
             text,
         )
 
 
-def _make_point_and_line_entries(part: ArrangedResults, several: bool) -> Iterator[LegendEntry]:
+def _make_point_and_line_entries(part: ArrangedResults, has_several_results: bool) -> Iterator[LegendEntry]:
     """Yield legend entries for points and lines, in the colour of the curves if they share one.
 
     Without an axis along x, theory is a dash.
     """
     results, layout = part.results, part.layout
-    colour = THEORY_COLOUR if layout.colours or several else CURVE_COLOURS[0]
+    colour = THEORY_COLOUR if layout.colours or has_several_results else CURVE_COLOURS[0]
     if results.simulation is not None:
         yield make_points_handle(color=colour), SIMULATION_ENTRY_TEXT
     if results.theory is not None:
@@ -209,7 +211,7 @@ def has_unconverged_runs(results: Results) -> bool:
     )
 
 
-def _make_notes(results: Results) -> Iterator[str]:
+def _make_result_notes(results: Results) -> Iterator[str]:
     if results.theory is not None and any(variable.bound for variable in results.scenario.variables.values()):
         yield BOUNDS_NOTE
     if has_unconverged_runs(results):

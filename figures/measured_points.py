@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from statmech.errors import ConfigError, format_unknown_name, quote_value
-from statmech.runtime.csv_files import read_rows
+from statmech.runtime.csv_files import read_csv_rows
 
 CSV_COLUMNS, REQUIRED_COLUMNS = ("x", "y", "error"), ("x", "y")
 MAX_CSV_BYTES = 1_000_000
@@ -53,7 +53,7 @@ def read_points(path: str | Path) -> MeasuredPoints:
     """
     path = Path(path)
     try:
-        rows = [[cell.strip() for cell in row] for row in read_rows(path, MAX_CSV_BYTES) if any(row)]
+        rows = [[cell.strip() for cell in row] for row in read_csv_rows(path, MAX_CSV_BYTES) if any(row)]
     except OSError as failure:
         raise ConfigError(f"figure.points: {path}: cannot be read: {failure.strerror}") from None
     names = rows[0] if rows else []
@@ -77,9 +77,9 @@ def _check_columns(path: Path, names: list[str]) -> None:
         raise ConfigError(f"figure.points: {path}: {problem}. Its first line names the columns: x,y,error or x,y.")
 
 
-def _parse_row(path: Path, number: int, names: list[str], row: list[str]) -> list[float]:
+def _parse_row(path: Path, line_number: int, names: list[str], row: list[str]) -> list[float]:
     """Parse one row into finite numbers."""
-    where = f"figure.points: {path}:{number}"
+    where = f"figure.points: {path}:{line_number}"
     if len(row) != len(names):
         raise ConfigError(f"{where}: the row must have {len(names)} values like the header, not {len(row)}")
     values = []

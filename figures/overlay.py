@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from statmech.scenarios.variables import Variable
 
 MAX_PANEL_COLUMNS, PANEL_HEIGHT, STACKED_PANEL_HEIGHT = 3, 2.0, 1.7  # heights in inches
-COLUMNS_BY_PANEL_COUNT = {4: 2}  # four panels form a square
+MAX_COLUMNS_BY_PANEL_COUNT = {4: 2}  # four panels form a square
 SINGLE_PANEL_HEIGHT, SINGLE_PANEL_WIDTH = 2.7, 5.6  # inches
-HEAD_HEIGHT = 0.9  # inches for title and legend
-MAX_DISCRETE_VALUES = 40  # theory at more integers is drawn as a line
+TITLE_AND_LEGEND_HEIGHT = 0.9  # inches for title and legend
+MAX_INTEGER_MARKERS = 40  # theory at more integers is drawn as a line
 MEASURED_POINT_STYLE: dict[str, Any] = {
     "color": "0",
     "marker": "D",
@@ -67,7 +67,7 @@ def draw(results: Results | Mapping[str, Results], composition: Composition = DE
     '$\\\\eta$'
     """
     results_by_label = {"": results} if isinstance(results, Results) else results
-    if problems := arrangement.find_problems(
+    if problems := arrangement.find_composition_problems(
         {label: item.scenario for label, item in results_by_label.items()}, composition
     ):
         raise ConfigError("\n".join(problems))
@@ -85,18 +85,22 @@ def _draw_panels(parts: list[ArrangedResults], composition: Composition) -> Figu
     logs = {name: _choose_log_axes(parts, name, variables, composition) for name in variables}
     contents = _get_panel_contents(parts, variables)
     is_single = len(contents) == 1
-    stacked = panels.is_stacked(len(contents))
+    stacked = panels.is_drawn_as_column(len(contents))
     max_columns, width = (
         (1, COLUMN_WIDTH)
         if stacked
         else (
-            COLUMNS_BY_PANEL_COUNT.get(len(contents), MAX_PANEL_COLUMNS),
+            MAX_COLUMNS_BY_PANEL_COUNT.get(len(contents), MAX_PANEL_COLUMNS),
             SINGLE_PANEL_WIDTH if is_single else PAGE_WIDTH,
         )
     )
     height = STACKED_PANEL_HEIGHT if stacked and not is_single else PANEL_HEIGHT
     figure, axes = make_panel_grid(
-        len(contents), max_columns, height, width, SINGLE_PANEL_HEIGHT - PANEL_HEIGHT if is_single else HEAD_HEIGHT
+        len(contents),
+        max_columns,
+        height,
+        width,
+        SINGLE_PANEL_HEIGHT - PANEL_HEIGHT if is_single else TITLE_AND_LEGEND_HEIGHT,
     )
     keys: list[Any] = []
     for ax, (name, title, content) in zip(axes, contents, strict=True):
@@ -107,7 +111,7 @@ def _draw_panels(parts: list[ArrangedResults], composition: Composition) -> Figu
         if points is not None:
             ax.errorbar(points.x, points.y, points.error, **MEASURED_POINT_STYLE, zorder=6)
         panels.set_log_axes(ax, logs[name])
-        _label_panel(ax, parts, variables[name], title, composition)
+        _label_panel_axes(ax, parts, variables[name], title, composition)
     if stacked:
         panels.keep_outer_labels(axes)
     if composition.fit and not keys:
@@ -149,7 +153,7 @@ def _get_styled_combinations(
 
     Bounds of theory are dashed. Axes that theory does not depend on share one line.
     """
-    layout, hues = part.layout, part.hues
+    layout, hues = part.layout, part.curve_colours
     label = labels.make_mathtext_labeller(results.scenario)
     colours, markers = (
         [*series.iterate_positions(results.either, axes, label)] for axes in (layout.colours, layout.markers)
@@ -159,10 +163,10 @@ def _get_styled_combinations(
         marker_index,
         (marker_label, marker_position),
     ) in itertools.product(enumerate(colours), enumerate(markers)):
-        dashes = CURVE_DASHES[marker_index % len(CURVE_DASHES)] if layout.markers else part.dashes
+        dashes = CURVE_DASHES[marker_index % len(CURVE_DASHES)] if layout.markers else part.line_dashes
         line: dict[str, Any] | None = {"color": hues[colour_index], "linestyle": dashes}
         if series.is_ignored_by_theory(results, layout.markers):
-            line = {"color": hues[colour_index], "linestyle": part.dashes} if marker_index == 0 else None
+            line = {"color": hues[colour_index], "linestyle": part.line_dashes} if marker_index == 0 else None
         if has_single_line:
             line = {"color": hues[0] if part.label else THEORY_COLOUR} if colour_index == marker_index == 0 else None
         line = line | {"linestyle": "--"} if line and bound else line
@@ -195,7 +199,7 @@ def _draw_variable(
     has_names = (
         not part.plane
         and selection.either.sizes.get(part.x, 1) > 1
-        and not series.is_numeric_axis(selection.either, part.x)
+        and not series.has_several_numbers(selection.either, part.x)
     )
     if has_names:  # no line, because nothing lies between two names
         style = style._replace(line=style.line and {**style.line, "linestyle": "none"})
@@ -266,7 +270,7 @@ def _draw_power_law(
         labels.get_symbol(selection.scenario, part.x).strip("$"),
     )
     full_label = ", ".join(item for item in (label, title) if item)
-    expected = exponents.fit_exponent(*theory_points, start=fitted.x[0]) if runs is not None and theory_points else None
+    expected = exponents.fit_exponent(*theory_points, min_x=fitted.x[0]) if runs is not None and theory_points else None
     formula = rf"${y_symbol}\propto {x_symbol}^{{\,{fitted.text}}}$" + (
         f", theory ${expected.text}$" if expected else ""
     )
@@ -284,7 +288,7 @@ def _choose_log_axes(
     entries = []
     for part in parts:
         part_variables = series.get_variables_with_values(part.results, variables)
-        if series.is_numeric_axis(part.results.either, part.x) and name in part_variables:
+        if series.has_several_numbers(part.results.either, part.x) and name in part_variables:
             entries.append((series.choose_scales(part.results, part.x, part_variables, lossless=True), part))
     log_x = bool(entries) and all(scales.log_x for scales, _ in entries)
     log_y = any(name in scales.log_y for scales, _ in entries)
@@ -292,11 +296,11 @@ def _choose_log_axes(
     return "x" * log_x + "y" * log_y
 
 
-def _label_panel(
+def _label_panel_axes(
     ax: Axes, parts: list[ArrangedResults], variable: Variable, title: str, composition: Composition
 ) -> None:
     part = parts[0]
-    all_variables = {**part.results.scenario.variables, **part.results.scenario.theory_only}
+    all_variables = {**part.results.scenario.variables, **part.results.scenario.theory_only_variables}
     ax.set(
         ylabel=f"{variable.symbol} / {all_variables[composition.over].symbol}" if composition.over else variable.symbol,
         title=title,
@@ -310,4 +314,4 @@ def _is_discrete_axis(results: Results, x: str) -> bool:
     key = series.get_axis_coordinates(results.either, x)[0]
     dense = results.lines if results.lines is not None else results.either
     is_integer = x in results.scenario.shape and results.scenario.describe(key).type is int
-    return is_integer and x in dense.dims and dense.sizes[x] <= MAX_DISCRETE_VALUES
+    return is_integer and x in dense.dims and dense.sizes[x] <= MAX_INTEGER_MARKERS

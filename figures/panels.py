@@ -22,7 +22,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 
 from figures import labels, series, stated_keys
-from figures.residuals import STRIP_FIGURE_SCALE, draw_residual_strip
+from figures.residuals import STRIP_FIGURE_HEIGHT_FACTOR, draw_residual_strip
 from figures.style import (
     COLUMN_WIDTH,
     CURVE_COLOURS,
@@ -54,7 +54,7 @@ FOOT_MARKER_STYLE: dict[str, Any] = {
     "clip_on": False,
     "gid": NO_LEGEND_GID,
 }
-FOOT_MARKER_HEIGHT = 0.015  # fraction of the axis
+FOOT_MARKER_FRACTION = 0.015  # fraction of the axis
 LEGEND_ROW_HEIGHT = 0.16  # inches
 MAX_HEADING_LETTERS = 100  # per line, for a figure as wide as a page
 PANEL_LETTER_WIDTH, MIN_TITLE_ROOM = 6, 16  # letters: width of "(a)", and room for "(a)" and a title
@@ -119,21 +119,21 @@ def make_figure(
 
     In a one-column style (`pre`) a row of few panels becomes a column of panels.
     """
-    if rows == 1 and is_stacked(columns) and grid.get("squeeze") is not False:
+    if rows == 1 and is_drawn_as_column(columns) and grid.get("squeeze") is not False:
         grid.pop("width_ratios", None)
         rows, columns, width, height = columns, 1, COLUMN_WIDTH, 0.8 + COLUMN_PANEL_HEIGHT * columns
     figure = make_blank_figure(width, height)
     return figure, figure.subplots(rows, columns, **grid)
 
 
-def is_stacked(panels: int) -> bool:
+def is_drawn_as_column(num_panels: int) -> bool:
     """Return True if this number of panels is drawn as one column in the current style."""
-    return get_medium().column and panels <= MAX_STACKED_PANELS
+    return get_medium().column and num_panels <= MAX_STACKED_PANELS
 
 
 def make_blank_figure(width: float, height: float) -> Figure:
     """Create an empty figure of this size (in inches), enlarged for slides."""
-    taller = STRIP_FIGURE_SCALE if DRAWING_OPTIONS.get().residuals else 1.0
+    taller = STRIP_FIGURE_HEIGHT_FACTOR if DRAWING_OPTIONS.get().residuals else 1.0
     return Figure(figsize=(get_medium().scale * width, get_medium().scale * taller * height))
 
 
@@ -230,13 +230,13 @@ def make_curve_style(
     index: int,
     dashes: bool,
     bound: bool = False,
-    shares_line: bool = False,
+    has_shared_line: bool = False,
     palette: Sequence[str] = CURVE_COLOURS,
     **points: Any,
 ) -> CurveStyle:
     """Return the style of the index-th curve of a panel.
 
-    Its line is grey if all curves share one line (`shares_line`).
+    Its line is grey if all curves share one line (`has_shared_line`).
     """
     colour_and_marker, dash = (
         {**get_curve_style(index), "color": palette[index % len(palette)]},
@@ -246,7 +246,7 @@ def make_curve_style(
     shared = SHARED_LINE_STYLE if index == 0 else None
     return CurveStyle(
         {**colour_and_marker, **points},
-        shared if shares_line else line,
+        shared if has_shared_line else line,
         {"colour": colour_and_marker["color"], "dashes": dash},
     )
 
@@ -353,12 +353,12 @@ def draw_guide(*panels: Axes, x: float | None = None, y: float | None = None, te
         ax.annotate(text, (1, y or 0.0), (2, 0), xycoords=ax.get_yaxis_transform(), va="center", **small)
 
 
-def mark_at_foot(ax: Axes, x: Any, colour: Any, **style: Any) -> None:
+def mark_zeros_at_foot(ax: Axes, x: Any, colour: Any, **style: Any) -> None:
     """Mark the positions of values that are 0 at the foot of a logarithmic axis."""
     for position in x:
         foot = ax.plot(
             position,
-            FOOT_MARKER_HEIGHT,
+            FOOT_MARKER_FRACTION,
             transform=ax.get_xaxis_transform(),
             **FOOT_MARKER_STYLE | {"color": colour} | style,
         )
@@ -382,14 +382,14 @@ def add_panel_letters(*panels: Axes) -> None:
     """Write (a), (b), ... above each panel on the left, joined to its title if space is short."""
     for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", panels, strict=False):
         left, title = ax.get_title(loc="left"), ax.get_title()
-        room = _get_panel_letters(ax) - len(title.replace("$", ""))
+        room = _get_width_in_letters(ax) - len(title.replace("$", ""))
         if title and room < MIN_TITLE_ROOM:
             ax.set_title("")
             left = title if room > PANEL_LETTER_WIDTH else ",\n".join(title.rsplit(", ", 1))
         ax.set_title(f"({letter}) {left}".strip(), loc="left")
 
 
-def _get_panel_letters(ax: Axes) -> float:
+def _get_width_in_letters(ax: Axes) -> float:
     """Return the width of a panel, in letters."""
     spec = ax.get_subplotspec()
     figure: Any = ax.get_figure(root=True)
@@ -397,7 +397,12 @@ def _get_panel_letters(ax: Axes) -> float:
 
 
 def add_title_and_legend(
-    figure: Figure, results: Results | xr.Dataset, keys: list[Any], *title_keys: str, columns: int = 0, note: str = ""
+    figure: Figure,
+    results: Results | xr.Dataset,
+    legend_handles: list[Any],
+    *title_keys: str,
+    columns: int = 0,
+    note: str = "",
 ) -> Figure:
     """Write the common title of all panels above them, and the legend below.
 
@@ -405,7 +410,7 @@ def add_title_and_legend(
     ----------
     figure, results
         A figure, and the results that it shows. Their size and number of runs are part of the title.
-    keys
+    legend_handles
         Handles of the legend.
     title_keys
         Keys of a single value that begin the title, or texts with an equals sign. Missing keys are skipped.
@@ -422,8 +427,8 @@ def add_title_and_legend(
     dataset = results.either if isinstance(results, Results) else results
     texts = [_describe_key_value(results, dataset[name]) if name in dataset.coords else name for name in title_keys]
     texts = [text for text in texts if text not in title_keys or "=" in text]
-    set_heading(figure, [*texts, labels.describe_size(dataset)])
-    draw_legend_below(figure, keys, columns, note)
+    set_heading(figure, [*texts, labels.describe_size_and_runs(dataset)])
+    draw_legend_below(figure, legend_handles, columns, note)
     return figure
 
 
@@ -449,17 +454,19 @@ def wrap_texts(figure: Figure, texts: Sequence[str], separator: str) -> str:
     return (separator.rstrip() + "\n").join(lines)
 
 
-def draw_legend_below(figure: Figure, keys: Sequence[Any], columns: int = 0, note: str = "") -> None:
+def draw_legend_below(figure: Figure, legend_handles: Sequence[Any], columns: int = 0, note: str = "") -> None:
     """Draw the legend below all panels, in at most `columns` columns (0: as many as fit)."""
-    max_letters = max((len(labels.plain_from_latex(str(key.get_label()))) for key in keys), default=0)
+    max_letters = max((len(labels.plain_from_latex(str(key.get_label()))) for key in legend_handles), default=0)
     max_columns = max(
         1, min(MAX_LEGEND_COLUMNS, int(MAX_LEGEND_LETTERS * relative_letter_count(figure)) // (max_letters + 6))
     )
-    column_count = min(columns or max_columns, len(keys) or 1) if relative_letter_count(figure) >= 1 else max_columns
+    column_count = (
+        min(columns or max_columns, len(legend_handles) or 1) if relative_letter_count(figure) >= 1 else max_columns
+    )
     if get_medium().column:
-        figure.set_figheight(figure.get_figheight() + LEGEND_ROW_HEIGHT * -(-len(keys) // column_count))
+        figure.set_figheight(figure.get_figheight() + LEGEND_ROW_HEIGHT * -(-len(legend_handles) // column_count))
     figure.legend(
-        handles=keys,
+        handles=legend_handles,
         loc="outside lower center",
         ncols=column_count,
         title=note or None,
@@ -468,4 +475,4 @@ def draw_legend_below(figure: Figure, keys: Sequence[Any], columns: int = 0, not
 
 def _describe_key_value(results: Results | xr.Dataset, value: xr.DataArray) -> str:
     """Return a key with its single value, such as "$K$ = 3" or "logistic loss"."""
-    return stated_keys.format_key(as_results(results).scenario, str(value.name), value.item())
+    return stated_keys.format_key_and_value(as_results(results).scenario, str(value.name), value.item())

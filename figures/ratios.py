@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 
-def divide_variables(results: Results, over: str, names: Iterable[str]) -> Results:
+def divide_variables(results: Results, divisor_name: str, names: Iterable[str]) -> Results:
     r"""Divide variables of results by another variable.
 
     If theory has the divisor, all variables are divided by its theoretical value. Otherwise a ratio is computed as the
@@ -27,7 +27,7 @@ def divide_variables(results: Results, over: str, names: Iterable[str]) -> Resul
     ----------
     results
         Simulation and theory, with their lines.
-    over
+    divisor_name
         The divisor.
     names
         The variables to divide.
@@ -37,56 +37,60 @@ def divide_variables(results: Results, over: str, names: Iterable[str]) -> Resul
     ConfigError
         If the divisor is 0, or has no value.
     """
-    names, has_theory = list(names), results.theory is not None and over in results.theory
+    names, has_theory = list(names), results.theory is not None and divisor_name in results.theory
     theory, lines = (
-        part if part is None else _divide_dataset(part, over, names) for part in (results.theory, results.lines)
+        part if part is None else _divide_dataset(part, divisor_name, names) for part in (results.theory, results.lines)
     )
     simulation = results.simulation
     if simulation is not None and has_theory:
-        simulation = _divide_dataset(simulation, over, names, _average_students(results.theory[over]))
-    elif simulation is not None and over in simulation:
-        simulation = _linearise_ratio(simulation, over, names)
+        simulation = _divide_dataset(
+            simulation, divisor_name, names, _average_over_students(results.theory[divisor_name])
+        )
+    elif simulation is not None and divisor_name in simulation:
+        simulation = _linearise_ratio(simulation, divisor_name, names)
     elif not has_theory:
-        raise ConfigError(f"figure.over: {over} has no value in these results")
+        raise ConfigError(f"figure.over: {divisor_name} has no value in these results")
     return replace(results, simulation=simulation, theory=theory, lines=lines)
 
 
 def _divide_dataset(
-    dataset: xr.Dataset, over: str, names: list[str], divisor: xr.DataArray | None = None
+    dataset: xr.Dataset, divisor_name: str, names: list[str], divisor: xr.DataArray | None = None
 ) -> xr.Dataset:
     """Divide variables and their corrections of order 1/N, or drop them if the dataset lacks the divisor."""
-    if divisor is None and over not in dataset:
+    if divisor is None and divisor_name not in dataset:
         return dataset.drop_vars([name for name in names if name in dataset])
-    divisor = _average_students(dataset[over]) if divisor is None else divisor
-    _check_divisor(divisor, over)
+    divisor = _average_over_students(dataset[divisor_name]) if divisor is None else divisor
+    _check_divisor(divisor, divisor_name)
     all_names = [
         name + suffix for name in names for suffix in ("", STD_SUFFIX, BIAS_SUFFIX) if name + suffix in dataset
     ]
     return dataset.assign({name: (dataset[name] / divisor).transpose(*dataset[name].dims, ...) for name in all_names})
 
 
-def _linearise_ratio(simulation: xr.Dataset, over: str, names: list[str]) -> xr.Dataset:
-    runs = _average_students(simulation[over])
+def _linearise_ratio(simulation: xr.Dataset, divisor_name: str, names: list[str]) -> xr.Dataset:
+    runs = _average_over_students(simulation[divisor_name])
     mean = runs.mean("seed")
-    _check_divisor(mean, over)
+    _check_divisor(mean, divisor_name)
     ratios = {}
     for name in names:
-        values = _average_students(simulation[name])
+        values = _average_over_students(simulation[name])
         ratio = values.mean("seed") / mean
         ratios[name] = ratio + (values - ratio * runs) / mean
     return simulation.assign(ratios)
 
 
-def _average_students(values: xr.DataArray) -> xr.DataArray:
+def _average_over_students(values: xr.DataArray) -> xr.DataArray:
     return values.mean([dim for dim in AVERAGED_DIMS if dim in values.dims])
 
 
-def _check_divisor(divisor: xr.DataArray, over: str) -> None:
+def _check_divisor(divisor: xr.DataArray, divisor_name: str) -> None:
     """Raise `ConfigError` if the divisor is 0 somewhere, or has no value."""
     if not divisor.notnull().any():
-        raise ConfigError(f"figure.over: {over} has no value in these results")
+        raise ConfigError(f"figure.over: {divisor_name} has no value in these results")
     zero = divisor == 0
     if zero.any():
         first = divisor.where(zero, drop=True).isel(dict.fromkeys(divisor.dims, 0))
         position = ", ".join(f"{name} = {value.item()}" for name, value in first.coords.items() if name in divisor.dims)
-        raise ConfigError(f"figure.over: {over} is 0{f' at {position}' if position else ''}, so it cannot be a divisor")
+        raise ConfigError(
+            f"figure.over: {divisor_name} is 0{f' at {position}' if position else ''}, so it cannot be a divisor"
+        )

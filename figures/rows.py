@@ -46,7 +46,7 @@ def draw(results: Results, composition: Composition) -> Figure:
     fewer = (
         f"the first {MAX_COMBINATION_ROWS} of {count} parameter combinations" if count > MAX_COMBINATION_ROWS else ""
     )
-    part = ArrangedResults(results, Layout("", (), ()), stated=(fewer,) if fewer else ())
+    part = ArrangedResults(results, Layout("", (), ()), title_texts=(fewer,) if fewer else ())
     legends.draw_title(figure, [part])
     legends.draw_lower_legend(figure, [part])
     return figure

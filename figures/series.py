@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 MAX_CURVES = 7  # one per colour
-MAX_COLOURED_VALUES = 3  # more ordered values are easier to read as shades
+MAX_DISTINCT_COLOURS = 3  # more ordered values are easier to read as shades
 MAX_SINGLE_RUNS = 32  # more runs are not drawn individually
-NORMALISATIONS = {
+NORMALISATION_LABELS = {
     "": "as they are",
     "theory": "over theory",
     "one student": "errors over that of one student",
 }
 LOG_MIN_RATIO, LOSSLESS_LOG_MIN_RATIO = 100, 4  # ratio of maximum to minimum that makes an axis logarithmic
 MIN_BAND_FRACTION = 1e-2  # lower end of a band on a logarithmic axis, relative to its line
-EQUAL_GAP_TOL = 0.2  # largest spread of equal gaps, relative to their mean
+GAP_SPREAD_TOL = 0.2  # largest spread of equal gaps, relative to their mean
 EQUAL_VARIABLE_TOL = 1e-6  # relative: the numerical error of an integrated vote
 RELATIVE_ZERO_TOL = 1e-12  # smaller values, relative to the maximum, count as 0
 EQUAL_LIMITS_MARGIN = 0.05  # relative margin of an axis around values that are equal up to rounding
@@ -59,7 +59,7 @@ class Curve:
     x: np.ndarray
     mean: np.ndarray | None = None
     error: np.ndarray | None = None
-    expected: np.ndarray | None = None
+    theory_at_x: np.ndarray | None = None
     theory_x: np.ndarray | None = None
     theory: np.ndarray | None = None
     band: tuple[np.ndarray, np.ndarray] | None = None
@@ -104,9 +104,11 @@ def get_chart_variables(scenario: AbstractScenario) -> dict[str, Variable]:
         {*recorded, *AVERAGED_DIMS},
         {dim for dim, values in recorded.items() if len(values) > 1},
     )
-    controls = {name: variable for name, variable in scenario.theory_only.items() if variable.role == "control"}
+    controls = {
+        name: variable for name, variable in scenario.theory_only_variables.items() if variable.role == "control"
+    }
     all_variables = scenario.variables | controls
-    theory_only_names = scenario.theory_only.keys() - controls.keys()
+    theory_only_names = scenario.theory_only_variables.keys() - controls.keys()
     numbers = {
         name: variable
         for name, variable in all_variables.items()
@@ -115,7 +117,7 @@ def get_chart_variables(scenario: AbstractScenario) -> dict[str, Variable]:
     selected = {
         name: variable for name, variable in numbers.items() if required_dims <= {*variable.dims} <= allowed_dims
     }
-    return selected | functions_of_time.make_key_variables(scenario)
+    return selected | functions_of_time.describe_time_dependent_keys(scenario)
 
 
 def get_recorded_times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
@@ -167,14 +169,14 @@ def _are_variables_equal(results: Results, name: str, other_name: str) -> bool:
     parts = [part for part in (results.simulation, results.theory) if part is not None and {name, other_name} & {*part}]
     if not all(name in part and other_name in part for part in parts):
         return False
-    pairs = [[_average_students(part[key]) for key in (name, other_name)] for part in parts]
+    pairs = [[_average_over_students(part[key]) for key in (name, other_name)] for part in parts]
     return all(
         first.dims == second.dims and np.allclose(first, second, EQUAL_VARIABLE_TOL, 0, equal_nan=True)
         for first, second in pairs
     )
 
 
-def _average_students(values: xr.DataArray) -> xr.DataArray:
+def _average_over_students(values: xr.DataArray) -> xr.DataArray:
     return values.mean([dim for dim in AVERAGED_DIMS if dim in values.dims])
 
 
@@ -205,7 +207,7 @@ def get_axis_coordinates(dataset: xr.Dataset, axis: str) -> list[str]:
     return [axis] if axis in names or not names else sorted(names, key=axis.find)
 
 
-def is_numeric_axis(dataset: xr.Dataset, axis: str) -> bool:
+def has_several_numbers(dataset: xr.Dataset, axis: str) -> bool:
     """Return True if an axis holds several numbers, so that it can be x."""
     return get_axis_values(dataset, axis).dtype.kind in "iuf" and dataset.sizes[axis] > 1
 
@@ -214,7 +216,7 @@ def choose_default_layout(results: Results) -> Layout:
     """Return the initial layout of charts: x is the longest numeric axis, colour is the learner or rule."""
     dataset, choice = results.either, results.scenario.CHOICE
     all_axes = get_chart_axes(dataset)
-    x = get_longest_axis([axis for axis in all_axes if is_numeric_axis(dataset, axis)] or all_axes, dataset)
+    x = get_longest_axis([axis for axis in all_axes if has_several_numbers(dataset, axis)] or all_axes, dataset)
     short_axes = [axis for axis in all_axes if axis != x and 1 < dataset.sizes[axis] <= MAX_CURVES]
     colour = choice if choice in short_axes else next(iter(short_axes), None)
     return Layout(x, (colour,) if colour else (), tuple(axis for axis in all_axes if axis not in (x, colour)))
@@ -239,7 +241,7 @@ def choose_figure_layout(
     shaded = [
         axis
         for axis in free
-        if axis not in ignored and is_numeric_axis(dataset, axis) and dataset.sizes[axis] > MAX_COLOURED_VALUES
+        if axis not in ignored and has_several_numbers(dataset, axis) and dataset.sizes[axis] > MAX_DISTINCT_COLOURS
     ]
     shaded = shaded[:1] if len(free) > 1 and not requested_axes else []
     colours = [*requested_axes[: max(1, len(requested_axes) - 1)]] or shaded or free[:1]
@@ -253,14 +255,14 @@ def choose_figure_layout(
     return Layout(x, tuple(colours), rest, tuple(markers), panels)
 
 
-def is_ignored_by_theory(results: Results, names: Iterable[str]) -> bool:
+def is_ignored_by_theory(results: Results, axes: Iterable[str]) -> bool:
     """Return True if the lines of theory depend on none of these axes."""
-    return {*names} <= get_axes_ignored_in_limit(results.scenario)
+    return {*axes} <= get_axes_ignored_in_limit(results.scenario)
 
 
 def get_axes_ignored_in_limit(scenario: AbstractScenario) -> set[str]:
     """Return the axes without effect on the lines of theory (the 1/N bands may depend on them)."""
-    return {*scenario.theory_ignores, *(["N"] if has_run_bands(scenario) else [])}
+    return {*scenario.keys_ignored_by_theory, *(["N"] if has_run_bands(scenario) else [])}
 
 
 def has_run_bands(scenario: AbstractScenario) -> bool:
@@ -268,29 +270,29 @@ def has_run_bands(scenario: AbstractScenario) -> bool:
     return bool(getattr(scenario, "corrections", False))
 
 
-def choose_colours(dataset: xr.Dataset, names: tuple[str, ...]) -> list[Any]:
+def choose_colours(dataset: xr.Dataset, axes: tuple[str, ...]) -> list[Any]:
     """Return a colour for each position on these axes, or shades for many ordered numbers."""
-    count = int(np.prod([dataset.sizes[name] for name in names]))
-    if count > MAX_COLOURED_VALUES and all(is_numeric_axis(dataset, name) for name in names):
+    count = int(np.prod([dataset.sizes[name] for name in axes]))
+    if count > MAX_DISTINCT_COLOURS and all(has_several_numbers(dataset, name) for name in axes):
         return make_shades(count)
     return [CURVE_COLOURS[index % len(CURVE_COLOURS)] for index in range(count)]
 
 
-def get_longest_axis(names: list[str], dataset: xr.Dataset) -> str:
+def get_longest_axis(axes: list[str], dataset: xr.Dataset) -> str:
     """Return the longest of these axes, and the last if several are equally long."""
-    return max(names, key=lambda axis: (dataset.sizes[axis], names.index(axis)))
+    return max(axes, key=lambda axis: (dataset.sizes[axis], axes.index(axis)))
 
 
-def add_axis(results: Results, name: str) -> Results:
+def add_axis(results: Results, axis: str) -> Results:
     """Return results with this axis, added with a single value if it is missing."""
-    if name in results.either.dims:
+    if axis in results.either.dims:
         return results
     datasets = results.simulation, results.theory
-    simulation, theory = (None if part is None else part.expand_dims(name) for part in datasets)
+    simulation, theory = (None if part is None else part.expand_dims(axis) for part in datasets)
     return replace(results, simulation=simulation, theory=theory)
 
 
-def ensure_axis(results: Results) -> Results:
+def ensure_chart_axis(results: Results) -> Results:
     """Return results with at least one axis, if necessary by adding the axis of learners or rules."""
     return results if get_chart_axes(results.either) else add_axis(results, results.scenario.CHOICE)
 
@@ -303,7 +305,7 @@ def choose_scales(results: Results, x: str, variables: dict[str, Variable], loss
     log_y = {name for name, variable in variables.items() if _needs_log_axis(name, variable, results)}
     if lossless:
         log_y -= {name for name in log_y if has_zero_means(results, name)}
-    if not is_numeric_axis(results.either, x):
+    if not has_several_numbers(results.either, x):
         return Scales(tuple(label_positions(results.either, x)), False, frozenset(log_y))
     x_values = get_axis_values(results.either, x)
     positive = x_values[x_values > 0]
@@ -358,25 +360,25 @@ def make_curves(
     simulation: xr.Dataset | None,
     theory: xr.Dataset | None,
     layout: Layout,
-    unit: str = "",
+    normalisation: str = "",
     lines: xr.Dataset | None = None,
-    levels: Sequence[str] = (),
-    label: Callable[[str, Any], str] = value_label,
-    runs: bool = False,
+    level_names: Sequence[str] = (),
+    label_value: Callable[[str, Any], str] = value_label,
+    single_runs: bool = False,
 ) -> list[Curve]:
     """Return the curves of a variable, one per colour, from datasets that only have the axes of the layout.
 
-    `unit` is one of `NORMALISATIONS`: "theory" divides all values by theory, "one student" divides the errors of an
-    ensemble by the error of one student in theory. `lines` is theory on a dense grid along x, and `levels` names
+    `normalisation` is one of `NORMALISATION_LABELS`: "theory" divides all values by theory, "one student" divides the errors of an
+    ensemble by the error of one student in theory. `lines` is theory on a dense grid along x, and `level_names` names
     variables of theory for comparison.
     """
     needed = {
         name,
         name + STD_SUFFIX,
         name + BIAS_SUFFIX,
-        *levels,
+        *level_names,
     }  # slicing whole datasets would take most of the time
-    needed |= {"eps_g"} if unit == "one student" else set()
+    needed |= {"eps_g"} if normalisation == "one student" else set()
     parts = [
         None if part is None else part[[key for key in part.data_vars if key in needed]]
         for part in (simulation, theory, lines)
@@ -389,28 +391,30 @@ def make_curves(
             curve_label,
             *(select_dataset_position(part, position) for part in parts),
             x=layout.x,
-            unit=unit,
-            levels=levels,
-            runs=runs,
+            normalisation=normalisation,
+            level_names=level_names,
+            single_runs=single_runs,
         )
-        for curve_label, position in itertools.islice(iterate_positions(either, layout.colours, label), MAX_CURVES)
+        for curve_label, position in itertools.islice(
+            iterate_positions(either, layout.colours, label_value), MAX_CURVES
+        )
     ]
 
 
 def iterate_positions(
-    dataset: xr.Dataset, names: Iterable[str], label: Callable[[str, Any], str] = value_label
+    dataset: xr.Dataset, axes: Iterable[str], label_value: Callable[[str, Any], str] = value_label
 ) -> Iterator[tuple[str, dict[str, int]]]:
     """Yield every combination of positions on these axes with its label, or {} without axes."""
-    columns = {name: label_positions(dataset, name, label) for name in names}
+    columns = {name: label_positions(dataset, name, label_value) for name in axes}
     for indices in itertools.product(*(range(len(column)) for column in columns.values())):
         position = dict(zip(columns, indices, strict=True))
         yield ", ".join(columns[name][index] for name, index in position.items()), position
 
 
-def label_positions(dataset: xr.Dataset, axis: str, label: Callable[[str, Any], str] = value_label) -> list[str]:
+def label_positions(dataset: xr.Dataset, axis: str, label_value: Callable[[str, Any], str] = value_label) -> list[str]:
     """Return the labels of the positions on an axis."""
     columns = [
-        [label(name, value) for value in get_axis_values(dataset, name).tolist()]
+        [label_value(name, value) for value in get_axis_values(dataset, name).tolist()]
         for name in get_axis_coordinates(dataset, axis)
     ]
     return [", ".join(row) for row in zip(*columns, strict=True)]
@@ -424,9 +428,9 @@ def make_curve(
     lines: xr.Dataset | None = None,
     *,
     x: str,
-    unit: str = "",
-    levels: Sequence[str] = (),
-    runs: bool = False,
+    normalisation: str = "",
+    level_names: Sequence[str] = (),
+    single_runs: bool = False,
 ) -> Curve:
     """Return the curve of one variable along x, from datasets without other axes.
 
@@ -437,29 +441,31 @@ def make_curve(
     x_values = get_axis_values(either, x)
     result = Curve(label, x_values)
     if simulation is not None and name in simulation:
-        divisor = _get_divisor(name, theory, x_values, unit)
+        divisor = _get_divisor(name, theory, x_values, normalisation)
         mean, error = (
-            _divide(np.atleast_1d(part.values), divisor) for part in compute_mean_and_error(simulation[name])
+            _divide_quietly(np.atleast_1d(part.values), divisor) for part in compute_mean_and_error(simulation[name])
         )
         has_theory = theory is not None and name in theory
         expected = (
-            _divide(_broadcast_theory(theory[name], x_values), divisor) if theory is not None and has_theory else None
+            _divide_quietly(_broadcast_theory(theory[name], x_values), divisor)
+            if theory is not None and has_theory
+            else None
         )
-        result = replace(result, mean=mean, error=error, expected=expected)
-        if runs:
-            result = replace(result, runs=_divide(get_single_runs(simulation[name]), divisor))
+        result = replace(result, mean=mean, error=error, theory_at_x=expected)
+        if single_runs:
+            result = replace(result, runs=_divide_quietly(get_single_runs(simulation[name]), divisor))
     source = lines if lines is not None and name in lines else theory
     if source is not None and name in source:
         source_x = get_axis_values(source, x) if source is lines else x_values
-        divisor = _get_divisor(name, source, source_x, unit)
+        divisor = _get_divisor(name, source, source_x, normalisation)
         result = replace(
             result,
             theory_x=source_x,
-            theory=_divide(_broadcast_theory(source[name], source_x), divisor),
+            theory=_divide_quietly(_broadcast_theory(source[name], source_x), divisor),
             band=_compute_band(name, source, source_x, divisor),
             levels=tuple(
-                (source[level].long_name, _divide(_broadcast_theory(source[level], source_x), divisor))
-                for level in levels
+                (source[level].long_name, _divide_quietly(_broadcast_theory(source[level], source_x), divisor))
+                for level in level_names
                 if level in source
             ),
         )
@@ -504,17 +510,17 @@ def thin_curve(curve: Curve, log: bool) -> Curve:
     if indices.size <= MAX_CURVE_MARKERS:
         return curve
     coordinates = np.log(curve.x[indices]) if log else curve.x[indices]
-    if np.ptp(gaps := np.diff(coordinates)) < EQUAL_GAP_TOL * abs(gaps.mean()):
+    if np.ptp(gaps := np.diff(coordinates)) < GAP_SPREAD_TOL * abs(gaps.mean()):
         selected = indices[:: -(-indices.size // MAX_CURVE_MARKERS)]
     else:
         targets = np.linspace(coordinates.min(), coordinates.max(), MAX_CURVE_MARKERS)
         selected = indices[np.unique(np.abs(coordinates - targets[:, None]).argmin(axis=1))]
-    error, expected = (None if part is None else part[selected] for part in (curve.error, curve.expected))
-    return replace(curve, x=curve.x[selected], mean=curve.mean[selected], error=error, expected=expected)
+    error, expected = (None if part is None else part[selected] for part in (curve.error, curve.theory_at_x))
+    return replace(curve, x=curve.x[selected], mean=curve.mean[selected], error=error, theory_at_x=expected)
 
 
 def _compute_band(
-    name: str, theory: xr.Dataset, x: np.ndarray, unit: np.ndarray | float
+    name: str, theory: xr.Dataset, x: np.ndarray, divisor: np.ndarray | float
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the lower and upper end of the band of one run, NaN where the band is not resolved.
 
@@ -525,7 +531,7 @@ def _compute_band(
         return None
     std = std.where(~find_unresolved_values(theory, name))
     middle, spread = _broadcast_theory(mean, x), _broadcast_theory(std, x)
-    return _divide(middle - spread, unit), _divide(middle + spread, unit)
+    return _divide_quietly(middle - spread, divisor), _divide_quietly(middle + spread, divisor)
 
 
 def has_unresolved_bands(results: Results) -> bool:
@@ -560,14 +566,14 @@ def clip_band_for_log(low: np.ndarray, line: np.ndarray) -> np.ndarray:
     return np.maximum(low, MIN_BAND_FRACTION * line)
 
 
-def _divide(part: np.ndarray, unit: np.ndarray | float) -> np.ndarray:
+def _divide_quietly(part: np.ndarray, divisor: np.ndarray | float) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(part / unit)
+        return np.asarray(part / divisor)
 
 
-def _get_divisor(name: str, theory: xr.Dataset | None, x: np.ndarray, unit: str) -> np.ndarray | float:
-    """Return the divisor of a variable at each x, for a unit in `NORMALISATIONS`."""
-    divisor_name = {"theory": name, "one student": "eps_g" if name.startswith("eps_g") else ""}.get(unit, "")
+def _get_divisor(name: str, theory: xr.Dataset | None, x: np.ndarray, normalisation: str) -> np.ndarray | float:
+    """Return the divisor of a variable at each x, for a unit in `NORMALISATION_LABELS`."""
+    divisor_name = {"theory": name, "one student": "eps_g" if name.startswith("eps_g") else ""}.get(normalisation, "")
     return _broadcast_theory(theory[divisor_name], x) if theory is not None and divisor_name in theory else 1.0
 
 

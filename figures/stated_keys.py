@@ -17,7 +17,7 @@ from statmech.scenarios.base import AbstractScenario
 from statmech.table_populations import TABLE_POPULATIONS
 
 MAX_LISTED_VALUES = 8  # a longer list is shown as its range
-OMITTED_KEYS = (
+CAPTION_OMITTED_KEYS = (
     *("key", "seeds", "dtype", "engine", "solver"),  # settings of the computation
     *("gram", "corrections", "strengths", "plane", "positions", "bayes"),  # requests for additional results
     *("figure", "zip"),
@@ -36,10 +36,10 @@ COUNT_KEYS = (
     "heads",
     "folds",
 )
-NAMED_KEYS = ("inputs", "start", "protocol", "sampling", "model", "data", "intercept")
+KEYS_SHOWN_BY_NAME = ("inputs", "start", "protocol", "sampling", "model", "data", "intercept")
 KEY_PHRASES = {  # for keys without a symbol
     **{name: f"{{}} {name}" for name in (*KIND_KEYS, *COUNT_KEYS)},
-    **{name: f"{name}: {{}}" for name in NAMED_KEYS},
+    **{name: f"{name}: {{}}" for name in KEYS_SHOWN_BY_NAME},
     **dict.fromkeys(("clusters", "booster", "descent", "population"), "{}"),
     **dict.fromkeys(("attention", "level"), "{} boundary"),
     "annealing": "{} annealing",
@@ -84,22 +84,26 @@ def get_caption_keys(scenario: AbstractScenario) -> dict[str, Any]:
     {'K': 1, 'N': 50, 'inputs': 'gaussian', 'flip': 0.1, 't': [1.0, 2.0], 'start': 'drawn', 'eta': 1.0}
     """
     config = expand_config(scenario)
-    used = {name for kinds in _get_kinds(scenario, config) for kind in kinds for name in get_parameters(kind)}
+    used = {
+        name for kinds in _get_configured_classes(scenario, config) for kind in kinds for name in get_parameters(kind)
+    }
     unused = collect_parameters(scenario.classes()).keys() - used - type(scenario).model_fields.keys()
-    return {name: value for name, value in config.items() if name not in {*OMITTED_KEYS, scenario.CHOICE, *unused}}
+    return {
+        name: value for name, value in config.items() if name not in {*CAPTION_OMITTED_KEYS, scenario.CHOICE, *unused}
+    }
 
 
-def describe_single_values(scenario: AbstractScenario) -> list[str]:
+def describe_title_values(scenario: AbstractScenario) -> list[str]:
     """Return texts for a title: the learner or rule, and the keys with a single value, except N.
 
     A key at its default is only included if it has a symbol, is not 0, and applies to all learners or rules.
 
     >>> from statmech import Scenario
-    >>> describe_single_values(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
+    >>> describe_title_values(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
     ['Hebbian rule', '$K$ = 1', '$p_f$ = 0.1', '$\\\\eta$ = 1']
     """
     config, fields = expand_config(scenario), type(scenario).model_fields.keys()
-    defaults, kinds = _get_key_defaults(scenario, config), [*_get_kinds(scenario, config)]
+    defaults, kinds = _get_key_defaults(scenario, config), [*_get_configured_classes(scenario, config)]
     choice = [scenario.CHOICE] if isinstance(config[scenario.CHOICE], str) else []
     names = []
     for name, value in get_caption_keys(scenario).items():
@@ -108,7 +112,7 @@ def describe_single_values(scenario: AbstractScenario) -> list[str]:
         is_single = not isinstance(value, list) and (name == "inputs" or not isinstance(value, dict))
         if is_single and name not in TITLE_OMITTED_KEYS and (is_main or value != defaults.get(name)):
             names.append(name)
-    return [format_key(scenario, name, config[name]) for name in (*choice, *names)]
+    return [format_key_and_value(scenario, name, config[name]) for name in (*choice, *names)]
 
 
 def expand_config(scenario: AbstractScenario) -> dict[str, Any]:
@@ -121,7 +125,7 @@ def expand_config(scenario: AbstractScenario) -> dict[str, Any]:
     }
 
 
-def _get_kinds(scenario: AbstractScenario, config: dict[str, Any]) -> Iterator[list[type]]:
+def _get_configured_classes(scenario: AbstractScenario, config: dict[str, Any]) -> Iterator[list[type]]:
     """Yield the classes of the rules, the losses, ... that a config names."""
     for choice, kinds in scenario.choices().items():
         value = config.get(choice)
@@ -132,7 +136,7 @@ def _get_kinds(scenario: AbstractScenario, config: dict[str, Any]) -> Iterator[l
 def _get_parameter_defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dict[str, Any]:
     """Return the default parameters of the named rules, losses, ..., as a list if they differ."""
     defaults: dict[str, dict[Any, None]] = {}
-    for kind in itertools.chain.from_iterable(_get_kinds(scenario, config)):
+    for kind in itertools.chain.from_iterable(_get_configured_classes(scenario, config)):
         for name, key in get_parameters(kind).items():
             defaults.setdefault(name, {})[key.default] = None
     lists = {name: [value for value in values if value is not None] for name, values in defaults.items()}
@@ -148,11 +152,11 @@ def _get_key_defaults(scenario: AbstractScenario, config: dict[str, Any]) -> dic
     return {**fields, **sections, **_get_parameter_defaults(scenario, config), "inputs": "gaussian"}
 
 
-def format_key(scenario: AbstractScenario, name: str, value: Any) -> str:
+def format_key_and_value(scenario: AbstractScenario, name: str, value: Any) -> str:
     """Format a key and its value as text.
 
     >>> from statmech import Scenario
-    >>> format_key(Scenario(rule="hebb", t=1), "flip", 0.1), format_key(Scenario(rule="hebb", t=1), "rule", "hebb")
+    >>> format_key_and_value(Scenario(rule="hebb", t=1), "flip", 0.1), format_key_and_value(Scenario(rule="hebb", t=1), "rule", "hebb")
     ('$p_f$ = 0.1', 'Hebbian rule')
     """
     key, text = labels.get_symbol(scenario, name), format_values(scenario, name, value)
@@ -178,7 +182,7 @@ def _format_single_value(scenario: AbstractScenario, name: str, value: Any) -> s
         return labels.kind_label(scenario.choices().get(name) or LABELLED_KINDS.get(name, {}), value).replace("_", " ")
     if isinstance(value, int):
         return f"{value:,}" if not isinstance(value, bool) else "yes" if value else "no"
-    text = labels.format_power(labels.format_config_value(value))
+    text = labels.format_power_of_ten(labels.format_config_value(value))
     entries = [inner for inner in value.items() if inner[1] is not None] if isinstance(value, dict) else []
     if (
         len(entries) == 1

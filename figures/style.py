@@ -59,7 +59,7 @@ MINIMUM_STAR_STYLE: dict[str, Any] = {  # marks a minimum, drawn beneath the poi
 }
 SMALL_FONT = "small"  # text inside panels
 BAND_OPACITY = 0.18  # for the band that theory predicts for a single run
-BAND_EDGE_WIDTH = 0.5  # points
+BAND_EDGE_POINTS = 0.5  # points
 DIVERGENCE_FACTOR = 1e4  # a divergence is drawn this many times higher than its neighbours
 LOG_TICKS_BY_RATIO: dict[float, tuple[float, ...]] = {  # multiples of powers of ten, by maximal ratio of limits
     5: (1, 1.5, 2, 3, 5, 7),
@@ -236,19 +236,19 @@ def nested_marker_size(index: int, count: int) -> dict[str, Any]:
     return {"markersize": mpl.rcParams["lines.markersize"] * (1 + excess)}
 
 
-def choose_drawn_steps(count: int) -> list[int]:
-    """Choose at most `MAX_CURVE_MARKERS` of `count` steps, geometrically spaced from the first to the last.
+def choose_drawn_steps(num_steps: int) -> list[int]:
+    """Choose at most `MAX_CURVE_MARKERS` of `num_steps` steps, geometrically spaced from the first to the last.
 
     >>> choose_drawn_steps(100)
     [0, 1, 2, 4, 6, 9, 12, 18, 25, 36, 50, 70, 99]
     """
-    steps = np.unique(np.geomspace(1, max(count, 1), MAX_CURVE_MARKERS).astype(int) - 1)
-    return [int(step) for step in steps if step < count]
+    steps = np.unique(np.geomspace(1, max(num_steps, 1), MAX_CURVE_MARKERS).astype(int) - 1)
+    return [int(step) for step in steps if step < num_steps]
 
 
-def make_shades(count: int) -> list[Any]:
+def make_shades(num_colours: int) -> list[Any]:
     """Return colours for ordered values, from dark to light, none too light for print."""
-    return [mpl.colormaps[SHADES_COLORMAP](position) for position in np.linspace(0, 0.9, count)]
+    return [mpl.colormaps[SHADES_COLORMAP](position) for position in np.linspace(0, 0.9, num_colours)]
 
 
 def draw_seed_means(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:
@@ -331,7 +331,7 @@ def draw_run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: An
         return
     ax.fill_between(x, low, high, color=colour, alpha=BAND_OPACITY, linewidth=0, zorder=0)
     for edge in (low, high):
-        ax.plot(x, edge, color=colour, linestyle=dashes, linewidth=BAND_EDGE_WIDTH, alpha=0.7, zorder=1)
+        ax.plot(x, edge, color=colour, linestyle=dashes, linewidth=BAND_EDGE_POINTS, alpha=0.7, zorder=1)
 
 
 def set_log_ticks(axis: Axis) -> None:
@@ -349,7 +349,7 @@ def set_log_ticks(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def _has_room_for_ticks(axis: Axis, subs: tuple[float, ...]) -> bool:
+def _has_room_for_ticks(axis: Axis, multiples: tuple[float, ...]) -> bool:
     """Return True if the labels of these ticks on a horizontal axis do not overlap, or if no sparser ticks exist."""
     low, high = axis.get_view_interval()
     spec = axis.axes.get_subplotspec()
@@ -357,16 +357,16 @@ def _has_room_for_ticks(axis: Axis, subs: tuple[float, ...]) -> bool:
     part = len(panel_spec.colspan) / panel_spec.get_gridspec().ncols if panel_spec else 1.0
     figure: Any = axis.axes.get_figure(root=True)
     width = PANEL_WIDTH_FRACTION * part * figure.get_figwidth() / np.log(high / low)  # inches
-    ticks = [tick for tick in LogLocator(subs=subs).tick_values(low, high) if low <= tick <= high]
+    ticks = [tick for tick in LogLocator(subs=multiples).tick_values(low, high) if low <= tick <= high]
     letter = LETTER_WIDTH * FontProperties(size=mpl.rcParams["xtick.labelsize"]).get_size_in_points()
     gaps = [width * np.log(after / tick) for tick, after in pairwise(ticks)]
     label_widths = [letter * (1 + (len(f"{tick:g}") + len(f"{after:g}")) / 2) for tick, after in pairwise(ticks)]
-    return subs == SPARSE_LOG_TICKS[-1] or all(
+    return multiples == SPARSE_LOG_TICKS[-1] or all(
         gap > label_width for gap, label_width in zip(gaps, label_widths, strict=True)
     )
 
 
-def save(figure: Figure, stem: Path, formats: Sequence[str] = FIGURE_FORMATS) -> list[Path]:
+def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = FIGURE_FORMATS) -> list[Path]:
     """Write a figure to files, by default as PNG (300 dots per inch), SVG and PDF.
 
     Parameters
@@ -393,7 +393,7 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = FIGURE_FORMATS) ->
     >>> import tempfile
     >>> from matplotlib.figure import Figure
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [file.name for file in save(Figure(), Path(folder) / "empty")]
+    ...     [file.name for file in save_figure(Figure(), Path(folder) / "empty")]
     ['empty.png', 'empty.svg', 'empty.pdf']
     """
     with _lay_out_once(figure):
@@ -427,7 +427,7 @@ def _encode_figure(figure: Figure, suffix: str) -> bytes:
     return file.getvalue()
 
 
-def svg_element(figure: Figure) -> str:
+def make_svg_element(figure: Figure) -> str:
     """Return a figure as an SVG element with text as outlines, which need no fonts."""
     file = io.StringIO()
     with _lay_out_once(figure, {"svg.fonttype": "path"}):

@@ -70,7 +70,9 @@ def escape_dollars(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _draw_points(ax: Axes, P: xr.DataArray, error: xr.DataArray, bar: xr.DataArray, marker: str, label: str) -> None:
+def _draw_points(
+    ax: Axes, P: xr.DataArray, error: xr.DataArray, standard_error: xr.DataArray, marker: str, label: str
+) -> None:
     is_finite = error.notnull().values
     style: dict[str, Any] = {
         "markersize": 4,
@@ -80,5 +82,10 @@ def _draw_points(ax: Axes, P: xr.DataArray, error: xr.DataArray, bar: xr.DataArr
         "linestyle": "none",
     }
     ax.errorbar(
-        P.values[is_finite], error.values[is_finite], bar.values[is_finite], marker=marker, label=label, **style
+        P.values[is_finite],
+        error.values[is_finite],
+        standard_error.values[is_finite],
+        marker=marker,
+        label=label,
+        **style,
     )

@@ -6,20 +6,26 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simulate.execution.units import check_simulator, make_attributes, make_simulator, run_units
-from statmech.results.dataset import Progress, fill_arrays, get_arrays, make_empty_dataset, report_progress
+from statmech.results.dataset import (
+    ProgressCallback,
+    fill_arrays,
+    get_variable_arrays,
+    make_empty_dataset,
+    report_progress,
+)
 from statmech.runtime import garbage
-from statmech.runtime.jax_cache import use_cache
+from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.controlled_keys import describe_searches
+from statmech.scenarios.controlled_keys import describe_optimum_searches
 from statmech.scenarios.cost import thin_scenario
-from statmech.scenarios.inputs_key import describe_few_directions
+from statmech.scenarios.inputs_key import make_few_direction_warnings
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 def run(
-    scenario: AbstractScenario, progress: Progress | None = None, before_unit: Callable[[], None] | None = None
+    scenario: AbstractScenario, progress: ProgressCallback | None = None, before_unit: Callable[[], None] | None = None
 ) -> xr.Dataset:
     """Simulate a scenario and return a Dataset on (sweep axes, seed, recorded times).
 
@@ -57,14 +63,14 @@ def run(
     True
     """
     simulator = make_simulator(scenario)
-    use_cache()
+    set_up_compilation_cache()
     check_simulator(simulator)
     with garbage.pause_garbage_collection():
         cells = list(scenario.cells())
     dataset = make_empty_dataset(
         scenario, seeds=scenario.seeds, title="statmech simulation", **make_attributes(simulator)
     )
-    arrays, units = get_arrays(dataset), list(simulator.prepare_units(cells, range(scenario.seeds)))
+    arrays, units = get_variable_arrays(dataset), list(simulator.prepare_units(cells, range(scenario.seeds)))
     for _, results in report_progress(run_units(simulator, units, before_unit=before_unit), len(units), progress):
         if isinstance(results, Exception):
             raise results
@@ -77,6 +83,6 @@ def remarks(scenario: AbstractScenario) -> list[str]:
     """Return sentences that a user should read before a scenario is simulated."""
     return [
         *make_simulator(thin_scenario(scenario)).remarks(),
-        *describe_few_directions(scenario),
-        *describe_searches(scenario),
+        *make_few_direction_warnings(scenario),
+        *describe_optimum_searches(scenario),
     ]

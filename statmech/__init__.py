@@ -5,7 +5,7 @@ from typing import Any
 
 import lazy_loader
 
-from statmech.runtime.hidden_packages import HIDEABLE_PACKAGES, check_shadowing, warn_about_shadowing
+from statmech.runtime.hidden_packages import SHADOWABLE_PACKAGES, check_shadowing, warn_about_shadowing
 
 warn_about_shadowing()
 
@@ -13,11 +13,11 @@ __version__ = "0.1.0"
 
 # names of __init__.pyi are imported on first use: `statmech --help` must not wait for numpy and pydantic
 _imported, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__all__ += HIDEABLE_PACKAGES
+__all__ += SHADOWABLE_PACKAGES
 
 
 def __getattr__(name: str) -> Any:
-    if name in HIDEABLE_PACKAGES:
+    if name in SHADOWABLE_PACKAGES:
         check_shadowing(name)
         return import_module(name)
     return _imported(name)

@@ -25,7 +25,7 @@ smooth and there are few units.
 ...         g = namespace(x).tanh(x)
 ...         return g, 1 - g * g
 
-Use operators and `namespace(x)` for functions: the same lines then run in NumPy and, traced and batched, in JAX. A
+Use operators and `get_array_module(x)` for functions: the same lines then run in NumPy and, traced and batched, in JAX. A
 parameter of an activation is a dataclass field made by `statmech.parameters.parameter`. Kinks and averages belong
 to the g of the class that defines them: a subclass that overrides `both` does not inherit them.
 """
@@ -38,9 +38,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from statmech.closed_forms import reset_inherited
-from statmech.numerics.error_function import erf_and_derivative
-from statmech.numerics.gaussian import Array, namespace, normal_cdf, normal_density, step
+from statmech.closed_forms import reset_inherited_attributes
+from statmech.numerics.error_function import scaled_erf_and_derivative
+from statmech.numerics.gaussian import Array, get_array_module, normal_cdf, normal_density, step
 from statmech.numerics.orthants import (
     Correlations,
     has_positive_variances,
@@ -50,8 +50,8 @@ from statmech.numerics.orthants import (
     safe_sqrt,
 )
 
-GAUSSIAN_AVERAGES = ("I2", "I3", "I4", "J2", "J2_along", "given", "S2", "S3", "S4")
-ACTIVATION_DEPENDENT_ATTRIBUTES = ("kinks", "equation", "has_closed_forms", "odd", *GAUSSIAN_AVERAGES)
+GAUSSIAN_AVERAGE_METHODS = ("I2", "I3", "I4", "J2", "J2_along", "given", "S2", "S3", "S4")
+ACTIVATION_DEPENDENT_ATTRIBUTES = ("kinks", "equation", "has_closed_forms", "odd", *GAUSSIAN_AVERAGE_METHODS)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Activation(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Reset inherited attributes that depend on g if a subclass overrides g."""
         super().__init_subclass__(**options)
-        reset_inherited(cls, "both", ACTIVATION_DEPENDENT_ATTRIBUTES, Activation)
+        reset_inherited_attributes(cls, "both", ACTIVATION_DEPENDENT_ATTRIBUTES, Activation)
 
     @abstractmethod
     def both(self, x: Array) -> tuple[Array, Array]:
@@ -149,13 +149,13 @@ class Erf(Activation):
     has_closed_forms = True
 
     def both(self, x: Array) -> tuple[Array, Array]:
-        if namespace(x) is np:
+        if get_array_module(x) is np:
             from scipy.special import erf
         elif x.dtype == np.float64:
-            return erf_and_derivative(x)
+            return scaled_erf_and_derivative(x)
         else:
             from jax.scipy.special import erf
-        return erf(x * 0.5**0.5), (2 / np.pi) ** 0.5 * namespace(x).exp(-x * x / 2)
+        return erf(x * 0.5**0.5), (2 / np.pi) ** 0.5 * get_array_module(x).exp(-x * x / 2)
 
     def I2(self, C: Array) -> Array:
         return _erf_I2(C, 1.0)
@@ -167,14 +167,14 @@ class Erf(Activation):
         return _erf_I4(C, 1.0)
 
     def J2(self, C: Array) -> Array:
-        return 2 / np.pi / namespace(C).sqrt((1 + C[0, 0]) * (1 + C[1, 1]) - C[0, 1] ** 2)
+        return 2 / np.pi / get_array_module(C).sqrt((1 + C[0, 0]) * (1 + C[1, 1]) - C[0, 1] ** 2)
 
     def J2_along(self, C: Array, E: Array) -> Array:
         a, b, c = 1 + C[0, 0], 1 + C[1, 1], C[0, 1]
         return -(E[0, 0] * b + E[1, 1] * a - 2 * c * E[0, 1]) / np.pi / (a * b - c * c) ** 1.5
 
     def given(self, mean: Array, variance: Array) -> Array:
-        return self.both(mean / namespace(mean).sqrt(1 + variance))[0]
+        return self.both(mean / get_array_module(mean).sqrt(1 + variance))[0]
 
     def S2(self, C: Array) -> Array:
         return _erf_I2(C, 0.0)
@@ -186,25 +186,25 @@ class Erf(Activation):
         return _erf_I4(C, 0.0)
 
 
-def _erf_I2(C: Array, last_variance: float) -> Array:
-    """Return I2 of the error function (`last_variance` = 1), or S2 (`last_variance` = 0).
+def _erf_I2(C: Array, last_added_variance: float) -> Array:
+    """Return I2 of the error function (`last_added_variance` = 1), or S2 (`last_added_variance` = 0).
 
     The sign of the last field is the limit of erf(a x) as a grows.
     """
-    xp = namespace(C)
-    return 2 / np.pi * xp.arcsin(C[0, 1] / xp.sqrt((1 + C[0, 0]) * (last_variance + C[1, 1])))
+    xp = get_array_module(C)
+    return 2 / np.pi * xp.arcsin(C[0, 1] / xp.sqrt((1 + C[0, 0]) * (last_added_variance + C[1, 1])))
 
 
-def _erf_I3(C: Array, last_variance: float) -> Array:
-    """Return I3 of the error function (`last_variance` = 1), or S3 (`last_variance` = 0)."""
+def _erf_I3(C: Array, last_added_variance: float) -> Array:
+    """Return I3 of the error function (`last_added_variance` = 1), or S3 (`last_added_variance` = 0)."""
     first_variance = 1 + C[0, 0]
-    det = first_variance * (last_variance + C[2, 2]) - C[0, 2] ** 2
-    return 2 / np.pi * (C[1, 2] * first_variance - C[0, 1] * C[0, 2]) / (first_variance * namespace(C).sqrt(det))
+    det = first_variance * (last_added_variance + C[2, 2]) - C[0, 2] ** 2
+    return 2 / np.pi * (C[1, 2] * first_variance - C[0, 1] * C[0, 2]) / (first_variance * get_array_module(C).sqrt(det))
 
 
-def _erf_I4(C: Array, last_variance: float) -> Array:
-    """Return I4 of the error function (`last_variance` = 1), or S4 (`last_variance` = 0)."""
-    xp = namespace(C)
+def _erf_I4(C: Array, last_added_variance: float) -> Array:
+    """Return I4 of the error function (`last_added_variance` = 1), or S4 (`last_added_variance` = 0)."""
+    xp = get_array_module(C)
     a, b, c = 1 + C[0, 0], 1 + C[1, 1], C[0, 1]
     det = a * b - c * c
 
@@ -213,7 +213,7 @@ def _erf_I4(C: Array, last_variance: float) -> Array:
 
         The condition is a Gaussian weight of the first two fields. The diagonal includes the added variance.
         """
-        added_variance = (1.0 if i == 2 else last_variance) if i == j else 0.0
+        added_variance = (1.0 if i == 2 else last_added_variance) if i == j else 0.0
         left, right = C[0, i], C[1, i]
         return (
             det * (C[i, j] + added_variance)
@@ -268,7 +268,7 @@ class Relu(Activation):
         return C[0, 1] * orthant_probability_2(C) + safe_sqrt(pair_determinant(C, 0, 1)) / (2 * np.pi)
 
     def I3(self, C: Array) -> Array:
-        both_positive = orthant_probability_2(_submatrix(C, 0, 2))
+        both_positive = orthant_probability_2(_select_covariances(C, 0, 2))
         return C[1, 2] * both_positive + safe_ratio(C[0, 1] * safe_sqrt(pair_determinant(C, 0, 2)), 2 * np.pi * C[0, 0])
 
     def I4(self, C: Array) -> Array:
@@ -288,7 +288,7 @@ class Relu(Activation):
         return has_positive_variances(C) * safe_ratio(changes, 2 * np.pi * safe_sqrt(pair_determinant(C, 0, 1)))
 
     def given(self, mean: Array, variance: Array) -> Array:
-        xp, spread = namespace(mean), safe_sqrt(variance)
+        xp, spread = get_array_module(mean), safe_sqrt(variance)
         scaled = mean / xp.where(spread > 0, spread, 1.0)
         return xp.where(spread > 0, mean * normal_cdf(scaled) + spread * normal_density(scaled), mean * step(mean))
 
@@ -296,7 +296,7 @@ class Relu(Activation):
         return safe_ratio(C[0, 1], safe_sqrt(2 * np.pi * C[1, 1]))
 
     def S3(self, C: Array) -> Array:
-        return has_positive_variances(_submatrix(C, 0, 2)) * self.S2(C[1:, 1:])
+        return has_positive_variances(_select_covariances(C, 0, 2)) * self.S2(C[1:, 1:])
 
     def S4(self, C: Array) -> Array:
         fields, result = Correlations(C), 0.0
@@ -311,14 +311,14 @@ class Relu(Activation):
         )
 
 
-def _submatrix(C: Array, *fields: int) -> Array:
+def _select_covariances(C: Array, *fields: int) -> Array:
     """Return the covariances of the selected fields."""
     return C[np.ix_(fields, fields)]
 
 
-def _conditional_covariance(C: Array, n: int, j: int, i: int) -> Array:
+def _conditional_covariance(C: Array, n: int, j: int, condition: int) -> Array:
     """Return the covariance of the fields n and j given field i."""
-    return C[n, j] - safe_ratio(C[n, i] * C[i, j], C[i, i])
+    return C[n, j] - safe_ratio(C[n, condition] * C[condition, j], C[condition, condition])
 
 
 @dataclass(frozen=True)
@@ -331,7 +331,7 @@ class Linear(Activation):
     has_closed_forms = True
 
     def both(self, x: Array) -> tuple[Array, Array]:
-        return x, namespace(x).ones_like(x)
+        return x, get_array_module(x).ones_like(x)
 
     def I2(self, C: Array) -> Array:
         return C[0, 1]
@@ -343,16 +343,16 @@ class Linear(Activation):
         return C[2, 3]
 
     def J2(self, C: Array) -> Array:
-        return namespace(C).ones_like(C[0, 1])
+        return get_array_module(C).ones_like(C[0, 1])
 
     def J2_along(self, C: Array, E: Array) -> Array:
-        return namespace(C).zeros_like(C[0, 1])
+        return get_array_module(C).zeros_like(C[0, 1])
 
     def given(self, mean: Array, variance: Array) -> Array:
         return mean + 0 * variance
 
     def S2(self, C: Array) -> Array:
-        return np.sqrt(2 / np.pi) * C[0, 1] / namespace(C).sqrt(C[1, 1])
+        return np.sqrt(2 / np.pi) * C[0, 1] / get_array_module(C).sqrt(C[1, 1])
 
     def S3(self, C: Array) -> Array:
         return self.S2(C[1:, 1:])

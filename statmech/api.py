@@ -340,7 +340,7 @@ def _load_scenario(source: AbstractScenario | str | Path) -> tuple[AbstractScena
     """Return a scenario, its config name, and its shipped-config name (empty if it is not shipped)."""
     if isinstance(source, AbstractScenario):
         return source, "", ""
-    return config.load(source), config.find_config(source).stem, config.get_shipped_name(source)
+    return config.load(source), config.find_config(source).stem, config.get_shipped_config_name(source)
 
 
 def _format_tables_html(run_results: results.Results) -> str:
@@ -360,7 +360,7 @@ def _format_figure_html(run_results: results.Results) -> str:
     if not run_results.complete:
         return ""
     try:
-        picture = b64encode(style.svg_element(draw(run_results)).encode()).decode()
+        picture = b64encode(style.make_svg_element(draw(run_results)).encode()).decode()
     except StatmechError as failure:
         return f"<p>{escape(str(failure))}</p>"
     return f'<img alt="figure" style="max-width: {NOTEBOOK_FIGURE_WIDTH}px" src="data:image/svg+xml;base64,{picture}">'

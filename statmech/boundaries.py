@@ -44,9 +44,9 @@ from statmech.errors import ScenarioError, SolverError, format_unknown_name
 from statmech.numerics.zeros import find_zeros
 
 GAUSSIAN_WALK_OVERSHOOT = 0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) standard deviations of a step (Siegmund 1985)
-MIN_ERROR_RATE = 1e-300  # 1/error_rate must be finite
+MIN_DECISION_ERROR = 1e-300  # 1/error_rate must be finite
 MAX_LEVEL_NEWTON_STEPS = 50  # about eight usually suffice
-BOUNDARY_CUTOFF = 9.0  # standard deviations; the Gaussian tail outside is negligible
+PARTIAL_SUM_CUTOFF = 9.0  # standard deviations; the Gaussian tail outside is negligible
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class BrownianBridgeBoundary(Boundary):
         return (theta + np.sqrt(theta**2 + 2 * variance * np.log(1 / error_rate))) / 2
 
 
-class PaperBoundary(Boundary):
+class UncentredBoundary(Boundary):
     """The threshold of the paper's equation (4), applied to the uncentred partial sums."""
 
     label = "as printed"
@@ -131,7 +131,7 @@ class PaperBoundary(Boundary):
         return (theta - mean - np.sqrt(variance) * ndtri(error_rate)) / 2
 
 
-class CentredBoundary(PaperBoundary):
+class CentredBoundary(UncentredBoundary):
     """The threshold of the paper's equation (4), applied to the centred partial sums."""
 
     label = "centred"
@@ -144,7 +144,7 @@ class CentredBoundary(PaperBoundary):
 BOUNDARIES: dict[str, type[Boundary]] = {
     "constant": ConstantErrorBoundary,
     "brownian-bridge": BrownianBridgeBoundary,
-    "as-printed": PaperBoundary,
+    "as-printed": UncentredBoundary,
     "centred": CentredBoundary,
 }
 
@@ -252,7 +252,7 @@ def threshold(
     [0.9994, 1.5174, 0.6632, 0.6632]
     """
     boundary_object = get_boundary(boundary)
-    return np.maximum(boundary_object.threshold(*_check_arguments(error_rate, mean, variance, theta)), 0.0)
+    return np.maximum(boundary_object.threshold(*_check_boundary_arguments(error_rate, mean, variance, theta)), 0.0)
 
 
 def brownian_decision_error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0) -> np.ndarray:
@@ -308,13 +308,13 @@ def _solve_constant_level(
     is_lowest = tau <= lowest
     if is_lowest.any():
         tau = np.asarray(tau)
-        tau[is_lowest] = _solve_low_constant_level(
+        tau[is_lowest] = _solve_level_below_theta(
             *(np.asarray(values)[is_lowest] for values in (error_rate, mean, deviation, theta))
         )
     return tau
 
 
-def _solve_low_constant_level(
+def _solve_level_below_theta(
     error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
 ) -> np.ndarray:
     """Return the constant levels (n,) below theta, or 0 where level 0 already has a smaller error."""
@@ -335,12 +335,12 @@ def _solve_low_constant_level(
     return np.where(start, 0.0, solution.x)
 
 
-def _check_arguments(*values: ArrayLike) -> list[np.ndarray]:
+def _check_boundary_arguments(*values: ArrayLike) -> list[np.ndarray]:
     """Check error rate, mean, variance and theta, and return them as broadcast arrays."""
     error_rate, mean, variance, theta = (np.asarray(value, float) for value in values)
-    if not ((error_rate >= MIN_ERROR_RATE) & (error_rate < 0.5)).all():
+    if not ((error_rate >= MIN_DECISION_ERROR) & (error_rate < 0.5)).all():
         raise ScenarioError(
-            [(("error_rate",), f"must lie between {MIN_ERROR_RATE:g} and 0.5, not {np.ravel(error_rate)[0]:g}")]
+            [(("error_rate",), f"must lie between {MIN_DECISION_ERROR:g} and 0.5, not {np.ravel(error_rate)[0]:g}")]
         )
     if not (variance > 0).all():
         raise ScenarioError([(("variance",), "must be greater than 0")])

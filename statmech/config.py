@@ -10,7 +10,7 @@ from typing import Any
 
 from statmech import yaml_messages
 from statmech.errors import (
-    MAX_MESSAGE_LINE_CHARACTERS,
+    MAX_MESSAGE_LINE_LENGTH,
     ConfigError,
     Problem,
     ScenarioError,
@@ -21,7 +21,7 @@ from statmech.errors import (
 from statmech.parameters import collect_parameters, get_parameters
 from statmech.results.checksums import (
     GROUP_METADATA_FILE,
-    check_ordinary_files,
+    check_regular_files,
     find_corrupted_files,
     read_group_metadata,
 )
@@ -35,8 +35,8 @@ from statmech.scenarios.composition import Composition
 from statmech.scenarios.registry import get_kind, scenario_from
 
 _PACKAGE_FOLDER = Path(__file__).parent
-SIMULATION_STORE = "simulation.zarr"
-RESULT_STORES = (SIMULATION_STORE, "theory.zarr")
+SIMULATION_STORE_NAME = "simulation.zarr"
+RESULT_STORE_NAMES = (SIMULATION_STORE_NAME, "theory.zarr")
 MAX_CONFIG_BYTES = 500_000
 ConfigCheck = Callable[[dict[str, Any]], Iterable[Problem]]
 SHIPPED_CONFIG_FOLDER = next(
@@ -61,10 +61,10 @@ def list_shipped_configs() -> list[str]:
     return sorted(path.stem for path in SHIPPED_CONFIG_FOLDER.glob("*.yaml"))
 
 
-def read_description(name: str) -> str:
+def read_config_description(name: str) -> str:
     """Return the first comment of a shipped config: a description of its figure.
 
-    >>> read_description("variety")
+    >>> read_config_description("variety")
     'Figure 4 of Miyoshi, Hara & Okada: q against R during learning;
     the lower the curve, the more an ensemble gains.'
     """
@@ -98,8 +98,8 @@ def find_config(config: str | Path) -> Path:
     if not str(config):
         raise ConfigError("the name of the config is empty")
     path = Path(config)
-    path = path.parent if path.name == SIMULATION_STORE else path
-    if path.is_file() or (path / SIMULATION_STORE).is_dir():
+    path = path.parent if path.name == SIMULATION_STORE_NAME else path
+    if path.is_file() or (path / SIMULATION_STORE_NAME).is_dir():
         return path
     shipped_file = SHIPPED_CONFIG_FOLDER / f"{config}.yaml"
     if path.suffix == "" and path.name == str(config) and shipped_file.is_file():
@@ -107,12 +107,12 @@ def find_config(config: str | Path) -> Path:
     raise ConfigError(f"{config}: {_describe_missing_config(path)}")
 
 
-def get_shipped_name(config: str | Path) -> str:
+def get_shipped_config_name(config: str | Path) -> str:
     """Return the shipped name of a config, or an empty string if the config is not shipped.
 
     >>> (
-    ...     get_shipped_name("variety"), get_shipped_name(SHIPPED_CONFIG_FOLDER / "variety.yaml"),
-    ...     get_shipped_name(__file__)
+    ...     get_shipped_config_name("variety"), get_shipped_config_name(SHIPPED_CONFIG_FOLDER / "variety.yaml"),
+    ...     get_shipped_config_name(__file__)
     ... )
     ('variety', 'variety', '')
     """
@@ -120,7 +120,7 @@ def get_shipped_name(config: str | Path) -> str:
     return path.stem if path.parent == SHIPPED_CONFIG_FOLDER.resolve() else ""
 
 
-def check_results_folder(folder: Path) -> None:
+def check_folder_has_results(folder: Path) -> None:
     """Raise `ConfigError` if a folder has no results but some of its subfolders have.
 
     The message lists these subfolders.
@@ -131,7 +131,7 @@ def check_results_folder(folder: Path) -> None:
 
 def _find_stores(folder: Path, subfolder_pattern: str = "") -> list[Path]:
     """Find the result stores in a folder, or in the subfolders that match a pattern."""
-    return [store for name in RESULT_STORES for store in folder.glob(f"{subfolder_pattern}{name}")]
+    return [store for name in RESULT_STORE_NAMES for store in folder.glob(f"{subfolder_pattern}{name}")]
 
 
 def _describe_missing_results(path: Path) -> str:
@@ -139,7 +139,7 @@ def _describe_missing_results(path: Path) -> str:
     subfolders = sorted({str(store.parent) for store in _find_stores(path, "*/")})
     hint = f". Folders with results in it: {', '.join(subfolders)}" if subfolders else ""
     results = "with theory.zarr alone" if (path / "theory.zarr").is_dir() else "without results"
-    return f"a folder {results}: no {SIMULATION_STORE}{hint}"
+    return f"a folder {results}: no {SIMULATION_STORE_NAME}{hint}"
 
 
 def _describe_missing_config(path: Path) -> str:
@@ -213,7 +213,7 @@ def _drop_unused_parameters(keys: dict[str, Any], override_by_key: dict[str, str
     """
     kind = get_kind(keys)
     choices = kind.choices() if hasattr(kind, "CHOICE") else {}
-    selection = [(choices[key], name) for key in choices for name in _as_list(keys.get(key, []))]
+    selection = [(choices[key], name) for key in choices for name in _wrap_in_list(keys.get(key, []))]
     if not any(key in override_by_key for key in choices) or any(name not in registry for registry, name in selection):
         return keys
     used_names = {name for registry, class_name in selection for name in get_parameters(registry[class_name])}
@@ -221,7 +221,7 @@ def _drop_unused_parameters(keys: dict[str, Any], override_by_key: dict[str, str
     return {name: value for name, value in keys.items() if name not in unused_names}
 
 
-def _as_list(value: Any) -> list[Any]:
+def _wrap_in_list(value: Any) -> list[Any]:
     """Return a list unchanged, and wrap any other value in a list."""
     return value if isinstance(value, list) else [value]
 
@@ -297,16 +297,16 @@ def _format_yaml_value(value: Any) -> str:
 def _parse_config(path: Path) -> Any:
     """Read a config file, or the config in a results folder, as a mapping."""
     if path.is_dir():
-        return _read_stored_config(path / SIMULATION_STORE)
+        return _read_stored_config(path / SIMULATION_STORE_NAME)
     try:
-        content = files.read_bounded(path, MAX_CONFIG_BYTES)
+        content = files.read_bounded_file(path, MAX_CONFIG_BYTES)
     except OSError as failure:
         raise ConfigError(f"{path}: cannot be read: {failure.strerror or failure}") from None
     text = content.decode(errors="replace")
     try:
         document = load_yaml_document(content)
     except Exception as failure:  # ruamel raises many types, such as KeyError for an unknown YAML version
-        raise ConfigError(_prefix_location(path, *yaml_messages.locate_mistake(failure, text))) from None
+        raise ConfigError(_prefix_location(path, *yaml_messages.describe_yaml_mistake(failure, text))) from None
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
         mapping = (None, "a config is a mapping of keys to values, such as `rule: hebb`")
         raise ConfigError(_prefix_location(path, *(yaml_messages.find_missing_space(text) or mapping)))
@@ -320,7 +320,7 @@ def _prefix_location(path: Path, line: int | None, sentence: str) -> str:
 
 def _read_stored_config(store: Path) -> Any:
     """Read the config of a results store, or raise an error if the config is corrupted."""
-    check_ordinary_files(store)
+    check_regular_files(store)
     if GROUP_METADATA_FILE in find_corrupted_files(store):
         folder = format_option(f", and the folder with --out {store.parent}")
         raise ConfigError(
@@ -343,7 +343,7 @@ def _parse_override(text: str) -> tuple[str, Any]:
     except YamlSizeError as failure:
         raise ConfigError(f"{_shorten_override(text)}: {failure.problem}") from None
     except Exception as failure:  # ruamel raises many types of exceptions
-        reason = yaml_messages.locate_mistake(failure, value)[1]
+        reason = yaml_messages.describe_yaml_mistake(failure, value)[1]
         problem = f"{_shorten_override(repr(value))} is neither a value nor a list of values v1,v2: {reason}"
         raise ConfigError(f"{_shorten_override(text)}: {problem}") from None
 
@@ -363,7 +363,7 @@ def _locate_problems(failure: ScenarioError, path: Path, document: Any, override
     for (location, _), sentence in zip(failure.problems, failure.lines(), strict=True):
         if location and location[0] in override_by_key:
             key = str(location[0])
-            in_overrides.append(f"{_shorten_override(override_by_key[key])}: {_quote_ranges(sentence, key)}")
+            in_overrides.append(f"{_shorten_override(override_by_key[key])}: {_quote_range_brackets(sentence, key)}")
         else:
             in_file.append((_find_line(document, location), sentence))
     in_file.sort(key=lambda problem: problem[0] or MAX_YAML_LINES + 1)
@@ -372,10 +372,10 @@ def _locate_problems(failure: ScenarioError, path: Path, document: Any, override
 
 def _shorten_override(override: str) -> str:
     """Shorten an override for a message."""
-    return shorten_text(override, MAX_MESSAGE_LINE_CHARACTERS)
+    return shorten_text(override, MAX_MESSAGE_LINE_LENGTH)
 
 
-def _quote_ranges(sentence: str, key: str) -> str:
+def _quote_range_brackets(sentence: str, key: str) -> str:
     """Quote ranges such as {linspace: ...} in a message about an override, to protect them from a shell."""
     return re.sub(r"{linspace: .*?}", lambda match: f"'{key}={match[0]}'", sentence)
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statmech.errors import quote_value
-from statmech.numerics.gaussian import Array, namespace
+from statmech.numerics.gaussian import Array, get_array_module
 from statmech.optima import DEFAULT_SEGMENTS, OPTIMAL_KEYWORD, OptimalControl, optimal_from_config, optimal_to_config
 
 
@@ -39,7 +39,7 @@ class PiecewisePolynomial(NamedTuple):
 
     def at(self, t: Array) -> Array:
         """Return the control at times t (...), on the later segment if t is an edge."""
-        xp = namespace(t)
+        xp = get_array_module(t)
         segment = xp.clip(xp.searchsorted(self.starts, t, side="right") - 1, 0, len(self.starts) - 1)
         if self.values.shape[1] == 1:
             return self.values[segment, 0]
@@ -145,7 +145,7 @@ def interpolation_weights(x: Array, points: int) -> Array:
     >>> interpolation_weights(np.array([0.0, 0.25]), 3).round(3).tolist()
     [[1.0, 0.0, 0.0], [0.375, 0.75, -0.125]]
     """
-    xp, sign = namespace(x), (-1.0) ** np.arange(points)
+    xp, sign = get_array_module(x), (-1.0) ** np.arange(points)
     if points > 1:
         sign[[0, -1]] /= 2
     distance = x[..., None] - chebyshev_nodes(points)
@@ -159,10 +159,10 @@ def is_time_dependent(value: Any) -> bool:
     return isinstance(value, Control | OptimalControl)
 
 
-def get_numbers(value: Any) -> tuple[Any, ...]:
+def get_control_values(value: Any) -> tuple[Any, ...]:
     """Return the numbers that a key's value contains, none for an unknown optimum.
 
-    >>> get_numbers(2.0), get_numbers(OptimalControl()), get_numbers(control_from_config({"at": [0, 5], "is": [1, 2]}))
+    >>> get_control_values(2.0), get_control_values(OptimalControl()), get_control_values(control_from_config({"at": [0, 5], "is": [1, 2]}))
     ((2.0,), (), (1.0, 2.0))
     """
     if isinstance(value, Control):
@@ -170,12 +170,12 @@ def get_numbers(value: Any) -> tuple[Any, ...]:
     return () if isinstance(value, OptimalControl) else (value,)
 
 
-def get_start_value(value: Any, default: Any = 1.0) -> Any:
+def get_value_at_start(value: Any, default: Any = 1.0) -> Any:
     """Return a key's value at t = 0, or `default` for an unknown optimum."""
-    return next(iter(get_numbers(value)), default)
+    return next(iter(get_control_values(value)), default)
 
 
-def collect_edges(controls: Iterable[Control | OptimalControl]) -> tuple[float, ...]:
+def collect_segment_starts(controls: Iterable[Control | OptimalControl]) -> tuple[float, ...]:
     """Return the sorted start times of the segments of all controls, except unknown optima."""
     return tuple(sorted({edge for control in controls if isinstance(control, Control) for edge in control.edges}))
 
@@ -208,13 +208,13 @@ def _make_step_control(start_times: Any, values: Any, number: Callable[[Any], fl
         and len(start_times) == len(values) > 0
     ):
         raise ValueError("`at` and `is` must be two lists of equal length: times, and the value after each time")
-    times = [*map(_check_time, start_times)]
+    times = [*map(_parse_time, start_times)]
     if times[0] != 0 or any(np.diff(times) <= 0):
         raise ValueError("`at` must be a list of increasing times that begins with 0")
     return Control(TimeSegments((*times, np.inf)), tuple(map(number, values)))
 
 
-def _check_time(value: Any) -> float:
+def _parse_time(value: Any) -> float:
     """Return a time as a float, or raise `ValueError` if the value is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
         raise ValueError(f"`at` must be a list of times, not {quote_value(value)}")

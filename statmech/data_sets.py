@@ -20,16 +20,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.errors import MAX_MESSAGE_LINE_CHARACTERS, ConfigError, ScenarioError, format_unknown_name, shorten_text
+from statmech.errors import MAX_MESSAGE_LINE_LENGTH, ConfigError, ScenarioError, format_unknown_name, shorten_text
 from statmech.running_command import format_option, join_alternatives
 from statmech.runtime import files
-from statmech.runtime.csv_files import read_rows
+from statmech.runtime.csv_files import read_csv_rows
 from statmech.runtime.extras import require_modules
 
 DATA_FOLDER_VARIABLE = "STATMECH_DATA"
 DIGIT_PAIR_PATTERN = re.compile(r"digits-(\d)-(\d)")
 NUMBERED_RANGE_PATTERN = re.compile(r"(\D+)(\d+)\.\.(\d+)")
-MISSING_VALUE = "?"
+MISSING_VALUE_MARK = "?"
 MAX_DATA_FILE_BYTES = 2**26  # compressed or not; in memory, the entries take 16 times as much
 
 
@@ -128,8 +128,8 @@ def _expand_column_names(patterns: list[str]) -> tuple[str, ...]:
 
 
 DATA_SOURCES = _read_data_sources(Path(__file__).with_suffix(".toml"))
-FILE_SOURCES = {name: data_source for name, data_source in DATA_SOURCES.items() if data_source.file}
-GENERATED_SOURCES = {
+FILE_DATA_SOURCES = {name: data_source for name, data_source in DATA_SOURCES.items() if data_source.file}
+GENERATED_DATA_SOURCES = {
     name: data_source for name, data_source in DATA_SOURCES.items() if not data_source.file
 }  # generated, or bundled with scikit-learn
 
@@ -141,13 +141,13 @@ def find_data_source(name: str) -> DataSource:
     """
     if pair := DIGIT_PAIR_PATTERN.fullmatch(name):
         if len(set(pair.groups())) == 2:
-            digits = FILE_SOURCES["digits"]
+            digits = FILE_DATA_SOURCES["digits"]
             title, examples = f"digits {pair[1]} and {pair[2]}", digits.examples // 5
             return replace(digits, title=title, examples=examples, classes=pair.groups())
     elif name in DATA_SOURCES:
         return DATA_SOURCES[name]
     raise ValueError(
-        format_unknown_name(name, "a data set", [*FILE_SOURCES, "digits-3-8 (any pair)", *GENERATED_SOURCES])
+        format_unknown_name(name, "a data set", [*FILE_DATA_SOURCES, "digits-3-8 (any pair)", *GENERATED_DATA_SOURCES])
     )
 
 
@@ -157,40 +157,42 @@ def load_data_set(name: str) -> DataSetContent:
     Raises `ConfigError` if the data set is not available, `ScenarioError` if a file lacks the described columns.
     """
     data_source = find_data_source(name)
-    if name in GENERATED_SOURCES:
+    if name in GENERATED_DATA_SOURCES:
         return _generate_data(name, data_source)
     folder = os.environ.get(DATA_FOLDER_VARIABLE, "")
     if folder:
         return _select_classes(data_source, *_read_data_file(data_source, Path(folder) / data_source.file))
     if data_source.openml is None:
-        raise ConfigError(f"data: {name} is not publicly available: set the folder of data, {_format_folder_option()}")
-    return _select_classes(data_source, *_download_from_openml(name, data_source))
+        raise ConfigError(
+            f"data: {name} is not publicly available: set the folder of data, {_format_data_folder_option()}"
+        )
+    return _select_classes(data_source, *_download_data_set(name, data_source))
 
 
-def get_cached_data(name: str) -> DataSetContent:
+def get_cached_data_set(name: str) -> DataSetContent:
     """Return a data set, cached until its file changes."""
-    return _load_cached(name, get_data_version(name))
+    return _load_data_set_version(name, get_data_file_version(name))
 
 
 @cache
-def _load_cached(name: str, version: tuple[object, ...]) -> DataSetContent:
+def _load_data_set_version(name: str, version: tuple[object, ...]) -> DataSetContent:
     return load_data_set(name)
 
 
-def get_data_version(name: str) -> tuple[object, ...]:
-    """Return the data folder and the version of a data set's file (`files.get_file_version`)."""
+def get_data_file_version(name: str) -> tuple[object, ...]:
+    """Return the data folder and the version of a data set's file (`files.get_file_signature`)."""
     folder = os.environ.get(DATA_FOLDER_VARIABLE, "")
-    return folder, *files.get_file_version(Path(folder) / find_data_source(name).file)
+    return folder, *files.get_file_signature(Path(folder) / find_data_source(name).file)
 
 
 def get_data_digest(name: str) -> str:
     """Return the SHA-256 of a data set's content, independent of the file format."""
-    return _compute_data_digest(name, get_data_version(name))
+    return _compute_data_digest(name, get_data_file_version(name))
 
 
 @cache
 def _compute_data_digest(name: str, version: tuple[object, ...]) -> str:
-    data = _load_cached(name, version)
+    data = _load_data_set_version(name, version)
     digest = hashlib.sha256(repr((data.names, data.X.shape, data.folds is None)).encode())
     for array in (data.X, data.y, data.folds):
         if array is not None:
@@ -211,7 +213,7 @@ def _generate_data(name: str, data_source: DataSource) -> DataSetContent:
         "separable": lambda: make_clouds(40, 0.35),
         "clouds": lambda: make_clouds(200, 0.9),
         "moons": lambda: make_moons(200, noise=0.25, random_state=0),
-        "clouds-60": lambda: _generate_far_clouds(data_source.examples, len(data_source.attributes)),
+        "clouds-60": lambda: _generate_two_clusters(data_source.examples, len(data_source.attributes)),
         "noisy": lambda: _generate_noisy_majority(len(data_source.attributes)),
         "breast-cancer": _load_scaled_breast_cancer,
         "digits-linear": _make_digits_with_linear_target,
@@ -223,7 +225,7 @@ def _generate_data(name: str, data_source: DataSource) -> DataSetContent:
     return DataSetContent(X, np.array(classes)[y], data_source.attributes, None)
 
 
-def _generate_far_clouds(size: int, attributes: int, distance: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
+def _generate_two_clusters(size: int, attributes: int, distance: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
     """Generate two clusters of normal attributes, with a distance in standard deviations."""
     rng = np.random.default_rng(0)
     y, away = np.arange(size) % 2, rng.standard_normal(attributes)
@@ -260,15 +262,15 @@ def _make_digits_with_linear_target() -> tuple[np.ndarray, np.ndarray]:
 
 def _read_data_file(data_source: DataSource, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     try:
-        rows = list(read_rows(path, MAX_DATA_FILE_BYTES))
+        rows = list(read_csv_rows(path, MAX_DATA_FILE_BYTES))
     except OSError as failure:
-        problem = f"{path}: cannot be read: {failure.strerror}. Set the folder of data: {_format_folder_option()}"
+        problem = f"{path}: cannot be read: {failure.strerror}. Set the folder of data: {_format_data_folder_option()}"
         raise ConfigError(problem) from None
     if data_source.header and rows:
         names, rows = tuple(rows[0]), rows[1:]
         missing = [name for name in data_source.columns if name not in names]
         if missing:
-            column_names = shorten_text(" ".join(", ".join(names).split()), MAX_MESSAGE_LINE_CHARACTERS)
+            column_names = shorten_text(" ".join(", ".join(names).split()), MAX_MESSAGE_LINE_LENGTH)
             raise ScenarioError([(("data",), f"{path} has no column {', '.join(missing)}. It has: {column_names}")])
         keep = [names.index(name) for name in data_source.columns]
         rows = [[row[i] for i in keep] if len(row) == len(names) else row for row in rows]
@@ -284,7 +286,7 @@ def _read_data_file(data_source: DataSource, path: Path) -> tuple[np.ndarray, np
     return (
         _get_attributes(data_source, table, path),
         _get_column(data_source, table, data_source.label),
-        _number_folds(data_source, table),
+        _get_fold_numbers(data_source, table),
     )
 
 
@@ -293,7 +295,7 @@ def _get_column(data_source: DataSource, table: np.ndarray, name: str) -> np.nda
     return column
 
 
-def _number_folds(data_source: DataSource, table: np.ndarray) -> np.ndarray | None:
+def _get_fold_numbers(data_source: DataSource, table: np.ndarray) -> np.ndarray | None:
     return (
         np.unique(_get_column(data_source, table, data_source.fold), return_inverse=True)[1]
         if data_source.fold
@@ -313,12 +315,12 @@ def _get_attributes(data_source: DataSource, table: np.ndarray, path: Path) -> n
     return attributes
 
 
-def _format_folder_option() -> str:
+def _format_data_folder_option() -> str:
     """Return the option or environment variable that sets the data folder."""
     return join_alternatives(format_option("--data-dir DIR"), DATA_FOLDER_VARIABLE)
 
 
-def _download_from_openml(name: str, data_source: DataSource) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def _download_data_set(name: str, data_source: DataSource) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     require_modules(f"the data set {name}", "estimators", "sklearn")
     from sklearn.datasets import fetch_openml
 
@@ -330,14 +332,14 @@ def _download_from_openml(name: str, data_source: DataSource) -> tuple[np.ndarra
         reason = " ".join(str(failure).split()) or type(failure).__name__
         raise ConfigError(
             f"data: {name} could not be downloaded from OpenML ({reason}). "
-            f"Set a folder of data: {_format_folder_option()}"
+            f"Set a folder of data: {_format_data_folder_option()}"
         ) from None
     frame = fetched.data.drop(columns=[column for column in data_source.dropped if column in fetched.data.columns])
     count = len(data_source.attributes)
     if frame.shape[1] < count:
         raise ScenarioError([(("data",), f"{name} of OpenML has {frame.shape[1]} columns, but must have {count}")])
     X = frame.iloc[:, -count:].astype(object)  # earlier columns name the examples
-    return X.where(X.notna(), MISSING_VALUE).to_numpy(), fetched.target.astype(str).to_numpy(), None
+    return X.where(X.notna(), MISSING_VALUE_MARK).to_numpy(), fetched.target.astype(str).to_numpy(), None
 
 
 def _select_classes(data_source: DataSource, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None) -> DataSetContent:
@@ -377,4 +379,4 @@ def _locate_non_number(data_source: DataSource, X: np.ndarray) -> str:
 
 def list_distinct_values(columns: np.ndarray) -> list[Sequence[str]]:
     """Return the sorted distinct values of each column of X (m, columns), without missing values."""
-    return [sorted({*map(str, column)} - {MISSING_VALUE}) for column in columns.T]
+    return [sorted({*map(str, column)} - {MISSING_VALUE_MARK}) for column in columns.T]

@@ -18,11 +18,11 @@ MIN_NAME_SIMILARITY, MIN_SHORT_NAME_SIMILARITY, MAX_SHORT_NAME_LENGTH = (
     3,
 )  # ratios of difflib; for short names, "Kk" must still suggest "K"
 
-MAX_LISTED_NAMES = 12  # longer lists are omitted if the message suggests a name
-MAX_QUOTED_CHARACTERS = 60  # longer quoted values are shortened
-MAX_MESSAGE_LINE_CHARACTERS = 200  # limit for names and for messages of other libraries
+MAX_LISTED_KNOWN_NAMES = 12  # longer lists are omitted if the message suggests a name
+MAX_QUOTED_VALUE_LENGTH = 60  # longer quoted values are shortened
+MAX_MESSAGE_LINE_LENGTH = 200  # limit for names and for messages of other libraries
 INVISIBLE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode categories of invisible and control characters
-LAYOUT_CHARACTERS = "\n\t\u200c\u200d"  # line break, tab and joiners, which messages and some scripts need
+VISIBLE_LAYOUT_CHARACTERS = "\n\t\u200c\u200d"  # line break, tab and joiners, which messages and some scripts need
 
 
 class StatmechError(Exception):
@@ -73,19 +73,19 @@ def make_unwritable_error(path: object, failure: OSError) -> StoreError:
     return StoreError(f"{path}: cannot be written: {failure.strerror or failure}")
 
 
-class DamagedError(StoreError):
+class DamagedStoreError(StoreError):
     """A store with missing or corrupted files."""
 
     def __init__(self, path: object, names: list[str]):
-        files = ", ".join(_join_lines(name, MAX_MESSAGE_LINE_CHARACTERS) for name in names[:5]) + (
+        files = ", ".join(_join_lines(name, MAX_MESSAGE_LINE_LENGTH) for name in names[:5]) + (
             ", ..." if len(names) > 5 else ""
         )
         super().__init__(f"{path}: not a readable store (corrupted or missing: {files})")
 
 
-def make_unreadable_error(path: object, failure: Exception) -> DamagedError:
+def make_unreadable_error(path: object, failure: Exception) -> DamagedStoreError:
     """Make the error for a store that cannot be read or interpreted."""
-    return DamagedError(path, [f"{type(failure).__name__}: {failure}"])
+    return DamagedStoreError(path, [f"{type(failure).__name__}: {failure}"])
 
 
 class ClusterError(StatmechError, RuntimeError):
@@ -98,7 +98,7 @@ class SolverError(StatmechError, ArithmeticError):
     """A failure to solve the equations of theory, with the parameters in the message."""
 
 
-class DivergedError(StatmechError, ArithmeticError):
+class DivergedStudentError(StatmechError, ArithmeticError):
     """A simulated student whose length has left the range of accurate arithmetic."""
 
 
@@ -106,7 +106,7 @@ class DeviceError(StatmechError, RuntimeError):
     """A device that JAX is configured to use but this machine lacks."""
 
 
-class ForkedError(StatmechError, RuntimeError):
+class ForkAfterJaxError(StatmechError, RuntimeError):
     """A computation in a forked process, which would hang because its parent has used JAX."""
 
     def __init__(self) -> None:
@@ -152,11 +152,11 @@ def format_unknown_name(value: object, noun: str, choices: Iterable[str]) -> str
     )  # last resort: names that begin with the value
     likely = f' Did you mean "{folded[candidates[0]]}"{suggestions.get(candidates[0], "")}?' if candidates else ""
     name = _join_lines(str(value).encode(errors="backslashreplace").decode())
-    listed = "" if likely and len(names) > MAX_LISTED_NAMES else f" Known: {', '.join(names)}."
+    listed = "" if likely and len(names) > MAX_LISTED_KNOWN_NAMES else f" Known: {', '.join(names)}."
     return f'"{name}" is not {noun}.{likely}{listed}'
 
 
-def list_spellings(name: str) -> list[str]:
+def list_synonyms(name: str) -> list[str]:
     """Return a name and its synonyms in other programs and books."""
     return [name, *SYNONYMS.get(name.casefold(), {})]
 
@@ -173,7 +173,7 @@ def quote_value(value: object) -> str:
     return f"of type {type(value).__name__}"  # for example, an integer too long for Python to format
 
 
-def shorten_text(text: str, max_length: int = MAX_QUOTED_CHARACTERS) -> str:
+def shorten_text(text: str, max_length: int = MAX_QUOTED_VALUE_LENGTH) -> str:
     """Shorten a text for a message, ending a long text with an ellipsis."""
     return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
@@ -201,7 +201,7 @@ def escape_text(text: str) -> str:
 
 def _escape_character(character: str) -> str:
     """Return a character, or its escape if it is invisible or a control character."""
-    hidden = unicodedata.category(character) in INVISIBLE_CATEGORIES and character not in LAYOUT_CHARACTERS
+    hidden = unicodedata.category(character) in INVISIBLE_CATEGORIES and character not in VISIBLE_LAYOUT_CHARACTERS
     code = ord(character)
     return f"\\u{code:04x}" if hidden and code < 2**16 else f"\\U{code:08x}" if hidden else character
 
@@ -213,6 +213,6 @@ def _format_location(location: tuple[str | int, ...]) -> str:
     return _join_lines(str(head)) + "".join(names)
 
 
-def _join_lines(text: str, max_length: int = MAX_QUOTED_CHARACTERS) -> str:
+def _join_lines(text: str, max_length: int = MAX_QUOTED_VALUE_LENGTH) -> str:
     """Join the lines of a text to a single line, and shorten long text."""
     return shorten_text(" ".join(text.split()), max_length)

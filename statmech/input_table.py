@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from statmech.errors import ConfigError, ScenarioError
-from statmech.runtime.files import get_file_version, open_ordinary_file
+from statmech.runtime.files import get_file_signature, open_regular_file
 from statmech.table_columns import DEFAULT_COLUMN_OPTIONS, encode_columns
 from statmech.table_files import read_table_file
 
@@ -22,17 +22,17 @@ def load_input_table(path: str) -> np.ndarray:
 
     Raises `ScenarioError` if the file is not a table of finite real numbers whose rows differ.
     """
-    return _load_cached_table(path, get_file_version(path))
+    return _load_cached_table(path, get_file_signature(path))
 
 
 def get_input_table_digest(path: str) -> str:
     """Return the SHA-256 of a table's content, independent of the file format."""
-    return _compute_input_table_digest(path, get_file_version(path))
+    return _compute_input_table_digest(path, get_file_signature(path))
 
 
 def get_covariance_eigenvalues(path: str) -> np.ndarray:
     """Return the eigenvalues (N,) of N times the covariance of a table, which sum to N."""
-    return _compute_covariance_eigenvalues(path, get_file_version(path))
+    return _compute_covariance_eigenvalues(path, get_file_signature(path))
 
 
 @lru_cache(maxsize=4)
@@ -74,7 +74,7 @@ def _read_table_numbers(path: str) -> np.ndarray:
         except ConfigError as failure:
             raise ConfigError(f"{path}: {failure}") from None
     try:
-        with open_ordinary_file(Path(path), MAX_NPY_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        with open_regular_file(Path(path), MAX_NPY_BYTES) as descriptor, open(descriptor, "rb", closefd=False) as file:
             rows = np.lib.format.read_array(file, allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError) as failure:
         reason = getattr(failure, "strerror", None) or "its content is not an array"

@@ -21,17 +21,24 @@ import numpy as np
 from statmech import input_table
 from statmech.activations import ACTIVATIONS
 from statmech.errors import Problem, ScenarioError, format_unknown_name, quote_value, shorten_text
-from statmech.modes import Modes, group_sizes, hermite, make_feature_modes, make_modes, make_power_law_modes
+from statmech.modes import (
+    Modes,
+    compute_group_sizes,
+    hermite_coefficients,
+    make_feature_modes,
+    make_modes,
+    make_power_law_modes,
+)
 from statmech.numerics.gaussian import Array
 from statmech.random_numbers import draw_normals, draw_signs
 
-MAX_EIGENVALUE = 1e20  # the minimum is its inverse: inputs and their squares are float32
+MAX_INPUT_EIGENVALUE = 1e20  # the minimum is its inverse: inputs and their squares are float32
 TEACHER_DIRECTIONS = ("random", "aligned")
 FRACTION_SUM_TOL = 1e-6  # allowed deviation of the sum from 1
 MAX_POWER_LAW_DECAY = 10.0
 MAX_POWER_LAW_MODES = 10**7
 MAX_LATENT_RATIO = 1000.0  # limits latent variables per feature, and features per latent variable
-MIN_NONLINEAR_DEVIATION = 1e-6  # features with a smaller nonlinear part are treated as linear
+MIN_NONLINEAR_COEFFICIENT = 1e-6  # features with a smaller nonlinear part are treated as linear
 CENTRE_INPUTS_NOTE = "inputs around a centre are gaussian, anisotropic or a spectrum"
 
 
@@ -177,7 +184,7 @@ class Inputs(ABC):
         """Return the properties of the axes, or None if the components are not independent Gaussians."""
         return None
 
-    def file_problem(self, N: int) -> Problem | None:
+    def find_file_problem(self, N: int) -> Problem | None:
         """Return the reason why the files of the distribution cannot be used, or None.
 
         Stored results do not need these files.
@@ -326,7 +333,7 @@ class Spectrum(GroupedInputs):
         modes = self.modes(N)
         if self.teacher == "random" or modes.teacher is None:
             return N
-        return int(group_sizes(modes.shares, N)[modes.teacher > 0].sum())
+        return int(compute_group_sizes(modes.shares, N)[modes.teacher > 0].sum())
 
     def problem(self, N: int) -> Problem | None:
         if problem := _find_spectrum_problem(self.eigenvalues):
@@ -355,7 +362,7 @@ class Spectrum(GroupedInputs):
             yield "ridge of a spectrum must not be 0 in all groups"
         if not 0 <= self.misfit < 1:
             yield f"misfit must be at least 0 and below 1, not {self.misfit:g}"
-        if not np.all(group_sizes(make_modes(self.eigenvalues, self.shares).shares, N)):
+        if not np.all(compute_group_sizes(make_modes(self.eigenvalues, self.shares).shares, N)):
             shares_note = f" with shares {list(self.shares)}" if self.shares else ""
             yield f"spectrum {list(self.eigenvalues)}{shares_note} on N = {N}: a group would be empty"
 
@@ -364,7 +371,7 @@ class Spectrum(GroupedInputs):
 
     def axes(self, N: int) -> InputAxes:
         modes = self.modes(N)
-        sizes = group_sizes(modes.shares, N)
+        sizes = compute_group_sizes(modes.shares, N)
         ridge = np.broadcast_to(modes.ridge, modes.variances.shape)
         is_random = self.teacher == "random" or modes.teacher is None
         powers = None if is_random else np.repeat(np.asarray(modes.teacher), sizes)
@@ -419,12 +426,12 @@ class Features(Inputs):
 
     def map_latent_fields(self, fields: np.ndarray) -> np.ndarray:
         activation = ACTIVATIONS[self.activation]()
-        return np.asarray(activation.both(fields)[0], float) - hermite(activation).constant
+        return np.asarray(activation.both(fields)[0], float) - hermite_coefficients(activation).constant
 
     def problem(self, N: int) -> Problem | None:
         if self.activation not in ACTIVATIONS:
             return ("inputs",), format_unknown_name(self.activation, "an activation", ACTIVATIONS)
-        if hermite(ACTIVATIONS[self.activation]()).rest < MIN_NONLINEAR_DEVIATION:
+        if hermite_coefficients(ACTIVATIONS[self.activation]()).rest < MIN_NONLINEAR_COEFFICIENT:
             return ("inputs",), f"features of the activation {self.activation} are linear in the latent variables"
         if not 1 / MAX_LATENT_RATIO <= self.latent <= MAX_LATENT_RATIO:
             bounds = f"{1 / MAX_LATENT_RATIO:g} and {MAX_LATENT_RATIO:g}"
@@ -434,7 +441,7 @@ class Features(Inputs):
         return None
 
     def modes(self, N: int) -> Modes:
-        return make_feature_modes(hermite(ACTIVATIONS[self.activation]()), self.latent)
+        return make_feature_modes(hermite_coefficients(ACTIVATIONS[self.activation]()), self.latent)
 
 
 @dataclass(frozen=True)
@@ -470,7 +477,7 @@ class Rows(Inputs):
 
         return table[jax.random.randint(key, (M,), 0, table.shape[0], np.int32)]
 
-    def file_problem(self, N: int) -> Problem | None:
+    def find_file_problem(self, N: int) -> Problem | None:
         try:
             columns = input_table.load_input_table(self.path).shape[1]
         except ScenarioError as failure:
@@ -520,7 +527,7 @@ def inputs_from_config(form: Any) -> Inputs:
             raise ValueError(format_unknown_name(key, f"a parameter of {name}", defaults))
         if not _is_like_default(value, defaults[key]):
             text = shorten_text(" ".join(repr(value).split()))
-            raise ValueError(f"{key} of {name} must be like {value_to_config(defaults[key])}, not {text}")
+            raise ValueError(f"{key} of {name} must be like {parameter_to_config(defaults[key])}, not {text}")
     return INPUTS[name](**parameters)
 
 
@@ -558,7 +565,7 @@ def _is_like_default(value: Any, default: Any) -> bool:
     return isinstance(value, (int, float) if isinstance(default, float) else type(default))
 
 
-def value_to_config(value: Any) -> Any:
+def parameter_to_config(value: Any) -> Any:
     """Convert a parameter's value to its config form, with a list instead of a tuple."""
     return list(value) if isinstance(value, tuple) else value
 
@@ -572,7 +579,7 @@ def inputs_to_config(inputs: Inputs) -> Any:
     values_and_defaults = {field.name: (getattr(inputs, field.name), field.default) for field in fields(inputs)}
     first = next(iter(values_and_defaults), None)
     values = {
-        key: value_to_config(value)
+        key: parameter_to_config(value)
         for key, (value, default) in values_and_defaults.items()
         if key == first or value != default
     }
@@ -593,8 +600,8 @@ def _find_spectrum_problem(spectrum: Any) -> Problem | None:
     """Return the reason why a list is not a valid covariance spectrum, or None."""
     if not _is_number_list(spectrum) or min(spectrum) < 0 or not any(spectrum):
         return ("inputs",), "a spectrum is a list of finite eigenvalues, none negative and not all 0"
-    if any(value > 0 and not 1 / MAX_EIGENVALUE <= value <= MAX_EIGENVALUE for value in spectrum):
-        bounds = f"between {1 / MAX_EIGENVALUE:g} and {MAX_EIGENVALUE:g}, the range of float32 inputs"
+    if any(value > 0 and not 1 / MAX_INPUT_EIGENVALUE <= value <= MAX_INPUT_EIGENVALUE for value in spectrum):
+        bounds = f"between {1 / MAX_INPUT_EIGENVALUE:g} and {MAX_INPUT_EIGENVALUE:g}, the range of float32 inputs"
         return ("inputs",), f"eigenvalues of a spectrum must be 0 or {bounds}"
     return None
 

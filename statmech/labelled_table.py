@@ -136,7 +136,7 @@ def _table_from_frame(
         raise ConfigError("no input varies: all columns are constant or dropped")
     if positive is not None:
         return _table_from_labels(
-            rows, y.astype(str) == positive, positive, _name_other_values(y, positive), columns.notes
+            rows, y.astype(str) == positive, positive, _name_negative_label(y, positive), columns.notes
         )
     y = y.astype(str) if y.dtype.kind not in "buif" else y
     values = np.unique(y)
@@ -164,7 +164,7 @@ def _table_from_labels(
     return LabelledTable(rows, np.where(is_positive, 1.0, -1.0), (high, low), tuple(notes))
 
 
-def _name_other_values(y: np.ndarray, positive: str) -> str:
+def _name_negative_label(y: np.ndarray, positive: str) -> str:
     """Return a name for all values of a target other than the positive value."""
     values = sorted(set(map(str, y.tolist())))
     if positive not in values:

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 CITES = ("golub1979", "jacot2020", "wei2022", "misiakiewicz2024")  # bibliography keys of the papers
 CLASSIFICATION_CITES = ("mignacco2020", "loureiro2021mixtures")
-BEST_PENALTY = "best"
+BEST_PENALTY_KEYWORD = "best"
 MIN_EXAMPLES_RATIO, MAX_EXAMPLES_RATIO = 1 / 16, 4  # examples per row: error bands have been tested up to 4
 PENALTY_GRIDS = {True: np.geomspace(1e-4, 1e2, 7), False: np.geomspace(1e-6, 1e4, 11)}  # True: labels
 MIN_SPLINE_KNOTS, SPLINE_POINTS = 4, 481
 MIN_FIT_SETS, MAX_FIT_SETS = 6, 20  # random sets of examples at each of two sizes
-FIT_SECONDS = 1.8  # on one core, for the fits at both sizes
+FIT_BUDGET_SECONDS = 1.8  # on one core, for the fits at both sizes
 MIN_FIT_EXAMPLES = 8
-NUM_CHECK_SETS = 20
+DEFAULT_CHECK_SETS = 20
 
 
 def predict_learning_curve(
@@ -47,7 +47,7 @@ def predict_learning_curve(
     y: object = "-1",
     *,
     loss: str | None = None,
-    lam: float | str = BEST_PENALTY,
+    lam: float | str = BEST_PENALTY_KEYWORD,
     P: Sequence[int] | None = None,
     fits: bool = True,
     check: bool | int = False,
@@ -100,7 +100,7 @@ def predict_learning_curve(
         error. Variables of `size`, the three measured numbers of examples: `..._measured`, `..._measured_error`,
         `..._measured_theory`. NaN means that the table does not determine the error.
         Attributes: `verdict`, the diagnosis, `notes` and `warnings`, one sentence per line, and `cites`, the keys of
-        papers, separated by spaces (`statmech.results.citations.bibtex`).
+        papers, separated by spaces (`statmech.results.citations.format_bibtex`).
 
     Raises
     ------
@@ -123,7 +123,7 @@ def predict_learning_curve(
     (array([0.121, 0.088, 0.077]), 'good')
     """
     table = load_labelled_table(X, y, numbers=numbers, positive=positive)
-    prepared = PreparedCurve(table, loss, intercept=intercept, standardise=standardise)
+    prepared = LearningCurvePredictor(table, loss, intercept=intercept, standardise=standardise)
     return prepared.predict(lam=lam, P=P, fits=fits, check=check, key=key)
 
 
@@ -161,7 +161,7 @@ class PenaltyCurves(NamedTuple):
     classes: np.ndarray
 
 
-class PreparedCurve:
+class LearningCurvePredictor:
     """A table prepared for predicting learning curves, with a cache of all measurements.
 
     Parameters
@@ -198,7 +198,7 @@ class PreparedCurve:
     def predict(
         self,
         *,
-        lam: float | str = BEST_PENALTY,
+        lam: float | str = BEST_PENALTY_KEYWORD,
         P: Sequence[int] | None = None,
         fits: bool = True,
         check: bool | int = False,
@@ -214,13 +214,14 @@ class PreparedCurve:
         import xarray as xr
 
         if not (
-            lam == BEST_PENALTY or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)
+            lam == BEST_PENALTY_KEYWORD
+            or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)
         ):
-            raise ConfigError(f"lam must be a number above 0, or {BEST_PENALTY}, not {lam!r}")
-        examples = _choose_examples(P, len(self.table.Z))
+            raise ConfigError(f"lam must be a number above 0, or {BEST_PENALTY_KEYWORD}, not {lam!r}")
+        examples = _choose_example_counts(P, len(self.table.Z))
         values, attributes = (self._predict_anchored if fits else self._predict_by_theory)(examples, lam, key)
         if check:
-            sets = NUM_CHECK_SETS if check is True else int(check)
+            sets = DEFAULT_CHECK_SETS if check is True else int(check)
             check_fits = [
                 self._fit_example_sets(p, strength, sets, key)
                 for p, strength in zip(examples, values["lam"], strict=True)
@@ -259,7 +260,9 @@ class PreparedCurve:
         self, P: np.ndarray, lam: float | str, key: int
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Predict a curve by theory alone, and return its variables and attributes."""
-        strengths = self.rows.find_best_penalties(self.loss, P) if lam == BEST_PENALTY else np.full(len(P), lam, float)
+        strengths = (
+            self.rows.find_best_penalties(self.loss, P) if lam == BEST_PENALTY_KEYWORD else np.full(len(P), lam, float)
+        )
         state = self.rows.described(self.loss, P, strengths)
         return {self.name: state.eps_y if self.table.labels else state.mse_y, "lam": strengths}, {"verdict": "theory"}
 
@@ -271,17 +274,17 @@ class PreparedCurve:
         name, n, count = self.name, len(self.table.Z), len(P)
         points = np.concatenate([P, self.sizes])
         curves = (
-            self._compute_best_curves(points)
-            if lam == BEST_PENALTY
-            else self._compute_penalty_curves(points, float(lam))
+            self._compute_curves_at_best_lam(points)
+            if lam == BEST_PENALTY_KEYWORD
+            else self._compute_curves_at_penalty(points, float(lam))
         )
         measured = self._measure_errors(curves.lam[count:], key)
         curve, measured_curve = curves.total.split(count)
-        stabilities = self._get_left_out_arguments(curves.lam[-1])
+        stabilities = self._get_leave_one_out_values(curves.lam[-1])
         wrong = float(np.sum(_score_wrong_labels(stabilities))) if self.table.labels else np.inf
         scale = self._make_error_scale(measured)
         verdict = anchored_curves.judge_theory(measured, measured_curve, scale, wrong)
-        error = anchored_curves.move_errors(P, curve, measured, measured_curve, scale)
+        error = anchored_curves.move_curve_to_errors(P, curve, measured, measured_curve, scale)
         if verdict not in ("good", "moved") or n < 2 * self.table.N:
             error = np.where(n < P, np.nan, error)
         half = scale.compute_half_band(error)
@@ -297,7 +300,7 @@ class PreparedCurve:
         }
         attributes: dict[str, Any] = {
             "verdict": verdict,
-            "drift": _compute_drift(measured, measured_curve, scale),
+            "drift": _compute_ratio_drift(measured, measured_curve, scale),
             "wrong": wrong,
         }
         if self.table.labels:
@@ -317,12 +320,12 @@ class PreparedCurve:
             return LabelScale(len(self.table.Z))
         return SquaredScale(float(measured.deviation[-1] / measured.error[-1]))
 
-    def _get_left_out_arguments(self, lam: float) -> np.ndarray:
+    def _get_leave_one_out_values(self, lam: float) -> np.ndarray:
         """Return the leave-one-out stabilities or residuals (n,) of all rows."""
-        from simulate.kernels.leave_one_out import compute_left_out_arguments
+        from simulate.kernels.leave_one_out import leave_one_out_arguments
 
         if lam not in self._left_out:
-            self._left_out[lam] = compute_left_out_arguments(self.table, self.loss, lam, self.intercept)
+            self._left_out[lam] = leave_one_out_arguments(self.table, self.loss, lam, self.intercept)
         return self._left_out[lam]
 
     def _measure_errors(self, lam: np.ndarray, key: int) -> MeasuredErrors:
@@ -332,11 +335,11 @@ class PreparedCurve:
 
         n, N = self.table.Z.shape
         seconds = sum(estimate_fit_seconds(self.loss, int(P), N) for P in self.sizes[:2])
-        sets = int(np.clip(FIT_SECONDS / seconds, MIN_FIT_SETS, MAX_FIT_SETS))
+        sets = int(np.clip(FIT_BUDGET_SECONDS / seconds, MIN_FIT_SETS, MAX_FIT_SETS))
         fits = [
             self._fit_example_sets(P, strength, sets, key) for P, strength in zip(self.sizes[:2], lam, strict=False)
         ]
-        left = self._get_left_out_arguments(float(lam[-1]))
+        left = self._get_leave_one_out_values(float(lam[-1]))
         errors = _score_wrong_labels(left) if self.table.labels else left**2
         mean = float(np.mean(errors))
         deviation = np.sqrt(max(mean, 1 / n) * (1 - mean) / n) if self.table.labels else np.std(errors) / np.sqrt(n)
@@ -365,12 +368,12 @@ class PreparedCurve:
             self._fits[cache_key] = float(np.mean(errors)), float(deviation)
         return self._fits[cache_key]
 
-    def _compute_penalty_curves(self, P: np.ndarray, lam: float) -> PenaltyCurves:
+    def _compute_curves_at_penalty(self, P: np.ndarray, lam: float) -> PenaltyCurves:
         """Compute the learning curves for one penalty."""
         from theory.tables.anchored_curves import PredictedCurve, compute_anchored_errors, standardise_stabilities
 
         n, strengths = len(self.table.Z), np.full(len(P) + 1, lam)
-        left = self._get_left_out_arguments(lam)
+        left = self._get_leave_one_out_values(lam)
         if not self.table.labels:
             theory = self.rows.described(self.loss, np.append(P, n).astype(float), strengths).mse_y
             anchored = theory[:-1] * np.mean(left**2) / theory[-1]
@@ -383,18 +386,18 @@ class PreparedCurve:
         anchored = np.where(np.isnan(anchored), theory, anchored)  # w = 0 predicts the more frequent label
         return PenaltyCurves(strengths[:-1], PredictedCurve(theory, anchored), classes)
 
-    def _compute_best_curves(self, P: np.ndarray) -> PenaltyCurves:
+    def _compute_curves_at_best_lam(self, P: np.ndarray) -> PenaltyCurves:
         """Compute the learning curves at the penalty of smallest anchored error for each number of examples."""
         from theory.tables.anchored_curves import PredictedCurve
 
         grid = np.log(PENALTY_GRIDS[bool(self.table.labels)])
-        penalty_curves = [self._compute_penalty_curves(P, float(lam)) for lam in np.exp(grid)]
+        penalty_curves = [self._compute_curves_at_penalty(P, float(lam)) for lam in np.exp(grid)]
         with np.errstate(all="ignore"):  # log(0) for an error of 0
             log_errors = np.log([curves.total.anchored for curves in penalty_curves]).T
         log_lam = np.array([_find_best_penalty(grid, column) for column in log_errors])
         if self.table.labels and np.isnan(log_lam).any():  # theory fails on the table: use leave-one-out
             left_out = [
-                float(np.mean(_score_wrong_labels(self._get_left_out_arguments(float(lam))))) for lam in np.exp(grid)
+                float(np.mean(_score_wrong_labels(self._get_leave_one_out_values(float(lam))))) for lam in np.exp(grid)
             ]
             log_lam[np.isnan(log_lam)] = grid[::-1][np.argmin(left_out[::-1])]
         state = self.rows.described(self.loss, P.astype(float), np.exp(log_lam))
@@ -446,7 +449,7 @@ def _make_spline(x: np.ndarray, y: np.ndarray) -> Any:
     return Akima1DInterpolator(x, y, method="makima")
 
 
-def _compute_drift(measured: MeasuredErrors, curve: PredictedCurve, scale: ErrorScale) -> float:
+def _compute_ratio_drift(measured: MeasuredErrors, curve: PredictedCurve, scale: ErrorScale) -> float:
     """Return the change of ln(measured / theory) from the smallest size to all rows.
 
     A change of less than 2 standard errors is returned as 0.
@@ -470,7 +473,7 @@ def _get_loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
     return name, LOSSES[name]()
 
 
-def _choose_examples(P: Sequence[int] | None, n: int) -> np.ndarray:
+def _choose_example_counts(P: Sequence[int] | None, n: int) -> np.ndarray:
     """Check the numbers of examples, and return them or, by default, powers of two times n."""
     if P is None:
         doublings = np.arange(np.log2(MIN_EXAMPLES_RATIO), np.log2(MAX_EXAMPLES_RATIO) + 1)

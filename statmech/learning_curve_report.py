@@ -10,15 +10,15 @@ import xarray as xr
 from statmech.learning_curve import PENALTY_GRIDS
 
 ERROR_NAMES = {"eps_y": "error", "mse": "squared error"}  # eps_y: fraction of wrong labels; mse: mean squared residual
-GAIN_HALF_BAND = 0.075  # half-width of the 90 % band of ln(gain), per doubling of the examples
-MAX_DRIFT = -0.3  # change of ln(measured / theory); if more negative, more rows help more than predicted
+LOG_GAIN_HALF_BAND = 0.075  # half-width of the 90 % band of ln(gain), per doubling of the examples
+STEEP_CURVE_DRIFT = -0.3  # change of ln(measured / theory); if more negative, more rows help more than predicted
 USELESS_ERROR_RATIO, WEAK_ERROR_RATIO = 0.95, 0.9  # error relative to always predicting the more frequent label
-NOISY_ROWS_PER_COLUMN = 10  # with fewer rows per column, theory alone is noisy
-MIN_ROWS_PER_COLUMN = 2  # rows per column required to predict errors beyond the table's rows
-PENALTY_EDGE_RATIO = 1.01  # factor: a best penalty this close to the ends of the tried penalties is at the edge
+MIN_RELIABLE_ROW_RATIO = 10  # with fewer rows per column, theory alone is noisy
+MIN_EXTRAPOLATION_ROW_RATIO = 2  # rows per column required to predict errors beyond the table's rows
+PENALTY_EDGE_FACTOR = 1.01  # factor: a best penalty this close to the ends of the tried penalties is at the edge
 
 
-def describe_curve(curve: xr.Dataset) -> str:
+def format_curve_report(curve: xr.Dataset) -> str:
     """Format the report of a learning curve: table, learner, errors, verdict and expected gain.
 
     Parameters
@@ -28,17 +28,17 @@ def describe_curve(curve: xr.Dataset) -> str:
     """
     name = "eps_y" if "eps_y" in curve else "mse"
     lines = [
-        *_format_table(curve),
-        *_format_learner(curve),
+        *_format_table_summary(curve),
+        *_format_learner_summary(curve),
         "",
-        *_format_errors(curve, name),
+        *_format_error_table(curve, name),
         "",
         *_format_verdict(curve, name),
     ]
-    return "\n".join([*lines, *_format_notes(curve, name), *_format_gain(curve, name)])
+    return "\n".join([*lines, *_format_notes(curve, name), *_format_expected_gain(curve, name)])
 
 
-def _format_table(curve: xr.Dataset) -> Iterator[str]:
+def _format_table_summary(curve: xr.Dataset) -> Iterator[str]:
     """Yield lines about the table: rows, columns and target."""
     about = curve.attrs
     notes = about["notes"].splitlines()
@@ -51,7 +51,7 @@ def _format_table(curve: xr.Dataset) -> Iterator[str]:
     yield from (note for note in notes[1:])
 
 
-def _format_learner(curve: xr.Dataset) -> Iterator[str]:
+def _format_learner_summary(curve: xr.Dataset) -> Iterator[str]:
     """Yield a line about the learner: loss, penalty and intercept."""
     about = curve.attrs
     penalty = "the best l2 penalty at each size" if about["lam"] == "best" else f"l2 penalty lam = {about['lam']}"
@@ -60,7 +60,7 @@ def _format_learner(curve: xr.Dataset) -> Iterator[str]:
     yield f"learner: {about['loss']} loss, {penalty}, {intercept}; columns {columns}"
 
 
-def _format_errors(curve: xr.Dataset, name: str) -> Iterator[str]:
+def _format_error_table(curve: xr.Dataset, name: str) -> Iterator[str]:
     """Yield the lines of a text table with the errors at each number of examples."""
     banded = f"{name}_low" in curve
     largest = float(curve[name].max()) if curve[name].notnull().any() else 1.0
@@ -158,7 +158,7 @@ def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
             yield f"errors by class with all rows: {by_class}; their mean {(first_error + second_error) / 2:.4f}"
     if about["lam"] == "best" and (ends := _format_penalty_edge(curve, name)):
         yield ends
-    if about["rows"] < NOISY_ROWS_PER_COLUMN * about["columns"]:
+    if about["rows"] < MIN_RELIABLE_ROW_RATIO * about["columns"]:
         yield (
             f"note: {about['rows']:,} rows of {about['columns']:,} columns: fewer than ten rows per column, theory "
             "alone is itself noisy."
@@ -172,8 +172,8 @@ def _format_penalty_edge(curve: xr.Dataset, name: str) -> str:
     ends = [
         end
         for end, is_edge in (
-            (tried[0], lam <= tried[0] * PENALTY_EDGE_RATIO),
-            (tried[-1], lam >= tried[-1] / PENALTY_EDGE_RATIO),
+            (tried[0], lam <= tried[0] * PENALTY_EDGE_FACTOR),
+            (tried[-1], lam >= tried[-1] / PENALTY_EDGE_FACTOR),
         )
         if is_edge.any()
     ]
@@ -183,7 +183,7 @@ def _format_penalty_edge(curve: xr.Dataset, name: str) -> str:
     return f"note: the best penalty is at the edge of the tried penalties, {tried[0]:g} to {tried[-1]:g}: {which}."
 
 
-def _format_gain(curve: xr.Dataset, name: str) -> Iterator[str]:
+def _format_expected_gain(curve: xr.Dataset, name: str) -> Iterator[str]:
     """Yield sentences about the expected gain from more rows."""
     known_errors = curve.dropna("P", subset=[name])
     rows = curve.attrs["rows"]
@@ -205,9 +205,9 @@ def _format_gain(curve: xr.Dataset, name: str) -> Iterator[str]:
     change = f"{abs(gain)} % {less if gain >= 0 else 'more'} {unit}"
     sentence = f"{times:.3g} times as many rows: {before:.4g} -> {after:.4g}, {change}"
     if curve.attrs["verdict"] != "theory":
-        width = GAIN_HALF_BAND * np.log2(times)
+        width = LOG_GAIN_HALF_BAND * np.log2(times)
         ends = [100 * (1 - after / before * np.exp(sign * width)) for sign in (1, -1)]
         sentence += f" (90 % band of this gain: {ends[0]:.0f} to {ends[1]:.0f} %)"
     yield sentence
-    if curve.attrs.get("drift", 0.0) < MAX_DRIFT:
+    if curve.attrs.get("drift", 0.0) < STEEP_CURVE_DRIFT:
         yield "note: measured errors fall faster with the rows than theory's: more rows may help more than this."

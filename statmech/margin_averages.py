@@ -35,15 +35,15 @@ from statmech.numerics.gaussian import (
     GAUSSIAN_CUTOFF,
     MIN_DIVISOR,
     Array,
+    get_array_module,
     make_composite_rule,
     make_gaussian_panels,
-    namespace,
     normal_cdf,
     normal_density,
     replace_zero,
 )
 
-EXPONENT_CUTOFF = 9.0  # exp(-9^2 / 2) is negligible
+GAUSSIAN_ARGUMENT_CUTOFF = 9.0  # exp(-9^2 / 2) is negligible
 
 
 def single_student_averages(c: Array, theta: Array, flip: Array) -> tuple[Array, Array, Array]:
@@ -54,7 +54,7 @@ def single_student_averages(c: Array, theta: Array, flip: Array) -> tuple[Array,
     >>> [float(value.round(6)) for value in single_student_averages(0.5, 1.0, 0.1)]
     [-0.173365, 0.462013, 0.565163]
     """
-    xp = namespace(theta)
+    xp = get_array_module(theta)
     sin, cos = xp.sin(theta), xp.cos(theta)
     below_margin = normal_cdf(c / sin)
     right = cos * below_margin / np.sqrt(2 * np.pi) - normal_density(c) * normal_cdf(c * cos / sin)
@@ -83,15 +83,15 @@ def student_pair_average(c: Array, theta_1: Array, theta_2: Array, mutual_angle:
     0.42961
     """
     together = normal_cdf(c) - normal_cdf(-abs(c)) + wedge_integral(c, (np.pi - mutual_angle) / 2)
-    return 2 * flip * together + 2 * (1 - 2 * flip) * _joint_probability(c, theta_1, theta_2, mutual_angle)
+    return 2 * flip * together + 2 * (1 - 2 * flip) * _both_below_margin(c, theta_1, theta_2, mutual_angle)
 
 
 def wedge_integral(c: Array, theta: Array) -> Array:
     r"""Return :math:`I(\theta) = \frac1\pi\int_0^\theta e^{-c^2/2\sin^2s}\,ds` for scalars, theta in [0, pi]."""
-    xp = namespace(theta)
+    xp = get_array_module(theta)
     acute = xp.minimum(theta, np.pi - theta)
     top = xp.log(xp.maximum(acute, MIN_DIVISOR))
-    low = xp.minimum(xp.log(abs(c) / EXPONENT_CUTOFF + MIN_DIVISOR), top)
+    low = xp.minimum(xp.log(abs(c) / GAUSSIAN_ARGUMENT_CUTOFF + MIN_DIVISOR), top)
     # the integrand rises within about one unit of log s; the cutoff neglects a relative part of 1e-16
     x, weight = _make_legendre_rule(xp.maximum(low, top - 37.0), np.zeros(0), top)
     s = xp.exp(x)
@@ -99,9 +99,9 @@ def wedge_integral(c: Array, theta: Array) -> Array:
     return xp.where(theta <= np.pi / 2, part, 2 * normal_cdf(-abs(c)) - part)
 
 
-def _joint_probability(c: Array, theta_1: Array, theta_2: Array, mutual_angle: Array) -> Array:
+def _both_below_margin(c: Array, theta_1: Array, theta_2: Array, mutual_angle: Array) -> Array:
     """Return P_3, the probability that both stabilities are below c and v > 0."""
-    xp = namespace(mutual_angle)
+    xp = get_array_module(mutual_angle)
     sin, cos = (xp.sin(theta_1), xp.sin(theta_2)), (xp.cos(theta_1), xp.cos(theta_2))
     difference = theta_1 - theta_2
     haversine = xp.sin((mutual_angle + difference) / 2) * xp.sin((mutual_angle - difference) / 2) / (sin[0] * sin[1])
@@ -118,13 +118,19 @@ def _joint_probability(c: Array, theta_1: Array, theta_2: Array, mutual_angle: A
 
 def _independent_joint_probability(c: Array, sin: tuple[Array, Array], cos: tuple[Array, Array]) -> Array:
     """Return P_3 for students that are independent given the teacher's field."""
-    xp = namespace(sin[0])
+    xp = get_array_module(sin[0])
     edges = [0.0 * sin[0], GAUSSIAN_CUTOFF + 0.0 * sin[0]]
     for s, r in zip(sin, cos, strict=True):
         r = replace_zero(r)
         edges += [
             c / r + width * abs(s / r)
-            for width in (-EXPONENT_CUTOFF, -EXPONENT_CUTOFF / 3, 0.0, EXPONENT_CUTOFF / 3, EXPONENT_CUTOFF)
+            for width in (
+                -GAUSSIAN_ARGUMENT_CUTOFF,
+                -GAUSSIAN_ARGUMENT_CUTOFF / 3,
+                0.0,
+                GAUSSIAN_ARGUMENT_CUTOFF / 3,
+                GAUSSIAN_ARGUMENT_CUTOFF,
+            )
         ]
     v, weight = make_gaussian_panels(xp.maximum(xp.stack(edges), 0.0))
     below = (normal_cdf((c - r * v) / s) for s, r in zip(sin, cos, strict=True))
@@ -136,7 +142,7 @@ def _make_legendre_rule(low: Array, cuts: Array, high: Array) -> tuple[Array, Ar
 
     Weights are negative if high < low.
     """
-    xp = namespace(high)
+    xp = get_array_module(high)
     middle = (low + high) / 2
     inside = xp.clip(cuts, xp.minimum(middle, high), xp.maximum(middle, high))
     edges = xp.concatenate([xp.stack([low + 0.0 * high, middle]), xp.sort(inside), xp.stack([high])])

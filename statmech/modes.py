@@ -33,18 +33,18 @@ from statmech.activations import Activation
 from statmech.numerics.accuracy import is_chart_accuracy_active
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, NODES, make_composite_rule, normal_density
 
-NUM_SINGLE_MODES = 16  # power-law modes summed one by one; later modes form blocks of doubling size
-NODES_PER_BLOCK = 8  # sums have a relative accuracy of 1e-12
-NUM_SINGLE_MODES_CHART, NODES_PER_BLOCK_CHART = 8, 4  # in charts, sums have a relative accuracy of 1e-6
-MODE_ROUNDING = 1e-12  # relative to a sum or to the largest eigenvalue
+NUM_EXPLICIT_MODES = 16  # power-law modes summed one by one; later modes form blocks of doubling size
+GAUSS_NODES_PER_BLOCK = 8  # sums have a relative accuracy of 1e-12
+CHART_EXPLICIT_MODES, CHART_NODES_PER_BLOCK = 8, 4  # in charts, sums have a relative accuracy of 1e-6
+MODE_ROUNDING_TOL = 1e-12  # relative to a sum or to the largest eigenvalue
 MIN_EFFECTIVE_DIRECTIONS = 30.0  # theory assumes many directions and may be inaccurate for fewer
-MARCHENKO_PASTUR_NODES = 64
+NUM_MARCHENKO_PASTUR_NODES = 64
 
 
-def format_directions(number: float) -> str:
+def format_direction_count(number: float) -> str:
     """Format a number of directions with a singular or plural noun.
 
-    >>> format_directions(1.0004), format_directions(1.2)
+    >>> format_direction_count(1.0004), format_direction_count(1.2)
     ('1 direction', '1.2 directions')
     """
     text = f"{number:.3g}"
@@ -65,7 +65,7 @@ class Modes:
     def signal(self) -> float:
         """The fraction S of the teacher's field variance that the inputs contain."""
         total = float(self.powers.sum())
-        return total if total < 1 - MODE_ROUNDING else 1.0
+        return total if total < 1 - MODE_ROUNDING_TOL else 1.0
 
     @property
     def rank(self) -> float:
@@ -78,7 +78,7 @@ class Modes:
         return 1 - self.signal
 
     @property
-    def participation(self) -> float:
+    def participation_ratio(self) -> float:
         """The participation ratio: the effective fraction of directions.
 
         It is :math:`(\\sum\\nu\\omega)^2/\\sum\\nu\\omega^2`, or 1 if all variances are equal.
@@ -131,7 +131,7 @@ def make_modes(
     )
 
 
-def group_sizes(fractions: np.ndarray, N: int) -> np.ndarray:
+def compute_group_sizes(fractions: np.ndarray, N: int) -> np.ndarray:
     """Return the integer number of directions in each group, with sum N.
 
     Parameters
@@ -143,7 +143,7 @@ def group_sizes(fractions: np.ndarray, N: int) -> np.ndarray:
 
     Examples
     --------
-    >>> group_sizes(np.array([0.4, 0.35, 0.25]), 10)
+    >>> compute_group_sizes(np.array([0.4, 0.35, 0.25]), 10)
     array([4, 4, 2])
     """
     ends = np.rint(np.cumsum(fractions) * N / np.sum(fractions)).astype(int)
@@ -170,9 +170,9 @@ def make_power_law_modes(decay: float, teacher_decay: float, modes: int) -> Mode
     (144, 1.0, 1.0)
     """
     sizes = (
-        (NUM_SINGLE_MODES_CHART, NODES_PER_BLOCK_CHART)
+        (CHART_EXPLICIT_MODES, CHART_NODES_PER_BLOCK)
         if is_chart_accuracy_active()
-        else (NUM_SINGLE_MODES, NODES_PER_BLOCK)
+        else (NUM_EXPLICIT_MODES, GAUSS_NODES_PER_BLOCK)
     )
     number, count = _compress_power_law_modes(modes, *sizes)
     log = np.log(number)
@@ -203,27 +203,27 @@ def condense_modes(modes: Modes) -> Modes:
     """
     if modes.teacher is None or not np.allclose(modes.teacher, modes.shares, rtol=1e-12, atol=0):
         return modes
-    omega = np.where(modes.variances > MODE_ROUNDING * modes.variances.max(), modes.variances, 0.0)
+    omega = np.where(modes.variances > MODE_ROUNDING_TOL * modes.variances.max(), modes.variances, 0.0)
     octave = np.where(omega > 0, np.floor(np.log2(np.where(omega > 0, omega, 1.0))), -np.inf)
-    blocks = [_gauss_rule(omega[octave == level], modes.shares[octave == level]) for level in np.unique(octave)]
+    blocks = [_lanczos_gauss_rule(omega[octave == level], modes.shares[octave == level]) for level in np.unique(octave)]
     variances, shares = (np.concatenate(part) for part in zip(*blocks, strict=True))
     return make_modes(variances, shares)
 
 
-def _gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _lanczos_gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compute nodes and weights of the Gauss rule for weighted sums over x by Lanczos's recurrence."""
     if x[0] == 0:
         return np.zeros(1), weight.sum(keepdims=True)
-    if len(x) <= NODES_PER_BLOCK:
+    if len(x) <= GAUSS_NODES_PER_BLOCK:
         return x, weight
     centre, total = x.mean(), weight.sum()
     vectors = [np.sqrt(weight / total)]
-    while len(vectors) < NODES_PER_BLOCK:
+    while len(vectors) < GAUSS_NODES_PER_BLOCK:
         following = (x - centre) * vectors[-1]
         for _ in range(2):  # orthogonalise twice, against rounding errors
             following = following - sum((vector @ following) * vector for vector in vectors)
         size = np.linalg.norm(following)
-        if size < MODE_ROUNDING * centre:  # every distinct eigenvalue is already a node
+        if size < MODE_ROUNDING_TOL * centre:  # every distinct eigenvalue is already a node
             break
         vectors.append(following / size)
     basis = np.stack(vectors)
@@ -231,14 +231,14 @@ def _gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return centre + node, total * vector[0] ** 2
 
 
-def _compress_power_law_modes(modes: int, num_single: int, per_block: int) -> tuple[np.ndarray, np.ndarray]:
+def _compress_power_law_modes(modes: int, num_explicit: int, nodes_per_block: int) -> tuple[np.ndarray, np.ndarray]:
     """Return real-valued mode indices as nodes, and the number of modes that each node represents."""
-    first = np.arange(1, min(modes, num_single) + 1, dtype=float)
+    first = np.arange(1, min(modes, num_explicit) + 1, dtype=float)
     parts = [(first, np.ones_like(first))]
-    begin = num_single + 1
+    begin = num_explicit + 1
     while begin <= modes:
         size = min(begin - 1, modes - begin + 1)
-        node, weight = _gauss_sum_rule(size, per_block)
+        node, weight = _gauss_sum_rule(size, nodes_per_block)
         parts.append((begin + node, weight))
         begin += size
     number, count = zip(*parts, strict=True)
@@ -262,7 +262,7 @@ class HermiteCoefficients(NamedTuple):
     rest: float
 
 
-def hermite(activation: Activation) -> HermiteCoefficients:
+def hermite_coefficients(activation: Activation) -> HermiteCoefficients:
     r"""Compute the Hermite coefficients :math:`\mu_0`, :math:`\mu_1` and :math:`\mu_*` of an activation.
 
     Parameters
@@ -273,7 +273,7 @@ def hermite(activation: Activation) -> HermiteCoefficients:
     Examples
     --------
     >>> from statmech.activations import ACTIVATIONS
-    >>> [round(value, 8) for value in hermite(ACTIVATIONS["relu"]())]
+    >>> [round(value, 8) for value in hermite_coefficients(ACTIVATIONS["relu"]())]
     [0.39894228, 0.5, 0.30140514]
     """
     z, weight = make_composite_rule(
@@ -302,12 +302,12 @@ def make_feature_modes(coefficients: HermiteCoefficients, latent: float) -> Mode
     >>> round(modes.misfit, 8)
     0.2282998
     """
-    s, nu = marchenko_pastur(1 / latent)
+    s, nu = marchenko_pastur_rule(1 / latent)
     omega = coefficients.linear**2 * s + coefficients.rest**2
     return Modes(omega, nu, nu * coefficients.linear**2 * s / (latent * omega))
 
 
-def marchenko_pastur(ratio: float, nodes: int = MARCHENKO_PASTUR_NODES) -> tuple[np.ndarray, np.ndarray]:
+def marchenko_pastur_rule(ratio: float, nodes: int = NUM_MARCHENKO_PASTUR_NODES) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the nodes s and weights of a Gauss rule for the Marchenko-Pastur distribution.
 
     This is the distribution of the eigenvalues of :math:`FF^T/D` for a matrix F (N, D) of normal entries. With
@@ -324,7 +324,7 @@ def marchenko_pastur(ratio: float, nodes: int = MARCHENKO_PASTUR_NODES) -> tuple
 
     Examples
     --------
-    >>> s, weight = marchenko_pastur(0.5)
+    >>> s, weight = marchenko_pastur_rule(0.5)
     >>> round(float(weight @ s), 12), round(float(weight @ s**2), 12)
     (1.0, 1.5)
     """

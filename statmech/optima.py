@@ -21,7 +21,7 @@ from statmech.errors import quote_value
 OPTIMAL_KEYWORD = "optimal"
 DEFAULT_SEGMENTS, MAX_SEGMENTS = 20, 500
 MAX_SEGMENT_POINTS = 100
-EDGE_TOL = 1e-4  # relative; closer to an edge of the search range, an optimum counts as lying on it
+SEARCH_EDGE_TOL = 1e-4  # relative; closer to an edge of the search range, an optimum counts as lying on it
 LAST_TIME_OBJECTIVE, INTEGRAL_OBJECTIVE = "last", "integral"
 OBJECTIVE_NAMES = LAST_TIME_OBJECTIVE, INTEGRAL_OBJECTIVE
 
@@ -67,7 +67,7 @@ class OptimalControl:
         return " ".join([OPTIMAL_KEYWORD, *further])
 
 
-def describe_edge_optimum(name: str, value: float, low: float, high: float) -> str:
+def describe_edge_optimum(name: str, value: float, search_min: float, search_max: float) -> str:
     """Return a warning if an optimum lies at the edge of its search range, else an empty string.
 
     >>> describe_edge_optimum("lam: best", 1e6, 1e-6, 1e6)
@@ -75,11 +75,11 @@ def describe_edge_optimum(name: str, value: float, low: float, high: float) -> s
     >>> describe_edge_optimum("lam: best", 0.3, 1e-6, 1e6)
     ''
     """
-    for side, edge in (("smallest", low), ("largest", high)):
+    for side, edge in (("smallest", search_min), ("largest", search_max)):
         if edge and np.isclose(
-            value, edge, rtol=EDGE_TOL, atol=0.0
+            value, edge, rtol=SEARCH_EDGE_TOL, atol=0.0
         ):  # an edge at 0 limits the parameter, not the search
-            searched = f"the {side} value that is searched ({low:g} to {high:g})"
+            searched = f"the {side} value that is searched ({search_min:g} to {search_max:g})"
             return f"{name} is {edge:g}, {searched}: the optimum may lie beyond"
     return ""
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from statmech.numerics.gaussian import Array, namespace
+from statmech.numerics.gaussian import Array, get_array_module
 
-MAX_UNSCALED_SQUARE = 2.0**300  # larger squared lengths are rescaled before LAPACK runs
+MAX_UNSCALED_SQUARED_LENGTH = 2.0**300  # larger squared lengths are rescaled before LAPACK runs
 MIN_SQUARED_COSINE = 1e-300  # smaller values give the angle pi/2 to all digits
-MAX_UNSCALED_RATIO = 2.0**20  # at larger ratios of squared lengths, short vectors would be lost
+MAX_UNSCALED_SQUARE_RATIO = 2.0**20  # at larger ratios of squared lengths, short vectors would be lost
 
 
 def angle_from_components(perpendicular: Array, parallel: Array) -> Array:
@@ -29,7 +29,7 @@ def angle_from_components(perpendicular: Array, parallel: Array) -> Array:
     >>> float(angle_from_components(1e-9, 1.0))
     1e-09
     """
-    return namespace(perpendicular).arctan2(perpendicular, parallel)
+    return get_array_module(perpendicular).arctan2(perpendicular, parallel)
 
 
 def angle_from_versine(y: Array) -> Array:
@@ -40,28 +40,28 @@ def angle_from_versine(y: Array) -> Array:
     >>> float(angle_from_versine(5e-19))
     1e-09
     """
-    return _double_angle(y, 2 - y)
+    return _angle_from_half_squares(y, 2 - y)
 
 
-def angle_between(theta_1: Array, theta_2: Array, c: Array) -> Array:
+def angle_between_students(theta_1: Array, theta_2: Array, c: Array) -> Array:
     r"""Return the angle :math:`\arccos q` of two students from their angles to the teacher and transverse cosine c.
 
     :math:`q = \cos\theta_1\cos\theta_2 + c\,\sin\theta_1\sin\theta_2`, computed as a haversine so that
     small angles are accurate.
 
-    >>> float(angle_between(1e-8, 1e-8, 0.5))
+    >>> float(angle_between_students(1e-8, 1e-8, 0.5))
     1e-08
     """
-    xp = namespace(c)
+    xp = get_array_module(c)
     haversine = xp.sin(theta_1) * xp.sin(theta_2) * (1 - c) / 2
     if theta_1 is not theta_2:  # the term vanishes for two equivalent students
         haversine = haversine + xp.sin((theta_1 - theta_2) / 2) ** 2
-    return _double_angle(haversine, 1 - haversine)
+    return _angle_from_half_squares(haversine, 1 - haversine)
 
 
-def _double_angle(sin2: Array, cos2: Array) -> Array:
+def _angle_from_half_squares(sin2: Array, cos2: Array) -> Array:
     """Return 2 arctan(sqrt(sin2 / cos2)), which compiles to code twice as fast as arctan2."""
-    xp = namespace(sin2)
+    xp = get_array_module(sin2)
     return 2 * xp.arctan(xp.sqrt(sin2 / xp.maximum(cos2, MIN_SQUARED_COSINE)))
 
 
@@ -135,14 +135,14 @@ def matrix_square_root(matrix: np.ndarray) -> np.ndarray:
     array([[1., 1.],
            [1., 1.]])
     """
-    scale = _find_binary_scales(np.diagonal(matrix, axis1=-2, axis2=-1))
+    scale = _find_power_of_two_scales(np.diagonal(matrix, axis1=-2, axis2=-1))
     values, vectors = np.linalg.eigh(matrix / (scale[..., :, None] * scale[..., None, :]))
     # rounding errors are set to 0: their square roots would be 1e-8
     values = np.where(values > 1e-14 * values[..., -1:], values, 0.0)
     return scale[..., None] * (vectors * np.sqrt(values)[..., None, :])
 
 
-def _find_binary_scales(squares: np.ndarray) -> np.ndarray:
+def _find_power_of_two_scales(squares: np.ndarray) -> np.ndarray:
     """Return powers of two near the square roots of `squares` (..., K), or 1 where scaling is not needed.
 
     Scaling is necessary for squares of very different or extreme size: errors of eigenvalues are relative to the
@@ -150,8 +150,8 @@ def _find_binary_scales(squares: np.ndarray) -> np.ndarray:
     mantissa.
     """
     largest, positive = squares.max(axis=-1, keepdims=True), squares > 0
-    differ = largest > MAX_UNSCALED_RATIO * np.where(positive, squares, largest).min(axis=-1, keepdims=True)
-    differ |= (largest > MAX_UNSCALED_SQUARE) | (
-        largest < 1 / MAX_UNSCALED_SQUARE
+    differ = largest > MAX_UNSCALED_SQUARE_RATIO * np.where(positive, squares, largest).min(axis=-1, keepdims=True)
+    differ |= (largest > MAX_UNSCALED_SQUARED_LENGTH) | (
+        largest < 1 / MAX_UNSCALED_SQUARED_LENGTH
     )  # LAPACK itself would scale these, but not by a power of two
     return np.where(positive & differ, np.exp2(np.rint(np.log2(np.where(positive, squares, 1.0)) / 2)), 1.0)

@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 import numpy as np
 
-from statmech.controls import get_numbers
+from statmech.controls import get_control_values
 from statmech.errors import ScenarioError, format_unknown_name, quote_value
 
 
@@ -51,9 +51,9 @@ BOUND_KINDS = {
     "below": Bound("less than", "<", "exclusiveMaximum", operator.lt),
     "at_most": Bound("at most", "≤", "maximum", operator.le),
 }
-INTEGER_METADATA = "of whole numbers"  # metadata key of fields annotated `float` that take integers
+INTEGER_METADATA_KEY = "of whole numbers"  # metadata key of fields annotated `float` that take integers
 TYPE_NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
-TYPE_SCHEMAS = {float: "number", int: "integer", bool: "boolean", str: "string"}
+JSON_SCHEMA_TYPES = {float: "number", int: "integer", bool: "boolean", str: "string"}
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class ConfigKey:
         """The JSON Schema of one value."""
         if self.choices:
             return {"enum": list(self.choices)}
-        return {"type": TYPE_SCHEMAS[self.type], **{bound.schema: value for bound, value in self.bounds}}
+        return {"type": JSON_SCHEMA_TYPES[self.type], **{bound.schema: value for bound, value in self.bounds}}
 
     def problem(self, value: Any) -> str | None:
         """Return the reason why a value is not valid for the key, or None.
@@ -208,7 +208,7 @@ def parameter(
     a `dataclasses.field`
     """
     bounds = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
-    other_metadata = {"choices": choices, "noun": noun, INTEGER_METADATA: whole}
+    other_metadata = {"choices": choices, "noun": noun, INTEGER_METADATA_KEY: whole}
     return field(default=default, metadata={"meaning": doc, "symbol": symbol, "unit": unit, **bounds, **other_metadata})
 
 
@@ -234,17 +234,17 @@ def _get_class_parameters(cls: type) -> dict[str, ConfigKey]:
         raise ScenarioError(
             [((), f"the class {cls.__name__} has parameters: decorate it with @dataclass(frozen=True)")]
         )
-    return {f.name: _key_from_field(cls, f) for f in fields(cls)} if is_dataclass(cls) else {}
+    return {f.name: _config_key_from_field(cls, f) for f in fields(cls)} if is_dataclass(cls) else {}
 
 
-def _key_from_field(cls: type, f: Field[Any]) -> ConfigKey:
+def _config_key_from_field(cls: type, f: Field[Any]) -> ConfigKey:
     """Make the key for a dataclass field, or raise `ScenarioError` for an invalid type or default."""
     metadata = {name: value for name, value in f.metadata.items() if name in ConfigKey.__dataclass_fields__}
     annotation = _resolve_annotation(cls, f)
     if get_origin(annotation) is Literal:
         metadata["choices"] = metadata.get("choices") or get_args(annotation)
         annotation = str
-    annotation = int if annotation is float and f.metadata.get(INTEGER_METADATA) else annotation
+    annotation = int if annotation is float and f.metadata.get(INTEGER_METADATA_KEY) else annotation
     if annotation not in TYPE_NOUNS or (annotation is str and not metadata.get("choices")):
         possible = "float, int, bool, Literal[...], or str with `choices`"
         raise ScenarioError([((), f"the parameter {f.name} of {cls.__name__} needs a type: {possible}")])
@@ -284,11 +284,11 @@ class ParameterFamily:
         return self.kind(**dict(self.fixed), **reals)
 
 
-def get_family(thing: Any) -> ParameterFamily:
+def get_parameter_family(thing: Any) -> ParameterFamily:
     """Return the family of an object with parameters.
 
     >>> from statmech.rules import Perceptron
-    >>> get_family(Perceptron(margin=0.5)) == get_family(Perceptron(eta=2.0))
+    >>> get_parameter_family(Perceptron(margin=0.5)) == get_parameter_family(Perceptron(eta=2.0))
     True
     """
     kind: type = type(thing)
@@ -335,7 +335,7 @@ def find_parameter_problem(noun: str, kinds: Mapping[str, Any], kind: str, name:
         The parameter and its value.
     """
     if (key := _get_class_parameters(_get_class(kinds[kind])).get(name)) is not None:
-        return next(filter(None, map(key.problem, get_numbers(value))), None)
+        return next(filter(None, map(key.problem, get_control_values(value))), None)
     having = find_parameter_definitions(kinds, name)
     if value == next(iter(having.values())).default:
         return None

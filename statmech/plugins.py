@@ -38,7 +38,7 @@ from statmech.runtime import files, own_code
 from statmech.runtime.devices import use_double_precision
 
 MAX_PLUGIN_BYTES = 10_000_000
-LOAD_VARIABLE = "STATMECH_LOAD"  # list of files, separated as in PATH
+PLUGIN_FILES_VARIABLE = "STATMECH_LOAD"  # list of files, separated as in PATH
 SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"  # keeps `python -c` and `python -m` from importing from the current folder
 BRANCH_HINT = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
 _loaded_modules: dict[str, ModuleType] = {}  # keys: absolute paths
@@ -67,7 +67,7 @@ def load_plugin(file: str | Path) -> None:
     registered = [dict(registry) for registry, _ in REGISTRY_CHECKS]
     try:
         # loader.exec_module would run stale bytecode after an edit within a second that keeps the file's size
-        exec(compile(files.read_bounded(path, MAX_PLUGIN_BYTES), str(path), "exec"), vars(module))
+        exec(compile(files.read_bounded_file(path, MAX_PLUGIN_BYTES), str(path), "exec"), vars(module))
     except Exception as failure:
         raise ConfigError(f"{file}{_format_failure_line(path, failure)}: {type(failure).__name__}: {failure}") from None
     for (registry, check_class), previous in zip(REGISTRY_CHECKS, registered, strict=True):
@@ -85,7 +85,10 @@ def check_rule(name: str) -> None:
     """
     import jax
 
-    with _report_failures(f'the rule "{name}"', _make_tracing_hint("stabilities", "kappa")), use_double_precision():
+    with (
+        _convert_plugin_failures(f'the rule "{name}"', _make_tracing_hint("stabilities", "kappa")),
+        use_double_precision(),
+    ):
         rule = RULES[name]()
         get_parameters(rule)
         str(rule.label)
@@ -103,7 +106,10 @@ def check_activation(name: str) -> None:
     """
     import jax
 
-    with _report_failures(f'the activation "{name}"', _make_tracing_hint("fields", "x")), use_double_precision():
+    with (
+        _convert_plugin_failures(f'the activation "{name}"', _make_tracing_hint("fields", "x")),
+        use_double_precision(),
+    ):
         activation = ACTIVATIONS[name]()
         get_parameters(activation)
         str(activation.label)
@@ -151,7 +157,7 @@ def check_weights(name: str) -> None:
 
 def _check_convex(noun: str, kinds: dict[str, Any], name: str, find_problem: Callable[[Any], str | None]) -> None:
     """Check a registered class of `statmech.convex` at its default parameters with `find_problem`."""
-    with _report_failures(f'the {noun} "{name}"', BRANCH_HINT):
+    with _convert_plugin_failures(f'the {noun} "{name}"', BRANCH_HINT):
         thing = kinds[name]()
         get_parameters(thing)
         str(thing.label)
@@ -171,7 +177,7 @@ REGISTRY_CHECKS: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = (
 
 
 @contextmanager
-def _report_failures(subject: str, hint: str) -> Iterator[None]:
+def _convert_plugin_failures(subject: str, hint: str) -> Iterator[None]:
     """Convert a failure in a user's class to a `ConfigError` that names the class.
 
     The hint is appended if the failure is a branch on an array.
@@ -206,13 +212,15 @@ def _describe_wrong_derivative(activation: Activation) -> str | None:
 
 def load_listed_plugins() -> None:
     """Run the files listed in the environment variable STATMECH_LOAD."""
-    for file in filter(None, os.environ.get(LOAD_VARIABLE, "").split(os.pathsep)):
+    for file in filter(None, os.environ.get(PLUGIN_FILES_VARIABLE, "").split(os.pathsep)):
         if not Path(file).is_absolute():
-            raise ConfigError(f"{LOAD_VARIABLE}={file}: is relative to the current folder: write the absolute path")
+            raise ConfigError(
+                f"{PLUGIN_FILES_VARIABLE}={file}: is relative to the current folder: write the absolute path"
+            )
         load_plugin(file)
 
 
-def list_loaded_files() -> list[str]:
+def list_loaded_plugin_files() -> list[str]:
     """Return the plugin files run in this process, for workers to run as well."""
     return list(_loaded_modules)
 
@@ -223,7 +231,7 @@ def make_child_environment() -> dict[str, str]:
     The child does not import from the current folder: it may hold results from an unknown source, with modules that
     have the names of libraries.
     """
-    return os.environ | {LOAD_VARIABLE: os.pathsep.join(_loaded_modules), SAFE_PATH_VARIABLE: "1"}
+    return os.environ | {PLUGIN_FILES_VARIABLE: os.pathsep.join(_loaded_modules), SAFE_PATH_VARIABLE: "1"}
 
 
 def _format_failure_line(path: Path, failure: Exception) -> str:

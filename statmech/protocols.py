@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.controls import Control, control_from_config, control_to_config, get_numbers
+from statmech.controls import Control, control_from_config, control_to_config, get_control_values
 from statmech.errors import format_unknown_name, quote_value
-from statmech.numerics.gaussian import Array, namespace
+from statmech.numerics.gaussian import Array, get_array_module
 from statmech.optima import OPTIMAL_KEYWORD, OptimalControl
 from statmech.parameters import format_value
 
@@ -38,7 +38,7 @@ class ProtocolPieces(NamedTuple):
         >>> BlockedProtocol().pieces(2, 50.0).at(np.array([49.0, 50.0])).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
         """
-        return self.shares[namespace(t).searchsorted(self.starts, t, side="right") - 1]
+        return self.shares[get_array_module(t).searchsorted(self.starts, t, side="right") - 1]
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,13 @@ class ReplayProtocol(Protocol):
         return _pieces_from_fractions(starts, np.append(1.0, self.share.at(starts[1:])))
 
     def problem(self, tasks: int, switch: float | None, end_time: float) -> str:
-        for fraction in get_numbers(self.share):
+        for fraction in get_control_values(self.share):
             if not 0 <= fraction <= 1:
                 return f"the fraction of replay must lie between 0 and 1, not be {fraction:g}"
         if isinstance(self.share, Control) and self.share.edges[-1] >= end_time:
             return f"replay changes at {self.share.edges[-1]:g}, not before the last time, t = {end_time:g}"
         if tasks != NUM_SWITCHED_TASKS:
-            return _format_two_tasks_problem(self, tasks)
+            return _format_task_count_problem(self, tasks)
         if switch is None:
             return f"{_get_protocol_name(self)} needs the key `switch`, the time at which the second task begins"
         if not 0 < switch < end_time:
@@ -146,7 +146,7 @@ class OptimalProtocol(Protocol):
 
     def problem(self, tasks: int, switch: float | None, end_time: float) -> str:
         if tasks != NUM_SWITCHED_TASKS:
-            return _format_two_tasks_problem(self, tasks)
+            return _format_task_count_problem(self, tasks)
         if self.optimum_options.points > 1:
             return "the fraction of a task is constant on each segment: remove `points`"
         if self.optimum_options.at_most is not None and not 0 < self.optimum_options.at_most <= 1:
@@ -165,7 +165,7 @@ def _pieces_from_fractions(starts: np.ndarray, first_fractions: np.ndarray) -> P
     return ProtocolPieces(starts, np.column_stack([first_fractions, 1.0 - first_fractions]))
 
 
-def _format_two_tasks_problem(protocol: Protocol, tasks: int) -> str:
+def _format_task_count_problem(protocol: Protocol, tasks: int) -> str:
     """Return the message for a protocol that requires exactly two tasks."""
     return f"{_get_protocol_name(protocol)} requires two tasks, not {tasks}: use blocks or interleaved"
 
@@ -178,7 +178,7 @@ PROTOCOLS: dict[str, type[Any]] = {
     OPTIMAL_KEYWORD: OptimalProtocol,
 }
 PARAMETERLESS_PROTOCOLS = ("blocked", "interleaved", OPTIMAL_KEYWORD)
-PROTOCOL_FORMS = "blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} or optimal"
+PROTOCOL_FORMS_TEXT = "blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} or optimal"
 
 
 def protocol_from_config(form: Any) -> Protocol:
@@ -204,7 +204,7 @@ def protocol_from_config(form: Any) -> Protocol:
             return BlocksProtocol(tuple(map(float, value)))
     if isinstance(form, str) and form not in PROTOCOLS:
         raise ValueError(format_unknown_name(form, "a protocol", PROTOCOLS))
-    raise ValueError(f"a protocol must be {PROTOCOL_FORMS}, not {quote_value(form)}")
+    raise ValueError(f"a protocol must be {PROTOCOL_FORMS_TEXT}, not {quote_value(form)}")
 
 
 def _require_control(control: Control | OptimalControl) -> Control:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-QUESTIONS: dict[str, tuple[str, ...]] = {
+CONFIGS_BY_QUESTION: dict[str, tuple[str, ...]] = {
     "How fast does one student learn online?": (
         "learning_curves",
         "optimal",

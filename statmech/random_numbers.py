@@ -108,16 +108,16 @@ class _PrecomputedSeed(ISeedSequence):
 
 def _compute_seed_states(keys: np.ndarray) -> np.ndarray:
     """Compute the state (n, 4) that `numpy.random.SeedSequence` makes from each key."""
-    hashed = _make_hash(0x43B0D7E5, 0x931E8875)
+    hashed = _make_seed_hash(0x43B0D7E5, 0x931E8875)
     pool = [hashed(data) for data in (*keys.T, *np.zeros((2, len(keys)), np.uint32))]
     for source, target in permutations(range(4), 2):
         mixed: np.ndarray = np.uint32(0xCA01F9DD) * pool[target] - np.uint32(0x4973F715) * hashed(pool[source])
         pool[target] = mixed ^ mixed >> np.uint32(16)
-    hashed = _make_hash(0x8B51F9DD, 0x58F38DED)
+    hashed = _make_seed_hash(0x8B51F9DD, 0x58F38DED)
     return np.stack([hashed(data) for data in (*pool, *pool)], axis=-1).view(np.uint64)
 
 
-def _make_hash(constant: int, factor: int) -> Callable[[np.ndarray], np.ndarray]:
+def _make_seed_hash(constant: int, factor: int) -> Callable[[np.ndarray], np.ndarray]:
     """Make O'Neill's seed_seq hash for arrays of 32-bit words, with a constant that changes at each call."""
 
     def hash_data(data: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 from statmech import data_sets
 from statmech.errors import ConfigError
 from statmech.labelled_table import LabelledTable, make_labelled_table, read_labelled_table
-from statmech.runtime.files import get_file_version
+from statmech.runtime.files import get_file_signature
 from statmech.table_columns import make_indicators
 
 RANK_TOL = 1e-12  # relative to the largest eigenvalue
@@ -28,7 +28,7 @@ class TableEigenbasis(NamedTuple):
 
     eigenvalues: np.ndarray
     squares: np.ndarray
-    beyond: float
+    unexplained_square: float
 
 
 class RealTable(NamedTuple):
@@ -80,11 +80,15 @@ def make_real_table(table: LabelledTable, standardise: bool = False) -> RealTabl
     Z = Z / np.sqrt(np.mean(np.sum(Z**2, axis=1)))
     centred = table.y - table.y.mean()
     return RealTable(
-        Z, table.y if table.labels else centred, table.labels, int(np.sum(~varies)), compute_eigenbasis(Z, centred)
+        Z,
+        table.y if table.labels else centred,
+        table.labels,
+        int(np.sum(~varies)),
+        compute_table_eigenbasis(Z, centred),
     )
 
 
-def compute_eigenbasis(Z: np.ndarray, y: np.ndarray) -> TableEigenbasis:
+def compute_table_eigenbasis(Z: np.ndarray, y: np.ndarray) -> TableEigenbasis:
     """Compute the eigenbasis of a table's rows, and the components of a target in this basis.
 
     Parameters
@@ -144,7 +148,7 @@ def is_data_set(rows: str) -> bool:
 
 def _get_rows_version(rows: str) -> tuple[object, ...]:
     """Return the version of a data set's or table's file."""
-    return data_sets.get_data_version(rows) if is_data_set(rows) else get_file_version(rows)
+    return data_sets.get_data_file_version(rows) if is_data_set(rows) else get_file_signature(rows)
 
 
 @lru_cache(maxsize=4)
@@ -156,7 +160,7 @@ def _load_real_table(rows: str, target: str | int | None, raw: bool, state: tupl
         return make_real_table(read_labelled_table(rows, str(target)), standardise=not raw)
     if target is not None:
         raise ConfigError(f"{rows}: the target of a data set is its class: remove `target`")
-    data = data_sets.get_cached_data(rows)
+    data = data_sets.get_cached_data_set(rows)
     if data.y.dtype != float and len(values := np.unique(data.y)) != 2:
         raise ConfigError(f"{rows}: has {len(values)} classes, but two are required")
     return make_real_table(make_labelled_table(data.X if data.X.dtype == float else _encode_indicators(data.X), data.y))

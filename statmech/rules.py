@@ -17,7 +17,7 @@ and figure labels and the conformance tests follow by themselves:
 ...     def g(self, kappa, length):
 ...         return step(-kappa) / (1 + length)
 
-Use operators and `namespace(kappa)` for functions (`namespace(kappa).tanh(kappa)`): the same line then runs
+Use operators and `get_array_module(kappa)` for functions (`get_array_module(kappa).tanh(kappa)`): the same line then runs
 in NumPy and, traced and batched, in JAX. A parameter of a rule is a dataclass field made by
 `statmech.parameters.parameter`.
 
@@ -44,13 +44,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from statmech import margin_averages
-from statmech.closed_forms import reset_inherited
+from statmech.closed_forms import reset_inherited_attributes
 from statmech.numerics.gaussian import (
     Array,
-    hazard,
-    namespace,
+    get_array_module,
     normal_quantile,
     one_minus_cos,
+    reversed_hazard,
     step,
     x_minus_sin,
 )
@@ -100,7 +100,7 @@ class Rule(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Reset inherited attributes that depend on g if a subclass overrides g."""
         super().__init_subclass__(**options)
-        reset_inherited(cls, "g", G_DEPENDENT_ATTRIBUTES, Rule)
+        reset_inherited_attributes(cls, "g", G_DEPENDENT_ATTRIBUTES, Rule)
 
     @abstractmethod
     def g(self, kappa: Array, length: Array) -> Array:
@@ -244,7 +244,7 @@ class Hebb(Rule):
 
     def closed_form(self, angle: Array, length: Array, flip: Array) -> RuleAverages:
         response = np.sqrt(2 / np.pi) * (1 - 2 * flip)
-        return RuleAverages(response * namespace(angle).cos(angle), response, 1.0)
+        return RuleAverages(response * get_array_module(angle).cos(angle), response, 1.0)
 
     def closed_form_pair(
         self, angles: tuple[Array, Array], mutual_angle: Array, lengths: tuple[Array, Array], flip: Array
@@ -327,7 +327,7 @@ class AdaTron(Rule):
         return -kappa * step(-kappa)
 
     def closed_form(self, angle: Array, length: Array, flip: Array) -> RuleAverages:
-        xp = namespace(angle)
+        xp = get_array_module(angle)
         right = x_minus_sin(2 * angle)  # the supplementary angle has 2 pi - right
         ff = ((1 - flip) * right + flip * (2 * np.pi - right)) / (2 * np.pi)
         return RuleAverages(-ff, (1 - 2 * flip) * xp.sin(angle) / np.pi, ff)
@@ -373,7 +373,7 @@ def _adatron_pair_integral(total: Array, mutual_angle: Array) -> Array:
     :math:`e = \theta_1+\theta_2-\theta_{12}` it is :math:`e\cos\theta_{12} + \sin\theta_{12} -
     \sin(\theta_{12}+e)`; as a sum of two terms of one sign it is accurate when all three angles vanish.
     """
-    xp = namespace(mutual_angle)
+    xp = get_array_module(mutual_angle)
     excess = total - mutual_angle
     return xp.sin(mutual_angle) * one_minus_cos(excess) + xp.cos(mutual_angle) * x_minus_sin(excess)
 
@@ -411,12 +411,12 @@ class Bayes(Rule):
     )
 
     def g(self, kappa: Array, length: Array) -> Array:
-        xp, p = namespace(kappa + length), self.assumed_flip
+        xp, p = get_array_module(kappa + length), self.assumed_flip
         s = _posterior_deviation(length)
         z = length * kappa / s
         odds = xp.where(p > 0, p, 1.0) / (1 - 2 * p)  # odds of a flip, 1 without flips
         excess = xp.where(p > 0, xp.log(np.sqrt(2 * np.pi) * odds) + z * z / 2, -MAX_LOG_ODDS)  # log(odds/phi)
-        rise = hazard(z)
+        rise = reversed_hazard(z)
         return s * rise / (1 + rise * xp.exp(xp.clip(excess, -MAX_LOG_ODDS, MAX_LOG_ODDS)))
 
     def bends(self, length: Array) -> tuple[Array, ...]:
@@ -424,7 +424,7 @@ class Bayes(Rule):
             _posterior_deviation(length) / length,
             normal_quantile(self.assumed_flip / (1 - self.assumed_flip)),
         )
-        doubt = namespace(flip_quantile).maximum(
+        doubt = get_array_module(flip_quantile).maximum(
             flip_quantile, -40.0
         )  # kept finite: panels are differentiated with respect to the length
         tail = (
@@ -439,7 +439,9 @@ class Bayes(Rule):
 
 def _posterior_deviation(length: Array) -> Array:
     """Return the posterior standard deviation s of a teacher's component, tiny for lengths of 1 or more."""
-    return namespace(length).sqrt(namespace(length).maximum((1 - length) * (1 + length), MIN_POSTERIOR_VARIANCE))
+    return get_array_module(length).sqrt(
+        get_array_module(length).maximum((1 - length) * (1 + length), MIN_POSTERIOR_VARIANCE)
+    )
 
 
 RULES: dict[str, type[Rule]] = {

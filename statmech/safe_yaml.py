@@ -26,11 +26,11 @@ def load_yaml_document(text: bytes | str) -> Any:
     if text.count(b"\n" if isinstance(text, bytes) else "\n") > MAX_YAML_LINES:  # type: ignore[arg-type]
         raise YamlSizeError(problem=f"has more than {MAX_YAML_LINES:,} lines")
     reader = YAML(typ="rt")
-    reader.Parser = BoundedParser
+    reader.Parser = BoundedYamlParser
     return reader.load(text)
 
 
-class BoundedParser(RoundTripParser):
+class BoundedYamlParser(RoundTripParser):
     """A YAML parser that counts values before any value is constructed."""
 
     def __init__(self, *arguments: Any, **extra: Any):

@@ -4,7 +4,7 @@ With a schedule the learning rate decays within a time :math:`t_0`, which is inf
 
 **To add a schedule** write one class with `rate` and add one line to `SCHEDULES`: its name in a config, both engines,
 the equations and their corrections of order 1/N follow. Times are traced by JAX, so `rate` uses operators and the
-functions of `namespace(t)`, and must stay above 0, where the logarithm of the rate has a slope.
+functions of `get_array_module(t)`, and must stay above 0, where the logarithm of the rate has a slope.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.numerics.gaussian import Array, namespace
+from statmech.numerics.gaussian import Array, get_array_module
 
-MAX_DECAY_TIMES = 700.0  # t/t0; the exponential rate would underflow at larger values
+MAX_DECAY_EXPONENT = 700.0  # t/t0; the exponential rate would underflow at larger values
 
 
 class HyperbolicSchedule(NamedTuple):
@@ -35,8 +35,8 @@ class ExponentialSchedule(NamedTuple):
 
     def rate(self, eta: Array, t: Array) -> Array:
         """Return the learning rate at time t for the initial rate eta."""
-        xp = namespace(t)
-        return eta * xp.exp(-xp.minimum(t / self.t0, MAX_DECAY_TIMES))
+        xp = get_array_module(t)
+        return eta * xp.exp(-xp.minimum(t / self.t0, MAX_DECAY_EXPONENT))
 
 
 CONSTANT_SCHEDULE = HyperbolicSchedule(

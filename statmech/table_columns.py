@@ -17,8 +17,8 @@ from statmech.running_command import format_option
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_LEVEL_FRACTION = 0.01  # rarer values of a text column do not get an indicator
-MAJORITY_FRACTION = 0.5  # text in a column with a larger fraction of numbers is an error
+MIN_CATEGORY_FRACTION = 0.01  # rarer values of a text column do not get an indicator
+NUMERIC_MAJORITY_FRACTION = 0.5  # text in a column with a larger fraction of numbers is an error
 MAX_LISTED_ENTRIES = 8
 MAX_CATEGORY_LEVELS = 20  # for text columns, and for columns that determine the target
 NO_INDEX_COLUMN = "none"
@@ -151,7 +151,7 @@ def make_indicators(entries: np.ndarray) -> dict[str, np.ndarray]:
     values, counts = np.unique(entries.astype(str), return_counts=True)
     return {
         str(value): (entries == value).astype(float)
-        for value in values[counts >= MIN_LEVEL_FRACTION * len(entries)][:-1]
+        for value in values[counts >= MIN_CATEGORY_FRACTION * len(entries)][:-1]
     }
 
 
@@ -161,7 +161,9 @@ def _drop_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> pd.
         return frame
     if index is not None:
         return frame.drop(columns=find_column(index, frame.columns))
-    left_out = [str(name) for position, name in enumerate(frame.columns) if _is_index(frame[name], str(name), position)]
+    left_out = [
+        str(name) for position, name in enumerate(frame.columns) if _is_index_column(frame[name], str(name), position)
+    ]
     if left_out and len(left_out) < frame.shape[1]:
         listing = ", ".join("the nameless first column" if name == "Unnamed: 0" else name for name in left_out)
         keeping = f"; {flag} keeps all" if (flag := format_option("--index-col none")) else ""
@@ -170,7 +172,7 @@ def _drop_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> pd.
     return frame
 
 
-def _is_index(column: pd.Series, name: str, position: int) -> bool:
+def _is_index_column(column: pd.Series, name: str, position: int) -> bool:
     """Return True if a column numbers or names the rows."""
     if column.isna().any() or not column.is_unique:
         return False
@@ -179,17 +181,17 @@ def _is_index(column: pd.Series, name: str, position: int) -> bool:
     if column.dtype.kind in "iu":
         steps = np.diff(column.to_numpy())
         return bool(np.all(steps == 1) or (position == 0 and np.all(steps > 0)))
-    if column.dtype.kind == "M" or _are_dates(column):
+    if column.dtype.kind == "M" or _is_date_column(column):
         return bool(column.is_monotonic_increasing)
-    return column.dtype.kind == "O" and _number_fraction(column) == 0
+    return column.dtype.kind == "O" and _compute_number_fraction(column) == 0
 
 
-def _are_dates(column: pd.Series) -> bool:
+def _is_date_column(column: pd.Series) -> bool:
     """Return True if every entry of a column begins with a date, such as 2024-05-31."""
     return column.dtype.kind == "O" and bool(column.dropna().astype(str).str.match(r"\d{4}-\d\d-\d\d").all())
 
 
-def _number_fraction(column: pd.Series) -> float:
+def _compute_number_fraction(column: pd.Series) -> float:
     """Return the fraction of numbers among the nonmissing entries of a column."""
     import pandas as pd
 
@@ -210,7 +212,7 @@ def _encode_all_columns(frame: pd.DataFrame, y: np.ndarray, notes: list[str], fi
             continue
         if _determines_target(column, y):
             copies.append(name)
-        if _are_dates(column):
+        if _is_date_column(column):
             column = pd.to_datetime(column, errors="coerce", utc=True)
         if column.dtype.kind == "M":
             column = (column - column.min()) / pd.Timedelta(days=1)
@@ -218,7 +220,7 @@ def _encode_all_columns(frame: pd.DataFrame, y: np.ndarray, notes: list[str], fi
         elif column.dtype.kind == "O" or isinstance(column.dtype, pd.CategoricalDtype):
             _check_text_entries(column, name, first_row)
             num_values = column.dropna().nunique()
-            if num_values > max(MAX_CATEGORY_LEVELS, MAJORITY_FRACTION * len(column)):
+            if num_values > max(MAX_CATEGORY_LEVELS, NUMERIC_MAJORITY_FRACTION * len(column)):
                 texts.append(name)
                 continue
             kinds["words"] += 1
@@ -255,9 +257,9 @@ def _check_text_entries(column: pd.Series, name: str, first_row: int) -> None:
     counts = column.value_counts()
     is_text = (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy()
     recur = len(counts) <= MAX_CATEGORY_LEVELS and counts[column[is_text].unique()].min() >= max(
-        MIN_LEVEL_FRACTION * len(column), 2
+        MIN_CATEGORY_FRACTION * len(column), 2
     )
-    if 0 < is_text.sum() < (1 - MAJORITY_FRACTION) * column.notna().sum() and not recur:
+    if 0 < is_text.sum() < (1 - NUMERIC_MAJORITY_FRACTION) * column.notna().sum() and not recur:
         where = f"row {_find_file_row(column, is_text, first_row)}, column {quote_value(name)}"
         if flag := format_option("--na WORD"):  # otherwise quote nothing: a stranger's config may name a private file
             example = quote_value(str(column.to_numpy()[int(np.argmax(is_text))]))

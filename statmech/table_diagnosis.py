@@ -9,7 +9,7 @@ import numpy as np
 from statmech.modes import MIN_EFFECTIVE_DIRECTIONS
 from statmech.real_table import RealTable
 
-MAX_TAIL_RATIO, TRUSTED_ROWS_PER_COLUMN = 2.0, 10.0
+MAX_TAIL_RATIO, MIN_TRUSTED_ROWS_PER_COLUMN = 2.0, 10.0
 MIN_NOISELESS_R2 = 0.999  # above it, the target counts as a linear function of the inputs
 
 
@@ -45,7 +45,7 @@ def diagnose_table(table: RealTable) -> dict[str, Any]:
             f"squared lengths of the rows vary {heavy:.2g} times as much as those of Gaussian rows: for such heavy "
             "tails, errors can be half of the predicted errors"
         )
-    if n < TRUSTED_ROWS_PER_COLUMN * N:
+    if n < MIN_TRUSTED_ROWS_PER_COLUMN * N:
         warnings.append(f"{n} rows of {N} columns: with fewer than ten rows per column the prediction is itself noisy")
     if table.labels is None and R2 > MIN_NOISELESS_R2:
         warnings.append("the target is a linear function of the inputs: its smallest directions are not Gaussian")

@@ -32,12 +32,18 @@ COLUMN_SEPARATORS = (",", ";", "\t", "|")
 NUM_SAMPLE_ROWS = 200  # used to detect the separator, decimal commas and the header
 MISSING_CELL_MARKS = ("", "?", "NA", "N/A", "na", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "null", "NULL")
 MISSING_NUMBER_MARKS = ("-", "--", ".", "None")  # only in columns of numbers; a text target may have the values + and -
-UNPACKERS: dict[bytes, Callable[[io.BytesIO], IO[bytes] | gzip.GzipFile]] = {  # keys: first bytes of a file
+UNPACKERS_BY_MAGIC_BYTES: dict[
+    bytes, Callable[[io.BytesIO], IO[bytes] | gzip.GzipFile]
+] = {  # keys: first bytes of a file
     b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ": lzma.LZMAFile,
 }
-BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # mark -> encoding
+ENCODINGS_BY_BYTE_ORDER_MARK = {
+    b"\xef\xbb\xbf": "utf-8-sig",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}  # mark -> encoding
 TYPED_FORMAT_READERS = {  # suffix -> reader of pandas and the package that it requires
     ".parquet": ("read_parquet", "pyarrow"),
     ".feather": ("read_feather", "pyarrow"),
@@ -95,18 +101,18 @@ def read_table_file(path: str, file_format: FileFormat = DEFAULT_FILE_FORMAT) ->
     ({'x': [1.5, 2.5], 'y': [2, 3]}, ('separated by ";"', 'decimal commas'))
     """
     try:
-        content = files.read_bounded(Path(path), MAX_TABLE_BYTES)
+        content = files.read_bounded_file(Path(path), MAX_TABLE_BYTES)
         if reader := TYPED_FORMAT_READERS.get(Path(path).suffix.lower()):
             return TableFile(_read_typed_file(path, content, *reader), (), 1)
-        text, notes = _decode(_unpack(content), file_format.encoding)
+        text, notes = _decode_text(_decompress(content), file_format.encoding)
     except (OSError, EOFError, lzma.LZMAError, zlib.error, UnicodeError, LookupError) as failure:
         raise ConfigError(f"{path}: not a readable table: {_explain_failure(failure)}") from None
-    return _parse_text(path, text, notes, file_format)
+    return _parse_table_text(path, text, notes, file_format)
 
 
-def _unpack(content: bytes) -> bytes:
+def _decompress(content: bytes) -> bytes:
     """Decompress the content of a file if it is compressed."""
-    for mark, unpack in UNPACKERS.items():
+    for mark, unpack in UNPACKERS_BY_MAGIC_BYTES.items():
         if content.startswith(mark):
             with unpack(io.BytesIO(content)) as file:
                 content = file.read(MAX_TABLE_BYTES + 1)
@@ -115,11 +121,11 @@ def _unpack(content: bytes) -> bytes:
     return content
 
 
-def _decode(content: bytes, encoding: str | None) -> tuple[str, list[str]]:
+def _decode_text(content: bytes, encoding: str | None) -> tuple[str, list[str]]:
     """Decode the content of a file to text, with a note if it is not UTF-8."""
     if encoding:
         return content.decode(encoding), []
-    marked = next((name for mark, name in BYTE_ORDER_MARKS.items() if content.startswith(mark)), None)
+    marked = next((name for mark, name in ENCODINGS_BY_BYTE_ORDER_MARK.items() if content.startswith(mark)), None)
     if marked:
         return content.decode(marked), [f"encoded in {marked.upper()}"] if marked == "utf-16" else []
     try:
@@ -162,12 +168,12 @@ def _read_typed_file(path: str, content: bytes, reader: str, package: str) -> pd
     return frame.rename(columns=str)
 
 
-def _parse_text(path: str, text: str, notes: list[str], file_format: FileFormat) -> TableFile:
+def _parse_table_text(path: str, text: str, notes: list[str], file_format: FileFormat) -> TableFile:
     """Parse the text of a table file."""
     import pandas as pd
 
     sep = file_format.sep or recognise_separator(text)
-    rows = _check_rows(path, text, sep)
+    rows = _read_sample_rows(path, text, sep)
     notes += [f"separated by {quote_value(sep)}"] if sep != "," else []
     comma = sep != "," and _has_decimal_commas(rows)
     notes += ["decimal commas"] if comma else []
@@ -241,7 +247,7 @@ def _iterate_rows(text: str, sep: str) -> Iterator[list[str]]:
     return (row for row in csv.reader(lines, delimiter=sep, skipinitialspace=True) if row)
 
 
-def _check_rows(path: str, text: str, sep: str) -> list[list[str]]:
+def _read_sample_rows(path: str, text: str, sep: str) -> list[list[str]]:
     """Return the first rows of a table, or raise `ConfigError` if the rows differ in length."""
     sample: list[list[str]] = []
     length = 0
@@ -290,19 +296,19 @@ def has_header(rows: list[list[str]]) -> bool:
     first, *later_rows = rows
     if len(first) < len(later_rows[0]):  # R writes row names in a column without a header
         return True
-    text_columns = [index for index, cell in enumerate(first) if not _is_missing(cell) and not is_number(cell)]
-    below = [[row[index] for row in later_rows if not _is_missing(row[index])] for index in range(len(first))]
+    text_columns = [index for index, cell in enumerate(first) if not _is_missing_mark(cell) and not is_number(cell)]
+    below = [[row[index] for row in later_rows if not _is_missing_mark(row[index])] for index in range(len(first))]
     if any(below[index] and all(map(is_number, below[index])) for index in text_columns):
         return True
     if any(first[index] in below[index] for index in text_columns):
         return False
-    numbers = [index for index in range(len(first)) if index not in text_columns and not _is_missing(first[index])]
+    numbers = [index for index in range(len(first)) if index not in text_columns and not _is_missing_mark(first[index])]
     if not numbers:
         return bool(text_columns)
-    return _is_counting(first, numbers) and not _is_counting(later_rows[0], numbers)
+    return _counts_upwards(first, numbers) and not _counts_upwards(later_rows[0], numbers)
 
 
-def _is_counting(row: list[str], columns: list[int]) -> bool:
+def _counts_upwards(row: list[str], columns: list[int]) -> bool:
     """Return True if the given entries of a row are consecutive integers."""
     if len(columns) < 2 or not all(INTEGER_PATTERN.fullmatch(row[index]) for index in columns):
         return False
@@ -319,7 +325,7 @@ def is_number(cell: str) -> bool:
     return True
 
 
-def _is_missing(cell: str) -> bool:
+def _is_missing_mark(cell: str) -> bool:
     """Return True if the text of a cell marks a missing value."""
     return cell.strip() in (*MISSING_CELL_MARKS, *MISSING_NUMBER_MARKS)
 

@@ -10,8 +10,8 @@ from typing import Any
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.reader import ReaderError
 
-MAX_QUOTED_LINE = 60  # characters
-KEY_PATTERN = re.compile(r"\s*[\w.]+:(\s|$)")
+MAX_QUOTED_LINE_LENGTH = 60  # characters
+YAML_KEY_PATTERN = re.compile(r"\s*[\w.]+:(\s|$)")
 MISSING_SPACE_PATTERN = re.compile(r"\s*([\w.]+):(?!//)([^\s:].*)")
 
 LineMessage = tuple[int | None, str]  # line number from 1, if known, and message
@@ -42,7 +42,7 @@ class YamlMistake:
         return next((n for n in range(self.line_number - 1, 0, -1) if _has_content(self.line(n))), 0)
 
 
-def locate_mistake(failure: Exception, text: str) -> LineMessage:
+def describe_yaml_mistake(failure: Exception, text: str) -> LineMessage:
     """Return the line number of a YAML error and a message that explains the mistake.
 
     >>> from statmech.safe_yaml import load_yaml_document
@@ -50,11 +50,11 @@ def locate_mistake(failure: Exception, text: str) -> LineMessage:
     >>> try:
     ...     load_yaml_document(text)
     ... except Exception as failure:
-    ...     locate_mistake(failure, text)
+    ...     describe_yaml_mistake(failure, text)
     (2, 'the bracket [ is not closed: ] is missing')
     """
     if isinstance(failure, ReaderError):
-        return _explain_unreadable(failure, text)
+        return _explain_invalid_character(failure, text)
     if not isinstance(failure, MarkedYAMLError):
         first = (str(failure).splitlines() or [""])[0]
         return None, f"not readable as YAML: {type(failure).__name__}: {first}"
@@ -63,7 +63,7 @@ def locate_mistake(failure: Exception, text: str) -> LineMessage:
     if mark is None:
         return None, problem
     start = failure.context_mark or mark
-    for pattern, sentence in MESSAGE_MAKERS.items():
+    for pattern, sentence in EXPLAINERS_BY_PARSER_ERROR.items():
         if match := re.match(pattern, problem):
             positions = (mark.line + 1, mark.column, start.line + 1, start.column)
             return sentence(YamlMistake(match, *positions, text.splitlines()))
@@ -135,17 +135,17 @@ def _explain_misplaced_text(mistake: YamlMistake) -> LineMessage:
     """Explain text that does not match the structure of the lines above."""
     line = mistake.line(mistake.line_number)
     above = [text for text in mistake.lines[: mistake.line_number - 1] if _has_content(text)]
-    if mistake.problem[1] == "'<document start>'" and above and not KEY_PATTERN.match(above[0]):
+    if mistake.problem[1] == "'<document start>'" and above and not YAML_KEY_PATTERN.match(above[0]):
         first = mistake.lines.index(above[0]) + 1
         return _explain_missing_space(mistake, first) or (first, _format_not_a_key(mistake, first))
     if above and line.lstrip().startswith("- ") != above[0].lstrip().startswith("- "):
         return mistake.line_number, f"a list item and a key side by side: {_quote_line(line)}"
-    if above and KEY_PATTERN.match(line) and mistake.column == _get_indent(line):
+    if above and YAML_KEY_PATTERN.match(line) and mistake.column == _get_indent(line):
         return mistake.line_number, f"not indented like the keys above: {_quote_line(line)}"
     return mistake.line_number, f"more text where a value has ended: {_quote_line(line[mistake.column :])}"
 
 
-MESSAGE_MAKERS: dict[str, Callable[[YamlMistake], LineMessage]] = {
+EXPLAINERS_BY_PARSER_ERROR: dict[str, Callable[[YamlMistake], LineMessage]] = {
     r"expected ',' or '[\]}]', but got '(.*)'": _explain_bracket,
     "found unexpected end of stream": _explain_open_quote,
     "could not find expected ':'": _explain_missing_colon,
@@ -188,10 +188,10 @@ def _get_indent(line: str) -> int:
 def _quote_line(text: str) -> str:
     """Shorten a line for a message."""
     text = text.strip()
-    return text if len(text) <= MAX_QUOTED_LINE else f"{text[: MAX_QUOTED_LINE - 3]}..."
+    return text if len(text) <= MAX_QUOTED_LINE_LENGTH else f"{text[: MAX_QUOTED_LINE_LENGTH - 3]}..."
 
 
-def _explain_unreadable(failure: Any, text: str) -> LineMessage:
+def _explain_invalid_character(failure: Any, text: str) -> LineMessage:
     """Explain a character that YAML does not allow, or a byte that is not UTF-8."""
     number = text.count("\n", 0, failure.position) + 1
     character = failure.character if isinstance(failure.character, int) else ord(failure.character)

@@ -15,7 +15,7 @@ import theory
 from simulate.kernels import gram, perceptrons, vectors
 from statmech import LEARNERS, RULES, Attention, Boosting, Scenario, ScenarioError, Stopping, StoredExamples
 from statmech.boundaries import BOUNDARIES
-from statmech.errors import DivergedError, StatmechError
+from statmech.errors import DivergedStudentError, StatmechError
 from statmech.order_parameters import student_coordinates
 from statmech.parameters import get_parameters
 from statmech.random_numbers import make_key_data
@@ -164,7 +164,7 @@ def recorded(scenario, engine):
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         steps = np.array([0, 50, 150], np.int64)
-        record = engine.run(perceptrons.make_online_task(cell, scenario.dtype), make_key_data(3), steps)
+        record = engine.run(perceptrons.make_perceptron_task(cell, scenario.dtype), make_key_data(3), steps)
         return [np.asarray(part, float) for part in record[:2]]
 
 
@@ -253,17 +253,19 @@ def test_an_infinite_margin_is_hebb_or_learns_nothing(dtype):
 @pytest.mark.parametrize("eta", [1e155, 1.79e308])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_student_that_diverges_is_an_error_the_user_can_fix(rule, eta):
-    with pytest.raises(DivergedError, match=rf"^{rule} \(eta = .*\) has diverged: a student's length left the range"):
+    with pytest.raises(
+        DivergedStudentError, match=rf"^{rule} \(eta = .*\) has diverged: a student's length left the range"
+    ):
         simulate.run(Scenario(rule=rule, K=2, N=50, t=[1, 3], eta=eta, seeds=4, start=start_of(rule)))
-    assert issubclass(DivergedError, StatmechError)
-    assert issubclass(DivergedError, ArithmeticError)
+    assert issubclass(DivergedStudentError, StatmechError)
+    assert issubclass(DivergedStudentError, ArithmeticError)
 
 
 @pytest.mark.quick
 @pytest.mark.slow
 def test_a_length_that_overflows_is_an_error_of_theory_too():
     """The textbook rule multiplies lengths."""
-    with pytest.raises(DivergedError, match="diverged"):
+    with pytest.raises(DivergedStudentError, match="diverged"):
         theory.solve(Scenario(rule="adatron_textbook", K=2, t=[1000], eta=6))
 
 

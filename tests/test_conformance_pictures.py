@@ -18,7 +18,7 @@ import simulate
 import theory
 from figures import inspection, labels, series
 from figures.report import charts
-from figures.report.html import replace_signs, write_report
+from figures.report.html import use_mathematical_signs, write_report
 from statmech import Results, load, load_results
 from statmech.results import store
 from statmech.results.citations import get_citation_keys
@@ -86,7 +86,7 @@ def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
     results = of_kind(choice)
     variables, figure = series.select_main_variables(results), figures.draw(figures.get_overlay_name(choice), results)
     assert len(figure.axes) % len(variables) == 0  # a panel for each, or one for each of several names
-    assert inspection.find_faults(figure) == []
+    assert inspection.find_figure_faults(figure) == []
     drawn = lines(figure)
     for variable in variables:
         mean, _ = series.compute_mean_and_error(results.simulation[variable])
@@ -145,11 +145,11 @@ def test_a_report_is_one_file_with_all_results_that_loads_nothing(choice, tmp_pa
         variable for variable in series.get_variables_with_values(results).values() if variable.role != "diagnostic"
     ]
     assert charted
-    assert [variable for variable in charted if replace_signs(variable.long_name) not in plain] == []
+    assert [variable for variable in charted if use_mathematical_signs(variable.long_name) not in plain] == []
     shown = make_tables(results)
     assert "<table" in shown._repr_html_() or "not judged" in shown._repr_html_()
     for table in shown:
-        assert table.rows or scenario.symmetric  # a network on its plateau is not judged
+        assert table.rows or scenario.has_symmetric_start  # a network on its plateau is not judged
         assert all(row in page.rows for row in cells(table))
         assert all(note.strip() in page.words for note in table.notes)
     assert config_of(page.pres, tmp_path) == scenario.config()

@@ -15,7 +15,7 @@ import theory
 from simulate.kernels import gram, vectors
 from statmech import RULES, Scenario
 from statmech.numerics.gaussian import step
-from statmech.order_parameters import angle_between
+from statmech.order_parameters import angle_between_students
 from statmech.parameters import get_parameters, parameter
 from statmech.rules import AdaTron, AdaTronTextbook, Perceptron, Rule
 from theory.fluctuations import student_noise
@@ -71,7 +71,7 @@ def test_closed_forms_equal_the_quadrature(rule):
                     single(theta, flip), kind.closed_form(theta, 1.3, flip), rtol=1e-12, atol=1e-15
                 )
                 for other, c in [(theta, c) for c in COSINES] + [(0.6 * theta, 0.5), (1.2 * theta, 0.999)]:
-                    between = angle_between(theta, other, np.float64(c))
+                    between = angle_between_students(theta, other, np.float64(c))
                     closed = kind.closed_form_pair((theta, other), between, (1.3, 0.7), flip)
                     np.testing.assert_allclose(double(theta, other, c, flip), closed, rtol=1e-11)
 
@@ -90,7 +90,7 @@ def test_the_line_forms_of_a_margin_equal_the_quadrature(margin):
                     single(theta, flip), kind.line_form(theta, 1.3, flip), rtol=1e-12, atol=1e-14
                 )
                 for other, c in [(theta, c) for c in (-1.0, 0.3, 1.0)] + [(0.6 * theta, 0.5), (1.2 * theta, -0.999)]:
-                    between = angle_between(theta, other, np.float64(c))
+                    between = angle_between_students(theta, other, np.float64(c))
                     line = kind.line_form_pair((theta, other), between, (1.3, 0.7), flip)
                     np.testing.assert_allclose(double(theta, other, c, flip), line, rtol=1e-11, atol=1e-13)
 
@@ -333,13 +333,15 @@ def test_few_nodes_serve_linear_rules(rule):
     with jax.enable_x64(True):
 
         def means(places, theta, flip):
-            terms = jax.vmap(lambda place: student_noise.compute_example_terms(kind, place, theta, 0.9, flip))(places)
+            terms = jax.vmap(lambda place: student_noise.compute_weighted_step_terms(kind, place, theta, 0.9, flip))(
+                places
+            )
             return jax.numpy.array([part.sum() for part in jax.tree.leaves(terms)])
 
         @jax.jit
         def by_few_and_by_many(at, flip):
-            panels = student_noise.make_panel_nodes(
-                student_noise.compute_panel_edges(kind, at, 0.9), at, flip, nodes=64
+            panels = student_noise.make_stability_nodes(
+                student_noise.compute_stability_edges(kind, at, 0.9), at, flip, nodes=64
             )
             return means(student_noise.make_linear_rule_nodes(at, flip), at, flip), means(panels, at, flip)
 

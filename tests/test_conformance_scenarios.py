@@ -39,7 +39,7 @@ def test_names_in_a_store_differ_by_more_than_case(scenario, path):
     """On the default disks of macOS and Windows two folders cannot differ by case only."""
     create_store(path, scenario, {})
     stored = {file.name for file in path.iterdir() if file.is_dir()}
-    possible = {*stored, *scenario.axis_names(), *scenario.COORDINATES, *scenario.theory_only}
+    possible = {*stored, *scenario.axis_names(), *scenario.COORDINATES, *scenario.theory_only_variables}
     assert {
         *scenario.variables,
         *scenario.recorded,
@@ -70,7 +70,7 @@ def test_a_kind_states_all_that_others_ask_of_it(scenario):
     assert scenario.seconds() > 0
     for key in (*scenario.recorded, *scenario.axis_values(), *scenario.derived, "seed"):
         assert len(kind.describe(key).meaning) > 3, key
-    assert all(it.long_name and it.symbol for it in (scenario.variables | scenario.theory_only).values())
+    assert all(it.long_name and it.symbol for it in (scenario.variables | scenario.theory_only_variables).values())
     assert (kind.PAGE is None) == (bool(scenario.unsolved) or name in WITHOUT_SLIDERS)
     assert kind.PAGE is None or kind.PAGE.along in settings.list_slider_keys(name)
 

@@ -114,10 +114,10 @@ RUN = re.compile(r"statmech\.run\(\s*\"(\w+)\"")
 
 
 def test_every_figure_but_the_overlays_has_a_page_of_the_gallery():
-    published = {name for of in figures.FIGURES_BY_CHOICE.values() for name in of} - set(figures.OVERLAY_KEYS)
+    published = {name for of in figures.FIGURES_BY_KIND.values() for name in of} - set(figures.OVERLAY_KINDS)
     drawn = {statmech.load(name).figure or name for text in GALLERY.values() for name in RUN.findall(text)}
     assert published <= drawn
-    assert set(figures.OVERLAY_KEYS) <= set(re.findall(r"`(\w*overlay)`", GALLERY["overlays"]))
+    assert set(figures.OVERLAY_KINDS) <= set(re.findall(r"`(\w*overlay)`", GALLERY["overlays"]))
 
 
 @pytest.mark.parametrize("name", list_shipped_configs())

@@ -13,7 +13,7 @@ import pytest
 import simulate
 import theory
 from statmech import Network, ScenarioError
-from statmech.networks.lattice_averages import choose_spacing
+from statmech.networks.lattice_averages import choose_lattice_spacing
 from statmech.scenarios.network_matrices import StudentUnits
 from statmech.scenarios.registry import scenario_from
 from theory.networks import equations, structured, tasks
@@ -50,17 +50,23 @@ def cell_of(**given):
 def rates_of(cell, v, kind):
     """The rates of R, Q and v of a cell at its start, lane by lane, with these weights v (..., L) in the output."""
     lanes = [cell] * v.shape[-1]
-    start = structured.make_initial_units(cell, structured.get_modes(cell)) if kind == "two variances" else cell.units
+    start = (
+        structured.make_initial_mode_units(cell, structured.get_condensed_modes(cell))
+        if kind == "two variances"
+        else cell.units
+    )
     units = StudentUnits(*(np.repeat(part[..., None], len(lanes), axis=-1) for part in start[:2]), v)
     if hasattr(cell, "tasks"):
         shares = np.full((cell.tasks, len(lanes)), 1 / cell.tasks)
-        return compiled[tasks.compute_task_rates](tasks.make_equations(cell), tasks.make_setting(lanes), units, shares)
-    static, setting = equations.make_equations(cell), equations.make_setting(lanes)
+        return compiled[tasks.compute_task_rates](
+            tasks.make_task_equations(cell), tasks.make_task_setting(lanes), units, shares
+        )
+    static, setting = equations.make_network_equations(cell), equations.make_network_setting(lanes)
     if kind == "two variances":
-        of = structured.get_modes(cell)
+        of = structured.get_condensed_modes(cell)
         directions = [np.repeat(part[:, None], len(lanes), axis=-1) for part in (of.variances, of.shares, of.teacher)]
         return compiled[structured.compute_mode_rates](static, setting, structured.ModeParameters(*directions), units)
-    static = replace(static, spacing=choose_spacing(cell.activation)) if kind == "lattice" else static
+    static = replace(static, spacing=choose_lattice_spacing(cell.activation)) if kind == "lattice" else static
     return compiled[equations.compute_row_rates](static, setting, np.asarray(equations.pack_units(units)))
 
 
@@ -134,7 +140,7 @@ def test_equations_without_the_variance_of_masks_are_found(name, monkeypatch):
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
     mean = DropoutMasks.mean
     monkeypatch.setattr(DropoutMasks, "mean", lambda masks, *units: 1.0 if len(units) == 4 else mean(masks, *units))
-    programs = equations.solve_batch, tasks.solve_piece
+    programs = equations.solve_network_batch, tasks.solve_task_piece
     try:
         for program in programs:
             program.clear_cache()
@@ -165,7 +171,7 @@ def test_units_that_start_identical_separate_if_some_are_silent():
     """They are all simulated, and in theory the product of two is less than their squared length."""
     given = {"network": "erf", "K": 2, "N": 50, "t": [2], "start": {"Q": [[0.25, 0.25], [0.25, 0.25]], "R": 0.1}}
     scenario = Network(**given, dropout=0.3, seeds=4)
-    assert (scenario.identical, scenario.symmetric) == (False, True)
+    assert (scenario.identical, scenario.has_symmetric_start) == (False, True)
     run, solution = simulate.run(scenario), theory.solve(scenario)
     assert np.all(run.Q[..., 0, 0] != run.Q[..., 0, 1])
     assert solution.Q.values[0, 0, 1] < 0.9 * solution.Q.values[0, 0, 0]

@@ -15,8 +15,8 @@ import figures
 import simulate
 import theory
 from figures import (
-    FIGURES_BY_CHOICE,
-    OVERLAY_KEYS,
+    FIGURES_BY_KIND,
+    OVERLAY_KINDS,
     captions,
     concept,
     film,
@@ -27,7 +27,7 @@ from figures import (
     series,
     style,
 )
-from figures.interactive.limits import compute_limits
+from figures.interactive.limits import compute_y_limits
 from figures.published.online import fluctuations, noise_optimal
 from figures.published.stored_examples import version_space
 from statmech import (
@@ -49,7 +49,7 @@ from theory.dense_lines import cache_lines
 
 pytestmark = pytest.mark.quick  # of claims about what is drawn, and about equations
 
-NAMES = list(dict.fromkeys(name for figures_of in FIGURES_BY_CHOICE.values() for name in figures_of))
+NAMES = list(dict.fromkeys(name for figures_of in FIGURES_BY_KIND.values() for name in figures_of))
 BOTH = ["eta=[1, {optimal: {segments: 2}}]", "protocol={optimal: {segments: 2}}"]
 TINY = ["N=40", "seeds=4", "t=0.5,2"]
 
@@ -147,10 +147,10 @@ def tiny(name):
     """A small scenario that a figure can draw."""
     if name in OWN:
         return load(name if name in list_shipped_configs() else "votes", OWN[name])
-    if name in FIGURES_BY_CHOICE["rule"]:
+    if name in FIGURES_BY_KIND["rule"]:
         config = name if name in list_shipped_configs() else "variety"
         return load(config, [*TINY, *([] if config == "variety" else ["K=1,2"])])
-    if name in FIGURES_BY_CHOICE["booster"]:
+    if name in FIGURES_BY_KIND["booster"]:
         if name == "boosting_flip":
             return load(name, ["N=5", "seeds=2", "P=40", "tests=200", "flip=0,0.2", "cap=3,30"])
         return load("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"])
@@ -159,7 +159,7 @@ def tiny(name):
         "attention": ["N=30", "seeds=2", "t=0.2,0.5", "error_rate=0.05,0.3"],
     }
     for choice in small:
-        if name in FIGURES_BY_CHOICE[choice]:
+        if name in FIGURES_BY_KIND[choice]:
             return load({"stopping_overlay": "stopping_law"}.get(name, name), small[choice])
     if name == "proof":
         return load("proof", ["N=10", "seeds=2", "alpha=2"])
@@ -173,8 +173,8 @@ def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
     every = {name: load(name) for name in list_shipped_configs()}
     own = {name for name, scenario in every.items() if isinstance(scenario.figure, Composition)}
     drawn = {figures.choose_figure(every[name].figure, name, every[name].CHOICE) for name in every.keys() - own}
-    assert drawn == set(NAMES) - set(OVERLAY_KEYS)
-    for name in set(NAMES) - set(OVERLAY_KEYS):
+    assert drawn == set(NAMES) - set(OVERLAY_KINDS)
+    for name in set(NAMES) - set(OVERLAY_KINDS):
         assert figures.import_figure_module(name).__doc__
 
 
@@ -204,15 +204,15 @@ def test_a_figure_draws_from_a_tiny_config(name, tmp_path, data_folder, monkeypa
     figure = figures.draw(name, simulation, solution)
     formats = ["svg", "png", "pdf"] if name in IN_EVERY_FORMAT else ["svg"]
     with style._lay_out_once(figure):  # once for the files and for what is said of them
-        files = style.save(figure, tmp_path / name, formats)
-        faults = inspection.find_faults(figure, Results(scenario, simulation, solution))
+        files = style.save_figure(figure, tmp_path / name, formats)
+        faults = inspection.find_figure_faults(figure, Results(scenario, simulation, solution))
     assert dict(mpl.rcParams) == before  # the reader's settings are unchanged
     assert [file.suffix for file in files] == [f".{suffix}" for suffix in formats]
     assert all(file.stat().st_size > 5000 for file in files)
     for one, other in zip((simulation, solution), given, strict=True):
         assert one is other or one.identical(other)
     if name in DRAWN_TWICE:
-        [again] = style.save(figures.draw(name, simulation, solution), tmp_path / "again", ["svg"])
+        [again] = style.save_figure(figures.draw(name, simulation, solution), tmp_path / "again", ["svg"])
         assert to_a_thousandth(again) == to_a_thousandth(files[0])
     drawn = [line for ax in figure.axes for line in ax.lines]
     assert drawn, "a figure without a line"
@@ -244,12 +244,12 @@ def test_the_version_space_needs_three_dimensions_and_strengths():
 def test_a_film_is_written_beside_its_figure_and_is_the_same_each_time(tmp_path):
     scenario = tiny("version_space")
     results = Results(scenario, simulate.run(scenario), theory.solve(scenario))
-    [file] = film.save("version_space", results, tmp_path / "version_space")
+    [file] = film.save_film("version_space", results, tmp_path / "version_space")
     assert file.name == "version_space.gif"
-    assert film.encode_gif(film.get_frames("version_space", results)) == file.read_bytes()
+    assert film.encode_gif(film.get_film_frames("version_space", results)) == file.read_bytes()
     with Image.open(file) as picture:
         assert picture.n_frames == 6 + 3  # examples, then updates
-    assert film.save("minover", results, tmp_path / "none") == []
+    assert film.save_film("minover", results, tmp_path / "none") == []
 
 
 @pytest.mark.slow
@@ -298,7 +298,7 @@ FOREIGN = {  # results of the kind of a figure, but not those that it is drawn o
 @pytest.mark.parametrize("choice", FOREIGN)
 def test_a_figure_that_cannot_show_results_of_its_kind_is_replaced_by_the_overlay(choice, lines_once, data_folder):
     for results in map(computed, FOREIGN[choice]):
-        for name in set(FIGURES_BY_CHOICE[choice]) - set(OVERLAY_KEYS):
+        for name in set(FIGURES_BY_KIND[choice]) - set(OVERLAY_KINDS):
             drawn = figures.draw_with_fallback(name, results)
             assert drawn.name == (figures.get_overlay_name(choice) if drawn.reason else name)
             assert not re.search(r"\((Key|Index|Value)Error", drawn.reason), drawn.reason
@@ -372,9 +372,9 @@ def test_no_axis_shows_what_a_comparison_calls_rounding(value):
     means = xr.Dataset({"eps_g": (("seed", "t"), runs)}, {"t": list(scenario.t)})
     [ax] = overlay.draw(Results(scenario, means)).axes
     curve = series.Curve("", np.array(scenario.t), runs.mean(axis=0), np.full(3, 1e-12))
-    for low, high in (ax.get_ylim(), compute_limits([curve], False, False)):
+    for low, high in (ax.get_ylim(), compute_y_limits([curve], False, False)):
         assert (low, high) == pytest.approx((value - series.EQUAL_LIMITS_MARGIN, value + series.EQUAL_LIMITS_MARGIN))
-    finer = compute_limits([replace(curve, mean=value + 1e-6 * curve.x)], False, False)
+    finer = compute_y_limits([replace(curve, mean=value + 1e-6 * curve.x)], False, False)
     assert finer.high - finer.low < 1e-5
 
 
@@ -400,7 +400,7 @@ def overlapping(figure):
     [ax] = figure.axes
     texts = [*ax.get_yticklabels(), *ax.texts]
     boxes = [text.get_window_extent() for text in texts if text.get_text()]
-    return [(i, j) for i in range(len(boxes)) for j in range(i) if boxes[i].overlaps(boxes[j])]
+    return [(i, j) for i in range(len(boxes)) for j in range(i) if boxes[i].compute_overlaps(boxes[j])]
 
 
 @pytest.mark.slow
@@ -418,7 +418,7 @@ def test_a_concept_is_drawn_with_one_bar_per_conjunction_and_no_overlaps(classes
     assert max(map(abs, widths)) == pytest.approx(max(term.weight for term in model.terms_))
     assert len({bar.get_facecolor() for bar in figure.axes[0].patches}) == classes
     assert overlapping(figure) == []
-    assert all(file.stat().st_size > 5000 for file in style.save(figure, tmp_path / "concept"))
+    assert all(file.stat().st_size > 5000 for file in style.save_figure(figure, tmp_path / "concept"))
     with pytest.raises(ValueError, match="no bars to draw"):
         concept.draw([])
 
@@ -528,7 +528,7 @@ def test_an_overlay_draws_the_band_of_one_run_for_each_N_around_one_line(correct
     legend = [text for it in figure.legends for text in (it.get_title(), *it.get_texts())]
     texts = [text.get_text().replace("\n", " ") for text in legend]
     assert any("one standard deviation of a run, to order $1/N$" in text for text in texts)
-    assert inspection.find_faults(figure) == []
+    assert inspection.find_figure_faults(figure) == []
 
 
 @pytest.mark.slow
@@ -602,16 +602,16 @@ def test_fluctuations_times_N_lie_on_one_line_that_tends_to_the_constant_of_late
 @pytest.mark.slow
 def test_the_limits_of_noise_are_approached_and_cross_at_one_quarter():
     """Solid lines against the equations at a late time, where the optimal rule and Hebb's have reached their powers."""
-    from figures.published.online.noise_optimal import compute_late_limit
+    from figures.published.online.noise_optimal import compute_late_error_limit
 
     flips, t = [0.0, 0.1, 0.25], 1e6
     start = {"length": 0.2, "R": 0.2}
     best = theory.solve(Scenario(rule="bayes", start=start, t=t, zip={"flip": flips, "assumed_flip": flips}))
     hebb = theory.solve(Scenario(rule="hebb", start=start, t=t, flip=flips))
-    np.testing.assert_allclose(best.eps_g.values.ravel() * t, compute_late_limit("bayes", flips), rtol=1e-4)
-    np.testing.assert_allclose(hebb.eps_g.values.ravel() * t**0.5, compute_late_limit("hebb", flips), rtol=1e-4)
-    assert compute_late_limit("perceptron", 0.249) < compute_late_limit("hebb", 0.249)
-    assert compute_late_limit("perceptron", 0.251) > compute_late_limit("hebb", 0.251)
+    np.testing.assert_allclose(best.eps_g.values.ravel() * t, compute_late_error_limit("bayes", flips), rtol=1e-4)
+    np.testing.assert_allclose(hebb.eps_g.values.ravel() * t**0.5, compute_late_error_limit("hebb", flips), rtol=1e-4)
+    assert compute_late_error_limit("perceptron", 0.249) < compute_late_error_limit("hebb", 0.249)
+    assert compute_late_error_limit("perceptron", 0.251) > compute_late_error_limit("hebb", 0.251)
 
 
 @pytest.mark.slow
@@ -653,7 +653,7 @@ def test_no_band_is_drawn_where_terms_beyond_order_1_over_n_are_not_small():
     assert np.isfinite(series.make_curve("eps_g", "", None, solved.theory, x="t").band).all()
     said = "none where terms beyond order 1/N are not small"
     assert said in legends.describe_bands(solved)
-    assert said in chart_content.format_caption(solved, ("t",))
+    assert said in chart_content.format_chart_caption(solved, ("t",))
 
 
 @pytest.mark.slow
@@ -661,7 +661,7 @@ def test_a_band_says_nothing_of_gaps_where_there_are_none(corrected):
     from figures.explorer import chart_content
 
     assert legends.UNRESOLVED_BAND_NOTE not in legends.describe_bands(corrected)
-    assert legends.UNRESOLVED_BAND_NOTE not in chart_content.format_caption(corrected, ("t",))
+    assert legends.UNRESOLVED_BAND_NOTE not in chart_content.format_chart_caption(corrected, ("t",))
 
 
 @pytest.mark.parametrize("name", ["drift", "noise_optimal"])

@@ -12,7 +12,7 @@ from test_figures import FEWER, computed, tiny
 
 import figures
 from figures import style
-from figures.inspection import find_faults
+from figures.inspection import find_figure_faults
 from statmech import ConfigError, Results, Scenario, StoredExamples, load, run
 from statmech.rules import RULES, Hebb
 from theory.dense_lines import cache_lines
@@ -219,23 +219,25 @@ def test_more_curves_than_colours_have_different_looks():
 def test_points_stand_at_the_values_of_the_results_and_an_inspection_finds_those_that_do_not():
     results = run(Scenario(rule="hebb", K=[1, 3], N=20, t=[1, 2], seeds=2))
     figure = figures.draw("hebb_ensemble", results)
-    assert not any("no value along" in fault for fault in find_faults(figure, results))
+    assert not any("no value along" in fault for fault in find_figure_faults(figure, results))
     figure.axes[0].plot([1.1], [1.0], "o", color="0.5", linestyle="none")
-    assert "axes 1: a point at 1.1, which is no value along number of students $K$" in find_faults(figure, results)
+    assert "axes 1: a point at 1.1, which is no value along number of students $K$" in find_figure_faults(
+        figure, results
+    )
 
 
 def test_an_inspection_finds_labels_of_ticks_that_touch_and_titles_that_name_nothing():
     figure = Figure(figsize=(style.COLUMN_WIDTH, 2), layout="constrained")
     ax = figure.subplots()
     ax.plot([1, 2], [1, 2], color="0.5")
-    assert find_faults(figure) == []
+    assert find_figure_faults(figure) == []
     ax.set_xticks([1, 1.05, 2], ["500", "1000", "2000"])
-    assert "axes 1: labels of x ticks touch" in find_faults(figure)
+    assert "axes 1: labels of x ticks touch" in find_figure_faults(figure)
     for title in ("20 seeds", "10 folds, 3 shuffles"):
         figure.suptitle(title)
-        assert f"a title that names nothing: {title}" in find_faults(figure)
+        assert f"a title that names nothing: {title}" in find_figure_faults(figure)
     ax.set_title("(a) held-out rows")
-    assert not any("title" in fault for fault in find_faults(figure))
+    assert not any("title" in fault for fault in find_figure_faults(figure))
     ax.set_title("")
     ax.set_yticks([1, 2], ["perceptron", "tree"])
-    assert not any("title" in fault for fault in find_faults(figure))
+    assert not any("title" in fault for fault in find_figure_faults(figure))

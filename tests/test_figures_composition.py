@@ -12,7 +12,7 @@ import statmech
 import theory
 from figures import arrangement, captions, exponents, measured_points, ratios, series
 from figures.grid_of_panels import make_panel_grid
-from figures.inspection import find_faults
+from figures.inspection import find_figure_faults
 from statmech import ConfigError, Inference, Network, Risk, Scenario, StoredExamples
 from statmech.results.results import Results
 from statmech.scenarios.composition import Composition, read_composition
@@ -60,7 +60,7 @@ def test_unasked_a_figure_shows_errors_and_overlaps_without_details_and_diagnost
     figure = figures.draw("overlay", losses)
     assert [ax.get_ylabel() for ax in figure.axes] == ["$R$", r"$\epsilon_g$", r"$\epsilon_t$"]
     assert "gap" in series.get_variables_with_values(losses)  # which is there, and could be drawn
-    assert find_faults(figure) == []
+    assert find_figure_faults(figure) == []
     assert "flip" not in figure.get_suptitle()
     assert r"$p_f$ = 0.05" in figure.get_suptitle()
 
@@ -117,7 +117,7 @@ def test_series_and_split_arrange_the_axes():
 @pytest.mark.slow
 def test_a_long_axis_is_thinned_and_recorded_times_are_those_at_the_end(bayes):
     part = arrangement.arrange_results({"": bayes}, Composition(y="m"))[0]
-    assert part.stated == ("step 15",)
+    assert part.title_texts == ("step 15",)
     last = bayes.simulation.m.isel(step=-1).mean("seed")
     [ax] = figures.compose(bayes, Composition(y="m")).axes
     np.testing.assert_allclose(points(ax)[0].get_ydata(), last)
@@ -139,7 +139,7 @@ def test_results_of_several_kinds_share_a_figure(losses, minover, bayes):
         np.testing.assert_allclose(line.get_ydata(), runs.mean("seed"))
     labels = ["svm, square (4 seeds)", "svm, hinge (4 seeds)", "minover (3 seeds)", "bayes (3 seeds)"]
     assert legend_of(figure)[:4] == labels
-    assert find_faults(figure) == []
+    assert find_figure_faults(figure) == []
     assert len({str(line.get_linestyle()) for line in dense(ax)}) == 3  # equal curves of two results are both seen
     common = figures.compose(every, Composition())
     assert [ax.get_ylabel() for ax in common.axes] == [r"$\epsilon_g$"]  # what all have
@@ -223,7 +223,7 @@ def test_points_of_a_file_are_drawn_with_their_errors(losses, tmp_path):
     [mine] = [line for line in points(figure.axes[0]) if line.get_marker() == "D"]
     assert mine.get_xydata().tolist() == [[1, 0.3], [2, 0.2]]
     assert "mine" in legend_of(figure)
-    assert find_faults(figure) == []
+    assert find_figure_faults(figure) == []
 
 
 BAD_FILES = {

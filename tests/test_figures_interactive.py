@@ -71,13 +71,15 @@ def test_a_divergence_that_the_solver_does_not_state_ends_in_a_flat_top(monkeypa
 
 @pytest.mark.parametrize("look", [ChartTheme(), ChartTheme(dark=True)], ids=["light", "dark"])
 def test_curves_and_their_labels_can_be_seen_on_both_themes(look):
-    hues = [look.hue(index) for index in range(len(CURVE_COLOURS))]
-    assert min(compute_contrast(hue, look.paper) for hue in hues) >= (TEXT_CONTRAST if look.dark else LINE_CONTRAST)
-    assert min(compute_contrast(look.words(hue), look.paper) for hue in hues) >= TEXT_CONTRAST
-    assert compute_contrast(look.ink, look.paper) >= TEXT_CONTRAST
+    hues = [look.get_curve_colour(index) for index in range(len(CURVE_COLOURS))]
+    assert min(compute_contrast(hue, look.background_colour) for hue in hues) >= (
+        TEXT_CONTRAST if look.dark else LINE_CONTRAST
+    )
+    assert min(compute_contrast(look.words(hue), look.background_colour) for hue in hues) >= TEXT_CONTRAST
+    assert compute_contrast(look.text_colour, look.background_colour) >= TEXT_CONTRAST
     assert len({*hues}) == len(CURVE_COLOURS)
     assert (
-        compute_contrast(CURVE_COLOURS[0], ChartTheme(dark=True).paper) < TEXT_CONTRAST
+        compute_contrast(CURVE_COLOURS[0], ChartTheme(dark=True).background_colour) < TEXT_CONTRAST
     )  # the blue of figures on paper is too dim on a dark page
 
 

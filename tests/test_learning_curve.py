@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import statmech
-from simulate.kernels.leave_one_out import compute_left_out_arguments
+from simulate.kernels.leave_one_out import leave_one_out_arguments
 from simulate.kernels.table_fits import fit_table_rows, make_table_problem, measure_table_errors
 from statmech.convex.losses import LOSSES, convert_to_stability_loss
 from statmech.labelled_table import make_labelled_table
-from statmech.learning_curve import PreparedCurve
-from statmech.learning_curve_report import describe_curve
+from statmech.learning_curve import LearningCurvePredictor
+from statmech.learning_curve_report import format_curve_report
 from statmech.numerics.gaussian import normal_cdf
 from statmech.real_table import make_real_table
 from theory.tables import anchored_curves
-from theory.tables.anchored_curves import LabelScale, MeasuredErrors, SquaredScale, judge_theory, move_errors
+from theory.tables.anchored_curves import LabelScale, MeasuredErrors, SquaredScale, judge_theory, move_curve_to_errors
 from theory.tables.fresh_clusters import make_class_table, predict_fresh_errors, solve_fresh_stabilities
 from theory.tables.fresh_rows import FreshRowErrors
 
@@ -103,7 +103,7 @@ def test_fits_with_an_intercept_agree_with_theory_and_not_with_a_penalised_inter
         for penalised, found in errors.items():
             from simulate.minimisers.method import minimise
 
-            w = minimise(problem._replace(free=0) if penalised else problem).w
+            w = minimise(problem._replace(num_free_weights=0) if penalised else problem).w
             found.append(measure_table_errors(table, w, order[P:]).labels)
     free, penalised = (np.array(errors[key]) for key in (False, True))
     noise = np.hypot(free.std(ddof=1) / np.sqrt(sets), np.sqrt(theory * (1 - theory) / 3000))
@@ -131,7 +131,7 @@ def test_one_step_of_newton_leaves_a_row_out(name, shape):
         )[i]
         for i in rows
     ]
-    found = compute_left_out_arguments(table, loss, 0.1, True)
+    found = leave_one_out_arguments(table, loss, 0.1, True)
     trained = make_table_problem(table, loss, 0.1, rows, True).x(fit_table_rows(table, loss, 0.1, rows, True).w)
     deviation = np.std(exact)
     assert np.sqrt(np.mean((found - exact) ** 2)) < 0.1 * deviation
@@ -143,7 +143,7 @@ def test_one_step_of_newton_leaves_a_row_out(name, shape):
 def test_leave_one_out_has_the_recorded_values():
     """200 rows of 20 columns: exact by 200 fits .205 and 1.47366; one step .210 and 1.47474."""
     table = make_real_table(make_labelled_table(*cluster_table(21, 200, 20, 0.3, 1.0)))
-    left = compute_left_out_arguments(table, LOSSES["logistic"](), 0.1, True)
+    left = leave_one_out_arguments(table, LOSSES["logistic"](), 0.1, True)
     assert np.mean(left < 0) == pytest.approx(0.21)
     assert np.mean(left) == pytest.approx(1.47474, abs=1e-5)
 
@@ -153,7 +153,7 @@ def test_the_anchored_curve_has_the_recorded_values():
     table, loss, P = make_real_table(make_labelled_table(Z, y)), LOSSES["logistic"](), np.array([50.0, 200.0, 800.0])
     _, at = solve_fresh_stabilities(loss, make_class_table(table.Z, y), np.append(P, 199.0), np.full(4, 0.1), True)
     positions = at.means / at.Q
-    stabilities = anchored_curves.standardise_stabilities(compute_left_out_arguments(table, loss, 0.1, True), y)
+    stabilities = anchored_curves.standardise_stabilities(leave_one_out_arguments(table, loss, 0.1, True), y)
     theory, of_all = positions[:, :-1], positions[:, -1:]
     D, position = theory.sum(axis=0) / of_all.sum(), stabilities.positions
     O = theory[0] - theory[1] + position[0] - position[1] - (of_all[0] - of_all[1])
@@ -192,7 +192,7 @@ def test_a_moved_curve_goes_through_what_was_measured():
     measured = MeasuredErrors(np.array([50, 200, 400]), np.array([0.3, 0.2, 0.15]), np.array([0.01, 0.01, 0.02]))
     at = anchored_curves.PredictedCurve(np.array([0.2, 0.15, 0.13]), np.array([0.22, 0.16, 0.12]))
     for scale in (LabelScale(400), SquaredScale(0.1)):
-        moved = move_errors(measured.P, at, measured, at, scale)
+        moved = move_curve_to_errors(measured.P, at, measured, at, scale)
         np.testing.assert_allclose(moved[:2], measured.error[:2])
         assert moved[2] == pytest.approx((0.15 + (0.2 + 0.13 - 0.15)) / 2)  # what the fits before it say counts half
 
@@ -226,7 +226,7 @@ def made(kind, seed, n=500, N=30):
 @pytest.mark.parametrize(("kind", "good"), [("clusters", True), ("sign plane", False)])
 def test_clusters_are_called_good_and_labels_that_a_plane_explains_are_not(kind, good):
     verdicts = [
-        PreparedCurve(make_labelled_table(*made(kind, seed))).predict(lam=0.1, P=[500, 2000]).verdict
+        LearningCurvePredictor(make_labelled_table(*made(kind, seed))).predict(lam=0.1, P=[500, 2000]).verdict
         for seed in range(4)
     ]
     assert verdicts.count("good") == (4 if good else 0)
@@ -239,7 +239,7 @@ def test_the_moved_curve_of_a_sign_plane_is_nearer_the_truth_than_theory():
     direction, variances = rng.standard_normal(30), np.geomspace(3, 0.1, 30)
     X = rng.standard_normal((30_000, 30)) * np.sqrt(variances)
     y = np.sign(X @ direction)
-    curve = PreparedCurve(make_labelled_table(X[:500], y[:500])).predict(lam=0.1, P=[500, 2000])
+    curve = LearningCurvePredictor(make_labelled_table(X[:500], y[:500])).predict(lam=0.1, P=[500, 2000])
     whole = make_real_table(make_labelled_table(X, y), standardise=True)
     truth = [
         measure_table_errors(
@@ -257,7 +257,7 @@ def test_rare_labels_are_predicted_beside_the_answer_that_is_more_frequent():
     curve = statmech.predict_learning_curve(X, y, lam=0.1, P=[50, 150, 240])
     assert curve.eps_y.values == pytest.approx(0.025, rel=0.2)
     assert curve.rarer_fraction == 0.025
-    assert "errs on 0.0250; this learner is no better" in describe_curve(curve)
+    assert "errs on 0.0250; this learner is no better" in format_curve_report(curve)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -288,9 +288,9 @@ def test_columns_of_any_scale_have_the_same_curve_unless_they_are_raw():
 
 
 def test_nothing_is_said_beyond_the_rows_where_it_cannot_be_known():
-    few = PreparedCurve(make_labelled_table(*cluster_table(8, 60, 40, 0.5))).predict(lam=0.1, P=[30, 60, 240])
+    few = LearningCurvePredictor(make_labelled_table(*cluster_table(8, 60, 40, 0.5))).predict(lam=0.1, P=[30, 60, 240])
     assert np.isfinite(few.eps_y.values).tolist() == [True, True, False]
-    assert "not known from this table" in describe_curve(few)
+    assert "not known from this table" in format_curve_report(few)
 
 
 def test_a_target_of_numbers_has_a_verdict_and_a_band():

@@ -174,7 +174,7 @@ def test_theory_of_odd_and_even_digits_is_that_of_the_study(real_data):
 @pytest.mark.slow
 def test_theory_of_splice_junctions_is_that_of_the_study(written, real_data):
     """The study's columns have variance 1."""
-    data = data_sets.get_cached_data("splice-sites")
+    data = data_sets.get_cached_data_set("splice-sites")
     bases = np.array([column == base for column in data.X.T.astype(str) for base in "acg"], float).T
     inputs = written((bases - bases.mean(axis=0)) / bases.std(axis=0), data.y.tolist())
     solved = theory.solve(OnlineRows(rule=["hebb", "perceptron"], inputs=inputs, t=STUDY))

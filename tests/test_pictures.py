@@ -12,7 +12,7 @@ import theory
 from figures import captions, panels, series
 from figures.arrangement import choose_abscissa
 from figures.finishing import finish_figure
-from figures.inspection import find_faults
+from figures.inspection import find_figure_faults
 from figures.panels import CurveStyle
 from figures.residuals import get_strip
 from figures.series import Curve
@@ -51,7 +51,7 @@ def jagged():
 
 
 def test_a_picture_without_faults_passes():
-    assert find_faults(picture()) == []
+    assert find_figure_faults(picture()) == []
 
 
 @pytest.mark.parametrize(
@@ -72,25 +72,25 @@ def test_a_picture_without_faults_passes():
     ],
 )
 def test_a_planted_fault_is_found(spoil, fault):
-    found = find_faults(picture(spoil))
+    found = find_figure_faults(picture(spoil))
     assert any(fault in sentence for sentence in found), found
 
 
 @pytest.mark.slow
 def test_guides_need_no_legend_and_an_arrow_may_say_what_lies_outside():
-    assert find_faults(picture(lambda figure, ax: ax.axhline(2, color="C3", gid=NO_LEGEND_GID))) == []
+    assert find_figure_faults(picture(lambda figure, ax: ax.axhline(2, color="C3", gid=NO_LEGEND_GID))) == []
 
     def arrow(figure, ax):
         ax.set_ylim(0, 3)
         ax.annotate("1 above", (2, 3), gid=OUTSIDE_GID)
 
-    assert find_faults(picture(arrow)) == []
+    assert find_figure_faults(picture(arrow)) == []
 
 
 def test_smooth_lines_and_lines_with_a_corner_are_not_jagged():
     x = np.linspace(0, 2, 61)
-    assert find_faults(picture(lambda figure, ax: ax.plot(x, np.abs(x - 1) + 1, color="C0"))) == []
-    assert find_faults(picture(lambda figure, ax: ax.plot(x, 2 + np.sin(4 * x), color="C0"))) == []
+    assert find_figure_faults(picture(lambda figure, ax: ax.plot(x, np.abs(x - 1) + 1, color="C0"))) == []
+    assert find_figure_faults(picture(lambda figure, ax: ax.plot(x, 2 + np.sin(4 * x), color="C0"))) == []
 
 
 def results(**keys):
@@ -122,7 +122,7 @@ def test_a_sweep_of_two_axes_has_a_colour_per_eta_a_marker_per_N_and_one_line_pe
         "$N$ = 50",
         "$N$ = 100",
     ]
-    assert find_faults(figure) == []
+    assert find_figure_faults(figure) == []
 
 
 def title_of(ax):
@@ -137,7 +137,7 @@ def test_all_values_of_a_long_axis_are_drawn_and_a_third_axis_has_panels():
     assert len({line.get_color() for line in theory_lines(panel(long, "$R$"))}) == 10
     three = figures.draw("overlay", results(eta=[0.5, 1], K=[1, 2], flip=[0, 0.1], seeds=2))
     assert [title_of(ax) for ax in three.axes if ax.get_ylabel() == "$R$"] == ["$p_f$ = 0", "$p_f$ = 0.1"]
-    assert find_faults(three) == []
+    assert find_figure_faults(three) == []
 
 
 @pytest.mark.slow
@@ -213,7 +213,7 @@ def test_means_between_recorded_times_have_no_dense_theory():
 @pytest.mark.slow
 def test_a_caption_says_what_is_drawn_N_seeds_bars_and_the_command(tmp_path):
     drawn = statmech.run("ensemble", rule=["hebb"], K=[1, 2], N=100, t=[1, 2], seeds=4)
-    text, latex = (file.read_text() for file in captions.save(drawn, "ensemble", tmp_path / "ensemble"))
+    text, latex = (file.read_text() for file in captions.write_caption(drawn, "ensemble", tmp_path / "ensemble"))
     assert "N = 100" in text
     assert "means over 4 independent runs" in text
     assert "standard errors" in text
@@ -241,7 +241,7 @@ def test_a_curve_has_at_most_15_points_evenly_spaced_in_the_scale_of_its_axis_an
     whole = Curve("", np.arange(1, 62.0), np.arange(61.0), np.ones(61), np.arange(61.0))
     few = series.thin_curve(whole, log=False)
     assert np.ptp(np.diff(few.x)) == 0
-    assert few.x.size == few.mean.size == few.error.size == few.expected.size == 13
+    assert few.x.size == few.mean.size == few.error.size == few.theory_at_x.size == 13
     ax = Figure().subplots()
     panels.draw_curve(ax, whole, CurveStyle(get_curve_style(0), None, {}), "", filled_mask=whole.x < 31)
     assert ax.lines[-1].get_xdata().tolist() == [1, 6, 11, 16, 21, 26]  # the full ones of those that are drawn
@@ -280,7 +280,7 @@ def test_a_line_that_diverges_leaves_the_frame():
 def test_a_figure_for_a_paper_is_one_column_in_8_points_and_one_for_a_talk_is_large():
     swept = results(eta=[0.5, 1])
     column, talk = (statmech.draw(swept, figure="overlay", style=name) for name in ("pre", "talk"))
-    assert find_faults(column) == []
+    assert find_figure_faults(column) == []
     assert column.axes[0].xaxis.label.get_fontname() == "STIXGeneral"
     assert column.axes[0].xaxis.label.get_fontsize() == 8
     assert talk.axes[0].xaxis.label.get_fontsize() == 15
@@ -297,7 +297,7 @@ def test_a_strip_of_residuals_holds_z_of_every_point():
     z = (runs.mean("seed") - swept.theory.R.isel(student=0)) / (runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]))
     np.testing.assert_allclose(points.get_ydata(), z)
     assert strip.get_xscale() == panel(figure, "$R$").get_xscale()
-    assert find_faults(figure) == []
+    assert find_figure_faults(figure) == []
 
 
 def test_every_figure_of_several_panels_has_letters_and_one_key():

@@ -15,8 +15,8 @@ from scipy.special import erfcx, ndtr
 import simulate
 import theory
 from statmech import RULES, Scenario, ScenarioError
-from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, hazard, normal_density
-from statmech.parameters import get_family
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, normal_density, reversed_hazard
+from statmech.parameters import get_parameter_family
 from statmech.rules import AdaTronTextbook, Bayes, Hebb
 from theory.online.averages import StudentPair, integrate_averages, integrate_pair_average
 
@@ -133,10 +133,10 @@ def test_a_short_student_learns_as_hebb():
 def test_the_modulation_keeps_its_digits_in_the_far_tail():
     x = np.concatenate([-np.geomspace(1e12, 1e-3, 60), np.linspace(0, 8, 9)])
     exact = np.sqrt(2 / np.pi) / erfcx(-x / np.sqrt(2))
-    np.testing.assert_allclose(hazard(x), exact, rtol=1e-14)
+    np.testing.assert_allclose(reversed_hazard(x), exact, rtol=1e-14)
     with jax.enable_x64(True):
-        np.testing.assert_allclose(jax.jit(hazard)(jnp.asarray(x)), exact, rtol=1e-14)
-    single = np.asarray(jax.jit(hazard)(jnp.asarray(x, jnp.float32)))
+        np.testing.assert_allclose(jax.jit(reversed_hazard)(jnp.asarray(x)), exact, rtol=1e-14)
+    single = np.asarray(jax.jit(reversed_hazard)(jnp.asarray(x, jnp.float32)))
     np.testing.assert_allclose(single, exact, rtol=1e-5)
 
 
@@ -154,7 +154,7 @@ def test_the_assumed_noise_is_exact_however_small(assumed_flip):
 @pytest.mark.slow
 def test_the_quadrature_resolves_a_student_that_is_surer_than_it_may_be():
     """More nodes change nothing: l near 1 at any angle, where g bends on a scale that no other function has."""
-    kind = get_family(Bayes())
+    kind = get_parameter_family(Bayes())
     single = jax.jit(
         lambda p, theta, l, nodes: integrate_averages(kind(eta=1.0, assumed_flip=p), theta, l, 0.1, nodes),
         static_argnums=3,

@@ -13,7 +13,7 @@ import theory
 from simulate.kernels.partial_sums import (
     MIN_BLOCK_EXAMPLES,
     AttentionState,
-    iterate_block_results,
+    evaluate_in_blocks,
     sum_rows_until_level,
 )
 from simulate.scenarios import attention
@@ -62,7 +62,7 @@ def test_the_loop_learns_and_counts_as_a_caller_does_who_adds_the_mistakes(chunk
         student = AttentionState(first.copy(), "constant", 0.2)
         student.set_moments(0.0, float(first @ first))
         features, lost = 0, 0
-        for lesson in iterate_block_results(
+        for lesson in evaluate_in_blocks(
             student, z, np.zeros(400), probes, get_check_positions(60, chunk), MIN_BLOCK_EXAMPLES, learns
         ):
             rows = z[lesson.last + 1 - lesson.stopped.size : lesson.last + 1]
@@ -147,10 +147,10 @@ def by_hand(cell, world, steps):
     w, N, features, errors = world.student.copy(), cell.N, 0, 0
     mean, variance = 0.0, w @ w / N
     for step in range(steps):
-        if step % attention.EXAMPLES_PER_ORDER == 0:
+        if step % attention.EXAMPLES_PER_FEATURE_ORDER == 0:
             w = w[world.turn()]
-            z, probes = world.examples(attention.EXAMPLES_PER_ORDER)
-        row = step % attention.EXAMPLES_PER_ORDER
+            z, probes = world.examples(attention.EXAMPLES_PER_FEATURE_ORDER)
+        row = step % attention.EXAMPLES_PER_FEATURE_ORDER
         tau = np.inf if probes[row] else threshold(cell.boundary, cell.error_rate, mean, variance)
         total, seen = walk(z[row], w, cell.looks, tau, compute_level_rise(cell.boundary, mean))
         features += seen
@@ -167,7 +167,7 @@ def by_hand(cell, world, steps):
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_an_attentive_student_equals_that_of_a_plain_loop(boundary, monkeypatch):
     """With blocks of one example: within a block the level is not updated."""
-    monkeypatch.setattr(attention, "EXAMPLES_PER_ORDER", 1)
+    monkeypatch.setattr(attention, "EXAMPLES_PER_FEATURE_ORDER", 1)
     scenario = Attention(attention=boundary, error_rate=0.2, N=24, chunk=5, t=[3, 20], seeds=1, probes=0.3, memory=8)
     [cell], sim = scenario.cells(), simulate.run(scenario).isel(seed=0)
     R, features, errors = by_hand(cell, attention.AttentionData(0, 0, 24, 0.3), 20 * 24)

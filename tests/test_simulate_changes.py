@@ -46,7 +46,7 @@ def traced_again(monkeypatch):
     [
         ("gram", 1, "adatron_textbook"),
         ("gram", 3, "perceptron"),
-        ("gram", gram.MIN_MATRIX_UNITS + 2, "adatron"),
+        ("gram", gram.MIN_UNITS_FOR_MATRICES + 2, "adatron"),
         ("vectors", 3, "perceptron"),
     ],
 )
@@ -168,8 +168,8 @@ def test_a_rate_per_block_moves_the_means(engine, monkeypatch, traced_again):
 @pytest.mark.slow
 def test_students_that_do_not_turn_with_the_teacher_move_the_means(monkeypatch, traced_again):
     """A rotation of two of its four terms: what they gain along the teacher, without what they lose across it."""
-    turn = gram.rotate_to_teacher
-    monkeypatch.setattr(gram, "rotate_to_teacher", lambda *given: turn(*given).at[:, 1:].set(0.0))
+    turn = gram.compute_rotation_gain
+    monkeypatch.setattr(gram, "compute_rotation_gain", lambda *given: turn(*given).at[:, 1:].set(0.0))
     assert np.abs(hebbian_deviations("gram", 4)).max() > 6
 
 
@@ -212,7 +212,7 @@ def test_both_engines_have_the_distribution_of_vectors_moved_one_by_one(engine, 
 
 @pytest.mark.quick
 @pytest.mark.slow
-@pytest.mark.parametrize("K", [3, gram.MIN_MATRIX_UNITS])
+@pytest.mark.parametrize("K", [3, gram.MIN_UNITS_FOR_MATRICES])
 def test_the_engines_have_the_same_distribution_in_the_smallest_system(K):
     """Two-sample Kolmogorov-Smirnov tests of R, q, l where drift and decay are large, and all numbers exist."""
     p = []
@@ -266,19 +266,19 @@ def test_a_sweep_at_zero_has_the_numbers_of_one_without_the_key(engine):
 def test_nothing_that_changes_traces_the_program_of_a_scenario_without_the_keys():
     for given in ({}, {"drift": 0, "decay": 0}):
         [cell] = Scenario(rule="hebb", N=20, t=[1], **given).cells()
-        assert perceptrons.make_online_task(cell, "float64").changes is None
+        assert perceptrons.make_perceptron_task(cell, "float64").changes is None
 
 
 def numbers(cell, part=slice(None)):
     with jax.enable_x64(True):
         record = gram.run(
-            perceptrons.make_online_task(cell, "float64"), make_key_data(5), np.array([0, 1, 10, 133]), part
+            perceptrons.make_perceptron_task(cell, "float64"), make_key_data(5), np.array([0, 1, 10, 133]), part
         )
     return [np.asarray(values) for values in record[:2]]
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not gram.WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
+@pytest.mark.skipif(not gram.HAS_WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
 @pytest.mark.parametrize(
     ("rule", "K", "width", "given"),
     [
@@ -287,7 +287,7 @@ def numbers(cell, part=slice(None)):
     ],
 )
 def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width, given):
-    assert gram.is_divisible(K)
+    assert gram.can_split_batch(K)
     [cell] = Scenario(rule=rule, K=K, t=[1.0], **given).cells()
     whole = numbers(cell)
     for first in (0, gram.batch(K) - width):
@@ -368,7 +368,7 @@ def test_weight_vectors_in_single_precision_agree_with_theory():
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         assert (
-            vectors.run(perceptrons.make_online_task(cell, "float32"), make_key_data(0), np.array([3])).along.dtype
+            vectors.run(perceptrons.make_perceptron_task(cell, "float32"), make_key_data(0), np.array([3])).along.dtype
             == jnp.float32
         )
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []

@@ -16,8 +16,8 @@ from conftest import assert_same_bits, quick_children
 
 import simulate
 from simulate.execution import clusters
-from simulate.execution.chunks import simulate_chunk
-from simulate.execution.clusters import check_cluster, run_on_cluster
+from simulate.execution.chunks import simulate_stored_chunk
+from simulate.execution.clusters import check_cluster_name, run_on_cluster
 from simulate.execution.to_store import run_into
 from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples, StoreError, plugins
 from statmech.cli import main
@@ -232,7 +232,7 @@ def test_a_chunk_that_kills_its_workers_fails_alone(path, user_rules, known_here
 @pytest.mark.timeout(120)
 def test_a_scheduler_that_dies_loses_no_written_chunk(path, monkeypatch):
     """All optimisations of the compiler leave the bits on workers those in memory."""
-    monkeypatch.setattr(clusters, "ANSWER_SECONDS", 3.0)
+    monkeypatch.setattr(clusters, "ANSWER_TIMEOUT_SECONDS", 3.0)
     scenario, cluster, written = Scenario(**SWEEP | {"rule": "adatron"}), started(1), []
 
     def end(event):
@@ -259,7 +259,7 @@ class AnsweredByNobody:
 
 
 def test_a_scheduler_that_dies_before_a_result_is_fetched_is_not_a_fault_of_files():
-    workers = clusters.Workers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
+    workers = clusters.DaskWorkers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
     with pytest.raises(ClusterError, match=r"scheduler is gone \(CommClosedError\).*rerun the same command"):
         workers._get_task_error(AnsweredByNobody(), clusters.EventCollector())
 
@@ -277,7 +277,7 @@ class Late:
 
 def test_a_result_that_a_busy_machine_sends_late_is_waited_for():
     """Half of the runs whose workers were killed ended after eight seconds, at a load of 8: "the scheduler is gone"."""
-    workers = clusters.Workers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
+    workers = clusters.DaskWorkers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
     assert workers._get_task_error(Late(), clusters.EventCollector()) is None
 
 
@@ -293,7 +293,7 @@ def test_without_workers_a_run_ends_in_time_and_its_store_is_intact(path):
 
 
 def test_a_scheduler_that_does_not_answer_is_reported_within_seconds(in_scratch, monkeypatch, capsys):
-    monkeypatch.setattr(clusters, "ANSWER_SECONDS", 2.0)
+    monkeypatch.setattr(clusters, "ANSWER_TIMEOUT_SECONDS", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setattr(sys, "argv", ["statmech", "simulate", "ensemble", "--dask", where])
@@ -318,13 +318,13 @@ def test_a_scheduler_that_does_not_answer_is_reported_within_seconds(in_scratch,
 )
 def test_a_name_that_is_not_a_cluster_is_refused(where, message):
     with pytest.raises(ConfigError, match=message):
-        check_cluster(where)
+        check_cluster_name(where)
 
 
 def test_without_dask_the_message_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"a Dask cluster needs distributed: pip install .*\[cluster\]'"):
-        check_cluster("local")
+        check_cluster_name("local")
 
 
 @pytest.mark.parametrize("options", [["--shard", "1/2"], ["--memory", "1GiB"]])
@@ -339,7 +339,7 @@ def test_dask_and_the_options_it_replaces_are_mutually_exclusive(options, in_scr
 def test_a_worker_that_does_not_see_the_store_reports_it(path, monkeypatch):
     monkeypatch.setattr(clusters, "STORE_VISIBLE_SECONDS", 0.0)
     with pytest.raises(StoreError, match="does not see this store; it must be visible to all workers"):
-        clusters._await_store(path, "a store")
+        clusters._wait_for_store(path, "a store")
 
 
 def test_a_worker_never_writes_into_a_store_that_has_replaced_its_own(path, monkeypatch):
@@ -355,5 +355,5 @@ def test_a_worker_never_writes_into_a_store_that_has_replaced_its_own(path, monk
 
     monkeypatch.setattr(filled, meanwhile)
     with pytest.raises(StoreError, match="was replaced or removed after it was opened"):
-        simulate_chunk(path, 0)
-    assert SweepStore(path).counts()[0] == 24
+        simulate_stored_chunk(path, 0)
+    assert SweepStore(path).count_states()[0] == 24

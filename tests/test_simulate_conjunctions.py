@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import brief
 
-from simulate.kernels.conjunctions import Conjunction, ConjunctionSearch, boost_conjunctions, compute_stage_vote
+from simulate.kernels.conjunctions import Conjunction, ConjunctionSearch, boost_conjunctions, compute_weighted_vote
 from theory.boosting import bounds
 
 
@@ -226,7 +226,7 @@ def test_too_many_conjunctions_are_refused():
 def test_a_tiny_case_by_hand():
     """Four examples of f = +, +, +, - whose single indicator is wrong on the second: D, eps and beta by hand."""
     X, y = np.array([[1.0], [0.0], [1.0], [0.0]]), np.array([1, 1, 1, -1])
-    stages = list(boost_conjunctions(X, y, np.array([0]), k=1, stages=3))
+    stages = list(boost_conjunctions(X, y, np.array([0]), max_indicators=1, max_stages=3))
     # stage 1: always true and the indicator are both wrong once (1/4); the simpler one is chosen, beta = 1/3
     assert stages[0].hypothesis == Conjunction((), 1)
     assert stages[0].error == pytest.approx(1 / 4)
@@ -239,15 +239,15 @@ def test_a_tiny_case_by_hand():
     assert stages[2].hypothesis == Conjunction((), 1)
     assert stages[2].error == pytest.approx(3 / 10)
     expected = np.log(3) + np.log(7 / 3) + np.log(5) * np.array([1, -1, 1, -1])
-    np.testing.assert_allclose(compute_stage_vote(stages, X), expected)
+    np.testing.assert_allclose(compute_weighted_vote(stages, X), expected)
 
 
 def test_a_hypothesis_that_is_always_right_is_the_only_stage():
     X, _ = examples(0)
     y = np.where(X[:, 2] * X[:, 5] > 0, -1, 1)
-    stages = list(boost_conjunctions(X, y, np.arange(7), k=2, stages=50, discount=1.0))
+    stages = list(boost_conjunctions(X, y, np.arange(7), max_indicators=2, max_stages=50, discount=1.0))
     assert [stage.error for stage in stages] == [0.0]
-    assert np.array_equal(np.sign(compute_stage_vote(stages, X)), y)
+    assert np.array_equal(np.sign(compute_weighted_vote(stages, X)), y)
 
 
 def test_a_discount_prefers_simple_features_and_changes_nothing_else():
@@ -271,7 +271,7 @@ def test_the_order_of_examples_and_indicators_does_not_matter():
     stages = list(boost_conjunctions(X, y, attributes, 2, 8))
     shuffled = list(boost_conjunctions(X[rows][:, columns], y[rows], attributes[columns], 2, 8))
     values = [
-        np.sort(np.round(compute_stage_vote(some, data), 9))
+        np.sort(np.round(compute_weighted_vote(some, data), 9))
         for some, data in ((stages, X), (shuffled, X[rows][:, columns]))
     ]
     np.testing.assert_allclose(values[0], values[1])
@@ -311,7 +311,7 @@ def test_boosting_is_right_within_the_stages_and_by_the_advantage_of_theory(s):
         y = teacher(rng, X, s)
         stages = list(boost_conjunctions(X, y, np.arange(8), 2, bounds.bound_stages(s, len(y)), discount=1.0))
         assert all(stage.error <= 0.5 - 1 / (2 * s) + 1e-12 for stage in stages)
-        assert np.array_equal(np.sign(compute_stage_vote(stages, X)), y)
+        assert np.array_equal(np.sign(compute_weighted_vote(stages, X)), y)
 
 
 def test_the_training_error_stays_below_its_bound():
@@ -319,15 +319,15 @@ def test_the_training_error_stays_below_its_bound():
     stages = list(boost_conjunctions(X, y, np.arange(7), 2, 40))
     bound = bounds.bound_training_error([stage.error for stage in stages])
     for T in range(1, len(stages) + 1):
-        assert np.mean(np.sign(compute_stage_vote(stages[:T], X)) != y) <= bound[T - 1] + 1e-12
+        assert np.mean(np.sign(compute_weighted_vote(stages[:T], X)) != y) <= bound[T - 1] + 1e-12
     assert bound[-1] < 1
 
 
 def test_boosting_stops_when_no_hypothesis_beats_chance():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 2)
     parity = np.where(X.sum(axis=1) % 2 == 1, 1, -1)
-    assert list(boost_conjunctions(X, parity, np.arange(2), k=1, stages=10)) == []
-    assert np.all(compute_stage_vote([], X) == 0)
+    assert list(boost_conjunctions(X, parity, np.arange(2), max_indicators=1, max_stages=10)) == []
+    assert np.all(compute_weighted_vote([], X) == 0)
 
 
 def test_counts_equal_the_number_of_listed_conjunctions():

@@ -20,7 +20,7 @@ from simulate.kernels.field_steps import compute_modulations
 from simulate.kernels.perceptrons import PerceptronLearner
 from simulate.scenarios import batches
 from statmech import RULES, Scenario, ScenarioError
-from statmech.parameters import get_family
+from statmech.parameters import get_parameter_family
 from statmech.random_numbers import make_key_data
 from statmech.runtime import programs
 from statmech.scenarios.registry import scenario_from
@@ -40,7 +40,10 @@ def test_a_block_of_steps_equals_its_steps_one_by_one():
     for name, kind in RULES.items():
         rule = kind(eta=0.7)
         learner = PerceptronLearner(
-            get_family(rule), {name: getattr(rule, name) for name in get_family(rule).real_names}, 0.0, N
+            get_parameter_family(rule),
+            {name: getattr(rule, name) for name in get_parameter_family(rule).real_names},
+            0.0,
+            N,
         )
         modulated = jax.jit(partial(compute_modulations, learner))
         blocked = plain = rng.standard_normal((K, N))
@@ -69,7 +72,7 @@ def step_by_step(rule, teacher, students, inputs, right):
 
 @pytest.mark.quick
 @pytest.mark.slow
-@pytest.mark.parametrize(("rule", "K"), [*((rule, 2) for rule in RULES), ("perceptron", gram.MIN_MATRIX_UNITS)])
+@pytest.mark.parametrize(("rule", "K"), [*((rule, 2) for rule in RULES), ("perceptron", gram.MIN_UNITS_FOR_MATRICES)])
 def test_the_engines_have_the_same_distribution(rule, K):
     """Two-sample Kolmogorov-Smirnov tests of R, q, l at the least N; of one rule and of many students at 50, too."""
     p = []
@@ -108,12 +111,12 @@ def numbers(cell, part=slice(None)):
     """Parts along and across the teacher of a batch's seeds, or of a part of them, recorded four times."""
     with jax.enable_x64(True):
         key, steps = make_key_data(5), np.array([0, 1, 10, 133])
-        record = gram.run(perceptrons.make_online_task(cell, "float64"), key, steps, part)
+        record = gram.run(perceptrons.make_perceptron_task(cell, "float64"), key, steps, part)
     return [np.asarray(values) for values in record[:2]]
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not gram.WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
+@pytest.mark.skipif(not gram.HAS_WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
 @pytest.mark.parametrize(  # every rule but that of tests/test_conformance_rules.py, all K that are cut, all widths
     ("rule", "K", "width"),
     [
@@ -126,7 +129,7 @@ def numbers(cell, part=slice(None)):
 )
 def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
     """At the least N, with label noise, and from a start."""
-    assert gram.is_divisible(K)
+    assert gram.can_split_batch(K)
     for given in ({"N": K + 1}, {"N": 1000, "flip": 0.1}, {"N": 100, "eta": 0.3, "start": {"R": 0.2}}):
         [cell] = Scenario(rule=rule, K=K, t=[1.0], **{**given, "start": start_of(rule, given.get("start"))}).cells()
         whole = numbers(cell)
@@ -186,7 +189,7 @@ def test_a_run_is_short_by_all_steps_of_its_program(given, short):
     assert {unit.short for unit in make_simulator(scenario).units(list(scenario.cells()), range(8))} == {short}
 
 
-@pytest.mark.skipif(not gram.WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
+@pytest.mark.skipif(not gram.HAS_WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
 @pytest.mark.parametrize(
     ("seeds", "K", "others", "workers", "widths"),
     [
@@ -241,7 +244,7 @@ def test_zero_degrees_of_freedom_give_zero_length():
 @pytest.mark.slow
 def test_many_students_are_as_exact_as_few():
     """The matrix form of the Gram engine agrees with theory and handles identical students, whose LQ has rank one."""
-    scenario = Scenario(rule="perceptron", K=gram.MIN_MATRIX_UNITS + 3, N=1000, t=[0.5, 2], seeds=64, flip=0.1)
+    scenario = Scenario(rule="perceptron", K=gram.MIN_UNITS_FOR_MATRICES + 3, N=1000, t=[0.5, 2], seeds=64, flip=0.1)
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
     same = simulate.run(Scenario(**{**scenario.config(), "start": {"q": 1.0}, "N": 40, "seeds": 2}))
     np.testing.assert_allclose(same.q, 1.0, rtol=1e-12)
@@ -290,7 +293,7 @@ def compilations(work):
         if (
             listening
             and event.endswith("backend_compile_duration")
-            and fun_name != f"jit({programs.return_zero.__name__})"
+            and fun_name != f"jit({programs.trivial_program.__name__})"
         ):
             events.append(event)
 
@@ -329,7 +332,7 @@ def test_single_precision_agrees_with_theory(engine):
     with jax.enable_x64(True):
         module = {"gram": gram, "vectors": vectors}[engine]
         assert (
-            module.run(perceptrons.make_online_task(cell, "float32"), make_key_data(0), np.array([10])).along.dtype
+            module.run(perceptrons.make_perceptron_task(cell, "float32"), make_key_data(0), np.array([10])).along.dtype
             == jnp.float32
         )
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
@@ -340,7 +343,7 @@ def test_single_precision_agrees_with_theory(engine):
 def test_the_triangular_factor_keeps_inner_products(K, dtype):
     rows = np.random.default_rng(K).standard_normal((K, K + 4, 2)).astype(dtype)
     with jax.enable_x64(True):
-        lower = np.asarray(jax.jit(gram.compute_lower_factor)(rows))
+        lower = np.asarray(jax.jit(gram.compute_lq_factor)(rows))
     assert lower.dtype == dtype
     np.testing.assert_array_equal(lower[np.triu_indices(K, 1)], 0)
     inner = (np.einsum("kil,jil->kjl", factor, factor) for factor in (lower, rows))

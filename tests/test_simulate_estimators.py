@@ -35,7 +35,7 @@ from simulate.estimators.margin_updates import passive_aggressive_strength
 from simulate.estimators.optimal_brain_damage import PrunedPerceptron
 from simulate.kernels.coordinate_loops import compile_loop
 from simulate.kernels.mistakes import iterate_mistakes as walk
-from simulate.kernels.partial_sums import AttentionState, iterate_block_results, sum_rows_until_level
+from simulate.kernels.partial_sums import AttentionState, evaluate_in_blocks, sum_rows_until_level
 from simulate.learners import (
     AdaTron,
     AttentivePerceptron,
@@ -328,7 +328,9 @@ def test_data_that_are_not_separable_give_a_warning_and_the_best_student():
 def simulated(learner, z, until):
     """What the teacher-student simulation learns from one data set: strengths (T, P), updates (T,), converged."""
     module = {learners.MinOverLearner: minover, learners.AdaTronLearner: adatron}[type(learner)]
-    data = examples.make_batch([examples.DataSet(np.zeros(z.shape[1]), z)], examples.get_padded_size(len(z)))
+    data = examples.make_data_set_batch(
+        [examples.DataSet(np.zeros(z.shape[1]), z)], examples.round_up_to_padded_size(len(z))
+    )
     with jax.enable_x64(True):
         learnt = module.learn(data, LearnerTask("", learner, until[None], np.zeros((1, 8), np.uint32)))
     return learnt.strengths[0, :, : len(z)], learnt.updates[0], bool(learnt.converged[0, -1])
@@ -355,7 +357,7 @@ def test_minover_adds_the_examples_that_the_simulation_adds(m, features, right):
     """One by one in effect: whole numbers, of whose equal fields the first is added, are exact in any order of sums."""
     z = signed(m + features, m, features, True, right)
     until = np.unique(np.geomspace(1, 40 * m, 12).astype(int))
-    run = minover_blocks.learn(z, until)
+    run = minover_blocks.run_minover(z, until)
     strengths, updates, _ = simulated(learners.MinOverLearner(), z, until)
     np.testing.assert_array_equal(run.strengths, strengths)
     np.testing.assert_array_equal(run.updates, updates)
@@ -370,7 +372,7 @@ def test_minover_stops_where_the_simulation_stops(stop, right):
     for seed in range(4):
         z = signed(seed, 60, 8, False, right)
         until = np.array([30, 100, 60 * 300])
-        run = minover_blocks.learn(z, until, stop)
+        run = minover_blocks.run_minover(z, until, stop)
         strengths, updates, _ = simulated(learners.MinOverLearner(stop=stop), z, until)
         np.testing.assert_array_equal(run.strengths, strengths)
         np.testing.assert_array_equal(run.updates, updates)
@@ -381,21 +383,23 @@ def test_minover_stops_where_the_simulation_stops(stop, right):
 def test_minover_looks_at_few_examples_and_a_block_that_misses_one_is_found(monkeypatch):
     z = signed(0, 600, 8, True)
     until = np.array([40 * 600])
-    expected, looked, made = minover_blocks.learn(z, until).strengths, [], minover_blocks.add_smallest_fields
+    expected, looked, made = minover_blocks.run_minover(z, until).strengths, [], minover_blocks.run_minover_updates
 
     def counting(slots, rows, fields, *rest):
         looked.append(len(fields))
         return made(slots, rows, fields, *rest)
 
-    monkeypatch.setattr(minover_blocks, "add_smallest_fields", counting)
+    monkeypatch.setattr(minover_blocks, "run_minover_updates", counting)
     course = minover_blocks.MinOverRun(z, "epochs")
     course.candidates = minover_blocks.MinOverCandidates(course.examples, np.arange(4), 16)  # the first four: too few
     for _ in course.blocks(until[0]):
         pass
     np.testing.assert_array_equal(course.strengths, expected[0])
     assert min(looked) < 60
-    monkeypatch.setattr(minover_blocks, "bound_deviation", lambda *_: (0.0, -1e9, 0.0))  # as if nothing could be missed
-    assert not np.array_equal(minover_blocks.learn(z, until).strengths, expected)
+    monkeypatch.setattr(
+        minover_blocks, "bound_block_deviation", lambda *_: (0.0, -1e9, 0.0)
+    )  # as if nothing could be missed
+    assert not np.array_equal(minover_blocks.run_minover(z, until).strengths, expected)
 
 
 @pytest.mark.slow
@@ -404,7 +408,7 @@ def test_minover_looks_at_few_examples_and_a_block_that_misses_one_is_found(monk
 def test_adatron_makes_the_steps_that_the_simulation_makes(m, features, omega, right):
     z = signed(m + features, m, features, False, right)
     until = np.array([1, 2, 7, 40, 300])
-    run = adatron_blocks.learn(z, until, omega, 1e-6)
+    run = adatron_blocks.run_adatron(z, until, omega, 1e-6)
     strengths, updates, converged = simulated(learners.AdaTronLearner(omega=omega, tolerance=1e-6), z, until * m)
     np.testing.assert_array_equal(run.epochs * m, updates)
     np.testing.assert_allclose(run.strengths, strengths, rtol=1e-6, atol=1e-9 * max(1, np.abs(strengths).max()))
@@ -415,21 +419,23 @@ def test_adatron_makes_the_steps_that_the_simulation_makes(m, features, omega, r
 def test_adatron_visits_few_examples_and_would_err_without_its_radius(monkeypatch):
     z = signed(0, 600, 8, False)
     expected, looked, made = (
-        adatron_blocks.learn(z, np.array([300]), 1.0, 1e-9).strengths,
+        adatron_blocks.run_adatron(z, np.array([300]), 1.0, 1e-9).strengths,
         [],
-        adatron_blocks.visit_examples,
+        adatron_blocks.run_epochs_in_ball,
     )
 
     def counting(some, *rest):
         looked.append(len(some))
         return made(some, *rest)
 
-    monkeypatch.setattr(adatron_blocks, "visit_examples", counting)
-    np.testing.assert_array_equal(adatron_blocks.learn(z, np.array([300]), 1.0, 1e-9).strengths, expected)
+    monkeypatch.setattr(adatron_blocks, "run_epochs_in_ball", counting)
+    np.testing.assert_array_equal(adatron_blocks.run_adatron(z, np.array([300]), 1.0, 1e-9).strengths, expected)
     assert min(looked) < 60
-    monkeypatch.setattr(adatron_blocks, "MIN_RADIUS_FACTOR", 0.0)  # only those that would change now, for many epochs
-    monkeypatch.setattr(adatron_blocks, "visit_examples", lambda *given: made(*given[:6], 1e300, *given[7:]))
-    assert not np.allclose(adatron_blocks.learn(z, np.array([300]), 1.0, 1e-9).strengths, expected, rtol=1e-6)
+    monkeypatch.setattr(
+        adatron_blocks, "MIN_BLOCK_RADIUS_RATIO", 0.0
+    )  # only those that would change now, for many epochs
+    monkeypatch.setattr(adatron_blocks, "run_epochs_in_ball", lambda *given: made(*given[:6], 1e300, *given[7:]))
+    assert not np.allclose(adatron_blocks.run_adatron(z, np.array([300]), 1.0, 1e-9).strengths, expected, rtol=1e-6)
 
 
 def test_no_fit_compiles_for_its_shape():
@@ -439,13 +445,13 @@ def test_no_fit_compiles_for_its_shape():
         AdaTron(tolerance=0.1).fit(X, y)
         MinOver(within=0.5).fit(X, y)
     for loop in (
-        minover_blocks.add_smallest_fields,
-        minover_blocks.bound_deviation,
-        adatron_blocks.visit_examples,
+        minover_blocks.run_minover_updates,
+        minover_blocks.bound_block_deviation,
+        adatron_blocks.run_epochs_in_ball,
         adatron_blocks.compute_field,
         adatron_blocks.compute_distance,
     ):
-        assert len(loop.compiled().signatures) == 1
+        assert len(loop.dispatcher().signatures) == 1
 
 
 def test_a_loop_is_compiled_by_its_first_call_alone_also_of_many_threads(monkeypatch):
@@ -561,7 +567,7 @@ def test_decision_errors_about_theta_stay_below_the_target(boundary):
         student.set_moments((z @ w).mean(), (z @ w).var())
         student.theta = theta  # whatever its level is for
         stopped, margins = [], z @ w
-        for lesson in iterate_block_results(student, z, np.zeros(m), np.zeros(m, bool), np.arange(16, n + 1, 16)):
+        for lesson in evaluate_in_blocks(student, z, np.zeros(m), np.zeros(m, bool), np.arange(16, n + 1, 16)):
             stopped.append(lesson.stopped)
             assert lesson.is_mistake == (margins[lesson.last] <= theta and not lesson.stopped[-1])
         return np.concatenate(stopped) & (margins < theta)
@@ -756,7 +762,7 @@ def test_no_conjunction_joins_two_indicators_of_one_attribute_negated_or_not(k):
 def test_intervals_are_negated_as_their_complements():
     X = np.arange(60.0)[:, None]
     model = SparsePerceptron(stages=3, k=1, bins=3, negated=True).fit(X, X[:, 0] > 40)
-    assert model.attributes_[0].negations() == ["x0 > 19", "not 19 < x0 <= 39", "x0 <= 39"]
+    assert model.attributes_[0].get_negated_conditions() == ["x0 > 19", "not 19 < x0 <= 39", "x0 <= 39"]
     y = np.column_stack([X, X])[:, 0] % 20 < 10
     both = SparsePerceptron(stages=3, bins=3, negated=True).fit(np.column_stack([X, X % 20]), y)
     assert both.score(np.column_stack([X, X % 20]), y) > 0.8

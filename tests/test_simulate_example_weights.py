@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.utils.validation import has_fit_parameter
 
-from simulate.estimators.example_weights import draw_visits
+from simulate.estimators.example_weights import resample_by_weight
 from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron
 
 ONLINE = [
@@ -65,7 +65,7 @@ def test_visits_are_drawn_in_proportion_to_weights():
     """Each number is the weight, rounded up or down; their mean is the weight within 5 of its standard errors."""
     rng = np.random.default_rng(0)
     weights, random = rng.exponential(size=50), np.random.RandomState(1)
-    draws = [draw_visits(np.arange(50), weights, random) for _ in range(2000)]
+    draws = [resample_by_weight(np.arange(50), weights, random) for _ in range(2000)]
     visits = np.array([np.bincount(rows, minlength=50) for rows in draws])
     assert np.all((visits == np.floor(weights)) | (visits == np.ceil(weights)))
     error = visits.std(axis=0, ddof=1) / np.sqrt(len(visits))

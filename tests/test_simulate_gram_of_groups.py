@@ -12,7 +12,7 @@ import simulate
 import theory
 from simulate.kernels import gram_of_groups, perceptrons
 from statmech import Scenario
-from statmech.modes import group_sizes
+from statmech.modes import compute_group_sizes
 from statmech.random_numbers import make_key_data
 
 pytestmark = pytest.mark.quick
@@ -31,7 +31,7 @@ def cell_of(teacher="random", **given):
 def chain(cell, seeds):
     """Cosines and lengths, as vectors and as fields, of seeds of the engine: (seeds, T, values)."""
     with jax.enable_x64(True):
-        task, batches = perceptrons.make_online_task(cell, "float64"), -(-seeds // gram_of_groups.GROUP_BATCH_SEEDS)
+        task, batches = perceptrons.make_perceptron_task(cell, "float64"), -(-seeds // gram_of_groups.GROUP_BATCH_SEEDS)
         steps = np.rint(np.array(T) * N).astype(int)
         made = [gram_of_groups.run(task, make_key_data(10 + batch), steps) for batch in range(batches)]
     parts = [part for part in zip(*made, strict=True) if part[0] is not None]
@@ -50,11 +50,11 @@ def described(along, across):
 def vectors(cell, seeds, rng):
     """The same from weight vectors, step by step."""
     law = cell.inputs.modes(N)
-    K, spread = cell.K, np.repeat(law.variances, group_sizes(law.shares, N))
+    K, spread = cell.K, np.repeat(law.variances, compute_group_sizes(law.shares, N))
     B, J = rng.standard_normal((seeds, N)), rng.standard_normal((seeds, K, N))
     B *= np.sqrt(N) / np.linalg.norm(B, axis=1, keepdims=True)
     if not np.allclose(law.teacher, law.shares):
-        ends = np.cumsum(group_sizes(law.shares, N))
+        ends = np.cumsum(compute_group_sizes(law.shares, N))
         for part, power in zip(np.split(B, ends[:-1], axis=1), law.teacher, strict=True):
             part *= np.sqrt(N * power / np.sum(part**2, axis=1, keepdims=True))
     if cell.start is not None:

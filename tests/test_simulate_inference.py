@@ -135,7 +135,9 @@ def test_steps_end_where_the_weights_are_settled():
 
 def test_nothing_is_done_from_weights_that_are_known():
     assert not list(
-        iterate_messages(np.ones((2, 2)), None, Binary().posterior, np.ones(2), message_passing.RECOVERED_VARIANCE / 2)
+        iterate_messages(
+            np.ones((2, 2)), None, Binary().posterior, np.ones(2), message_passing.RECOVERED_VARIANCE_TOL / 2
+        )
     )
 
 

@@ -10,14 +10,14 @@ import xarray as xr
 from conftest import statmech
 
 import simulate
-from simulate.execution.chunks import simulate_chunk
+from simulate.execution.chunks import simulate_stored_chunk
 from simulate.execution.to_store import run_into
 from statmech import Scenario, ScenarioError, StoreError, load
 from statmech.results import store
 from statmech.results.store_creation import create_store
 from statmech.results.stored_config import decode_attributes
 from statmech.results.sweep_store import SweepStore
-from statmech.results.verification import verify
+from statmech.results.verification import verify_results
 
 pytestmark = pytest.mark.quick
 
@@ -80,7 +80,7 @@ def test_results_are_read_exported_and_verified_without_the_data_file(here, path
     expected = store.load(path)
     (here / "x.csv").unlink()
     assert store.load(path).identical(expected)
-    assert verify(path).sound
+    assert verify_results(path).is_sound
     assert statmech("status", path.parent) == 0
     assert statmech("report", path.parent) == 0
     capsys.readouterr()
@@ -103,8 +103,8 @@ def test_a_worker_whose_host_has_a_different_file_of_that_name_computes_nothing(
     create_store(path, scenario(), {"data": scenario().data_digests()})
     table(here / "x.csv", 1)
     with pytest.raises(StoreError, match=r"from other data than x\.csv contains now"):
-        simulate_chunk(path, 0)
-    assert SweepStore(path).counts()[0] == 8
+        simulate_stored_chunk(path, 0)
+    assert SweepStore(path).count_states()[0] == 8
 
 
 def test_a_store_that_does_not_know_its_data_is_read_but_not_added_to(here, path):
@@ -143,7 +143,7 @@ def test_a_sweep_may_be_extended_by_another_file_or_data_set(here, path, made_da
     more = Scenario(**{**small.config(), "inputs": [law, "gaussian", {"rows": {"path": "y.npy"}}]})
     assert run_into(path, more) == (24, 0, 0)
     np.testing.assert_array_equal(store.load(path).R, simulate.run(more).R)
-    assert verify(path).sound
+    assert verify_results(path).is_sound
     assert set(decode_attributes(store.load(path).attrs)["data"]) == {"x.csv", "y.npy"}
     monkeypatch.setenv("STATMECH_DATA", str(made_data))
     for data in ("votes", "votes,promoters"):

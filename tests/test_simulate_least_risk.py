@@ -10,11 +10,11 @@ from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 
 from simulate.kernels import least_risk
 from simulate.minimisers import problem as problems
-from simulate.minimisers.interior_point import interior_point
+from simulate.minimisers.interior_point import minimise_by_interior_point
 from simulate.minimisers.method import minimise
-from simulate.minimisers.optimality import bound_gap
-from simulate.minimisers.problem import GAP_TOL, Problem, make_linear_map
-from simulate.minimisers.slope_intervals import split_loss
+from simulate.minimisers.optimality import bound_relative_gap
+from simulate.minimisers.problem import GAP_TOL, Problem, make_argument_map
+from simulate.minimisers.slope_intervals import split_loss_at_kinks
 from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, Square, SquaredHinge, StabilityLoss
 from statmech.convex.penalties import Penalty
 
@@ -32,11 +32,11 @@ def data(alpha, linear=False, seed=0):
 
 
 def problem(X, y, loss, penalty, lam):
-    return Problem(*make_linear_map(X, y, loss.of == "stability"), loss, *penalty.parts(lam))
+    return Problem(*make_argument_map(X, y, loss.of == "stability"), loss, *penalty.parts(lam))
 
 
 def minimised(*of, **limits):
-    return least_risk.minimise_by_messages(problem(*of), **limits)
+    return least_risk.minimise_by_message_passing(problem(*of), **limits)
 
 
 def distance(w, exact):
@@ -118,9 +118,9 @@ LARGE_CASES = [(Square(), L1, True), (Square(), Penalty(0.5), True), (Hinge(), L
 
 def large(monkeypatch, loss, penalty, linear, lam=0.3, alpha=2.0):
     """A problem for which message passing is tried first, and what interior points make of it."""
-    monkeypatch.setattr(problems, "MIN_LARGE_DIMENSION", min(alpha, 1) * N)
+    monkeypatch.setattr(problems, "LARGE_PROBLEM_DIMENSION", min(alpha, 1) * N)
     one = problem(*data(alpha, linear), loss, penalty, lam)
-    return one, interior_point(one, split_loss(loss))
+    return one, minimise_by_interior_point(one, split_loss_at_kinks(loss))
 
 
 @pytest.mark.parametrize(("loss", "penalty", "linear"), brief(LARGE_CASES), ids=str)
@@ -132,16 +132,16 @@ def test_a_quick_minimum_is_that_of_interior_points_with_a_certificate(monkeypat
     assert not np.array_equal(found.w, exact.w)
     assert distance(found.w, exact.w) < 1e-6
     np.testing.assert_array_equal(found.w == 0, exact.w == 0)
-    assert bound_gap(one, found.w) < 1e-7
+    assert bound_relative_gap(one, found.w) < 1e-7
 
 
 @pytest.mark.parametrize(("loss", "penalty", "linear"), brief(LARGE_CASES), ids=str)
 def test_a_wrong_quick_minimum_is_refused_and_found_by_interior_points(monkeypatch, loss, penalty, linear):
     one, exact = large(monkeypatch, loss, penalty, linear)
-    wrong = least_risk.minimise_by_messages(one)
+    wrong = least_risk.minimise_by_message_passing(one)
     wrong = wrong._replace(w=(1 + 1e-4) * wrong.w)
     monkeypatch.setattr(least_risk, "_iterate_messages", lambda _: iter([(wrong.w, -wrong.slopes, 0.0)]))
-    assert least_risk.find_quick_minimum(one).gap > 10 * GAP_TOL
+    assert least_risk.try_quick_minimisation(one).gap > 10 * GAP_TOL
     np.testing.assert_array_equal(minimise(one).w, exact.w)
 
 
@@ -150,14 +150,14 @@ def test_signs_that_stay_give_the_minimum_if_they_are_its_signs(monkeypatch, los
     monkeypatch.setattr(least_risk, "MAX_SOLVE_COST_RATIO", np.inf)
     one, exact = large(monkeypatch, loss, penalty, linear)
     one, signs = least_risk._convert_to_residual_loss(one), np.sign(exact.w)
-    assert distance(least_risk.find_quick_minimum(one).w, exact.w) < 1e-6
+    assert distance(least_risk.try_quick_minimisation(one).w, exact.w) < 1e-6
     stays = [(signs, None, 1e-3)] * 10
     monkeypatch.setattr(least_risk, "_iterate_messages", lambda _: iter(stays))
-    found = least_risk.find_quick_minimum(one)
+    found = least_risk.try_quick_minimisation(one)
     assert found.gap < 1e-13
     np.testing.assert_array_equal(np.sign(found.w), signs)
     signs[exact.w == 0] = 1  # of the same array
-    assert least_risk.find_quick_minimum(one).gap == np.inf
+    assert least_risk.try_quick_minimisation(one).gap == np.inf
 
 
 def test_steps_end_early_where_they_will_not_converge_in_time(monkeypatch):
@@ -166,6 +166,6 @@ def test_steps_end_early_where_they_will_not_converge_in_time(monkeypatch):
     monkeypatch.setattr(
         least_risk, "_iterate_messages", lambda problem: map(lambda move: made.append(move) or move, moves(problem))
     )
-    assert least_risk.find_quick_minimum(one).gap == np.inf
+    assert least_risk.try_quick_minimisation(one).gap == np.inf
     assert 20 <= len(made) < 50
     np.testing.assert_array_equal(minimise(one).w, exact.w)

@@ -94,7 +94,7 @@ def test_the_direct_engine_holds_the_bytes_that_are_stated(given):
         )
         buffers = lowered.compile().memory_analysis().temp_size_in_bytes
     packed = (
-        vectors.BLOCK_STEPS * cell.N * np.dtype(task.dtype).itemsize
+        vectors.VECTOR_BLOCK_STEPS * cell.N * np.dtype(task.dtype).itemsize
     )  # inputs, copied by the matrix product: not XLA's
     assert 1 / FACTOR < (buffers + packed) / simulator.memory() < FACTOR
 
@@ -104,13 +104,13 @@ def test_memory_is_that_of_all_units_at_once_beside_what_the_process_holds(monke
 
     def on(cores):
         monkeypatch.setattr(units, "count_cores", lambda: cores)
-        return units.estimate_memory(simulator)
+        return units.estimate_peak_memory(simulator)
 
     assert on(4) - on(1) == pytest.approx(3 * unit, rel=0.1)
     assert on(8) == pytest.approx(on(4), rel=0.01)  # there are four units
     assert units.count_affordable_units(simulator, 4, 2.5 * unit + get_peak_memory() + units.STORE_LIBRARY_BYTES) == 2
     with pytest.raises(ScenarioError, match="too little"):
-        units.estimate_memory(simulator, 0.9 * unit + get_peak_memory() + units.STORE_LIBRARY_BYTES)
+        units.estimate_peak_memory(simulator, 0.9 * unit + get_peak_memory() + units.STORE_LIBRARY_BYTES)
 
 
 @pytest.mark.slow

@@ -19,10 +19,10 @@ from simulate.scenarios import network
 from simulate.scenarios.network import Simulator
 from statmech import Network
 from statmech.activations import ACTIVATIONS
-from statmech.errors import DivergedError, ScenarioError
+from statmech.errors import DivergedStudentError, ScenarioError
 from statmech.networks.specialisation import specialisation
-from statmech.numerics.error_function import erf_and_derivative
-from statmech.parameters import get_family
+from statmech.numerics.error_function import scaled_erf_and_derivative
+from statmech.parameters import get_parameter_family
 
 LEVEL = 1e-3  # family-wise, over all distributions compared
 CORRELATED = {"T": [[1.0, 0.4], [0.4, 0.8]], "w": [1.0, -0.7]}
@@ -39,9 +39,9 @@ def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign, dropout)
     K, M, N, B, steps = 3, 2, 20, 4, 3
     teachers, J, v = rng.standard_normal((M, N)), rng.standard_normal((K, N)), rng.standard_normal(K)
     w, sigma, decay, eta, eta_v = np.array([1.0, -0.7]), 0.3, 0.4, 0.8, 0.6
-    family = get_family(ACTIVATIONS[name]())
+    family = get_parameter_family(ACTIVATIONS[name]())
     rates = {"eta": eta, "eta_v": eta_v, "sigma": sigma, "rows": np.eye(M), "w": w, "N": N, "copies": np.ones(K)}
-    learner = networks.Networks(family, family, sign, True, {}, {}, **rates, dropout=dropout)
+    learner = networks.NetworkLearner(family, family, sign, True, {}, {}, **rates, dropout=dropout)
     blocked, kept, plain, weights = J, v, J.copy(), v.copy()
     fade = 1 - decay / N
     before = 1 - fade ** np.arange(B)
@@ -159,7 +159,7 @@ def test_more_seeds_values_and_times_change_no_old_number():
 def test_a_part_of_a_batch_has_the_bits_of_the_whole():
     """So that runs of few seeds, which take parts, have the first of the numbers of runs of many."""
     K, M = 2, 2
-    assert gram.is_divisible(K, M)
+    assert gram.can_split_batch(K, M)
     few = simulate.run(small(K=K, M=M, eta_v=0.3, **NOISY, seeds=8))
     many = simulate.run(small(K=K, M=M, eta_v=0.3, **NOISY, seeds=64))
     for name in ("R", "Q", "v"):
@@ -213,7 +213,7 @@ def test_single_precision_has_the_numbers_of_double_to_its_digits():
 def test_many_units_take_matrices_and_agree_with_lanes(monkeypatch):
     given = {"M": 2, "K": 2, "N": 12, "t": [4], "seeds": 1024, "noise": 0.2, "eta_v": 0.4, "teacher": CORRELATED}
     lanes = simulate.run(small(**given))
-    monkeypatch.setattr(gram, "MIN_MATRIX_UNITS", 2)
+    monkeypatch.setattr(gram, "MIN_UNITS_FOR_MATRICES", 2)
     monkeypatch.setenv("STATMECH_CACHE", "off")
     gram._run.clear_cache()
     matrices = simulate.run(small(**given, key=1))
@@ -229,7 +229,7 @@ ENTRIES = [("R", (0, 0, 0)), ("R", (0, 1, 1)), ("Q", (0, 0, 0)), ("Q", (0, 0, 1)
 @pytest.mark.quick
 @pytest.mark.slow
 def test_a_network_that_diverges_is_reported():
-    with pytest.raises(DivergedError, match=r"erf|linear .* has diverged: "):
+    with pytest.raises(DivergedStudentError, match=r"erf|linear .* has diverged: "):
         simulate.run(small(network="linear", eta=30.0, t=[1000]))
 
 
@@ -291,13 +291,13 @@ def test_specialisation_is_the_best_assignment():
 def test_the_direct_engine_measures_its_memory():
     with pytest.raises(ScenarioError, match="`engine: gram` avoids this"):
         simulate.run(small(N=10**12, t=[1e-12], engine="vectors"))
-    assert vectors.estimate_memory(2, 2, 1000, "float64") > 0
+    assert vectors.estimate_unit_bytes(2, 2, 1000, "float64") > 0
 
 
 def test_one_exponential_gives_the_error_function_to_rounding():
     x = np.concatenate([np.linspace(-9, 9, 20_001), [0.0, 40.0, -1e300]])
     with np.errstate(over="ignore"):
-        g, derivative = erf_and_derivative(x)
+        g, derivative = scaled_erf_and_derivative(x)
         np.testing.assert_allclose(derivative, np.sqrt(2 / np.pi) * np.exp(-x * x / 2), rtol=1e-13)
     np.testing.assert_allclose(g, erf(x / np.sqrt(2)), rtol=0, atol=1.2e-15)
     with jax.enable_x64(True):

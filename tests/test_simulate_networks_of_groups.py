@@ -14,7 +14,7 @@ from simulate.kernels import gram, gram_of_groups, networks
 from simulate.kernels import vectors as vectors_engine
 from simulate.scenarios.network import DIRECT_ENGINE_REMARK, Simulator
 from statmech import Network
-from statmech.modes import group_sizes
+from statmech.modes import compute_group_sizes
 from statmech.random_numbers import make_key_data
 from statmech.scenarios.network_matrices import factorise_gram
 
@@ -73,7 +73,7 @@ def products(T, R, Q):
 def vectors(cell, seeds, rng):
     """The same from weight vectors, step by step."""
     modes, units = cell.inputs.modes(N), factorise_gram(cell.T)
-    sizes = group_sizes(modes.shares, N)
+    sizes = compute_group_sizes(modes.shares, N)
     basis = basis_of_teachers(cell.M, modes, sizes, seeds, rng)
     J = rng.standard_normal((seeds, cell.K, N))
     if cell.drawn:

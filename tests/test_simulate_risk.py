@@ -20,8 +20,8 @@ from simulate.minimisers import interior_point, method, newton
 from simulate.minimisers import problem as problems
 from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import compute_susceptibility
-from simulate.minimisers.optimality import bound_gap
-from simulate.minimisers.problem import Problem, make_linear_map
+from simulate.minimisers.optimality import bound_relative_gap
+from simulate.minimisers.problem import Problem, make_argument_map
 from simulate.minimisers.separability import find_separation
 from simulate.minimisers.vanishing_penalty import minimise_vanishing_penalty
 from simulate.scenarios import risk as simulation
@@ -52,7 +52,7 @@ def problem(loss, penalty, P, lam=LAM, labels=None, seed=0):
     X, y = examples(P, labels, seed)
     l1, l2 = Penalty(SHARES[penalty]).parts(lam)
     return (
-        Problem(*make_linear_map(X, y, labels), convert_to_stability_loss(loss) if labels else loss, l1, l2),
+        Problem(*make_argument_map(X, y, labels), convert_to_stability_loss(loss) if labels else loss, l1, l2),
         X / np.sqrt(N),
         y,
     )
@@ -111,7 +111,7 @@ def descended(monkeypatch, loss, **changed):
     """The minimum for 60 examples where conjugate gradients are tried first, and that of exact steps alone."""
     one, _, _ = problem(loss, "l2", 60)
     exact = minimise(one)
-    monkeypatch.setattr(problems, "MIN_LARGE_DIMENSION", N)
+    monkeypatch.setattr(problems, "LARGE_PROBLEM_DIMENSION", N)
     for name, value in ({"SHARE": 1} | changed).items():
         monkeypatch.setattr(newton, name, value)
     return one, minimise(one), exact
@@ -123,7 +123,7 @@ def test_conjugate_gradients_reach_the_minimum_of_exact_steps_with_a_certificate
     assert not np.array_equal(found.w, exact.w)
     np.testing.assert_allclose(found.w, exact.w, rtol=0, atol=1e-6)
     assert found.gap <= newton.NEWTON_GAP_TOL
-    assert bound_gap(one, found.w) <= 2 * newton.NEWTON_GAP_TOL
+    assert bound_relative_gap(one, found.w) <= 2 * newton.NEWTON_GAP_TOL
 
 
 @pytest.mark.parametrize("wrong", [{"SHARE": N}, {"_conjugate": lambda problem, x, gradient: 1e-3 * x @ problem.B}])
@@ -173,8 +173,8 @@ def test_a_linear_program_finds_the_same_minimum(loss, hinges, P):
 
 
 def test_a_kink_in_the_wrong_place_misses_the_minimum(monkeypatch):
-    right = method.split_loss
-    monkeypatch.setattr(method, "split_loss", lambda loss: right(loss)._replace(at=np.array([[0.99]])))
+    right = method.split_loss_at_kinks
+    monkeypatch.setattr(method, "split_loss_at_kinks", lambda loss: right(loss)._replace(at=np.array([[0.99]])))
     with pytest.raises(AssertionError):
         test_scikit_learn_finds_the_same_minimum("hinge", "l2", 60)
 
@@ -199,7 +199,7 @@ def test_a_loss_of_several_kinks_is_minimised_with_a_certificate(penalty, curved
         one, _, _ = problem(TwoKinks(curved), penalty, P)
         found = minimise(one)
         assert found.converged
-        assert bound_gap(one, found.w) < 1e-6
+        assert bound_relative_gap(one, found.w) < 1e-6
 
 
 @pytest.mark.parametrize("P", [12, 60])
@@ -210,8 +210,8 @@ def test_a_certificate_bounds_the_distance_from_the_minimum(loss, penalty, P):
     rng = np.random.default_rng(1)
     for size in (1e-8, 1e-4, 1.0):
         w = least.w + size * rng.standard_normal(N)
-        assert value(one, w) - value(one, least.w) <= (bound_gap(one, w) + 1e-9) * value(one, w)
-    assert bound_gap(one, least.w) < 1e-6
+        assert value(one, w) - value(one, least.w) <= (bound_relative_gap(one, w) + 1e-9) * value(one, w)
+    assert bound_relative_gap(one, least.w) < 1e-6
 
 
 @pytest.mark.parametrize("P", [12, 60])

@@ -181,7 +181,7 @@ def test_no_job_is_submitted_before_an_interrupt_would_cancel_it(tmp_path, monke
     """Those that were submitted while the cluster started outlived a command that was interrupted meanwhile."""
     from simulate.execution import clusters
 
-    monkeypatch.setattr(clusters, "_test_submission", lambda file, cluster: None)
+    monkeypatch.setattr(clusters, "_test_slurm_submission", lambda file, cluster: None)
     (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="cpu", logs=tmp_path))
     cluster, _ = clusters._start_slurm_cluster(tmp_path / "jobs.yaml")
     try:

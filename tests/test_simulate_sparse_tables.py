@@ -92,7 +92,7 @@ def test_numbers_as_text_are_words_and_a_warning_says_so():
 
 def test_a_long_cross_validation_tells_once_how_much_of_it_is_done(monkeypatch):
     X, y = numbers()
-    monkeypatch.setattr(sparse, "NOTICE_SECONDS", 0.0)
+    monkeypatch.setattr(sparse, "CV_NOTICE_SECONDS", 0.0)
     with pytest.warns(UserWarning, match="Cross-validation") as told:
         SparsePerceptron(k=2, cv=3).fit(X, y[::-1])
     [message] = [str(one.message) for one in told]
@@ -113,7 +113,7 @@ def test_cross_validation_of_a_wide_table_makes_a_limited_number_of_stages(monke
 
 
 def test_too_many_conjunctions_are_refused_with_advice(monkeypatch):
-    monkeypatch.setattr(conjunctions, "MAX_CONJUNCTIONS", 65)
+    monkeypatch.setattr(conjunctions, "MAX_SEARCHED_CONJUNCTIONS", 65)
     with pytest.raises(
         ValueError, match=r"conjunctions of 2 of 12 indicators .* Select columns first, or reduce k or bins"
     ):

@@ -14,7 +14,7 @@ from scipy.stats import binom
 import simulate
 import theory
 from simulate.learners import max_stability, version_space
-from simulate.learners.examples import draw_data_set, draw_seed_inputs, make_batch
+from simulate.learners.examples import draw_data_set, draw_seed_inputs, make_data_set_batch
 from simulate.learners.interface import LearnerTask, at_once
 from simulate.scenarios import stored_examples
 from statmech import LEARNERS, ScenarioError, StoredExamples
@@ -119,7 +119,7 @@ def test_students_of_the_version_space_overlap_with_each_other_as_with_the_teach
     task = LearnerTask("bayes", LEARNERS["bayes"](), np.zeros((400, 1), int), words)
 
     with jax.enable_x64(True):
-        w = version_space.sample_students(make_batch(data, 40), task, 2, 900, 1.0).students[:, 0]
+        w = version_space.sample_version_space(make_data_set_batch(data, 40), task, 2, 900, 1.0).students[:, 0]
     w = w / np.linalg.norm(w, axis=-1, keepdims=True)
     teachers = np.array([one.teacher for one in data]) / np.sqrt(20)
     difference = np.sum(w[:, 0] * w[:, 1], axis=-1) - np.sum(w[:, 0] * teachers, axis=-1)

@@ -186,7 +186,7 @@ def test_students_of_rows_are_measured_on_all_rows(rows):
     assert abs(float(run.R_field.mean() - solution.R_field)) < 0.05
     assert np.isfinite(solution.R)
     _, data = data_of(inputs=inputs, N=12)
-    assert np.count_nonzero(data.measure.varying) == 11
+    assert np.count_nonzero(data.measure.varying_axes) == 11
     assert np.mean(data.measure.u**2) == pytest.approx(1, rel=1e-12)
     with pytest.raises(ScenarioError, match="has 12 columns, so N must be 12, not 10"):
         simulate.run(Risk(loss="logistic", alpha=4, N=10, seeds=2, inputs=inputs))

@@ -15,7 +15,7 @@ from simulate.estimators import classifiers
 from simulate.estimators.optimal_brain_damage import PrunedPerceptron
 from statmech import ScenarioError, Study, data_sets
 from statmech.classifiers import CLASSIFIERS
-from statmech.data_sets import GENERATED_SOURCES, find_data_source
+from statmech.data_sets import GENERATED_DATA_SOURCES, find_data_source
 from statmech.results.paired_tests import verdicts
 
 
@@ -27,7 +27,7 @@ def study(**given):
 def alone(name):
     """One classifier; a network is chosen among two sizes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classifiers, "HIDDEN_UNITS", (5, 20))
+        patch.setattr(classifiers, "HIDDEN_LAYER_SIZES", (5, 20))
         return study(classifier=name, seeds=1)
 
 
@@ -72,8 +72,8 @@ def test_folds_hold_out_each_example_once(data_folder):
     made = Study(classifier="tree", data="votes", folds=5, seeds=2)
     for seed in range(2):
         parts = make_folds(made, next(made.cells()), seed)
-        assert sorted(np.concatenate([part.outside for part in parts])) == list(range(160))
-        assert all(not set(part.inside) & set(part.outside) for part in parts)
+        assert sorted(np.concatenate([part.test_rows for part in parts])) == list(range(160))
+        assert all(not set(part.training_rows) & set(part.test_rows) for part in parts)
 
 
 def test_a_data_set_keeps_its_own_folds(data_folder):
@@ -184,20 +184,20 @@ def test_a_verdict_is_the_papers_t_test(data_folder):
     found = study(classifier=["boosting", "tree"], seeds=1, data="promoters", stages=2)
     mine, its = found.accuracy.values[1, 0], found.accuracy.values[0, 0]
     first, second = verdicts(found)
-    assert first.worse is None
+    assert first.worse_shuffles is None
     assert first.cell == {"classifier": "boosting"}
     sure = ttest_rel(mine, its).pvalue <= 0.05 if np.ptp(mine - its) else False
-    assert second.worse == int(sure and mine.mean() < its.mean())
-    assert second.better == int(sure and mine.mean() > its.mean())
+    assert second.worse_shuffles == int(sure and mine.mean() < its.mean())
+    assert second.better_shuffles == int(sure and mine.mean() > its.mean())
     assert second.error == pytest.approx(mine.std(ddof=1) / 2)
 
 
 def test_a_significantly_worse_classifier_is_marked(data_folder):
     found = study(classifier=["boosting", "tree"], seeds=2)
     found.accuracy[1] = found.accuracy[0] - [0.1, 0.12, 0.11, 0.1]
-    assert [verdict.worse for verdict in verdicts(found)] == [None, 2]
+    assert [verdict.worse_shuffles for verdict in verdicts(found)] == [None, 2]
     found.accuracy[1] = found.accuracy[0] - [0.1, -0.12, 0.11, -0.1]
-    assert [verdict.worse for verdict in verdicts(found)] == [None, 0]
+    assert [verdict.worse_shuffles for verdict in verdicts(found)] == [None, 0]
 
 
 def test_the_papers_stars_stand_behind_accuracies_below_that_of_boosting():
@@ -315,14 +315,14 @@ def test_the_time_of_a_study_grows_with_its_data_and_its_passes():
 
 
 def test_the_stated_numbers_of_examples_are_those_of_the_data():
-    assert {name: len(data_sets.load_data_set(name).y) for name in GENERATED_SOURCES} == {
-        name: find_data_source(name).examples for name in GENERATED_SOURCES
+    assert {name: len(data_sets.load_data_set(name).y) for name in GENERATED_DATA_SOURCES} == {
+        name: find_data_source(name).examples for name in GENERATED_DATA_SOURCES
     }
 
 
 @pytest.mark.slow
 def test_the_stated_numbers_of_examples_are_those_of_real_data(real_data):
-    names = [*data_sets.FILE_SOURCES, "digits-3-8"]
+    names = [*data_sets.FILE_DATA_SOURCES, "digits-3-8"]
     assert {name: len(data_sets.load_data_set(name).y) for name in names} == {
         name: find_data_source(name).examples for name in names
     }

@@ -165,10 +165,8 @@ def test_one_degree_of_freedom_too_many_changes_the_distribution(learning, batch
 @pytest.mark.parametrize("learning", ["perceptron", "network"])
 def test_noise_of_a_batch_that_is_not_divided_changes_the_distribution(learning, recompiled, monkeypatch):
     """The part across the basis has the length of one example's, not of the mean of three."""
-    factor = gram.compute_lower_factor
-    monkeypatch.setattr(
-        gram, "compute_lower_factor", lambda rows: factor(rows) * (3**0.5 if rows.shape[1] == 3 else 1.0)
-    )
+    factor = gram.compute_lq_factor
+    monkeypatch.setattr(gram, "compute_lq_factor", lambda rows: factor(rows) * (3**0.5 if rows.shape[1] == 3 else 1.0))
     assert deviation(run_of(LEARNING[learning], 3), LEARNING[learning]) < LEVEL
 
 

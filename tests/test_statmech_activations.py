@@ -13,11 +13,11 @@ from scipy.stats import multivariate_normal
 from statmech import ACTIVATIONS, Activation
 from statmech.activations import Erf, Linear, Relu
 from statmech.networks import network_error as errors
-from statmech.networks.lattice_averages import LatticeAverages, ensure_averages
+from statmech.networks.lattice_averages import LatticeAverages, ensure_gaussian_averages
 from statmech.networks.measured_error import TeacherNetwork, label_error, measured_error
 from statmech.networks.network_error import generalization_error, generalization_error_from_coordinates
 from statmech.numerics import orthants
-from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_panel_rules, namespace
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, get_array_module, make_panel_rules
 from statmech.numerics.orthants import orthant_probability_2, orthant_probability_3, orthant_probability_4
 
 NODES = 56  # of a panel of the reference
@@ -334,26 +334,26 @@ class Tanh(Plain):
     """The hyperbolic tangent."""
 
     def both(self, x):
-        g = namespace(x).tanh(x)
+        g = get_array_module(x).tanh(x)
         return g, 1 - g * g
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("average", ["I2", "I3", "J2", "I4"])
 def test_averages_on_a_lattice_equal_closed_forms_and_quadrature(average):
-    assert ensure_averages(Erf()) == Erf()
-    lattice = ensure_averages(Plain())
+    assert ensure_gaussian_averages(Erf()) == Erf()
+    lattice = ensure_gaussian_averages(Plain())
     assert isinstance(lattice, LatticeAverages)
     singular = GENERIC[np.ix_([0, 1, 0, 1], [0, 1, 0, 1])]
     C = np.stack([GENERIC, singular], axis=-1)
     assert closed(lattice, average, C) == pytest.approx(closed(Erf(), average, C), abs=2e-10)
-    assert closed(ensure_averages(Tanh()), average, GENERIC) == pytest.approx(
+    assert closed(ensure_gaussian_averages(Tanh()), average, GENERIC) == pytest.approx(
         reference(Tanh(), FIELDS[average], GENERIC), abs=2e-8
     )
 
 
 def test_averages_on_a_lattice_are_compiled_by_jax_and_refuse_kinks():
-    lattice = ensure_averages(Plain())
+    lattice = ensure_gaussian_averages(Plain())
     C = GENERIC[:3, :3, None]
     with jax.enable_x64():
         assert np.asarray(jax.jit(lattice.I3)(C)) == pytest.approx(lattice.I3(C), abs=1e-14)
@@ -362,4 +362,4 @@ def test_averages_on_a_lattice_are_compiled_by_jax_and_refuse_kinks():
         kinks = (0.0,)
 
     with pytest.raises(NotImplementedError, match="has kinks"):
-        ensure_averages(Kinked())
+        ensure_gaussian_averages(Kinked())

@@ -17,7 +17,7 @@ from statmech import Results, Scenario, StoreError, load_results
 from statmech.config import SHIPPED_CONFIG_FOLDER
 from statmech.errors import ConfigError
 from statmech.results import store
-from statmech.runtime.hidden_packages import HIDEABLE_PACKAGES
+from statmech.runtime.hidden_packages import SHADOWABLE_PACKAGES
 
 pytestmark = pytest.mark.quick
 
@@ -207,7 +207,7 @@ def test_a_file_that_hides_a_package_is_named(use, name, how, tmp_path):
 
 
 def test_a_package_that_was_installed_over_ours_is_named_before_anything_runs(tmp_path):
-    for package in ("statmech", *HIDEABLE_PACKAGES):
+    for package in ("statmech", *SHADOWABLE_PACKAGES):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "simulate" / "__init__.py").write_text('"""Worlds of physics for agents."""\nimport dataclasses_json\n')
     command = [sys.executable, "-W", "ignore", "-m", "statmech", "run", "ensemble"]

@@ -17,15 +17,15 @@ import xarray as xr
 from conftest import quick_environment
 from conftest import statmech as exit_code
 
-from figures import FIGURES_BY_CHOICE
+from figures import FIGURES_BY_KIND
 from statmech import Scenario, __version__, load_results
 from statmech.cli import events, main
 from statmech.cli.commands import app
 from statmech.cli.execution import execution_from_options
-from statmech.cli.options import SimulationRun
-from statmech.config import list_shipped_configs, read_description
+from statmech.cli.options import SimulateOptions
+from statmech.config import list_shipped_configs, read_config_description
 from statmech.errors import ConfigError
-from statmech.questions import QUESTIONS
+from statmech.questions import CONFIGS_BY_QUESTION
 from statmech.results import store
 from statmech.results.status import read_status
 from statmech.scenarios.registry import SCENARIOS
@@ -338,11 +338,11 @@ def test_an_event_is_a_sentence_that_names_the_parameters(event, message):
 
 def test_every_shipped_config_is_listed_once_with_a_line_below_its_question(capsys):
     groups = [group.splitlines() for group in answer(capsys, "configs").stdout.split("\n\n")]
-    assert {heading: tuple(line.split()[0] for line in lines) for heading, *lines in groups} == QUESTIONS
+    assert {heading: tuple(line.split()[0] for line in lines) for heading, *lines in groups} == CONFIGS_BY_QUESTION
     names = {line.split()[0]: line for _, *lines in groups for line in lines}
-    assert sorted(name for of in QUESTIONS.values() for name in of) == sorted(names) == list_shipped_configs()
-    assert all(line.endswith(read_description(name)) and line[-1] in ".?" for name, line in names.items())
-    assert len({line.index(read_description(name)) for name, line in names.items()}) == 1
+    assert sorted(name for of in CONFIGS_BY_QUESTION.values() for name in of) == sorted(names) == list_shipped_configs()
+    assert all(line.endswith(read_config_description(name)) and line[-1] in ".?" for name, line in names.items())
+    assert len({line.index(read_config_description(name)) for name, line in names.items()}) == 1
 
 
 def test_run_without_a_config_lists_the_shipped_ones(capsys):
@@ -369,13 +369,13 @@ def test_a_folder_of_folders_suggests_those_with_results(in_scratch, capsys, mon
     [("4GiB", 4 * 2**30), ("500MB", 500_000_000), ("1.5TiB", 1.5 * 2**40), ("2 GB", 2e9), ("1048576", 2**20)],
 )
 def test_sizes_are_read_with_their_units(size, number):
-    assert execution_from_options(SimulationRun("ensemble", memory=size)).memory == number
+    assert execution_from_options(SimulateOptions("ensemble", memory=size)).memory == number
 
 
 @pytest.mark.parametrize("size", ["lots", "", "-1GiB", "4 GoB", "1023KiB", "nan", "inf", "1e400GB", "9" * 400, "0x10"])
 def test_a_bad_size_is_one_message(size):
     with pytest.raises(ConfigError) as refusal:
-        execution_from_options(SimulationRun("ensemble", memory=size))
+        execution_from_options(SimulateOptions("ensemble", memory=size))
     assert str(refusal.value) == f"--memory {size}: must be a size of at least 1 MiB, such as 500MB or 4GiB"
 
 
@@ -398,7 +398,7 @@ def test_info_and_schema_and_figures_answer(capsys):
     for kind in json.loads(answer(capsys, "schema").stdout)["anyOf"]:
         assert set(kind["properties"]) & set(SCENARIOS)
     listed = answer(capsys, "figure", "--list").stdout
-    assert all(name in listed for figures_of in FIGURES_BY_CHOICE.values() for name in figures_of)
+    assert all(name in listed for figures_of in FIGURES_BY_KIND.values() for name in figures_of)
 
 
 def test_help_needs_no_numerics():

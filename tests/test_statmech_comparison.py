@@ -91,8 +91,8 @@ def test_few_seeds_judge_nothing_however_large_the_deviations(seeds):
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
     solution["R"] *= 1.5
     [table] = compare(simulation, solution)
-    assert not any(cell.marked for row in table.rows for cell in row)
-    z = comparison.get_magnitudes(comparison.distances(simulation, solution))
+    assert not any(cell.highlighted for row in table.rows for cell in row)
+    z = comparison.get_deviation_magnitudes(comparison.distances(simulation, solution))
     assert table.verdict == (
         f"not judged: {seeds} seeds are too few, 14 can judge; largest |z| {z.max():.1f} of 50 values"
     )
@@ -103,7 +103,7 @@ def test_as_many_seeds_as_the_note_asks_for_judge():
     scenario = Scenario(**CURVES, seeds=14)
     simulation, solution = simulate.run(scenario), theory.solve(scenario)
     [table] = compare(simulation, solution)
-    assert not any(cell.marked for row in table.rows for cell in row)
+    assert not any(cell.highlighted for row in table.rows for cell in row)
     assert re.fullmatch(r"agrees: largest \|z\| \d\.\d of 50 values, bound \d\.\d", table.verdict)
     assert [column.heading for column in table.columns] == [
         "eta",
@@ -115,7 +115,7 @@ def test_as_many_seeds_as_the_note_asks_for_judge():
     ]
     solution["R"] *= 1.5
     [table] = compare(simulation, solution)
-    assert [cell.marked for row in table.rows for cell in row][:2] == [False, True]
+    assert [cell.highlighted for row in table.rows for cell in row][:2] == [False, True]
     assert re.match(r"deviates: \d+ of 50 values beyond the bound \d\.\d, largest \|z\| \d", table.verdict)
 
 
@@ -151,7 +151,7 @@ def test_values_of_which_a_run_has_not_converged_are_not_judged():
     assert distance.attrs["values"] == 3 * every.sum()
     [table] = compare(simulation, solution)
     assert [cell.text for cell in table.rows[1][1:-1]] == ["-", "-", "-"]
-    assert any(cell.marked for cell in table.rows[0])
+    assert any(cell.highlighted for cell in table.rows[0])
     assert table.notes[-1] == "Theory describes runs that have converged: values are compared only where all runs have."
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from statmech import Scenario
-from statmech.config import SHIPPED_CONFIG_FOLDER, list_shipped_configs, load, read_description
+from statmech.config import SHIPPED_CONFIG_FOLDER, list_shipped_configs, load, read_config_description
 from statmech.errors import ConfigError, format_unknown_name
 from statmech.scenarios.cost import estimate_cost
 from statmech.scenarios.registry import SCENARIOS, get_kind_name, get_kinds, scenario_from
@@ -360,7 +360,7 @@ def test_a_distant_name_is_not_suggested():
 
 def test_every_shipped_config_has_a_description_of_one_line():
     for name in list_shipped_configs():
-        assert 20 < len(read_description(name)) < 130, name
+        assert 20 < len(read_config_description(name)) < 130, name
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ import pytest
 from conftest import quick_environment
 
 from simulate.execution import isolated
-from simulate.execution.to_store import _make_attributes
+from simulate.execution.to_store import _make_store_attributes
 from statmech import RULES, ConfigError, Scenario, StoredExamples, plugins
 from statmech.cli.commands import COMMAND_PANELS
-from statmech.results.log import Log
+from statmech.results.log import StoreLog
 from statmech.results.store_creation import create_store
 from statmech.results.sweep_store import DONE_STATE, SweepStore
 from statmech.runtime import jax_cache
@@ -52,10 +52,10 @@ def folder(tmp_path):
     """A folder of modules with names of libraries, and of results, a chunk of which has killed the last two runs."""
     folder = tmp_path / "strange"
     folder.mkdir()
-    create_store(folder / "simulation.zarr", SCENARIO, _make_attributes(SCENARIO))
+    create_store(folder / "simulation.zarr", SCENARIO, _make_store_attributes(SCENARIO))
     for _ in range(2):
-        Log(folder / "simulation.zarr")(event="begun", done=0)
-        Log(folder / "simulation.zarr")(event="playing", block=0)
+        StoreLog(folder / "simulation.zarr")(event="begun", done=0)
+        StoreLog(folder / "simulation.zarr")(event="playing", block=0)
     np.savetxt(folder / "table.csv", np.random.default_rng(0).standard_normal((60, 4)), delimiter=",")
     for name in names():
         plant(folder, name)
@@ -129,7 +129,7 @@ def test_no_command_imports_a_module_of_the_current_folder(folder):
     assert imported(folder) == []
     assert done.returncode == 0, done.stderr
     assert '"apart"' in (folder / "simulation.log").read_text()  # by a child process
-    assert SweepStore(folder / "simulation.zarr").counts()[DONE_STATE] == 24
+    assert SweepStore(folder / "simulation.zarr").count_states()[DONE_STATE] == 24
 
 
 @pytest.mark.slow
@@ -222,10 +222,10 @@ def test_a_child_imports_modules_beside_a_file_of_the_user_and_none_of_the_curre
     monkeypatch.delenv("PYTHONPATH", raising=False)
     plugins.load_plugin(own_file)
     scenario = Scenario(rule="mine", N=20, t=1, seeds=2)
-    of = create_store(folder / "mine.zarr", scenario, _make_attributes(scenario))
-    assert isolated._run_child(of.path, of.chunks()[0], False) == ""
+    of = create_store(folder / "mine.zarr", scenario, _make_store_attributes(scenario))
+    assert isolated._simulate_in_child(of.path, of.chunks()[0], False) == ""
     assert imported(folder) == []
-    assert of.counts()[DONE_STATE] == 2
+    assert of.count_states()[DONE_STATE] == 2
 
 
 @pytest.mark.slow
@@ -236,13 +236,13 @@ def test_a_worker_imports_modules_beside_a_file_of_the_user_and_none_of_the_curr
     done = statmech(folder, ["--load", str(own_file), "simulate", "c.yaml", "--out", "o", "--dask", "local:1"])
     assert imported(folder) == []
     assert done.returncode == 0, done.stderr
-    assert SweepStore(folder / "o" / "simulation.zarr").counts()[DONE_STATE] == 2
+    assert SweepStore(folder / "o" / "simulation.zarr").count_states()[DONE_STATE] == 2
 
 
 def test_a_relative_path_in_the_environment_names_no_code(own_file, monkeypatch):
     monkeypatch.chdir(own_file.parent)
     own_file.write_text("")
-    monkeypatch.setenv(plugins.LOAD_VARIABLE, own_file.name)
+    monkeypatch.setenv(plugins.PLUGIN_FILES_VARIABLE, own_file.name)
     with pytest.raises(ConfigError, match="is relative to the current folder"):
         plugins.load_listed_plugins()
     monkeypatch.setenv("STATMECH_CACHE", "cache")

@@ -13,14 +13,14 @@ from simulate.execution.units import check_simulator, make_simulator
 from simulate.run import remarks
 from statmech import LOSSES, ConfigError, Descent, Risk, ScenarioError, plugins
 from statmech.cli.jobs import job_from_source
-from statmech.cli.options import Source
+from statmech.cli.options import ConfigOptions
 from statmech.convex.descents import DESCENTS, Gradient, HeavyBall, Nesterov, compute_max_stable_eta
 from statmech.convex.losses import DESCENT_LOSSES, DESCENT_ONLY_LOSSES, Huber, Square
 from statmech.parameters import parameter
 from statmech.results.comparison import distances, get_deviation_bound
 from statmech.results.dataset import make_empty_dataset
 from statmech.results.results import Results
-from statmech.scenarios.descent import choose_engine
+from statmech.scenarios.descent import choose_descent_engine
 from statmech.scenarios.registry import scenario_from
 from statmech.scenarios.used_classes import find_used_classes
 from theory import solve
@@ -31,10 +31,10 @@ GIVEN = {"descent": "gradient", "loss": "logistic", "alpha": 3}
 def test_a_config_of_a_figure_of_descent_is_one_of_descent_though_it_has_a_loss(tmp_path):
     config = tmp_path / "mine.yaml"
     config.write_text("{descent: gradient, loss: hinge, alpha: 1, epochs: [1], figure: early_stopping}")
-    assert job_from_source(Source(config)).figure == "early_stopping"
+    assert job_from_source(ConfigOptions(config)).figure == "early_stopping"
     config.write_text("{descent: gradient, loss: hinge, alpha: 1, epochs: [1], figure: bayes_gap}")
     with pytest.raises(ConfigError, match="not a figure of a config with `descent`"):
-        job_from_source(Source(config))
+        job_from_source(ConfigOptions(config))
 
 
 def cells(**keys):
@@ -211,10 +211,10 @@ def test_a_large_learning_rate_is_remarked_on():
 
 
 def test_the_engine_is_the_faster_one_or_the_given_one():
-    assert choose_engine(cell(N=300, epochs=100)) == "deferred"
-    assert choose_engine(cell(N=100, epochs=100)) == "explicit"
-    assert choose_engine(cell(N=300, epochs=100, batch=0.25)) == "explicit"
-    assert choose_engine(cell(N=100, epochs=100, engine="deferred")) == "deferred"
+    assert choose_descent_engine(cell(N=300, epochs=100)) == "deferred"
+    assert choose_descent_engine(cell(N=100, epochs=100)) == "explicit"
+    assert choose_descent_engine(cell(N=300, epochs=100, batch=0.25)) == "explicit"
+    assert choose_descent_engine(cell(N=100, epochs=100, engine="deferred")) == "deferred"
 
 
 def test_a_run_that_this_machine_cannot_hold_is_refused():
@@ -308,12 +308,14 @@ def test_a_curvature_is_bounded_as_a_loss_states():
 def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lines_in_the_colour_of_the_loss():
     pytest.importorskip("bokeh")
     from figures import series
-    from figures.explorer.chart_content import format_caption
+    from figures.explorer.chart_content import format_chart_caption
     from figures.interactive.chart import Chart
 
     scenario = Descent(descent="gradient", loss=["square", "exponential"], alpha=3, flip=0.1, eta=0.01, epochs=[1, 5])
     solved, variable = solve(scenario), scenario.variables["eps_g"]
-    curves = series.make_curves("eps_g", None, solved, series.Layout("epochs", ("loss",), ()), levels=variable.levels)
+    curves = series.make_curves(
+        "eps_g", None, solved, series.Layout("epochs", ("loss",), ()), level_names=variable.levels
+    )
     chart = Chart(variable, "epochs")
     chart.show(curves)
     drawn = chart.curves["theory"].data
@@ -321,4 +323,4 @@ def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lin
     assert [len(set(drawn["color"][first : first + 4])) for first in (0, 4)] == [1, 1]
     assert drawn["y"][3] == [float(solved.eps_bayes[0])] * 2
     dotted = "dotted: <i>ε</i><sub>∞</sub>, <i>ε</i><sub>λ<sup>*</sup></sub>, <i>ε</i><sub>Bayes</sub>"
-    assert format_caption(Results(scenario, None, solved), ("epochs", "loss")).endswith(dotted)
+    assert format_chart_caption(Results(scenario, None, solved), ("epochs", "loss")).endswith(dotted)

@@ -18,7 +18,7 @@ import theory
 from figures import series
 from figures.explorer import link, settings
 from figures.explorer.background import BackgroundSimulator
-from figures.explorer.link import FILES_ERROR
+from figures.explorer.link import FILE_NOT_ALLOWED_MESSAGE
 from figures.explorer.page_theory import _solve_cached
 from statmech import Scenario, Stopping, StoredExamples, config
 from statmech.errors import ConfigError
@@ -35,15 +35,17 @@ pytestmark = pytest.mark.quick
 SMALL = {"N": 50, "seeds": 3}
 
 
-@pytest.mark.parametrize("choice", settings.get_pages())
+@pytest.mark.parametrize("choice", settings.get_settings_by_kind())
 def test_a_page_begins_with_a_scenario_that_theory_solves(choice):
     scenario = scenario_from(settings.make_page_config(choice, settings.get_page_settings(choice).start))
-    assert choice == settings.get_choice(scenario)
+    assert choice == settings.get_page_kind(scenario)
     assert not scenario.unsolved
 
 
 PRESETS = {
-    title: (choice, view) for choice, page in settings.get_pages().items() for title, view in page.presets.items()
+    title: (choice, view)
+    for choice, page in settings.get_settings_by_kind().items()
+    for title, view in page.presets.items()
 }
 
 
@@ -83,18 +85,18 @@ def having(known, key):
     return [name for name, kind in known.items() if key in get_parameters(kind)][:1]
 
 
-@pytest.mark.parametrize("choice", settings.get_pages())
+@pytest.mark.parametrize("choice", settings.get_settings_by_kind())
 def test_every_number_can_lie_along_x(choice):
     start = settings.get_page_settings(choice).start
     for x in settings.list_abscissas(choice):
-        if settings.get_default(choice, settings.get_plotted_key(choice, x)) is None and x not in start:
+        if settings.get_default_value(choice, settings.get_x_key(choice, x)) is None and x not in start:
             continue  # updates, where epochs are given
-        key = settings.get_plotted_key(choice, x)
+        key = settings.get_x_key(choice, x)
         kind = get_kinds()[choice]
         known = kind.choices()
         learning = {kind.CHOICE: [*known[kind.CHOICE]][:1]}
         learning |= {of: one for of in known if (one := having(known[of], key))}
-        value = start.get(key, settings.get_default(choice, key))
+        value = start.get(key, settings.get_default_value(choice, key))
         given = {**start, **learning, key: settings.get_axis_end(choice, key, value)}
         if kind.CHOICE == "rule":
             given["start"] = start_of(learning["rule"][0])
@@ -145,14 +147,14 @@ def test_a_link_of_one_rule_may_state_its_parameters():
     assert link.read("rule=perceptron&t=50&eta=0.5").config["eta"] == 0.5
 
 
-@pytest.mark.parametrize("choice", settings.get_pages())
+@pytest.mark.parametrize("choice", settings.get_settings_by_kind())
 def test_the_address_of_a_page_opens_a_page_of_the_same_kind(choice):
     """Descents and tables have losses, too."""
-    from figures.explorer.page import choose_page, complete_view
+    from figures.explorer.page import choose_opening_page, complete_view
 
     view = complete_view(choice, settings.get_page_settings(choice).view)
     again = link.read(link.format_query(view))
-    assert choose_page(view=again)[0] == choice
+    assert choose_opening_page(view=again)[0] == choice
     assert again.config == view.config
 
 
@@ -204,10 +206,13 @@ def test_a_slider_states_numbers_as_they_are_typed():
 
 def test_every_kind_of_scenario_with_a_theory_can_be_dragged():
     without = {"rule_clusters", "rule_population"}  # have no sliders yet
-    assert set(settings.get_pages()) == {choice for choice, kind in get_kinds().items() if not kind.on_data} - without
+    assert (
+        set(settings.get_settings_by_kind())
+        == {choice for choice, kind in get_kinds().items() if not kind.on_data} - without
+    )
 
 
-@pytest.mark.parametrize("choice", settings.get_pages())
+@pytest.mark.parametrize("choice", settings.get_settings_by_kind())
 def test_every_number_that_may_be_an_axis_has_a_slider(choice):
     dragged, kind = settings.list_slider_keys(choice), get_kinds()[choice]
     numbers = {name for name in kind.axis_names() if kind.describe(name).numeric}
@@ -243,8 +248,8 @@ def test_a_config_written_and_read_is_the_same_config(name, tmp_path):
 @pytest.mark.parametrize("name", [name for name in config.list_shipped_configs() if not config.load(name).on_data])
 def test_every_shipped_config_with_a_theory_opens(name):
     given, _ = settings.reduce_config(config.load(name))
-    choice = settings.get_choice(config.load(name))
-    assert choice == settings.get_choice(scenario_from(settings.make_page_config(choice, given)))
+    choice = settings.get_page_kind(config.load(name))
+    assert choice == settings.get_page_kind(scenario_from(settings.make_page_config(choice, given)))
 
 
 @pytest.mark.slow
@@ -442,7 +447,7 @@ def test_no_file_is_named_on_a_page(typed, live, tmp_path, monkeypatch):
     monkeypatch.setattr(input_table, "load_input_table", lambda path: pytest.fail(f"{path} is read"))
     made, messages = live
     made.more_keys.value = typed.replace("FILE", str(tmp_path / "private"))
-    assert messages == [("error", FILES_ERROR.format("other keys")), ("progress", "")]
+    assert messages == [("error", FILE_NOT_ALLOWED_MESSAGE.format("other keys")), ("progress", "")]
 
 
 def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
@@ -464,7 +469,7 @@ def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
         assert made.scenario.config()["inputs"] == rows
         made.more_keys.value = "'inputs={rows: {path: /etc/passwd}}'"
         made.close()
-    assert messages == [("error", FILES_ERROR.format("other keys")), ("progress", "")]
+    assert messages == [("error", FILE_NOT_ALLOWED_MESSAGE.format("other keys")), ("progress", "")]
 
 
 @pytest.fixture
@@ -618,7 +623,7 @@ def words_on(page):
         yield html.unescape(page.message.object)
 
 
-SHOWN = [*settings.get_pages(), "attention", "forgetting", "noise_optimal", "stopping", "binary_perceptron"]
+SHOWN = [*settings.get_settings_by_kind(), "attention", "forgetting", "noise_optimal", "stopping", "binary_perceptron"]
 
 
 @pytest.mark.slow
@@ -630,7 +635,11 @@ def test_no_word_of_a_page_is_html_json_latex_or_the_name_of_a_key(name):
 
     from figures.explorer.page import ExplorerPage, complete_view
 
-    given = {"view": complete_view(name, settings.get_page_settings(name).view)} if name in settings.get_pages() else {}
+    given = (
+        {"view": complete_view(name, settings.get_page_settings(name).view)}
+        if name in settings.get_settings_by_kind()
+        else {}
+    )
     with set_curdoc(Document()):
         page = ExplorerPage(None if given else config.load(name), **given)
         page.view()
@@ -692,7 +701,7 @@ def test_a_netcdf_file_contains_both_datasets():
 def test_a_table_has_a_row_per_point_and_variable():
     scenario = Stopping(boundary=["constant", "brownian-bridge"], error_rate=[0.1, 0.2], walks=50, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
-    made = export.table(sim, sol).set_index(["boundary", "error_rate", "variable"])
+    made = export.make_export_table(sim, sol).set_index(["boundary", "error_rate", "variable"])
     row = made.loc[("constant", 0.2, "features")]
     here = sim.features.sel(boundary="constant", error_rate=0.2)
     assert row["simulation"] == pytest.approx(here.mean().item())

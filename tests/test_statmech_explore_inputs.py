@@ -8,14 +8,14 @@ pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
 import theory
 from figures.explorer import link, settings
-from figures.explorer.link import FILES_ERROR
+from figures.explorer.link import FILE_NOT_ALLOWED_MESSAGE
 from figures.explorer.spectrum import INPUT_MENU_FORMS, RANDOM_TEACHER, make_input_menu, make_two_variance_spectrum
 from statmech import Clusters, Network, Risk, Scenario, config
 from statmech.errors import ConfigError
 from statmech.inputs import inputs_from_config
 from statmech.scenarios.page import View
 
-PAGES = [name for name, page in settings.get_pages().items() if page.inputs]
+PAGES = [name for name, page in settings.get_settings_by_kind().items() if page.inputs]
 pytestmark = pytest.mark.quick
 WARNED = pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
 FEW = {"t": [1.0, 10.0], "alpha": [1.0, 2.0], "N": 50, "seeds": 2}
@@ -139,7 +139,7 @@ def test_inputs_that_no_slider_describes_stay_in_the_menu(inputs, opened):
 def test_every_place_of_the_sliders_is_found_from_its_inputs(form):
     one, other = INPUT_MENU_FORMS[form].sliders
     for first in one.stops:
-        for second in (*other.stops, *([other.first_option] if other.first_option else [])):
+        for second in (*other.stops, *([other.text_option] if other.text_option else [])):
             inputs = inputs_from_config(INPUT_MENU_FORMS[form].make_config_value(first, second))
             assert INPUT_MENU_FORMS[form].values(inputs) == (first, second)
 
@@ -180,7 +180,7 @@ def test_a_page_of_rows_can_be_reloaded_and_names_no_other_file(rows):
     written = link.format_query(View({"rule": ["perceptron"], "N": 5, "t": 20, "inputs": rows}))
     assert link.read(written, [{"path": "digits.csv"}]).config["inputs"] == rows
     for query in (written.replace("digits", "private"), written.replace("path", "file")):
-        with pytest.raises(ConfigError, match=FILES_ERROR.format("link").partition("(")[0]):
+        with pytest.raises(ConfigError, match=FILE_NOT_ALLOWED_MESSAGE.format("link").partition("(")[0]):
             link.read(query, [{"path": "digits.csv"}])
     with set_curdoc(Document()):
         page = ExplorerPage(scenario, query=[(name, value) for name, value in _pairs(written)])
@@ -211,7 +211,7 @@ def test_a_shipped_config_of_structured_inputs_opens_on_the_charts_of_its_figure
 
     scenario = config.load(name)
     view, _ = make_opening_view(scenario, named(scenario, name))
-    assert link.check_view(view, scenario.CHOICE).show == charts
+    assert link.validate_view(view, scenario.CHOICE).show == charts
     assert {*charts} <= {*series.get_chart_variables(scenario)}
 
 
@@ -243,7 +243,11 @@ def test_the_menu_of_curves_draws_each_of_its_values_and_not_another(opened, lab
     picture = live.chart_content
     assert picture.layout.colours == ("eta",)
     shown = series.make_curves(
-        "eps_g", None, picture.results.theory, picture.layout, label=make_browser_labeller(picture.results.scenario)
+        "eps_g",
+        None,
+        picture.results.theory,
+        picture.layout,
+        label_value=make_browser_labeller(picture.results.scenario),
     )
     [curve] = [curve for curve in shown if curve.label == label]
     alone = {eta: theory.solve(of_kind("rule", eta=eta, t=list(curve.theory_x))).eps_g for eta in (0.5, 2.0)}
@@ -279,7 +283,7 @@ def test_a_file_name_is_shown_as_it_is(rows):
 @pytest.mark.parametrize(("eta", "t"), brief([(0.5, 50.0), (2.0, 1e4)]))
 def test_a_drag_over_power_laws_is_as_accurate_as_a_chart_can_show(eta, t):
     """A planted fourth of the digits would be seen; all digits would take four times as long."""
-    from figures.explorer.page_theory import _solve_cached, solve_with_all_digits
+    from figures.explorer.page_theory import _solve_cached, solve_to_full_accuracy
     from statmech.results.results import Results
 
     power_law = {"power_law": {"decay": 1.5, "teacher_decay": 1.75}}
@@ -290,5 +294,5 @@ def test_a_drag_over_power_laws_is_as_accurate_as_a_chart_can_show(eta, t):
     assert not np.array_equal(drawn.eps_g, exact.eps_g)
     if t == 50:  # a file that is downloaded has all digits
         np.testing.assert_allclose(
-            solve_with_all_digits(Results(scenario, None, drawn)).theory.eps_g, exact.eps_g, rtol=1e-12
+            solve_to_full_accuracy(Results(scenario, None, drawn)).theory.eps_g, exact.eps_g, rtol=1e-12
         )

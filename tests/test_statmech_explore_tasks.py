@@ -98,7 +98,7 @@ def test_perceptrons_of_two_tasks_open_at_their_errors():
     start = settings.get_page_settings("rule_tasks").start
     view = link.read("rule=hebb,perceptron&tasks=2&t=5&switch=2")
     assert {name: view.config[name] for name in ("tasks", "switch", "t")} == {"tasks": 2, "switch": 2, "t": 5}
-    assert settings.find_choice(view.config) == "rule_tasks"
+    assert settings.find_page_kind(view.config) == "rule_tasks"
     assert settings.make_page_config("rule_tasks", start)["t"][0] == 0
 
 
@@ -117,7 +117,9 @@ def test_an_optimum_is_searched_while_the_page_answers(opened, monkeypatch):
         may_end.wait(60)
 
     monkeypatch.setattr(page_theory, "search_optima", search)
-    monkeypatch.setattr(page_theory, "has_unknown_optimum", lambda scenario: "control" in scenario.theory_only)
+    monkeypatch.setattr(
+        page_theory, "has_unknown_optimum", lambda scenario: "control" in scenario.theory_only_variables
+    )
     before = live.scenario
     protocol(page, "optimal")
     assert live.scenario is before
@@ -187,7 +189,9 @@ def test_several_functions_of_time_are_curves_in_the_colours_of_their_errors(ope
 
 @pytest.mark.slow
 def test_a_page_whose_optimum_is_unknown_opens_without_it(opened, monkeypatch):
-    monkeypatch.setattr(page_theory, "has_unknown_optimum", lambda scenario: "control" in scenario.theory_only)
+    monkeypatch.setattr(
+        page_theory, "has_unknown_optimum", lambda scenario: "control" in scenario.theory_only_variables
+    )
     page = opened("optimal_rate", ["N=100", "t=1,5,20"])
     assert page.progress.object == "searching for the optimum: a minute or more; until then without it"
     assert [curve.label for curve in page.charts.grid.shown["eps_g"]] == ["η = 0.3", "η = 1"]

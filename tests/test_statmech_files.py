@@ -207,7 +207,7 @@ def test_standard_output_is_written_in_place(tmp_path):
 def test_a_file_that_is_special_or_too_large_is_not_read(made, message, tmp_path):
     made(tmp_path / "it")
     with pytest.raises(OSError, match=message):
-        files.read_bounded(tmp_path / "it", max_bytes=4)
+        files.read_bounded_file(tmp_path / "it", max_bytes=4)
 
 
 @pytest.mark.parametrize("folder", ["--out", "--to"])
@@ -239,4 +239,6 @@ def test_a_formula_in_a_name_is_text_in_a_spreadsheet(monkeypatch, tmp_path):
     found = pd.read_csv(tmp_path / "a.csv")
     assert set(found.rule) == {"hebb", *(f"'{name}" for name in bad)}
     assert found.theory.min() < 0  # numbers are numbers
-    assert export.table(simulate.run(scenario), None).rule.tolist().count("=1+1") > 0  # and in Python names are names
+    assert (
+        export.make_export_table(simulate.run(scenario), None).rule.tolist().count("=1+1") > 0
+    )  # and in Python names are names

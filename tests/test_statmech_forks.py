@@ -51,8 +51,8 @@ def test_a_study_and_every_rule_and_learner_are_copied_too(data_folder):
 
 
 def test_errors_reach_another_process_as_they_are():
-    raised = [ScenarioError([(("eta",), "is wrong")]), errors.ForkedError(), errors.DamagedError("x", ["y"])]
-    raised += [kind("told") for kind in (errors.DivergedError, errors.SolverError, errors.StoreError)]
+    raised = [ScenarioError([(("eta",), "is wrong")]), errors.ForkAfterJaxError(), errors.DamagedStoreError("x", ["y"])]
+    raised += [kind("told") for kind in (errors.DivergedStudentError, errors.SolverError, errors.StoreError)]
     for error in raised:
         other = pickle.loads(pickle.dumps(error))
         assert type(other) is type(error)
@@ -84,7 +84,7 @@ def test_two_simultaneous_threads_give_the_bits_of_one(config):
 def child(run, scenario):
     try:
         run(scenario)
-    except errors.ForkedError:
+    except errors.ForkAfterJaxError:
         sys.exit(7)
 
 

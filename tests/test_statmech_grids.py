@@ -85,5 +85,5 @@ def test_the_memory_of_a_large_grid_is_that_of_its_largest_unit_and_its_combinat
     few = Scenario(rule="hebb", engine="vectors", N=[50, 5000], t=1, eta=[0.001, 0.04], flip=[0, 0.039], seeds=4)
     many = Scenario(rule="hebb", engine="vectors", N=[50, 5000], t=1, eta=eta, flip=flip, seeds=4)
     monkeypatch.setattr(units, "get_peak_memory", lambda: 0.0)
-    more = units.estimate_memory(make_simulator(many)) - units.estimate_memory(make_simulator(few))
+    more = units.estimate_peak_memory(make_simulator(many)) - units.estimate_peak_memory(make_simulator(few))
     assert BYTES_PER_CELL * 3192 <= more < 2 * BYTES_PER_CELL * 3192

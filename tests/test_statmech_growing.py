@@ -17,7 +17,7 @@ import xarray as xr
 from conftest import assert_same_bits, in_child
 
 import simulate
-from simulate.execution.chunks import simulate_chunk
+from simulate.execution.chunks import simulate_stored_chunk
 from simulate.execution.to_store import run_into
 from statmech import RULES, Rule, Scenario, StoredExamples, StoreError
 from statmech.results import chunks as blocks
@@ -25,7 +25,7 @@ from statmech.results import store
 from statmech.results.chunks import compute_chunk_lengths, iterate_chunks
 from statmech.results.fingerprints import FINGERPRINT_VARIABLE
 from statmech.results.locks import claim_store
-from statmech.results.log import Log
+from statmech.results.log import StoreLog
 from statmech.results.status import read_status
 from statmech.results.store_creation import create_store
 from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, SweepStore
@@ -47,7 +47,7 @@ def test_chunks_cover_the_grid_once():
     shape = (*scenario.shape.values(), 150)
     covered = np.zeros(shape, int)
     for chunk in iterate_chunks(shape, compute_chunk_lengths(scenario)):
-        covered[chunk.box] += 1
+        covered[chunk.slices] += 1
         assert chunk.seeds.start % 64 == 0
     assert np.all(covered == 1)
 
@@ -123,7 +123,7 @@ def test_a_state_that_cannot_be_trusted_shows_nothing(path):
     made = SweepStore(path)
     chunk = made.chunks()[0]
     made.mark_missing(chunk)
-    assert made.counts()[DONE_STATE] == 24 - made.states(chunk).size
+    assert made.count_states()[DONE_STATE] == 24 - made.states(chunk).size
 
 
 def test_a_second_run_on_a_store_is_refused_with_the_process_that_holds_the_lock(path):
@@ -230,7 +230,7 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
     """Two runs have died while simulating chunk 1; the third simulates it in a child, and each point in another."""
     scenario = Scenario(**SWEEP)
     store_ = create_store(path, scenario, {"title": "statmech simulation", "source": "the Gram engine"})
-    log = Log(path)
+    log = StoreLog(path)
     for _ in range(2):
         log(event="begun", runs=24, done=0, blocks=4)
         log(event="playing", block=1)
@@ -240,12 +240,12 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
 
     def run_child(path, chunk, again, index=()):
         calls.append((chunk.number, index))
-        if not index or index == tuple(part.start for part in deadly.box[:-1]):
+        if not index or index == tuple(part.start for part in deadly.slices[:-1]):
             return "the process died of SIGSEGV"
-        simulate_chunk(path, chunk.number, cell_index=index)
+        simulate_stored_chunk(path, chunk.number, cell_index=index)
         return ""
 
-    monkeypatch.setattr("simulate.execution.isolated._run_child", run_child)
+    monkeypatch.setattr("simulate.execution.isolated._simulate_in_child", run_child)
     outcome = run_into(path, scenario)
     assert outcome.missing == 0
     assert outcome.failed == 6
@@ -260,12 +260,12 @@ def test_a_child_simulates_a_chunk_and_its_cause_of_death_is_known(path, monkeyp
 
     store_ = create_store(path, Scenario(**SWEEP), {"title": "statmech simulation"})
     chunk = store_.chunks()[0]
-    assert isolated._run_child(path, chunk, False) == ""
+    assert isolated._simulate_in_child(path, chunk, False) == ""
     assert (store_.states(chunk) == DONE_STATE).all()
-    monkeypatch.setattr(isolated, "CHILD_CODE", "import os; os.kill(os.getpid(), 11)")
-    assert isolated._run_child(path, chunk, False) == "the process died of SIGSEGV"
-    monkeypatch.setattr(isolated, "CHILD_CODE", "raise ValueError")
-    assert isolated._run_child(path, chunk, False) is None
+    monkeypatch.setattr(isolated, "CHILD_PROCESS_CODE", "import os; os.kill(os.getpid(), 11)")
+    assert isolated._simulate_in_child(path, chunk, False) == "the process died of SIGSEGV"
+    monkeypatch.setattr(isolated, "CHILD_PROCESS_CODE", "raise ValueError")
+    assert isolated._simulate_in_child(path, chunk, False) is None
 
 
 KILLED = {

@@ -14,11 +14,11 @@ from conftest import assert_same_bits, forkserver
 
 import simulate
 import statmech.results.chunks
-from simulate.execution.chunks import simulate_chunk
+from simulate.execution.chunks import simulate_stored_chunk
 from simulate.execution.to_store import run_into
 from statmech import Scenario, StoredExamples, StoreError
-from statmech.results.locks import claim_store, find_writer, lock_for_writing
-from statmech.results.log import Log
+from statmech.results.locks import claim_store, find_writing_process, lock_for_writing
+from statmech.results.log import StoreLog
 from statmech.results.store_creation import create_store
 from statmech.results.sweep_store import DONE_STATE, MISSING_STATE, SweepStore
 
@@ -121,8 +121,8 @@ def test_a_block_computed_for_a_store_that_was_replaced_is_not_written(path, mon
 
     monkeypatch.setattr(SweepStore, "write", late)
     with pytest.raises(StoreError, match="was replaced or removed after it was opened"):
-        simulate_chunk(path, 0)
-    assert SweepStore(path).counts()[DONE_STATE] == 0
+        simulate_stored_chunk(path, 0)
+    assert SweepStore(path).count_states()[DONE_STATE] == 0
 
 
 def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_chunk(path):
@@ -161,7 +161,7 @@ def test_a_process_that_waits_for_another_to_create_a_store_names_it(path, monke
 
     maker = threading.Thread(target=make)
     maker.start()
-    until(lambda: find_writer(path))
+    until(lambda: find_writing_process(path))
     threading.Timer(0.5, going.set).start()
     with lock_for_writing(path, exclusive=True, wait=named.append):
         pass
@@ -201,11 +201,11 @@ def test_a_planted_link_in_place_of_a_lock_or_a_log_is_refused_and_its_target_ke
 def test_a_pipe_in_place_of_a_lock_or_a_log_blocks_no_process(name, path):
     os.mkfifo(path.parent / name)
     if name == "simulation.log":
-        Log(path)(event="begun", done=0)
+        StoreLog(path)(event="begun", done=0)
     else:
         with pytest.raises(StoreError, match="is not a regular file"):
             run_into(path, StoredExamples(**OLD))
-    assert find_writer(path) == ""
+    assert find_writing_process(path) == ""
 
 
 def test_a_disk_without_locks_is_named_with_what_to_do(path, monkeypatch):

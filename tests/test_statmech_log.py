@@ -10,7 +10,7 @@ from figures.report.html import _get_write_time
 from simulate.execution.to_store import run_into
 from statmech import ConfigError, StoredExamples, config
 from statmech.cli import main
-from statmech.results.log import Log, read_logged_runs
+from statmech.results.log import StoreLog, read_logged_runs
 from statmech.results.status import format_status, read_status
 from statmech.results.sweep_store import DONE_STATE, SweepStore
 
@@ -64,7 +64,7 @@ def test_a_line_that_is_not_an_event_is_skipped_wherever_it_is(line, finished, p
 def test_a_log_that_is_a_folder_or_cannot_be_read_is_omitted(path):
     path.with_suffix(".log").mkdir()
     assert run_into(path, StoredExamples(**SWEEP)) == (32, 0, 0)
-    assert Log(path).suspects() == set()
+    assert StoreLog(path).suspects() == set()
     assert read_status(path)["rate"] == 0
 
 
@@ -85,7 +85,7 @@ def test_a_damaged_config_is_never_computed_from(how, damaged, monkeypatch, caps
     assert ended.value.code == 2
     message = capsys.readouterr().err
     assert "its config is corrupted or missing (zarr.json). Give the config file instead" in message
-    assert SweepStore(damaged, check=False).counts()[DONE_STATE] == 32  # nothing was replaced
+    assert SweepStore(damaged, check=False).count_states()[DONE_STATE] == 32  # nothing was replaced
 
 
 def test_an_intact_stored_config_is_computed_from(path):

@@ -25,10 +25,10 @@ from statmech.convex.penalties import Penalty
 from statmech.convex.prox import compute_prox_derivative, compute_prox_force, find_prox_by_newton, prox
 from statmech.convex.stated_properties import find_loss_problem, find_teacher_problem, find_weights_problem
 from statmech.convex.teachers import LogitTeacher, ProbitTeacher, SignTeacher
-from statmech.convex.weights import Binary, Piece, Sparse
+from statmech.convex.weights import Binary, MixtureComponent, Sparse
 from statmech.numerics.gaussian import make_panel_rules
 from statmech.parameters import parameter
-from theory.convex.loss_panels import CENTRAL_EDGES, find_panel_edges
+from theory.convex.loss_panels import CENTRAL_PANEL_EDGES, find_loss_panel_edges
 
 H = np.array(
     [0.0, *(sign * size for size in (1e-9, 1e-3, 0.3, 0.999, 1.0, 1.7, 5.0, 30.0, 200.0, 1e3) for sign in (1, -1))]
@@ -498,11 +498,11 @@ def test_teachers_and_weights_that_are_not_what_they_state_are_refused():
 
     @dataclass(frozen=True)
     class Long(Binary):
-        pieces = (Piece(1.0, 1.0, 0.1),)
+        pieces = (MixtureComponent(1.0, 1.0, 0.1),)
 
     @dataclass(frozen=True)
     class Lacking(Sparse):
-        pieces = (Piece(0.5, 0.0, 2.0),)
+        pieces = (MixtureComponent(0.5, 0.0, 2.0),)
 
     assert find_teacher_problem(Steep()) == "response is not the derivative of right with respect to the mean"
     assert find_teacher_problem(Bent()) == "log_bend is not minus the derivative of log_slope with respect to the mean"
@@ -523,11 +523,11 @@ def test_panels_resolve_a_loss_on_whatever_scale_its_slope_changes(loss):
         second = np.abs((dp * slope * loss.curvature(p)).sum(axis=-1) - (before**2 - after**2) / 2)
         return max(np.max(first / (1 + np.abs(slope).max(axis=-1))), np.max(second / (1 + before**2 + after**2)))
 
-    assert errors(find_panel_edges(loss)) < 1e-11
+    assert errors(find_loss_panel_edges(loss)) < 1e-11
     if isinstance(loss, SoftHinge) and loss.width < 1:
-        assert errors(CENTRAL_EDGES) > 1e-10  # the planted error: panels that do not know of the width
-    assert {0.0, *loss.kinks, *loss.bends} <= set(find_panel_edges(loss))
-    assert len(find_panel_edges(loss)) < 30
+        assert errors(CENTRAL_PANEL_EDGES) > 1e-10  # the planted error: panels that do not know of the width
+    assert {0.0, *loss.kinks, *loss.bends} <= set(find_loss_panel_edges(loss))
+    assert len(find_loss_panel_edges(loss)) < 30
 
 
 @every_loss

@@ -18,10 +18,10 @@ from statmech.votes.equal_students import integrate_vote_error
 from statmech.votes.equal_students import majority_vote_error as of_equal_students
 from statmech.votes.few_students import few_student_vote_error
 from statmech.votes.majority_vote import (
-    TEST_CIRCLES,
-    choose_circle_count,
-    draw_circles,
-    measure_similar_vote_error,
+    NUM_TEST_CIRCLES,
+    choose_test_circle_count,
+    draw_random_circles,
+    measure_near_equal_vote,
     measure_vote_error,
 )
 
@@ -79,7 +79,9 @@ def test_the_vote_of_three_is_that_of_another_integral(kind, within):
 def test_the_exact_vote_is_the_mean_over_circles(K, kind):
     along, rows = drawn(kind, K)
     rng = np.random.default_rng(2)
-    over_circles = np.stack([measure_vote_error(along, rows, draw_circles(rng, 500, K)[:, None]) for _ in range(24)])
+    over_circles = np.stack(
+        [measure_vote_error(along, rows, draw_random_circles(rng, 500, K)[:, None]) for _ in range(24)]
+    )
     deviation = over_circles.mean(axis=0) - few_student_vote_error(along, gram(rows))
     z = deviation / standard_error(over_circles, axis=0)
     assert np.max(np.abs(z)) < 5
@@ -132,8 +134,8 @@ def test_few_panels_integrate_over_the_common_field_as_many(K):
 def measured(along: np.ndarray, rows: np.ndarray, draws: int, points: int = 200) -> np.ndarray:
     """The vote of each ensemble (n,) measured in independent draws (draws, n)."""
     rng, K = np.random.default_rng(3), along.shape[-1]
-    inputs = (np.stack([draw_circles(rng, points, K) for _ in along], axis=1) for _ in range(draws))
-    return np.stack([measure_similar_vote_error(along, gram(rows), x) for x in inputs])
+    inputs = (np.stack([draw_random_circles(rng, points, K) for _ in along], axis=1) for _ in range(draws))
+    return np.stack([measure_near_equal_vote(along, gram(rows), x) for x in inputs])
 
 
 def z_of_the_measured_vote(K: int, kind: str) -> np.ndarray:
@@ -175,12 +177,12 @@ def learnt(K: int, N: int) -> tuple[np.ndarray, np.ndarray]:
 def measuring_share(K: int, N: int, old: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The variance of measuring over that between runs, and its standard error, at each recorded time."""
     along, across = learnt(K, N)
-    rng, points = np.random.default_rng(4), TEST_CIRCLES if old else choose_circle_count(K, N)
+    rng, points = np.random.default_rng(4), NUM_TEST_CIRCLES if old else choose_test_circle_count(K, N)
     votes = np.empty((2, *along.shape[:-1]))
     for turn, seed in np.ndindex(2, len(along)):
         of = (along[seed], matrix_square_root(across[seed])) if old else (along[seed], across[seed])
-        votes[turn, seed] = (measure_vote_error if old else measure_similar_vote_error)(
-            *of, draw_circles(rng, points, K)[:, None]
+        votes[turn, seed] = (measure_vote_error if old else measure_near_equal_vote)(
+            *of, draw_random_circles(rng, points, K)[:, None]
         )
     noise = np.var(votes[0] - votes[1], axis=0, ddof=1) / 2
     share = noise / (np.var(votes.mean(axis=0), axis=0, ddof=1) - noise / 2)

@@ -6,7 +6,7 @@ import pytest
 from test_statmech_cli import statmech
 
 from statmech import ACTIVATIONS, RULES, Activation, ConfigError, plugins
-from statmech.activations import GAUSSIAN_AVERAGES
+from statmech.activations import GAUSSIAN_AVERAGE_METHODS
 
 MINE = """
 from dataclasses import dataclass
@@ -77,12 +77,12 @@ def test_child_processes_load_the_files_that_their_parent_has_run(mine):
     file = mine()
     plugins.load_plugin(file)
     plugins.load_plugin(file)  # once per process
-    assert plugins.list_loaded_files() == [str(file)]
-    assert plugins.make_child_environment()[plugins.LOAD_VARIABLE] == str(file)
+    assert plugins.list_loaded_plugin_files() == [str(file)]
+    assert plugins.make_child_environment()[plugins.PLUGIN_FILES_VARIABLE] == str(file)
 
 
 def test_the_environment_names_files_for_every_command(mine, monkeypatch):
-    monkeypatch.setenv(plugins.LOAD_VARIABLE, str(mine()))
+    monkeypatch.setenv(plugins.PLUGIN_FILES_VARIABLE, str(mine()))
     plugins.load_listed_plugins()
     assert "cautious" in RULES
 
@@ -169,5 +169,5 @@ def test_an_activation_inherits_averages_and_kinks_with_g_only(parent):
     assert Renamed.I4 is ACTIVATIONS[parent].I4
     assert Renamed.kinks == ACTIVATIONS[parent].kinks
     assert (Another.has_closed_forms, Another.kinks, Another.equation) == (False, (), "")
-    assert all(getattr(Another, name) is getattr(Activation, name) for name in GAUSSIAN_AVERAGES)
+    assert all(getattr(Another, name) is getattr(Activation, name) for name in GAUSSIAN_AVERAGE_METHODS)
     assert (Stated.has_closed_forms, Stated.kinks) == (True, (1.0,))

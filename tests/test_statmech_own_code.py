@@ -26,11 +26,11 @@ from simulate.execution.to_store import run_into
 from statmech import RULES, Scenario, StoreError, load_results, plugins, rules
 from statmech.results import checksums, store, store_creation
 from statmech.results.log import read_logged_runs
-from statmech.results.sweep_store import UNKNOWN_VERSION, SweepStore
+from statmech.results.sweep_store import UNKNOWN_VERSION_INDEX, SweepStore
 from statmech.runtime import own_code, system
 from statmech.runtime.programs import REPOSITORY_FOLDER
 from statmech.scenarios.registry import SCENARIOS, scenario_from
-from statmech.scenarios.used_classes import REGISTRIES
+from statmech.scenarios.used_classes import CLASS_REGISTRIES
 
 pytestmark = pytest.mark.quick
 
@@ -54,7 +54,7 @@ ANOTHER = {"commit": "0123abc", "versions": {"statmech": "0.0.9", "jax": "0.1", 
 @pytest.fixture
 def registered():
     """Registries as they were, after the test."""
-    before = [(registry, dict(registry)) for registry in (*REGISTRIES, SCENARIOS)]
+    before = [(registry, dict(registry)) for registry in (*CLASS_REGISTRIES, SCENARIOS)]
     loaded = dict(plugins._loaded_modules)
     yield
     for registry, known in before:
@@ -235,7 +235,7 @@ def test_files_of_installed_distributions_are_not_the_user_s_wherever_they_lie(i
     if place.startswith("links"):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).symlink_to(tmp_path / "store" / "placed.py")
-    assert (own_code.compute_code_digests([imported(place)]) == {}) == PLACES[place]
+    assert (own_code.digest_user_code([imported(place)]) == {}) == PLACES[place]
 
 
 @pytest.mark.slow
@@ -336,7 +336,7 @@ def test_every_function_without_a_file_counts_even_if_they_have_one_name(monkeyp
             space = {"__name__": "__main__"}
             monkeypatch.setattr(rule, "g", eval(f"lambda self, kappa, length: {factor} * kappa", space))
         monkeypatch.setattr(own_code, "_replaced_functions", own_code.find_replaced_functions())
-        return own_code.compute_code_digests([])
+        return own_code.digest_user_code([])
 
     assert set(known([1, 1])) == {"<lambda> (no file)"}
     assert len({str(known(factors)) for factors in ([1, 1], [1, 2], [3, 1])}) == 3
@@ -371,7 +371,7 @@ def altered(path, number):
     values = of.make_buffer(chunk, of.states(chunk))
     of.mark_missing(chunk)
     values["length"] *= 1 + 1e-9
-    of.write_without_lock(chunk, values, np.ones(chunk.shape, "int8"), of.versions(chunk))
+    of.write_without_lock(chunk, values, np.ones(chunk.shape, "int8"), of.read_versions(chunk))
 
 
 @pytest.fixture
@@ -402,7 +402,7 @@ def test_growth_by_another_version_keeps_both_and_says_so_once(path, made_by_ano
     assert "are by" not in capsys.readouterr().err
     of = SweepStore(path)
     assert [one["commit"] for one in of.provenances] == ["0123abc", store.provenance()["commit"]]
-    assert np.concatenate([of.versions(chunk).ravel() for chunk in of.chunks()]).tolist() == [0] * 4 + [1] * 8
+    assert np.concatenate([of.read_versions(chunk).ravel() for chunk in of.chunks()]).tolist() == [0] * 4 + [1] * 8
     np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario_from(of.config)).R)
 
 
@@ -424,7 +424,7 @@ def test_a_resumed_sweep_records_which_version_finished_it(path, another_version
     end()
     run_into(path, scenario)
     of = SweepStore(path)
-    assert [of.versions(chunk).ravel().tolist() for chunk in of.chunks()] == [[0] * 4, [1] * 4]
+    assert [of.read_versions(chunk).ravel().tolist() for chunk in of.chunks()] == [[0] * 4, [1] * 4]
 
 
 def test_a_damaged_chunk_that_another_version_recomputes_is_of_no_known_version(path, another_version):
@@ -435,7 +435,7 @@ def test_a_damaged_chunk_that_another_version_recomputes_is_of_no_known_version(
     next(file for file in (path / "R" / "c").rglob("*") if file.is_file()).write_bytes(b"")
     run_into(path, Scenario(rule="hebb", **SWEEP))
     of = SweepStore(path)
-    assert (of.versions(of.chunks()[0]) == UNKNOWN_VERSION).all()
+    assert (of.read_versions(of.chunks()[0]) == UNKNOWN_VERSION_INDEX).all()
     assert recomputation.recompute(path, 1).differing == []
 
 
@@ -542,9 +542,9 @@ def test_results_record_the_processor_and_the_settings_that_change_last_digits(p
 
 
 def test_a_worker_of_another_version_is_refused():
-    clusters._check_version(store.version_from_provenance(store.provenance()))
+    clusters._check_worker_version(store.get_recorded_version(store.provenance()))
     with pytest.raises(StoreError, match=r"the worker on .* runs statmech .*, and this command statmech 0\.0\.9"):
-        clusters._check_version(ANOTHER)
+        clusters._check_worker_version(ANOTHER)
 
 
 def made_before(path, scenario):
@@ -578,7 +578,7 @@ def test_a_store_without_these_records_is_read_grown_and_verified(path, another_
     assert recomputation.recompute(path, 1) == (4, [], "")
     run_into(path, Scenario(rule="hebb", **SWEEP | {"seeds": 8}))
     of = SweepStore(path)
-    assert np.concatenate([of.versions(chunk).ravel() for chunk in of.chunks()]).tolist() == [0] * 4 + [1] * 4
+    assert np.concatenate([of.read_versions(chunk).ravel() for chunk in of.chunks()]).tolist() == [0] * 4 + [1] * 4
     np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario_from(of.config)).R)
 
 

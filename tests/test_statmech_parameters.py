@@ -22,7 +22,7 @@ from statmech.parameters import (
     ConfigKey,
     collect_parameters,
     find_parameter_definitions,
-    get_family,
+    get_parameter_family,
     get_parameters,
     parameter,
 )
@@ -279,9 +279,13 @@ def test_simulation_and_theory_take_whole_numbers_and_words_of_a_rule(mine, engi
 
 def test_a_program_serves_all_real_parameters_and_one_word_each(mine):
     powered = RULES["powered"]
-    assert get_family(powered(eta=2.0)) == get_family(powered())
-    assert get_family(powered(shape="soft")) != get_family(powered()) != get_family(powered(power=3))
-    assert get_family(powered()).real_names == ["eta"]
+    assert get_parameter_family(powered(eta=2.0)) == get_parameter_family(powered())
+    assert (
+        get_parameter_family(powered(shape="soft"))
+        != get_parameter_family(powered())
+        != get_parameter_family(powered(power=3))
+    )
+    assert get_parameter_family(powered()).real_names == ["eta"]
 
 
 def test_the_explorer_has_sliders_for_numbers_with_integer_steps_for_whole_ones(mine):

@@ -113,6 +113,6 @@ def test_a_file_that_is_cut_is_never_an_abort(monkeypatch, capsys):
     def cut():
         raise EOFError("Compressed file ended before the end-of-stream marker was reached")
 
-    monkeypatch.setattr("statmech.cli.output.print_figures", cut)
+    monkeypatch.setattr("statmech.cli.output.print_published_figures", cut)
     assert statmech("figure", "--list") == 2
     assert "a file ends unexpectedly: Compressed file ended" in capsys.readouterr().err

@@ -88,8 +88,8 @@ ANOTHER = {"xla_option_of_another_version": 1, "xla_backend_optimization_level":
 @pytest.mark.parametrize("another", [ANOTHER, {"xla_backend_optimization_level": "an unknown value"}])
 def test_options_that_the_compiler_does_not_know_are_left_out_with_their_group(another):
     """XLA's options come and go with its versions; that of JAX 0.10 knows those that are used."""
-    program = programs.CachedProgram(lambda slope, x: (x * slope,), options={2.0: [another, gram.XLA_SUM_OPTIONS]}.get)
-    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS | gram.XLA_SUM_OPTIONS
+    program = programs.CachedProgram(lambda slope, x: (x * slope,), options={2.0: [another, gram.NO_YNN_OPTIONS]}.get)
+    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS | gram.NO_YNN_OPTIONS
     np.testing.assert_array_equal(program(2.0, np.arange(3.0))[0], [0, 2, 4])
     of_all = (
         programs.SINGLE_THREAD_OPTIONS,
@@ -100,7 +100,7 @@ def test_options_that_the_compiler_does_not_know_are_left_out_with_their_group(a
     )
     known = [
         programs._are_options_known(tuple(group.items()))
-        for group in (*of_all, gram.XLA_SUM_OPTIONS, gram.FAST_COMPILE_OPTIONS)
+        for group in (*of_all, gram.NO_YNN_OPTIONS, gram.FAST_COMPILE_OPTIONS)
     ]
     assert known == [True] * 6 + [jax.__version__.startswith("0.10.")]
 
@@ -325,7 +325,7 @@ def binary(tmp_path, monkeypatch):
 
     monkeypatch.setenv("STATMECH_CACHE", str(tmp_path))
     monkeypatch.setattr(compilation_cache, "_cache", None)
-    jax_cache.cache_programs()
+    jax_cache.enable_jax_cache()
 
     def run():
         def scaled(x):
@@ -356,7 +356,7 @@ def test_a_damaged_binary_is_compiled_again_and_replaced(binary, harm):
     path, run = binary
     expected, content = run(), path.read_bytes()
     other = path.with_name("another")
-    jax_cache.save_checked(other, jax_cache.load_checked(path))
+    jax_cache.save_checked_file(other, jax_cache.load_checked(path))
     wrong = {
         "flipped": with_a_flipped_bit(path),
         "flipped outside": bytes([content[0] ^ 1]) + content[1:],
@@ -385,7 +385,7 @@ def test_without_its_checksum_a_binary_with_a_flipped_bit_would_give_wrong_numbe
 )
 def test_a_file_that_this_user_alone_has_not_written_is_not_read(kind, tmp_path, monkeypatch):
     path = tmp_path / "program"
-    jax_cache.save_checked(path, b"content")
+    jax_cache.save_checked_file(path, b"content")
     assert jax_cache.load_checked(path) == b"content"
     mode = {"all may write it": 0o606, "a group may write it": 0o660}.get(kind)
     if mode:
@@ -397,7 +397,7 @@ def test_a_file_that_this_user_alone_has_not_written_is_not_read(kind, tmp_path,
         {"a pipe": os.mkfifo, "a folder": os.mkdir}.get(kind, lambda path: path.symlink_to("/dev/zero"))(path)
     assert jax_cache.load_checked(path) is None
     if mode:
-        jax_cache.save_checked(path, b"content")
+        jax_cache.save_checked_file(path, b"content")
         assert jax_cache.load_checked(path) == b"content"
 
 
@@ -434,7 +434,7 @@ def test_a_cache_below_a_folder_of_another_user_is_not_used(tmp_path, monkeypatc
 def test_the_folders_around_a_new_cache_are_made_for_its_user_alone(tmp_path):
     old = os.umask(0o002)
     try:
-        jax_cache.save_checked(tmp_path / "new/statmech/compiled/program", b"content")
+        jax_cache.save_checked_file(tmp_path / "new/statmech/compiled/program", b"content")
     finally:
         os.umask(old)
     made = [tmp_path / "new", tmp_path / "new/statmech", tmp_path / "new/statmech/compiled"]
@@ -445,7 +445,7 @@ def test_a_version_of_jax_with_another_cache_compiles_without_one(monkeypatch):
     from jax._src import compilation_cache
 
     monkeypatch.delattr(compilation_cache, "_cache")
-    jax_cache.cache_programs()
+    jax_cache.enable_jax_cache()
     assert not hasattr(compilation_cache, "_cache")
 
 
@@ -477,13 +477,13 @@ def test_a_program_that_jax_cannot_keep_is_traced(process, tmp_path):
 )
 def test_rules_and_kernels_of_the_packages_are_determined(module):
     from statmech.learners import AdaTronLearner
-    from statmech.parameters import get_family
+    from statmech.parameters import get_parameter_family
     from statmech.rules import RULES
 
     program = importlib.import_module(module)
     function = next(thing for thing in vars(program).values() if isinstance(thing, CachedProgram))
     assert list(programs._describe_argument(function.function))
-    for thing in (*map(get_family, (kind() for kind in RULES.values())), type(AdaTronLearner())):
+    for thing in (*map(get_parameter_family, (kind() for kind in RULES.values())), type(AdaTronLearner())):
         assert list(programs._describe_argument(thing))
 
 

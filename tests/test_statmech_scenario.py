@@ -170,7 +170,7 @@ def test_every_citation_is_in_the_bibliography_and_every_entry_is_cited():
     named = {key for keys in (*learning, *theory, *tables, *(it.cites for it in INPUTS.values())) for key in keys}
     assert named == set(citations.PAPER_FIELDS)
     for name in list_shipped_configs():
-        entries = citations.bibtex(citations.get_citation_keys(load(name)))
+        entries = citations.format_bibtex(citations.get_citation_keys(load(name)))
         assert entries.count("@") >= 1
         assert entries.count("{") == entries.count("}")
 

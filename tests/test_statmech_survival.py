@@ -17,7 +17,7 @@ from small import SMALL
 import simulate
 from simulate.execution.to_store import run_into
 from statmech import Scenario, StoredExamples, StoreError, load
-from statmech.errors import DamagedError
+from statmech.errors import DamagedStoreError
 from statmech.results import store
 from statmech.results.checksums import find_corrupted_files
 from statmech.results.sweep_store import DONE_STATE, SweepStore
@@ -173,7 +173,7 @@ def test_damaged_metadata_and_coordinates_are_reported_to_readers_and_repaired_b
     ]
     for file in once[list(HARMS).index(harm) :: len(HARMS)]:
         harmed(file, harm)
-        with pytest.raises(DamagedError, match=str(file.relative_to(path))):
+        with pytest.raises(DamagedStoreError, match=str(file.relative_to(path))):
             store.load(path)
         events = []
         run_into(path, StoredExamples(**SWEEP), tell=events.append)
@@ -188,7 +188,7 @@ def test_a_store_that_does_not_know_its_config_is_refused(stored, harm):
     harmed(path / "zarr.json", harm)
     with pytest.raises(StoreError, match=r"not a readable store \(corrupted or missing: zarr.json\). Use fresh=True"):
         run_into(path, StoredExamples(**SWEEP))
-    with pytest.raises(DamagedError):
+    with pytest.raises(DamagedStoreError):
         SweepStore(path)
 
 
@@ -206,7 +206,7 @@ def test_a_chunk_that_is_gone_is_reported_and_not_read_as_missing_values(stored)
     path, _ = stored
     file = next(file for file in (path / "updates_made" / "c").rglob("*") if file.is_file())
     file.unlink()
-    with pytest.raises(DamagedError, match="updates_made/c/"):
+    with pytest.raises(DamagedStoreError, match="updates_made/c/"):
         store.load(path)
 
 
@@ -230,7 +230,7 @@ def test_a_damaged_theory_is_reported(path, harm):
     for file in [file for file in path.rglob("*") if file.is_file()]:
         content = file.read_bytes()
         harmed(file, harm)
-        with pytest.raises(DamagedError):
+        with pytest.raises(DamagedStoreError):
             store.load(path)
         file.write_bytes(content)
 
@@ -261,7 +261,7 @@ def test_files_that_may_not_grow_are_reported_in_a_line_and_the_sweep_is_resumed
     assert len(errors.splitlines()) == 1
     path = Path(tmp_path / "out" / "simulation.zarr")
     if path.exists():
-        assert SweepStore(path).counts()[DONE_STATE] < 24 * 64
+        assert SweepStore(path).count_states()[DONE_STATE] < 24 * 64
     scenario = load("capacity", given[2:6])
     run_into(path, scenario)
     assert digest(store.load(path)) == digest(simulate.run(scenario))

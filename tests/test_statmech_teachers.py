@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from statmech.convex.logistic_average import logistic_average
 from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
-from statmech.convex.weights import Binary, Gauss, Piece, Sparse, Weights
+from statmech.convex.weights import Binary, Gauss, MixtureComponent, Sparse, Weights
 
 OF_LABELS = [
     SignTeacher(),
@@ -33,7 +33,7 @@ class Three(Weights):
 
     @property
     def pieces(self):
-        return (Piece(0.25, 1.0, 0.2), Piece(0.3, -1.0, 0.0), Piece(0.45, 0.0, 8 / 9))
+        return (MixtureComponent(0.25, 1.0, 0.2), MixtureComponent(0.3, -1.0, 0.0), MixtureComponent(0.45, 0.0, 8 / 9))
 
 
 PRIORS = [Gauss(), Binary(), Sparse(rho=0.2), Sparse(rho=0.95), Three()]
@@ -70,7 +70,7 @@ def test_without_variance_the_logistic_average_is_the_logistic_function():
     average = logistic_average(M, 0.0)
     np.testing.assert_allclose(average.log, -np.logaddexp(0, -M), rtol=1e-13)
     np.testing.assert_allclose(average.slope, 1 / (1 + np.exp(M)), rtol=1e-13)
-    np.testing.assert_allclose(average.bend, np.exp(M) / (1 + np.exp(M)) ** 2, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(average.minus_log_curvature, np.exp(M) / (1 + np.exp(M)) ** 2, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("teacher", OF_LABELS, ids=str)

@@ -15,7 +15,7 @@ from statmech.cli import output, terminal
 from statmech.config import list_shipped_configs, load
 from statmech.errors import escape_text
 from statmech.results import tables
-from statmech.results.tables import Column, Table, TableCell, split_table
+from statmech.results.tables import Table, TableCell, TableColumn, split_table
 from statmech.runtime.progress import ProgressBar, TerminalBar, _make_rich_progress
 
 TITLE = "\x1b]0;owned\x07"
@@ -99,9 +99,9 @@ def test_the_error_of_a_failed_run_is_shown_escaped_and_stays_json_for_programs(
 
 def test_a_table_shows_names_as_they_are(monkeypatch):
     shown = Console(file=io.StringIO(), force_terminal=True, width=200, color_system=None)
-    monkeypatch.setattr(output, "out", shown)
+    monkeypatch.setattr(output, "stdout_console", shown)
     name = f"[red]x[/red]{TITLE}"
-    output._print_table(Table(f"of {name}", (Column("[b]rule"),), ((TableCell(name),),)))
+    output._print_table(Table(f"of {name}", (TableColumn("[b]rule"),), ((TableCell(name),),)))
     text = shown.file.getvalue()
     assert text.count(f"[red]x[/red]{SHOWN}") == 2
     assert "[b]rule" in text
@@ -115,7 +115,7 @@ def test_no_number_of_a_table_is_cut_however_narrow_the_terminal(width, monkeypa
         found for found in map(load, list_shipped_configs()) if not found.on_data
     ):  # studies have tables of their own
         shown = Console(file=io.StringIO(), width=width)
-        monkeypatch.setattr(output, "out", shown)
+        monkeypatch.setattr(output, "stdout_console", shown)
         columns = tables._make_columns(scenario.shape, scenario.variables, [(3, 4)])
         numbers = [[f"{10_000 * (row + 1) + at / 10:+.1f}" for at, _ in enumerate(columns)] for row in range(2)]
         output._print_table(Table("deviations", columns, tuple(tuple(map(TableCell, row)) for row in numbers)))
@@ -126,14 +126,14 @@ def test_no_number_of_a_table_is_cut_however_narrow_the_terminal(width, monkeypa
 
 
 def test_a_table_wider_than_the_terminal_is_split_where_it_has_to_be_and_keeps_its_keys(monkeypatch):
-    columns = (Column("rule", number=False, key=True), Column("eps_g vote"), Column("R"))
+    columns = (TableColumn("rule", number=False, key=True), TableColumn("eps_g vote"), TableColumn("R"))
     table = Table("of", columns, ((TableCell("adatron_textbook"), TableCell("-188448.5"), TableCell("+1.2")),))
     assert [len(part.columns) for part in split_table(table, 46)] == [3]
     assert [len(part.columns) for part in split_table(table, 41)] == [3]  # with its heading on two lines
     assert [len(part.columns) for part in split_table(table, 37)] == [2, 2]
     for width in (37, 5):
         shown = Console(file=io.StringIO(), width=width)
-        monkeypatch.setattr(output, "out", shown)
+        monkeypatch.setattr(output, "stdout_console", shown)
         output._print_table(table)
         assert shown.file.getvalue().count("adatron_textbook") == 2
         assert "-188448.5" in shown.file.getvalue()

@@ -15,11 +15,11 @@ import simulate
 import theory
 from simulate.execution.to_store import run_into
 from statmech import Scenario, StoredExamples, StoreError
-from statmech.errors import DamagedError
+from statmech.errors import DamagedStoreError
 from statmech.results import status, store, store_creation
-from statmech.results.fingerprints import compute_fingerprints, compute_salt
+from statmech.results.fingerprints import compute_fingerprint_salt, compute_fingerprints
 from statmech.results.sweep_store import DONE_STATE, SweepStore
-from statmech.results.verification import verify
+from statmech.results.verification import verify_results
 
 pytestmark = pytest.mark.quick
 
@@ -88,9 +88,9 @@ HARMS = [two_chunks, two_variables, two_blocks, another_key, another_store, its_
 def test_chunks_in_a_wrong_place_are_found_by_every_reader_and_recomputed(harm, path, capsys):
     scenario = StoredExamples(**SWEEP)
     run_into(path, scenario)
-    assert verify(path).sound
+    assert verify_results(path).is_sound
     harm(path)
-    with pytest.raises(DamagedError, match=r"runs whose numbers were not computed for their place"):
+    with pytest.raises(DamagedStoreError, match=r"runs whose numbers were not computed for their place"):
         store.load(path)
     assert statmech("verify", path.parent) == 1
     assert "not the numbers that were computed for this place" in capsys.readouterr().out
@@ -98,24 +98,24 @@ def test_chunks_in_a_wrong_place_are_found_by_every_reader_and_recomputed(harm, 
     run_into(path, scenario, tell=events.append)
     assert any(event["event"] == "damaged" for event in events)
     np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario).R)
-    assert verify(path).sound
+    assert verify_results(path).is_sound
 
 
 @pytest.mark.parametrize("scenario", MOST)
 def test_a_last_bit_of_any_number_of_any_kind_of_scenario_changes_its_runs_fingerprint(scenario, path):
     run_into(path, scenario)
     found = SweepStore(path)
-    assert verify(path).sound
+    assert verify_results(path).is_sound
     for name, array in found.arrays.items():
         block = found.chunks()[-1]
-        values = np.asarray(array[block.box])
+        values = np.asarray(array[block.slices])
         altered = values.copy()
         octets = altered.view(np.uint8).reshape(-1)
         octets[octets.size // 2] ^= 1
-        array[block.box] = altered  # with a correct checksum
+        array[block.slices] = altered  # with a correct checksum
         assert found.faults(block, found.states(block)), name
-        array[block.box] = values
-    assert verify(path).sound
+        array[block.slices] = values
+    assert verify_results(path).is_sound
 
 
 def test_each_fault_has_a_line_that_says_where_and_what(path, capsys):
@@ -149,11 +149,11 @@ def test_every_chunk_of_results_is_read(path):
         contents = {file: file.read_bytes() for file in files}
         for file, content in contents.items():
             file.write_bytes(content[: len(content) // 2])
-        assert len(verify(path).faults) == len(contents), folder
+        assert len(verify_results(path).faults) == len(contents), folder
         seen += len(contents)
         for file, content in contents.items():
             file.write_bytes(content)
-    assert verify(path).sound
+    assert verify_results(path).is_sound
     assert seen >= 6 * 3  # of values, fingerprints and states
 
 
@@ -187,7 +187,7 @@ def test_a_store_without_fingerprints_is_read_and_reported_as_unverifiable(path,
 def test_a_store_without_fingerprints_stays_unverifiable_when_it_is_extended(path):
     made_before(path, StoredExamples(**SWEEP))
     run_into(path, StoredExamples(**{**SWEEP, "seeds": 5}))
-    assert verify(path).unverified == [str(path)]
+    assert verify_results(path).unverified == [str(path)]
     np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**{**SWEEP, "seeds": 5})).R)
 
 
@@ -201,20 +201,22 @@ def test_stores_of_shards_merged_by_hand_are_valid(path):
         if file.is_file():
             (path / file.relative_to(other)).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, path / file.relative_to(other))
-    assert verify(path).sound
-    assert SweepStore(path).counts()[DONE_STATE] == 18
+    assert verify_results(path).is_sound
+    assert SweepStore(path).count_states()[DONE_STATE] == 18
     np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**SWEEP)).R)
 
 
 def test_exchanging_two_runs_variables_or_configs_changes_the_fingerprint():
     rng, runs = np.random.default_rng(0), np.arange(6).reshape(2, 3)
     values = {"a": rng.normal(size=(2, 3, 4)), "b": rng.normal(size=(2, 3, 4)), "done": rng.random((2, 3)) < 0.5}
-    salt = compute_salt({"key": 0}, {})
+    salt = compute_fingerprint_salt({"key": 0}, {})
     reference = compute_fingerprints(values, runs, salt)
     assert len(np.unique(reference)) == 6
     assert (compute_fingerprints({**values, "a": values["b"], "b": values["a"]}, runs, salt) != reference).all()
-    assert (compute_fingerprints(values, runs, compute_salt({"key": 1}, {})) != reference).all()
-    assert (compute_fingerprints(values, runs, compute_salt({"key": 0}, {"x.csv": "00"})) != reference).all()
+    assert (compute_fingerprints(values, runs, compute_fingerprint_salt({"key": 1}, {})) != reference).all()
+    assert (
+        compute_fingerprints(values, runs, compute_fingerprint_salt({"key": 0}, {"x.csv": "00"})) != reference
+    ).all()
     assert (compute_fingerprints(values, runs + 1, salt) != reference).all()
     assert (compute_fingerprints({**values, "a": values["a"][..., ::-1]}, runs, salt) != reference).all()
 
@@ -222,22 +224,24 @@ def test_exchanging_two_runs_variables_or_configs_changes_the_fingerprint():
 def test_fingerprints_of_simple_numbers_differ_like_those_of_random_ones():
     """Zeros, ones and powers of two have nearly all of their bits equal."""
     simple = np.array(list(itertools.product([0.0, 1.0, 0.5, -1.0, 2.0, np.nan], repeat=5)))
-    reference = compute_fingerprints({"a": simple}, np.zeros(len(simple), int), compute_salt({}, {}))
+    reference = compute_fingerprints({"a": simple}, np.zeros(len(simple), int), compute_fingerprint_salt({}, {}))
     assert len(np.unique(reference)) == len(simple)
 
 
 def test_a_fingerprint_does_not_depend_on_how_many_runs_are_read_together(monkeypatch):
     values = {"a": np.random.default_rng(0).normal(size=(50, 7))}
-    reference = compute_fingerprints(values, np.arange(50), compute_salt({}, {}))
+    reference = compute_fingerprints(values, np.arange(50), compute_fingerprint_salt({}, {}))
     monkeypatch.setattr("statmech.results.fingerprints.MAX_BLOCK_NUMBERS", 10)
-    np.testing.assert_array_equal(compute_fingerprints(values, np.arange(50), compute_salt({}, {})), reference)
-    part = compute_fingerprints({"a": values["a"][10:20]}, np.arange(10, 20), compute_salt({}, {}))
+    np.testing.assert_array_equal(
+        compute_fingerprints(values, np.arange(50), compute_fingerprint_salt({}, {})), reference
+    )
+    part = compute_fingerprints({"a": values["a"][10:20]}, np.arange(10, 20), compute_fingerprint_salt({}, {}))
     np.testing.assert_array_equal(part, reference[10:20])
 
 
 def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(StoreError, match="no such result"):
-        verify(tmp_path)
+        verify_results(tmp_path)
 
 
 @pytest.mark.slow

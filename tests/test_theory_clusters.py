@@ -18,7 +18,7 @@ from statmech.convex.losses import LOSSES, Hinge, Logistic, Square, SquaredHinge
 from statmech.modes import make_modes
 from statmech.numerics.gaussian import normal_cdf
 from statmech.scenarios.registry import scenario_from
-from theory.convex.clusters import ClusterEquations, find_cluster_lambdas, solve_cluster_minimum
+from theory.convex.clusters import ClusterEquations, find_best_cluster_lambdas, solve_cluster_minimum
 from theory.convex.saddle_point import PenaltyPoint
 
 EQUAL = GaussianClusters().combine_with_modes(None)
@@ -54,7 +54,7 @@ def test_an_infinite_penalty_is_hebbs_rule_and_the_best_of_equal_clusters(loss):
         strong, [compute_best_plane_error(EQUAL.learnt(alpha), 0.5) for alpha in (0.5, 2, 5)], atol=2e-7
     )
     assert abs(strong[1] - 0.2071080891) < 2e-7
-    assert np.isinf(find_cluster_lambdas(loss, EQUAL, np.array([0.5, 2.0]))).all()
+    assert np.isinf(find_best_cluster_lambdas(loss, EQUAL, np.array([0.5, 2.0]))).all()
 
 
 @every_loss
@@ -104,7 +104,7 @@ def test_isotropic_least_squares_has_its_closed_form():
 @pytest.mark.slow
 def test_an_error_with_an_intercept_is_least_at_the_best_penalty():
     clusters, alpha = GaussianClusters(positives=0.2).combine_with_modes(None), np.array([1.0, 5.0])
-    best = find_cluster_lambdas(Logistic(), clusters, alpha, intercept=True)
+    best = find_best_cluster_lambdas(Logistic(), clusters, alpha, intercept=True)
     around = [at(Logistic(), clusters, alpha, best * factor, True).eps_g for factor in (0.97, 1, 1.03)]
     assert np.all(around[1] < np.minimum(around[0], around[2]))
     bayes = np.array([compute_best_plane_error(clusters.learnt(each), 0.2) for each in alpha])
@@ -187,13 +187,13 @@ def test_weights_without_a_penalty_reach_a_certified_minimum(loss, P, N):
     rng = np.random.default_rng(3)
     y = np.where(rng.random(P) < 0.3, 1.0, -1.0)
     B = np.column_stack([rng.standard_normal((P, N)) * y[:, None] / N**0.5, y])
-    problem = Problem(B, np.zeros(P), convert_to_stability_loss(LOSSES[loss]()), 0.0, 0.5, free=1)
+    problem = Problem(B, np.zeros(P), convert_to_stability_loss(LOSSES[loss]()), 0.0, 0.5, num_free_weights=1)
     found = minimise(problem)
     assert found.converged
     least = problem.value(found.w, problem.x(found.w))
     for step in (*(1e-3 * rng.standard_normal((5, N + 1))), *(np.eye(N + 1)[-1] * s for s in (1e-3, -1e-3, 0.3, -0.3))):
         assert problem.value(found.w + step, problem.x(found.w + step)) > least
-    penalised = minimise(problem._replace(free=0))  # another minimum: the intercept is held back
+    penalised = minimise(problem._replace(num_free_weights=0))  # another minimum: the intercept is held back
     assert abs(penalised.w[-1]) < abs(found.w[-1])
 
 
@@ -241,7 +241,7 @@ def test_a_gap_is_relative_to_the_loss_unless_this_can_vanish():
     """Labels of both classes keep the scale of F, and so does a loss that falls everywhere."""
     B = np.array([[0.3, 1.0], [0.2, 1.0]])
     for loss, rows, size in ((Hinge(), B, 2.0), (Hinge(), B * [[1], [-1]], 0.5), (Logistic(), B, 0.5)):
-        assert Problem(rows, np.zeros(2), loss, 0.0, 1.0, free=1).relative(1.0, 0.5) == 1 / size
+        assert Problem(rows, np.zeros(2), loss, 0.0, 1.0, num_free_weights=1).relative_gap(1.0, 0.5) == 1 / size
 
 
 def test_centres_have_the_stated_distance_and_powers_in_every_run():

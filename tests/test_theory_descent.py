@@ -25,7 +25,7 @@ from statmech.numerics.gaussian import normal_density
 from statmech.scenarios.descent import Descent
 from statmech.scenarios.risk import Risk
 from theory import solutions
-from theory.convex.empirical_risk import solve_minimum
+from theory.convex.empirical_risk import solve_loss_minimum
 from theory.descent import ladder, replicas, samples
 from theory.descent.replicas import compute_curves
 
@@ -47,7 +47,7 @@ def cell(**keys):
 def at_size(this, size):
     """Means and standard errors of replicas of a fixed number of samples."""
     return replicas._average_paths(
-        this, [ladder.descend(this, replica, size) for replica in range(replicas.NUM_REPLICAS)], size
+        this, [ladder.simulate_descent(this, replica, size) for replica in range(replicas.NUM_REPLICAS)], size
     )
 
 
@@ -113,7 +113,7 @@ def test_random_batches_of_a_share_b_move_the_overlap_as_the_full_batch_does_at_
     keys = {"loss": "square", "flip": 0.1, "alpha": 2, "lam": 0.5, "eta": 0.2}
     this = cell(**keys, batch=0.4, sampling="replacement", epochs=np.arange(1, 6) * 2)
     expected = closed_form(replace(cell(**keys), eta=0.4 * 0.2, steps=(25,)))[0][list(this.steps)]
-    paths = np.array([ladder.descend(this, replica, 2**12).parallel[list(this.steps)] for replica in range(8)])
+    paths = np.array([ladder.simulate_descent(this, replica, 2**12).parallel[list(this.steps)] for replica in range(8)])
     error = np.std(paths, axis=0, ddof=1) / np.sqrt(8)
     assert np.all(error < 5e-4)
     assert agree(np.mean(paths, axis=0), error, expected)
@@ -138,7 +138,7 @@ def test_planted_errors_are_seen(right, wrong):
     keys = {"loss": "square", "flip": 0.1, "alpha": 2, "lam": 0.5, "eta": 0.2, "epochs": [10]}
     this = cell(**keys, batch=0.5, sampling="replacement")
     exact = closed_form(replace(this, eta=0.5 * 0.2))[0]
-    assert abs(ladder.descend(this, 0, 4096).parallel[-1] - exact[-1]) < 2e-3
+    assert abs(ladder.simulate_descent(this, 0, 4096).parallel[-1] - exact[-1]) < 2e-3
     if "batch" in right:
         assert abs(mistaken.descend(this, 0, 4096).parallel[-1] - exact[-1]) > 0.02
         return
@@ -164,7 +164,7 @@ def test_the_first_steps_of_the_logistic_loss_are_those_of_a_quadrature():
 def test_intervals_of_the_standard_error_hold_the_exact_value():
     this = cell(**{**NOISY, "start": {"length": 0}}, epochs=[2, 3, 4])
     groups = 48
-    paths = [ladder.descend(this, replica, 512) for replica in range(replicas.NUM_REPLICAS * groups)]
+    paths = [ladder.simulate_descent(this, replica, 512) for replica in range(replicas.NUM_REPLICAS * groups)]
     held = []
     for first in range(0, len(paths), replicas.NUM_REPLICAS):
         found = replicas._average_paths(this, paths[first : first + replicas.NUM_REPLICAS], 512)
@@ -239,7 +239,9 @@ def test_curves_are_within_their_errors_of_the_reference():
 def test_many_epochs_lead_to_the_minimum(keys):
     this = cell(**keys)
     found = at_size(this, 2**11)
-    state = solve_minimum(this.loss, this.teacher, Penalty(), Gauss(), np.array([this.alpha]), np.array([this.lam]))
+    state = solve_loss_minimum(
+        this.loss, this.teacher, Penalty(), Gauss(), np.array([this.alpha]), np.array([this.lam])
+    )
     for name in ("R", "length", "train_loss", "eps_t", "eps_g", "eps_y", "mse"):
         value, error, expected = found.mean[name][0], found.error[name][0], getattr(state, name)[0]
         assert np.isnan(value) == np.isnan(expected), name
@@ -251,7 +253,7 @@ def test_many_epochs_lead_to_the_minimum(keys):
 @pytest.mark.parametrize("teacher", [SignTeacher(flip=0.1), LogitTeacher(gain=2.0)])
 def test_the_first_step_from_0_is_hebbs_rule(loss, teacher):
     this = replace(cell(loss=loss, alpha=1.5, eta=0.1, epochs=[1]), teacher=teacher)
-    path = ladder.descend(this, 0, 512)
+    path = ladder.simulate_descent(this, 0, 512)
     mean = samples.compute_mean_field(teacher)
     assert path.perpendicular[1] / path.parallel[1] == pytest.approx(1 / np.sqrt(1.5) / mean, rel=1e-7)
 
@@ -306,7 +308,7 @@ def test_quantiles_of_the_teachers_field_invert_its_distribution(teacher):
 
 @pytest.mark.parametrize("keys", [{}, {"batch": 0.25}, {"batch": 0.25, "sampling": "replacement"}])
 def test_a_longer_run_extends_a_shorter_one(keys):
-    short, long = (ladder.descend(cell(**NOISY, **keys, epochs=[last]), 3, 512) for last in (3, 6))
+    short, long = (ladder.simulate_descent(cell(**NOISY, **keys, epochs=[last]), 3, 512) for last in (3, 6))
     assert np.array_equal(long.parallel[: len(short.parallel)], short.parallel)
 
 
@@ -360,9 +362,9 @@ def test_the_bytes_of_more_samples_are_checked(monkeypatch):
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 def test_a_replica_takes_at_most_the_bytes_stated(loss):
     [cell] = Descent(descent="gradient", loss=loss, alpha=3, flip=0.1, eta=0.05, epochs=[60]).cells()
-    ladder.descend(cell, 0, 2**13)  # tables of quantiles and scrambles are kept
+    ladder.simulate_descent(cell, 0, 2**13)  # tables of quantiles and scrambles are kept
     tracemalloc.start()
-    path = ladder.descend(cell, 0, 2**13)
+    path = ladder.simulate_descent(cell, 0, 2**13)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 0.3 < peak / replicas.estimate_bytes(cell, path.directions, 2**13) < 1.3

@@ -32,7 +32,7 @@ def cell(**keys):
 def at_size(this, size):
     """Means and standard errors of replicas of a fixed number of samples."""
     return replicas._average_paths(
-        this, [ladder.descend(this, replica, size) for replica in range(replicas.NUM_REPLICAS)], size
+        this, [ladder.simulate_descent(this, replica, size) for replica in range(replicas.NUM_REPLICAS)], size
     )
 
 
@@ -75,8 +75,8 @@ def test_a_descent_along_the_force_is_that_of_the_ladder_of_one_side(keys, toler
 
 def test_weights_matter_to_steps_of_single_weights_only():
     of = {weights: cell(**NOISY, weights=weights) for weights in ("gauss", "binary")}
-    assert np.array_equal(*(ladder.descend(it, 0, 512).parallel for it in of.values()))
-    alone = [ladder.descend(replace(it, descent=Adam()), 0, 2**12).parallel[-1] for it in of.values()]
+    assert np.array_equal(*(ladder.simulate_descent(it, 0, 512).parallel for it in of.values()))
+    alone = [ladder.simulate_descent(replace(it, descent=Adam()), 0, 2**12).parallel[-1] for it in of.values()]
     assert abs(np.diff(alone)) > 0.02
 
 

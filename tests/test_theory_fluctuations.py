@@ -62,7 +62,7 @@ class InGram:
     def __init__(self, power: int):
         self.power = power  # f = -eta u^power over errors, in units where sigma = 1: 0 perceptron, 1 AdaTron
 
-    def terms(self, M, Q):
+    def program_flags(self, M, Q):
         """Averages of f v, 2 l f u + f^2, products of these, and f^2 (u^2 + w^2 - 2)."""
         length = np.sqrt(Q)
         theta = np.arccos(M / length)
@@ -96,8 +96,8 @@ class InGram:
 
     def rates(self, t, y):
         x, (mm, mq, qq), m = y[:2], y[2:5], y[5:]
-        F, products, second = self.terms(*x)
-        of = lambda M, Q: self.terms(M, Q)[0]  # noqa: E731
+        F, products, second = self.program_flags(*x)
+        of = lambda M, Q: self.program_flags(M, Q)[0]  # noqa: E731
         A, C = self.gradient(of, x), np.array([[mm, mq], [mq, qq]])
         D = np.array([[products[0], products[1]], [products[1], products[2]]]) - np.outer(F, F)
         dC = A @ C + C @ A.T + D
@@ -270,11 +270,11 @@ def test_one_seed_is_compared_by_the_normal_s_bound_student_by_student(K):
     assert comparison.get_deviation_bound(distance) == pytest.approx(
         -ndtri(multiplicity.FALSE_ALARM_PROBABILITY / 2 / values)
     )
-    assert comparison.can_judge(distance)
+    assert comparison.has_enough_seeds(distance)
     [table] = compare(simulation, solution)
-    assert not any(cell.marked for row in table.rows for cell in row)
+    assert not any(cell.highlighted for row in table.rows for cell in row)
     [table] = compare(simulation, solution.assign(eps_g=solution.eps_g + 7 * solution.eps_g_std))
-    assert any(cell.marked for row in table.rows for cell in row)
+    assert any(cell.highlighted for row in table.rows for cell in row)
 
 
 @pytest.mark.slow
@@ -324,7 +324,7 @@ def test_n_is_an_axis_whose_cells_share_one_integration(monkeypatch):
     scenario = Scenario(rule="hebb", N=[10, 1000], t=[1], corrections=True)
     solution = theory.solve(scenario)
     assert solved == [1]
-    assert scenario.theory_ignores == {}
+    assert scenario.keys_ignored_by_theory == {}
     ratio = solution.isel(N=0) / solution.isel(N=1)
     assert ratio.eps_g.item() == 1
     assert (ratio.eps_g_std.item(), ratio.eps_g_bias.item()) == pytest.approx((10, 100))

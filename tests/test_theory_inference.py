@@ -10,7 +10,7 @@ from statmech import Inference, ScenarioError
 from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
 from statmech.convex.weights import Binary, Gauss, Sparse
 from theory.convex import bayes_optimal
-from theory.convex.state_evolution import find_limit_state, iterate_errors
+from theory.convex.state_evolution import find_message_passing_state, iterate_state_evolution
 
 ALPHAS = np.array([0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
 PAIRS = [
@@ -95,7 +95,9 @@ def test_message_passing_recovers_binary_weights_from_the_spinodal_on():
 def test_the_uninformed_and_the_informed_state_have_equal_free_entropy_at_alpha_it_only():
     alpha_it, alpha_alg = theory.transitions("sparse", "linear", rho=0.4, noise=0.01)
     alpha = np.repeat([alpha_it - 1e-4, alpha_it, alpha_it + 1e-4], 2)
-    states = find_limit_state(LinearTeacher(noise=0.01), Sparse(rho=0.4), alpha, ["uninformed", "informed"] * 3)
+    states = find_message_passing_state(
+        LinearTeacher(noise=0.01), Sparse(rho=0.4), alpha, ["uninformed", "informed"] * 3
+    )
     gain = np.diff(states.free_entropy.reshape(3, 2))[:, 0]
     assert gain[0] < -1e-6
     assert gain[1] == pytest.approx(0, abs=1e-12)
@@ -118,8 +120,10 @@ def test_the_free_entropy_of_a_state_grows_with_alpha_by_the_log_evidence_alone(
 @pytest.mark.parametrize(("teacher", "weights"), PAIRS, ids=str)
 def test_state_evolution_tends_to_the_state_of_the_line(teacher, weights):
     alpha, starts = np.array([0.4, 0.4, 1.9, 1.9]), ["uninformed", "informed"] * 2
-    last = iterate_errors(teacher, weights, alpha, starts, 1000)[:, -1]
-    np.testing.assert_allclose(last, find_limit_state(teacher, weights, alpha, starts).mse, rtol=1e-9, atol=1e-15)
+    last = iterate_state_evolution(teacher, weights, alpha, starts, 1000)[:, -1]
+    np.testing.assert_allclose(
+        last, find_message_passing_state(teacher, weights, alpha, starts).mse, rtol=1e-9, atol=1e-15
+    )
 
 
 def test_an_informed_start_leaves_the_teacher_where_it_does_not_attract():
@@ -141,11 +145,16 @@ def test_the_overlap_is_that_of_the_state_of_largest_free_entropy():
 def test_no_alpha_changes_another_in_any_bit(teacher, weights):
     alpha = np.array([0.2, 0.7, 1.3, 1.31, 5.0])
     starts = ["uninformed", "informed", "informed", "uninformed", "informed"]
-    q, steps = bayes_optimal.bayes_overlap(teacher, weights, alpha), iterate_errors(teacher, weights, alpha, starts, 60)
+    q, steps = (
+        bayes_optimal.bayes_overlap(teacher, weights, alpha),
+        iterate_state_evolution(teacher, weights, alpha, starts, 60),
+    )
     for lane in range(5):
         one = slice(lane, lane + 1)
         np.testing.assert_array_equal(bayes_optimal.bayes_overlap(teacher, weights, alpha[one]), q[one])
-        np.testing.assert_array_equal(iterate_errors(teacher, weights, alpha[one], starts[one], 60), steps[one])
+        np.testing.assert_array_equal(
+            iterate_state_evolution(teacher, weights, alpha[one], starts[one], 60), steps[one]
+        )
 
 
 def test_a_dataset_has_the_steps_and_the_states_of_each_parameter_combination():

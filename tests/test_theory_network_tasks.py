@@ -88,14 +88,16 @@ def test_nothing_that_follows_a_switch_changes_what_was_before(solved):
     np.testing.assert_array_equal(before.sel(protocol="blocked"), before.sel(protocol="replay 0.1"))
 
 
-compiled = jax.jit(tasks.compute_row_rates, static_argnums=0)
+compiled = jax.jit(tasks.compute_task_row_rates, static_argnums=0)
 
 
 def rates_of(cell, shares):
     """The rates of the entries of R, Q and the heads at a cell's start, for shares of the tasks."""
     with jax.enable_x64(True):
         start, given = tasks.pack_task_units(cell.units)[:, None], np.array(shares)[:, None]
-        return np.asarray(compiled(tasks.make_equations(cell), tasks.make_setting([cell]), given, start)[:, 0])
+        return np.asarray(
+            compiled(tasks.make_task_equations(cell), tasks.make_task_setting([cell]), given, start)[:, 0]
+        )
 
 
 GENERAL = {
@@ -147,11 +149,11 @@ def test_one_task_has_the_equations_of_a_network():
     cell = cell_of(tasks=1, M=2, start=START | {"v": [0.5, 0.3]}, teacher={"T": [[1, 0.3], [0.3, 1.2]]})
     assert cell.w.shape == (1, 2)
     R, Q, v = cell.units
-    setting = tasks.make_setting([cell]).network
+    setting = tasks.make_task_setting([cell]).network
     alone = jax.jit(one_task.compute_row_rates, static_argnums=0)
     with jax.enable_x64(True):
         rows = one_task.pack_units(StudentUnits(R, Q, v[0]))[:, None]
-        found = alone(one_task.make_equations(cell), setting._replace(w=setting.w[0]), rows)[:, 0]
+        found = alone(one_task.make_network_equations(cell), setting._replace(w=setting.w[0]), rows)[:, 0]
     np.testing.assert_allclose(rates_of(cell, [1.0]), found, rtol=1e-13, atol=1e-15)
 
 

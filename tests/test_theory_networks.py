@@ -15,7 +15,13 @@ from statmech import Network, ScenarioError
 from statmech.activations import ACTIVATIONS, Erf
 from statmech.parameters import parameter
 from statmech.scenarios.network_matrices import StudentUnits
-from theory.networks.equations import compute_row_rates, make_equations, make_setting, pack_units, solve_cells
+from theory.networks.equations import (
+    compute_row_rates,
+    make_network_equations,
+    make_network_setting,
+    pack_units,
+    solve_cells,
+)
 from theory.networks.noise_floor import _evaluate_rates_and_jacobian
 from theory.networks.plateaus import _make_symmetric_units
 
@@ -48,7 +54,9 @@ compiled = jax.jit(compute_row_rates, static_argnums=0)
 def rates_of(cell):
     """The rates of all entries of R, Q and v of a cell's start."""
     with jax.enable_x64(True):
-        return np.asarray(compiled(make_equations(cell), make_setting([cell]), pack_units(cell.units)[:, None])[:, 0])
+        return np.asarray(
+            compiled(make_network_equations(cell), make_network_setting([cell]), pack_units(cell.units)[:, None])[:, 0]
+        )
 
 
 def terms_of(cell, fields, noise, slope=1.0):

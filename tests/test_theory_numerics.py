@@ -49,7 +49,7 @@ def stepped(constants, state, times):
 
 @jax.jit
 def recorded(constants, state, step, times):
-    return dormand_prince._record_times(constants, state, step, jnp.array([True]), times)
+    return dormand_prince._record_values(constants, state, step, jnp.array([True]), times)
 
 
 def beginning(t, h):
@@ -231,9 +231,9 @@ def moments(angle, flip):
     """Means of powers 0 to 2 of the stability: on panels, by the nodes of a linear rule, and by too few."""
     edges = [jnp.zeros(()), jnp.minimum(8.5 * abs(jnp.tan(angle)), GAUSSIAN_CUTOFF), jnp.asarray(GAUSSIAN_CUTOFF)]
     found = (
-        student_noise.make_panel_nodes(edges, angle, flip),
+        student_noise.make_stability_nodes(edges, angle, flip),
         student_noise.make_linear_rule_nodes(angle, flip),
-        student_noise.make_panel_nodes(edges, angle, flip, nodes=3),
+        student_noise.make_stability_nodes(edges, angle, flip, nodes=3),
     )
     return [
         [jnp.sum(weight * x**n * (right + (-1) ** n * left)) for n in range(3)] for x, weight, right, left, _ in found
@@ -253,10 +253,13 @@ def test_the_stability_has_its_known_moments(theta, flip):
 
 def test_the_table_of_sobols_net_is_scipys():
     """Its last columns have the largest degree; a wrong digit in any initial number would change them."""
-    few = sobol_net.get_sobol_generators(sobol_net.NUM_STORED_COLUMNS)
-    assert (few == sobol_net._read_scipy_generators(sobol_net.NUM_STORED_COLUMNS)).all()
+    few = sobol_net.get_sobol_generators(sobol_net.NUM_STORED_SOBOL_COLUMNS)
+    assert (few == sobol_net._read_scipy_generators(sobol_net.NUM_STORED_SOBOL_COLUMNS)).all()
     assert (
-        few == sobol_net.get_sobol_generators(2 * sobol_net.NUM_STORED_COLUMNS)[:, : sobol_net.NUM_STORED_COLUMNS]
+        few
+        == sobol_net.get_sobol_generators(2 * sobol_net.NUM_STORED_SOBOL_COLUMNS)[
+            :, : sobol_net.NUM_STORED_SOBOL_COLUMNS
+        ]
     ).all()
 
 

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 import theory
 from statmech import Scenario
 from statmech.errors import SolverError
-from statmech.order_parameters import angle_between
+from statmech.order_parameters import angle_between_students
 from statmech.rules import RULES
 from theory.online import combinations, equations, trajectories
 from theory.online.students import Students, count_distinct_students, make_initial_students
@@ -203,8 +203,8 @@ def test_students_that_cannot_be_integrated_are_named(monkeypatch):
 
 
 def test_angles_between_students_keep_their_precision():
-    assert angle_between(1e-9, 1e-9, 0.5) == pytest.approx(1e-9, rel=1e-12)
-    assert angle_between(0.3, 0.3, 1.0) == 0.0
-    assert angle_between(0.2, 0.7, 0.4) == pytest.approx(
+    assert angle_between_students(1e-9, 1e-9, 0.5) == pytest.approx(1e-9, rel=1e-12)
+    assert angle_between_students(0.3, 0.3, 1.0) == 0.0
+    assert angle_between_students(0.2, 0.7, 0.4) == pytest.approx(
         np.arccos(np.cos(0.2) * np.cos(0.7) + 0.4 * np.sin(0.2) * np.sin(0.7)), rel=1e-12
     )

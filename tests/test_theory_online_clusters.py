@@ -17,14 +17,14 @@ from simulate.kernels import gram_of_groups, perceptrons, vectors
 from statmech import RULES, OnlineClusters, ScenarioError
 from statmech.convex import clusters as vocabulary
 from statmech.convex.clusters import GaussianClusters
-from statmech.modes import group_sizes, make_modes
+from statmech.modes import compute_group_sizes, make_modes
 from statmech.numerics.gaussian import normal_cdf, normal_density
 from statmech.random_numbers import make_key_data
 from statmech.rules import Rule
 from statmech.scenarios.page import explain_missing_page
 from statmech.scenarios.registry import scenario_from
 from theory.online import clusters
-from theory.online.clusters import compute_step_averages
+from theory.online.clusters import compute_cluster_averages
 
 SPECTRUM = {"spectrum": [0.3, 2.4], "shares": [2 / 3, 1 / 3], "teacher": [0.25, 0.75]}
 GIVEN = {"clusters": "gaussian", "rule": "perceptron", "t": [1, 5, 20]}
@@ -88,7 +88,7 @@ def test_averages_of_a_step_are_those_of_closed_forms(rule, closed, scale):
     g, gz, gg = (each * np.array([scale, scale, scale**2])).T
     expected = [rule.eta * TWO.weights * TWO.factors @ g, rule.eta * TWO.weights @ gz / (Q * length)]
     expected.append(rule.eta**2 * TWO.weights @ gg)
-    np.testing.assert_allclose(compute_step_averages(rule, TWO, m, Q, length), expected, rtol=1e-12)
+    np.testing.assert_allclose(compute_cluster_averages(rule, TWO, m, Q, length), expected, rtol=1e-12)
 
 
 def test_averages_of_any_rule_are_those_of_samples():
@@ -104,7 +104,7 @@ def test_averages_of_any_rule_are_those_of_samples():
     z = rng.standard_normal(n)
     g = Smooth().g(s * m + Q * z, length)
     samples = s * g, g * z / (Q * length), g * g
-    for sample, value in zip(samples, compute_step_averages(Smooth(), TWO, m, Q, length), strict=True):
+    for sample, value in zip(samples, compute_cluster_averages(Smooth(), TWO, m, Q, length), strict=True):
         assert abs(sample.mean() - value) < 4 * sample.std() / np.sqrt(n)
 
 
@@ -199,7 +199,7 @@ FEW = {**GIVEN, "N": N, "t": T, "distance": 3, "positives": 0.3, "margin": 0.2, 
 def step_by_step(cell, seeds, rng, shift=0.0):
     """m, Q and length (seeds, T, 3) of weight vectors; `shift` moves the centre of the cluster +1."""
     law, half = cell.inputs.modes(N), rng.standard_normal((seeds, N))
-    sizes = group_sizes(law.shares, N)
+    sizes = compute_group_sizes(law.shares, N)
     ends, spread = np.cumsum(sizes)[:-1], np.repeat(law.variances, sizes)
     for part, power in zip(np.split(half, ends, axis=1), law.teacher, strict=True):
         part *= cell.clusters.distance / 2 * np.sqrt(N * power / np.sum(part**2, axis=1, keepdims=True))
@@ -224,7 +224,7 @@ def of_weight_vectors(cell, seeds):
 
 def of_chain(cell, seeds):
     with jax.enable_x64(True):
-        task, steps = perceptrons.make_cluster_online_task(cell), np.rint(np.array(T) * N).astype(int)
+        task, steps = perceptrons.make_cluster_perceptron_task(cell), np.rint(np.array(T) * N).astype(int)
         made = [
             gram_of_groups.run(task, make_key_data(at), steps)
             for at in range(seeds // gram_of_groups.GROUP_BATCH_SEEDS)

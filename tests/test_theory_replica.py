@@ -133,9 +133,11 @@ def test_noisy_capacity_takes_arrays_and_broadcasts_flip_and_kappa():
 @pytest.mark.parametrize("flip", [0.0, 0.05, 0.3])
 def test_noisy_capacity_at_a_stability_is_where_the_maximum_stability_has_that_value(flip):
     kappa = np.array([0.05, 0.5, 2.0])
-    curve = replica.max_stability(noisy_capacity(flip, kappa), flip)
+    curve = replica.solve_max_stability(noisy_capacity(flip, kappa), flip)
     np.testing.assert_allclose(curve.kappa, kappa, rtol=1e-9)
-    shifted = replica.max_stability(1.01 * noisy_capacity(flip, kappa), flip)  # 1 % more examples make a difference
+    shifted = replica.solve_max_stability(
+        1.01 * noisy_capacity(flip, kappa), flip
+    )  # 1 % more examples make a difference
     assert np.all(shifted.kappa < 0.999 * kappa)
 
 

@@ -32,7 +32,7 @@ from statmech.errors import ScenarioError
 from statmech.scenarios.risk import Risk
 from theory.convex import averages, recovery
 from theory.convex.best_lambda import find_best_lambda, search_best_lambda
-from theory.convex.empirical_risk import solve_minimum
+from theory.convex.empirical_risk import solve_loss_minimum
 from theory.solutions import solve_line
 from theory.stored_examples import replica
 
@@ -42,7 +42,7 @@ ALPHAS = np.array([0.2, 0.5, 0.9, 1.1, 1.5, 2.5, 2.9, 6.0])
 
 def solved(loss, teacher, alpha, lam, penalty=L2, weights=None):
     alpha, lam = np.broadcast_arrays(np.asarray(alpha, float), np.asarray(lam, float))
-    return solve_minimum(loss, teacher, penalty, weights or Gauss(), alpha, lam)
+    return solve_loss_minimum(loss, teacher, penalty, weights or Gauss(), alpha, lam)
 
 
 def best(loss, teacher, alpha, by=find_best_lambda):
@@ -105,7 +105,7 @@ def test_the_best_ridge_on_a_linear_teacher_is_the_variance_of_the_noise_and_bay
 
 @pytest.mark.parametrize("flip", [0.0, 0.1])
 def test_square_loss_without_a_penalty_is_the_pseudo_inverse(flip):
-    state, curve = solved(Square(), SignTeacher(flip), ALPHAS, 0.0), replica.pseudo_inverse(ALPHAS, flip)
+    state, curve = solved(Square(), SignTeacher(flip), ALPHAS, 0.0), replica.solve_pseudo_inverse(ALPHAS, flip)
     assert np.allclose(state.eps_g, curve.theta / np.pi, rtol=0, atol=1e-12)
     nearly = solved(Square(), SignTeacher(flip), ALPHAS, 1e-9)
     assert np.allclose(nearly.eps_g, curve.theta / np.pi, rtol=0, atol=1e-7)
@@ -114,7 +114,7 @@ def test_square_loss_without_a_penalty_is_the_pseudo_inverse(flip):
 @pytest.mark.parametrize("flip", [0.0, 0.1])
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()])
 def test_the_hinge_without_a_penalty_is_the_perceptron_of_maximum_stability(loss, flip):
-    state, curve = solved(loss, SignTeacher(flip), ALPHAS, 0.0), replica.max_stability(ALPHAS, flip)
+    state, curve = solved(loss, SignTeacher(flip), ALPHAS, 0.0), replica.solve_max_stability(ALPHAS, flip)
     separable = np.isfinite(curve.theta)
     assert np.all(separable == (theory.noisy_capacity(flip) > ALPHAS))
     assert np.allclose(state.eps_g[separable], curve.theta[separable] / np.pi, rtol=0, atol=1e-12)
@@ -124,7 +124,7 @@ def test_the_hinge_without_a_penalty_is_the_perceptron_of_maximum_stability(loss
 
 
 def test_the_hinge_is_maximum_stability_at_a_small_penalty():
-    curve = replica.max_stability(np.array([1.5]), 0.0)
+    curve = replica.solve_max_stability(np.array([1.5]), 0.0)
     assert solved(Hinge(), SignTeacher(), [1.5], 1e-3).eps_g[0] == pytest.approx(curve.theta[0] / np.pi, abs=1e-13)
 
 
@@ -333,11 +333,11 @@ def test_gcm_agrees_on_logistic_regression():
 def test_the_slopes_of_the_averages_are_their_differences(loss, teacher):
     rng = np.random.default_rng(1)
     x = np.array([rng.uniform(-2, 1, 5), rng.uniform(-1, 2, 5), rng.uniform(-1, 3, 5)])
-    at = averages.average_over_labels(loss, teacher, x)
+    at = averages.average_labelled_examples(loss, teacher, x)
     for k, unit in enumerate(np.eye(3)):
 
         def moved(step, unit=unit):
-            return averages.average_over_labels(loss, teacher, x + step * unit[:, None]).values
+            return averages.average_labelled_examples(loss, teacher, x + step * unit[:, None]).values
 
         differences = (8 * (moved(1e-3) - moved(-1e-3)) - moved(2e-3) + moved(-2e-3)) / 12e-3
         assert np.allclose(
@@ -350,16 +350,16 @@ def test_more_nodes_change_no_average(monkeypatch):
     x = np.array([rng.uniform(-6, 2, 20), rng.uniform(-2, 6, 20), rng.uniform(-3, 10, 20)])
     for loss in (Logistic(), Exponential(), Hinge(), SquaredHinge(), convert_to_stability_loss(Huber())):
         monkeypatch.undo()
-        few = averages.average_over_labels(loss, SignTeacher(0.01), x).values
+        few = averages.average_labelled_examples(loss, SignTeacher(0.01), x).values
         monkeypatch.setattr(averages, "NODES", 48)
-        many = averages.average_over_labels(loss, SignTeacher(0.01), x).values
+        many = averages.average_labelled_examples(loss, SignTeacher(0.01), x).values
         assert np.allclose(few, many, rtol=1e-12, atol=0)
         monkeypatch.setattr(averages, "NODES", 20)
         monkeypatch.setattr(
             averages, "SIGMOID_EDGES", np.zeros(1)
         )  # the planted error: panels as wide for narrow sigmoids
         assert not np.allclose(
-            averages.average_over_labels(loss, SignTeacher(0.01), x).values, many, rtol=1e-12, atol=0
+            averages.average_labelled_examples(loss, SignTeacher(0.01), x).values, many, rtol=1e-12, atol=0
         )
 
 
@@ -434,9 +434,9 @@ def test_training_errors_are_those_of_the_study():
 @pytest.mark.parametrize(("penalty", "weights"), [(L2, Gauss()), (L1, Sparse(0.2))])
 def test_no_point_depends_in_any_bit_on_those_solved_with_it(penalty, weights):
     alpha, lam = np.array([0.3, 1.0, 2.0, 3.5, 8.0]), np.array([0.1, 1e-3, 0.0, 1.0, 1e-6])
-    together = solve_minimum(Hinge(), SignTeacher(0.1), penalty, weights, alpha, lam)
+    together = solve_loss_minimum(Hinge(), SignTeacher(0.1), penalty, weights, alpha, lam)
     for k in range(len(alpha)):
-        alone = solve_minimum(Hinge(), SignTeacher(0.1), penalty, weights, alpha[k : k + 1], lam[k : k + 1])
+        alone = solve_loss_minimum(Hinge(), SignTeacher(0.1), penalty, weights, alpha[k : k + 1], lam[k : k + 1])
         for all_of, one in zip(together, alone, strict=True):
             assert np.array_equal(all_of[k : k + 1], one, equal_nan=True)
     for loss in (Logistic(), Hinge()):

@@ -13,7 +13,7 @@ from conftest import brief, disagreements
 import simulate
 import theory
 from statmech import RULES, Scenario, ScenarioError
-from statmech.errors import DivergedError
+from statmech.errors import DivergedStudentError
 from statmech.inputs import inputs_from_config
 from statmech.modes import condense_modes, make_modes
 from statmech.rules import RuleAverages
@@ -95,12 +95,12 @@ def test_one_mode_has_the_rates_of_isotropic_inputs(given):
             pair_products=state.pair_products / size[0],
         )
         values = own.pack_state(state)
-        here = own.students_at(at, values)[0]
+        here = own.compute_students(at, values)[0]
         rates = own.rates(at, values)
-        sides = [own.students_at(at, values + side * step * rates)[0] for side in (1, -1)]
+        sides = [own.compute_students(at, values + side * step * rates)[0] for side in (1, -1)]
         changes = cell.changing if cell.changes else None
-        rule, closed = cell.rule_at(at), cell.rule.has_closed_form
-        expected = equations.compute_rates(rule, closed, here, cell.flip, changes, paired=cell.K > 1)
+        rule, closed = cell.get_rule_at(at), cell.rule.has_closed_form
+        expected = equations.compute_rates(rule, closed, here, cell.flip, changes, has_pairs=cell.K > 1)
     for after, before, rate in zip(*sides, expected, strict=True):
         np.testing.assert_allclose((after - before) / (2 * step), rate, rtol=1e-8, atol=1e-9)
 
@@ -269,7 +269,7 @@ def test_isotropic_inputs_are_solved_without_jax_as_a_single_mode(given, monkeyp
 
 
 def test_a_student_that_grows_without_bound_is_a_failure_with_its_name():
-    with pytest.raises(DivergedError, match=r"adatron_textbook .* has diverged"):
+    with pytest.raises(DivergedStudentError, match=r"adatron_textbook .* has diverged"):
         solved(TWO, rule="adatron_textbook", eta=9, t=[1000])
 
 

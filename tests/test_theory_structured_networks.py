@@ -15,7 +15,7 @@ from statmech import Network, ScenarioError
 from statmech.activations import ACTIVATIONS
 from statmech.inputs import inputs_from_config
 from theory.networks import structured
-from theory.networks.averages import UnitFields, average_derivatives, average_responses
+from theory.networks.averages import UnitFields, average_gradient_derivatives, average_gradient_overlaps
 
 pytestmark = pytest.mark.quick
 
@@ -113,8 +113,8 @@ def test_derivatives_give_the_responses_by_steins_lemma(name, sign):
     fields = some_fields(ACTIVATIONS[name](), sign)
     i, p = (at.reshape(-1) for at in np.indices((2, 3)))
     with jax.enable_x64(True):
-        found = np.einsum("pbl,ibl->ipl", fields.gram, average_derivatives(fields, np.arange(2)))
-        expected = np.asarray(average_responses(fields, i, p)).reshape(2, 3, -1)
+        found = np.einsum("pbl,ibl->ipl", fields.gram, average_gradient_derivatives(fields, np.arange(2)))
+        expected = np.asarray(average_gradient_overlaps(fields, i, p)).reshape(2, 3, -1)
     np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
@@ -129,7 +129,8 @@ def some_fields(activation, sign=False, spacing=0.0):
 def test_derivatives_of_an_activation_without_closed_forms_are_sums():
     with jax.enable_x64(True):
         closed, sums = (
-            average_derivatives(some_fields(ACTIVATIONS["erf"](), spacing=h), np.arange(2)) for h in (0.0, 0.25)
+            average_gradient_derivatives(some_fields(ACTIVATIONS["erf"](), spacing=h), np.arange(2))
+            for h in (0.0, 0.25)
         )
     np.testing.assert_allclose(sums, closed, atol=1e-8)
 

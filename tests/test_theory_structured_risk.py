@@ -20,8 +20,8 @@ from statmech.modes import Modes
 from statmech.population import InputPopulation, make_population
 from statmech.scenarios.risk import Risk
 from theory.convex.best_lambda import find_best_lambda, search_best_lambda
-from theory.convex.empirical_risk import make_equations, solve_minimum
-from theory.convex.mode_sums import ModeSums
+from theory.convex.empirical_risk import make_convex_equations, solve_loss_minimum
+from theory.convex.mode_sums import ModeWeightEquations
 from theory.convex.saddle_point import PenaltyPoint
 
 L2 = Penalty(0.0)
@@ -38,7 +38,7 @@ def of_powers(*powers, **more):
 
 def solved(loss, teacher, inputs, alpha, lam):
     alpha, lam = np.broadcast_arrays(np.atleast_1d(np.asarray(alpha, float)), np.asarray(lam, float))
-    return solve_minimum(loss, teacher, L2, Gauss(), alpha, lam, inputs)
+    return solve_loss_minimum(loss, teacher, L2, Gauss(), alpha, lam, inputs)
 
 
 VALUES = [  # of two routes that agree to 1e-12
@@ -154,7 +154,7 @@ def test_outputs_without_noise_are_recovered_as_with_isotropic_inputs(loss):
 )
 def test_derivatives_are_those_of_differences(loss, teacher, x):
     inputs = of_powers(0.2, 0.5, ridge=(0.5, 2.0))
-    equations, x = make_equations(loss, teacher, L2, Gauss(), inputs), np.array(x)[:, None]
+    equations, x = make_convex_equations(loss, teacher, L2, Gauss(), inputs), np.array(x)[:, None]
     alpha, at = np.array([1.3]), PenaltyPoint(np.log([0.2]), np.zeros(1))
     linear = equations.linearise(x, alpha, at)
     step = 1e-5
@@ -180,7 +180,7 @@ def test_values_tell_the_columns_of_modes_apart(monkeypatch, planted):
 def test_without_the_misfit_in_the_angle_the_value_is_another(monkeypatch):
     learner = (Logistic(), SignTeacher(0.1), of_powers(0.35, 0.35), 2.0, 0.1)
     right = solved(*learner).R_field[0]
-    monkeypatch.setattr(ModeSums, "signal", 1.0)
+    monkeypatch.setattr(ModeWeightEquations, "signal", 1.0)
     assert abs(solved(*learner).R_field[0] - right) > 1e-2
 
 

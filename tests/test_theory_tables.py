@@ -14,8 +14,8 @@ from statmech.convex.clusters import GaussianClusters
 from statmech.convex.losses import LOSSES, Square, convert_to_stability_loss
 from statmech.errors import ConfigError
 from statmech.labelled_table import make_labelled_table, read_labelled_table
-from statmech.learning_curve import PreparedCurve
-from statmech.learning_curve_report import describe_curve
+from statmech.learning_curve import LearningCurvePredictor
+from statmech.learning_curve_report import format_curve_report
 from statmech.real_table import make_real_table
 from theory.convex.clusters import solve_cluster_minimum
 from theory.tables.fresh_clusters import make_class_table, predict_fresh_errors
@@ -152,12 +152,12 @@ def test_short_tables_of_60_columns_predict_the_squared_error_of_fresh_rows(n, P
 
 def test_a_short_table_does_not_determine_what_more_examples_would_reach():
     X, y = numbers(np.random.default_rng(0), 40, 60)
-    curve = PreparedCurve(make_labelled_table(X, y)).predict(lam=0.01, P=[20, 40, 160, 640], fits=False)
+    curve = LearningCurvePredictor(make_labelled_table(X, y)).predict(lam=0.01, P=[20, 40, 160, 640], fits=False)
     assert np.isnan(curve.mse.values).tolist() == [False, False, True, True]
-    best = PreparedCurve(make_labelled_table(X, y)).predict(P=[20, 40, 160, 640], fits=False)
+    best = LearningCurvePredictor(make_labelled_table(X, y)).predict(P=[20, 40, 160, 640], fits=False)
     known = best.mse.values[np.isfinite(best.mse.values)]
     assert np.all(known > 0.15)  # the noise is 0.25, of which 40 rows determine a third too little
-    assert "rows do not determine" in describe_curve(curve)
+    assert "rows do not determine" in format_curve_report(curve)
 
 
 def test_the_sample_s_penalty_is_the_inverse_of_the_population_s():
@@ -222,7 +222,7 @@ def test_fits_of_held_out_rows_agree_with_the_prediction():
 def test_the_best_penalty_is_not_worse_than_others():
     Z, y, _ = clusters(400, 40, 1)
     for target, name in ((y, "eps_y"), (Z[:, 0] + 0.1 * y, "mse")):
-        curve = PreparedCurve(make_labelled_table(Z, target))
+        curve = LearningCurvePredictor(make_labelled_table(Z, target))
         best = curve.predict(P=[50, 400], fits=False)[name]
         for lam in (1e-3, 0.1, 10.0):
             assert np.all(curve.predict(lam=lam, P=[50, 400], fits=False)[name] >= best * (1 - 1e-9))

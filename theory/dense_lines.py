@@ -19,7 +19,7 @@ from theory.solutions import get_solver, solve_line
 
 DEFAULT_LINE_POINTS = 200
 MIN_JUMP_STEP_RATIO = 3.0  # relative to the preceding step
-MIN_JUMP_FRACTION = 0.01  # relative to the range of a line
+MIN_JUMP_RANGE_FRACTION = 0.01  # relative to the range of a line
 MIN_JUMP_SLOPE_RATIO = 1.2  # relative to the neighbouring slopes
 SINGULARITY_GRID_FACTORS = 1 + np.array(
     [-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08]
@@ -28,9 +28,11 @@ TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
 JUMP_STATE_TOL = 0.05  # relative to the jump: closer values belong to the same state
 MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
 MIN_DENSE_LINE_POINTS = 40  # a coarser line looks like a polygon
-SPLINE_CHI2 = 0.5  # mean squared deviation of a spline from sampled values, in units of their standard errors
-MIN_SPLINE_ERROR = 0.05  # relative to the largest error on the line: no value is treated as exact
-MIN_SPLINE_VALUES = 5
+SPLINE_MEAN_CHI_SQUARED = (
+    0.5  # mean squared deviation of a spline from sampled values, in units of their standard errors
+)
+MIN_SPLINE_ERROR_RATIO = 0.05  # relative to the largest error on the line: no value is treated as exact
+MIN_SPLINE_LINE_POINTS = 5
 _LINE_CACHE: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_LINE_CACHE", default=None)
 
 
@@ -108,7 +110,7 @@ def _solve_dense_line(scenario: AbstractScenario, axis: str, max_points: int) ->
         solution = solution.drop_vars(
             [name for name, variable in dense.variables.items() if variable.between and name in solution]
         )
-    ignored = [str(dim) for dim in solution.dims if dim in scenario.theory_ignores]
+    ignored = [str(dim) for dim in solution.dims if dim in scenario.keys_ignored_by_theory]
     lines = solution.isel(dict.fromkeys(ignored, 0), drop=True)
     sampled = axis not in dense.recorded and any(
         (lines[name] > 0).any() for name in lines if str(name).endswith(ERROR_SUFFIX)
@@ -149,21 +151,21 @@ def _evaluate_spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.n
     Straight lines are used if all errors are 0. Points outside the range of finite values are NaN.
     """
     finite = np.isfinite(y) & np.isfinite(error)
-    if finite.sum() < MIN_SPLINE_VALUES or not error[finite].any():
+    if finite.sum() < MIN_SPLINE_LINE_POINTS or not error[finite].any():
         return np.interp(fine, x, y)
     x, y, error = x[finite], y[finite], error[finite]
-    weights = 1 / np.maximum(error, MIN_SPLINE_ERROR * error.max())
-    smoothed = UnivariateSpline(x, y, weights, s=SPLINE_CHI2 * x.size)(fine)
+    weights = 1 / np.maximum(error, MIN_SPLINE_ERROR_RATIO * error.max())
+    smoothed = UnivariateSpline(x, y, weights, s=SPLINE_MEAN_CHI_SQUARED * x.size)(fine)
     return np.where((fine >= x[0]) & (fine <= x[-1]), smoothed, np.nan)
 
 
 def break_at_declared_transitions(scenario: AbstractScenario, lines: xr.Dataset, axis: str) -> xr.Dataset:
     """Interrupt lines along an axis at the first-order transitions that their solver declares."""
     transition = getattr(get_solver(scenario), "TRANSITION_VARIABLES", {}).get(axis)
-    return break_lines_at(lines, axis, lines[transition]) if transition else lines
+    return break_lines_at_jumps(lines, axis, lines[transition]) if transition else lines
 
 
-def break_lines_at(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Dataset:
+def break_lines_at_jumps(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Dataset:
     """Insert NaN into lines where variables jump at transitions along an axis.
 
     Parameters
@@ -185,7 +187,7 @@ def break_lines_at(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> x
     --------
     >>> x = np.linspace(0, 1, 11)
     >>> lines = xr.Dataset({"m": ("x", x + (x > 0.55)), "f": ("x", x)}, {"x": x})
-    >>> break_lines_at(lines, "x", xr.DataArray([0.55, np.nan], dims="case")).sel(x=0.55).to_array().values.round(12)
+    >>> break_lines_at_jumps(lines, "x", xr.DataArray([0.55, np.nan], dims="case")).sel(x=0.55).to_array().values.round(12)
     array([ nan, 0.55])
     """
     x = lines[axis].values
@@ -215,7 +217,7 @@ def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition
     points = np.array([min(transition - near, x[x < transition][-2]), below, above, *x[x > above][:1]])
     values = line.interp({axis: points}).transpose(axis, ...).values
     extended = line.interp({axis: np.union1d(x, transition)}).transpose(axis, ...)
-    min_jump = MIN_JUMP_FRACTION * (line.max(axis) - line.min(axis))
+    min_jump = MIN_JUMP_RANGE_FRACTION * (line.max(axis) - line.min(axis))
     has_transition = (
         has_transition.any([dim for dim in has_transition.dims if dim not in line.dims])
         .broadcast_like(min_jump)
@@ -240,12 +242,12 @@ def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition
 
 def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -> dict[str, Any] | None:
     """Return the config of the scenario on a dense grid, or None if no such grid is possible."""
-    config, ignores = scenario.config(), scenario.theory_ignores
+    config, ignores = scenario.config(), scenario.keys_ignored_by_theory
     values = np.asarray(config.get(axis, ()))
     zipped = [name for group in scenario.zipped for name in group]
     if scenario.unsolved or scenario.on_data or axis in ignores or {axis, *ignores} & {*zipped}:
         return None
-    if not scenario.is_quickly_solved:
+    if not scenario.has_fast_theory:
         return None
     if values.dtype.kind not in "iuf" or values.size < 2:
         return None
@@ -261,10 +263,10 @@ def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -
         getattr(get_solver(scenario), "SINGULARITIES", {}).get(axis, ()), SINGULARITY_GRID_FACTORS
     ).ravel()
     added_points = singular[(singular > dense[0]) & (singular < dense[-1])]
-    return {**config, axis: np.union1d(dense, added_points).tolist(), **_fix_ignored_keys(config, ignores)}
+    return {**config, axis: np.union1d(dense, added_points).tolist(), **_choose_ignored_values(config, ignores)}
 
 
-def _fix_ignored_keys(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
+def _choose_ignored_values(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
     """Choose one value for each configured key that the theory ignores.
 
     A value in `ignores` takes precedence over the first value in the config.

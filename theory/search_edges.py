@@ -40,12 +40,12 @@ def _describe_penalties_at_edges(cells: list[Any], dataset: xr.Dataset, solver: 
 def _describe_controls_at_edges(cells: list[Any], dataset: xr.Dataset) -> Iterator[str]:
     if "control" not in dataset:
         return
-    from theory.control.best_controls import get_control_range  # imported late: needs JAX
+    from theory.control.best_controls import get_search_range  # imported late: needs JAX
 
     names = [str(name) for name in dataset.controlled.values]
     for cell in cells:
         for name, options in cell.optimal_keys.items():
-            low, high = get_control_range(name, options)[:2]
+            low, high = get_search_range(name, options)[:2]
             values = dataset.control.values[cell.index][names.index(name)]
             for extreme in (np.nanmin(values), np.nanmax(values)):
                 if name != TASK_FRACTION_KEY or extreme < 1:  # a fraction of 1 may be a true optimum

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech.errors import ScenarioError
-from statmech.results.dataset import Progress, fill_arrays, get_arrays, make_empty_dataset, report_progress
+from statmech.results.dataset import (
+    ProgressCallback,
+    fill_arrays,
+    get_variable_arrays,
+    make_empty_dataset,
+    report_progress,
+)
 from statmech.runtime.blas import use_one_blas_thread
-from statmech.runtime.jax_cache import use_cache
+from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.scenarios.base import AbstractScenario, check_is_scenario
 from statmech.scenarios.cost import check_cell_memory
 from theory.search_edges import describe_optima_at_edges
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def solve(scenario: AbstractScenario, progress: Progress | None = None) -> xr.Dataset:
+def solve(scenario: AbstractScenario, progress: ProgressCallback | None = None) -> xr.Dataset:
     """Compute the theory of a scenario for N -> infinity, as a Dataset on (sweep axes, recorded times).
 
     `Scenario`: R, q, length and eps_g follow eqs (3.5) and (3.6) of Miyoshi, Hara & Okada, and the errors of the
@@ -96,16 +102,19 @@ def solve_line(scenario: AbstractScenario) -> xr.Dataset:
 
 
 def _solve_groups(
-    scenario: AbstractScenario, groups: list[list[Any]], progress: Progress | None = None, as_lines: bool = False
+    scenario: AbstractScenario,
+    groups: list[list[Any]],
+    progress: ProgressCallback | None = None,
+    as_lines: bool = False,
 ) -> xr.Dataset:
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
     solver, cells = get_solver(scenario), [cell for group in groups for cell in group]
-    use_cache()
+    set_up_compilation_cache()
     solver_attributes = solver.attributes(scenario) if hasattr(solver, "attributes") else {}
     attributes = {"source": solver.SOURCE, "code": scenario.code_digests(), **solver_attributes}
     dataset = make_empty_dataset(scenario, seeds=None, title="statmech theory", **attributes)
-    arrays = get_arrays(dataset)
+    arrays = get_variable_arrays(dataset)
     solve_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve
     solutions = chain.from_iterable(solve_group(scenario, group) for group in groups)
     # products are small: additional BLAS threads mostly wait for each other, which triples the time of descents

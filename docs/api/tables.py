@@ -128,11 +128,9 @@ def _theory(variable: Any) -> str:
 
 
 def figures() -> Markdown:
-    from figures import FIGURES_BY_CHOICE
+    from figures import FIGURES_BY_KIND
 
-    rows = [
-        (f"`{choice}`", f"`{name}`", title) for choice, of in FIGURES_BY_CHOICE.items() for name, title in of.items()
-    ]
+    rows = [(f"`{choice}`", f"`{name}`", title) for choice, of in FIGURES_BY_KIND.items() for name, title in of.items()]
     return table("config with, figure, content", rows)
 
 

@@ -17,7 +17,7 @@ from figures.style import (
     make_shades,
     set_log_ticks,
 )
-from simulate.kernels.conjunctions import Conjunction, boost_conjunctions, compute_stage_vote
+from simulate.kernels.conjunctions import Conjunction, boost_conjunctions, compute_weighted_vote
 from statmech import theory
 from statmech.boundaries import brownian_decision_error, compute_level_rise, threshold
 from statmech.rules import RULES
@@ -197,7 +197,7 @@ def boosting() -> Figure:
     made, errors = [], []
     for stage in boost_conjunctions(X, y, np.arange(N), 2, bound_stages(s, m), discount=1.0):
         made.append(stage)
-        errors.append(np.mean(np.sign(compute_stage_vote(made, X)) != y))
+        errors.append(np.mean(np.sign(compute_weighted_vote(made, X)) != y))
         if errors[-1] == 0:
             break
     count = np.arange(1, len(made) + 1)

@@ -17,7 +17,7 @@ from statmech.results.results import Results
 from statmech.scenarios.axes import is_axis
 from statmech.scenarios.base import AbstractScenario
 
-BAND_CAPTION = "band: theory + bias ± std of a run"
+BAND_CAPTION_TEXT = "band: theory + bias ± std of a run"
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,13 @@ class ChartContent:
     caption: str = ""
 
 
-def format_caption(results: Results, shown_axes: Sequence[str], time_text: str = "", single_runs: bool = False) -> str:
+def format_chart_caption(
+    results: Results, shown_axes: Sequence[str], time_text: str = "", single_runs: bool = False
+) -> str:
     """Return a caption in HTML: common parameters of the curves, and the meaning of points and lines.
 
     >>> from statmech import Scenario
-    >>> print(format_caption(Results(Scenario(rule=["hebb"], K=3, N=100, t=[1, 2]), None, None), ("t", "rule")))
+    >>> print(format_chart_caption(Results(Scenario(rule=["hebb"], K=3, N=100, t=[1, 2]), None, None), ("t", "rule")))
     <i>K</i> = 3, <i>N</i> = 100
     """
     scenario = results.scenario
@@ -51,8 +53,8 @@ def format_caption(results: Results, shown_axes: Sequence[str], time_text: str =
     thick = single_runs and results.simulation is not None
     lines = ["thick: theory" if thick else "lines: theory"] if has_lines(results) else []
     if lines and series.has_run_bands(scenario):
-        lines += [BAND_CAPTION + (f", {UNRESOLVED_BAND_NOTE}" if series.has_unresolved_bands(results) else "")]
-    variables = scenario.variables | scenario.theory_only
+        lines += [BAND_CAPTION_TEXT + (f", {UNRESOLVED_BAND_NOTE}" if series.has_unresolved_bands(results) else "")]
+    variables = scenario.variables | scenario.theory_only_variables
     levels = [
         html_from_latex(variables[level].symbol)
         for variable in series.get_chart_variables(scenario).values()

@@ -13,7 +13,7 @@ import panel_material_ui as pmui
 
 from figures import series
 from figures.explorer.chart_content import ChartContent
-from figures.interactive.chart import COMPARED_OPACITY, Chart
+from figures.interactive.chart import HELD_CURVE_OPACITY, Chart
 from figures.interactive.grid import ChartGrid, get_axis_label
 from figures.interactive.look import ChartTheme
 from figures.interactive.phase_plane import PhasePlane
@@ -27,7 +27,7 @@ from statmech.scenarios.variables import Variable
 NUM_INITIAL_CHARTS = 2  # charts shown when a page opens
 LEFT_BORDER_PIXELS = 80  # aligns the y axes of stacked charts
 LECTURE_SCALE = 1.6  # enlarges letters, lines and points in lecture mode
-CONTROL_CHART_PIXELS = 100  # height that a control chart takes from the charts above it
+CONTROL_CHART_HEIGHT_PIXELS = 100  # height that a control chart takes from the charts above it
 CONTROL_CHART_CLASS = "below"  # CSS class of the low charts that show controls
 CHART_AREA_CSS = """
 :host { flex: 1 1 0; min-height: 0 }
@@ -46,7 +46,7 @@ div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax
 CHART_CELL_CSS = ":host { width: 100% !important; height: 100% !important; min-height: 0; min-width: 0 }"
 MARKER_GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "X": "✖"}
 OPEN_MARKER_GLYPHS = {"o": "○", "s": "□", "^": "△", "D": "◇", "v": "▽", "P": "✚", "X": "✖"}
-UNITS_BY_LABEL = {label: unit for unit, label in series.NORMALISATIONS.items()}
+UNITS_BY_LABEL = {label: unit for unit, label in series.NORMALISATION_LABELS.items()}
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class ExplorerCharts:
             errors = [name for name in series.get_variables_with_values(content.results) if name.startswith("eps")]
             defaults = dict.fromkeys([*errors[:1], *interesting])  # an error is shown even if it is constant
             ordered_defaults = sorted(defaults, key=lambda name: not name.startswith("eps"))
-            selected = [name for name in self.requested if name in self.drawn] or self._select_kept_variables(
+            selected = [name for name in self.requested if name in self.drawn] or self._select_remaining_variables(
                 previous_variables
             )
             self.requested, self.fresh = (), False
@@ -168,7 +168,7 @@ class ExplorerCharts:
             self.variables.param.trigger("options", "value")
         self.draw()
 
-    def _select_kept_variables(self, previous_variables: dict[str, Variable]) -> list[str]:
+    def _select_remaining_variables(self, previous_variables: dict[str, Variable]) -> list[str]:
         """Return the shown variables that are still available, and any new controls.
 
         The list is empty for a page that opens.
@@ -196,14 +196,14 @@ class ExplorerCharts:
                 self._release_curves(draw=False)  # the curves for comparison belong to other axes
             self.axes = axes
             self._make_charts(axes)
-        curves = self._fill_charts(self.chart_content)
+        curves = self._show_results_in_charts(self.chart_content)
         if changed:  # a chart needs data to compute its ranges
             self._insert_charts()
         self.legend.object = self._make_legend(curves)
         if self.panes and pn.state.curdoc is None:  # in a notebook, new data must be pushed
             pn.io.push_notebook(*self.panes)
 
-    def _fill_charts(self, content: ChartContent) -> Sequence[Curve]:
+    def _show_results_in_charts(self, content: ChartContent) -> Sequence[Curve]:
         """Show the results in the charts and return the curves of the first chart."""
         results, layout = content.results, content.layout
         if self.plane is not None:
@@ -227,7 +227,7 @@ class ExplorerCharts:
         above, below = self._split_control_charts()
         self.has_control_charts = bool(above and below)
         for chart in above:
-            chart.high -= len(below) * CONTROL_CHART_PIXELS
+            chart.high -= len(below) * CONTROL_CHART_HEIGHT_PIXELS
         for chart in below if above else ():
             chart.reduce_height()
 
@@ -235,7 +235,7 @@ class ExplorerCharts:
         assert self.grid is not None
         charts = [self.plane.chart] if self.plane else list(self.grid.charts.values())
         if self.has_control_charts:
-            self._arrange_control_charts()
+            self._link_control_charts()
         for chart in charts if self.lecture else ():
             chart.figure.min_border_left = round(LECTURE_SCALE * LEFT_BORDER_PIXELS)
         for chart in charts:  # a figure replaces its pane and the pane's style sheet
@@ -249,7 +249,7 @@ class ExplorerCharts:
         charts = self.grid.charts.values()
         return [chart for chart in charts if not chart.controlled], [chart for chart in charts if chart.controlled]
 
-    def _arrange_control_charts(self) -> None:
+    def _link_control_charts(self) -> None:
         """Link the x axes of control charts to the chart above, and align all y axes."""
         main_charts, controls = self._split_control_charts()
         above, below = ([chart.figure for chart in charts] for charts in (main_charts, controls))
@@ -288,7 +288,7 @@ class ExplorerCharts:
         labelled = [(index, curve.label) for index, curve in enumerate(shown_curves) if curve.label]
         legend_look = ChartTheme(dark=self.dark)
         chips = [
-            f'<span style="white-space:nowrap"><span style="color:{legend_look.hue(index)}" aria-hidden="true">'
+            f'<span style="white-space:nowrap"><span style="color:{legend_look.get_curve_colour(index)}" aria-hidden="true">'
             f"{MARKER_GLYPHS[CURVE_MARKERS[index % len(CURVE_MARKERS)]]}</span> {html.escape(label)}</span>"
             for index, label in (labelled if len(labelled) < 2 or (self.axes and self.axes.scales.names) else ())
         ]
@@ -296,17 +296,17 @@ class ExplorerCharts:
         chips += [
             f'<span style="white-space:nowrap">{OPEN_MARKER_GLYPHS[CURVE_MARKERS[index % len(CURVE_MARKERS)]]} '
             f"{html.escape(marker_text)}</span>"
-            for index, marker_text in enumerate(first.label_markers(first.shown) if first else ())
+            for index, marker_text in enumerate(first.get_marker_labels(first.shown) if first else ())
         ]
-        comparison_text = [f'<span style="opacity:{COMPARED_OPACITY + 0.2}">╌╌ held</span>'] if self.held else []
+        comparison_text = [f'<span style="opacity:{HELD_CURVE_OPACITY + 0.2}">╌╌ held</span>'] if self.held else []
         charts = self.grid.charts.values() if self.grid else ()
-        bounds = {bound_visible for chart in charts if (bound_visible := chart.bounds_shown) is not None}
+        bounds = {bound_visible for chart in charts if (bound_visible := chart.is_bound_visible) is not None}
         notes = [
             self.chart_content.caption if self.chart_content else "",
             *(["dashed: bounds"] if True in bounds else []),
         ]
         notes += ["bounds of theory lie beyond the charts"] if bounds == {False} else []
-        notes += ["thin: guides to the eye"] if any(chart.shows_guides for chart in charts) else []
+        notes += ["thin: guides to the eye"] if any(chart.has_guides for chart in charts) else []
         notes += ["dotted: <i>q</i> = <i>R</i>²"] if self.plane is not None and self.plane.pair == ("R", "q") else []
         notes_html = f'<span style="font-size:{20 if self.lecture else 14}px">{"; ".join(notes)}</span>'
         return " &ensp; ".join([*chips, *comparison_text, notes_html])

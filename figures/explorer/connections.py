@@ -16,7 +16,7 @@ from tornado.iostream import IOStream
 
 MAX_WAITING_CONNECTIONS = 64  # a browser opens up to six connections at once
 REQUEST_TIMEOUT_SECONDS = 20  # for the header of a request, and again for its body
-ACCEPT_PAUSE_SECONDS = 1.0
+NO_DESCRIPTOR_PAUSE_SECONDS = 1.0
 MAX_BODY_BYTES = 2**16  # valid requests have no body
 
 
@@ -47,7 +47,7 @@ class BoundedServer(HTTPServer):
         except OSError:
             loop = IOLoop.current()
             loop.remove_handler(listener)
-            loop.call_later(ACCEPT_PAUSE_SECONDS, self.accept_from, listener)
+            loop.call_later(NO_DESCRIPTOR_PAUSE_SECONDS, self.accept_from, listener)
             return
         self._handle_connection(connection, address)
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from figures.explorer import settings
 from figures.explorer.settings import is_number
-from figures.series import NORMALISATIONS, get_chart_variables
+from figures.series import NORMALISATION_LABELS, get_chart_variables
 from statmech.config import apply_overrides
 from statmech.errors import ConfigError, StatmechError, format_unknown_name
 from statmech.scenarios.page import View, explain_missing_page
@@ -21,7 +21,9 @@ VIEW_SECTION = "view"  # section of a link for settings that are not config keys
 VIEW_SETTINGS = ("x", "show", "over", "log", "at", "runs")  # keys of the section `view`
 IDENTIFIER_PATTERN = re.compile(r"[A-Za-z_][\w-]*")
 YAML_LITERALS = ("null", "true", "false")
-FILES_ERROR = "{}: data files (inputs: rows) can be named only in a config: run statmech explore CONFIG.yaml"
+FILE_NOT_ALLOWED_MESSAGE = (
+    "{}: data files (inputs: rows) can be named only in a config: run statmech explore CONFIG.yaml"
+)
 
 
 def format_query(view: View) -> str:
@@ -68,14 +70,14 @@ def read(query: str | Iterable[tuple[str, str]], allowed_files: Sequence[Any] = 
         raise ConfigError(f"link: {problem}") from None
 
 
-def check_view(view: View, choice: str) -> View:
+def validate_view(view: View, kind_name: str) -> View:
     """Check a view of this kind of scenario, and complete its settings.
 
     Raises `ScenarioError` for an invalid config.
     """
-    page = settings.get_page_settings(choice)
+    page = settings.get_page_settings(kind_name)
     x = view.x or page.view.x or page.along
-    scenario = scenario_from(settings.make_page_config(choice, view.config, x))
+    scenario = scenario_from(settings.make_page_config(kind_name, view.config, x))
     if why := explain_missing_page(scenario):
         raise ConfigError(why)
     page_config, _ = settings.reduce_config(scenario, x)
@@ -91,16 +93,16 @@ def _check_query_config(config: dict[str, Any], allowed_files: Sequence[Any]) ->
     view_settings = config.pop(VIEW_SECTION, {})
     if not isinstance(view_settings, Mapping):
         raise ConfigError(f"{VIEW_SECTION} is a section without a value: set for example {VIEW_SECTION}.x=K")
-    choice = settings.find_choice(config)
+    choice = settings.find_page_kind(config)
     if not choice:
-        raise ConfigError(f"must contain one of the keys {', '.join(settings.get_pages())}")
+        raise ConfigError(f"must contain one of the keys {', '.join(settings.get_settings_by_kind())}")
     if any(file not in allowed_files for file in settings.files(config)):
-        raise ConfigError(FILES_ERROR.format("link"))
+        raise ConfigError(FILE_NOT_ALLOWED_MESSAGE.format("link"))
     start = {name: value for name, value in settings.get_page_settings(choice).start.items() if name not in config}
     needed = {
         name: start[name] for name in start if get_kinds()[choice].model_fields.get(name, _OptionalField).is_required()
     }
-    return check_view(_make_view({**needed, **config}, dict(view_settings), choice), choice)
+    return validate_view(_parse_view({**needed, **config}, dict(view_settings), choice), choice)
 
 
 class _OptionalField:
@@ -111,17 +113,17 @@ class _OptionalField:
         return False
 
 
-def _make_view(config: dict[str, Any], view_settings: dict[str, Any], choice: str) -> View:
+def _parse_view(config: dict[str, Any], view_settings: dict[str, Any], kind_name: str) -> View:
     for name in view_settings:
         if name not in VIEW_SETTINGS:
             raise ConfigError(
                 f"{VIEW_SECTION}.{name}: {format_unknown_name(name, 'a setting of the view', VIEW_SETTINGS)}"
             )
     x, over, time = view_settings.get("x", ""), view_settings.get("over", ""), view_settings.get("at")
-    if x and x not in settings.list_abscissas(choice):
-        raise ConfigError(format_unknown_name(str(x), "an abscissa", settings.list_abscissas(choice)))
-    if over not in NORMALISATIONS:
-        raise ConfigError(format_unknown_name(str(over), "a unit", [name for name in NORMALISATIONS if name]))
+    if x and x not in settings.list_abscissas(kind_name):
+        raise ConfigError(format_unknown_name(str(x), "an abscissa", settings.list_abscissas(kind_name)))
+    if over not in NORMALISATION_LABELS:
+        raise ConfigError(format_unknown_name(str(over), "a unit", [name for name in NORMALISATION_LABELS if name]))
     if time is not None and not is_number(time):
         raise ConfigError(f"{VIEW_SECTION}.at must be a number, not {json.dumps(time, default=str)}")
     log = tuple(name for name in _as_text_list(view_settings.get("log", ["x"])) if name in ("x", "y"))

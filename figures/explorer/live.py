@@ -15,15 +15,15 @@ import panel_material_ui as pmui
 from figures import series
 from figures.explorer import page_theory, settings, sliders
 from figures.explorer.background import NUM_PREVIEW_SEEDS, BackgroundSimulator, describe_exception
-from figures.explorer.chart_content import ChartContent, format_caption, format_key_equation, has_lines
-from figures.explorer.curricula import find_first_number, make_control_menus
+from figures.explorer.chart_content import ChartContent, format_chart_caption, format_key_equation, has_lines
+from figures.explorer.curricula import find_first_constant, make_control_menus
 from figures.explorer.delayed_calls import CallScheduler
-from figures.explorer.link import FILES_ERROR
+from figures.explorer.link import FILE_NOT_ALLOWED_MESSAGE
 from figures.explorer.spectrum import make_input_menu
 from figures.explorer.task_order import make_protocol_menu
 from figures.explorer.time_slider import TimeAnimation
 from figures.explorer.value_list import format_value_line, parse_value_line
-from figures.functions_of_time import add_key_variables
+from figures.functions_of_time import add_time_dependent_keys
 from figures.series import Layout
 from statmech.config import apply_overrides
 from statmech.errors import ConfigError
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 DRAG_DEBOUNCE_MILLISECONDS = 1  # Panel's default of 50 would be a visible delay
 REST = 250  # a drag ends after this time without a step
-TIME_SLIDER_STEPS = 100  # for times before the end of the x axis
+NUM_TIME_SLIDER_STEPS = 100  # for times before the end of the x axis
 MAX_SMOOTH_LINE_SECONDS = 1.5  # limits the time for solving theory on a fine grid after a drag
 MAX_SECONDS_WITHOUT_PREVIEW = 1.0  # a preview would cost longer: it needs another compilation
 SIMULATION_TIME_LIMITS = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
@@ -62,7 +62,7 @@ class ScenarioControls:
     def __init__(
         self,
         view: View,
-        choice: str,
+        kind_name: str,
         on_results: Callable[[], None],
         on_settled: Callable[[], None],
         message: Callable[[str, str], None],
@@ -71,13 +71,13 @@ class ScenarioControls:
     ):
         self.runs, self.functions = get_single_runs, functions or {}
         self.choice, self.given, self.shown, self.on_settled, self.message = (
-            choice,
+            kind_name,
             view.config,
             on_results,
             on_settled,
             message,
         )
-        self.kind = get_kinds()[choice]
+        self.kind = get_kinds()[kind_name]
         self.learner_key = self.kind.CHOICE
         self.scenario: AbstractScenario
         self.theory: xr.Dataset | None = None
@@ -87,10 +87,10 @@ class ScenarioControls:
         self.background = BackgroundSimulator(self._receive_result)
         self.solve_seconds, self.is_refined = 0.0, False
         self.left_out = ""
-        self.x = self._make_abscissa_menu(view.x or settings.get_page_settings(choice).along)
+        self.x = self._make_abscissa_menu(view.x or settings.get_page_settings(kind_name).along)
         self.chosen = pmui.MultiChoice(
             label=self.learner_key,
-            options=settings.learners(choice),
+            options=settings.learners(kind_name),
             value=view.config[self.learner_key],
             max_items=7,
             chip=False,
@@ -98,18 +98,18 @@ class ScenarioControls:
             margin=(4, 6),
             visual_size="small",
         )
-        self.controls = {menu.key: menu for menu in make_control_menus(choice, view.config, self.functions)}
+        self.controls = {menu.key: menu for menu in make_control_menus(kind_name, view.config, self.functions)}
         self.menus = (
-            make_input_menu(choice, view.config),
-            make_protocol_menu(choice, view.config),
+            make_input_menu(kind_name, view.config),
+            make_protocol_menu(kind_name, view.config),
             *self.controls.values(),
         )
         listed = {**view.config, **{menu.key: None for menu in self.menus}}  # menus list their values themselves
-        several = settings.find_listed_key(choice, listed, self.along)
+        several = settings.find_listed_key(kind_name, listed, self.along)
         self.listed_curves = several, view.config.get(several, [])
         curves = {
             "(none)": "",
-            **{settings.get_slider_label(choice, name): name for name in self._list_curve_keys(several)},
+            **{settings.get_slider_label(kind_name, name): name for name in self._list_curve_keys(several)},
         }
         menu: dict[str, Any] = {"margin": (4, 6), "size": "small"}
         self.curves_key = pmui.Select(label="curves", options=curves, value=several, width=110, **menu)
@@ -118,7 +118,7 @@ class ScenarioControls:
             label="values", value=text, visible=bool(several), width=min(300, max(130, 30 + 9 * len(text))), **menu
         )
         self.sliders: dict[str, Any] = {}
-        for name in settings.list_slider_keys(choice):  # sliders of earlier times need the slider of the last time
+        for name in settings.list_slider_keys(kind_name):  # sliders of earlier times need the slider of the last time
             self.sliders[name] = self._make_slider(name)
         self.player = TimeAnimation(self.scheduler, self.shown, view.at)
         self.seeds = self._make_stop_slider("seeds")
@@ -144,7 +144,7 @@ class ScenarioControls:
             widget._debounce = DRAG_DEBOUNCE_MILLISECONDS
             widget.param.watch(self._handle_change, "value")
         self.curves_key.param.watch(lambda event: self._show_curve_values(), "value")
-        self.simulate_anyway.on_click(lambda event: self._simulate_all())
+        self.simulate_anyway.on_click(lambda event: self._simulate_all_seeds())
         self.x.param.watch(lambda event: self._change_abscissa(), "value")
         self.strip = [self.band, *self.player.parts, self.simulate_anyway]
         self.row = [self.x, self.chosen, self.curves_key, self.values, *forms, *self.sliders.values()]
@@ -154,7 +154,7 @@ class ScenarioControls:
     @property
     def along(self) -> str:
         """The key on the x axis of the curves."""
-        return settings.get_plotted_key(self.choice, self.x.value)
+        return settings.get_x_key(self.choice, self.x.value)
 
     @property
     def plane(self) -> tuple[str, str] | None:
@@ -165,7 +165,7 @@ class ScenarioControls:
         """Read the controls, show theory, and start the simulation."""
         self._update_titles()
         try:
-            scenario = self._read()
+            scenario = self._make_scenario()
             if page_theory.has_unknown_optimum(scenario):
                 self._wait_for_search(scenario)
                 return
@@ -181,7 +181,7 @@ class ScenarioControls:
         theory, smooth = page_theory.solve_with_dense_grid(scenario, self.along)
         self.solve_seconds = time.perf_counter() - began
         self.scenario, self.theory, self.simulation, self.is_refined = scenario, theory, None, smooth is not None
-        self.smooth = smooth if self.is_refined else page_theory.add_transitions(scenario, theory, self.along)
+        self.smooth = smooth if self.is_refined else page_theory.break_at_transitions(scenario, theory, self.along)
         self.background.stop()
         self.simulate_anyway.visible = False
         self.player.offer_times(*self._list_recorded_times())
@@ -237,7 +237,7 @@ class ScenarioControls:
         last: dict[str, Any] = dict.fromkeys(layout.rest, -1)
         if self.player.axis in layout.rest:
             last[self.player.axis] = self.player.index
-        results = series.select_position(add_key_variables(self.results), last)
+        results = series.select_position(add_time_dependent_keys(self.results), last)
         if self.plane is not None:
             results = self._select_results_so_far(results)
         axis, time_text = self.player.axis, ""
@@ -247,7 +247,7 @@ class ScenarioControls:
             results,
             layout,
             self.plane,
-            format_caption(self.results, (self.along, *layout.colours), time_text, self.runs()),
+            format_chart_caption(self.results, (self.along, *layout.colours), time_text, self.runs()),
         )
 
     @property
@@ -354,14 +354,14 @@ class ScenarioControls:
             config |= {name: values[0] if len(values) == 1 else values for name, values in several.items()}
         return {name: value for name, value in config.items() if name not in self._inapplicable_keys}
 
-    def _read(self) -> Any:
+    def _make_scenario(self) -> Any:
         try:
             config = settings.make_page_config(self.choice, self._given(), self.x.value)
             full_config, _ = apply_overrides(config, shlex.split(self.more_keys.value or ""))
         except ValueError as problem:
             raise ConfigError(f"other keys: {problem}") from None
         if any(file not in settings.files(self.given) for file in settings.files(full_config)):
-            raise ConfigError(FILES_ERROR.format("other keys"))
+            raise ConfigError(FILE_NOT_ALLOWED_MESSAGE.format("other keys"))
         return scenario_from(full_config)
 
     def _refine_theory(self) -> None:
@@ -395,7 +395,7 @@ class ScenarioControls:
         first = num_seeds if seconds * num_seeds / seeds <= MAX_SECONDS_WITHOUT_PREVIEW else self._first
         self.background.start(self.scenario.model_copy(update={"seeds": num_seeds}), first)
 
-    def _simulate_all(self) -> None:
+    def _simulate_all_seeds(self) -> None:
         """Simulate all seeds regardless of the time limit."""
         self.simulate_anyway.visible, self.left_out = False, ""
         self.background.start(self.scenario, self._first)
@@ -434,11 +434,11 @@ class ScenarioControls:
         possible = [
             name for name in settings.list_slider_keys(self.choice) if name in settings.list_abscissas(self.choice)
         ]
-        return [name for name in possible if name not in page.sliders or self._has_value(name)]
+        return [name for name in possible if name not in page.sliders or self._has_key_value(name)]
 
-    def _has_value(self, name: str) -> bool:
+    def _has_key_value(self, name: str) -> bool:
         """Return True if a key has a value (`epochs` and `updates` may be absent)."""
-        return self.given.get(name, settings.get_default(self.choice, name)) is not None
+        return self.given.get(name, settings.get_default_value(self.choice, name)) is not None
 
     def _make_slider(self, name: str) -> Any:
         if name in settings.get_page_settings(self.choice).within:
@@ -459,9 +459,9 @@ class ScenarioControls:
 
         It is the last value of a list, or the first stop for a key without a value.
         """
-        value = self.given.get(name, settings.get_default(self.choice, name))
+        value = self.given.get(name, settings.get_default_value(self.choice, name))
         if name in self.controls:
-            return find_first_number(self.functions.get(name, value), settings.get_default(self.choice, name))
+            return find_first_constant(self.functions.get(name, value), settings.get_default_value(self.choice, name))
         value = settings.get_slider_stops(self.choice, name)[0] if value is None else value
         return value[-1] if isinstance(value, list) else value
 
@@ -483,7 +483,7 @@ class ScenarioControls:
             needed = (
                 settings.is_applicable_key(self.choice, learner_names, name) and name not in self._inapplicable_keys
             )
-            needed &= name in settings.get_page_settings(self.choice).within or self._has_value(name)
+            needed &= name in settings.get_page_settings(self.choice).within or self._has_key_value(name)
             needed &= name not in self.controls or name == self.along or self.controls[name].is_constant
             title = settings.get_slider_label(self.choice, name) + (" up to" if name in end_keys else "")
             sliders.set_slider_title(slider, title, needed and name != self.curves_key.value)
@@ -505,7 +505,7 @@ class ScenarioControls:
     def _get_inner_time_range(self) -> tuple[float, float, float]:
         """Return the minimum, maximum and step of a slider for times before the last time."""
         last = self.sliders[settings.get_page_settings(self.choice).along].value
-        step = last / TIME_SLIDER_STEPS
+        step = last / NUM_TIME_SLIDER_STEPS
         return settings.round_float(step), settings.round_float(last - step), settings.round_float(step)
 
     def _handle_change(self, event: Any) -> None:

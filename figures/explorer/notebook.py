@@ -8,7 +8,7 @@ from typing import Any
 import panel as pn
 
 from figures.explorer.page import ExplorerPage, complete_view, make_opening_view, named
-from figures.explorer.settings import get_pages
+from figures.explorer.settings import get_settings_by_kind
 from statmech import config
 from statmech.errors import ConfigError
 from statmech.results.results import Results
@@ -21,8 +21,8 @@ def explore(scenario: AbstractScenario | Results | str | Path | None, overrides:
     """Return controls and charts of a scenario or of results (`statmech.explore`)."""
     pn.extension("mathjax")  # needed in a notebook, without effect elsewhere
     if isinstance(scenario, Results):
-        return ExplorerPage(stored=scenario, inline=True).inline_view()
-    return ExplorerPage(*_make_page_arguments(scenario, overrides), inline=True).inline_view()
+        return ExplorerPage(stored=scenario, inline=True).make_notebook_view()
+    return ExplorerPage(*_make_page_arguments(scenario, overrides), inline=True).make_notebook_view()
 
 
 def _make_page_arguments(
@@ -30,15 +30,15 @@ def _make_page_arguments(
 ) -> tuple[Any, None, View]:
     """Return the arguments of `ExplorerPage`: no scenario, no stored results, and the view of a source."""
     if source is None:
-        choice = next(iter(get_pages()))
-        start = complete_view(choice, get_pages()[choice].view)
+        choice = next(iter(get_settings_by_kind()))
+        start = complete_view(choice, get_settings_by_kind()[choice].view)
         return None, None, complete_view(choice, _override_config(start, overrides))
     opened_scenario = source if isinstance(source, AbstractScenario) else config.load(source, data=True)
     if overrides:
         opened_scenario = scenario_from({**opened_scenario.config(), **overrides})
     if why := explain_missing_page(opened_scenario):
         raise ConfigError(why)
-    name = "" if isinstance(source, AbstractScenario) else config.get_shipped_name(source)
+    name = "" if isinstance(source, AbstractScenario) else config.get_shipped_config_name(source)
     return None, None, make_opening_view(opened_scenario, named(opened_scenario, name))[0]
 
 

@@ -52,13 +52,13 @@ NOTICE_STYLE = {
     "& .MuiAlert-icon, & .MuiAlert-message": {"py": "4px"},
     "& p": {"m": "0"},
 }  # compact, so that a notice takes one line
-STRIP_HEIGHT = "48px"  # room for two lines of text, so that a second line does not move the charts
+STATUS_BAR_MIN_HEIGHT = "48px"  # room for two lines of text, so that a second line does not move the charts
 PROGRESS_STYLE = {"opacity": "0.85", "max-width": "17em", "text-align": "right", "line-height": "1.3"}  # fits two lines
 NARROW_MENU_CSS = "@media (max-width: 600px) { :host { max-width: 7.5rem !important; min-width: 0 !important } }"
 HIDE_ON_PHONE_CSS = "@media (max-width: 600px) { :host { display: none } }"  # phone screens are too narrow
 HIDE_TITLE_STYLE = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # phone screens are too narrow
 FILL_WINDOW_STYLE = {"flex": "1 1 0", "min-height": "0", "overflow": "hidden auto"}  # fills the rest of the window
-ROW_CSS = """
+CONTROL_ROW_CSS = """
 :host { flex: none; padding-top: 2px }
 div[id^="flexbox"] { align-items: flex-end !important }
 @media (max-width: 600px) { div[id^="flexbox"] { flex-wrap: nowrap !important; overflow: auto hidden } }
@@ -90,10 +90,10 @@ class ExplorerPage:
         self.text = pn.pane.HTML("", sizing_mode="stretch_width")
         self.yaml = pn.widgets.TextAreaInput(visible=False)  # text for the clipboard
         self.link = pn.widgets.TextAreaInput(visible=False)  # query of the address
-        self.row = pn.FlexBox(sizing_mode="stretch_width", stylesheets=[ROW_CSS], margin=0)
+        self.row = pn.FlexBox(sizing_mode="stretch_width", stylesheets=[CONTROL_ROW_CSS], margin=0)
         self.strip = pn.FlexBox(
             styles={"max-width": "100%", "width": "auto", "white-space": "nowrap", "align-items": "center"},
-            stylesheets=[ROW_CSS],
+            stylesheets=[CONTROL_ROW_CSS],
             flex_wrap="nowrap",
             margin=0,
         )
@@ -106,7 +106,7 @@ class ExplorerPage:
         self.whole: Any = None
         self.watchers: list[Any] = []
         if stored is not None:
-            self._use_source(StoredResultsControls(stored, self._show_results))
+            self._set_source(StoredResultsControls(stored, self._show_results))
         else:
             self._open_scenario(scenario, view, query)
 
@@ -136,7 +136,7 @@ class ExplorerPage:
             self.whole.busy = False
         return self.whole
 
-    def inline_view(self) -> Any:
+    def make_notebook_view(self) -> Any:
         """Return the page for a notebook cell."""
         more = pmui.Accordion(("More", pmui.Column(*self._make_drawer())), sizing_mode="stretch_width")
         self.whole = pn.Column(
@@ -152,7 +152,7 @@ class ExplorerPage:
             sizing_mode="stretch_width",
             align_items="center",
             margin=0,
-            styles={"min-height": STRIP_HEIGHT},
+            styles={"min-height": STATUS_BAR_MIN_HEIGHT},
         )
         hidden = [self.yaml, self.link, self.keys]  # not in the drawer, which is created only when it opens
         size: dict[str, Any] = {"sizing_mode": "stretch_width"} if self.inline else {"sizing_mode": "stretch_both"}
@@ -204,9 +204,9 @@ class ExplorerPage:
             view = link.read(query, list_scenario_files(scenario)) or view
         except ConfigError as failure:
             problem = describe_exception(failure)
-        choice, view, cut = choose_page(scenario, view)
+        choice, view, cut = choose_opening_page(scenario, view)
         self._make_header_menus(choice)
-        is_same_kind = scenario is not None and settings.get_choice(scenario) == choice
+        is_same_kind = scenario is not None and settings.get_page_kind(scenario) == choice
         self._open(choice, view, curricula.list_time_function_values(scenario) if is_same_kind else {})
         if problem:
             self._show_message("warning", problem)
@@ -215,8 +215,8 @@ class ExplorerPage:
                 "info", f"The config has more values than the page shows: {'; '.join(map(self.source.described, cut))}"
             )
 
-    def _make_header_menus(self, choice: str) -> None:
-        titles = {get_kinds()[name].TITLE: name for name in settings.get_pages()}
+    def _make_header_menus(self, kind_name: str) -> None:
+        titles = {get_kinds()[name].TITLE: name for name in settings.get_settings_by_kind()}
         presets = {title: (name, view) for name in titles.values() for title, view in get_presets(name).items()}
         menu_options: dict[str, Any] = {
             "size": "small",
@@ -235,7 +235,7 @@ class ExplorerPage:
         )
         self.lecture.param.watch(lambda event: self._set_lecture_mode(event.new), "value")
         self.keys.param.watch(lambda event: self._handle_key(event.new), "pressed")
-        self.kind = pmui.Select(label="scenario", options=titles, value=choice, **menu_options, max_width=300)
+        self.kind = pmui.Select(label="scenario", options=titles, value=kind_name, **menu_options, max_width=300)
         self.preset = pmui.Select(
             label="preset", options=[NO_PRESET_LABEL, *presets], value=NO_PRESET_LABEL, **menu_options, max_width=310
         )
@@ -276,7 +276,7 @@ class ExplorerPage:
         elif isinstance(self.source, ScenarioControls) and key in STEPS_BY_KEY:
             self._show_message("progress", self.source.step(STEPS_BY_KEY[key]))
 
-    def _open(self, choice: str, view: View, functions: dict[str, list[Any]] | None = None) -> None:
+    def _open(self, kind_name: str, view: View, functions: dict[str, list[Any]] | None = None) -> None:
         """Open a page of this kind of scenario with a view.
 
         The menus offer the functions of time of its config.
@@ -285,20 +285,20 @@ class ExplorerPage:
         self.charts.apply_view(view)
         live = ScenarioControls(
             view,
-            choice,
+            kind_name,
             self._show_results,
             self._show_details,
             self._show_message,
             lambda: self.charts.runs.value,
             functions,
         )
-        self._use_source(live)
+        self._set_source(live)
         if self.inline:
             live.scheduler.call_later(1, live.update)
         else:
             pn.state.onload(live.update)
 
-    def _use_source(self, source: ScenarioControls | StoredResultsControls) -> None:
+    def _set_source(self, source: ScenarioControls | StoredResultsControls) -> None:
         if self.source is not None:
             self.source.close()
         self.source, self.are_controls_sent = source, False
@@ -370,8 +370,8 @@ class ExplorerPage:
         files: dict[str, Callable[[], Any]] = {
             "png": partial(self._render_figure, "png"),
             "svg": partial(self._render_figure, "svg"),
-            "csv": lambda: io.BytesIO(export.make_csv(page_theory.solve_with_all_digits(self.source.results))),
-            "nc": lambda: io.BytesIO(export.make_netcdf(page_theory.solve_with_all_digits(self.source.results))),
+            "csv": lambda: io.BytesIO(export.make_csv(page_theory.solve_to_full_accuracy(self.source.results))),
+            "nc": lambda: io.BytesIO(export.make_netcdf(page_theory.solve_to_full_accuracy(self.source.results))),
             "yaml": lambda: io.StringIO(config.format_config(self.source.scenario)),
         }
         return [
@@ -417,24 +417,26 @@ def _sanitise_equation(equation: str) -> str:
     return equation.replace("$$", "").replace("<", r"\lt ").replace(">", r"\gt ")
 
 
-def get_presets(choice: str) -> dict[str, View]:
+def get_presets(kind_name: str) -> dict[str, View]:
     """Return the predefined views of a kind of scenario, by title."""
-    return dict(settings.get_page_settings(choice).presets)
+    return dict(settings.get_page_settings(kind_name).presets)
 
 
-def complete_view(choice: str, view: View) -> View:
+def complete_view(kind_name: str, view: View) -> View:
     """Complete the config of a view with the initial values of its page."""
-    config = {**settings.get_page_settings(choice).start, **view.config}
-    return link.check_view(replace(view, config={name: v for name, v in config.items() if v is not None}), choice)
+    config = {**settings.get_page_settings(kind_name).start, **view.config}
+    return link.validate_view(replace(view, config={name: v for name, v in config.items() if v is not None}), kind_name)
 
 
-def choose_page(scenario: AbstractScenario | None = None, view: View | None = None) -> tuple[str, View, list[str]]:
+def choose_opening_page(
+    scenario: AbstractScenario | None = None, view: View | None = None
+) -> tuple[str, View, list[str]]:
     """Return the scenario kind and view of a new page, and the keys reduced to a single value."""
     if view is not None and view.config:
-        return settings.find_choice(view.config), view, []
+        return settings.find_page_kind(view.config), view, []
     if scenario is not None:
-        return settings.get_choice(scenario), *make_opening_view(scenario, view)
-    choice = next(iter(settings.get_pages()))
+        return settings.get_page_kind(scenario), *make_opening_view(scenario, view)
+    choice = next(iter(settings.get_settings_by_kind()))
     return choice, complete_view(choice, settings.get_page_settings(choice).view), []
 
 
@@ -448,12 +450,12 @@ def prepare(scenario: AbstractScenario | None = None, view: View | None = None) 
 
     The page itself shows any error.
     """
-    choice, view, _ = choose_page(scenario, view)
+    choice, view, _ = choose_opening_page(scenario, view)
     with contextlib.suppress(Exception):  # a user's rule may raise any exception
         x = view.x or settings.get_page_settings(choice).along
         opened_scenario = scenario_from(settings.make_page_config(choice, view.config, x))
         if not page_theory.has_unknown_optimum(opened_scenario):
-            page_theory.solve_with_dense_grid(opened_scenario, settings.get_plotted_key(choice, x))
+            page_theory.solve_with_dense_grid(opened_scenario, settings.get_x_key(choice, x))
 
 
 def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> tuple[View, list[str]]:
@@ -461,7 +463,7 @@ def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> t
 
     The view is the view of its figure, if that has one. Otherwise the swept key is on the x axis.
     """
-    page = settings.get_page_settings(settings.get_choice(scenario))
+    page = settings.get_page_settings(settings.get_page_kind(scenario))
     page_views = [page.view, *page.presets.values()]
     view = view or next((page_view for page_view in page_views if scenario.figure in page_view.figures), None)
     x = view.x if view is not None and view.x else settings.choose_abscissa_key(scenario)
@@ -472,7 +474,7 @@ def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> t
             default_view,
             show=tuple(dict.fromkeys(variables[name].single_student_variable or name for name in default_view.show)),
         )
-    if controls := functions_of_time.make_key_variables(scenario):
+    if controls := functions_of_time.describe_time_dependent_keys(scenario):
         # with several tasks the page also shows their order
         shown_variables = default_view.show if page.curves else default_view.show[:1]
         default_view = replace(
@@ -490,7 +492,7 @@ def _get_log_y(view: View) -> tuple[str, ...]:
 
 def named(scenario: AbstractScenario, config_name: str) -> View | None:
     """Return the view of a published figure by the name of its shipped config, or None."""
-    page = settings.get_page_settings(settings.get_choice(scenario))
+    page = settings.get_page_settings(settings.get_page_kind(scenario))
     return next(
         (
             replace(page_view, config={})

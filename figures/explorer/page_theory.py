@@ -38,7 +38,7 @@ def solve_with_dense_grid(scenario: AbstractScenario, axis: str) -> tuple[xr.Dat
     if scenario.unsolved:
         return None, None
     values = get_key_values(scenario, axis)
-    dense = _make_dense_grid(settings.get_choice(scenario), axis, values)
+    dense = _make_dense_grid(settings.get_page_kind(scenario), axis, values)
     if dense and axis == "t":
         dense = sorted({*dense, *(time for time in get_jump_times(scenario) if values[0] < time < values[-1])})
     averaged = [
@@ -58,7 +58,7 @@ def solve_with_dense_grid(scenario: AbstractScenario, axis: str) -> tuple[xr.Dat
     return theory, dense_theory if grid[-1] == values[-1] else dense_theory.isel({axis: grid <= values[-1]})
 
 
-def add_transitions(scenario: AbstractScenario, theory: xr.Dataset | None, axis: str) -> xr.Dataset | None:
+def break_at_transitions(scenario: AbstractScenario, theory: xr.Dataset | None, axis: str) -> xr.Dataset | None:
     """Break the lines of theory at first-order transitions along a key.
 
     Returns None if there are no transitions.
@@ -76,7 +76,7 @@ def has_unknown_optimum(scenario: AbstractScenario) -> bool:
 
     A search takes a minute or more.
     """
-    if "control" not in scenario.theory_only:
+    if "control" not in scenario.theory_only_variables:
         return False
     from theory.control.best_controls import are_best_controls_cached  # imported here, as it needs JAX
 
@@ -92,8 +92,8 @@ def remove_optima(scenario: AbstractScenario) -> AbstractScenario:
     >>> remove_optima(Scenario(rule="hebb", t=1, eta=[0.5, "optimal"])).config()["eta"]
     [0.5]
     """
-    config, choice = scenario.config(), settings.get_choice(scenario)
-    simple = {name: settings.get_default(choice, name) for name in settings.list_controllable_keys(scenario)}
+    config, choice = scenario.config(), settings.get_page_kind(scenario)
+    simple = {name: settings.get_default_value(choice, name) for name in settings.list_controllable_keys(scenario)}
     simple[settings.PROTOCOL_KEY] = "interleaved" if config.get("switch") is None else "blocked"
     for name in simple.keys() & config.keys():
         values = config[name] if isinstance(config[name], list) else [config[name]]
@@ -132,29 +132,31 @@ def get_key_values(scenario: AbstractScenario, axis: str) -> list[float]:
     return values if values == sorted(values) else []
 
 
-def _make_dense_grid(choice: str, axis: str, values: list[float]) -> list[float]:
+def _make_dense_grid(kind_name: str, axis: str, values: list[float]) -> list[float]:
     """Return the grid for solving theory at each step of a drag.
 
     The list is empty if the solution would delay the drag.
     """
     if len(values) < 2:
         return []
-    if settings.is_recorded_key(choice, axis):
+    if settings.is_recorded_key(kind_name, axis):
         return settings.make_theory_grid(
-            choice,
+            kind_name,
             axis,
             values,
-            settings.UNIFORM_LINE_POINTS if settings.get_page_settings(choice).even else settings.RECORDED_LINE_POINTS,
+            settings.UNIFORM_LINE_POINTS
+            if settings.get_page_settings(kind_name).even
+            else settings.RECORDED_LINE_POINTS,
         )
-    if choice in settings.COMPILED_KINDS:
+    if kind_name in settings.COMPILED_KINDS:
         # always the largest number of values: any other number takes seconds to compile
-        slider_stops = [] if axis in settings.SHARED_EQUATION_KEYS else settings.get_slider_stops(choice, axis)
+        slider_stops = [] if axis in settings.SHARED_EQUATION_KEYS else settings.get_slider_stops(kind_name, axis)
         stops = [stop for stop in slider_stops if stop > values[-1]]
-        return settings.make_theory_grid(choice, axis, [*values, *stops], settings.SWEEP_LINE_POINTS)
+        return settings.make_theory_grid(kind_name, axis, [*values, *stops], settings.SWEEP_LINE_POINTS)
     return []
 
 
-def solve_with_all_digits(results: Results) -> Results:
+def solve_to_full_accuracy(results: Results) -> Results:
     """Solve the theory of results again, to full accuracy.
 
     Charts use a lower accuracy for inputs with many variances.

@@ -36,10 +36,10 @@ MAX_OPEN_PAGES = 20  # every open page keeps charts and datasets in memory
 LOADING_TIMEOUT_SECONDS = 60  # for a loaded page to open its websocket
 DISCONNECT_SECONDS = 10  # a disconnected page may reconnect until it is discarded
 PAGE_LEFT_CODE = 1001  # browsers close the websocket of a closed or left page with this code
-SWEEP_SECONDS = 2  # interval between checks for pages to discard
+PAGE_CHECK_SECONDS = 2  # interval between checks for pages to discard
 SESSION_TOKEN_SECONDS = 7 * 24 * 3600  # one week: a page may reconnect while its session exists
 STOPPED_MESSAGE = "statmech explore: stopped"
-TOO_MANY_PAGES_MESSAGE = "{} pages are open already. Close one and reload this page after {} seconds."
+TOO_MANY_PAGES_TEMPLATE = "{} pages are open already. Close one and reload this page after {} seconds."
 
 
 class RefusalHandler(RequestHandler):
@@ -131,7 +131,7 @@ class ExplorerApplication(BokehTornado):
             include_cookies=[],  # keeps the token out of the page
             exclude_headers=["Cookie"],
             unused_session_lifetime_milliseconds=1000 * LOADING_TIMEOUT_SECONDS,
-            check_unused_sessions_milliseconds=1000 * SWEEP_SECONDS,
+            check_unused_sessions_milliseconds=1000 * PAGE_CHECK_SECONDS,
         )
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:
@@ -175,8 +175,8 @@ class ExplorerApplication(BokehTornado):
             return HTTPStatus.FORBIDDEN, "This page no longer exists. Reload it."
         if request.path == "/":
             if len(session_ids) + len(self.pending_requests) >= MAX_OPEN_PAGES:
-                return HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY_PAGES_MESSAGE.format(
-                    MAX_OPEN_PAGES, DISCONNECT_SECONDS + SWEEP_SECONDS
+                return HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY_PAGES_TEMPLATE.format(
+                    MAX_OPEN_PAGES, DISCONNECT_SECONDS + PAGE_CHECK_SECONDS
                 )
             self.pending_requests.add(request)
         return None

@@ -14,16 +14,16 @@ import numpy as np
 from figures.functions_of_time import get_time_dependent_keys
 from figures.labels import key_label, kind_label
 from figures.series import LOSSLESS_LOG_MIN_RATIO, MAX_CURVES
-from statmech.controls import get_start_value
-from statmech.data_sets import GENERATED_SOURCES
+from statmech.controls import get_value_at_start
+from statmech.data_sets import GENERATED_DATA_SOURCES
 from statmech.parameters import collect_parameters, get_parameters
 from statmech.scenarios.axes import drop_duplicates, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.page import Page
-from statmech.scenarios.registry import find_choices, get_kind_name, get_kinds
+from statmech.scenarios.registry import find_selecting_keys, get_kind_name, get_kinds
 
 INPUTS_KEY, PROTOCOL_KEY = "inputs", "protocol"  # keys with menus of forms
-NUM_SNAPSHOTS = 10  # recorded times if time is not on the x axis
+NUM_SNAPSHOT_TIMES = 10  # recorded times if time is not on the x axis
 RANGE_VALUES, MIN_STOP_VALUES = 11, 8  # values along x: without slider stops, and at least with stops
 RECORDED_LINE_POINTS, SWEEP_LINE_POINTS = (
     80,
@@ -33,22 +33,22 @@ UNIFORM_LINE_POINTS = 240  # for uniformly spaced times, as a rate may jump at a
 CONSECUTIVE_INTEGER_LIMIT = 12  # every smaller integer is solved, and only slider stops above
 COMPILED_KINDS = ("rule",)  # theory is compiled anew for each number of values
 SHARED_EQUATION_KEYS = ("K", "N")  # all values of these keys share one compiled program
-DECADE_STEPS = (1, 2, 5)
-INTEGER_STOPS = (0, *(m * 10**e for e in range(5) for m in DECADE_STEPS), 10**5)
+DECADE_MULTIPLES = (1, 2, 5)
+INTEGER_STOPS = (0, *(m * 10**e for e in range(5) for m in DECADE_MULTIPLES), 10**5)
 SLIDER_STOPS: dict[str, tuple[float, ...]] = {
     "K": (1, 2, 3, 4, 5, 7, 9, 11, 15, 21, 31, 51, 101),
-    "N": tuple(m * 10**e for e in range(1, 6) for m in DECADE_STEPS),
-    "t": tuple(m * 10**e for e in range(0, 7) for m in DECADE_STEPS),
+    "N": tuple(m * 10**e for e in range(1, 6) for m in DECADE_MULTIPLES),
+    "t": tuple(m * 10**e for e in range(0, 7) for m in DECADE_MULTIPLES),
     "alpha": (0.5, 1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 50),
     "error_rate": (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49),
-    "lam": tuple(m * 10.0**e for e in range(-4, 3) for m in DECADE_STEPS),
+    "lam": tuple(m * 10.0**e for e in range(-4, 3) for m in DECADE_MULTIPLES),
     "P": (30, 100, 300, 1000, 3000, 10_000),
     "s": (1, 2, 3, 4, 5, 7, 9, 12, 15, 20, 25),
     "k": (1, 2, 3),
     "chunk": (1, 2, 4, 8, 16, 32),
     "batch": (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1),
     "epochs": (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
-    "schedule": (0.5, *(m * 10**e for e in range(4) for m in DECADE_STEPS)),
+    "schedule": (0.5, *(m * 10**e for e in range(4) for m in DECADE_MULTIPLES)),
     "seeds": (2, 4, 8, 16, 32, 64, 128, 256),
     "sweeps": (20, 50, 100, 200, 500, 1000, 2000, 4000, 10_000, 20_000),
 }
@@ -66,43 +66,46 @@ SLIDER_RANGES = {  # minimum, maximum, step
 }
 
 
-def get_pages() -> dict[str, Page]:
+def get_settings_by_kind() -> dict[str, Page]:
     """Return the initial settings of pages, by kind of scenario."""
     return {choice: kind.PAGE for choice, kind in get_kinds().items() if kind.PAGE is not None}
 
 
-def find_choice(config: Mapping[str, Any]) -> str:
+def find_page_kind(config: Mapping[str, Any]) -> str:
     """Return the kind of scenario of a config, or an empty string if the kind has no page.
 
-    >>> find_choice({"loss": "square", "descent": "gradient"}), find_choice({"alpha": 1})
+    >>> find_page_kind({"loss": "square", "descent": "gradient"}), find_page_kind({"alpha": 1})
     ('descent', '')
     """
-    return next((name for name in (get_kind_name(config), *find_choices({*config})) if name in get_pages()), "")
+    return next(
+        (name for name in (get_kind_name(config), *find_selecting_keys({*config})) if name in get_settings_by_kind()),
+        "",
+    )
 
 
-def get_choice(scenario: AbstractScenario) -> str:
+def get_page_kind(scenario: AbstractScenario) -> str:
     """Return the name of a scenario's kind."""
-    return find_choice(scenario.config())
+    return find_page_kind(scenario.config())
 
 
-def get_page_settings(choice: str) -> Page:
+def get_page_settings(kind_name: str) -> Page:
     """Return the initial settings of a page."""
-    return get_pages()[choice]
+    return get_settings_by_kind()[kind_name]
 
 
-def list_slider_keys(choice: str) -> list[str]:
+def list_slider_keys(kind_name: str) -> list[str]:
     """Return the keys with sliders: numeric axes and parameters, and the sliders of the page."""
-    kind, page = get_kinds()[choice], get_page_settings(choice)
+    kind, page = get_kinds()[kind_name], get_page_settings(kind_name)
     names = dict.fromkeys([*kind.axis_names(), *page.sliders, page.along, *page.within])
     return [name for name in names if kind.describe(name).numeric and name not in page.keys_without_slider]
 
 
-def get_slider_stops(choice: str, name: str) -> tuple[float, ...]:
+def get_slider_stops(kind_name: str, name: str) -> tuple[float, ...]:
     """Return the stops of a slider.
 
     A slider without stops moves in equal steps. Integers have stops in every decade.
     """
-    key, stops = get_kinds()[choice].describe(name), SLIDER_STOPS.get(name, ())
+    key, stops = get_kinds()[kind_name].describe(name), SLIDER_STOPS.get(name, ())
     if stops and not (
         key.whole and any(stop % 1 for stop in stops)
     ):  # e.g. a batch may be a fraction or a number of examples
@@ -111,12 +114,12 @@ def get_slider_stops(choice: str, name: str) -> tuple[float, ...]:
     return tuple(stop for stop in INTEGER_STOPS if key.lower <= stop <= key.upper) if has_integer_stops else ()
 
 
-def get_slider_range(choice: str, name: str) -> tuple[float, float, float]:
+def get_slider_range(kind_name: str, name: str) -> tuple[float, float, float]:
     """Return the minimum, maximum and step of a slider.
 
     By default they follow from the bounds and the default of its key.
     """
-    key = get_kinds()[choice].describe(name)
+    key = get_kinds()[kind_name].describe(name)
     if name in SLIDER_RANGES:
         low, high, step = SLIDER_RANGES[name]
         return low, high - step if key.below == high else high, step
@@ -134,89 +137,93 @@ def list_controllable_keys(kind: Any) -> list[str]:
     return [*kind.OPTIMISABLE_KEYS, *kind.STEPWISE_KEYS]
 
 
-def is_applicable_key(choice: str, learner_names: Sequence[str], name: str) -> bool:
+def is_applicable_key(kind_name: str, learner_names: Sequence[str], name: str) -> bool:
     """Return True unless a key is a parameter of other learners only."""
-    classes = get_kinds()[choice].classes()
+    classes = get_kinds()[kind_name].classes()
     # unknown names are skipped here, because the scenario reports them
     learner_classes = [classes[learner] for learner in learner_names if learner in classes]
     return name not in collect_parameters(classes) or any(name in get_parameters(kind) for kind in learner_classes)
 
 
-def list_learner_names(choice: str, config: Mapping[str, Any]) -> list[str]:
+def list_learner_names(kind_name: str, config: Mapping[str, Any]) -> list[str]:
     """Return the names of the rules, learners, losses, ... in the config of a page.
 
     >>> list_learner_names("descent", {"descent": ["gradient", "momentum"], "loss": "huber", "alpha": 2})
     ['gradient', 'momentum', 'huber']
     """
-    values = [config.get(key, ()) for key in get_kinds()[choice].choices()]
+    values = [config.get(key, ()) for key in get_kinds()[kind_name].choices()]
     return [name for value in values for name in (value if isinstance(value, list | tuple) else [value])]
 
 
-def get_slider_label(choice: str, name: str) -> str:
+def get_slider_label(kind_name: str, name: str) -> str:
     """Return the label of a key's slider.
 
     >>> get_slider_label("rule", "eta"), get_slider_label("boundary", "error_rate")
     ('η', 'error rate')
     """
-    return key_label(name, get_kinds()[choice].describe(name).label)
+    return key_label(name, get_kinds()[kind_name].describe(name).label)
 
 
-def get_planes(choice: str) -> dict[str, tuple[str, str]]:
+def get_planes(kind_name: str) -> dict[str, tuple[str, str]]:
     """Return the pairs of variables that can be drawn against each other, by names such as "R-q"."""
-    return {f"{x}-{y}": (x, y) for x, y in get_page_settings(choice).planes}
+    return {f"{x}-{y}": (x, y) for x, y in get_page_settings(kind_name).planes}
 
 
-def list_abscissas(choice: str) -> list[str]:
+def list_abscissas(kind_name: str) -> list[str]:
     """Return the possible x axes: planes, and all keys with sliders except intermediate times."""
-    inner_times = get_page_settings(choice).within
-    return [*(name for name in list_slider_keys(choice) if name not in inner_times), *get_planes(choice)]
+    inner_times = get_page_settings(kind_name).within
+    return [*(name for name in list_slider_keys(kind_name) if name not in inner_times), *get_planes(kind_name)]
 
 
-def get_plotted_key(choice: str, x: str) -> str:
+def get_x_key(kind_name: str, x: str) -> str:
     """Return the key of the x axis, or the default key of this kind for a plane."""
-    return get_page_settings(choice).along if x in get_planes(choice) else x
+    return get_page_settings(kind_name).along if x in get_planes(kind_name) else x
 
 
-def is_recorded_key(choice: str, name: str) -> bool:
+def is_recorded_key(kind_name: str, name: str) -> bool:
     """Return True if a key lists recorded times or steps of a run.
 
     Further values of such a key are cheap.
     """
-    return name not in get_kinds()[choice].axis_names()
+    return name not in get_kinds()[kind_name].axis_names()
 
 
-def make_key_values(choice: str, name: str, end: float, snapshots: bool = False, lower_bound: float = 0) -> list[float]:
+def make_key_values(
+    kind_name: str, name: str, end: float, snapshots: bool = False, lower_bound: float = 0
+) -> list[float]:
     """Return the values of a key up to a maximum.
 
     `snapshots` reduces the number of times for a page with another key on the x axis.
     """
-    if name == get_page_settings(choice).along:
-        return make_axis_values(choice, end, NUM_SNAPSHOTS if snapshots else get_page_settings(choice).places)
-    stops = get_slider_stops(choice, name)
+    if name == get_page_settings(kind_name).along:
+        return make_axis_values(
+            kind_name, end, NUM_SNAPSHOT_TIMES if snapshots else get_page_settings(kind_name).places
+        )
+    stops = get_slider_stops(kind_name, name)
     if stops:
-        first = max(get_kinds()[choice].describe(name).lower, lower_bound)
+        first = max(get_kinds()[kind_name].describe(name).lower, lower_bound)
         return sorted({*(stop for stop in stops if first <= stop <= end), end})
-    low = min(get_slider_range(choice, name)[0], end)
+    low = min(get_slider_range(kind_name, name)[0], end)
     return sorted({round_float(float(value)) for value in np.linspace(low, end, RANGE_VALUES)})
 
 
-def get_axis_end(choice: str, name: str, value: Any) -> Any:
+def get_axis_end(kind_name: str, name: str, value: Any) -> Any:
     """Return the largest value of a key on the x axis.
 
     It is the value of the key, or a larger one if there would be fewer than `MIN_STOP_VALUES` values.
     """
-    if not is_number(value) or name == get_page_settings(choice).along:
+    if not is_number(value) or name == get_page_settings(kind_name).along:
         return value
-    stops = get_slider_stops(choice, name)
+    stops = get_slider_stops(kind_name, name)
     if not stops:
-        return get_slider_range(choice, name)[1]
+        return get_slider_range(kind_name, name)[1]
     return max(value, stops[min(MIN_STOP_VALUES, len(stops)) - 1])
 
 
-def make_axis_values(choice: str, end: float, number: int) -> list[float]:
+def make_axis_values(kind_name: str, end: float, num_values: int) -> list[float]:
     """Return values of the default x axis up to a maximum, usually spaced logarithmically."""
-    page = get_page_settings(choice)
-    values = np.linspace(0, end, number) if page.even else np.geomspace(min(page.first, end / 2), end, number)
+    page = get_page_settings(kind_name)
+    values = np.linspace(0, end, num_values) if page.even else np.geomspace(min(page.first, end / 2), end, num_values)
     if page.whole:
         return sorted({round(value) for value in values})
     return [float(f"{value:.4g}") for value in values]
@@ -248,13 +255,13 @@ def choose_slider_value(config_value: Any, slider_value: Any) -> Any:
     return config_value if isinstance(config_value, list) and slider_value == config_value[-1] else slider_value
 
 
-def learners(choice: str) -> dict[str, str]:
+def learners(kind_name: str) -> dict[str, str]:
     """Return the names of the rules, learners, ... of a scenario kind by menu label.
 
     >>> learners("booster")
     {'AdaBoost': 'adaboost'}
     """
-    kind = get_kinds()[choice]
+    kind = get_kinds()[kind_name]
     return {kind_label(kind.KINDS, name): name for name in kind.KINDS}
 
 
@@ -265,7 +272,7 @@ def files(value: Any) -> list[Any]:
     [{'path': 'x.csv'}]
     """
     if isinstance(value, dict):
-        generated = [form for name in GENERATED_SOURCES for form in (name, {"path": name})]
+        generated = [form for name in GENERATED_DATA_SOURCES for form in (name, {"path": name})]
         inside = {
             key: [part] if key == "rows" and part not in generated else files(part) for key, part in value.items()
         }
@@ -275,24 +282,24 @@ def files(value: Any) -> list[Any]:
     return [value] if value == "rows" else []
 
 
-def make_page_config(choice: str, page_config: dict[str, Any], x: str = "") -> dict[str, Any]:
+def make_page_config(kind_name: str, page_config: dict[str, Any], x: str = "") -> dict[str, Any]:
     """Return a config from the settings of a page.
 
     One number is expanded to all values up to it for the key on the x axis, and for recorded times.
     """
-    default_key, parameters = get_page_settings(choice).along, collect_parameters(get_kinds()[choice].classes())
-    key = get_plotted_key(choice, x or default_key)
-    learner_names = list_learner_names(choice, page_config)
+    default_key, parameters = get_page_settings(kind_name).along, collect_parameters(get_kinds()[kind_name].classes())
+    key = get_x_key(kind_name, x or default_key)
+    learner_names = list_learner_names(kind_name, page_config)
     plain_ = {name for name, field in parameters.items() if page_config.get(name) == field.default and name != key}
     config = {
         name: value
         for name, value in page_config.items()
-        if name not in plain_ and is_applicable_key(choice, learner_names, name)
+        if name not in plain_ and is_applicable_key(kind_name, learner_names, name)
     }
-    for name in dict.fromkeys([key, *([default_key] if is_recorded_key(choice, default_key) else [])]):
-        value = config.get(name, get_default(choice, name))
-        above = max(ensure_tuple(page_config.get("K", 0))) + 1 if name == "N" and choice == "rule" else 0
-        config[name] = make_key_values(choice, name, value, name != key, above) if is_number(value) else value
+    for name in dict.fromkeys([key, *([default_key] if is_recorded_key(kind_name, default_key) else [])]):
+        value = config.get(name, get_default_value(kind_name, name))
+        above = max(ensure_tuple(page_config.get("K", 0))) + 1 if name == "N" and kind_name == "rule" else 0
+        config[name] = make_key_values(kind_name, name, value, name != key, above) if is_number(value) else value
     return {name: _format_config_value(name, value) for name, value in config.items() if value is not None}
 
 
@@ -301,9 +308,9 @@ def _format_config_value(name: str, value: Any) -> Any:
     return {"t0": value} if name == "schedule" and not isinstance(value, dict) else value
 
 
-def get_default(choice: str, name: str) -> Any:
+def get_default_value(kind_name: str, name: str) -> Any:
     """Return the default of a key."""
-    return get_kinds()[choice].describe(name).default
+    return get_kinds()[kind_name].describe(name).default
 
 
 def choose_abscissa_key(scenario: AbstractScenario) -> str:
@@ -312,7 +319,7 @@ def choose_abscissa_key(scenario: AbstractScenario) -> str:
     It is the default key if that is swept, or if it has more recorded times than any other key has numbers.
     Otherwise it is the first swept number that applies to all learners.
     """
-    choice = get_choice(scenario)
+    choice = get_page_kind(scenario)
     default_key = get_page_settings(choice).along
     swept = [name for name in scenario.axis_names() if len(ensure_tuple(scenario.axis_values().get(name, ()))) > 1]
     learning = [[name] for name in ensure_tuple(getattr(scenario, scenario.CHOICE))]
@@ -344,16 +351,16 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
 
     One key in addition to the x axis may have several values, which are curves. Every other key gets its first value.
     """
-    learning, choice, config = scenario.CHOICE, get_choice(scenario), scenario.config()
+    learning, choice, config = scenario.CHOICE, get_page_kind(scenario), scenario.config()
     page = get_page_settings(choice)
-    default_key, key = page.along, get_plotted_key(choice, x or page.along)
+    default_key, key = page.along, get_x_key(choice, x or page.along)
     if isinstance(config.get("figure"), dict):  # the page may lack the axes of the figure
         del config["figure"]
     for group in config.pop("zip", []):
         config |= {name: drop_duplicates(values) for name, values in group.items()}
     for name in scenario.axis_names():
         if name in config and (name == key or name not in get_time_dependent_keys(scenario)):
-            config[name] = _get_numbers(scenario, name, config[name])
+            config[name] = _numbers_from_sections(scenario, name, config[name])
     config[learning] = drop_duplicates(list(ensure_tuple(getattr(scenario, learning))))
     curves = math.prod(len(scenario.recorded[dim]) for dim in page.curves)
     names = [name for name in scenario.axis_names() if name not in (learning, key)]
@@ -365,7 +372,7 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
     cut = _reduce_lists(config, names, max_values, single_value_keys)
     for name in {key, default_key}:
         config[name] = (
-            thin_values(sort_numbers(config[name])) if isinstance(config.get(name), list) else config.get(name)
+            thin_values(sort_if_numeric(config[name])) if isinstance(config.get(name), list) else config.get(name)
         )
     return config, cut
 
@@ -388,7 +395,7 @@ def _reduce_lists(
     return [name for name in lists if lists[name] > (max_values if name == several else 1)]
 
 
-def find_listed_key(choice: str, config: Mapping[str, Any], x: str) -> str:
+def find_listed_key(kind_name: str, config: Mapping[str, Any], x: str) -> str:
     """Return the key with several values that is not on the x axis, or an empty string.
 
     Each value is a curve.
@@ -396,23 +403,23 @@ def find_listed_key(choice: str, config: Mapping[str, Any], x: str) -> str:
     >>> find_listed_key("loss", {"loss": ["square"], "lam": [0, 0.1], "alpha": [1, 2]}, "alpha")
     'lam'
     """
-    kind = get_kinds()[choice]
+    kind = get_kinds()[kind_name]
     names = (name for name in kind.axis_names() if name not in (kind.CHOICE, x))
     return next((name for name in names if isinstance(config.get(name), list) and len(config[name]) > 1), "")
 
 
-def list_nearby_values(choice: str, name: str, value: Any) -> list[Any]:
+def list_nearby_values(kind_name: str, name: str, value: Any) -> list[Any]:
     """Return three values of a key around its current value."""
-    stops = [*get_slider_stops(choice, name)]
+    stops = [*get_slider_stops(kind_name, name)]
     if not stops:
-        low, high, _ = get_slider_range(choice, name)
+        low, high, _ = get_slider_range(kind_name, name)
         return sorted({round_float(float(number)) for number in (low, (low + high) / 2, high)})
     index = stops.index(value) if value in stops else 1
     first = max(0, min(index - 1, len(stops) - 3))
     return stops[first : first + 3]
 
 
-def _get_numbers(scenario: AbstractScenario, name: str, config_value: Any) -> Any:
+def _numbers_from_sections(scenario: AbstractScenario, name: str, config_value: Any) -> Any:
     """Convert config sections of a key, such as {t0: 5}, to numbers.
 
     A function of time gives its first value.
@@ -424,14 +431,14 @@ def _get_numbers(scenario: AbstractScenario, name: str, config_value: Any) -> An
     ) or name in get_time_dependent_keys(scenario)
     if not sections or not scenario.describe(name).numeric:
         return config_value
-    values = drop_duplicates([get_start_value(value, scenario.describe(name).default) for value in axis_values])
+    values = drop_duplicates([get_value_at_start(value, scenario.describe(name).default) for value in axis_values])
     return values if isinstance(config_value, list) else values[0]
 
 
-def sort_numbers(values: list[Any]) -> list[Any]:
+def sort_if_numeric(values: list[Any]) -> list[Any]:
     """Sort values if all are numbers, and otherwise keep their order.
 
-    >>> sort_numbers([3, 0.5, 2]), sort_numbers([0, "best"])
+    >>> sort_if_numeric([3, 0.5, 2]), sort_if_numeric([0, "best"])
     ([0.5, 2, 3], [0, 'best'])
     """
     return sorted(values) if all(map(is_number, values)) else values
@@ -442,17 +449,17 @@ def thin_values(values: list[Any]) -> Any:
     return values[:: -(-len(values) // 60)] if len(values) > 1 else values[0]
 
 
-def make_theory_grid(choice: str, x: str, values: Sequence[float], number: int) -> list[float]:
-    """Return about `number` points for a smooth line of theory, including these values.
+def make_theory_grid(kind_name: str, x: str, values: Sequence[float], num_points: int) -> list[float]:
+    """Return about `num_points` points for a smooth line of theory, including these values.
 
     For an integer key the missing integers below `CONSECUTIVE_INTEGER_LIMIT` are added instead.
     """
     if len(values) < 2:
         return list(values)
-    if get_kinds()[choice].has_integer_values(x):
+    if get_kinds()[kind_name].has_integer_values(x):
         return sorted({*values, *(n for n in range(1, CONSECUTIVE_INTEGER_LIMIT) if values[0] < n < values[-1])})
     from theory.dense_lines import make_line_grid
 
     return sorted(
-        {*values, *(round_float(point) for point in make_line_grid(np.asarray(values, float), number).tolist())}
+        {*values, *(round_float(point) for point in make_line_grid(np.asarray(values, float), num_points).tolist())}
     )

@@ -61,14 +61,14 @@ def make_typed_slider(low: float, high: float, step: float, value: float) -> Rou
     return RoundedSlider(start=min(low, value), end=max(high, value), step=step, value=value, **TYPED_SLIDER_STYLE)
 
 
-def make_stop_slider(name: str, stops: Iterable[float], value: Any, first_option: str = "") -> Any:
+def make_stop_slider(name: str, stops: Iterable[float], value: Any, text_option: str = "") -> Any:
     """Return a slider with these stops and this initial value.
 
     Text options, such as "best", come before the numbers.
     """
     word_options = [
         word_option
-        for word_option in dict.fromkeys((first_option, value))
+        for word_option in dict.fromkeys((text_option, value))
         if isinstance(word_option, str) and word_option
     ]
     numbers = sorted({*stops, *([] if isinstance(value, str) else [value])})

@@ -18,8 +18,8 @@ from statmech.inputs import Inputs, PowerLaw, Spectrum, inputs_from_config, inpu
 ISOTROPIC_LABEL = "isotropic"
 GAUSSIAN_INPUTS_NAME = "gaussian"  # name of isotropic inputs in a config
 RANDOM_TEACHER = "random"  # a teacher without a preferred direction
-TEACHER_DIGITS = 8  # the rounded parts of the teacher must add up to 1
-ALIGNMENT_DIGITS = 5  # rounds the initial value of a slider
+TEACHER_PART_DECIMALS = 8  # the rounded parts of the teacher must add up to 1
+ALIGNMENT_DECIMALS = 5  # rounds the initial value of a slider
 MIN_NUM_DIRECTIONS = 2  # required by theory, although two variances suffice
 
 
@@ -39,8 +39,8 @@ def make_two_variance_spectrum(spread: float, alignment: Any = RANDOM_TEACHER) -
     if alignment == RANDOM_TEACHER:
         return Spectrum(tuple(variances.tolist()))
     weights = np.array([1 - alignment, alignment]) / variances
-    larger = round(float(weights[1] / weights.sum()), TEACHER_DIGITS)
-    return Spectrum(tuple(variances.tolist()), teacher=(round(1 - larger, TEACHER_DIGITS), larger))
+    larger = round(float(weights[1] / weights.sum()), TEACHER_PART_DECIMALS)
+    return Spectrum(tuple(variances.tolist()), teacher=(round(1 - larger, TEACHER_PART_DECIMALS), larger))
 
 
 def _get_spread_and_alignment(inputs: Inputs) -> tuple[Any, ...] | None:
@@ -52,7 +52,7 @@ def _get_spread_and_alignment(inputs: Inputs) -> tuple[Any, ...] | None:
     if not equal or make_two_variance_spectrum(spread).eigenvalues != inputs.eigenvalues:
         return None
     powers = inputs.modes(MIN_NUM_DIRECTIONS).powers
-    return spread, RANDOM_TEACHER if inputs.teacher == RANDOM_TEACHER else round(float(powers[1]), ALIGNMENT_DIGITS)
+    return spread, RANDOM_TEACHER if inputs.teacher == RANDOM_TEACHER else round(float(powers[1]), ALIGNMENT_DECIMALS)
 
 
 def _get_exponents(inputs: Inputs) -> tuple[Any, ...] | None:
@@ -89,9 +89,9 @@ INPUT_MENU_FORMS = {  # keys are names in a config
 }
 
 
-def make_input_menu(choice: str, config: dict[str, Any]) -> FormMenu:
+def make_input_menu(kind_name: str, config: dict[str, Any]) -> FormMenu:
     """Return the menu of the input distributions of a page, including isotropic inputs."""
-    forms = {name: INPUT_MENU_FORMS[name] for name in settings.get_page_settings(choice).inputs}
+    forms = {name: INPUT_MENU_FORMS[name] for name in settings.get_page_settings(kind_name).inputs}
     return FormMenu(
         settings.INPUTS_KEY,
         {"": ISOTROPIC_FORM, **forms} if forms else {},

@@ -10,12 +10,12 @@ import numpy as np
 import panel_material_ui as pmui
 
 from figures import series
-from figures.explorer.chart_content import ChartContent, format_caption, format_key_equation
+from figures.explorer.chart_content import ChartContent, format_chart_caption, format_key_equation
 from figures.labels import key_label, kind_label
 from figures.series import Layout
 from statmech.results.results import Results
 
-NO_AXIS = "(none)"
+NO_AXIS_LABEL = "(none)"
 MENU_OPTIONS: dict[str, Any] = {"width": 150, "margin": (4, 6), "size": "small"}
 SLIDER_OPTIONS: dict[str, Any] = {"width": 160, "margin": (4, 10), "size": "small", "tooltips": False}
 
@@ -25,14 +25,14 @@ class StoredResultsControls:
 
     def __init__(self, results: Results, on_results: Callable[[], None]):
         self.results, self.scenario, self.shown = results, results.scenario, on_results
-        self.whole = series.ensure_axis(results)
+        self.whole = series.ensure_chart_axis(results)
         names, first = series.get_chart_axes(self.whole.either), series.choose_default_layout(self.whole)
         axes = {self._get_axis_title(axis): axis for axis in names}
         self.x = pmui.Select(label="along x", options=axes, value=first.x, **MENU_OPTIONS)
         self.colour = pmui.Select(
             label="in colours",
-            options={NO_AXIS: NO_AXIS, **axes},
-            value=next(iter(first.colours), NO_AXIS),
+            options={NO_AXIS_LABEL: NO_AXIS_LABEL, **axes},
+            value=next(iter(first.colours), NO_AXIS_LABEL),
             **MENU_OPTIONS,
         )
         self.sliders = {axis: self._make_slider(axis) for axis in names}
@@ -44,7 +44,7 @@ class StoredResultsControls:
     @property
     def layout(self) -> Layout:
         """The layout that is selected in the menus."""
-        colours = () if self.colour.value in (NO_AXIS, self.x.value) else (self.colour.value,)
+        colours = () if self.colour.value in (NO_AXIS_LABEL, self.x.value) else (self.colour.value,)
         shown_axes = {self.x.value, *colours}
         return Layout(self.x.value, colours, tuple(axis for axis in self.sliders if axis not in shown_axes))
 
@@ -61,7 +61,7 @@ class StoredResultsControls:
         return ChartContent(
             series.select_position(self.whole, positions),
             layout,
-            caption=format_caption(self.whole, shown_axes, ", ".join(position_labels)),
+            caption=format_chart_caption(self.whole, shown_axes, ", ".join(position_labels)),
         )
 
     def update(self) -> None:

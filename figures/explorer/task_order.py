@@ -18,10 +18,10 @@ from statmech.protocols import (
 )
 
 REPLAY_FRACTIONS = tuple(round(0.05 * step, 2) for step in range(1, 20))
-SWITCH_KEYS = ("switch",)  # used by protocols with two blocks
+TWO_BLOCK_KEYS = ("switch",)  # used by protocols with two blocks
 
 
-def _make_kind_matcher(kind: type[Protocol]) -> Callable[[Any], tuple[Any, ...] | None]:
+def _make_protocol_matcher(kind: type[Protocol]) -> Callable[[Any], tuple[Any, ...] | None]:
     """Return a function that maps a protocol of this kind to (), as it has no sliders, and others to None."""
     return lambda protocol: () if type(protocol) is kind else None
 
@@ -34,24 +34,24 @@ def _get_replay_fraction(protocol: Protocol) -> tuple[Any, ...] | None:
 
 
 PROTOCOL_MENU_FORMS = {  # keys are names in a config
-    "blocked": KeyForm("blocked", (), lambda: "blocked", _make_kind_matcher(BlockedProtocol), SWITCH_KEYS),
+    "blocked": KeyForm("blocked", (), lambda: "blocked", _make_protocol_matcher(BlockedProtocol), TWO_BLOCK_KEYS),
     "replay": KeyForm(
         "replay",
         (SliderSpec("fraction", REPLAY_FRACTIONS, 0.1),),
         lambda fraction: {"replay": fraction},
         _get_replay_fraction,
-        SWITCH_KEYS,
+        TWO_BLOCK_KEYS,
     ),
-    "interleaved": KeyForm("interleaved", (), lambda: "interleaved", _make_kind_matcher(InterleavedProtocol)),
+    "interleaved": KeyForm("interleaved", (), lambda: "interleaved", _make_protocol_matcher(InterleavedProtocol)),
     OPTIMAL_KEYWORD: KeyForm(
-        "optimal replay", (), lambda: OPTIMAL_KEYWORD, _make_kind_matcher(OptimalProtocol), SWITCH_KEYS
+        "optimal replay", (), lambda: OPTIMAL_KEYWORD, _make_protocol_matcher(OptimalProtocol), TWO_BLOCK_KEYS
     ),
 }
 
 
-def make_protocol_menu(choice: str, config: dict[str, Any]) -> FormMenu:
+def make_protocol_menu(kind_name: str, config: dict[str, Any]) -> FormMenu:
     """Return the menu of the protocols of a page."""
-    forms = {name: PROTOCOL_MENU_FORMS[name] for name in settings.get_page_settings(choice).protocols}
+    forms = {name: PROTOCOL_MENU_FORMS[name] for name in settings.get_page_settings(kind_name).protocols}
     if config.get("switch") is None and OPTIMAL_KEYWORD in forms:  # optimal replay needs no switch
         forms[OPTIMAL_KEYWORD] = forms[OPTIMAL_KEYWORD]._replace(keys=())
     return FormMenu(settings.PROTOCOL_KEY, forms, config, "blocked", protocol_from_config)

@@ -29,7 +29,7 @@ class TimeAnimation:
         self.slider = pmui.DiscreteSlider(
             options=[0], value=0, width=130, margin=(0, 8), size="small", tooltips=False, visible=False
         )
-        self.slider.param.watch(lambda event: self._moved(), "value")
+        self.slider.param.watch(lambda event: self._handle_slider_move(), "value")
         self.button.on_click(lambda event: self._toggle_playing())
         self.parts = [self.button, self.slider]
 
@@ -76,7 +76,7 @@ class TimeAnimation:
         self.is_playing = False
         self.button.label = PLAY_SYMBOL
 
-    def _moved(self) -> None:
+    def _handle_slider_move(self) -> None:
         if not self.is_offering:
             self.shown()
 
@@ -88,13 +88,13 @@ class TimeAnimation:
             self.slider.value = float(self.values[0])
         self.is_playing = True
         self.button.label = PAUSE_SYMBOL
-        self.scheduler.call_later(FRAME_MILLISECONDS, self._step)
+        self.scheduler.call_later(FRAME_MILLISECONDS, self._advance)
 
-    def _step(self) -> None:
+    def _advance(self) -> None:
         if not self.is_playing:
             return
         if self.index >= self.values.size - 1:
             self.stop()
             return
         self.slider.value = float(self.values[self.index + 1])
-        self.scheduler.call_later(FRAME_MILLISECONDS, self._step)
+        self.scheduler.call_later(FRAME_MILLISECONDS, self._advance)

@@ -17,7 +17,7 @@ from figures import series
 from figures.interactive import log_ticks
 from figures.interactive.curved import interpolate_smoothly
 from figures.interactive.end_labels import separate_positions, wrap_label
-from figures.interactive.limits import Limits, compute_limits, extend_limits, has_single_value
+from figures.interactive.limits import AxisLimits, compute_y_limits, extend_limits, has_single_value
 from figures.interactive.look import LIGHT_THEME, ChartTheme
 from figures.labels import plain_from_latex
 from figures.series import Curve
@@ -33,8 +33,8 @@ BOKEH_MARKERS = {
     "P": "plus",
     "X": "x",
 }
-LEVEL_DASH = "dotted"  # line style of reference levels
-COMPARED_OPACITY = 0.45  # for earlier curves kept for comparison
+LEVEL_LINE_DASH = "dotted"  # line style of reference levels
+HELD_CURVE_OPACITY = 0.45  # for earlier curves kept for comparison
 MAX_MARKED_POINTS = 30  # more marks would hide the line
 MAX_LINEAR_TICKS, LOW_CHART_TICKS = 12, 3
 LINE_COLUMNS: dict[str, Any] = {"xs": "x", "ys": "y", "line_color": "color"}
@@ -43,9 +43,9 @@ POINT_COLUMNS = ("x", "y", "low", "high", "error", "color", "marker", "label")
 END_LABEL_COLUMNS = ("x", "y", "text", "color", "offset")
 TICK_FONT_PIXELS, AXIS_NAME_FONT_PIXELS, END_LABEL_FONT_PIXELS = 13, 17, 14  # pixels
 ASSUMED_CHART_HEIGHT = 420  # pixels, for the spacing of labels if the height is not fixed
-LETTER_ASPECT = 0.58  # mean width of a letter over its height
-RUN_OPACITY = 0.5
-MIN_FILLED_FRACTION = 0.5  # curves that fill less are rescaled at the end of a drag
+LETTER_ASPECT_RATIO = 0.58  # mean width of a letter over its height
+SINGLE_RUN_OPACITY = 0.5
+MIN_FILLED_HEIGHT_FRACTION = 0.5  # curves that fill less are rescaled at the end of a drag
 
 
 class Chart:
@@ -86,7 +86,7 @@ class Chart:
         theme: ChartTheme = LIGHT_THEME,
     ):
         self.drawn, self.size, self.high = theme, theme.size, height or ASSUMED_CHART_HEIGHT
-        self.limits: Limits | None = None
+        self.limits: AxisLimits | None = None
         self.shown: list[Curve] = []
         self.bounded = bool(variable.bound)
         self.controlled = variable.role == "control"
@@ -119,8 +119,8 @@ class Chart:
         self.figure.xaxis.major_label_orientation = 0.7 if names else "horizontal"
         self._apply_theme()
         self.runs = ColumnDataSource({name: [] for name in ("x", "y", "color")})
-        self._add_glyph(self.runs, MultiLine(**LINE_COLUMNS, line_width=theme.size, line_alpha=RUN_OPACITY))
-        self.held = self._make_glyph_group("dotted" if variable.bound else "dashed", COMPARED_OPACITY)
+        self._add_glyph(self.runs, MultiLine(**LINE_COLUMNS, line_width=theme.size, line_alpha=SINGLE_RUN_OPACITY))
+        self.held = self._make_glyph_group("dotted" if variable.bound else "dashed", HELD_CURVE_OPACITY)
         self.curves = self._make_glyph_group("dashed" if variable.bound else "solid")
         line = [("", "@label"), (x_name, "@x" if names else "$data_x"), (y_name, "@y" if names else "$data_y")]
         self._add_hover("theory", line)
@@ -144,9 +144,9 @@ class Chart:
         for axis, log in zip([*figure.xaxis, *figure.yaxis], logarithmic, strict=True):
             axis.update(
                 axis_label_text_font_style="normal",
-                axis_label_text_color=theme.ink,
+                axis_label_text_color=theme.text_colour,
                 axis_label_text_font_size=f"{AXIS_NAME_FONT_PIXELS * theme.size:.0f}px",
-                major_label_text_color=theme.ink,
+                major_label_text_color=theme.text_colour,
                 major_label_text_font_size=f"{TICK_FONT_PIXELS * theme.size:.0f}px",
                 axis_line_color=theme.rule,
                 major_tick_line_color=theme.rule,
@@ -170,12 +170,17 @@ class Chart:
             self._add_glyph(
                 bands, Patches(**LINE_COLUMNS, fill_color="color", fill_alpha=alpha * BAND_OPACITY, line_width=0)
             )
-        dots = ColumnDataSource(self._make_dot_rows(()))
+        dots = ColumnDataSource(self._make_integer_rows(()))
         if self.whole and not self.named:
             style = {"line_color": "color", "fill_color": "color", "line_alpha": alpha, "fill_alpha": alpha}
             self._add_glyph(dots, Scatter(size=3, **style))
         self._add_glyph(points, Segment(**BAR_COLUMNS, line_width=1.2, line_alpha=alpha))
-        style = {"marker": "marker", "size": 7 * self.size, "fill_color": self.drawn.paper, "line_color": "color"}
+        style = {
+            "marker": "marker",
+            "size": 7 * self.size,
+            "fill_color": self.drawn.background_colour,
+            "line_color": "color",
+        }
         marks = self._add_glyph(points, Scatter(**style, line_width=1.4, line_alpha=alpha, fill_alpha=alpha), "points")
         return {
             "dash": dash,
@@ -214,7 +219,7 @@ class Chart:
             new = {
                 "theory": self._make_theory_rows(group_curves, group["dash"]),
                 "bands": self._make_band_rows(group_curves),
-                "dots": self._make_dot_rows(group_curves),
+                "dots": self._make_integer_rows(group_curves),
                 "simulation": self._points(group_curves),
             }
             for part, data in new.items():
@@ -225,7 +230,7 @@ class Chart:
         elif self.log_x:
             x_values = np.concatenate([np.zeros(0), *(curve.x for curve in curves)])
             positive = x_values[x_values > 0]
-            log_ticks.number_log_axis(self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0))
+            log_ticks.set_log_axis_ticks(self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0))
 
     def fit(self) -> None:
         """Fit the limits of y to the curves if they fill too little of the height."""
@@ -233,21 +238,21 @@ class Chart:
         if (
             needed is not None
             and self.limits is not None
-            and not needed.fills(self.limits, MIN_FILLED_FRACTION, self.log_y)
+            and not needed.covers_fraction(self.limits, MIN_FILLED_HEIGHT_FRACTION, self.log_y)
         ):
             self._set_y_limits(needed)
             self.ends.data = self._make_end_labels(self.shown)
 
-    def _get_needed_limits(self) -> Limits | None:
-        return compute_limits([*self.shown, *self.beside], self.log_x, self.log_y, self.bounded)
+    def _get_needed_limits(self) -> AxisLimits | None:
+        return compute_y_limits([*self.shown, *self.beside], self.log_x, self.log_y, self.bounded)
 
     @property
-    def shows_guides(self) -> bool:
+    def has_guides(self) -> bool:
         """True if thin lines join the points as guides to the eye."""
         return bool(self.runs.data["x"]) and all(curve.runs is None for curve in self.shown)
 
     @property
-    def bounds_shown(self) -> bool | None:
+    def is_bound_visible(self) -> bool | None:
         """True if a bound of theory is visible, False if it is outside the limits, None without a bound."""
         lines = [
             curve.theory for curve in self.shown if curve.theory is not None and not has_single_value(curve.theory)
@@ -258,7 +263,7 @@ class Chart:
         low, high = self.limits
         return any(bool(((line >= low) & (line <= high)).any()) for line in lines)
 
-    def _set_y_limits(self, limits: Limits | None) -> None:
+    def _set_y_limits(self, limits: AxisLimits | None) -> None:
         """Set the limits of y, unless the user has zoomed."""
         axis = self.figure.y_range
         zoomed = self.limits is not None and (axis.start, axis.end) != self.limits[:]
@@ -270,7 +275,7 @@ class Chart:
         else:
             axis.update(start=limits.low, end=limits.high, reset_start=limits.low, reset_end=limits.high)
             if self.log_y:
-                log_ticks.number_log_axis(self.figure.yaxis[0], *limits)
+                log_ticks.set_log_axis_ticks(self.figure.yaxis[0], *limits)
 
     def _make_run_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return one row per single run, or a guide through the points of a curve without theory."""
@@ -284,10 +289,10 @@ class Chart:
                 data["color"].append(self.look(index)[0])
         return data
 
-    def _get_guides(self, curve: Curve, curves: int) -> Sequence[np.ndarray]:
+    def _get_guides(self, curve: Curve, num_curves: int) -> Sequence[np.ndarray]:
         """Return a guide through the means of a curve without theory, if there are several curves."""
         lacks_line = curve.theory is None or np.isfinite(curve.theory).sum() < 2
-        return [curve.mean] if lacks_line and curve.mean is not None and curves > 1 and not self.drawn.bare else []
+        return [curve.mean] if lacks_line and curve.mean is not None and num_curves > 1 and not self.drawn.bare else []
 
     def _make_end_labels(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return rows of labels at the ends of lines, spaced to avoid overlaps."""
@@ -295,7 +300,7 @@ class Chart:
         indices = [index for index, curve in enumerate(curves) if curve.label]
         if len(indices) < 2 or self.named or not self.has_end_labels or self.limits is None:
             return data
-        colour_labels = self.label_colours(curves)
+        colour_labels = self.get_colour_labels(curves)
         line_ends = [
             (index, *end)
             for index in indices
@@ -312,11 +317,11 @@ class Chart:
                 data[name].append(value)
         longest = max((len(line) for text in data["text"] for line in text.split("\n")), default=0)
         self.reserve_right_margin(
-            round(10 + LETTER_ASPECT * END_LABEL_FONT_PIXELS * self.size * longest), for_own_labels=True
+            round(10 + LETTER_ASPECT_RATIO * END_LABEL_FONT_PIXELS * self.size * longest), for_own_labels=True
         )
         return data
 
-    def label_colours(self, curves: Sequence[Curve]) -> list[str]:
+    def get_colour_labels(self, curves: Sequence[Curve]) -> list[str]:
         """Return the label at the end of each curve.
 
         If colours repeat with other markers, each colour has one label: the common part of the labels of its curves.
@@ -329,7 +334,7 @@ class Chart:
             for index in range(len(labels))
         ]
 
-    def label_markers(self, curves: Sequence[Curve]) -> list[str]:
+    def get_marker_labels(self, curves: Sequence[Curve]) -> list[str]:
         """Return the common label of the curves of each marker, or [] if every colour has its own marker."""
         labels, count = [curve.label for curve in curves], self.colours
         return (
@@ -382,9 +387,9 @@ class Chart:
         A control that is common to several curves has the colour of text.
         """
         if self.controlled and sum(not curve.empty for curve in self.shown) < 2:
-            return self.drawn.ink, CURVE_MARKERS[0]
+            return self.drawn.text_colour, CURVE_MARKERS[0]
         colour, marker = (index % self.colours, index // self.colours) if self.colours else (index, index)
-        return self.drawn.hue(colour), CURVE_MARKERS[marker % len(CURVE_MARKERS)]
+        return self.drawn.get_curve_colour(colour), CURVE_MARKERS[marker % len(CURVE_MARKERS)]
 
     def _make_theory_rows(self, curves: Sequence[Curve], dash: str) -> dict[str, list[Any]]:
         """Return rows of theory: one per line and reference level, or one per name along x."""
@@ -392,7 +397,7 @@ class Chart:
         for index, curve in enumerate(curves):
             if curve.theory is None or curve.theory_x is None:
                 continue
-            levels = [] if self.named else [(name, values, LEVEL_DASH, 1.3) for name, values in curve.levels]
+            levels = [] if self.named else [(name, values, LEVEL_LINE_DASH, 1.3) for name, values in curve.levels]
             for name, values, line_dash, width in [(curve.label, curve.theory, dash, 2.0), *levels]:
                 lines = [self._line(curve.theory_x, values)] if self.named else self._split_line(curve.theory_x, values)
                 for x, y in lines:
@@ -424,7 +429,7 @@ class Chart:
                 data["color"] += [self.look(index)[0]] * (len(x) if self.named else 1)
         return data
 
-    def _make_dot_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
+    def _make_integer_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return rows of theory points for an integer x, where theory has no values between integers."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
         for index, curve in enumerate(curves):
@@ -513,11 +518,11 @@ def _make_steps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
-def _find_true_slices(good: np.ndarray) -> Iterator[slice]:
+def _find_true_slices(mask: np.ndarray) -> Iterator[slice]:
     """Return slices of consecutive True values in a mask.
 
     >>> [*_find_true_slices(np.array([True, True, False, True]))]
     [slice(0, 2, None), slice(3, 4, None)]
     """
-    edges = np.flatnonzero(np.diff(good, prepend=False, append=False)).tolist()
+    edges = np.flatnonzero(np.diff(mask, prepend=False, append=False)).tolist()
     return (slice(first, last) for first, last in zip(edges[::2], edges[1::2], strict=True))

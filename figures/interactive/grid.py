@@ -38,7 +38,7 @@ class ChartGrid:
     height
         The height of a chart in pixels, or None to fill the space on the page.
     unit
-        One of `figures.series.NORMALISATIONS`.
+        One of `figures.series.NORMALISATION_LABELS`.
     is_integer
         True if x is an integer.
     theme
@@ -51,11 +51,11 @@ class ChartGrid:
         xlabel: str,
         scales: Scales,
         height: int | None,
-        unit: str = "",
+        normalisation: str = "",
         is_integer: bool = False,
         theme: ChartTheme = LIGHT_THEME,
     ):
-        self.names, self.unit = scales.names, unit
+        self.names, self.unit = scales.names, normalisation
         self.charts = {
             name: Chart(
                 variable,
@@ -64,7 +64,7 @@ class ChartGrid:
                 scales.log_x,
                 name in scales.log_y,
                 height,
-                make_unit_label(unit, name, variable),
+                make_normalised_label(normalisation, name, variable),
                 is_integer,
                 theme,
             )
@@ -100,27 +100,31 @@ class ChartGrid:
         lines, levels = results.lines, series.get_chart_variables(results.scenario)[name].levels
         label = make_browser_labeller(results.scenario)
         if results.simulation is None and lines is not None and name in lines:  # saves half the time during a drag
-            return series.make_curves(name, None, lines, layout, self.unit, levels=levels, label=label)
+            return series.make_curves(name, None, lines, layout, self.unit, level_names=levels, label_value=label)
         parts = results.simulation, results.theory, layout, self.unit, lines, levels, label, runs
         curves = series.make_curves(name, *parts)
         names = np.asarray(self.names)
         return [replace(curve, x=names, theory_x=names) for curve in curves] if self.names else curves
 
-    def with_values(self) -> list[str]:
+    def list_nonempty_charts(self) -> list[str]:
         """Return the variables whose charts show at least one value."""
         return [name for name, curves in self.shown.items() if not all(curve.empty for curve in curves)]
 
 
-def make_unit_label(unit: str, name: str, variable: Variable) -> str:
-    """Return the label of a variable in a unit of `figures.series.NORMALISATIONS`.
+def make_normalised_label(normalisation: str, name: str, variable: Variable) -> str:
+    """Return the label of a variable in a unit of `figures.series.NORMALISATION_LABELS`.
 
     >>> (
-    ...     make_unit_label("one student", "eps_g", Variable((), "", r"$\\epsilon_g$")),
-    ...     make_unit_label("", "R", Variable((), "", "$R$"))
+    ...     make_normalised_label("one student", "eps_g", Variable((), "", r"$\\epsilon_g$")),
+    ...     make_normalised_label("", "R", Variable((), "", "$R$"))
     ... )
     ('$\\\\epsilon_g$ / $\\\\epsilon_g$ of one student', '$R$')
     """
     symbol = variable.symbol
-    if unit == "theory":
+    if normalisation == "theory":
         return f"{symbol} / theory"
-    return f"{symbol} / $\\epsilon_g$ of one student" if unit == "one student" and name.startswith("eps_g") else symbol
+    return (
+        f"{symbol} / $\\epsilon_g$ of one student"
+        if normalisation == "one student" and name.startswith("eps_g")
+        else symbol
+    )

@@ -10,12 +10,12 @@ import numpy as np
 
 from figures.series import Curve, widen_equal_limits
 
-MAX_PEAK_FRACTION = 0.01  # a peak on a smaller fraction of x is cut off
+MAX_CUT_PEAK_FRACTION = 0.01  # a peak on a smaller fraction of x is cut off
 PEAK_MARGIN, LIMIT_MARGIN = 0.3, 0.05  # relative to the height
-LEVEL_CUTOFF = 1.0  # in heights of the curves: levels farther away are not shown
+LEVEL_CUTOFF_HEIGHTS = 1.0  # in heights of the curves: levels farther away are not shown
 
 
-class Limits(NamedTuple):
+class AxisLimits(NamedTuple):
     """The lower and the upper end of an axis."""
 
     low: float
@@ -30,31 +30,33 @@ class Limits(NamedTuple):
         """Return the nearest value within the limits."""
         return float(np.clip(y, self.low, self.high)) if np.isfinite(y) else self.low
 
-    def fills(self, wider: Limits, min_fraction: float, log: bool) -> bool:
+    def covers_fraction(self, wider: AxisLimits, min_fraction: float, log: bool) -> bool:
         """Return True if these limits cover at least this fraction of wider limits."""
         low, high = _scale_values(np.array(self), log)
         wide_low, wide_high = _scale_values(np.array(wider), log)
         return bool(high - low >= min_fraction * (wide_high - wide_low))
 
 
-def extend_limits(needed: Limits | None, current: Limits | None, log: bool) -> Limits | None:
+def extend_limits(needed: AxisLimits | None, current: AxisLimits | None, log: bool) -> AxisLimits | None:
     """Extend the current limits to include the needed limits.
 
-    >>> extend_limits(Limits(0, 3), Limits(1, 4), False), extend_limits(Limits(1, 2), Limits(0, 4), False)
+    >>> extend_limits(AxisLimits(0, 3), AxisLimits(1, 4), False), extend_limits(AxisLimits(1, 2), AxisLimits(0, 4), False)
     (Limits(low=0, high=4), Limits(low=0, high=4))
     """
     if needed is None or current is None or (log and current.low <= 0):
         return needed or current
-    return Limits(min(needed.low, current.low), max(needed.high, current.high))
+    return AxisLimits(min(needed.low, current.low), max(needed.high, current.high))
 
 
-def compute_limits(curves: Iterable[Curve], log_x: bool, log_y: bool, bounded: bool = False) -> Limits | None:
+def compute_y_limits(
+    curves: Iterable[Curve], log_x: bool, log_y: bool, theory_is_bound: bool = False
+) -> AxisLimits | None:
     """Return the limits that show these curves and nearby levels, or None if the curves have no value.
 
     Theory that is a bound, which may be far away, counts as a level if there are points.
     """
     curves = [*curves]
-    points = [replace(curve, theory=None) for curve in curves] if bounded else []
+    points = [replace(curve, theory=None) for curve in curves] if theory_is_bound else []
     values = _collect_finite((part for curve in points for part in _get_visible_values(curve, log_x, log_y)), log_y)
     bounds = [curve.theory for curve in curves if curve.theory is not None] if values.size else []
     if not bounds:
@@ -62,7 +64,7 @@ def compute_limits(curves: Iterable[Curve], log_x: bool, log_y: bool, bounded: b
     if not values.size:
         return None
     levels = _collect_finite((*bounds, *(level for curve in curves for _, level in curve.levels)), log_y)
-    cutoff = LEVEL_CUTOFF * np.ptp(values) or (abs(values[0]) if bounds else 0.0) or np.inf
+    cutoff = LEVEL_CUTOFF_HEIGHTS * np.ptp(values) or (abs(values[0]) if bounds else 0.0) or np.inf
     near_levels = levels[(levels >= values.min() - cutoff) & (levels <= values.max() + cutoff)]
     low, high = (
         values.min(initial=near_levels.min(initial=np.inf)),
@@ -70,7 +72,7 @@ def compute_limits(curves: Iterable[Curve], log_x: bool, log_y: bool, bounded: b
     )
     margin = LIMIT_MARGIN * (high - low) or 0.1 * log_y
     low, high = float(low - margin), float(high + margin)
-    return Limits(10**low, 10**high) if log_y else Limits(*widen_equal_limits(low, high))
+    return AxisLimits(10**low, 10**high) if log_y else AxisLimits(*widen_equal_limits(low, high))
 
 
 def _collect_finite(parts: Iterable[np.ndarray], log: bool) -> np.ndarray:
@@ -110,7 +112,7 @@ def _cut_peaks(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> np.nda
     order = np.argsort(values)
     cumulative = np.cumsum(length[order]) / length.sum()
     low, high = values[order][
-        np.searchsorted(cumulative, [MAX_PEAK_FRACTION, 1 - MAX_PEAK_FRACTION]).clip(0, values.size - 1)
+        np.searchsorted(cumulative, [MAX_CUT_PEAK_FRACTION, 1 - MAX_CUT_PEAK_FRACTION]).clip(0, values.size - 1)
     ]
     low, high = min(low, values[0], values[-1]), max(high, values[0], values[-1])
     clipped = np.clip(values, low - PEAK_MARGIN * (high - low), high + PEAK_MARGIN * (high - low))

@@ -8,11 +8,11 @@ from typing import Any
 from bokeh.models import FixedTicker, LogTicker
 
 MIN_NUMBERED_DECADES, MAX_NUMBERED_DECADES = 0.7, 2.0  # decades: Bokeh's own ticks are good on shorter and longer axes
-NUMBERED_MANTISSAS = (1, 2, 5)
+LABELLED_MANTISSAS = (1, 2, 5)
 SUPERSCRIPT_DIGITS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def make_log_ticks(low: float, high: float, mantissas: tuple[int, ...] = NUMBERED_MANTISSAS) -> list[float]:
+def make_log_ticks(low: float, high: float, mantissas: tuple[int, ...] = LABELLED_MANTISSAS) -> list[float]:
     """Return multiples of powers of ten, from a decade below an axis to a decade above.
 
     >>> [tick for tick in make_log_ticks(0.02, 0.6) if 0.02 <= tick <= 0.6]
@@ -35,7 +35,7 @@ def format_tick(tick: float) -> str:
     return ("" if mantissa == 1 else f"{mantissa}·") + "10" + str(power).translate(SUPERSCRIPT_DIGITS)
 
 
-def number_log_axis(axis: Any, low: float, high: float) -> None:
+def set_log_axis_ticks(axis: Any, low: float, high: float) -> None:
     """Set numbered ticks on a logarithmic axis between two values, and keep its ticker if possible."""
     if not 0 < low < high:
         return

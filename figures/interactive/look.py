@@ -15,8 +15,8 @@ import numpy as np
 from figures.style import CURVE_COLOURS
 
 TEXT_CONTRAST, LINE_CONTRAST = 4.5, 3.0  # minimal contrast to the page
-COLOUR_STEPS = 100  # from a colour towards black or white
-RGB_LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
+NUM_CONTRAST_STEPS = 100  # from a colour towards black or white
+RGB_LUMINANCE_WEIGHTS = np.array([0.2126, 0.7152, 0.0722])
 
 
 class ChartTheme(NamedTuple):
@@ -37,12 +37,12 @@ class ChartTheme(NamedTuple):
     bare: bool = False
 
     @property
-    def paper(self) -> str:
+    def background_colour(self) -> str:
         """The colour of the page."""
         return "#121212" if self.dark else "#ffffff"
 
     @property
-    def ink(self) -> str:
+    def text_colour(self) -> str:
         """The colour of axis names and numbers."""
         return "#d6d6d6" if self.dark else "#444444"
 
@@ -56,37 +56,40 @@ class ChartTheme(NamedTuple):
         """The colour of grid lines."""
         return "#333333" if self.dark else "#e5e5e5"
 
-    def hue(self, index: int) -> str:
+    def get_curve_colour(self, index: int) -> str:
         """Return the colour of the lines and points of the index-th curve.
 
-        >>> ChartTheme().hue(0), ChartTheme(dark=True).hue(0), ChartTheme(dark=True).hue(6)
+        >>> ChartTheme().get_curve_colour(0), ChartTheme(dark=True).get_curve_colour(0), ChartTheme(dark=True).get_curve_colour(6)
         ('#0072B2', '#2184bc', '#ffffff')
         """
         colour = CURVE_COLOURS[index % len(CURVE_COLOURS)]
         if self.dark and colour == "#000000":
             return "#ffffff"
-        return make_legible(colour, self.paper, TEXT_CONTRAST if self.dark else LINE_CONTRAST)
+        return make_legible(colour, self.background_colour, TEXT_CONTRAST if self.dark else LINE_CONTRAST)
 
     def words(self, colour: str) -> str:
         """Return a legible colour for text about a curve of this colour."""
-        return make_legible(colour, self.paper, TEXT_CONTRAST)
+        return make_legible(colour, self.background_colour, TEXT_CONTRAST)
 
 
 LIGHT_THEME = ChartTheme()
 
 
 @cache
-def make_legible(colour: str, paper: str, min_contrast: float) -> str:
+def make_legible(colour: str, background_colour: str, min_contrast: float) -> str:
     """Darken or lighten a colour until it has enough contrast to the page.
 
     >>> make_legible("#0072B2", "#ffffff", 4.5), make_legible("#E69F00", "#ffffff", 4.5)
     ('#0072B2', '#9c6c00')
     """
-    if compute_contrast(colour, paper) >= min_contrast:
+    if compute_contrast(colour, background_colour) >= min_contrast:
         return colour
-    start, end = _get_channels(colour), np.full(3, 1.0 if _compute_luminance(paper) < 0.5 else 0.0)
-    mixtures = (_hex_from_channels(start + (end - start) * step / COLOUR_STEPS) for step in range(1, COLOUR_STEPS + 1))
-    return next(candidate for candidate in mixtures if compute_contrast(candidate, paper) >= min_contrast)
+    start, end = _get_channels(colour), np.full(3, 1.0 if _compute_luminance(background_colour) < 0.5 else 0.0)
+    mixtures = (
+        _hex_from_channels(start + (end - start) * step / NUM_CONTRAST_STEPS)
+        for step in range(1, NUM_CONTRAST_STEPS + 1)
+    )
+    return next(candidate for candidate in mixtures if compute_contrast(candidate, background_colour) >= min_contrast)
 
 
 def compute_contrast(colour: str, other_colour: str) -> float:
@@ -103,7 +106,7 @@ def _compute_luminance(colour: str) -> float:
     """Compute the relative luminance of an sRGB colour."""
     part = _get_channels(colour)
     linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
-    return float(RGB_LUMINANCE @ linear)
+    return float(RGB_LUMINANCE_WEIGHTS @ linear)
 
 
 def _get_channels(colour: str) -> np.ndarray:

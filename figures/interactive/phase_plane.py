@@ -17,20 +17,22 @@ from figures.series import Curve, Layout
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
-PAIR_GUIDES = {("R", "q"): lambda R: R**2}  # at q = R^2, only the teacher correlates the students
+PLANE_GUIDES = {("R", "q"): lambda R: R**2}  # at q = R^2, only the teacher correlates the students
 
 
 class PhasePlane:
     """A chart of one variable against another, where `show` replaces the curves but not the chart."""
 
-    def __init__(self, results: Results, pair: tuple[str, str], height: int | None, theme: ChartTheme = LIGHT_THEME):
-        self.pair = pair
-        x, y = (results.scenario.variables[name] for name in pair)
+    def __init__(
+        self, results: Results, variable_names: tuple[str, str], height: int | None, theme: ChartTheme = LIGHT_THEME
+    ):
+        self.pair = variable_names
+        x, y = (results.scenario.variables[name] for name in variable_names)
         self.chart = Chart(y, x.symbol, height=height, theme=theme)
         self.chart.is_smooth = False  # the curve need not be a function of x
-        if pair in PAIR_GUIDES:
+        if variable_names in PLANE_GUIDES:
             x_values = np.linspace(0, 1, 101)
-            self.chart.draw_guide(x_values.tolist(), PAIR_GUIDES[pair](x_values).tolist())
+            self.chart.draw_guide(x_values.tolist(), PLANE_GUIDES[variable_names](x_values).tolist())
 
     def show(self, results: Results, layout: Layout, compared: Sequence[Curve] = ()) -> list[Curve]:
         """Show results that only have the axes of the layout, and curves for comparison."""
@@ -42,7 +44,9 @@ class PhasePlane:
         """Return curves in the plane: lines of theory, and simulation means with standard errors of y."""
         parts = results.simulation, results.theory
         label = make_browser_labeller(results.scenario)
-        curve_pairs = [series.make_curves(name, *parts, layout, lines=results.lines, label=label) for name in self.pair]
+        curve_pairs = [
+            series.make_curves(name, *parts, layout, lines=results.lines, label_value=label) for name in self.pair
+        ]
         plane_curves = []
         for x, y in zip(*curve_pairs, strict=True):
             x_values = x.mean if x.mean is not None else x.theory

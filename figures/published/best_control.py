@@ -21,7 +21,7 @@ from figures.panels import (
 from figures.style import get_curve_style
 from statmech.errors import ConfigError
 
-MAX_ROW_PANELS = 3
+MAX_PANELS_PER_ROW = 3
 CONTROL_SYMBOLS = {"eta": r"$\eta$", "task_share": "fraction of task 1"}  # axis labels of controls
 
 
@@ -29,10 +29,10 @@ def draw(
     figure_name: str,
     simulation: xr.Dataset,
     theory: xr.Dataset,
-    axis: str,
+    control_axis: str,
     *,
     log: str = "",
-    extra_keys: Any = (),
+    extra_handles: Any = (),
 ) -> Figure:
     """Draw one panel with the error for each task, and one panel for each control.
 
@@ -42,44 +42,46 @@ def draw(
         Name of the figure in messages.
     simulation, theory
         Results along t and a second axis with some optimal values.
-    axis
+    control_axis
         The second axis.
     log
         The logarithmic axes. The time axis of a control is logarithmic if "x" is included.
-    extra_keys
+    extra_handles
         Additional legend handles.
     """
-    if axis not in theory.dims or "t" not in theory.dims:
-        raise ConfigError(f'the figure "{figure_name}" requires the axes t and {axis}')
+    if control_axis not in theory.dims or "t" not in theory.dims:
+        raise ConfigError(f'the figure "{figure_name}" requires the axes t and {control_axis}')
     controls = theory.controlled.values.tolist() if "control" in theory else []
     tasks = theory.sizes.get("task", 1)
     panels = tasks + len(controls)
-    rows = -(-panels // MAX_ROW_PANELS)
+    rows = -(-panels // MAX_PANELS_PER_ROW)
     figure, axes = make_figure(2.6 * rows + 0.4, rows, -(-panels // rows), squeeze=False)
     results = select_with_dense_theory(simulation, theory, "t")
     split = "task" if tasks > 1 else ""
-    keys = draw_panel(axes.flat[:tasks], results, "t", "eps_g", axis, split=split, log=log, dashes=tasks > 1)
+    keys = draw_panel(axes.flat[:tasks], results, "t", "eps_g", control_axis, split=split, log=log, dashes=tasks > 1)
     lines = results.lines if results.lines is not None else theory
     for ax, control in zip(axes.flat[tasks:], controls, strict=True):
-        optimum_indices = _draw_controls(ax, lines.sel(controlled=control), axis)
+        optimum_indices = _draw_controls(ax, lines.sel(controlled=control), control_axis)
         ax.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=CONTROL_SYMBOLS[control])
         set_log_axes(ax, log if "x" in log else "")
         if len(optimum_indices) == 1:
-            best = theory.best_constant.sel(controlled=control).isel({axis: optimum_indices[0]})
+            best = theory.best_constant.sel(controlled=control).isel({control_axis: optimum_indices[0]})
             draw_guide(ax, y=float(best), text="best\nconstant")
-    return add_title_and_legend(figure, results, [*keys, *extra_keys], "rule", "network")
+    return add_title_and_legend(figure, results, [*keys, *extra_handles], "rule", "network")
 
 
-def _draw_controls(ax: Axes, lines: xr.Dataset, axis: str) -> list[int]:
+def _draw_controls(ax: Axes, lines: xr.Dataset, control_axis: str) -> list[int]:
     """Draw every optimal control along the axis, and return the indices of the optimal values.
 
     A control that is constant on segments is drawn as steps.
     """
     optimum_indices = [
-        index for index in range(lines.sizes[axis]) if np.isfinite(lines.control.isel({axis: index})).all()
+        index
+        for index in range(lines.sizes[control_axis])
+        if np.isfinite(lines.control.isel({control_axis: index})).all()
     ]
     for index in optimum_indices:
-        values = lines.control.isel({axis: index}).values.ravel()
+        values = lines.control.isel({control_axis: index}).values.ravel()
         stepped = np.unique(values).size < values.size / 2
         ax.plot(
             lines.t, values, color=get_curve_style(index)["color"], drawstyle="steps-post" if stepped else "default"

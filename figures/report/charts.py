@@ -62,11 +62,11 @@ class ReportCharts:
 
 def charts(results: Results) -> ReportCharts:
     """Make the charts of all variables of a simulation, a theory, or both."""
-    results = _select_last_time(series.ensure_axis(results))
+    results = _select_last_time(series.ensure_chart_axis(results))
     variables, constant = _separate_constants(results)
     layout, marked = _choose_layout(results)
     labels = {axis: _label_positions(results, axis) for axis in layout.rest}
-    legend, meanings = _make_legend(results, layout, marked), _get_meanings(results, variables)
+    legend, meanings = _make_legend(results, layout, marked), _get_explanations(results, variables)
     results = _select_last_time(series.add_dense_lines(results, layout.x))
     results, thinned = _sort_and_thin(results, layout.x)
     scales, xlabel = _choose_scales(results, layout.x, variables), get_axis_label(results, layout.x)
@@ -103,7 +103,7 @@ def charts(results: Results) -> ReportCharts:
 def _select_unequal_charts(grid: ChartGrid) -> list[str]:
     """Return the variables whose charts show values, without duplicates such as vote and mean for K = 1."""
     names_by_values: dict[bytes, str] = {}
-    for name in grid.with_values():
+    for name in grid.list_nonempty_charts():
         parts = [part for curve in grid.shown[name] for part in (curve.mean, curve.theory) if part is not None]
         names_by_values.setdefault(np.concatenate(parts).astype(np.float32).tobytes(), name)
     return list(names_by_values.values())
@@ -138,7 +138,7 @@ def _choose_usual_layout(results: Results) -> Layout:
         key is None
         or key == default.x
         or key not in series.get_chart_axes(dataset)
-        or not series.is_numeric_axis(dataset, key)
+        or not series.has_several_numbers(dataset, key)
     ):
         return default
     rest = tuple(axis for axis in series.get_chart_axes(dataset) if axis not in (key, *default.colours))
@@ -186,16 +186,19 @@ def _get_axis_name(results: Results, axis: str) -> str:
     )
 
 
-def _show_curves(grid: ChartGrid, results: Results, layout: Layout, marked: str | None) -> None:
+def _show_curves(grid: ChartGrid, results: Results, layout: Layout, marker_axis: str | None) -> None:
     """Show the curves of all colours, ordered by marker."""
     colours = [_label_positions(results, axis) for axis in layout.colours] or [[""]]
-    markers = _label_positions(results, marked) if marked else [""]
+    markers = _label_positions(results, marker_axis) if marker_axis else [""]
     names = [
         ", ".join(filter(None, (label, marker))) for marker in markers for label in colours[0][: series.MAX_CURVES]
     ]
     for name, chart in grid.charts.items():
-        chart.colours = len(colours[0]) if marked else 0
-        parts = [series.select_position(results, {marked: index} if marked else {}) for index in range(len(markers))]
+        chart.colours = len(colours[0]) if marker_axis else 0
+        parts = [
+            series.select_position(results, {marker_axis: index} if marker_axis else {})
+            for index in range(len(markers))
+        ]
         curves = [curve for part in parts for curve in grid.curves(name, part, layout, _has_single_runs(results))]
         grid.shown[name] = [
             replace(curve, label=full_label or curve.label) for curve, full_label in zip(curves, names, strict=True)
@@ -261,7 +264,9 @@ def _sort_and_thin(results: Results, x: str) -> tuple[Results, list[str]]:
     x_values = series.get_axis_values(results.either, x)
     order = np.argsort(x_values, kind="stable") if x_values.dtype.kind in "if" else np.arange(x_values.size)
     has_lines = results.lines is not None and not _has_single_runs(results)
-    positions = order[_spread_indices(order.size, MAX_POINTS_WITH_LINE if has_lines else MAX_POINTS_WITHOUT_LINE)]
+    positions = order[
+        _choose_spread_indices(order.size, MAX_POINTS_WITH_LINE if has_lines else MAX_POINTS_WITHOUT_LINE)
+    ]
     left_out = (
         [html.escape(f"the simulation at {order.size - positions.size} of {order.size} values of {x}")]
         if positions.size < order.size
@@ -279,10 +284,10 @@ def _choose_positions(sizes: dict[str, int], max_combinations: int) -> dict[str,
     lengths = dict(sizes)
     while math.prod(lengths.values()) > max_combinations:
         lengths[max(lengths, key=lambda axis: lengths[axis])] -= 1
-    return {axis: _spread_indices(size, lengths[axis]).tolist() for axis, size in sizes.items()}
+    return {axis: _choose_spread_indices(size, lengths[axis]).tolist() for axis, size in sizes.items()}
 
 
-def _spread_indices(size: int, max_count: int) -> np.ndarray:
+def _choose_spread_indices(size: int, max_count: int) -> np.ndarray:
     return np.unique(np.linspace(0, size - 1, min(size, max_count)).round().astype(int))
 
 
@@ -314,15 +319,19 @@ def _describe_hidden_zeros(
             yield f"means of {html_from_latex(variable.symbol)} that are 0, which a logarithmic axis cannot show"
 
 
-def _make_legend(results: Results, layout: Layout, marked: str | None) -> list[tuple[str, str, str]]:
+def _make_legend(results: Results, layout: Layout, marker_axis: str | None) -> list[tuple[str, str, str]]:
     labels = _label_positions(results, layout.colours[0])[: series.MAX_CURVES] if layout.colours else []
-    if marked is None:
-        return [(label, LIGHT_THEME.hue(index), CURVE_MARKERS[index]) for index, label in enumerate(labels)]
-    lines = [(label, LIGHT_THEME.hue(index), "") for index, label in enumerate(labels)]
-    return lines + [(label, "", CURVE_MARKERS[index]) for index, label in enumerate(_label_positions(results, marked))]
+    if marker_axis is None:
+        return [
+            (label, LIGHT_THEME.get_curve_colour(index), CURVE_MARKERS[index]) for index, label in enumerate(labels)
+        ]
+    lines = [(label, LIGHT_THEME.get_curve_colour(index), "") for index, label in enumerate(labels)]
+    return lines + [
+        (label, "", CURVE_MARKERS[index]) for index, label in enumerate(_label_positions(results, marker_axis))
+    ]
 
 
-def _get_meanings(results: Results, variables: dict[str, Variable]) -> list[tuple[str, str]]:
+def _get_explanations(results: Results, variables: dict[str, Variable]) -> list[tuple[str, str]]:
     either = results.either
     names = [
         name

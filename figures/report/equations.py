@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from figures.labels import kind_label
-from figures.style import apply_style, svg_element
+from figures.style import apply_style, make_svg_element
 from statmech.scenarios.base import AbstractScenario
 
 EQUATION_FONT_SIZE = 14  # points, as in the surrounding text
@@ -65,6 +65,6 @@ def _draw_equation(text: str) -> Any:
 def svg_from_latex(latex: str) -> str:
     """Return an equation as an SVG element, or "" if matplotlib cannot draw it."""
     try:
-        return svg_element(_draw_equation(mathtext_from_latex(latex)))
+        return make_svg_element(_draw_equation(mathtext_from_latex(latex)))
     except ValueError:
         return ""

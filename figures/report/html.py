@@ -17,7 +17,7 @@ from figures.labels import get_symbol, html_from_latex, plain_from_latex
 from statmech import __version__
 from statmech.config import format_config
 from statmech.errors import ConfigError
-from statmech.results.citations import bibtex, format_reference, get_citation_keys
+from statmech.results.citations import format_bibtex, format_reference, get_citation_keys
 from statmech.results.log import list_log_files, read_logged_runs
 from statmech.results.results import load_results
 from statmech.results.store import format_version
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 REPORT_TEMPLATE = "report.html.jinja"
-PLAIN_TEXT_SIGNS = {
+SIGNS_BY_PLAIN_TEXT = {
     "sqrt(N)": "√N",
     "^2": "²",
     "-> infinity": "→ ∞",
     "w.xi": "w·ξ",
     "w.w*": "w·w*",
 }  # replaces plain letters in long names
-SIZE_KEYS = ("N", "K", "data")  # shown at the top of a page if the scenario has them
+DIMENSION_KEYS = ("N", "K", "data")  # shown at the top of a page if the scenario has them
 
 
 def write_report(result: Path, out: Path | None = None) -> Path:
@@ -83,7 +83,7 @@ def render_page(results: Results) -> str:
             (chart_set.position, [(Markup(title), next(remaining)) for title in chart_set.titles])
             for chart_set in page_charts.sets
         ],
-        "meanings": [(Markup(name), replace_signs(meaning)) for name, meaning in page_charts.meanings],
+        "meanings": [(Markup(name), use_mathematical_signs(meaning)) for name, meaning in page_charts.meanings],
         "left_out": [Markup(entry) for entry in page_charts.left_out],
         "xlabel": Markup(page_charts.xlabel),
         "picture": picture,
@@ -100,13 +100,13 @@ def render_page(results: Results) -> str:
     return environment.get_template(REPORT_TEMPLATE).render(**_collect_texts(results), **parts)
 
 
-def replace_signs(text: str) -> str:
+def use_mathematical_signs(text: str) -> str:
     """Replace spelled-out names in a text by mathematical signs.
 
-    >>> replace_signs("mean square of the estimate, |w|^2/N"), replace_signs("N -> infinity")
+    >>> use_mathematical_signs("mean square of the estimate, |w|^2/N"), use_mathematical_signs("N -> infinity")
     ('mean square of the estimate, |w|²/N', 'N → ∞')
     """
-    for letters, sign in PLAIN_TEXT_SIGNS.items():
+    for letters, sign in SIGNS_BY_PLAIN_TEXT.items():
         text = text.replace(letters, sign)
     return text
 
@@ -141,15 +141,15 @@ def _collect_texts(results: Results) -> dict[str, Any]:
     return {
         "name": results.name,
         "title": scenario.TITLE[:1].upper() + scenario.TITLE[1:],
-        "summary": _summarise(results),
-        "sizes": _get_sizes(scenario),
+        "summary": _summarise_results(results),
+        "sizes": _get_dimensions_and_seeds(scenario),
         "status": results.status,
-        "missing": _explain_missing(results),
+        "missing": _explain_missing_part(results),
         "tables": list(make_tables(results)),
         "config": format_config(scenario),
         "stores": {part: _get_provenance(results, part) for part in ("simulation", "theory")},
         "references": [(key, format_reference(key)) for key in keys],
-        "bibtex": bibtex(keys),
+        "bibtex": format_bibtex(keys),
         "on_data": scenario.on_data,
         "bounds": any(variable.bound for variable in scenario.variables.values()),
         "bands": _describe_bands(results),
@@ -166,7 +166,7 @@ def _describe_bands(results: Results) -> str:
     return plain_from_latex(legends.describe_bands(results)).removeprefix("band: ") if has_bands else ""
 
 
-def _summarise(results: Results) -> str:
+def _summarise_results(results: Results) -> str:
     """Summarise the kind of scenario, the size of the sweep and the available parts in one sentence."""
     from figures import series
 
@@ -189,9 +189,9 @@ def _summarise(results: Results) -> str:
     return f"{kind}: {', '.join(parts)}."
 
 
-def _get_sizes(scenario: AbstractScenario) -> list[tuple[str, str]]:
+def _get_dimensions_and_seeds(scenario: AbstractScenario) -> list[tuple[str, str]]:
     """Return the dimensions and the number of seeds as pairs (symbol, values)."""
-    keys = [name for name in SIZE_KEYS if hasattr(scenario, name)]
+    keys = [name for name in DIMENSION_KEYS if hasattr(scenario, name)]
     values_by_symbol = {
         plain_from_latex(get_symbol(scenario, name)): ensure_tuple(getattr(scenario, name)) for name in keys
     }
@@ -206,7 +206,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def _explain_missing(results: Results) -> str:
+def _explain_missing_part(results: Results) -> str:
     """Explain why theory or simulation is missing, or return "" if both exist."""
     scenario, folder = results.scenario, results.folder
     if results.simulation is None:
@@ -224,7 +224,7 @@ def _draw_figure(results: Results) -> dict[str, Any] | None:
 
     import figures
     from figures import captions
-    from figures.style import svg_element
+    from figures.style import make_svg_element
 
     if not results.complete:
         return None
@@ -240,7 +240,7 @@ def _draw_figure(results: Results) -> dict[str, Any] | None:
         "caption": Markup(
             re.sub("`([^`]*)`", r"<code>\1</code>", html_from_latex(captions.make_caption(results, captioned)))
         ),
-        "svg": Markup(svg_element(drawn_figure)),
+        "svg": Markup(make_svg_element(drawn_figure)),
         "inches": drawn_figure.get_figwidth(),
     }
 
@@ -268,7 +268,7 @@ def _get_provenance(results: Results, part: str) -> dict[str, str]:
     attributes = decode_attributes(dataset.attrs)
     versions = ", ".join(f"{name} {version}" for name, version in attributes.get("versions", {}).items())
     return {
-        "source": replace_signs(attributes.get("source", "")),
+        "source": use_mathematical_signs(attributes.get("source", "")),
         "commit": attributes.get("commit", "") or "none: installed",
         "versions": versions,
         "earlier versions": "; ".join(map(format_version, attributes.get("earlier", []))) or "none",

@@ -20,10 +20,10 @@ import numpy as np
 from scipy.linalg import qr
 
 from simulate.kernels.coordinate_loops import compile_loop
-from simulate.learners.interface import stability_gap
+from simulate.learners.interface import bound_stability_gap
 
-MIN_RADIUS_FACTOR = 2.0  # radius of a block over the distance moved in the previous epoch
-MAX_BLOCK_FRACTION = 0.7  # blocks with a larger fraction of the examples save no time
+MIN_BLOCK_RADIUS_RATIO = 2.0  # radius of a block over the distance moved in the previous epoch
+MAX_BLOCK_EXAMPLE_FRACTION = 0.7  # blocks with a larger fraction of the examples save no time
 MIN_BLOCK_EPOCHS, LONG_BLOCK_EPOCHS = (
     2,
     16,
@@ -38,14 +38,14 @@ class AdaTronRecord(NamedTuple):
     converged: bool
 
 
-def learn(z: np.ndarray, until: np.ndarray, omega: float, tolerance: float) -> AdaTronRecord:
+def run_adatron(z: np.ndarray, recorded_epochs: np.ndarray, omega: float, tolerance: float) -> AdaTronRecord:
     """Run AdaTron from x = 0 until its gap is certified.
 
     Parameters
     ----------
     z : array (P, N)
         Examples times labels.
-    until : array (T,)
+    recorded_epochs : array (T,)
         Increasing numbers of epochs. Strengths are recorded at these epochs.
     omega : float
         Step size.
@@ -59,16 +59,16 @@ def learn(z: np.ndarray, until: np.ndarray, omega: float, tolerance: float) -> A
 
     Examples
     --------
-    >>> learn(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1, 5]), omega=1.0, tolerance=1e-6).strengths
+    >>> run_adatron(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1, 5]), omega=1.0, tolerance=1e-6).strengths
     array([[2. , 0.5],
            [2. , 0.5]])
     """
     run = AdaTronRun(z, omega, tolerance)
     strengths = []
-    for max_epochs in until:
+    for max_epochs in recorded_epochs:
         run.run_epochs(int(max_epochs))
         strengths.append(run.x.copy())
-    return AdaTronRecord(np.array(strengths), np.minimum(until, run.epochs), run.converged)
+    return AdaTronRecord(np.array(strengths), np.minimum(recorded_epochs, run.epochs), run.converged)
 
 
 class AdaTronRun:
@@ -83,31 +83,31 @@ class AdaTronRun:
         self.lengths = np.sqrt(np.einsum("pn,pn->p", self.z, self.z))
         self.x, self.epochs, self.converged = np.zeros(len(z)), 0, False
         self.w, self.fields = np.zeros(self.z.shape[1]), np.zeros(len(z))
-        self.last_epoch_distance, self.radius_factor = 0.0, MIN_RADIUS_FACTOR
+        self.last_epoch_distance, self.radius_factor = 0.0, MIN_BLOCK_RADIUS_RATIO
 
-    def run_epochs(self, until: int) -> None:
-        """Run AdaTron until its gap is certified or `until` epochs have been made."""
-        while self.epochs < until and not self.converged:
-            indices, radius = self._choose()
+    def run_epochs(self, total_epochs: int) -> None:
+        """Run AdaTron until its gap is certified or `total_epochs` epochs have been made."""
+        while self.epochs < total_epochs and not self.converged:
+            indices, radius = self._choose_examples()
             max_epochs = MIN_BLOCK_EPOCHS if radius == np.inf else max(LONG_BLOCK_EPOCHS, self.epochs // 4)
-            num_epochs = self._run_block(indices, radius, min(until - self.epochs, max_epochs))
+            num_epochs = self._run_block(indices, radius, min(total_epochs - self.epochs, max_epochs))
             if radius < np.inf and num_epochs < MIN_BLOCK_EPOCHS:
                 self.radius_factor *= 2
             elif num_epochs >= LONG_BLOCK_EPOCHS:
-                self.radius_factor = max(self.radius_factor / 2, MIN_RADIUS_FACTOR)
+                self.radius_factor = max(self.radius_factor / 2, MIN_BLOCK_RADIUS_RATIO)
             self.epochs += num_epochs
             self.w = self.x @ self.z / self.N
             self.fields = self.z @ self.w
-            self.converged = bool(stability_gap(self.fields, self.x) <= self.tolerance)
+            self.converged = bool(bound_stability_gap(self.fields, self.x) <= self.tolerance)
 
-    def _choose(self) -> tuple[np.ndarray, float]:
+    def _choose_examples(self) -> tuple[np.ndarray, float]:
         """Find the examples that can change while the student moves by less than a radius.
 
         Returns the indices and the radius.
         """
         room = np.where(self.x > 0, -1.0, self.fields - 1)
         indices = np.flatnonzero(room <= self.radius_factor * self.last_epoch_distance * self.lengths)
-        if not self.epochs or len(indices) > MAX_BLOCK_FRACTION * len(room):
+        if not self.epochs or len(indices) > MAX_BLOCK_EXAMPLE_FRACTION * len(room):
             return np.arange(len(room)), np.inf
         room[indices] = np.inf
         return indices, float(np.min(room / np.where(self.lengths > 0, self.lengths, 1.0)))
@@ -116,7 +116,7 @@ class AdaTronRun:
         """Run up to `max_epochs` epochs on these examples and return the number of complete epochs."""
         x, z = self.x[indices], self.z[indices]
         limits = self.omega, self.tolerance, radius, float(self.N), max_epochs
-        num_epochs, self.last_epoch_distance = visit_examples(z, self.lengths[indices], x, self.w, *limits)
+        num_epochs, self.last_epoch_distance = run_epochs_in_ball(z, self.lengths[indices], x, self.w, *limits)
         self.x[indices] = x
         return int(num_epochs)
 
@@ -131,16 +131,16 @@ def compute_distance(v, w):  # type: ignore[no-untyped-def]
 
 
 @compile_loop("f8(f8[::1], f8[:,::1], i8)")
-def compute_field(w, z, i):  # type: ignore[no-untyped-def]
+def compute_field(w, z, example):  # type: ignore[no-untyped-def]
     """Compute the field of an example."""
     field = 0.0
     for n in range(len(w)):
-        field += w[n] * z[i, n]
+        field += w[n] * z[example, n]
     return field
 
 
 @compile_loop("Tuple((i8, f8))(f8[:,::1], f8[::1], f8[::1], f8[::1], f8, f8, f8, f8, i8)")
-def visit_examples(z, lengths, x, w, omega, tolerance, radius, N, max_epochs):  # type: ignore[no-untyped-def]
+def run_epochs_in_ball(z, lengths, x, w, omega, tolerance, radius, N, max_epochs):  # type: ignore[no-untyped-def]
     """Run AdaTron epochs until the gap is certified or the student leaves a ball around its start.
 
     Parameters

@@ -8,21 +8,21 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from simulate.estimators.example_weights import VisitSchedule, draw_visits
-from simulate.estimators.linear import LinearClassifier, LinearStudent, check_feature_sizes, multiply_by_labels
+from simulate.estimators.example_weights import VisitSchedule, resample_by_weight
+from simulate.estimators.linear import LinearClassifier, LinearStudent, check_large_features, multiply_by_labels
 from simulate.estimators.margin_updates import MARGIN_UPDATES
-from simulate.estimators.one_against_rest import check_integers, format_value, sum_passes
+from simulate.estimators.one_against_rest import check_integer_parameters, format_python_value, sum_counts_per_pass
 from simulate.kernels.partial_sums import (
     AttentionState,
     StoppedSums,
-    compute_partial_sums,
-    iterate_block_results,
+    evaluate_in_blocks,
     sum_rows_until_level,
+    sum_up_to_checkpoints,
 )
-from statmech.boundaries import BOUNDARIES, MIN_ERROR_RATE, get_check_positions
+from statmech.boundaries import BOUNDARIES, MIN_DECISION_ERROR, get_check_positions
 from statmech.errors import format_unknown_name
 
-FEATURE_ORDERS = ("fixed", "random", "weight")
+FEATURE_ORDER_OPTIONS = ("fixed", "random", "weight")
 
 
 class PartialSums(NamedTuple):
@@ -38,7 +38,7 @@ class PartialSums(NamedTuple):
     order: np.ndarray  # features in their order of evaluation, (features,)
 
 
-class StudentPasses:
+class AttentiveProgress:
     """Training state of a student: its features, their order, and the counts of each pass."""
 
     def __init__(
@@ -153,9 +153,9 @@ class AttentivePerceptron(LinearClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier to examples X (m, features) with labels y (m,) and sample weights (m,)."""
-        self._student_passes: list[StudentPasses] = []
+        self._student_passes: list[AttentiveProgress] = []
         super().fit(X, y, sample_weight)
-        self._set_attributes()
+        self._set_fitted_attributes()
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -166,16 +166,16 @@ class AttentivePerceptron(LinearClassifier):
         X, y, weights, first = self._check_partial_fit(X, y, classes, sample_weight)
         signs = self._make_sign_labels(y)
         if first:
-            self._student_passes = [self._begin(X.shape[1]) for _ in signs]
+            self._student_passes = [self._start_progress(X.shape[1]) for _ in signs]
         students = []
         for passes, labels in zip(self._student_passes, signs, strict=True):
             passes.order = self._order_features(passes.student.w, passes.random)
             indices = np.arange(len(y))
-            rows = indices if weights is None else draw_visits(indices, weights, passes.random)
-            self._make_pass(passes, multiply_by_labels(X, labels, self.fit_intercept), rows)
-            students.append(self._student(passes))
+            rows = indices if weights is None else resample_by_weight(indices, weights, passes.random)
+            self._run_pass(passes, multiply_by_labels(X, labels, self.fit_intercept), rows)
+            students.append(self._get_student(passes))
         self._take(students)
-        self._set_attributes()
+        self._set_fitted_attributes()
         return self
 
     def evaluate(self, X: Any) -> list[StoppedSums]:
@@ -185,7 +185,7 @@ class AttentivePerceptron(LinearClassifier):
         """
         check_is_fitted(self)
         X = self._validate_data(X, dtype=float, reset=False)
-        check_feature_sizes(X)
+        check_large_features(X)
         results = []
         for w, b, order, level in zip(self.coef_, self.intercept_, self.orders_, self.levels_, strict=True):
             columns = X if np.array_equal(order, np.arange(X.shape[1])) else X[:, order]
@@ -230,7 +230,7 @@ class AttentivePerceptron(LinearClassifier):
             results.append(
                 PartialSums(
                     checkpoints,
-                    b + compute_partial_sums(X[:, order], w[order], checkpoints),
+                    b + sum_up_to_checkpoints(X[:, order], w[order], checkpoints),
                     level,
                     stopped.features,
                     order,
@@ -246,77 +246,84 @@ class AttentivePerceptron(LinearClassifier):
         return self._stack_decisions([result.sums for result in self.evaluate(X)])
 
     def _learn(self, z: Any, visits: VisitSchedule) -> LinearStudent:
-        passes = self._begin(z.shape[1] - 1)
-        while len(passes.mistakes_per_pass) < self.max_iter and not visits.are_complete:
+        passes = self._start_progress(z.shape[1] - 1)
+        while len(passes.mistakes_per_pass) < self.max_iter and not visits.is_complete:
             passes.order = self._order_features(passes.student.w, passes.random)
             rows = visits.draw(passes.random.permutation(len(z)), passes.random)
-            self._make_pass(passes, z, rows)
+            self._run_pass(passes, z, rows)
             visits.note(rows, passes.mistakes_per_pass[-1])
         self._student_passes.append(passes)
-        return self._student(passes)
+        return self._get_student(passes)
 
-    def _begin(self, n: int) -> StudentPasses:
+    def _start_progress(self, num_features: int) -> AttentiveProgress:
         random = check_random_state(self.random_state)
-        used_features = self._choose_features(n, random)
+        used_features = self._choose_features(num_features, random)
         theta = MARGIN_UPDATES[self.update].theta if self.theta is None else self.theta
-        return StudentPasses(
+        return AttentiveProgress(
             AttentionState(np.zeros(used_features.size), self.boundary, self.error_rate, theta=theta),
-            n,
+            num_features,
             used_features,
             random,
         )
 
-    def _make_pass(self, passes: StudentPasses, z: np.ndarray, rows: np.ndarray) -> None:
+    def _run_pass(self, progress: AttentiveProgress, z: np.ndarray, rows: np.ndarray) -> None:
         """Make one pass over the given rows of z, the examples times their labels.
 
         The constant feature is the last column.
         """
-        student, used_features = passes.student, passes.known
-        student.w = student.w[passes.order]
+        student, used_features = progress.student, progress.known
+        student.w = student.w[progress.order]
         wrong, features = self._learn_rows(
-            student, z[np.ix_(rows, used_features[passes.order])], z[rows, -1], passes.random
+            student, z[np.ix_(rows, used_features[progress.order])], z[rows, -1], progress.random
         )
-        student.w = student.w[np.argsort(passes.order)]
-        passes.mistakes_per_pass.append(wrong)
-        passes.seen.append(features / max(1, len(rows)))
+        student.w = student.w[np.argsort(progress.order)]
+        progress.mistakes_per_pass.append(wrong)
+        progress.seen.append(features / max(1, len(rows)))
 
-    def _student(self, passes: StudentPasses) -> LinearStudent:
-        weights = np.zeros(passes.features + 1)
-        weights[passes.known], weights[-1] = passes.student.w, passes.student.b
-        return LinearStudent(weights, len(passes.mistakes_per_pass))
+    def _get_student(self, progress: AttentiveProgress) -> LinearStudent:
+        weights = np.zeros(progress.features + 1)
+        weights[progress.known], weights[-1] = progress.student.w, progress.student.b
+        return LinearStudent(weights, len(progress.mistakes_per_pass))
 
-    def _set_attributes(self) -> None:
-        self.mistakes_ = sum_passes([passes.mistakes_per_pass for passes in self._student_passes])
+    def _set_fitted_attributes(self) -> None:
+        self.mistakes_ = sum_counts_per_pass([passes.mistakes_per_pass for passes in self._student_passes])
         self.features_ = [
-            count / len(self._student_passes) for count in sum_passes([passes.seen for passes in self._student_passes])
+            count / len(self._student_passes)
+            for count in sum_counts_per_pass([passes.seen for passes in self._student_passes])
         ]
         self.levels_ = [passes.student.get_unlabelled_level() for passes in self._student_passes]
         self.orders_ = [passes.known[passes.order] for passes in self._student_passes]
 
     def _learn_rows(
-        self, student: AttentionState, z: np.ndarray, start: np.ndarray, random: np.random.RandomState
+        self, student: AttentionState, z: np.ndarray, bias_inputs: np.ndarray, random: np.random.RandomState
     ) -> tuple[int, int]:
         """Make one pass over the rows z and return the numbers of learnt examples and evaluated features."""
         wrong = features = 0
         probes = random.random_sample(len(z)) < self.probes
-        for block in iterate_block_results(student, z, start, probes, get_check_positions(z.shape[1], self.chunk)):
+        for block in evaluate_in_blocks(student, z, bias_inputs, probes, get_check_positions(z.shape[1], self.chunk)):
             features += block.features
             if block.is_mistake:
-                self._learn_example(student, z[block.last], start[block.last], block.margin)
+                self._learn_example(student, z[block.last], bias_inputs[block.last], block.margin)
                 wrong += 1
             if self.budget is None:
                 student.take(block.margins)
         return wrong, features
 
-    def _learn_example(self, student: AttentionState, z: np.ndarray, start: float, margin: float) -> None:
+    def _learn_example(self, student: AttentionState, z: np.ndarray, bias_input: float, margin: float) -> None:
         """Update the student with an example (times its label) whose margin does not exceed theta."""
-        strength = MARGIN_UPDATES[self.update].strength(student.theta - margin, z @ z + start**2, self.aggressiveness)
+        strength = MARGIN_UPDATES[self.update].strength(
+            student.theta - margin, z @ z + bias_input**2, self.aggressiveness
+        )
         student.w = student.w + strength * z
-        student.b += strength * start
+        student.b += strength * bias_input
 
-    def _choose_features(self, n: int, random: np.random.RandomState) -> np.ndarray:
+    def _choose_features(self, num_features: int, random: np.random.RandomState) -> np.ndarray:
         """Choose a student's features: all features, or a subset limited by the budget."""
-        features = random.permutation(n) if self.budget is not None and self.order == "random" else np.arange(n)
+        features = (
+            random.permutation(num_features)
+            if self.budget is not None and self.order == "random"
+            else np.arange(num_features)
+        )
         return features[: self.budget]
 
     def _order_features(self, w: np.ndarray, random: np.random.RandomState) -> np.ndarray:
@@ -325,21 +332,21 @@ class AttentivePerceptron(LinearClassifier):
         return np.argsort(-np.abs(w), kind="stable") if self.order == "weight" else np.arange(w.size)
 
     def _check_parameters(self) -> None:
-        if not MIN_ERROR_RATE <= self.error_rate < 0.5:
+        if not MIN_DECISION_ERROR <= self.error_rate < 0.5:
             raise ValueError(
-                f"error_rate must lie between {MIN_ERROR_RATE:g} and 0.5, not {format_value(self.error_rate)}"
+                f"error_rate must lie between {MIN_DECISION_ERROR:g} and 0.5, not {format_python_value(self.error_rate)}"
             )
         if self.boundary not in BOUNDARIES:
             raise ValueError(f"boundary: {format_unknown_name(self.boundary, 'a boundary', BOUNDARIES)}")
-        if self.order not in FEATURE_ORDERS:
-            raise ValueError(f"order: {format_unknown_name(self.order, 'an order', FEATURE_ORDERS)}")
+        if self.order not in FEATURE_ORDER_OPTIONS:
+            raise ValueError(f"order: {format_unknown_name(self.order, 'an order', FEATURE_ORDER_OPTIONS)}")
         if self.order == "weight" and self.budget is not None:
             raise ValueError("a budget requires order fixed or random, because features are chosen before learning")
         if not 0 < self.probes <= 1:
-            raise ValueError(f"probes must be greater than 0 and at most 1, not {format_value(self.probes)}")
-        check_integers(chunk=self.chunk, max_iter=self.max_iter)
+            raise ValueError(f"probes must be greater than 0 and at most 1, not {format_python_value(self.probes)}")
+        check_integer_parameters(chunk=self.chunk, max_iter=self.max_iter)
         if self.budget is not None:
-            check_integers(budget=self.budget)
+            check_integer_parameters(budget=self.budget)
         self._check_update()
 
     def _check_update(self) -> None:
@@ -348,7 +355,7 @@ class AttentivePerceptron(LinearClassifier):
         passive = self.update == "passive_aggressive"
         if self.theta is not None and (not 0 <= self.theta < np.inf or (passive and self.theta == 0)):
             raise ValueError(
-                f"theta must be {'greater than' if passive else 'at least'} 0, not {format_value(self.theta)}"
+                f"theta must be {'greater than' if passive else 'at least'} 0, not {format_python_value(self.theta)}"
             )
         if not self.aggressiveness > 0:
-            raise ValueError(f"aggressiveness must be greater than 0, not {format_value(self.aggressiveness)}")
+            raise ValueError(f"aggressiveness must be greater than 0, not {format_python_value(self.aggressiveness)}")

@@ -20,15 +20,15 @@ from simulate.estimators.attentive import AttentivePerceptron
 from simulate.estimators.optimal_brain_damage import PrunedPerceptron
 from simulate.estimators.perceptron import Perceptron
 from simulate.estimators.sparse import SparsePerceptron
-from simulate.kernels.conjunctions import get_voting_stages, merge_stages
+from simulate.kernels.conjunctions import get_voting_stages, sum_conjunction_weights
 from statmech import classifiers
 from statmech.data_sets import DataSetContent, list_distinct_values
 
-HIDDEN_UNITS = (5, 10, 20, 40, 80)  # candidates for multi-layer perceptrons (Jackson & Craven, section 4)
+HIDDEN_LAYER_SIZES = (5, 10, 20, 40, 80)  # candidates for multi-layer perceptrons (Jackson & Craven, section 4)
 VALIDATION_FRACTION, MLP_BATCH_EXAMPLES = 0.2, 200  # for multi-layer perceptrons only
-MIN_PATIENCE_STEPS = 100  # 10 passes (only 20 steps on the data set votes) stop small hidden layers too early
-TREE_COMPLEXITIES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidate costs of a leaf, chosen by cross-validation
-INNER_FOLDS = 5  # for model selection within each training set
+MIN_MLP_PATIENCE_STEPS = 100  # 10 passes (only 20 steps on the data set votes) stop small hidden layers too early
+TREE_PRUNING_COSTS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidate costs of a leaf, chosen by cross-validation
+MODEL_SELECTION_FOLDS = 5  # for model selection within each training set
 
 
 class ModelTask(NamedTuple):
@@ -42,7 +42,7 @@ class ModelTask(NamedTuple):
     random: int
 
 
-def get_categories(data: DataSetContent) -> Any:
+def get_attribute_categories(data: DataSetContent) -> Any:
     """Return the categories of each nominal attribute, or "auto" for columns of numbers.
 
     Categories of the complete data set are used in every fold.
@@ -50,7 +50,7 @@ def get_categories(data: DataSetContent) -> Any:
     return "auto" if data.X.dtype == float else list_distinct_values(data.X)
 
 
-def encode_numbers(data: DataSetContent) -> np.ndarray:
+def encode_as_numbers(data: DataSetContent) -> np.ndarray:
     """Encode the attributes of a data set as numbers (m, n).
 
     A nominal attribute has one indicator per category, all 0 where the value is missing. Numbers are scaled to at most
@@ -58,7 +58,7 @@ def encode_numbers(data: DataSetContent) -> np.ndarray:
     """
     if data.X.dtype == float:
         return data.X / max(np.abs(data.X).max(), 1e-300)
-    encoder = OneHotEncoder(categories=get_categories(data), handle_unknown="ignore", sparse_output=False)
+    encoder = OneHotEncoder(categories=get_attribute_categories(data), handle_unknown="ignore", sparse_output=False)
     encoded: np.ndarray = encoder.fit_transform(data.X)
     return encoded
 
@@ -94,65 +94,67 @@ def make_registered_model(classifier: Any, task: ModelTask) -> Any:
 
 
 @make_registered_model.register
-def make_boosting(classifier: classifiers.BoostingClassifier, task: ModelTask) -> Any:
+def make_sparse_perceptron(classifier: classifiers.BoostingClassifier, task: ModelTask) -> Any:
     """Make a sparse perceptron, whose number of stages is cross-validated unless it is given."""
     stages = classifier.stages or "cv"
     return SparsePerceptron(classifier.k, stages, classifier.discount, categories=task.domain, random_state=task.random)
 
 
 @make_registered_model.register
-def make_tree(classifier: classifiers.TreeClassifier, task: ModelTask) -> Any:
+def make_decision_tree(classifier: classifiers.TreeClassifier, task: ModelTask) -> Any:
     """Make a decision tree whose pruning is selected by cross-validation."""
     tree = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, random_state=task.random)
-    return GridSearchCV(tree, {"ccp_alpha": TREE_COMPLEXITIES}, cv=INNER_FOLDS)
+    return GridSearchCV(tree, {"ccp_alpha": TREE_PRUNING_COSTS}, cv=MODEL_SELECTION_FOLDS)
 
 
 @make_registered_model.register
-def make_mlp(classifier: classifiers.MlpClassifier, task: ModelTask) -> Any:
+def make_multilayer_perceptron(classifier: classifiers.MlpClassifier, task: ModelTask) -> Any:
     """Make a multi-layer perceptron whose hidden layer is selected by cross-validation."""
     network = MLPClassifier(
         learning_rate_init=0.01,
         max_iter=1000,
         early_stopping=True,
         validation_fraction=VALIDATION_FRACTION,
-        n_iter_no_change=_compute_patience(task.size),
+        n_iter_no_change=_compute_patience_passes(task.size),
         random_state=task.random,
     )
-    return GridSearchCV(network, {"hidden_layer_sizes": [(units,) for units in HIDDEN_UNITS]}, cv=INNER_FOLDS)
+    return GridSearchCV(
+        network, {"hidden_layer_sizes": [(units,) for units in HIDDEN_LAYER_SIZES]}, cv=MODEL_SELECTION_FOLDS
+    )
 
 
-def _compute_patience(examples: int) -> int:
+def _compute_patience_passes(num_examples: int) -> int:
     """Compute the number of passes without validation progress that ends the training.
 
     Small data sets have few steps per pass and therefore need more passes.
 
-    >>> _compute_patience(391), _compute_patience(15000)
+    >>> _compute_patience_passes(391), _compute_patience_passes(15000)
     (50, 10)
     """
-    steps = ceil((1 - VALIDATION_FRACTION) * examples / MLP_BATCH_EXAMPLES)
-    return max(10, ceil(MIN_PATIENCE_STEPS / steps))
+    steps = ceil((1 - VALIDATION_FRACTION) * num_examples / MLP_BATCH_EXAMPLES)
+    return max(10, ceil(MIN_MLP_PATIENCE_STEPS / steps))
 
 
 @make_registered_model.register
-def make_ordinary(classifier: classifiers.OrdinaryClassifier, task: ModelTask) -> Any:
+def make_logistic_regression(classifier: classifiers.OrdinaryClassifier, task: ModelTask) -> Any:
     """Make a logistic regression."""
     return LogisticRegression(C=1 / (classifier.lam_per_example * task.size), max_iter=5000)
 
 
 @make_registered_model.register
-def make_second_order(classifier: classifiers.SecondOrderClassifier, task: ModelTask) -> Any:
+def make_pair_logistic(classifier: classifiers.SecondOrderClassifier, task: ModelTask) -> Any:
     """Make a logistic regression on all inputs and all pairs of inputs."""
-    return _add_pair_features(make_ordinary(classifier, task))
+    return _add_pair_features(make_logistic_regression(classifier, task))
 
 
 @make_registered_model.register
-def make_pruned(classifier: classifiers.PrunedClassifier, task: ModelTask) -> Any:
+def make_pruned_perceptron(classifier: classifiers.PrunedClassifier, task: ModelTask) -> Any:
     """Make a perceptron pruned by optimal brain damage."""
     return PrunedPerceptron(classifier.lam_per_example, random_state=task.random)
 
 
 @make_registered_model.register
-def make_pruned_second_order(classifier: classifiers.PrunedSecondOrderClassifier, task: ModelTask) -> Any:
+def make_pruned_pair_perceptron(classifier: classifiers.PrunedSecondOrderClassifier, task: ModelTask) -> Any:
     """Make a pruned perceptron on all inputs and all pairs of inputs."""
     return _add_pair_features(
         PrunedPerceptron(classifier.lam_per_example, share=classifier.share, random_state=task.random)
@@ -173,7 +175,7 @@ def make_perceptron(classifier: classifiers.PerceptronClassifier, task: ModelTas
 
 
 @make_registered_model.register
-def make_attentive(classifier: classifiers.AttentiveClassifier, task: ModelTask) -> Any:
+def make_attentive_perceptron(classifier: classifiers.AttentiveClassifier, task: ModelTask) -> Any:
     """Make an attentive perceptron with a budget of features or an error rate."""
     options: dict[str, Any] = {
         "max_iter": classifier.passes,
@@ -188,7 +190,7 @@ def make_attentive(classifier: classifiers.AttentiveClassifier, task: ModelTask)
 
 
 @make_registered_model.register
-def make_neighbours(classifier: classifiers.NeighboursClassifier, task: ModelTask) -> Any:
+def make_nearest_neighbours(classifier: classifiers.NeighboursClassifier, task: ModelTask) -> Any:
     """Make a nearest-neighbours classifier."""
     return KNeighborsClassifier(classifier.neighbours)
 
@@ -223,7 +225,7 @@ def _(model: SparsePerceptron) -> float:
 
 
 @singledispatch
-def count_features(model: Any, X: np.ndarray) -> dict[str, float]:
+def count_evaluated_features(model: Any, X: np.ndarray) -> dict[str, float]:
     """Count the features evaluated per example when classifying X and when learning.
 
     The counts are NaN for models that do not evaluate weighted sums.
@@ -231,27 +233,27 @@ def count_features(model: Any, X: np.ndarray) -> dict[str, float]:
     return {"features_evaluated": np.nan, "features_learning": np.nan}
 
 
-@count_features.register(Perceptron)
-@count_features.register(LogisticRegression)
+@count_evaluated_features.register(Perceptron)
+@count_evaluated_features.register(LogisticRegression)
 def _(model: Any, X: np.ndarray) -> dict[str, float]:
     return {"features_evaluated": float(X.shape[1]), "features_learning": float(X.shape[1])}
 
 
-@count_features.register
+@count_evaluated_features.register
 def _(model: AttentivePerceptron, X: np.ndarray) -> dict[str, float]:
     classifying = sum(walks.features.mean() for walks in model.evaluate(X))
     return {"features_evaluated": float(classifying), "features_learning": float(np.mean(model.features_))}
 
 
 @singledispatch
-def count_pairs(model: Any, codons: bool) -> dict[str, float]:
+def count_pair_weights(model: Any, codons: bool) -> dict[str, float]:
     """Count a sparse perceptron's weights on pairs of attributes, and on pairs within one codon."""
     return {}
 
 
-@count_pairs.register
+@count_pair_weights.register
 def _(model: SparsePerceptron, codons: bool) -> dict[str, float]:
-    position = _get_attribute_numbers(model)
+    position = _get_attribute_indices(model)
     attribute_pairs = {
         hypothesis.indicators for hypothesis in _get_voting_hypotheses(model) if len(hypothesis.indicators) == 2
     }
@@ -270,14 +272,14 @@ def sum_pair_weights(model: Any, length: int) -> np.ndarray:
 
 @sum_pair_weights.register
 def _(model: SparsePerceptron, length: int) -> np.ndarray:
-    sums, position = np.zeros((length, length)), _get_attribute_numbers(model)
-    for voter, weight in [pair for stages in model.stages_ for pair in merge_stages(stages).items()]:
+    sums, position = np.zeros((length, length)), _get_attribute_indices(model)
+    for voter, weight in [pair for stages in model.stages_ for pair in sum_conjunction_weights(stages).items()]:
         if len(voter.indicators) == 2:
             sums[tuple(position[sorted(voter.indicators)])] += weight
     return sums
 
 
-def _get_attribute_numbers(model: SparsePerceptron) -> np.ndarray:
+def _get_attribute_indices(model: SparsePerceptron) -> np.ndarray:
     """Return the index of the attribute that each indicator belongs to."""
     size = [len(attribute.names()) for attribute in model.attributes_]
     return np.repeat(np.arange(len(size)), size)

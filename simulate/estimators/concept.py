@@ -77,7 +77,7 @@ def format_concept_latex(terms: Sequence[ConceptTerm]) -> str:
     return "\n".join([*head, *rows, r"\end{tabular}"])
 
 
-def escape_latex(plain: str) -> str:
+def escape_latex(text: str) -> str:
     r"""Escape the characters of a text that are special in LaTeX.
 
     Relations become symbols, and white space becomes single blanks.
@@ -85,7 +85,7 @@ def escape_latex(plain: str) -> str:
     >>> print(escape_latex("R&D != 50_000$"))
     R\&D $\ne$ 50\_000\$
     """
-    tokens = " ".join(plain.split()).split(" ")
+    tokens = " ".join(text.split()).split(" ")
     return " ".join(
         LATEX_RELATIONS.get(token) or "".join(LATEX_ESCAPES.get(character, character) for character in token)
         for token in tokens

@@ -13,10 +13,10 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-MAX_VISITS = 10**8  # limits the indices of a pass to 1 GB
+MAX_VISITS_PER_PASS = 10**8  # limits the indices of a pass to 1 GB
 
 
-def find_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray | None:
+def combine_example_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray | None:
     """Return the weights (m,) of examples, or None if neither samples nor classes have weights.
 
     Raises `ValueError` for weights that are negative or all 0, and for classes that y does not have.
@@ -37,7 +37,9 @@ def find_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -
     return weights
 
 
-def drop_zero_weights(X: Any, y: np.ndarray, weights: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
+def drop_zero_weight_examples(
+    X: Any, y: np.ndarray, weights: np.ndarray | None
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Remove the examples of weight 0 and return X, y and relative weights.
 
     Equal weights become None.
@@ -58,7 +60,7 @@ class VisitSchedule:
 
     def draw(self, order: np.ndarray, random: np.random.RandomState) -> np.ndarray:
         """Draw the rows visited in a pass, in proportion to their weights."""
-        return order if self.weights is None else draw_visits(order, self.weights, random)
+        return order if self.weights is None else resample_by_weight(order, self.weights, random)
 
     def note(self, rows: np.ndarray, mistakes: int) -> None:
         """Record the rows visited in a pass and its number of mistakes."""
@@ -67,18 +69,20 @@ class VisitSchedule:
             self.left[:] = True
 
     @property
-    def are_complete(self) -> bool:
+    def is_complete(self) -> bool:
         """True if all examples have been visited since the last pass with a mistake."""
         return not self.left.any()
 
 
-def draw_visits(order: np.ndarray, weights: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+def resample_by_weight(order: np.ndarray, weights: np.ndarray, random: np.random.RandomState) -> np.ndarray:
     """Repeat each row of `order` by its weight, randomly rounded up or down to an integer.
 
-    >>> draw_visits(np.array([2, 0, 1]), np.array([1.0, 2.0, 0.0]), np.random.RandomState(0))
+    >>> resample_by_weight(np.array([2, 0, 1]), np.array([1.0, 2.0, 0.0]), np.random.RandomState(0))
     array([0, 1, 1])
     """
-    if weights.sum() > MAX_VISITS:
-        raise ValueError(f"the weights add up to {weights.sum():g} visits, more than {MAX_VISITS:,}: divide them")
+    if weights.sum() > MAX_VISITS_PER_PASS:
+        raise ValueError(
+            f"the weights add up to {weights.sum():g} visits, more than {MAX_VISITS_PER_PASS:,}: divide them"
+        )
     ends = np.floor(np.cumsum(weights) + random.random_sample())
     return np.repeat(order, np.diff(ends, prepend=0.0).astype(int)[order])

@@ -28,12 +28,12 @@ class IndicatorAttribute:
     words: tuple[str, ...] | None
     bounds: np.ndarray | None
 
-    def indicators(self, column: np.ndarray, missing: str) -> np.ndarray:
+    def indicators(self, column: np.ndarray, missing_text: str) -> np.ndarray:
         """Return indicators (m, n) of 0 and 1, one column per category or interval.
 
         Rows of missing values and unknown categories are 0. Raises `ValueError` for text in a column of numbers.
         """
-        is_known = ~find_missing(column, missing)
+        is_known = ~find_missing_values(column, missing_text)
         if self.words is None:
             assert self.bounds is not None
             array = np.zeros((len(column), len(self.bounds) + 1))
@@ -65,10 +65,10 @@ class IndicatorAttribute:
         middle = [f"{a:.4g} < {self.name} <= {b:.4g}" for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
         return [f"{self.name} <= {low:.4g}", *middle, f"{self.name} > {high:.4g}"]
 
-    def negations(self) -> list[str]:
+    def get_negated_conditions(self) -> list[str]:
         """Return the condition of each negated indicator as text.
 
-        >>> IndicatorAttribute("age", None, np.array([30.0, 60.0])).negations()
+        >>> IndicatorAttribute("age", None, np.array([30.0, 60.0])).get_negated_conditions()
         ['age > 30', 'not 30 < age <= 60', 'age <= 60']
         """
         if self.words is not None:
@@ -80,15 +80,15 @@ class IndicatorAttribute:
         return names
 
 
-def find_missing(column: np.ndarray, missing: str) -> np.ndarray:
-    """Return a mask (m,) of the missing values: the text `missing`, None, NaN or pandas.NA.
+def find_missing_values(column: np.ndarray, missing_text: str) -> np.ndarray:
+    """Return a mask (m,) of the missing values: the text `missing_text`, None, NaN or pandas.NA.
 
-    >>> find_missing(np.array([1.0, None, "?", "a", np.nan], dtype=object), "?").tolist()
+    >>> find_missing_values(np.array([1.0, None, "?", "a", np.nan], dtype=object), "?").tolist()
     [False, True, True, False, True]
     """
     if column.dtype.kind in "biuf":
         return np.isnan(column)
-    return np.array([value is None or _is_unequal(value, value) or value == missing for value in column], bool)
+    return np.array([value is None or _is_unequal(value, value) or value == missing_text for value in column], bool)
 
 
 def _is_unequal(x: Any, y: Any) -> bool:
@@ -100,8 +100,13 @@ def _is_unequal(x: Any, y: Any) -> bool:
     return not (isinstance(equal, bool | np.bool_) and equal)
 
 
-def make_attribute(
-    name: str, column: np.ndarray, bins: int, missing: str, categories: Any = None, weights: np.ndarray | None = None
+def make_indicator_attribute(
+    name: str,
+    column: np.ndarray,
+    max_intervals: int,
+    missing_text: str,
+    categories: Any = None,
+    weights: np.ndarray | None = None,
 ) -> IndicatorAttribute:
     """Make the attribute of a column, with categories for text or intervals for numbers.
 
@@ -111,16 +116,16 @@ def make_attribute(
         Name of the column.
     column
         Values of the column (m,).
-    bins
+    max_intervals
         Maximal number of intervals.
-    missing
+    missing_text
         The text that marks a missing value.
     categories
         Possible values of a nominal attribute. None: the values of the column.
     weights
         Weights of the values, divided equally among the intervals. None: all equal.
     """
-    is_known = ~find_missing(column, missing)
+    is_known = ~find_missing_values(column, missing_text)
     present = column[is_known]
     if categories is not None:
         categories = tuple(map(str, categories))
@@ -129,22 +134,22 @@ def make_attribute(
         return IndicatorAttribute(name, categories, None)
     if not present.size or not all(isinstance(value, Real) for value in present):
         labels = sorted({str(value) for value in present})
-        if len(labels) > bins and all(map(_is_number, labels)):
+        if len(labels) > max_intervals and all(map(_is_number, labels)):
             remedy = "convert them (pandas.to_numeric), or list them in `categories`"
             warnings.warn(f"{name} contains numbers as text, which are treated as categories: {remedy}", stacklevel=4)
         return IndicatorAttribute(name, tuple(labels), None)
     values = np.asarray(present, float)
     levels = np.unique(values)
-    if levels.size > bins:
-        fractions = np.linspace(0, 1, bins + 1)[1:-1]
+    if levels.size > max_intervals:
+        fractions = np.linspace(0, 1, max_intervals + 1)[1:-1]
         levels = np.unique(
-            _find_quantiles(values, fractions, np.ones(len(values)) if weights is None else weights[is_known])
+            _find_weighted_quantiles(values, fractions, np.ones(len(values)) if weights is None else weights[is_known])
         )
         return IndicatorAttribute(name, None, levels[levels < values.max()])
-    return IndicatorAttribute(name, None, _compute_midpoints(levels[:-1], levels[1:]))
+    return IndicatorAttribute(name, None, _compute_separating_values(levels[:-1], levels[1:]))
 
 
-def _find_quantiles(values: np.ndarray, fractions: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _find_weighted_quantiles(values: np.ndarray, fractions: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Find the smallest values whose cumulative weight reaches the given fractions of the total.
 
     With weights that are not integers, rounding errors would decide in `np.quantile(..., method="inverted_cdf")`.
@@ -161,7 +166,7 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _compute_midpoints(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _compute_separating_values(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the midpoints of pairs of values, or the lower value of neighbouring floats."""
     with np.errstate(over="ignore"):
         middle = (high + low) / 2

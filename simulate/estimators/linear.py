@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from simulate.estimators.example_weights import VisitSchedule, drop_zero_weights, find_weights
-from simulate.estimators.one_against_rest import OneAgainstRest
+from simulate.estimators.example_weights import VisitSchedule, combine_example_weights, drop_zero_weight_examples
+from simulate.estimators.one_against_rest import OneAgainstRestClassifier
 
 MAX_FEATURE_VALUE = 1e50  # the variance of margins, of order 1e200, must not overflow
 
@@ -22,23 +22,23 @@ class LinearStudent(NamedTuple):
     n_iter: int
 
 
-class LinearClassifier(OneAgainstRest, ABC):
+class LinearClassifier(OneAgainstRestClassifier, ABC):
     """Base class of linear classifiers with the scikit-learn interface.
 
     Subclasses define the learning algorithm and whether rows may be sparse.
     """
 
-    sparse_rows = False
+    accepts_sparse_rows = False
     fit_intercept: bool
     class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier to examples X (m, features) with labels y (m,) and sample weights (m,)."""
         self._check_parameters()
-        X, y = self._validate_data(X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False)
-        check_feature_sizes(X)
+        X, y = self._validate_data(X, y, dtype=float, accept_sparse="csr" if self.accepts_sparse_rows else False)
+        check_large_features(X)
         check_small_features(X)
-        X, y, weights = drop_zero_weights(X, y, find_weights(X, y, sample_weight, self.class_weight))
+        X, y, weights = drop_zero_weight_examples(X, y, combine_example_weights(X, y, sample_weight, self.class_weight))
         self._set_classes(y)
         rows = (multiply_by_labels(X, signs, self.fit_intercept) for signs in self._make_sign_labels(y))
         self._take([self._learn(z, VisitSchedule(len(y), weights)) for z in rows])
@@ -53,8 +53,10 @@ class LinearClassifier(OneAgainstRest, ABC):
         if str(self.class_weight) == "balanced":
             raise ValueError('class_weight="balanced" needs all examples: call fit, or set a dictionary of weights')
         first = not hasattr(self, "classes_")
-        X, y = self._validate_data(X, y, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=first)
-        check_feature_sizes(X)
+        X, y = self._validate_data(
+            X, y, dtype=float, accept_sparse="csr" if self.accepts_sparse_rows else False, reset=first
+        )
+        check_large_features(X)
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known_classes = np.unique(classes) if first else self.classes_
@@ -63,7 +65,7 @@ class LinearClassifier(OneAgainstRest, ABC):
         if unknown := sorted(set(np.unique(y).tolist()) - set(known_classes.tolist())):
             raise ValueError(f"y has classes {unknown} that are not among {known_classes.tolist()}")
         self.classes_ = known_classes
-        return X, y, find_weights(X, y, sample_weight, self.class_weight), first
+        return X, y, combine_example_weights(X, y, sample_weight, self.class_weight), first
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the activations w.x + b, (m,) for two classes, otherwise (m, classes).
@@ -71,13 +73,13 @@ class LinearClassifier(OneAgainstRest, ABC):
         For two classes a positive activation means the second class.
         """
         check_is_fitted(self)
-        X = self._validate_data(X, dtype=float, accept_sparse="csr" if self.sparse_rows else False, reset=False)
-        check_feature_sizes(X)
+        X = self._validate_data(X, dtype=float, accept_sparse="csr" if self.accepts_sparse_rows else False, reset=False)
+        check_large_features(X)
         return self._stack_decisions(list((X @ self.coef_.T + self.intercept_).T))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.sparse_rows
+        tags.input_tags.sparse = self.accepts_sparse_rows
         return tags
 
     @abstractmethod
@@ -97,7 +99,7 @@ class LinearClassifier(OneAgainstRest, ABC):
         self.n_iter_ = max(student.n_iter for student in students)
 
 
-def check_feature_sizes(X: Any) -> None:
+def check_large_features(X: Any) -> None:
     """Raise `ValueError` if features of X, dense or sparse, are so large that margins might overflow."""
     largest = float(np.max(np.abs(X.data if sp.issparse(X) else X), initial=0.0))
     if largest > MAX_FEATURE_VALUE:

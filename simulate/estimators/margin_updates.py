@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-def perceptron_strength(loss: float, square: float, aggressiveness: float) -> float:
+def perceptron_strength(loss: float, squared_length: float, aggressiveness: float) -> float:
     """Return the update strength of the perceptron rule, which is 1 for any loss."""
     return 1.0
 
 
-def passive_aggressive_strength(loss: float, square: float, aggressiveness: float) -> float:
+def passive_aggressive_strength(loss: float, squared_length: float, aggressiveness: float) -> float:
     r"""Return the update strength of the passive-aggressive rule PA-I (Crammer et al. 2006).
 
     .. math:: s = \min\Bigl(C,\ \frac{\ell}{|\mathbf x|^2}\Bigr), \qquad
@@ -29,7 +29,7 @@ def passive_aggressive_strength(loss: float, square: float, aggressiveness: floa
     ----------
     loss : float
         The loss, not negative.
-    square : float
+    squared_length : float
         Squared length of the example.
     aggressiveness : float
         The bound C.
@@ -44,7 +44,7 @@ def passive_aggressive_strength(loss: float, square: float, aggressiveness: floa
     >>> passive_aggressive_strength(1.0, 4.0, 1.0), passive_aggressive_strength(1.0, 4.0, 0.1)
     (0.25, 0.1)
     """
-    return min(aggressiveness, loss / square) if square > 0 else 0.0
+    return min(aggressiveness, loss / squared_length) if squared_length > 0 else 0.0
 
 
 class MarginUpdate(NamedTuple):

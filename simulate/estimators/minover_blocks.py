@@ -27,13 +27,13 @@ import numpy as np
 
 from simulate.kernels.coordinate_loops import compile_loop
 
-CANDIDATE_MULTIPLE = 4  # fields compared at a time, so that the compiler vectorises the loop
+FIELDS_PER_COMPARISON = 4  # fields compared at a time, so that the compiler vectorises the loop
 MIN_BLOCK_UPDATES, MAX_BLOCK_UPDATES = 16, 2**17
 MAX_FULL_GRAM_CANDIDATES = 256  # with more candidates, Gram matrix rows are computed on demand
-MAX_COST_RATIO = 8  # cost of a block's updates over the cost of its verification
-BLOCK_OVERHEAD = 2 * 10**5  # multiplications equivalent to the fixed cost of a block
-MAX_ROW_NUMBERS = 2**27  # 1 GiB for the candidates' rows of the Gram matrix
-MAX_KEPT_FRACTION = 0.8  # candidates are reduced when a smaller fraction is needed
+MAX_UPDATE_COST_RATIO = 8  # cost of a block's updates over the cost of its verification
+BLOCK_OVERHEAD_PRODUCTS = 2 * 10**5  # multiplications equivalent to the fixed cost of a block
+MAX_GRAM_ROW_ENTRIES = 2**27  # 1 GiB for the candidates' rows of the Gram matrix
+CANDIDATE_PRUNING_FRACTION = 0.8  # candidates are reduced when a smaller fraction is needed
 PADDING_FIELD = 1e300  # never the smallest field
 
 
@@ -45,16 +45,16 @@ class MinOverRecord(NamedTuple):
     fields: np.ndarray
 
 
-def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> MinOverRecord:
+def run_minover(z: np.ndarray, recorded_updates: np.ndarray, stop_rule: str = "epochs") -> MinOverRecord:
     """Run MinOver from w = 0.
 
     Parameters
     ----------
     z : array (P, N)
         Examples times labels.
-    until : array (T,)
+    recorded_updates : array (T,)
         Increasing numbers of updates. Strengths are recorded at these numbers.
-    stop : str
+    stop_rule : str
         Stop rule, one of `statmech.learners.STOP_RULES`.
 
     Returns
@@ -64,17 +64,17 @@ def learn(z: np.ndarray, until: np.ndarray, stop: str = "epochs") -> MinOverReco
 
     Examples
     --------
-    >>> learn(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1, 5])).strengths
+    >>> run_minover(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1, 5])).strengths
     array([[1., 0.],
            [4., 1.]])
     """
-    run, recorded = MinOverRun(z, stop), []
-    for before, added in run.blocks(int(until[-1])):
+    run, recorded = MinOverRun(z, stop_rule), []
+    for before, added in run.blocks(int(recorded_updates[-1])):
         first = run.updates - len(added)
-        inside = until[(first < until) & (until <= run.updates)]
+        inside = recorded_updates[(first < recorded_updates) & (recorded_updates <= run.updates)]
         recorded += [before + np.bincount(added[: time - first], minlength=len(z)) for time in inside]
-    strengths = np.array(recorded + [run.strengths] * (len(until) - len(recorded)))
-    return MinOverRecord(strengths, np.minimum(until, run.updates), run.fields)
+    strengths = np.array(recorded + [run.strengths] * (len(recorded_updates) - len(recorded)))
+    return MinOverRecord(strengths, np.minimum(recorded_updates, run.updates), run.fields)
 
 
 class ExampleGram:
@@ -98,25 +98,25 @@ class MinOverCandidates:
     """
 
     def __init__(self, examples: ExampleGram, indices: np.ndarray, updates: int):
-        self.example_indices, padding = indices, -len(indices) % CANDIDATE_MULTIPLE
+        self.example_indices, padding = indices, -len(indices) % FIELDS_PER_COMPARISON
         self.z, self.squares = examples.z[indices], np.pad(examples.squares[indices], (0, padding))
-        self.slots, self.used = np.full(len(indices) + padding, -1), 0
+        self.slots, self.num_rows = np.full(len(indices) + padding, -1), 0
         if examples.gram is None and len(indices) > MAX_FULL_GRAM_CANDIDATES:
-            room = max(updates, MAX_ROW_NUMBERS // len(self.slots))
+            room = max(updates, MAX_GRAM_ROW_ENTRIES // len(self.slots))
             self.rows = np.zeros((min(len(indices), room), len(self.slots)))  # memory pages are allocated on first use
         else:
             inner = self.z @ self.z.T if examples.gram is None else examples.gram[np.ix_(indices, indices)]
-            self.rows, self.used = np.pad(inner, (0, padding)), len(indices)
+            self.rows, self.num_rows = np.pad(inner, (0, padding)), len(indices)
             self.slots[: len(indices)] = np.arange(len(indices))
 
     def has_room(self, updates: int) -> bool:
         """Return True if the Gram matrix rows of `updates` more updates fit."""
-        return len(self.rows) >= min(len(self.example_indices), self.used + updates)
+        return len(self.rows) >= min(len(self.example_indices), self.num_rows + updates)
 
     def add_row(self, candidate: int) -> None:
         """Add the Gram matrix row of one candidate."""
-        np.matmul(self.z, self.z[candidate], out=self.rows[self.used, : len(self.example_indices)])
-        self.slots[candidate], self.used = self.used, self.used + 1
+        np.matmul(self.z, self.z[candidate], out=self.rows[self.num_rows, : len(self.example_indices)])
+        self.slots[candidate], self.num_rows = self.num_rows, self.num_rows + 1
 
 
 class MinOverBlock(NamedTuple):
@@ -140,20 +140,20 @@ class MinOverRun:
         self.examples, self.patience = ExampleGram(z), PatienceRule(stop, len(z))
         self.strengths, self.fields = np.zeros((2, len(z)))
         self.updates, self.ended, self.size = 0, False, MIN_BLOCK_UPDATES
-        self._choose(np.arange(len(z)))
+        self._choose_examples(np.arange(len(z)))
 
-    def blocks(self, until: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def blocks(self, total_updates: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the strengths before each block and the examples that the block adds.
 
-        The run ends after `until` updates or by the stop rule.
+        The run ends after `total_updates` updates or by the stop rule.
         """
-        while self.updates < until and not self.ended:
-            block = self._try_block(min(self.size, until - self.updates))
+        while self.updates < total_updates and not self.ended:
+            block = self._try_block(min(self.size, total_updates - self.updates))
             doubtful = block.slack <= 0
             doubtful[self.candidates.example_indices] = False
             if doubtful.any():
                 self.size = max(self.size // 2, MIN_BLOCK_UPDATES)
-                self._choose(np.union1d(self.candidates.example_indices, np.flatnonzero(doubtful)))
+                self._choose_examples(np.union1d(self.candidates.example_indices, np.flatnonzero(doubtful)))
             else:
                 yield self._take(block)
                 self._plan_next_block(block.slack)
@@ -161,14 +161,14 @@ class MinOverRun:
     def _plan_next_block(self, slack: np.ndarray) -> None:
         """Choose the next block's length, and keep only doubtful candidates plus a reserve of one eighth."""
         number, doubt = len(self.candidates.example_indices), int(np.sum(slack <= 0))
-        longest = MAX_COST_RATIO * (self.examples.z.size + BLOCK_OVERHEAD) // number
+        longest = MAX_UPDATE_COST_RATIO * (self.examples.z.size + BLOCK_OVERHEAD_PRODUCTS) // number
         self.size = max(MIN_BLOCK_UPDATES, min(2 * self.size, longest, MAX_BLOCK_UPDATES))
-        if doubt + doubt // 8 + CANDIDATE_MULTIPLE < MAX_KEPT_FRACTION * number:
-            self._choose(find_lowest(slack, doubt + doubt // 8))
+        if doubt + doubt // 8 + FIELDS_PER_COMPARISON < CANDIDATE_PRUNING_FRACTION * number:
+            self._choose_examples(find_lowest_indices(slack, doubt + doubt // 8))
         elif not self.candidates.has_room(self.size):
-            self._choose(self.candidates.example_indices)
+            self._choose_examples(self.candidates.example_indices)
 
-    def _choose(self, indices: np.ndarray) -> None:
+    def _choose_examples(self, indices: np.ndarray) -> None:
         self.candidates = MinOverCandidates(self.examples, indices, 2 * self.size)
 
     def _take(self, block: MinOverBlock) -> tuple[np.ndarray, np.ndarray]:
@@ -192,15 +192,17 @@ class MinOverRun:
         fields[:number] = self.fields[candidates.example_indices]
         before, counts = fields.copy(), np.zeros(len(fields))
         added, min_fields = np.empty(size, int), np.empty(size)
-        num_updates, missing = add_smallest_fields(
+        num_updates, missing = run_minover_updates(
             candidates.slots, candidates.rows, fields, counts, added, min_fields, 0
         )
         while num_updates < size:
             candidates.add_row(missing)
-            num_updates, missing = add_smallest_fields(
+            num_updates, missing = run_minover_updates(
                 candidates.slots, candidates.rows, fields, counts, added, min_fields, num_updates
             )
-        rho2, start, rise = bound_deviation(candidates.squares, before, fields - before, counts, added, min_fields)
+        rho2, start, rise = bound_block_deviation(
+            candidates.squares, before, fields - before, counts, added, min_fields
+        )
         strengths = self.strengths.copy()
         strengths[candidates.example_indices] += counts[:number]
         after = self.examples.fields(strengths)
@@ -209,12 +211,12 @@ class MinOverRun:
         return MinOverBlock(candidates.example_indices[added], min_fields, strengths, after, slack)
 
 
-def find_lowest(values: np.ndarray, number: int) -> np.ndarray:
+def find_lowest_indices(values: np.ndarray, number: int) -> np.ndarray:
     """Return the indices of the `number` lowest values (P,) in increasing order.
 
-    The number is rounded up to a positive multiple of `CANDIDATE_MULTIPLE`.
+    The number is rounded up to a positive multiple of `FIELDS_PER_COMPARISON`.
     """
-    number = min(len(values), max(CANDIDATE_MULTIPLE, number + -number % CANDIDATE_MULTIPLE))
+    number = min(len(values), max(FIELDS_PER_COMPARISON, number + -number % FIELDS_PER_COMPARISON))
     return np.sort(np.argpartition(values, number - 1)[:number])
 
 
@@ -228,17 +230,17 @@ class PatienceRule:
         self.stop, self.P, self.is_active = stop, P, stop != "epochs"
         self.best, self.waited, self.square, self.ended = -np.inf, 0, 0.0, False
 
-    def kept(self, least: np.ndarray, squares: np.ndarray) -> int:
+    def kept(self, min_fields: np.ndarray, squares: np.ndarray) -> int:
         """Count the updates of a block that precede the end of the run.
 
         Updates are described by the smallest fields and the squared lengths of the added examples (S,).
         """
-        grown = np.flatnonzero(self._find_increases(least, squares))
-        last = np.full(len(least), -self.waited - 1)
+        grown = np.flatnonzero(self._find_increases(min_fields, squares))
+        last = np.full(len(min_fields), -self.waited - 1)
         last[grown] = grown
-        waited = np.arange(len(least)) - np.maximum.accumulate(last)
+        waited = np.arange(len(min_fields)) - np.maximum.accumulate(last)
         self.waited, self.ended = int(waited[-1]), bool(waited.max() >= self.P)
-        return int(np.argmax(waited >= self.P)) + 1 if self.ended else len(least)
+        return int(np.argmax(waited >= self.P)) + 1 if self.ended else len(min_fields)
 
     def _find_increases(self, min_fields: np.ndarray, squares: np.ndarray) -> np.ndarray:
         """Return a mask of the updates that raise the maximum of the monitored quantity.
@@ -256,7 +258,7 @@ class PatienceRule:
 
 
 @compile_loop("UniTuple(i8, 2)(i8[::1], f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], i8)")
-def add_smallest_fields(slots, rows, fields, counts, added, min_fields, updates):  # type: ignore[no-untyped-def]
+def run_minover_updates(slots, rows, fields, counts, added, min_fields, updates):  # type: ignore[no-untyped-def]
     """Run MinOver updates until the block is complete or a Gram matrix row is missing.
 
     Parameters
@@ -307,10 +309,10 @@ def add_smallest_fields(slots, rows, fields, counts, added, min_fields, updates)
 
 
 @compile_loop("UniTuple(f8, 3)(f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
-def bound_deviation(squares, before, changes, counts, added, min_fields):  # type: ignore[no-untyped-def]
+def bound_block_deviation(squares, before, changes, counts, added, min_fields):  # type: ignore[no-untyped-def]
     """Return rho squared of a block, and the start and slope of a line that bounds its smallest fields.
 
-    The slope is per update. Inlined into `add_smallest_fields`, this code would slow down the loop there.
+    The slope is per update. Inlined into `run_minover_updates`, this code would slow down the loop there.
 
     Parameters
     ----------

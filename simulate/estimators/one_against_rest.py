@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 
-class OneAgainstRest(ClassifierMixin, BaseEstimator):
+class OneAgainstRestClassifier(ClassifierMixin, BaseEstimator):
     """Base class of classifiers whose `decision_function` has one column per student."""
 
     classes_: np.ndarray
@@ -51,28 +51,28 @@ class OneAgainstRest(ClassifierMixin, BaseEstimator):
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
-def check_integers(min_value: int = 1, **values: Any) -> None:
+def check_integer_parameters(min_value: int = 1, **values: Any) -> None:
     """Raise `ValueError` for parameters that are not integers of at least `min_value`."""
     for name, value in values.items():
         if not isinstance(value, Integral) or value < min_value:
-            raise ValueError(f"{name} must be an integer of at least {min_value}, not {format_value(value)}")
+            raise ValueError(f"{name} must be an integer of at least {min_value}, not {format_python_value(value)}")
 
 
-def format_value(value: Any) -> str:
+def format_python_value(value: Any) -> str:
     """Return the repr of a value as a Python object, for example 1.0 instead of np.float64(1.0).
 
-    >>> format_value(np.float64(1.0)), format_value("one")
+    >>> format_python_value(np.float64(1.0)), format_python_value("one")
     ('1.0', "'one'")
     """
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-def sum_passes(passes: list[list[Any]]) -> list[Any]:
+def sum_counts_per_pass(passes: list[list[Any]]) -> list[Any]:
     """Sum the counts of several students pass by pass.
 
     Students may have different numbers of passes.
 
-    >>> sum_passes([[3, 1, 0], [2, 0]])
+    >>> sum_counts_per_pass([[3, 1, 0], [2, 0]])
     [5, 1, 0]
     """
     return [sum(counts) for counts in zip_longest(*passes, fillvalue=0)]

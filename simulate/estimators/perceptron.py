@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from simulate.estimators.example_weights import VisitSchedule, draw_visits
-from simulate.estimators.linear import LinearClassifier, LinearStudent, check_feature_sizes, multiply_by_labels
-from simulate.estimators.one_against_rest import check_integers, format_value, sum_passes
+from simulate.estimators.example_weights import VisitSchedule, resample_by_weight
+from simulate.estimators.linear import LinearClassifier, LinearStudent, check_large_features, multiply_by_labels
+from simulate.estimators.one_against_rest import check_integer_parameters, format_python_value, sum_counts_per_pass
 from simulate.kernels.mistakes import iterate_mistakes
 
-EXAMPLE_ORDERS = ("constant", "once", "every")
-PERCEPTRON_OUTPUTS = ("last", "averaged", "voted")
+EXAMPLE_ORDER_OPTIONS = ("constant", "once", "every")
+PERCEPTRON_OUTPUT_OPTIONS = ("last", "averaged", "voted")
 
 
 class PerceptronProgress:
@@ -22,11 +22,11 @@ class PerceptronProgress:
 
     def __init__(self, features: int, voted: bool, random: np.random.RandomState):
         self.w, self.random = np.zeros(features), random
-        self.visits, self.last_change = 0, 0
+        self.visits, self.last_mistake_visit = 0, 0
         self.weighted = np.zeros(features)  # sum of updates, each times the number of visits before the update
         self.voters: list[tuple[np.ndarray, int]] | None = [] if voted else None
 
-    def make_pass(self, z: Any) -> int:
+    def run_pass(self, z: Any) -> int:
         """Make one pass over the rows z and return the number of mistakes."""
         num_mistakes = 0
         for index, w in iterate_mistakes(self.w, z):
@@ -36,21 +36,21 @@ class PerceptronProgress:
         self.visits += z.shape[0]
         return num_mistakes
 
-    def compute_average(self) -> np.ndarray:
+    def compute_mean_weights(self) -> np.ndarray:
         """Compute the mean of w over all visits."""
         return self.w - self.weighted / max(self.visits, 1)
 
     def get_voters(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the successive weights (n, features) and the number of visits that each survived."""
         assert self.voters is not None
-        voters = [*self.voters, (self.w, self.visits - self.last_change)]
+        voters = [*self.voters, (self.w, self.visits - self.last_mistake_visit)]
         return np.array([w for w, _ in voters]), np.array([count for _, count in voters], float)
 
     def _record_voter(self, visit: int) -> None:
         """Record the current weights as a voter, before the mistake at this visit."""
-        if self.voters is not None and visit > self.last_change:
-            self.voters.append((self.w, visit - self.last_change))
-        self.last_change = visit
+        if self.voters is not None and visit > self.last_mistake_visit:
+            self.voters.append((self.w, visit - self.last_mistake_visit))
+        self.last_mistake_visit = visit
 
 
 class Perceptron(LinearClassifier):
@@ -92,7 +92,7 @@ class Perceptron(LinearClassifier):
     ([[2.0, -1.0]], [0.0], [3, 1, 0])
     """
 
-    sparse_rows = True
+    accepts_sparse_rows = True
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Perceptron(LinearClassifier):
         self._progress: list[PerceptronProgress] = []
         self._mistakes_per_student: list[list[int]] = []
         super().fit(X, y, sample_weight)
-        self.mistakes_ = sum_passes(self._mistakes_per_student)
+        self.mistakes_ = sum_counts_per_pass(self._mistakes_per_student)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -126,15 +126,15 @@ class Perceptron(LinearClassifier):
         X, y, weights, first = self._check_partial_fit(X, y, classes, sample_weight)
         if first:
             self.mistakes_ = []
-            self._progress = [self._begin(X.shape[1] + 1) for _ in self._make_sign_labels(y)]
+            self._progress = [self._start_progress(X.shape[1] + 1) for _ in self._make_sign_labels(y)]
         rows = [multiply_by_labels(X, signs, self.fit_intercept) for signs in self._make_sign_labels(y)]
         if weights is not None:
             indices = np.arange(len(y))
             rows = [
-                z[draw_visits(indices, weights, progress.random)]
+                z[resample_by_weight(indices, weights, progress.random)]
                 for progress, z in zip(self._progress, rows, strict=True)
             ]
-        self.mistakes_.append(sum(progress.make_pass(z) for progress, z in zip(self._progress, rows, strict=True)))
+        self.mistakes_.append(sum(progress.run_pass(z) for progress, z in zip(self._progress, rows, strict=True)))
         self._take(
             [LinearStudent(self._get_final_weights(progress), len(self.mistakes_)) for progress in self._progress]
         )
@@ -149,35 +149,37 @@ class Perceptron(LinearClassifier):
             return super().decision_function(X)
         check_is_fitted(self)
         X = self._validate_data(X, dtype=float, accept_sparse="csr", reset=False)
-        check_feature_sizes(X)
+        check_large_features(X)
         votes = []
         for progress in self._progress:
             w, counts = progress.get_voters()
             votes.append(np.sign(X @ w[:, :-1].T + w[:, -1]) @ counts / counts.sum())
         return self._stack_decisions(votes)
 
-    def _begin(self, features: int) -> PerceptronProgress:
-        return PerceptronProgress(features, self.output == "voted", check_random_state(self.random_state))
+    def _start_progress(self, num_features: int) -> PerceptronProgress:
+        return PerceptronProgress(num_features, self.output == "voted", check_random_state(self.random_state))
 
     def _learn(self, z: Any, visits: VisitSchedule) -> LinearStudent:
-        progress = self._begin(z.shape[1])
+        progress = self._start_progress(z.shape[1])
         mistake_counts: list[int] = []
         order = np.arange(z.shape[0])
-        while len(mistake_counts) < self.max_iter and not visits.are_complete:
+        while len(mistake_counts) < self.max_iter and not visits.is_complete:
             if self.order == "every" or (self.order == "once" and not mistake_counts):
                 order = progress.random.permutation(z.shape[0])
             rows = visits.draw(order, progress.random)
-            mistake_counts.append(progress.make_pass(z[rows]))
+            mistake_counts.append(progress.run_pass(z[rows]))
             visits.note(rows, mistake_counts[-1])
         self._progress.append(progress)
         self._mistakes_per_student.append(mistake_counts)
         return LinearStudent(self._get_final_weights(progress), len(mistake_counts))
 
     def _get_final_weights(self, progress: PerceptronProgress) -> np.ndarray:
-        return progress.compute_average() if self.output == "averaged" else progress.w
+        return progress.compute_mean_weights() if self.output == "averaged" else progress.w
 
     def _check_parameters(self) -> None:
-        check_integers(max_iter=self.max_iter)
-        for name, options in (("order", EXAMPLE_ORDERS), ("output", PERCEPTRON_OUTPUTS)):
+        check_integer_parameters(max_iter=self.max_iter)
+        for name, options in (("order", EXAMPLE_ORDER_OPTIONS), ("output", PERCEPTRON_OUTPUT_OPTIONS)):
             if getattr(self, name) not in options:
-                raise ValueError(f"{name} must be one of {', '.join(options)}, not {format_value(getattr(self, name))}")
+                raise ValueError(
+                    f"{name} must be one of {', '.join(options)}, not {format_python_value(getattr(self, name))}"
+                )

@@ -15,16 +15,22 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from simulate.estimators.concept import ConceptTerm, format_concept, format_concept_latex
-from simulate.estimators.example_weights import drop_zero_weights, find_weights
-from simulate.estimators.indicators import encode_indicators, make_attribute
-from simulate.estimators.one_against_rest import OneAgainstRest, check_integers, format_value
-from simulate.kernels.conjunctions import Conjunction, Stage, boost_conjunctions, compute_stage_vote, merge_stages
+from simulate.estimators.example_weights import combine_example_weights, drop_zero_weight_examples
+from simulate.estimators.indicators import encode_indicators, make_indicator_attribute
+from simulate.estimators.one_against_rest import OneAgainstRestClassifier, check_integer_parameters, format_python_value
+from simulate.kernels.conjunctions import (
+    Conjunction,
+    Stage,
+    boost_conjunctions,
+    compute_weighted_vote,
+    sum_conjunction_weights,
+)
 from statmech.runtime.blas import use_one_blas_thread
 
 MAX_CV_STAGES = 1000  # a table with thousands of columns would otherwise allow thousands of stages
-NOTICE_SECONDS = 30.0  # CPU time; slower cross-validations report their progress in a single warning
-MIXED_TABLE_CHECKS = {"dtype": None, "ensure_all_finite": "allow-nan"}  # scikit-learn's options for text and numbers
-FoldSplit = tuple[np.ndarray, np.ndarray]  # indices of the training and test examples of a fold
+CV_NOTICE_SECONDS = 30.0  # CPU time; slower cross-validations report their progress in a single warning
+MIXED_TABLE_OPTIONS = {"dtype": None, "ensure_all_finite": "allow-nan"}  # scikit-learn's options for text and numbers
+FoldIndices = tuple[np.ndarray, np.ndarray]  # indices of the training and test examples of a fold
 
 
 class BoostingData(NamedTuple):
@@ -39,7 +45,7 @@ class BoostingData(NamedTuple):
         return BoostingData(self.X[rows], self.attributes, self.weights[rows])
 
 
-class CostNotice:
+class SlowCrossValidationNotice:
     """A single warning about a slow cross-validation."""
 
     def __init__(self, stages: int, conjunctions: int):
@@ -47,16 +53,16 @@ class CostNotice:
 
     def update(self, stages_done: int) -> None:
         """Warn once, with the number of completed stages, if the time limit is exceeded."""
-        if time.thread_time() - self.start > NOTICE_SECONDS:
+        if time.thread_time() - self.start > CV_NOTICE_SECONDS:
             self.start = np.inf
             progress = (
                 f"{stages_done:,} of at most {self.stages:,} stages of boosting over {self.conjunctions:,} conjunctions"
             )
             remedy = "Select columns (sklearn.feature_selection), or set k=1 or a number of stages, to save time"
-            warnings.warn(f"Cross-validation has done {progress} in {NOTICE_SECONDS:.0f} s. {remedy}", stacklevel=5)
+            warnings.warn(f"Cross-validation has done {progress} in {CV_NOTICE_SECONDS:.0f} s. {remedy}", stacklevel=5)
 
 
-class SparsePerceptron(OneAgainstRest):
+class SparsePerceptron(OneAgainstRestClassifier):
     r"""A vote of a few conjunctions of at most k attribute values, found by boosting an exhaustive search.
 
     .. math:: f(x) = \mathrm{sign}\sum_i -\ln(\beta_i)\,h_i(x)
@@ -157,14 +163,14 @@ class SparsePerceptron(OneAgainstRest):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier to examples X (m, columns) with labels y (m,) and sample weights (m,)."""
         self._check_parameters()
-        X, y = self._validate_data(_keep_column_types(X), y, **MIXED_TABLE_CHECKS, ensure_min_samples=2)
-        all_weights = find_weights(X, y, sample_weight, self.class_weight)
-        splits = self._make_splits(X, y, all_weights)
-        X, y, weights = drop_zero_weights(X, y, all_weights)
+        X, y = self._validate_data(_keep_column_types(X), y, **MIXED_TABLE_OPTIONS, ensure_min_samples=2)
+        all_weights = combine_example_weights(X, y, sample_weight, self.class_weight)
+        splits = self._make_cv_splits(X, y, all_weights)
+        X, y, weights = drop_zero_weight_examples(X, y, all_weights)
         self._set_classes(y)
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         self.attributes_ = [
-            make_attribute(str(name), X[:, i], self.bins, self.missing, categories, weights)
+            make_indicator_attribute(str(name), X[:, i], self.bins, self.missing, categories, weights)
             for i, (name, categories) in enumerate(zip(names, self._get_categories(X.shape[1]), strict=True))
         ]
         indicators, attributes = encode_indicators(self.attributes_, X, self.missing, self.negated)
@@ -172,7 +178,7 @@ class SparsePerceptron(OneAgainstRest):
         with use_one_blas_thread():  # boosting's matrix products are small: threads would mostly wait
             self.stages_ = [self._learn(data, signs, splits) for signs in self._make_sign_labels(y)]
         self.n_stages_ = [len(stages) for stages in self.stages_]
-        self.n_weights_ = sum(len(merge_stages(stages)) for stages in self.stages_)
+        self.n_weights_ = sum(len(sum_conjunction_weights(stages)) for stages in self.stages_)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -182,7 +188,7 @@ class SparsePerceptron(OneAgainstRest):
         """
         check_is_fitted(self)
         indicators = self._encode_indicators(X)
-        return self._stack_decisions([compute_stage_vote(stages, indicators) for stages in self.stages_])
+        return self._stack_decisions([compute_weighted_vote(stages, indicators) for stages in self.stages_])
 
     def integer_weights(self, X: Any, limit: int = 1000) -> Self:
         r"""Return a copy with integer weights that makes the same decisions on all training examples X.
@@ -199,9 +205,9 @@ class SparsePerceptron(OneAgainstRest):
         True:  1  unless  x2 = n
         """
         check_is_fitted(self)
-        check_integers(limit=limit)
+        check_integer_parameters(limit=limit)
         indicators = self._encode_indicators(X)
-        voters_per_student = [merge_stages(stages) for stages in self.stages_]
+        voters_per_student = [sum_conjunction_weights(stages) for stages in self.stages_]
         values = [
             np.array([h(indicators) for h in voters]).reshape(len(voters), len(indicators))
             for voters in voters_per_student
@@ -236,7 +242,7 @@ class SparsePerceptron(OneAgainstRest):
         return np.sign(columns[0]) if len(columns) == 1 else np.argmax(columns, axis=0)
 
     def _encode_indicators(self, X: Any) -> np.ndarray:
-        X = self._validate_data(_keep_column_types(X), **MIXED_TABLE_CHECKS, reset=False)
+        X = self._validate_data(_keep_column_types(X), **MIXED_TABLE_OPTIONS, reset=False)
         return encode_indicators(self.attributes_, X, self.missing, self.negated)[0]
 
     @property
@@ -245,13 +251,13 @@ class SparsePerceptron(OneAgainstRest):
         check_is_fitted(self)
         names = [name for attribute in self.attributes_ for name in attribute.names()]
         if self.negated:
-            names += [name for attribute in self.attributes_ for name in attribute.negations()]
+            names += [name for attribute in self.attributes_ for name in attribute.get_negated_conditions()]
         first, *rest = map(str, self.classes_)
         pairs = [(rest[0], first)] if len(rest) == 1 else [(label, f"not {label}") for label in (first, *rest)]
         return [
             ConceptTerm(*pair, weight, conjunction.sense, tuple(names[i] for i in conjunction.indicators))
             for pair, stages in zip(pairs, self.stages_, strict=True)
-            for conjunction, weight in merge_stages(stages).items()
+            for conjunction, weight in sum_conjunction_weights(stages).items()
         ]
 
     @property
@@ -269,18 +275,18 @@ class SparsePerceptron(OneAgainstRest):
         tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
 
-    def _learn(self, data: BoostingData, y: np.ndarray, splits: list[FoldSplit] | None) -> list[Stage]:
+    def _learn(self, data: BoostingData, y: np.ndarray, splits: list[FoldIndices] | None) -> list[Stage]:
         max_stages = data.X.shape[1] // (2 if self.negated else 1)  # an ordinary perceptron has no negated inputs
         stages = self.stages
         if stages == "cv":
             stages = self._cross_validate_stages(data, y, splits, min(max_stages, MAX_CV_STAGES))
-        return list(self._run_boosting(data, y, int(stages)))
+        return list(self._iterate_stages(data, y, int(stages)))
 
-    def _run_boosting(self, data: BoostingData, y: np.ndarray, stages: int) -> Iterator[Stage]:
+    def _iterate_stages(self, data: BoostingData, y: np.ndarray, stages: int) -> Iterator[Stage]:
         return boost_conjunctions(data.X, y, data.attributes, self.k, stages, self.discount, data.weights)
 
     def _cross_validate_stages(
-        self, data: BoostingData, y: np.ndarray, splits: list[FoldSplit] | None, max_stages: int
+        self, data: BoostingData, y: np.ndarray, splits: list[FoldIndices] | None, max_stages: int
     ) -> int:
         """Find the smallest number of stages with minimal validation error."""
         if splits is None:
@@ -289,12 +295,12 @@ class SparsePerceptron(OneAgainstRest):
                 return max_stages
             splitter = StratifiedKFold(folds, shuffle=True, random_state=self.random_state)
             splits = list(splitter.split(data.X, y))
-        notice = CostNotice(len(splits) * max_stages, comb(data.X.shape[1], self.k))
+        notice = SlowCrossValidationNotice(len(splits) * max_stages, comb(data.X.shape[1], self.k))
         wrong = np.zeros(max(max_stages, 1))
         for fold, (inside, outside) in enumerate(splits):
             votes, num_stages, weights = np.zeros(len(outside)), 0, data.weights[outside]
-            for stage in self._run_boosting(data.select(inside), y[inside], max_stages):
-                votes = compute_stage_vote([stage], data.X[outside]) + (votes if stage.error > 0 else 0)
+            for stage in self._iterate_stages(data.select(inside), y[inside], max_stages):
+                votes = compute_weighted_vote([stage], data.X[outside]) + (votes if stage.error > 0 else 0)
                 wrong[num_stages] += weights @ (np.sign(votes) != y[outside])
                 num_stages += 1
                 notice.update(fold * max_stages + num_stages)
@@ -303,7 +309,7 @@ class SparsePerceptron(OneAgainstRest):
             )  # boosting ended early: the votes no longer change
         return int(np.argmin(wrong.round(9))) + 1
 
-    def _make_splits(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> list[FoldSplit] | None:
+    def _make_cv_splits(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> list[FoldIndices] | None:
         """Return the splits that `cv` defines, as indices of examples with positive weight.
 
         The result is None if `cv` is a number of folds.
@@ -325,19 +331,19 @@ class SparsePerceptron(OneAgainstRest):
 
     def _check_parameters(self) -> None:
         if isinstance(self.cv, Integral):
-            check_integers(2, cv=self.cv)
+            check_integer_parameters(2, cv=self.cv)
         if isinstance(self.categories, str) and self.categories != "auto":
             raise ValueError(
-                f'categories must be "auto" or a list of names for each column, not {format_value(self.categories)}'
+                f'categories must be "auto" or a list of names for each column, not {format_python_value(self.categories)}'
             )
-        check_integers(k=self.k)
-        check_integers(2, bins=self.bins)
+        check_integer_parameters(k=self.k)
+        check_integer_parameters(2, bins=self.bins)
         if self.stages != "cv" and (not isinstance(self.stages, Integral) or self.stages < 1):
-            raise ValueError(f'stages must be "cv" or an integer of at least 1, not {format_value(self.stages)}')
+            raise ValueError(f'stages must be "cv" or an integer of at least 1, not {format_python_value(self.stages)}')
         if not isinstance(self.negated, bool | np.bool_):
-            raise ValueError(f"negated must be True or False, not {format_value(self.negated)}")
+            raise ValueError(f"negated must be True or False, not {format_python_value(self.negated)}")
         if not 0 <= self.discount <= 1:
-            raise ValueError(f"discount must lie between 0 and 1, not {format_value(self.discount)}")
+            raise ValueError(f"discount must lie between 0 and 1, not {format_python_value(self.discount)}")
 
 
 def _keep_column_types(X: Any) -> Any:

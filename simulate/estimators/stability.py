@@ -15,10 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from simulate.estimators.example_weights import VisitSchedule
 from simulate.estimators.linear import LinearClassifier, LinearStudent
-from simulate.learners.interface import stability_gap
+from simulate.learners.interface import bound_stability_gap
 from statmech.scenarios.stored_examples import StoredExamples
 
-RECORDED_EPOCHS = 32  # logarithmically spaced
+NUM_RECORDED_EPOCHS = 32  # logarithmically spaced
 
 
 class StabilityClassifier(LinearClassifier):
@@ -46,7 +46,7 @@ class StabilityClassifier(LinearClassifier):
         return super().fit(X, y)
 
     def _learn(self, z: np.ndarray, visits: VisitSchedule) -> LinearStudent:
-        recorded = np.unique(np.rint(np.geomspace(1, self.max_epochs, RECORDED_EPOCHS)).astype(int))
+        recorded = np.unique(np.rint(np.geomspace(1, self.max_epochs, NUM_RECORDED_EPOCHS)).astype(int))
         strengths, epochs, converged = self._find_strengths(z, recorded)
         best_index = len(recorded) - 1
         if not converged:
@@ -60,7 +60,7 @@ class StabilityClassifier(LinearClassifier):
         return LinearStudent(strengths[best_index] @ z / z.shape[1], max(1, int(epochs[best_index])))
 
     @abstractmethod
-    def _find_strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    def _find_strengths(self, z: np.ndarray, recorded_epochs: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """Compute the embedding strengths (T, m) after each recorded number of epochs (T,).
 
         Also returns the number of epochs made (T,), and True if learning converged.
@@ -121,11 +121,11 @@ class MinOver(StabilityClassifier):
         self.within = within
         self.fit_intercept = fit_intercept
 
-    def _find_strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    def _find_strengths(self, z: np.ndarray, recorded_epochs: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         from simulate.estimators import minover_blocks  # needs Numba
 
-        run = minover_blocks.learn(z, recorded * len(z), self.stop)
-        converged = stability_gap(run.fields, run.strengths[-1]) <= self.within
+        run = minover_blocks.run_minover(z, recorded_epochs * len(z), self.stop)
+        converged = bound_stability_gap(run.fields, run.strengths[-1]) <= self.within
         return run.strengths, -(-run.updates // len(z)), bool(converged)
 
 
@@ -159,7 +159,7 @@ class AdaTron(StabilityClassifier):
         self.tolerance = tolerance
         self.fit_intercept = fit_intercept
 
-    def _find_strengths(self, z: np.ndarray, recorded: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    def _find_strengths(self, z: np.ndarray, recorded_epochs: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         from simulate.estimators import adatron_blocks  # needs Numba
 
-        return adatron_blocks.learn(z, recorded, self.omega, self.tolerance)
+        return adatron_blocks.run_adatron(z, recorded_epochs, self.omega, self.tolerance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from simulate.execution.chunks import simulate_chunk
+from simulate.execution.chunks import simulate_stored_chunk
 from statmech import plugins
 from statmech.runtime.system import die_with_parent
 
@@ -15,4 +15,6 @@ def main() -> None:
     plugins.load_listed_plugins()
     die_with_parent()
     path, number, again, *index = sys.argv[1:]
-    simulate_chunk(Path(path), int(number), again == "True", cell_index=tuple(map(int, index)) if index else None)
+    simulate_stored_chunk(
+        Path(path), int(number), again == "True", cell_index=tuple(map(int, index)) if index else None
+    )

@@ -19,34 +19,34 @@ import numpy as np
 from simulate.execution.units import Simulator, UnitResult, make_simulator, run_units
 from statmech.errors import StatmechError, StoreError
 from statmech.results.chunks import Chunk
-from statmech.results.log import Listener, Log
+from statmech.results.log import EventListener, StoreLog
 from statmech.results.store import describe_changed_code, describe_changed_data
 from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
 from statmech.runtime import garbage
-from statmech.runtime.jax_cache import use_cache
+from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.registry import scenario_from
 
-MAX_ATTEMPTS = 3
+MAX_RUN_ATTEMPTS = 3
 
 FilledChunk = tuple[Chunk, dict[str, np.ndarray], np.ndarray]  # chunk, its variables, states of its runs
 
 
-def get_states_to_simulate(again: bool) -> tuple[int, ...]:
-    """Return the run states to simulate: missing, and with `again` also failed."""
-    return (MISSING_STATE, FAILED_STATE) if again else (MISSING_STATE,)
+def get_states_to_simulate(include_failed: bool) -> tuple[int, ...]:
+    """Return the run states to simulate: missing, and with `include_failed` also failed."""
+    return (MISSING_STATE, FAILED_STATE) if include_failed else (MISSING_STATE,)
 
 
-def simulate_chunk(
+def simulate_stored_chunk(
     path: Path,
     number: int,
     again: bool = False,
-    tell: Listener | None = None,
+    tell: EventListener | None = None,
     *,
     cell_index: tuple[int, ...] | None = None,
     workers: int | None = None,
-    log: Log | None = None,
+    log: StoreLog | None = None,
 ) -> dict[str, int]:
     """Simulate the missing runs of one chunk of the store at `path`, and write the chunk.
 
@@ -83,7 +83,7 @@ def simulate_chunk(
     ):
         raise StoreError(changed)
     cells = [cell for cell in scenario.cells() if cell_index is None or cell.index == cell_index]
-    log = log or Log(path, tell)
+    log = log or StoreLog(path, tell)
     for _, values, states in simulate_chunks(
         scenario, store, [chunk], get_states_to_simulate(again), workers, log, cells
     ):
@@ -98,7 +98,7 @@ def simulate_chunks(
     todo: list[Chunk],
     states: tuple[int, ...],
     workers: int | None,
-    log: Log,
+    log: StoreLog,
     cells: list[Any] | None = None,
 ) -> Iterator[FilledChunk]:
     """Simulate chunks, and yield each finished chunk with its variables and run states.
@@ -119,8 +119,8 @@ def simulate_chunks(
         Parameter combinations to simulate, by default all.
     """
     simulator = make_simulator(scenario)
-    use_cache()
-    cells_by_chunk: dict[tuple[int, ...], list[Any]] = {store.get_chunk_index(chunk.corner): [] for chunk in todo}
+    set_up_compilation_cache()
+    cells_by_chunk: dict[tuple[int, ...], list[Any]] = {store.get_chunk_index(chunk.first_index): [] for chunk in todo}
     with garbage.pause_garbage_collection():
         for cell in scenario.cells() if cells is None else cells:
             if (neighbours := cells_by_chunk.get(store.get_chunk_index(cell.index))) is not None:
@@ -130,7 +130,7 @@ def simulate_chunks(
     def units() -> Iterable[Any]:
         for chunk in todo:
             log(event="playing", block=chunk.number)
-            buffer = ChunkBuffer(store, chunk, cells_by_chunk[store.get_chunk_index(chunk.corner)], states)
+            buffer = ChunkBuffer(store, chunk, cells_by_chunk[store.get_chunk_index(chunk.first_index)], states)
             for unit in simulator.prepare_units(buffer.cells, chunk.seeds):
                 buffers.append(buffer)
                 yield unit
@@ -153,7 +153,7 @@ class ChunkBuffer:
         self.chunk, self.states = chunk, store.states(chunk)
         self.values = store.make_buffer(chunk, self.states)
         self.open = np.isin(self.states, states)  # finished runs are never overwritten
-        self.cells = [cell for cell in cells if self.open[self._get_chunk_index(cell.index)].any()]
+        self.cells = [cell for cell in cells if self.open[self._convert_to_chunk_index(cell.index)].any()]
 
     def take(self, results: list[UnitResult] | Exception) -> None:
         """Store the results of a unit. After an exception the unit's runs stay open for a retry."""
@@ -162,7 +162,7 @@ class ChunkBuffer:
         first = self.chunk.seeds.start
         for result in results:
             seeds = slice(result.seeds.start - first, result.seeds.stop - first)
-            index: tuple[Any, ...] = (*self._get_chunk_index(result.where), seeds)
+            index: tuple[Any, ...] = (*self._convert_to_chunk_index(result.where), seeds)
             new = self.open[index]
             for name, value in result.values.items():
                 inside = (*index, *(slice(n) for n in value.shape[new.ndim :]))
@@ -172,18 +172,18 @@ class ChunkBuffer:
                 self.values[name][inside] = value
             self.states[index] = np.where(new, DONE_STATE, self.states[index])
 
-    def finish_runs(self, simulator: Simulator, log: Log) -> FilledChunk:
+    def finish_runs(self, simulator: Simulator, log: StoreLog) -> FilledChunk:
         """Retry failed runs, and return the chunk with its variables and run states."""
         if (self.open & (self.states != DONE_STATE)).any():
             for cell in self.cells:
                 self._retry_cell(simulator, cell, log)
         return self.chunk, self.values, self.states
 
-    def _retry_cell(self, simulator: Simulator, cell: Cell, log: Log) -> None:
+    def _retry_cell(self, simulator: Simulator, cell: Cell, log: StoreLog) -> None:
         """Retry the open runs of a parameter combination, and mark runs that keep failing as failed."""
-        index = self._get_chunk_index(cell.index)
+        index = self._convert_to_chunk_index(cell.index)
         failed = self._find_open_runs(index)
-        for attempt in range(2, MAX_ATTEMPTS + 1):
+        for attempt in range(2, MAX_RUN_ATTEMPTS + 1):
             if not failed.any():
                 break
             error = self._simulate(simulator, cell)
@@ -210,6 +210,6 @@ class ChunkBuffer:
                 error = f"{type(problem).__name__}: {problem}{location}"
         return error
 
-    def _get_chunk_index(self, index: Any) -> Any:
+    def _convert_to_chunk_index(self, index: Any) -> Any:
         """Convert sweep indices of one or several parameter combinations into indices within the chunk."""
-        return tuple(i - start for i, start in zip(index, self.chunk.corner, strict=True))
+        return tuple(i - start for i, start in zip(index, self.chunk.first_index, strict=True))

@@ -34,14 +34,14 @@ from unittest import mock
 
 import numpy as np
 
-from simulate.execution.chunks import get_states_to_simulate, simulate_chunk
+from simulate.execution.chunks import get_states_to_simulate, simulate_stored_chunk
 from simulate.execution.to_store import Outcome, run_into
 from statmech import plugins
 from statmech.data_sets import DATA_FOLDER_VARIABLE
 from statmech.errors import ClusterError, ConfigError, StoreError
 from statmech.results.chunks import Chunk
-from statmech.results.log import Log
-from statmech.results.store import format_version, provenance, version_from_provenance
+from statmech.results.log import StoreLog
+from statmech.results.store import format_version, get_recorded_version, provenance
 from statmech.results.sweep_store import FAILED_STATE, SweepStore
 from statmech.running_command import format_option
 from statmech.runtime import files
@@ -53,11 +53,11 @@ ACTIVE_WORKER_SECONDS, QUEUE_SECONDS = (
     300.0,
     86400.0,
 )  # longest time without an active worker: on running clusters, and with queued jobs
-MAX_DESCRIPTION_BYTES = 1_000_000
-ANSWER_SECONDS, POLL_SECONDS = 8.0, 2.0
-SLOW_ANSWER_SECONDS = 60.0  # to start a cluster, ask SLURM, or get a result from a busy machine
+MAX_CLUSTER_FILE_BYTES = 1_000_000
+ANSWER_TIMEOUT_SECONDS, POLL_SECONDS = 8.0, 2.0
+LONG_TIMEOUT_SECONDS = 60.0  # to start a cluster, ask SLURM, or get a result from a busy machine
 LOST_RESULT_STATES = ("lost", "pending")  # a finished task has these states if its worker has died
-CHUNKS_PER_THREAD = 4  # keeps every thread busy without submitting the whole sweep
+MAX_SUBMITTED_PER_THREAD = 4  # keeps every thread busy without submitting the whole sweep
 STORE_VISIBLE_SECONDS = 60.0  # a shared file system needs time to show a new store to every worker
 CLUSTER_FORMATS = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
 
@@ -82,30 +82,30 @@ def run_on_cluster(
     Raises `ClusterError` when no worker has been active for `patience` seconds. The store is then intact, and the same
     call resumes it. Raises `ConfigError` for a cluster that cannot be reached, before anything is written.
     """
-    check_cluster(cluster)
+    check_cluster_name(cluster)
     with ExitStack() as closing:
-        client, revive = _connect(cluster, closing)
+        client, revive = _connect_to_cluster(cluster, closing)
         limit = patience or (QUEUE_SECONDS if cluster.startswith("slurm:") else ACTIVE_WORKER_SECONDS)
-        return run_into(path, scenario, chunk_simulator=Workers(client, cluster, limit, revive).simulate, **options)
+        return run_into(path, scenario, chunk_simulator=DaskWorkers(client, cluster, limit, revive).simulate, **options)
 
 
-def check_cluster(cluster: str) -> None:
+def check_cluster_name(cluster: str) -> None:
     """Raise `ConfigError` if a cluster name is invalid, or if the cluster cannot be started on this machine."""
     scheme, _, rest = cluster.partition(":")
     local = cluster == "local" or (scheme == "local" and rest.isdecimal() and int(rest) >= 1)
     if not (local or (scheme == "tcp" and rest.startswith("//") and len(rest) > 2) or (scheme == "slurm" and rest)):
-        raise ConfigError(f"{_format_option(cluster)}: is not a cluster. Known: {CLUSTER_FORMATS}")
+        raise ConfigError(f"{_format_cluster_option(cluster)}: is not a cluster. Known: {CLUSTER_FORMATS}")
     if scheme == "slurm" and not Path(rest).is_file():
-        raise ConfigError(f"{_format_option(cluster)}: no such file")
+        raise ConfigError(f"{_format_cluster_option(cluster)}: no such file")
     packages = {"local": ["cryptography"], "slurm": ["dask_jobqueue"]}.get(scheme, [])
     require_modules(format_option("--dask", "a Dask cluster"), "cluster", "distributed", *packages)
     if scheme == "slurm" and shutil.which("sbatch") is None:
         raise ConfigError(
-            f"{_format_option(cluster)}: sbatch was not found; run this command on a machine that submits SLURM jobs"
+            f"{_format_cluster_option(cluster)}: sbatch was not found; run this command on a machine that submits SLURM jobs"
         )
 
 
-def _format_option(cluster: str) -> str:
+def _format_cluster_option(cluster: str) -> str:
     """Return the cluster as the user wrote it, as a command-line option or as a Python argument."""
     return format_option(f"--dask {cluster}", cluster)
 
@@ -114,30 +114,34 @@ class _ResultLostError(Exception):
     """Raised if a worker died before its result was fetched. The scheduler repeats the task."""
 
 
-class Workers:
+class DaskWorkers:
     """The workers of a Dask client. A run ends if no worker is active for `patience` seconds."""
 
     def __init__(self, client: Any, where: str, patience: float, revive: Callable[[], None]):
         self.client, self.where, self.patience, self.revive = client, where, patience, revive
         self.seen, self.threads, self.busy = -POLL_SECONDS, 1, False
 
-    def simulate(self, store: SweepStore, todo: list[Chunk], again: bool, log: Log) -> Iterator[Chunk]:
+    def simulate(self, store: SweepStore, todo: list[Chunk], again: bool, log: StoreLog) -> Iterator[Chunk]:
         """Simulate chunks on the workers, and yield each chunk once it is written or has failed."""
         task = partial(
-            _simulate_chunk, str(store.path.resolve()), _digest_config(store), again, _collect_requirements()
+            _simulate_chunk_on_worker,
+            str(store.path.resolve()),
+            _hash_config(store),
+            again,
+            _collect_worker_requirements(),
         )
         run = partial(self._submit_chunks, task, log)
         suspects = []
-        for chunk, problem in run(todo, self._get_capacity):
+        for chunk, problem in run(todo, self._get_submission_capacity):
             if _has_killed_workers(problem):
                 suspects.append(chunk)
             else:
-                yield _store_failure(store, chunk, again, problem, log)
+                yield _mark_failed_runs(store, chunk, again, problem, log)
         for chunk, problem in run(suspects, lambda: 1):
-            yield _store_failure(store, chunk, again, problem, log)
+            yield _mark_failed_runs(store, chunk, again, problem, log)
 
     def _submit_chunks(
-        self, task: Callable[..., Any], log: Log, chunks: list[Chunk], get_capacity: Callable[[], int]
+        self, task: Callable[..., Any], log: StoreLog, chunks: list[Chunk], get_capacity: Callable[[], int]
     ) -> Iterator[tuple[Chunk, Exception | None]]:
         """Submit chunks up to a capacity, and yield each finished chunk with its exception, or None."""
         submitted: dict[str, tuple[Chunk, Any]] = {}
@@ -164,10 +168,10 @@ class Workers:
             for _, future in submitted.values():
                 future.release()
 
-    def _get_capacity(self) -> int:
+    def _get_submission_capacity(self) -> int:
         """Return the number of chunks that may be submitted at a time."""
         self._poll_scheduler()
-        return CHUNKS_PER_THREAD * max(self.threads, 1)
+        return MAX_SUBMITTED_PER_THREAD * max(self.threads, 1)
 
     def _wait_for_task(self, ended: queue.SimpleQueue[Any]) -> Any:
         """Wait for a task to end. Raises `ClusterError` if no worker is active for too long."""
@@ -179,7 +183,7 @@ class Workers:
             if self.busy:
                 last = time.monotonic()
             elif time.monotonic() - last > self.patience:
-                raise self._make_error(f"no worker has been active for {self.patience:.0f} seconds")
+                raise self._make_cluster_error(f"no worker has been active for {self.patience:.0f} seconds")
 
     def _poll_scheduler(self) -> None:
         """Update the number of threads and the activity of the workers, and replace dead workers."""
@@ -187,9 +191,9 @@ class Workers:
             return
         self.busy = False
         if self.client.status not in ("running", "connecting"):
-            raise self._make_error("the scheduler is gone")
+            raise self._make_cluster_error("the scheduler is gone")
         with suppress(OSError, TimeoutError):
-            workers = self.client.sync(self.client.scheduler.identity, callback_timeout=ANSWER_SECONDS)[
+            workers = self.client.sync(self.client.scheduler.identity, callback_timeout=ANSWER_TIMEOUT_SECONDS)[
                 "workers"
             ].values()
             self.threads = sum(worker["nthreads"] for worker in workers)
@@ -197,7 +201,7 @@ class Workers:
             self.revive()
         self.seen = time.monotonic()
 
-    def _get_task_error(self, future: Any, log: Log) -> Exception | None:
+    def _get_task_error(self, future: Any, log: StoreLog) -> Exception | None:
         """Return the exception of a task, or None after logging the events of a successful task.
 
         Raises `_ResultLostError` if the worker died before its result was fetched.
@@ -205,25 +209,25 @@ class Workers:
         if future.status in LOST_RESULT_STATES:
             raise _ResultLostError
         if future.status not in ("finished", "error"):
-            raise self._make_error("the scheduler is gone, or has dropped a chunk")
+            raise self._make_cluster_error("the scheduler is gone, or has dropped a chunk")
         try:
             if future.status == "finished":
-                for event in future.result(timeout=SLOW_ANSWER_SECONDS):
+                for event in future.result(timeout=LONG_TIMEOUT_SECONDS):
                     log(**event)
                 return None
-            problem: Exception = future.exception(timeout=SLOW_ANSWER_SECONDS)
+            problem: Exception = future.exception(timeout=LONG_TIMEOUT_SECONDS)
         except (OSError, CancelledError) as failure:  # including timeouts and closed connections
             if future.status in LOST_RESULT_STATES:
                 raise _ResultLostError from None
-            raise self._make_error(f"the scheduler is gone ({type(failure).__name__})") from None
+            raise self._make_cluster_error(f"the scheduler is gone ({type(failure).__name__})") from None
         if isinstance(problem, StoreError):  # for example a full disk: all other chunks would also fail
             raise problem
         return problem
 
-    def _make_error(self, reason: str) -> ClusterError:
+    def _make_cluster_error(self, reason: str) -> ClusterError:
         """Return an error that says how to resume the run."""
         advice = "Finished chunks are saved; rerun the same command to resume"
-        return ClusterError(f"{_format_option(self.where)}: {reason}. {advice}")
+        return ClusterError(f"{_format_cluster_option(self.where)}: {reason}. {advice}")
 
 
 def _has_killed_workers(problem: Exception | None) -> bool:
@@ -233,7 +237,7 @@ def _has_killed_workers(problem: Exception | None) -> bool:
     return isinstance(problem, KilledWorker)
 
 
-def _store_failure(store: SweepStore, chunk: Chunk, again: bool, problem: Exception | None, log: Log) -> Chunk:
+def _mark_failed_runs(store: SweepStore, chunk: Chunk, again: bool, problem: Exception | None, log: StoreLog) -> Chunk:
     """Mark a chunk's runs as failed if the worker has not done so, and return the chunk."""
     if problem is not None:
         states = store.states(chunk)
@@ -242,7 +246,7 @@ def _store_failure(store: SweepStore, chunk: Chunk, again: bool, problem: Except
         if _has_killed_workers(problem):
             error = "its worker died repeatedly: a crash, or too little memory"
         for inside in map(tuple, np.argwhere(failed.any(axis=-1))):
-            cell = [int(i) + start for i, start in zip(inside, chunk.corner, strict=True)]
+            cell = [int(i) + start for i, start in zip(inside, chunk.first_index, strict=True)]
             seeds = [chunk.seeds.start + int(seed) for seed in np.flatnonzero(failed[inside])]
             log(event="failed", cell=cell, seeds=seeds, attempt=1, error=error)
         store.write(
@@ -251,10 +255,10 @@ def _store_failure(store: SweepStore, chunk: Chunk, again: bool, problem: Except
     return chunk
 
 
-_CHUNK_LOCK = threading.Lock()  # all threads of a worker simulate the same chunk
+_ONE_CHUNK_LOCK = threading.Lock()  # all threads of a worker simulate the same chunk
 
 
-class Requirements(NamedTuple):
+class WorkerRequirements(NamedTuple):
     """The settings of this host that workers need: the data folder, the user's files, and the version."""
 
     data: str
@@ -262,32 +266,34 @@ class Requirements(NamedTuple):
     version: dict[str, Any]
 
 
-def _simulate_chunk(path: str, digest: str, again: bool, required: Requirements, number: int) -> list[dict[str, Any]]:
+def _simulate_chunk_on_worker(
+    path: str, digest: str, again: bool, required: WorkerRequirements, number: int
+) -> list[dict[str, Any]]:
     """Simulate and write a chunk on a worker, and return the events for the log."""
     from distributed import get_worker
 
     notes = EventCollector()
-    _check_version(required.version)
+    _check_worker_version(required.version)
     if required.data:
         os.environ[DATA_FOLDER_VARIABLE] = required.data
     for file in required.files:
         plugins.load_plugin(file)
-    with _CHUNK_LOCK:
-        _await_store(Path(path), digest)
-        simulate_chunk(Path(path), number, again, workers=get_worker().state.nthreads, log=notes)
+    with _ONE_CHUNK_LOCK:
+        _wait_for_store(Path(path), digest)
+        simulate_stored_chunk(Path(path), number, again, workers=get_worker().state.nthreads, log=notes)
     return notes.events
 
 
-def _check_version(required: dict[str, Any]) -> None:
+def _check_worker_version(required: dict[str, Any]) -> None:
     """Raise `StoreError` if the worker's version differs from this command's: its results may differ."""
-    running = version_from_provenance(provenance())
+    running = get_recorded_version(provenance())
     if running != required:
         difference = f"{format_version(running)}, and this command {format_version(required)}"
         hint = "Start the workers in the environment of the command"
         raise StoreError(f"the worker on {socket.gethostname()} runs {difference}. {hint}")
 
 
-class EventCollector(Log):
+class EventCollector(StoreLog):
     """Collector of log events. The client writes the log, because lines from many hosts would interleave."""
 
     def __init__(self) -> None:
@@ -298,12 +304,12 @@ class EventCollector(Log):
             self.events.append(event)
 
 
-def _await_store(path: Path, digest: str) -> None:
+def _wait_for_store(path: Path, digest: str) -> None:
     """Wait until the client's new store is visible on this host: network file systems may lag."""
     until = time.monotonic() + STORE_VISIBLE_SECONDS
     while True:
         with suppress(Exception):  # zarr raises various errors for a store that is absent or incomplete
-            if _digest_config(SweepStore(path)) == digest:
+            if _hash_config(SweepStore(path)) == digest:
                 return
         if time.monotonic() > until:
             host = socket.gethostname()
@@ -311,25 +317,25 @@ def _await_store(path: Path, digest: str) -> None:
         time.sleep(1.0)
 
 
-def _digest_config(store: SweepStore) -> str:
+def _hash_config(store: SweepStore) -> str:
     """Return a digest of a store's config."""
     return hashlib.sha256(str(store.group.attrs["config"]).encode()).hexdigest()
 
 
-def _collect_requirements() -> Requirements:
+def _collect_worker_requirements() -> WorkerRequirements:
     """Collect the settings of this host that workers need."""
     folder = os.environ.get(DATA_FOLDER_VARIABLE, "")
     data = str(Path(folder).resolve()) if folder else ""
-    return Requirements(data, plugins.list_loaded_files(), version_from_provenance(provenance()))
+    return WorkerRequirements(data, plugins.list_loaded_plugin_files(), get_recorded_version(provenance()))
 
 
-def _connect(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
+def _connect_to_cluster(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
     """Connect to the cluster, and return a client and a function that replaces dead workers."""
     import dask
     from distributed import Client
 
-    closing.enter_context(_silence_dask())
-    closing.enter_context(_use_safe_path())
+    closing.enter_context(_silence_dask_loggers())
+    closing.enter_context(_forbid_imports_from_cwd())
     closing.enter_context(
         dask.config.set({"distributed.scheduler.worker-saturation": 1.0, "logging": SILENT_LOG_LEVELS})
     )
@@ -338,7 +344,7 @@ def _connect(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
         address, security, revive = where, None, lambda: None
     else:
         cluster, revive = _call_with_timeout(
-            SLOW_ANSWER_SECONDS,
+            LONG_TIMEOUT_SECONDS,
             partial(_start_local_cluster, rest) if scheme == "local" else partial(_start_slurm_cluster, Path(rest)),
         )
         closing.callback(_close_with_timeout, cluster.close)
@@ -346,10 +352,10 @@ def _connect(where: str, closing: ExitStack) -> tuple[Any, Callable[[], None]]:
             cluster.loop.add_callback(cluster.scheduler.http_server.stop)
         address, security = cluster.scheduler_address, cluster.security
     try:
-        connect = partial(Client, address, timeout=ANSWER_SECONDS, set_as_default=False, security=security)
-        client = _call_with_timeout(2 * ANSWER_SECONDS, connect)
+        connect = partial(Client, address, timeout=ANSWER_TIMEOUT_SECONDS, set_as_default=False, security=security)
+        client = _call_with_timeout(2 * ANSWER_TIMEOUT_SECONDS, connect)
     except (OSError, ValueError) as failure:  # including timeouts
-        raise ConfigError(f"{_format_option(where)}: the scheduler does not answer ({failure})") from None
+        raise ConfigError(f"{_format_cluster_option(where)}: the scheduler does not answer ({failure})") from None
     closing.callback(_close_with_timeout, client.close)
     return client, revive
 
@@ -378,7 +384,7 @@ def _start_local_cluster(count: str) -> tuple[Any, Callable[[], None]]:
     return cluster, lambda: cluster.scale(workers)
 
 
-_PATCH_LOCK = threading.Lock()  # overlapping patches of signal.signal might never be undone
+_SIGNAL_PATCH_LOCK = threading.Lock()  # overlapping patches of signal.signal might never be undone
 
 
 def _start_slurm_cluster(file: Path) -> tuple[Any, Callable[[], None]]:
@@ -388,11 +394,11 @@ def _start_slurm_cluster(file: Path) -> tuple[Any, Callable[[], None]]:
     from ruamel.yaml.error import YAMLError
 
     # the import installs a Ctrl-C handler: in the main thread it would replace ours, in other threads it fails
-    with _PATCH_LOCK, mock.patch("signal.signal"):
+    with _SIGNAL_PATCH_LOCK, mock.patch("signal.signal"):
         from dask_jobqueue import SLURMCluster
 
     try:
-        keywords = dict(YAML(typ="safe").load(files.read_bounded(file, MAX_DESCRIPTION_BYTES).decode()) or {})
+        keywords = dict(YAML(typ="safe").load(files.read_bounded_file(file, MAX_CLUSTER_FILE_BYTES).decode()) or {})
         if (jobs := int(keywords.pop("jobs", 1))) < 1:
             raise ValueError(f"jobs must be at least 1, not {jobs}")
         python = keywords.get("python") or dask.config.get("jobqueue.slurm.python", None) or sys.executable
@@ -402,11 +408,11 @@ def _start_slurm_cluster(file: Path) -> tuple[Any, Callable[[], None]]:
         cluster = SLURMCluster(**keywords)
     except (YAMLError, TypeError, ValueError, OSError, RuntimeError) as failure:
         raise ConfigError(f"{file}: is not a valid SLURM cluster description: {failure}") from None
-    _test_submission(file, cluster)
+    _test_slurm_submission(file, cluster)
     return cluster, lambda: cluster.scale(jobs=jobs)
 
 
-def _test_submission(file: Path, cluster: Any) -> None:
+def _test_slurm_submission(file: Path, cluster: Any) -> None:
     """Raise `ConfigError` if SLURM would reject the jobs: Dask does not report a rejection."""
     try:
         process = subprocess.run(
@@ -414,7 +420,7 @@ def _test_submission(file: Path, cluster: Any) -> None:
             input=cluster.job_script(),
             capture_output=True,
             text=True,
-            timeout=SLOW_ANSWER_SECONDS,
+            timeout=LONG_TIMEOUT_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as failure:
         raise ConfigError(f"{file}: sbatch does not answer ({failure})") from None
@@ -449,11 +455,11 @@ def _call_with_timeout(seconds: float, function: Callable[[], Any]) -> Any:
 def _close_with_timeout(close: Callable[..., Any]) -> None:
     """Close a client or cluster, but wait only a limited time for an answer."""
     with suppress(Exception):  # errors no longer matter: the work is finished or already broken
-        close(timeout=ANSWER_SECONDS)
+        close(timeout=ANSWER_TIMEOUT_SECONDS)
 
 
 @contextmanager
-def _use_safe_path() -> Iterator[None]:
+def _forbid_imports_from_cwd() -> Iterator[None]:
     """Prevent new workers from importing from the current folder, which may belong to another user."""
     previous = os.environ.get(plugins.SAFE_PATH_VARIABLE)
     os.environ[plugins.SAFE_PATH_VARIABLE] = "1"
@@ -466,7 +472,7 @@ def _use_safe_path() -> Iterator[None]:
 
 
 @contextmanager
-def _silence_dask() -> Iterator[None]:
+def _silence_dask_loggers() -> Iterator[None]:
     """Silence Dask's messages about starting and stopping workers."""
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
     previous_levels = [logger.level for logger in loggers]

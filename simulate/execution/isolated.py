@@ -16,50 +16,54 @@ import numpy as np
 
 from statmech import plugins
 from statmech.results.chunks import Chunk
-from statmech.results.log import Log
+from statmech.results.log import StoreLog
 from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, SweepStore
 from statmech.runtime.system import describe_exit_code
 
 PROJECT_ROOT = Path(__file__).parents[2]
-CHILD_CODE = "import sys; sys.path.append(sys.argv.pop(1)); from simulate.execution.child_process import main; main()"
+CHILD_PROCESS_CODE = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from simulate.execution.child_process import main; main()"
+)
 
 
-def simulate_isolated(store: SweepStore, chunks: Iterable[Chunk], again: bool, log: Log) -> Iterator[Chunk]:
+def simulate_in_child_processes(
+    store: SweepStore, chunks: Iterable[Chunk], again: bool, log: StoreLog
+) -> Iterator[Chunk]:
     """Simulate chunks in child processes, and yield each chunk that a child could simulate.
 
     Some of their runs may have failed. Chunks that no child could simulate are left to this process.
     """
     for chunk in chunks:
         log(event="apart", block=chunk.number)
-        death = _run_child(store.path, chunk, again)
+        death = _simulate_in_child(store.path, chunk, again)
         if death == "":
             yield chunk
         elif death is not None:
             log(event="crashed", block=chunk.number, error=death)
-            _simulate_cells(store, chunk, again, log)
+            _simulate_cells_in_children(store, chunk, again, log)
             yield chunk
 
 
-def _run_child(path: Path, chunk: Chunk, again: bool, index: tuple[int, ...] = ()) -> str | None:
+def _simulate_in_child(path: Path, chunk: Chunk, again: bool, index: tuple[int, ...] = ()) -> str | None:
     """Simulate a chunk in a child process, and return the child's cause of death.
 
     The result is empty if the child has simulated the chunk, and None if it could not simulate it.
     """
     arguments = [str(PROJECT_ROOT), str(path), str(chunk.number), str(again), *map(str, index)]
-    command = [sys.executable, "-c", CHILD_CODE, *arguments]
+    command = [sys.executable, "-c", CHILD_PROCESS_CODE, *arguments]
     process = subprocess.run(command, capture_output=True, check=False, env=plugins.make_child_environment())
     if death := describe_exit_code(process.returncode):
         return f"the process died of {death}"
     return "" if process.returncode == 0 else None
 
 
-def _simulate_cells(store: SweepStore, chunk: Chunk, again: bool, log: Log) -> None:
+def _simulate_cells_in_children(store: SweepStore, chunk: Chunk, again: bool, log: StoreLog) -> None:
     """Simulate each parameter combination of a chunk in a separate child process."""
     for inside in np.ndindex(store.states(chunk).shape[:-1]):
         if (store.states(chunk)[inside] == DONE_STATE).all():
             continue
-        index = tuple(int(i + start) for i, start in zip(inside, chunk.corner, strict=True))
-        death = _run_child(store.path, chunk, again, index)
+        index = tuple(int(i + start) for i, start in zip(inside, chunk.first_index, strict=True))
+        death = _simulate_in_child(store.path, chunk, again, index)
         if death:
             states = store.states(chunk)
             values = store.make_buffer(chunk, states)

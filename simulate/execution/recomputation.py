@@ -16,7 +16,7 @@ from simulate.execution.units import Simulator, make_simulator, run_units
 from statmech.errors import StatmechError
 from statmech.results.chunks import Chunk
 from statmech.results.store import DONE_STATE, describe_changed_code, describe_changed_data, format_version
-from statmech.results.sweep_store import UNKNOWN_VERSION, SweepStore
+from statmech.results.sweep_store import UNKNOWN_VERSION_INDEX, SweepStore
 from statmech.results.verification import describe_chunk
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.registry import scenario_from
@@ -72,41 +72,43 @@ def recompute(path: Path, max_cells: int) -> Recomputation:
         return Recomputation(0, [], obstacle)
     simulator, runs, differing = make_simulator(scenario), 0, list[str]()
     cells = {cell.index: cell for cell in scenario.cells()}
-    for sample, version in _draw_samples(store, max_cells, scenario.together):
-        index = sample.corner
+    for sample, version in _draw_run_samples(store, max_cells, scenario.together):
+        index = sample.first_index
         stored, is_done = store.make_buffer(sample, store.states(sample)), _find_runs_by_version(store, sample, version)
         runs += int(is_done.sum())
         for names in _find_differing_variables(simulator, cells[index], sample, stored, is_done):
-            made_by = format_version(store.provenances[version]) if version != UNKNOWN_VERSION else "an unknown version"
+            made_by = (
+                format_version(store.provenances[version]) if version != UNKNOWN_VERSION_INDEX else "an unknown version"
+            )
             differing.append(
                 f"{describe_chunk(store, sample)}: {names} differ from the values of this version; by {made_by}"
             )
     return Recomputation(runs, differing)
 
 
-def _draw_samples(store: SweepStore, max_cells: int, together: int) -> Iterator[tuple[Chunk, int]]:
+def _draw_run_samples(store: SweepStore, max_cells: int, seeds_together: int) -> Iterator[tuple[Chunk, int]]:
     """Draw random samples of stored runs, and yield each with its version.
 
     A sample has one parameter combination and the seeds that are simulated together.
     """
     rng, chunks = np.random.default_rng(0), store.chunks()
-    for version in [*range(len(store.provenances)), UNKNOWN_VERSION]:
+    for version in [*range(len(store.provenances)), UNKNOWN_VERSION_INDEX]:
         counts = [int(_find_runs_by_version(store, chunk, version).sum()) for chunk in chunks]
         numbers = rng.choice(sum(counts), min(max_cells, sum(counts)), replace=False)
         for number in sorted(numbers):
             chunk_number = int(np.searchsorted(np.cumsum(counts), number, side="right"))
             chunk, inside = chunks[chunk_number], int(number) - sum(counts[:chunk_number])
             *cell_index, seed = np.argwhere(_find_runs_by_version(store, chunk, version))[inside] + [
-                side.start for side in chunk.box
+                side.start for side in chunk.slices
             ]
-            first = int(seed) // together * together
-            seeds = slice(first, min(first + together, chunk.box[-1].stop))
+            first = int(seed) // seeds_together * seeds_together
+            seeds = slice(first, min(first + seeds_together, chunk.slices[-1].stop))
             yield Chunk(chunk.number, (*(slice(int(i), int(i) + 1) for i in cell_index), seeds)), version
 
 
 def _find_runs_by_version(store: SweepStore, chunk: Chunk, version: int) -> np.ndarray:
     """Return a mask of a chunk's finished runs that this version simulated."""
-    finished: np.ndarray = (store.states(chunk) == DONE_STATE) & (store.versions(chunk) == version)
+    finished: np.ndarray = (store.states(chunk) == DONE_STATE) & (store.read_versions(chunk) == version)
     return finished
 
 

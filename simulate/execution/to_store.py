@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.execution.chunks import get_states_to_simulate, simulate_chunks
-from simulate.execution.isolated import simulate_isolated
+from simulate.execution.isolated import simulate_in_child_processes
 from simulate.execution.units import check_simulator, count_affordable_units, make_attributes, make_simulator
 from statmech.errors import StatmechError, StoreError
-from statmech.results.checksums import check_ordinary_files, find_corrupted_files
+from statmech.results.checksums import check_regular_files, find_corrupted_files
 from statmech.results.chunks import Chunk, compute_chunk_lengths
-from statmech.results.dataset import Progress
-from statmech.results.locks import Claim, claim_store
-from statmech.results.log import Listener, Log
+from statmech.results.dataset import ProgressCallback
+from statmech.results.locks import StoreClaim, claim_store
+from statmech.results.log import EventListener, StoreLog
 from statmech.results.store import (
     describe_changed_code,
     describe_changed_data,
@@ -26,20 +26,20 @@ from statmech.results.store import (
     provenance,
 )
 from statmech.results.store_creation import (
-    check_store_form,
-    complete_replacement,
+    check_variable_forms,
     create_store,
     is_extension,
+    recover_replacement,
     repair_metadata,
 )
 from statmech.results.stored_config import FIGURE_KEY, list_config_differences
 from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
-from statmech.runtime.jax_cache import use_cache
+from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
 from statmech.scenarios.registry import scenario_from
 
-ChunkSimulator = Callable[[SweepStore, list[Chunk], bool, Log], Iterator[Chunk]]  # yields written chunks
+ChunkSimulator = Callable[[SweepStore, list[Chunk], bool, StoreLog], Iterator[Chunk]]  # yields written chunks
 
 
 class Outcome(NamedTuple):
@@ -60,8 +60,8 @@ def run_into(
     workers: int | None = None,
     memory: float | None = None,
     figure: FigureKey = None,
-    progress: Progress | None = None,
-    tell: Listener | None = None,
+    progress: ProgressCallback | None = None,
+    tell: EventListener | None = None,
     chunk_simulator: ChunkSimulator | None = None,
 ) -> Outcome:
     """Simulate the missing runs of a scenario's store, and write them.
@@ -113,12 +113,12 @@ def run_into(
     Outcome(done=4, failed=0, missing=0)
     """
     simulator = make_simulator(scenario)
-    use_cache()
+    set_up_compilation_cache()
     check_simulator(simulator)
     compute_chunk_lengths(scenario)  # fails before anything is written if there are too many chunks
     workers = count_affordable_units(simulator, workers, memory)
     with claim_store(path, shard) as claim:
-        log = Log(path, tell, shard)
+        log = StoreLog(path, tell, shard)
         run = StoreRun(path, scenario, log, fresh, again, shard, workers, figure, progress, chunk_simulator)
         store = run.open(claim)
         run.run(store, run.plan_chunks(store))
@@ -131,19 +131,19 @@ class StoreRun:
 
     path: Path
     scenario: AbstractScenario
-    log: Log
+    log: StoreLog
     fresh: bool = False
     again: bool = False
     shard: tuple[int, int] = (1, 1)
     workers: int | None = None
     figure: FigureKey = None
-    progress: Progress | None = None
+    progress: ProgressCallback | None = None
     chunk_simulator: ChunkSimulator | None = None
     done: int = 0  # finished runs of this shard
     total: int = 0
     suspects: set[int] = field(default_factory=set)  # numbers of chunks that may have killed the last two runs
 
-    def open(self, claim: Claim) -> SweepStore:
+    def open(self, claim: StoreClaim) -> SweepStore:
         """Open the store, creating or extending it if necessary."""
         return claim.open(
             find=lambda: None if self.fresh else find_matching_store(self.path, self.scenario, self.again),
@@ -154,10 +154,10 @@ class StoreRun:
     def _create_or_extend(self) -> SweepStore:
         """Open the store, which is created if missing and extended if the scenario has grown."""
         path, scenario, log = self.path, self.scenario, self.log
-        complete_replacement(path)
+        recover_replacement(path)
         if self.fresh or not (path.exists() or path.is_symlink()):
-            return create_store(path, scenario, _make_attributes(scenario), figure=self.figure)
-        check_ordinary_files(path)
+            return create_store(path, scenario, _make_store_attributes(scenario), figure=self.figure)
+        check_regular_files(path)
         try:
             for name in repair_metadata(path):
                 log(event="restored", file=name)
@@ -168,17 +168,17 @@ class StoreRun:
         changed = list_config_differences(scenario.config(), config)
         if changed and not is_extension(scenario, config):
             raise StoreError(describe_other_config(path, changed, get_replacement_hint()))
-        if problem := _describe_changes(store, scenario_from(config)):
+        if problem := _describe_changed_inputs(store, scenario_from(config)):
             raise StoreError(f"{problem}. {get_replacement_hint()}")
-        if not changed and not _needs_this_version(store, self.again):
+        if not changed and not _must_record_version(store, self.again):
             return store
-        check_store_form(store, scenario_from(config))
+        check_variable_forms(store, scenario_from(config))
         if changed:
             log(event="grown", differences=changed)
         if not store.is_running_version:
             log(event="version", stored=store.provenances[-1], running=provenance())
         return create_store(
-            path, scenario, _make_attributes(scenario), old=store, figure=self.figure or config.get(FIGURE_KEY)
+            path, scenario, _make_store_attributes(scenario), old=store, figure=self.figure or config.get(FIGURE_KEY)
         )
 
     def plan_chunks(self, store: SweepStore) -> list[Chunk]:
@@ -191,7 +191,7 @@ class StoreRun:
         self.total = sum(chunk.runs for chunk in mine)
         self.done = self.total - sum(chunk.runs for chunk in todo)
         if todo:
-            check_store_form(store, self.scenario)
+            check_variable_forms(store, self.scenario)
         self.log(event="begun", runs=self.total, done=self.done, blocks=len(todo), machine=provenance()["machine"])
         self._report_progress()
         return todo
@@ -199,7 +199,7 @@ class StoreRun:
     def run(self, store: SweepStore, todo: list[Chunk]) -> None:
         """Simulate and write chunks. Suspect chunks come first, each in a process of its own."""
         suspects = [chunk for chunk in todo if chunk.number in self.suspects]
-        for chunk in simulate_isolated(store, suspects, self.again, self.log):
+        for chunk in simulate_in_child_processes(store, suspects, self.again, self.log):
             todo.remove(chunk)
             self._record_chunk(chunk)
         simulated = (
@@ -213,7 +213,7 @@ class StoreRun:
 
     def finish(self, store: SweepStore) -> Outcome:
         """Log and return the final counts of the store's runs."""
-        counts = store.counts()
+        counts = store.count_states()
         outcome = Outcome(counts[DONE_STATE], counts[FAILED_STATE], counts[MISSING_STATE])
         self.log(event="ended", **outcome._asdict())
         return outcome
@@ -238,32 +238,32 @@ class StoreRun:
 
 def find_matching_store(path: Path, scenario: AbstractScenario, again: bool = False) -> SweepStore | None:
     """Return the store at `path` if it is intact and matches this scenario and its data, else None."""
-    check_ordinary_files(path)
+    check_regular_files(path)
     if not path.exists() or find_corrupted_files(path):
         return None
     store = SweepStore(path)
-    change = list_config_differences(scenario.config(), store.config) or _describe_changes(store, scenario)
-    return None if change or _needs_this_version(store, again) else store
+    change = list_config_differences(scenario.config(), store.config) or _describe_changed_inputs(store, scenario)
+    return None if change or _must_record_version(store, again) else store
 
 
-def _describe_changes(store: SweepStore, scenario: AbstractScenario) -> str:
+def _describe_changed_inputs(store: SweepStore, scenario: AbstractScenario) -> str:
     """Describe a change of data or code that forbids adding runs to the store, or return an empty string."""
     return describe_changed_data(store.path, scenario, store.data) or describe_changed_code(
         store.path, scenario, store.code or {}
     )
 
 
-def _needs_this_version(store: SweepStore, again: bool) -> bool:
+def _must_record_version(store: SweepStore, again: bool) -> bool:
     """Return True if the store must record this version before runs are added."""
-    return not store.is_running_version and any(store.counts()[state] for state in get_states_to_simulate(again))
+    return not store.is_running_version and any(store.count_states()[state] for state in get_states_to_simulate(again))
 
 
-def _make_attributes(scenario: AbstractScenario) -> dict[str, object]:
+def _make_store_attributes(scenario: AbstractScenario) -> dict[str, object]:
     """Return the attributes of a new store."""
     return {"title": "statmech simulation", **make_attributes(make_simulator(scenario))}
 
 
-def _get_intact_states(store: SweepStore, chunk: Chunk, log: Log) -> np.ndarray:
+def _get_intact_states(store: SweepStore, chunk: Chunk, log: StoreLog) -> np.ndarray:
     """Return the run states of a chunk. A corrupted chunk has only missing runs."""
     states = store.states(chunk)
     faults = store.faults(chunk, states)

@@ -26,7 +26,7 @@ from statmech.scenarios.base import AbstractScenario, check_is_scenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.cost import BYTES_PER_CELL, check_cell_memory, estimate_cost, thin_scenario
 
-UNITS_AHEAD_PER_WORKER = 2  # limits the memory of results that wait
+MAX_PENDING_UNITS_PER_WORKER = 2  # limits the memory of results that wait
 # bytes, measured by `benchmarks/everyday.py memory`: libraries for stores and figures, and compilers with programs
 STORE_LIBRARY_BYTES, PICTURE_LIBRARY_BYTES, XLA_BYTES, JAX_BYTES, NUMBA_BYTES = (
     int(GiB * 2**30) for GiB in (0.08, 0.07, 0.12, 0.06, 0.1)
@@ -105,7 +105,7 @@ class SeedUnit(NamedTuple):
     seed: int
 
 
-class SeedSimulator(Simulator):
+class PerSeedSimulator(Simulator):
     """Simulator with one unit per N and seed, for cells of equal N that share a seed's random numbers."""
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[SeedUnit]:
@@ -118,7 +118,7 @@ class SeedSimulator(Simulator):
                 yield SeedUnit(tuple(groups[N]), seed)
 
 
-class RunSimulator(Simulator, Generic[C]):
+class PerRunSimulator(Simulator, Generic[C]):
     """Simulator with one unit per cell and seed, for scenarios that gain nothing from larger units."""
 
     source = "one run after the other"
@@ -143,7 +143,7 @@ def make_simulator(scenario: AbstractScenario) -> Simulator:
     """Return a simulator that uses the scenario's `simulate` method or its module in `simulate/scenarios/`."""
     check_is_scenario(scenario)
     if scenario.simulate is not None:
-        return RunSimulator(scenario)
+        return PerRunSimulator(scenario)
     simulator: Simulator = import_module(f"simulate.scenarios.{scenario.module()}").Simulator(scenario)
     return simulator
 
@@ -156,11 +156,11 @@ def check_simulator(simulator: Simulator) -> None:
     simulator.check()
 
 
-def check_memory(key: str, run: str, needed_bytes: float, advice: str = "") -> None:
+def check_run_memory(key: str, run_description: str, needed_bytes: float, advice: str = "") -> None:
     """Raise `ScenarioError` for the field `key` if a run needs more memory than there is per core."""
     if needed_bytes > (available := get_memory_per_core()):
         sizes = f"takes {needed_bytes / 2**30:.3g} GiB, and {available / 2**30:.3g} GiB are available per core"
-        raise ScenarioError([((key,), f"{run} {sizes}{'. ' + advice if advice else ''}")])
+        raise ScenarioError([((key,), f"{run_description} {sizes}{'. ' + advice if advice else ''}")])
 
 
 def count_affordable_units(simulator: Simulator, workers: int | None, memory: float | None) -> int | None:
@@ -170,14 +170,14 @@ def count_affordable_units(simulator: Simulator, workers: int | None, memory: fl
     """
     if memory is None:
         return workers
-    unit, left = _make_small_simulator(simulator).memory(), memory - _estimate_common_bytes(simulator, workers)
+    unit, left = _make_small_simulator(simulator).memory(), memory - _estimate_shared_bytes(simulator, workers)
     if left < unit:
         needs = f"libraries and results take {(memory - left) / 2**30:.2g} GiB, one unit of work {unit / 2**30:.2g} GiB"
         raise ScenarioError([(("memory",), f"{memory / 2**30:.3g} GiB is too little: {needs}")])
     return max(1, min(workers or count_cores(), int(left / max(unit, 1.0))))
 
 
-def estimate_memory(simulator: Simulator, memory: float | None = None, with_drawing: bool = False) -> float:
+def estimate_peak_memory(simulator: Simulator, memory: float | None = None, with_drawing: bool = False) -> float:
     """Estimate the peak memory of this process, in bytes, during a simulation within a memory limit.
 
     With `with_drawing`, results are then compared and drawn, which may need more memory than the simulation.
@@ -187,16 +187,16 @@ def estimate_memory(simulator: Simulator, memory: float | None = None, with_draw
     cells = list(small_simulator.scenario.cells())
     seeds = range(min(scenario.seeds, MAX_SEEDS_PER_CHUNK * -(-workers // len(cells))))
     at_once = len(list(islice(small_simulator.units(cells, seeds), workers)))
-    is_drawn = with_drawing and can_draw(scenario, memory)
+    is_drawn = with_drawing and can_draw_within_memory(scenario, memory)
     drawing_bytes = (
         _get_library_bytes(simulator) + PICTURE_LIBRARY_BYTES + DRAWING_MEMORY_FACTOR * estimate_cost(scenario).bytes_
         if is_drawn
         else 0.0
     )
-    return max(_estimate_common_bytes(simulator, workers) + at_once * small_simulator.memory(), drawing_bytes)
+    return max(_estimate_shared_bytes(simulator, workers) + at_once * small_simulator.memory(), drawing_bytes)
 
 
-def can_draw(scenario: AbstractScenario, memory: float | None) -> bool:
+def can_draw_within_memory(scenario: AbstractScenario, memory: float | None) -> bool:
     """Return True if `memory`, by default half of this machine's, holds the results of a scenario twice."""
     return 2 * estimate_cost(scenario).bytes_ <= (memory or machine_memory() / 2)
 
@@ -211,7 +211,7 @@ def _get_library_bytes(simulator: Simulator) -> float:
     return get_peak_memory() + STORE_LIBRARY_BYTES + simulator.library_bytes()
 
 
-def _estimate_common_bytes(simulator: Simulator, workers: int | None) -> float:
+def _estimate_shared_bytes(simulator: Simulator, workers: int | None) -> float:
     """Estimate the memory, in bytes, that does not depend on the number of simultaneous units."""
     scenario, small_simulator = simulator.scenario, _make_small_simulator(simulator)
     cost, lengths = estimate_cost(scenario), compute_chunk_lengths(scenario)
@@ -220,7 +220,7 @@ def _estimate_common_bytes(simulator: Simulator, workers: int | None) -> float:
     units = sum(1 for _ in small_simulator.units(cells, range(lengths[-1])))
     begun = min(
         math.ceil(cost.runs / math.prod(lengths)),
-        1 + math.ceil(UNITS_AHEAD_PER_WORKER * (workers or count_cores()) / units),
+        1 + math.ceil(MAX_PENDING_UNITS_PER_WORKER * (workers or count_cores()) / units),
     )
     # each started chunk holds its variables and results that wait for other units, and one chunk is being written
     return _get_library_bytes(simulator) + BYTES_PER_CELL * cost.cells + chunk * (2 * begun + 1)
@@ -253,13 +253,13 @@ def run_units(
         started: deque[tuple[Any, Any]] = deque()
         for unit in units:
             started.append((unit, pool.submit(run, unit)))
-            if len(started) > UNITS_AHEAD_PER_WORKER * workers:
-                yield _get_unit_result(*started.popleft())
+            if len(started) > MAX_PENDING_UNITS_PER_WORKER * workers:
+                yield _collect_unit_result(*started.popleft())
         while started:
-            yield _get_unit_result(*started.popleft())
+            yield _collect_unit_result(*started.popleft())
 
 
-def _get_unit_result(unit: Any, future: Any) -> tuple[Any, list[UnitResult] | Exception]:
+def _collect_unit_result(unit: Any, future: Any) -> tuple[Any, list[UnitResult] | Exception]:
     """Return a unit with its results or the exception that it raised."""
     problem = future.exception()
     if problem is None:

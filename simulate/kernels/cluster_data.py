@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.kernels.teacher_data import INPUT_STREAM, TEACHER_STREAM, make_stream
+from simulate.kernels.teacher_data import INPUT_STREAM, TEACHER_STREAM, make_random_stream
 from statmech.scenarios.gaussian_clusters import ClusterCell
 
 
@@ -48,25 +48,25 @@ def draw_cluster_data(cell: ClusterCell, key: int, seed: int) -> ClusterData:
     (True, True, 4.0)
     """
     identity = {"N": cell.N, "key": key, "seed": seed}
-    half = draw_cluster_direction(cell, make_stream(TEACHER_STREAM, **identity)) * cell.kind.distance / 2
-    variances = get_cluster_variances(cell)
+    half = draw_cluster_direction(cell, make_random_stream(TEACHER_STREAM, **identity)) * cell.kind.distance / 2
+    variances = compute_cluster_variances(cell)
     y = make_cluster_labels(cell.kind.positives, cell.P)
     far = np.where(y > 0, 2 * (1 - cell.kind.positives), 2 * cell.kind.positives)
-    X = make_stream(INPUT_STREAM, **identity).standard_normal((cell.P, cell.N)) * np.sqrt(variances)
+    X = make_random_stream(INPUT_STREAM, **identity).standard_normal((cell.P, cell.N)) * np.sqrt(variances)
     return ClusterData(half, variances, X + np.outer(y * far, half / np.sqrt(cell.N)), y)
 
 
-def make_cluster_labels(positives: float, P: int) -> np.ndarray:
+def make_cluster_labels(positive_fraction: float, P: int) -> np.ndarray:
     """Return P labels with this fraction of +1 among the first n, to within one label for every n.
 
     >>> make_cluster_labels(0.3, 10)
     array([-1., -1., -1.,  1., -1., -1.,  1., -1., -1.,  1.])
     """
-    count = np.floor(positives * np.arange(P + 1))
+    count = np.floor(positive_fraction * np.arange(P + 1))
     return 2 * np.diff(count) - 1
 
 
-def get_cluster_variances(cell: ClusterCell) -> np.ndarray:
+def compute_cluster_variances(cell: ClusterCell) -> np.ndarray:
     """Return N times the variances (N,) of the inputs around their centre."""
     inputs = cell.inputs
     return np.ones(cell.N) if inputs.isotropic else np.asarray(inputs.table(cell.N), float) ** 2

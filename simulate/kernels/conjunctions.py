@@ -42,8 +42,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-MAX_CONJUNCTIONS = 5 * 10**7  # takes some seconds per stage if none can be skipped
-PAIR_UPDATE_COST_ROWS = 32  # fixed cost of updating all pair sums, as a number of extra rows
+MAX_SEARCHED_CONJUNCTIONS = 5 * 10**7  # takes some seconds per stage if none can be skipped
+PAIR_UPDATE_OVERHEAD_ROWS = 32  # fixed cost of updating all pair sums, as a number of extra rows
 PRODUCT_BLOCK_ROWS = 256  # small enough for the cache
 
 
@@ -74,8 +74,8 @@ def boost_conjunctions(
     X: np.ndarray,
     y: np.ndarray,
     attributes: np.ndarray,
-    k: int,
-    stages: int,
+    max_indicators: int,
+    max_stages: int,
     discount: float = 0.5,
     weights: np.ndarray | None = None,
 ) -> Iterator[Stage]:
@@ -93,9 +93,9 @@ def boost_conjunctions(
         Labels +-1.
     attributes : array (n,)
         Number of each indicator's attribute. A conjunction joins indicators of different attributes.
-    k : int
+    max_indicators : int
         Largest number of indicators in a conjunction.
-    stages : int
+    max_stages : int
         Largest number of stages.
     discount : float
         Factor of the correlation where a conjunction has two or more indicators.
@@ -116,8 +116,8 @@ def boost_conjunctions(
     X = np.asarray(X, float)
     weights = np.ones(len(y)) if weights is None else weights
     distribution = weights / weights.sum()
-    search = ConjunctionSearch(X, distribution * y, attributes, k, discount)
-    for _ in range(stages):
+    search = ConjunctionSearch(X, distribution * y, attributes, max_indicators, discount)
+    for _ in range(max_stages):
         hypothesis = search.best()
         wrong = hypothesis(X) != y
         error = float(distribution[wrong].sum())
@@ -137,15 +137,15 @@ class ConjunctionSearch:
     """An exact search for the best conjunction, with pair sums that are updated from stage to stage.
 
     The pair sums add `signed` (m,), the distribution times the labels, over the rows where both indicators are true.
-    More than `MAX_CONJUNCTIONS` conjunctions of k indicators raise `ValueError`.
+    More than `MAX_SEARCHED_CONJUNCTIONS` conjunctions of k indicators raise `ValueError`.
     """
 
     def __init__(self, X: np.ndarray, signed: np.ndarray, attributes: np.ndarray, k: int, discount: float):
         n = X.shape[1]
         self.attributes = np.asarray(attributes)
         self.k = min(k, len(np.unique(attributes)))
-        if comb(n, self.k) > MAX_CONJUNCTIONS:
-            fault = f"conjunctions of {self.k} of {n} indicators are too many to search: more than {MAX_CONJUNCTIONS:,}"
+        if comb(n, self.k) > MAX_SEARCHED_CONJUNCTIONS:
+            fault = f"conjunctions of {self.k} of {n} indicators are too many to search: more than {MAX_SEARCHED_CONJUNCTIONS:,}"
             raise ValueError(f"{fault}. Select columns first, or reduce k or bins")
         self.X, self.discount, self.signed = X, discount, signed
         self.total, self.indicator_sums, self.masses = signed.sum(), signed @ X, np.abs(signed) @ X
@@ -184,12 +184,12 @@ class ConjunctionSearch:
         best_found.take((), abs(self.total), self.total)
         half_correlations = np.abs(self.indicator_sums - self.total / 2)
         if half_correlations.size:
-            index = _find_first_max(half_correlations)
+            index = _find_first_near_max(half_correlations)
             best_found.take((index,), 2 * float(half_correlations[index]), 2 * self.indicator_sums[index] - self.total)
         if self.k > 1:
             bound = self.discount * (self.masses + np.abs(self.indicator_sums - self.total))
             if len(candidates := np.flatnonzero(bound >= best_found.least)) > 1:
-                self._search_two_or_more(candidates, best_found)
+                self._search_larger_conjunctions(candidates, best_found)
         return best_found.result()
 
     def update_distribution(self, wrong: np.ndarray, error: float) -> None:
@@ -209,21 +209,21 @@ class ConjunctionSearch:
         changed = self._find_changed_rows()
         increase = self.signed[changed] - self.pair_sum_values[changed]
         for sums, values in zip(self.pairs, (increase, np.abs(increase)), strict=False):
-            self._add_products(sums, self.pair_sum_factor, changed, values)
+            self._decay_and_add_products(sums, self.pair_sum_factor, changed, values)
         self.pair_sum_values, self.pair_sum_factor = self.signed.copy(), 1.0
         return self.pairs
 
     def _find_changed_rows(self) -> np.ndarray:
         return np.flatnonzero(self.signed != self.pair_sum_values)
 
-    def _search_two_or_more(self, candidates: np.ndarray, best: BestConjunctions) -> None:
+    def _search_larger_conjunctions(self, candidates: np.ndarray, best: BestConjunctions) -> None:
         """Search conjunctions that contain two or more of the candidates.
 
         Uses the sums of all pairs if that takes less time.
         """
         m, n = self.X.shape
         # the factor of 2 favours updating all pairs, which makes the next update cheaper
-        if 2 * m * len(candidates) ** 2 < (len(self._find_changed_rows()) + PAIR_UPDATE_COST_ROWS) * n**2:
+        if 2 * m * len(candidates) ** 2 < (len(self._find_changed_rows()) + PAIR_UPDATE_OVERHEAD_ROWS) * n**2:
             self._search_extensions((), candidates, best)
         else:
             self._extend_by_two(
@@ -234,7 +234,7 @@ class ConjunctionSearch:
         """Return 1 for pairs i < j of candidates with different attributes, else 0."""
         return np.triu(self.attributes[candidates][:, None] != self.attributes[candidates], 1).astype(float)
 
-    def _add_products(self, sums: np.ndarray, fade: float, rows: np.ndarray, signed: np.ndarray) -> None:
+    def _decay_and_add_products(self, sums: np.ndarray, fade: float, rows: np.ndarray, signed: np.ndarray) -> None:
         """Multiply the pair sums by `fade`, and add the products of these rows block by block."""
         sums *= fade
         pairs, batches = self.workspace
@@ -255,7 +255,7 @@ class ConjunctionSearch:
         half_correlations *= allowed
         score = 2 * self.discount * float(half_correlations.max(initial=0.0))
         if score >= best.least:
-            i, j = np.unravel_index(_find_first_max(half_correlations), half_correlations.shape)
+            i, j = np.unravel_index(_find_first_near_max(half_correlations), half_correlations.shape)
             best.take((*first, int(candidates[i]), int(candidates[j])), score, 2 * sums[i, j] - self.total)
         if masses is None or self.discount == 0:
             return
@@ -334,7 +334,7 @@ class BestConjunctions:
         return min(equal, key=lambda conjunction: (len(conjunction.indicators), conjunction.indicators))
 
 
-def _find_first_max(values: np.ndarray) -> int:
+def _find_first_near_max(values: np.ndarray) -> int:
     """Return the index of the first value that equals the maximum to within rounding."""
     return int(np.argmax(values >= values.max() * (1 - 1e-12)))
 
@@ -344,12 +344,12 @@ def get_voting_stages(stages: list[Stage]) -> list[Stage]:
     return stages[-1:] if stages and stages[-1].error == 0.0 else stages
 
 
-def compute_stage_vote(stages: list[Stage], X: np.ndarray) -> np.ndarray:
+def compute_weighted_vote(stages: list[Stage], X: np.ndarray) -> np.ndarray:
     """Return the weighted vote (m,) of the stages, whose sign is the prediction."""
     return sum((stage.weight * stage.hypothesis(X) for stage in get_voting_stages(stages)), np.zeros(len(X)))
 
 
-def merge_stages(stages: list[Stage]) -> dict[Conjunction, float]:
+def sum_conjunction_weights(stages: list[Stage]) -> dict[Conjunction, float]:
     """Return each distinct conjunction with its total weight, sorted by decreasing weight.
 
     Both senses of a conjunction are combined.

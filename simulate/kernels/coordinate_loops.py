@@ -28,9 +28,9 @@ class CompiledLoop:
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled function."""
-        return (self._compiled or self.compiled())(*arguments)
+        return (self._compiled or self.dispatcher())(*arguments)
 
-    def compiled(self) -> Any:
+    def dispatcher(self) -> Any:
         """Return Numba's dispatcher, compiling the function first if necessary."""
         import numba
         from numba.core.compiler_lock import global_compiler_lock
@@ -45,7 +45,7 @@ class CompiledLoop:
         """Numba's type of the loop, for calls by other compiled loops."""
         import numba
 
-        return numba.typeof(self.compiled())
+        return numba.typeof(self.dispatcher())
 
 
 def compile_loop(signature: str) -> Callable[[Callable[..., Any]], CompiledLoop]:

@@ -28,8 +28,8 @@ from simulate.kernels.descent_record import DescentRecord
 from simulate.kernels.example_batches import iterate_batches
 from statmech.scenarios.descent import DescentCell
 
-MIN_NEW_DIRECTION = 1e-9  # relative to the length of the slopes: a smaller new component is rounding error
-EXTRA_VECTORS = 8  # length P each, in addition to A and f: outputs, slopes, products, work arrays of the loss
+MIN_NEW_DIRECTION_LENGTH = 1e-9  # relative to the length of the slopes: a smaller new component is rounding error
+NUM_EXTRA_VECTORS = 8  # length P each, in addition to A and f: outputs, slopes, products, work arrays of the loss
 
 
 class DeferredInputs:
@@ -65,7 +65,7 @@ class DeferredInputs:
         G[:] = 0.0
         G[rows] = slopes
         v[:n] = self.A[:n] @ G / self.cell.N
-        if n < len(self.A) and (size := self.new_f(G)) > MIN_NEW_DIRECTION * np.linalg.norm(G):
+        if n < len(self.A) and (size := self.new_f(G)) > MIN_NEW_DIRECTION_LENGTH * np.linalg.norm(G):
             chi = self.chi(self.cell.N - n)
             v[n] = -size * chi / self.cell.N
             self.new_image(chi)
@@ -93,9 +93,9 @@ class DeferredInputs:
         """Subtract from x its projection onto the span of the orthonormal `basis`."""
         x -= np.matmul(basis @ x, basis, out=self.product)
 
-    def chi(self, freedom: int) -> float:
-        """Draw a chi variable with `freedom` degrees of freedom."""
-        return float(np.sqrt(self.rng.chisquare(freedom)))
+    def chi(self, degrees_of_freedom: int) -> float:
+        """Draw a chi variable with `degrees_of_freedom` degrees of freedom."""
+        return float(np.sqrt(self.rng.chisquare(degrees_of_freedom)))
 
 
 def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -108,13 +108,15 @@ def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """
     inputs, record = DeferredInputs(cell, rng), DescentRecord(cell)
     with np.errstate(all="ignore"):  # a run may diverge
-        for step, w in zip(range(cell.steps[-1] + 1), _iterate_weights(cell, inputs, rng), strict=False):
+        for step, w in zip(range(cell.steps[-1] + 1), _iterate_weight_components(cell, inputs, rng), strict=False):
             if step in record.places:
                 record.write(step, w[0], float(np.linalg.norm(w[1:])), inputs.stabilities(w))
     return record.variables()
 
 
-def _iterate_weights(cell: DescentCell, inputs: DeferredInputs, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def _iterate_weight_components(
+    cell: DescentCell, inputs: DeferredInputs, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
     """Yield the components of the weights before each step."""
     state = cell.descent.start(inputs.start())
     for step, rows in enumerate(iterate_batches(cell, rng)):
@@ -132,7 +134,7 @@ def add_penalty_force(cell: DescentCell, force: np.ndarray, z: np.ndarray) -> np
 
 def bytes_of(cell: DescentCell) -> float:
     """Return the memory in bytes of a run that learns in a new direction at every step."""
-    return 8.0 * cell.P * (2 * _count_max_directions(cell) + EXTRA_VECTORS)
+    return 8.0 * cell.P * (2 * _count_max_directions(cell) + NUM_EXTRA_VECTORS)
 
 
 def _count_max_directions(cell: DescentCell) -> int:

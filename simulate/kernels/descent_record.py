@@ -6,7 +6,7 @@ import numpy as np
 
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
-from statmech.results.dataset import describe_student
+from statmech.results.dataset import compute_student_parameters
 from statmech.scenarios.descent import DescentCell
 
 
@@ -32,7 +32,7 @@ class DescentRecord:
         self.values[:, np.maximum.accumulate(overflowed)] = np.nan
         parallel, perpendicular, loss, wrong = self.values
         with np.errstate(invalid="ignore"):
-            student = describe_student(parallel, perpendicular)
+            student = compute_student_parameters(parallel, perpendicular)
         at_zero = student["length"] == 0  # a student of length 0 guesses at random
         student["R"][at_zero], student["eps_g"][at_zero] = 0.0, 0.5
         if isinstance(self.cell.teacher, LabelTeacher):

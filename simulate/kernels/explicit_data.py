@@ -15,8 +15,8 @@ from simulate.kernels.example_batches import iterate_batches
 from statmech.convex.penalties import Penalty
 from statmech.scenarios.descent import DescentCell
 
-WORK_VECTORS = 8  # once with length P, and once with length N
-LASSO_PENALTY = Penalty(1.0)
+NUM_WORK_VECTORS = 8  # once with length P, and once with length N
+UNIT_LASSO_PENALTY = Penalty(1.0)
 
 
 def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -54,7 +54,7 @@ def _iterate_weights(
             state, compute_batch_force(cell, X[rows], y[rows], z) + cell.batch * l2 * z, rate, step
         )
         if l1:
-            state = LASSO_PENALTY.prox(state[0], l1, rate * cell.batch), *state[1:]
+            state = UNIT_LASSO_PENALTY.prox(state[0], l1, rate * cell.batch), *state[1:]
 
 
 def draw_initial_weights(cell: DescentCell, teacher: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -82,4 +82,4 @@ def compute_batch_force(cell: DescentCell, X: np.ndarray, y: np.ndarray, z: np.n
 def bytes_of(cell: DescentCell) -> float:
     """Return the memory in bytes of a run: all inputs, the inputs of a batch, and vectors."""
     copied = cell.batch if cell.batch < 1 else 0.0
-    return 8.0 * (cell.P * cell.N * (1 + copied) + WORK_VECTORS * (cell.P + cell.N))
+    return 8.0 * (cell.P * cell.N * (1 + copied) + NUM_WORK_VECTORS * (cell.P + cell.N))

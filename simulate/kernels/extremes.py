@@ -11,7 +11,7 @@ from functools import reduce
 import jax
 import jax.numpy as jnp
 
-NUM_SLICES = 8  # must divide the size of every array
+NUM_EXTREME_SLICES = 8  # must divide the size of every array
 
 
 def vectorised_min(values: jax.Array) -> jax.Array:
@@ -36,4 +36,4 @@ def find_first_min(values: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _reduce_slices(extreme: Callable[[jax.Array, jax.Array], jax.Array], values: jax.Array) -> jax.Array:
-    return reduce(extreme, [*values.reshape(NUM_SLICES, -1)])
+    return reduce(extreme, [*values.reshape(NUM_EXTREME_SLICES, -1)])

@@ -42,7 +42,7 @@ import jax
 import jax.numpy as jnp
 
 from simulate.kernels.courses import StepRates
-from simulate.kernels.learner import Learner, LearnerArrays
+from simulate.kernels.learner import LearnerArrays, OnlineLearner
 from statmech.numerics.gaussian import Array
 
 MIN_FLOAT32_RATE = 1e-6  # minimum decay/N (Gram engine: also drift/N) in float32 (docs/gram_engine.md)
@@ -73,7 +73,7 @@ def compute_teacher_path(teacher_products: Array, inner: Array, drift: Array, N:
 
 
 def compute_modulations(
-    learner: Learner,
+    learner: OnlineLearner,
     teacher_fields: Array,
     student_fields: Array,
     inner: Array,

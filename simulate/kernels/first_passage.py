@@ -9,7 +9,7 @@ from simulate.kernels.partial_sums import MAX_BLOCK_EXAMPLES, MIN_BLOCK_EXAMPLES
 @compile_loop(
     "UniTuple(i8, 3)(f8[:,::1], f8[::1], f8, f8[::1], b1[::1], i8[::1], f8, f8, b1, f8, i8, i8, b1, f8[::1], i8[::1])"
 )
-def sum_until_level(  # type: ignore[no-untyped-def]
+def sum_block_until_mistake(  # type: ignore[no-untyped-def]
     z, w, b, start, probes, checkpoints, tau, slope, two_sided, theta, row, block, learns, sums, features
 ):
     """Sum rows z times w until a block ends or a mistake occurs, a full sum of at most theta.

@@ -48,7 +48,7 @@ import numpy as np
 
 from simulate.kernels.courses import StepRates, course_of
 from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
-from simulate.kernels.learner import EngineRecord, Learner, LearnerArrays, Task
+from simulate.kernels.learner import EngineRecord, EngineTask, LearnerArrays, OnlineLearner
 from statmech.inputs import Inputs
 from statmech.numerics.gaussian import Array
 from statmech.parameters import ParameterFamily
@@ -61,25 +61,25 @@ from statmech.random_numbers import (
     make_generators,
     wrap_key_data,
 )
-from statmech.runtime.programs import OLD_FUSION_OPTIONS, WIDE_VECTOR_OPTIONS, CachedProgram, round_up_count
+from statmech.runtime.programs import OLD_FUSION_OPTIONS, WIDE_VECTOR_OPTIONS, CachedProgram, pad_program_count
 from statmech.schedules import TimeDependence
 
-BLOCKS_PER_DRAW = 32  # drawn together: XLA would compute numbers drawn inside a block twice
+GRAM_BLOCKS_PER_DRAW = 32  # drawn together: XLA would compute numbers drawn inside a block twice
 MATRIX_BLOCKS_PER_DRAW = 4  # fewer, because these blocks have more steps
-MIN_MATRIX_UNITS = 16  # minimum of K + teachers - 1 for matrix products, which are then faster
-MIN_COMPILED_TIMES = 32  # programs for fewer recorded times would not be faster
-MAX_DIVISIBLE_STUDENTS = 3  # with more, part of a batch does not reproduce the full batch bit for bit
+MIN_UNITS_FOR_MATRICES = 16  # minimum of K + teachers - 1 for matrix products, which are then faster
+MIN_COMPILED_RECORDS = 32  # programs for fewer recorded times would not be faster
+MAX_SPLIT_BATCH_STUDENTS = 3  # with more, part of a batch does not reproduce the full batch bit for bit
 
 # Batch elements of a program that simulates several tasks. WIDE_BATCH_WIDTH requires results that do not depend on
 # the width: with three students or a drifting teacher, last digits are rounded differently.
 BATCH_WIDTH, WIDE_BATCH_WIDTH = 64, 256
 
 # JAX 0.10's XLA rounds narrow and wide programs equally; with 0.12 some last digits differ
-WIDTH_INDEPENDENT_BITS = jax.__version_info__ < (0, 11)
+HAS_WIDTH_INDEPENDENT_BITS = jax.__version_info__ < (0, 11)
 
 # Up to this number of students, float32 sums over an axis take half the time without YNNPACK.
-MAX_XLA_SUM_STUDENTS = 10
-XLA_SUM_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""}
+MAX_STUDENTS_WITHOUT_YNN = 10
+NO_YNN_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 # Up to this number of steps, an optimised program takes longer to compile than it saves. Applies with one example per
 # step and up to MAX_DIVISIBLE_STUDENTS students: other results may depend on the compiler's options bit by bit.
@@ -107,21 +107,21 @@ def batch(K: int) -> int:
     return 64 if K <= 10 else 16
 
 
-def is_divisible(K: int, teachers: int = 1) -> bool:
+def can_split_batch(K: int, teachers: int = 1) -> bool:
     """Return True if part of a batch reproduces the full batch bit for bit.
 
     For more students the matrix products of the record depend on the batch.
     """
-    return K + teachers - 1 <= MAX_DIVISIBLE_STUDENTS
+    return K + teachers - 1 <= MAX_SPLIT_BATCH_STUDENTS
 
 
-def get_block_steps(K: int, teachers: int = 1, drifting: bool = False) -> int:
+def choose_block_steps(K: int, teachers: int = 1, drifting: bool = False) -> int:
     """Return the number of steps per block.
 
     The LQ decomposition costs K^2 (K + M) per block, the growing basis costs M per step, or 2 M if the teacher moves.
     """
     units = K + teachers - 1
-    if units < MIN_MATRIX_UNITS:
+    if units < MIN_UNITS_FOR_MATRICES:
         return (1 if drifting else 2) if units == 1 else max(3, units // 2)
     return min(units, 64) // (2 if drifting else 1)
 
@@ -153,7 +153,7 @@ class GramProgram:
     @property
     def uses_matrices(self) -> bool:
         """Whether steps use matrix products, with seeds on the first axis, not elementwise operations."""
-        return self.examples == 1 and self.K + self.teachers > MIN_MATRIX_UNITS
+        return self.examples == 1 and self.K + self.teachers > MIN_UNITS_FOR_MATRICES
 
 
 class GramArguments(NamedTuple):
@@ -171,16 +171,23 @@ class GramArguments(NamedTuple):
     changes: TimeDependence | None
 
 
-def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
+def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
     """Simulate a batch of seeds of a task, or a part of it, and record the students at `steps` (T,).
 
     The random numbers derive from a key (2,).
     """
-    return EngineRecord(*(part if part is None else part[0] for part in run_tasks(task, key[None], steps, part)))
+    return EngineRecord(
+        *(part if part is None else part[0] for part in simulate_task_batches(task, key[None], steps, part))
+    )
 
 
-def run_tasks(
-    task: Task, keys: np.ndarray, steps: np.ndarray, part: slice, side_by_side: int = 1, fast_compile: bool = False
+def simulate_task_batches(
+    task: EngineTask,
+    keys: np.ndarray,
+    steps: np.ndarray,
+    part: slice,
+    side_by_side: int = 1,
+    fast_compile: bool = False,
 ) -> EngineRecord:
     """Simulate several tasks like `run`, each from its own key (tasks, 2).
 
@@ -200,7 +207,7 @@ def run_tasks(
     """
     size, count, tasks = batch(task.K), len(steps), len(keys)
     first, last, _ = part.indices(size)
-    width, blocks = last - first, get_block_steps(task.K, task.M, task.drifting) if task.batch == 1 else 1
+    width, blocks = last - first, choose_block_steps(task.K, task.M, task.drifting) if task.batch == 1 else 1
     fast_compile = fast_compile and task.batch == 1
     program = GramProgram(
         task.learner,
@@ -215,7 +222,7 @@ def run_tasks(
         task.batch,
         fast_compile,
     )
-    students = _make_starts(task, fold_in_key_data(keys, 0), last)[..., first:].astype(task.dtype)
+    students = _make_initial_students(task, fold_in_key_data(keys, 0), last)[..., first:].astype(task.dtype)
     keys = fold_in_key_data(keys, 1)
     # matrix products of many students depend on the number of recorded times in their last bits
     steps = steps if program.uses_matrices else pad_recorded_steps(steps)
@@ -230,7 +237,7 @@ def run_tasks(
 
 def _run_program(
     program: GramProgram,
-    task: Task,
+    task: EngineTask,
     indices: np.ndarray,
     keys: np.ndarray,
     students: np.ndarray,
@@ -256,21 +263,21 @@ def pad_recorded_steps(steps: np.ndarray) -> np.ndarray:
 
     One program then serves several numbers of recorded times.
     """
-    return np.pad(steps, (0, round_up_count(max(MIN_COMPILED_TIMES, len(steps))) - len(steps)), mode="edge")
+    return np.pad(steps, (0, pad_program_count(max(MIN_COMPILED_RECORDS, len(steps))) - len(steps)), mode="edge")
 
 
-def get_compiler_options(program: Any) -> list[dict[str, Any]]:
+def choose_compiler_options(program: Any) -> list[dict[str, Any]]:
     """Return the compiler's options for a program of this engine, or of `simulate.kernels.gram_of_groups`."""
     return [WIDE_VECTOR_OPTIONS] + (
-        [XLA_SUM_OPTIONS] if program.dtype == "float32" and program.K <= MAX_XLA_SUM_STUDENTS else []
+        [NO_YNN_OPTIONS] if program.dtype == "float32" and program.K <= MAX_STUDENTS_WITHOUT_YNN else []
     )
 
 
-def _get_gram_compiler_options(program: GramProgram) -> list[dict[str, Any]]:
-    return get_compiler_options(program) + ([FAST_COMPILE_OPTIONS] if program.short else [])
+def _choose_gram_options(program: GramProgram) -> list[dict[str, Any]]:
+    return choose_compiler_options(program) + ([FAST_COMPILE_OPTIONS] if program.short else [])
 
 
-@partial(CachedProgram, options=_get_gram_compiler_options)
+@partial(CachedProgram, options=_choose_gram_options)
 def _run(
     program: GramProgram, problem: GramArguments, students: Array, state: LearnerArrays, steps: Array
 ) -> tuple[Array, ...]:
@@ -283,7 +290,7 @@ def _run(
     learner = program.learner(**problem.parameters, N=N, units=-1 if by_matrices else 0)
     of_many = _advance_block_by_matrices if by_matrices else _advance_block
     block = partial(of_many if program.examples == 1 else _advance_batch_step, learner, program.teachers)
-    together = MATRIX_BLOCKS_PER_DRAW if by_matrices else BLOCKS_PER_DRAW
+    together = MATRIX_BLOCKS_PER_DRAW if by_matrices else GRAM_BLOCKS_PER_DRAW
     stride = program.M * together
     carried = students, state
     if by_matrices:
@@ -294,7 +301,7 @@ def _run(
 
         def blocks(index: Array, carried: Any) -> Any:
             first = steps_done + index * stride
-            randoms = _draw_randoms(program, problem, learner, fold_in(problem.key, first), together)
+            randoms = _draw_block_randoms(program, problem, learner, fold_in(problem.key, first), together)
             active = (first + jnp.arange(stride) < until).reshape(together, program.M)
             block_rates = problem.changes and course_of(
                 problem.changes, learner.eta, problem.N, first, active, program.dtype
@@ -302,7 +309,7 @@ def _run(
             return jax.lax.scan(block, carried, (*randoms, active, block_rates))[0]
 
         carried = jax.lax.fori_loop(0, (until - steps_done + stride - 1) // stride, blocks, carried)
-        return (carried, until), _split_students(
+        return (carried, until), _decompose_students(
             program.teachers, *(carried if by_matrices else _move_seeds_first(carried))
         )
 
@@ -315,7 +322,7 @@ def _move_seeds_first(arrays: Any) -> Any:
 
 
 def _advance_block(
-    learner: Learner, teachers: int, carried: tuple[Array, LearnerArrays], xs: tuple[Any, ...]
+    learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerArrays], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, LearnerArrays], None]:
     """Advance the students (K, n, width) by M steps.
 
@@ -325,30 +332,30 @@ def _advance_block(
     K, n, width = students.shape
     M, vectors = active.size, chi.shape[0]
     z = make_input_rows(normals, chi, n)  # (vectors, n + vectors, width)
-    student_fields = sum_terms(students[None, :, i] * z[:M, None, i] for i in range(n))
-    inner = sum_terms(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / learner.N
+    student_fields = add_in_order(students[None, :, i] * z[:M, None, i] for i in range(n))
+    inner = add_in_order(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / learner.N
     if vectors > M:
         fields, path = compute_teacher_path(z[:, 0], inner, block_rates.drift, learner.N)
         teacher = fields[:, None]
     else:
         teacher, path = jnp.swapaxes(learner.teachers(jnp.swapaxes(z[:, :teachers], 0, 1)), 0, 1), None
-    carry = learner.begin(state, sum_terms(students[:, i] ** 2 for i in range(n)))
+    carry = learner.begin(state, add_in_order(students[:, i] ** 2 for i in range(n)))
     examples = learner.examples(noise, active)
     f, carry = compute_modulations(learner, teacher, student_fields, inner[:M, :M], carry, examples, block_rates)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, width), students.dtype)], axis=1)
     gain = subtract_fraction(
-        sum_terms(f[m, :, None] * z[m, None] for m in range(M)) / learner.N, wide, block_rates and block_rates.lost
+        add_in_order(f[m, :, None] * z[m, None] for m in range(M)) / learner.N, wide, block_rates and block_rates.lost
     )
     if path is not None:
-        arrived = sum_terms(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0])
-        gain = gain + rotate_to_teacher(project_rows, wide + gain, arrived)
+        arrived = add_in_order(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0])
+        gain = gain + compute_rotation_gain(dot_rows_with_axis, wide + gain, arrived)
     wide = wide + gain
-    students = jnp.concatenate([wide[:, :teachers], compute_lower_factor(wide[:, teachers:])], axis=1)
+    students = jnp.concatenate([wide[:, :teachers], compute_lq_factor(wide[:, teachers:])], axis=1)
     return (students, learner.kept(carry)), None
 
 
 def _advance_batch_step(
-    learner: Learner, teachers: int, carried: tuple[Array, LearnerArrays], xs: tuple[Any, ...]
+    learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerArrays], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, LearnerArrays], None]:
     """Advance the students (K, n, width) by one step of several examples.
 
@@ -359,23 +366,23 @@ def _advance_batch_step(
     below = K * (K - 1) // 2
     z = normals[below:].reshape(n, -1, width)  # (n, examples, width)
     factor = make_input_rows(normals[:below], chi, 0)  # the lower triangular factor A
-    fields = sum_terms(students[:, i, None] * z[i] for i in range(n))
+    fields = add_in_order(students[:, i, None] * z[i] for i in range(n))
     step_rates = jax.tree.map(lambda rates: rates[0], block_rates)
-    carry = learner.begin(state, sum_terms(students[:, i] ** 2 for i in range(n)))
+    carry = learner.begin(state, add_in_order(students[:, i] ** 2 for i in range(n)))
     before, examples = jax.tree.map(lambda part: part[:, None], carry), learner.examples(noise, active)
     f, after = learner.step(before, learner.teachers(z[:teachers]), fields, learner.N, examples, step_rates)
     f = f / z.shape[1]
     gain = subtract_fraction(
         jnp.sum(f[:, None] * z[None], axis=2) / learner.N, students, block_rates and block_rates.lost
     )
-    perpendicular = compute_lower_factor(f)
-    new = sum_terms(perpendicular[:, i, None] * factor[i] for i in range(K)) / learner.N
+    perpendicular = compute_lq_factor(f)
+    new = add_in_order(perpendicular[:, i, None] * factor[i] for i in range(K)) / learner.N
     wide = jnp.concatenate([students + gain, new], axis=1)
-    students = jnp.concatenate([wide[:, :teachers], compute_lower_factor(wide[:, teachers:])], axis=1)
+    students = jnp.concatenate([wide[:, :teachers], compute_lq_factor(wide[:, teachers:])], axis=1)
     return (students, learner.kept(jax.tree.map(lambda part: part.mean(1), after))), None
 
 
-def rotate_to_teacher(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
+def compute_rotation_gain(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
     r"""Compute the change (K, axes) of the students' coordinates when the axes rotate to the teacher.
 
     The axes rotate in the teacher's plane until the first axis is the teacher. With the teacher at :math:`\cos\psi\,e_0
@@ -393,18 +400,18 @@ def rotate_to_teacher(dot: Callable[[Array, Array], Array], students: Array, tea
     return jnp.concatenate([first[:, None], perpendicular[:, None] * p], axis=1)
 
 
-def project_rows(rows: Array, axis: Array) -> Array:
+def dot_rows_with_axis(rows: Array, axis: Array) -> Array:
     """Compute the inner products of rows (K, axes, width) and one axis (axes, width)."""
-    return sum_terms(rows[:, i] * axis[i] for i in range(len(axis)))
+    return add_in_order(rows[:, i] * axis[i] for i in range(len(axis)))
 
 
-def sum_terms(terms: Iterable[Array]) -> Array:
+def add_in_order(terms: Iterable[Array]) -> Array:
     """Add arrays one after the other, as an unrolled sum."""
     return reduce(add, terms)
 
 
 def _advance_block_by_matrices(
-    learner: Learner, teachers: int, carried: tuple[Array, LearnerArrays], xs: tuple[Any, ...]
+    learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerArrays], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, LearnerArrays], None]:
     """Advance the students (seeds, K, n) by M steps, with matrix products."""
     (students, state), (normals, chi, noise, active, block_rates) = carried, xs
@@ -427,7 +434,7 @@ def _advance_block_by_matrices(
     gain = subtract_fraction(f @ x / learner.N, wide, block_rates and block_rates.lost)
     if path is not None:
         arrived = jnp.einsum("ms,smi->si", path[1:], z[:, M:]).at[:, 0].add(path[0])
-        gain = gain + jax.vmap(partial(rotate_to_teacher, jnp.matmul))(wide + gain, arrived)
+        gain = gain + jax.vmap(partial(compute_rotation_gain, jnp.matmul))(wide + gain, arrived)
     wide = wide + gain
     # one matrix at a time: a batched QR uses its own thread pool, where two simultaneous units would deadlock
     upper = jax.lax.map(partial(jnp.linalg.qr, mode="r"), jnp.swapaxes(wide[:, :, teachers:], 1, 2))
@@ -444,7 +451,7 @@ def _make_input_matrices(normals: Array, chi: Array, n: int) -> Array:
 
 
 def _compute_modulations_seeds_first(
-    learner: Learner,
+    learner: OnlineLearner,
     teacher_fields: Array,
     student_fields: Array,
     inner: Array,
@@ -487,7 +494,7 @@ def make_input_rows(normals: Array, chi: Array, n: int) -> Array:
     return jnp.stack(rows)
 
 
-def compute_lower_factor(rows: Array) -> Array:
+def compute_lq_factor(rows: Array) -> Array:
     """Compute the lower triangular factor L of rows = L Q, shape (K, K, width), by modified Gram-Schmidt.
 
     Q is not needed, and L is backward stable. A row in the span of the previous ones has a zero on the diagonal.
@@ -497,15 +504,15 @@ def compute_lower_factor(rows: Array) -> Array:
     for k in range(K):
         norm = jnp.sqrt(jnp.sum(rows[0] ** 2, axis=0))
         axis = rows[0] / jnp.where(norm > 0, norm, 1.0)
-        unrolled = rows.dtype == jnp.float32 and K > MAX_XLA_SUM_STUDENTS
-        onto = project_rows(rows, axis) if unrolled else jnp.sum(rows * axis, axis=1)
+        unrolled = rows.dtype == jnp.float32 and K > MAX_STUDENTS_WITHOUT_YNN
+        onto = dot_rows_with_axis(rows, axis) if unrolled else jnp.sum(rows * axis, axis=1)
         columns.append(jnp.concatenate([jnp.zeros((k, *norm.shape), rows.dtype), norm[None], onto[1:]]))
         rows = rows[1:] - onto[1:, None] * axis
     return jnp.stack(columns, axis=1)
 
 
-def _draw_randoms(
-    program: GramProgram, problem: GramArguments, learner: Learner, key: Array, blocks: int
+def _draw_block_randoms(
+    program: GramProgram, problem: GramArguments, learner: OnlineLearner, key: Array, blocks: int
 ) -> tuple[Array, Array, Any]:
     """Draw the normals, chi variables and learner's noise of several blocks."""
     N, M, vectors, dtype = problem.N, program.M, program.vectors, program.dtype
@@ -529,7 +536,7 @@ def _draw_randoms(
 
 
 def _draw_batch_randoms(
-    program: GramProgram, problem: GramArguments, learner: Learner, keys: tuple[Array, Array], blocks: int
+    program: GramProgram, problem: GramArguments, learner: OnlineLearner, keys: tuple[Array, Array], blocks: int
 ) -> tuple[Array, Array, Any]:
     """Draw the normals, chi variables and learner's noise of steps with several examples.
 
@@ -598,7 +605,7 @@ def _propose_chi(x: Array, u: Array, degrees: Array) -> tuple[Array, Array, Call
     return proposals, certain, test_proposals
 
 
-def _make_starts(task: Task, keys: np.ndarray, num_seeds: int) -> np.ndarray:
+def _make_initial_students(task: EngineTask, keys: np.ndarray, num_seeds: int) -> np.ndarray:
     """Return the initial students of all tasks, an array (tasks, K, teachers + K, seeds)."""
     if task.coordinates is not None:
         return np.tile(task.coordinates[..., None], (len(keys), 1, 1, num_seeds))
@@ -622,7 +629,7 @@ def _draw_students(keys: np.ndarray, K: int, teachers: int, N: float, num_seeds:
     return np.moveaxis(rows, 1, -1) / np.sqrt(N)
 
 
-def _split_students(teachers: int, students: Array, state: LearnerArrays) -> tuple[Array, ...]:
+def _decompose_students(teachers: int, students: Array, state: LearnerArrays) -> tuple[Array, ...]:
     """Return the components of students (seeds, K, n) along the teachers, their remaining Gram matrix, and the state.
 
     The components have the shape (seeds, K, teachers), the Gram matrix (seeds, K, K).

@@ -12,7 +12,7 @@ the coordinates of :math:`\mathbf J_{ka}/\sqrt N`. Then
 
 So a block of steps is the same as in `gram` with one more axis. Each group is reduced by its own LQ decomposition; a
 group of at most n directions keeps a basis of all its directions, without a decomposition. Inputs around the centres of
-clusters have the mean :math:`c\,\tau^a` instead of 0, with c from the learner (`Learner.centres`). A drifting teacher
+clusters have the mean :math:`c\,\tau^a` instead of 0, with c from the learner (`Learner.input_means`). A drifting teacher
 turns equally in all directions, whatever their variance: each group's axes are rotated until the first axis is the
 teacher's part in that group.
 
@@ -34,19 +34,19 @@ import numpy as np
 from simulate.kernels.courses import course_of
 from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
 from simulate.kernels.gram import (
-    compute_lower_factor,
+    add_in_order,
+    choose_block_steps,
+    choose_compiler_options,
+    compute_lq_factor,
+    compute_rotation_gain,
+    dot_rows_with_axis,
     draw_chi,
-    get_block_steps,
-    get_compiler_options,
     make_input_rows,
     pad_recorded_steps,
-    project_rows,
-    rotate_to_teacher,
-    sum_terms,
 )
-from simulate.kernels.learner import EngineRecord, Learner, LearnerArrays, Task
+from simulate.kernels.learner import EngineRecord, EngineTask, LearnerArrays, OnlineLearner
 from simulate.kernels.starts_of_groups import draw_group_start
-from statmech.modes import group_sizes
+from statmech.modes import compute_group_sizes
 from statmech.numerics.gaussian import Array
 from statmech.parameters import ParameterFamily
 from statmech.random_numbers import draw_normals_and_uniforms, fold_in, fold_in_key_data, wrap_key_data
@@ -55,7 +55,7 @@ from statmech.schedules import TimeDependence
 
 GROUP_BATCH_SEEDS = 32  # more seeds do not fit into the cache
 GROUP_BLOCKS_PER_DRAW = 8  # drawn together: XLA would compute numbers drawn inside a block twice
-FIELD_ROUNDING_UNITS = 100  # machine epsilons: a smaller independent part of a teacher's field is rounding error
+NULL_FIELD_EPSILONS = 100  # machine epsilons: a smaller independent part of a teacher's field is rounding error
 
 NAME = "order parameters in their exact law at finite N, group by group (simulate.kernels.gram_of_groups)"
 
@@ -96,7 +96,7 @@ class GroupArguments(NamedTuple):
     changes: TimeDependence | None
 
 
-class GroupState(NamedTuple):
+class GroupBlockState(NamedTuple):
     """Coordinates of students and teachers, and the learner's state.
 
     Students have the shape (K, M + K, groups, seeds). The teachers' basis (M, M, groups, seeds) uses the first axes of
@@ -113,7 +113,7 @@ def batch(K: int) -> int:
     return GROUP_BATCH_SEEDS
 
 
-def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
+def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
     """Simulate a batch of seeds of a task, and return a part of it, recorded at `steps` (T,).
 
     The random numbers derive from a key (2,). The record has the students' components parallel and perpendicular to the
@@ -121,13 +121,13 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     """
     modes = task.inputs.modes(int(task.N))
     assert modes is not None
-    sizes = group_sizes(modes.shares, int(task.N))
-    blocks = get_block_steps(task.K, task.M, task.drifting)
+    sizes = compute_group_sizes(modes.shares, int(task.N))
+    blocks = choose_block_steps(task.K, task.M, task.drifting)
     program = GroupProgram(task.learner, task.K, task.M, blocks, len(sizes), task.dtype, task.drifting)
     teachers, students = draw_group_start(task, modes, sizes, GROUP_BATCH_SEEDS, fold_in_key_data(key, 0))
     parameters, changes = task.numbers()
     state = jax.tree.map(lambda values: np.repeat(values[..., None], GROUP_BATCH_SEEDS, axis=-1), task.kept)
-    carried = GroupState(students.astype(task.dtype), teachers.astype(task.dtype), state)
+    carried = GroupBlockState(students.astype(task.dtype), teachers.astype(task.dtype), state)
     arguments = GroupArguments(
         fold_in_key_data(key, 1), parameters, np.float64(task.N), sizes, modes.variances, changes
     )
@@ -137,8 +137,8 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     return EngineRecord(parallel, perpendicular, next(iter(jax.tree.leaves(saved_state)), None), None, *fields)
 
 
-@partial(CachedProgram, options=get_compiler_options)
-def _run(program: GroupProgram, arguments: GroupArguments, carried: GroupState, steps: Array) -> tuple[Any, ...]:
+@partial(CachedProgram, options=choose_compiler_options)
+def _run(program: GroupProgram, arguments: GroupArguments, carried: GroupBlockState, steps: Array) -> tuple[Any, ...]:
     """Simulate all seeds and return their record, arrays (T, ..., seeds).
 
     The record has the students as vectors, the students as fields, and the learner's saved state.
@@ -149,10 +149,12 @@ def _run(program: GroupProgram, arguments: GroupArguments, carried: GroupState, 
     block = partial(_advance_group_block, learner, scale, jnp.repeat(arguments.sizes, GROUP_BATCH_SEEDS))
     stride = program.M * GROUP_BLOCKS_PER_DRAW
 
-    def advance(carry: tuple[GroupState, Array], until: Array) -> tuple[tuple[GroupState, Array], tuple[Any, ...]]:
+    def advance(
+        carry: tuple[GroupBlockState, Array], until: Array
+    ) -> tuple[tuple[GroupBlockState, Array], tuple[Any, ...]]:
         carried, steps_done = carry
 
-        def blocks(index: Array, carried: GroupState) -> GroupState:
+        def blocks(index: Array, carried: GroupBlockState) -> GroupBlockState:
             first = steps_done + index * stride
             randoms = _draw_group_randoms(program, arguments, learner, fold_in(arguments.key, first))
             active = (first + jnp.arange(stride) < until).reshape(GROUP_BLOCKS_PER_DRAW, program.M)
@@ -172,15 +174,15 @@ def _run(program: GroupProgram, arguments: GroupArguments, carried: GroupState, 
 
 
 def _advance_group_block(
-    learner: Learner, scale: Array, sizes: Array, carried: GroupState, xs: tuple[Any, ...]
-) -> tuple[GroupState, None]:
+    learner: OnlineLearner, scale: Array, sizes: Array, carried: GroupBlockState, xs: tuple[Any, ...]
+) -> tuple[GroupBlockState, None]:
     """Advance students and teachers by M steps."""
     (students, teachers, state), (normals, chi, noise, active, block_rates) = carried, xs
     K, n, groups, seeds = students.shape
     M, vectors, first = active.size, chi.shape[0], len(teachers)
     z = make_input_rows(normals, chi, n).reshape(vectors, n + vectors, groups, seeds)
     z = jnp.concatenate([z[:M] * scale[:, None], z[M:]])  # a drifting teacher's random directions have equal variances
-    centres = learner.centres(noise)
+    centres = learner.input_means(noise)
     if centres is not None:
         z = z.at[:M, :first].add(centres[:, None, None] * teachers[0])
     student_fields = sum_over_groups(students[None, :, i] * z[:M, None, i] for i in range(n))
@@ -195,29 +197,29 @@ def _advance_group_block(
     y = jnp.swapaxes(learner.teachers(fields), 0, 1)
     f, carry = compute_modulations(learner, y, student_fields, inner[:M, :M], carry, examples, block_rates)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, groups, seeds), students.dtype)], axis=1)
-    gain = sum_terms(f[m, :, None, None] * z[m, None] for m in range(M)) / learner.N
+    gain = add_in_order(f[m, :, None, None] * z[m, None] for m in range(M)) / learner.N
     wide = (wide + subtract_fraction(gain, wide, block_rates and block_rates.lost)).reshape(
         K, n + vectors, groups * seeds
     )
     if path is not None:
-        arrived = sum_terms(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0] * teachers[0, 0])
+        arrived = add_in_order(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0] * teachers[0, 0])
         length = jnp.sqrt(jnp.sum(arrived**2, axis=0))
         arrived = arrived.at[0].add(jnp.where(length > 0, 0.0, 1.0)).reshape(n + vectors, groups * seeds)
-        wide = wide + rotate_to_teacher(project_rows, wide, arrived)
+        wide = wide + compute_rotation_gain(dot_rows_with_axis, wide, arrived)
         teachers = (length / jnp.sqrt(jnp.sum(length**2, axis=0)))[None, None]
-    reduced = jnp.concatenate([wide[:, :first], compute_lower_factor(wide[:, first:])], axis=1)
+    reduced = jnp.concatenate([wide[:, :first], compute_lq_factor(wide[:, first:])], axis=1)
     # in groups of up to n directions the basis is complete: there are no further axes
     students = jnp.where(sizes > n, reduced, wide[:, :n]).reshape(K, n, groups, seeds)
-    return GroupState(students, teachers, learner.kept(carry)), None
+    return GroupBlockState(students, teachers, learner.kept(carry)), None
 
 
 def sum_over_groups(terms: Iterable[Array]) -> Array:
     """Sum terms (..., groups, seeds), one per axis, over all axes and groups."""
-    return jnp.sum(sum_terms(terms), axis=-2)
+    return jnp.sum(add_in_order(terms), axis=-2)
 
 
 def _draw_group_randoms(
-    program: GroupProgram, arguments: GroupArguments, learner: Learner, key: Array
+    program: GroupProgram, arguments: GroupArguments, learner: OnlineLearner, key: Array
 ) -> tuple[Array, Array, Any]:
     """Draw normals and chi variables (blocks, ..., groups * seeds), and the learner's noise."""
     M, vectors, dtype, n = program.M, program.vectors, program.dtype, program.K + program.teachers
@@ -244,7 +246,7 @@ def _draw_group_randoms(
     return normals, chi, learner.noise(of_noise[:, : learner.normals * M], uniforms, dtype)
 
 
-def _decompose_students(carried: GroupState, scale: Array) -> tuple[Array, Array, Array]:
+def _decompose_students(carried: GroupBlockState, scale: Array) -> tuple[Array, Array, Array]:
     """Decompose students into components along the teachers' axes and a perpendicular rest.
 
     Groups are scaled by `scale`. Returns the components (K, M, seeds), the Gram matrix (K, K, seeds) of the rest, and
@@ -261,7 +263,7 @@ def _decompose_students(carried: GroupState, scale: Array) -> tuple[Array, Array
             coordinates = coordinates.at[m, index].add(part)
         square = jnp.sum(axis**2, axis=(0, 1))
         square = jnp.where(
-            square > (FIELD_ROUNDING_UNITS * jnp.finfo(square.dtype).eps) ** 2 * total_square, square, 0.0
+            square > (NULL_FIELD_EPSILONS * jnp.finfo(square.dtype).eps) ** 2 * total_square, square, 0.0
         )
         coordinates = coordinates.at[m, m].set(jnp.sqrt(square))
         axes.append((axis, square))

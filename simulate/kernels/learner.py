@@ -27,11 +27,11 @@ from statmech.numerics.gaussian import Array
 from statmech.parameters import ParameterFamily
 from statmech.schedules import TimeDependence
 
-GAUSSIAN_INPUTS = Gaussian()
+DEFAULT_INPUTS = Gaussian()
 LearnerArrays = Any  # a tree of arrays with students on the first axis
 
 
-class Learner(ABC):
+class OnlineLearner(ABC):
     """The interface of students and teachers to an engine.
 
     Arrays of one step have an axis of units, `units`: the first (0; an axis of batch elements, one per seed, may
@@ -63,7 +63,7 @@ class Learner(ABC):
         """
         return basis
 
-    def centres(self, noise: Any) -> Array | None:
+    def input_means(self, noise: Any) -> Array | None:
         """Return the means c (M, ...) of M inputs, or None if all means are 0.
 
         The mean of an input is c B/N with the first teacher B.
@@ -102,7 +102,7 @@ class Learner(ABC):
 
 
 @dataclass(frozen=True)
-class Task:
+class EngineTask:
     """A learner to simulate, with its static constants, numerical parameters and initial state.
 
     Either one task, or several that differ in numbers: the numbers then have a first axis of tasks, of length 1 if all
@@ -120,7 +120,7 @@ class Task:
     kept: LearnerArrays  # the learner's saved state at t = 0
     changes: TimeDependence | None = None
     drifting: bool = False
-    inputs: Inputs = GAUSSIAN_INPUTS
+    inputs: Inputs = DEFAULT_INPUTS
     batch: int = 1  # number of examples averaged in a step
 
     def numbers(self, which: Any = 0) -> tuple[dict[str, Any], TimeDependence | None]:
@@ -133,16 +133,16 @@ class Task:
         return selected
 
 
-def stack_numbers(numbers: Iterable[Any], dtype: str = "float64") -> Any:
+def stack_task_numbers(numbers: Iterable[Any], dtype: str = "float64") -> Any:
     """Stack the numbers, or trees of numbers, of several tasks into arrays (tasks,)."""
     return jax.tree.map(lambda *values: np.array(values, dtype), *numbers)
 
 
-def combine_basis(rows: Array, basis: Array, units: int) -> Array:
+def combine_basis_values(rows: Array, basis: Array, units: int) -> Array:
     """Convert values (M, ...) for an orthonormal basis e of the teachers into values for the teachers.
 
     The coefficients are the `rows`: B_m/sqrt N = sum_n rows_mn e_n. `units` is the axis of units of one step (see
-    `Learner`): 0 where the last axis is the batch, whose sums are unrolled.
+    `OnlineLearner`): 0 where the last axis is the batch, whose sums are unrolled.
     """
     if units:
         return jnp.tensordot(rows, basis, 1)

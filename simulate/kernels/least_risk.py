@@ -19,18 +19,18 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.kernels.message_passing import EstimateFunction, OutputFunction, iterate_messages
-from simulate.minimisers.active_set import solve_with_signs
-from simulate.minimisers.optimality import bound_gap
+from simulate.minimisers.active_set import solve_for_given_signs
+from simulate.minimisers.optimality import bound_relative_gap
 from simulate.minimisers.problem import Minimum, Problem
 from statmech.convex.losses import StabilityLoss
 from statmech.convex.prox import compute_prox_derivative, compute_prox_force, prox
 
 DAMPING_FRACTION = 0.5  # weight of the previous iterate, if undamped steps do not converge
-MIN_STIFFNESS = 1e-8  # also the minimum variance of a weight; has no effect on minima
-QUICK_CHANGE_TOL = 1e-12  # relative change of the weights per step
+MIN_WEIGHT_STIFFNESS = 1e-8  # also the minimum variance of a weight; has no effect on minima
+QUICK_WEIGHT_CHANGE_TOL = 1e-12  # relative change of the weights per step
 QUICK_STEPS_DIVISOR = 2  # more than min(N, P) / divisor steps cost more than an interior point method
-MIN_RATE_STEPS = 20  # the convergence rate is unreliable before
-STABLE_SIGN_STEPS = 3  # the signs are tried after this number of steps without a sign change
+MIN_STEPS_FOR_RATE = 20  # the convergence rate is unreliable before
+MIN_STABLE_SIGN_STEPS = 3  # the signs are tried after this number of steps without a sign change
 MAX_SOLVE_COST_RATIO = 6  # a direct solve is cheaper if nonzero weights^2 < ratio * N * steps left
 
 
@@ -46,7 +46,9 @@ class MessagePassingResult(NamedTuple):
     converged: bool
 
 
-def minimise_by_messages(problem: Problem, steps: int = 2000, change_tol: float = 1e-11) -> MessagePassingResult:
+def minimise_by_message_passing(
+    problem: Problem, max_steps: int = 2000, change_tol: float = 1e-11
+) -> MessagePassingResult:
     r"""Minimise the risk :math:`\sum_\mu\ell(x_\mu) + r(\mathbf w)` by message passing.
 
     For inputs with independent entries, first without damping, then with damping. It may not converge for other inputs,
@@ -57,7 +59,7 @@ def minimise_by_messages(problem: Problem, steps: int = 2000, change_tol: float 
     ----------
     problem : Problem
         The objective to minimise.
-    steps : int
+    max_steps : int
         Maximal number of steps without damping, and again with damping.
     change_tol : float
         Relative change of the weights in a step that counts as converged.
@@ -70,19 +72,19 @@ def minimise_by_messages(problem: Problem, steps: int = 2000, change_tol: float 
     --------
     >>> from statmech.convex.losses import Square
     >>> X, y = np.array([[1.0], [-2.0]]), np.array([1.0, 0.0])
-    >>> minimise_by_messages(Problem(-X, y, Square(), 0.0, 1.0)).w.round(6)         # X.y/(1 + X.X)
+    >>> minimise_by_message_passing(Problem(-X, y, Square(), 0.0, 1.0)).w.round(6)         # X.y/(1 + X.X)
     array([0.166667])
     """
     problem = _convert_to_residual_loss(problem)
-    result = _iterate_to_convergence(problem, steps, change_tol)
+    result = _iterate_to_convergence(problem, max_steps, change_tol)
     if result.converged:
         return result
-    damped = _iterate_to_convergence(problem, steps, change_tol, DAMPING_FRACTION)
+    damped = _iterate_to_convergence(problem, max_steps, change_tol, DAMPING_FRACTION)
     return damped._replace(steps=result.steps + damped.steps)
 
 
 @np.errstate(all="ignore")  # the steps may diverge
-def find_quick_minimum(problem: Problem) -> Minimum:
+def try_quick_minimisation(problem: Problem) -> Minimum:
     """Try to find the minimum, or its signs, in a few undamped steps.
 
     If this fails the gap of the result is infinite.
@@ -90,23 +92,23 @@ def find_quick_minimum(problem: Problem) -> Minimum:
     problem = _convert_to_residual_loss(problem)
     max_steps, stable_steps, before = min(problem.B.shape) // QUICK_STEPS_DIVISOR, 0, np.zeros(problem.B.shape[1])
     for steps, (w, g, change) in enumerate(islice(_iterate_messages(problem), max_steps), 1):
-        if change <= QUICK_CHANGE_TOL:
-            return Minimum(w, bound_gap(problem, w, -g))
+        if change <= QUICK_WEIGHT_CHANGE_TOL:
+            return Minimum(w, bound_relative_gap(problem, w, -g))
         progress = np.log(change) / np.log(
-            QUICK_CHANGE_TOL
+            QUICK_WEIGHT_CHANGE_TOL
         )  # fraction of the convergence achieved, on a logarithmic scale
-        if steps >= MIN_RATE_STEPS and not progress >= steps / max_steps:
+        if steps >= MIN_STEPS_FOR_RATE and not progress >= steps / max_steps:
             break
         stable_steps, before = stable_steps + 1 if np.array_equal(np.sign(w), before) else 0, np.sign(w)
-        if stable_steps == STABLE_SIGN_STEPS and _is_cheap_to_solve(problem, w, steps / progress - steps):
-            solution = solve_with_signs(problem, w)
-            gap = bound_gap(problem, solution)
-            if gap <= QUICK_CHANGE_TOL:
+        if stable_steps == MIN_STABLE_SIGN_STEPS and _is_direct_solve_cheaper(problem, w, steps / progress - steps):
+            solution = solve_for_given_signs(problem, w)
+            gap = bound_relative_gap(problem, solution)
+            if gap <= QUICK_WEIGHT_CHANGE_TOL:
                 return Minimum(solution, gap)
     return Minimum(w, np.inf)
 
 
-def _is_cheap_to_solve(problem: Problem, w: np.ndarray, steps_left: float) -> bool:
+def _is_direct_solve_cheaper(problem: Problem, w: np.ndarray, steps_left: float) -> bool:
     """Return True if solving for the nonzero weights costs less than the remaining steps."""
     smooth = problem.l1 > 0 and not problem.loss.kinks
     return smooth and bool(np.count_nonzero(w) ** 2 < MAX_SOLVE_COST_RATIO * steps_left * len(w))
@@ -133,7 +135,9 @@ def _iterate_to_convergence(
 def _iterate_messages(problem: Problem, damping: float = 0.0) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
     """Yield after each step the weights (N,), the negative slopes of the loss (P,), and the relative change."""
     w = np.zeros(problem.B.shape[1])
-    V = 1 / max(problem.l2, MIN_STIFFNESS) if problem.l2 > 0 else 1.0  # variance of a weight under the penalty alone
+    V = (
+        1 / max(problem.l2, MIN_WEIGHT_STIFFNESS) if problem.l2 > 0 else 1.0
+    )  # variance of a weight under the penalty alone
     return iterate_messages(
         problem.B, _make_loss_output(problem), _make_penalty_estimate(problem), w, V, damping=damping, input_scale=1.0
     )
@@ -156,8 +160,8 @@ def _make_penalty_estimate(problem: Problem) -> EstimateFunction:
     l1, l2 = problem.l1, problem.l2
 
     def estimate(r: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
-        stiffness = max(s + l2, MIN_STIFFNESS)
+        stiffness = max(s + l2, MIN_WEIGHT_STIFFNESS)
         excess = r - np.clip(r, -l1, l1)
-        return excess / stiffness, np.maximum((excess != 0) / stiffness, MIN_STIFFNESS)
+        return excess / stiffness, np.maximum((excess != 0) / stiffness, MIN_WEIGHT_STIFFNESS)
 
     return estimate

@@ -20,12 +20,12 @@ from simulate.minimisers.problem import Problem
 from statmech.convex.losses import Loss
 from statmech.real_table import RealTable
 
-NUM_FOLDS = 10  # losses with kinks are refitted without each fold of rows
+NUM_KINK_FOLDS = 10  # losses with kinks are refitted without each fold of rows
 MIN_INTERCEPT_CURVATURE = 1e-12  # per row, where the loss has no curvature
-MIN_LEVERAGE_REMAINDER = 1e-9  # lower bound of 1 - v l'', which is positive up to rounding
+MIN_ONE_MINUS_LEVERAGE = 1e-9  # lower bound of 1 - v l'', which is positive up to rounding
 
 
-def compute_left_out_arguments(table: RealTable, loss: Loss, lam: float, intercept: bool) -> np.ndarray:
+def leave_one_out_arguments(table: RealTable, loss: Loss, lam: float, intercept: bool) -> np.ndarray:
     """Compute the argument of the loss (n,) for each row, with a learner fitted without the row.
 
     The argument is the stability y h of a label, or the residual y - h of a number.
@@ -49,23 +49,23 @@ def compute_left_out_arguments(table: RealTable, loss: Loss, lam: float, interce
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(40) % 2
     >>> table = make_real_table(make_labelled_table(rng.standard_normal((40, 3)) + y[:, None], y))
-    >>> compute_left_out_arguments(table, Square(), 0.1, intercept=True)[:3].round(3)
+    >>> leave_one_out_arguments(table, Square(), 0.1, intercept=True)[:3].round(3)
     array([0.281, 0.271, 0.613])
     """
     all_rows = np.arange(len(table.y))
     problem = make_table_problem(table, loss, lam, all_rows, intercept)
     if not problem.loss.kinks:
-        return compute_newton_arguments(problem, fit_table_rows(table, loss, lam, all_rows, intercept).w)
+        return newton_leave_one_out(problem, fit_table_rows(table, loss, lam, all_rows, intercept).w)
     x = np.empty(len(all_rows))
     order = np.random.default_rng(0).permutation(all_rows)
-    for fold in range(NUM_FOLDS):
-        rows = order[fold::NUM_FOLDS]
+    for fold in range(NUM_KINK_FOLDS):
+        rows = order[fold::NUM_KINK_FOLDS]
         w = fit_table_rows(table, loss, lam, np.setdiff1d(all_rows, rows), intercept).w
         x[rows] = problem.c[rows] + problem.B[rows] @ w
     return x
 
 
-def compute_newton_arguments(problem: Problem, w: np.ndarray) -> np.ndarray:
+def newton_leave_one_out(problem: Problem, w: np.ndarray) -> np.ndarray:
     """Compute the leave-one-out argument of a smooth loss (P,) for each row by a Newton step.
 
     Parameters
@@ -75,7 +75,7 @@ def compute_newton_arguments(problem: Problem, w: np.ndarray) -> np.ndarray:
     w
         Its minimum.
     """
-    x, rows, num_penalised = problem.x(w), problem.B, problem.B.shape[1] - problem.free
+    x, rows, num_penalised = problem.x(w), problem.B, problem.B.shape[1] - problem.num_free_weights
     if num_penalised > len(rows):  # penalised weights lie in the span of the rows
         reduced = np.asarray(np.linalg.qr(rows[:, :num_penalised].T, mode="r")).T
         rows, num_penalised = np.column_stack([reduced, rows[:, num_penalised:]]), reduced.shape[1]
@@ -84,5 +84,5 @@ def compute_newton_arguments(problem: Problem, w: np.ndarray) -> np.ndarray:
     ridge[num_penalised:] = MIN_INTERCEPT_CURVATURE * len(rows)
     H = (rows.T * curvature) @ rows + np.diag(ridge)
     v = np.sum(rows.T * cho_solve(cho_factor(H, lower=True), rows.T), axis=0)
-    arguments: np.ndarray = x + v / np.maximum(1 - v * curvature, MIN_LEVERAGE_REMAINDER) * problem.loss.slope(x)
+    arguments: np.ndarray = x + v / np.maximum(1 - v * curvature, MIN_ONE_MINUS_LEVERAGE) * problem.loss.slope(x)
     return arguments

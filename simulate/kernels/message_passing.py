@@ -23,7 +23,7 @@ OutputFunction = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  #
 EstimateFunction = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]]  # (r, s) -> weights, variances
 
 MIN_WEIGHT_NORM = 1e-300  # avoids division by 0 in relative changes
-RECOVERED_VARIANCE = 1e-9  # discrete weights are then known: another step would divide rounding errors by 0
+RECOVERED_VARIANCE_TOL = 1e-9  # discrete weights are then known: another step would divide rounding errors by 0
 
 
 def iterate_messages(
@@ -34,7 +34,7 @@ def iterate_messages(
     V: float,
     change_tol: float = 0.0,
     damping: float = 0.0,
-    variance_tol: float = RECOVERED_VARIANCE,
+    variance_tol: float = RECOVERED_VARIANCE_TOL,
     input_scale: float | None = None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
     """Iterate from weights w of variance V, and yield weights (N,), g (P,) and change after each step.

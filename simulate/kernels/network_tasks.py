@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from simulate.kernels import networks
 from simulate.kernels.courses import StepRates
 from simulate.kernels.drawn_tasks import draw_task_masks, pad_protocol, select_task_values
-from simulate.kernels.learner import Task, stack_numbers
-from simulate.kernels.networks import Networks, StepNoise, split_uniforms
+from simulate.kernels.learner import EngineTask, stack_task_numbers
+from simulate.kernels.networks import NetworkLearner, StepNoise, split_step_uniforms
 from statmech.numerics.gaussian import Array
 from statmech.parameters import ParameterFamily
 from statmech.scenarios.network_tasks import NetworkTaskCell
@@ -25,7 +25,7 @@ from statmech.schedules import TimeDependence
 
 
 @dataclass(frozen=True)
-class TaskNetworks(Networks):
+class MultitaskNetworks(NetworkLearner):
     """A network that learns several tasks.
 
     `w` (tasks, M) are the output weights of the teacher units in each task.
@@ -34,11 +34,11 @@ class TaskNetworks(Networks):
     @property
     def uniforms(self) -> int:  # type: ignore[override]
         """The number of uniforms per step: one for the task, and one for each unit with dropout."""
-        return 1 + self.masked
+        return 1 + self.num_masked_units
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> tuple[StepNoise, Array]:
         """Return the noise of outputs and units, and the uniforms that draw the tasks."""
-        of_task, *of_units = split_uniforms(uniforms, self.uniforms)
+        of_task, *of_units = split_step_uniforms(uniforms, self.uniforms)
         return self.make_noise(normals, tuple(of_units), dtype), of_task
 
     def step(
@@ -59,13 +59,13 @@ class TaskNetworks(Networks):
         return f, (carry + gain).astype(h.dtype)
 
 
-def make_network_tasks_task(cell: NetworkTaskCell, dtype: str) -> Task:
+def make_multitask_network_task(cell: NetworkTaskCell, dtype: str) -> EngineTask:
     """Return the engine's task for a network that learns the tasks of a protocol."""
     single_task = networks.make_network_task(cell, dtype)
-    changes: TimeDependence = stack_numbers([cell.changing])
+    changes: TimeDependence = stack_task_numbers([cell.changing])
     return replace(
         single_task,
-        learner=ParameterFamily(TaskNetworks, single_task.learner.fixed),
+        learner=ParameterFamily(MultitaskNetworks, single_task.learner.fixed),
         kept=single_task.kept.reshape(-1),
         changes=changes._replace(tasks=pad_protocol(cell.pieces)),
         batch=cell.batch,

@@ -26,10 +26,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate.kernels.courses import StepRates
-from simulate.kernels.learner import Learner, Task, combine_basis, stack_numbers
+from simulate.kernels.learner import EngineTask, OnlineLearner, combine_basis_values, stack_task_numbers
 from statmech.activations import Activation
 from statmech.numerics.gaussian import Array
-from statmech.parameters import ParameterFamily, get_family
+from statmech.parameters import ParameterFamily, get_parameter_family
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import factorise_gram
 
@@ -42,7 +42,7 @@ class StepNoise(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Networks(Learner):
+class NetworkLearner(OnlineLearner):
     """Student networks that learn from a teacher network.
 
     `rows` (M, M) are the teacher's units B_m/sqrt N in an orthonormal basis. `dropout` is None if no unit is ever
@@ -69,10 +69,10 @@ class Networks(Learner):
     @property
     def uniforms(self) -> int:  # type: ignore[override]
         """The number of uniforms per step: one for each unit with dropout."""
-        return self.masked
+        return self.num_masked_units
 
     @property
-    def masked(self) -> int:
+    def num_masked_units(self) -> int:
         """The number of units with dropout: 0 or all."""
         return 0 if self.dropout is None else len(self.copies)
 
@@ -95,7 +95,7 @@ class Networks(Learner):
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Any:
         """Return the output noise, and the uniforms of units with dropout."""
-        return self.make_noise(normals, split_uniforms(uniforms, self.masked), dtype)
+        return self.make_noise(normals, split_step_uniforms(uniforms, self.num_masked_units), dtype)
 
     def make_noise(self, normals: Array, uniforms: tuple[Array, ...], dtype: Any) -> StepNoise:
         """Make the noise from normals, and from the uniforms of units with dropout."""
@@ -103,7 +103,7 @@ class Networks(Learner):
 
     def teachers(self, basis: Array) -> Array:
         """Convert values for the basis into values for the teacher's units."""
-        return combine_basis(self.rows, basis, self.units)
+        return combine_basis_values(self.rows, basis, self.units)
 
     def examples(self, noise: StepNoise, active: Array) -> tuple[Array, StepNoise]:
         """Return the mask of active steps and the noise."""
@@ -184,7 +184,7 @@ class Networks(Learner):
         return jnp.sum(values, axis=self.units, keepdims=True)
 
 
-def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[NetworkCell] = ()) -> Task:
+def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[NetworkCell] = ()) -> EngineTask:
     """Return the engine's task for a network.
 
     With `other_cells`, cells of the same program are simulated side by side.
@@ -193,16 +193,16 @@ def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[Netwo
     R, Q, v = cell.units.R[first], cell.units.Q[np.ix_(first, first)], cell.units.v[..., first]
     rows = factorise_gram(np.block([[cell.T, R.T], [R, Q]]))
     fixed = {
-        "family": get_family(cell.activation),
-        "of_teacher": get_family(cell.teacher_activation),
+        "family": get_parameter_family(cell.activation),
+        "of_teacher": get_parameter_family(cell.teacher_activation),
         "sign": cell.sign,
         "noisy": cell.noise > 0 or "noise" in dict(cell.controls),
     }
     common = {"rows": factorise_gram(cell.T)[None], "w": cell.w[None], "copies": np.bincount(group)[None]}
     cells = [cell, *other_cells]
-    numbers = stack_numbers(map(_collect_numbers, cells), dtype)
-    return Task(
-        learner=ParameterFamily(Networks, tuple(fixed.items())),
+    numbers = stack_task_numbers(map(_collect_cell_parameters, cells), dtype)
+    return EngineTask(
+        learner=ParameterFamily(NetworkLearner, tuple(fixed.items())),
         parameters=numbers | {name: np.asarray(array, dtype) for name, array in common.items()},
         K=len(first),
         M=cell.M,
@@ -212,11 +212,11 @@ def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[Netwo
         scale=float(np.sqrt(cell.units.Q[0, 0])),
         kept=v.astype(dtype),
         inputs=cell.inputs,
-        changes=stack_numbers(item.changing for item in cells) if cell.decay > 0 or cell.controls else None,
+        changes=stack_task_numbers(item.changing for item in cells) if cell.decay > 0 or cell.controls else None,
     )
 
 
-def _collect_numbers(cell: NetworkCell) -> dict[str, Any]:
+def _collect_cell_parameters(cell: NetworkCell) -> dict[str, Any]:
     """Collect the parameters that may differ between cells simulated by one program."""
     parameters = {
         "parameters": get_real_parameters(cell.activation),
@@ -238,11 +238,11 @@ def find_distinct_students(cell: NetworkCell) -> tuple[np.ndarray, np.ndarray]:
     return first, group
 
 
-def split_uniforms(uniforms: Array, number: int) -> tuple[Array, ...]:
+def split_step_uniforms(uniforms: Array, number: int) -> tuple[Array, ...]:
     """Split the uniforms of all steps into `number` arrays, each with an axis of steps."""
     return tuple(jnp.split(uniforms, number, axis=0 if uniforms.ndim == 1 else -2)) if number else ()
 
 
 def get_real_parameters(activation: Activation) -> dict[str, float]:
     """Return the real parameters of an activation: arguments of a program, not constants."""
-    return {name: getattr(activation, name) for name in get_family(activation).real_names}
+    return {name: getattr(activation, name) for name in get_parameter_family(activation).real_names}

@@ -15,7 +15,7 @@ import numpy as np
 from simulate.kernels import perceptrons
 from simulate.kernels.courses import StepRates
 from simulate.kernels.drawn_tasks import draw_task_masks, pad_protocol, select_task_values
-from simulate.kernels.learner import Task, combine_basis, stack_numbers
+from simulate.kernels.learner import EngineTask, combine_basis_values, stack_task_numbers
 from simulate.kernels.perceptrons import UniformLabelPerceptrons
 from statmech.numerics.gaussian import Array
 from statmech.parameters import ParameterFamily
@@ -24,14 +24,14 @@ from statmech.scenarios.online_tasks import OnlineTaskCell
 
 
 @dataclass(frozen=True)
-class TaskPerceptrons(UniformLabelPerceptrons):
+class MultitaskPerceptrons(UniformLabelPerceptrons):
     """A student of several teachers. Their `rows` (tasks, tasks) are B/sqrt N in an orthonormal basis."""
 
     rows: Array = 1.0
 
     def teachers(self, basis: Array) -> Array:
         """Convert values for the basis into values for the teachers of all tasks."""
-        return combine_basis(self.rows, basis, self.units)
+        return combine_basis_values(self.rows, basis, self.units)
 
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Array], step_rates: StepRates | None
@@ -52,15 +52,15 @@ class TaskPerceptrons(UniformLabelPerceptrons):
         )
 
 
-def make_online_tasks_task(cell: OnlineTaskCell, dtype: str) -> Task:
+def make_multitask_perceptron(cell: OnlineTaskCell, dtype: str) -> EngineTask:
     """Return the engine's task for a perceptron that learns the tasks of a protocol."""
-    single_task = replace(perceptrons.make_online_task(cell, dtype), batch=cell.batch)
+    single_task = replace(perceptrons.make_perceptron_task(cell, dtype), batch=cell.batch)
     if cell.tasks == 1:
         return single_task
-    changes = stack_numbers([cell.changing])
+    changes = stack_task_numbers([cell.changing])
     return replace(
         single_task,
-        learner=ParameterFamily(TaskPerceptrons, single_task.learner.fixed),
+        learner=ParameterFamily(MultitaskPerceptrons, single_task.learner.fixed),
         parameters=single_task.parameters | {"rows": np.asarray(factorise_gram(cell.between), dtype)[None]},
         M=cell.tasks,
         changes=changes._replace(tasks=pad_protocol(cell.pieces)),

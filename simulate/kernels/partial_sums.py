@@ -14,7 +14,7 @@ import numpy as np
 
 from statmech.boundaries import Boundary, compute_level_rise, threshold
 
-MIN_MARGINS_BEFORE_STOP = 10
+MIN_PROBED_MARGINS = 10
 MARGIN_WINDOW = 200  # averaging window: the moments change because w grows
 MIN_BLOCK_EXAMPLES, MAX_BLOCK_EXAMPLES = 8, 8192  # the block size is halved after a mistake, else doubled
 COMPILED_ARRAY_FLAGS: Final = ("C", "A", "W")  # arguments of compiled loops must be contiguous, aligned and writeable
@@ -60,7 +60,7 @@ def sum_rows_until_level(
     >>> sum_rows_until_level(np.array([[2.0, -9.0], [0.5, -1.0]]), np.ones(2), np.array([1, 2]), tau=1.0)
     StoppedSums(sums=array([ 2. , -0.5]), features=array([1, 2]))
     """
-    from simulate.kernels.first_passage import sum_until_level  # needs Numba
+    from simulate.kernels.first_passage import sum_block_until_mistake  # needs Numba
 
     (m, n), sums, features = z.shape, np.empty(len(z)), np.empty(len(z), int)
     z, w, start = (
@@ -68,7 +68,7 @@ def sum_rows_until_level(
         np.require(w, float, COMPILED_ARRAY_FLAGS),
         np.full(m, start, float),
     )
-    sum_until_level(
+    sum_block_until_mistake(
         z,
         w,
         1.0,
@@ -88,10 +88,10 @@ def sum_rows_until_level(
     return StoppedSums(sums, features)
 
 
-def compute_partial_sums(z: np.ndarray, w: np.ndarray, checkpoints: np.ndarray) -> np.ndarray:
+def sum_up_to_checkpoints(z: np.ndarray, w: np.ndarray, checkpoints: np.ndarray) -> np.ndarray:
     """Return the sums of rows z (m, n) times w at increasing checkpoints up to n.
 
-    >>> compute_partial_sums(np.array([[2.0, -9.0, 1.0]]), np.ones(3), np.array([2, 3]))
+    >>> sum_up_to_checkpoints(np.array([[2.0, -9.0, 1.0]]), np.ones(3), np.array([2, 3]))
     array([[-7., -6.]])
     """
     return np.cumsum(np.add.reduceat(z * w, np.append(0, checkpoints[:-1]), axis=1), axis=1)
@@ -145,12 +145,12 @@ class AttentionState:
             deviation = margin - self.mean
             self.mean += weight * deviation
             self.variance = (1 - weight) * (self.variance + weight * deviation**2)
-        if self.probes >= MIN_MARGINS_BEFORE_STOP and self.variance > 0:
+        if self.probes >= MIN_PROBED_MARGINS and self.variance > 0:
             self._update_level()
 
     def set_moments(self, mean: float, variance: float) -> None:
         """Set a mean and variance that are known without probes."""
-        self.probes, self.mean, self.variance = max(self.memory, MIN_MARGINS_BEFORE_STOP), mean, variance
+        self.probes, self.mean, self.variance = max(self.memory, MIN_PROBED_MARGINS), mean, variance
         self._update_level()
 
     def get_unlabelled_level(self) -> float:
@@ -176,7 +176,7 @@ class StoppingStudent(Protocol):
     theta: float
 
 
-def iterate_block_results(
+def evaluate_in_blocks(
     student: StoppingStudent,
     z: np.ndarray,
     start: np.ndarray,
@@ -206,7 +206,7 @@ def iterate_block_results(
     learns
         True to add each mistaken example to the student's w in place (no bias). The caller then updates only the level.
     """
-    from simulate.kernels.first_passage import sum_until_level  # needs Numba
+    from simulate.kernels.first_passage import sum_block_until_mistake  # needs Numba
 
     (m, n), row = z.shape, 0
     z, start = np.require(z, float, COMPILED_ARRAY_FLAGS), np.require(start, float, COMPILED_ARRAY_FLAGS)
@@ -214,7 +214,7 @@ def iterate_block_results(
     while row < m:
         first, (tau, slope), theta = row, student.level, student.theta
         arguments = z, student.w, student.b, start, probes, checkpoints, tau, slope / n, False, theta
-        row, block, num_lost = sum_until_level(*arguments, row, block, learns, sums, features)
+        row, block, num_lost = sum_block_until_mistake(*arguments, row, block, learns, sums, features)
         ends, evaluated = sums[first:row], features[first:row]
         margin = float(ends[-1])
         mistaken = bool(evaluated[-1] == n and margin <= theta)

@@ -16,10 +16,10 @@ import numpy as np
 
 from simulate.kernels.courses import StepRates
 from simulate.kernels.field_steps import subtract_fraction
-from simulate.kernels.learner import Learner, Task, stack_numbers
+from simulate.kernels.learner import EngineTask, OnlineLearner, stack_task_numbers
 from simulate.kernels.signed_rows import SignedRows
 from statmech.numerics.gaussian import Array
-from statmech.parameters import ParameterFamily, get_family
+from statmech.parameters import ParameterFamily, get_parameter_family
 from statmech.rules import Rule
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PerceptronLearner(Learner):
+class PerceptronLearner(OnlineLearner):
     """Perceptrons of one learning rule whose labels are flipped with the probability `flip`."""
 
     uniforms: ClassVar[int] = 1
@@ -96,7 +96,7 @@ class UniformLabelPerceptrons(PerceptronLearner):
 
 
 @dataclass(frozen=True)
-class ChangingFlipPerceptrons(UniformLabelPerceptrons):
+class TimeDependentFlipPerceptrons(UniformLabelPerceptrons):
     """Perceptrons of one learning rule whose flip probability changes with time."""
 
     def step(
@@ -137,14 +137,14 @@ class ClusterPerceptrons(TableRowPerceptrons):
         """Return the labels, 1 or -1."""
         return jnp.where(uniforms < self.positives, 1.0, -1.0).astype(dtype)
 
-    def centres(self, noise: Array) -> Array:
+    def input_means(self, noise: Array) -> Array:
         """Return the means of inputs with these labels, along the direction between the centres."""
         return noise * jnp.where(noise > 0, 1 - self.positives, self.positives) * self.distance
 
 
-def make_cluster_online_task(cell: OnlineClusterCell) -> Task:
+def make_cluster_perceptron_task(cell: OnlineClusterCell) -> EngineTask:
     """Return the engine's task for perceptrons that learn two clusters online."""
-    online_task = make_online_task(cell, "float64")
+    online_task = make_perceptron_task(cell, "float64")
     parameters = {name: online_task.parameters[name] for name in online_task.parameters}
     parameters |= {name: np.array([value]) for name, value in vars(cell.clusters).items()}
     return replace(
@@ -152,23 +152,23 @@ def make_cluster_online_task(cell: OnlineClusterCell) -> Task:
     )
 
 
-def make_row_task(cell: OnlineRowsCell) -> Task:
+def make_table_row_task(cell: OnlineRowsCell) -> EngineTask:
     """Return the engine's task for perceptrons that learn the rows of a table online."""
-    online_task = make_online_task(cell, "float64")
+    online_task = make_perceptron_task(cell, "float64")
     inputs = SignedRows(cell.inputs.path, cell.inputs.target, cell.inputs.raw)
     return replace(online_task, learner=ParameterFamily(TableRowPerceptrons, online_task.learner.fixed), inputs=inputs)
 
 
-def make_online_task(cell: OnlineCell, dtype: str, other_cells: Sequence[OnlineCell] = ()) -> Task:
+def make_perceptron_task(cell: OnlineCell, dtype: str, other_cells: Sequence[OnlineCell] = ()) -> EngineTask:
     """Return the engine's task for perceptrons that learn online from a teacher.
 
     With `other_cells`, cells of the same program are simulated side by side.
     """
-    family, cells = get_family(cell.rule), [cell, *other_cells]
+    family, cells = get_parameter_family(cell.rule), [cell, *other_cells]
     with np.errstate(over="ignore"):  # overflow of float32 makes the student infinite, which raises DivergedError
         parameters = {name: np.array([getattr(item.rule, name) for item in cells], dtype) for name in family.real_names}
-    kind = ChangingFlipPerceptrons if "flip" in dict(cell.controls) else PerceptronLearner
-    return Task(
+    kind = TimeDependentFlipPerceptrons if "flip" in dict(cell.controls) else PerceptronLearner
+    return EngineTask(
         learner=ParameterFamily(kind, (("family", family),)),
         parameters={"parameters": parameters, "flip": np.array([item.flip for item in cells], np.float32)},
         K=cell.K,
@@ -178,7 +178,7 @@ def make_online_task(cell: OnlineCell, dtype: str, other_cells: Sequence[OnlineC
         coordinates=cell.coordinates,
         scale=1.0,
         kept=(),
-        changes=stack_numbers(item.changing for item in cells) if cell.has_changes else None,
+        changes=stack_task_numbers(item.changing for item in cells) if cell.has_changes else None,
         drifting=cell.drift > 0,
         inputs=cell.inputs,
     )

@@ -15,7 +15,7 @@ TEACHER_STREAM, START_STREAM, INPUT_STREAM, OUTPUT_STREAM, MISFIT_STREAM, PROJEC
 )  # one stream for each kind of random number
 
 
-def make_stream(part: int, **identity: Any) -> np.random.Generator:
+def make_random_stream(part: int, **identity: Any) -> np.random.Generator:
     """Return the random number generator for one part of the data."""
     return np.random.default_rng([*hash_identity(identity), part])
 

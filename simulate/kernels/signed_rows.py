@@ -21,7 +21,7 @@ class SignedRows(Rows):
 
     def table(self, N: int) -> np.ndarray:
         """Return the products (n, N) of rows and labels."""
-        from statmech.scenarios.labelled_rows import get_table  # imported here because most runs have no table
+        from statmech.scenarios.labelled_rows import load_rows_table  # imported here because most runs have no table
 
-        table = get_table(self)
+        table = load_rows_table(self)
         return (table.y[:, None] * table.Z).astype(np.float32)

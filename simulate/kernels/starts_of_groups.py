@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.kernels.learner import Task
+from simulate.kernels.learner import EngineTask
 from statmech.modes import Modes
 from statmech.random_numbers import make_generators
 
@@ -29,7 +29,7 @@ class GroupStart(NamedTuple):
     students: np.ndarray
 
 
-def draw_group_start(task: Task, modes: Modes, sizes: np.ndarray, seeds: int, key: np.ndarray) -> GroupStart:
+def draw_group_start(task: EngineTask, modes: Modes, sizes: np.ndarray, seeds: int, key: np.ndarray) -> GroupStart:
     """Draw the initial teachers and students of a task.
 
     Parameters
@@ -46,7 +46,7 @@ def draw_group_start(task: Task, modes: Modes, sizes: np.ndarray, seeds: int, ke
         Key (2,) of the random numbers.
     """
     [rng] = make_generators(key[None])
-    teachers = _draw_teachers(modes, sizes, task.M, seeds, rng)
+    teachers = _draw_teacher_basis(modes, sizes, task.M, seeds, rng)
     rows = np.stack([_draw_group_rows(rng, task.K, task.M, size, seeds) for size in sizes.tolist()], axis=2) / np.sqrt(
         task.N
     )
@@ -57,28 +57,30 @@ def draw_group_start(task: Task, modes: Modes, sizes: np.ndarray, seeds: int, ke
     return GroupStart(teachers, np.einsum("kj,jigs->kigs", task.coordinates.reshape(task.K, -1), basis))
 
 
-def _draw_group_rows(rng: np.random.Generator, number: int, after: int, size: int, seeds: int) -> np.ndarray:
+def _draw_group_rows(
+    rng: np.random.Generator, num_vectors: int, num_previous: int, dimension: int, seeds: int
+) -> np.ndarray:
     """Draw normal vectors of a group, as coordinates in the basis of these and earlier vectors.
 
-    The result (number, after + number, seeds) adds `number` vectors of dimension `size` to `after` earlier vectors.
+    The result (number, after + number, seeds) adds `num_vectors` vectors of dimension `dimension` to `num_previous` earlier vectors.
     """
-    rows = np.tril(rng.standard_normal((seeds, number, after + number)), after - 1)
-    degrees = size - after - np.arange(number)
-    chi_squared = rng.chisquare(np.maximum(degrees, 1), (seeds, number))
-    rows[..., np.arange(number), after + np.arange(number)] = np.where(degrees > 0, np.sqrt(chi_squared), 0.0)
-    rows[..., size:] = 0.0  # a group of `size` directions has no further axes
+    rows = np.tril(rng.standard_normal((seeds, num_vectors, num_previous + num_vectors)), num_previous - 1)
+    degrees = dimension - num_previous - np.arange(num_vectors)
+    chi_squared = rng.chisquare(np.maximum(degrees, 1), (seeds, num_vectors))
+    rows[..., np.arange(num_vectors), num_previous + np.arange(num_vectors)] = np.where(
+        degrees > 0, np.sqrt(chi_squared), 0.0
+    )
+    rows[..., dimension:] = 0.0  # a group of `size` directions has no further axes
     return np.moveaxis(rows, 0, -1)
 
 
-def _draw_teachers(modes: Modes, sizes: np.ndarray, M: int, seeds: int, rng: np.random.Generator) -> np.ndarray:
+def _draw_teacher_basis(modes: Modes, sizes: np.ndarray, M: int, seeds: int, rng: np.random.Generator) -> np.ndarray:
     """Draw the teachers' basis (M, M, groups, seeds), with the given powers or without a preferred direction."""
     powers = modes.teacher
     if powers is not None and np.allclose(powers, modes.shares, rtol=1e-12):
         powers = None
     if M == 1:
-        squares = (
-            _draw_squared_lengths(sizes, seeds, rng) if powers is None else np.repeat(powers[:, None], seeds, axis=1)
-        )
+        squares = _draw_group_powers(sizes, seeds, rng) if powers is None else np.repeat(powers[:, None], seeds, axis=1)
         return np.sqrt(squares)[None, None]
     parts = [_draw_group_rows(rng, M, 0, size, seeds) for size in sizes.tolist()]
     if powers is not None:
@@ -90,7 +92,7 @@ def _draw_teachers(modes: Modes, sizes: np.ndarray, M: int, seeds: int, rng: np.
     return _orthonormalise(np.stack(parts, axis=2))
 
 
-def _draw_squared_lengths(sizes: np.ndarray, seeds: int, rng: np.random.Generator) -> np.ndarray:
+def _draw_group_powers(sizes: np.ndarray, seeds: int, rng: np.random.Generator) -> np.ndarray:
     """Draw the squared lengths (groups, seeds) of a random unit vector's parts in the groups."""
     squares = rng.chisquare(sizes, (seeds, len(sizes))).T
     divided: np.ndarray = squares / squares.sum(axis=0)

@@ -26,7 +26,7 @@ from simulate.kernels.random_streams import (
     TEACHER_STREAM,
     TEST_STREAM,
     describe_weight_prior,
-    make_stream,
+    make_random_stream,
 )
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
@@ -34,7 +34,7 @@ from statmech.inputs import InputAxes
 from statmech.population import InputPopulation
 from statmech.scenarios.risk import RiskCell
 
-NULL_VARIANCE = 1e-12  # relative to N times the largest variance: smaller variances are rounding errors
+NULL_VARIANCE_TOL = 1e-12  # relative to N times the largest variance: smaller variances are rounding errors
 NUM_TEST_EXAMPLES = 10_000  # new inputs, for students of random features
 
 
@@ -42,7 +42,7 @@ class StudentMeasure(ABC):
     """A measurement of students with weights (N,), whose fields are w.x/sqrt(N)."""
 
     ridge: np.ndarray  # penalty factor of each weight (N,)
-    varying: np.ndarray  # mask (N,) of axes with nonzero variance
+    varying_axes: np.ndarray  # mask (N,) of axes with nonzero variance
 
     @abstractmethod
     def measured(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
@@ -53,12 +53,12 @@ class StudentMeasure(ABC):
         """Compute the trace of a matrix (n, n) times the covariance of the n varying axes."""
 
 
-class AxisMeasure(StudentMeasure):
+class GaussianStudentMeasure(StudentMeasure):
     """A measurement on Gaussian inputs with independent components."""
 
     def __init__(self, axes: InputAxes, teacher: np.ndarray, signal: float):
         self.variances, self.ridge, self.teacher, self.signal = axes.variances, axes.ridge, teacher, signal
-        self.varying = axes.variances > 0
+        self.varying_axes = axes.variances > 0
 
     def measured(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
         N, parallel = len(w), self.variances @ (w * self.teacher) / len(w)
@@ -71,10 +71,10 @@ class AxisMeasure(StudentMeasure):
         return values | {"mse": float(self.variances @ (w - self.teacher) ** 2 / N + 1 - self.signal)}
 
     def spread(self, matrix: np.ndarray) -> float:
-        return float(self.variances[self.varying] @ np.diag(matrix))
+        return float(self.variances[self.varying_axes] @ np.diag(matrix))
 
 
-class RowMeasure(StudentMeasure):
+class SampleStudentMeasure(StudentMeasure):
     """A measurement on given inputs (M, N) with the teacher's fields u (M,).
 
     `teacher` is None if it is not a vector in the space of the inputs.
@@ -82,7 +82,7 @@ class RowMeasure(StudentMeasure):
 
     def __init__(self, X: np.ndarray, u: np.ndarray, teacher: np.ndarray | None):
         self.X, self.u, self.teacher = X, u, teacher
-        self.ridge, self.varying = np.ones(X.shape[1]), np.any(X != 0, axis=0)
+        self.ridge, self.varying_axes = np.ones(X.shape[1]), np.any(X != 0, axis=0)
 
     def measured(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
         h, u = self.X @ w / np.sqrt(len(w)), self.u
@@ -97,7 +97,7 @@ class RowMeasure(StudentMeasure):
         return values | {"mse": float(np.mean((h - u) ** 2))}
 
     def spread(self, matrix: np.ndarray) -> float:
-        X = self.X[:, self.varying]
+        X = self.X[:, self.varying_axes]
         return float(np.sum((X @ matrix) * X) / len(X))
 
 
@@ -119,28 +119,32 @@ class TeacherInputs(NamedTuple):
     measure: StudentMeasure
 
 
-def draw_teacher_inputs(cell: RiskCell, identity: dict[str, int]) -> TeacherInputs:
+def draw_teacher_inputs(cell: RiskCell, stream_identity: dict[str, int]) -> TeacherInputs:
     """Draw the inputs and teacher's fields of the first P examples of a seed.
 
-    The keyword arguments `identity` identify the random numbers.
+    The keyword arguments `stream_identity` identify the random numbers.
     """
     if D := cell.inputs.count_latent_variables(cell.N):
-        return _draw_random_features(cell, D, identity)
+        return _draw_random_features(cell, D, stream_identity)
     axes = cell.inputs.axes(cell.N)
-    return _draw_axis_inputs(cell, axes, identity) if axes else _draw_table_rows(cell, identity)
+    return _draw_axis_inputs(cell, axes, stream_identity) if axes else _draw_table_rows(cell, stream_identity)
 
 
 def _draw_axis_inputs(cell: RiskCell, axes: InputAxes, identity: dict[str, int]) -> TeacherInputs:
-    weights = cell.weights.draw(make_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), cell.N)
+    weights = cell.weights.draw(
+        make_random_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), cell.N
+    )
     modes = cell.inputs.modes(cell.N)
     assert modes is not None
     B = weights if axes.powers is None else _scale_to_group_powers(weights, axes)
     B = B * np.sqrt(modes.signal * cell.N / (axes.variances @ B**2))
-    X = make_stream(INPUT_STREAM, **identity).standard_normal((cell.P, cell.N)) * np.sqrt(axes.variances)
+    X = make_random_stream(INPUT_STREAM, **identity).standard_normal((cell.P, cell.N)) * np.sqrt(axes.variances)
     misfit = (
-        make_stream(MISFIT_STREAM, **identity).standard_normal(cell.P) * np.sqrt(modes.misfit) if modes.misfit else 0.0
+        make_random_stream(MISFIT_STREAM, **identity).standard_normal(cell.P) * np.sqrt(modes.misfit)
+        if modes.misfit
+        else 0.0
     )
-    return TeacherInputs(X, _compute_fields(X, B) + misfit, B, AxisMeasure(axes, B, modes.signal))
+    return TeacherInputs(X, _compute_fields(X, B) + misfit, B, GaussianStudentMeasure(axes, B, modes.signal))
 
 
 def _scale_to_group_powers(weights: np.ndarray, axes: InputAxes) -> np.ndarray:
@@ -159,11 +163,11 @@ def _draw_table_rows(cell: RiskCell, identity: dict[str, int]) -> TeacherInputs:
     population = cell.setting.inputs
     assert population is not None
     table = _rotate_to_eigenbasis(population)
-    B = cell.weights.draw(make_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), cell.N)
+    B = cell.weights.draw(make_random_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), cell.N)
     B = B / np.sqrt(np.mean(_compute_fields(table, B) ** 2))
-    which = make_stream(INPUT_STREAM, **identity).integers(0, len(table), cell.P)
+    which = make_random_stream(INPUT_STREAM, **identity).integers(0, len(table), cell.P)
     u = _compute_fields(table, B)
-    return TeacherInputs(table[which], u[which], B, RowMeasure(table, u, B))
+    return TeacherInputs(table[which], u[which], B, SampleStudentMeasure(table, u, B))
 
 
 @lru_cache(maxsize=2)  # all runs of a sweep use the same table
@@ -172,22 +176,22 @@ def _rotate_to_eigenbasis(population: InputPopulation) -> np.ndarray:
     N = population.N
     table = np.asarray(population.inputs.table(N), float) * np.sqrt(N)
     omega, basis = np.linalg.eigh(table.T @ table / len(table))
-    rotated: np.ndarray = np.where(omega > omega[-1] * N * NULL_VARIANCE, table @ basis, 0.0)
+    rotated: np.ndarray = np.where(omega > omega[-1] * N * NULL_VARIANCE_TOL, table @ basis, 0.0)
     return rotated
 
 
 def _draw_random_features(cell: RiskCell, D: int, identity: dict[str, int]) -> TeacherInputs:
     names = {**identity, "latent": D}
-    B = cell.weights.draw(make_stream(TEACHER_STREAM, **names, **describe_weight_prior(cell.weights)), D)
+    B = cell.weights.draw(make_random_stream(TEACHER_STREAM, **names, **describe_weight_prior(cell.weights)), D)
     B = B * np.sqrt(D / (B @ B))
-    F = make_stream(PROJECTION_STREAM, **names).standard_normal((cell.N, D)) / np.sqrt(D)
+    F = make_random_stream(PROJECTION_STREAM, **names).standard_normal((cell.N, D)) / np.sqrt(D)
 
     def examples(part: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-        z = make_stream(part, **names).standard_normal((number, D))
+        z = make_random_stream(part, **names).standard_normal((number, D))
         return cell.inputs.map_latent_fields(z @ F.T), _compute_fields(z, B)
 
     return TeacherInputs(
-        *examples(INPUT_STREAM, cell.P), B, RowMeasure(*examples(TEST_STREAM, NUM_TEST_EXAMPLES), None)
+        *examples(INPUT_STREAM, cell.P), B, SampleStudentMeasure(*examples(TEST_STREAM, NUM_TEST_EXAMPLES), None)
     )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.minimisers.method import minimise
-from simulate.minimisers.problem import Minimum, Problem, make_linear_map
+from simulate.minimisers.problem import Minimum, Problem, make_argument_map
 from statmech.convex.losses import Loss, convert_to_stability_loss
 from statmech.real_table import RealTable
 
@@ -19,7 +19,7 @@ class TableErrors(NamedTuple):
     squares: float
 
 
-def make_table_problem(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, intercept: bool) -> Problem:
+def make_table_problem(table: RealTable, loss: Loss, lam: float, row_indices: np.ndarray, intercept: bool) -> Problem:
     """Return the objective that a learner minimises on these rows.
 
     Parameters
@@ -30,31 +30,31 @@ def make_table_problem(table: RealTable, loss: Loss, lam: float, examples: np.nd
         The loss named in a config.
     lam
         Strength of the l2 penalty.
-    examples
+    row_indices
         The indices of the rows (P,), possibly repeated.
     intercept
         Whether the last weight is an intercept, which has no penalty.
     """
-    labels, y = table.labels is not None, table.y[examples]
-    B, c = make_linear_map(table.Z[examples] * np.sqrt(table.N), y, labels)
+    labels, y = table.labels is not None, table.y[row_indices]
+    B, c = make_argument_map(table.Z[row_indices] * np.sqrt(table.N), y, labels)
     B = np.column_stack([B, y if labels else -np.ones(len(y))]) if intercept else B
     return Problem(B, c, convert_to_stability_loss(loss) if labels else loss, 0.0, lam, int(intercept))
 
 
-def fit_table_rows(table: RealTable, loss: Loss, lam: float, examples: np.ndarray, intercept: bool) -> Minimum:
+def fit_table_rows(table: RealTable, loss: Loss, lam: float, row_indices: np.ndarray, intercept: bool) -> Minimum:
     """Minimise a loss on these rows.
 
     With an intercept, examples that all have one label give a constant learner with that label.
 
     Parameters
     ----------
-    table, loss, lam, examples, intercept
+    table, loss, lam, row_indices, intercept
         As in `make_table_problem`.
     """
-    y = table.y[examples]
+    y = table.y[row_indices]
     if intercept and table.labels and np.ptp(y) == 0:  # the intercept of a logistic loss would be infinite
         return Minimum(np.append(np.zeros(table.N), y[0]), 0.0)
-    return minimise(make_table_problem(table, loss, lam, examples, intercept))
+    return minimise(make_table_problem(table, loss, lam, row_indices, intercept))
 
 
 def measure_table_errors(table: RealTable, w: np.ndarray, rows: np.ndarray | slice) -> TableErrors:

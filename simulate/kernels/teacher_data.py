@@ -16,7 +16,7 @@ from simulate.kernels.random_streams import (
     OUTPUT_STREAM,
     TEACHER_STREAM,
     describe_weight_prior,
-    make_stream,
+    make_random_stream,
 )
 from simulate.kernels.structured_data import StudentMeasure, draw_teacher_inputs
 from statmech.inputs import Gaussian
@@ -52,9 +52,9 @@ def draw_teacher_data(cell: TeacherCell, key: int, seed: int) -> TeacherData:
     if not inputs.isotropic:
         assert isinstance(cell, RiskCell)
         examples = draw_teacher_inputs(cell, identity)
-        y = cell.teacher.draw(make_stream(OUTPUT_STREAM, **identity), examples.u)
+        y = cell.teacher.draw(make_random_stream(OUTPUT_STREAM, **identity), examples.u)
         return TeacherData(examples.teacher, examples.X, y, examples.measure)
-    w = cell.weights.draw(make_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), N)
-    X = inputs.draw_examples(make_stream(INPUT_STREAM, **identity), cell.P, N)
+    w = cell.weights.draw(make_random_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), N)
+    X = inputs.draw_examples(make_random_stream(INPUT_STREAM, **identity), cell.P, N)
     u = np.einsum("pi,i->p", X, w) / np.sqrt(N)  # row by row: each field's bits are independent of other rows
-    return TeacherData(w, X, cell.teacher.draw(make_stream(OUTPUT_STREAM, **identity), u))
+    return TeacherData(w, X, cell.teacher.draw(make_random_stream(OUTPUT_STREAM, **identity), u))

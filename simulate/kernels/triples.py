@@ -22,7 +22,7 @@ import numpy as np
 
 from simulate.kernels.coordinate_loops import compile_loop
 
-ALL_SUMS_COST_RATIO = 6  # time per indicator of a selective sum, relative to a sum over all indicators
+SELECTED_SUM_COST_RATIO = 6  # time per indicator of a selective sum, relative to a sum over all indicators
 
 
 def find_best_triple(
@@ -81,7 +81,7 @@ def find_best_triple(
 
 
 @compile_loop("i8(u1[::1], i8[::1])")
-def write_true_indices(true, rows):  # type: ignore[no-untyped-def]
+def write_nonzero_indices(true, rows):  # type: ignore[no-untyped-def]
     """Write the indices of the ones to `rows`, without branches, and return their number."""
     number = 0
     for x in range(len(true)):
@@ -91,7 +91,7 @@ def write_true_indices(true, rows):  # type: ignore[no-untyped-def]
 
 
 @compile_loop("void(f8[:,::1], i8[::1], f8[::1], i8, f8[::1])")
-def add_rows(X, rows, values, first, sums):  # type: ignore[no-untyped-def]
+def sum_weighted_rows(X, rows, values, first, sums):  # type: ignore[no-untyped-def]
     """Sum rows of X weighted by `values`, four rows at a time.
 
     Parameters
@@ -165,7 +165,7 @@ def search_triples(X, columns, signed, above, below, gains, total, threshold):  
             if number == 0:
                 continue
             if num_true < 0:
-                num_true = write_true_indices(columns[i], rows)
+                num_true = write_nonzero_indices(columns[i], rows)
             num_common = 0
             for r in range(num_true):
                 common_rows[num_common] = rows[r]
@@ -173,8 +173,8 @@ def search_triples(X, columns, signed, above, below, gains, total, threshold):  
             for r in range(num_common):
                 values[r] = signed[common_rows[r]]
             max_sum, min_sum = (total + min_score) / 2, (total - min_score) / 2  # bounds for skipped triples
-            if ALL_SUMS_COST_RATIO * number > n - j:  # summing all triples also tightens their bounds most
-                add_rows(X, common_rows[:num_common], values, j + 1, sums)
+            if SELECTED_SUM_COST_RATIO * number > n - j:  # summing all triples also tightens their bounds most
+                sum_weighted_rows(X, common_rows[:num_common], values, j + 1, sums)
                 number, max_sum, min_sum = 0, -np.inf, np.inf
                 for l in range(j + 1, n):
                     candidates[number] = l

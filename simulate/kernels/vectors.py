@@ -26,7 +26,7 @@ import numpy as np
 
 from simulate.kernels.courses import StepRates, course_of
 from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
-from simulate.kernels.learner import EngineRecord, Learner, LearnerArrays, Task
+from simulate.kernels.learner import EngineRecord, EngineTask, LearnerArrays, OnlineLearner
 from simulate.kernels.signed_rows import SignedRows
 from statmech.inputs import InputAxes, Inputs
 from statmech.numerics.gaussian import Array
@@ -36,9 +36,9 @@ from statmech.runtime.programs import MULTI_THREAD_OPTIONS, CachedProgram
 from statmech.schedules import TimeDependence
 
 NUM_ERROR_INPUTS, NUM_ERROR_PARTS = 4096, 16  # drawn in parts to save memory
-BLOCK_STEPS = 16  # a compromise between thin matrix products and the cost of inner products
+VECTOR_BLOCK_STEPS = 16  # a compromise between thin matrix products and the cost of inner products
 # From this N, several threads share an operation. At smaller N, sharing costs CPU time without being faster.
-MIN_THREADED_INPUTS = 30_000
+MIN_MULTITHREADED_N = 30_000
 
 InputSampler = Callable[[Array, int], Array]  # (key, M) -> inputs (M, N)
 
@@ -64,7 +64,7 @@ class VectorProgram:
     @property
     def block(self) -> int:
         """The number of steps per block."""
-        return BLOCK_STEPS if self.examples == 1 else 1
+        return VECTOR_BLOCK_STEPS if self.examples == 1 else 1
 
 
 class VectorArguments(NamedTuple):
@@ -97,7 +97,7 @@ def batch(K: int) -> int:
     return 4
 
 
-def estimate_memory(K: int, teachers: int, N: float, dtype: str, drifting: bool = False, exact: bool = True) -> int:
+def estimate_unit_bytes(K: int, teachers: int, N: float, dtype: str, drifting: bool = False, exact: bool = True) -> int:
     """Return the memory in bytes of one unit of work.
 
     XLA holds the inputs of a block three times, as drawn and as used.
@@ -115,12 +115,12 @@ def estimate_memory(K: int, teachers: int, N: float, dtype: str, drifting: bool 
     exact
         False if errors are measured on new inputs.
     """
-    num_vectors, size = 2 * BLOCK_STEPS if drifting else BLOCK_STEPS, np.dtype(dtype).itemsize
+    num_vectors, size = 2 * VECTOR_BLOCK_STEPS if drifting else VECTOR_BLOCK_STEPS, np.dtype(dtype).itemsize
     measured = 0 if exact else size * NUM_ERROR_INPUTS // NUM_ERROR_PARTS
     return int(N * ((2 * size + 4) * num_vectors + 3 * (size + 4) * (K + teachers) + measured))
 
 
-def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
+def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
     """Simulate a batch of seeds of a task, or a part of it, and record the students at `steps` (T,).
 
     The random numbers derive from a key (2,).
@@ -137,7 +137,7 @@ def run(task: Task, key: np.ndarray, steps: np.ndarray, part: slice = slice(None
     return EngineRecord(parallel, perpendicular, next(iter(jax.tree.leaves(state)), None), measured, *fields)
 
 
-@partial(CachedProgram, options=lambda program: [MULTI_THREAD_OPTIONS] if program.N >= MIN_THREADED_INPUTS else [])
+@partial(CachedProgram, options=lambda program: [MULTI_THREAD_OPTIONS] if program.N >= MIN_MULTITHREADED_N else [])
 def _run(program: VectorProgram, keys: Array, problem: VectorArguments, steps: Array) -> tuple[Any, ...]:
     """Simulate all seeds and return the arrays of their record."""
     # one seed after the other, because a block of inputs of one seed fills a core's cache
@@ -171,7 +171,9 @@ def _simulate_seed(program: VectorProgram, key: Array, problem: VectorArguments,
     return jax.lax.scan(advance, (carried, jnp.zeros_like(steps[0])), steps)[1]
 
 
-def _make_initial_state(program: VectorProgram, key: Array, learner: Learner, problem: VectorArguments) -> VectorState:
+def _make_initial_state(
+    program: VectorProgram, key: Array, learner: OnlineLearner, problem: VectorArguments
+) -> VectorState:
     """Return the initial teachers' basis and students, drawn or constructed from coordinates."""
     teachers, N, dtype = program.teachers, program.N, program.dtype
     vectors = jax.random.normal(key, (teachers + program.K, N), dtype)
@@ -221,7 +223,7 @@ def _orthogonalise(vectors: Array) -> Array:
 
 def _advance_block(
     program: VectorProgram,
-    learner: Learner,
+    learner: OnlineLearner,
     draw: InputSampler,
     key: Array,
     carried: VectorState,
@@ -238,12 +240,12 @@ def _advance_block(
     input_key, label_key = jax.random.split(key)
     x = draw(input_key, M)
     noise = _draw_noise(learner, label_key, M, dtype)
-    centres = learner.centres(noise)
+    centres = learner.input_means(noise)
     if centres is not None:
         x = x + (centres[:, None] * vectors[0] / program.N).astype(dtype)
     fields, inner, end_teacher = vectors @ x.T, x @ x.T, None
     if block_rates and program.drifting:
-        teacher_fields, end_teacher = _move_teacher(
+        teacher_fields, end_teacher = _drift_teacher(
             jax.random.fold_in(key, 2), vectors[0], x, fields[0], inner, block_rates.drift
         )
         fields = fields.at[0].set(teacher_fields)
@@ -258,7 +260,7 @@ def _advance_block(
 
 def _advance_batch_step(
     program: VectorProgram,
-    learner: Learner,
+    learner: OnlineLearner,
     draw: InputSampler,
     key: Array,
     carried: VectorState,
@@ -282,14 +284,14 @@ def _advance_batch_step(
     return VectorState(vectors, learner.begin(saved_state, jnp.sum(vectors[teachers:] ** 2, axis=1) / program.N))
 
 
-def _draw_noise(learner: Learner, key: Array, count: int, dtype: Any) -> Any:
+def _draw_noise(learner: OnlineLearner, key: Array, count: int, dtype: Any) -> Any:
     """Draw the learner's noise of `count` examples."""
     uniforms = jax.random.uniform(key, (learner.uniforms * count,), jnp.float32)
     noise_key = jax.random.fold_in(key, 0) if learner.uniforms else key  # keeps the normals independent of the uniforms
     return learner.noise(draw_normals(noise_key, (learner.normals * count,)), uniforms, dtype)
 
 
-def _move_teacher(
+def _drift_teacher(
     key: Array, teacher: Array, x: Array, fields: Array, inner: Array, drift: Array
 ) -> tuple[Array, Array]:
     """Compute the fields (M,) of a teacher that turns after each input, and its final position (N,)."""
@@ -309,7 +311,7 @@ def _draw_inputs(program: VectorProgram, table: Array, key: Array, M: int) -> Ar
 
 
 def _make_record(
-    program: VectorProgram, learner: Learner, draw: InputSampler, key: Array, carried: VectorState
+    program: VectorProgram, learner: OnlineLearner, draw: InputSampler, key: Array, carried: VectorState
 ) -> tuple[Any, ...]:
     basis, students = carried.vectors[: program.teachers], carried.vectors[program.teachers :]
     parallel, perpendicular = _compute_overlaps(basis, students)

@@ -11,8 +11,8 @@ from typing import Any
 
 from simulate.learners.examples import DataSetBatch
 from simulate.learners.interface import LearnerTask, LearntStudents
-from statmech.runtime.forks import check_fork
-from statmech.runtime.jax_cache import cache_programs
+from statmech.runtime.forks import record_jax_use
+from statmech.runtime.jax_cache import enable_jax_cache
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
@@ -31,9 +31,9 @@ def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     -------
     Learnt
     """
-    check_fork()
+    record_jax_use()
     learner = getattr(task.learner, "learn", None) or import_module(f"simulate.learners.{task.name}").learn
-    cache_programs()  # the learner's module may be the first to import JAX
+    enable_jax_cache()  # the learner's module may be the first to import JAX
     learnt: LearntStudents = learner(batch, task)
     return learnt
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from simulate.learners.cyclic import CyclicStudent, learn_in_turn
+from simulate.learners.cyclic import CyclicStudent, learn_cyclically
 from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents, stability_gap
+from simulate.learners.interface import LearnerTask, LearntStudents, bound_stability_gap
 from statmech.learners import AdaTronLearner
 
 
@@ -26,19 +26,19 @@ def compute_adatron_step(field: jax.Array, strength: jax.Array, squared_norm: ja
 
 
 @dataclass(frozen=True)
-class GapCertificate:
+class GapStopCondition:
     """A stop condition that requires a stability gap within the tolerance."""
 
     tolerance: float
 
     def __call__(self, state: CyclicStudent, real: jax.Array) -> jax.Array:
         """Return True if the student's stability gap is at most the tolerance."""
-        return stability_gap(jnp.where(real, state.fields, jnp.inf), state.strengths) <= self.tolerance
+        return bound_stability_gap(jnp.where(real, state.fields, jnp.inf), state.strengths) <= self.tolerance
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Train AdaTron on all data sets of a batch."""
     assert isinstance(task.learner, AdaTronLearner)
-    return learn_in_turn(
-        batch, task, task.learner.omega, compute_adatron_step, GapCertificate(task.learner.tolerance), "gap"
+    return learn_cyclically(
+        batch, task, task.learner.omega, compute_adatron_step, GapStopCondition(task.learner.tolerance), "gap"
     )

@@ -15,7 +15,7 @@ from simulate.learners.interface import LearnerTask, LearntStudents
 from statmech.learners import STOP_REASONS
 from statmech.runtime.programs import cached_program
 
-StepFunction = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
+StrengthStep = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
 StopCondition = Callable[["CyclicStudent", jax.Array], jax.Array]
 
 
@@ -28,16 +28,16 @@ class CyclicStudent(NamedTuple):
     ended: jax.Array
 
 
-def make_epoch(
+def run_epoch(
     state: CyclicStudent,
     gram: jax.Array,
     size: jax.Array,
-    until: jax.Array,
+    max_visits: jax.Array,
     parameter: jax.Array,
-    move: StepFunction,
+    move: StrengthStep,
     is_done: StopCondition,
 ) -> CyclicStudent:
-    """Visit each example once, but end as soon as `until` visits are reached.
+    """Visit each example once, but end as soon as `max_visits` visits are reached.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def make_epoch(
         Gram matrix of the padded examples (P, P).
     size
         Number of examples, without padding.
-    until
+    max_visits
         Number of visits before the run pauses.
     parameter
         Parameter of `move`.
@@ -59,7 +59,7 @@ def make_epoch(
     first = state.visits % size  # an epoch that was interrupted by a recorded time is resumed
 
     def visit(index: jax.Array, student: CyclicStudent) -> CyclicStudent:
-        goes = ~student.ended & (index >= first) & (index < size) & (student.visits < until)
+        goes = ~student.ended & (index >= first) & (index < size) & (student.visits < max_visits)
         change = jnp.where(
             goes, move(student.fields[index], student.strengths[index], gram[index, index], parameter), 0.0
         )
@@ -77,7 +77,7 @@ def make_epoch(
 
 @cached_program
 def learn_cyclic_batch(
-    learner: tuple[StepFunction, StopCondition],
+    learner: tuple[StrengthStep, StopCondition],
     gram: jax.Array,
     sizes: jax.Array,
     until: jax.Array,
@@ -88,7 +88,7 @@ def learn_cyclic_batch(
     Parameters
     ----------
     learner
-        `move` and `is_done` of `make_epoch`.
+        `move` and `has_no_mistakes` of `run_epoch`.
     gram
         Gram matrices (B, P, P).
     sizes
@@ -102,7 +102,7 @@ def learn_cyclic_batch(
     strengths = jnp.zeros(gram.shape[:2], gram.dtype)
     zeros = jnp.zeros(len(gram), jnp.int64)
     start = CyclicStudent(strengths, strengths, zeros, zeros > 0)
-    step = jax.vmap(partial(make_epoch, move=move, is_done=is_done), in_axes=(0, 0, 0, 0, None))
+    step = jax.vmap(partial(run_epoch, move=move, is_done=is_done), in_axes=(0, 0, 0, 0, None))
 
     def record(state: CyclicStudent, limit: jax.Array) -> tuple[CyclicStudent, tuple[jax.Array, ...]]:
         state = jax.lax.while_loop(
@@ -116,8 +116,8 @@ def learn_cyclic_batch(
     return recorded
 
 
-def learn_in_turn(
-    batch: DataSetBatch, task: LearnerTask, parameter: float, move: StepFunction, is_done: StopCondition, stop_rule: str
+def learn_cyclically(
+    batch: DataSetBatch, task: LearnerTask, parameter: float, move: StrengthStep, is_done: StopCondition, stop_rule: str
 ) -> LearntStudents:
     """Train a cyclic learner on all data sets of a batch.
 
@@ -128,7 +128,7 @@ def learn_in_turn(
     parameter
         Parameter of `move`.
     move, is_done
-        Change of a strength, and stop rule (see `make_epoch`).
+        Change of a strength, and stop rule (see `run_epoch`).
     stop_rule
         Name of the stop rule, among `STOP_REASONS`.
     """

@@ -40,7 +40,7 @@ class DataSetBatch(NamedTuple):
         return np.arange(self.z.shape[1]) < self.sizes[:, None]
 
 
-def get_padded_size(P: int) -> int:
+def round_up_to_padded_size(P: int) -> int:
     """Return the size that P examples are padded to.
 
     Few different sizes mean few programs to compile.
@@ -101,7 +101,7 @@ def draw_data_set(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
     return draw_seed_inputs(key, seed, N, P).examples(P, flip)
 
 
-def make_batch(data: list[DataSet], P: int) -> DataSetBatch:
+def make_data_set_batch(data: list[DataSet], P: int) -> DataSetBatch:
     """Combine data sets into a batch, each padded to P examples."""
     N = data[0].z.shape[1]
     z = np.zeros((len(data), P, N))

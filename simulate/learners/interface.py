@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate.learners.examples import DataSetBatch
 from statmech.learners import STOP_REASONS, Learner
-from statmech.numerics.gaussian import Array, namespace
+from statmech.numerics.gaussian import Array, get_array_module
 
 
 class LearnerTask(NamedTuple):
@@ -85,7 +85,7 @@ def at_once(
     )
 
 
-def get_examples(batch: DataSetBatch, index: int) -> np.ndarray:
+def get_unpadded_examples(batch: DataSetBatch, index: int) -> np.ndarray:
     """Return the examples z (P, N) of a data set, without padding."""
     return batch.z[index, : batch.sizes[index]]
 
@@ -96,19 +96,19 @@ def one_by_one(
     """Find the strengths (B, P) of each data set, padded with zeros, and a mask (B,) of existing solutions."""
     x, exists = np.zeros(batch.z.shape[:2]), np.zeros(len(batch.z), bool)
     for index, size in enumerate(batch.sizes):
-        solution = strengths(get_examples(batch, index))
+        solution = strengths(get_unpadded_examples(batch, index))
         if solution is not None:
             x[index, :size], exists[index] = solution, True
     return x, exists
 
 
-def stability_gap(fields: Array, strengths: Array) -> Array:
+def bound_stability_gap(fields: Array, strengths: Array) -> Array:
     """Bound the relative distance of a student's stability from the maximum stability.
 
     The gap is 1 - kappa / (an upper bound of the largest kappa), see `simulate.learners.minover`. It is infinite for w
     = 0. Fields, in any unit, and strengths are arrays (..., P), in NumPy or JAX.
     """
-    xp = namespace(fields)
+    xp = get_array_module(fields)
     weighted_sum = xp.sum(xp.where(strengths > 0, strengths * fields, 0.0), axis=-1)
     min_field, total = xp.min(fields, axis=-1), xp.sum(strengths, axis=-1)
     return xp.where(weighted_sum > 0, 1 - min_field * total / xp.where(weighted_sum > 0, weighted_sum, 1.0), np.inf)

@@ -28,7 +28,7 @@ import numpy as np
 
 from simulate.kernels.extremes import find_first_min
 from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents, stability_gap
+from simulate.learners.interface import LearnerTask, LearntStudents, bound_stability_gap
 from statmech.learners import STOP_REASONS, MinOverLearner
 from statmech.runtime.programs import cached_program
 
@@ -40,17 +40,17 @@ class MinOverStudent(NamedTuple):
 
     fields: jax.Array
     strengths: jax.Array
-    length2: jax.Array
+    squared_length: jax.Array
     updates: jax.Array
     best: jax.Array
     waited: jax.Array
     stopped: jax.Array
 
 
-def make_minover_update(
-    state: MinOverStudent, gram: jax.Array, size: jax.Array, until: jax.Array, stop: str
+def update_minover_student(
+    state: MinOverStudent, gram: jax.Array, size: jax.Array, max_updates: jax.Array, stop: str
 ) -> MinOverStudent:
-    """Make one MinOver update, unless the run has stopped or reached `until` updates.
+    """Make one MinOver update, unless the run has stopped or reached `max_updates` updates.
 
     Parameters
     ----------
@@ -60,17 +60,17 @@ def make_minover_update(
         Gram matrix of the padded examples (P, P).
     size
         Number of examples, without padding.
-    until
+    max_updates
         Number of updates before the run pauses.
     stop
         Stop rule of `MinOver`.
     """
-    is_active = ~state.stopped & (state.updates < until)
+    is_active = ~state.stopped & (state.updates < max_updates)
     min_field, index = find_first_min(state.fields)
     best, waited = state.best, state.waited
     if stop != "epochs":
         if stop == "stability-patience":
-            watched = jnp.where(state.length2 > 0, min_field * jax.lax.rsqrt(state.length2), -jnp.inf)
+            watched = jnp.where(state.squared_length > 0, min_field * jax.lax.rsqrt(state.squared_length), -jnp.inf)
             grown = watched > best
         else:
             watched, grown = min_field, min_field >= best
@@ -79,7 +79,7 @@ def make_minover_update(
     return MinOverStudent(
         fields=state.fields + jnp.where(is_active, gram[index], 0.0),
         strengths=state.strengths.at[index].add(jnp.where(is_active, 1.0, 0.0)),
-        length2=state.length2 + jnp.where(is_active, 2 * min_field + gram[index, index], 0.0),
+        squared_length=state.squared_length + jnp.where(is_active, 2 * min_field + gram[index, index], 0.0),
         updates=state.updates + is_active,
         best=best,
         waited=waited,
@@ -94,7 +94,7 @@ def learn_minover_batch(stop: str, gram: jax.Array, sizes: jax.Array, until: jax
     fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # inf: never the minimum
     zeros, counts = jnp.zeros(B, gram.dtype), jnp.zeros(B, jnp.int64)
     start = MinOverStudent(fields, jnp.zeros_like(fields), zeros, counts, zeros - jnp.inf, counts, counts > 0)
-    step = jax.vmap(partial(make_minover_update, stop=stop))
+    step = jax.vmap(partial(update_minover_student, stop=stop))
 
     def record(state: MinOverStudent, limit: jax.Array) -> tuple[MinOverStudent, tuple[jax.Array, ...]]:
         state = jax.lax.while_loop(
@@ -104,7 +104,7 @@ def learn_minover_batch(stop: str, gram: jax.Array, sizes: jax.Array, until: jax
         )
         return state, (
             state.strengths,
-            jax.vmap(stability_gap)(state.fields, state.strengths),
+            jax.vmap(bound_stability_gap)(state.fields, state.strengths),
             state.updates,
             state.stopped,
         )

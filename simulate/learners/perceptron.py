@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from simulate.kernels.mistakes import is_mistake
-from simulate.learners.cyclic import CyclicStudent, learn_in_turn
+from simulate.learners.cyclic import CyclicStudent, learn_cyclically
 from simulate.learners.examples import DataSetBatch
 from simulate.learners.interface import LearnerTask, LearntStudents
 
@@ -23,11 +23,11 @@ def compute_perceptron_step(
     return jnp.where(is_mistake(field), 1.0, 0.0)
 
 
-def is_done(state: CyclicStudent, real: jax.Array) -> jax.Array:
+def has_no_mistakes(state: CyclicStudent, is_example: jax.Array) -> jax.Array:
     """Return True if all examples are classified correctly."""
-    return jnp.all((state.fields > 0) | ~real)
+    return jnp.all((state.fields > 0) | ~is_example)
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Train a perceptron on all data sets of a batch."""
-    return learn_in_turn(batch, task, 0.0, compute_perceptron_step, is_done, "no-errors")
+    return learn_cyclically(batch, task, 0.0, compute_perceptron_step, has_no_mistakes, "no-errors")

@@ -21,17 +21,17 @@ import numpy as np
 from simulate.kernels.extremes import vectorised_max, vectorised_min
 from simulate.learners import max_stability
 from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents, at_once, get_examples, one_by_one
+from simulate.learners.interface import LearnerTask, LearntStudents, at_once, get_unpadded_examples, one_by_one
 from statmech.random_numbers import wrap_key_data
 from statmech.runtime.programs import cached_program
 
-DISCARDED_FRACTION = 0.1  # sweeps before the first recorded student, relative to all sweeps
-REFLECTION_FRACTION = 0.9  # the other steps draw the coordinate at random
+DISCARDED_SWEEP_FRACTION = 0.1  # sweeps before the first recorded student, relative to all sweeps
+REFLECTION_PROBABILITY = 0.9  # the other steps draw the coordinate at random
 
 ChainState = tuple[jax.Array, jax.Array, jax.Array]  # a student w (N,), its fields (P,), |w|^2
 
 
-def make_chain_state(w: jax.Array, columns: jax.Array) -> ChainState:
+def compute_chain_state(w: jax.Array, columns: jax.Array) -> ChainState:
     """Return the state of a chain at the student w, with recomputed fields.
 
     `columns` is z transposed, (N, P), with zeros for padding.
@@ -39,7 +39,7 @@ def make_chain_state(w: jax.Array, columns: jax.Array) -> ChainState:
     return w, jnp.where(jnp.any(columns != 0, axis=0), w @ columns, 1.0), w @ w
 
 
-def update_coordinates(walk: ChainState, key: jax.Array, columns: jax.Array) -> ChainState:
+def sweep_coordinates(walk: ChainState, key: jax.Array, columns: jax.Array) -> ChainState:
     """Update all coordinates of a student in one sweep."""
     uniform, kind = jax.random.uniform(key, (2, walk[0].size), columns.dtype)
 
@@ -55,7 +55,7 @@ def update_coordinates(walk: ChainState, key: jax.Array, columns: jax.Array) -> 
         ball = jnp.sqrt(jnp.maximum(1 - (length2 - old_value**2), 0.0))
         low = jnp.minimum(jnp.maximum(low, -ball - old_value), 0.0)  # keeps the student inside despite rounding
         high = jnp.maximum(jnp.minimum(high, ball - old_value), 0.0)
-        change = jnp.where(kind[j] < REFLECTION_FRACTION, low + high, low + uniform[j] * (high - low))
+        change = jnp.where(kind[j] < REFLECTION_PROBABILITY, low + high, low + uniform[j] * (high - low))
         return w.at[j].add(change), fields + change * column, length2 + change * (2 * old_value + change)
 
     return jax.lax.fori_loop(0, uniform.size, draw, walk)
@@ -73,11 +73,11 @@ def run_chains(
 
     def run(key: jax.Array, columns: jax.Array, start: jax.Array) -> tuple[jax.Array, jax.Array]:
         def record_sweep(walk: ChainState, number: jax.Array) -> tuple[ChainState, jax.Array]:
-            w, fields, length2 = update_coordinates(walk, jax.random.fold_in(key, number), columns)
+            w, fields, length2 = sweep_coordinates(walk, jax.random.fold_in(key, number), columns)
             return (w, fields, length2), w @ start / jnp.sqrt(length2)
 
         def block(w: jax.Array, numbers: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-            (w, _, _), cosines = jax.lax.scan(record_sweep, make_chain_state(w, columns), numbers)
+            (w, _, _), cosines = jax.lax.scan(record_sweep, compute_chain_state(w, columns), numbers)
             return w, (w, cosines)
 
         w, _ = block(start * 0.9, jnp.arange(forget))
@@ -104,8 +104,8 @@ def autocorrelation_time(series: np.ndarray) -> float:
     return float(times[window[0]]) if window.size else np.inf
 
 
-def sample_students(
-    batch: DataSetBatch, task: LearnerTask, number: int, sweeps: int, min_autocorrelation_times: float
+def sample_version_space(
+    batch: DataSetBatch, task: LearnerTask, num_students: int, num_sweeps: int, min_autocorrelation_times: float
 ) -> LearntStudents:
     """Draw students of each data set from one Markov chain.
 
@@ -116,9 +116,9 @@ def sample_students(
     ----------
     batch, task
         The data sets, and the task of the learner.
-    number
+    num_students
         Number of students per data set.
-    sweeps
+    num_sweeps
         Length of the chain, in sweeps over all coordinates.
     min_autocorrelation_times
         Length of a converged chain in autocorrelation times of the cosine with its start.
@@ -127,12 +127,14 @@ def sample_students(
     B, P, N = batch.z.shape
     start, columns = np.zeros((B, N)), np.zeros((B, N, P))
     for index in map(int, np.flatnonzero(exists)):
-        w = strengths[index, : batch.sizes[index]] @ get_examples(batch, index)
+        w = strengths[index, : batch.sizes[index]] @ get_unpadded_examples(batch, index)
         start[index], columns[index] = w / np.linalg.norm(w), batch.z[index].T
     start[~exists, 0] = 1.0  # any direction: the chains of these data sets are not used
-    forget = ceil(DISCARDED_FRACTION * sweeps)
-    sweeps_per_student = ceil((sweeps - forget) / number)
-    w, cosines = map(np.asarray, run_chains((forget, number, sweeps_per_student), task.words[:, :2], columns, start))
+    forget = ceil(DISCARDED_SWEEP_FRACTION * num_sweeps)
+    sweeps_per_student = ceil((num_sweeps - forget) / num_students)
+    w, cosines = map(
+        np.asarray, run_chains((forget, num_students, sweeps_per_student), task.words[:, :2], columns, start)
+    )
     mixed = np.array([len(c) >= min_autocorrelation_times * autocorrelation_time(c) for c in cosines])
-    inside = np.array([np.all(get_examples(batch, index) @ w[index].T > 0) for index in range(B)])
+    inside = np.array([np.all(get_unpadded_examples(batch, index) @ w[index].T > 0) for index in range(B)])
     return at_once(task.until, exists, students=w, stop_reason="sampled", converged=mixed & inside)

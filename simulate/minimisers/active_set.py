@@ -15,33 +15,33 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_solve, lstsq
 
-from simulate.minimisers.complementarity import Iterate, SlopeBox
-from simulate.minimisers.newton import factor_hessian
+from simulate.minimisers.complementarity import InteriorPointState, SlopeBox
+from simulate.minimisers.newton import compute_cholesky_factor
 from simulate.minimisers.problem import Problem
 from simulate.minimisers.slope_intervals import LossParts
 
-MAX_ROUNDS = 20
-EQUATION_TOL = 1e-13  # relative to the slopes of the penalty
+MAX_ACTIVE_SET_ROUNDS = 20
+GRADIENT_RESIDUAL_TOL = 1e-13  # relative to the slopes of the penalty
 PIVOT_TOL = 1e-13  # smaller relative pivots count as 0
 
 
-def find_vanishing_weights(weights: SlopeBox, l1: float) -> np.ndarray:
+def is_vanishing_weight(weights: SlopeBox, l1: float) -> np.ndarray:
     """Return a mask of the weights that are closer to 0 than their slopes are to the bounds."""
     vanish: np.ndarray = np.maximum(weights.s, weights.r) < np.minimum(weights.above, weights.below) / l1
     return vanish
 
 
-def solve_active_set(problem: Problem, parts: LossParts, near: Iterate) -> tuple[np.ndarray, np.ndarray]:
+def solve_active_set(problem: Problem, parts: LossParts, state: InteriorPointState) -> tuple[np.ndarray, np.ndarray]:
     """Solve for weights (N,) and slopes (K, P) repeatedly, until the active set is constant.
 
     The slope of the loss is linear.
     """
-    w, _, rows, weights = near
-    free = np.ones(len(w), bool) if weights is None else ~find_vanishing_weights(weights, problem.l1)
+    w, _, rows, weights = state
+    free = np.ones(len(w), bool) if weights is None else ~is_vanishing_weight(weights, problem.l1)
     loose = (rows.s < rows.above) & (rows.r < rows.below)
     sign, a = np.sign(w), np.where(loose, rows.a, np.where(rows.s < rows.above, parts.low, parts.high))
-    for _ in range(MAX_ROUNDS):
-        w, a = _solve_equations(problem, parts, np.where(free, w, 0.0), a, problem.l1 * sign, free, loose)
+    for _ in range(MAX_ACTIVE_SET_ROUNDS):
+        w, a = _solve_active_equations(problem, parts, np.where(free, w, 0.0), a, problem.l1 * sign, free, loose)
         v = -(parts.slope(problem.x(w)) + a.sum(axis=0)) @ problem.B
         becomes_free, becomes_zero = ~free & (np.abs(v) > problem.l1), free & (w * sign < 0)
         if weights is None or not (becomes_free | becomes_zero).any():
@@ -50,7 +50,7 @@ def solve_active_set(problem: Problem, parts: LossParts, near: Iterate) -> tuple
     return w, a
 
 
-def _solve_equations(
+def _solve_active_equations(
     problem: Problem,
     parts: LossParts,
     w: np.ndarray,
@@ -61,7 +61,7 @@ def _solve_equations(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solve the equations for the free weights and loose slopes by the smallest possible step."""
     x, B = problem.x(w), problem.B[:, free]
-    rows, give = B[np.nonzero(loose)[1]], np.broadcast_to(parts.give, a.shape)
+    rows, give = B[np.nonzero(loose)[1]], np.broadcast_to(parts.softness, a.shape)
     gradient = (problem.ridge * w + (parts.slope(x) + a.sum(axis=0)) @ problem.B + l1)[free]
     hessian = np.diag(np.broadcast_to(problem.ridge, w.shape)[free]) + (B.T * parts.curvature(x)) @ B
     matrix = np.block([[hessian, rows.T], [rows, -np.diag(give[loose])]])
@@ -72,7 +72,7 @@ def _solve_equations(
     return w, a
 
 
-def solve_with_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
+def solve_for_given_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
     """Find the weights of zero gradient that have the signs, including zeros, of w (N,).
 
     For smooth losses.
@@ -80,14 +80,14 @@ def solve_with_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
     free, solution = np.flatnonzero(w), np.zeros_like(w)
     part, near, l1 = problem._replace(B=problem.B[:, free]), w[free], problem.l1 * np.sign(w[free])
     residual = np.inf
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_ACTIVE_SET_ROUNDS):
         x = part.x(near)
         gradient = problem.l2 * near + problem.loss.slope(x) @ part.B + l1
         previous_residual, residual = residual, float(np.linalg.norm(gradient))
         if (
-            not EQUATION_TOL * np.linalg.norm(l1) < residual < previous_residual
+            not GRADIENT_RESIDUAL_TOL * np.linalg.norm(l1) < residual < previous_residual
         ):  # converged, or no nearby solution has these signs
             break
-        near = near - cho_solve(factor_hessian(part, x), gradient)
+        near = near - cho_solve(compute_cholesky_factor(part, x), gradient)
     solution[free] = near
     return solution

@@ -47,30 +47,30 @@ class SlopeBox(NamedTuple):
         """The derivative of z with respect to a."""
         return self.s / self.above + self.r / self.below
 
-    def get_product_targets(self, mu: float, guess: SlopeBox | None) -> tuple[np.ndarray, np.ndarray]:
+    def get_product_targets(self, mu: float, predictor: SlopeBox | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the targets of both complementarity products (Mehrotra's corrector).
 
         A target is 0 where its product always vanishes.
         """
-        if guess is None:
+        if predictor is None:
             return mu * (self.s > 0), mu * (self.r > 0)
-        return (mu + guess.s * guess.a) * (self.s > 0), (mu - guess.r * guess.a) * (self.r > 0)
+        return (mu + predictor.s * predictor.a) * (self.s > 0), (mu - predictor.r * predictor.a) * (self.r > 0)
 
-    def offset(self, z: np.ndarray, aims: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    def offset(self, z: np.ndarray, product_targets: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """Return the offset e in the step (dz + e) / softness of the slopes."""
-        return z - aims[0] / self.above + aims[1] / self.below
+        return z - product_targets[0] / self.above + product_targets[1] / self.below
 
-    def step(self, da: np.ndarray, aims: tuple[np.ndarray, np.ndarray]) -> SlopeBox:
+    def step(self, da: np.ndarray, product_targets: tuple[np.ndarray, np.ndarray]) -> SlopeBox:
         """Return the step of the box for a step of the slopes."""
-        ds = (aims[0] + self.s * da) / self.above - self.s
-        dr = (aims[1] - self.r * da) / self.below - self.r
+        ds = (product_targets[0] + self.s * da) / self.above - self.s
+        dr = (product_targets[1] - self.r * da) / self.below - self.r
         return SlopeBox(da, ds, dr, np.where(self.s > 0, -da, 0.0), np.where(self.r > 0, da, 0.0))
 
     def longest(self, step: SlopeBox) -> tuple[float, float]:
         """Return the largest fractions of a step that keep the slacks and the distances nonnegative."""
         return _get_max_step(self[1:3], step[1:3]), _get_max_step(self[3:], step[3:])
 
-    def cost_slope(self, step: SlopeBox, t: float, mu: float) -> float:
+    def barrier_slope(self, step: SlopeBox, t: float, mu: float) -> float:
         """Return the derivative with respect to t of high s - low r - mu (log s + log r) along a step."""
         s, r = self.s + t * step.s, self.r + t * step.r
         of_s = (self.above + self.a) * step.s - mu * np.divide(step.s, s, out=np.zeros_like(s), where=self.s > 0)
@@ -78,7 +78,7 @@ class SlopeBox(NamedTuple):
         return float(of_s.sum() + of_r.sum())
 
 
-class Iterate(NamedTuple):
+class InteriorPointState(NamedTuple):
     """Weights, arguments of the loss, and the boxes of the examples (K, P) and of the weights (N,)."""
 
     w: np.ndarray
@@ -94,7 +94,7 @@ def _get_max_step(values: tuple[np.ndarray, ...], step: tuple[np.ndarray, ...]) 
     return np.inf if max_ratio == 0 else 1 / max_ratio
 
 
-def make_box(z: np.ndarray, low: np.ndarray, high: np.ndarray, give: np.ndarray | float) -> SlopeBox:
+def make_slope_box(z: np.ndarray, low: np.ndarray, high: np.ndarray, softness: np.ndarray | float) -> SlopeBox:
     """Make an initial box, with slopes in the middle of their intervals or near the only finite bound.
 
     The slacks represent z - give a.
@@ -103,7 +103,7 @@ def make_box(z: np.ndarray, low: np.ndarray, high: np.ndarray, give: np.ndarray 
     has_low, has_high = np.isfinite(lows), np.isfinite(highs)
     floor, ceiling = np.where(has_low, lows, 0.0), np.where(has_high, highs, 0.0)
     a = np.where(has_low & has_high, (floor + ceiling) / 2, floor + ceiling + 1.0 * has_low - 1.0 * has_high)
-    rest = z - give * a
+    rest = z - softness * a
     s = np.where(has_high, np.maximum(rest, 0.0) + 1, 0.0)
     r = np.where(has_low, np.maximum(-rest, 0.0) + 1, 0.0)
     return SlopeBox(a, s, r, np.where(has_high, ceiling - a, 1.0), np.where(has_low, a - floor, 1.0))

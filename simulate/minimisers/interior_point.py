@@ -21,22 +21,22 @@ from functools import partial
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from simulate.minimisers.active_set import find_vanishing_weights, solve_active_set
-from simulate.minimisers.certificates import compute_penalty_gap
-from simulate.minimisers.complementarity import Iterate, make_box
+from simulate.minimisers.active_set import is_vanishing_weight, solve_active_set
+from simulate.minimisers.certificates import bound_penalty_gap
+from simulate.minimisers.complementarity import InteriorPointState, make_slope_box
 from simulate.minimisers.line_search import find_step_length
 from simulate.minimisers.problem import GAP_TOL, Minimum, Problem
 from simulate.minimisers.slope_intervals import LossParts
 
 MAX_INTERIOR_STEPS = 200
 INTERIOR_GAP_TOL = 1e-14  # relative to the objective
-ACTIVE_SET_GAP = 1e-12  # a larger final gap is due to rounding: the active set is solved instead
-BOUNDARY_STEP_FRACTION = 0.99  # keeps slacks positive by stopping before the boundary
-NUM_REFINEMENTS = 2  # each refinement solves for the residual of the previous solution
+ACTIVE_SET_GAP_TOL = 1e-12  # a larger final gap is due to rounding: the active set is solved instead
+MAX_BOUNDARY_FRACTION = 0.99  # keeps slacks positive by stopping before the boundary
+NUM_STEP_REFINEMENTS = 2  # each refinement solves for the residual of the previous solution
 MIN_PRODUCT_RATIO = 0.05  # limits the decrease in a step if the slope of g is not linear
 
 
-def interior_point(problem: Problem, parts: LossParts) -> Minimum:
+def minimise_by_interior_point(problem: Problem, parts: LossParts) -> Minimum:
     """Minimise an objective whose loss is split into these parts.
 
     Weights that the penalty l1 sets to 0 are exactly 0.
@@ -44,7 +44,7 @@ def interior_point(problem: Problem, parts: LossParts) -> Minimum:
     state = best = _make_initial_state(problem, parts)
     min_gap, steps_since_best = np.inf, 0
     for _ in range(MAX_INTERIOR_STEPS):
-        gap = certify_gap(problem, parts, state)
+        gap = compute_certified_gap(problem, parts, state)
         is_nearer = gap < min_gap or gap == np.inf  # while a constraint is violated, the last state is the best
         best, min_gap, steps_since_best = (
             (state, gap, 0) if is_nearer else (best, min_gap, steps_since_best + bool(np.isfinite(gap)))
@@ -52,59 +52,59 @@ def interior_point(problem: Problem, parts: LossParts) -> Minimum:
         if min_gap <= INTERIOR_GAP_TOL or steps_since_best > (2 if min_gap <= GAP_TOL else 10) or np.isnan(gap):
             break
         try:
-            state = _advance_state(problem, parts, state)
+            state = _take_interior_step(problem, parts, state)
         except LinAlgError:  # rounding has made the matrix indefinite
             break
     minimum = _set_small_weights_to_zero(problem, parts, best, min_gap)
     return (
         minimum
-        if minimum.gap <= ACTIVE_SET_GAP or not parts.linear
+        if minimum.gap <= ACTIVE_SET_GAP_TOL or not parts.linear
         else _refine_by_active_set(problem, parts, best, minimum)
     )
 
 
-def _refine_by_active_set(problem: Problem, parts: LossParts, near: Iterate, minimum: Minimum) -> Minimum:
+def _refine_by_active_set(problem: Problem, parts: LossParts, state: InteriorPointState, minimum: Minimum) -> Minimum:
     """Solve the equations of the state's active set, and return the solution if its gap is smaller."""
-    w, a = solve_active_set(problem, parts, near)
-    gap = certify_gap(problem, parts, near._replace(w=w, x=problem.x(w), rows=near.rows._replace(a=a)))
+    w, a = solve_active_set(problem, parts, state)
+    gap = compute_certified_gap(problem, parts, state._replace(w=w, x=problem.x(w), rows=state.rows._replace(a=a)))
     return Minimum(w, gap) if gap < minimum.gap else minimum
 
 
-def _set_small_weights_to_zero(problem: Problem, parts: LossParts, state: Iterate, gap: float) -> Minimum:
+def _set_small_weights_to_zero(problem: Problem, parts: LossParts, state: InteriorPointState, gap: float) -> Minimum:
     """Set weights near 0 to exactly 0 if the result is still certified."""
     if state.weights is None:
         return Minimum(state.w, gap)
-    w = np.where(find_vanishing_weights(state.weights, problem.l1), 0.0, state.w)
-    after = certify_gap(problem, parts, state._replace(w=w, x=problem.x(w)))
+    w = np.where(is_vanishing_weight(state.weights, problem.l1), 0.0, state.w)
+    after = compute_certified_gap(problem, parts, state._replace(w=w, x=problem.x(w)))
     return Minimum(w, after) if after <= max(2 * gap, 0.1 * GAP_TOL) else Minimum(state.w, gap)
 
 
-def _make_initial_state(problem: Problem, parts: LossParts) -> Iterate:
+def _make_initial_state(problem: Problem, parts: LossParts) -> InteriorPointState:
     x = problem.c
-    rows = make_box(x - parts.at, parts.low, parts.high, parts.give)
+    rows = make_slope_box(x - parts.at, parts.low, parts.high, parts.softness)
     w = np.zeros(problem.B.shape[1])
     limit = np.array(problem.l1)
-    return Iterate(w, x, rows, make_box(w, -limit, limit, 0.0) if problem.l1 > 0 else None)
+    return InteriorPointState(w, x, rows, make_slope_box(w, -limit, limit, 0.0) if problem.l1 > 0 else None)
 
 
-def certify_gap(problem: Problem, parts: LossParts, state: Iterate) -> float:
+def compute_certified_gap(problem: Problem, parts: LossParts, state: InteriorPointState) -> float:
     """Return the certified relative gap of a state's weights and slopes.
 
     The gap is infinite if a constraint is violated.
     """
     a = np.clip(state.rows.a, parts.low, parts.high)
     v = -(parts.slope(state.x) + a.sum(axis=0)) @ problem.B
-    value = problem.penalty(state.w) if parts.constrains else problem.value(state.w, state.x)
-    return problem.relative(parts.excess(state.x, a) + compute_penalty_gap(problem, state.w, v, value), value)
+    value = problem.penalty(state.w) if parts.has_constraints else problem.value(state.w, state.x)
+    return problem.relative_gap(parts.excess(state.x, a) + bound_penalty_gap(problem, state.w, v, value), value)
 
 
-class StepEquations:
+class InteriorStepEquations:
     """The linear equations of an interior-point step, factorised once."""
 
-    def __init__(self, problem: Problem, parts: LossParts, state: Iterate):
+    def __init__(self, problem: Problem, parts: LossParts, state: InteriorPointState):
         self.problem, self.parts, self.now = problem, parts, state
         self.curvature = parts.curvature(state.x)
-        self.slope_response = state.rows.slope_response + parts.give
+        self.slope_response = state.rows.slope_response + parts.softness
         with np.errstate(divide="ignore"):
             self.stiffness = self.curvature + np.sum(1 / self.slope_response, axis=0)
         soft = np.inf if state.weights is None else state.weights.slope_response
@@ -130,22 +130,24 @@ class StepEquations:
         matrix.flat[:: len(matrix) + 1] += np.where(hard, 0.0, 1.0)
         return matrix
 
-    def step(self, mu: float, guess: Iterate | None) -> Iterate:
+    def step(self, mu: float, predictor: InteriorPointState | None) -> InteriorPointState:
         """Return the step towards complementarity products equal to mu."""
         state, B = self.now, self.problem.B
-        row_targets = state.rows.get_product_targets(mu, guess.rows if guess else None)
-        offset = state.rows.offset(state.x - self.parts.at - self.parts.give * state.rows.a, row_targets)
+        row_targets = state.rows.get_product_targets(mu, predictor.rows if predictor else None)
+        offset = state.rows.offset(state.x - self.parts.at - self.parts.softness * state.rows.a, row_targets)
         gradient = self.problem.ridge * state.w + (self.parts.slope(state.x) + state.rows.a.sum(axis=0)) @ B
         if state.weights is not None:
-            weight_targets = state.weights.get_product_targets(mu, guess.weights if guess else None)
+            weight_targets = state.weights.get_product_targets(mu, predictor.weights if predictor else None)
             offset_w = state.weights.offset(state.w, weight_targets)
             gradient = gradient + state.weights.a + offset_w / state.weights.slope_response
         dw, q = self._solve(gradient, offset)
         dx = B @ dw
-        rows = state.rows.step(self._slopes(dx, q, offset), row_targets)
+        rows = state.rows.step(self._compute_slope_step(dx, q, offset), row_targets)
         if state.weights is None:
-            return Iterate(dw, dx, rows, None)
-        return Iterate(dw, dx, rows, state.weights.step((dw + offset_w) / state.weights.slope_response, weight_targets))
+            return InteriorPointState(dw, dx, rows, None)
+        return InteriorPointState(
+            dw, dx, rows, state.weights.step((dw + offset_w) / state.weights.slope_response, weight_targets)
+        )
 
     def _solve(self, gradient: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Solve for the step dw (N,) of the weights and the change q (P,) of each example's slopes."""
@@ -155,7 +157,7 @@ class StepEquations:
             return -(gradient + q @ B) / self.D, q
         pull = np.sum(offset / self.slope_response, axis=0)
         force, dw = gradient + pull @ B, np.zeros(len(gradient))
-        for _ in range(NUM_REFINEMENTS):
+        for _ in range(NUM_STEP_REFINEMENTS):
             left = force + self.D * dw + (self.stiffness * (B @ dw)) @ B
             dw = dw - (self._solve_primal(left) if self.wide else cho_solve(self.factors, left))
         return dw, self.stiffness * (B @ dw) + pull
@@ -177,7 +179,7 @@ class StepEquations:
         scaled: np.ndarray = self.root * cho_solve(self.factors, self.root * left)
         return scaled
 
-    def _slopes(self, dx: np.ndarray, q: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    def _compute_slope_step(self, dx: np.ndarray, q: np.ndarray, offset: np.ndarray) -> np.ndarray:
         """Return the step (K, P) of the slopes.
 
         The step of the stiffest interval is the remainder after all other intervals.
@@ -191,41 +193,52 @@ class StepEquations:
         return slopes
 
 
-def _advance_state(problem: Problem, parts: LossParts, state: Iterate) -> Iterate:
+def _take_interior_step(problem: Problem, parts: LossParts, state: InteriorPointState) -> InteriorPointState:
     """Return the state after a predictor-corrector step, or after a step limited by F."""
-    system = StepEquations(problem, parts, state)
+    system = InteriorStepEquations(problem, parts, state)
     guess = system.step(0.0, None)
-    total, count = _sum_products(state)
+    total, count = _sum_slack_products(state)
     t = min(1.0, *_get_max_steps(state, guess))
-    after, _ = _sum_products(_shift_state(state, guess, t, t))
+    after, _ = _sum_slack_products(_apply_step(state, guess, t, t))
     fall = (after / total) ** 3
     if not parts.linear:
         return _take_limited_step(problem, parts, state, system, guess, max(fall, MIN_PRODUCT_RATIO) * total / count)
     step = system.step(fall * total / count, guess)
-    t = min(1.0, BOUNDARY_STEP_FRACTION * min(_get_max_steps(state, step)))
-    return _shift_state(state, step, t, t)
+    t = min(1.0, MAX_BOUNDARY_FRACTION * min(_get_max_steps(state, step)))
+    return _apply_step(state, step, t, t)
 
 
 def _take_limited_step(
-    problem: Problem, parts: LossParts, state: Iterate, system: StepEquations, guess: Iterate, mu: float
-) -> Iterate:
+    problem: Problem,
+    parts: LossParts,
+    state: InteriorPointState,
+    system: InteriorStepEquations,
+    guess: InteriorPointState,
+    mu: float,
+) -> InteriorPointState:
     """Return the state that minimises F along a step.
 
     The corrected step is used if F decreases along it, else the step without the corrector.
     """
     for step in (system.step(mu, guess), system.step(mu, None)):
-        longest, of_slopes = (min(1.0, BOUNDARY_STEP_FRACTION * part) for part in _get_max_steps(state, step))
+        longest, of_slopes = (min(1.0, MAX_BOUNDARY_FRACTION * part) for part in _get_max_steps(state, step))
         slope = partial(_compute_barrier_slope, problem, parts, state, step, mu, longest)
         if slope(0.0) < 0:
             break
-    return _shift_state(state, step, longest * find_step_length(slope, 0), of_slopes)
+    return _apply_step(state, step, longest * find_step_length(slope, 0), of_slopes)
 
 
 def _compute_barrier_slope(
-    problem: Problem, parts: LossParts, state: Iterate, step: Iterate, mu: float, longest: float, part: float
+    problem: Problem,
+    parts: LossParts,
+    state: InteriorPointState,
+    step: InteriorPointState,
+    mu: float,
+    longest: float,
+    step_fraction: float,
 ) -> float:
     """Return the derivative, along a step, of F minus mu times the sum of the logarithms of all slacks."""
-    t = part * longest
+    t = step_fraction * longest
     with np.errstate(over="ignore", invalid="ignore"):
         loss = float(np.nan_to_num(parts.slope(state.x + t * step.x) @ step.x, nan=np.inf))
     penalty = problem.l2 * float(problem.held(state.w + t * step.w) @ problem.held(step.w))
@@ -233,16 +246,16 @@ def _compute_barrier_slope(
     return (
         loss
         + penalty
-        + sum(box_state.cost_slope(box_step, t, mu) for box_state, box_step in pairs if box_state and box_step)
+        + sum(box_state.barrier_slope(box_step, t, mu) for box_state, box_step in pairs if box_state and box_step)
     )
 
 
-def _sum_products(state: Iterate) -> tuple[float, int]:
+def _sum_slack_products(state: InteriorPointState) -> tuple[float, int]:
     boxes = [slope_box for slope_box in (state.rows, state.weights) if slope_box is not None]
     return sum(slope_box.products for slope_box in boxes), max(1, sum(slope_box.number for slope_box in boxes))
 
 
-def _get_max_steps(state: Iterate, step: Iterate) -> tuple[float, float]:
+def _get_max_steps(state: InteriorPointState, step: InteriorPointState) -> tuple[float, float]:
     """Return the largest fractions of a step that keep all slacks and all distances nonnegative."""
     rows = state.rows.longest(step.rows)
     if state.weights is None or step.weights is None:
@@ -251,12 +264,14 @@ def _get_max_steps(state: Iterate, step: Iterate) -> tuple[float, float]:
     return min(rows[0], weights[0]), min(rows[1], weights[1])
 
 
-def _shift_state(state: Iterate, step: Iterate, t: float, slope_fraction: float) -> Iterate:
+def _apply_step(
+    state: InteriorPointState, step: InteriorPointState, t: float, slope_fraction: float
+) -> InteriorPointState:
     weights = (
         None
         if state.weights is None or step.weights is None
         else state.weights.apply_step(step.weights, t, slope_fraction)
     )
-    return Iterate(
+    return InteriorPointState(
         state.w + t * step.w, state.x + t * step.x, state.rows.apply_step(step.rows, t, slope_fraction), weights
     )

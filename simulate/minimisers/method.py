@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from simulate.kernels.least_risk import find_quick_minimum
-from simulate.minimisers.interior_point import interior_point
+from simulate.kernels.least_risk import try_quick_minimisation
+from simulate.minimisers.interior_point import minimise_by_interior_point
 from simulate.minimisers.newton import minimise_by_newton
-from simulate.minimisers.optimality import bound_gap
+from simulate.minimisers.optimality import bound_relative_gap
 from simulate.minimisers.problem import Minimum, Problem
-from simulate.minimisers.slope_intervals import split_loss
+from simulate.minimisers.slope_intervals import split_loss_at_kinks
 
 
 def minimise(problem: Problem) -> Minimum:
@@ -17,10 +17,12 @@ def minimise(problem: Problem) -> Minimum:
     """
     if problem.l1 == 0 and not problem.loss.kinks:
         return minimise_by_newton(problem)
-    if problem.is_large and not problem.free:
-        minimum = find_quick_minimum(problem)
+    if problem.is_large and not problem.num_free_weights:
+        minimum = try_quick_minimisation(problem)
         if minimum.converged:
             return minimum
-    minimum = interior_point(problem, split_loss(problem.loss))
+    minimum = minimise_by_interior_point(problem, split_loss_at_kinks(problem.loss))
     # with many examples on kinks, rounding errors dominate the slopes: the weights determine better ones
-    return minimum if minimum.converged else Minimum(minimum.w, min(minimum.gap, bound_gap(problem, minimum.w)))
+    return (
+        minimum if minimum.converged else Minimum(minimum.w, min(minimum.gap, bound_relative_gap(problem, minimum.w)))
+    )

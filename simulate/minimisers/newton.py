@@ -23,15 +23,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
-from simulate.minimisers.certificates import compute_free_gap
+from simulate.minimisers.certificates import bound_free_weight_gap
 from simulate.minimisers.line_search import find_step_length
 from simulate.minimisers.problem import GAP_TOL, Minimum, Problem
-from simulate.minimisers.slope_intervals import TEST_ARGUMENTS
+from simulate.minimisers.slope_intervals import CURVATURE_TEST_ARGUMENTS
 
 MAX_NEWTON_STEPS = 200
 NEWTON_GAP_TOL = 1e-15  # a smaller relative gap is rounding error
 CONTINUATION_GAP_TOL = 1e-3  # relative gap before the penalty is decreased
-GRADIENT_REDUCTION = 0.1  # relative residual of conjugate gradients in one step
+CG_RESIDUAL_TOL = 0.1  # relative residual of conjugate gradients in one step
 SHARE = 16  # more than dimensions / divisor iterations cost more than an exact step
 CONTINUATION_PENALTIES = tuple(0.1**power for power in range(8))  # values of l2, from strong to weak
 
@@ -52,12 +52,12 @@ StepPreview = tuple[float, Callable[[], NewtonStep]]  # the gap, and a function 
 def minimise_by_newton(problem: Problem, start: np.ndarray | None = None) -> Minimum:
     """Minimise a smooth loss with l1 = 0, from weights (N,) or from 0."""
     P, N = problem.B.shape
-    if problem.l2 > 0 and not problem.free and _suits_conjugate_gradients(problem):
+    if problem.l2 > 0 and not problem.num_free_weights and _suits_conjugate_gradients(problem):
         with suppress(LinAlgError):
             minimum = _minimise_primal(problem, np.zeros(N), NEWTON_GAP_TOL, _conjugate)
             if minimum.gap <= NEWTON_GAP_TOL:
                 return minimum
-    if P < N and problem.l2 > 0 and not problem.free:
+    if P < N and problem.l2 > 0 and not problem.num_free_weights:
         return _minimise_dual(problem)
     w = np.zeros(N) if start is None else start
     for l2 in CONTINUATION_PENALTIES if problem.loss.bends else ():  # continuation: weaker penalties step by step
@@ -72,13 +72,13 @@ def _suits_conjugate_gradients(problem: Problem) -> bool:
     Exact steps are faster if few are needed, or if they involve only the examples between two bends.
     """
     P, N = problem.B.shape
-    sparse, quadratic = P < N and problem.loss.bends, np.ptp(problem.loss.curvature(TEST_ARGUMENTS)) == 0
+    sparse, quadratic = P < N and problem.loss.bends, np.ptp(problem.loss.curvature(CURVATURE_TEST_ARGUMENTS)) == 0
     return bool(problem.is_large and not sparse and not quadratic)
 
 
 def _solve_exactly(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """Solve for Newton's direction by Cholesky factors."""
-    direction: np.ndarray = -cho_solve(factor_hessian(problem, x), gradient)
+    direction: np.ndarray = -cho_solve(compute_cholesky_factor(problem, x), gradient)
     return direction
 
 
@@ -92,14 +92,14 @@ def _conjugate(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndar
     B, l2, curvature = problem.B, problem.l2, problem.loss.curvature(x)
     hessian = LinearOperator((B.shape[1],) * 2, lambda v: l2 * v + (curvature * (B @ v)) @ B, dtype=float)
     direction: np.ndarray
-    direction, slow = cg(hessian, -gradient, rtol=GRADIENT_REDUCTION, maxiter=min(B.shape) // SHARE)
+    direction, slow = cg(hessian, -gradient, rtol=CG_RESIDUAL_TOL, maxiter=min(B.shape) // SHARE)
     if slow:
         raise LinAlgError
     return direction
 
 
 def _minimise_primal(
-    problem: Problem, w: np.ndarray, gap_tol: float, direct: DirectionSolver = _solve_exactly
+    problem: Problem, w: np.ndarray, gap_tol: float, solve_direction: DirectionSolver = _solve_exactly
 ) -> Minimum:
     """Minimise over the weights, and return the minimum with its gap."""
 
@@ -107,17 +107,19 @@ def _minimise_primal(
         gradient = problem.ridge * w + problem.loss.slope(x) @ problem.B
 
         def step() -> NewtonStep:
-            direction = direct(problem, x, gradient)
+            direction = solve_direction(problem, x, gradient)
             weights, move = problem.held(w), problem.held(direction)
             return NewtonStep(direction, problem.B @ direction, float(weights @ move), float(move @ move))
 
         if problem.l2 > 0:
             pull = problem.held(gradient)
-            return pull @ pull / problem.l2 / 2 + compute_free_gap(problem, w, gradient), step
+            return pull @ pull / problem.l2 / 2 + bound_free_weight_gap(problem, w, gradient), step
         estimate = step()
         return -gradient @ estimate.direction / 2, lambda: estimate
 
-    return Minimum(*_descend(problem, ahead, w, problem.x(w), lambda w: problem.held(w) @ problem.held(w), gap_tol))
+    return Minimum(
+        *_run_newton_steps(problem, ahead, w, problem.x(w), lambda w: problem.held(w) @ problem.held(w), gap_tol)
+    )
 
 
 def _minimise_dual(problem: Problem) -> Minimum:
@@ -134,7 +136,9 @@ def _minimise_dual(problem: Problem) -> Minimum:
 
         return residual @ (G @ residual) / 2, step
 
-    q, gap = _descend(problem, ahead, np.zeros(len(G)), problem.c, lambda q: q @ (G @ q) / problem.l2, NEWTON_GAP_TOL)
+    q, gap = _run_newton_steps(
+        problem, ahead, np.zeros(len(G)), problem.c, lambda q: q @ (G @ q) / problem.l2, NEWTON_GAP_TOL
+    )
     return Minimum(-(q @ problem.B) / problem.l2, gap)
 
 
@@ -153,8 +157,13 @@ def _solve_dual_direction(G: np.ndarray, curvature: np.ndarray, residual: np.nda
     return direction
 
 
-def _descend(
-    problem: Problem, ahead: Callable[..., StepPreview], unknown: np.ndarray, x: np.ndarray, square: Any, gap_tol: float
+def _run_newton_steps(
+    problem: Problem,
+    preview_step: Callable[..., StepPreview],
+    unknown: np.ndarray,
+    x: np.ndarray,
+    square: Any,
+    gap_tol: float,
 ) -> tuple[np.ndarray, float]:
     """Take steps of optimal length until the relative gap reaches the tolerance or rounding level.
 
@@ -162,27 +171,27 @@ def _descend(
     """
     best, min_gap = unknown, np.inf
     for _ in range(MAX_NEWTON_STEPS):
-        gap, step = ahead(unknown, x)
-        gap = problem.relative(gap, problem.loss.value(x).sum() + problem.l2 * square(unknown) / 2)
+        gap, step = preview_step(unknown, x)
+        gap = problem.relative_gap(gap, problem.loss.value(x).sum() + problem.l2 * square(unknown) / 2)
         stalled = min_gap <= GAP_TOL and gap > min_gap / 4
         if gap < min_gap:
             best, min_gap = unknown, gap
         if gap <= gap_tol or stalled or not np.isfinite(gap):
             break
         newton_step = step()
-        t = find_step_length(partial(_compute_slope, problem, x, newton_step))
+        t = find_step_length(partial(_compute_directional_slope, problem, x, newton_step))
         unknown, x = unknown + t * newton_step.direction, x + t * newton_step.dx
     return best, min_gap
 
 
-def _compute_slope(problem: Problem, x: np.ndarray, step: NewtonStep, t: float) -> float:
+def _compute_directional_slope(problem: Problem, x: np.ndarray, step: NewtonStep, t: float) -> float:
     """Return the derivative of F along a step."""
     with np.errstate(over="ignore", invalid="ignore"):
         loss = problem.loss.slope(x + t * step.dx) @ step.dx
     return float(np.nan_to_num(loss, nan=np.inf)) + problem.l2 * (step.along + t * step.square)
 
 
-def factor_hessian(problem: Problem, x: np.ndarray) -> Any:
+def compute_cholesky_factor(problem: Problem, x: np.ndarray) -> Any:
     """Factorise the Hessian (N, N) by SciPy's Cholesky method.
 
     Directions without curvature receive a small curvature.

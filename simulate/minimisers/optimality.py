@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.minimisers.certificates import compute_penalty_gap
+from simulate.minimisers.certificates import bound_penalty_gap
 from simulate.minimisers.problem import Problem
 
-KINK_DISTANCE = 1e-6  # closer examples count as lying on the kink
-NULL_WEIGHT = 1e-9
+KINK_DISTANCE_TOL = 1e-6  # closer examples count as lying on the kink
+NULL_WEIGHT_TOL = 1e-9
 
 
-def bound_gap(problem: Problem, w: np.ndarray, slopes: np.ndarray | None = None) -> float:
+def bound_relative_gap(problem: Problem, w: np.ndarray, slopes: np.ndarray | None = None) -> float:
     """Bound the relative distance of weights (N,) from the minimum.
 
     The bound holds for any `slopes` (P,) given for the examples at kinks. NaN if the weights are not finite.
@@ -26,7 +26,7 @@ def bound_gap(problem: Problem, w: np.ndarray, slopes: np.ndarray | None = None)
     x = problem.x(w)
     kink = np.full(x.shape, np.nan)
     for position in problem.loss.kinks:
-        kink = np.where(np.abs(x - position) < KINK_DISTANCE, position, kink)
+        kink = np.where(np.abs(x - position) < KINK_DISTANCE_TOL, position, kink)
     near_kink = np.isfinite(kink)
     a = problem.loss.slope(x)
     kinks = kink[near_kink]
@@ -36,11 +36,11 @@ def bound_gap(problem: Problem, w: np.ndarray, slopes: np.ndarray | None = None)
     a[near_kink] = np.clip(kink_slopes, *(problem.loss.slope(np.nextafter(kinks, side)) for side in (-np.inf, np.inf)))
     value = problem.value(w, x)
     excess = problem.loss.value(x[near_kink]) - problem.loss.value(kinks) - a[near_kink] * (x[near_kink] - kinks)
-    return problem.relative(float(excess.sum() + compute_penalty_gap(problem, w, -(a @ problem.B), value)), value)
+    return problem.relative_gap(float(excess.sum() + bound_penalty_gap(problem, w, -(a @ problem.B), value)), value)
 
 
 def _find_kink_slopes(problem: Problem, w: np.ndarray, smooth_slopes: np.ndarray, is_kink: np.ndarray) -> np.ndarray:
     """Find the slopes of the examples at a kink, given the slopes of all other examples (P,)."""
     gradient = smooth_slopes @ problem.B + problem.ridge * w + problem.l1 * np.sign(w)
-    used = (np.abs(w) > NULL_WEIGHT) | (problem.l1 == 0)
+    used = (np.abs(w) > NULL_WEIGHT_TOL) | (problem.l1 == 0)
     return np.linalg.lstsq(problem.B[np.ix_(is_kink, used)].T, -gradient[used], rcond=None)[0]

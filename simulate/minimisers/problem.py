@@ -16,7 +16,7 @@ from statmech.convex.losses import Loss
 
 GAP_TOL = 1e-9  # relative to the minimum of the objective
 MIN_OBJECTIVE = 1e-300  # the inverse is still finite
-MIN_LARGE_DIMENSION = 300  # larger problems first try methods for random inputs
+LARGE_PROBLEM_DIMENSION = 300  # larger problems first try methods for random inputs
 
 
 class Problem(NamedTuple):
@@ -30,7 +30,7 @@ class Problem(NamedTuple):
     loss: Loss
     l1: float
     l2: float
-    free: int = 0
+    num_free_weights: int = 0
 
     def x(self, w: np.ndarray) -> np.ndarray:
         """Return the arguments (P,) of the loss."""
@@ -48,17 +48,21 @@ class Problem(NamedTuple):
 
     def held(self, w: np.ndarray) -> np.ndarray:
         """Return the penalised weights."""
-        return w[: len(w) - self.free]
+        return w[: len(w) - self.num_free_weights]
 
     @property
     def ridge(self) -> np.ndarray | float:
         """The factor of w^2 / 2 in the penalty, for each weight (N,) or for all."""
-        return self.l2 * (np.arange(self.B.shape[1]) < self.B.shape[1] - self.free) if self.free else self.l2
+        return (
+            self.l2 * (np.arange(self.B.shape[1]) < self.B.shape[1] - self.num_free_weights)
+            if self.num_free_weights
+            else self.l2
+        )
 
     @property
     def is_large(self) -> bool:
         """Whether both N and P are large."""
-        return min(self.B.shape) >= MIN_LARGE_DIMENSION
+        return min(self.B.shape) >= LARGE_PROBLEM_DIMENSION
 
     @property
     def scale(self) -> float:
@@ -70,9 +74,9 @@ class Problem(NamedTuple):
         """Whether the minimum of F may be 0: without a penalty, or if an intercept alone fits examples of one label."""
         if self.l1 == self.l2 == 0:
             return True
-        return bool(self.free and np.ptp(self.B[:, -1]) == 0 and find_minimiser_interval(self.loss))
+        return bool(self.num_free_weights and np.ptp(self.B[:, -1]) == 0 and find_minimiser_interval(self.loss))
 
-    def relative(self, gap: float, value: float) -> float:
+    def relative_gap(self, gap: float, value: float) -> float:
         """Return a gap relative to the value of F, or relative to F(0) if the minimum of F may be 0."""
         return gap / max(self.scale if self.can_vanish else value, MIN_OBJECTIVE)
 
@@ -94,7 +98,7 @@ def make_missing_minimum(N: int) -> Minimum:
     return Minimum(np.full(N, np.nan), np.nan)
 
 
-def make_linear_map(X: np.ndarray, y: np.ndarray, labels: bool) -> tuple[np.ndarray, np.ndarray]:
+def make_argument_map(X: np.ndarray, y: np.ndarray, labels: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return B and c for inputs X (P, N) and outputs y (P,): stabilities of labels, or residuals of real outputs."""
     root = np.sqrt(X.shape[1])
     return (X * (y / root)[:, None], np.zeros(len(y))) if labels else (X / -root, y)

@@ -1,7 +1,7 @@
 r"""Linear separability of a training set, with a certificate in either case.
 
 Newton's method for the logistic loss without a penalty ends if all stabilities are positive, or if the slopes a < 0 of
-the loss, normalised to the sum -1, have :math:`|B^\top a|` below `NULL_STABILITY`. In the second case the convex hull
+the loss, normalised to the sum -1, have :math:`|B^\top a|` below `NULL_STABILITY_TOL`. In the second case the convex hull
 of the rows of B comes as close to the origin, and no student has a larger stability. Up to N examples in general
 position can be separated by the weights with all stabilities equal to 1.
 """
@@ -15,11 +15,11 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from simulate.minimisers.line_search import find_step_length
-from simulate.minimisers.newton import factor_hessian
+from simulate.minimisers.newton import compute_cholesky_factor
 from simulate.minimisers.problem import Problem
 from statmech.convex.losses import Logistic, Loss
 
-NULL_STABILITY = 1e-8  # stability of a student of length sqrt(N)
+NULL_STABILITY_TOL = 1e-8  # stability of a student of length sqrt(N)
 MAX_SEPARATION_STEPS = 100
 
 
@@ -48,9 +48,9 @@ def _separate_by_newton(problem: Problem) -> Separation:
     for _ in range(MAX_SEPARATION_STEPS):
         slopes = problem.loss.slope(x)
         pull = slopes @ problem.B
-        if np.linalg.norm(pull) <= -NULL_STABILITY * slopes.sum():
+        if np.linalg.norm(pull) <= -NULL_STABILITY_TOL * slopes.sum():
             break
-        dw = -cho_solve(factor_hessian(problem, x), pull)
+        dw = -cho_solve(compute_cholesky_factor(problem, x), pull)
         dx = problem.B @ dw
         t = find_step_length(partial(_compute_logistic_slope, problem.loss, x, dx))
         w, x = w + t * dw, x + t * dx

@@ -15,7 +15,7 @@ import numpy as np
 from simulate.minimisers.problem import GAP_TOL
 from statmech.convex.losses import Loss
 
-TEST_ARGUMENTS = np.linspace(-20.0, 20.0, 401)  # covers the arguments of typical losses
+CURVATURE_TEST_ARGUMENTS = np.linspace(-20.0, 20.0, 401)  # covers the arguments of typical losses
 
 
 class LossParts(NamedTuple):
@@ -27,26 +27,26 @@ class LossParts(NamedTuple):
     at: np.ndarray  # positions (K, 1) of the intervals, in the shape of low, high and give
     low: np.ndarray
     high: np.ndarray
-    give: np.ndarray | float = 0.0
+    softness: np.ndarray | float = 0.0
 
     @property
-    def constrains(self) -> bool:
+    def has_constraints(self) -> bool:
         """Whether the loss is infinite for some x."""
-        return bool(np.all(self.give == 0) and not np.isfinite([self.low, self.high]).all())
+        return bool(np.all(self.softness == 0) and not np.isfinite([self.low, self.high]).all())
 
     def excess(self, x: np.ndarray, a: np.ndarray) -> float:
         """Return the excess of the intervals' loss at x (P,) over its tangents of slopes a (K, P)."""
         z = x - self.at
-        if self.constrains:
+        if self.has_constraints:
             is_allowed = (z >= -GAP_TOL) | np.isfinite(self.low)
             is_allowed &= (z <= GAP_TOL) | np.isfinite(self.high)
             return float(np.abs(a * z).sum()) if is_allowed.all() else np.inf
-        unbounded = np.where(z > 0, self.high, self.low) if np.all(self.give == 0) else z / self.give
+        unbounded = np.where(z > 0, self.high, self.low) if np.all(self.softness == 0) else z / self.softness
         best = np.clip(unbounded, self.low, self.high)
-        return float(np.sum((best - a) * (z - self.give * (best + a) / 2)))
+        return float(np.sum((best - a) * (z - self.softness * (best + a) / 2)))
 
 
-def split_loss(loss: Loss) -> LossParts:
+def split_loss_at_kinks(loss: Loss) -> LossParts:
     """Split a loss into a part without kinks and intervals of slopes.
 
     A loss whose slope is linear between two ends becomes one interval. Other losses have one interval per kink.
@@ -79,7 +79,7 @@ def _split_at_kinks(loss: Loss) -> LossParts:
         shifted = np.where(np.any(x == positions, axis=0), np.nextafter(x, np.inf), x)  # any slope is valid at a kink
         return loss.slope(shifted) - np.sum(np.where(shifted > positions, high, low), axis=0)
 
-    linear = not loss.bends and np.ptp(loss.curvature(TEST_ARGUMENTS)) == 0
+    linear = not loss.bends and np.ptp(loss.curvature(CURVATURE_TEST_ARGUMENTS)) == 0
     return LossParts(slope, loss.curvature, bool(linear), positions, low, high)
 
 

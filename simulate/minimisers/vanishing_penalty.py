@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.minimisers.interior_point import interior_point
+from simulate.minimisers.interior_point import minimise_by_interior_point
 from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import minimise_by_newton
 from simulate.minimisers.problem import MIN_OBJECTIVE, Minimum, Problem, make_missing_minimum
@@ -18,10 +18,10 @@ from simulate.minimisers.slope_intervals import make_constraints
 from statmech.convex.limits import find_minimiser_interval
 
 
-def minimise_vanishing_penalty(problem: Problem, separated: Separation | None = None) -> Minimum:
+def minimise_vanishing_penalty(problem: Problem, separation: Separation | None = None) -> Minimum:
     """Find the minimum in the limit of a vanishing penalty.
 
-    The factors of the penalty are the factors at lam = 1. Whether labels can be `separated` is determined if it is not
+    The factors of the penalty are the factors at lam = 1. Whether labels can be `separation` is determined if it is not
     given.
     """
     best = find_minimiser_interval(problem.loss)
@@ -29,7 +29,7 @@ def minimise_vanishing_penalty(problem: Problem, separated: Separation | None = 
     P, N = problem.B.shape
     if np.isfinite(high):
         return _minimise_under_bounds(problem, low, high) if P <= N else _minimise_loss_alone(problem, None)
-    result = separated or find_separation(problem.B)
+    result = separation or find_separation(problem.B)
     if not result.exists:
         return _minimise_loss_alone(problem, result.w)
     return make_missing_minimum(N) if np.isinf(low) else _minimise_under_bounds(problem, low, high)
@@ -39,11 +39,11 @@ def _minimise_under_bounds(problem: Problem, low: float, high: float) -> Minimum
     """Minimise the penalty with all arguments of the loss between these bounds."""
     P, N = problem.B.shape
     if low == high and (problem.l1 == 0 or P == N):
-        return _interpolate(problem, low)
-    return interior_point(problem, make_constraints(low, high))
+        return _find_min_norm_solution(problem, low)
+    return minimise_by_interior_point(problem, make_constraints(low, high))
 
 
-def _interpolate(problem: Problem, target: float) -> Minimum:
+def _find_min_norm_solution(problem: Problem, target: float) -> Minimum:
     """Find the shortest w with c + B w = target.
 
     The gap is the excess of the loss over its minimum, relative to the loss at w = 0.

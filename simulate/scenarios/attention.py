@@ -16,15 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.execution.units import NUMBA_BYTES, SeedSimulator, SeedUnit, UnitResult
-from simulate.kernels.partial_sums import MIN_BLOCK_EXAMPLES, AttentionState, iterate_block_results
-from statmech.results.dataset import describe_student
+from simulate.execution.units import NUMBA_BYTES, PerSeedSimulator, SeedUnit, UnitResult
+from simulate.kernels.partial_sums import MIN_BLOCK_EXAMPLES, AttentionState, evaluate_in_blocks
+from statmech.results.dataset import compute_student_parameters
 from statmech.runtime.extras import require_modules
 from statmech.scenarios.attention import Attention, AttentionCell
 from statmech.scenarios.cells import hash_identity
 from statmech.scenarios.step_sizes import count_steps
 
-EXAMPLES_PER_ORDER = 64  # examples drawn together share one order of the features
+EXAMPLES_PER_FEATURE_ORDER = 64  # examples drawn together share one order of the features
 
 
 class FeatureCounts(NamedTuple):
@@ -66,7 +66,7 @@ class AttentionData:
         return SignedInputs(x, self._probes.random(m) < self._probe_fraction)
 
 
-class Simulator(SeedSimulator):
+class Simulator(PerSeedSimulator):
     """Simulator of attentive perceptrons that learn online."""
 
     source = "attentive perceptrons on line"
@@ -83,7 +83,7 @@ class Simulator(SeedSimulator):
     def memory(self) -> float:
         """Return the bytes of the largest work unit: a block of examples, its products, and the students."""
         return max(
-            8.0 * unit.cells[0].N * (2 * EXAMPLES_PER_ORDER + len(unit.cells))
+            8.0 * unit.cells[0].N * (2 * EXAMPLES_PER_FEATURE_ORDER + len(unit.cells))
             for unit in self.units(list(self.scenario.cells()), range(1))
         )
 
@@ -100,7 +100,7 @@ def _learn_online(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndar
     """Train each cell's student online and return its variables (T,)."""
     N = unit.cells[0].N
     world = AttentionData(scenario.key, unit.seed, N, scenario.probes)
-    students = [start_student(cell, world.student) for cell in unit.cells]
+    students = [make_initial_state(cell, world.student) for cell in unit.cells]
     counts = [FeatureCounts() for _ in students]
     records: list[list[tuple[float, ...]]] = [[] for _ in students]
     learnt_steps, left = 0, SignedInputs(np.zeros((0, N)), np.zeros(0, bool))
@@ -111,7 +111,7 @@ def _learn_online(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndar
                 order = world.turn()
                 for student in students:
                     student.w = student.w[order]
-                left = world.examples(EXAMPLES_PER_ORDER)
+                left = world.examples(EXAMPLES_PER_FEATURE_ORDER)
             count = min(len(left.z), step - learnt_steps)
             part, left = (
                 SignedInputs(*(array[:count] for array in left)),
@@ -121,10 +121,10 @@ def _learn_online(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndar
             learnt_steps += count
         for number, student in enumerate(students):
             records[number].append((*measure_student(world.teacher, student.w), *counts[number]))
-    return [compute_variables(np.array(values).T, recorded, N) for values in records]
+    return [compute_run_variables(np.array(values).T, recorded, N) for values in records]
 
 
-def start_student(cell: AttentionCell, w: np.ndarray) -> AttentionState:
+def make_initial_state(cell: AttentionCell, w: np.ndarray) -> AttentionState:
     """Make a student with these weights, margin mean 0, and the margin variance implied by its length."""
     student = AttentionState(w.copy(), cell.boundary, cell.error_rate, cell.memory)
     student.set_moments(0.0, float(w @ w) / w.size)
@@ -137,7 +137,7 @@ def learn_examples(
     """Train a student on examples and return the updated counts."""
     features, errors = counts
     zeros = np.zeros(len(examples.z))
-    for lesson in iterate_block_results(
+    for lesson in evaluate_in_blocks(
         student, examples.z, zeros, examples.probes, cell.looks, MIN_BLOCK_EXAMPLES, learns=True
     ):
         features, errors = features + lesson.features, errors + lesson.lost
@@ -149,11 +149,11 @@ def measure_student(teacher: np.ndarray, w: np.ndarray) -> tuple[float, float, f
     """Return R, length and eps_g of a student."""
     N = w.size
     parallel = w @ teacher / N
-    student = describe_student(parallel, np.linalg.norm(w - parallel * teacher) / np.sqrt(N))
+    student = compute_student_parameters(parallel, np.linalg.norm(w - parallel * teacher) / np.sqrt(N))
     return float(student["R"]), float(student["length"]), float(student["eps_g"])
 
 
-def compute_variables(values: np.ndarray, steps: np.ndarray, N: int) -> dict[str, np.ndarray]:
+def compute_run_variables(values: np.ndarray, steps: np.ndarray, N: int) -> dict[str, np.ndarray]:
     """Compute the variables of a run from values (5, T): R, length, eps_g, and cumulative features and errors."""
     R, length, eps_g, features, errors = values
     span = np.diff(steps, prepend=0)

@@ -15,12 +15,12 @@ from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram, vectors
 from simulate.kernels.field_steps import MIN_FLOAT32_RATE
-from simulate.kernels.learner import EngineRecord, Task
+from simulate.kernels.learner import EngineRecord, EngineTask
 from statmech.errors import ScenarioError
 from statmech.random_numbers import fold_in_key_data, make_key_data
 from statmech.results.chunks import MAX_SEEDS_PER_CHUNK
 from statmech.runtime.devices import use_next_device
-from statmech.runtime.forks import check_fork
+from statmech.runtime.forks import record_jax_use
 from statmech.runtime.system import count_cores
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cost import estimate_cost
@@ -69,11 +69,11 @@ class BatchSimulator(units.Simulator, Generic[C]):
     slow: tuple[str, ...] = ("decay",)  # rates of the Gram engine that float32 may not resolve
 
     @abstractmethod
-    def task(self, cell: C, other_cells: Sequence[C] = ()) -> Task:
+    def task(self, cell: C, other_cells: Sequence[C] = ()) -> EngineTask:
         """Describe a cell, and other cells of the same program, to the engine."""
 
     @abstractmethod
-    def program(self, cell: C) -> Hashable:
+    def get_program_key(self, cell: C) -> Hashable:
         """Return a key that all cells of one program share, or None for a cell that is simulated alone."""
 
     def students(self, cell: C) -> int:
@@ -117,7 +117,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
         simulated, requested = unit.part.stop - unit.part.start, unit.seeds.stop - unit.seeds.start
         recorded, described = K * (K + M), self.described(cell)
         numbers = max(3 * simulated * recorded, simulated * recorded + requested * described)
-        weights = self.vector_bytes(cell) if self.engine(cell) is vectors else 0
+        weights = self.count_vector_bytes(cell) if self.engine(cell) is vectors else 0
         return weights + 8.0 * len(unit.cells) * len(self.scenario.t) * numbers
 
     def described(self, cell: C) -> int:
@@ -127,12 +127,12 @@ class BatchSimulator(units.Simulator, Generic[C]):
 
     def _sizes(self) -> Iterator[Any]:
         """Yield one cell for each combination of sizes, inputs and rates."""
-        return self.scenario.representatives("K", "M", "N", "inputs", "drift", "decay")
+        return self.scenario.iterate_representatives("K", "M", "N", "inputs", "drift", "decay")
 
-    def vector_bytes(self, cell: C) -> int:
+    def count_vector_bytes(self, cell: C) -> int:
         """Return the bytes of a work unit on the engine of weight vectors."""
         drifting, sizes = getattr(cell, "drift", 0.0) > 0, (self.students(cell), self.teachers(cell))
-        return vectors.estimate_memory(*sizes, cell.N, self.scenario.dtype, drifting, cell.inputs.exact)
+        return vectors.estimate_unit_bytes(*sizes, cell.N, self.scenario.dtype, drifting, cell.inputs.exact)
 
     def check(self) -> None:
         """Raise `ScenarioError` if weight vectors do not fit into memory or float32 does not resolve a rate."""
@@ -142,7 +142,9 @@ class BatchSimulator(units.Simulator, Generic[C]):
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small}; use float64")])
             if self.engine(cell) is vectors:
                 run = f"a run with the weight vectors of N = {cell.N:g}, K = {cell.K}"
-                units.check_memory("N", run, self.vector_bytes(cell), "`engine: gram` avoids this for Gaussian inputs")
+                units.check_run_memory(
+                    "N", run, self.count_vector_bytes(cell), "`engine: gram` avoids this for Gaussian inputs"
+                )
 
     def _find_unresolved_rates(self, cell: C) -> list[str]:
         """Return the rates of a cell that float32 does not resolve.
@@ -156,7 +158,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
 
     def prepare_cells(self, cells: Sequence[Any]) -> Sequence[Any]:
         """Return the cells, with best controls instead of `optimal` keys."""
-        if "control" not in self.scenario.theory_only:
+        if "control" not in self.scenario.theory_only_variables:
             return cells
         from theory.control.best_controls import add_best_controls  # imported late: few runs search for an optimum
 
@@ -176,14 +178,14 @@ class BatchSimulator(units.Simulator, Generic[C]):
         """Yield each unit's cells, number of seeds, cells per program call, and whether its runs are short."""
         groups: dict[Hashable, list[C]] = {}
         for cell in cells:
-            program = self.program(cell) if self._is_divisible(cell) else None
+            program = self.get_program_key(cell) if self._has_divisible_batches(cell) else None
             groups.setdefault(program or cell.index, []).append(cell)
         for group in groups.values():
             cells_per_worker = -(-len(group) // (self.scenario.workers or count_cores()))
-            width, short = self._choose_part_width(gram.batch(self.students(group[0]))), self._is_short(group)
+            width, short = self._choose_part_width(gram.batch(self.students(group[0]))), self._is_short_run(group)
             total_width = len(group) * width
             is_large = width < gram.BATCH_WIDTH and total_width >= 2 * gram.WIDE_BATCH_WIDTH
-            wide = gram.WIDTH_INDEPENDENT_BITS and is_large and self.has_same_bits_when_wide(group[0])
+            wide = gram.HAS_WIDTH_INDEPENDENT_BITS and is_large and self.has_same_bits_when_wide(group[0])
             cells_per_call = (gram.WIDE_BATCH_WIDTH if wide else gram.BATCH_WIDTH) // width
             if (
                 total_width < 2 * gram.BATCH_WIDTH or cells_per_call == 1
@@ -196,15 +198,17 @@ class BatchSimulator(units.Simulator, Generic[C]):
                     (tuple(group[i : i + size]), width, cells_per_call, short) for i in range(0, len(group), size)
                 )
 
-    def _is_divisible(self, cell: C) -> bool:
+    def _has_divisible_batches(self, cell: C) -> bool:
         """Return True if a part of a batch gives bitwise the same results as the full batch."""
-        return self.engine(cell) is gram and gram.is_divisible(self.students(cell), self.teachers(cell))
+        return self.engine(cell) is gram and gram.can_split_batch(self.students(cell), self.teachers(cell))
 
-    def _is_short(self, group: Sequence[C]) -> bool:
+    def _is_short_run(self, group: Sequence[C]) -> bool:
         """Return True if simulating all cells of a program takes less time than optimised compilation."""
         cell = group[0]
         batches = len(group) * -(-self.scenario.seeds // gram.batch(self.students(cell)))
-        return self._is_divisible(cell) and batches * self.scenario.t[-1] * cell.N <= gram.MAX_FAST_COMPILE_STEPS
+        return (
+            self._has_divisible_batches(cell) and batches * self.scenario.t[-1] * cell.N <= gram.MAX_FAST_COMPILE_STEPS
+        )
 
     def has_same_bits_when_wide(self, cell: C) -> bool:
         """Return True if wide programs (`gram.WIDE_BATCH_WIDTH`) give bitwise the results of narrow programs."""
@@ -219,7 +223,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
     def width(self, cell: C) -> int:
         """Return the number of seeds simulated together: a full batch, unless seeds or units are too few."""
         width: int = self.engine(cell).batch(self.students(cell))
-        if not (gram.WIDTH_INDEPENDENT_BITS and self._is_divisible(cell)):
+        if not (gram.HAS_WIDTH_INDEPENDENT_BITS and self._has_divisible_batches(cell)):
             return width
         width = self._choose_part_width(width, MIN_BATCH_SEEDS)
         num_cells, workers = math.prod(self.scenario.shape.values()), self.scenario.workers or count_cores()
@@ -229,13 +233,13 @@ class BatchSimulator(units.Simulator, Generic[C]):
 
     def record(self, unit: BatchUnit[C]) -> EngineRecord:
         """Run the engine on a unit and return its record (cells, seeds, ...) in float64."""
-        check_fork()
+        record_jax_use()
         cell, num_seeds = unit.cells[0], unit.seeds.stop - unit.seeds.start
         keys, engine, task = make_unit_keys(self.scenario, unit), self.engine(cell), self.task(cell, unit.cells[1:])
         with use_next_device(gpu=engine is vectors):
             recorded = count_steps(self.scenario.t, cell.N)
             if engine is gram:
-                parts = gram.run_tasks(task, keys, recorded, unit.part, unit.beside, unit.short)
+                parts = gram.simulate_task_batches(task, keys, recorded, unit.part, unit.beside, unit.short)
             else:
                 single = engine.run(task, keys[0], recorded, unit.part)
                 parts = EngineRecord(*(part if part is None else part[None] for part in single))
@@ -253,6 +257,6 @@ def make_unit_keys(scenario: AbstractScenario, unit: BatchUnit[C]) -> np.ndarray
     return fold_in_key_data(keys, unit.batch)
 
 
-def is_defined_by_statmech(kind: object) -> bool:
+def is_defined_by_statmech(formula: object) -> bool:
     """Return True if statmech defines this rule or activation: user formulas may not accept arrays of parameters."""
-    return type(kind).__module__.startswith("statmech.")
+    return type(formula).__module__.startswith("statmech.")

@@ -14,19 +14,19 @@ import numpy as np
 
 from simulate.execution import units
 from simulate.kernels.conjunctions import (
-    MAX_CONJUNCTIONS,
+    MAX_SEARCHED_CONJUNCTIONS,
     Conjunction,
     Stage,
     boost_conjunctions,
-    compute_stage_vote,
-    merge_stages,
+    compute_weighted_vote,
+    sum_conjunction_weights,
 )
 from statmech.errors import ScenarioError
 from statmech.runtime.extras import require_modules
 from statmech.scenarios.boosting import Boosting, BoostingCell
 from statmech.scenarios.cells import hash_identity
 
-INPUTS_PER_DRAW = 4096  # independent of P, so that all P share their first examples
+TEACHER_INPUTS_PER_DRAW = 4096  # independent of P, so that all P share their first examples
 MIN_DECIDED_FRACTION = 0.1  # teachers that decide fewer inputs are redrawn
 
 
@@ -40,7 +40,7 @@ class TeacherVote(NamedTuple):
         return np.sum([h(X) for h in self.conjunctions], axis=0)
 
 
-class Simulator(units.RunSimulator[BoostingCell]):
+class Simulator(units.PerRunSimulator[BoostingCell]):
     """Simulator of boosting until all examples are classified correctly."""
 
     source = "boosting over conjunctions"
@@ -55,21 +55,21 @@ class Simulator(units.RunSimulator[BoostingCell]):
         for cell in self.scenario.cells():
             if cell.k > 2:
                 require_modules("boosting over conjunctions of three", "estimators", "numba")
-            if comb(cell.N, cell.k) > MAX_CONJUNCTIONS:
+            if comb(cell.N, cell.k) > MAX_SEARCHED_CONJUNCTIONS:
                 conjunctions = f"conjunctions of {cell.k} of {cell.N} inputs"
-                message = f"{conjunctions} are too many to search: more than {MAX_CONJUNCTIONS:,}"
+                message = f"{conjunctions} are too many to search: more than {MAX_SEARCHED_CONJUNCTIONS:,}"
                 raise ScenarioError([(("k",), message)])
-            needed = _count_bytes(cell, self.scenario.tests)
-            units.check_memory("P", f"a run with {cell.P:,} examples of {cell.N:,} inputs", needed)
+            needed = _count_run_bytes(cell, self.scenario.tests)
+            units.check_run_memory("P", f"a run with {cell.P:,} examples of {cell.N:,} inputs", needed)
 
     def memory(self) -> float:
         """Return the bytes of the largest run."""
-        return max(_count_bytes(cell, self.scenario.tests) for cell in self.scenario.cells())
+        return max(_count_run_bytes(cell, self.scenario.tests) for cell in self.scenario.cells())
 
 
-def _count_bytes(cell: BoostingCell, tests: int) -> float:
+def _count_run_bytes(cell: BoostingCell, num_tests: int) -> float:
     """Count the bytes of the inputs, of their copy when blocks are joined, and of the sums of all pairs."""
-    return 8.0 * cell.N * (cell.P + max(cell.P, 2 * tests) + 3 * INPUTS_PER_DRAW + 5 * cell.N)
+    return 8.0 * cell.N * (cell.P + max(cell.P, 2 * num_tests) + 3 * TEACHER_INPUTS_PER_DRAW + 5 * cell.N)
 
 
 def _simulate_run(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, float]:
@@ -84,28 +84,28 @@ def _simulate_run(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str
     tests, labels = draw_examples(test_rng, teacher, cell.N, scenario.tests)
     return {
         "stages": len(stages) if converged else np.nan,
-        "eps_g": float(np.mean(1 - labels * np.sign(compute_stage_vote(stages, tests)))) / 2,
-        "advantage": compute_min_advantage(stages, ended=converged or len(stages) == cell.cap),
-        "nonzero_weights": len(merge_stages(stages)),
+        "eps_g": float(np.mean(1 - labels * np.sign(compute_weighted_vote(stages, tests)))) / 2,
+        "advantage": compute_min_advantage(stages, has_ended=converged or len(stages) == cell.cap),
+        "nonzero_weights": len(sum_conjunction_weights(stages)),
         "converged": converged,
     }
 
 
-def boost_until_correct(X: np.ndarray, y: np.ndarray, cell: BoostingCell, cap: int) -> tuple[list[Stage], bool]:
-    """Run boosting until all examples are correct or `cap` is reached, and return the stages and the success."""
+def boost_until_correct(X: np.ndarray, y: np.ndarray, cell: BoostingCell, max_stages: int) -> tuple[list[Stage], bool]:
+    """Run boosting until all examples are correct or `max_stages` is reached, and return the stages and the success."""
     stages: list[Stage] = []
     vote = np.zeros(len(y))
-    for stage in boost_conjunctions(X, y, np.arange(cell.N), cell.k, cap, cell.booster.discount):
+    for stage in boost_conjunctions(X, y, np.arange(cell.N), cell.k, max_stages, cell.booster.discount):
         stages.append(stage)
-        vote = compute_stage_vote([stage], X) + (vote if stage.error > 0 else 0.0)
+        vote = compute_weighted_vote([stage], X) + (vote if stage.error > 0 else 0.0)
         if np.array_equal(np.sign(vote), y):
             return stages, True
     return stages, False
 
 
-def compute_min_advantage(stages: list[Stage], ended: bool) -> float:
+def compute_min_advantage(stages: list[Stage], has_ended: bool) -> float:
     """Return the smallest advantage 1/2 - error of all stages, or 0 if no further stage is better than chance."""
-    return min(0.5 - stage.error for stage in stages) if ended else 0.0
+    return min(0.5 - stage.error for stage in stages) if has_ended else 0.0
 
 
 def draw_teacher(rng: np.random.Generator, cell: BoostingCell) -> TeacherVote:
@@ -141,4 +141,4 @@ def _draw_conjunction(rng: np.random.Generator, N: int, k: int) -> Conjunction:
 
 def _draw_inputs(rng: np.random.Generator, N: int) -> np.ndarray:
     """Draw a block of binary inputs."""
-    return rng.integers(0, 2, size=(INPUTS_PER_DRAW, N)).astype(float)
+    return rng.integers(0, 2, size=(TEACHER_INPUTS_PER_DRAW, N)).astype(float)

@@ -14,11 +14,11 @@ import numpy as np
 
 from simulate.estimators.classifiers import (
     ModelTask,
-    count_features,
-    count_pairs,
+    count_evaluated_features,
+    count_pair_weights,
     count_weights,
-    encode_numbers,
-    get_categories,
+    encode_as_numbers,
+    get_attribute_categories,
     make_model,
     sum_pair_weights,
 )
@@ -29,7 +29,7 @@ from statmech.data_sets import DataSetContent
 from statmech.errors import ScenarioError
 from statmech.scenarios.axes import ensure_tuple
 from statmech.scenarios.cells import hash_identity
-from statmech.scenarios.cross_validation import PLANE_POINTS, Study, StudyCell
+from statmech.scenarios.cross_validation import DECISION_MAP_POINTS, Study, StudyCell
 
 
 class PreparedData(NamedTuple):
@@ -49,11 +49,11 @@ class Fold(NamedTuple):
 
     cell: StudyCell
     seed: int
-    inside: np.ndarray
-    outside: np.ndarray
+    training_rows: np.ndarray
+    test_rows: np.ndarray
 
 
-class Simulator(units.RunSimulator[StudyCell]):
+class Simulator(units.PerRunSimulator[StudyCell]):
     """Simulator of cross-validation: every classifier on every data set, for each fold of each shuffle."""
 
     source = "cross-validation on data"
@@ -78,7 +78,9 @@ class Simulator(units.RunSimulator[StudyCell]):
         """Return the variables (folds,) of a cell and shuffle, with the decisions on a plane if requested."""
         fold_values = [evaluate_fold(self.scenario, fold) for fold in make_folds(self.scenario, cell, seed)]
         values = {name: np.array([fold_value[name] for fold_value in fold_values]) for name in fold_values[0]}
-        return values | ({"decision": _predict_plane(self.scenario, cell, seed)} if self.scenario.plane else {})
+        return values | (
+            {"decision": _predict_plane_decisions(self.scenario, cell, seed)} if self.scenario.plane else {}
+        )
 
 
 @contextmanager
@@ -101,7 +103,7 @@ def make_folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
 def evaluate_fold(study: Study, fold: Fold) -> dict[str, Any]:
     """Fit the classifier of one fold and return its variables."""
     model, X, y = fit_fold(study, fold)
-    inside, outside = fold.inside, fold.outside
+    inside, outside = fold.training_rows, fold.test_rows
     values = {
         "accuracy": np.mean(model.predict(X[outside]) == y[outside]),
         "accuracy_training": np.mean(model.predict(X[inside]) == y[inside]),
@@ -109,7 +111,7 @@ def evaluate_fold(study: Study, fold: Fold) -> dict[str, Any]:
         "passes_made": np.max(model.n_iter_) if "passes" in vars(fold.cell.classifier) else np.nan,
     }
     codons = sources.find_data_source(fold.cell.data).codons
-    values |= {**count_features(model, X[outside]), **count_pairs(model, codons)}
+    values |= {**count_evaluated_features(model, X[outside]), **count_pair_weights(model, codons)}
     return values | (
         {"pair_weights": sum_pair_weights(model, len(study.recorded["position"]))} if study.positions else {}
     )
@@ -131,22 +133,24 @@ def fit_fold(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 @cache
-def _prepare_version(name: str, version: tuple[object, ...]) -> PreparedData:
+def _prepare_data_version(name: str, version: tuple[object, ...]) -> PreparedData:
     """Load and encode one version of a data set, once per process."""
-    data = sources.get_cached_data(name)
-    return PreparedData(data, encode_numbers(data), get_categories(data))
+    data = sources.get_cached_data_set(name)
+    return PreparedData(data, encode_as_numbers(data), get_attribute_categories(data))
 
 
 def prepare_data(name: str) -> PreparedData:
     """Return a data set with its encodings, loaded once per version."""
-    return _prepare_version(name, sources.get_data_version(name))
+    return _prepare_data_version(name, sources.get_data_file_version(name))
 
 
-def _split_folds(study: Study, name: str, data: DataSetContent, random: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _split_folds(
+    study: Study, name: str, data: DataSetContent, random_seed: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Split a data set into folds, each a pair of training and test indices."""
     from sklearn.model_selection import StratifiedKFold
 
-    examples = np.random.default_rng(random).permutation(data.y.size)[: study.examples]
+    examples = np.random.default_rng(random_seed).permutation(data.y.size)[: study.examples]
     examples.sort()
     if data.folds is not None:
         test_masks = [data.folds[examples] == fold for fold in np.unique(data.folds)]
@@ -155,22 +159,22 @@ def _split_folds(study: Study, name: str, data: DataSetContent, random: int) -> 
     if min_examples < study.folds:
         message = f"{study.folds} folds are more than the {min_examples} examples of a class of {name}"
         raise ScenarioError([(("folds",), message)])
-    cut = StratifiedKFold(study.folds, shuffle=True, random_state=random).split(examples, data.y[examples])
+    cut = StratifiedKFold(study.folds, shuffle=True, random_state=random_seed).split(examples, data.y[examples])
     return [(examples[inside], examples[outside]) for inside, outside in cut]
 
 
 def _order_training_examples(fold: Fold, y: np.ndarray) -> np.ndarray:
     """Return the training examples, sorted by class if the classifier requests this order."""
     by_class = getattr(fold.cell.classifier, "order", None) == "by-class"
-    return fold.inside[np.argsort(y[fold.inside], kind="stable")] if by_class else fold.inside
+    return fold.training_rows[np.argsort(y[fold.training_rows], kind="stable")] if by_class else fold.training_rows
 
 
-def _predict_plane(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
+def _predict_plane_decisions(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
     """Return a classifier's decisions on a plane, 1 for the second class. Rows are values of the second attribute."""
     grid = make_plane_grid(prepare_data(cell.data).data.X)
     model, scale = fit_plane_model(study, cell, seed)
     is_second_class = model.predict(grid / scale) == model.classes_[-1]
-    return is_second_class.reshape(PLANE_POINTS, PLANE_POINTS).astype(float)
+    return is_second_class.reshape(DECISION_MAP_POINTS, DECISION_MAP_POINTS).astype(float)
 
 
 def fit_plane_model(study: Study, cell: StudyCell, seed: int) -> tuple[Any, float]:
@@ -195,17 +199,17 @@ def get_plane_weights(
         return None
     w, b = model.coef_[0] / scale, float(model.intercept_[0])
     side = make_plane_grid(prepare_data(cell.data).data.X) @ w + b > 0
-    return (w, b) if np.array_equal(side.reshape(PLANE_POINTS, PLANE_POINTS), decision > 0) else None
+    return (w, b) if np.array_equal(side.reshape(DECISION_MAP_POINTS, DECISION_MAP_POINTS), decision > 0) else None
 
 
 def make_plane_grid(X: np.ndarray) -> np.ndarray:
     """Return the points (n, 2) of the recorded decisions, with the first attribute varying fastest."""
-    low, high = get_plane_corners(X)
-    first, second = (np.linspace(low[i], high[i], PLANE_POINTS) for i in range(2))
+    low, high = compute_plane_corners(X)
+    first, second = (np.linspace(low[i], high[i], DECISION_MAP_POINTS) for i in range(2))
     return np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
 
 
-def get_plane_corners(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def compute_plane_corners(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the corners of the plane of decisions: the range of the examples, extended by a tenth."""
     low, high = X.min(axis=0), X.max(axis=0)
     return low - (high - low) / 10, high + (high - low) / 10

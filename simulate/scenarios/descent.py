@@ -12,15 +12,15 @@ import numpy as np
 
 from simulate.execution import units
 from simulate.kernels import deferred, explicit_data
-from simulate.kernels.random_streams import make_stream
+from simulate.kernels.random_streams import make_random_stream
 from statmech.convex.descents import compute_max_stable_eta
-from statmech.scenarios.descent import Descent, DescentCell, choose_engine
+from statmech.scenarios.descent import Descent, DescentCell, choose_descent_engine
 
-ENGINE_MODULES: dict[str, ModuleType] = {"deferred": deferred, "explicit": explicit_data}
-RANDOM_STREAM_PART = 0
+DESCENT_ENGINE_MODULES: dict[str, ModuleType] = {"deferred": deferred, "explicit": explicit_data}
+DESCENT_STREAM_PART = 0
 
 
-class Simulator(units.RunSimulator[DescentCell]):
+class Simulator(units.PerRunSimulator[DescentCell]):
     """Simulator of descent on a convex loss, one run after the other."""
 
     source = "descent on stored examples"
@@ -28,17 +28,17 @@ class Simulator(units.RunSimulator[DescentCell]):
 
     def simulate(self, cell: DescentCell, seed: int) -> dict[str, np.ndarray]:
         """Simulate the variables of one run."""
-        engine = choose_engine(cell)
-        rng = make_stream(RANDOM_STREAM_PART, descent=engine, N=cell.N, key=self.scenario.key, seed=seed)
-        values = ENGINE_MODULES[engine].run(cell, rng)
+        engine = choose_descent_engine(cell)
+        rng = make_random_stream(DESCENT_STREAM_PART, descent=engine, N=cell.N, key=self.scenario.key, seed=seed)
+        values = DESCENT_ENGINE_MODULES[engine].run(cell, rng)
         return values | find_best_epoch(np.asarray(self.scenario.epochs), values)
 
     def check(self) -> None:
         """Raise `ScenarioError` if examples and steps do not fit into memory."""
         for cell in self.scenario.cells():
-            engine = choose_engine(cell)
+            engine = choose_descent_engine(cell)
             run = f"a run of {cell.steps[-1]:,} steps with {cell.P:,} examples in {cell.N:,} dimensions ({engine})"
-            units.check_memory("epochs" if engine == "deferred" else "alpha", run, count_run_bytes(cell))
+            units.check_run_memory("epochs" if engine == "deferred" else "alpha", run, count_run_bytes(cell))
 
     def memory(self) -> float:
         """Return the bytes of the largest run."""
@@ -51,7 +51,7 @@ class Simulator(units.RunSimulator[DescentCell]):
 
 def count_run_bytes(cell: DescentCell) -> float:
     """Return the bytes of a run."""
-    needed: float = ENGINE_MODULES[choose_engine(cell)].bytes_of(cell)
+    needed: float = DESCENT_ENGINE_MODULES[choose_descent_engine(cell)].bytes_of(cell)
     return needed
 
 

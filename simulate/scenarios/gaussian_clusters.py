@@ -16,20 +16,20 @@ from scipy.linalg import solve_triangular
 from simulate.execution import units
 from simulate.kernels.cluster_data import ClusterData, draw_cluster_data
 from simulate.minimisers.method import minimise
-from simulate.minimisers.newton import factor_hessian
+from simulate.minimisers.newton import compute_cholesky_factor
 from simulate.minimisers.problem import Minimum, Problem, make_missing_minimum
 from simulate.minimisers.separability import Separation, find_separation
 from simulate.minimisers.vanishing_penalty import minimise_vanishing_penalty
-from simulate.scenarios.risk import MAX_STUDENT_GAP, compute_mean_loss
+from simulate.scenarios.risk import MAX_MEASURED_GAP, compute_mean_loss
 from statmech.numerics.gaussian import normal_cdf
 from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters
 from theory.convex.best_lambda import clip_lambda
-from theory.convex.clusters import find_cluster_lambdas
+from theory.convex.clusters import find_best_cluster_lambdas
 
 ZERO_STUDENT_VARIABLES = {"m_field": 0.0, "length_field": 0.0, "length": 0.0}
 
 
-class Simulator(units.RunSimulator[ClusterCell]):
+class Simulator(units.PerRunSimulator[ClusterCell]):
     """Simulator of learners that minimise a convex loss on two clusters, one run after the other."""
 
     source = "minimisation of a convex loss"
@@ -38,14 +38,14 @@ class Simulator(units.RunSimulator[ClusterCell]):
     def simulate(self, cell: ClusterCell, seed: int) -> dict[str, float]:
         """Simulate the variables of one run."""
         data, lam = draw_cluster_data(cell, self.scenario.key, seed), self.strength(cell)
-        stretch = np.sqrt(_get_ridge_factors(cell))
+        stretch = np.sqrt(_get_penalty_factors(cell))
         problem = make_cluster_problem(cell, data, lam, stretch)
         separated = find_separation(problem.B) if lam == 0 else None
         minimum = (
             make_missing_minimum(problem.B.shape[1]) if np.isnan(lam) else _minimise_problem(problem, separated, lam)
         )
         values: dict[str, float] = {"gap": minimum.gap, "converged": minimum.converged}
-        if minimum.gap < MAX_STUDENT_GAP:
+        if minimum.gap < MAX_MEASURED_GAP:
             values |= measure_student(cell, data, problem, minimum.w, stretch)
             if not cell.loss.kinks:
                 bare = problem if lam > 0 else problem._replace(l2=0.0)
@@ -54,10 +54,12 @@ class Simulator(units.RunSimulator[ClusterCell]):
 
     def strength(self, cell: ClusterCell) -> float:
         """Return the penalty strength of a cell, where `best` minimises the error for N -> infinity."""
-        return clip_lambda(self._best(cell.group)[cell.alpha]) if isinstance(cell.lam, str) else float(cell.lam)
+        return (
+            clip_lambda(self._best_penalties(cell.group)[cell.alpha]) if isinstance(cell.lam, str) else float(cell.lam)
+        )
 
     @cached_property
-    def _best(self) -> Any:
+    def _best_penalties(self) -> Any:
         """Function of a group of cells that returns the best penalty at each alpha, solved on first use."""
         groups: defaultdict[tuple[Any, ...], list[ClusterCell]] = defaultdict(list)
         for cell in self.scenario.cells():
@@ -67,7 +69,7 @@ class Simulator(units.RunSimulator[ClusterCell]):
         def solve_group(group: tuple[Any, ...]) -> Mapping[float, float]:
             members = groups[group]
             alphas, setting = list(dict.fromkeys(cell.alpha for cell in members)), members[0].setting
-            best = find_cluster_lambdas(*setting[:2], np.array(alphas, float), setting.intercept)
+            best = find_best_cluster_lambdas(*setting[:2], np.array(alphas, float), setting.intercept)
             return dict(zip(alphas, best.tolist(), strict=True))
 
         return solve_group
@@ -76,7 +78,7 @@ class Simulator(units.RunSimulator[ClusterCell]):
         """Raise `ScenarioError` if the examples do not fit into memory."""
         for cell in self.scenario.cells():
             run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
-            units.check_memory("alpha", run, count_run_bytes(cell))
+            units.check_run_memory("alpha", run, count_run_bytes(cell))
 
     def memory(self) -> float:
         """Return the bytes of the largest run."""
@@ -107,13 +109,13 @@ def make_cluster_problem(cell: ClusterCell, data: ClusterData, lam: float, stret
     return Problem(rows, np.zeros(cell.P), cell.setting.loss, 0.0, lam if lam != 0 else 1.0, free)
 
 
-def _minimise_problem(problem: Problem, separated: Separation | None, lam: float) -> Minimum:
+def _minimise_problem(problem: Problem, separation: Separation | None, lam: float) -> Minimum:
     """Minimise the problem, in the limit of a vanishing penalty if lam = 0."""
-    return minimise_vanishing_penalty(problem, separated) if lam == 0 else minimise(problem)
+    return minimise_vanishing_penalty(problem, separation) if lam == 0 else minimise(problem)
 
 
 def measure_student(
-    cell: ClusterCell, data: ClusterData, problem: Problem, stretched: np.ndarray, stretch: np.ndarray
+    cell: ClusterCell, data: ClusterData, problem: Problem, stretched_weights: np.ndarray, stretch: np.ndarray
 ) -> dict[str, float]:
     """Measure the variables of a student, averaged over the clusters and over its examples.
 
@@ -121,13 +123,13 @@ def measure_student(
     ----------
     cell, data, problem
         The parameter combination, its examples, and the minimised function.
-    stretched
+    stretched_weights
         Weights times `stretch`, and the intercept.
     stretch
         Roots of the penalty's factors (N,).
     """
-    w, b = stretched[: cell.N] / stretch, float(stretched[cell.N :].sum())
-    x = problem.x(stretched)
+    w, b = stretched_weights[: cell.N] / stretch, float(stretched_weights[cell.N :].sum())
+    x = problem.x(stretched_weights)
     values = {"train_loss": compute_mean_loss(problem, x), "eps_t": float(np.mean((1 - np.sign(x)) / 2))}
     if cell.setting.intercept:
         values["intercept"] = b
@@ -159,21 +161,21 @@ def compute_field_response(problem: Problem, w: np.ndarray, deviations: np.ndarr
     curved = int(np.count_nonzero(problem.loss.curvature(problem.x(w))))
     if problem.l2 == 0 and curved < np.count_nonzero(deviations):
         return np.inf
-    root, _ = factor_hessian(problem, problem.x(w))
+    root, _ = compute_cholesky_factor(problem, problem.x(w))
     forces = np.zeros((len(w), N))
     forces[np.arange(N), np.arange(N)] = deviations
     return float(np.sum(solve_triangular(root, forces, lower=True) ** 2)) / N
 
 
-def _get_ridge_factors(cell: ClusterCell) -> np.ndarray:
+def _get_penalty_factors(cell: ClusterCell) -> np.ndarray:
     """Return the factors (N,) of the penalty on each coordinate."""
     axes = cell.inputs.axes(cell.N)
     return np.ones(cell.N) if axes is None else axes.ridge
 
 
-def _is_separable(problem: Problem, separated: Separation | None, minimum: Minimum) -> bool:
+def _is_separable(problem: Problem, separation: Separation | None, minimum: Minimum) -> bool:
     """Return True if the labels are linearly separable, testing the student itself first."""
-    if separated is not None:
-        return separated.exists
+    if separation is not None:
+        return separation.exists
     P, N = problem.B.shape
     return P <= N or bool(np.all(problem.x(minimum.w) > 0)) or find_separation(problem.B).exists

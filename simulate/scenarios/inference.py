@@ -11,12 +11,12 @@ import numpy as np
 
 from simulate.execution import units
 from simulate.kernels import posterior_means, random_streams, teacher_data
-from statmech.scenarios.inference import INFORMED_START_ERROR, Inference, InferenceCell
+from statmech.scenarios.inference import INFORMED_START_MSE, Inference, InferenceCell
 
-RECORDED_ESTIMATES = ("m", "q", "mse", "eps_g")
+ESTIMATE_VARIABLES = ("m", "q", "mse", "eps_g")
 
 
-class Simulator(units.RunSimulator[InferenceCell]):
+class Simulator(units.PerRunSimulator[InferenceCell]):
     """Simulator of message passing, recorded after every step."""
 
     source = "approximate message passing"
@@ -26,22 +26,24 @@ class Simulator(units.RunSimulator[InferenceCell]):
         """Return the variables of one run after each step. A converged or exact estimate no longer changes."""
         data = teacher_data.draw_teacher_data(cell, self.scenario.key, seed)
         w, V = _make_first_estimate(cell, data.teacher, self.scenario.key, seed)
-        record = np.empty((self.scenario.steps + 1, len(RECORDED_ESTIMATES)))
+        record = np.empty((self.scenario.steps + 1, len(ESTIMATE_VARIABLES)))
         record[0], step = measure_estimate(w, data.teacher), 0
-        steps = posterior_means.iterate_estimates(w, V, data, cell)
+        steps = posterior_means.iterate_posterior_means(w, V, data, cell)
         for step, estimate in enumerate(islice(steps, self.scenario.steps), 1):
             record[step] = measure_estimate(estimate, data.teacher)
         record[step:] = record[step]
-        return dict(zip(RECORDED_ESTIMATES, record.T, strict=True))
+        return dict(zip(ESTIMATE_VARIABLES, record.T, strict=True))
 
     def check(self) -> None:
         """Raise `ScenarioError` if the examples do not fit into memory."""
         for cell in self.scenario.cells():
-            units.check_memory("alpha", f"a run with {cell.P:,} examples of {cell.N:,} inputs", _count_bytes(cell))
+            units.check_run_memory(
+                "alpha", f"a run with {cell.P:,} examples of {cell.N:,} inputs", _count_run_bytes(cell)
+            )
 
     def memory(self) -> float:
         """Return the bytes of the largest run."""
-        return max(map(_count_bytes, self.scenario.cells()))
+        return max(map(_count_run_bytes, self.scenario.cells()))
 
 
 def measure_estimate(w: np.ndarray, teacher: np.ndarray) -> tuple[float, ...]:
@@ -62,15 +64,15 @@ def measure_estimate(w: np.ndarray, teacher: np.ndarray) -> tuple[float, ...]:
 def _make_first_estimate(cell: InferenceCell, teacher: np.ndarray, key: int, seed: int) -> tuple[np.ndarray, float]:
     """Return the first estimate and its variance.
 
-    An informed estimate has m = q = 1 - `INFORMED_START_ERROR` on average.
+    An informed estimate has m = q = 1 - `INFORMED_START_MSE` on average.
     """
     if cell.start != "informed":
-        return posterior_means.compute_prior_mean(cell.weights, cell.N)
+        return posterior_means.compute_prior_moments(cell.weights, cell.N)
     identity = {"N": cell.N, "key": key, "seed": seed, **random_streams.describe_weight_prior(cell.weights)}
-    q, rng = 1 - INFORMED_START_ERROR, random_streams.make_stream(random_streams.START_STREAM, **identity)
-    return q * teacher + np.sqrt(q * INFORMED_START_ERROR) * rng.standard_normal(cell.N), INFORMED_START_ERROR
+    q, rng = 1 - INFORMED_START_MSE, random_streams.make_random_stream(random_streams.START_STREAM, **identity)
+    return q * teacher + np.sqrt(q * INFORMED_START_MSE) * rng.standard_normal(cell.N), INFORMED_START_MSE
 
 
-def _count_bytes(cell: InferenceCell) -> float:
+def _count_run_bytes(cell: InferenceCell) -> float:
     """Count the bytes of a run: its inputs, and sums over 28 nodes for a logistic teacher."""
     return 8.0 * cell.P * (cell.N + 200)

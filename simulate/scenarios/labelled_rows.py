@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from simulate.execution import units
-from simulate.kernels.random_streams import INPUT_STREAM, make_stream
+from simulate.kernels.random_streams import INPUT_STREAM, make_random_stream
 from simulate.kernels.table_fits import fit_table_rows, make_table_problem, measure_table_errors
-from simulate.scenarios.risk import MAX_STUDENT_GAP, compute_mean_loss
+from simulate.scenarios.risk import MAX_MEASURED_GAP, compute_mean_loss
 from statmech.scenarios.labelled_rows import LabelledRows, RowsCell
-from statmech.scenarios.risk import BEST_LAM
+from statmech.scenarios.risk import BEST_PENALTY_KEYWORD
 from statmech.table_populations import RowSplit
 from theory.tables.best_penalties import find_best_penalties
 
 
-class Simulator(units.RunSimulator[RowsCell]):
+class Simulator(units.PerRunSimulator[RowsCell]):
     """Simulator of learners that minimise a convex loss on rows of a table, one run after the other."""
 
     source = "minimisation of a convex loss of rows of a table"
@@ -40,14 +40,14 @@ class Simulator(units.RunSimulator[RowsCell]):
 
     def strength(self, cell: RowsCell) -> float:
         """Return the penalty strength of a cell, where `best` minimises the error predicted by theory."""
-        return self._best(cell.group)[cell.P] if isinstance(cell.lam, str) else float(cell.lam)
+        return self._best_penalties(cell.group)[cell.P] if isinstance(cell.lam, str) else float(cell.lam)
 
     @cached_property
-    def _best(self) -> Any:
+    def _best_penalties(self) -> Any:
         """Function of a group of cells that returns the best penalty at each number of examples."""
         groups: defaultdict[tuple[Any, ...], list[RowsCell]] = defaultdict(list)
         for cell in self.scenario.cells():
-            if cell.lam == BEST_LAM:
+            if cell.lam == BEST_PENALTY_KEYWORD:
                 groups[cell.group].append(cell)
 
         @cache
@@ -59,7 +59,7 @@ class Simulator(units.RunSimulator[RowsCell]):
     def check(self) -> None:
         """Raise `ScenarioError` if the examples do not fit into memory."""
         for cell in self.scenario.cells():
-            units.check_memory(
+            units.check_run_memory(
                 "P", f"a run with {cell.P:,} examples in {cell.table.N:,} dimensions", count_run_bytes(cell)
             )
 
@@ -112,7 +112,7 @@ def draw_rows(cell: RowsCell, key: int, seed: int) -> RowSplit:
         The key of the experiment's random numbers, and the run.
     """
     rows = len(cell.table.Z)
-    rng = make_stream(INPUT_STREAM, rows=rows, population=type(cell.population).__name__, key=key, seed=seed)
+    rng = make_random_stream(INPUT_STREAM, rows=rows, population=type(cell.population).__name__, key=key, seed=seed)
     return cell.population.draw(rng, rows, cell.P)
 
 
@@ -132,7 +132,7 @@ def measure_student(cell: RowsCell, rows: RowSplit, lam: float) -> dict[str, flo
     problem = make_table_problem(table, cell.loss, lam, rows.examples, cell.intercept)
     minimum = fit_table_rows(table, cell.loss, lam, rows.examples, cell.intercept)
     values: dict[str, float] = {"gap": minimum.gap, "converged": minimum.converged}
-    if not minimum.gap < MAX_STUDENT_GAP:
+    if not minimum.gap < MAX_MEASURED_GAP:
         return values
     x, errors = problem.x(minimum.w), measure_table_errors(table, minimum.w, rows.test_rows)
     values |= {"train_loss": compute_mean_loss(problem, x), "eps_y": errors.labels}

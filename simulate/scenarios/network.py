@@ -10,13 +10,13 @@ import numpy as np
 
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram, gram_of_groups, networks, vectors
-from simulate.kernels.learner import EngineRecord, Task
+from simulate.kernels.learner import EngineRecord, EngineTask
 from simulate.scenarios.batches import BatchSimulator, BatchUnit, is_defined_by_statmech
-from statmech.errors import DivergedError, ScenarioError
+from statmech.errors import DivergedStudentError, ScenarioError
 from statmech.networks.measured_error import TeacherNetwork, label_error, measured_error
 from statmech.networks.network_error import generalization_error, generalization_error_from_coordinates
 from statmech.networks.specialisation import specialisation
-from statmech.parameters import get_family
+from statmech.parameters import get_parameter_family
 from statmech.scenarios.initial_conditions import MAX_LENGTH_BY_DTYPE
 from statmech.scenarios.network import IDENTICAL_START_NOTE, SYMMETRIC_START_NOTE, Network, NetworkCell
 from statmech.scenarios.network_matrices import factorise_gram
@@ -46,7 +46,7 @@ class Simulator(BatchSimulator[NetworkCell]):
     source = "networks of two layers on line"
     scenario: Network
 
-    def task(self, cell: NetworkCell, other_cells: Sequence[NetworkCell] = ()) -> Task:
+    def task(self, cell: NetworkCell, other_cells: Sequence[NetworkCell] = ()) -> EngineTask:
         """Describe the networks of a cell, and of other cells with the same program, to the engine."""
         return networks.make_network_task(cell, self.scenario.dtype, other_cells)
 
@@ -69,19 +69,19 @@ class Simulator(BatchSimulator[NetworkCell]):
         direct = self.scenario.engine == "gram" and any(self.engine(cell) is vectors for cell in self._sizes())
         conditions = {
             IDENTICAL_START_NOTE: self.scenario.identical,
-            SYMMETRIC_START_NOTE: self.scenario.symmetric,
+            SYMMETRIC_START_NOTE: self.scenario.has_symmetric_start,
             DIRECT_ENGINE_REMARK: direct,
         }
         return [sentence for sentence, holds in conditions.items() if holds]
 
-    def program(self, cell: NetworkCell) -> Hashable:
+    def get_program_key(self, cell: NetworkCell) -> Hashable:
         """Return the activation's family, the sizes and the active terms, which cells of one program share.
 
         The key is None for functions of time or a user's activation: such cells are simulated alone.
         """
         if not is_defined_by_statmech(cell.activation) or cell.controls:
             return None
-        return get_family(cell.activation), cell.K, cell.M, cell.N, *cell.terms
+        return get_parameter_family(cell.activation), cell.K, cell.M, cell.N, *cell.program_flags
 
     def run(self, unit: BatchUnit[NetworkCell]) -> list[UnitResult]:
         """Simulate the variables of each cell for a batch of seeds."""
@@ -103,7 +103,7 @@ class Simulator(BatchSimulator[NetworkCell]):
         with np.errstate(over="ignore", invalid="ignore"):
             Q = record.along @ np.swapaxes(record.along, -1, -2) + record.across
         v = np.asarray(record.kept)
-        self._check_size(cell, R=R, Q=Q, v=v)
+        self._check_divergence(cell, R=R, Q=Q, v=v)
         self._check_precision(cell, Q, v)
         values = {"R": R, "Q": Q, "v": v, "specialisation": specialisation(cell.T, R, Q)}
         if record.basis_field is None:
@@ -131,12 +131,12 @@ class Simulator(BatchSimulator[NetworkCell]):
             basis_field=record.basis_field,
         )
 
-    def _check_size(self, cell: NetworkCell, **products: np.ndarray) -> None:
-        """Raise `DivergedError` if a product has left the valid range of the number type."""
+    def _check_divergence(self, cell: NetworkCell, **products: np.ndarray) -> None:
+        """Raise `DivergedStudentError` if a product has left the valid range of the number type."""
         largest = MAX_LENGTH_BY_DTYPE[self.scenario.dtype]
         for name, values in products.items():
             if not np.all(np.abs(values) < largest):
-                raise DivergedError(f"{cell.described} has diverged: the size of {name} exceeds {largest:g}")
+                raise DivergedStudentError(f"{cell.described} has diverged: the size of {name} exceeds {largest:g}")
 
     def _check_precision(self, cell: NetworkCell, Q: np.ndarray, v: np.ndarray) -> None:
         """Raise `ScenarioError` if float32 rounding is not small compared with the update by one example."""

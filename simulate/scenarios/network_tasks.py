@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from simulate.kernels import network_tasks, networks
-from simulate.kernels.learner import EngineRecord, Task
+from simulate.kernels.learner import EngineRecord, EngineTask
 from simulate.scenarios import network
 from statmech.networks.network_error import generalization_error_from_coordinates
 from statmech.networks.specialisation import specialisation
@@ -23,12 +23,12 @@ class Simulator(network.Simulator):
     source = "networks of several tasks on line"
     scenario: NetworkTasks
 
-    def task(self, cell: NetworkCell, other_cells: Sequence[NetworkCell] = ()) -> Task:
+    def task(self, cell: NetworkCell, other_cells: Sequence[NetworkCell] = ()) -> EngineTask:
         """Describe the network of a cell and its tasks to the engine."""
         assert isinstance(cell, NetworkTaskCell)
-        return network_tasks.make_network_tasks_task(cell, self.scenario.dtype)
+        return network_tasks.make_multitask_network_task(cell, self.scenario.dtype)
 
-    def program(self, cell: NetworkCell) -> Hashable:
+    def get_program_key(self, cell: NetworkCell) -> Hashable:
         """Return None: each cell is simulated alone."""
         return None
 
@@ -39,7 +39,7 @@ class Simulator(network.Simulator):
         R, v, T, units_per_task = record.along @ rows.T, np.asarray(record.kept), cell.T, cell.own
         with np.errstate(over="ignore", invalid="ignore"):
             Q = record.along @ np.swapaxes(record.along, -1, -2) + record.across
-        self._check_size(cell, R=R, Q=Q, v=v)
+        self._check_divergence(cell, R=R, Q=Q, v=v)
         self._check_precision(cell, Q, v)
         heads = np.broadcast_to(v, (*v.shape[:-2], cell.tasks, cell.K))
         errors = [

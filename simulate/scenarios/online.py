@@ -10,26 +10,26 @@ import numpy as np
 
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram, gram_of_groups, perceptrons, vectors
-from simulate.kernels.learner import Task
+from simulate.kernels.learner import EngineTask
 from simulate.scenarios.batches import BatchSimulator, BatchUnit, is_defined_by_statmech
-from statmech.errors import DivergedError, ScenarioError
-from statmech.parameters import get_family
-from statmech.results.dataset import describe_ensemble, make_gram_matrix
+from statmech.errors import DivergedStudentError, ScenarioError
+from statmech.parameters import get_parameter_family
+from statmech.results.dataset import compute_ensemble_parameters, make_gram_matrix
 from statmech.scenarios.online import OnlineCell, Scenario
 from statmech.scenarios.variables import FIELD_DESCRIPTIONS
 from statmech.votes.few_students import MAX_EXACT_STUDENTS, few_student_vote_error
 from statmech.votes.majority_vote import (
-    TEST_CIRCLES,
-    choose_circle_count,
-    draw_circles,
-    measure_similar_vote_error,
+    NUM_TEST_CIRCLES,
+    choose_test_circle_count,
+    draw_random_circles,
+    measure_near_equal_vote,
 )
 
 MAX_EXACT_LENGTHS = {
     "float64": 1e150,
     "float32": 1e15,
 }  # bounds length and 1/length, so that their squares stay representable after sums or division by N
-FIELDS_PER_VOTE_BLOCK = 2**17  # with smaller blocks, threads mostly wait for the interpreter lock
+VOTE_FIELDS_PER_BLOCK = 2**17  # with smaller blocks, threads mostly wait for the interpreter lock
 
 
 class Simulator(BatchSimulator[OnlineCell]):
@@ -39,9 +39,9 @@ class Simulator(BatchSimulator[OnlineCell]):
     slow = ("decay", "drift")
     scenario: Scenario
 
-    def task(self, cell: OnlineCell, other_cells: Sequence[OnlineCell] = ()) -> Task:
+    def task(self, cell: OnlineCell, other_cells: Sequence[OnlineCell] = ()) -> EngineTask:
         """Describe the perceptrons of a cell, and of other cells with the same program, to the engine."""
-        return perceptrons.make_online_task(cell, self.scenario.dtype, other_cells)
+        return perceptrons.make_perceptron_task(cell, self.scenario.dtype, other_cells)
 
     def engine(self, cell: OnlineCell) -> ModuleType:
         """Return the requested engine, the engine of groups, or the direct engine if the Gram engine is not exact."""
@@ -56,7 +56,7 @@ class Simulator(BatchSimulator[OnlineCell]):
             return []
         return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
 
-    def program(self, cell: OnlineCell) -> Hashable:
+    def get_program_key(self, cell: OnlineCell) -> Hashable:
         """Return the rule's family, the sizes and the quantities that change with time.
 
         The key is None for a schedule (its rates round differently in wide programs), for functions of time and for a
@@ -64,7 +64,7 @@ class Simulator(BatchSimulator[OnlineCell]):
         """
         if not is_defined_by_statmech(cell.rule) or cell.schedule is not None or cell.controls:
             return None
-        return get_family(cell.rule), cell.K, cell.N, cell.drift > 0, bool(cell.changes)
+        return get_parameter_family(cell.rule), cell.K, cell.N, cell.drift > 0, bool(cell.changes)
 
     def has_same_bits_when_wide(self, cell: OnlineCell) -> bool:
         """Return True for one or two students with constant rates, in float64."""
@@ -78,7 +78,7 @@ class Simulator(BatchSimulator[OnlineCell]):
         if self.engine(unit.cells[0]) is not vectors and scenario.dtype == "float32":
             for cell, *parts in zip(unit.cells, parallel, perpendicular, strict=True):
                 check_precision(scenario, cell, *parts)
-        values = describe_ensemble(parallel, perpendicular)
+        values = compute_ensemble_parameters(parallel, perpendicular)
         if record.measured is not None:
             *students, vote, mean = np.moveaxis(record.measured, -1, 0)
             values |= {"eps_g": np.stack(students, axis=-1), "eps_g_majority_vote": vote, "eps_g_weight_mean": mean}
@@ -97,7 +97,7 @@ def _compute_field_variables(
     scenario: Scenario, unit: BatchUnit[OnlineCell], parallel: np.ndarray, perpendicular: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Compute errors and order parameters from the parallel and perpendicular parts of the fields."""
-    values = describe_ensemble(parallel, perpendicular)
+    values = compute_ensemble_parameters(parallel, perpendicular)
     field_values = {name: values.pop(name.removesuffix("_field")) for name in FIELD_DESCRIPTIONS}
     return (
         field_values | values | {"eps_g_majority_vote": _compute_vote_errors(scenario, unit, parallel, perpendicular)}
@@ -105,14 +105,14 @@ def _compute_field_variables(
 
 
 def check_lengths(scenario: Any, unit: BatchUnit[Any], parallel: np.ndarray, perpendicular: np.ndarray) -> None:
-    """Raise `DivergedError` if the length of a student (cells, seeds, T, K) is NaN or outside the exact range."""
+    """Raise `DivergedStudentError` if the length of a student (cells, seeds, T, K) is NaN or outside the exact range."""
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.hypot(parallel, np.sqrt(np.diagonal(perpendicular, axis1=-2, axis2=-1)))
     longest = MAX_EXACT_LENGTHS[scenario.dtype]
     exact = np.all((1 / longest < length) & (length < longest), axis=(1, 2, 3))
     if not exact.all():
         left = f"a student's length left the range from {1 / longest:g} to {longest:g}, where {scenario.dtype} is exact"
-        raise DivergedError(f"{unit.cells[int(np.argmin(exact))].described} has diverged: {left}")
+        raise DivergedStudentError(f"{unit.cells[int(np.argmin(exact))].described} has diverged: {left}")
 
 
 def check_precision(scenario: Any, cell: OnlineCell, parallel: np.ndarray, perpendicular: np.ndarray) -> None:
@@ -120,7 +120,7 @@ def check_precision(scenario: Any, cell: OnlineCell, parallel: np.ndarray, perpe
     if scenario.t[-1] * cell.N < 0.5:
         return
     length = np.sqrt(np.max(parallel**2 + np.diagonal(perpendicular, axis1=-2, axis2=-1)))
-    if length * cell.N > gram.MAX_FLOAT32_STEP_RATIO * cell.rule_at(scenario.t[-1]).eta:
+    if length * cell.N > gram.MAX_FLOAT32_STEP_RATIO * cell.get_rule_at(scenario.t[-1]).eta:
         small = f"the update by one example at N = {cell.N:g} for a student of length {length:.3g}"
         raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 
@@ -140,17 +140,17 @@ def _measure_vote_errors(
 ) -> np.ndarray:
     """Measure the vote errors of a cell's seeds on random circles."""
     points, errors = _choose_circle_count(cell), []
-    block_seeds = max(1, FIELDS_PER_VOTE_BLOCK // (parallel[0].size * points))
+    block_seeds = max(1, VOTE_FIELDS_PER_BLOCK // (parallel[0].size * points))
     for first in range(0, len(parallel), block_seeds):
         block = slice(first, first + block_seeds)
         rngs = [
             np.random.default_rng([scenario.key, *cell.words(), seed]) for seed in range(seeds.start, seeds.stop)[block]
         ]
-        inputs = np.stack([draw_circles(rng, points, cell.K) for rng in rngs], axis=1)
-        errors.append(measure_similar_vote_error(parallel[block], perpendicular[block], inputs[:, :, None]))
+        inputs = np.stack([draw_random_circles(rng, points, cell.K) for rng in rngs], axis=1)
+        errors.append(measure_near_equal_vote(parallel[block], perpendicular[block], inputs[:, :, None]))
     return np.concatenate(errors)
 
 
 def _choose_circle_count(cell: OnlineCell) -> int:
     """Choose the number of circles per seed, which is small if students stay similar."""
-    return choose_circle_count(cell.K, cell.N) if cell.alike else TEST_CIRCLES
+    return choose_test_circle_count(cell.K, cell.N) if cell.alike else NUM_TEST_CIRCLES

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram_of_groups, perceptrons, vectors
-from simulate.kernels.learner import EngineRecord, Task
+from simulate.kernels.learner import EngineRecord, EngineTask
 from simulate.scenarios.batches import BatchSimulator, BatchUnit
 from simulate.scenarios.online import check_lengths
 from statmech.numerics.gaussian import normal_cdf
@@ -22,15 +22,15 @@ class Simulator(BatchSimulator[OnlineClusterCell]):
     source = "weight vectors or order parameters on line"
     scenario: OnlineClusters
 
-    def task(self, cell: OnlineClusterCell, other_cells: Sequence[OnlineClusterCell] = ()) -> Task:
+    def task(self, cell: OnlineClusterCell, other_cells: Sequence[OnlineClusterCell] = ()) -> EngineTask:
         """Describe the student of a cell to the engine."""
-        return perceptrons.make_cluster_online_task(cell)
+        return perceptrons.make_cluster_perceptron_task(cell)
 
     def engine(self, cell: OnlineClusterCell) -> ModuleType:
         """Return the engine of groups, unless weight vectors are requested or have fewer coordinates."""
         return gram_of_groups if self.scenario.engine == "gram" and cell.groups else vectors
 
-    def program(self, cell: OnlineClusterCell) -> Hashable:
+    def get_program_key(self, cell: OnlineClusterCell) -> Hashable:
         """Return None: each cell is simulated alone."""
         return None
 
@@ -50,7 +50,7 @@ def _compute_variables(cell: OnlineClusterCell, record: EngineRecord) -> dict[st
         for parallel, perpendicular in ((record.along, record.across), (record.along_field, record.across_field))
     )
     m = record.along[..., 0, 0] * cell.clusters.distance / 2
-    clusters = cell.two_clusters
+    clusters = cell.clusters_with_modes
     wrong = sum(
         fraction * normal_cdf(-factor * m / Q)
         for fraction, factor in zip(clusters.weights, clusters.factors, strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.kernels import perceptrons, vectors
-from simulate.kernels.learner import Task
+from simulate.kernels.learner import EngineTask
 from simulate.scenarios.batches import BatchSimulator, BatchUnit
 from simulate.scenarios.labelled_rows import describe_diagnoses
 from simulate.scenarios.online import check_lengths
@@ -24,24 +24,24 @@ class Simulator(BatchSimulator[OnlineRowsCell]):
     source = vectors.NAME
     scenario: OnlineRows
 
-    def task(self, cell: OnlineRowsCell, other_cells: Sequence[OnlineRowsCell] = ()) -> Task:
+    def task(self, cell: OnlineRowsCell, other_cells: Sequence[OnlineRowsCell] = ()) -> EngineTask:
         """Describe the student of a cell to the engine."""
-        return perceptrons.make_row_task(cell)
+        return perceptrons.make_table_row_task(cell)
 
-    def program(self, cell: OnlineRowsCell) -> Hashable:
+    def get_program_key(self, cell: OnlineRowsCell) -> Hashable:
         """Return None: each cell is simulated alone."""
         return None
 
-    def vector_bytes(self, cell: OnlineRowsCell) -> int:
+    def count_vector_bytes(self, cell: OnlineRowsCell) -> int:
         """Return the bytes of a unit: weight vectors, recorded vectors, the rows, and the fields of all rows."""
         n, N = cell.table.Z.shape
         seeds = vectors.batch(cell.K)
-        return super().vector_bytes(cell) + 8 * seeds * (N * len(self.scenario.t) + n) + 12 * n * N
+        return super().count_vector_bytes(cell) + 8 * seeds * (N * len(self.scenario.t) + n) + 12 * n * N
 
     def check(self) -> None:
         """Raise `ScenarioError` if a table does not fit into memory."""
         for cell in self.scenario.cells():
-            units.check_memory("inputs", f"a run with rows of {cell.N:,} columns", self.vector_bytes(cell))
+            units.check_run_memory("inputs", f"a run with rows of {cell.N:,} columns", self.count_vector_bytes(cell))
 
     def run(self, unit: BatchUnit[OnlineRowsCell]) -> list[UnitResult]:
         """Simulate the variables of a cell for a batch of seeds."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from simulate.execution.units import UnitResult
 from simulate.kernels import online_tasks
-from simulate.kernels.learner import Task
+from simulate.kernels.learner import EngineTask
 from simulate.scenarios.batches import BatchSimulator, BatchUnit
 from simulate.scenarios.online import check_lengths, check_precision
-from statmech.results.dataset import describe_student
+from statmech.results.dataset import compute_student_parameters
 from statmech.scenarios.network_matrices import factorise_gram
 from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
 
@@ -22,15 +22,15 @@ class Simulator(BatchSimulator[OnlineTaskCell]):
     source = "weight vectors or order parameters on line"
     scenario: OnlineTasks
 
-    def task(self, cell: OnlineTaskCell, other_cells: Sequence[OnlineTaskCell] = ()) -> Task:
+    def task(self, cell: OnlineTaskCell, other_cells: Sequence[OnlineTaskCell] = ()) -> EngineTask:
         """Describe the student of a cell and its teachers to the engine."""
-        return online_tasks.make_online_tasks_task(cell, self.scenario.dtype)
+        return online_tasks.make_multitask_perceptron(cell, self.scenario.dtype)
 
     def teachers(self, cell: OnlineTaskCell) -> int:
         """Return the number of tasks."""
         return cell.tasks
 
-    def program(self, cell: OnlineTaskCell) -> Hashable:
+    def get_program_key(self, cell: OnlineTaskCell) -> Hashable:
         """Return None: each cell is simulated alone."""
         return None
 
@@ -45,7 +45,7 @@ class Simulator(BatchSimulator[OnlineTaskCell]):
         return unit.results(_compute_variables(rows, record.along[..., 0, :], np.sqrt(perpendicular[..., 0, 0])))
 
 
-def _compute_variables(rows: np.ndarray, coordinates: np.ndarray, rest: np.ndarray) -> dict[str, np.ndarray]:
+def _compute_variables(rows: np.ndarray, coordinates: np.ndarray, rest_length: np.ndarray) -> dict[str, np.ndarray]:
     """Compute a student's variables from its coordinates and the length (...) of its remaining part.
 
     The coordinates (..., tasks) refer to the space of the teachers' rows (tasks, tasks).
@@ -53,5 +53,5 @@ def _compute_variables(rows: np.ndarray, coordinates: np.ndarray, rest: np.ndarr
     projections = coordinates @ rows.T
     # a difference of vectors stays accurate as R tends to 1, unlike 1 - R^2
     perpendicular = np.linalg.norm(coordinates[..., None, :] - projections[..., None] * rows, axis=-1)
-    values = describe_student(projections, np.hypot(perpendicular, rest[..., None]))
-    return values | {"length": np.hypot(np.linalg.norm(coordinates, axis=-1), rest)}
+    values = compute_student_parameters(projections, np.hypot(perpendicular, rest_length[..., None]))
+    return values | {"length": np.hypot(np.linalg.norm(coordinates, axis=-1), rest_length)}

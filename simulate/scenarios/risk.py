@@ -13,31 +13,31 @@ from functools import cache, cached_property
 import numpy as np
 
 from simulate.execution import units
-from simulate.kernels.least_risk import minimise_by_messages
+from simulate.kernels.least_risk import minimise_by_message_passing
 from simulate.kernels.posterior_means import compute_posterior_mean
 from simulate.kernels.structured_data import StudentMeasure
 from simulate.kernels.teacher_data import TeacherData, draw_teacher_data
 from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import compute_inverse_hessian, compute_susceptibility
-from simulate.minimisers.optimality import bound_gap
-from simulate.minimisers.problem import Minimum, Problem, make_linear_map, make_missing_minimum
+from simulate.minimisers.optimality import bound_relative_gap
+from simulate.minimisers.problem import Minimum, Problem, make_argument_map, make_missing_minimum
 from simulate.minimisers.separability import Separation, find_separation
 from simulate.minimisers.vanishing_penalty import minimise_vanishing_penalty
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
 from statmech.errors import ScenarioError
-from statmech.results.dataset import describe_student
+from statmech.results.dataset import compute_student_parameters
 from statmech.scenarios.convex_setting import LossSetting
 from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.best_lambda import clip_lambda, get_best_lambdas
 
-MAX_STUDENT_GAP = 1.0  # relative distance of F >= 0 from its minimum: at larger gaps, minimisation has failed
-ZERO_LOSS_RTOL = 1e-14  # smaller mean losses, relative to the loss at w = 0, are set to 0
-MAX_BAYES_STEPS = 500  # steps of message passing towards the Bayes-optimal student
-GUESSING_VARIABLES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
+MAX_MEASURED_GAP = 1.0  # relative distance of F >= 0 from its minimum: at larger gaps, minimisation has failed
+ZERO_MEAN_LOSS_RTOL = 1e-14  # smaller mean losses, relative to the loss at w = 0, are set to 0
+MAX_BAYES_MESSAGE_STEPS = 500  # steps of message passing towards the Bayes-optimal student
+ZERO_WEIGHT_VARIABLES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
 
 
-class Simulator(units.RunSimulator[RiskCell]):
+class Simulator(units.PerRunSimulator[RiskCell]):
     """Simulator of learners that minimise a convex loss, one run after the other."""
 
     source = "minimisation of a convex loss"
@@ -54,17 +54,19 @@ class Simulator(units.RunSimulator[RiskCell]):
         if cell.teacher.labels:
             values["separable"] = _is_separable(problem, separated, minimum, cell.inputs.isotropic)
         if self.scenario.bayes:
-            values["R_bayes"] = compute_cosine(compute_posterior_mean(data, cell, MAX_BAYES_STEPS), data.teacher)
+            values["R_bayes"] = compute_cosine(
+                compute_posterior_mean(data, cell, MAX_BAYES_MESSAGE_STEPS), data.teacher
+            )
         return {name: value for name, value in values.items() if name in self.scenario.variables}
 
     def strength(self, cell: RiskCell) -> float:
         """Return the penalty strength of a cell, where `best` minimises the error for N -> infinity."""
         if isinstance(cell.lam, str):
-            return clip_lambda(self._best(cell.setting)[cell.alpha])
+            return clip_lambda(self._best_penalties(cell.setting)[cell.alpha])
         return float(cell.lam)
 
     @cached_property
-    def _best(self) -> Callable[[LossSetting], Mapping[float, float]]:
+    def _best_penalties(self) -> Callable[[LossSetting], Mapping[float, float]]:
         """Function of a setting that returns the best penalty at each alpha, solved on first use."""
         alphas: defaultdict[LossSetting, list[float]] = defaultdict(list)
         for cell in self.scenario.cells():
@@ -82,7 +84,7 @@ class Simulator(units.RunSimulator[RiskCell]):
             if self.scenario.solver == "amp" and cell.lam == 0:
                 raise ScenarioError([(("lam",), "message passing needs a penalty: solver amp requires lam > 0")])
             run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
-            units.check_memory("alpha", run, count_run_bytes(cell))
+            units.check_run_memory("alpha", run, count_run_bytes(cell))
 
     def memory(self) -> float:
         """Return the bytes of the largest run."""
@@ -97,13 +99,13 @@ def count_run_bytes(cell: RiskCell) -> float:
 def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
     """Make the problem that a run minimises, with the penalty of lam = 1 if lam = 0."""
     l1, l2 = map(float, cell.penalty.parts(lam if lam != 0 else 1.0))
-    B, c = make_linear_map(data.X, data.y, cell.teacher.labels)
+    B, c = make_argument_map(data.X, data.y, cell.teacher.labels)
     if data.measure:  # scale weights to equal penalties, and omit axes without variance
-        B = B[:, data.measure.varying] / np.sqrt(data.measure.ridge[data.measure.varying])
+        B = B[:, data.measure.varying_axes] / np.sqrt(data.measure.ridge[data.measure.varying_axes])
     return Problem(B, c, cell.on, l1, l2)
 
 
-def minimise_risk(cell: RiskCell, problem: Problem, separated: Separation | None, lam: float, solver: str) -> Minimum:
+def minimise_risk(cell: RiskCell, problem: Problem, separation: Separation | None, lam: float, solver: str) -> Minimum:
     """Minimise the risk of a run, or return a NaN student if no best lam is known.
 
     Parameters
@@ -112,7 +114,7 @@ def minimise_risk(cell: RiskCell, problem: Problem, separated: Separation | None
         The parameter combination.
     problem
         The function to minimise.
-    separated
+    separation
         Linear separability of the labels, where lam = 0.
     lam
         Strength of the penalty, or 0 for the limit of a vanishing penalty.
@@ -122,10 +124,10 @@ def minimise_risk(cell: RiskCell, problem: Problem, separated: Separation | None
     if np.isnan(lam):
         return make_missing_minimum(cell.N)
     if lam == 0:
-        return minimise_vanishing_penalty(problem, separated)
+        return minimise_vanishing_penalty(problem, separation)
     if solver == "amp":
-        w = minimise_by_messages(problem).w
-        return Minimum(w, bound_gap(problem, w))
+        w = minimise_by_message_passing(problem).w
+        return Minimum(w, bound_relative_gap(problem, w))
     return minimise(problem)
 
 
@@ -146,7 +148,7 @@ def measure_student(
         Strength of the penalty.
     """
     values = {"gap": minimum.gap, "converged": minimum.converged}
-    if not minimum.gap < MAX_STUDENT_GAP:
+    if not minimum.gap < MAX_MEASURED_GAP:
         return values
     x = problem.x(minimum.w)
     values |= _measure_weights(cell, data, minimum.w) | {"train_loss": compute_mean_loss(problem, x)}
@@ -155,7 +157,7 @@ def measure_student(
     if cell.penalty.share == 0 and not problem.loss.kinks:
         bare = problem if lam > 0 else problem._replace(l2=0.0)
         values["V"] = (
-            _compute_response(bare, minimum.w, data.measure)
+            _compute_field_response(bare, minimum.w, data.measure)
             if data.measure
             else compute_susceptibility(bare, minimum.w)
         )
@@ -165,7 +167,7 @@ def measure_student(
 def compute_mean_loss(problem: Problem, x: np.ndarray) -> float:
     """Return the mean loss of the examples, set to 0 if only rounding errors remain."""
     mean = float(problem.loss.value(x).mean())
-    return mean if mean > ZERO_LOSS_RTOL * float(problem.loss.value(problem.c).mean()) else 0.0
+    return mean if mean > ZERO_MEAN_LOSS_RTOL * float(problem.loss.value(problem.c).mean()) else 0.0
 
 
 def compute_cosine(w: np.ndarray, teacher: np.ndarray) -> float:
@@ -174,12 +176,12 @@ def compute_cosine(w: np.ndarray, teacher: np.ndarray) -> float:
     return float(w @ teacher / (length * np.linalg.norm(teacher))) if length > 0 else 0.0
 
 
-def _compute_response(problem: Problem, w: np.ndarray, measure: StudentMeasure) -> float:
+def _compute_field_response(problem: Problem, w: np.ndarray, measure: StudentMeasure) -> float:
     r"""Return V, the mean response of a field to a force: the trace of covariance over Hessian, divided by N."""
     inverse = compute_inverse_hessian(problem, w)
     if inverse is None:
         return np.inf
-    root = np.sqrt(measure.ridge[measure.varying])
+    root = np.sqrt(measure.ridge[measure.varying_axes])
     return measure.spread(inverse / root[:, None] / root) / len(measure.ridge)
 
 
@@ -187,13 +189,15 @@ def _measure_weights(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[s
     """Return R, length and errors of a student w. Zero weights guess at random."""
     if data.measure:
         weights = np.zeros(cell.N)
-        weights[data.measure.varying] = w / np.sqrt(data.measure.ridge[data.measure.varying])
+        weights[data.measure.varying_axes] = w / np.sqrt(data.measure.ridge[data.measure.varying_axes])
         return data.measure.measured(cell, weights)
     teacher = data.teacher
     unit = teacher / np.linalg.norm(teacher)
     parallel = w @ unit
     student = (
-        describe_student(parallel, np.asarray(np.linalg.norm(w - parallel * unit))) if w.any() else GUESSING_VARIABLES
+        compute_student_parameters(parallel, np.asarray(np.linalg.norm(w - parallel * unit)))
+        if w.any()
+        else ZERO_WEIGHT_VARIABLES
     )
     values = {"R": student["R"], "length": student["length"] / np.sqrt(cell.N), "eps_g": student["eps_g"]}
     if isinstance(cell.teacher, LabelTeacher):
@@ -207,12 +211,12 @@ def _make_field_variables(values: dict[str, float]) -> dict[str, float]:
     return {"R_field": values["R"], "length_field": values["length"]}
 
 
-def _is_separable(problem: Problem, separated: Separation | None, minimum: Minimum, full_rank: bool) -> bool:
+def _is_separable(problem: Problem, separation: Separation | None, minimum: Minimum, full_rank: bool) -> bool:
     """Return True if the labels are linearly separable.
 
     Often the student itself separates the labels. Up to N examples are separable if inputs have full rank.
     """
-    if separated is not None:
-        return separated.exists
+    if separation is not None:
+        return separation.exists
     P, N = problem.B.shape
     return (full_rank and P <= N) or bool(np.all(problem.x(minimum.w) > 0)) or find_separation(problem.B).exists

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.execution.units import NUMBA_BYTES, SeedSimulator, SeedUnit, UnitResult
+from simulate.execution.units import NUMBA_BYTES, PerSeedSimulator, SeedUnit, UnitResult
 from simulate.kernels.partial_sums import sum_rows_until_level
 from statmech.runtime.extras import require_modules
 from statmech.scenarios.cells import hash_identity
 from statmech.scenarios.stopping import Stopping, StoppingCell
 
-NUMBERS_PER_DRAW = 2**19  # 4 MiB per block of walks
+NORMALS_PER_DRAW = 2**19  # 4 MiB per block of walks
 
 
-class Simulator(SeedSimulator):
+class Simulator(PerSeedSimulator):
     """Simulator of walks with early stopping."""
 
     source = "walks of Gaussian features"
@@ -33,19 +33,19 @@ class Simulator(SeedSimulator):
 
     def memory(self) -> float:
         """Return the bytes of the largest work unit: its walks, the previous walks, and the shared arrays."""
-        return 8.0 * max(_count_numbers(cell, self.scenario.walks) for cell in self.scenario.cells())
+        return 8.0 * max(_count_memory_numbers(cell, self.scenario.walks) for cell in self.scenario.cells())
 
     def run(self, unit: SeedUnit) -> list[UnitResult]:
         """Return the fractions of decision errors and of evaluated features for each cell's walks."""
         seeds = slice(unit.seed, unit.seed + 1)
-        fractions = _count_all_cells(self.scenario, unit) / self.scenario.walks
+        fractions = _count_unit_outcomes(self.scenario, unit) / self.scenario.walks
         return [
             UnitResult(cell.index, seeds, {"decision_error": errors[None], "features": features[None] / cell.N})
             for cell, (errors, features) in zip(unit.cells, fractions, strict=True)
         ]
 
 
-def _count_all_cells(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
+def _count_unit_outcomes(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
     """Count decision errors and evaluated features (cells, 2) of a seed's walks."""
     N = unit.cells[0].N
     random = np.random.default_rng([scenario.key, unit.seed, *hash_identity({"data": "Gaussian walks", "N": N})])
@@ -57,7 +57,7 @@ def _count_all_cells(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
     return counts
 
 
-def _count_numbers(cell: StoppingCell, walks: int) -> int:
+def _count_memory_numbers(cell: StoppingCell, walks: int) -> int:
     """Count the array elements in memory: two blocks of walks, or one block with weights and checks."""
     rows = _count_walks_per_draw(cell.N)
     return max(cell.N * min(walks, 2 * rows), cell.N * min(walks, rows) + cell.N + 2 * len(cell.looks))
@@ -65,7 +65,7 @@ def _count_numbers(cell: StoppingCell, walks: int) -> int:
 
 def _count_walks_per_draw(N: int) -> int:
     """Return the number of walks drawn together."""
-    return max(1, NUMBERS_PER_DRAW // N)
+    return max(1, NORMALS_PER_DRAW // N)
 
 
 def count_errors_and_features(cell: StoppingCell, steps: np.ndarray, ends: np.ndarray) -> tuple[int, int]:

@@ -15,17 +15,17 @@ import numpy as np
 from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.learners import learn
-from simulate.learners.examples import DataSet, draw_seed_inputs, get_padded_size, make_batch
-from simulate.learners.interface import LearnerTask, LearntStudents, stability_gap
+from simulate.learners.examples import DataSet, draw_seed_inputs, make_data_set_batch, round_up_to_padded_size
+from simulate.learners.interface import LearnerTask, LearntStudents, bound_stability_gap
 from statmech.results.chunks import MAX_SEEDS_PER_CHUNK
-from statmech.results.dataset import describe_student
+from statmech.results.dataset import compute_student_parameters
 from statmech.runtime.devices import use_double_precision
 from statmech.scenarios.axes import ensure_tuple
 from statmech.scenarios.cells import hash_identity
 from statmech.scenarios.stored_examples import StoredCell, StoredExamples
-from statmech.votes.majority_vote import TEST_CIRCLES, draw_circles, measure_vote_error
+from statmech.votes.majority_vote import NUM_TEST_CIRCLES, draw_random_circles, measure_vote_error
 
-UNCOMPILED_LEARNERS = ("hebb", "pseudo_inverse", "max_stability")
+LEARNERS_WITHOUT_COMPILER = ("hebb", "pseudo_inverse", "max_stability")
 MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL = 64, 2**21  # elements in total over the matrices of a call
 
 
@@ -48,7 +48,7 @@ class Simulator(units.Simulator):
         """Yield groups of data sets of similar size, each for one call of a compiled program."""
         groups: dict[tuple[Any, ...], list[tuple[StoredCell, int]]] = {}
         for cell in cells:
-            program = (get_padded_size(cell.P), cell.name, cell.learner, cell.N)
+            program = (round_up_to_padded_size(cell.P), cell.name, cell.learner, cell.N)
             groups.setdefault(program, []).extend((cell, seed) for seed in seeds)
         for (size, *_), runs in groups.items():
             calls = -(-len(runs) // choose_call_width(size, len(runs[0][0].until)))
@@ -69,7 +69,7 @@ class Simulator(units.Simulator):
         )
         task = LearnerTask(cell.name, cell.learner, until, entropy)
         with use_double_precision():
-            learnt = learn(make_batch(data_sets, unit.size), task)
+            learnt = learn(make_data_set_batch(data_sets, unit.size), task)
         results = []
         for index, data_set in enumerate(data):
             values = measure_data_set(data_set, learnt, index, entropy[index])
@@ -82,7 +82,7 @@ class Simulator(units.Simulator):
     def library_bytes(self) -> float:
         """Return the memory in bytes of JAX, and of its compiler for iterative learners."""
         return units.JAX_BYTES + (
-            units.XLA_BYTES if {*ensure_tuple(self.scenario.learner)} - {*UNCOMPILED_LEARNERS} else 0
+            units.XLA_BYTES if {*ensure_tuple(self.scenario.learner)} - {*LEARNERS_WITHOUT_COMPILER} else 0
         )
 
     def memory(self) -> float:
@@ -97,11 +97,11 @@ class Simulator(units.Simulator):
     def check(self) -> None:
         """Raise `ScenarioError` if the examples do not fit into memory."""
         for cell in self.scenario.cells():
-            size = get_padded_size(cell.P)
+            size = round_up_to_padded_size(cell.P)
             data = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
-            units.check_memory("alpha", data, 8 * size * (2 * size + 3 * cell.N))
+            units.check_run_memory("alpha", data, 8 * size * (2 * size + 3 * cell.N))
             chains = 8 * count_chain_numbers(cell, choose_call_width(size, len(cell.until)))
-            units.check_memory("sweeps", f"a batch of chains of {cell.name}", chains)
+            units.check_run_memory("sweeps", f"a batch of chains of {cell.name}", chains)
 
 
 def _make_data_sets(key: int, runs: Sequence[tuple[StoredCell, int]]) -> list[DataSet]:
@@ -115,14 +115,14 @@ def _make_data_sets(key: int, runs: Sequence[tuple[StoredCell, int]]) -> list[Da
 def _count_unit_bytes(unit: DataSetUnit) -> float:
     """Return the bytes of a unit: for each data set copies of the examples, Gram matrices, and strengths."""
     cell = unit.lanes[0][0]
-    examples = 4 if cell.name in UNCOMPILED_LEARNERS else 3  # SciPy's solvers need one more copy
+    examples = 4 if cell.name in LEARNERS_WITHOUT_COMPILER else 3  # SciPy's solvers need one more copy
     numbers = unit.size * (2 * unit.size + examples * cell.N + 3 * len(cell.until))
     return 8.0 * (unit.width * numbers + count_chain_numbers(cell, unit.width))
 
 
-def choose_call_width(size: int, times: int) -> int:
+def choose_call_width(padded_size: int, num_times: int) -> int:
     """Choose the number of data sets per call that keeps Gram matrices and recorded strengths small."""
-    return max(1, min(MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL // (size * max(size, times))))
+    return max(1, min(MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL // (padded_size * max(padded_size, num_times))))
 
 
 def measure_data_set(data: DataSet, learnt: LearntStudents, index: int, entropy: np.ndarray) -> dict[str, np.ndarray]:
@@ -138,7 +138,9 @@ def measure_data_set(data: DataSet, learnt: LearntStudents, index: int, entropy:
         fields = w @ data.z.T
         certified = (x >= 0).all(axis=-1) & (x > 0).any(axis=-1)
         return (
-            values | measure_students(data, w, fields) | {"gap": np.where(certified, stability_gap(fields, x), np.nan)}
+            values
+            | measure_students(data, w, fields)
+            | {"gap": np.where(certified, bound_stability_gap(fields, x), np.nan)}
         )
     assert learnt.students is not None
     students = learnt.students[index, 0]  # identical at all recorded times
@@ -146,7 +148,7 @@ def measure_data_set(data: DataSet, learnt: LearntStudents, index: int, entropy:
     centre = students.mean(axis=0, keepdims=True)
     values |= measure_students(data, centre, centre @ data.z.T)
     if len(students) > 1:
-        inputs = draw_circles(np.random.default_rng(entropy), TEST_CIRCLES, students.shape[1])
+        inputs = draw_random_circles(np.random.default_rng(entropy), NUM_TEST_CIRCLES, students.shape[1])
         values["eps_g"] = np.atleast_1d(measure_vote_error(*_split_by_teacher(data, students), inputs))
     return {name: np.broadcast_to(value, learnt.updates[index].shape) for name, value in values.items()}
 
@@ -157,7 +159,7 @@ def measure_students(data: DataSet, w: np.ndarray, fields: np.ndarray) -> dict[s
     length = np.linalg.norm(w, axis=-1)
     blank = length == 0
     with np.errstate(invalid="ignore"):
-        student = describe_student(parallel, np.linalg.norm(perpendicular, axis=-1), length)
+        student = compute_student_parameters(parallel, np.linalg.norm(perpendicular, axis=-1), length)
         return {
             "R": np.where(blank, 0.0, student["R"]),
             "eps_g": np.where(blank, 0.5, student["eps_g"]),
@@ -183,4 +185,4 @@ def count_chain_numbers(cell: StoredCell, width: int) -> int:
     """Count the array elements of chains through version spaces: cosines, students, and fields of one data set."""
     students: int = getattr(cell.learner, "votes", 1)
     sweeps: int = getattr(cell.learner, "sweeps", 0)
-    return width * (sweeps + students * cell.N) + (students * 8 * TEST_CIRCLES if students > 1 else 0)
+    return width * (sweeps + students * cell.N) + (students * 8 * NUM_TEST_CIRCLES if students > 1 else 0)

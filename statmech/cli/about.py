@@ -14,10 +14,13 @@ def configs() -> None:
     """
     from statmech import config
     from statmech.cli import output
-    from statmech.questions import QUESTIONS
+    from statmech.questions import CONFIGS_BY_QUESTION
 
-    output.print_groups(
-        {question: {name: config.read_description(name) for name in names} for question, names in QUESTIONS.items()}
+    output.print_grouped_names(
+        {
+            question: {name: config.read_config_description(name) for name in names}
+            for question, names in CONFIGS_BY_QUESTION.items()
+        }
     )
 
 
@@ -28,7 +31,7 @@ def info() -> None:
     """
     from statmech.cli import output
 
-    output.print_listing(_list_installation_facts())
+    output.print_described_names(_list_installation_facts())
 
 
 def _list_installation_facts() -> list[tuple[str, str]]:

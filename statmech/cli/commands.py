@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from statmech.cli import about, compute, look, predict, share
-from statmech.cli.groups import Command, CommandGroup
+from statmech.cli.groups import CommandGroup, DeclaredCommand
 from statmech.cli.options import parse_path
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError, StatmechError
@@ -41,10 +41,10 @@ app = typer.Typer(
 )
 for panel, commands in COMMAND_PANELS.items():
     for command in commands:
-        app.command(cls=Command, rich_help_panel=panel)(command)
+        app.command(cls=DeclaredCommand, rich_help_panel=panel)(command)
 
 
-def _show_version(requested: bool) -> None:
+def _print_version_and_exit(requested: bool) -> None:
     if requested:
         from statmech import __version__
 
@@ -65,7 +65,8 @@ def load_plugin_files(
         ),
     ] = None,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+        bool,
+        typer.Option("--version", callback=_print_version_and_exit, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
     """Load the plugin files of --load and STATMECH_LOAD before the command runs."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statmech.cli.options import Computation, Run, SimulationRun, accept_options
+from statmech.cli.options import ComputeOptions, RunOptions, SimulateOptions, accept_options
 
 if TYPE_CHECKING:
-    from statmech.cli.execution import Execution
+    from statmech.cli.execution import ExecutionSettings
     from statmech.cli.jobs import Job
 
 PREVIEW_FORMATS = frozenset({"png"})  # default of `run`: SVG and PDF take longer than small simulations
 
 
-@accept_options(Run)
-def run(options: Run) -> None:
+@accept_options(RunOptions)
+def run(options: RunOptions) -> None:
     """Simulate, solve, compare and draw, all from one config.
 
     The figure is drawn as PNG. `statmech figure` and --formats draw it as SVG and PDF as well.
@@ -28,7 +28,7 @@ def run(options: Run) -> None:
 
     job, execution = _prepare_job_and_execution(options)
     if options.dry_run:
-        return output.print_estimate(job.scenario, execution.memory, includes_drawing=not options.as_json)
+        return output.print_sweep_estimate(job.scenario, execution.memory, includes_drawing=not options.as_json)
     # checked before the simulation: a stored theory of another config is an error
     theory = None if job.scenario.unsolved else steps.load_stored_theory(job, options.fresh)
     outcome = steps.simulate_missing_runs(job, execution, options)
@@ -37,8 +37,8 @@ def run(options: Run) -> None:
     steps.exit_if_runs_failed(outcome)
 
 
-@accept_options(SimulationRun)
-def simulate(options: SimulationRun) -> None:
+@accept_options(SimulateOptions)
+def simulate(options: SimulateOptions) -> None:
     """Simulate a scenario at finite N and store it as OUT/simulation.zarr.
 
     Example: `statmech simulate ensemble N=1000 seeds=64`.
@@ -47,11 +47,11 @@ def simulate(options: SimulationRun) -> None:
 
     job, execution = _prepare_job_and_execution(options)
     if options.dry_run:
-        return output.print_estimate(job.scenario, execution.memory)
+        return output.print_sweep_estimate(job.scenario, execution.memory)
     steps.exit_if_runs_failed(steps.simulate_missing_runs(job, execution, options))
 
 
-def _prepare_job_and_execution(options: SimulationRun) -> tuple[Job, Execution]:
+def _prepare_job_and_execution(options: SimulateOptions) -> tuple[Job, ExecutionSettings]:
     """Read and check the config, the data sets and the execution settings that the options select."""
     from statmech.cli.execution import execution_from_options
     from statmech.cli.jobs import job_from_source, set_data_folder
@@ -60,8 +60,8 @@ def _prepare_job_and_execution(options: SimulationRun) -> tuple[Job, Execution]:
     return job_from_source(options, data=True), execution_from_options(options)
 
 
-@accept_options(Computation)
-def theory(options: Computation) -> None:
+@accept_options(ComputeOptions)
+def theory(options: ComputeOptions) -> None:
     """Solve a scenario in the limit N -> infinity and store it as OUT/theory.zarr.
 
     Example: `statmech theory ensemble t=1e6`.

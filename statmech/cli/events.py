@@ -14,7 +14,7 @@ def describe_event(event: dict[str, Any], scenario: AbstractScenario) -> str:
     """Return the message for a logged event, or an empty string if only programs need the event."""
     match event["event"]:
         case "failed":
-            runs = f"{_format_combination(scenario, event['cell'])}seeds {_format_seeds(event['seeds'])}"
+            runs = f"{_format_grid_point(scenario, event['cell'])}seeds {_format_seeds(event['seeds'])}"
             return f"{runs}: attempt {event['attempt']} failed: {event['error']}"
         case "damaged":
             return f"chunk {event['block']} is corrupted and is recomputed ({'; '.join(event['faults'][:3])})"
@@ -31,7 +31,7 @@ def describe_event(event: dict[str, Any], scenario: AbstractScenario) -> str:
     return ""
 
 
-def _format_combination(scenario: AbstractScenario, index: list[int]) -> str:
+def _format_grid_point(scenario: AbstractScenario, index: list[int]) -> str:
     """Format the parameters at a grid point as text, such as "rule hebb, K 3, "."""
     axes = zip(index, scenario.dimensions.values(), strict=True)
     values = {name: values[i] for i, group in axes for name, values in group.items()}

@@ -12,13 +12,13 @@ from statmech.errors import ConfigError
 
 if TYPE_CHECKING:
     from simulate.execution.to_store import Outcome
-    from statmech.cli.options import SimulationRun
+    from statmech.cli.options import SimulateOptions
 
 MIN_MEMORY_LIMIT, MAX_MEMORY_LIMIT = 2**20, 2**63  # bytes
 
 
 @dataclass(frozen=True)
-class Execution:
+class ExecutionSettings:
     """Execution settings: shard (k, n), memory limit in bytes, Dask cluster, seconds to wait for workers."""
 
     shard: tuple[int, int] = (1, 1)
@@ -37,7 +37,7 @@ class Execution:
         return partial(run_into, shard=self.shard, memory=self.memory)
 
 
-def execution_from_options(options: SimulationRun) -> Execution:
+def execution_from_options(options: SimulateOptions) -> ExecutionSettings:
     """Return the execution settings selected by command-line options.
 
     Raises `ConfigError` for options that exclude each other.
@@ -49,7 +49,7 @@ def execution_from_options(options: SimulationRun) -> Execution:
         )
     if options.dask is not None:
         _check_dask_options(options)
-    return Execution(shard, memory, options.dask, options.patience)
+    return ExecutionSettings(shard, memory, options.dask, options.patience)
 
 
 def _parse_shard(text: str | None) -> tuple[int, int]:
@@ -85,9 +85,9 @@ def _parse_memory(text: str | None) -> int | None:
     return int(size)
 
 
-def _check_dask_options(options: SimulationRun) -> None:
-    from simulate.execution.clusters import check_cluster
+def _check_dask_options(options: SimulateOptions) -> None:
+    from simulate.execution.clusters import check_cluster_name
 
     if options.shard is not None or options.memory is not None:
         raise ConfigError("--dask distributes the sweep among workers with their own memory: omit --shard and --memory")
-    check_cluster(str(options.dask))
+    check_cluster_name(str(options.dask))

@@ -16,7 +16,7 @@ from statmech.running_command import declare_running_command, format_option, joi
 CLICK_EXCEPTION: Any = typer.BadParameter.__bases__[0].__bases__[0]  # click's or typer's ClickException
 
 
-class _MetavarHelp:
+class _MetavarHelpMixin:
     """Mixin whose help text shows the metavar of an option and the name of an argument."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -36,7 +36,7 @@ def _get_help_metavar(parameter: Any, ctx: Any) -> str:
     return parameter.metavar or "" if parameter.param_type_name == "option" else ""
 
 
-class Command(_MetavarHelp, TyperCommand):
+class DeclaredCommand(_MetavarHelpMixin, TyperCommand):
     """A command that declares its name and options to messages while it runs."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -49,7 +49,7 @@ class Command(_MetavarHelp, TyperCommand):
                 ) from None
 
 
-class CommandGroup(_MetavarHelp, TyperGroup):
+class CommandGroup(_MetavarHelpMixin, TyperGroup):
     """The group of all commands, which escapes control characters in parser errors."""
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:

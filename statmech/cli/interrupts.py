@@ -23,10 +23,10 @@ from typing import Any, NoReturn
 INTERRUPT_EXIT_CODE, TERMINATION_EXIT_CODE = 130, 143
 LOST_OUTPUT_EXIT_CODE = 120  # Python's own exit code if standard output cannot be flushed
 SIGNAL_EXIT_CODES: dict[int, int] = {signal.SIGINT: INTERRUPT_EXIT_CODE, signal.SIGTERM: TERMINATION_EXIT_CODE}
-HANDLER_GRACE_SECONDS = 2.0  # a process that has not handled a signal by then is ended
+SIGNAL_HANDLER_GRACE_SECONDS = 2.0  # a process that has not handled a signal by then is ended
 _handled_signals = set[int]()  # signals whose handlers have raised: the command is ending
 # replaced by commands that cannot be resumed
-exit_message = "Interrupted. Completed work is saved; rerun the command to resume."
+interrupt_message = "Interrupted. Completed work is saved; rerun the command to resume."
 
 
 def install_signal_handlers() -> None:
@@ -47,7 +47,7 @@ def exit_at_once(code: int) -> NoReturn:
 
     An ordinary exit would wait for compiled programs that are still running in threads.
     """
-    print(exit_message, file=sys.stderr)
+    print(interrupt_message, file=sys.stderr)
     sys.stderr.flush()
     os._exit(code)
 
@@ -83,7 +83,7 @@ def _start_watchdog_thread() -> socket.socket:
 def _exit_if_unhandled(signals: socket.socket) -> None:
     while True:
         signal_number = signals.recv(1)[0]
-        time.sleep(HANDLER_GRACE_SECONDS)
+        time.sleep(SIGNAL_HANDLER_GRACE_SECONDS)
         if (
             signal.getsignal(signal_number) in (_handle_interrupt, _handle_termination)
             and signal_number not in _handled_signals

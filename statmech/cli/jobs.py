@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from statmech.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
-    from statmech.cli.options import Source
+    from statmech.cli.options import ConfigOptions
     from statmech.scenarios.base import AbstractScenario
     from statmech.scenarios.composition import Composition
 
@@ -39,7 +39,7 @@ class Job:
         return self.folder / "theory.zarr"
 
 
-def job_from_source(source: Source, *, data: bool = False) -> Job:
+def job_from_source(source: ConfigOptions, *, data: bool = False) -> Job:
     """Make a job from a config and its overrides.
 
     With `data`, all data sets of the config must be available.
@@ -49,7 +49,7 @@ def job_from_source(source: Source, *, data: bool = False) -> Job:
 
     path = configs.find_config(source.config)
     scenario = configs.load(source.config, source.all_overrides, data=data, check=_find_figure_problems)
-    figure = figures.choose_figure(scenario.figure, configs.get_shipped_name(source.config), scenario.CHOICE)
+    figure = figures.choose_figure(scenario.figure, configs.get_shipped_config_name(source.config), scenario.CHOICE)
     folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
     arguments = shlex.join([str(source.config), *source.all_overrides])
     command = "" if path.is_dir() else f"statmech run {arguments}"
@@ -60,9 +60,9 @@ def job_from_source(source: Source, *, data: bool = False) -> Job:
 def _find_figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
     """Yield a problem if the named figure does not exist or does not support these config keys."""
     import figures
-    from statmech.scenarios.registry import add_default_population, find_choices
+    from statmech.scenarios.registry import add_default_population, find_selecting_keys
 
-    figure, choice = keys.get("figure"), next(iter(find_choices({*add_default_population(keys)})), None)
+    figure, choice = keys.get("figure"), next(iter(find_selecting_keys({*add_default_population(keys)})), None)
     if isinstance(figure, str) and choice is not None:
         try:
             figures.choose_figure(figure, "", choice)

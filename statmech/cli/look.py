@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from statmech.cli.options import DataDir, FigureOptions, Json, Overrides, ResultFolder, Settings, Source, accept_options
+from statmech.cli.options import (
+    ConfigOptions,
+    DataFolderOption,
+    FigureOptions,
+    JsonOption,
+    OverrideArguments,
+    ResultFolderArgument,
+    SetOption,
+    accept_options,
+)
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError
 from statmech.runtime.extras import require_modules
@@ -21,8 +30,8 @@ if TYPE_CHECKING:
     from statmech.scenarios.composition import Composition
 
 
-@accept_options(Source)
-def compare(source: Source) -> None:
+@accept_options(ConfigOptions)
+def compare(source: ConfigOptions) -> None:
     """Report the deviation of simulation from theory in standard errors.
 
     Example: `statmech compare results/ensemble` after `statmech run ensemble`.
@@ -33,7 +42,7 @@ def compare(source: Source) -> None:
     job = job_from_source(source)
     if job.scenario.unsolved:
         raise ConfigError(f"{job.name}: {job.scenario.unsolved}: there is nothing to compare")
-    output.print_results(steps.load_stored_results(job))
+    output.print_result_tables(steps.load_stored_results(job))
 
 
 @accept_options(FigureOptions)
@@ -51,7 +60,7 @@ def figure(composed: FigureOptions) -> None:
     from statmech.cli import output
 
     if composed.list_all:
-        return output.print_figures()
+        return output.print_published_figures()
     if composed.config is None:
         raise ConfigError("figure needs a CONFIG, or --list")
     from figures.style import use_medium
@@ -69,8 +78,8 @@ def _draw_figure(composed: FigureOptions, config: str) -> None:
     configs = [config, *(argument for argument in further if "=" not in argument)]
     changes = [argument for argument in further if "=" in argument]
     if len(configs) > 1:
-        return _draw_several_in_one(composed, configs, changes)
-    job = job_from_source(Source(config, changes, composed.out, composed.settings))
+        return _draw_combined_figure(composed, configs, changes)
+    job = job_from_source(ConfigOptions(config, changes, composed.out, composed.settings))
     results = steps.load_stored_results(job)
     if composed.figure_keys:
         results = replace(results, figure=_apply_figure_options(job, composed), command="")
@@ -85,13 +94,13 @@ def _apply_figure_options(job: Job, composed: FigureOptions) -> Composition:
     return read_composition({**config_keys, **composed.figure_keys})
 
 
-def _draw_several_in_one(composed: FigureOptions, configs: list[str], changes: list[str]) -> None:
+def _draw_combined_figure(composed: FigureOptions, configs: list[str], changes: list[str]) -> None:
     """Draw the results of several configs in a common figure."""
     from statmech.cli import steps
     from statmech.cli.jobs import job_from_source
     from statmech.scenarios.composition import read_composition
 
-    jobs = [job_from_source(Source(config, changes, None, composed.settings)) for config in configs]
+    jobs = [job_from_source(ConfigOptions(config, changes, None, composed.settings)) for config in configs]
     names = [job.folder.name for job in jobs]
     labels = names if len({*names}) == len(names) else [str(job.folder) for job in jobs]
     if len({*labels}) < len(labels):
@@ -108,8 +117,8 @@ def explore(
             metavar="RESULT|CONFIG|LINK", help="A folder of results, a config as for run, or a copied link."
         ),
     ] = None,
-    overrides: Overrides = None,
-    settings: Settings = None,
+    overrides: OverrideArguments = None,
+    settings: SetOption = None,
     port: Annotated[
         int | None,
         typer.Option(
@@ -117,7 +126,7 @@ def explore(
         ),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
-    data_dir: DataDir = None,
+    data_dir: DataFolderOption = None,
 ) -> None:
     """Open an interactive page in the browser, with sliders for theory and simulation. Needs statmech[explore].
 
@@ -135,7 +144,7 @@ def explore(
 
     set_data_folder(data_dir)
     # the default text mentions resuming, which a server does not support
-    interrupts.exit_message = "statmech explore: stopped"
+    interrupts.interrupt_message = "statmech explore: stopped"
     is_link = shown_source is not None and "?" in shown_source
     is_result = shown_source is not None and Path(shown_source).is_dir()
     changes = [*(overrides or []), *(settings or [])]
@@ -150,7 +159,7 @@ def explore(
     if is_result:
         server.serve(page.of_result(Path(str(shown_source))), port, browser)
         return
-    view = page.named(scenario, configs.get_shipped_name(str(shown_source))) if scenario is not None else None
+    view = page.named(scenario, configs.get_shipped_config_name(str(shown_source))) if scenario is not None else None
     opening = (None, link.read(str(shown_source).partition("?")[2])) if is_link else (scenario, view)
     server.serve(page.of_config(*opening), port, browser, partial(page.prepare, *opening))
 
@@ -166,26 +175,26 @@ def _import_explorer() -> tuple[Any, Any, Any]:
     return page, server, link
 
 
-def status(folder: ResultFolder, as_json: Json = False) -> None:
+def status(folder: ResultFolderArgument, as_json: JsonOption = False) -> None:
     """Show the progress of a sweep: finished, running, failed and missing runs, their rate and the time left.
 
     Example: `statmech status results/ensemble`.
     """
-    from statmech.config import check_results_folder
+    from statmech.config import check_folder_has_results
     from statmech.results.status import format_status, read_status
 
-    check_results_folder(folder)
+    check_folder_has_results(folder)
     counts = read_status(folder)
     print(json.dumps(counts) if as_json else "\n".join(format_status(counts)))
 
 
 def verify(
-    folder: ResultFolder,
+    folder: ResultFolderArgument,
     recompute: Annotated[
         int,
         typer.Option("--recompute", min=0, metavar="N", help="Parameter combinations per version to simulate again."),
     ] = 1,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check that all stored numbers are intact and in the right order, and recompute a sample.
 
@@ -194,14 +203,14 @@ def verify(
 
     Example: `statmech verify results/ensemble`.
     """
-    from statmech.cli.steps import recompute_sample
-    from statmech.config import check_results_folder
-    from statmech.results.verification import verify as verification
+    from statmech.cli.steps import recompute_run_sample
+    from statmech.config import check_folder_has_results
+    from statmech.results.verification import verify_results as verification
 
-    check_results_folder(folder)
+    check_folder_has_results(folder)
     outcome = verification(folder)
-    if outcome.sound and outcome.done and recompute:
-        outcome = recompute_sample(folder, outcome, recompute)
+    if outcome.is_sound and outcome.done and recompute:
+        outcome = recompute_run_sample(folder, outcome, recompute)
     print(json.dumps(outcome._asdict()) if as_json else "\n".join(outcome.lines()))
-    if not outcome.sound:
+    if not outcome.is_sound:
         raise typer.Exit(1)

@@ -38,24 +38,24 @@ def parse_formats(text: str) -> frozenset[str]:
     return frozenset(formats)
 
 
-Config = Annotated[
+ConfigArgument = Annotated[
     str,
     typer.Argument(
         metavar="CONFIG", help="A YAML file, a shipped config (`statmech configs`), or a folder of results."
     ),
 ]
-Overrides = Annotated[
+OverrideArguments = Annotated[
     list[str] | None,
     typer.Argument(metavar="KEY=VALUE", help="Keys to override: K=5, or several values to sweep over, K=1,3,5."),
 ]
-Settings = Annotated[
+SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The same as KEY=VALUE; may be repeated.")
 ]
-Out = Annotated[
+OutputFolderOption = Annotated[
     Path | None,
     typer.Option("--out", parser=parse_path, metavar="DIR", help="Folder of the results.", show_default="results/NAME"),
 ]
-DataDir = Annotated[
+DataFolderOption = Annotated[
     Path | None,
     typer.Option(
         "--data-dir",
@@ -65,8 +65,8 @@ DataDir = Annotated[
         show_default="STATMECH_DATA, else OpenML",
     ),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Recompute, and replace what is stored.")]
-Formats = Annotated[
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Recompute, and replace what is stored.")]
+FormatsOption = Annotated[
     frozenset[str] | None,
     typer.Option(
         "--formats",
@@ -76,17 +76,17 @@ Formats = Annotated[
         show_default=False,
     ),
 ]
-Style = Annotated[
+StyleOption = Annotated[
     str | None,
     typer.Option("--style", metavar="page|pre|talk", help="pre: a column of 8.6 cm, 8 points; talk: large type."),
 ]
-Residuals = Annotated[
+ResidualsOption = Annotated[
     bool, typer.Option("--residuals", help="Below each panel, deviations from theory in standard errors.")
 ]
-RerunFailed = Annotated[bool, typer.Option("--rerun-failed", help="Retry the runs that have failed.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Estimate runs, memory and time; compute nothing.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Shard = Annotated[
+RerunFailedOption = Annotated[bool, typer.Option("--rerun-failed", help="Retry the runs that have failed.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Estimate runs, memory and time; compute nothing.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ShardOption = Annotated[
     str | None,
     typer.Option(
         "--shard",
@@ -95,7 +95,7 @@ Shard = Annotated[
         rich_help_panel=CLUSTER_PANEL,
     ),
 ]
-Dask = Annotated[
+DaskOption = Annotated[
     str | None,
     typer.Option(
         "--dask",
@@ -104,7 +104,7 @@ Dask = Annotated[
         rich_help_panel=CLUSTER_PANEL,
     ),
 ]
-Memory = Annotated[
+MemoryLimitOption = Annotated[
     str | None,
     typer.Option(
         "--memory",
@@ -113,7 +113,7 @@ Memory = Annotated[
         rich_help_panel=CLUSTER_PANEL,
     ),
 ]
-Patience = Annotated[
+PatienceOption = Annotated[
     float | None,
     typer.Option(
         "--patience",
@@ -124,19 +124,19 @@ Patience = Annotated[
         rich_help_panel=CLUSTER_PANEL,
     ),
 ]
-ResultFolder = Annotated[
+ResultFolderArgument = Annotated[
     Path, typer.Argument(parser=parse_path, metavar="DIR", help="A folder of results, or a store in it.")
 ]
 
 
 @dataclass(frozen=True)
-class Source:
+class ConfigOptions:
     """A config with its overrides, and the folder of its results."""
 
-    config: Config
-    overrides: Overrides = None
-    out: Out = None
-    settings: Settings = None
+    config: ConfigArgument
+    overrides: OverrideArguments = None
+    out: OutputFolderOption = None
+    settings: SetOption = None
 
     @property
     def all_overrides(self) -> list[str]:
@@ -145,31 +145,31 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Computation(Source):
+class ComputeOptions(ConfigOptions):
     """A config whose results are computed unless they are already stored."""
 
-    fresh: Fresh = False
-    data_dir: DataDir = None
+    fresh: FreshOption = False
+    data_dir: DataFolderOption = None
 
 
 @dataclass(frozen=True)
-class SimulationRun(Computation):
+class SimulateOptions(ComputeOptions):
     """A config to simulate, with options for the execution."""
 
-    dry_run: DryRun = False
-    rerun_failed: RerunFailed = False
-    as_json: Json = False
-    shard: Shard = None
-    memory: Memory = None
-    dask: Dask = None
-    patience: Patience = None
+    dry_run: DryRunOption = False
+    rerun_failed: RerunFailedOption = False
+    as_json: JsonOption = False
+    shard: ShardOption = None
+    memory: MemoryLimitOption = None
+    dask: DaskOption = None
+    patience: PatienceOption = None
 
 
 @dataclass(frozen=True)
-class Run(SimulationRun):
+class RunOptions(SimulateOptions):
     """A config to simulate, compare with theory and draw."""
 
-    formats: Formats = None
+    formats: FormatsOption = None
 
 
 def _make_figure_option(flag: str, metavar: str, help_: str) -> Any:
@@ -189,9 +189,9 @@ class FigureOptions:
             metavar="CONFIG|KEY=VALUE", help="Further results to draw in the same figure; keys to override."
         ),
     ] = None
-    out: Out = None
-    settings: Settings = None
-    formats: Formats = None
+    out: OutputFolderOption = None
+    settings: SetOption = None
+    formats: FormatsOption = None
     list_all: Annotated[bool, typer.Option("--list", help="List the published figures and stop.")] = False
     x: _make_figure_option("--x", "NAME", "Axis, or variable, along the horizontal axis.") = None  # type: ignore[valid-type]
     y: _make_figure_option("--y", "NAME,...", "Variables, a panel each.") = None  # type: ignore[valid-type]
@@ -199,8 +199,8 @@ class FigureOptions:
     split: _make_figure_option("--split", "NAME,...", "Axes with one panel per value.") = None  # type: ignore[valid-type]
     over: _make_figure_option("--over", "NAME", "Variable that divides y.") = None  # type: ignore[valid-type]
     points: _make_figure_option("--points", "FILE.csv", "Your own points: columns x, y and error.") = None  # type: ignore[valid-type]
-    style: Style = None
-    residuals: Residuals = False
+    style: StyleOption = None
+    residuals: ResidualsOption = False
     fit: Annotated[
         bool, typer.Option("--fit", help="Fit exponents, on logarithmic axes.", rich_help_panel=FIGURE_PANEL)
     ] = False

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from statmech.results.tables import Table, TableCell
     from statmech.scenarios.base import AbstractScenario
 
-out = Console()
+stdout_console = Console()
 
 
-def print_results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> None:
+def print_result_tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> None:
     """Print the comparison tables of results, or of a simulation and its theory."""
     from statmech.results.study_tables import make_tables
 
@@ -36,14 +36,14 @@ def print_results(simulation: Results | xr.Dataset | None, theory: xr.Dataset | 
             print(note, file=sys.stdout if table.rows else sys.stderr)
 
 
-def print_listing(rows: Iterable[tuple[str, str]], indent: str = "", width: int = 0) -> None:
+def print_described_names(rows: Iterable[tuple[str, str]], indent: str = "", width: int = 0) -> None:
     """Print names with their descriptions, the names in a column of at least this width.
 
     On a terminal, descriptions wrap within their column.
     """
     rows = [(indent + name, text) for name, text in rows]
     width = max(width, max((len(name) for name, _ in rows), default=0))
-    if not out.is_terminal:
+    if not stdout_console.is_terminal:
         for name, text in rows:
             print(f"{name:<{width}}  {text}".rstrip())
         return
@@ -54,44 +54,48 @@ def print_listing(rows: Iterable[tuple[str, str]], indent: str = "", width: int 
     grid.add_column()
     for name, text in rows:
         grid.add_row(Text(escape_text(name)), Text(escape_text(text)))
-    out.print(grid)
+    stdout_console.print(grid)
 
 
-def print_groups(descriptions_by_group: Mapping[str, Mapping[str, str]]) -> None:
+def print_grouped_names(descriptions_by_group: Mapping[str, Mapping[str, str]]) -> None:
     """Print names with their descriptions in groups, each group below its heading."""
     width = max(len(name) for names in descriptions_by_group.values() for name in names)
     for index, (heading, names) in enumerate(descriptions_by_group.items()):
         print("\n" * (index > 0) + heading)
-        print_listing(names.items(), indent="  ", width=width + 2)
+        print_described_names(names.items(), indent="  ", width=width + 2)
 
 
-def print_figures() -> None:
+def print_published_figures() -> None:
     """Print the published figures, grouped by the kind of config they support."""
-    from figures import FIGURES_BY_CHOICE
+    from figures import FIGURES_BY_KIND
 
-    print_groups({f"of a config with `{choice}`:": descriptions for choice, descriptions in FIGURES_BY_CHOICE.items()})
+    print_grouped_names(
+        {f"of a config with `{choice}`:": descriptions for choice, descriptions in FIGURES_BY_KIND.items()}
+    )
 
 
-def print_estimate(scenario: AbstractScenario, memory: float | None = None, includes_drawing: bool = False) -> None:
+def print_sweep_estimate(
+    scenario: AbstractScenario, memory: float | None = None, includes_drawing: bool = False
+) -> None:
     """Print the number of runs in a sweep, with estimates of memory and time.
 
     The memory includes results that are compared and, with `includes_drawing`, their drawing. `memory` is the memory
     limit.
     """
-    from simulate.execution.units import estimate_memory, make_simulator
+    from simulate.execution.units import estimate_peak_memory, make_simulator
     from simulate.run import remarks
     from statmech.scenarios.cost import COMPILE_SECONDS, PROGRAM_LOAD_SECONDS, PROGRAM_START_SECONDS, estimate_cost
 
     cost = estimate_cost(scenario)
     for remark in remarks(scenario):
         print(remark, file=sys.stderr)
-    needed_bytes = estimate_memory(make_simulator(scenario), memory, includes_drawing)
+    needed_bytes = estimate_peak_memory(make_simulator(scenario), memory, includes_drawing)
     programs = f"{cost.programs} program{'s' if cost.programs > 1 else ''}"
     seconds_to_load = cost.programs * PROGRAM_LOAD_SECONDS
     compiling = f"{cost.programs * COMPILE_SECONDS:.2g} to compile {programs}, or {seconds_to_load:.2g} to load"
     grid = " x ".join(f"{n} {name}" for name, n in scenario.shape.items())
     seconds = f"about {float(f'{cost.seconds:.2g}'):g}" if cost.seconds >= 1 else "less than 1"
-    print_listing(
+    print_described_names(
         [
             ("parameter combinations", f"{cost.cells}{f' ({grid})' if grid else ''}"),
             ("runs", f"{cost.runs}"),
@@ -111,12 +115,12 @@ def _print_table(table: Table) -> None:
     from statmech.results.tables import compute_framed_width, split_table
 
     # printed separately, because a rich table would wrap its title at the table's width
-    out.print(Text(escape_text(table.title)), soft_wrap=True)
-    for part in split_table(table, out.width):
+    stdout_console.print(Text(escape_text(table.title)), soft_wrap=True)
+    for part in split_table(table, stdout_console.width):
         rich = _make_rich_table(part)
         # rich would truncate a table wider than the terminal
-        rich.width = compute_framed_width(part) if compute_framed_width(part) > out.width else None
-        out.print(rich, crop=False)
+        rich.width = compute_framed_width(part) if compute_framed_width(part) > stdout_console.width else None
+        stdout_console.print(rich, crop=False)
 
 
 def _make_rich_table(table: Table) -> RichTable:
@@ -131,4 +135,4 @@ def _make_rich_table(table: Table) -> RichTable:
 
 
 def _format_cell(cell: TableCell) -> Text:
-    return Text(escape_text(cell.text), style="bold red" if cell.marked else "")
+    return Text(escape_text(cell.text), style="bold red" if cell.highlighted else "")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 BEST_LAM_KEYWORD = "best"
-CURVE_POINTS = 60
+NUM_CURVE_SIZES = 60
 
 
 def predict(
@@ -99,11 +99,11 @@ def predict(
     - `statmech predict table.csv --target label`
     - `statmech predict table.csv --target price --lam 0.1 --examples 100,1000 --drop id`
     """
-    from figures.style import FIGURE_FORMATS, save
+    from figures.style import FIGURE_FORMATS, save_figure
     from figures.table_curve import draw
     from statmech.labelled_table import read_labelled_table
-    from statmech.learning_curve import PreparedCurve
-    from statmech.learning_curve_report import describe_curve
+    from statmech.learning_curve import LearningCurvePredictor
+    from statmech.learning_curve_report import format_curve_report
     from statmech.table_columns import ColumnOptions
     from statmech.table_files import FileFormat
 
@@ -112,19 +112,19 @@ def predict(
         raise ConfigError(f"{path}: the name of a picture must end in .{', .'.join(FIGURE_FORMATS)}")
     file = FileFormat(sep, encoding, header, tuple(na or ()))
     options = ColumnOptions(tuple(drop or ()), index, missing)
-    prepared = PreparedCurve(
+    prepared = LearningCurvePredictor(
         read_labelled_table(table, target, file, options, positive=positive), loss, intercept, not raw
     )
     predict_curve = partial(prepared.predict, lam=_parse_lam(lam), fits=fits)
-    curve = predict_curve(P=_parse_sizes(examples), check=check)
-    print(describe_curve(curve))
-    line = predict_curve(P=_make_curve_sizes(curve.P.values))
+    curve = predict_curve(P=_parse_example_counts(examples), check=check)
+    print(format_curve_report(curve))
+    line = predict_curve(P=_choose_curve_sizes(curve.P.values))
     if line["eps_y" if "eps_y" in line else "mse"].notnull().any():
-        [picture] = save(draw(curve, line, Path(table).name), path.with_suffix(""), [path.suffix[1:]])
+        [picture] = save_figure(draw(curve, line, Path(table).name), path.with_suffix(""), [path.suffix[1:]])
         print(f"wrote {picture}")
 
 
-def _make_curve_sizes(P: np.ndarray) -> list[int]:
+def _choose_curve_sizes(P: np.ndarray) -> list[int]:
     """Return the numbers of examples for the points of the drawn curve.
 
     They span the range of the predicted numbers, or a factor of two around a single number.
@@ -132,7 +132,7 @@ def _make_curve_sizes(P: np.ndarray) -> list[int]:
     import numpy as np
 
     ends = (P[0], P[-1]) if len(P) > 1 else (max(P[0] // 2, 2), 2 * P[0])
-    numbers: list[int] = np.unique(np.rint(np.geomspace(*ends, CURVE_POINTS)).astype(int)).tolist()
+    numbers: list[int] = np.unique(np.rint(np.geomspace(*ends, NUM_CURVE_SIZES)).astype(int)).tolist()
     return numbers
 
 
@@ -145,7 +145,7 @@ def _parse_lam(text: str) -> float | str:
         raise ConfigError(f"--lam must be a number above 0, or {BEST_LAM_KEYWORD}, not {text}") from None
 
 
-def _parse_sizes(text: str | None) -> list[int] | None:
+def _parse_example_counts(text: str | None) -> list[int] | None:
     if text is None:
         return None
     try:

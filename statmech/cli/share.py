@@ -8,12 +8,20 @@ from typing import Annotated
 
 import typer
 
-from statmech.cli.options import Config, Out, Overrides, ResultFolder, Settings, Source, parse_path
+from statmech.cli.options import (
+    ConfigArgument,
+    ConfigOptions,
+    OutputFolderOption,
+    OverrideArguments,
+    ResultFolderArgument,
+    SetOption,
+    parse_path,
+)
 from statmech.cli.terminal import print
 
 
 def report(
-    folder: ResultFolder,
+    folder: ResultFolderArgument,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -26,23 +34,23 @@ def report(
     Example: `statmech report results/ensemble` after `statmech run ensemble`.
     """
     from figures.report.html import write_report as write
-    from statmech.config import check_results_folder
+    from statmech.config import check_folder_has_results
 
-    check_results_folder(folder)
+    check_folder_has_results(folder)
     print(f"wrote {write(folder, out)}", file=sys.stderr)
 
 
 def export(
-    config: Config,
+    config: ConfigArgument,
     to: Annotated[
         Path,
         typer.Option(
             "--to", parser=parse_path, metavar="FILE", help="A .csv of means, errors and theory, or a .nc of all runs."
         ),
     ],
-    overrides: Overrides = None,
-    out: Out = None,
-    settings: Settings = None,
+    overrides: OverrideArguments = None,
+    out: OutputFolderOption = None,
+    settings: SetOption = None,
 ) -> None:
     """Export stored results to a file for other programs.
 
@@ -52,16 +60,18 @@ def export(
     from statmech.cli.jobs import job_from_source
     from statmech.results import export as exports
 
-    exports.write_export(steps.load_stored_results(job_from_source(Source(config, overrides, out, settings))), None, to)
+    exports.write_export(
+        steps.load_stored_results(job_from_source(ConfigOptions(config, overrides, out, settings))), None, to
+    )
     print(f"wrote {to}", file=sys.stderr)
 
 
-def cite(config: Config, overrides: Overrides = None) -> None:
+def cite(config: ConfigArgument, overrides: OverrideArguments = None) -> None:
     """Print the BibTeX entries for the rules, learners and theory of a config.
 
     Example: `statmech cite ensemble > references.bib`.
     """
     from statmech import config as configs
-    from statmech.results.citations import bibtex, get_citation_keys
+    from statmech.results.citations import format_bibtex, get_citation_keys
 
-    print(bibtex(get_citation_keys(configs.load(config, overrides or []))))
+    print(format_bibtex(get_citation_keys(configs.load(config, overrides or []))))

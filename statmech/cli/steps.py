@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from statmech.cli.terminal import print
-from statmech.errors import ConfigError, DamagedError
+from statmech.errors import ConfigError, DamagedStoreError
 from statmech.results.stored_config import decode_attributes
 
 if TYPE_CHECKING:
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from simulate.execution.to_store import Outcome
-    from statmech.cli.execution import Execution
+    from statmech.cli.execution import ExecutionSettings
     from statmech.cli.jobs import Job
-    from statmech.cli.options import SimulationRun
+    from statmech.cli.options import SimulateOptions
     from statmech.results.results import Results
     from statmech.results.verification import Verification
     from statmech.scenarios.base import AbstractScenario
     from statmech.scenarios.composition import Composition
 
-CURRENT_STORE_MESSAGE = "{} is up to date (use --fresh to recompute it)"
+UP_TO_DATE_MESSAGE = "{} is up to date (use --fresh to recompute it)"
 
 
-def simulate_missing_runs(job: Job, execution: Execution, options: SimulationRun) -> Outcome:
+def simulate_missing_runs(job: Job, execution: ExecutionSettings, options: SimulateOptions) -> Outcome:
     """Simulate the runs that are missing from the store."""
     import logging  # imported here: commands without Zarr start faster
 
     from simulate.run import remarks
     from statmech.cli.events import describe_event
-    from statmech.cli.options import Run
+    from statmech.cli.options import RunOptions
     from statmech.runtime.progress import show_progress_bar
 
     # Zarr raises only one of several failed writes, and asyncio would print the others
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     # left to the comparison at the end, which prints it as well
-    verdict = job.scenario.expected_deviation if isinstance(options, Run) and not options.as_json else ""
+    verdict = job.scenario.expected_deviation if isinstance(options, RunOptions) and not options.as_json else ""
     for remark in remarks(job.scenario):
         if remark != verdict:
             print(remark, file=sys.stderr)
@@ -75,13 +75,13 @@ def simulate_missing_runs(job: Job, execution: Execution, options: SimulationRun
         )
     begin_event = next(event for event in events if event["event"] == "begun")
     print(
-        f"wrote {job.simulation}" if begin_event["blocks"] else CURRENT_STORE_MESSAGE.format(job.simulation),
+        f"wrote {job.simulation}" if begin_event["blocks"] else UP_TO_DATE_MESSAGE.format(job.simulation),
         file=sys.stderr,
     )
     return outcome
 
 
-def recompute_sample(folder: Path, verification: Verification, combinations: int) -> Verification:
+def recompute_run_sample(folder: Path, verification: Verification, combinations: int) -> Verification:
     """Recompute a sample of runs, and add the outcome to the verification."""
     from simulate.execution.recomputation import recompute
 
@@ -108,7 +108,7 @@ def load_stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
 
     try:
         dataset = None if fresh else stored_theory.load_theory(job.theory, job.scenario, refuse)
-    except DamagedError as failure:
+    except DamagedStoreError as failure:
         print(f"{failure}; it is recomputed", file=sys.stderr)
         return None
     if dataset is None:
@@ -117,7 +117,7 @@ def load_stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
     if not store.is_running_version(made_by):
         print(f"{job.theory}: is by {store.format_version(made_by)}; it is recomputed", file=sys.stderr)
         return None
-    print(CURRENT_STORE_MESSAGE.format(job.theory), file=sys.stderr)
+    print(UP_TO_DATE_MESSAGE.format(job.theory), file=sys.stderr)
     return dataset
 
 
@@ -176,18 +176,18 @@ def _make_results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | 
     return replace(results, command=job.command)
 
 
-def can_compare_and_draw(job: Job, outcome: Outcome, execution: Execution) -> bool:
+def can_compare_and_draw(job: Job, outcome: Outcome, execution: ExecutionSettings) -> bool:
     """Return True if the results are complete and small enough to compare and draw.
 
     No run may be missing, and the results must fit into memory. Otherwise the reason is printed.
     """
-    from simulate.execution.units import can_draw
+    from simulate.execution.units import can_draw_within_memory
     from statmech.scenarios.cost import estimate_cost
 
     if outcome.missing:
         print(f"{outcome.missing} runs are still missing: other shards simulate them", file=sys.stderr)
         return False
-    if not can_draw(job.scenario, execution.memory):
+    if not can_draw_within_memory(job.scenario, execution.memory):
         size = estimate_cost(job.scenario).bytes_ / 2**30
         excess = f"{size:.3g} GiB of results exceed the available memory and were not plotted"
         print(f"{excess}; they are stored in {job.simulation}", file=sys.stderr)
@@ -207,7 +207,7 @@ def compare_and_draw(job: Job, theory: xr.Dataset | None, formats: frozenset[str
     if theory is None and not job.scenario.on_data:
         theory = solve_and_save(job)
     results = _make_results(job, simulation, theory)
-    output.print_results(results)
+    output.print_result_tables(results)
     draw_results(results, formats)
 
 
@@ -228,8 +228,12 @@ def draw_results(results: Results, formats: frozenset[str] | None = None) -> Non
         print(f"{reason}; drawing {name}", file=sys.stderr)
     stem = results.folder / name
     pictures = _save_figure(figure, stem, formats)
-    films = film.save(name, results, stem) if isinstance(choice, str) else []
-    for file in (*pictures, *captions.save(results, name if isinstance(choice, str) else choice, stem), *films):
+    films = film.save_film(name, results, stem) if isinstance(choice, str) else []
+    for file in (
+        *pictures,
+        *captions.write_caption(results, name if isinstance(choice, str) else choice, stem),
+        *films,
+    ):
         print(f"wrote {file}", file=sys.stderr)
 
 
@@ -242,7 +246,7 @@ def draw_several_results(
 
     figure = figures.compose(results_by_label, composition)
     stem = folder / "_".join([*results_by_label, composition.name])
-    caption = captions.save_caption_text(captions.make_joint_caption(results_by_label, composition), stem)
+    caption = captions.write_caption_text(captions.make_joint_caption(results_by_label, composition), stem)
     for file in (*_save_figure(figure, stem, formats), *caption):
         print(f"wrote {file}", file=sys.stderr)
 
@@ -257,7 +261,7 @@ def _save_figure(figure: Figure, stem: Path, formats: frozenset[str] | None) -> 
         for suffix in style.FIGURE_FORMATS
         if formats is None or suffix in formats or files.add_suffix(stem, suffix).exists()
     ]
-    return style.save(figure, stem, chosen_formats)
+    return style.save_figure(figure, stem, chosen_formats)
 
 
 def exit_if_runs_failed(outcome: Outcome) -> None:

@@ -48,7 +48,7 @@ from statmech.numerics.gaussian import normal_cdf, normal_density
 from statmech.parameters import parameter
 
 LABELS = np.array([1.0, -1.0])
-OFFSET_TOL = 1e-14  # absolute, in standard deviations of the field
+INTERCEPT_TOL = 1e-14  # absolute, in standard deviations of the field
 
 
 @dataclass(frozen=True)
@@ -133,10 +133,10 @@ class TwoClusters(NamedTuple):
     def _nonzero_variances(self) -> np.ndarray:
         return np.where(self.variances > 0, self.variances, 1.0)
 
-    def _compute_separation(self, parts: np.ndarray) -> float:
+    def _compute_separation(self, known_fractions: np.ndarray) -> float:
         if np.any(self.powers[self.variances == 0] > 0):
             return np.inf
-        return float(np.sqrt(np.sum(parts * self.powers / self._nonzero_variances)))
+        return float(np.sqrt(np.sum(known_fractions * self.powers / self._nonzero_variances)))
 
 
 def compute_best_plane_error(separation: float, positives: float) -> float:
@@ -187,7 +187,9 @@ def compute_cluster_separability_threshold(clusters: TwoClusters, intercept: boo
         if not intercept or clusters.is_balanced:
             return 0.0
         bound = 2 * kappa + 10
-        return float(brentq(lambda b: _compute_offset_slope(clusters, kappa, b), -bound, bound, xtol=OFFSET_TOL))
+        return float(
+            brentq(lambda b: _compute_offset_derivative(clusters, kappa, b), -bound, bound, xtol=INTERCEPT_TOL)
+        )
 
     def compute_distance(kappa: float) -> float:
         means = clusters.factors * kappa + LABELS * find_best_offset(kappa)
@@ -218,7 +220,7 @@ def compute_cluster_interpolation_threshold(loss: Loss, clusters: TwoClusters, i
     )
 
 
-def _compute_offset_slope(clusters: TwoClusters, kappa: float, b: float) -> float:
+def _compute_offset_derivative(clusters: TwoClusters, kappa: float, b: float) -> float:
     """Return half the derivative of the squared distance with respect to the offset b."""
     means = clusters.factors * kappa + LABELS * b
     return float(clusters.weights @ (LABELS * (means * normal_cdf(-means) - normal_density(means))))

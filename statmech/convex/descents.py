@@ -28,9 +28,9 @@ import numpy as np
 
 from statmech.parameters import parameter
 
-MIN_RARE_FRACTION = 1e-4  # at this fraction, theory's 2^16 sampled weights still include several
+MIN_SMALL_FORCE_FRACTION = 1e-4  # at this fraction, theory's 2^16 sampled weights still include several
 
-State = tuple[np.ndarray, ...]  # the weights, followed by arrays of the same shape that remember earlier steps
+DescentState = tuple[np.ndarray, ...]  # the weights, followed by arrays of the same shape that remember earlier steps
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Descent(ABC):
     cites: ClassVar[tuple[str, ...]] = ()  # keys of papers in the bibliography
     coordinatewise: ClassVar[bool] = False  # True if each weight moves independently: `next` need not be linear
 
-    def start(self, w: np.ndarray) -> State:
+    def start(self, w: np.ndarray) -> DescentState:
         """Return the state before the first step: the weights and an empty memory.
 
         Parameters
@@ -62,7 +62,7 @@ class Descent(ABC):
         """
         return (w,)
 
-    def query(self, state: State) -> np.ndarray:
+    def query(self, state: DescentState) -> np.ndarray:
         """Return the point where the force is evaluated: by default the weights themselves.
 
         Parameters
@@ -88,7 +88,7 @@ class Descent(ABC):
         return ""
 
     @abstractmethod
-    def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
+    def next(self, state: DescentState, force: np.ndarray, rate: float, step: int) -> DescentState:
         r"""Return the state after a step.
 
         Parameters
@@ -133,7 +133,7 @@ class Gradient(Descent):
     label: ClassVar = "gradient descent"
     equation: ClassVar = r"\mathbf w_{t+1} = \mathbf w_t - \eta\nabla(\mathbf w_t)"
 
-    def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
+    def next(self, state: DescentState, force: np.ndarray, rate: float, step: int) -> DescentState:
         return (state[0] - rate * force,)
 
     @property
@@ -152,10 +152,10 @@ class HeavyBall(Descent):
     )
     momentum: float = parameter(0.9, "fraction of the last step that is added to the next", at_least=0, below=1)
 
-    def start(self, w: np.ndarray) -> State:
+    def start(self, w: np.ndarray) -> DescentState:
         return w, w
 
-    def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
+    def next(self, state: DescentState, force: np.ndarray, rate: float, step: int) -> DescentState:
         w, previous = state
         return w + self.momentum * (w - previous) - rate * force, w
 
@@ -176,14 +176,14 @@ class Nesterov(Descent):
     )
     momentum: float = parameter(0.9, "fraction of the last step that is added to the next", at_least=0, below=1)
 
-    def start(self, w: np.ndarray) -> State:
+    def start(self, w: np.ndarray) -> DescentState:
         return w, w
 
-    def query(self, state: State) -> np.ndarray:
+    def query(self, state: DescentState) -> np.ndarray:
         w, previous = state
         return w + self.momentum * (w - previous)
 
-    def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
+    def next(self, state: DescentState, force: np.ndarray, rate: float, step: int) -> DescentState:
         return self.query(state) - rate * force, state[0]
 
     @property
@@ -199,7 +199,7 @@ class SignDescent(Descent):
     equation: ClassVar = r"\mathbf w_{t+1} = \mathbf w_t - \eta\,\mathrm{sgn}\,\nabla(\mathbf w_t)"
     coordinatewise: ClassVar = True
 
-    def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
+    def next(self, state: DescentState, force: np.ndarray, rate: float, step: int) -> DescentState:
         return (state[0] - rate * np.sign(force),)
 
     @property
@@ -232,18 +232,18 @@ class Adam(Descent):
         forces makes the step longer by the inverse of this fraction. The mean square step grows with this inverse: it
         diverges as the fraction vanishes, and a sample too small for the fraction underestimates it.
         """
-        if self.beta1 == 0 or max(self.beta2**0.5, self.epsilon) >= MIN_RARE_FRACTION:
+        if self.beta1 == 0 or max(self.beta2**0.5, self.epsilon) >= MIN_SMALL_FORCE_FRACTION:
             return ""
         return (
             f"with beta2 = {self.beta2:g} and beta1 = {self.beta1:g}, a few weights with a force close to 0 dominate "
-            f"the mean square step: beta2 must be at least {MIN_RARE_FRACTION**2:g}, or epsilon at least "
-            f"{MIN_RARE_FRACTION:g}, or beta1 0"
+            f"the mean square step: beta2 must be at least {MIN_SMALL_FORCE_FRACTION**2:g}, or epsilon at least "
+            f"{MIN_SMALL_FORCE_FRACTION:g}, or beta1 0"
         )
 
-    def start(self, w: np.ndarray) -> State:
+    def start(self, w: np.ndarray) -> DescentState:
         return w, np.zeros_like(w), np.zeros_like(w)
 
-    def next(self, state: State, force: np.ndarray, rate: float, step: int) -> State:
+    def next(self, state: DescentState, force: np.ndarray, rate: float, step: int) -> DescentState:
         w, mean, square = state
         mean = self.beta1 * mean + (1 - self.beta1) * force
         square = self.beta2 * square + (1 - self.beta2) * force * force

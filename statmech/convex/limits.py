@@ -60,15 +60,15 @@ def find_minimiser_interval(loss: Loss) -> ZeroLossInterval | None:
     (1.0, inf, None)
     """
     low, high = (
-        _find_first_crossing(loss, lambda slope: slope >= 0),
-        _find_first_crossing(loss, lambda slope: slope > 0),
+        _find_first_x_by_slope(loss, lambda slope: slope >= 0),
+        _find_first_x_by_slope(loss, lambda slope: slope > 0),
     )
     if low >= MAX_MINIMISER / 2:
         return None
     return ZeroLossInterval(low, np.inf if high > MAX_MINIMISER / 2 else low if high - low < MINIMISER_TOL else high)
 
 
-def _find_first_crossing(loss: Loss, condition: object) -> float:
+def _find_first_x_by_slope(loss: Loss, condition: object) -> float:
     """Find the smallest x where the slope of a loss meets a condition, by bisection.
 
     The result is exactly 0, a kink or a bend if one of these points is within the tolerance.

@@ -40,13 +40,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from statmech.closed_forms import reset_inherited
+from statmech.closed_forms import reset_inherited_attributes
 from statmech.errors import ScenarioError
 from statmech.parameters import parameter
 
 SLOPE_DEPENDENT_ATTRIBUTES = ("kinks", "bends", "equation", "closed_prox", "largest_curvature")
 SYMMETRY_TEST_POINTS = np.geomspace(1e-3, 30, 12)  # an even loss equals its mirror image at these points
-SIDE_SPACINGS = 4  # one-sided slopes are taken this far from a kink, which may be rounded
+KINK_OFFSET_ULPS = 4  # one-sided slopes are taken this far from a kink, which may be rounded
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Loss(ABC):
         A subclass that overrides the slope then does not inherit stale values.
         """
         super().__init_subclass__(**options)
-        reset_inherited(cls, "slope", SLOPE_DEPENDENT_ATTRIBUTES, Loss)
+        reset_inherited_attributes(cls, "slope", SLOPE_DEPENDENT_ATTRIBUTES, Loss)
 
     @property
     def kinks(self) -> tuple[float, ...]:
@@ -160,7 +160,7 @@ class Loss(ABC):
         (-1.0, 0.0)
         """
         x = np.asarray(x, dtype=float)
-        side = SIDE_SPACINGS * np.spacing(np.maximum(1.0, np.abs(x)))
+        side = KINK_OFFSET_ULPS * np.spacing(np.maximum(1.0, np.abs(x)))
         return self.slope(x - side), self.slope(x + side)
 
     @property
@@ -493,16 +493,16 @@ def convert_to_stability_loss(loss: Loss) -> Loss:
     """
     if loss.of == "stability":
         return loss
-    if why := explain_uneven_loss(loss):
+    if why := explain_label_mismatch(loss):
         raise ScenarioError([(("loss",), why)])
     return StabilityLoss(loss)
 
 
 @cache  # called for each value of sweeps with up to a million values
-def explain_uneven_loss(loss: Loss) -> str:
+def explain_label_mismatch(loss: Loss) -> str:
     """Return the reason why a loss cannot be minimised on labels, or an empty string if it can.
 
-    >>> explain_uneven_loss(Huber()), explain_uneven_loss(Hinge())
+    >>> explain_label_mismatch(Huber()), explain_label_mismatch(Hinge())
     ('', '')
     """
     if loss.of == "stability" or loss.even:

@@ -17,7 +17,7 @@ import numpy as np
 from statmech.convex.losses import Loss
 
 MAX_PROX_STEPS = 200  # bisection alone needs about 70 steps
-MAX_SLOPE = 1e300  # finite, so that the product with V = 0 is 0
+MAX_FINITE_SLOPE = 1e300  # finite, so that the product with V = 0 is 0
 MACHINE_EPSILON = float(np.finfo(float).eps)
 
 
@@ -59,7 +59,7 @@ def find_prox_by_newton(loss: Loss, h: np.ndarray, V: np.ndarray, rtol: float = 
     shape, h, V = h.shape, h.ravel(), V.ravel()
     with np.errstate(over="ignore", invalid="ignore"):  # slopes at large |x| may overflow
         low, high = _bracket_roots(loss, h, V)
-        return _find_roots(loss, h, V, low, high, rtol).reshape(shape)
+        return _find_prox_roots(loss, h, V, low, high, rtol).reshape(shape)
 
 
 def compute_prox_derivative(loss: Loss, p: np.ndarray, V: np.ndarray | float) -> np.ndarray:
@@ -89,25 +89,27 @@ def compute_prox_force(loss: Loss, p: np.ndarray, h: np.ndarray, V: np.ndarray |
 def _bracket_roots(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bracket the roots, with coinciding bounds where a root is a kink."""
     low, high = np.full_like(h, -np.inf), np.full_like(h, np.inf)
-    for q, left, right in _get_bracketing_points(loss, h):
+    for q, left, right in _list_bracketing_slopes(loss, h):
         before, after = h - V * left, h - V * right  # bounds for roots on the left and on the right of q
         low = np.maximum(low, np.minimum(q, before))
         high = np.minimum(high, np.maximum(q, after))
     return low, high
 
 
-def _get_bracketing_points(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def _list_bracketing_slopes(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return the bracketing points (0, the kinks, the bends and h), each with its one-sided slopes."""
     smooth, kinks = np.array([0.0, *loss.bends]), np.array(loss.kinks)
     slope, at_h = (
         loss.slope(smooth),
-        np.clip(loss.slope(h), -MAX_SLOPE, MAX_SLOPE),
+        np.clip(loss.slope(h), -MAX_FINITE_SLOPE, MAX_FINITE_SLOPE),
     )
     points = [*zip(smooth, slope, slope, strict=True), *zip(kinks, *loss.one_sided_slopes(kinks), strict=True)]
     return [*points, (h, at_h, at_h)]
 
 
-def _find_roots(loss: Loss, h: np.ndarray, V: np.ndarray, low: np.ndarray, high: np.ndarray, rtol: float) -> np.ndarray:
+def _find_prox_roots(
+    loss: Loss, h: np.ndarray, V: np.ndarray, low: np.ndarray, high: np.ndarray, rtol: float
+) -> np.ndarray:
     """Find the root in each bracket, independently of the other brackets."""
     p, previous_length = _bisect_arcsinh(low, high), np.full_like(low, np.inf)
     active = np.flatnonzero(low < high)

@@ -27,7 +27,7 @@ import numpy as np
 from statmech.convex.teachers import LabelTeacher
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_gaussian_panels, normal_cdf, normal_density
 
-MAX_LOG_T = 60.0  # a minimum at a larger ln t means that all labels agree with the teacher
+MAX_LOG_TEACHER_RATIO = 60.0  # a minimum at a larger ln t means that all labels agree with the teacher
 
 
 @cache
@@ -56,12 +56,19 @@ def compute_separability_threshold(teacher: LabelTeacher, signal: float = 1.0, r
     """
     from scipy.optimize import brentq
 
-    if teacher.uninformative:
+    if teacher.uninformative_setting:
         return 2.0 * rank
-    if _compute_distance_slope(MAX_LOG_T / 2, teacher, signal) < 0:
+    if _compute_distance_slope(MAX_LOG_TEACHER_RATIO / 2, teacher, signal) < 0:
         return np.inf
-    log_t = brentq(_compute_distance_slope, -MAX_LOG_T, MAX_LOG_T / 2, args=(teacher, signal), xtol=1e-13, rtol=1e-14)
-    v, weight = _make_field_quadrature(teacher, np.exp(log_t), signal)
+    log_t = brentq(
+        _compute_distance_slope,
+        -MAX_LOG_TEACHER_RATIO,
+        MAX_LOG_TEACHER_RATIO / 2,
+        args=(teacher, signal),
+        xtol=1e-13,
+        rtol=1e-14,
+    )
+    v, weight = _make_label_field_quadrature(teacher, np.exp(log_t), signal)
     tv = np.exp(log_t) * v
     return rank * float(1 / np.sum(weight * ((1 + tv**2) * normal_cdf(-tv) - tv * normal_density(tv))))
 
@@ -69,11 +76,11 @@ def compute_separability_threshold(teacher: LabelTeacher, signal: float = 1.0, r
 def _compute_distance_slope(log_t: float, teacher: LabelTeacher, signal: float) -> float:
     """Return half the derivative of the squared distance with respect to t, which increases with t."""
     t = np.exp(log_t)
-    v, weight = _make_field_quadrature(teacher, t, signal)
+    v, weight = _make_label_field_quadrature(teacher, t, signal)
     return -float(np.sum(weight * v * (normal_density(t * v) - t * v * normal_cdf(-t * v))))
 
 
-def _make_field_quadrature(teacher: LabelTeacher, t: float, signal: float) -> tuple[np.ndarray, np.ndarray]:
+def _make_label_field_quadrature(teacher: LabelTeacher, t: float, signal: float) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes v and weights on panels cut where the teacher's sigmoid and the functions of tv change."""
     edge_widths = np.array([0.5, 1.5, 4.0, 10.0])
     rest = np.array([1 - signal])

@@ -9,15 +9,15 @@ from statmech.convex.losses import Loss
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import Weights
 from statmech.numerics.gaussian import make_gaussian_panels, normal_density
-from statmech.numerics.stated_derivatives import MAX_EXAMINED_FIELD, find_jump, find_wrong_slope
+from statmech.numerics.stated_derivatives import MAX_TEST_FIELD, find_jump, find_wrong_slope
 
-LARGE_FIELDS = np.append(
+LARGE_TEST_FIELDS = np.append(
     -np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61)
 )  # small penalties lead to large fields
-PROPERTY_TOL = 1e-9  # for slopes and averages, relative to 1 + their magnitude
-MEAN_STEP = 1e-5  # for finite differences with respect to the mean field
-FIELD_MEANS = np.array([[-1.5], [0.0], [0.7]])
-FIELD_VARIANCES = np.array([0.05, 0.5, 2.0])
+DECLARED_PROPERTY_TOL = 1e-9  # for slopes and averages, relative to 1 + their magnitude
+MEAN_DIFFERENCE_STEP = 1e-5  # for finite differences with respect to the mean field
+TEST_FIELD_MEANS = np.array([[-1.5], [0.0], [0.7]])
+TEST_FIELD_VARIANCES = np.array([0.05, 0.5, 2.0])
 
 
 def find_loss_problem(loss: Loss) -> str | None:
@@ -28,11 +28,11 @@ def find_loss_problem(loss: Loss) -> str | None:
     tests = (
         _find_shape_problem,
         _find_nonfinite_value,
-        _find_order_problem,
+        _find_kink_order_problem,
         _find_decreasing_slope,
         _find_undeclared_jump,
         _find_wrong_derivative,
-        _find_zero_minimum,
+        _find_minimum_at_w_zero,
     )
     with np.errstate(all="ignore"):  # large x may overflow
         return next(filter(None, (test(loss) for test in tests)), None)
@@ -45,7 +45,7 @@ def find_descent_problem(descent: Descent) -> str | None:
     functions of the descent are linear. A coordinatewise descent may not mix weights.
     """
     first, second = np.random.default_rng(0).standard_normal((2, 4, 9))  # each with a start and three forces
-    paths = [_run_descent(descent, arrays) for arrays in (first, second, first - 2 * second, first[:, :4])]
+    paths = [_record_descent_steps(descent, arrays) for arrays in (first, second, first - 2 * second, first[:, :4])]
     if any(np.shape(array) != (9,) for array in paths[0]):
         return "start, query and next must return arrays of the shape of the weights"
     if not descent.largest_curvature > 0:
@@ -65,7 +65,7 @@ def find_descent_problem(descent: Descent) -> str | None:
     return None
 
 
-def _run_descent(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
+def _record_descent_steps(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
     """Return the states and query points of a few steps, with forces that depend on the query point."""
     state = descent.start(arrays[0])
     visited = [*state]
@@ -89,18 +89,18 @@ def _find_shape_problem(loss: Loss) -> str | None:
 
 def _find_nonfinite_value(loss: Loss) -> str | None:
     """Describe a non-finite value at moderate x or a NaN at large x, or return None."""
-    near = np.linspace(-MAX_EXAMINED_FIELD, MAX_EXAMINED_FIELD, 801)
+    near = np.linspace(-MAX_TEST_FIELD, MAX_TEST_FIELD, 801)
     for name in ("value", "slope", "curvature"):
-        far, finite = np.isnan(getattr(loss, name)(LARGE_FIELDS)), np.isfinite(getattr(loss, name)(near))
+        far, finite = np.isnan(getattr(loss, name)(LARGE_TEST_FIELDS)), np.isfinite(getattr(loss, name)(near))
         if not finite.all():
             return f"{name} is not a finite number at {loss.of} {near[~finite][0]:.3g}"
         if far.any():
-            field = f"{loss.of} {LARGE_FIELDS[far][0]:.3g}"
+            field = f"{loss.of} {LARGE_TEST_FIELDS[far][0]:.3g}"
             return f"{name} is not a number at {field}: is there a form of it that does not overflow?"
     return None
 
 
-def _find_order_problem(loss: Loss) -> str | None:
+def _find_kink_order_problem(loss: Loss) -> str | None:
     """Describe kinks or bends that are not in increasing order, or return None."""
     for name, positions in (("kinks", loss.kinks), ("bends", loss.bends)):
         if not np.all(np.isfinite(positions)) or np.any(np.diff(positions) <= 0):
@@ -111,12 +111,12 @@ def _find_order_problem(loss: Loss) -> str | None:
 def _find_decreasing_slope(loss: Loss) -> str | None:
     """Describe a decrease of the slope, also at kinks and at large x, or return None if the loss is convex."""
     edges = np.array([*loss.kinks, *loss.bends], dtype=float)
-    side = PROPERTY_TOL * np.maximum(1, np.abs(edges))
+    side = DECLARED_PROPERTY_TOL * np.maximum(1, np.abs(edges))
     x = np.unique(
-        [*np.linspace(-MAX_EXAMINED_FIELD, MAX_EXAMINED_FIELD, 4001), *LARGE_FIELDS, *(edges - side), *(edges + side)]
+        [*np.linspace(-MAX_TEST_FIELD, MAX_TEST_FIELD, 4001), *LARGE_TEST_FIELDS, *(edges - side), *(edges + side)]
     )
     slope = loss.slope(x)
-    falls = np.diff(slope) < -PROPERTY_TOL * (1 + np.abs(slope[1:]))
+    falls = np.diff(slope) < -DECLARED_PROPERTY_TOL * (1 + np.abs(slope[1:]))
     if not falls.any():
         return None
     index = int(np.argmax(falls))
@@ -147,7 +147,7 @@ def _find_wrong_derivative(loss: Loss) -> str | None:
     return None
 
 
-def _find_zero_minimum(loss: Loss) -> str | None:
+def _find_minimum_at_w_zero(loss: Loss) -> str | None:
     """Describe a loss of stabilities that is minimal for the student w = 0, or return None."""
     if loss.of == "stability" and loss.one_sided_slopes(0.0)[1] >= 0:
         return "its slope at stability 0 must be negative on both sides, or no student is better than w = 0"
@@ -156,53 +156,62 @@ def _find_zero_minimum(loss: Loss) -> str | None:
 
 def find_teacher_problem(teacher: Teacher) -> str | None:
     """Return the reason why a teacher cannot be used, or None if it can."""
-    u = np.linspace(-MAX_EXAMINED_FIELD, MAX_EXAMINED_FIELD, 800)
+    u = np.linspace(-MAX_TEST_FIELD, MAX_TEST_FIELD, 800)
     if np.shape(teacher.draw(np.random.default_rng(0), u)) != u.shape:
         return "draw(rng, u) must return an array of the shape of u"
-    return _find_label_problem(teacher, u) if isinstance(teacher, LabelTeacher) else None
+    return _find_label_teacher_problem(teacher, u) if isinstance(teacher, LabelTeacher) else None
 
 
-def _find_label_problem(teacher: LabelTeacher, u: np.ndarray) -> str | None:
+def _find_label_teacher_problem(teacher: LabelTeacher, u: np.ndarray) -> str | None:
     """Return the reason why the functions of a teacher of labels are inconsistent, or None if they agree."""
     p = teacher.probability(u)
-    if np.any((p < 0) | (p > 1)) or np.any(np.diff(p) < -PROPERTY_TOL):
+    if np.any((p < 0) | (p > 1)) or np.any(np.diff(p) < -DECLARED_PROPERTY_TOL):
         return "the probability of +1 must increase with the field and lie between 0 and 1"
-    if np.any(np.abs(p + p[::-1] - 1) > PROPERTY_TOL):
+    if np.any(np.abs(p + p[::-1] - 1) > DECLARED_PROPERTY_TOL):
         return "the probability of +1 at -u must be that of -1 at u"
-    right = teacher.right(FIELD_MEANS, FIELD_VARIANCES)
+    right = teacher.right(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES)
     if np.shape(right) != (3, 3) or np.any(np.abs(right - _average_probability(teacher)) > 1e-6):
         return "right is not the average of probability over a normal field"
     by_differences = (
-        teacher.right(FIELD_MEANS + MEAN_STEP, FIELD_VARIANCES)
-        - teacher.right(FIELD_MEANS - MEAN_STEP, FIELD_VARIANCES)
-    ) / (2 * MEAN_STEP)
-    if np.any(np.abs(teacher.response(FIELD_MEANS, FIELD_VARIANCES) - by_differences) > 1e-6):
+        teacher.right(TEST_FIELD_MEANS + MEAN_DIFFERENCE_STEP, TEST_FIELD_VARIANCES)
+        - teacher.right(TEST_FIELD_MEANS - MEAN_DIFFERENCE_STEP, TEST_FIELD_VARIANCES)
+    ) / (2 * MEAN_DIFFERENCE_STEP)
+    if np.any(np.abs(teacher.response(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES) - by_differences) > 1e-6):
         return "response is not the derivative of right with respect to the mean"
     return _find_log_derivative_problem(teacher)
 
 
 def _find_log_derivative_problem(teacher: LabelTeacher) -> str | None:
     """Return the reason why the logarithmic derivatives of a teacher are inconsistent, or None if they agree."""
-    slope, bend = teacher.log_slope(FIELD_MEANS, FIELD_VARIANCES), teacher.log_bend(FIELD_MEANS, FIELD_VARIANCES)
+    slope, bend = (
+        teacher.log_slope(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES),
+        teacher.log_bend(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES),
+    )
     if np.any(
-        np.abs(slope * teacher.right(FIELD_MEANS, FIELD_VARIANCES) - teacher.response(FIELD_MEANS, FIELD_VARIANCES))
+        np.abs(
+            slope * teacher.right(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES)
+            - teacher.response(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES)
+        )
         > 1e-6
     ):
         return "log_slope is not response divided by right"
-    ahead, behind = (teacher.log_slope(FIELD_MEANS + step, FIELD_VARIANCES) for step in (MEAN_STEP, -MEAN_STEP))
-    if np.any(np.abs(bend + (ahead - behind) / (2 * MEAN_STEP)) > 1e-5 * (1 + np.abs(bend))):
+    ahead, behind = (
+        teacher.log_slope(TEST_FIELD_MEANS + step, TEST_FIELD_VARIANCES)
+        for step in (MEAN_DIFFERENCE_STEP, -MEAN_DIFFERENCE_STEP)
+    )
+    if np.any(np.abs(bend + (ahead - behind) / (2 * MEAN_DIFFERENCE_STEP)) > 1e-5 * (1 + np.abs(bend))):
         return "log_bend is not minus the derivative of log_slope with respect to the mean"
     return None
 
 
 def _average_probability(teacher: LabelTeacher) -> np.ndarray:
     """Average `probability` over normal fields of each test mean and variance."""
-    width = np.sqrt(FIELD_VARIANCES)
-    averages = np.empty((len(FIELD_MEANS), len(FIELD_VARIANCES)))
+    width = np.sqrt(TEST_FIELD_VARIANCES)
+    averages = np.empty((len(TEST_FIELD_MEANS), len(TEST_FIELD_VARIANCES)))
     for index in np.ndindex(averages.shape):
-        mean, scale = FIELD_MEANS[index[0], 0], width[index[1]]
+        mean, scale = TEST_FIELD_MEANS[index[0], 0], width[index[1]]
         t, weight = make_gaussian_panels(
-            np.array([-MAX_EXAMINED_FIELD, -mean / scale - 1, -mean / scale, -mean / scale + 1, MAX_EXAMINED_FIELD])
+            np.array([-MAX_TEST_FIELD, -mean / scale - 1, -mean / scale, -mean / scale + 1, MAX_TEST_FIELD])
         )
         averages[index] = np.sum(weight * normal_density(t) * teacher.probability(mean + scale * t))
     return averages
@@ -211,11 +220,11 @@ def _average_probability(teacher: LabelTeacher) -> np.ndarray:
 def find_weights_problem(weights: Weights) -> str | None:
     """Return the reason why a distribution of weights cannot be used, or None if it can."""
     fraction, mean, variance = np.array(weights.pieces, dtype=float).T
-    if np.any(fraction <= 0) or np.any(variance < 0) or abs(fraction.sum() - 1) > PROPERTY_TOL:
+    if np.any(fraction <= 0) or np.any(variance < 0) or abs(fraction.sum() - 1) > DECLARED_PROPERTY_TOL:
         return (
             f"the shares of its pieces must be positive, of sum 1, not {fraction.sum():.6g}, and no variance negative"
         )
     square = float(fraction @ (mean**2 + variance))
-    if abs(square - 1) > PROPERTY_TOL:
+    if abs(square - 1) > DECLARED_PROPERTY_TOL:
         return f"its mean square must be 1, not {square:.6g}"
     return None

@@ -30,18 +30,18 @@ from statmech.convex.logistic_average import LogisticAverage, logistic_average
 from statmech.numerics.gaussian import (
     GAUSSIAN_CUTOFF,
     Array,
-    hazard,
-    hazard_excess,
     make_composite_rule,
     normal_cdf,
     normal_density,
+    reversed_hazard,
+    reversed_hazard_excess,
 )
 from statmech.parameters import parameter
 
 MIN_FIELD_VARIANCE = 1e-280  # replaces variances of 0 in divisors
 NODES = 24  # per panel
-PANEL_EDGE_WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # in widths of the teacher's transition
-PANEL_EDGE_DEVIATIONS = (2.0, 4.0, 6.0, GAUSSIAN_CUTOFF)  # in standard deviations of the field
+PANEL_EDGES_IN_WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # in widths of the teacher's transition
+PANEL_EDGES_IN_DEVIATIONS = (2.0, 4.0, 6.0, GAUSSIAN_CUTOFF)  # in standard deviations of the field
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Teacher(ABC):
         """Return the mean of ln P(y) at each mean squared error (L,) of the weights, from 0 to 1."""
 
     @property
-    def uninformative(self) -> str:
+    def uninformative_setting(self) -> str:
         """The setting that makes outputs independent of the teacher, such as "flip = 0.5", or an empty string."""
         return ""
 
@@ -115,9 +115,9 @@ class LabelTeacher(Teacher):
 
     def information(self, mse: np.ndarray) -> np.ndarray:
         mean, variance, weight = self._make_half_line_quadrature(mse)
-        return np.sum(weight * self.information_at(mean, variance), axis=-1)
+        return np.sum(weight * self.information_given_field(mean, variance), axis=-1)
 
-    def information_at(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def information_given_field(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return the mean squared score for a normal field of this mean and variance."""
         slopes = self.log_slope(mean, variance) + self.log_slope(-mean, variance)
         return self.response(mean, variance) * slopes
@@ -133,8 +133,8 @@ class LabelTeacher(Teacher):
         """Return positive field means (L, n), variances (L, 1), and weights (L, n) that count both signs."""
         mse = np.asarray(mse, float)
         deviation = np.sqrt(np.maximum(1 - mse, MIN_FIELD_VARIANCE))
-        widths = np.multiply.outer(PANEL_EDGE_WIDTHS, self.width(np.maximum(mse, MIN_FIELD_VARIANCE)) / deviation)
-        edges = np.concatenate([widths, np.multiply.outer((0.0, *PANEL_EDGE_DEVIATIONS), np.ones_like(mse))])
+        widths = np.multiply.outer(PANEL_EDGES_IN_WIDTHS, self.width(np.maximum(mse, MIN_FIELD_VARIANCE)) / deviation)
+        edges = np.concatenate([widths, np.multiply.outer((0.0, *PANEL_EDGES_IN_DEVIATIONS), np.ones_like(mse))])
         t, weight = make_composite_rule(np.sort(np.minimum(edges, GAUSSIAN_CUTOFF), axis=0), NODES)
         return deviation[..., None] * t, mse[..., None], 2 * weight * normal_density(t)
 
@@ -151,33 +151,33 @@ class SignTeacher(LabelTeacher):
         return np.where(u > 0, 1 - self.flip, self.flip)
 
     def right(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return self.flip + (1 - 2 * self.flip) * normal_cdf(mean / _safe_deviation(variance))
+        return self.flip + (1 - 2 * self.flip) * normal_cdf(mean / _positive_deviation(variance))
 
     def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        scale = _safe_deviation(variance)
+        scale = _positive_deviation(variance)
         return (1 - 2 * self.flip) * normal_density(mean / scale) / scale
 
     def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         response = self.response(mean, variance)
-        return self.right(mean, variance), response, -mean / _safe_deviation(variance) ** 2 * response
+        return self.right(mean, variance), response, -mean / _positive_deviation(variance) ** 2 * response
 
     def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         if self.flip > 0:
             return self.response(mean, variance) / self.right(mean, variance)
-        scale = _safe_deviation(variance)
-        return hazard(mean / scale) / scale
+        scale = _positive_deviation(variance)
+        return reversed_hazard(mean / scale) / scale
 
     def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        slope, scale = self.log_slope(mean, variance), _safe_deviation(variance)
+        slope, scale = self.log_slope(mean, variance), _positive_deviation(variance)
         if self.flip > 0:
             return slope * (slope + mean / scale / scale)
-        return slope * hazard_excess(mean / scale) / scale
+        return slope * reversed_hazard_excess(mean / scale) / scale
 
     def width(self, variance: np.ndarray) -> np.ndarray:
         return np.sqrt(variance)
 
     @property
-    def uninformative(self) -> str:
+    def uninformative_setting(self) -> str:
         return "flip = 0.5" if self.flip == 0.5 else ""
 
 
@@ -236,22 +236,24 @@ class LogitTeacher(LabelTeacher):
     def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         left, above = self._average(mean, variance), np.asarray(mean) > 0
         F = np.exp(left.log)
-        second = self.gain**2 * F * (left.slope**2 - left.bend)
+        second = self.gain**2 * F * (left.slope**2 - left.minus_log_curvature)
         return np.where(above, 1 - F, F), self.gain * F * left.slope, np.where(above, -second, second)
 
     def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return self.gain * self._log_slope(mean, self._average(mean, variance))
+        return self.gain * self._log_slope_from_average(mean, self._average(mean, variance))
 
     def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return self.gain**2 * self._log_bend(mean, self._average(mean, variance))
+        return self.gain**2 * self._log_bend_from_average(mean, self._average(mean, variance))
 
-    def information_at(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def information_given_field(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         left = self._average(mean, variance)
-        return (self.gain * left.slope) ** 2 * _odds(left)
+        return (self.gain * left.slope) ** 2 * _logistic_odds(left)
 
     def score(self, y: np.ndarray, mean: np.ndarray, variance: Array) -> tuple[np.ndarray, np.ndarray]:
         average, z = self._average(mean, variance), y * mean
-        return y * self.gain * self._log_slope(z, average), self.gain**2 * self._log_bend(z, average)
+        return y * self.gain * self._log_slope_from_average(z, average), self.gain**2 * self._log_bend_from_average(
+            z, average
+        )
 
     def width(self, variance: np.ndarray) -> np.ndarray:
         return np.sqrt(variance + (1.8 / max(self.gain, 1e-12)) ** 2)
@@ -260,19 +262,19 @@ class LogitTeacher(LabelTeacher):
         return logistic_average(self.gain * np.asarray(mean), self.gain**2 * np.asarray(variance))
 
     @staticmethod
-    def _log_slope(mean: np.ndarray, left: LogisticAverage) -> np.ndarray:
+    def _log_slope_from_average(mean: np.ndarray, left: LogisticAverage) -> np.ndarray:
         """Return the derivative of ln F at the mean, from the average at -|mean| and F(M) = 1 - F(-M)."""
-        return np.where(np.asarray(mean) > 0, left.slope * _odds(left), left.slope)
+        return np.where(np.asarray(mean) > 0, left.slope * _logistic_odds(left), left.slope)
 
     @staticmethod
-    def _log_bend(mean: np.ndarray, left: LogisticAverage) -> np.ndarray:
+    def _log_bend_from_average(mean: np.ndarray, left: LogisticAverage) -> np.ndarray:
         """Return minus the second derivative of ln F at the mean, from the average at -|mean|."""
-        odds = _odds(left)
-        reflected = odds * ((1 + odds) * left.slope**2 - left.bend)
-        return np.where(np.asarray(mean) > 0, reflected, left.bend)
+        odds = _logistic_odds(left)
+        reflected = odds * ((1 + odds) * left.slope**2 - left.minus_log_curvature)
+        return np.where(np.asarray(mean) > 0, reflected, left.minus_log_curvature)
 
     @property
-    def uninformative(self) -> str:
+    def uninformative_setting(self) -> str:
         return "gain = 0" if self.gain == 0 else ""
 
 
@@ -299,12 +301,12 @@ class LinearTeacher(Teacher):
         return -0.5 * (1 + np.log(2 * np.pi / self.information(mse)))
 
 
-def _safe_deviation(variance: Array) -> np.ndarray:
+def _positive_deviation(variance: Array) -> np.ndarray:
     """Return the standard deviation, bounded from below so that it can be a divisor."""
     return np.sqrt(np.maximum(variance, MIN_FIELD_VARIANCE))
 
 
-def _odds(left: LogisticAverage) -> np.ndarray:
+def _logistic_odds(left: LogisticAverage) -> np.ndarray:
     """Return the odds F/(1 - F)."""
     F = np.exp(left.log)
     return F / (1 - F)

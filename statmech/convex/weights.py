@@ -38,10 +38,10 @@ GAUSSIAN_PANEL_EDGES = np.linspace(-GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF, 11)  # in 
 LOG_ODDS_PANEL_EDGES = np.array(
     [-40.0, -20.0, -10.0, -4.0, 0.0, 4.0, 10.0, 20.0, 40.0]
 )  # distances from a zero of the log odds, in units of 1 / slope
-PRECISION_BOUNDS = 1e-60, 1e60  # replace precisions of 0 and infinity in divisors
+FIELD_PRECISION_BOUNDS = 1e-60, 1e60  # replace precisions of 0 and infinity in divisors
 
 
-class Piece(NamedTuple):
+class MixtureComponent(NamedTuple):
     """A Gaussian component of a mixture, or an atom if its variance is 0."""
 
     share: float
@@ -59,7 +59,7 @@ class Weights(ABC):
 
     @property
     @abstractmethod
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[MixtureComponent, ...]:
         """The Gaussian components of the mixture, with shares that sum to 1."""
 
     @property
@@ -70,26 +70,28 @@ class Weights(ABC):
     def posterior(self, r: np.ndarray, precision: Array) -> tuple[np.ndarray, np.ndarray]:
         """Return posterior means and variances of weights, given fields r (...) of this precision."""
         fraction, centre, spread = self._given(r, precision)
-        variance_between = sum(fraction[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._piece_pairs)
+        variance_between = sum(
+            fraction[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._component_pairs
+        )
         return np.sum(fraction * centre, axis=0), np.sum(fraction * spread, axis=0) + variance_between
 
     def mse(self, precision: np.ndarray) -> np.ndarray:
         """Return the mean squared error of the posterior mean, at each precision (L,)."""
-        s = np.clip(precision, *PRECISION_BOUNDS)
+        s = np.clip(precision, *FIELD_PRECISION_BOUNDS)
         error = np.sum([p * tau / (1 + s * tau) for p, _, tau in self.pieces], axis=0)
-        if not self._piece_pairs:
+        if not self._component_pairs:
             return error
         r, weight = self._make_overlap_quadrature(s)
         fraction, centre, _ = self._given(r, s[..., None])
         joint = self._compute_joint_density(r, s[..., None])
-        variance_between = sum(joint[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._piece_pairs)
+        variance_between = sum(joint[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._component_pairs)
         return np.minimum(error + np.sum(weight * variance_between, axis=-1), 1.0)  # rounding may exceed the prior
 
     def information(self, precision: np.ndarray) -> np.ndarray:
         """Return the mutual information of a weight and its field, in nats, at each precision (L,)."""
-        s = np.clip(precision, *PRECISION_BOUNDS)
+        s = np.clip(precision, *FIELD_PRECISION_BOUNDS)
         information_within = np.sum([0.5 * p * np.log1p(s * tau) for p, _, tau in self.pieces], axis=0)
-        if not self._piece_pairs:
+        if not self._component_pairs:
             return information_within
         from scipy.special import xlogy
 
@@ -101,12 +103,12 @@ class Weights(ABC):
         return information_within - sum(p * np.log(p) for p, *_ in self.pieces) + unknown
 
     @property
-    def _piece_pairs(self) -> list[tuple[int, int]]:
+    def _component_pairs(self) -> list[tuple[int, int]]:
         return list(combinations(range(len(self.pieces)), 2))
 
     def _given(self, r: np.ndarray, s: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return posterior shares, means and variances (pieces, ...) at fields r."""
-        fraction, mean, variance = self._get_piece_columns(r)
+        fraction, mean, variance = self._get_component_columns(r)
         widened = 1 + s * variance
         log = np.log(fraction / np.sqrt(widened)) + (variance * r * r + 2 * mean * r - s * mean * mean) / (2 * widened)
         odds = np.exp(log - np.max(log, axis=0))
@@ -114,11 +116,11 @@ class Weights(ABC):
 
     def _compute_joint_density(self, r: np.ndarray, s: np.ndarray) -> np.ndarray:
         """Return the joint density (pieces, ...) of the field r and a piece."""
-        fraction, mean, variance = self._get_piece_columns(r)
+        fraction, mean, variance = self._get_component_columns(r)
         deviation = np.sqrt(s + s * s * variance)
         return fraction / deviation * normal_density((r - s * mean) / deviation)
 
-    def _get_piece_columns(self, r: np.ndarray) -> np.ndarray:
+    def _get_component_columns(self, r: np.ndarray) -> np.ndarray:
         """Return shares, means and variances, each (pieces, 1, ...) to broadcast with r."""
         columns: np.ndarray = np.array(self.pieces).T.reshape(3, -1, *[1] * np.ndim(r))
         return columns
@@ -126,7 +128,7 @@ class Weights(ABC):
     def _make_overlap_quadrature(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return fields (L, n) and weights for integrals over the range where several pieces contribute."""
         edges = np.concatenate(
-            [_compute_overlap_edges(s, self.pieces[i], self.pieces[j]) for i, j in self._piece_pairs]
+            [_compute_overlap_edges(s, self.pieces[i], self.pieces[j]) for i, j in self._component_pairs]
         )
         return make_composite_rule(np.sort(edges, axis=0), NODES)
 
@@ -140,7 +142,7 @@ class Weights(ABC):
         return w * np.sqrt(N / (w @ w))
 
 
-def _compute_overlap_edges(s: np.ndarray, first: Piece, second: Piece) -> np.ndarray:
+def _compute_overlap_edges(s: np.ndarray, first: MixtureComponent, second: MixtureComponent) -> np.ndarray:
     r"""Return panel edges (p, L) where both pieces contribute: :math:`N_iN_j/P \le \sqrt{N_iN_j/4p_ip_j}`.
 
     The bound is a Gaussian in r. In its units x, the log odds :math:`ax^2 + bx + c` change rapidly near
@@ -171,8 +173,8 @@ class Gauss(Weights):
     equation: ClassVar = r"w \sim N(0, 1)"
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
-        return (Piece(1.0, 0.0, 1.0),)
+    def pieces(self) -> tuple[MixtureComponent, ...]:
+        return (MixtureComponent(1.0, 0.0, 1.0),)
 
 
 @dataclass(frozen=True)
@@ -183,8 +185,8 @@ class Binary(Weights):
     equation: ClassVar = r"w = \pm 1"
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
-        return (Piece(0.5, -1.0, 0.0), Piece(0.5, 1.0, 0.0))
+    def pieces(self) -> tuple[MixtureComponent, ...]:
+        return (MixtureComponent(0.5, -1.0, 0.0), MixtureComponent(0.5, 1.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -196,9 +198,9 @@ class Sparse(Weights):
     rho: float = parameter(0.2, "fraction of nonzero weights", symbol=r"$\rho$", above=0, at_most=1)
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
-        normal = Piece(self.rho, 0.0, 1 / self.rho)
-        return (normal,) if self.rho == 1 else (Piece(1 - self.rho, 0.0, 0.0), normal)
+    def pieces(self) -> tuple[MixtureComponent, ...]:
+        normal = MixtureComponent(self.rho, 0.0, 1 / self.rho)
+        return (normal,) if self.rho == 1 else (MixtureComponent(1 - self.rho, 0.0, 0.0), normal)
 
 
 WEIGHTS: dict[str, type[Weights]] = {"gauss": Gauss, "binary": Binary, "sparse": Sparse}

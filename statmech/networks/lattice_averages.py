@@ -5,8 +5,8 @@ independent normal z. The sum over the points of a cubic lattice of spacing h, w
 error of :math:`e^{-2\pi a/h}` for a g that is analytic within a of the real axis: for tanh(x), h = 0.32 has the error
 7e-10 with 43 points per variable, and Gauss-Hermite quadrature needs 96. The sum does not converge across a kink, so
 that activations with kinks are not supported. The spacing is the widest one that reproduces :math:`\langle g^2\rangle`,
-:math:`\langle g'^2\rangle` and :math:`\langle xgg'\rangle` of the spacing `REFERENCE_SPACING`, for a field of variance
-`PROBE_VARIANCE`. Points outside `LATTICE_RADIUS` are omitted.
+:math:`\langle g'^2\rangle` and :math:`\langle xgg'\rangle` of the spacing `REFERENCE_LATTICE_SPACING`, for a field of variance
+`PROBE_FIELD_VARIANCE`. Points outside `LATTICE_RADIUS` are omitted.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)
@@ -15,7 +15,7 @@ that activations with kinks are not supported. The spacing is the widest one tha
 ...     def both(self, x):
 ...         g = namespace(x).tanh(x)
 ...         return g, 1 - g * g
->>> averages = ensure_averages(Tanh())
+>>> averages = ensure_gaussian_averages(Tanh())
 >>> C = np.array([[1.0, 0.5], [0.5, 1.0]])
 >>> averages.spacing, round(float(averages.I2(C)), 8)
 (0.32, 0.18632441)
@@ -30,15 +30,15 @@ from functools import cache
 import numpy as np
 
 from statmech.activations import Activation
-from statmech.numerics.gaussian import Array, namespace
+from statmech.numerics.gaussian import Array, get_array_module
 from statmech.numerics.orthants import safe_ratio, safe_sqrt
 
 LATTICE_SPACINGS = (0.8, 0.65, 0.5, 0.4, 0.32, 0.25)
-REFERENCE_SPACING = 0.1
-PROBE_VARIANCE = 1.0  # field variance for testing the accuracy of a spacing
+REFERENCE_LATTICE_SPACING = 0.1
+PROBE_FIELD_VARIANCE = 1.0  # field variance for testing the accuracy of a spacing
 TOLERANCE = 1e-8
 LATTICE_RADIUS = 7.0  # standard deviations: four normal variables lie outside with probability 6e-10
-MIN_RELATIVE_VARIANCE = 1e-14  # smaller conditional variances count as 0
+MIN_CONDITIONAL_VARIANCE = 1e-14  # smaller conditional variances count as 0
 
 
 @cache
@@ -58,7 +58,7 @@ def make_lattice(variables: int, spacing: float) -> tuple[np.ndarray, np.ndarray
     return z[:, inside], weight / weight.sum()
 
 
-def ensure_averages(activation: Activation) -> Activation:
+def ensure_gaussian_averages(activation: Activation) -> Activation:
     """Return an activation with Gaussian averages, by quadrature if it has no closed forms.
 
     Parameters
@@ -75,14 +75,16 @@ def ensure_averages(activation: Activation) -> Activation:
     NotImplementedError
         If the activation has kinks and no closed forms.
     """
-    return activation if activation.has_closed_forms else LatticeAverages(activation, choose_spacing(activation))
+    return (
+        activation if activation.has_closed_forms else LatticeAverages(activation, choose_lattice_spacing(activation))
+    )
 
 
-def choose_spacing(activation: Activation) -> float:
+def choose_lattice_spacing(activation: Activation) -> float:
     """Return the widest lattice spacing within the tolerance, or the smallest spacing."""
     if activation.kinks:
         raise NotImplementedError(f"{activation.label} has kinks: quadrature does not converge across kinks")
-    exact = _compute_probe_averages(activation, REFERENCE_SPACING)
+    exact = _compute_probe_averages(activation, REFERENCE_LATTICE_SPACING)
     accurate_spacings = (
         spacing
         for spacing in LATTICE_SPACINGS
@@ -94,7 +96,7 @@ def choose_spacing(activation: Activation) -> float:
 def _compute_probe_averages(activation: Activation, spacing: float) -> np.ndarray:
     """Compute averages of three products of g and its slope on a lattice of this spacing."""
     z, weight = make_lattice(1, spacing)
-    x = np.sqrt(PROBE_VARIANCE) * z[0]
+    x = np.sqrt(PROBE_FIELD_VARIANCE) * z[0]
     g, slope = activation.both(x)
     return np.array([g * g, slope * slope, x * g * slope]) @ weight
 
@@ -147,12 +149,12 @@ def compute_cholesky_rows(C: Array) -> list[list[Array]]:
     >>> np.array(compute_cholesky_rows(np.ones((2, 2)))[1])
     array([1., 0.])
     """
-    xp, rows = namespace(C), list[list[Array]]()
+    xp, rows = get_array_module(C), list[list[Array]]()
     for i in range(len(C)):
         row: list[Array] = []
         for j in range(i):
             row.append(safe_ratio(C[i, j] - sum(row[k] * rows[j][k] for k in range(j)), rows[j][j]))
         rest = C[i, i] - sum(entry * entry for entry in row)
-        row.append(safe_sqrt(xp.where(rest > MIN_RELATIVE_VARIANCE * C[i, i], rest, 0.0)))
+        row.append(safe_sqrt(xp.where(rest > MIN_CONDITIONAL_VARIANCE * C[i, i], rest, 0.0)))
         rows.append(row)
     return rows

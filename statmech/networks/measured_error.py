@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.activations import Activation
-from statmech.networks.network_error import average_pairs, get_diagonal, sum_weighted
+from statmech.networks.network_error import average_field_pairs, get_diagonals, sum_weighted_pairs
 from statmech.order_parameters import matrix_square_root
 
 NUM_TEST_FIELDS = 4096
@@ -78,14 +78,14 @@ def measured_error(
         if not activation.has_closed_forms:
             return float(np.mean((target - network.v @ activation.both(network.fields(y, normals))[0]) ** 2)) / 2
         outputs = network.v @ activation.given(network.mean @ y, network.variances[:, None])
-        squares = sum_weighted(
-            average_pairs(activation.I2, get_diagonal(network.Q), network.Q, get_diagonal(network.Q)),
+        squares = sum_weighted_pairs(
+            average_field_pairs(activation.I2, get_diagonals(network.Q), network.Q, get_diagonals(network.Q)),
             network.v,
             network.v,
         )
         return float(np.mean(target * target - 2 * target * outputs) + squares) / 2
 
-    return _average_over_fields(compute_error, teacher, R, Q, v, generator, num_fields)
+    return _average_error_over_fields(compute_error, teacher, R, Q, v, generator, num_fields)
 
 
 def label_error(
@@ -134,7 +134,7 @@ def label_error(
         outputs = network.v @ activation.both(network.fields(y, normals))[0]
         return float(np.mean(1 - np.sign(teacher.of(y)) * np.sign(outputs))) / 2
 
-    return _average_over_fields(compute_error, teacher, R, Q, v, generator, num_fields)
+    return _average_error_over_fields(compute_error, teacher, R, Q, v, generator, num_fields)
 
 
 class _StudentNetwork(NamedTuple):
@@ -147,13 +147,13 @@ class _StudentNetwork(NamedTuple):
 
     @property
     def variances(self) -> np.ndarray:
-        return np.maximum(get_diagonal(self.rest), 0.0)
+        return np.maximum(get_diagonals(self.rest), 0.0)
 
     def fields(self, y: np.ndarray, normals: np.ndarray) -> np.ndarray:
         return self.mean @ y + matrix_square_root(self.rest) @ normals
 
 
-def _average_over_fields(
+def _average_error_over_fields(
     compute_error: Callable[[_StudentNetwork, np.ndarray, np.ndarray], float],
     teacher: TeacherNetwork,
     R: np.ndarray,

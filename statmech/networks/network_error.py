@@ -41,11 +41,11 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.activations import Activation, Linear, Relu
-from statmech.numerics.gaussian import Array, get_legendre_rule, namespace, one_minus_cos, x_minus_sin
+from statmech.numerics.gaussian import Array, get_array_module, get_legendre_rule, one_minus_cos, x_minus_sin
 from statmech.numerics.orthants import safe_ratio, safe_sqrt
 
 NODES, SHORT_CHANGE_NODES = 24, 4  # per integral over s: relative errors of 1e-12 and, for short changes, 1e-15
-MAX_SHORT_CHANGE = 1e-3  # squared change relative to the units' variances
+MAX_SQUARED_SHORT_CHANGE = 1e-3  # squared change relative to the units' variances
 MAX_CANCELLING_ERROR = 1e-6  # relative to the squared outputs: below it, sums lose six digits or more
 BLOCK_NETWORKS = 1024  # pairs of units per block of networks
 
@@ -61,7 +61,7 @@ def generalization_error(
     ----------
     activation : Activation
         Activation of students and teacher, with closed forms or from
-        `statmech.networks.lattice_averages.ensure_averages`.
+        `statmech.networks.lattice_averages.ensure_gaussian_averages`.
     T : array (M, M)
         Products of teacher units.
     w : array (M,)
@@ -91,30 +91,32 @@ def generalization_error(
     >>> round(float(generalization_error(Erf(), I, np.ones(2), 0 * I, I, np.ones(2))), 6)       # 2/3
     0.666667
     """
-    students = sum_weighted(average_pairs(activation.I2, get_diagonal(Q), Q, get_diagonal(Q)), v, v)
+    students = sum_weighted_pairs(average_field_pairs(activation.I2, get_diagonals(Q), Q, get_diagonals(Q)), v, v)
     if output == "sign":
         if len(w) > 1:
             raise NotImplementedError(f'output="sign" supports a teacher with one unit, not {len(w)}')
-        cross = sum_weighted(average_pairs(activation.S2, get_diagonal(Q), R, get_diagonal(T)), v, np.sign(w))
+        cross = sum_weighted_pairs(
+            average_field_pairs(activation.S2, get_diagonals(Q), R, get_diagonals(T)), v, np.sign(w)
+        )
         return (1 + students) / 2 - cross
-    teacher = sum_weighted(average_pairs(activation.I2, get_diagonal(T), T, get_diagonal(T)), w, w)
-    cross = sum_weighted(average_pairs(activation.I2, get_diagonal(Q), R, get_diagonal(T)), v, w)
+    teacher = sum_weighted_pairs(average_field_pairs(activation.I2, get_diagonals(T), T, get_diagonals(T)), w, w)
+    cross = sum_weighted_pairs(average_field_pairs(activation.I2, get_diagonals(Q), R, get_diagonals(T)), v, w)
     return (teacher + students) / 2 - cross
 
 
-def get_diagonal(G: Array) -> Array:
+def get_diagonals(G: Array) -> Array:
     """Return the diagonals (..., K) of matrices (..., K, K)."""
-    return namespace(G).diagonal(G, axis1=-2, axis2=-1)
+    return get_array_module(G).diagonal(G, axis1=-2, axis2=-1)
 
 
-def sum_weighted(averages: Array, left: Array, right: Array) -> Array:
+def sum_weighted_pairs(averages: Array, left: Array, right: Array) -> Array:
     """Sum averages (..., K, L), weighted by the output weights (..., K) and (..., L) of their units."""
     return (averages * left[..., :, None] * right[..., None, :]).sum((-2, -1))
 
 
-def average_pairs(average: Callable[[Array], Array], left: Array, product: Array, right: Array) -> Array:
+def average_field_pairs(average: Callable[[Array], Array], left: Array, product: Array, right: Array) -> Array:
     """Return averages (..., K, L) over all pairs of fields with variances (..., K) and (..., L)."""
-    xp = namespace(product)
+    xp = get_array_module(product)
     a, b, c = xp.broadcast_arrays(left[..., :, None], right[..., None, :], product)
     return average(xp.stack([xp.stack([a, c]), xp.stack([c, b])]))
 
@@ -186,40 +188,40 @@ def _compute_block_errors(
     v: np.ndarray,
 ) -> np.ndarray:
     """Return the errors (L,) of L networks, from differences where sums would lose digits."""
-    if _has_same_function(activation, Linear):
+    if _uses_function_of(activation, Linear):
         difference = w @ rows - (v[:, None, :] @ parallel)[:, 0]
-        return ((difference**2).sum(-1) + sum_weighted(perpendicular, v, v)) / 2
+        return ((difference**2).sum(-1) + sum_weighted_pairs(perpendicular, v, v)) / 2
     T, R, Q = rows @ rows.T, parallel @ rows.T, parallel @ parallel.swapaxes(-1, -2) + perpendicular
     error = np.array(generalization_error(activation, T, w, R, Q, v))
     is_near = error < MAX_CANCELLING_ERROR * (
         _sum_square_outputs(activation, T, w) + _sum_square_outputs(activation, Q, v)
     )
-    if is_near.any() and _can_use_differences(activation):
-        error[is_near] = _SmallDifferences(
+    if is_near.any() and _can_average_differences(activation):
+        error[is_near] = _NearPerfectStudents(
             activation, rows, w, parallel[is_near], perpendicular[is_near], v[is_near]
         ).error()
     return error
 
 
-def _has_same_function(activation: Activation, kind: type[Activation]) -> bool:
+def _uses_function_of(activation: Activation, kind: type[Activation]) -> bool:
     """Return True if an activation inherits the function g of a class without overriding g."""
     return type(activation).both is kind.both
 
 
-def _can_use_differences(activation: Activation) -> bool:
+def _can_average_differences(activation: Activation) -> bool:
     """Return True if an activation has J2_along, g(0) = 0 and no kinks (except ReLU), as small differences require."""
     has_derivative = type(activation).J2_along is not Activation.J2_along
-    is_smooth = _has_same_function(activation, Relu) or not activation.kinks
+    is_smooth = _uses_function_of(activation, Relu) or not activation.kinks
     return has_derivative and is_smooth and float(activation.both(np.zeros(1))[0][0]) == 0.0
 
 
 def _sum_square_outputs(activation: Activation, G: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Sum the mean squared outputs of all units, weighted by their squared output weights."""
-    variances = get_diagonal(G)
+    variances = get_diagonals(G)
     return (v * v * activation.I2(np.array([[variances, variances], [variances, variances]]))).sum(-1)
 
 
-class _SmallDifferences(NamedTuple):
+class _NearPerfectStudents(NamedTuple):
     """Students near teacher units: coordinates (L, K, M), perpendicular products (L, K, K) and weights (L, K)."""
 
     activation: Activation
@@ -237,19 +239,21 @@ class _SmallDifferences(NamedTuple):
         fields = _FieldChanges(base, self.along - base, self.across)
         nodes = get_legendre_rule(
             SHORT_CHANGE_NODES
-            if (fields.size() < MAX_SHORT_CHANGE * np.diagonal(self.rows @ self.rows.T).min()).all()
+            if (fields.size() < MAX_SQUARED_SHORT_CHANGE * np.diagonal(self.rows @ self.rows.T).min()).all()
             else NODES
         )
         rest = self.w - ((sign * self.v)[..., None] * (unit[..., None] == np.arange(M))).sum(-2)
         T = self.rows @ self.rows.T
-        total = sum_weighted(average_pairs(self.activation.I2, get_diagonal(T), T, get_diagonal(T)), rest, rest)
+        total = sum_weighted_pairs(
+            average_field_pairs(self.activation.I2, get_diagonals(T), T, get_diagonals(T)), rest, rest
+        )
         for k in range(K):
             for m in range(M):
-                total = total - 2 * rest[:, m] * self.v[:, k] * self._average_with_teacher(
+                total = total - 2 * rest[:, m] * self.v[:, k] * self._average_teacher_and_change(
                     fields, k, self.rows[m], nodes
                 )
             for l in range(k + 1):
-                pair = self._average_pair(fields, k, l, unit[:, k] == unit[:, l], nodes)
+                pair = self._average_change_product(fields, k, l, unit[:, k] == unit[:, l], nodes)
                 total = total + (1 + (l < k)) * self.v[:, k] * self.v[:, l] * pair
         return total / 2
 
@@ -262,7 +266,7 @@ class _SmallDifferences(NamedTuple):
         signs = np.concatenate([sign, np.ones_like(product[..., :1])], axis=-1)
         return unit, np.take_along_axis(signs, unit[..., None], axis=-1)[..., 0]
 
-    def _average_with_teacher(
+    def _average_teacher_and_change(
         self, fields: _FieldChanges, k: int, row: np.ndarray, nodes: QuadratureNodes
     ) -> np.ndarray:
         """Average g(y) (g(h_k) - g(b_k))."""
@@ -273,16 +277,16 @@ class _SmallDifferences(NamedTuple):
         uy, uu, yy = uy[:, None] + 0 * s, uu + 0 * s, row @ row + 0 * xx
         return self.activation.I3(np.array([[xx, xu, xy], [xu, uu, uy], [xy, uy, yy]])) @ weight
 
-    def _average_pair(
+    def _average_change_product(
         self, fields: _FieldChanges, k: int, l: int, same: np.ndarray, nodes: QuadratureNodes
     ) -> np.ndarray:
         """Average (g(h_k) - g(b_k)) (g(h_l) - g(b_l))."""
-        if not _has_same_function(self.activation, Relu):
-            return self._integrate_pair(fields, k, l, nodes)
-        closed = self._average_relu_pair(fields, k, l)
-        return closed if same.all() else np.where(same, closed, self._integrate_pair(fields, k, l, nodes))
+        if not _uses_function_of(self.activation, Relu):
+            return self._integrate_change_product(fields, k, l, nodes)
+        closed = self._average_relu_changes(fields, k, l)
+        return closed if same.all() else np.where(same, closed, self._integrate_change_product(fields, k, l, nodes))
 
-    def _integrate_pair(self, fields: _FieldChanges, k: int, l: int, nodes: QuadratureNodes) -> np.ndarray:
+    def _integrate_change_product(self, fields: _FieldChanges, k: int, l: int, nodes: QuadratureNodes) -> np.ndarray:
         """Average (g(h_k) - g(b_k)) (g(h_l) - g(b_l)) by quadrature over s and t."""
         t, weight = nodes
         s = t[:, None]
@@ -297,14 +301,14 @@ class _SmallDifferences(NamedTuple):
         return weight @ (uu * self.activation.J2(C) + self.activation.J2_along(C, E)) @ weight
 
     @staticmethod
-    def _average_relu_pair(fields: _FieldChanges, k: int, l: int) -> np.ndarray:
+    def _average_relu_changes(fields: _FieldChanges, k: int, l: int) -> np.ndarray:
         """Average the product of two students' differences from the same ReLU unit, in closed form."""
-        sizes = [_average_relu_difference(*fields.products(i, i)) for i in (k, l)]
+        sizes = [_average_squared_relu_change(*fields.products(i, i)) for i in (k, l)]
         if k == l:
             return sizes[0]
         (bb, bu, uu), (_, bw, ww) = fields.products(k, k), fields.products(l, l)
         uw = fields.products(k, l)[2]
-        difference = _average_relu_difference(bb + 2 * bw + ww, bu - bw + uw - ww, uu + ww - 2 * uw)
+        difference = _average_squared_relu_change(bb + 2 * bw + ww, bu - bw + uw - ww, uu + ww - 2 * uw)
         return (sizes[0] + sizes[1] - difference) / 2
 
 
@@ -317,7 +321,7 @@ class _FieldChanges(NamedTuple):
 
     def size(self) -> np.ndarray:
         """Return the mean squared changes (L, K), the averages of u_k u_k."""
-        return (self.change**2).sum(-1) + get_diagonal(self.across)
+        return (self.change**2).sum(-1) + get_diagonals(self.across)
 
     def products(self, k: int, l: int) -> list[np.ndarray]:
         """Return the averages (L,) of b_k b_l, b_k u_l and u_k u_l."""
@@ -337,7 +341,7 @@ def _stack_covariances(a: np.ndarray, c: np.ndarray, b: np.ndarray) -> np.ndarra
     return np.array([[a, c], [c, b]])
 
 
-def _average_relu_difference(yy: np.ndarray, yu: np.ndarray, uu: np.ndarray) -> np.ndarray:
+def _average_squared_relu_change(yy: np.ndarray, yu: np.ndarray, uu: np.ndarray) -> np.ndarray:
     """Average (g(y + u) - g(y))^2 for ReLU, from the averages of y^2, y u and u^2."""
     hh = np.maximum(yy + 2 * yu + uu, 0.0)
     h, y = np.sqrt(hh), safe_sqrt(yy)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 
-from statmech.numerics.gaussian import Array, namespace
+from statmech.numerics.gaussian import Array, get_array_module
 
 ERFC_COEFFICIENTS = (
     0.36313154401871983,
@@ -40,7 +40,7 @@ ERFC_COEFFICIENTS = (
 A, B, C = 2.75, 13.125 * math.sqrt(2), 3.5 * math.sqrt(2)  # a, b and c
 
 
-def erf_and_derivative(x: Array) -> tuple[Array, Array]:
+def scaled_erf_and_derivative(x: Array) -> tuple[Array, Array]:
     """Return erf(x / sqrt 2), with an absolute error of 1e-15, and its derivative.
 
     Parameters
@@ -56,11 +56,11 @@ def erf_and_derivative(x: Array) -> tuple[Array, Array]:
     Examples
     --------
     >>> import numpy as np
-    >>> g, derivative = erf_and_derivative(np.array([0.0, 1.0, -40.0]))
+    >>> g, derivative = scaled_erf_and_derivative(np.array([0.0, 1.0, -40.0]))
     >>> g, derivative.round(8)
     (array([ 0.        ,  0.68268949, -1.        ]), array([0.79788456, 0.48394145, 0.        ]))
     """
-    xp = namespace(x)
+    xp = get_array_module(x)
     exponential, s = xp.exp(-0.5 * x * x), A - B / (xp.abs(x) + C)
     total = ERFC_COEFFICIENTS[-1]
     for coefficient in ERFC_COEFFICIENTS[-2::-1]:

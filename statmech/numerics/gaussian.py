@@ -17,15 +17,15 @@ import numpy as np
 Array = Any  # a NumPy array, a JAX array or tracer, or a float; see `namespace`
 
 NODES = 32  # per panel; doubling them changes no average of a shipped rule by more than 1e-12 (tested)
-HAZARD_TAIL_START = 8.0  # standard deviations: further left, the continued fraction is used
+HAZARD_TAIL_CUTOFF = 8.0  # standard deviations: further left, the continued fraction is used
 MIN_DIVISOR = 1e-200  # replaces divisors of 0 whose quotients do not matter
 GAUSSIAN_CUTOFF = 9.5  # standard deviations: the probability outside is 2e-21
 
 
-def namespace(x: Array) -> Any:
+def get_array_module(x: Array) -> Any:
     """Return the array module of `x`: `numpy` or `jax.numpy`.
 
-    >>> namespace(1.0).__name__
+    >>> get_array_module(1.0).__name__
     'numpy'
     """
     return x.__array_namespace__() if hasattr(x, "__array_namespace__") else np
@@ -49,7 +49,7 @@ def make_panel_rules(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
     Edges may coincide: an empty panel has weight 0. Where they decrease, the weights are negative.
     """
     x, w = get_legendre_rule(nodes)
-    left, width = edges[:-1, ..., None], namespace(edges).diff(edges, axis=0)[..., None]
+    left, width = edges[:-1, ..., None], get_array_module(edges).diff(edges, axis=0)[..., None]
     return left + width * x, width * w
 
 
@@ -76,7 +76,7 @@ def make_composite_rule(edges: Array, nodes: int = NODES) -> tuple[Array, Array]
     >>> round(float(weight @ abs(x - 1)), 12)                   # exact, though |x - 1| bends at 1
     5.0
     """
-    x, weight = (namespace(edges).moveaxis(part, 0, -2) for part in make_panel_rules(edges, nodes))
+    x, weight = (get_array_module(edges).moveaxis(part, 0, -2) for part in make_panel_rules(edges, nodes))
     return x.reshape(*x.shape[:-2], -1), weight.reshape(*x.shape[:-2], -1)
 
 
@@ -103,13 +103,13 @@ def make_gaussian_panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array
     >>> round(float(weight @ abs(x - 0.3)), 12)          # exact, though |x - 0.3| bends at 0.3
     13.69
     """
-    xp = namespace(edges)
+    xp = get_array_module(edges)
     return make_composite_rule(xp.sort(xp.clip(edges, -GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF)), nodes)
 
 
 def normal_density(x: Array) -> Array:
     r"""Return the standard normal density :math:`\varphi(x) = e^{-x^2/2}/\sqrt{2\pi}`."""
-    return namespace(x).exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
+    return get_array_module(x).exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
 
 
 def normal_cdf(x: Array) -> Array:
@@ -118,7 +118,7 @@ def normal_cdf(x: Array) -> Array:
     >>> float(normal_cdf(1.0).round(6))
     0.841345
     """
-    if namespace(x) is np:
+    if get_array_module(x) is np:
         from scipy.special import ndtr
     else:
         from jax.scipy.special import ndtr
@@ -131,24 +131,26 @@ def normal_quantile(probability: Array) -> Array:
     >>> float(normal_quantile(0.025).round(6))
     -1.959964
     """
-    if namespace(probability) is np:
+    if get_array_module(probability) is np:
         from scipy.special import ndtri
     else:
         from jax.scipy.special import ndtri
     return ndtri(1.0 * probability)
 
 
-def hazard(x: Array) -> Array:
+def reversed_hazard(x: Array) -> Array:
     r"""Return :math:`\varphi(x)/\Phi(x)`, also in the far left tail, where both underflow and the ratio tends to -x.
 
     The relative error is below 1e-14 up to x = 8, and equals the error of the density at larger x.
 
-    >>> [float(value.round(6)) for value in hazard(np.array([-1e8, -6.0, 0.0, 6.0]))]
+    >>> [float(value.round(6)) for value in reversed_hazard(np.array([-1e8, -6.0, 0.0, 6.0]))]
     [100000000.0, 6.158483, 0.797885, 0.0]
     """
-    xp = namespace(x)
-    right = xp.maximum(x, -HAZARD_TAIL_START)
-    return xp.where(x < -HAZARD_TAIL_START, _compute_tail_hazard(x), normal_density(right) / normal_upper_tail(-right))
+    xp = get_array_module(x)
+    right = xp.maximum(x, -HAZARD_TAIL_CUTOFF)
+    return xp.where(
+        x < -HAZARD_TAIL_CUTOFF, _compute_tail_by_fraction(x), normal_density(right) / normal_upper_tail(-right)
+    )
 
 
 def normal_upper_tail(x: Array) -> Array:
@@ -157,7 +159,7 @@ def normal_upper_tail(x: Array) -> Array:
     >>> float(normal_upper_tail(1.0).round(6))
     0.158655
     """
-    if namespace(x) is np:
+    if get_array_module(x) is np:
         from scipy.special import erfc
     else:
         from jax.scipy.special import erfc
@@ -173,23 +175,23 @@ def mills_ratio(x: Array) -> Array:
     return normal_upper_tail(x) / normal_density(x)
 
 
-def hazard_excess(x: Array) -> Array:
+def reversed_hazard_excess(x: Array) -> Array:
     r"""Return :math:`x + \varphi(x)/\Phi(x)`, which tends to -1/x in the far left tail, where both terms cancel.
 
-    >>> [float(value.round(6)) for value in 1e8 * hazard_excess(np.array([-1e8, -1e4]))]
+    >>> [float(value.round(6)) for value in 1e8 * reversed_hazard_excess(np.array([-1e8, -1e4]))]
     [1.0, 9999.9998]
     """
-    return namespace(x).where(x < -HAZARD_TAIL_START, _compute_tail_excess(x), x + hazard(x))
+    return get_array_module(x).where(x < -HAZARD_TAIL_CUTOFF, _compute_excess_by_fraction(x), x + reversed_hazard(x))
 
 
-def _compute_tail_hazard(x: Array) -> Array:
+def _compute_tail_by_fraction(x: Array) -> Array:
     """Return the hazard in the far left tail by Laplace's continued fraction y + 1/(y + 2/(y + ...)) at y = -x."""
-    return namespace(x).maximum(-1.0 * x, HAZARD_TAIL_START) + _compute_tail_excess(x)
+    return get_array_module(x).maximum(-1.0 * x, HAZARD_TAIL_CUTOFF) + _compute_excess_by_fraction(x)
 
 
-def _compute_tail_excess(x: Array) -> Array:
+def _compute_excess_by_fraction(x: Array) -> Array:
     """Return Laplace's continued fraction without its first term."""
-    y = namespace(x).maximum(-1.0 * x, HAZARD_TAIL_START)
+    y = get_array_module(x).maximum(-1.0 * x, HAZARD_TAIL_CUTOFF)
     fraction = y
     for term in range(12, 1, -1):
         fraction = y + term / fraction
@@ -213,7 +215,7 @@ def x_minus_sin(x: Array) -> Array:
     >>> float(x_minus_sin(np.float64(1e-6)))
     1.666666666666...e-19
     """
-    xp = namespace(x)
+    xp = get_array_module(x)
     small = xp.where(abs(x) < 1.0, x, 0.0)
     series, term = 0.0, small
     for k in range(1, 10):  # x^3/3! - x^5/5! + ...: nine terms have a relative error of 1e-17 at x = 1
@@ -224,9 +226,9 @@ def x_minus_sin(x: Array) -> Array:
 
 def one_minus_cos(x: Array) -> Array:
     r"""Return :math:`1 - \cos x = 2\sin^2(x/2)`, without cancellation at small x."""
-    return 2 * namespace(x).sin(x / 2) ** 2
+    return 2 * get_array_module(x).sin(x / 2) ** 2
 
 
 def replace_zero(x: Array) -> Array:
     """Replace 0 by a tiny number, so that quotients whose values do not matter stay finite."""
-    return namespace(x).where(abs(x) < MIN_DIVISOR, MIN_DIVISOR, x)
+    return get_array_module(x).where(abs(x) < MIN_DIVISOR, MIN_DIVISOR, x)

@@ -36,11 +36,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from statmech.numerics.gaussian import Array, get_legendre_rule, namespace
+from statmech.numerics.gaussian import Array, get_array_module, get_legendre_rule
 
 NODES = 48  # errors below 4e-14 for delta > 1e-4, below 5e-9 otherwise (tested)
-MIN_PATH_SCALE = 1e-6  # smaller values of delta change the integral by delta^2 only
-COINCIDENCE_TOL = 4e-15  # squared sine of the angle between variables that coincide up to rounding
+MIN_CORRELATION_ANGLE = 1e-6  # smaller values of delta change the integral by delta^2 only
+COINCIDENT_SINE2_TOL = 4e-15  # squared sine of the angle between variables that coincide up to rounding
 DETERMINANT_TOL = 1e-12  # smaller determinants of three rows count as 0
 SINE_60_DEGREES = np.sqrt(3) / 2
 
@@ -51,7 +51,7 @@ def has_positive_variances(C: Array) -> Array:
     >>> float(has_positive_variances(np.diag([1.0, 0.0])))
     0.0
     """
-    xp = namespace(C)
+    xp = get_array_module(C)
     return xp.prod(xp.stack([(C[i, i] > 0) * 1.0 for i in range(len(C))]), axis=0)
 
 
@@ -61,7 +61,7 @@ def safe_sqrt(x: Array) -> Array:
     >>> safe_sqrt(np.array([-1.0, 4.0]))
     array([0., 2.])
     """
-    xp = namespace(x)
+    xp = get_array_module(x)
     return xp.where(x > 0, xp.sqrt(xp.where(x > 0, x, 1.0)), 0.0)
 
 
@@ -71,7 +71,7 @@ def safe_ratio(numerator: Array, denominator: Array) -> Array:
     >>> safe_ratio(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
     array([0.5, 0. ])
     """
-    xp = namespace(denominator)
+    xp = get_array_module(denominator)
     return xp.where(denominator > 0, numerator / xp.where(denominator > 0, denominator, 1.0), 0.0)
 
 
@@ -84,11 +84,11 @@ def pair_determinant(C: Array, i: int, j: int) -> Array:
     >>> float(pair_determinant(C, 0, 1))
     0.0
     """
-    xp = namespace(C)
+    xp = get_array_module(C)
     c = abs(C[i, j])
     a, b = C[i, i] - c, C[j, j] - c
     result = c * (a + b) + a * b
-    return xp.where(result > COINCIDENCE_TOL * C[i, i] * C[j, j], result, 0.0)
+    return xp.where(result > COINCIDENT_SINE2_TOL * C[i, i] * C[j, j], result, 0.0)
 
 
 def pair_angle(C: Array, i: int, j: int) -> Array:
@@ -106,7 +106,7 @@ def angle_from_sine_cosine(sine: Array, cosine: Array) -> Array:
     >>> float(angle_from_sine_cosine(0.0, -2.0) / np.pi)
     1.0
     """
-    xp = namespace(sine)
+    xp = get_array_module(sine)
     is_undefined = (sine == 0) & (cosine == 0)  # arctan2 has no derivative there
     return np.pi / 2 - xp.arctan2(cosine, xp.where(is_undefined, 1.0, sine))
 
@@ -163,28 +163,30 @@ class Correlations:
     """
 
     def __init__(self, C: Array):
-        xp = namespace(C)
+        xp = get_array_module(C)
         n = len(C)
         self.cosine = {(i, j): safe_ratio(C[i, j], safe_sqrt(C[i, i] * C[j, j])) for i in range(n) for j in range(n)}
-        self.sine2 = {pair: xp.maximum((1 - abs(r)) * (1 + abs(r)), 0.0) for pair, r in self.cosine.items()}
+        self.squared_sines = {pair: xp.maximum((1 - abs(r)) * (1 + abs(r)), 0.0) for pair, r in self.cosine.items()}
         pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
-        self.alike = {pair: (self.sine2[pair] < COINCIDENCE_TOL) & (abs(self.cosine[pair]) > 0.5) for pair in pairs}
+        self.alike = {
+            pair: (self.squared_sines[pair] < COINCIDENT_SINE2_TOL) & (abs(self.cosine[pair]) > 0.5) for pair in pairs
+        }
         self.xp = xp
         self.all = self._compute_determinant_4() if n == 4 else None
 
-    def _are_distinct(self, first: Iterable[int], second: Iterable[int]) -> Array:
+    def _has_no_coincident_pair(self, first: Iterable[int], second: Iterable[int]) -> Array:
         """Return 1 where no variable of the first group is parallel to one of the second group, else 0."""
         pairs = [(i, j) for i in first for j in second if i != j]
         return self.xp.prod(self.xp.stack([1.0 - self.alike[pair] for pair in pairs]), axis=0)
 
-    def _conditional_covariance(self, i: int, k: int, l: int) -> Array:
+    def _compute_covariance_given(self, i: int, k: int, l: int) -> Array:
         """Return the covariance of variables k and l given variable i."""
-        return self._are_distinct((i,), (k, l)) * (self.cosine[k, l] - self.cosine[i, k] * self.cosine[i, l])
+        return self._has_no_coincident_pair((i,), (k, l)) * (self.cosine[k, l] - self.cosine[i, k] * self.cosine[i, l])
 
     def _compute_determinant_3(self, i: int, j: int, k: int) -> Array:
         """Return the correlation determinant of three variables."""
-        product = self.sine2[i, j] * self.sine2[i, k] - self._conditional_covariance(i, j, k) ** 2
-        return self._are_distinct((i, j, k), (i, j, k)) * self.xp.maximum(product, 0.0)
+        product = self.squared_sines[i, j] * self.squared_sines[i, k] - self._compute_covariance_given(i, j, k) ** 2
+        return self._has_no_coincident_pair((i, j, k), (i, j, k)) * self.xp.maximum(product, 0.0)
 
     def _compute_determinant_4(self) -> Array:
         """Return the correlation determinant of four variables, by elimination with the largest pivot.
@@ -194,19 +196,21 @@ class Correlations:
         """
         xp = self.xp
         rest = {(k, l): self.cosine[k, l] - self.cosine[0, k] * self.cosine[0, l] for k in (1, 2, 3) for l in (1, 2, 3)}
-        variances = xp.stack([self.sine2[0, k] for k in (1, 2, 3)])
+        variances = xp.stack([self.squared_sines[0, k] for k in (1, 2, 3)])
         largest = xp.max(variances, axis=0)
         result = self._eliminate_second_variable(rest, 3, 1, 2)
         for k, l, m in ((2, 1, 3), (1, 2, 3)):
-            result = xp.where(self.sine2[0, k] == largest, self._eliminate_second_variable(rest, k, l, m), result)
-        return self._are_distinct(range(4), range(4)) * xp.maximum(result, 0.0)
+            result = xp.where(
+                self.squared_sines[0, k] == largest, self._eliminate_second_variable(rest, k, l, m), result
+            )
+        return self._has_no_coincident_pair(range(4), range(4)) * xp.maximum(result, 0.0)
 
     def _eliminate_second_variable(self, rest: dict[tuple[int, int], Array], k: int, l: int, m: int) -> Array:
         """Return the determinant of the variables k, l, m given variable 0, by elimination of k."""
-        pivot = self.sine2[0, k]
+        pivot = self.squared_sines[0, k]
         variances = (
-            self.sine2[0, l] - safe_ratio(rest[k, l] ** 2, pivot),
-            self.sine2[0, m] - safe_ratio(rest[k, m] ** 2, pivot),
+            self.squared_sines[0, l] - safe_ratio(rest[k, l] ** 2, pivot),
+            self.squared_sines[0, m] - safe_ratio(rest[k, m] ** 2, pivot),
         )
         covariance = rest[l, m] - safe_ratio(rest[k, l] * rest[k, m], pivot)
         return pivot * (variances[0] * variances[1] - covariance**2)
@@ -215,18 +219,20 @@ class Correlations:
         """Return the minor of rows i, j, k and columns i, j, l: the scaled covariance of k and l given i and j."""
         r = self.cosine
         left, right = r[i, l] - r[i, j] * r[j, l], r[j, l] - r[i, j] * r[i, l]
-        minor = r[k, l] * self.sine2[i, j] - r[i, k] * left - r[j, k] * right
-        return self._are_distinct((i, j), (k, l)) * self._are_distinct((i,), (j,)) * minor
+        minor = r[k, l] * self.squared_sines[i, j] - r[i, k] * left - r[j, k] * right
+        return self._has_no_coincident_pair((i, j), (k, l)) * self._has_no_coincident_pair((i,), (j,)) * minor
 
     def angle_given_one(self, i: int, k: int, l: int) -> Array:
         """Return the angle between variables k and l, given that variable i is 0."""
         return self._compute_conditional_angle(
-            self._compute_determinant_3(i, k, l), self._conditional_covariance(i, k, l), k, l
+            self._compute_determinant_3(i, k, l), self._compute_covariance_given(i, k, l), k, l
         )
 
     def angle_given_two(self, i: int, j: int, k: int, l: int) -> Array:
         """Return the angle between variables k and l, given that variables i and j are 0."""
-        return self._compute_conditional_angle(self.all * self.sine2[i, j], self._compute_minor(i, j, k, l), k, l)
+        return self._compute_conditional_angle(
+            self.all * self.squared_sines[i, j], self._compute_minor(i, j, k, l), k, l
+        )
 
     def _compute_conditional_angle(self, sine2: Array, cosine: Array, k: int, l: int) -> Array:
         """Return the conditional angle between k and l from its squared sine and its cosine, times a common factor."""
@@ -244,12 +250,13 @@ class Correlations:
         phi, weight = self._path(determinant_3)
         sin2, cos2 = xp.sin(phi) ** 2, xp.cos(phi) ** 2
         total = sum(
-            angle_from_sine_cosine(safe_sqrt(self.sine2[pair]), self.cosine[pair]) for pair in ((1, 2), (1, 3), (2, 3))
+            angle_from_sine_cosine(safe_sqrt(self.squared_sines[pair]), self.cosine[pair])
+            for pair in ((1, 2), (1, 3), (2, 3))
         )
         result = (2 * np.pi - total) / (8 * np.pi)
         for j, k, l in ((1, 2, 3), (2, 1, 3), (3, 1, 2)):
-            pair = sin2 + cos2 * self.sine2[0, j]  # 1 - t^2 r^2
-            covariance = self._conditional_covariance(j, k, l) * sin2 + self._compute_minor(0, j, k, l) * cos2
+            pair = sin2 + cos2 * self.squared_sines[0, j]  # 1 - t^2 r^2
+            covariance = self._compute_covariance_given(j, k, l) * sin2 + self._compute_minor(0, j, k, l) * cos2
             psi = self._compute_conditional_angle((determinant_3 * sin2 + self.all * cos2) * pair, covariance, k, l)
             speed = self.cosine[0, j] * safe_ratio(xp.sin(phi), safe_sqrt(pair))
             result = result + xp.sum(weight * speed * (np.pi - psi), axis=0) / (4 * np.pi**2)
@@ -257,7 +264,7 @@ class Correlations:
             rest = [k for k in range(4) if k != j]
             pairs = [(rest[0], rest[1]), (rest[0], rest[2]), (rest[1], rest[2])]
             total_of_rest = sum(
-                angle_from_sine_cosine(safe_sqrt(self.sine2[pair]), self.cosine[pair]) for pair in pairs
+                angle_from_sine_cosine(safe_sqrt(self.squared_sines[pair]), self.cosine[pair]) for pair in pairs
             )
             same = self.alike[i, j] & (self.cosine[i, j] > 0)
             result = xp.where(same, (2 * np.pi - total_of_rest) / (4 * np.pi), result)
@@ -267,10 +274,13 @@ class Correlations:
         """Return nodes and weights (NODES, ...) for phi in [0, pi/2], dense on the smallest angular scale."""
         xp = self.xp
         scales = [
-            safe_ratio(self._compute_determinant_3(0, j, k), self.sine2[j, k]) for j, k in ((1, 2), (1, 3), (2, 3))
+            safe_ratio(self._compute_determinant_3(0, j, k), self.squared_sines[j, k])
+            for j, k in ((1, 2), (1, 3), (2, 3))
         ]
-        scales += [safe_ratio(self.all, determinant_3), *(self.sine2[0, j] for j in (1, 2, 3))]
-        delta = xp.sqrt(xp.min(xp.stack([xp.where(scale < MIN_PATH_SCALE**2, 1.0, scale) for scale in scales]), axis=0))
+        scales += [safe_ratio(self.all, determinant_3), *(self.squared_sines[0, j] for j in (1, 2, 3))]
+        delta = xp.sqrt(
+            xp.min(xp.stack([xp.where(scale < MIN_CORRELATION_ANGLE**2, 1.0, scale) for scale in scales]), axis=0)
+        )
         x, w = (part.reshape((-1,) + (1,) * delta.ndim) for part in get_legendre_rule(NODES))
         max_s = xp.arcsinh(np.pi / 2 / delta)
         return delta * xp.sinh(max_s * x), max_s * w * delta * xp.cosh(max_s * x)

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     import xarray as xr
 
-Values = TypeVar("Values", "xr.DataArray", "xr.Dataset")
+RunValues = TypeVar("RunValues", "xr.DataArray", "xr.Dataset")
 
 
 def standard_error(values: Any, axis: int | tuple[int, ...] | None = None) -> Any:
@@ -39,7 +39,7 @@ def standard_error(values: Any, axis: int | tuple[int, ...] | None = None) -> An
         return np.sqrt(squares.sum(axis) / (count - 1)) / np.sqrt(count)
 
 
-def compute_run_standard_error(values: Values, dim: str | Sequence[str] = "seed") -> Values:
+def compute_run_standard_error(values: RunValues, dim: str | Sequence[str] = "seed") -> RunValues:
     """Return the standard error of the mean over `dim`, for one variable or each variable of a dataset.
 
     >>> import xarray as xr

@@ -19,7 +19,7 @@ ZERO_VALUE_TOL, BRACKET_RTOL = np.finfo(float).smallest_normal, 4 * np.finfo(flo
 MAX_BRACKET_STEPS = 2046  # enough to bisect the range of all floats
 
 
-class Zeros(NamedTuple):
+class ZeroSearchResult(NamedTuple):
     """Zeros x, with NaN where the search failed, and a mask of successful searches."""
 
     x: np.ndarray
@@ -38,7 +38,7 @@ class Bracket(NamedTuple):
     t: np.ndarray
 
 
-def find_zeros(function: Callable[..., Any], low: Array, high: Array, args: tuple[Array, ...] = ()) -> Zeros:
+def find_zeros(function: Callable[..., Any], low: Array, high: Array, args: tuple[Array, ...] = ()) -> ZeroSearchResult:
     """Find the zeros of a function between two points.
 
     Parameters
@@ -67,7 +67,7 @@ def find_zeros(function: Callable[..., Any], low: Array, high: Array, args: tupl
     bracket = Bracket(x1, ends[0], x2, ends[1], x2, ends[1], half)
     with np.errstate(all="ignore"):
         for step in range(MAX_BRACKET_STEPS + 1):
-            best, done, failed, width, tolerance = _check_brackets(bracket)
+            best, done, failed, width, tolerance = _assess_brackets(bracket)
             x[active[done]], success[active[done]] = best[done], True
             is_open = ~(done | failed)
             active, arguments = active[is_open], [array[is_open] for array in arguments]
@@ -79,13 +79,13 @@ def find_zeros(function: Callable[..., Any], low: Array, high: Array, args: tupl
             if not active.size:
                 break
             if step:
-                bracket = bracket._replace(t=_choose_division(bracket, tolerance / width / 2))
+                bracket = bracket._replace(t=_choose_division_fractions(bracket, tolerance / width / 2))
             new = bracket.x1 + bracket.t * (bracket.x2 - bracket.x1)
             bracket = _narrow_brackets(bracket, new, np.asarray(function(new, *arguments), float))
-    return Zeros(x.reshape(shape), success.reshape(shape))
+    return ZeroSearchResult(x.reshape(shape), success.reshape(shape))
 
 
-def _check_brackets(bracket: Bracket) -> tuple[np.ndarray, ...]:
+def _assess_brackets(bracket: Bracket) -> tuple[np.ndarray, ...]:
     """Return the better end of each bracket, masks of zeros and failures, widths and tolerances."""
     first = np.abs(bracket.f1) < np.abs(bracket.f2)
     best, value = np.where(first, bracket.x1, bracket.x2), np.where(first, bracket.f1, bracket.f2)
@@ -96,7 +96,7 @@ def _check_brackets(bracket: Bracket) -> tuple[np.ndarray, ...]:
     return best, (zero | (width < tolerance)) & ~failed, failed, width, tolerance
 
 
-def _choose_division(bracket: Bracket, min_fraction: np.ndarray) -> np.ndarray:
+def _choose_division_fractions(bracket: Bracket, min_fraction: np.ndarray) -> np.ndarray:
     """Return the next division of each bracket, by a parabola or bisection, at least `min_fraction` from its ends."""
     xi, phi = (
         (bracket.x1 - bracket.x2) / (bracket.x3 - bracket.x2),

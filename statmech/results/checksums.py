@@ -35,13 +35,13 @@ def write_checksums(store: Path) -> None:
             os.fsync(file.fileno())
 
 
-def check_ordinary_files(store: Path) -> None:
+def check_regular_files(store: Path) -> None:
     """Raise `StoreError` for a store that is or contains a link, a pipe or a device.
 
     A link in an untrusted store may point anywhere. No file is read: checking 10,000 chunks takes 0.3 s.
     """
     special_file = (
-        store if store.is_symlink() else next(files.find_unusual_files(store), None) if store.is_dir() else None
+        store if store.is_symlink() else next(files.find_special_files(store), None) if store.is_dir() else None
     )
     if special_file is not None:
         kind = "a symbolic link" if special_file.is_symlink() else "a pipe or a device"
@@ -63,7 +63,7 @@ def find_corrupted_files(store: Path) -> list[str]:
             return [GROUP_METADATA_FILE]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return [GROUP_METADATA_FILE]
-    return [name for name, digest in digests.items() if not _has_digest(store, name, digest)]
+    return [name for name, digest in digests.items() if not _matches_digest(store, name, digest)]
 
 
 def read_group_metadata(store: Path) -> Any:
@@ -73,7 +73,7 @@ def read_group_metadata(store: Path) -> Any:
     """
     if _has_link_in_path(store, GROUP_METADATA_FILE):
         raise OSError(f"{store / GROUP_METADATA_FILE}: is a symbolic link")
-    return json.loads(files.read_bounded(store / GROUP_METADATA_FILE, MAX_GROUP_METADATA_BYTES))
+    return json.loads(files.read_bounded_file(store / GROUP_METADATA_FILE, MAX_GROUP_METADATA_BYTES))
 
 
 def repair_files(store: Path, names: list[str], twin: Path) -> list[str]:
@@ -83,7 +83,7 @@ def repair_files(store: Path, names: list[str], twin: Path) -> list[str]:
     """
     digests = read_group_metadata(store)["attributes"][CHECKSUMS_ATTRIBUTE]
     for name in set(names).intersection(_list_file_names(twin)):  # an untrusted store may list other names
-        if _has_digest(twin, name, digests[name]) and not _has_link_in_path(store, name):
+        if _matches_digest(twin, name, digests[name]) and not _has_link_in_path(store, name):
             (store / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(twin / name, store / name)
     return find_corrupted_files(store)
@@ -117,7 +117,7 @@ def _has_link_in_path(store: Path, name: str) -> bool:
     return any(part.is_symlink() for part in (path, *path.parents) if part.is_relative_to(store))
 
 
-def _has_digest(store: Path, name: str, digest: str) -> bool:
+def _matches_digest(store: Path, name: str, digest: str) -> bool:
     try:
         return not _has_link_in_path(store, name) and _hash_file(store / name) == digest
     except (OSError, ValueError):  # a null character in the name raises ValueError
@@ -126,7 +126,7 @@ def _has_digest(store: Path, name: str, digest: str) -> bool:
 
 def _hash_file(path: Path) -> str:
     with (
-        files.open_ordinary_file(path, MAX_CHECKED_FILE_BYTES) as descriptor,
+        files.open_regular_file(path, MAX_CHECKED_FILE_BYTES) as descriptor,
         open(descriptor, "rb", closefd=False) as file,
     ):
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -13,30 +13,30 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from statmech.errors import ScenarioError
-from statmech.scenarios.axes import MAX_CHUNK_COMBINATIONS, MAX_COMBINATIONS
+from statmech.scenarios.axes import MAX_COMBINATIONS_PER_CHUNK, MAX_STORED_COMBINATIONS
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cost import count_scenario_cores, estimate_cost
 
 MAX_SEEDS_PER_CHUNK = 64  # a multiple of the seed batch of every kind of scenario
 TARGET_CHUNK_SECONDS, TARGET_CHUNK_BYTES = 2.0, 2**26  # approximate, from the estimated cost
-MAX_CHUNKS_PER_STORE = MAX_COMBINATIONS // MAX_CHUNK_COMBINATIONS
+MAX_CHUNKS_PER_STORE = MAX_STORED_COMBINATIONS // MAX_COMBINATIONS_PER_CHUNK
 
 
 class Chunk(NamedTuple):
     """A box of the parameter grid: its number, and its slices along the sweep's axes and the seeds."""
 
     number: int
-    box: tuple[slice, ...]
+    slices: tuple[slice, ...]
 
     @property
-    def corner(self) -> tuple[int, ...]:
+    def first_index(self) -> tuple[int, ...]:
         """The index of the chunk's first parameter combination."""
-        return tuple(side.start for side in self.box[:-1])
+        return tuple(side.start for side in self.slices[:-1])
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The lengths along the axes, and the number of seeds."""
-        return tuple(side.stop - side.start for side in self.box)
+        return tuple(side.stop - side.start for side in self.slices)
 
     @property
     def runs(self) -> int:
@@ -46,7 +46,7 @@ class Chunk(NamedTuple):
     @property
     def seeds(self) -> range:
         """The seeds of the chunk's runs."""
-        return range(self.box[-1].start, self.box[-1].stop)
+        return range(self.slices[-1].start, self.slices[-1].stop)
 
 
 def compute_chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
@@ -59,7 +59,10 @@ def compute_chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
     seeds = min(MAX_SEEDS_PER_CHUNK, scenario.seeds, max(fitting, scenario.together))
     seconds, bytes_ = count_scenario_cores(scenario) * cost.seconds / cost.runs * seeds, cost.bytes_ / cost.runs * seeds
     cells = max(
-        1, min(int(TARGET_CHUNK_SECONDS / max(seconds, 1e-9)), int(TARGET_CHUNK_BYTES / bytes_), MAX_CHUNK_COMBINATIONS)
+        1,
+        min(
+            int(TARGET_CHUNK_SECONDS / max(seconds, 1e-9)), int(TARGET_CHUNK_BYTES / bytes_), MAX_COMBINATIONS_PER_CHUNK
+        ),
     )
     lengths = [seeds]
     for length in reversed(scenario.shape.values()):  # the last axis varies fastest
@@ -81,7 +84,7 @@ def count_chunks(shape: Sequence[int], lengths: Sequence[int]) -> int:
 def iterate_chunks(shape: tuple[int, ...], lengths: tuple[int, ...]) -> Iterator[Chunk]:
     """Yield all chunks of a grid, with the last axis varying fastest.
 
-    >>> [chunk.box for chunk in iterate_chunks((3, 2), (2, 2))]
+    >>> [chunk.slices for chunk in iterate_chunks((3, 2), (2, 2))]
     [(slice(0, 2, None), slice(0, 2, None)), (slice(2, 3, None), slice(0, 2, None))]
     """
     counts = [math.ceil(n / length) for n, length in zip(shape, lengths, strict=True)]

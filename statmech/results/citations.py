@@ -79,7 +79,7 @@ def get_citation_keys(scenario: AbstractScenario) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable([*cites, *(distribution.cites for distribution in inputs)])))
 
 
-def bibtex(keys: Iterable[str]) -> str:
+def format_bibtex(keys: Iterable[str]) -> str:
     """Return the BibTeX entries of these papers.
 
     Parameters
@@ -94,7 +94,7 @@ def bibtex(keys: Iterable[str]) -> str:
 
     Examples
     --------
-    >>> print(bibtex(["quinlan1993"]))
+    >>> print(format_bibtex(["quinlan1993"]))
     @book{quinlan1993,
       author = {Quinlan, J. Ross},
       title = {C4.5: Programs for Machine Learning},

@@ -67,8 +67,8 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     Raises `ScenarioError` for a single seed, unless theory has corrections.
     """
     results = as_results(simulation, theory)
-    runs, solution, scenario = *_get_both_datasets(results), results.scenario
-    names = [name for name in _list_judged_variables(results) if not scenario.variables[name].bound]
+    runs, solution, scenario = *_require_both_datasets(results), results.scenario
+    names = [name for name in _list_compared_variables(results) if not scenario.variables[name].bound]
     if has_predictions(solution):
         return _compare_with_prediction(runs, solution, names, list(scenario.recorded))
     if runs.sizes["seed"] < 2:
@@ -82,8 +82,8 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
         )
     ).where(not scenario.expected_deviation)
     recorded = [name for name in scenario.recorded if name in deviations.dims]
-    deviations = deviations.assign_attrs(seeds=_count_min_seeds(runs), recorded=list(scenario.recorded))
-    return deviations.assign_attrs(_count_values(compared, deviations, recorded))
+    deviations = deviations.assign_attrs(seeds=_find_min_seed_count(runs), recorded=list(scenario.recorded))
+    return deviations.assign_attrs(_count_compared_values(compared, deviations, recorded))
 
 
 def has_predictions(theory: xr.Dataset) -> bool:
@@ -99,7 +99,7 @@ def _compare_with_prediction(runs: xr.Dataset, theory: xr.Dataset, names: list[s
     omitted = [name for name in names if name not in predicted_names]
     unresolved = int(sum(corrections.find_unresolved_values(theory, name).sum() for name in predicted_names))
     return deviations.assign_attrs(
-        seeds=_count_min_seeds(runs, minimum=1),
+        seeds=_find_min_seed_count(runs, minimum=1),
         recorded=recorded,
         values=count,
         independent=count,
@@ -144,7 +144,7 @@ def _compute_deviation(values: Any, expected: Any, theory_error: Any) -> Any:
     )
 
 
-def _count_values(runs: xr.Dataset, deviations: xr.Dataset, recorded: list[str]) -> dict[str, Any]:
+def _count_compared_values(runs: xr.Dataset, deviations: xr.Dataset, recorded: list[str]) -> dict[str, Any]:
     """Return the attributes `values` and `independent` of the deviations."""
     masks = [np.isfinite(_flatten_cells(values, recorded)) for values in deviations.data_vars.values()]
     samples = [_flatten_cells(values, ["seed", *recorded]) for values in runs.data_vars.values()]
@@ -206,7 +206,7 @@ def get_deviation_bound(distance: xr.Dataset) -> float:
     )
 
 
-def get_min_seeds(distance: xr.Dataset) -> int:
+def get_min_judging_seeds(distance: xr.Dataset) -> int:
     """Return the minimum number of seeds needed to judge the deviations.
 
     One seed is sufficient if the standard errors are predicted (see `statmech.results.multiplicity`).
@@ -218,15 +218,15 @@ def _has_predicted_errors(distance: xr.Dataset) -> bool:
     return "left_out" in distance.attrs
 
 
-def get_magnitudes(distance: xr.Dataset) -> np.ndarray:
+def get_deviation_magnitudes(distance: xr.Dataset) -> np.ndarray:
     """Return the magnitudes of all finite deviations, from variables that have a spread and a theory."""
     values = np.concatenate([np.abs(values.values).ravel() for values in distance.data_vars.values()])
     return values[np.isfinite(values)]
 
 
-def can_judge(distance: xr.Dataset) -> bool:
+def has_enough_seeds(distance: xr.Dataset) -> bool:
     """Return True if there are enough seeds to judge the deviations."""
-    return int(distance.attrs["seeds"]) >= get_min_seeds(distance)
+    return int(distance.attrs["seeds"]) >= get_min_judging_seeds(distance)
 
 
 def _find_largest_deviation(values: np.ndarray) -> float:
@@ -256,7 +256,7 @@ class BoundCount:
 def list_bounded_variables(simulation: Simulation, theory: xr.Dataset | None = None) -> list[str]:
     """Return the names of variables in both datasets that theory only bounds."""
     results = as_results(simulation, theory)
-    return [name for name in _list_judged_variables(results) if results.scenario.variables[name].bound]
+    return [name for name in _list_compared_variables(results) if results.scenario.variables[name].bound]
 
 
 def count_runs_within_bounds(
@@ -275,7 +275,7 @@ def count_runs_within_bounds(
     [(10, 3, 0.2), (100, 3, 0.1)]
     """
     results = as_results(simulation, theory)
-    runs, limits, scenario = *_get_both_datasets(results), results.scenario
+    runs, limits, scenario = *_require_both_datasets(results), results.scenario
     names, axes = list_bounded_variables(results), list(scenario.shape)
     counts_by_cell = []
     for index in itertools.product(*(range(scenario.shape[axis]) for axis in axes)):
@@ -297,7 +297,7 @@ def count_runs_within_bounds(
 def _count_within_bound(runs: Any, limit: Any, side: str) -> BoundCount:
     limits = limit.broadcast_like(runs).transpose(*runs.dims).values.ravel()
     values = runs.values.ravel()
-    limited = np.isfinite(limits) & _get_done_mask(runs).broadcast_like(runs).transpose(*runs.dims).values.ravel()
+    limited = np.isfinite(limits) & _get_finished_mask(runs).broadcast_like(runs).transpose(*runs.dims).values.ravel()
     values, limits = values[limited], limits[limited]
     sign = 1 if side == "above" else -1
     satisfied = sign * (limits - values) >= -DEVIATION_ROUNDING_TOL * np.abs(limits)
@@ -308,7 +308,7 @@ def _count_within_bound(runs: Any, limit: Any, side: str) -> BoundCount:
     )
 
 
-def _get_done_mask(runs: Any) -> Any:
+def _get_finished_mask(runs: Any) -> Any:
     """Return a mask of finished runs.
 
     All runs are finished unless the store records missing or failed runs (`statmech.results.store.load`).
@@ -316,20 +316,20 @@ def _get_done_mask(runs: Any) -> Any:
     return runs.coords.get("done", runs.seed == runs.seed)
 
 
-def _count_min_seeds(simulation: xr.Dataset, minimum: int = 2) -> int:
+def _find_min_seed_count(simulation: xr.Dataset, minimum: int = 2) -> int:
     """Return the smallest number of finished seeds, ignoring points with fewer than `minimum`."""
-    counts = [count for count in _get_done_mask(simulation).sum("seed").values.ravel().tolist() if count >= minimum]
+    counts = [count for count in _get_finished_mask(simulation).sum("seed").values.ravel().tolist() if count >= minimum]
     return min(counts, default=minimum)
 
 
-def _get_both_datasets(results: Results) -> tuple[xr.Dataset, xr.Dataset]:
+def _require_both_datasets(results: Results) -> tuple[xr.Dataset, xr.Dataset]:
     if results.simulation is None or results.theory is None:
         raise TypeError("a comparison requires a simulation and its theory")
     return results.simulation, results.theory
 
 
-def _list_judged_variables(results: Results) -> list[str]:
-    simulation, theory = _get_both_datasets(results)
+def _list_compared_variables(results: Results) -> list[str]:
+    simulation, theory = _require_both_datasets(results)
     judged = [name for name, variable in results.scenario.variables.items() if variable.in_theory]
     return [name for name in judged if name in simulation and name in theory]
 
@@ -344,7 +344,7 @@ def count_converged_runs(simulation: Simulation) -> list[tuple[int, int]] | None
     if runs is None or "converged" not in runs:
         return None
     mask = _select_last_time(runs.converged, results)
-    finished_counts = _get_done_mask(mask).broadcast_like(mask).sum("seed")
+    finished_counts = _get_finished_mask(mask).broadcast_like(mask).sum("seed")
     return list(zip(mask.sum("seed").values.ravel().tolist(), finished_counts.values.ravel().tolist(), strict=True))
 
 
@@ -356,7 +356,7 @@ def count_unsolved_runs(simulation: Simulation) -> tuple[int, int]:
         return 0, 0
     names = [name for name, variable in results.scenario.variables.items() if variable.in_theory and name in runs]
     has_solution = _select_last_time(_find_solved_runs(runs, names), results)
-    is_finished = _get_done_mask(runs).broadcast_like(has_solution)
+    is_finished = _get_finished_mask(runs).broadcast_like(has_solution)
     return int((is_finished & ~has_solution).sum()), int(is_finished.sum())
 
 

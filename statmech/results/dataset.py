@@ -35,7 +35,7 @@ def make_empty_dataset(scenario: AbstractScenario, seeds: int | None, **attrs: A
     outer = [*scenario.shape, *(["seed"] if seeds is not None else [])]
     sizes |= scenario.shape
     data = {}
-    variables = scenario.variables | ({} if seeds is not None else scenario.theory_only)
+    variables = scenario.variables | ({} if seeds is not None else scenario.theory_only_variables)
     for name, variable in variables.items():
         if seeds is not None or variable.in_theory:
             dims = (*outer, *variable.dims)
@@ -52,7 +52,7 @@ def _make_long_name(variable: Variable, theory: bool) -> str:
     return side + variable.long_name
 
 
-def get_arrays(dataset: xr.Dataset) -> dict[str, np.ndarray]:
+def get_variable_arrays(dataset: xr.Dataset) -> dict[str, np.ndarray]:
     """Return the arrays of a dataset's variables, for `fill_arrays`.
 
     Indexing through xarray would take most of the time.
@@ -106,7 +106,7 @@ def find_invalid_variables(dataset: xr.Dataset, scenario: AbstractScenario) -> l
     sizes = {name: len(values) for name, values in scenario.recorded.items()} | scenario.shape | seeds
     variables = {name: variable for name, variable in scenario.variables.items() if seeds or variable.in_theory}
     dims = {name: (*scenario.shape, *seeds, *variable.dims) for name, variable in variables.items()}
-    coords = {name: _as_dims(coordinate[0]) for name, coordinate in make_coordinates(scenario, seeds).items()}
+    coords = {name: _normalise_dims(coordinate[0]) for name, coordinate in make_coordinates(scenario, seeds).items()}
     lacking = [name for name in coords if name not in dataset.coords]
     wrong = [name for name, expected in (dims | coords).items() if name in dataset and dataset[name].dims != expected]
     lengths = [dim for dim, size in dataset.sizes.items() if size != sizes.get(str(dim), size)]
@@ -114,11 +114,11 @@ def find_invalid_variables(dataset: xr.Dataset, scenario: AbstractScenario) -> l
     return [*lacking, *wrong, *map(str, (*lengths, *texts))]
 
 
-def _as_dims(names: Any) -> tuple[Any, ...]:
+def _normalise_dims(names: Any) -> tuple[Any, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def describe_student(
+def compute_student_parameters(
     parallel: np.ndarray, perpendicular: np.ndarray, length: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
     r"""Compute R, length and generalization error of students, from their components relative to the teacher.
@@ -136,14 +136,14 @@ def describe_student(
     -------
     Arrays of the same shape; R is NaN for a student of length 0.
 
-    >>> {name: float(value.round(3)) for name, value in describe_student(np.array(1.0), np.array(1.0)).items()}
+    >>> {name: float(value.round(3)) for name, value in compute_student_parameters(np.array(1.0), np.array(1.0)).items()}
     {'R': 0.707, 'length': 1.414, 'eps_g': 0.25}
     """
     length = np.hypot(parallel, perpendicular) if length is None else length
     return {"R": parallel / length, "length": length, "eps_g": np.arctan2(perpendicular, parallel) / np.pi}
 
 
-def describe_ensemble(parallel: np.ndarray, perpendicular_gram: np.ndarray) -> dict[str, np.ndarray]:
+def compute_ensemble_parameters(parallel: np.ndarray, perpendicular_gram: np.ndarray) -> dict[str, np.ndarray]:
     r"""Compute order parameters and errors of an ensemble, from the students' components relative to the teacher.
 
     The error of the majority vote depends on more than pairs of students, and is computed elsewhere.
@@ -162,7 +162,7 @@ def describe_ensemble(parallel: np.ndarray, perpendicular_gram: np.ndarray) -> d
     """
     K = parallel.shape[-1]
     perpendicular_squared = np.diagonal(perpendicular_gram, axis1=-2, axis2=-1)
-    student = describe_student(parallel, np.sqrt(perpendicular_squared))
+    student = compute_student_parameters(parallel, np.sqrt(perpendicular_squared))
     length = student["length"]
     pairs = parallel[..., :, None] * parallel[..., None, :] + perpendicular_gram
     q = pairs / (length[..., :, None] * length[..., None, :])
@@ -186,10 +186,10 @@ def make_gram_matrix(parallel: np.ndarray, perpendicular_gram: np.ndarray) -> np
     return gram
 
 
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 
-def report_progress(items: Iterable[Any], total: int, progress: Progress | None) -> Iterable[Any]:
+def report_progress(items: Iterable[Any], total: int, progress: ProgressCallback | None) -> Iterable[Any]:
     """Yield the items, and call `progress(done, total)` after each item."""
     for count, item in enumerate(items, 1):
         yield item

@@ -41,7 +41,7 @@ def make_csv(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> 
 
     Texts that a spreadsheet would read as a formula are preceded by an apostrophe.
     """
-    frame = table(simulation, theory)
+    frame = make_export_table(simulation, theory)
     return bytes(frame.map(_escape_formula).to_csv(index=False).encode())
 
 
@@ -49,7 +49,7 @@ def _escape_formula(entry: Any) -> Any:
     return f"'{entry}" if isinstance(entry, str) and entry.startswith(FORMULA_PREFIXES) else entry
 
 
-def table(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> pd.DataFrame:
+def make_export_table(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> pd.DataFrame:
     """Return a table with a row per variable and sweep point: mean over seeds, standard error, seeds, theory.
 
     Parameters
@@ -66,7 +66,7 @@ def table(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> pd.
     >>> import simulate, theory
     >>> from statmech import Scenario
     >>> scenario = Scenario(rule="hebb", N=100, t=[1, 2], seeds=4)
-    >>> frame = table(simulate.run(scenario), theory.solve(scenario))
+    >>> frame = make_export_table(simulate.run(scenario), theory.solve(scenario))
     >>> list(frame.columns)
     ['t', 'student', 'variable', 'simulation', 'standard_error', 'seeds', 'theory']
     >>> frame[frame.variable == "R"].theory.round(6).tolist()
@@ -76,7 +76,7 @@ def table(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> pd.
 
     results = as_results(simulation, theory)
     either = results.either
-    parts = [_make_rows(str(name), results) for name in either.data_vars]
+    parts = [_make_variable_rows(str(name), results) for name in either.data_vars]
     combined = pd.concat([part for part in parts if not part.empty], ignore_index=True)
     final_columns = [
         name for name in ("variable", "simulation", "standard_error", "seeds", "theory") if name in combined
@@ -89,7 +89,7 @@ def table(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> pd.
     return combined[[*sweep_columns, *final_columns]]
 
 
-def _make_rows(name: str, results: Results) -> pd.DataFrame:
+def _make_variable_rows(name: str, results: Results) -> pd.DataFrame:
     import xarray as xr
 
     columns = {}

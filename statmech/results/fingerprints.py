@@ -26,10 +26,10 @@ FINGERPRINT_VARIABLE = "fingerprint"  # stored variable of a sweep, with one val
 MAX_BLOCK_NUMBERS = 2**20  # limits the memory of temporary arrays
 
 
-def compute_salt(config: Mapping[str, Any], data: Mapping[str, str]) -> bytes:
+def compute_fingerprint_salt(config: Mapping[str, Any], data: Mapping[str, str]) -> bytes:
     """Return the hash key of a sweep's fingerprints, from its config (without the figure) and its data digests.
 
-    >>> compute_salt({"rule": "hebb", "figure": "overlay"}, {}) == compute_salt({"rule": "hebb"}, {})
+    >>> compute_fingerprint_salt({"rule": "hebb", "figure": "overlay"}, {}) == compute_fingerprint_salt({"rule": "hebb"}, {})
     True
     """
     return hashlib.sha256(json.dumps([remove_figure(config), dict(data)], sort_keys=True).encode()).digest()
@@ -45,22 +45,22 @@ def compute_fingerprints(values: Mapping[str, np.ndarray], runs: np.ndarray, sal
     runs
         The number of each run in its sweep.
     salt
-        The key of the sweep (`compute_salt`).
+        The key of the sweep (`compute_fingerprint_salt`).
 
     Returns
     -------
     64-bit numbers in the shape of `runs`.
 
-    >>> runs, salt = np.arange(3), compute_salt({"rule": "hebb"}, {})
+    >>> runs, salt = np.arange(3), compute_fingerprint_salt({"rule": "hebb"}, {})
     >>> one = compute_fingerprints({"R": np.array([0.1, 0.2, 0.3])}, runs, salt)
     >>> other = compute_fingerprints({"R": np.array([0.2, 0.1, 0.3])}, runs, salt)
     >>> (one == other).tolist()
     [False, False, True]
     """
-    sums = runs.astype(np.uint64).ravel() * _derive_odd_numbers(salt, "", 1)[0]
+    sums = runs.astype(np.uint64).ravel() * _derive_odd_keys(salt, "", 1)[0]
     for name, array in sorted(values.items()):
         flat = np.ascontiguousarray(array).reshape(runs.size, -1)
-        numbers = _derive_odd_numbers(salt, name, _pack_as_uint64(flat[:1]).shape[1])
+        numbers = _derive_odd_keys(salt, name, _pack_as_uint64(flat[:1]).shape[1])
         step = max(1, MAX_BLOCK_NUMBERS // max(1, numbers.size))
         for start in range(0, runs.size, step):
             integers = _pack_as_uint64(flat[start : start + step])
@@ -75,7 +75,7 @@ def _pack_as_uint64(flat: np.ndarray) -> np.ndarray:
     return (np.pad(octets, ((0, 0), (0, padding))) if padding else octets).view(np.uint64)
 
 
-def _derive_odd_numbers(salt: bytes, name: str, count: int) -> np.ndarray:
+def _derive_odd_keys(salt: bytes, name: str, count: int) -> np.ndarray:
     """Derive odd 64-bit keys for a variable, identical on every machine."""
     random_bytes = hashlib.shake_128(salt + name.encode()).digest(8 * count)
     return np.frombuffer(random_bytes, "<u8").astype(np.uint64) | np.uint64(1)

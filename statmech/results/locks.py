@@ -30,7 +30,7 @@ EXTENSION_HINT = (
     "A sweep is extended or replaced only while no other process writes it: wait until that process has ended, or "
     "choose another folder"
 )
-NO_LOCKS_MESSAGE = "several processes cannot share one sweep on a system without file locks. Run it in one shard"
+NO_FILE_LOCKS_MESSAGE = "several processes cannot share one sweep on a system without file locks. Run it in one shard"
 
 
 class Lock:
@@ -43,7 +43,7 @@ class Lock:
     def take(self, mode: int) -> bool:
         """Try to take the lock, `SHARED_LOCK` or `EXCLUSIVE_LOCK`, and return False if another process holds it."""
         while self._try_lock(mode):
-            if _is_file_at(self._file, self.path):
+            if _is_open_file_at(self._file, self.path):
                 return True
             self._file.close()
             self._file = open_text_file(self.path, os.O_RDWR | os.O_CREAT)
@@ -59,7 +59,7 @@ class Lock:
     def release(self, remove: bool = True) -> None:
         """Release the lock, and remove its file if no other process holds the lock."""
         with contextlib.suppress(OSError):
-            if remove and self._try_lock(EXCLUSIVE_LOCK) and _is_file_at(self._file, self.path):
+            if remove and self._try_lock(EXCLUSIVE_LOCK) and _is_open_file_at(self._file, self.path):
                 self.path.unlink()
         self._file.close()
 
@@ -76,7 +76,7 @@ class Lock:
         return _read_owner(self._file)
 
 
-class Claim:
+class StoreClaim:
     """The right of a process to write the store at `path`, exclusively or as one of several shards."""
 
     def __init__(self, path: Path, lock: Lock, exclusive: bool):
@@ -109,7 +109,7 @@ class Claim:
 
 
 @contextlib.contextmanager
-def claim_store(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
+def claim_store(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[StoreClaim]:
     """Open a context that holds a claim to write the store at `path`.
 
     Raises `StoreError` if the folder cannot be written, if another process computes the same shard, or for any shard
@@ -123,17 +123,17 @@ def claim_store(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[Claim]:
     with contextlib.ExitStack() as closing:
         if n > 1:
             if not system.has_locks():
-                raise StoreError(f"{path}: {NO_LOCKS_MESSAGE}")
+                raise StoreError(f"{path}: {NO_FILE_LOCKS_MESSAGE}")
             shard_lock = Lock(path.with_name(f".{path.name}.lock-{k}-of-{n}"))
             closing.callback(shard_lock.release)
             _acquire_lock(shard_lock, EXCLUSIVE_LOCK, f"{path}: shard {k} of {n} is being written by")
         lock = Lock(_get_lock_path(path))
         closing.callback(lock.release)
         closing.callback(lambda: Lock(_get_writing_lock_path(path)).release())  # left by writers of chunks
-        yield Claim(path, lock, n == 1)
+        yield StoreClaim(path, lock, n == 1)
 
 
-def find_writer(path: Path) -> str:
+def find_writing_process(path: Path) -> str:
     """Return the process that is writing the store at `path`, and its host, or an empty string."""
     with contextlib.suppress(OSError, StoreError), open_text_file(_get_lock_path(path), os.O_RDWR) as file:
         if not system.try_lock(file, EXCLUSIVE_LOCK):
@@ -151,7 +151,7 @@ def lock_for_writing(path: Path, exclusive: bool = False, wait: Callable[[str], 
     try:
         while not lock.take(EXCLUSIVE_LOCK if exclusive else SHARED_LOCK):
             if wait and time.monotonic() - start > LOCK_NOTICE_SECONDS:
-                wait(find_writer(path) or "another process")
+                wait(find_writing_process(path) or "another process")
                 wait = None
             time.sleep(LOCK_RETRY_SECONDS)
         yield
@@ -196,7 +196,7 @@ def _get_writing_lock_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.writing")
 
 
-def _is_file_at(file: IO[str], path: Path) -> bool:
+def _is_open_file_at(file: IO[str], path: Path) -> bool:
     """Return True if an open file is still the file at this path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat(follow_symlinks=False))

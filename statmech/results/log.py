@@ -20,16 +20,16 @@ REQUIRED_EVENT_KEYS: dict[str, dict[str, type]] = {  # keys that readers of each
     "failed": {"cell": list, "seeds": list, "error": str},
 }
 LOG_TIME_FORMAT = "%Y-%m-%dT%H:%M:%S"
-Listener = Callable[[Event], None]
+EventListener = Callable[[Event], None]
 
 
-class Log:
+class StoreLog:
     """The log file of a shard, which also passes events to a listener.
 
     Raises `StoreError` if the file is a symbolic link. A log that cannot be written, as on a full disk, is omitted.
     """
 
-    def __init__(self, store: Path, listener: Listener | None = None, shard: tuple[int, int] = (1, 1)):
+    def __init__(self, store: Path, listener: EventListener | None = None, shard: tuple[int, int] = (1, 1)):
         suffix = "" if shard[1] == 1 else f"-{shard[0]}-of-{shard[1]}"
         self.path, self.listener = store.with_name(f"{store.stem}{suffix}.log"), listener
         if self.path.is_symlink():

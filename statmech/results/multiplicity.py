@@ -33,9 +33,9 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 FALSE_ALARM_PROBABILITY = 0.01  # probability that some value exceeds the bound although theory is exact
-MIN_SEED_EFFICIENCY = 0.5  # effective seeds per seed, compared with known standard deviations
+MIN_EFFECTIVE_SEED_FRACTION = 0.5  # effective seeds per seed, compared with known standard deviations
 NUM_GAUSSIAN_SAMPLES = 400  # gives the number of independent values to about 5 %, and the bound to 0.5 %
-MAX_SAMPLE_SEEDS = 64  # with more seeds, Student's distribution is close to normal
+MAX_STUDENT_T_SEEDS = 64  # with more seeds, Student's distribution is close to normal
 
 
 def compute_deviation_bound(values: float, seeds: int | None) -> float:
@@ -66,8 +66,8 @@ def compute_deviation_bound(values: float, seeds: int | None) -> float:
     3.9
     """
     if seeds is None:
-        return float(-ndtri(_tail_probability(values)))
-    return float(-stdtrit(seeds - 1, _tail_probability(values)))
+        return float(-ndtri(_one_sided_tail_probability(values)))
+    return float(-stdtrit(seeds - 1, _one_sided_tail_probability(values)))
 
 
 def compute_min_seeds(values: int) -> int:
@@ -87,7 +87,7 @@ def compute_min_seeds(values: int) -> int:
     >>> [compute_min_seeds(values) for values in (1, 100, 1000, 10_000)]
     [8, 15, 18, 22]
     """
-    max_bound, seeds = compute_deviation_bound(values, None) / np.sqrt(MIN_SEED_EFFICIENCY), 2
+    max_bound, seeds = compute_deviation_bound(values, None) / np.sqrt(MIN_EFFECTIVE_SEED_FRACTION), 2
     while compute_deviation_bound(values, seeds) > max_bound:
         seeds += 1
     return seeds
@@ -123,25 +123,25 @@ def count_independent_values(counts: np.ndarray, runs: Callable[[int], np.ndarra
     rng = np.random.default_rng(0)
     cells = rng.choice(len(counts), NUM_GAUSSIAN_SAMPLES, p=counts / values)
     groups = [
-        _draw_group_size(factor, min(seeds, MAX_SAMPLE_SEEDS), _tail_probability(values), rng)
+        _draw_exceeding_count(factor, min(seeds, MAX_STUDENT_T_SEEDS), _one_sided_tail_probability(values), rng)
         for cell, draws in zip(*np.unique(cells, return_counts=True), strict=True)
-        for factor in [_correlation_factor(runs(cell))] * draws
+        for factor in [_factorise_correlations(runs(cell))] * draws
     ]
     return max(1.0, values * float(np.mean(1 / np.array(groups))))
 
 
-def _tail_probability(values: float) -> float:
+def _one_sided_tail_probability(values: float) -> float:
     """Return the probability that a given value exceeds the bound on a given side."""
     return FALSE_ALARM_PROBABILITY / 2 / max(values, 1)
 
 
-def _correlation_factor(runs: np.ndarray) -> np.ndarray:
+def _factorise_correlations(runs: np.ndarray) -> np.ndarray:
     """Return a matrix F such that F^T F contains the correlations of runs (seeds, values)."""
     deviations = np.nan_to_num(runs - np.nanmean(runs, axis=0))
     return np.asarray(np.linalg.qr(deviations / np.linalg.norm(deviations, axis=0), mode="r"))
 
 
-def _draw_group_size(factor: np.ndarray, seeds: int, tail: float, rng: np.random.Generator) -> int:
+def _draw_exceeding_count(factor: np.ndarray, seeds: int, tail: float, rng: np.random.Generator) -> int:
     """Draw a Gaussian sample with a random value beyond the bound, and count all values beyond the bound."""
     sample = rng.standard_normal((seeds, len(factor))) @ factor
     column = rng.integers(factor.shape[1])

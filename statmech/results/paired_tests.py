@@ -38,8 +38,8 @@ class PairedTest:
     cell: dict[str, Any]
     means: dict[str, float]
     errors: dict[str, float]
-    worse: int | None
-    better: int | None
+    worse_shuffles: int | None
+    better_shuffles: int | None
 
     @property
     def error(self) -> float:
@@ -47,7 +47,7 @@ class PairedTest:
         return self.errors["accuracy"]
 
 
-def paired_tests(study: xr.Dataset) -> Iterator[PairedTest]:
+def iterate_paired_tests(study: xr.Dataset) -> Iterator[PairedTest]:
     """Yield the tests of all parameter combinations of a study, in the order of its axes.
 
     Parameters
@@ -65,7 +65,7 @@ def paired_tests(study: xr.Dataset) -> Iterator[PairedTest]:
     >>> import simulate
     >>> from statmech import Study
     >>> study = simulate.run(Study(classifier=["perceptron", "neighbours"], data="moons", folds=5))
-    >>> [test.cell["classifier"] for test in paired_tests(study)]
+    >>> [test.cell["classifier"] for test in iterate_paired_tests(study)]
     ['perceptron', 'neighbours']
     """
     axes = [str(dim) for dim in study.accuracy.dims if dim not in ("seed", "fold")]
@@ -77,9 +77,7 @@ def _compute_paired_test(study: xr.Dataset, index: dict[str, int]) -> PairedTest
     cell, reference = study.isel(index), _get_reference_accuracy(study, index)
     accuracy = cell.accuracy.values
     tests = (
-        None
-        if reference is None
-        else [_test_accuracy_difference(*pair) for pair in zip(accuracy, reference, strict=True)]
+        None if reference is None else [_is_worse_or_better(*pair) for pair in zip(accuracy, reference, strict=True)]
     )
     folded = {str(name): cell[name].values for name in study.data_vars if cell[name].dims == ("seed", "fold")}
     return PairedTest(
@@ -107,7 +105,7 @@ def _get_reference_accuracy(study: xr.Dataset, index: dict[str, int]) -> np.ndar
     return accuracy
 
 
-def _test_accuracy_difference(accuracy: np.ndarray, reference: np.ndarray) -> tuple[bool, bool]:
+def _is_worse_or_better(accuracy: np.ndarray, reference: np.ndarray) -> tuple[bool, bool]:
     """Return whether accuracies are significantly below, and significantly above, the reference.
 
     The test is paired by folds.
@@ -127,4 +125,4 @@ def _finite_mean(values: np.ndarray) -> float:
     return float(finite.mean()) if finite.size else np.nan
 
 
-Verdict, verdicts = PairedTest, paired_tests  # names in earlier versions
+Verdict, verdicts = PairedTest, iterate_paired_tests  # names in earlier versions

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from statmech.errors import StoreError
-from statmech.results.checksums import check_ordinary_files
-from statmech.results.locks import find_writer
+from statmech.results.checksums import check_regular_files
+from statmech.results.locks import find_writing_process
 from statmech.results.log import LOG_TIME_FORMAT, Event, find_unfinished_chunks, list_log_files, read_logged_runs
 from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
 from statmech.runtime.progress import format_rate
@@ -25,11 +25,11 @@ def read_status(folder: Path) -> dict[str, Any]:
     path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
     if not path.is_dir():
         raise StoreError(f"{path}: no such result. `statmech run CONFIG` computes one")
-    check_ordinary_files(path)
+    check_regular_files(path)
     store = SweepStore(path)
-    counts = store.counts()
+    counts = store.count_states()
     latest_runs = [events[-1] for events in map(read_logged_runs, list_log_files(path)) if events]
-    writer, rate = find_writer(path), sum(map(_compute_run_rate, latest_runs))
+    writer, rate = find_writing_process(path), sum(map(_compute_run_rate, latest_runs))
     failures = [
         event
         for log in list_log_files(path)

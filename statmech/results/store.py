@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statmech.errors import DamagedError, StoreError, make_unreadable_error, make_unwritable_error
+from statmech.errors import DamagedStoreError, StoreError, make_unreadable_error, make_unwritable_error
 from statmech.results import checksums
 from statmech.results.dataset import find_invalid_variables
-from statmech.results.fingerprints import FINGERPRINT_VARIABLE, compute_fingerprints, compute_salt
+from statmech.results.fingerprints import FINGERPRINT_VARIABLE, compute_fingerprint_salt, compute_fingerprints
 from statmech.results.stored_config import (
     add_figure,
     config_from_attributes,
@@ -28,7 +28,7 @@ from statmech.results.stored_config import (
 )
 from statmech.running_command import format_option, get_command_name
 from statmech.runtime import own_code
-from statmech.runtime.programs import REPOSITORY_FOLDER, get_package_version, source_digest
+from statmech.runtime.programs import REPOSITORY_FOLDER, digest_package_sources, get_package_version
 from statmech.runtime.system import get_processor_name
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     import xarray as xr
 
 STATE_VARIABLE = "state"  # stored variable with the state of each run (`statmech.results.sweep_store`)
-IDENTITY_ATTRIBUTE = "store"  # distinguishes stores of the same config
+STORE_ID_ATTRIBUTE = "store"  # distinguishes stores of the same config
 DONE_STATE = 1
 MADE_BY_VARIABLE = "made_by"  # stored variable with the index of the version that computed each run
 VERSION_KEYS = ("commit", "versions")  # entries of a provenance that identify a version
 TEXT_ATTRIBUTES = ("commit", "machine", "python", "source")
-LAST_DIGIT_SETTINGS = ("XLA_FLAGS", "OPENBLAS_CORETYPE")  # environment variables that change the last digits
+ROUNDING_ENV_VARIABLES = ("XLA_FLAGS", "OPENBLAS_CORETYPE")  # environment variables that change the last digits
 RECORDED_PACKAGES = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 
 
@@ -124,10 +124,10 @@ def load(path: str | Path) -> xr.Dataset:
         raise StoreError(f"{path}: no such result. `statmech run CONFIG` computes one")
     if stores := [store.name for store in sorted(path.glob("*.zarr"))]:
         raise StoreError(f"{path}: is a folder of results. Load one of its stores: {', '.join(stores)}")
-    checksums.check_ordinary_files(path)
+    checksums.check_regular_files(path)
     folder = path.stat().st_ino
     if names := checksums.find_corrupted_files(path):
-        raise DamagedError(path, names)
+        raise DamagedStoreError(path, names)
     try:
         with ignore_zarr_warnings(), xr.open_zarr(path, consolidated=False, chunks=None) as dataset:
             # states first, the reverse of the writer's order: values of finished runs are then complete
@@ -135,7 +135,7 @@ def load(path: str | Path) -> xr.Dataset:
             loaded = dataset.drop_vars(MADE_BY_VARIABLE, errors="ignore").load().assign(states)
             check_attribute_types(loaded.attrs)
             names = (
-                [*_find_missing_chunks(path, loaded), *_describe_misplaced_runs(loaded)]
+                [*_list_missing_chunk_files(path, loaded), *_describe_misplaced_runs(loaded)]
                 if STATE_VARIABLE in loaded
                 else []
             )
@@ -144,8 +144,8 @@ def load(path: str | Path) -> xr.Dataset:
     if path.stat().st_ino != folder:  # the sweep was extended while it was read
         return load(path)
     if names:
-        raise DamagedError(path, names)
-    for name in (checksums.CHECKSUMS_ATTRIBUTE, IDENTITY_ATTRIBUTE):
+        raise DamagedStoreError(path, names)
+    for name in (checksums.CHECKSUMS_ATTRIBUTE, STORE_ID_ATTRIBUTE):
         loaded.attrs.pop(name, None)
     return _add_done_coordinate(loaded) if STATE_VARIABLE in loaded else loaded
 
@@ -172,7 +172,7 @@ def get_chunk_file(path: Path, name: str, position: tuple[int, ...], ndim: int) 
     return path / name / "c" / "/".join(map(str, (*position, *[0] * (ndim - len(position)))))
 
 
-def _find_missing_chunks(path: Path, dataset: xr.Dataset) -> Iterator[str]:
+def _list_missing_chunk_files(path: Path, dataset: xr.Dataset) -> Iterator[str]:
     """Yield the missing files of finished runs, which zarr would read as missing values."""
     import numpy as np
 
@@ -198,7 +198,7 @@ def _describe_misplaced_runs(dataset: xr.Dataset) -> Iterator[str]:
     computed = compute_fingerprints(
         {name: array for name, array in values.items() if name not in (STATE_VARIABLE, FINGERPRINT_VARIABLE)},
         runs,
-        compute_salt(config_from_attributes(dataset.attrs), {**data, **code}),
+        compute_fingerprint_salt(config_from_attributes(dataset.attrs), {**data, **code}),
     )
     wrong = int(
         ((computed != dataset[FINGERPRINT_VARIABLE].values) & (dataset[STATE_VARIABLE].values == DONE_STATE)).sum()
@@ -226,9 +226,9 @@ def load_simulation(path: Path, scenario: AbstractScenario) -> xr.Dataset | None
 
 
 def check_dataset_form(path: Path, dataset: xr.Dataset, scenario: AbstractScenario) -> None:
-    """Raise `DamagedError` if a dataset lacks dimensions, coordinates or numbers of its scenario."""
+    """Raise `DamagedStoreError` if a dataset lacks dimensions, coordinates or numbers of its scenario."""
     if names := find_invalid_variables(dataset, scenario):
-        raise DamagedError(path, names)
+        raise DamagedStoreError(path, names)
 
 
 def describe_changed_data(path: Path, stored: AbstractScenario, recorded: dict[str, str]) -> str:
@@ -293,14 +293,14 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def version_from_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
+def get_recorded_version(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of a provenance that identify the version."""
     return {name: provenance.get(name) for name in VERSION_KEYS}
 
 
 def is_running_version(recorded: Mapping[str, Any]) -> bool:
     """Return True if a provenance records the running version."""
-    return version_from_provenance(recorded) == version_from_provenance(provenance())
+    return get_recorded_version(recorded) == get_recorded_version(provenance())
 
 
 def format_version(provenance: Mapping[str, Any]) -> str:
@@ -352,7 +352,7 @@ def ignore_zarr_warnings() -> Iterator[None]:
 def _describe_machine() -> str:
     """Return the system, the processor and the settings that determine the last digits of results."""
     parts = (f"{platform.system()} {platform.machine()}", get_processor_name(), f"{os.cpu_count()} cores")
-    settings = (f"{name}={os.environ[name]}" for name in LAST_DIGIT_SETTINGS if os.environ.get(name))
+    settings = (f"{name}={os.environ[name]}" for name in ROUNDING_ENV_VARIABLES if os.environ.get(name))
     return ", ".join([*filter(None, parts), *settings])
 
 
@@ -367,7 +367,7 @@ def _describe_commit() -> str:
     commit = _run_git("describe", "--always", "--dirty", "--exclude=*") if tracked else ""
     if commit and not commit.endswith("-dirty"):
         return commit
-    return f"{commit or 'source'}-{source_digest()[:8]}"
+    return f"{commit or 'source'}-{digest_package_sources()[:8]}"
 
 
 def _run_git(*arguments: str) -> str:

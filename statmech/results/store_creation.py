@@ -1,7 +1,7 @@
 """Creation, extension and repair of stores for sweeps.
 
 The store of an extended sweep is created next to the old store, the old chunks are copied, and then the two stores
-exchange names. After a kill in between, `complete_replacement` recovers one complete store.
+exchange names. After a kill in between, `recover_replacement` recovers one complete store.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.errors import DamagedError, StatmechError, make_unreadable_error, make_unwritable_error
+from statmech.errors import DamagedStoreError, StatmechError, make_unreadable_error, make_unwritable_error
 from statmech.results import checksums
 from statmech.results.chunks import Chunk, compute_chunk_lengths
 from statmech.results.dataset import make_coordinates
@@ -40,7 +40,7 @@ from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKey
 from statmech.scenarios.registry import scenario_from
 
-Index = tuple[int, ...]
+GridIndex = tuple[int, ...]
 
 
 def create_store(
@@ -86,7 +86,7 @@ def create_store(
     return SweepStore(path)
 
 
-def complete_replacement(path: Path) -> None:
+def recover_replacement(path: Path) -> None:
     """Finish or undo the replacement of a store after an interruption by a kill."""
     backup = _get_backup_path(path)
     if backup.exists():
@@ -100,13 +100,13 @@ def complete_replacement(path: Path) -> None:
 def repair_metadata(path: Path) -> list[str]:
     """Rewrite corrupted metadata and coordinates of a store from its config.
 
-    Returns the rewritten files. Raises `DamagedError` if the config itself is corrupted, or another version created the
+    Returns the rewritten files. Raises `DamagedStoreError` if the config itself is corrupted, or another version created the
     store.
     """
     names = checksums.find_corrupted_files(path)
     remaining = _repair_from_twin(path, names) if names and names != [checksums.GROUP_METADATA_FILE] else names
     if remaining:
-        raise DamagedError(path, remaining)
+        raise DamagedStoreError(path, remaining)
     return names
 
 
@@ -131,17 +131,19 @@ def _repair_from_twin(path: Path, names: list[str]) -> list[str]:
         _remove_store(twin)
 
 
-def check_store_form(store: SweepStore, scenario: AbstractScenario) -> None:
-    """Raise `DamagedError` if the form of a stored variable does not match the scenario."""
+def check_variable_forms(store: SweepStore, scenario: AbstractScenario) -> None:
+    """Raise `DamagedStoreError` if the form of a stored variable does not match the scenario."""
     lengths = store.state.chunks
     inner = {name: (variable.dims, variable.missing) for name, variable in scenario.variables.items()}
     forms = {
-        name: _compute_form(scenario, *arguments, lengths)
+        name: _compute_variable_form(scenario, *arguments, lengths)
         for name, arguments in {**inner, STATE_VARIABLE: ((), np.int8(MISSING_STATE))}.items()
     }
-    stored_forms = {name: _read_form(array) for name, array in {**store.arrays, STATE_VARIABLE: store.state}.items()}
+    stored_forms = {
+        name: _read_variable_form(array) for name, array in {**store.arrays, STATE_VARIABLE: store.state}.items()
+    }
     if wrong := [name for name, form in forms.items() if stored_forms.get(name) != form]:
-        raise DamagedError(store.path, wrong)
+        raise DamagedStoreError(store.path, wrong)
 
 
 def is_extension(new: AbstractScenario, old: dict[str, Any]) -> bool:
@@ -155,11 +157,11 @@ def is_extension(new: AbstractScenario, old: dict[str, Any]) -> bool:
     fixed = {name: value for name, value in new.config().items() if name not in axes}
     if fixed != {name: value for name, value in before.config().items() if name not in axes}:
         return False
-    grid = {_make_cell_key(values) for values, _ in new.grid()}
-    return {_make_cell_key(values) for values, _ in before.grid()} <= grid
+    grid = {_format_cell_key(values) for values, _ in new.grid()}
+    return {_format_cell_key(values) for values, _ in before.grid()} <= grid
 
 
-def _make_cell_key(values: dict[str, Any]) -> str:
+def _format_cell_key(values: dict[str, Any]) -> str:
     return json.dumps(values, sort_keys=True, default=str)
 
 
@@ -169,14 +171,14 @@ def _copy_runs(old: SweepStore, new: SweepStore, scenario: AbstractScenario) -> 
     for chunk in old.chunks():
         stored = old.states(chunk)
         if not old.faults(chunk, stored):
-            states[chunk.box] = stored
-    before = {_make_cell_key(values): index for values, index in scenario_from(old.config).grid()}
-    sources: dict[Index, dict[Index, Index]] = defaultdict(dict)
+            states[chunk.slices] = stored
+    before = {_format_cell_key(values): index for values, index in scenario_from(old.config).grid()}
+    sources: dict[GridIndex, dict[GridIndex, GridIndex]] = defaultdict(dict)
     for values, index in scenario.grid():
-        if (source := before.get(_make_cell_key(values))) is not None:
+        if (source := before.get(_format_cell_key(values))) is not None:
             sources[new.get_chunk_index(index)][index] = source
     for chunk in new.chunks():
-        if inside := sources.get(new.get_chunk_index(chunk.corner)):
+        if inside := sources.get(new.get_chunk_index(chunk.first_index)):
             _copy_chunk(old, states, new, chunk, inside)
 
 
@@ -188,16 +190,16 @@ def _list_earlier_provenances(old: SweepStore | None) -> list[dict[str, Any]]:
 
 
 def _copy_chunk(
-    old: SweepStore, old_states: np.ndarray, new: SweepStore, chunk: Chunk, sources: dict[Index, Index]
+    old: SweepStore, old_states: np.ndarray, new: SweepStore, chunk: Chunk, sources: dict[GridIndex, GridIndex]
 ) -> None:
     """Copy the runs of one chunk. `sources` maps indices of the new grid to indices of the old grid."""
     seeds = slice(chunk.seeds.start, min(chunk.seeds.stop, old.state.shape[-1]))
     if seeds.start >= seeds.stop:
         return
     states = new.states(chunk)
-    values, made_by = new.make_buffer(chunk, states), new.versions(chunk)
+    values, made_by = new.make_buffer(chunk, states), new.read_versions(chunk)
     for index, source in sources.items():
-        inside = tuple(i - start for i, start in zip(index, chunk.corner, strict=True))
+        inside = tuple(i - start for i, start in zip(index, chunk.first_index, strict=True))
         stored = old_states[source][seeds]
         states[inside][: stored.size] = stored
         if old.made_by is not None:
@@ -239,7 +241,7 @@ def _create_empty(
     def add(name: str, inner: tuple[str, ...], missing: Any, attrs: dict[str, Any]) -> None:
         group.create_array(
             name,
-            **_compute_form(scenario, inner, missing, lengths)._asdict(),
+            **_compute_variable_form(scenario, inner, missing, lengths)._asdict(),
             fill_value=missing,
             attributes=attrs,
             compressors=(ZstdCodec(level=1), Crc32cCodec()),  # CRC over all bytes, since zstd does not check its header
@@ -271,7 +273,7 @@ class _VariableForm(NamedTuple):
     dimension_names: tuple[str, ...]
 
 
-def _compute_form(
+def _compute_variable_form(
     scenario: AbstractScenario, inner: tuple[str, ...], missing: Any, lengths: tuple[int, ...]
 ) -> _VariableForm:
     """Return the form of a variable with these inner dimensions, in chunks of these lengths."""
@@ -282,7 +284,7 @@ def _compute_form(
     return _VariableForm(tuple(sizes[dim] for dim in dims), chunks, np.asarray(missing).dtype, dims)
 
 
-def _read_form(array: Any) -> _VariableForm:
+def _read_variable_form(array: Any) -> _VariableForm:
     return _VariableForm(array.shape, array.chunks, array.dtype, tuple(array.metadata.dimension_names or ()))
 
 

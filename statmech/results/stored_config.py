@@ -107,10 +107,10 @@ def list_config_differences(
     requested, stored = remove_figure(requested), remove_figure(stored)
     changed = [name for name in requested | stored if requested.get(name) != stored.get(name)]
     return [
-        f"  {name}: {stored_name} {_format_entry(stored, name)}, {requested_name} {_format_entry(requested, name)}"
+        f"  {name}: {stored_name} {_format_config_entry(stored, name)}, {requested_name} {_format_config_entry(requested, name)}"
         for name in changed
     ]
 
 
-def _format_entry(config: dict[str, Any], name: str) -> str:
+def _format_config_entry(config: dict[str, Any], name: str) -> str:
     return shorten_text(json.dumps(config[name])) if name in config else "nothing"

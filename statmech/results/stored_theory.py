@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statmech.errors import StoreError
-from statmech.results.dataset import get_arrays, make_empty_dataset, scenario_from_dataset
+from statmech.results.dataset import get_variable_arrays, make_empty_dataset, scenario_from_dataset
 from statmech.results.store import (
     check_dataset_form,
     describe_changed_code,
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 
 GRID_POINT_ATTRIBUTES = {"best_controls"}  # JSON attributes with one entry per grid point
-Refuse = Callable[[AbstractScenario], None]
+MismatchHandler = Callable[[AbstractScenario], None]
 
 
-def load_theory(path: Path, scenario: AbstractScenario, refuse: Refuse | None = None) -> xr.Dataset | None:
+def load_theory(
+    path: Path, scenario: AbstractScenario, on_mismatch: MismatchHandler | None = None
+) -> xr.Dataset | None:
     """Return the stored theory of a scenario, or None if nothing is stored.
 
     Parameters
@@ -37,7 +39,7 @@ def load_theory(path: Path, scenario: AbstractScenario, refuse: Refuse | None = 
         The store.
     scenario
         The scenario, for example of the simulation next to the store.
-    refuse
+    on_mismatch
         Is called with the scenario of the store if this scenario has another theory, and may raise. Use it for callers
         that may replace the store. By default it raises `StoreError` with a line per difference.
     """
@@ -48,9 +50,9 @@ def load_theory(path: Path, scenario: AbstractScenario, refuse: Refuse | None = 
     check_dataset_form(path, dataset, stored)
     adapted = adapt_theory(dataset, scenario)
     if adapted is None:
-        (refuse or partial(_raise_other_theory, path, scenario))(stored)
+        (on_mismatch or partial(_raise_other_theory, path, scenario))(stored)
     elif changed_code := describe_changed_code(path, scenario, decode_attributes(dataset.attrs).get("code")):
-        raise StoreError(f"{changed_code}. {get_replacement_hint() if refuse else get_recomputation_hint(path)}")
+        raise StoreError(f"{changed_code}. {get_replacement_hint() if on_mismatch else get_recomputation_hint(path)}")
     return adapted
 
 
@@ -77,22 +79,22 @@ def adapt_theory(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset |
         return theory
     if type(stored) is not type(scenario):
         return None
-    if _get_fixed_keys(stored) != _get_fixed_keys(scenario):
+    if _get_fixed_entries(stored) != _get_fixed_entries(scenario):
         return None
     indices: dict[str, tuple[int, ...]] = {}
     numbers: dict[str, int] = {}
     for number, (values, index) in enumerate(stored.grid()):
-        indices[identity := _make_point_identity(stored, values)], numbers[identity] = index, number
-    targets = [(_make_point_identity(scenario, values), index) for values, index in scenario.grid()]
+        indices[identity := _format_point_key(stored, values)], numbers[identity] = index, number
+    targets = [(_format_point_key(scenario, values), index) for values, index in scenario.grid()]
     if {*indices} != {identity for identity, _ in targets}:
         return None
     adapted = make_empty_dataset(scenario, seeds=None)
     adapted = adapted.drop_vars([name for name in adapted.data_vars if name not in theory])
-    ignored_dims = [dim for dim in theory.dims if dim in stored.theory_ignores and dim not in stored.shape]
+    ignored_dims = [dim for dim in theory.dims if dim in stored.keys_ignored_by_theory and dim not in stored.shape]
     sources = {
         name: theory[name].isel({dim: [0] for dim in ignored_dims if dim in theory[name].dims}) for name in adapted
     }
-    for name, array in get_arrays(adapted).items():
+    for name, array in get_variable_arrays(adapted).items():
         for identity, index in targets:
             array[index] = sources[name].values[indices[identity]]
     attrs = {**theory.attrs, "config": json.dumps(scenario.config())}
@@ -115,16 +117,16 @@ def list_theory_differences(scenario: AbstractScenario, stored: AbstractScenario
 
 def get_ignored_keys(scenario: AbstractScenario) -> set[str]:
     """Return the keys of a scenario that have no effect on its theory."""
-    return {"seeds", "key", "figure", *scenario.SIMULATION_KEYS, *scenario.theory_ignores}
+    return {"seeds", "key", "figure", *scenario.SIMULATION_KEYS, *scenario.keys_ignored_by_theory}
 
 
-def _get_fixed_keys(scenario: AbstractScenario) -> dict[str, Any]:
+def _get_fixed_entries(scenario: AbstractScenario) -> dict[str, Any]:
     """Return the config entries that affect theory and cannot be axes."""
     excluded = {*scenario.axis_names(), *get_ignored_keys(scenario), "zip"}
     return {name: value for name, value in scenario.config().items() if name not in excluded}
 
 
-def _make_point_identity(scenario: AbstractScenario, values: Mapping[str, Any]) -> str:
+def _format_point_key(scenario: AbstractScenario, values: Mapping[str, Any]) -> str:
     """Return the parameters that determine the theory of a grid point, as JSON.
 
     The ratio P/N replaces N.

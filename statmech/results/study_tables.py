@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from statmech.classifiers import CLASSIFIERS
 from statmech.results import published_values as paper
-from statmech.results.paired_tests import PairedTest, paired_tests
+from statmech.results.paired_tests import PairedTest, iterate_paired_tests
 from statmech.results.results import Results, as_results
-from statmech.results.tables import Column, Table, TableCell, Tables, make_comparison_tables
+from statmech.results.tables import Table, TableCell, TableColumn, Tables, make_comparison_tables
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,11 +23,11 @@ def make_tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | No
     """
     results = as_results(simulation, theory)
     if not results.complete:
-        return Tables([Table("", (), (), verdict=_describe_missing_part(results))])
+        return Tables([Table("", (), (), verdict=_describe_missing_dataset(results))])
     return Tables(make_study_tables(results.either) if results.scenario.on_data else make_comparison_tables(results))
 
 
-def _describe_missing_part(results: Results) -> str:
+def _describe_missing_dataset(results: Results) -> str:
     if results.simulation is None:
         return "There is no simulation to compare with theory."
     return f"There is no theory to compare with: {results.scenario.unsolved or 'it has not been solved'}."
@@ -37,7 +37,7 @@ def make_study_tables(study: xr.Dataset) -> Iterator[Table]:
     """Yield a table of accuracies for each data set of a study."""
     from statmech.data_sets import find_data_source
 
-    all_tests, notes = list(paired_tests(study)), json.loads(study.attrs["notes"])
+    all_tests, notes = list(iterate_paired_tests(study)), json.loads(study.attrs["notes"])
     for name in dict.fromkeys(_get_data_name(study, test) for test in all_tests):
         tests = [test for test in all_tests if _get_data_name(study, test) == name]
         table_notes = [f"{name}: {notes[name]}"] if notes[name] else []
@@ -74,9 +74,9 @@ def _get_classifier_name(study: xr.Dataset, test: PairedTest) -> str:
 
 def _make_table(study: xr.Dataset, data: str, title: str, tests: list[PairedTest], notes: list[str]) -> Table:
     coordinates = [name for name in tests[0].cell if name != "data"] or ["classifier"]
-    columns = _make_column_texts(study, data, tests)
-    headings = [Column(name, not isinstance(tests[0].cell.get(name, ""), str), key=True) for name in coordinates]
-    headings += [Column(name.strip()) for name in columns]
+    columns = _make_column_formatters(study, data, tests)
+    headings = [TableColumn(name, not isinstance(tests[0].cell.get(name, ""), str), key=True) for name in coordinates]
+    headings += [TableColumn(name.strip()) for name in columns]
     rows = []
     for test in tests:
         cell = {"classifier": _get_classifier_name(study, test), **test.cell}
@@ -88,7 +88,9 @@ def _make_table(study: xr.Dataset, data: str, title: str, tests: list[PairedTest
     return Table(title, tuple(headings), tuple(rows), tuple(notes))
 
 
-def _make_column_texts(study: xr.Dataset, data: str, tests: list[PairedTest]) -> dict[str, Callable[[PairedTest], str]]:
+def _make_column_formatters(
+    study: xr.Dataset, data: str, tests: list[PairedTest]
+) -> dict[str, Callable[[PairedTest], str]]:
     """Return the functions that format each column, by heading.
 
     The paper has columns if it gives values for this data set, and features have columns if not all are evaluated.
@@ -124,7 +126,7 @@ def _format_accuracy(test: PairedTest, shuffles: int) -> str:
     if test.means["accuracy"] != test.means["accuracy"]:  # NaN, because runs are missing or have failed
         return "-"
     star = ""
-    for mark, count in (("*", test.worse), ("+", test.better)):
+    for mark, count in (("*", test.worse_shuffles), ("+", test.better_shuffles)):
         if count:
             star += f" {mark}" if shuffles == 1 else f" {mark}{count}/{shuffles}"
     return f"{100 * test.means['accuracy']:.1f} ± {100 * test.error:.1f}{star}"
@@ -137,7 +139,7 @@ def _format_number(value: float) -> str:
 def _make_study_notes(study: xr.Dataset, data: str, tests: list[PairedTest]) -> list[str]:
     folds, shuffles = int(study.accuracy.count("fold").max()), study.sizes["seed"]
     notes = [f"± is the standard error over {folds} folds, averaged over {shuffles} shuffles."]
-    if any(test.worse is not None for test in tests):
+    if any(test.worse_shuffles is not None for test in tests):
         notes.append(
             "* less, + more accurate than boosting: p <= 0.05, paired two-tailed t-test over folds (of shuffles)."
         )

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from statmech.errors import DamagedError, StoreError, make_unreadable_error, make_unwritable_error
+from statmech.errors import DamagedStoreError, StoreError, make_unreadable_error, make_unwritable_error
 from statmech.results import checksums
 from statmech.results.chunks import MAX_CHUNKS_PER_STORE, Chunk, count_chunks, iterate_chunks
-from statmech.results.fingerprints import FINGERPRINT_VARIABLE, compute_fingerprints, compute_salt
+from statmech.results.fingerprints import FINGERPRINT_VARIABLE, compute_fingerprint_salt, compute_fingerprints
 from statmech.results.locks import lock_for_writing
 from statmech.results.store import (
     DONE_STATE,
@@ -32,19 +32,19 @@ from statmech.results.stored_config import config_from_attributes, decode_attrib
 from statmech.runtime import files
 
 MISSING_STATE, FAILED_STATE = 0, 2
-UNKNOWN_VERSION = 255  # marks runs recomputed by a version that the store does not record
+UNKNOWN_VERSION_INDEX = 255  # marks runs recomputed by a version that the store does not record
 
 
 class SweepStore:
     """The store of a scenario's simulation at `path`, with the chunks that have been written so far.
 
-    Opening raises `DamagedError` if a checksum is wrong, unless `check` is False.
+    Opening raises `DamagedStoreError` if a checksum is wrong, unless `check` is False.
     """
 
     def __init__(self, path: Path, check: bool = True):
         self.path = path
         if check and (names := checksums.find_corrupted_files(path)):
-            raise DamagedError(path, names)
+            raise DamagedStoreError(path, names)
         try:
             self._open_arrays()
         except Exception as failure:  # zarr and its codecs raise various errors on untrusted metadata
@@ -68,11 +68,13 @@ class SweepStore:
             MADE_BY_VARIABLE: self.made_by,
         }
         run_arrays = {**{name: array for name, array in special_arrays.items() if array is not None}, **self.arrays}
-        if wrong := [name for name, array in run_arrays.items() if not _has_run_form(name, array, self.state)]:
+        if wrong := [name for name, array in run_arrays.items() if not _has_run_layout(name, array, self.state)]:
             raise ValueError(f"{wrong[0]} does not have the shape, chunks or type of a variable of runs")
         check_attribute_types(self.group.attrs)
-        self._root = files.read_bounded(path / checksums.GROUP_METADATA_FILE, checksums.MAX_GROUP_METADATA_BYTES)
-        self._salt = compute_salt(config_from_attributes(self.group.attrs), {**self.data, **(self.code or {})})
+        self._root = files.read_bounded_file(path / checksums.GROUP_METADATA_FILE, checksums.MAX_GROUP_METADATA_BYTES)
+        self._salt = compute_fingerprint_salt(
+            config_from_attributes(self.group.attrs), {**self.data, **(self.code or {})}
+        )
 
     @property
     def config(self) -> dict[str, Any]:
@@ -112,7 +114,7 @@ class SweepStore:
     def states(self, chunk: Chunk) -> np.ndarray:
         """Return the state of each run of a chunk, or `MISSING_STATE` if the file cannot be read."""
         try:
-            return np.asarray(self.state[chunk.box])
+            return np.asarray(self.state[chunk.slices])
         except Exception:  # zarr and its codecs raise various errors on a corrupted file
             return np.full(chunk.shape, MISSING_STATE, "int8")
 
@@ -123,7 +125,7 @@ class SweepStore:
         for name, array in self.arrays.items():
             values = np.full((*finished.shape, *array.shape[finished.ndim :]), array.fill_value)
             if finished.any():
-                values[finished] = np.asarray(array[chunk.box])[finished]
+                values[finished] = np.asarray(array[chunk.slices])[finished]
             variables[name] = values
         return variables
 
@@ -150,38 +152,38 @@ class SweepStore:
         The order is variables, then fingerprints, then states.
         """
         for name, array in self.arrays.items():
-            array[chunk.box] = values[name]
+            array[chunk.slices] = values[name]
         finished = self.states(chunk) == DONE_STATE
         if self.fingerprint is not None:
             new = self._compute_fingerprints(values, chunk)
             # finished runs keep their fingerprints, so that corrupted numbers remain visible
-            self.fingerprint[chunk.box] = (
-                np.where(finished, self.fingerprint[chunk.box], new) if finished.any() else new
+            self.fingerprint[chunk.slices] = (
+                np.where(finished, self.fingerprint[chunk.slices], new) if finished.any() else new
             )
         if self.made_by is not None:
             self._write_versions(chunk, finished, made_by)
-        self.state[chunk.box] = states
+        self.state[chunk.slices] = states
 
-    def versions(self, chunk: Chunk) -> np.ndarray:
+    def read_versions(self, chunk: Chunk) -> np.ndarray:
         """Return the version that has computed each run of a chunk, as an index into `provenances`."""
-        return np.zeros(chunk.shape, "uint8") if self.made_by is None else np.asarray(self.made_by[chunk.box])
+        return np.zeros(chunk.shape, "uint8") if self.made_by is None else np.asarray(self.made_by[chunk.slices])
 
     def _write_versions(self, chunk: Chunk, finished: np.ndarray, made_by: np.ndarray | None) -> None:
         """Record the version that has computed each run.
 
         By default this is the running version, for all runs that were not finished before.
         """
-        before = self.versions(chunk)
-        this = len(self.provenances) - 1 if self.is_running_version else UNKNOWN_VERSION
+        before = self.read_versions(chunk)
+        this = len(self.provenances) - 1 if self.is_running_version else UNKNOWN_VERSION_INDEX
         new = np.where(finished, before, this) if made_by is None else made_by
         if not np.array_equal(before, new):  # all zeros, the first version alone, need not be stored
-            self.made_by[chunk.box] = new
+            self.made_by[chunk.slices] = new
 
     def mark_missing(self, chunk: Chunk) -> None:
         """Mark all runs of a chunk as missing. Raises `StoreError` if the store has been replaced meanwhile."""
         with lock_for_writing(self.path):
             self._check_identity()
-            self.state[chunk.box] = np.full(chunk.shape, MISSING_STATE, "int8")
+            self.state[chunk.slices] = np.full(chunk.shape, MISSING_STATE, "int8")
 
     def faults(self, chunk: Chunk, states: np.ndarray) -> list[str]:
         """Describe each corrupted or missing file of a chunk with these states.
@@ -194,14 +196,14 @@ class SweepStore:
         if faults or self.fingerprint is None:
             return faults
         try:
-            stored = np.asarray(self.fingerprint[chunk.box])
+            stored = np.asarray(self.fingerprint[chunk.slices])
         except Exception:  # zarr and its codecs raise various errors
             return [f"{self._get_chunk_file(FINGERPRINT_VARIABLE, self.fingerprint, chunk)}: corrupted"]
         if (stored == self._compute_fingerprints(values, chunk))[states == DONE_STATE].all():
             return []
         return [f"{self._get_chunk_file('*', self.state, chunk)}: not the numbers that were computed for this place"]
 
-    def counts(self) -> dict[int, int]:
+    def count_states(self) -> dict[int, int]:
         """Count the runs in each state."""
         states, counts = np.unique(np.concatenate([self.states(c).ravel() for c in self.chunks()]), return_counts=True)
         return dict.fromkeys((MISSING_STATE, DONE_STATE, FAILED_STATE), 0) | dict(
@@ -212,7 +214,7 @@ class SweepStore:
         """Raise `StoreError` if the store is not the one that was opened."""
         try:
             same = (
-                files.read_bounded(self.path / checksums.GROUP_METADATA_FILE, checksums.MAX_GROUP_METADATA_BYTES)
+                files.read_bounded_file(self.path / checksums.GROUP_METADATA_FILE, checksums.MAX_GROUP_METADATA_BYTES)
                 == self._root
             )
         except OSError:
@@ -229,7 +231,7 @@ class SweepStore:
         for name, array in self.arrays.items():
             file = self._get_chunk_file(array.basename, array, chunk)
             try:
-                values[name] = np.asarray(array[chunk.box])
+                values[name] = np.asarray(array[chunk.slices])
                 if not (self.path / file).is_file():
                     faults.append(f"{file}: missing")
             except Exception:  # zarr and its codecs raise various errors
@@ -238,7 +240,7 @@ class SweepStore:
 
     def _get_chunk_file(self, name: str, array: Any, chunk: Chunk) -> Path:
         """Return the file with a variable's values in a chunk, relative to the store."""
-        position = (*self.get_chunk_index(chunk.corner), chunk.seeds.start // self.state.chunks[-1])
+        position = (*self.get_chunk_index(chunk.first_index), chunk.seeds.start // self.state.chunks[-1])
         return get_chunk_file(self.path, name, position, array.ndim).relative_to(self.path)
 
     def _compute_fingerprints(self, values: dict[str, np.ndarray], chunk: Chunk) -> np.ndarray:
@@ -250,12 +252,12 @@ class SweepStore:
         The seeds vary fastest, then the last axis.
         """
         numbers = np.zeros((), np.uint64)
-        for length, index in zip(self.state.shape, np.ogrid[chunk.box], strict=True):
+        for length, index in zip(self.state.shape, np.ogrid[chunk.slices], strict=True):
             numbers = numbers * np.uint64(length) + index.astype(np.uint64)
         return numbers
 
 
-def _has_run_form(name: str, array: Any, state: Any) -> bool:
+def _has_run_layout(name: str, array: Any, state: Any) -> bool:
     """Return True if an array contains numbers for each run, in the same chunks of runs as the states."""
     dims, state_dims = (tuple(variable.metadata.dimension_names or ()) for variable in (array, state))
     required_dtype = np.dtype(

@@ -26,11 +26,11 @@ BOUNDS_TITLE = "runs that satisfy theory's bounds (simulation / bound, the ratio
 CONVERGENCE_NOTE = "Theory describes runs that have converged: values are compared only where all runs have."
 UNCONVERGED_MESSAGE = "not judged: in no parameter combination have all runs converged"
 NO_VALUES_MESSAGE = "nothing to judge: all runs agree with theory to rounding, or theory has no value"
-CONVERGED_HEADING = "converged"
+CONVERGED_COLUMN_HEADING = "converged"
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A table column: its heading, whether it contains numbers, and whether it identifies a row."""
 
     heading: str
@@ -43,7 +43,7 @@ class TableCell:
     """A table cell, marked if its value exceeds a bound or its count is below the number of runs."""
 
     text: str
-    marked: bool = False
+    highlighted: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Table:
     """A table with a one-line verdict above and notes below. Without rows, its title is hidden."""
 
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     rows: tuple[tuple[TableCell, ...], ...]
     notes: tuple[str, ...] = ()
     verdict: str = ""
@@ -70,7 +70,7 @@ class Tables(tuple[Table, ...]):
 def format_plain_text(table: Table) -> str:
     """Return a table as text with aligned columns.
 
-    >>> columns = Column("rule", number=False), Column("R")
+    >>> columns = TableColumn("rule", number=False), TableColumn("R")
     >>> print(format_plain_text(Table("of R", columns, ((TableCell("hebb"), TableCell("+1.2")),), ("all",), "agrees")))
     agrees
     of R
@@ -94,7 +94,7 @@ def split_table(table: Table, width: int) -> list[Table]:
 
     No number is cut, and each part repeats the key columns.
 
-    >>> columns = Column("rule", number=False, key=True), Column("R"), Column("eps_g_vote")
+    >>> columns = TableColumn("rule", number=False, key=True), TableColumn("R"), TableColumn("eps_g_vote")
     >>> table = Table("deviations", columns, ((TableCell("hebb"), TableCell("+1.2"), TableCell("-188448.5")),))
     >>> [[column.heading for column in part.columns] for width in (80, 20) for part in split_table(table, width)]
     [['rule', 'R', 'eps_g_vote'], ['rule', 'R'], ['rule', 'eps_g_\\nvote']]
@@ -135,7 +135,7 @@ def _select_columns(table: Table, numbers: list[int]) -> Table:
 def format_html(table: Table) -> str:
     """Return a table as an HTML element, with marked cells in bold.
 
-    >>> format_html(Table("of R", (Column("R"),), ((TableCell("<1", marked=True),),)))
+    >>> format_html(Table("of R", (TableColumn("R"),), ((TableCell("<1", marked=True),),)))
     '<table><caption>of R</caption><tr><th>R</th></tr><tr><td><b>&lt;1</b></td></tr></table>'
     """
     verdict = f"<p><b>{escape(table.verdict)}</b></p>" if table.verdict else ""
@@ -149,7 +149,7 @@ def format_html(table: Table) -> str:
 
 
 def _format_html_cell(cell: TableCell) -> str:
-    return f"<b>{escape(cell.text)}</b>" if cell.marked else escape(cell.text)
+    return f"<b>{escape(cell.text)}</b>" if cell.highlighted else escape(cell.text)
 
 
 def make_comparison_tables(simulation: Results | xr.Dataset, theory: xr.Dataset | None = None) -> Iterator[Table]:
@@ -206,7 +206,7 @@ def _make_deviations_table(results: Results) -> Table:
         list(comparison.iterate_deviation_rows(distance)),
         comparison.count_converged_runs(results),
     )
-    judged = comparison.can_judge(distance) and not results.scenario.expected_deviation
+    judged = comparison.has_enough_seeds(distance) and not results.scenario.expected_deviation
     limit = comparison.get_deviation_bound(distance) if judged else math.inf
     rows = [
         (
@@ -214,7 +214,7 @@ def _make_deviations_table(results: Results) -> Table:
             *(_make_deviation_cell(z, limit) for z in deviation_rows[number].largest.values()),
             *_make_converged_cells(converged, number),
         )
-        for number in _find_largest_rows(deviation_rows)
+        for number in _select_largest_rows(deviation_rows)
     ]
     columns = _make_columns(
         _select_config_coordinates(deviation_rows[0].cell, results), deviation_rows[0].largest, converged
@@ -240,16 +240,16 @@ def _drop_empty_columns(table: Table) -> Table:
 
     These are columns of dashes, and the column of converged runs if all runs have converged. Key columns stay.
 
-    >>> columns = Column("rule", number=False, key=True), Column("R"), Column("q")
+    >>> columns = TableColumn("rule", number=False, key=True), TableColumn("R"), TableColumn("q")
     >>> table = _drop_empty_columns(Table("", columns, ((TableCell("hebb"), TableCell("+1.2"), TableCell("-")),)))
     >>> [column.heading for column in table.columns]
     ['rule', 'R']
     """
 
-    def has_information(number: int, column: Column) -> bool:
+    def has_information(number: int, column: TableColumn) -> bool:
         cells = [row[number] for row in table.rows]
-        if column.heading == CONVERGED_HEADING:
-            return any(cell.marked for cell in cells)
+        if column.heading == CONVERGED_COLUMN_HEADING:
+            return any(cell.highlighted for cell in cells)
         return column.key or any(cell.text != "-" for cell in cells)
 
     numbers = [number for number, column in enumerate(table.columns) if has_information(number, column)]
@@ -262,12 +262,12 @@ def _drop_empty_columns(table: Table) -> Table:
 
 def _make_verdict(distance: xr.Dataset, incomplete: bool) -> str:
     """Return one line that says whether simulation and theory agree."""
-    count, z = distance.attrs["values"], comparison.get_magnitudes(distance)
+    count, z = distance.attrs["values"], comparison.get_deviation_magnitudes(distance)
     if not count:
         return UNCONVERGED_MESSAGE if incomplete else NO_VALUES_MESSAGE
     largest = f"largest |z| {z.max():.1f} of {_format_count(count)}"
-    if not comparison.can_judge(distance):
-        seeds, needed = distance.attrs["seeds"], comparison.get_min_seeds(distance)
+    if not comparison.has_enough_seeds(distance):
+        seeds, needed = distance.attrs["seeds"], comparison.get_min_judging_seeds(distance)
         return f"not judged: {_format_count(seeds, 'seed')} are too few, {needed} can judge; {largest}"
     bound = comparison.get_deviation_bound(distance)
     exceeding = int((z > bound).sum())
@@ -322,18 +322,20 @@ def _describe_networks_on_plateau(results: Results) -> Iterator[str]:
 
 def _explain_verdict(distance: xr.Dataset) -> Iterator[str]:
     """Yield notes that explain the verdict."""
-    if not comparison.can_judge(distance):
+    if not comparison.has_enough_seeds(distance):
         yield "z: deviation in standard errors, which so few seeds leave uncertain."
         return
-    exceeds_bound = bool((comparison.get_magnitudes(distance) > comparison.get_deviation_bound(distance)).any())
+    exceeds_bound = bool(
+        (comparison.get_deviation_magnitudes(distance) > comparison.get_deviation_bound(distance)).any()
+    )
     yield "z: deviation in standard errors. If theory is exact, all stay below the bound in 99 % of sweeps."
     if "left_out" in distance.attrs:
-        yield from _explain_prediction(distance, exceeds_bound)
+        yield from _explain_predicted_errors(distance, exceeds_bound)
     elif exceeds_bound:
         yield "Theory describes N -> infinity: at finite N the means differ by O(1/N)."
 
 
-def _explain_prediction(distance: xr.Dataset, exceeds_bound: bool) -> Iterator[str]:
+def _explain_predicted_errors(distance: xr.Dataset, exceeds_bound: bool) -> Iterator[str]:
     """Yield notes that explain predicted standard errors."""
     if distance.attrs["left_out"]:
         names = ", ".join(distance.attrs["left_out"])
@@ -344,12 +346,12 @@ def _explain_prediction(distance: xr.Dataset, exceeds_bound: bool) -> Iterator[s
         yield "Theory has means and standard deviations to order 1/N; many seeds at small N resolve the next order."
 
 
-def _make_columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> tuple[Column, ...]:
+def _make_columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> tuple[TableColumn, ...]:
     """Return columns for coordinates, variables and, if runs may fail to converge, converged runs."""
-    final_columns = () if converged is None else (Column(CONVERGED_HEADING),)
+    final_columns = () if converged is None else (TableColumn(CONVERGED_COLUMN_HEADING),)
     return (
-        *(Column(name, False, key=True) for name in cell),
-        *(Column(name) for name in variables),
+        *(TableColumn(name, False, key=True) for name in cell),
+        *(TableColumn(name) for name in variables),
         *final_columns,
     )
 
@@ -364,7 +366,7 @@ def _make_coordinate_cells(cell: dict[str, Any], results: Results) -> list[Table
     return [TableCell(value if isinstance(value, str) else f"{value:g}") for value in values]
 
 
-def _find_largest_rows(rows: list[comparison.DeviationRow]) -> list[int]:
+def _select_largest_rows(rows: list[comparison.DeviationRow]) -> list[int]:
     """Return the indices of the rows to show: all rows, or the rows with the largest deviations."""
 
     def deviation(number: int) -> float:
@@ -379,7 +381,7 @@ def _make_converged_cells(converged: list[tuple[int, int]] | None, number: int) 
 
 def _make_bound_cell(counts: comparison.BoundCount) -> TableCell:
     count = _make_count_cell(counts.runs, counts.of)
-    return TableCell(f"{count.text} ({counts.ratio:.2g})", count.marked) if counts.of else TableCell("-")
+    return TableCell(f"{count.text} ({counts.ratio:.2g})", count.highlighted) if counts.of else TableCell("-")
 
 
 def _make_count_cell(runs: int, total: int) -> TableCell:

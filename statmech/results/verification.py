@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from statmech.errors import DamagedError, StoreError
-from statmech.results.checksums import check_ordinary_files, find_corrupted_files
+from statmech.errors import DamagedStoreError, StoreError
+from statmech.results.checksums import check_regular_files, find_corrupted_files
 from statmech.results.chunks import Chunk
 from statmech.results.sweep_store import DONE_STATE, STATE_VARIABLE, SweepStore
 
@@ -24,7 +24,7 @@ class Verification(NamedTuple):
     remarks: tuple[str, ...] = ()
 
     @property
-    def sound(self) -> bool:
+    def is_sound(self) -> bool:
         """True if every number of a finished run is intact and at its correct position."""
         return not (self.faults or self.unverified)
 
@@ -33,14 +33,14 @@ class Verification(NamedTuple):
         old_store_message = (
             "was made before runs had fingerprints: checksums hold, but a chunk in the wrong place would not be found"
         )
-        verified = "all sound" if self.sound else f"{len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
+        verified = "all sound" if self.is_sound else f"{len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
         chunks = f"{self.blocks} chunk{'' if self.blocks == 1 else 's'}"
         recomputed = f", {self.recomputed} of them recomputed" if self.recomputed else ""
         summary = f"{', '.join(self.stores)}: {chunks} and {self.done} runs read{recomputed}, {verified}"
         return [*self.faults, *(f"{store}: {old_store_message}" for store in self.unverified), *self.remarks, summary]
 
 
-def verify(result: Path) -> Verification:
+def verify_results(result: Path) -> Verification:
     """Verify every chunk in a folder of results, or in one store.
 
     Missing and failed runs have no numbers, and are not faults.
@@ -68,7 +68,7 @@ def verify(result: Path) -> Verification:
     >>> from statmech.results.store import save
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(theory.solve(Scenario(rule="hebb", t=10)), Path(folder) / "theory.zarr")
-    ...     verify(Path(folder)).faults
+    ...     verify_results(Path(folder)).faults
     []
     """
     paths = [result] if result.suffix == ".zarr" else [result / f"{part}.zarr" for part in ("simulation", "theory")]
@@ -77,14 +77,14 @@ def verify(result: Path) -> Verification:
         raise StoreError(f"{result}: no such result. `statmech run CONFIG` computes one")
     faults, unverified, chunk_count, finished_runs = list[str](), list[str](), 0, 0
     for path in paths:
-        check_ordinary_files(path)
+        check_regular_files(path)
         faults += [f"{path}: {name}: corrupted or missing" for name in find_corrupted_files(path)]
         store = _open_sweep_store(path)
         if store is None:
             continue
         chunk_count += len(store.chunks())
-        finished_runs += store.counts()[DONE_STATE]
-        faults += [f"{path}: {fault}" for fault in _find_faults(store)]
+        finished_runs += store.count_states()[DONE_STATE]
+        faults += [f"{path}: {fault}" for fault in _iterate_faults(store)]
         unverified += [str(path)] if store.fingerprint is None else []
     return Verification([str(path) for path in paths], chunk_count, finished_runs, faults, unverified)
 
@@ -98,16 +98,16 @@ def _open_sweep_store(path: Path) -> SweepStore | None:
         return None
     try:
         return SweepStore(path, check=False)
-    except DamagedError:
+    except DamagedStoreError:
         if not find_corrupted_files(path):
             raise
         return None
 
 
-def _find_faults(store: SweepStore) -> Iterator[str]:
+def _iterate_faults(store: SweepStore) -> Iterator[str]:
     for chunk in store.chunks():
         try:
-            states = store.state[chunk.box]
+            states = store.state[chunk.slices]
         except Exception:  # zarr and its codecs raise various errors
             chunk_text = describe_chunk(store, chunk)
             yield f"{chunk_text}: which of its runs are done cannot be read ({STATE_VARIABLE} is corrupted)"
@@ -119,7 +119,7 @@ def _find_faults(store: SweepStore) -> Iterator[str]:
 def describe_chunk(store: SweepStore, chunk: Chunk) -> str:
     """Return a chunk's number, its values on the sweep's axes, and its seeds, as text."""
     dims: Any = store.state.metadata.dimension_names
-    spans = [_format_span(store, dim, side) for dim, side in zip(dims, chunk.box, strict=True)]
+    spans = [_format_span(store, dim, side) for dim, side in zip(dims, chunk.slices, strict=True)]
     return f"chunk {chunk.number} ({', '.join(spans)})"
 
 

@@ -15,7 +15,7 @@ def use_one_blas_thread() -> AbstractContextManager[object]:
 
 
 @lru_cache(maxsize=1)
-def _find_blas_libraries(modules: int) -> ThreadpoolController:
+def _find_blas_libraries(module_count: int) -> ThreadpoolController:
     """Return the BLAS libraries that this process has loaded, cached by the number of imported modules.
 
     The search takes 2 ms, and importing a module may load another library.

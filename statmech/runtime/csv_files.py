@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from statmech.runtime.files import make_too_large_error, open_ordinary_file
+from statmech.runtime.files import make_too_large_error, open_regular_file
 
-MAX_COLUMNS, MAX_ENTRY_LETTERS = 10_000, 256  # in a NumPy array every string takes the memory of the longest
+MAX_COLUMNS, MAX_ENTRY_CHARACTERS = 10_000, 256  # in a NumPy array every string takes the memory of the longest
 
 
-def read_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:
+def read_csv_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:
     """Yield the rows of a CSV file, without its empty lines.
 
     Parameters
@@ -33,25 +33,25 @@ def read_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:
     """
     lines: Any = None
     try:
-        with open_ordinary_file(path, max_bytes) as descriptor, open(descriptor, "rb", closefd=False) as file:
-            content = io.BytesIO(_unpack(path, max_bytes, file)) if path.suffix == ".gz" else file
+        with open_regular_file(path, max_bytes) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            content = io.BytesIO(_decompress(path, max_bytes, file)) if path.suffix == ".gz" else file
             lines = csv.reader(io.TextIOWrapper(content, "utf-8-sig", newline=""))
             for row in filter(None, lines):
                 if len(row) > MAX_COLUMNS:
                     raise _make_invalid_error(
                         path, f"line {lines.line_num} has {len(row):,} columns, more than {MAX_COLUMNS:,}"
                     )
-                if max(map(len, row)) > MAX_ENTRY_LETTERS:
+                if max(map(len, row)) > MAX_ENTRY_CHARACTERS:
                     raise csv.Error
                 yield row
     except UnicodeDecodeError:
         raise _make_invalid_error(path, "is not text in UTF-8") from None
     except csv.Error:  # also raised by a field of more than 131,072 characters
-        problem = f"line {lines.line_num} has an entry of more than {MAX_ENTRY_LETTERS:,} letters"
+        problem = f"line {lines.line_num} has an entry of more than {MAX_ENTRY_CHARACTERS:,} letters"
         raise _make_invalid_error(path, problem) from None
 
 
-def _unpack(path: Path, max_bytes: int, file: io.BufferedReader) -> bytes:
+def _decompress(path: Path, max_bytes: int, file: io.BufferedReader) -> bytes:
     try:
         with gzip.GzipFile(fileobj=file) as packed:
             content = packed.read(max_bytes + 1)

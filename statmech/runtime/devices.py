@@ -33,7 +33,7 @@ def has_jax() -> bool:
 
 
 @cache
-def check_platforms() -> None:
+def check_jax_platforms() -> None:
     """Raise `DeviceError` if JAX finds no device of the platforms in its settings, such as JAX_PLATFORMS."""
     import jax
 
@@ -58,7 +58,7 @@ def use_double_precision() -> Iterator[None]:
         return
     import jax
 
-    with _use_jax_settings(), _use_one_device(_list_cpus() if jax.default_backend() != "cpu" else []):
+    with _use_jax_settings(), _use_one_device(_list_cpu_devices() if jax.default_backend() != "cpu" else []):
         yield
 
 
@@ -72,7 +72,7 @@ def use_next_device(*, gpu: bool) -> Iterator[None]:
     """
     import jax
 
-    with _use_jax_settings(), _use_one_device(jax.local_devices() if gpu else _list_cpus()):
+    with _use_jax_settings(), _use_one_device(jax.local_devices() if gpu else _list_cpu_devices()):
         yield
 
 
@@ -84,14 +84,14 @@ def _use_jax_settings() -> Iterator[None]:
     """
     import jax
 
-    check_platforms()
+    check_jax_platforms()
 
     promotions = jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow")
     with jax.enable_x64(True), promotions[0], promotions[1], jax.transfer_guard("allow"), jax.disable_jit(False):
         yield
 
 
-def _list_cpus() -> list[jax.Device]:
+def _list_cpu_devices() -> list[jax.Device]:
     import jax
 
     try:

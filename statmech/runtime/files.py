@@ -56,12 +56,12 @@ def write_with_suffixes(stem: Path, contents: dict[str, bytes]) -> list[Path]:
     return list(contents_by_file)
 
 
-def read_bounded(path: Path, max_bytes: int) -> bytes:
+def read_bounded_file(path: Path, max_bytes: int) -> bytes:
     """Return the content of a regular file.
 
     Raises `OSError` for a pipe or a device, and for more than `max_bytes` bytes.
     """
-    with open_ordinary_file(path, max_bytes) as descriptor, open(descriptor, "rb", closefd=False) as file:
+    with open_regular_file(path, max_bytes) as descriptor, open(descriptor, "rb", closefd=False) as file:
         reported_size = min(os.fstat(descriptor).st_size, max_bytes)
         content = file.read(reported_size + 1)  # Python allocates memory for all requested bytes
         if len(content) > reported_size:
@@ -72,8 +72,8 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
 
 
 @contextmanager
-def open_ordinary_file(path: Path, max_bytes: int) -> Iterator[int]:
-    """Open a regular file and yield its descriptor. Raises the same errors as `read_bounded`."""
+def open_regular_file(path: Path, max_bytes: int) -> Iterator[int]:
+    """Open a regular file and yield its descriptor. Raises the same errors as `read_bounded_file`."""
     descriptor = system.open_descriptor(path, os.O_RDONLY)
     try:
         status = os.fstat(descriptor)
@@ -95,7 +95,7 @@ def check_replaceable(path: Path) -> None:
         raise StoreError(f"{path}: is not a regular file: remove it")
 
 
-def find_unusual_files(folder: Path) -> Iterator[Path]:
+def find_special_files(folder: Path) -> Iterator[Path]:
     """Yield all links, pipes and devices in a folder and its subfolders, without following links."""
     folders = [str(folder)]  # without recursion, since untrusted folders may be nested deeply
     while folders:
@@ -107,7 +107,7 @@ def find_unusual_files(folder: Path) -> Iterator[Path]:
                     yield Path(entry.path)
 
 
-def get_file_version(path: str | Path) -> tuple[int, ...]:
+def get_file_signature(path: str | Path) -> tuple[int, ...]:
     """Return numbers that change with a file: its device, inode, size and modification time.
 
     Returns an empty tuple if the file does not exist.

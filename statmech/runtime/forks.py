@@ -5,23 +5,23 @@ A fork does not copy JAX's threads, and the child process would wait for these t
 
 from __future__ import annotations
 
-from statmech.errors import ForkedError
-from statmech.runtime.system import call_after_fork
+from statmech.errors import ForkAfterJaxError
+from statmech.runtime.system import register_after_fork
 
 _jax_was_used = False  # True once this process has computed with JAX
 _is_forked = False  # True in a fork of a process that had computed with JAX
 
 
-def check_fork() -> None:
+def record_jax_use() -> None:
     """Record that this process computes with JAX.
 
-    Raises `ForkedError` in a fork of a process that had already computed with JAX.
+    Raises `ForkAfterJaxError` in a fork of a process that had already computed with JAX.
 
-    >>> check_fork()
+    >>> record_jax_use()
     """
     global _jax_was_used
     if _is_forked:
-        raise ForkedError()
+        raise ForkAfterJaxError()
     _jax_was_used = True
 
 
@@ -30,4 +30,4 @@ def _mark_as_forked() -> None:
     _is_forked = _jax_was_used
 
 
-call_after_fork(_mark_as_forked)
+register_after_fork(_mark_as_forked)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from statmech.errors import StatmechError
 
-HIDEABLE_PACKAGES = ("simulate", "theory", "figures")
+SHADOWABLE_PACKAGES = ("simulate", "theory", "figures")
 INSTALLATION_FOLDER = Path(__file__).resolve().parents[2]
 
 
@@ -52,13 +52,13 @@ def format_shadow_message(package: str, file: Path) -> str:
 
 def warn_about_shadowing() -> None:
     """Warn about every file that hides one of our packages."""
-    for package in HIDEABLE_PACKAGES:
+    for package in SHADOWABLE_PACKAGES:
         if file := find_shadowing_file(package):
             warnings.warn(format_shadow_message(package, file), UserWarning, stacklevel=3)
 
 
 def check_shadowing(*packages: str) -> None:
     """Raise `ShadowedError` if one of these packages is hidden. By default all packages are checked."""
-    for package in packages or HIDEABLE_PACKAGES:
+    for package in packages or SHADOWABLE_PACKAGES:
         if file := find_shadowing_file(package):
             raise ShadowedError(format_shadow_message(package, file))

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from statmech.runtime import files, own_code, system
-from statmech.runtime.devices import check_platforms, has_jax
+from statmech.runtime.devices import check_jax_platforms, has_jax
 
 PROGRAMS_FOLDER = "programs"  # subfolder of the cache for `statmech.runtime.programs`
 MAX_PROGRAM_BYTES = 2**26
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 # JAX's cache keys do not distinguish zlib compression from the zstd compression of Python 3.14
-PYTHON_SUFFIX = f"-{sys.implementation.cache_tag}"
+PYTHON_VERSION_SUFFIX = f"-{sys.implementation.cache_tag}"
 
 
 def get_cache_folder() -> Path | None:
@@ -45,7 +45,9 @@ def get_cache_folder() -> Path | None:
     if not path.is_absolute():  # the current folder may be untrusted
         return None
     path = Path(os.path.realpath(path))
-    private = all(map(system.is_private, (path, path / PROGRAMS_FOLDER))) and not system.is_exchangeable(path)
+    private = all(
+        map(system.is_writable_by_owner_only, (path, path / PROGRAMS_FOLDER))
+    ) and not system.is_replaceable_by_others(path)
     return path if private else None
 
 
@@ -53,26 +55,26 @@ def load_checked(path: Path) -> bytes | None:
     """Return the content of a cache file, or None if the file is missing, damaged or writable by others."""
     try:
         with (
-            files.open_ordinary_file(path, MAX_PROGRAM_BYTES) as descriptor,
+            files.open_regular_file(path, MAX_PROGRAM_BYTES) as descriptor,
             open(descriptor, "rb", closefd=False) as file,
         ):
-            stored = file.read() if system.is_private(descriptor) else b""
+            stored = file.read() if system.is_writable_by_owner_only(descriptor) else b""
     except OSError:
         return None
     content = stored[CHECKSUM_BYTES:]
-    return content if stored[:CHECKSUM_BYTES] == compute_checksum(path, content) else None
+    return content if stored[:CHECKSUM_BYTES] == compute_file_checksum(path, content) else None
 
 
-def save_checked(path: Path, content: bytes) -> None:
+def save_checked_file(path: Path, content: bytes) -> None:
     """Write a file of the cache for this user alone, if the folder can be written."""
     with suppress(OSError):
         for parent in reversed(path.parents):
             parent.mkdir(mode=0o700, exist_ok=True)
-        files.write_atomically(path, compute_checksum(path, content) + content)
+        files.write_atomically(path, compute_file_checksum(path, content) + content)
         path.chmod(0o600)
 
 
-def compute_checksum(path: Path, content: bytes) -> bytes:
+def compute_file_checksum(path: Path, content: bytes) -> bytes:
     """Return the digest of a file's name and content."""
     return hashlib.sha256(path.name.encode() + content).digest()
 
@@ -84,21 +86,21 @@ class CheckedCache:
         self._path = path  # JAX logs this attribute
 
     def get(self, key: str) -> bytes | None:
-        return load_checked(self._path / (key + PYTHON_SUFFIX))
+        return load_checked(self._path / (key + PYTHON_VERSION_SUFFIX))
 
     def put(self, key: str, value: bytes) -> None:
-        save_checked(self._path / (key + PYTHON_SUFFIX), value)
+        save_checked_file(self._path / (key + PYTHON_VERSION_SUFFIX), value)
 
 
-def use_cache() -> None:
+def set_up_compilation_cache() -> None:
     """Let JAX cache the programs that it compiles, and record replaced functions of our packages."""
     if os.environ.get("JAX_PLATFORMS", "cpu") not in ("", "cpu") and has_jax():
-        check_platforms()  # fail before the first run, because a failed run would be repeated
+        check_jax_platforms()  # fail before the first run, because a failed run would be repeated
     own_code.record_replaced_functions()
-    cache_programs()
+    enable_jax_cache()
 
 
-def cache_programs() -> None:
+def enable_jax_cache() -> None:
     """Let JAX cache the programs that it compiles.
 
     Does nothing if JAX is not imported, since then nothing has been compiled.

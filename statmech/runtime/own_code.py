@@ -1,6 +1,6 @@
 """The user's code behind a result: files with rules, losses and scenarios, and replaced functions of our packages.
 
-A stored number belongs to the code that computed it. `compute_code_digests` returns the SHA-256 of the files that
+A stored number belongs to the code that computed it. `digest_user_code` returns the SHA-256 of the files that
 define the classes of a scenario and their bases. Modules that these files import are not included. Code without a file
 (a cell of a notebook) is represented by its bytecode and the values that it uses. A file is read again only when its
 module's functions have changed, so that the digest belongs to the code in memory, not to a later edit.
@@ -33,18 +33,18 @@ NON_NUMERICAL_MODULES = (  # replacing functions of these modules does not chang
     "figures",
 )
 
-Namespace = Mapping[str, Any]  # the globals of a module
+ModuleGlobals = Mapping[str, Any]  # the globals of a module
 
 # for each file, the definitions of its module when the file was read, and its digest
 _digest_cache: dict[str, tuple[list[Any], str]] = {}
 _replaced_functions: tuple[FunctionType, ...] = ()
 
 
-def compute_code_digests(classes: Iterable[type]) -> dict[str, str]:
+def digest_user_code(classes: Iterable[type]) -> dict[str, str]:
     """Return the SHA-256 of each user file that defines one of these classes or a replaced function, by file name.
 
     >>> from statmech.rules import Hebb
-    >>> compute_code_digests([Hebb])
+    >>> digest_user_code([Hebb])
     {}
     """
     digest_by_file: dict[str, str] = {}
@@ -54,7 +54,7 @@ def compute_code_digests(classes: Iterable[type]) -> dict[str, str]:
         bases = thing.__mro__ if isinstance(thing, type) else (thing,)
         parts = [*bases, *(method for base in bases for method in _iterate_functions(vars(base)))]
         for part in parts:
-            space = _get_namespace(part)
+            space = _get_module_globals(part)
             if _is_user_module(space):
                 try:
                     digest_by_file[space["__file__"]] = _digest_module(space)
@@ -107,21 +107,21 @@ def _is_numerical_module(name: str) -> bool:
     return name.partition(".")[0] in STATMECH_PACKAGES and not name.startswith(NON_NUMERICAL_MODULES)
 
 
-def _list_definitions(space: Namespace) -> tuple[list[type], list[FunctionType]]:
+def _list_definitions(space: ModuleGlobals) -> tuple[list[type], list[FunctionType]]:
     """Return the classes that a module defines, and the functions in it and in these classes."""
     values, name = [*space.values()], space.get("__name__")
     kinds = [value for value in values if isinstance(value, type) and value.__module__ == name]
     return kinds, [function for scope in (space, *map(vars, kinds)) for function in _iterate_functions(scope)]
 
 
-def _iterate_functions(space: Namespace) -> Iterator[FunctionType]:
+def _iterate_functions(space: ModuleGlobals) -> Iterator[FunctionType]:
     """Yield the functions of a module, or the methods of a class."""
     for member in [*space.values()]:
-        if isinstance(function := _unwrap(member), FunctionType):
+        if isinstance(function := _unwrap_function(member), FunctionType):
             yield function
 
 
-def _unwrap(member: Any) -> Any:
+def _unwrap_function(member: Any) -> Any:
     """Return the function inside a method, a property, or a wrapper such as `jax.jit` or `partial`."""
     if type(member) is FunctionType or not (callable(member) or isinstance(member, UNCALLABLE_WRAPPERS)):
         return member
@@ -132,23 +132,23 @@ def _unwrap(member: Any) -> Any:
     return member
 
 
-def _get_namespace(thing: Any) -> Namespace:
+def _get_module_globals(thing: Any) -> ModuleGlobals:
     """Return the globals of the module that defines a class or a function, empty if the module is unknown."""
     if isinstance(thing, FunctionType):
         return thing.__globals__
     return vars(sys.modules[thing.__module__]) if thing.__module__ in sys.modules else {}
 
 
-def _is_user_module(space: Namespace) -> bool:
+def _is_user_module(space: ModuleGlobals) -> bool:
     """Return True for a module of the user: neither ours, nor a library, nor generated."""
     name, file = space.get("__name__", ""), space.get("__file__")
     if name.partition(".")[0] in STATMECH_PACKAGES:
         return False
-    return name == "__main__" if file is None else not _is_library(file)
+    return name == "__main__" if file is None else not _is_library_file(file)
 
 
 @cache
-def _is_library(file: str) -> bool:
+def _is_library_file(file: str) -> bool:
     """Return True for a file of the standard library or of an installed distribution.
 
     The project of an editable installation is the user's own code: its distribution does not list the files.
@@ -173,7 +173,7 @@ def _is_installed_file(path: Path) -> bool:
     )
 
 
-def _digest_module(space: Namespace) -> str:
+def _digest_module(space: ModuleGlobals) -> str:
     """Return the digest of a module's file, read when its current functions were defined."""
     file = space["__file__"]
     kinds, functions = _list_definitions(space)
@@ -187,17 +187,17 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _describe_code(thing: Any, space: Namespace, visited: list[Any]) -> str:
+def _describe_code(thing: Any, space: ModuleGlobals, visited: list[Any]) -> str:
     """Describe code without a file: its bytecode, and the functions, classes and values that it uses."""
-    thing = _unwrap(thing)
+    thing = _unwrap_function(thing)
     if isinstance(thing, FunctionType | type):
-        space = _get_namespace(thing)
+        space = _get_module_globals(thing)
         if thing in visited or not _is_user_module(space):
             return thing.__qualname__
         visited.append(thing)
     parts: Iterable[Any]
     if isinstance(thing, type):
-        members = {name: _unwrap(value) for name, value in vars(thing).items() if name != "_abc_impl"}
+        members = {name: _unwrap_function(value) for name, value in vars(thing).items() if name != "_abc_impl"}
         parts = [item for item in members.items() if isinstance(item[1], FunctionType) or not item[0].startswith("__")]
     elif isinstance(thing, FunctionType):
         cells = [cell.cell_contents for cell in thing.__closure__ or ()]

@@ -133,7 +133,7 @@ class CachedProgram:
             program = bytes(exported.serialize())
         except (NotImplementedError, ValueError, ImportError):  # a call that JAX cannot export, or no flatbuffers
             return flat
-        jax_cache.save_checked(path, program)
+        jax_cache.save_checked_file(path, program)
         return exported.call
 
     def _path(self, static: Any, tree: str, shapes: Any) -> Path | None:
@@ -164,10 +164,10 @@ cached_program = CachedProgram
 fast_compiled_program = partial(CachedProgram, options=lambda static: [OLD_FUSION_OPTIONS])
 
 
-def round_up_count(count: int) -> int:
+def pad_program_count(count: int) -> int:
     """Round up a number of recorded times or batch elements, so that one program serves many sizes.
 
-    >>> [round_up_count(count) for count in (1, 2, 8, 9, 129)]
+    >>> [pad_program_count(count) for count in (1, 2, 8, 9, 129)]
     [1, 8, 8, 32, 256]
     """
     return next(
@@ -175,7 +175,7 @@ def round_up_count(count: int) -> int:
     )
 
 
-def return_zero() -> int:
+def trivial_program() -> int:
     """Return 0, a minimal program for testing compiler options."""
     return 0
 
@@ -186,7 +186,7 @@ def _are_options_known(options: tuple[tuple[str, Any], ...]) -> bool:
     import jax
 
     try:
-        jax.jit(return_zero, compiler_options=dict(options)).lower().compile()
+        jax.jit(trivial_program, compiler_options=dict(options)).lower().compile()
     except jax.errors.JaxRuntimeError:  # only unknown options can make this program fail
         return False
     return True
@@ -235,7 +235,7 @@ def _digest_old_sources() -> str | None:
     return _digest_files(paths)
 
 
-def source_digest() -> str:
+def digest_package_sources() -> str:
     """Return a digest of the source of statmech, simulate and theory."""
     return _digest_files(_list_source_files())
 

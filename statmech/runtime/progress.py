@@ -50,7 +50,7 @@ class ProgressBar:
         """Show the current progress."""
 
     @property
-    def title_and_part(self) -> str:
+    def description(self) -> str:
         """The title of the computation, followed by the name of its running part."""
         return f"{self.title}, {self.part}" if self.part else self.title
 
@@ -77,7 +77,7 @@ class TerminalBar(ProgressBar):
 
     def show(self) -> None:
         """Show the current progress."""
-        self._bar.update(self._task, completed=self.done, total=self.total or None, description=self.title_and_part)
+        self._bar.update(self._task, completed=self.done, total=self.total or None, description=self.description)
 
 
 class NotebookBar(ProgressBar):
@@ -93,7 +93,7 @@ class NotebookBar(ProgressBar):
         """Show the current progress, at most every 0.3 s."""
         if time.monotonic() >= self._due:
             self._due = time.monotonic() + NOTEBOOK_UPDATE_SECONDS
-            self._write(f"{self.title_and_part}: {self.done} of {self.total}" if self.total else self.title_and_part)
+            self._write(f"{self.description}: {self.done} of {self.total}" if self.total else self.description)
 
     def close(self) -> None:
         """Remove the line."""

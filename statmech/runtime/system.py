@@ -83,12 +83,12 @@ def read_peak_memory(status_file: str) -> float:
     return 1024.0 * int(status.partition("VmHWM:")[2].split()[0])
 
 
-def is_private(path: Path | int) -> bool:
+def is_writable_by_owner_only(path: Path | int) -> bool:
     """Return True if no other user may write to a file or folder.
 
     The result is also True for a missing path, and on systems where files have no owner.
 
-    >>> is_private(Path("nowhere"))
+    >>> is_writable_by_owner_only(Path("nowhere"))
     True
     """
     try:
@@ -98,7 +98,7 @@ def is_private(path: Path | int) -> bool:
     return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
 
 
-def is_exchangeable(path: Path) -> bool:
+def is_replaceable_by_others(path: Path) -> bool:
     """Return True if another user could replace this path by renaming a parent folder.
 
     As in sshd, the search ends at a folder that only root may change, or that nobody else may enter.
@@ -167,7 +167,7 @@ def try_lock(file: IO[str], mode: int) -> bool:
     return True
 
 
-def call_after_fork(call: Callable[[], None]) -> None:
+def register_after_fork(call: Callable[[], None]) -> None:
     """Register a function that every forked child process calls first."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=call)
@@ -179,7 +179,7 @@ def die_with_parent() -> None:
     if prctl is not None:
         prctl(PARENT_DEATH_SIGNAL_OPTION, signal.SIGKILL)
     else:
-        threading.Thread(target=_watch_parent, args=(os.getppid(),), daemon=True).start()
+        threading.Thread(target=_exit_after_parent, args=(os.getppid(),), daemon=True).start()
 
 
 def describe_exit_code(code: int) -> str:
@@ -202,7 +202,7 @@ def _load_c_library() -> Any:
         return None
 
 
-def _watch_parent(parent: int) -> None:
+def _exit_after_parent(parent: int) -> None:
     while os.getppid() == parent:  # an orphaned process gets another parent
         time.sleep(PARENT_POLL_SECONDS)
     os._exit(1)

@@ -16,22 +16,26 @@ from pydantic import TypeAdapter, ValidationError
 
 from statmech.errors import Problem, ScenarioError
 from statmech.scenarios.config_keys import ConfigKeys
-from statmech.scenarios.messages import MAX_QUOTED_PROBLEMS, explain_problems
+from statmech.scenarios.messages import MAX_LISTED_PROBLEMS, explain_problems
 from statmech.scenarios.schema import list_section_keys
 
 BLOCKING_KEYS = {"zip", "zipped", "parameters"}  # an invalid value prevents pydantic from checking any other key
 
 
-def find_all_problems(kind: type[ConfigKeys], config: dict[str, Any], failure: ValidationError) -> list[Problem]:
+def find_all_problems(
+    kind: type[ConfigKeys], config: dict[str, Any], validation_error: ValidationError
+) -> list[Problem]:
     """Find the problems that pydantic reported, and problems among the remaining valid keys."""
-    key_problems = explain_problems(failure, kind.list_keys(), list_section_keys(kind))
+    key_problems = explain_problems(validation_error, kind.list_keys(), list_section_keys(kind))
     keys = {str(location[0]) for location, _ in key_problems if location}
     if keys & BLOCKING_KEYS:
         return [*key_problems, *_find_problems_without_sections(kind, config, keys)]
-    checked = all(not error["loc"] for error in failure.errors())  # no key is invalid: combinations were checked
+    checked = all(
+        not error["loc"] for error in validation_error.errors()
+    )  # no key is invalid: combinations were checked
     return (
         key_problems
-        if checked or failure.error_count() > MAX_QUOTED_PROBLEMS
+        if checked or validation_error.error_count() > MAX_LISTED_PROBLEMS
         else [*key_problems, *_find_remaining_problems(kind, config, keys)]
     )
 
@@ -52,17 +56,18 @@ def _find_problems_without_sections(
         yield from (problem for problem in failure.problems if not _mentions_keys(problem, zipped))
 
 
-def _find_remaining_problems(kind: type[ConfigKeys], config: dict[str, Any], invalid: set[str]) -> list[Problem]:
+def _find_remaining_problems(kind: type[ConfigKeys], config: dict[str, Any], invalid_keys: set[str]) -> list[Problem]:
     """Find problems of the valid keys that no correction of the invalid keys can remove."""
-    keys: dict[str, Any] = kind._gather_fields(config)  # type: ignore[operator]
-    keys["zipped"], incomplete = _split_zip_groups(keys.get("zipped", ()), invalid)
-    invalid = invalid | incomplete
-    parameters = {name: value for name, value in keys["parameters"].items() if name not in invalid}
+    keys: dict[str, Any] = kind._collect_fields(config)  # type: ignore[operator]
+    keys["zipped"], incomplete = _split_zip_groups(keys.get("zipped", ()), invalid_keys)
+    invalid_keys = invalid_keys | incomplete
+    parameters = {name: value for name, value in keys["parameters"].items() if name not in invalid_keys}
     keys["parameters"] = kind._convert_parameters(parameters)
-    valid = {name: value for name, value in keys.items() if name not in invalid}
-    choices = [{kind.CHOICE: name} for name in kind.KINDS] if kind.CHOICE in invalid else [{}]
+    valid = {name: value for name, value in keys.items() if name not in invalid_keys}
+    choices = [{kind.CHOICE: name} for name in kind.KINDS] if kind.CHOICE in invalid_keys else [{}]
     problem_lists = [
-        list(_find_joint_problems(_make_partial_scenario(kind, {**valid, **choice}), invalid)) for choice in choices
+        list(_find_combination_problems(_make_partial_scenario(kind, {**valid, **choice}), invalid_keys))
+        for choice in choices
     ]
     return [
         problem
@@ -72,10 +77,10 @@ def _find_remaining_problems(kind: type[ConfigKeys], config: dict[str, Any], inv
 
 
 def _split_zip_groups(
-    groups: tuple[tuple[str, ...], ...], invalid: set[str]
+    groups: tuple[tuple[str, ...], ...], invalid_keys: set[str]
 ) -> tuple[tuple[tuple[str, ...], ...], set[str]]:
     """Return the zip groups without invalid keys, and the set of keys in all other groups."""
-    intact = tuple(group for group in groups if not invalid & set(group))
+    intact = tuple(group for group in groups if not invalid_keys & set(group))
     return intact, {name for group in groups if group not in intact for name in group}
 
 
@@ -100,11 +105,11 @@ def _get_key_validator(kind: type[ConfigKeys], name: str) -> TypeAdapter[Any]:
     return TypeAdapter(form)
 
 
-def _find_joint_problems(partial: ConfigKeys, invalid: set[str]) -> Iterator[Problem]:
+def _find_combination_problems(partial: ConfigKeys, invalid_keys: set[str]) -> Iterator[Problem]:
     """Find problems of the valid keys in combination."""
     for check in (partial._find_axis_problems, partial._find_parameter_problems, partial._find_problems):
         with suppress(AttributeError):  # raised if a required key is missing
-            yield from (problem for problem in check() if not _mentions_keys(problem, invalid))
+            yield from (problem for problem in check() if not _mentions_keys(problem, invalid_keys))
 
 
 def _mentions_keys(problem: Problem, keys: set[str]) -> bool:

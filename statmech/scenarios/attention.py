@@ -19,12 +19,12 @@ from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Times, Whole, config_key
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.step_sizes import find_step_problems
+from statmech.scenarios.step_sizes import find_step_count_problems
 from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, ErrorRateAxis, find_chunk_problems
 from statmech.scenarios.variables import Variable
 
-MAX_MEMORY_PROBES = 10**9
-DRAW_SECONDS_PER_FEATURE = 1.2e-8  # all students of equal dimension share their examples
+MAX_WINDOW_PROBES = 10**9
+SAMPLING_SECONDS_PER_FEATURE = 1.2e-8  # all students of equal dimension share their examples
 ATTENTION_SECONDS_PER_EXAMPLE, ATTENTION_SECONDS_PER_FEATURE = 2e-6, 2.2e-9  # per student and example
 
 ATTENTION_VARIABLES = {
@@ -95,13 +95,13 @@ class Attention(AbstractScenario):
     probes: Annotated[Number, Field(gt=0, le=1)] = Field(
         default=0.05, description="fraction of examples that are always evaluated in full"
     )
-    memory: Annotated[Whole, Field(ge=2, le=MAX_MEMORY_PROBES)] = Field(
+    memory: Annotated[Whole, Field(ge=2, le=MAX_WINDOW_PROBES)] = Field(
         default=200, description="averaging window, in probes, of the running mean and variance of the margins"
     )
 
     def _find_problems(self) -> Iterator[Problem]:
         yield from find_chunk_problems(self)
-        yield from find_step_problems(self.t[-1], max(ensure_tuple(self.N)))
+        yield from find_step_count_problems(self.t[-1], max(ensure_tuple(self.N)))
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -114,7 +114,7 @@ class Attention(AbstractScenario):
 
     def seconds(self) -> float:
         dimensions = [cell.N for cell in self.cells()]
-        drawn_seconds = sum(DRAW_SECONDS_PER_FEATURE * N * N for N in set(dimensions))
+        drawn_seconds = sum(SAMPLING_SECONDS_PER_FEATURE * N * N for N in set(dimensions))
         return self.t[-1] * (
             drawn_seconds
             + sum(N * (ATTENTION_SECONDS_PER_EXAMPLE + ATTENTION_SECONDS_PER_FEATURE * N) for N in dimensions)

@@ -31,8 +31,8 @@ SPACING_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
 
 
 MAX_AXIS_VALUES = 1_000_000
-MAX_CHUNK_COMBINATIONS = 4096  # in one chunk of a store; reading a larger chunk takes over a second
-MAX_COMBINATIONS = 10_000_000 * MAX_CHUNK_COMBINATIONS  # a store holds at most 10^7 chunks
+MAX_COMBINATIONS_PER_CHUNK = 4096  # in one chunk of a store; reading a larger chunk takes over a second
+MAX_STORED_COMBINATIONS = 10_000_000 * MAX_COMBINATIONS_PER_CHUNK  # a store holds at most 10^7 chunks
 MAX_CHECKED_COMBINATIONS = 10_000_000  # limit for checks of several keys in combination
 SCHEDULE_SYNTAX = "schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0)"  # error messages quote this example
 TIME_FUNCTION_KEYS = {"at", "is", OPTIMAL_KEYWORD}  # keys inside a section such as {at: [0, 5], is: [1, 2]}
@@ -69,7 +69,7 @@ def expand_spacing(value: Any) -> Any:
     return values.tolist()
 
 
-def list_values(value: Any) -> Any:
+def expand_to_list(value: Any) -> Any:
     """Return the values of a list, a spaced axis or a single number, such as recorded times."""
     return (value,) if np.isscalar(value) else expand_spacing(value)
 

@@ -22,7 +22,7 @@ from statmech.scenarios.config_keys import ConfigKeys
 from statmech.scenarios.schema import make_kind_schema
 from statmech.scenarios.used_classes import find_used_classes
 
-RESULT_ATTRIBUTES = ("simulation", "theory")  # users often mistake a scenario for its results
+RESULTS_ONLY_ATTRIBUTES = ("simulation", "theory")  # users often mistake a scenario for its results
 
 
 class AbstractScenario(ConfigKeys):
@@ -30,7 +30,7 @@ class AbstractScenario(ConfigKeys):
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
-    A subclass defines the members of `Kind`, and its keys as fields. All other members have defaults (`Defaults`).
+    A subclass defines the members of `Kind`, and its keys as fields. All other members have defaults (`OptionalMembers`).
     """
 
     def __init__(self, **given: Any):
@@ -42,7 +42,7 @@ class AbstractScenario(ConfigKeys):
             raise ScenarioError([((), f"{failure.object!r} is not valid Unicode")]) from None
 
     def __getattr__(self, name: str) -> Any:
-        if name in RESULT_ATTRIBUTES:
+        if name in RESULTS_ONLY_ATTRIBUTES:
             instead = "statmech.run(scenario) computes it, statmech.load_results(folder) reads it"
             raise AttributeError(f"a scenario has no {name}: {instead}")
         return super().__getattr__(name)  # type: ignore[misc]  # pydantic defines __getattr__ only at run time
@@ -54,7 +54,7 @@ class AbstractScenario(ConfigKeys):
 
     def code_digests(self) -> dict[str, str]:
         """Return the SHA-256 of each user file with a class that this scenario uses."""
-        return own_code.compute_code_digests(find_used_classes(self))
+        return own_code.digest_user_code(find_used_classes(self))
 
     def config(self) -> dict[str, Any]:
         """Return a config that defines this scenario.
@@ -67,7 +67,7 @@ class AbstractScenario(ConfigKeys):
         flat = {**self.model_dump(mode="json"), **{name: _to_jsonable(v) for name, v in self.parameters.items()}}
         if self.zipped:
             flat["zip"] = [{name: flat.pop(name) for name in group} for group in self.zipped]
-        return {name: value for name, value in flat.items() if value is not None and self._is_included(name)}
+        return {name: value for name, value in flat.items() if value is not None and self._is_key_included(name)}
 
     def generator(self, cell: GridPoint, seed: int) -> np.random.Generator:
         """Return the random number generator of one run.

@@ -49,7 +49,7 @@ class AdaBoost:
 
 BOOSTERS: dict[str, type[AdaBoost]] = {"adaboost": AdaBoost}
 
-ConjunctionsAxis = Annotated[
+ConjunctionCountAxis = Annotated[
     Integers,
     axis_of(
         Annotated[Whole, Field(ge=1, le=MAX_TEACHER_CONJUNCTIONS)],
@@ -57,7 +57,7 @@ ConjunctionsAxis = Annotated[
         spaced=False,
     ),
 ]
-StoredExamplesAxis = Annotated[
+ExampleCountAxis = Annotated[
     Integers,
     axis_of(
         Annotated[Whole, Field(ge=1, le=MAX_STORED_EXAMPLES)],
@@ -121,13 +121,13 @@ class Boosting(AbstractScenario):
     )
 
     booster: Annotated[Names, one_of(BOOSTERS, "a booster")] = Field(description="boosting algorithm")
-    s: ConjunctionsAxis = config_key(description="number of conjunctions in the teacher", symbol="$s$")
-    P: StoredExamplesAxis = config_key(description="number of stored examples", symbol="$P$")
+    s: ConjunctionCountAxis = config_key(description="number of conjunctions in the teacher", symbol="$s$")
+    P: ExampleCountAxis = config_key(description="number of stored examples", symbol="$P$")
     N: DimensionAxis = config_key(20, description="input dimension, of Boolean inputs", symbol="$N$")
     flip: FlipAxis = config_key(
         0.0, description="probability that a label is flipped, of a stored example", symbol="$p_f$"
     )
-    cap: StoredExamplesAxis = config_key(
+    cap: ExampleCountAxis = config_key(
         10_000, description="most boosting stages, after which a run stops without having converged"
     )
     tests: Annotated[Whole, Field(ge=1, le=MAX_STORED_EXAMPLES)] = Field(

@@ -31,12 +31,12 @@ class GridPoint(Cell, SimpleNamespace):
         return plain | kinds
 
 
-def map_to_seed_names(values: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+def rename_keys_for_seeds(values: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     """Rename values to the original key names, which enter random seeds.
 
     If a config key is renamed, seeds keep its original name, so that no random number changes.
 
-    >>> map_to_seed_names({"noise": 0.1, "eta": 1.0}, {"noise": "sigma"})
+    >>> rename_keys_for_seeds({"noise": 0.1, "eta": 1.0}, {"noise": "sigma"})
     {'sigma': 0.1, 'eta': 1.0}
     """
     return {names.get(name, name): value for name, value in values.items()}

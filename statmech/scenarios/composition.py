@@ -90,7 +90,7 @@ class Composition(BaseModel):
             A scenario of any kind.
         """
         axis_dims, variables = find_drawable_axes(scenario), find_drawable_variables(scenario)
-        yield from _find_x_problems(self.x, scenario, axis_dims, variables)
+        yield from _find_x_axis_problems(self.x, scenario, axis_dims, variables)
         for key, names in (("y", self.y), ("over", (self.over,) if self.over else ())):
             yield from (
                 ((key,), sentence)
@@ -155,7 +155,7 @@ def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:
     The overlaps of single units are excluded.
     """
     inner = {*get_drawable_coordinates(scenario), *AVERAGED_DIMS}
-    all_variables = {**scenario.variables, **scenario.theory_only}
+    all_variables = {**scenario.variables, **scenario.theory_only_variables}
     return {
         name: variable
         for name, variable in all_variables.items()
@@ -163,7 +163,7 @@ def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:
     }
 
 
-def _find_x_problems(
+def _find_x_axis_problems(
     x: str | None, scenario: AbstractScenario, axis_dims: dict[str, str], variables: dict[str, Variable]
 ) -> Iterator[Problem]:
     """Find the reason why a key or variable cannot be the x axis."""

@@ -17,11 +17,11 @@ from statmech.parameters import (
     find_parameter_problem,
     get_parameters,
 )
-from statmech.scenarios.axes import MAX_AXIS_VALUES, MAX_COMBINATIONS, PydanticType, ensure_tuple, is_axis
+from statmech.scenarios.axes import MAX_AXIS_VALUES, MAX_STORED_COMBINATIONS, PydanticType, ensure_tuple, is_axis
 from statmech.scenarios.composition import Composition
-from statmech.scenarios.defaults import Defaults
+from statmech.scenarios.defaults import OptionalMembers
 from statmech.scenarios.grid import expand_zip_groups
-from statmech.scenarios.key_help import add_keys_to_docstring, make_signature
+from statmech.scenarios.key_help import add_keys_to_docstring, make_class_signature
 from statmech.scenarios.keys import PARAMETER_ADAPTERS, PARAMETERS, TIME_FUNCTION_ADAPTER, Whole, describe_field
 from statmech.scenarios.messages import explain_problems
 
@@ -29,7 +29,7 @@ MAX_SEEDS = 10**9  # larger values must be typos
 COMMON_COORDINATES = {"seed": ConfigKey("seed", "independent run", int)}
 RESERVED_STORE_NAMES = ("state", "fingerprint", "made_by", "done")  # used in every dataset or store
 INTERNAL_FIELDS = (PARAMETERS, "zipped")  # fields of the class that no config contains
-FigureSetting = Annotated[  # a string names a published figure, a section composes one
+FigureNameOrSection = Annotated[  # a string names a published figure, a section composes one
     Any,
     PydanticType(
         Annotated[
@@ -40,7 +40,7 @@ FigureSetting = Annotated[  # a string names a published figure, a section compo
 ]
 
 
-class ConfigKeys(Defaults, BaseModel):
+class ConfigKeys(OptionalMembers, BaseModel):
     """The config keys of a scenario, each with a value or an axis.
 
     The parameters of the selected learning algorithms are further keys.
@@ -54,7 +54,7 @@ class ConfigKeys(Defaults, BaseModel):
     key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(
         default=0, description="key of the experiment's random numbers"
     )
-    figure: FigureSetting = Field(
+    figure: FigureNameOrSection = Field(
         default=None,
         description="published figure, or a section that says what is drawn; the config's own name by default",
     )
@@ -70,11 +70,11 @@ class ConfigKeys(Defaults, BaseModel):
         fields = {name: cls.model_fields[name] for name in own_first if name not in INTERNAL_FIELDS}
         parameters = collect_parameters(cls.classes()) if hasattr(cls, "KINDS") else {}
         cls.__doc__ = add_keys_to_docstring(cls.__doc__ or "", fields, parameters)
-        cls.__signature__ = make_signature(fields, parameters)
+        cls.__signature__ = make_class_signature(fields, parameters)
 
     @model_validator(mode="before")
     @classmethod
-    def _gather_fields(cls, config: dict[str, Any]) -> dict[str, Any]:
+    def _collect_fields(cls, config: dict[str, Any]) -> dict[str, Any]:
         """Convert a flat config to fields: expand zip groups and collect the parameters."""
         config = dict(config)
         if inner := {"zipped", PARAMETERS} & config.keys():  # internal fields that users must not set
@@ -130,7 +130,7 @@ class ConfigKeys(Defaults, BaseModel):
     @model_validator(mode="after")
     def _check_scenario(self) -> Self:
         """Check all keys in combination, and raise `ScenarioError` if there are problems."""
-        self.check_combination_count(self.dimensions.values(), MAX_COMBINATIONS, "a store can hold")
+        self.check_combination_count(self.dimensions.values(), MAX_STORED_COMBINATIONS, "a store can hold")
         scenario_problems = [*self._find_axis_problems(), *self._find_parameter_problems(), *self._find_problems()] or [
             *self._find_name_clashes()
         ]
@@ -173,7 +173,7 @@ class ConfigKeys(Defaults, BaseModel):
         parameters = collect_parameters(self.classes())
         result_names = (
             *self.variables,
-            *self.theory_only,
+            *self.theory_only_variables,
             *COMMON_COORDINATES,
             *self.COORDINATES,
             *RESERVED_STORE_NAMES,
@@ -229,12 +229,14 @@ class ConfigKeys(Defaults, BaseModel):
 
     def axis_values(self) -> dict[str, Any]:
         """Return the values of all possible axes, in the order of the dataset dimensions."""
-        names = [name for name in self.AXES if name not in (PARAMETERS, *self.parameters) and self._is_included(name)]
+        names = [
+            name for name in self.AXES if name not in (PARAMETERS, *self.parameters) and self._is_key_included(name)
+        ]
         field_values = {name: getattr(self, name) for name in names}
         values = {**field_values, **self.parameters}
         return {name: values[name] for name in self.axis_names() if name in values}
 
-    def _is_included(self, name: str) -> bool:
+    def _is_key_included(self, name: str) -> bool:
         """Return True unless configs and datasets omit this key at its current value."""
         return name not in self.OMITTED_DEFAULTS or getattr(self, name) != self.OMITTED_DEFAULTS[name]
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from statmech.controls import Control, PiecewisePolynomial, collect_edges, get_start_value
+from statmech.controls import Control, PiecewisePolynomial, collect_segment_starts, get_value_at_start
 from statmech.optima import OptimalControl
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.controlled_keys import find_controls
@@ -40,7 +40,7 @@ class ControlledCell(Cell):
     @property
     def edges(self) -> tuple[float, ...]:
         """Start times of all segments, or an empty tuple without functions of time."""
-        return collect_edges(control for _, control in self.controls)
+        return collect_segment_starts(control for _, control in self.controls)
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -54,5 +54,5 @@ class ControlledCell(Cell):
         """Return the cell for the segment that starts at edge t, with time measured from t."""
         controls = {name: control.after(t) for name, control in self.given.items()}
         optimal_items = tuple(self.optimal_keys.items())
-        cell = self.replace_values(**{name: get_start_value(value) for name, value in controls.items()})
+        cell = self.replace_values(**{name: get_value_at_start(value) for name, value in controls.items()})
         return replace(cell, controls=(*find_controls(controls), *optimal_items))

@@ -16,7 +16,7 @@ from statmech.scenarios.axes import TIME_FUNCTION_KEYS, PydanticType, axis_of, e
 from statmech.scenarios.messages import explain_problems
 from statmech.scenarios.variables import Variable
 
-NUM_SEARCHES = 5  # starting points when a control is optimised
+NUM_OPTIMUM_SEARCHES = 5  # starting points when a control is optimised
 TASK_FRACTION_KEY = "task_share"  # name of the control that sets the fraction of examples from the first task
 CONTROL_CONFIG_KEYS = {TASK_FRACTION_KEY: "protocol"}  # for controls with a name other than their config key
 OPTIMUM_COORDINATES = {
@@ -47,12 +47,12 @@ OPTIMUM_VARIABLES = {  # computed by theory if keys are `optimal`
 }
 
 
-def _get_form_tag(value: Any) -> str:
+def _get_union_tag(value: Any) -> str:
     """Return the union tag of a value: "value" for numbers, "given" for functions of time."""
     return "given" if isinstance(value, Mapping | Control | OptimalControl) or value == OPTIMAL_KEYWORD else "value"
 
 
-def is_section(value: Any) -> bool:
+def is_time_function_section(value: Any) -> bool:
     """Return True if a value in a config is a section that defines a function of time."""
     return isinstance(value, Mapping) and bool({*value} & TIME_FUNCTION_KEYS)
 
@@ -80,10 +80,12 @@ def make_time_function_type(value_type: Any, schema: dict[str, Any], optimal: bo
 
     time_function = Annotated[Any, AfterValidator(control), PlainSerializer(control_to_config)]
     number_or_function = Annotated[
-        Annotated[value_type, Tag("value")] | Annotated[time_function, Tag("given")], Discriminator(_get_form_tag)
+        Annotated[value_type, Tag("value")] | Annotated[time_function, Tag("given")], Discriminator(_get_union_tag)
     ]
     return axis_of(
-        number_or_function, {"anyOf": [schema, *make_time_function_schemas(schema, optimal)]}, is_value=is_section
+        number_or_function,
+        {"anyOf": [schema, *make_time_function_schemas(schema, optimal)]},
+        is_value=is_time_function_section,
     )
 
 
@@ -140,7 +142,7 @@ def find_objective_problems(optimal_keys: Mapping[str, list[OptimalControl]], ta
             )
 
 
-def find_rate_conflicts(controlled: Iterable[str], schedule: object) -> Iterator[Problem]:
+def find_schedule_conflicts(controlled: Iterable[str], schedule: object) -> Iterator[Problem]:
     """Find a conflict between a schedule and a learning rate that is a function of time."""
     if schedule is not None and "eta" in controlled:
         yield ("schedule",), "the learning rate eta is already a function of time: remove eta or schedule"
@@ -160,10 +162,14 @@ def find_optimal_keys(scenario: Any) -> dict[str, list[OptimalControl]]:
 
 def make_optimum_coordinates(optimal_keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the coordinates of `OPTIMUM_VARIABLES` for these keys, or an empty dict without keys."""
-    return {"controlled": np.array([*optimal_keys]), "search": np.arange(1, NUM_SEARCHES + 1)} if optimal_keys else {}
+    return (
+        {"controlled": np.array([*optimal_keys]), "search": np.arange(1, NUM_OPTIMUM_SEARCHES + 1)}
+        if optimal_keys
+        else {}
+    )
 
 
-def describe_searches(scenario: Any) -> Iterator[str]:
+def describe_optimum_searches(scenario: Any) -> Iterator[str]:
     """Yield a notice that controls are optimised before a simulation, if a scenario has such controls."""
     if not getattr(scenario, "optimal_keys", None):
         return

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from statmech.convex.losses import Loss, convert_to_stability_loss, explain_uneven_loss
+from statmech.convex.losses import Loss, convert_to_stability_loss, explain_label_mismatch
 from statmech.convex.penalties import PENALTIES, Penalty
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.convex.weights import WEIGHTS, Weights
@@ -55,14 +55,14 @@ def list_kinds_with_parameter(kinds: Mapping[str, type], key: str) -> list[str]:
     return [name for name, kind in kinds.items() if key in {field.name for field in fields(kind)}]
 
 
-def make_from_values(kind: type[ClassT], values: dict[str, Any]) -> ClassT:
+def instantiate_with_values(kind: type[ClassT], values: dict[str, Any]) -> ClassT:
     """Instantiate a teacher or weight distribution with its parameters from a grid point."""
     return kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})  # type: ignore[arg-type]
 
 
 def make_teacher(values: dict[str, Any]) -> Teacher:
     """Return the teacher at a grid point."""
-    return make_from_values(TEACHERS[values["teacher"]], values)
+    return instantiate_with_values(TEACHERS[values["teacher"]], values)
 
 
 def make_penalty(values: dict[str, Any]) -> Penalty:
@@ -73,7 +73,7 @@ def make_penalty(values: dict[str, Any]) -> Penalty:
 
 def make_teacher_weights(values: dict[str, Any]) -> Weights:
     """Return the distribution of the teacher's weights at a grid point."""
-    return make_from_values(WEIGHTS[values["weights"]], values)
+    return instantiate_with_values(WEIGHTS[values["weights"]], values)
 
 
 class LossCell(Cell):
@@ -101,20 +101,20 @@ class ConditionalKeys:
     A scenario without these teachers, penalties or distributions omits the keys and cannot set them.
     """
 
-    def _list_conditions(self) -> dict[str, tuple[str, list[str]]]:
+    def _list_key_conditions(self) -> dict[str, tuple[str, list[str]]]:
         """Return, for each conditional key, the key it depends on and the values that allow it."""
         return {key: ("teacher", list_kinds_with_parameter(TEACHERS, key)) for key in TEACHER_PARAMETER_KEYS}
 
-    def _is_included(self, name: str) -> bool:
+    def _is_key_included(self, name: str) -> bool:
         """Return True unless this key is omitted or does not apply to the scenario."""
-        deciding_key, values_with_key = self._list_conditions().get(name, ("", []))
+        deciding_key, values_with_key = self._list_key_conditions().get(name, ("", []))
         concerns = not deciding_key or bool({*values_with_key} & {*ensure_tuple(getattr(self, deciding_key))})
-        return concerns and super()._is_included(name)  # type: ignore[misc]
+        return concerns and super()._is_key_included(name)  # type: ignore[misc]
 
-    def _find_unused_keys(self) -> Iterator[Problem]:
+    def _find_inapplicable_keys(self) -> Iterator[Problem]:
         """Find keys that are set, but do not apply to this scenario."""
-        for key, (deciding_key, values_with_key) in self._list_conditions().items():
-            if not self._is_included(key) and getattr(self, key) != type(self).model_fields[key].default:  # type: ignore[attr-defined]
+        for key, (deciding_key, values_with_key) in self._list_key_conditions().items():
+            if not self._is_key_included(key) and getattr(self, key) != type(self).model_fields[key].default:  # type: ignore[attr-defined]
                 chosen_values = " and ".join(ensure_tuple(getattr(self, deciding_key)))
                 yield (
                     (key,),
@@ -125,17 +125,17 @@ class ConditionalKeys:
 class ConditionalLossKeys(ConditionalKeys):
     """Mix-in for scenarios of convex losses, which have conditional keys of teacher, penalty and weights."""
 
-    def _list_conditions(self) -> dict[str, tuple[str, list[str]]]:
+    def _list_key_conditions(self) -> dict[str, tuple[str, list[str]]]:
         """Return the conditions for the teacher's keys, `l1_ratio` and `rho`."""
         mixed_penalties = [name for name, l1_ratio in PENALTIES.items() if l1_ratio is None]
         return {
-            **super()._list_conditions(),
+            **super()._list_key_conditions(),
             "l1_ratio": ("penalty", mixed_penalties),
             "rho": ("weights", list_kinds_with_parameter(WEIGHTS, "rho")),
         }
 
 
-def find_output_problems(scenario: Grid, losses: Mapping[str, type[Loss]]) -> Iterator[Problem]:
+def find_loss_teacher_conflicts(scenario: Grid, losses: Mapping[str, type[Loss]]) -> Iterator[Problem]:
     """Find losses that are undefined for the outputs of a teacher.
 
     A loss of stabilities requires labels, and an asymmetric loss of residuals requires real outputs.
@@ -150,15 +150,15 @@ def find_output_problems(scenario: Grid, losses: Mapping[str, type[Loss]]) -> It
             return
     for values in scenario.combinations("loss", "teacher", *scenario.parameters):
         if TEACHERS[values["teacher"]].labels and (
-            reason := explain_uneven_loss(scenario.make_component(values, "loss"))
+            reason := explain_label_mismatch(scenario.make_component(values, "loss"))
         ):
             yield ("loss",), reason
             return
 
 
-def find_teacher_problems(scenario: Grid) -> Iterator[Problem]:
+def find_uninformative_teachers(scenario: Grid) -> Iterator[Problem]:
     """Find teachers whose labels are random."""
     for values in scenario.combinations("teacher", *TEACHER_PARAMETER_KEYS):
-        if reason := make_teacher(values).uninformative:
+        if reason := make_teacher(values).uninformative_setting:
             yield (reason.split(" ")[0],), f"at {reason} labels are random: they say nothing about the teacher"
             return

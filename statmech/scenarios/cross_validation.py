@@ -20,7 +20,7 @@ from statmech.errors import Problem
 from statmech.parameters import ConfigKey
 from statmech.scenarios.axes import Integers, Names, Numbers, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import Cell, hash_identity, map_to_seed_names
+from statmech.scenarios.cells import Cell, hash_identity, rename_keys_for_seeds
 from statmech.scenarios.keys import PARAMETERS, Whole, one_of
 from statmech.scenarios.variables import Variable
 
@@ -30,7 +30,7 @@ MAX_FOLDS = 1000
 # training example, and the power of the number of attributes that multiplies the rate
 FOLD_SECONDS, VISIT_SECONDS = 0.005, 8e-7
 VISIT_SECONDS_BY_CLASSIFIER = {"attentive": 2e-5, "passive_aggressive": 3e-5}
-FIT_COSTS = {
+FIT_COSTS_BY_CLASSIFIER = {
     "boosting": (0.0, 1.5e-6, 2),
     "tree": (0.0, 2e-5, 1),
     "mlp": (5.0, 7e-5, 1),
@@ -40,7 +40,7 @@ FIT_COSTS = {
     "pruned_second_order": (0.8, 1.5e-6, 2),
     "neighbours": (0.0, 1e-6, 1),
 }
-PLANE_POINTS = 160  # along each side of a decision map
+DECISION_MAP_POINTS = 160  # along each side of a decision map
 
 FOLD_DIMS = ("fold",)
 STUDY_VARIABLES = {
@@ -77,7 +77,9 @@ def _check_data_name(name: str) -> str:
     return name
 
 
-DataAxis = Annotated[Names, axis_of(Annotated[str, AfterValidator(_check_data_name)], {"type": "string"}, spaced=False)]
+DataSetAxis = Annotated[
+    Names, axis_of(Annotated[str, AfterValidator(_check_data_name)], {"type": "string"}, spaced=False)
+]
 
 
 class Study(AbstractScenario):
@@ -104,7 +106,7 @@ class Study(AbstractScenario):
     AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
 
     classifier: Annotated[Names, one_of(CLASSIFIERS, "a classifier")] = Field(description="classifier")
-    data: DataAxis = Field(description="data set, from --data-dir or OpenML")
+    data: DataSetAxis = Field(description="data set, from --data-dir or OpenML")
     folds: Annotated[Whole, Field(ge=2, le=MAX_FOLDS)] = Field(
         default=10, description="number of parts of the examples; each is held out once"
     )
@@ -159,7 +161,9 @@ class Study(AbstractScenario):
             letters = np.arange(1, max(data_sets.find_data_source(name).length for name in ensure_tuple(self.data)) + 1)
             coordinates |= {"position": letters, "partner": letters}
         return coordinates | (
-            {"vertical": np.arange(PLANE_POINTS), "horizontal": np.arange(PLANE_POINTS)} if self.plane else {}
+            {"vertical": np.arange(DECISION_MAP_POINTS), "horizontal": np.arange(DECISION_MAP_POINTS)}
+            if self.plane
+            else {}
         )
 
     @property
@@ -187,7 +191,7 @@ class Study(AbstractScenario):
         data = data_sets.find_data_source(cell.data)
         folds = data.folds or self.folds
         training_examples = min(self.examples or data.examples, data.examples) * (1 - 1 / folds)
-        constant, rate, power = FIT_COSTS.get(cell.name, (0.0, 0.0, 0))
+        constant, rate, power = FIT_COSTS_BY_CLASSIFIER.get(cell.name, (0.0, 0.0, 0))
         visits = VISIT_SECONDS_BY_CLASSIFIER.get(cell.name, VISIT_SECONDS) * getattr(cell.classifier, "passes", 0)
         return folds * (FOLD_SECONDS + constant + training_examples * (visits + rate * len(data.attributes) ** power))
 
@@ -206,5 +210,7 @@ class StudyCell(Cell):
 
     def random(self, key: int, seed: int) -> int:
         """Return the random state for a classifier, from the config's key and the seed of a run."""
-        seed_values = map_to_seed_names(self.classifier.identity, {"error_rate": "delta", "lam_per_example": "decay"})
+        seed_values = rename_keys_for_seeds(
+            self.classifier.identity, {"error_rate": "delta", "lam_per_example": "decay"}
+        )
         return hash_identity({"name": self.name, "data": self.data, **seed_values, "key": key, "seed": seed})[0]

@@ -17,7 +17,7 @@ from statmech.scenarios.variables import Variable
 DEFAULT_SECONDS_PER_RUN = 1e-2  # for kinds that do not estimate their run time
 
 
-class Defaults(Grid):
+class OptionalMembers(Grid):
     """Optional members of a kind of scenario, with their defaults. `Kind` lists the required members."""
 
     together: ClassVar[int] = 1  # seeds per batch; fixed, as the last bits of results depend on it
@@ -46,7 +46,7 @@ class Defaults(Grid):
         return {}
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
+    def theory_only_variables(self) -> dict[str, Variable]:
         """Variables computed by theory only."""
         return {}
 
@@ -79,12 +79,12 @@ class Defaults(Grid):
         return ""
 
     @property
-    def is_quickly_solved(self) -> bool:
+    def has_fast_theory(self) -> bool:
         """True if theory solves a curve of several hundred points within seconds."""
         return self.exchangeable  # a vote of unequal students takes a second per point
 
     @property
-    def theory_ignores(self) -> dict[str, Any]:
+    def keys_ignored_by_theory(self) -> dict[str, Any]:
         """Keys that theory does not depend on, each with the value used for theory curves.
 
         None leaves the value of the scenario.

@@ -20,7 +20,7 @@ from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.errors import Problem
 from statmech.parameters import ConfigKey
-from statmech.scenarios.axes import Names, Numbers, axis_of, ensure_tuple, list_values
+from statmech.scenarios.axes import Names, Numbers, axis_of, ensure_tuple, expand_to_list
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.convex_keys import (
     ALPHA_FIELD,
@@ -39,13 +39,13 @@ from statmech.scenarios.convex_keys import (
     TeacherAxis,
     TeacherFlipAxis,
     WeightsAxis,
-    find_output_problems,
-    find_teacher_problems,
+    find_loss_teacher_conflicts,
+    find_uninformative_teachers,
     make_penalty,
     make_teacher,
     make_teacher_weights,
 )
-from statmech.scenarios.example_numbers import AlphaAxis, compute_example_numbers, find_example_number_problems
+from statmech.scenarios.example_numbers import AlphaAxis, compute_example_counts, find_example_count_problems
 from statmech.scenarios.initial_conditions import Cosine, Finite
 from statmech.scenarios.keys import (
     PARAMETERS,
@@ -53,8 +53,8 @@ from statmech.scenarios.keys import (
     NonnegativeAxis,
     Number,
     config_key,
+    make_recorded_axis_type,
     one_of,
-    recorded_axis,
 )
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import OptionalSchedule
@@ -62,11 +62,14 @@ from statmech.scenarios.variables import Variable, make_error_variable
 
 UNSUPPORTED_LAM = "best"
 INTEGER_TOL = 1e-6  # relative error; the inverse of 0.333333333 counts as 3
-SAMPLINGS = {"shuffle": "each example once an epoch", "replacement": "a new random subset of the examples in each step"}
+BATCH_SAMPLINGS = {
+    "shuffle": "each example once an epoch",
+    "replacement": "a new random subset of the examples in each step",
+}
 DESCENT_OMITTED_DEFAULTS: dict[str, Any] = {"schedule": None}
 
 
-def _check_strength(value: Any) -> Any:
+def _reject_best_lam(value: Any) -> Any:
     """Reject the penalty strength `best`, which is supported only without `descent`."""
     if value == UNSUPPORTED_LAM:
         raise ValueError(f"must be a number: `{UNSUPPORTED_LAM}` is supported only for a `loss` without `descent`")
@@ -75,15 +78,15 @@ def _check_strength(value: Any) -> Any:
 
 def _read_epochs(value: Any) -> Any:
     """Return epochs as a list, with logarithmic and geometric spacings rounded to integers."""
-    epochs = list_values(value)
+    epochs = expand_to_list(value)
     logarithmic = isinstance(value, dict) and "linspace" not in value
     return sorted({float(round(epoch)) for epoch in epochs}) if logarithmic else epochs
 
 
-PenaltyStrength = Annotated[Number, BeforeValidator(_check_strength), Field(ge=0)]
+PenaltyStrength = Annotated[Number, BeforeValidator(_reject_best_lam), Field(ge=0)]
 DescentLamAxis = Annotated[Numbers, axis_of(PenaltyStrength, {"type": "number", "minimum": 0})]
 EtaAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
-DescentEpochs = Annotated[Any, recorded_axis("epochs", _read_epochs)]
+DescentEpochs = Annotated[Any, make_recorded_axis_type("epochs", _read_epochs)]
 
 
 class DescentStart(BaseModel):
@@ -120,7 +123,7 @@ DESCENT_VARIABLES = {
     "eps_t": Variable(("epochs",), "training error", r"$\epsilon_t$"),
 }
 BEST_EPOCH_VARIABLE = Variable((), "epoch of the smallest generalization error", "best epoch", in_theory=False)
-RUN_VARIABLES = {
+DESCENT_RUN_VARIABLES = {
     "best_epoch": BEST_EPOCH_VARIABLE,
     "diverged": Variable((), "whether the run diverged: a number overflowed", "diverged", False, False),
 }
@@ -200,7 +203,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         unit="epochs",
     )
     batch: FractionAxis = config_key(1.0, description="batch of a step, as a fraction of the examples", symbol="$b$")
-    sampling: Annotated[Names, one_of(SAMPLINGS, "a sampling")] = Field(
+    sampling: Annotated[Names, one_of(BATCH_SAMPLINGS, "a sampling")] = Field(
         default="shuffle",
         description="sampling of batches: shuffle (each example once an epoch) or replacement "
         "(each step a new random subset of the examples)",
@@ -234,15 +237,15 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         epsilon: InitVar[Numbers] = 1e-8
 
     def _find_problems(self) -> Iterator[Problem]:
-        yield from self._find_unused_keys()
-        yield from find_output_problems(self, DESCENT_LOSSES)
-        yield from find_teacher_problems(self)
-        yield from find_example_number_problems(self)
+        yield from self._find_inapplicable_keys()
+        yield from find_loss_teacher_conflicts(self, DESCENT_LOSSES)
+        yield from find_uninformative_teachers(self)
+        yield from find_example_count_problems(self)
         yield from self._find_start_problems()
         yield from self._find_batch_problems()
         yield from self._find_divergent_rates()
         yield from self._find_coordinatewise_problems()
-        yield from self._find_limit_problems()
+        yield from self._find_descents_without_limit()
 
     def _find_start_problems(self) -> Iterator[Problem]:
         """Find starts with a cosine, but with length 0."""
@@ -283,7 +286,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
                 yield ("eta",), f"eta = {values['eta']:g} diverges: {condition}"
                 return
 
-    def _find_limit_problems(self) -> Iterator[Problem]:
+    def _find_descents_without_limit(self) -> Iterator[Problem]:
         """Find descents without a limit for N -> infinity."""
         for values in self.combinations("descent", *self.parameters):
             if sentence := self.make_component(values).problem:
@@ -308,10 +311,10 @@ class Descent(ConditionalLossKeys, AbstractScenario):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return DESCENT_VARIABLES | RUN_VARIABLES
+        return DESCENT_VARIABLES | DESCENT_RUN_VARIABLES
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
+    def theory_only_variables(self) -> dict[str, Variable]:
         errors = {
             name: error_variable
             for base_name, variable in DESCENT_VARIABLES.items()
@@ -320,7 +323,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         return errors | {"best_epoch": replace(BEST_EPOCH_VARIABLE, in_theory=True)} | DESCENT_THEORY_VARIABLES
 
     @property
-    def theory_ignores(self) -> dict[str, Any]:
+    def keys_ignored_by_theory(self) -> dict[str, Any]:
         return {"N": 10**6, "engine": "auto"}
 
     @classmethod
@@ -330,7 +333,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": compute_example_numbers(self)}
+        return {"P": compute_example_counts(self)}
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
@@ -423,12 +426,12 @@ class DescentCell(LossCell):
 MAX_DEFERRED_STEPS_RATIO = 1.0
 
 
-def choose_engine(cell: DescentCell) -> str:
+def choose_descent_engine(cell: DescentCell) -> str:
     """Choose the faster engine for a cell, unless the config selects one.
 
     The cost of a step is the number of known directions (deferred), or b N inputs or weights (explicit).
 
-    >>> [choose_engine(cell) for cell in Descent(descent="gradient", loss="square", alpha=2, N=[100, 1000]).cells()]
+    >>> [choose_descent_engine(cell) for cell in Descent(descent="gradient", loss="square", alpha=2, N=[100, 1000]).cells()]
     ['explicit', 'deferred']
     """
     if cell.engine != "auto":
@@ -447,7 +450,7 @@ def _estimate_run_seconds(cell: DescentCell) -> float:
     For the deferred engine, every step is assumed to add a direction, as with kinked losses.
     """
     steps = cell.steps[-1]
-    if choose_engine(cell) == "deferred":
+    if choose_descent_engine(cell) == "deferred":
         return DESCENT_STEP_SECONDS * steps + cell.P * (1 + steps) * (
             DRAW_SECONDS_PER_NUMBER + 2 * PRODUCT_SECONDS * steps
         )

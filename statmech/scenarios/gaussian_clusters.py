@@ -13,7 +13,7 @@ from pydantic import Field, StrictBool, model_validator
 
 from statmech.convex.clusters import CLUSTERS, GaussianClusters, TwoClusters, compute_cluster_interpolation_threshold
 from statmech.convex.limits import find_minimiser_interval
-from statmech.convex.losses import LOSSES, Loss, convert_to_stability_loss, explain_uneven_loss
+from statmech.convex.losses import LOSSES, Loss, convert_to_stability_loss, explain_label_mismatch
 from statmech.errors import Problem, ScenarioError
 from statmech.inputs import Inputs
 from statmech.parameters import ConfigKey
@@ -21,7 +21,7 @@ from statmech.scenarios.axes import Names, Numbers
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.convex_keys import ALPHA_FIELD
-from statmech.scenarios.example_numbers import AlphaAxis, compute_example_numbers, find_example_number_problems
+from statmech.scenarios.example_numbers import AlphaAxis, compute_example_counts, find_example_count_problems
 from statmech.scenarios.inputs_key import InputsAxis, make_inputs_field
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, config_key, one_of
 from statmech.scenarios.page import Page, View
@@ -123,12 +123,12 @@ class Clusters(AbstractScenario):
 
     def _find_problems(self) -> Iterator[Problem]:
         reasons = (
-            explain_uneven_loss(self.make_component(values, "loss"))
+            explain_label_mismatch(self.make_component(values, "loss"))
             for values in self.combinations("loss", *self.parameters)
         )
         if reason := next(filter(None, reasons), ""):
             yield ("loss",), reason
-        yield from find_example_number_problems(self)
+        yield from find_example_count_problems(self)
         input_problems = list(find_cluster_input_problems(self))
         yield from input_problems
         yield from () if input_problems else self._find_penalty_problems()
@@ -158,16 +158,16 @@ class Clusters(AbstractScenario):
         return CLUSTER_VARIABLES | (INTERCEPT_VARIABLES if self.intercept else {})
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
+    def theory_only_variables(self) -> dict[str, Variable]:
         return CLUSTER_THEORY_VARIABLES
 
     @property
-    def theory_ignores(self) -> dict[str, Any]:
+    def keys_ignored_by_theory(self) -> dict[str, Any]:
         return {"N": 10**6}
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": compute_example_numbers(self)}
+        return {"P": compute_example_counts(self)}
 
     def seconds(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from statmech.controls import get_start_value
+from statmech.controls import get_value_at_start
 from statmech.errors import ScenarioError, format_unknown_name
 from statmech.parameters import get_parameters
 from statmech.scenarios.axes import MAX_CHECKED_COMBINATIONS, ensure_tuple, expand_spacing, is_axis
@@ -44,7 +44,7 @@ class Grid(Kind):
         self.check_combination_count(concerned)
         return (values for values, _ in self._points(concerned))
 
-    def representatives(self, *names: str) -> Iterator[Any]:
+    def iterate_representatives(self, *names: str) -> Iterator[Any]:
         """Yield a cell for each combination of these keys, with the first value of every other axis."""
         first = {name: ensure_tuple(value)[0] for name, value in self.axis_values().items()}
         return (self.cell(first | values, ()) for values in self.combinations(*names))
@@ -120,7 +120,7 @@ class Grid(Kind):
         kind = self.choices()[choice][values[choice]]
         # convert to the declared type: parameters enter random seeds, and 2.0 must give the same seed as 2
         keys = {name: key for name, key in get_parameters(kind).items() if name in values}
-        return kind(**{name: key.read(get_start_value(values[name], key.default)) for name, key in keys.items()})
+        return kind(**{name: key.read(get_value_at_start(values[name], key.default)) for name, key in keys.items()})
 
 
 def expand_zip_groups(config: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...]:

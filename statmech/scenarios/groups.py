@@ -8,7 +8,7 @@ MAX_GRAM_VECTORS = 16  # weight vectors are faster for more students and teacher
 MIN_DIRECTIONS_PER_ORDER_PARAMETER = 10  # weight vectors are faster for fewer directions
 
 
-def count_gram_groups(inputs: Inputs, vectors: int, N: int) -> int:
+def count_gram_groups(inputs: Inputs, num_vectors: int, N: int) -> int:
     """Return the number of equal-variance groups in the Gram engine, or 0 if weight vectors are faster.
 
     >>> from statmech.inputs import Spectrum
@@ -16,4 +16,8 @@ def count_gram_groups(inputs: Inputs, vectors: int, N: int) -> int:
     [0, 2]
     """
     number = inputs.num_groups
-    return number if vectors <= MAX_GRAM_VECTORS and MIN_DIRECTIONS_PER_ORDER_PARAMETER * number * vectors <= N else 0
+    return (
+        number
+        if num_vectors <= MAX_GRAM_VECTORS and MIN_DIRECTIONS_PER_ORDER_PARAMETER * number * num_vectors <= N
+        else 0
+    )

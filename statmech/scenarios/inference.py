@@ -28,16 +28,16 @@ from statmech.scenarios.convex_keys import (
     GainAxis,
     TeacherAxis,
     TeacherFlipAxis,
-    find_teacher_problems,
+    find_uninformative_teachers,
     make_teacher,
 )
-from statmech.scenarios.example_numbers import AlphaAxis, compute_example_numbers, find_example_number_problems
+from statmech.scenarios.example_numbers import AlphaAxis, compute_example_counts, find_example_count_problems
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-INFORMED_START_ERROR = 1e-4  # mean squared error of the start "informed"
-STARTS = {"uninformed": "at the mean of the prior", "informed": "near the teacher (planted)"}
+INFORMED_START_MSE = 1e-4  # mean squared error of the start "informed"
+MESSAGE_PASSING_STARTS = {"uninformed": "at the mean of the prior", "informed": "near the teacher (planted)"}
 MAX_STEPS = 10**6
 # seconds per step and entry of the input matrix, on one core, and a number of steps within which most runs converge
 # (N = 2000, alpha = 0.8 to 1.8, Intel Xeon, 23 November 2026)
@@ -105,7 +105,7 @@ class Inference(ConditionalKeys, AbstractScenario):
     gain: GainAxis = GAIN_FIELD
     alpha: AlphaAxis = ALPHA_FIELD
     N: DimensionAxis = config_key(2000, description="input dimension", symbol="$N$")
-    start: Annotated[Names, one_of(STARTS, "a start")] = Field(
+    start: Annotated[Names, one_of(MESSAGE_PASSING_STARTS, "a start")] = Field(
         default="uninformed", description="start, of message passing"
     )
     steps: Annotated[Whole, Field(ge=1, le=MAX_STEPS)] = Field(default=100, description="steps of message passing")
@@ -114,25 +114,25 @@ class Inference(ConditionalKeys, AbstractScenario):
         rho: InitVar[Numbers] = 0.2
 
     def _find_problems(self) -> Iterator[Problem]:
-        yield from self._find_unused_keys()
-        yield from find_teacher_problems(self)
-        yield from find_example_number_problems(self)
+        yield from self._find_inapplicable_keys()
+        yield from find_uninformative_teachers(self)
+        yield from find_example_count_problems(self)
 
     @property
     def variables(self) -> dict[str, Variable]:
         return INFERENCE_STEP_VARIABLES
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
+    def theory_only_variables(self) -> dict[str, Variable]:
         return INFERENCE_THEORY_VARIABLES
 
     @property
-    def theory_ignores(self) -> dict[str, Any]:
+    def keys_ignored_by_theory(self) -> dict[str, Any]:
         return {"N": 10**6}
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": compute_example_numbers(self)}
+        return {"P": compute_example_counts(self)}
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:

@@ -20,8 +20,8 @@ Cosine = Annotated[Finite, Field(ge=-1, le=1)]
 # In float32 (1e-38 to 1e38), lengths from 1e-10 to 1e10 give 1e-20/N to 1e20 N, which allows the largest N, 1e15.
 MAX_LENGTH_BY_DTYPE = {"float64": 1e100, "float32": 1e10}
 
-LengthOrEach = Annotated[Any, PydanticType(make_value_or_list_type(Positive, tuple[Positive, ...]))]
-CosineOrEach = Annotated[Any, PydanticType(make_value_or_list_type(Cosine, tuple[Cosine, ...]))]
+LengthOrList = Annotated[Any, PydanticType(make_value_or_list_type(Positive, tuple[Positive, ...]))]
+CosineOrList = Annotated[Any, PydanticType(make_value_or_list_type(Cosine, tuple[Cosine, ...]))]
 CosineOrMatrix = Annotated[Any, PydanticType(make_value_or_list_type(Cosine, tuple[tuple[Cosine, ...], ...]))]
 
 
@@ -46,8 +46,8 @@ class Start(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    length: LengthOrEach = Field(default=1.0, description="|J|/sqrt(N), one value, or one per student")
-    R: CosineOrEach = Field(default=0.0, description="teacher-student cosine, one value, or one per student")
+    length: LengthOrList = Field(default=1.0, description="|J|/sqrt(N), one value, or one per student")
+    R: CosineOrList = Field(default=0.0, description="teacher-student cosine, one value, or one per student")
     q: CosineOrMatrix = Field(default=0.0, description="student-student cosine, one value or a K x K matrix")
 
     @property
@@ -95,7 +95,7 @@ class Start(BaseModel):
             if isinstance(value, tuple) and len(value) != K
         ]
         if isinstance(self.q, tuple):
-            sentences += _find_matrix_problems(self.q, K)
+            sentences += _find_cosine_matrix_problems(self.q, K)
         if sentences:
             return sentences
         if self.alike:  # the eigenvectors are (1, ..., 1) and differences of students
@@ -104,7 +104,7 @@ class Start(BaseModel):
             lowest = lowest_cosine_eigenvalue(np.broadcast_to(np.asarray(self.R, float), K), np.asarray(self.q, float))
         if lowest < -1e-12:
             return [
-                f"no {K} students have R = {_abbreviate(self.R)} and q = {_abbreviate(self.q)}: "
+                f"no {K} students have R = {_abbreviate_value(self.R)} and q = {_abbreviate_value(self.q)}: "
                 "their matrix of cosines with "
                 f"the teacher would not be positive (for two or more equal students q is at least "
                 f"(K R^2 - 1)/(K - 1))"
@@ -124,7 +124,7 @@ def find_length_problems(length: float | tuple[float, ...], dtype: str) -> list[
     return [f"{bounds}, not {outside[0]:g}"] if outside else []
 
 
-def _find_matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
+def _find_cosine_matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
     """Explain why q is not a matrix of cosines of K students."""
     if len(q) != K or any(len(row) != K for row in q):
         return [f"q is {len(q)} x {len(q[0]) if q else 0}, but K = {K} students need {K} x {K}"]
@@ -134,7 +134,7 @@ def _find_matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]
     return []
 
 
-def _abbreviate(value: Any) -> str:
+def _abbreviate_value(value: Any) -> str:
     """Format a value as text, cut to 200 characters."""
     text = str(value if not isinstance(value, tuple) else [*value])
     return text if len(text) <= 200 else f"{text[:197]}..."

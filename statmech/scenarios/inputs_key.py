@@ -16,7 +16,7 @@ from statmech.inputs import (
     inputs_from_config,
     inputs_to_config,
 )
-from statmech.modes import MIN_EFFECTIVE_DIRECTIONS, format_directions
+from statmech.modes import MIN_EFFECTIVE_DIRECTIONS, format_direction_count
 from statmech.scenarios.axes import axis_of, ensure_tuple
 from statmech.scenarios.grid import Grid
 
@@ -50,7 +50,7 @@ def list_inputs_and_dimensions(scenario: Grid) -> list[tuple[Any, int]]:
     return [(Gaussian(), N) for N in ensure_tuple(scenario.axis_values()["N"])]
 
 
-def describe_few_directions(scenario: Grid) -> list[str]:
+def make_few_direction_warnings(scenario: Grid) -> list[str]:
     """Return a warning for each distribution with few effective directions, as theory assumes many."""
     if not {"inputs", "N"} <= scenario.axis_values().keys():
         return []
@@ -59,9 +59,9 @@ def describe_few_directions(scenario: Grid) -> list[str]:
         if not inputs.isotropic:
             smallest[inputs] = min(N, smallest.get(inputs, N))
     inputs_with_modes = ((inputs, N, modes) for inputs, N in smallest.items() if (modes := inputs.modes(N)) is not None)
-    effective = {format_inputs_label(inputs): N * modes.participation for inputs, N, modes in inputs_with_modes}
+    effective = {format_inputs_label(inputs): N * modes.participation_ratio for inputs, N, modes in inputs_with_modes}
     return [
-        f"inputs {name}: they vary in effectively {format_directions(directions)}; theory assumes many, 30 or more"
+        f"inputs {name}: they vary in effectively {format_direction_count(directions)}; theory assumes many, 30 or more"
         for name, directions in effective.items()
         if directions < MIN_EFFECTIVE_DIRECTIONS
     ]
@@ -73,22 +73,22 @@ def find_inputs_problems(scenario: Grid) -> Iterator[Problem]:
         yield problem
 
 
-def find_unsuited_inputs(scenario: Grid) -> Iterator[Problem]:
+def find_unsuited_online_inputs(scenario: Grid) -> Iterator[Problem]:
     """Find distributions of inputs that online learning does not support."""
     for inputs, _ in list_inputs_and_dimensions(scenario):
         if sentence := inputs.find_online_problem():
             yield ("inputs",), sentence
 
 
-def find_table_problems(scenario: Grid) -> Iterator[Problem]:
+def find_input_table_problems(scenario: Grid) -> Iterator[Problem]:
     """Find the first input table that cannot be read, or does not have N columns."""
     if problem := next(
-        filter(None, (inputs.file_problem(N) for inputs, N in list_inputs_and_dimensions(scenario))), None
+        filter(None, (inputs.find_file_problem(N) for inputs, N in list_inputs_and_dimensions(scenario))), None
     ):
         yield problem
 
 
-def compute_table_digests(scenario: Grid) -> dict[str, str]:
+def compute_input_table_digests(scenario: Grid) -> dict[str, str]:
     """Return the SHA-256 of each input table, keyed by path."""
     return {
         path: digest for inputs, _ in list_inputs_and_dimensions(scenario) for path, digest in inputs.digests().items()

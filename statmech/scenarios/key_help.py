@@ -42,7 +42,7 @@ def add_keys_to_docstring(docstring: str, fields: dict[str, FieldInfo], paramete
     return "\n".join([before.rstrip(), "", *section, "", *example_section])
 
 
-def make_signature(fields: dict[str, FieldInfo], parameters: dict[str, ConfigKey]) -> Signature:
+def make_class_signature(fields: dict[str, FieldInfo], parameters: dict[str, ConfigKey]) -> Signature:
     """Return the signature of a class with its keys and defaults, but without types.
 
     Parameters

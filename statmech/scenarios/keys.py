@@ -10,30 +10,31 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, StrictBool, Tag, TypeAdapter, WithJsonSchema
 
 from statmech.errors import format_unknown_name, quote_value
-from statmech.parameters import BOUND_KINDS, TYPE_SCHEMAS, ConfigKey
+from statmech.parameters import BOUND_KINDS, JSON_SCHEMA_TYPES, ConfigKey
 from statmech.parameters import parameter as parameter  # re-exported with the other parts of keys
-from statmech.scenarios.axes import Integers, Numbers, PydanticType, axis_of, list_values, make_axis_schema
+from statmech.scenarios.axes import Integers, Numbers, PydanticType, axis_of, expand_to_list, make_axis_schema
 from statmech.scenarios.controlled_keys import make_time_function_type
 
-MAX_DIMENSION = 10**15  # larger values must be typos
+MAX_INPUT_DIMENSION = 10**15  # larger values must be typos
 PARAMETERS = "parameters"  # stands for all remaining parameters in AXES
-TYPES_BY_SCHEMA = {schema: kind for kind, schema in TYPE_SCHEMAS.items()}
+TYPES_BY_JSON_TYPE = {schema: kind for kind, schema in JSON_SCHEMA_TYPES.items()}
 
 
-def _read_number(value: Any) -> Any:
+def _check_number(value: Any) -> Any:
     """Convert a NumPy scalar to a number, and reject booleans and strings."""
     if isinstance(value, bool | str):
         raise ValueError(f"must be a number, not {quote_value(value)}")
     return value.item() if isinstance(value, np.generic) else value
 
 
-Number = Annotated[float, BeforeValidator(_read_number), Field(allow_inf_nan=False)]
-Whole = Annotated[int, BeforeValidator(_read_number)]
+Number = Annotated[float, BeforeValidator(_check_number), Field(allow_inf_nan=False)]
+Whole = Annotated[int, BeforeValidator(_check_number)]
 Nonnegative = Annotated[Number, Field(ge=0)]
 DimensionAxis = Annotated[
     Integers,
     axis_of(
-        Annotated[Whole, Field(ge=2, le=MAX_DIMENSION)], {"type": "integer", "minimum": 2, "maximum": MAX_DIMENSION}
+        Annotated[Whole, Field(ge=2, le=MAX_INPUT_DIMENSION)],
+        {"type": "integer", "minimum": 2, "maximum": MAX_INPUT_DIMENSION},
     ),
 ]
 FlipAxis = Annotated[
@@ -61,7 +62,7 @@ def one_of(choices: Mapping[str, object], noun: str, elsewhere: Mapping[str, str
     return axis_of(name, {"enum": list(choices)}, spaced=False)
 
 
-def keyword_or_section(
+def make_keyword_or_section_type(
     keywords: Collection[str], section: type, noun: str, elsewhere: Mapping[str, str] | None = None
 ) -> PydanticType:
     """Return the type of a key that accepts a keyword or a section.
@@ -75,7 +76,7 @@ def keyword_or_section(
     return PydanticType(Annotated[Annotated[keyword, Tag("word")] | Annotated[section, Tag("given")], discriminator])
 
 
-def require_increasing(noun: str) -> AfterValidator:
+def make_increasing_validator(noun: str) -> AfterValidator:
     """Return a validator that requires increasing values, called `noun` in messages."""
 
     def check(values: tuple[float, ...]) -> tuple[float, ...]:
@@ -102,16 +103,18 @@ def make_name_validator(choices: Collection[str], noun: str, elsewhere: Mapping[
     return check
 
 
-def recorded_axis(noun: str, read: Callable[[Any], Any] = list_values, value_type: Any = Nonnegative) -> PydanticType:
+def make_recorded_axis_type(
+    noun: str, read: Callable[[Any], Any] = expand_to_list, value_type: Any = Nonnegative
+) -> PydanticType:
     """Return the type of a key with increasing values, such as times, called `noun` in messages."""
     values = tuple[value_type, ...]
     json_schema = WithJsonSchema(make_axis_schema(TypeAdapter(value_type).json_schema(), spaced=True))
     return PydanticType(
-        Annotated[values, BeforeValidator(read), Field(min_length=1), require_increasing(noun), json_schema]
+        Annotated[values, BeforeValidator(read), Field(min_length=1), make_increasing_validator(noun), json_schema]
     )
 
 
-Times = Annotated[Any, recorded_axis("times")]
+Times = Annotated[Any, make_recorded_axis_type("times")]
 
 
 def describe_field(name: str, schema: dict[str, Any]) -> ConfigKey:
@@ -129,5 +132,5 @@ def describe_field(name: str, schema: dict[str, Any]) -> ConfigKey:
     )
     bounds = {name: value_schema[schema_key] for name, schema_key in bound_words if schema_key in value_schema}
     extras = {schema_key: schema[schema_key] for schema_key in ("default", "symbol", "unit") if schema_key in schema}
-    kind, choices = TYPES_BY_SCHEMA.get(value_schema.get("type"), str), tuple(value_schema.get("enum", ()))
+    kind, choices = TYPES_BY_JSON_TYPE.get(value_schema.get("type"), str), tuple(value_schema.get("enum", ()))
     return ConfigKey(name, schema.get("description", ""), kind, choices=choices, **bounds, **extras)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
-from statmech.convex.losses import LOSSES, Loss, explain_uneven_loss
+from statmech.convex.losses import LOSSES, Loss, explain_label_mismatch
 from statmech.errors import ConfigError, Problem, ScenarioError
 from statmech.inputs import Rows, format_inputs_label, inputs_from_config, inputs_to_config
 from statmech.parameters import ConfigKey
@@ -29,15 +29,15 @@ from statmech.table_diagnosis import diagnose_table
 from statmech.table_populations import TABLE_POPULATIONS, TablePopulation
 
 MAX_TABLE_EXAMPLES = 10**7
-ASSUMED_COLUMNS = 500  # assumed in time estimates if the table cannot be read
-TableExamplesAxis = Annotated[
+ASSUMED_TABLE_COLUMNS = 500  # assumed in time estimates if the table cannot be read
+TableExampleCountAxis = Annotated[
     Integers,
     axis_of(
         Annotated[Whole, Field(ge=2, le=MAX_TABLE_EXAMPLES)],
         {"type": "integer", "minimum": 2, "maximum": MAX_TABLE_EXAMPLES},
     ),
 ]
-RowsAxis = Annotated[
+TableRowsAxis = Annotated[
     Any,
     axis_of(
         Annotated[Any, AfterValidator(inputs_from_config), PlainSerializer(inputs_to_config)],
@@ -116,7 +116,7 @@ class LabelledRows(AbstractScenario):
     loss: Annotated[Names, one_of(LOSSES, "a loss", LOSSES_WITHOUT_MINIMUM)] = Field(
         description="loss that is minimised"
     )
-    inputs: RowsAxis = Field(
+    inputs: TableRowsAxis = Field(
         description="distribution of the inputs, rows of a table with a `target` (name or number of a column), or of a "
         "data set with two classes"
     )
@@ -130,7 +130,7 @@ class LabelledRows(AbstractScenario):
         description="model of the rows in theory: `clusters` (two classes of one covariance), `moments` (covariances "
         "of inputs and target, for squared errors), or each for its own errors",
     )
-    P: TableExamplesAxis = config_key(description="number of stored examples", symbol="$P$")
+    P: TableExampleCountAxis = config_key(description="number of stored examples", symbol="$P$")
     intercept: bool = Field(default=True, description="students have an intercept, without a penalty")
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of losses
@@ -140,14 +140,14 @@ class LabelledRows(AbstractScenario):
     @classmethod
     def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
         """Raise `ScenarioError` for keys of a teacher, and for keys that the table determines."""
-        check_supported_keys(config, UNSUPPORTED_LABELLED_ROW_KEYS)
+        reject_unsupported_keys(config, UNSUPPORTED_LABELLED_ROW_KEYS)
         if config.get("model") == "logit":
             reason = "of real tables it overstates the error several times: model is clusters or moments"
             raise ScenarioError([(("model",), f"a fitted logit teacher is not supported, {reason}")])
         return config
 
     def _find_problems(self) -> Iterator[Problem]:
-        yield from find_row_problems(self.inputs)
+        yield from find_inputs_without_rows(self.inputs)
         if 0 in ensure_tuple(self.lam):
             yield ("lam",), "lam must be above 0, or best"
         if self.model == "moments" and {*ensure_tuple(self.loss)} != {"square"}:
@@ -162,7 +162,7 @@ class LabelledRows(AbstractScenario):
 
     def _find_data_problem(self, values: dict[str, Any]) -> Problem | None:
         try:
-            table = get_table(values["inputs"])
+            table = load_rows_table(values["inputs"])
         except ScenarioError as failure:
             return failure.problems[0]
         name, rows = values["inputs"].path, len(table.Z)
@@ -170,25 +170,25 @@ class LabelledRows(AbstractScenario):
             return ("loss",), f"the target of {name} is a number: the loss must be square, not {values['loss']}"
         if table.labels is None and self.model == "clusters":
             return ("model",), f"the target of {name} is a number: it has no clusters"
-        if table.labels and (reason := explain_uneven_loss(self.make_component(values, "loss"))):
+        if table.labels and (reason := explain_label_mismatch(self.make_component(values, "loss"))):
             return ("loss",), reason
         if values["P"] > (max_examples := self.make_component(values).max_examples(rows)):
             return ("P",), f"{name} has {rows} rows, of which at most {max_examples} can be examples, not {values['P']}"
         return None
 
     def data_digests(self) -> dict[str, str]:
-        return compute_digests(self.inputs)
+        return compute_row_table_digests(self.inputs)
 
     def diagnoses(self) -> Mapping[str, dict[str, Any]]:
         """Return the diagnosis of each input table, keyed by the name of its inputs."""
-        return compute_diagnoses(self.inputs)
+        return diagnose_row_tables(self.inputs)
 
     @property
     def variables(self) -> dict[str, Variable]:
         return ROW_VARIABLES
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
+    def theory_only_variables(self) -> dict[str, Variable]:
         return ROW_THEORY_VARIABLES
 
     def seconds(self) -> float:
@@ -228,7 +228,7 @@ class RowsCell(Cell):
     @property
     def table(self) -> RealTable:
         """Table of the inputs, cached after the first read."""
-        return get_table(self.inputs)
+        return load_rows_table(self.inputs)
 
     @property
     def group(self) -> tuple[Any, ...]:
@@ -236,7 +236,7 @@ class RowsCell(Cell):
         return self.inputs, self.population, self.loss, self.model, self.intercept
 
 
-def get_table(rows: Rows) -> RealTable:
+def load_rows_table(rows: Rows) -> RealTable:
     """Return the table that contains these rows, or raise `ScenarioError` if it cannot be read.
 
     Parameters
@@ -253,7 +253,7 @@ def get_table(rows: Rows) -> RealTable:
     raise ScenarioError(problems)
 
 
-def check_supported_keys(config: dict[str, Any], unsupported: Mapping[str, str]) -> None:
+def reject_unsupported_keys(config: dict[str, Any], unsupported: Mapping[str, str]) -> None:
     """Raise `ScenarioError` for unsupported keys, and for keys misplaced inside `inputs`.
 
     Parameters
@@ -269,38 +269,41 @@ def check_supported_keys(config: dict[str, Any], unsupported: Mapping[str, str])
         ]:
             raise ScenarioError([((names[0],), sentence.format(", ".join(names)))])
     if inside := [
-        name for section in _list_sections(config.get("inputs")) for name in ("population", "model") if name in section
+        name
+        for section in _list_input_sections(config.get("inputs"))
+        for name in ("population", "model")
+        if name in section
     ]:
         raise ScenarioError(
             [(("inputs",), f"`{inside[0]}` belongs at the top level of the config, not inside `inputs`")]
         )
 
 
-def find_row_problems(inputs: Any) -> Iterator[Problem]:
+def find_inputs_without_rows(inputs: Any) -> Iterator[Problem]:
     """Find the first inputs that are not rows of a table."""
     if not_rows := next((rows for rows in ensure_tuple(inputs) if not rows.from_file), None):
         yield ("inputs",), f"a population of rows needs `rows` of a table, not {format_inputs_label(not_rows)}"
 
 
-def compute_digests(inputs: Any) -> dict[str, str]:
+def compute_row_table_digests(inputs: Any) -> dict[str, str]:
     """Return the SHA-256 of each input table, keyed by the name of the inputs."""
-    return {format_inputs_label(rows): compute_table_digest(get_table(rows)) for rows in ensure_tuple(inputs)}
+    return {format_inputs_label(rows): compute_table_digest(load_rows_table(rows)) for rows in ensure_tuple(inputs)}
 
 
-def compute_diagnoses(inputs: Any) -> dict[str, dict[str, Any]]:
+def diagnose_row_tables(inputs: Any) -> dict[str, dict[str, Any]]:
     """Return the diagnosis of each input table, keyed by the name of the inputs."""
-    return {format_inputs_label(rows): diagnose_table(get_table(rows)) for rows in ensure_tuple(inputs)}
+    return {format_inputs_label(rows): diagnose_table(load_rows_table(rows)) for rows in ensure_tuple(inputs)}
 
 
-def get_table_shape(rows: Rows) -> tuple[int, int]:
+def get_or_assume_table_shape(rows: Rows) -> tuple[int, int]:
     """Return the shape of a table, or a typical shape if the table cannot be read."""
     try:
-        return get_table(rows).Z.shape
+        return load_rows_table(rows).Z.shape
     except ScenarioError:
-        return 10 * ASSUMED_COLUMNS, ASSUMED_COLUMNS
+        return 10 * ASSUMED_TABLE_COLUMNS, ASSUMED_TABLE_COLUMNS
 
 
-def _list_sections(inputs: Any) -> list[dict[str, Any]]:
+def _list_input_sections(inputs: Any) -> list[dict[str, Any]]:
     """Return the values of the config key `inputs` that are sections."""
     return [
         section for section in (inputs if isinstance(inputs, list | tuple) else [inputs]) if isinstance(section, dict)
@@ -309,5 +312,5 @@ def _list_sections(inputs: Any) -> list[dict[str, Any]]:
 
 def _estimate_run_seconds(cell: RowsCell) -> float:
     """Estimate the seconds to fit the loss and compute the fields of all rows."""
-    rows, N = get_table_shape(cell.inputs)
+    rows, N = get_or_assume_table_shape(cell.inputs)
     return estimate_fit_seconds(cell.loss, cell.P, N) + 1e-9 * rows * N

@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from statmech.errors import Problem, ScenarioError, format_unknown_name, list_spellings, quote_value
+from statmech.errors import Problem, ScenarioError, format_unknown_name, list_synonyms, quote_value
 from statmech.parameters import BOUND_KINDS
 from statmech.scenarios.axes import SCHEDULE_SYNTAX
-from statmech.scenarios.ranges import format_range
+from statmech.scenarios.ranges import convert_range_to_linspace
 
-FORM_TAGS = {"value", "axis", "word", "given"}  # union tags that pydantic adds to the location of an error
-MAX_QUOTED_PROBLEMS = 20  # further problems are only counted
+UNION_TAGS = {"value", "axis", "word", "given"}  # union tags that pydantic adds to the location of an error
+MAX_LISTED_PROBLEMS = 20  # further problems are only counted
 
 
 def explain_problems(
@@ -25,7 +25,7 @@ def explain_problems(
     """
     explained: list[Problem] = []
     errors = failure.errors()
-    for error in errors[:MAX_QUOTED_PROBLEMS]:
+    for error in errors[:MAX_LISTED_PROBLEMS]:
         cause = error.get("ctx", {}).get("error")
         if isinstance(cause, ScenarioError):
             explained += cause.problems
@@ -34,17 +34,17 @@ def explain_problems(
             error["input"]
         ):  # all values of the list are invalid, and have their own errors
             continue
-        location = tuple(part for part in error["loc"] if part not in FORM_TAGS)
+        location = tuple(part for part in error["loc"] if part not in UNION_TAGS)
         location = location[1:] if location[:1] == ("parameters",) else location
-        sentence = _format_sentence(error, location, _list_possible_keys(location, keys, sections or {}))
+        sentence = _explain_error(error, location, _list_possible_keys(location, keys, sections or {}))
         if error["type"] == "extra_forbidden" and location[-1] in keys and "Did you mean" not in sentence:
             sentence += f" Write {location[-1]} at the top level, not inside {location[0]}."
         explained.append((location, sentence))
-    left = len(errors) - MAX_QUOTED_PROBLEMS
+    left = len(errors) - MAX_LISTED_PROBLEMS
     return [*explained, ((), f"and {left:,} more problems")] if left > 0 else explained
 
 
-def _format_sentence(error: Any, location: tuple[str | int, ...], keys: list[str]) -> str:
+def _explain_error(error: Any, location: tuple[str | int, ...], keys: list[str]) -> str:
     """Return a sentence that explains one of pydantic's errors."""
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
@@ -87,7 +87,7 @@ def _explain_key_of_other_kinds(name: str, keys: list[str]) -> str:
     """Explain that a key or its synonym belongs to other kinds of configs, or return ""."""
     from statmech.scenarios.registry import get_kinds  # not at the top, because the import is circular
 
-    candidates = list_spellings(name)
+    candidates = list_synonyms(name)
     keys_by_kind = (
         {} if {*candidates} & {*keys} else {kind: kind_class.list_keys() for kind, kind_class in get_kinds().items()}
     )
@@ -107,7 +107,7 @@ def _suggest_syntax(value: Any) -> str:
         return ""
     if re.fullmatch(r"[\w.]*/\s*\(?.*\bt\b.*", value):
         return f". A rate that falls with time is written {SCHEDULE_SYNTAX}"
-    if axis := format_range(value):
+    if axis := convert_range_to_linspace(value):
         return f". A range is written {axis}"
     inner = value.strip("()[] ")
     return f". A list is written [{inner}]" if "," in inner and len(inner) < 60 else ""

@@ -28,14 +28,14 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from statmech.activations import ACTIVATIONS, Activation, Linear
-from statmech.controls import control_to_config, get_start_value, is_time_dependent
+from statmech.controls import control_to_config, get_value_at_start, is_time_dependent
 from statmech.errors import Problem
 from statmech.inputs import Gaussian, Inputs, format_inputs_label, inputs_to_config
 from statmech.optima import OptimalControl
-from statmech.parameters import ConfigKey, format_value, get_family, get_parameters
+from statmech.parameters import ConfigKey, format_value, get_parameter_family, get_parameters
 from statmech.scenarios.axes import Integers, Names, NumbersOverTime, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import hash_identity, map_to_seed_names
+from statmech.scenarios.cells import hash_identity, rename_keys_for_seeds
 from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import (
     CONTROL_CONFIG_KEYS,
@@ -52,7 +52,7 @@ from statmech.scenarios.groups import count_gram_groups
 from statmech.scenarios.inputs_key import (
     InputsAxis,
     find_inputs_problems,
-    find_unsuited_inputs,
+    find_unsuited_online_inputs,
     list_inputs_and_dimensions,
     make_inputs_field,
 )
@@ -65,7 +65,7 @@ from statmech.scenarios.keys import (
     Times,
     Whole,
     config_key,
-    keyword_or_section,
+    make_keyword_or_section_type,
     one_of,
 )
 from statmech.scenarios.network_matrices import (
@@ -76,7 +76,7 @@ from statmech.scenarios.network_matrices import (
     make_learnt_start,
 )
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.step_sizes import find_rate_problems, find_step_problems
+from statmech.scenarios.step_sizes import find_excessive_rates, find_step_count_problems
 from statmech.scenarios.variables import Variable
 from statmech.schedules import CONSTANT_SCHEDULE, TimeDependence
 
@@ -85,10 +85,10 @@ TEACHER_KEYWORD_HINTS = {
     name: f"the activation of the teacher is written teacher: {{network: {name}}}" for name in ACTIVATIONS
 }
 NUMERIC_CELL_KEYS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # single numbers at a grid point
-MAX_DIRECTION_FRACTION = 0.1  # fraction of variance; theory is not tested for more
+MAX_DIRECTION_VARIANCE = 0.1  # fraction of variance; theory is not tested for more
 MAX_QUADRATURE_UNITS = 4  # units K + M, if averages have no closed forms
 
-UnitsAxis = Annotated[
+UnitCountAxis = Annotated[
     Integers,
     axis_of(Annotated[Whole, Field(ge=1, le=MAX_UNITS)], {"type": "integer", "minimum": 1, "maximum": MAX_UNITS}),
 ]
@@ -122,7 +122,7 @@ NETWORK_VARIABLES = {
         ("t",), "mean cosine of student and teacher units, each with its best partner", "specialisation"
     ),
 }
-PROBE_FIELDS = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])  # both signs, to find the sign of an activation
+SIGN_TEST_FIELDS = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])  # both signs, to find the sign of an activation
 LABEL_ERROR_VARIABLE = Variable(
     ("t",),
     "fraction of new inputs on which the sign of the output is not the label; where either is 0, half",
@@ -202,8 +202,8 @@ class Network(AbstractScenario):
     )
 
     network: Annotated[Names, one_of(ACTIVATIONS, "an activation")] = Field(description="activation of the units")
-    M: UnitsAxis = config_key(2, description="number of teacher units", symbol="$M$")
-    K: UnitsAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")
+    M: UnitCountAxis = config_key(2, description="number of teacher units", symbol="$M$")
+    K: UnitCountAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     inputs: InputsAxis = make_inputs_field()
     eta: EtaOverTime = config_key(1.0, description="learning rate, of the first layer of a network", symbol=r"$\eta$")
@@ -223,13 +223,13 @@ class Network(AbstractScenario):
         description="dropout: probability that a unit is silent, for each example; active ones count 1/(1 - p) times",
         symbol="$p$",
     )
-    teacher: Annotated[Any, keyword_or_section(["orthonormal"], TeacherSection, "a teacher", TEACHER_KEYWORD_HINTS)] = (
-        Field(
-            default=TeacherSection.model_validate({}),
-            description="teacher, orthonormal or {T, w, output}: products, output weights, linear or sign",
-        )
+    teacher: Annotated[
+        Any, make_keyword_or_section_type(["orthonormal"], TeacherSection, "a teacher", TEACHER_KEYWORD_HINTS)
+    ] = Field(
+        default=TeacherSection.model_validate({}),
+        description="teacher, orthonormal or {T, w, output}: products, output weights, linear or sign",
     )
-    start: Annotated[Any, keyword_or_section(["drawn", "learnt"], NetworkStart, "a start")] = Field(
+    start: Annotated[Any, make_keyword_or_section_type(["drawn", "learnt"], NetworkStart, "a start")] = Field(
         default="drawn",
         description="start, at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; others vanish), "
         "{drawn: variance, v} or {Q, R, v}",
@@ -256,7 +256,7 @@ class Network(AbstractScenario):
         yield from self._find_input_problems()
         yield from (matrix_problems := list(self._find_matrix_problems()))
         if self.teacher.output == "sign" and not matrix_problems:
-            yield from self._find_label_problems()
+            yield from self._find_constant_labels()
         yield from self._find_control_problems(matrix_problems)
 
     def _find_control_problems(self, matrix_problems: list[Problem]) -> Iterator[Problem]:
@@ -272,7 +272,7 @@ class Network(AbstractScenario):
             if self.unsolved:
                 first = next(iter(self.optimal_keys))
                 yield (CONTROL_CONFIG_KEYS.get(first, first),), f"has no optimum without equations: {self.unsolved}"
-            elif self.symmetric or self.identical:
+            elif self.has_symmetric_start or self.identical:
                 yield (
                     ("start",),
                     "an optimum needs students that start unequal, because others stay on the plateau: "
@@ -296,22 +296,22 @@ class Network(AbstractScenario):
                 units = f"M = {M} teacher units and K = {K} student units"
                 yield ("N",), f"N = {N} is too small for {units}: N must be at least K + M"
                 return
-            if problem := next(find_rate_problems("decay", values["decay"], N), None):
+            if problem := next(find_excessive_rates("decay", values["decay"], N), None):
                 yield problem
                 return
-        yield from find_step_problems(self.t[-1], max(ensure_tuple(self.N)))
+        yield from find_step_count_problems(self.t[-1], max(ensure_tuple(self.N)))
 
     def _find_input_problems(self) -> Iterator[Problem]:
         """Find the first distribution of inputs that networks do not support."""
         not_normal = (
-            (("inputs",), _explain_not_normal(inputs))
+            (("inputs",), _explain_nonnormal_fields(inputs))
             for inputs in ensure_tuple(self.inputs)
             if not inputs.normal_fields
         )
         combinations = self.combinations("inputs", "N", "K", "M", "network")
-        direction_problems = (problem for values in combinations if (problem := _find_direction_problem(**values)))
+        direction_problems = (problem for values in combinations if (problem := _find_teacher_unit_problem(**values)))
         if problem := next(
-            chain(find_inputs_problems(self), find_unsuited_inputs(self), not_normal, direction_problems), None
+            chain(find_inputs_problems(self), find_unsuited_online_inputs(self), not_normal, direction_problems), None
         ):
             yield problem
 
@@ -331,10 +331,10 @@ class Network(AbstractScenario):
                 yield ("start",), sentence
                 return
 
-    def _find_label_problems(self) -> Iterator[Problem]:
+    def _find_constant_labels(self) -> Iterator[Problem]:
         """Find teachers with `output: sign` that give all examples the same label."""
         for cell in self.cells():
-            g = cell.teacher_activation.both(PROBE_FIELDS)[0]
+            g = cell.teacher_activation.both(SIGN_TEST_FIELDS)[0]
             terms = np.outer(cell.w, [g.min(), g.max()])
             if terms.min() >= 0 or terms.max() <= 0:
                 sign = "negative" if terms.min() >= 0 else "positive"
@@ -354,7 +354,7 @@ class Network(AbstractScenario):
         return NETWORK_VARIABLES | ({"label_error": LABEL_ERROR_VARIABLE} if self.teacher.output == "sign" else {})
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
+    def theory_only_variables(self) -> dict[str, Variable]:
         return OPTIMUM_VARIABLES if self.optimal_keys else {}
 
     @property
@@ -368,7 +368,7 @@ class Network(AbstractScenario):
         return reason
 
     @property
-    def theory_ignores(self) -> dict[str, Any]:
+    def keys_ignored_by_theory(self) -> dict[str, Any]:
         return {} if any(inputs.sized for inputs in ensure_tuple(self.inputs)) else {"N": None}
 
     @property
@@ -377,7 +377,7 @@ class Network(AbstractScenario):
         return False
 
     @property
-    def is_quickly_solved(self) -> bool:
+    def has_fast_theory(self) -> bool:
         """True unless theory averages over four or more fields by quadrature."""
         return all(cell.averages != "quadrature" or cell.K + cell.M < MAX_QUADRATURE_UNITS for cell in self.cells())
 
@@ -387,19 +387,19 @@ class Network(AbstractScenario):
         return any(cell.identical for cell in self.cells())
 
     @property
-    def symmetric(self) -> bool:
+    def has_symmetric_start(self) -> bool:
         """True if some network starts in a symmetric state, so that theory stays on the plateau."""
-        return any(cell.symmetric for cell in self.cells())
+        return any(cell.has_symmetric_start for cell in self.cells())
 
     @property
     def expected_deviation(self) -> str:
-        return SYMMETRIC_START_NOTE if self.symmetric else self._explain_few_directions()
+        return SYMMETRIC_START_NOTE if self.has_symmetric_start else self._explain_few_directions()
 
     def _explain_few_directions(self) -> str:
         """Explain why theory is inexact if one direction dominates the variance of the inputs."""
         for inputs, N in list_inputs_and_dimensions(self):
             modes = inputs.modes(N)
-            if modes is not None and (fraction := float(modes.variances.max()) / N) > MAX_DIRECTION_FRACTION:
+            if modes is not None and (fraction := float(modes.variances.max()) / N) > MAX_DIRECTION_VARIANCE:
                 variance = f"{fraction:.0%} of the variance of {format_inputs_label(inputs)}"
                 return f"one direction has {variance}, but theory assumes many comparable directions"
         return ""
@@ -444,7 +444,7 @@ class Network(AbstractScenario):
         """
         sign = self.teacher.output == "sign"
         return {
-            (get_family(cell.activation), cell.K, cell.M, sign, *cell.terms, *dict(cell.controls))
+            (get_parameter_family(cell.activation), cell.K, cell.M, sign, *cell.program_flags, *dict(cell.controls))
             + ((cell.N, cell.inputs) if self.uses_weight_vectors(cell) else (cell.groups,))
             for cell in self.cells()
         }
@@ -460,8 +460,8 @@ class Network(AbstractScenario):
             name=values["network"],
             activation=activation,
             teacher_activation=teacher_units,
-            **{name: get_start_value(values[name]) for name in NUMERIC_CELL_KEYS},
-            dropout=get_start_value(values.get("dropout", 0.0)),
+            **{name: get_value_at_start(values[name]) for name in NUMERIC_CELL_KEYS},
+            dropout=get_value_at_start(values.get("dropout", 0.0)),
             controls=find_controls(values),
             inputs=values.get("inputs", Gaussian()),
             teacher=self.teacher,
@@ -501,7 +501,7 @@ class NetworkCell(ControlledCell):
         return TimeDependence(0.0, self.decay, rate or CONSTANT_SCHEDULE, noise=noise, dropout=dropout)
 
     @property
-    def terms(self) -> tuple[bool, bool, bool]:
+    def program_flags(self) -> tuple[bool, bool, bool]:
         """Flags that select the compiled program: noise, decay and dropout."""
         return self.noise > 0, self.decay > 0, self.has_dropout
 
@@ -567,7 +567,9 @@ class NetworkCell(ControlledCell):
 
         Then the label of a single unit is the sign of its field.
         """
-        return bool(np.array_equal(np.sign(self.teacher_activation.both(PROBE_FIELDS)[0]), np.sign(PROBE_FIELDS)))
+        return bool(
+            np.array_equal(np.sign(self.teacher_activation.both(SIGN_TEST_FIELDS)[0]), np.sign(SIGN_TEST_FIELDS))
+        )
 
     @property
     def identical(self) -> bool:
@@ -579,7 +581,7 @@ class NetworkCell(ControlledCell):
         return equal_starts and not self.has_dropout
 
     @property
-    def symmetric(self) -> bool:
+    def has_symmetric_start(self) -> bool:
         """True if the units at the start are different, but can be exchanged without any effect.
 
         Equations of order parameters then cannot distinguish these units. Linear units have no plateau, because only
@@ -603,12 +605,12 @@ class NetworkCell(ControlledCell):
     @property
     def described(self) -> str:
         """Description of the activation and the numeric keys for messages."""
-        numbers = {name: getattr(self, name) for name in NUMERIC_CELL_KEYS} | self._dropout_values
+        numbers = {name: getattr(self, name) for name in NUMERIC_CELL_KEYS} | self._used_dropout
         values = {**numbers, **self.parameters, **dict(self.controls)}
         return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in values.items())})"
 
     @property
-    def _dropout_values(self) -> dict[str, float]:
+    def _used_dropout(self) -> dict[str, float]:
         """The key and value of dropout, if used.
 
         Cells without dropout omit it, to keep the identity and random numbers of earlier versions.
@@ -626,12 +628,12 @@ class NetworkCell(ControlledCell):
         identity = {
             "network": self.name,
             **self.parameters,
-            **map_to_seed_names({name: getattr(self, name) for name in NUMERIC_CELL_KEYS}, {"noise": "sigma"}),
+            **rename_keys_for_seeds({name: getattr(self, name) for name in NUMERIC_CELL_KEYS}, {"noise": "sigma"}),
             **matrices,
             "drawn": self.drawn,
             "output": self.teacher.output,
         }
-        identity |= self._dropout_values | {name: control_to_config(control) for name, control in self.controls}
+        identity |= self._used_dropout | {name: control_to_config(control) for name, control in self.controls}
         if self.teacher.network:
             identity["teacher"] = self.teacher.network
         if self.inputs != Gaussian():
@@ -643,7 +645,7 @@ class NetworkCell(ControlledCell):
         return hash_identity(self.identity)
 
 
-def _explain_not_normal(inputs: Inputs) -> str:
+def _explain_nonnormal_fields(inputs: Inputs) -> str:
     """Explain why networks do not support these inputs."""
     reason = "errors of networks are averages over normal fields"
     if inputs.around_centre:
@@ -652,7 +654,7 @@ def _explain_not_normal(inputs: Inputs) -> str:
     return f"{reason}, of gaussian inputs, a spectrum or a power_law, not of {format_inputs_label(inputs)}"
 
 
-def _find_direction_problem(M: int, N: int, inputs: Inputs | None = None, **others: Any) -> Problem | None:
+def _find_teacher_unit_problem(M: int, N: int, inputs: Inputs | None = None, **others: Any) -> Problem | None:
     """Explain why inputs do not allow M perpendicular teacher units, or return None."""
     directions = inputs.count_teacher_axes(N) if inputs else N
     if directions >= M:

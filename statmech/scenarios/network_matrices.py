@@ -52,7 +52,9 @@ def _make_keyword_reader(keyword: str) -> Any:
     return BeforeValidator(read)
 
 
-def _make_field_type(number: Any, list_type: Any, list_schema: dict[str, Any], keyword: str = "") -> PydanticType:
+def _make_number_or_list_type(
+    number: Any, list_type: Any, list_schema: dict[str, Any], keyword: str = ""
+) -> PydanticType:
     """Return the type of a key that accepts a number, a list or matrix, or a keyword for 1."""
     schema = {"anyOf": [*([{"const": keyword}] if keyword else []), NUMBER_SCHEMA, list_schema]}
     return PydanticType(
@@ -62,9 +64,11 @@ def _make_field_type(number: Any, list_type: Any, list_schema: dict[str, Any], k
 
 MatrixRows = tuple[tuple[Number, ...], ...]
 PositiveNumber = Annotated[Number, Field(gt=0)]
-SquareOrMatrix = Annotated[Any, _make_field_type(Annotated[Number, Field(ge=0)], MatrixRows, MATRIX_SCHEMA)]
-TeacherMatrix = Annotated[Any, _make_field_type(PositiveNumber, MatrixRows, MATRIX_SCHEMA, "orthonormal")]
-NumberOrEach = Annotated[Any, _make_field_type(Number, tuple[Number, ...], NUMBER_LIST_SCHEMA)]
+NonnegativeOrMatrix = Annotated[
+    Any, _make_number_or_list_type(Annotated[Number, Field(ge=0)], MatrixRows, MATRIX_SCHEMA)
+]
+TeacherMatrix = Annotated[Any, _make_number_or_list_type(PositiveNumber, MatrixRows, MATRIX_SCHEMA, "orthonormal")]
+NumberOrList = Annotated[Any, _make_number_or_list_type(Number, tuple[Number, ...], NUMBER_LIST_SCHEMA)]
 ActivationName = Annotated[str, AfterValidator(make_name_validator(ACTIVATIONS, "an activation"))]
 
 
@@ -101,7 +105,7 @@ class TeacherSection(ConfigSection):
     T: TeacherMatrix = Field(
         default=1.0, description="B_m.B_n/N: orthonormal, a multiple of the identity, or an M x M matrix"
     )
-    w: NumberOrEach = Field(default=1.0, description="weight of each teacher unit in the output, one value or M")
+    w: NumberOrList = Field(default=1.0, description="weight of each teacher unit in the output, one value or M")
     output: Literal["linear", "sign"] = Field(
         default="linear", description="the weighted sum of the units, or its sign"
     )
@@ -139,7 +143,9 @@ class TeacherSection(ConfigSection):
             Empty if they can.
         """
         sentences = [*find_shape_problems("T", self.T, (M, M), "M"), *find_shape_problems("w", self.w, (M,), "M")]
-        sentences = sentences or _find_matrix_problems("T", self.T) or _find_size_problems(dtype, T=self.T, w=self.w)
+        sentences = (
+            sentences or _find_asymmetry_problems("T", self.T) or _find_overflow_problems(dtype, T=self.T, w=self.w)
+        )
         if not sentences and not _is_positive_semidefinite(self.of(M)[0]):
             sentences = ["T is not positive semidefinite, so no teacher units have these products"]
         return sentences
@@ -151,7 +157,7 @@ class DiagonalOverlaps(ConfigSection):
     diagonal: Number = Field(description="J_k.B_k/N")
 
 
-def _get_overlaps_tag(value: Any) -> str:
+def _get_overlaps_union_tag(value: Any) -> str:
     """Return the union tag of overlaps: a section, a matrix or a number."""
     return (
         "given"
@@ -164,7 +170,7 @@ def _get_overlaps_tag(value: Any) -> str:
 
 Overlaps = Annotated[
     Annotated[Number, Tag("value")] | Annotated[MatrixRows, Tag("axis")] | Annotated[DiagonalOverlaps, Tag("given")],
-    Discriminator(_get_overlaps_tag),
+    Discriminator(_get_overlaps_union_tag),
     _make_keyword_reader(""),
 ]
 
@@ -182,11 +188,11 @@ class NetworkStart(ConfigSection):
            [0.  , 0.25]])
     """
 
-    Q: SquareOrMatrix | None = Field(
+    Q: NonnegativeOrMatrix | None = Field(
         default=None, description="J_k.J_l/N: a multiple of the identity, or a K x K matrix"
     )
     R: Overlaps | None = Field(default=None, description="J_k.B_m/N: one value, {diagonal: value}, or a K x M matrix")
-    v: NumberOrEach = Field(default=1.0, description="weight of each student unit in the output, one value or K")
+    v: NumberOrList = Field(default=1.0, description="weight of each student unit in the output, one value or K")
     drawn: PositiveNumber | None = Field(
         default=None, description="variance of drawn weights of the first layer, in place of Q and R"
     )
@@ -243,8 +249,8 @@ class NetworkStart(ConfigSection):
         ]
         sentences = (
             sentences
-            or _find_matrix_problems("Q", Q)
-            or _find_size_problems(dtype, Q=Q, R=R, v=self.v, drawn=self.drawn or 0.0)
+            or _find_asymmetry_problems("Q", Q)
+            or _find_overflow_problems(dtype, Q=Q, R=R, v=self.v, drawn=self.drawn or 0.0)
         )
         if sentences:
             return sentences
@@ -327,7 +333,7 @@ def find_shape_problems(name: str, value: Any, shape: tuple[int, ...], keys: str
     return [f"{name} is {' x '.join(map(str, actual_shape))}, but {sizes} needs {expected_shape}"]
 
 
-def _find_matrix_problems(name: str, value: Any) -> list[str]:
+def _find_asymmetry_problems(name: str, value: Any) -> list[str]:
     """Explain why a matrix is asymmetric or has a negative diagonal entry."""
     if not isinstance(value, tuple):
         return []
@@ -337,7 +343,7 @@ def _find_matrix_problems(name: str, value: Any) -> list[str]:
     return [] if np.all(np.diagonal(matrix) >= 0) else [f"{name} must not be negative on its diagonal"]
 
 
-def _find_size_problems(dtype: str, **given: Any) -> list[str]:
+def _find_overflow_problems(dtype: str, **given: Any) -> list[str]:
     """Explain why the square of a value exceeds the range of a floating-point type."""
     bound = MAX_LENGTH_BY_DTYPE[dtype]  # products are squared and summed over N
     for name, value in given.items():

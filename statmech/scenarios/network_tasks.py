@@ -19,31 +19,34 @@ import numpy as np
 from pydantic import Field
 
 from statmech.activations import ACTIVATIONS, Linear
-from statmech.controls import get_start_value
+from statmech.controls import get_value_at_start
 from statmech.errors import Problem
 from statmech.inputs import Gaussian
 from statmech.parameters import format_value
 from statmech.scenarios.axes import axis_of, ensure_tuple
 from statmech.scenarios.controlled_keys import OPTIMUM_COORDINATES, find_controls, make_optimum_coordinates
-from statmech.scenarios.keys import PARAMETERS, config_key, keyword_or_section
-from statmech.scenarios.network import NETWORK_VARIABLES, NUMERIC_CELL_KEYS, Network, NetworkCell, UnitsAxis
+from statmech.scenarios.keys import PARAMETERS, config_key, make_keyword_or_section_type
+from statmech.scenarios.network import NETWORK_VARIABLES, NUMERIC_CELL_KEYS, Network, NetworkCell, UnitCountAxis
 from statmech.scenarios.network_matrices import StudentUnits, is_uniform_matrix
 from statmech.scenarios.page import Page
 from statmech.scenarios.task_keys import TASK_ERRORS_VIEW, TASK_PAGE_OPTIONS, OverlapAxis, TaskCell, TaskKeys
 from statmech.scenarios.tasks_start import TasksStart
 from statmech.scenarios.variables import Variable
 
-UNEQUAL_START = {  # two student units; coordinate 0 is along the first task's unit
+UNEQUAL_STUDENTS_START = {  # two student units; coordinate 0 is along the first task's unit
     "along": [[0.02, 0.01], [-0.01, 0.02]],
     "Q": [[0.01, 0.001], [0.001, 0.01]],
     "v": [[0.05, 0.02], [0.03, 0.04]],
 }
-START_SECTION_SCHEMA = {"type": "object", "properties": {name: {} for name in TasksStart.model_fields}}
-START_SCHEMA = {"anyOf": [{"enum": ["drawn"]}, START_SECTION_SCHEMA]}
+TASKS_START_SECTION_SCHEMA = {"type": "object", "properties": {name: {} for name in TasksStart.model_fields}}
+TASKS_START_SCHEMA = {"anyOf": [{"enum": ["drawn"]}, TASKS_START_SECTION_SCHEMA]}
 DRAWN_TASKS_START = TasksStart.model_validate({"name": "drawn", "drawn": 1.0})
 
-StartAxis = Annotated[
-    Any, axis_of(Annotated[Any, keyword_or_section(["drawn"], TasksStart, "a start")], START_SCHEMA, spaced=False)
+TasksStartAxis = Annotated[
+    Any,
+    axis_of(
+        Annotated[Any, make_keyword_or_section_type(["drawn"], TasksStart, "a start")], TASKS_START_SCHEMA, spaced=False
+    ),
 ]
 
 
@@ -71,7 +74,7 @@ class NetworkTasks(TaskKeys, Network):
         along="t",
         start={
             **{"network": ["erf"], "tasks": 2, "overlap": 0.5, "M": 1, "K": 2, "N": 1000, "eta": 1, "eta_v": 1},
-            **{"protocol": "blocked", "switch": 50, "t": 100, "start": UNEQUAL_START, "seeds": 16},
+            **{"protocol": "blocked", "switch": 50, "t": 100, "start": UNEQUAL_STUDENTS_START, "seeds": 16},
         },
         **TASK_PAGE_OPTIONS,
         keys_without_slider=("M", "K"),  # the start fixes the numbers of units
@@ -83,7 +86,7 @@ class NetworkTasks(TaskKeys, Network):
         },
     )
 
-    M: UnitsAxis = config_key(1, description="number of teacher units, of each task", symbol="$M$")
+    M: UnitCountAxis = config_key(1, description="number of teacher units, of each task", symbol="$M$")
     overlap: OverlapAxis = config_key(
         0.0,
         description="overlap of the teachers of two tasks, for units of the same number, over that of T",
@@ -92,7 +95,7 @@ class NetworkTasks(TaskKeys, Network):
     heads: Literal["own", "shared"] = Field(
         default="own", description="second layer: own (one for each task) or shared (one for all)"
     )
-    start: StartAxis = Field(
+    start: TasksStartAxis = Field(
         default="drawn",
         description="start, at t = 0: drawn (entries from N(0,1)), {drawn: variance, v}, {Q, R, v}, or {Q, along, v} "
         "for one student at every overlap",
@@ -121,7 +124,7 @@ class NetworkTasks(TaskKeys, Network):
             yield ("inputs",), "networks of several tasks learn from gaussian inputs of equal variance only"
         if self.teacher.output == "sign":
             yield ("teacher",), "networks of several tasks learn outputs, not labels: remove `output: sign`"
-        for cell in self.representatives("network"):
+        for cell in self.iterate_representatives("network"):
             if not cell.activation.has_closed_forms:
                 reason = f"several tasks need an activation with closed forms of its averages, not {cell.name}"
                 yield ("network",), reason
@@ -134,9 +137,9 @@ class NetworkTasks(TaskKeys, Network):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
                 return
-        if min(ensure_tuple(self.overlap)) < self.lowest_overlap:
+        if min(ensure_tuple(self.overlap)) < self.min_overlap:
             return
-        for cell in self.representatives("K", "M", "overlap", "start"):
+        for cell in self.iterate_representatives("K", "M", "overlap", "start"):
             for sentence in cell.start.problems(cell.K, cell.T, cell.heads, self.dtype):
                 suffix = f", at the overlap {cell.overlap:g} of the tasks" if "semidefinite" in sentence else ""
                 yield ("start",), sentence + suffix
@@ -202,9 +205,9 @@ class NetworkTasks(TaskKeys, Network):
             name=values["network"],
             activation=activation,
             teacher_activation=teacher_units,
-            **{name: get_start_value(values[name]) for name in (*NUMERIC_CELL_KEYS, "batch", "overlap")}
+            **{name: get_value_at_start(values[name]) for name in (*NUMERIC_CELL_KEYS, "batch", "overlap")}
             | {"M": M * self.tasks},
-            dropout=get_start_value(values.get("dropout", 0.0)),
+            dropout=get_value_at_start(values.get("dropout", 0.0)),
             controls=find_controls(values),
             inputs=Gaussian(),
             teacher=self.teacher,
@@ -257,7 +260,7 @@ class NetworkTaskCell(TaskCell, NetworkCell):
         return equal_starts and not self.has_dropout
 
     @property
-    def symmetric(self) -> bool:
+    def has_symmetric_start(self) -> bool:
         """True if the units at the start are different, but can be exchanged without any effect."""
         if self.K == 1 or isinstance(self.activation, Linear) or self.identical:
             return False

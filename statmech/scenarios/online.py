@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, StrictBool
 
-from statmech.controls import control_to_config, get_start_value, is_time_dependent
+from statmech.controls import control_to_config, get_value_at_start, is_time_dependent
 from statmech.errors import Problem
 from statmech.inputs import Gaussian, Inputs, format_inputs_label, inputs_to_config
 from statmech.optima import OptimalControl
 from statmech.order_parameters import student_coordinates
-from statmech.parameters import ConfigKey, format_value, get_family, get_parameters
+from statmech.parameters import ConfigKey, format_value, get_parameter_family, get_parameters
 from statmech.rules import RULES, Rule
 from statmech.scenarios.axes import Integers, Names, Numbers, NumbersOverTime, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import hash_identity, map_to_seed_names
+from statmech.scenarios.cells import hash_identity, rename_keys_for_seeds
 from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import (
     OPTIMUM_COORDINATES,
@@ -33,7 +33,7 @@ from statmech.scenarios.controlled_keys import (
     find_controls,
     find_objective_problems,
     find_optimal_keys,
-    find_rate_conflicts,
+    find_schedule_conflicts,
     make_optimum_coordinates,
     make_time_function_type,
 )
@@ -41,10 +41,10 @@ from statmech.scenarios.groups import count_gram_groups
 from statmech.scenarios.initial_conditions import DRAWN_START_LIMIT, OrderParameters, Start
 from statmech.scenarios.inputs_key import (
     InputsAxis,
-    compute_table_digests,
+    compute_input_table_digests,
+    find_input_table_problems,
     find_inputs_problems,
-    find_table_problems,
-    find_unsuited_inputs,
+    find_unsuited_online_inputs,
     make_inputs_field,
 )
 from statmech.scenarios.keys import (
@@ -55,16 +55,16 @@ from statmech.scenarios.keys import (
     Times,
     Whole,
     config_key,
-    keyword_or_section,
+    make_keyword_or_section_type,
     one_of,
 )
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import OptionalSchedule
 from statmech.scenarios.step_sizes import (
-    CONSTANT_ANNEALING,
+    DEFAULT_ANNEALING,
     find_annealing_problems,
-    find_rate_problems,
-    find_step_problems,
+    find_excessive_rates,
+    find_step_count_problems,
 )
 from statmech.scenarios.variables import (
     FIELD_DESCRIPTIONS,
@@ -77,9 +77,9 @@ from statmech.schedules import SCHEDULES, TimeDependence
 from statmech.votes.few_students import MAX_EXACT_STUDENTS
 
 MAX_STUDENTS = 100_000  # larger values must be typos
-MIN_T0 = 1e-300  # smaller values are subnormal, and may be rounded to 0
+MIN_SCHEDULE_T0 = 1e-300  # smaller values are subnormal, and may be rounded to 0
 
-StudentsAxis = Annotated[
+StudentCountAxis = Annotated[
     Integers,
     axis_of(Annotated[Whole, Field(ge=1, le=MAX_STUDENTS)], {"type": "integer", "minimum": 1, "maximum": MAX_STUDENTS}),
 ]
@@ -100,7 +100,7 @@ SCHEDULE_FIELD = config_key(
     symbol="$t_0$",
     unit="steps / N",
 )
-ANNEALING_FIELD = config_key(CONSTANT_ANNEALING, description="how the learning rate falls with a `schedule`")
+ANNEALING_FIELD = config_key(DEFAULT_ANNEALING, description="how the learning rate falls with a `schedule`")
 TIMES_FIELD = config_key(
     description="times at which order parameters are recorded, increasing", symbol="$t$", unit="steps / N"
 )
@@ -124,7 +124,7 @@ ONLINE_FIELD_VARIABLES = make_field_variables(("t", "student"), *FIELD_DESCRIPTI
 VOTE_ERROR_VARIABLE = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")
 GRAM_VARIABLE = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
 SINGLE_STUDENT_VARIABLES = ("R", "length", "eps_g")  # std and bias at finite N need one student only
-PAIR_VARIABLES: dict[str, Variable] = {  # std and bias for equal students; no equation for the bias of votes
+PAIR_CORRECTION_VARIABLES: dict[str, Variable] = {  # std and bias for equal students; no equation for the bias of votes
     **make_std_variable("q", ONLINE_VARIABLES["q"]),
     **make_bias_variable("q", ONLINE_VARIABLES["q"]),
     **make_std_variable("eps_g_weight_mean", ONLINE_VARIABLES["eps_g_weight_mean"]),
@@ -133,13 +133,13 @@ PAIR_VARIABLES: dict[str, Variable] = {  # std and bias for equal students; no e
 }
 
 
-TIME_CHANGE_DEFAULTS: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None, "annealing": CONSTANT_ANNEALING}
+TIME_CHANGE_DEFAULTS: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None, "annealing": DEFAULT_ANNEALING}
 UNEQUAL_VARIANCE_EQUATIONS = (  # replace the last two equations if inputs have unequal variances
     r"\dot G^a_{ij} = \langle f_ih^a_j\rangle + \langle f_jh^a_i\rangle + \omega_a\nu_a\langle f_if_j\rangle",
     r"\epsilon_g = \tfrac1\pi\arccos R_h",
 )
 VOTE_VARIABLES = ("eps_g_majority_vote", "eps_g_weight_mean")
-LEARNING_VIEW = View(x="t", show=VOTE_VARIABLES, log=("x", "y"), figures=("learning_curves",))
+LEARNING_CURVES_VIEW = View(x="t", show=VOTE_VARIABLES, log=("x", "y"), figures=("learning_curves",))
 ENSEMBLE_VIEW = View(
     x="K", show=VOTE_VARIABLES, over="one student", log=("x",), figures=("ensemble",)
 )  # as in Figures 1 to 3 of the paper
@@ -164,7 +164,7 @@ def _make_ensemble_view(rule: str) -> View:
 
 
 # seconds per step of all K students of a seed, on one core in float64 (benchmarks/engines.py)
-GRAM_STEP_SECONDS = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
+GRAM_STEP_SECONDS_BY_K = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
 VECTORS_STEP_SECONDS = 1e-6  # constant part, plus a part for each input dimension
 VECTORS_STEP_SECONDS_PER_DIMENSION = 4.5e-9
 GROUPS_SLOWDOWN, GROUPS_BATCH = 1.25, 32  # factor per group of equal variance; seeds per batch
@@ -211,7 +211,7 @@ class Scenario(AbstractScenario):
         along="t",
         start={"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 50, "seeds": 16},
         places=30,
-        view=LEARNING_VIEW,
+        view=LEARNING_CURVES_VIEW,
         sliders=("schedule",),
         inputs=("spectrum", "power_law"),
         planes=(("R", "q"),),
@@ -220,7 +220,7 @@ class Scenario(AbstractScenario):
             "Miyoshi et al., Figure 2: perceptron": _make_ensemble_view("perceptron"),
             "Miyoshi et al., Figure 3: AdaTron": _make_ensemble_view("adatron"),
             "Miyoshi et al., Figure 4: R and q": View({"K": 2, "t": 50}, x="R-q", figures=("variety",)),
-            "Learning curves": replace(LEARNING_VIEW, config={"K": 3, "t": 50}),
+            "Learning curves": replace(LEARNING_CURVES_VIEW, config={"K": 3, "t": 50}),
             "Errors against K": replace(ENSEMBLE_VIEW, config={"K": 11, "t": 50}),
             "Inputs of power-law variances": POWER_LAW_VIEW,
         },
@@ -233,7 +233,7 @@ class Scenario(AbstractScenario):
     )
 
     rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
-    K: StudentsAxis = config_key(1, description="number of students, in the ensemble", symbol="$K$")
+    K: StudentCountAxis = config_key(1, description="number of students, in the ensemble", symbol="$K$")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     inputs: InputsAxis = make_inputs_field()
     flip: FlipOverTime = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
@@ -246,7 +246,7 @@ class Scenario(AbstractScenario):
     schedule: OptionalSchedule = SCHEDULE_FIELD
     annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING_FIELD
     t: Times = TIMES_FIELD
-    start: Annotated[Any, keyword_or_section(["drawn"], Start, "a start")] = Field(
+    start: Annotated[Any, make_keyword_or_section_type(["drawn"], Start, "a start")] = Field(
         default="drawn", description="start, at t = 0: drawn (entries from N(0,1), as in the paper) or {length, R, q}"
     )
     dtype: Literal["float64", "float32"] = Field(default="float64", description="precision of the simulation")
@@ -278,7 +278,7 @@ class Scenario(AbstractScenario):
             return
         yield from find_control_problems(self.axis_values(), self.t[-1])
         yield from find_objective_problems(self.optimal_keys)
-        yield from find_rate_conflicts(controlled, self.schedule)
+        yield from find_schedule_conflicts(controlled, self.schedule)
         name = controlled[0]
         if not all(inputs.isotropic_normal for inputs in ensure_tuple(self.inputs)):
             yield (name,), "changes with time for gaussian inputs of equal variance only"
@@ -297,24 +297,24 @@ class Scenario(AbstractScenario):
                 )
                 return
         problems = chain(
-            find_step_problems(self.t[-1], max(ensure_tuple(self.N))),
+            find_step_count_problems(self.t[-1], max(ensure_tuple(self.N))),
             find_inputs_problems(self),
-            find_unsuited_inputs(self),
+            find_unsuited_online_inputs(self),
         )
         if problem := next(problems, None):
             yield problem
             return
         for name in ("drift", "decay"):
             for rate, N in self.pairs(name, "N") if name in self.axis_values() else ():
-                if problem := next(find_rate_problems(name, rate, N), None):
+                if problem := next(find_excessive_rates(name, rate, N), None):
                     yield problem
                     return
 
     def find_data_problems(self) -> Iterator[Problem]:
-        return find_table_problems(self)
+        return find_input_table_problems(self)
 
     def data_digests(self) -> dict[str, str]:
-        return compute_table_digests(self)
+        return compute_input_table_digests(self)
 
     def _find_start_problems(self) -> Iterator[Problem]:
         """Find the first reason why the students cannot have this start."""
@@ -343,7 +343,7 @@ class Scenario(AbstractScenario):
         return "" if has_equations else "theory has equations for isotropic inputs, and for inputs with known modes"
 
     @property
-    def theory_ignores(self) -> dict[str, Any]:
+    def keys_ignored_by_theory(self) -> dict[str, Any]:
         return {} if self.corrections or any(inputs.sized for inputs in ensure_tuple(self.inputs)) else {"N": None}
 
     @property
@@ -361,7 +361,7 @@ class Scenario(AbstractScenario):
         )
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
+    def theory_only_variables(self) -> dict[str, Variable]:
         variables = self.corrected if self.corrections else {}
         variables = variables | (OPTIMUM_VARIABLES if self.optimal_keys else {})
         if any(inputs.structured for inputs in ensure_tuple(self.inputs)):
@@ -385,7 +385,9 @@ class Scenario(AbstractScenario):
             )
         single_student = max(ensure_tuple(self.K)) == 1
         ensemble = {
-            name: variable for name, variable in PAIR_VARIABLES.items() if not (single_student and name.startswith("q"))
+            name: variable
+            for name, variable in PAIR_CORRECTION_VARIABLES.items()
+            if not (single_student and name.startswith("q"))
         }
         return variables | (ensemble if self.exchangeable else {})
 
@@ -403,7 +405,7 @@ class Scenario(AbstractScenario):
             call_seconds
             + vote_seconds
             + self.t[-1]
-            * self._compute_slowdown()
+            * self._compute_step_slowdown()
             * sum(cell.N * self._estimate_step_seconds(cell) for cell in self.cells())
         )
 
@@ -425,7 +427,7 @@ class Scenario(AbstractScenario):
         )
         return float(np.mean(gram) * np.mean(few_students) * np.mean(constant))
 
-    def _compute_slowdown(self) -> float:
+    def _compute_step_slowdown(self) -> float:
         """Return the mean slowdown factor of a step due to drift, decay and schedules."""
         drifting = float(np.mean([rate > 0 for rate in ensure_tuple(self.drift)]))
         changing = any(
@@ -447,7 +449,7 @@ class Scenario(AbstractScenario):
             direct = self.engine == "vectors" or not (cell.inputs.isotropic_normal or cell.groups)
             changing = cell.has_changes and (cell.annealing, *dict(cell.controls))
             vector_size = (cell.N, cell.inputs) if direct else (cell.groups,)
-            program_keys.add((get_family(cell.rule), cell.K, changing, cell.drift > 0, *vector_size))
+            program_keys.add((get_parameter_family(cell.rule), cell.K, changing, cell.drift > 0, *vector_size))
             if not self.unsolved and cell.inputs.isotropic:
                 program_keys.add((1 if cell.alike else cell.K, changing))
         return program_keys
@@ -472,7 +474,7 @@ class Scenario(AbstractScenario):
             K=values["K"],
             N=values["N"],
             inputs=values["inputs"],
-            flip=get_start_value(values["flip"]),
+            flip=get_value_at_start(values["flip"]),
             **{name: values[name] for name in TIME_CHANGE_DEFAULTS if name in values},
             controls=find_controls(values),
             start=self.start if isinstance(self.start, Start) else None,
@@ -530,7 +532,7 @@ class OnlineCell(ControlledCell):
     @property
     def changing(self) -> TimeDependence:
         """Drift, decay, learning rate and noise as functions of time."""
-        t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, MIN_T0))
+        t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, MIN_SCHEDULE_T0))
         time_functions = self.polynomials
         schedule = time_functions.get("eta", SCHEDULES[self.annealing](t0))
         return TimeDependence(
@@ -541,7 +543,7 @@ class OnlineCell(ControlledCell):
         rule = replace(self.rule, eta=numbers.pop("eta", self.rule.eta))
         return replace(self, rule=rule, **numbers)
 
-    def rule_at(self, t: float) -> Rule:
+    def get_rule_at(self, t: float) -> Rule:
         """Return the rule with the learning rate that it has at time t."""
         return replace(self.rule, eta=self.changing.schedule.rate(self.rule.eta, t))
 
@@ -565,7 +567,7 @@ class OnlineCell(ControlledCell):
         """Values that identify this cell, keyed by the names used in random seeds."""
         identity = {
             "rule": self.name,
-            **map_to_seed_names(self.parameters, {"assumed_flip": "noise"}),
+            **rename_keys_for_seeds(self.parameters, {"assumed_flip": "noise"}),
             "K": self.K,
             "N": self.N,
             "flip": self.flip,
@@ -607,15 +609,18 @@ def _estimate_student_step_seconds(engine: str, K: int, N: int) -> float:
     """Estimate the seconds per step of K students."""
     if engine == "vectors":
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N
-    largest = max(GRAM_STEP_SECONDS)
-    measured = np.interp(np.log(K), np.log(list(GRAM_STEP_SECONDS)), np.log(list(GRAM_STEP_SECONDS.values())))
+    largest = max(GRAM_STEP_SECONDS_BY_K)
+    measured = np.interp(np.log(K), np.log(list(GRAM_STEP_SECONDS_BY_K)), np.log(list(GRAM_STEP_SECONDS_BY_K.values())))
     return float(np.exp(measured)) * max(K / largest, 1.0) ** 2
 
 
-def _estimate_vote_seconds(K: int, N: int, alike: bool) -> float:
+def _estimate_vote_seconds(K: int, N: int, equal_starts: bool) -> float:
     """Estimate the seconds per majority vote, for one seed at one time."""
     if K <= MAX_EXACT_STUDENTS:
         return EXACT_VOTE_SECONDS if K > 2 else 0.0
-    from statmech.votes.majority_vote import TEST_CIRCLES, choose_circle_count  # imported late, because it loads SciPy
+    from statmech.votes.majority_vote import (
+        NUM_TEST_CIRCLES,
+        choose_test_circle_count,
+    )  # imported late, because it loads SciPy
 
-    return VOTE_SECONDS_PER_CIRCLE * K * (choose_circle_count(K, N) if alike else TEST_CIRCLES)
+    return VOTE_SECONDS_PER_CIRCLE * K * (choose_test_circle_count(K, N) if equal_starts else NUM_TEST_CIRCLES)

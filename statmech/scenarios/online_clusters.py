@@ -18,7 +18,7 @@ from statmech.convex.clusters import CLUSTERS, GaussianClusters, TwoClusters
 from statmech.errors import Problem, ScenarioError
 from statmech.inputs import Inputs, inputs_to_config
 from statmech.modes import condense_modes
-from statmech.parameters import format_value, get_family
+from statmech.parameters import format_value, get_parameter_family
 from statmech.rules import RULES, Bayes
 from statmech.scenarios.axes import Names, Numbers, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
@@ -31,14 +31,14 @@ from statmech.scenarios.gaussian_clusters import (
     reject_teacher_keys,
 )
 from statmech.scenarios.initial_conditions import Start
-from statmech.scenarios.inputs_key import InputsAxis, find_unsuited_inputs, make_inputs_field
+from statmech.scenarios.inputs_key import InputsAxis, find_unsuited_online_inputs, make_inputs_field
 from statmech.scenarios.keys import (
     PARAMETERS,
     DimensionAxis,
     NonnegativeAxis,
     Times,
     config_key,
-    keyword_or_section,
+    make_keyword_or_section_type,
     one_of,
 )
 from statmech.scenarios.online import (
@@ -56,18 +56,18 @@ from statmech.scenarios.online import (
     find_start_problems,
 )
 from statmech.scenarios.schedules import OptionalSchedule
-from statmech.scenarios.step_sizes import find_annealing_problems, find_rate_problems, find_step_problems
+from statmech.scenarios.step_sizes import find_annealing_problems, find_excessive_rates, find_step_count_problems
 from statmech.scenarios.variables import Variable
 from statmech.schedules import SCHEDULES
 
-GROUPS_STEP_SECONDS = 1.3e-7  # per step and group of equal variance, on one core
+STEP_SECONDS_PER_GROUP = 1.3e-7  # per step and group of equal variance, on one core
 CLUSTER_CHANGE_DEFAULTS = {name: default for name, default in TIME_CHANGE_DEFAULTS.items() if name != "drift"}
 MEASURED_CLUSTER_VARIABLES = {**CLUSTER_VARIABLES, "length": ONLINE_VARIABLES["length"]}
-SIMULATED_CLUSTER_VARIABLES = {
+ONLINE_CLUSTER_VARIABLES = {
     name: replace(MEASURED_CLUSTER_VARIABLES[name], dims=("t",))
     for name in ("m_field", "length_field", "length", "eps_g")
 }
-SOLVED_CLUSTER_VARIABLES = {
+CLUSTER_REFERENCE_VARIABLES = {
     "eps_bayes": replace(CLUSTER_THEORY_VARIABLES["eps_bayes"], dims=("t",)),
     "eps_known": CLUSTER_THEORY_VARIABLES["eps_known"],
 }
@@ -112,7 +112,7 @@ class OnlineClusters(AbstractScenario):
     schedule: OptionalSchedule = SCHEDULE_FIELD
     annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING_FIELD
     t: Times = TIMES_FIELD
-    start: Annotated[Any, keyword_or_section(["drawn"], Start, "a start")] = Field(
+    start: Annotated[Any, make_keyword_or_section_type(["drawn"], Start, "a start")] = Field(
         default="drawn",
         description="start, at t = 0: drawn (entries from N(0,1)) or {length, R}, R with the centres' difference",
     )
@@ -137,29 +137,29 @@ class OnlineClusters(AbstractScenario):
         return reject_teacher_keys(config, (*TEACHER_KEYS, "drift"))
 
     def _find_problems(self) -> Iterator[Problem]:
-        yield from find_step_problems(self.t[-1], max(ensure_tuple(self.N)))
+        yield from find_step_count_problems(self.t[-1], max(ensure_tuple(self.N)))
         if any(issubclass(RULES[name], Bayes) for name in ensure_tuple(self.rule)):
             yield ("rule",), 'the rule "bayes" is the posterior mean of a teacher, and clusters have no teacher'
         else:
             yield from find_start_problems(self.start, ensure_tuple(self.rule), [1], self.dtype)
-        yield from list(find_cluster_input_problems(self)) or list(find_unsuited_inputs(self))
+        yield from list(find_cluster_input_problems(self)) or list(find_unsuited_online_inputs(self))
         for decay, N in self.pairs("decay", "N") if "decay" in self.axis_values() else ():
-            if problem := next(find_rate_problems("decay", decay, N), None):
+            if problem := next(find_excessive_rates("decay", decay, N), None):
                 yield problem
                 return
         yield from find_annealing_problems(self.schedule, self.annealing)
 
     @property
-    def theory_ignores(self) -> dict[str, Any]:
+    def keys_ignored_by_theory(self) -> dict[str, Any]:
         return {"N": None}
 
     @property
     def variables(self) -> dict[str, Variable]:
-        return SIMULATED_CLUSTER_VARIABLES
+        return ONLINE_CLUSTER_VARIABLES
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
-        return SOLVED_CLUSTER_VARIABLES
+    def theory_only_variables(self) -> dict[str, Variable]:
+        return CLUSTER_REFERENCE_VARIABLES
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
@@ -176,11 +176,11 @@ class OnlineClusters(AbstractScenario):
         )
         return self.t[-1] * cells / len(pairs) * sum(N * self._estimate_step_seconds(inputs, N) for inputs, N in pairs)
 
-    def _estimate_step_seconds(self, law: Inputs, N: int) -> float:
+    def _estimate_step_seconds(self, inputs: Inputs, N: int) -> float:
         """Estimate the seconds per step."""
-        cell = OnlineCell("", RULES["hebb"](), 1, N, law.around_centre or law, 0.0, None, ())
+        cell = OnlineCell("", RULES["hebb"](), 1, N, inputs.around_centre or inputs, 0.0, None, ())
         if self.engine == "gram" and cell.groups:
-            return GROUPS_STEP_SECONDS * cell.groups
+            return STEP_SECONDS_PER_GROUP * cell.groups
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N
 
     def programs(self) -> set[Any]:
@@ -188,7 +188,7 @@ class OnlineClusters(AbstractScenario):
 
         Programs differ by rule, and by the size of the weight vectors or the number of groups.
         """
-        return {(get_family(cell.rule), bool(cell.changes), cell.groups or cell.N) for cell in self.cells()}
+        return {(get_parameter_family(cell.rule), bool(cell.changes), cell.groups or cell.N) for cell in self.cells()}
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineClusterCell:
         return OnlineClusterCell(
@@ -212,7 +212,7 @@ class OnlineClusterCell(OnlineCell):
     clusters: GaussianClusters = field(default_factory=GaussianClusters)
 
     @property
-    def two_clusters(self) -> TwoClusters:
+    def clusters_with_modes(self) -> TwoClusters:
         """Both clusters, with the modes of the inputs around their centres."""
         modes = self.inputs.modes(self.N)
         assert modes is not None  # true for every spectrum

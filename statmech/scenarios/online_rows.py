@@ -16,24 +16,24 @@ from pydantic import Field, model_validator
 
 from statmech.errors import Problem, ScenarioError
 from statmech.inputs import Rows, inputs_to_config
-from statmech.parameters import format_value, get_family
+from statmech.parameters import format_value, get_parameter_family
 from statmech.real_table import RealTable
 from statmech.rules import RULES, Bayes
 from statmech.scenarios.axes import Names, Numbers, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import hash_identity
 from statmech.scenarios.initial_conditions import Start
-from statmech.scenarios.keys import PARAMETERS, NonnegativeAxis, Times, keyword_or_section, one_of
+from statmech.scenarios.keys import PARAMETERS, NonnegativeAxis, Times, make_keyword_or_section_type, one_of
 from statmech.scenarios.labelled_rows import (
     ROW_VARIABLES,
     UNSUPPORTED_ROW_KEYS,
-    RowsAxis,
-    check_supported_keys,
-    compute_diagnoses,
-    compute_digests,
-    find_row_problems,
-    get_table,
-    get_table_shape,
+    TableRowsAxis,
+    compute_row_table_digests,
+    diagnose_row_tables,
+    find_inputs_without_rows,
+    get_or_assume_table_shape,
+    load_rows_table,
+    reject_unsupported_keys,
 )
 from statmech.scenarios.online import (
     ANNEALING_FIELD,
@@ -46,9 +46,9 @@ from statmech.scenarios.online import (
     Scenario,
     find_start_problems,
 )
-from statmech.scenarios.online_clusters import CLUSTER_CHANGE_DEFAULTS, SIMULATED_CLUSTER_VARIABLES
+from statmech.scenarios.online_clusters import CLUSTER_CHANGE_DEFAULTS, ONLINE_CLUSTER_VARIABLES
 from statmech.scenarios.schedules import OptionalSchedule
-from statmech.scenarios.step_sizes import find_annealing_problems, find_rate_problems, find_step_problems
+from statmech.scenarios.step_sizes import find_annealing_problems, find_excessive_rates, find_step_count_problems
 from statmech.scenarios.variables import Variable
 from statmech.schedules import SCHEDULES
 
@@ -57,8 +57,8 @@ UNSUPPORTED_ONLINE_ROW_KEYS = {
     "K": "rows are learnt online by one student: remove {}",
     **dict.fromkeys(("P", "alpha"), "a stream of rows has no end: give times t instead of {}"),
 }
-STUDENT_VARIABLES = {name: SIMULATED_CLUSTER_VARIABLES[name] for name in ("m_field", "length_field", "length")}
-ONLINE_ROW_VARIABLES = STUDENT_VARIABLES | {"eps_y": replace(ROW_VARIABLES["eps_y"], dims=("t",))}
+ROW_STUDENT_VARIABLES = {name: ONLINE_CLUSTER_VARIABLES[name] for name in ("m_field", "length_field", "length")}
+ONLINE_ROW_VARIABLES = ROW_STUDENT_VARIABLES | {"eps_y": replace(ROW_VARIABLES["eps_y"], dims=("t",))}
 
 
 class OnlineRows(AbstractScenario):
@@ -92,7 +92,7 @@ class OnlineRows(AbstractScenario):
         description="population of the rows: `table` (each example is drawn with replacement, and errors are those on "
         "all rows)",
     )
-    inputs: RowsAxis = Field(
+    inputs: TableRowsAxis = Field(
         description="distribution of the inputs, rows of a table with a `target` (name or number of a column) of two "
         "values, or of a data set with two classes"
     )
@@ -100,7 +100,7 @@ class OnlineRows(AbstractScenario):
     schedule: OptionalSchedule = SCHEDULE_FIELD
     annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING_FIELD
     t: Times = TIMES_FIELD
-    start: Annotated[Any, keyword_or_section(["drawn"], Start, "a start")] = Field(
+    start: Annotated[Any, make_keyword_or_section_type(["drawn"], Start, "a start")] = Field(
         default="drawn", description="start, at t = 0: drawn (entries from N(0,1)) or {length}"
     )
 
@@ -116,11 +116,11 @@ class OnlineRows(AbstractScenario):
         if config.get("population") == "held_out":
             reason = "a stream of rows is drawn with replacement: population must be table, not held_out"
             raise ScenarioError([(("population",), reason)])
-        check_supported_keys(config, UNSUPPORTED_ONLINE_ROW_KEYS)
+        reject_unsupported_keys(config, UNSUPPORTED_ONLINE_ROW_KEYS)
         return config
 
     def _find_problems(self) -> Iterator[Problem]:
-        yield from find_row_problems(self.inputs)
+        yield from find_inputs_without_rows(self.inputs)
         if any(issubclass(RULES[name], Bayes) for name in ensure_tuple(self.rule)):
             yield (
                 ("rule",),
@@ -141,20 +141,22 @@ class OnlineRows(AbstractScenario):
 
     def _find_data_problem(self, values: dict[str, Any]) -> Problem | None:
         try:
-            table = get_table(values["inputs"])
+            table = load_rows_table(values["inputs"])
         except ScenarioError as failure:
             return failure.problems[0]
         if table.labels is None:
             return ("inputs",), f"the target of {values['inputs'].path} is a number: a rule needs two classes"
         decay = values.get("decay", 0)
-        return next(chain(find_step_problems(self.t[-1], table.N), find_rate_problems("decay", decay, table.N)), None)
+        return next(
+            chain(find_step_count_problems(self.t[-1], table.N), find_excessive_rates("decay", decay, table.N)), None
+        )
 
     def data_digests(self) -> dict[str, str]:
-        return compute_digests(self.inputs)
+        return compute_row_table_digests(self.inputs)
 
     def diagnoses(self) -> Mapping[str, dict[str, Any]]:
         """Return the diagnosis of each input table, keyed by the name of its inputs."""
-        return compute_diagnoses(self.inputs)
+        return diagnose_row_tables(self.inputs)
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -171,21 +173,21 @@ class OnlineRows(AbstractScenario):
 
     def _estimate_cell_seconds(self, cell: OnlineRowsCell) -> float:
         """Estimate the seconds per run, including the fields of all rows at each recorded time."""
-        rows, N = get_table_shape(cell.inputs)
+        rows, N = get_or_assume_table_shape(cell.inputs)
         return self.t[-1] * N * (VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N) + 1e-9 * rows * N * len(
             self.t
         )
 
     def programs(self) -> set[Any]:
         """Return one key per compiled program of the engine, which depends on rule and table."""
-        return {(get_family(cell.rule), bool(cell.changes), cell.inputs) for cell in self.cells()}
+        return {(get_parameter_family(cell.rule), bool(cell.changes), cell.inputs) for cell in self.cells()}
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineRowsCell:
         return OnlineRowsCell(
             name=values["rule"],
             rule=self.make_component(values),
             K=1,
-            N=get_table_shape(values["inputs"])[1],
+            N=get_or_assume_table_shape(values["inputs"])[1],
             inputs=values["inputs"],
             flip=0.0,
             start=self.start if isinstance(self.start, Start) else None,
@@ -203,7 +205,7 @@ class OnlineRowsCell(OnlineCell):
     @property
     def table(self) -> RealTable:
         """Table of the inputs, cached after the first read."""
-        return get_table(self.inputs)
+        return load_rows_table(self.inputs)
 
     @property
     def described(self) -> str:

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from statmech.controls import get_start_value, is_time_dependent
+from statmech.controls import get_value_at_start, is_time_dependent
 from statmech.errors import Problem, ScenarioError
 from statmech.inputs import Gaussian
-from statmech.parameters import get_family
+from statmech.parameters import get_parameter_family
 from statmech.rules import RULES
 from statmech.scenarios.axes import Names, Numbers, NumbersOverTime, ensure_tuple
 from statmech.scenarios.controlled_keys import (
     OPTIMUM_COORDINATES,
     find_control_problems,
     find_controls,
-    find_rate_conflicts,
+    find_schedule_conflicts,
     make_optimum_coordinates,
 )
 from statmech.scenarios.initial_conditions import Start
@@ -36,7 +36,7 @@ from statmech.scenarios.keys import (
     NonnegativeAxis,
     Times,
     config_key,
-    keyword_or_section,
+    make_keyword_or_section_type,
     one_of,
 )
 from statmech.scenarios.network_matrices import factorise_gram
@@ -57,7 +57,7 @@ from statmech.scenarios.online import (
 )
 from statmech.scenarios.page import Page
 from statmech.scenarios.schedules import OptionalSchedule
-from statmech.scenarios.step_sizes import find_annealing_problems, find_rate_problems, find_step_problems
+from statmech.scenarios.step_sizes import find_annealing_problems, find_excessive_rates, find_step_count_problems
 from statmech.scenarios.task_keys import TASK_ERRORS_VIEW, TASK_PAGE_OPTIONS, TaskCell, TaskKeys, make_task_overlaps
 from statmech.scenarios.tasks_start import PerceptronStart
 from statmech.scenarios.variables import Variable
@@ -123,7 +123,7 @@ class OnlineTasks(TaskKeys):
     schedule: OptionalSchedule = SCHEDULE_FIELD
     annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING_FIELD
     t: Times = TIMES_FIELD
-    start: Annotated[Any, keyword_or_section(["drawn"], PerceptronStart, "a start")] = Field(
+    start: Annotated[Any, make_keyword_or_section_type(["drawn"], PerceptronStart, "a start")] = Field(
         default="drawn", description="start, at t = 0: drawn (entries from N(0,1)) or {length, R}, R one for each task"
     )
     dtype: Literal["float64", "float32"] = Field(default="float64", description="precision of the simulation")
@@ -150,16 +150,16 @@ class OnlineTasks(TaskKeys):
                 f"N = {min_dimension} is too small for {self.tasks} teachers and a student: "
                 "N must be at least tasks + 1",
             )
-        yield from find_step_problems(self.t[-1], max(ensure_tuple(self.N)))
+        yield from find_step_count_problems(self.t[-1], max(ensure_tuple(self.N)))
         yield from self.find_task_problems()
         yield from find_control_problems(values := self.axis_values(), self.t[-1])
         yield from self._find_objective_problems()
         changing = [name for name, value in values.items() if any(map(is_time_dependent, ensure_tuple(value)))]
-        yield from find_rate_conflicts(changing, self.schedule)
+        yield from find_schedule_conflicts(changing, self.schedule)
         yield from self._find_start_problems()
         yield from find_annealing_problems(self.schedule, self.annealing)
         for decay, N in self.pairs("decay", "N") if "decay" in self.axis_values() else ():
-            if problem := next(find_rate_problems("decay", decay, N), None):
+            if problem := next(find_excessive_rates("decay", decay, N), None):
                 yield problem
                 return
 
@@ -171,12 +171,12 @@ class OnlineTasks(TaskKeys):
             return
         for overlap in ensure_tuple(self.overlap):
             task_overlaps = make_task_overlaps(self.tasks, overlap)
-            for sentence in self.start.problems(task_overlaps, self.dtype) if overlap >= self.lowest_overlap else ():
+            for sentence in self.start.problems(task_overlaps, self.dtype) if overlap >= self.min_overlap else ():
                 yield ("start",), sentence
                 return
 
     @property
-    def theory_ignores(self) -> dict[str, Any]:
+    def keys_ignored_by_theory(self) -> dict[str, Any]:
         return {"N": None}
 
     @property
@@ -212,7 +212,7 @@ class OnlineTasks(TaskKeys):
         """
         direct = self.engine == "vectors"
         return {
-            (get_family(cell.rule), cell.batch, cell.annealing, cell.layout[1], direct and cell.N)
+            (get_parameter_family(cell.rule), cell.batch, cell.annealing, cell.layout[1], direct and cell.N)
             for cell in self.cells()
         }
 
@@ -223,7 +223,7 @@ class OnlineTasks(TaskKeys):
             K=1,
             N=values["N"],
             inputs=Gaussian(),
-            flip=get_start_value(values["flip"]),
+            flip=get_value_at_start(values["flip"]),
             controls=find_controls(values),
             **{name: values[name] for name in TASK_CHANGE_DEFAULTS if name in values},
             start=self.start if isinstance(self.start, PerceptronStart) else None,
@@ -241,7 +241,7 @@ class OnlineTaskCell(TaskCell, OnlineCell):
     start: PerceptronStart | None  # type: ignore[assignment]  # None: drawn
 
     @property
-    def length_and_R(self) -> tuple[float, np.ndarray]:
+    def start_length_and_R(self) -> tuple[float, np.ndarray]:
         """Length and overlaps R (tasks,) of the student at t = 0, in the limit of large N."""
         return (self.start or DRAWN_PERCEPTRON_START).of(self.tasks)
 
@@ -250,7 +250,7 @@ class OnlineTaskCell(TaskCell, OnlineCell):
         """Initial coordinates (1, tasks + 1) of the student in a basis with the teachers first, or None if drawn."""
         if self.start is None:
             return None
-        length, R = self.length_and_R
+        length, R = self.start_length_and_R
         rows = factorise_gram(np.block([[self.between, R[:, None]], [R, 1.0]]))
         parallel = length * rows[-1:, :-1]
         return np.append(parallel, np.sqrt(np.maximum(length**2 - np.sum(parallel**2, keepdims=True), 0.0)), axis=1)

@@ -16,7 +16,7 @@ class View:
     config : the keys that differ from the initial config of the page; a number for the x axis means its largest value
     x : the key of the x axis, or two variables of a plane, such as "R-q"; by default the page's own key
     show : the variables that have charts; by default the page's own
-    over : the unit of the curves, a key of `figures.series.NORMALISATIONS`
+    over : the unit of the curves, a key of `figures.series.NORMALISATION_LABELS`
     log : the logarithmic axes, "x" and "y"
     at : the recorded time shown if time is not the x axis; by default the last
     runs : whether single runs are drawn, instead of their mean

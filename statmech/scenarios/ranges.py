@@ -12,19 +12,19 @@ RANGE_PATTERN = re.compile(
 MAX_RANGE_VALUES = 10_000  # text for a longer range is not converted
 
 
-def format_range(text: str) -> str:
+def convert_range_to_linspace(text: str) -> str:
     """Convert the range start..stop or start:stop:step to a `linspace`, and other text to "".
 
     Without a step, the values have the same number of decimals as the end points. The last value is at most `stop`.
 
-    >>> format_range("1..5"), format_range("0.1:1:0.1"), format_range("many")
+    >>> convert_range_to_linspace("1..5"), convert_range_to_linspace("0.1:1:0.1"), convert_range_to_linspace("many")
     ('{linspace: [1, 5, 5]}', '{linspace: [0.1, 1, 10]}', '')
     """
     match = RANGE_PATTERN.fullmatch(text) if len(text) < 60 else None
     if match is None:
         return ""
     start, stop = _parse_decimal(match[1]), _parse_decimal(match[2])
-    finest = min(_get_exponent(start), _get_exponent(stop), 0)
+    finest = min(_get_decimal_exponent(start), _get_decimal_exponent(stop), 0)
     step = _parse_decimal(match[3]) if match[3] else Decimal(1).scaleb(finest).copy_sign(stop - start)
     number = int((stop - start) / step) + 1 if step else 0
     if not 2 <= number <= MAX_RANGE_VALUES:
@@ -37,7 +37,7 @@ def _parse_decimal(text: str) -> Decimal:
     return Decimal(text.replace("_", ""))
 
 
-def _get_exponent(number: Decimal) -> int:
+def _get_decimal_exponent(number: Decimal) -> int:
     """Return the power of ten of the last digit."""
     return int(number.as_tuple().exponent)
 

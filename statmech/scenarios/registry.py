@@ -61,7 +61,7 @@ def get_kind_name(config: Mapping[str, Any]) -> str:
     >>> get_kind_name({"rule": "hebb", "tasks": 2, "t": 5}), get_kind_name({"t": 5})
     ('rule_tasks', '')
     """
-    return "_".join(find_choices(_list_keys(config)))
+    return "_".join(find_selecting_keys(_list_config_keys(config)))
 
 
 def scenario_from(config: dict[str, Any]) -> Any:
@@ -71,8 +71,8 @@ def scenario_from(config: dict[str, Any]) -> Any:
     'StoredExamples'
     """
     config = add_default_population(config)
-    keys = _list_keys(config)
-    choices = find_choices(keys)
+    keys = _list_config_keys(config)
+    choices = find_selecting_keys(keys)
     if len(choices) > 1 and tuple(choices) not in PAIRED_SCENARIOS:
         possible = ", ".join(f"`{choice}`" for choice in SCENARIOS)
         raise ScenarioError([((choices[-1],), f"a config requires one of {possible}, not {' and '.join(choices)}")])
@@ -82,7 +82,7 @@ def scenario_from(config: dict[str, Any]) -> Any:
 
 def get_kind(config: dict[str, Any]) -> type[AbstractScenario]:
     """Return the kind of a stored config, or the base class if a user's kind is not loaded."""
-    return _find_kind(find_choices(_list_keys(config))) or AbstractScenario
+    return _find_kind(find_selecting_keys(_list_config_keys(config))) or AbstractScenario
 
 
 def _find_kind(choices: list[str]) -> type[AbstractScenario] | None:
@@ -92,10 +92,10 @@ def _find_kind(choices: list[str]) -> type[AbstractScenario] | None:
     return SCENARIOS[choices[0]] if choices else None
 
 
-def find_choices(keys: set[str]) -> list[str]:
+def find_selecting_keys(keys: set[str]) -> list[str]:
     """Return the keys that select a kind, without ordinary keys of another selected kind.
 
-    >>> find_choices({"descent", "loss", "alpha"})
+    >>> find_selecting_keys({"descent", "loss", "alpha"})
     ['descent']
     """
     choices = [choice for choice in SCENARIOS if choice in keys]
@@ -111,7 +111,9 @@ def add_default_population(config: dict[str, Any]) -> dict[str, Any]:
     >>> add_default_population({"loss": "logistic", "inputs": {"rows": "digits.csv", "target": "odd"}})["population"]
     'table'
     """
-    if find_choices(_list_keys(config)) not in (["loss"], ["rule"]) or not _has_labels(config.get("inputs")):
+    if find_selecting_keys(_list_config_keys(config)) not in (["loss"], ["rule"]) or not _has_labels(
+        config.get("inputs")
+    ):
         return config
     return {"population": "table", **config}
 
@@ -129,7 +131,7 @@ def _has_labels(inputs: Any) -> bool:
     return "target" in keys or (isinstance(keys.get("path"), str) and is_data_set(keys["path"]))
 
 
-def _list_keys(config: Mapping[str, Any]) -> set[str]:
+def _list_config_keys(config: Mapping[str, Any]) -> set[str]:
     """Return all keys of a config, including keys in its `zip` groups."""
     groups = config.get("zip", ())
     groups = groups if isinstance(groups, list | tuple) else [groups]

@@ -41,35 +41,35 @@ from statmech.scenarios.convex_keys import (
     TeacherAxis,
     TeacherFlipAxis,
     WeightsAxis,
-    find_output_problems,
-    find_teacher_problems,
+    find_loss_teacher_conflicts,
+    find_uninformative_teachers,
     make_penalty,
     make_teacher,
     make_teacher_weights,
 )
 from statmech.scenarios.convex_setting import LossSetting
-from statmech.scenarios.example_numbers import AlphaAxis, compute_example_numbers, find_example_number_problems
+from statmech.scenarios.example_numbers import AlphaAxis, compute_example_counts, find_example_count_problems
 from statmech.scenarios.inputs_key import (
     InputsAxis,
-    compute_table_digests,
+    compute_input_table_digests,
+    find_input_table_problems,
     find_inputs_problems,
-    find_table_problems,
     make_inputs_field,
 )
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable, make_field_variables
 
-BEST_LAM = "best"
+BEST_PENALTY_KEYWORD = "best"
 MAX_FLOAT = float(np.finfo(float).max)
 
 
-def _read_lam(lam: Any) -> float | str:
+def _validate_lam(lam: Any) -> float | str:
     """Validate a penalty strength, a nonnegative number or the keyword `best`."""
-    if isinstance(lam, str) and lam == BEST_LAM:
-        return BEST_LAM
+    if isinstance(lam, str) and lam == BEST_PENALTY_KEYWORD:
+        return BEST_PENALTY_KEYWORD
     if isinstance(lam, bool | str) or not isinstance(lam, int | float | np.number):
-        raise ValueError(f"must be a number or {BEST_LAM}, not {quote_value(lam)}")
+        raise ValueError(f"must be a number or {BEST_PENALTY_KEYWORD}, not {quote_value(lam)}")
     if not 0 <= lam <= MAX_FLOAT:
         value = quote_value(lam) if isinstance(lam, int) else f"{lam:g}"
         raise ValueError(f"must be at least 0 and finite, not {value}")
@@ -82,7 +82,8 @@ LOSSES_WITHOUT_MINIMUM = dict.fromkeys(
 LamOrBestAxis = Annotated[
     Numbers | Names,
     axis_of(
-        Annotated[Any, PlainValidator(_read_lam)], {"anyOf": [{"type": "number", "minimum": 0}, {"const": BEST_LAM}]}
+        Annotated[Any, PlainValidator(_validate_lam)],
+        {"anyOf": [{"type": "number", "minimum": 0}, {"const": BEST_PENALTY_KEYWORD}]},
     ),
 ]
 
@@ -219,20 +220,20 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         width: InitVar[Numbers] = 1.0
 
     def _find_problems(self) -> Iterator[Problem]:
-        yield from self._find_unused_keys()
-        yield from find_output_problems(self, LOSSES)
-        yield from find_teacher_problems(self)
-        yield from find_example_number_problems(self)
+        yield from self._find_inapplicable_keys()
+        yield from find_loss_teacher_conflicts(self, LOSSES)
+        yield from find_uninformative_teachers(self)
+        yield from find_example_count_problems(self)
         input_problems = [*find_inputs_problems(self)]
         yield from input_problems or self._find_structure_problems()
         if not input_problems:
             yield from self._find_unbounded_losses()
 
     def find_data_problems(self) -> Iterator[Problem]:
-        return find_table_problems(self)
+        return find_input_table_problems(self)
 
     def data_digests(self) -> dict[str, str]:
-        return compute_table_digests(self)
+        return compute_input_table_digests(self)
 
     def _find_structure_problems(self) -> Iterator[Problem]:
         """Find penalties and solvers that require inputs of equal variance."""
@@ -306,16 +307,16 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         return any(inputs.sized for inputs in ensure_tuple(self.inputs))
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
+    def theory_only_variables(self) -> dict[str, Variable]:
         return RISK_THEORY_VARIABLES | ({} if self.bayes else BAYES_VARIABLES)
 
     @property
-    def theory_ignores(self) -> dict[str, Any]:
+    def keys_ignored_by_theory(self) -> dict[str, Any]:
         return {} if self.sized else {"N": 10**6}
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": compute_example_numbers(self), **self._compute_latent_coordinates()}
+        return {"P": compute_example_counts(self), **self._compute_latent_coordinates()}
 
     def _compute_latent_coordinates(self) -> dict[str, Any]:
         """Return the number of latent variables per feature along an axis of random features."""
@@ -388,10 +389,10 @@ def _estimate_run_seconds(cell: RiskCell) -> float:
     return measured + estimate_fit_seconds(cell.loss, cell.P, cell.N, bool(cell.penalty.share))
 
 
-def estimate_fit_seconds(loss: Loss, P: int, N: int, l1: bool = False) -> float:
+def estimate_fit_seconds(loss: Loss, P: int, N: int, has_l1: bool = False) -> float:
     """Estimate the seconds to draw inputs, test separability and fit a loss."""
     smaller = min(N, P)
     rate, min_seconds = (
         (KINKED_FIT_SECONDS, MIN_KINKED_FIT_SECONDS) if loss.kinks else (SMOOTH_FIT_SECONDS, MIN_FIT_SECONDS)
     )
-    return min_seconds + 1.5 * (L1_FIT_SECONDS if l1 else rate) * (P * N * smaller + smaller**3) + 1.5e-8 * P * N
+    return min_seconds + 1.5 * (L1_FIT_SECONDS if has_l1 else rate) * (P * N * smaller + smaller**3) + 1.5e-8 * P * N

@@ -13,10 +13,10 @@ from statmech.errors import quote_value
 from statmech.scenarios.axes import SCHEDULE_SYNTAX, axis_of, is_axis, make_axis_schema
 from statmech.scenarios.keys import Number
 
-TIME_SCHEMA = {"type": "number", "exclusiveMinimum": 0}
+T0_SCHEMA = {"type": "number", "exclusiveMinimum": 0}
 SCHEDULE_SCHEMA = {
     "type": "object",
-    "properties": {"t0": make_axis_schema(TIME_SCHEMA, spaced=True)},
+    "properties": {"t0": make_axis_schema(T0_SCHEMA, spaced=True)},
     "required": ["t0"],
     "additionalProperties": False,
 }
@@ -44,10 +44,10 @@ def _format_t0(t0: Any) -> Any:
     return None if t0 is None else {"t0": t0}
 
 
-Schedule = Annotated[Number, Field(gt=0)]
-ScheduleAxis = Annotated[Any, axis_of(Schedule, TIME_SCHEMA)]
+ScheduleTime = Annotated[Number, Field(gt=0)]
+ScheduleTimeAxis = Annotated[Any, axis_of(ScheduleTime, T0_SCHEMA)]
 OptionalSchedule = Annotated[
-    ScheduleAxis | None,
+    ScheduleTimeAxis | None,
     BeforeValidator(_extract_t0),
     PlainSerializer(_format_t0, when_used="json"),
     WithJsonSchema(

@@ -11,22 +11,24 @@ from statmech.scenarios.config_keys import INTERNAL_FIELDS, ConfigKeys
 from statmech.scenarios.controlled_keys import make_time_function_schemas
 
 
-def make_kind_schema(kind: type[ConfigKeys], shared: list[str]) -> dict[str, Any]:
+def make_kind_schema(kind: type[ConfigKeys], shared_keys: list[str]) -> dict[str, Any]:
     """Return the JSON Schema of configs of this kind, with keys shared by all kinds at the end."""
     schema = kind.model_json_schema()
     fields = {
-        name: _drop_units(schema["properties"][name]) for name in kind.model_fields if name not in INTERNAL_FIELDS
+        name: _drop_symbol_and_unit(schema["properties"][name])
+        for name in kind.model_fields
+        if name not in INTERNAL_FIELDS
     }
-    own_fields = {name: field for name, field in fields.items() if name not in shared}
+    own_fields = {name: field for name, field in fields.items() if name not in shared_keys}
     for choice, kinds in kind.choices().items():
         own_fields[choice] |= make_axis_schema(
             {"enum": list(kinds)}, spaced=False
         )  # includes classes registered in user files
     parameters = {name: _make_parameter_schema(kind, name) for name in collect_parameters(kind.classes())}
-    last = {name: fields[name] for name in shared if name in fields}
+    last = {name: fields[name] for name in shared_keys if name in fields}
     needed = {
         "allOf": [
-            _require_in_config_or_zip(name) for name in schema.pop("required", []) if name not in kind.IMPLIED_KEYS
+            _make_required_key_schema(name) for name in schema.pop("required", []) if name not in kind.IMPLIED_KEYS
         ]
     }
     return {**schema, **needed, "properties": {**own_fields, **parameters, **last, "zip": _make_zip_schema(kind)}}
@@ -41,7 +43,7 @@ def list_section_keys(kind: type[ConfigKeys]) -> dict[str, list[str]]:
     return {name: [*schema["$defs"][ref.rpartition("/")[2]]["properties"]] for name, ref in references.items()}
 
 
-def _drop_units(field: dict[str, Any]) -> dict[str, Any]:
+def _drop_symbol_and_unit(field: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON Schema of a field without its symbol and unit."""
     return {keyword: value for keyword, value in field.items() if keyword not in ("symbol", "unit")}
 
@@ -57,7 +59,7 @@ def _make_parameter_schema(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
     return {**make_axis_schema(value, spaced=key.numeric), "default": key.default, "description": key.meaning}
 
 
-def _require_in_config_or_zip(name: str) -> dict[str, Any]:
+def _make_required_key_schema(name: str) -> dict[str, Any]:
     """Return a JSON Schema that requires a key in a config or in one of its `zip` groups."""
     group = {"type": "object", "required": [name]}
     groups = {"anyOf": [group, {"type": "array", "contains": group}]}

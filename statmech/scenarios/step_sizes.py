@@ -9,7 +9,7 @@ import numpy as np
 from statmech.errors import Problem
 
 MAX_STEPS = 2**62
-CONSTANT_ANNEALING = "hyperbolic"  # has no effect without a schedule
+DEFAULT_ANNEALING = "hyperbolic"  # has no effect without a schedule
 
 
 def count_steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
@@ -21,20 +21,20 @@ def count_steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
     return np.rint(np.asarray(times) * N).astype(np.int64)
 
 
-def find_step_problems(t: float, N: float) -> Iterator[Problem]:
+def find_step_count_problems(t: float, N: float) -> Iterator[Problem]:
     """Find a time t with too many steps, t N, for a 64-bit integer.
 
-    >>> list(find_step_problems(10, 100)), list(find_step_problems(1e10, 1e9))
+    >>> list(find_step_count_problems(10, 100)), list(find_step_count_problems(1e10, 1e9))
     ([], [(('t',), 't N = 1e+10 N exceeds 2^62 steps')])
     """
     if t * N >= MAX_STEPS:
         yield ("t",), f"t N = {t:g} N exceeds 2^62 steps"
 
 
-def find_rate_problems(name: str, rate: float, N: float) -> Iterator[Problem]:
+def find_excessive_rates(name: str, rate: float, N: float) -> Iterator[Problem]:
     """Find a rate of drift or decay that exceeds N, so that 1 - rate/N is negative.
 
-    >>> list(find_rate_problems("decay", 5, 4))
+    >>> list(find_excessive_rates("decay", 5, 4))
     [(('decay',), 'decay = 5 is too large for N = 4: 1 - decay/N would be negative')]
     """
     if rate > N:
@@ -47,5 +47,5 @@ def find_annealing_problems(schedule: object, annealing: object) -> Iterator[Pro
     >>> list(find_annealing_problems(None, "exponential"))
     [(('annealing',), 'a learning rate without `schedule: {t0: time}` does not fall')]
     """
-    if schedule is None and annealing != CONSTANT_ANNEALING:
+    if schedule is None and annealing != DEFAULT_ANNEALING:
         yield ("annealing",), "a learning rate without `schedule: {t0: time}` does not fall"

@@ -14,7 +14,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from statmech.boundaries import BOUNDARIES, MIN_ERROR_RATE, Boundary, compute_level_rise, get_check_positions, threshold
+from statmech.boundaries import (
+    BOUNDARIES,
+    MIN_DECISION_ERROR,
+    Boundary,
+    compute_level_rise,
+    get_check_positions,
+    threshold,
+)
 from statmech.errors import Problem
 from statmech.scenarios.axes import Integers, Names, Numbers, axis_of
 from statmech.scenarios.base import AbstractScenario
@@ -24,14 +31,14 @@ from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
 MAX_WALKS = 10**9  # larger values must be typos
-MAX_DEVIATION = 1000.0  # standard deviations of the final sum; above 38, its sign is certain
+MAX_STANDARD_DEVIATIONS = 1000.0  # standard deviations of the final sum; above 38, its sign is certain
 
 BoundaryAxis = Annotated[Names, one_of(BOUNDARIES, "a boundary")]
 ErrorRateAxis = Annotated[
     Numbers,
     axis_of(
-        Annotated[Number, Field(ge=MIN_ERROR_RATE, lt=0.5)],
-        {"type": "number", "minimum": MIN_ERROR_RATE, "exclusiveMaximum": 0.5},
+        Annotated[Number, Field(ge=MIN_DECISION_ERROR, lt=0.5)],
+        {"type": "number", "minimum": MIN_DECISION_ERROR, "exclusiveMaximum": 0.5},
     ),
 ]
 ChunkAxis = Annotated[Integers, axis_of(Annotated[Whole, Field(ge=1)], {"type": "integer", "minimum": 1})]
@@ -39,8 +46,8 @@ NumberAxis = Annotated[Numbers, axis_of(Number, {"type": "number"})]
 DeviationAxis = Annotated[
     Numbers,
     axis_of(
-        Annotated[Number, Field(ge=-MAX_DEVIATION, le=MAX_DEVIATION)],
-        {"type": "number", "minimum": -MAX_DEVIATION, "maximum": MAX_DEVIATION},
+        Annotated[Number, Field(ge=-MAX_STANDARD_DEVIATIONS, le=MAX_STANDARD_DEVIATIONS)],
+        {"type": "number", "minimum": -MAX_STANDARD_DEVIATIONS, "maximum": MAX_STANDARD_DEVIATIONS},
     ),
 ]
 
@@ -105,8 +112,8 @@ class Stopping(AbstractScenario):
     def _find_problems(self) -> Iterator[Problem]:
         yield from find_chunk_problems(self)
         for mean, N in self.pairs("feature_mean", "N"):
-            if abs(mean) > MAX_DEVIATION / np.sqrt(N):
-                excess = f"by more than {MAX_DEVIATION:g} standard deviations"
+            if abs(mean) > MAX_STANDARD_DEVIATIONS / np.sqrt(N):
+                excess = f"by more than {MAX_STANDARD_DEVIATIONS:g} standard deviations"
                 yield ("feature_mean",), f"a mean of {mean:g} per feature moves the sum of N = {N} features {excess}"
                 break
 
@@ -115,7 +122,7 @@ class Stopping(AbstractScenario):
         return STOPPING_VARIABLES
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
+    def theory_only_variables(self) -> dict[str, Variable]:
         """Variables in the limit of continuous comparison of the sum with the boundary."""
         limits = {
             name: replace(variable, long_name=f"{variable.long_name}, with infinitely many looks")

@@ -16,32 +16,40 @@ from statmech.convex.losses import LOSSES
 from statmech.errors import Problem, quote_value
 from statmech.learners import LEARNERS, STOP_REASONS, Learner
 from statmech.parameters import ConfigKey, collect_parameters
-from statmech.scenarios.axes import Integers, Names, Numbers, list_values
+from statmech.scenarios.axes import Integers, Names, Numbers, expand_to_list
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.example_numbers import (
-    MAX_COUNTED_EXAMPLES,
+    MAX_EXACT_INTEGER,
     AlphaAxis,
-    compute_example_numbers,
-    explain_example_number,
+    compute_example_counts,
+    explain_bad_example_count,
 )
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, config_key, one_of, recorded_axis
+from statmech.scenarios.keys import (
+    PARAMETERS,
+    DimensionAxis,
+    FlipAxis,
+    Whole,
+    config_key,
+    make_recorded_axis_type,
+    one_of,
+)
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-StoredEpochs = Annotated[Any, recorded_axis("epochs")]
+RecordedEpochs = Annotated[Any, make_recorded_axis_type("epochs")]
 
 
 def _read_updates(raw: Any) -> Any:
     """Return numbers of updates as a list, with spaced axes rounded to integers."""
-    updates = list_values(raw)
+    updates = expand_to_list(raw)
     return sorted({round(value) for value in updates}) if isinstance(raw, dict) else updates
 
 
-def _reject_losses(value: Any) -> Any:
+def _reject_loss_names(value: Any) -> Any:
     """Raise `ValueError` if the name of a learner is the name of a loss."""
     names = (
-        [name for name in list_values(value) if name in LOSSES_BY_LEARNER_NAME]
+        [name for name in expand_to_list(value) if name in LOSSES_BY_LEARNER_NAME]
         if isinstance(value, str | list | tuple)
         else []
     )
@@ -58,8 +66,8 @@ def _reject_losses(value: Any) -> Any:
     )
 
 
-Updates = Annotated[
-    Any, recorded_axis("updates", _read_updates, Annotated[Whole, Field(ge=0, le=MAX_COUNTED_EXAMPLES)])
+RecordedUpdates = Annotated[
+    Any, make_recorded_axis_type("updates", _read_updates, Annotated[Whole, Field(ge=0, le=MAX_EXACT_INTEGER)])
 ]
 
 LOSSES_BY_LEARNER_NAME = {
@@ -67,30 +75,32 @@ LOSSES_BY_LEARNER_NAME = {
     "svm": "hinge",
     "ridge": "square",
 }  # losses that users may try as learners
-RECORDED_DIM = "moment"  # placeholder, replaced by `epochs` or `updates`
-STOPPED_BY_FLAGS = {"flag_values": list(range(len(STOP_REASONS))), "flag_meanings": " ".join(STOP_REASONS)}
+RECORDED_DIM_PLACEHOLDER = "moment"  # placeholder, replaced by `epochs` or `updates`
+STOP_REASON_ATTRS = {"flag_values": list(range(len(STOP_REASONS))), "flag_meanings": " ".join(STOP_REASONS)}
 STORED_VARIABLES = {
-    "R": Variable((RECORDED_DIM,), "teacher-student cosine", "$R$"),
-    "eps_g": Variable((RECORDED_DIM,), "generalization error", r"$\epsilon_g$"),
-    "kappa": Variable((RECORDED_DIM,), "smallest stability w.xi S/|w| of the stored examples", r"$\kappa$"),
-    "eps_t": Variable((RECORDED_DIM,), "training error", r"$\epsilon_t$", in_theory=False),
+    "R": Variable((RECORDED_DIM_PLACEHOLDER,), "teacher-student cosine", "$R$"),
+    "eps_g": Variable((RECORDED_DIM_PLACEHOLDER,), "generalization error", r"$\epsilon_g$"),
+    "kappa": Variable((RECORDED_DIM_PLACEHOLDER,), "smallest stability w.xi S/|w| of the stored examples", r"$\kappa$"),
+    "eps_t": Variable((RECORDED_DIM_PLACEHOLDER,), "training error", r"$\epsilon_t$", in_theory=False),
     "gap": Variable(
-        (RECORDED_DIM,),
+        (RECORDED_DIM_PLACEHOLDER,),
         "certified relative gap to the optimum, the largest stability",
         "gap",
         in_theory=False,
         role="diagnostic",
     ),
     "updates_made": Variable(
-        (RECORDED_DIM,), "updates made (examples visited, if visited in turn)", "updates made", 0, False
+        (RECORDED_DIM_PLACEHOLDER,), "updates made (examples visited, if visited in turn)", "updates made", 0, False
     ),
-    "stopped_by": Variable((RECORDED_DIM,), "criterion that ended the run", "stopped by", 0, False, STOPPED_BY_FLAGS),
+    "stopped_by": Variable(
+        (RECORDED_DIM_PLACEHOLDER,), "criterion that ended the run", "stopped by", 0, False, STOP_REASON_ATTRS
+    ),
     "converged": Variable(
-        (RECORDED_DIM,), "whether the run converged, as the learner reports", "converged", False, False
+        (RECORDED_DIM_PLACEHOLDER,), "whether the run converged, as the learner reports", "converged", False, False
     ),
 }
 STRENGTHS_VARIABLE = Variable(
-    (RECORDED_DIM, "example"), "embedding strengths x: w = sum of x xi S / N", "$x$", in_theory=False
+    (RECORDED_DIM_PLACEHOLDER, "example"), "embedding strengths x: w = sum of x xi S / N", "$x$", in_theory=False
 )
 
 
@@ -138,7 +148,7 @@ class StoredExamples(AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    learner: Annotated[Names, one_of(LEARNERS, "a learner"), BeforeValidator(_reject_losses)] = Field(
+    learner: Annotated[Names, one_of(LEARNERS, "a learner"), BeforeValidator(_reject_loss_names)] = Field(
         description="learning algorithm"
     )
     alpha: AlphaAxis = config_key(
@@ -148,10 +158,10 @@ class StoredExamples(AbstractScenario):
     flip: FlipAxis = config_key(
         0.0, description="probability that a label is flipped, of a stored example", symbol="$p_f$"
     )
-    epochs: StoredEpochs | None = Field(
+    epochs: RecordedEpochs | None = Field(
         default=None, description="epochs (of P updates) after which students are recorded, increasing; 100 by default"
     )
-    updates: Updates | None = Field(
+    updates: RecordedUpdates | None = Field(
         default=None, description="updates after which students are recorded, increasing; in place of epochs"
     )
     strengths: StrictBool = Field(default=False, description="also record the embedding strengths")
@@ -169,10 +179,10 @@ class StoredExamples(AbstractScenario):
             yield ("updates",), "is the same as epochs, counted in updates: give one of them (`updates=` removes it)"
         name, moments = self.recorded_moments
         for alpha, N in self.pairs("alpha", "N"):
-            if sentence := explain_example_number(alpha, N):
+            if sentence := explain_bad_example_count(alpha, N):
                 yield ("alpha",), sentence
                 break
-            if moments[-1] * alpha * N > MAX_COUNTED_EXAMPLES:
+            if moments[-1] * alpha * N > MAX_EXACT_INTEGER:
                 yield (name,), f"{moments[-1]:g} of {alpha * N:g} updates are too many to count in float64"
                 break
 
@@ -182,7 +192,7 @@ class StoredExamples(AbstractScenario):
         return ("updates", self.updates) if self.updates is not None else ("epochs", self.epochs or (100.0,))
 
     @property
-    def theory_ignores(self) -> dict[str, Any]:
+    def keys_ignored_by_theory(self) -> dict[str, Any]:
         """Values of the keys that theory ignores, which are all except learner, alpha and flip.
 
         N is so large that P / N equals alpha to six digits.
@@ -201,7 +211,7 @@ class StoredExamples(AbstractScenario):
 
     @property
     def derived(self) -> dict[str, Any]:
-        return {"P": compute_example_numbers(self)}
+        return {"P": compute_example_counts(self)}
 
     @property
     def recorded(self) -> dict[str, np.ndarray]:
@@ -244,7 +254,7 @@ def _estimate_chain_seconds(cell: StoredCell) -> float:
 
 
 # seconds per data set on one core, measured at N = 20 to 400 and P = 10 to 2,000
-LEARNING_SECONDS: dict[str, Callable[[StoredCell], float]] = {
+LEARNING_SECONDS_BY_LEARNER: dict[str, Callable[[StoredCell], float]] = {
     "hebb": lambda cell: 0.0,
     "pseudo_inverse": lambda cell: 2e-9 * cell.P * cell.N * min(cell.P, cell.N),
     "max_stability": lambda cell: 1e-4 + 2.5e-10 * cell.N * cell.P**2,
@@ -258,4 +268,6 @@ def _estimate_run_seconds(cell: StoredCell, times: int) -> float:
     """Estimate the maximum seconds per data set to draw examples, learn, and measure."""
     shared = 1e-4 + cell.P * cell.N * (1.5e-8 + 1e-9 * times) + 5e-11 * cell.N * cell.P**2
     update_seconds = cell.until[-1] * (5e-8 + 2e-9 * cell.P)
-    return shared + (LEARNING_SECONDS[cell.name](cell) if cell.name in LEARNING_SECONDS else update_seconds)
+    return shared + (
+        LEARNING_SECONDS_BY_LEARNER[cell.name](cell) if cell.name in LEARNING_SECONDS_BY_LEARNER else update_seconds
+    )

@@ -67,7 +67,7 @@ ProtocolAxis = Annotated[
 ]
 
 
-def _reject_section(value: Any) -> Any:
+def _reject_tasks_section(value: Any) -> Any:
     """Reject a section under the key `tasks`, which must be a number."""
     if isinstance(value, dict):
         raise ValueError("must be the number of tasks: write overlap and heads at the top level of the config")
@@ -85,7 +85,7 @@ class TaskKeys(AbstractScenario):
         "examples_seen": ConfigKey("examples_seen", "examples seen per input dimension: batch t", symbol="$bt$"),
     }
 
-    tasks: Annotated[Whole, BeforeValidator(_reject_section), Field(ge=1, le=MAX_TASKS)] = Field(
+    tasks: Annotated[Whole, BeforeValidator(_reject_tasks_section), Field(ge=1, le=MAX_TASKS)] = Field(
         description="number of tasks, each with a teacher of its own"
     )
     overlap: OverlapAxis = config_key(0.0, description="overlap of the teachers of two tasks", symbol="$r$")
@@ -117,7 +117,7 @@ class TaskKeys(AbstractScenario):
             isinstance(protocol, ReplayProtocol | OptimalProtocol) for protocol in protocols
         ):
             yield ("switch",), "is the time of the protocols blocked, replay and optimal: remove it"
-        if (lowest := min(ensure_tuple(self.overlap))) < self.lowest_overlap:
+        if (lowest := min(ensure_tuple(self.overlap))) < self.min_overlap:
             bound = f"at least -1/{self.tasks - 1}"
             yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g}: it must be {bound}"
 
@@ -132,7 +132,7 @@ class TaskKeys(AbstractScenario):
         return find_optimal_keys(self) | ({TASK_FRACTION_KEY: fraction_options} if fraction_options else {})
 
     @property
-    def theory_only(self) -> dict[str, Variable]:
+    def theory_only_variables(self) -> dict[str, Variable]:
         return {"task_share": TASK_FRACTION_VARIABLE} | (OPTIMUM_VARIABLES if self.optimal_keys else {})
 
     def _find_objective_problems(self) -> Iterator[Problem]:
@@ -140,7 +140,7 @@ class TaskKeys(AbstractScenario):
         return find_objective_problems(self.optimal_keys, self.tasks)
 
     @property
-    def lowest_overlap(self) -> float:
+    def min_overlap(self) -> float:
         """Lowest overlap that all pairs of teachers can have."""
         return -1 / max(self.tasks - 1, 1)
 

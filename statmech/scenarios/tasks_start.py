@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Discriminator, Field, Tag
 
 from statmech.scenarios.axes import PydanticType
-from statmech.scenarios.initial_conditions import CosineOrEach, Positive, find_length_problems
+from statmech.scenarios.initial_conditions import CosineOrList, Positive, find_length_problems
 from statmech.scenarios.keys import Number
 from statmech.scenarios.network_matrices import (
     EIGENVALUE_TOL,
@@ -18,16 +18,16 @@ from statmech.scenarios.network_matrices import (
     ConfigSection,
     MatrixRows,
     NetworkStart,
+    NonnegativeOrMatrix,
     Overlaps,
     PositiveNumber,
-    SquareOrMatrix,
     StudentUnits,
     factorise_gram,
     find_shape_problems,
 )
 
 
-def _get_heads_tag(value: Any) -> str:
+def _get_heads_union_tag(value: Any) -> str:
     """Return the union tag of head weights: a number, one list, or a list per head."""
     if not isinstance(value, list | tuple):
         return "value"
@@ -41,7 +41,7 @@ HeadWeights = Annotated[
             Annotated[Number, Tag("value")]
             | Annotated[tuple[Number, ...], Tag("axis")]
             | Annotated[MatrixRows, Tag("given")],
-            Discriminator(_get_heads_tag),
+            Discriminator(_get_heads_union_tag),
             Field(json_schema_extra={"anyOf": [NUMBER_SCHEMA, NUMBER_LIST_SCHEMA, MATRIX_SCHEMA]}),
         ]
     ),
@@ -60,7 +60,7 @@ class TasksStart(ConfigSection):
     """
 
     name: str | None = Field(default=None, description="name of this start on an axis of starts")
-    Q: SquareOrMatrix | None = Field(
+    Q: NonnegativeOrMatrix | None = Field(
         default=None, description="J_k.J_l/N: a multiple of the identity, or a K x K matrix"
     )
     R: Overlaps | None = Field(
@@ -102,7 +102,7 @@ class TasksStart(ConfigSection):
         Units
         """
         v = np.broadcast_to(np.asarray(self.v, float), (heads, K)).copy()
-        return self._first_layer(T).of(K, len(T))._replace(v=v)
+        return self._make_first_layer_start(T).of(K, len(T))._replace(v=v)
 
     def problems(self, K: int, T: np.ndarray, heads: int, dtype: str = "float64") -> list[str]:
         """Explain why K student units cannot have this start with teacher units T (M, M).
@@ -124,13 +124,13 @@ class TasksStart(ConfigSection):
         if self.along is not None and not (self.R is None and self.drawn is None):
             return ["along determines R at every overlap: give either along, or R, or drawn"]
         sentences = find_shape_problems("along", self.along, (K, len(T)), "K, number of all teacher units")
-        if _get_heads_tag(self.v) == "given":
+        if _get_heads_union_tag(self.v) == "given":
             sentences += find_shape_problems("v", self.v, (heads, K), "heads, K")
         elif isinstance(self.v, tuple):
             sentences += find_shape_problems("v", self.v, (K,), "K")
-        return sentences or self._first_layer(T).problems(K, T, dtype)
+        return sentences or self._make_first_layer_start(T).problems(K, T, dtype)
 
-    def _first_layer(self, T: np.ndarray) -> NetworkStart:
+    def _make_first_layer_start(self, T: np.ndarray) -> NetworkStart:
         """Return the start of the first layer, without the heads."""
         R = self.R if self.along is None else (np.asarray(self.along, float) @ factorise_gram(T).T).tolist()
         section = {"Q": self.Q, "R": R, "drawn": self.drawn}
@@ -145,7 +145,7 @@ class PerceptronStart(ConfigSection):
     """
 
     length: Positive = Field(default=1.0, description="|J|/sqrt(N)")
-    R: CosineOrEach = Field(default=0.0, description="teacher-student cosine, one value, or one per task")
+    R: CosineOrList = Field(default=0.0, description="teacher-student cosine, one value, or one per task")
 
     def of(self, tasks: int) -> tuple[float, np.ndarray]:
         """Return the length and the overlaps R (tasks,) with the teachers."""

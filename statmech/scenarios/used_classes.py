@@ -18,7 +18,7 @@ from statmech.learners import LEARNERS
 from statmech.rules import RULES
 from statmech.scenarios.kind import Kind
 
-REGISTRIES: tuple[Mapping[str, type], ...] = (
+CLASS_REGISTRIES: tuple[Mapping[str, type], ...] = (
     *(RULES, LEARNERS, ACTIVATIONS, BOUNDARIES, CLASSIFIERS, INPUTS),
     *(LOSSES, TEACHERS, WEIGHTS),
 )
@@ -35,7 +35,7 @@ def find_used_classes(scenario: Kind) -> set[type]:
     leaves = list(_iterate_leaves(vars(scenario)))
     strings, registries = (
         {leaf for leaf in leaves if isinstance(leaf, str)},
-        (*REGISTRIES, *scenario.choices().values()),
+        (*CLASS_REGISTRIES, *scenario.choices().values()),
     )
     registered = (registry[string] for registry in registries for string in strings & registry.keys())
     return {type(scenario), *map(type, leaves), *registered}

@@ -83,7 +83,7 @@ def _list_variable_entries(kind: type[AbstractScenario]) -> Iterator[VocabularyE
     own_variables = scenario.variables
     theory_variables = {
         name: variable
-        for name, variable in scenario.theory_only.items()
+        for name, variable in scenario.theory_only_variables.items()
         if not name.startswith(tuple(f"{v}_" for v in own_variables))
     }
     for name, variable in (own_variables | theory_variables).items():

@@ -32,9 +32,9 @@ from scipy.special import betainc, comb, dawsn, gammaln, log_ndtr, ndtr
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_composite_rule, normal_density
 from statmech.order_parameters import angle_from_components
 
-BLOCK_ELEMENTS = 200  # parameter sets integrated together, to limit memory
-MIN_DECAY_RATE = 1e-24  # for maximally opposed students, whose integrand decays only as a power
-MAX_SUMMED_STUDENTS = 64  # size n of a minimal majority; the incomplete beta function is faster for larger n
+MAX_BLOCK_ELEMENTS = 200  # parameter sets integrated together, to limit memory
+MIN_INTEGRAND_DECAY_RATE = 1e-24  # for maximally opposed students, whose integrand decays only as a power
+MAX_SUMMED_MAJORITY = 64  # size n of a minimal majority; the incomplete beta function is faster for larger n
 HALVING_PANEL_EDGES = np.geomspace(2.0**-44 * 10.0, 10.0, 45)  # each edge is twice the previous edge
 
 
@@ -65,11 +65,11 @@ def integrate_vote_error(theta: np.ndarray, c: np.ndarray, K: ArrayLike) -> np.n
     of an element does not depend on the other elements.
     """
     gamma, alpha, K = (x.ravel() for x in np.broadcast_arrays(*_compute_sigmoid_slopes(theta, c), np.asarray(K, float)))
-    panels_each = _count_panels(np.maximum(np.where(np.isfinite(gamma), abs(gamma), 0.0), alpha * np.sqrt(K)))
+    panels_each = _count_halving_panels(np.maximum(np.where(np.isfinite(gamma), abs(gamma), 0.0), alpha * np.sqrt(K)))
     values = np.empty_like(gamma)
     for number in np.unique(panels_each):
         rows, edges = np.flatnonzero(panels_each == number), np.concatenate([[0.0], HALVING_PANEL_EDGES[-number:]])
-        for block in np.split(rows, range(BLOCK_ELEMENTS, rows.size, BLOCK_ELEMENTS)):
+        for block in np.split(rows, range(MAX_BLOCK_ELEMENTS, rows.size, MAX_BLOCK_ELEMENTS)):
             values[block] = _integrate_common_field(
                 alpha[block, None], gamma[block, None], np.ceil(K[block, None] / 2), edges
             )
@@ -85,7 +85,7 @@ def _compute_sigmoid_slopes(theta: np.ndarray, c: np.ndarray) -> tuple[np.ndarra
     return np.nan_to_num(gamma, nan=0.0, posinf=np.inf, neginf=-np.inf), alpha
 
 
-def _count_panels(slope: np.ndarray) -> np.ndarray:
+def _count_halving_panels(slope: np.ndarray) -> np.ndarray:
     """Count the panels needed for the steepest sigmoid of each element, in multiples of 4."""
     halvings = np.log2(2 * HALVING_PANEL_EDGES[-1] * np.maximum(slope, 1.0))
     return np.clip(4 * np.ceil((halvings + 1) / 4), 4, HALVING_PANEL_EDGES.size).astype(int)
@@ -108,7 +108,7 @@ def _compute_minority_probability(p: np.ndarray, n: np.ndarray) -> np.ndarray:
     for size in np.unique(n).tolist():
         rows = n[:, 0] == size
         probability[rows] = (
-            _sum_minority_terms(p[rows], int(size)) if size <= MAX_SUMMED_STUDENTS else betainc(size, size, p[rows])
+            _sum_minority_terms(p[rows], int(size)) if size <= MAX_SUMMED_MAJORITY else betainc(size, size, p[rows])
         )
     return probability
 
@@ -150,7 +150,7 @@ def _compute_equal_split_probability(c: np.ndarray, n: int) -> np.ndarray:
     lie in fewer than 2n dimensions.
     """
     rate = 0.5 - n * np.maximum(-c, 0.0)
-    octaves = np.log2(1 / np.sqrt(2 * max(float(np.min(rate)), MIN_DECAY_RATE)))
+    octaves = np.log2(1 / np.sqrt(2 * max(float(np.min(rate)), MIN_INTEGRAND_DECAY_RATE)))
     wide = GAUSSIAN_CUTOFF * 2 ** np.arange(0.5, octaves + 0.5, 0.5)
     m, weight = make_composite_rule(np.concatenate([np.linspace(0.0, GAUSSIAN_CUTOFF, 17), wide]), 16)
     scaled = np.sqrt(np.abs(c))[:, None] * m

@@ -43,16 +43,16 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.numerics.gaussian import get_legendre_rule
-from statmech.order_parameters import angle_between, angle_from_components
+from statmech.order_parameters import angle_between_students, angle_from_components
 
 MAX_EXACT_STUDENTS = 4
 NODES = 10  # per panel and per half panel
-PANEL_TOL = 1e-13  # relative to the length of the path
+VOTE_PANEL_TOL = 1e-13  # relative to the length of the path
 MAX_VOTE_PANEL_HALVINGS = 45
-BLOCK_ENSEMBLES = 2**13  # ensembles integrated together; each takes 4 KB
-MAX_NARROW_STEP = 0.1  # relative to the path: panels are cut at narrower steps, which would fall between nodes
-COSINE_TOL = 1e-14
-MIN_STUDENT_DISTANCE = 1e-20  # relative to the largest angle; separates students that coincide
+MAX_BLOCK_ENSEMBLES = 2**13  # ensembles integrated together; each takes 4 KB
+MAX_NARROW_STEP_WIDTH = 0.1  # relative to the path: panels are cut at narrower steps, which would fall between nodes
+UNIT_COSINE_TOL = 1e-14
+MIN_STUDENT_SHIFT = 1e-20  # relative to the largest angle; separates students that coincide
 
 
 class TeacherPath(NamedTuple):
@@ -110,12 +110,12 @@ def _three_student_vote_error(parallel: np.ndarray, perpendicular: np.ndarray) -
     """Return the vote errors (...) of ensembles of three students, computed in blocks."""
     errors = np.empty(parallel.shape[:-1])
     ensembles, components, products = errors.reshape(-1), parallel.reshape(-1, 3), perpendicular.reshape(-1, 3, 3)
-    for first in range(0, len(ensembles), BLOCK_ENSEMBLES):
-        block = slice(first, first + BLOCK_ENSEMBLES)
+    for first in range(0, len(ensembles), MAX_BLOCK_ENSEMBLES):
+        block = slice(first, first + MAX_BLOCK_ENSEMBLES)
         theta, c = _sort_by_angle(components[block], products[block])
         path = _make_teacher_path(theta, c)
-        theta_23 = angle_between(theta[:, 1], theta[:, 2], c[:, 1, 2])
-        bend = path.end * np.arctan2(path.y23, path.area) + _integrate_path(path)
+        theta_23 = angle_between_students(theta[:, 1], theta[:, 2], c[:, 1, 2])
+        bend = path.end * np.arctan2(path.y23, path.area) + _integrate_teacher_path(path)
         ensembles[block] = (theta.sum(axis=-1) - theta_23) / (2 * np.pi) - bend / np.pi**2
     return errors
 
@@ -127,7 +127,7 @@ def _sort_by_angle(parallel_part: np.ndarray, perpendicular: np.ndarray) -> tupl
     parallel = length == 0
     scale = np.where(parallel, 1.0, length)
     c = np.clip(perpendicular / scale[:, :, None] / scale[:, None, :], -1.0, 1.0)
-    c = np.where(abs(c) > 1 - COSINE_TOL, np.sign(c), c)  # a square root would amplify rounding errors to 1e-8
+    c = np.where(abs(c) > 1 - UNIT_COSINE_TOL, np.sign(c), c)  # a square root would amplify rounding errors to 1e-8
     order = np.argsort(theta, axis=-1, kind="stable")
     rows = np.arange(len(theta))[:, None]
     return theta[rows, order], c[rows[..., None], order[:, :, None], order[:, None, :]]
@@ -142,13 +142,13 @@ def _make_teacher_path(theta: np.ndarray, c: np.ndarray) -> TeacherPath:
     y23 = np.clip(c23 - c12 * c13, -bound, bound)
     area = (bound - y23) * (bound + y23)
     # shift each student in its own direction, so that identical students form a triangle with well-defined angles
-    min_square = (MIN_STUDENT_DISTANCE * np.maximum(sin1, np.maximum(sin2, sin3))) ** 2
+    min_square = (MIN_STUDENT_SHIFT * np.maximum(sin1, np.maximum(sin2, sin3))) ** 2
     y22, y33, y23 = y22 * sin2**2, y33 * sin3**2, y23 * sin2 * sin3
     area = np.sqrt(area * (sin2 * sin3) ** 2 + min_square * (y22 + y33 + min_square))
     return TeacherPath(theta[:, 0], sin2 * c12, cos2, sin3 * c13, cos3, y22 + min_square, y33 + min_square, y23, area)
 
 
-def _evaluate_integrand(psi: np.ndarray, path: TeacherPath) -> np.ndarray:
+def _evaluate_vote_integrand(psi: np.ndarray, path: TeacherPath) -> np.ndarray:
     """Evaluate the integrand at angles (n, nodes), for parameters (n, 1)."""
     sin, cos = np.sin(psi), np.cos(psi)
     x2, x3 = path.sin2 * cos - path.cos2 * sin, path.sin3 * cos - path.cos3 * sin
@@ -158,41 +158,43 @@ def _evaluate_integrand(psi: np.ndarray, path: TeacherPath) -> np.ndarray:
     return x2 / p2 * a2 + x3 / p3 * a3
 
 
-def _integrate_panel(left: np.ndarray, width: np.ndarray, path: TeacherPath) -> np.ndarray:
+def _integrate_vote_panel(left: np.ndarray, width: np.ndarray, path: TeacherPath) -> np.ndarray:
     """Integrate over one panel (n,) of each path."""
     x, weight = get_legendre_rule(NODES)
-    values = _evaluate_integrand(left[:, None] + width[:, None] * x, TeacherPath(*(number[:, None] for number in path)))
+    values = _evaluate_vote_integrand(
+        left[:, None] + width[:, None] * x, TeacherPath(*(number[:, None] for number in path))
+    )
     return width * (weight * values).sum(axis=-1)
 
 
-def _integrate_path(path: TeacherPath) -> np.ndarray:
+def _integrate_teacher_path(path: TeacherPath) -> np.ndarray:
     """Integrate along each path, bisecting every panel whose integral differs from the sum over its halves."""
-    edges = _get_panel_edges(path)
+    edges = _compute_panel_edges(path)
     owner, panel = np.nonzero(np.diff(edges, axis=-1) > 0)
     left, width = edges[owner, panel], np.diff(edges, axis=-1)[owner, panel]
     total = np.zeros_like(path.end)
-    previous = _integrate_panel(left, width, TeacherPath(*(number[owner] for number in path)))
+    previous = _integrate_vote_panel(left, width, TeacherPath(*(number[owner] for number in path)))
     for _ in range(MAX_VOTE_PANEL_HALVINGS):
         if not owner.size:
             break
         owner, width = np.repeat(owner, 2), np.repeat(width / 2, 2)
         left = np.repeat(left, 2)
         left[1::2] += width[1::2]
-        half = _integrate_panel(left, width, TeacherPath(*(number[owner] for number in path)))
+        half = _integrate_vote_panel(left, width, TeacherPath(*(number[owner] for number in path)))
         halves = half[::2] + half[1::2]
-        open_ = abs(halves - previous) > PANEL_TOL * path.end[owner[::2]]
+        open_ = abs(halves - previous) > VOTE_PANEL_TOL * path.end[owner[::2]]
         total += np.bincount(owner[::2][~open_], halves[~open_], len(total))
         open_ = np.repeat(open_, 2)
         owner, left, width, previous = owner[open_], left[open_], width[open_], half[open_]
     return total + np.bincount(owner, previous, len(total))
 
 
-def _get_panel_edges(path: TeacherPath) -> np.ndarray:
+def _compute_panel_edges(path: TeacherPath) -> np.ndarray:
     """Return panel edges (n, 6), including the zeros of x_2, x_3 and the arctangents at narrow steps."""
     h2, h3 = np.sqrt(path.y22), np.sqrt(path.y33)
     s2, c2 = path.y22 * path.sin3 - path.y23 * path.sin2, path.y22 * path.cos3 - path.y23 * path.cos2
     s3, c3 = path.y33 * path.sin2 - path.y23 * path.sin3, path.y33 * path.cos2 - path.y23 * path.cos3
     sin, cos = np.stack([path.sin2, path.sin3, s2, s3]), np.stack([path.cos2, path.cos3, c2, c3])
-    narrow = np.stack([h2, h3, h2 * path.area, h3 * path.area]) < MAX_NARROW_STEP * path.end * np.hypot(sin, cos)
+    narrow = np.stack([h2, h3, h2 * path.area, h3 * path.area]) < MAX_NARROW_STEP_WIDTH * path.end * np.hypot(sin, cos)
     zero = np.where(narrow, np.arctan2(sin, cos) % np.pi, 0.0)
     return np.sort(np.clip([*zero, np.zeros_like(path.end), path.end], 0.0, path.end), axis=0).T

@@ -33,24 +33,24 @@ from scipy.special import ndtri
 from statmech.order_parameters import angle_from_components
 from statmech.votes.equal_students import integrate_vote_error
 
-TEST_CIRCLES = 1024  # per run; the estimate is unbiased, and the spread over seeds includes its error
+NUM_TEST_CIRCLES = 1024  # per run; the estimate is unbiased, and the spread over seeds includes its error
 MIN_TEST_CIRCLES = 64
 MAX_SOBOL_DIMENSIONS = 21_201  # limit of SciPy's tables
 
 
-def choose_circle_count(K: int, N: float) -> int:
+def choose_test_circle_count(K: int, N: float) -> int:
     """Return the number of circles that limits the measurement error to a tenth of the variance between runs.
 
     This number applies to students with statistically identical starts. The variance of the difference grows with K
     and, since the sign changes of short fields are far away, with log N. It has a bound, which matters at small N.
 
-    >>> [choose_circle_count(5, N) for N in (10, 100, 10_000)]
+    >>> [choose_test_circle_count(5, N) for N in (10, 100, 10_000)]
     [64, 120, 240]
     """
-    return int(np.clip(min(12 * K * np.log10(N), 4 * N), MIN_TEST_CIRCLES, TEST_CIRCLES))
+    return int(np.clip(min(12 * K * np.log10(N), 4 * N), MIN_TEST_CIRCLES, NUM_TEST_CIRCLES))
 
 
-def draw_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
+def draw_random_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
     """Draw random pairs of inputs (2, points, 1 + n): one coordinate parallel to the teacher, n perpendicular."""
     return rng.standard_normal((2, points, 1 + n))
 
@@ -63,7 +63,7 @@ def draw_sobol_circles(rng: np.random.Generator, points: int, n: int) -> np.ndar
     """
     dimensions = 2 * (1 + n)
     if dimensions > MAX_SOBOL_DIMENSIONS:
-        return draw_circles(rng, points, n)
+        return draw_random_circles(rng, points, n)
     from scipy.stats import qmc  # imported here, because it takes longer than the rest of this package
 
     net = qmc.Sobol(dimensions, rng=rng).random(points)
@@ -74,10 +74,10 @@ def measure_vote_error(parallel: np.ndarray, factor: np.ndarray, inputs: np.ndar
     """Estimate the majority vote's error from the students' components (..., K) and (..., K, n).
 
     The components are parallel and perpendicular to the teacher. The error is measured relative to the weight mean.
-    `inputs` come from `draw_circles`, and may have axes between the first two that broadcast with the leading axes of
+    `inputs` come from `draw_random_circles`, and may have axes between the first two that broadcast with the leading axes of
     the students. A fair coin decides the tie of an even K.
 
-    >>> inputs = draw_circles(np.random.default_rng(0), 1024, 1)
+    >>> inputs = draw_random_circles(np.random.default_rng(0), 1024, 1)
     >>> error = measure_vote_error(np.array([1.0]), np.array([[1.0]]), inputs)     # one student at 45 degrees: 1/4
     >>> bool(abs(error - 0.25) < 1e-12)
     True
@@ -86,18 +86,18 @@ def measure_vote_error(parallel: np.ndarray, factor: np.ndarray, inputs: np.ndar
     fields = [parallel[..., None, :] * x[..., :1] + x[..., 1:] @ transposed_factor for x in inputs]
     mean = [field.sum(axis=-1, keepdims=True) for field in fields]
     teacher = inputs[..., :1]
-    excess = np.mean(_average_agreement(teacher, mean) - _average_agreement(teacher, fields), axis=-1) / 2
+    excess = np.mean(_average_vote_agreement(teacher, mean) - _average_vote_agreement(teacher, fields), axis=-1) / 2
     parallel_sum, perpendicular_sum = parallel.sum(axis=-1), np.linalg.norm(factor.sum(axis=-2), axis=-1)
     return excess + np.arctan2(perpendicular_sum, parallel_sum) / np.pi
 
 
-def measure_similar_vote_error(parallel: np.ndarray, perpendicular: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+def measure_near_equal_vote(parallel: np.ndarray, perpendicular: np.ndarray, inputs: np.ndarray) -> np.ndarray:
     """Estimate the vote error of nearly equal students from their perpendicular Gram matrix (..., K, K).
 
-    `inputs` come from `draw_circles` in K dimensions, with axes as for `measure_vote_error`.
+    `inputs` come from `draw_random_circles` in K dimensions, with axes as for `measure_vote_error`.
 
-    >>> inputs = draw_circles(np.random.default_rng(0), 16, 5)
-    >>> error = measure_similar_vote_error(np.ones(5), np.eye(5) + 1, inputs)     # equal students: the exact integral
+    >>> inputs = draw_random_circles(np.random.default_rng(0), 16, 5)
+    >>> error = measure_near_equal_vote(np.ones(5), np.eye(5) + 1, inputs)     # equal students: the exact integral
     >>> float(error.round(6))
     0.269993
     """
@@ -110,8 +110,8 @@ def measure_similar_vote_error(parallel: np.ndarray, perpendicular: np.ndarray, 
     equal = integrate_vote_error(equal_theta, c, K)
     control_fraction = _choose_control_fraction(equal, equal_theta, K)
     teacher = inputs[..., :1]
-    measured = _average_agreement(teacher, _compute_fields(theta, cosines, inputs), control_fraction)
-    expected = _average_agreement(teacher, _compute_equal_fields(equal_theta, c, inputs), control_fraction)
+    measured = _average_vote_agreement(teacher, _compute_student_fields(theta, cosines, inputs), control_fraction)
+    expected = _average_vote_agreement(teacher, _compute_equal_fields(equal_theta, c, inputs), control_fraction)
     return equal + np.mean(expected - measured, axis=-1) / 2
 
 
@@ -126,7 +126,7 @@ def _choose_control_fraction(vote: np.ndarray, theta: np.ndarray, K: int) -> np.
     return np.clip(np.where(is_nonzero, (0.5 - vote) / np.where(is_nonzero, student_excess, 1.0), 1.0) / K, 0.0, 1.0)
 
 
-def _compute_fields(theta: np.ndarray, cosines: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
+def _compute_student_fields(theta: np.ndarray, cosines: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
     """Return students' fields (..., points, K), from the symmetric square root of their cosines."""
     values, vectors = np.linalg.eigh(cosines)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :] @ np.swapaxes(vectors, -1, -2)
@@ -148,7 +148,7 @@ def _compute_equal_fields(theta: np.ndarray, c: np.ndarray, inputs: np.ndarray) 
     ]
 
 
-def _average_agreement(
+def _average_vote_agreement(
     teacher: np.ndarray, fields: list[np.ndarray], control_fraction: np.ndarray | float = 0.0
 ) -> np.ndarray:
     """Average over each circle the teacher's agreement with the vote, minus a fraction of each student's agreement.
@@ -156,7 +156,7 @@ def _average_agreement(
     The teacher's fields are (2, .., points, 1), the students' 2 x (.., points, K), the fraction (..).
     """
     control_fraction = np.asarray(control_fraction)[..., None, None]
-    turns, teachers = _find_sign_change(*fields), _find_sign_change(*teacher)
+    turns, teachers = _find_sign_change_angle(*fields), _find_sign_change_angle(*teacher)
     bits = turns.view(np.int64)  # each student's sign replaces the last bit of its angle, so that one sort orders both
     bits &= -2
     bits |= fields[0] > 0
@@ -170,6 +170,6 @@ def _average_agreement(
     return (np.sign(teacher[0]) * (turned - unturned) / np.pi)[..., 0]
 
 
-def _find_sign_change(field: np.ndarray, rotated_field: np.ndarray) -> np.ndarray:
+def _find_sign_change_angle(field: np.ndarray, rotated_field: np.ndarray) -> np.ndarray:
     """Return the angle phi in [0, pi] where field cos(phi) + rotated_field sin(phi) changes sign."""
     return np.arctan2(abs(field), np.where(field > 0, -rotated_field, rotated_field))

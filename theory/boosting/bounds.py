@@ -18,8 +18,8 @@ from scipy.special import gammaln
 from statmech.errors import ScenarioError
 from statmech.scenarios.boosting import BoostingCell
 
-MIN_ADVANTAGE = 1e-150  # the bound on the stages, proportional to 1/advantage^2, overflows at smaller values
-MAX_EXACT_FEATURES = 10**12  # for more features, differences of gammaln lose significant digits
+MIN_BOUNDED_ADVANTAGE = 1e-150  # the bound on the stages, proportional to 1/advantage^2, overflows at smaller values
+MAX_GAMMALN_FEATURES = 10**12  # for more features, differences of gammaln lose significant digits
 BOUND_FAILURE_PROBABILITY = 0.05  # probability that a run exceeds its bound on eps_g
 
 
@@ -33,7 +33,7 @@ def compute_bounds(cell: BoostingCell) -> dict[str, float]:
     if cell.flip > 0:
         return dict.fromkeys(("stages", "eps_g", "advantage"), np.nan)
     gamma = guaranteed_advantage(cell.s, cell.booster.discount if cell.k > 1 else 1.0)
-    if gamma < MIN_ADVANTAGE:
+    if gamma < MIN_BOUNDED_ADVANTAGE:
         return {"stages": np.nan, "eps_g": np.nan, "advantage": gamma}
     max_stages = bound_stages(1 / (2 * gamma), cell.P)
     size = bound_log_perceptrons(count_conjunctions(cell.N, cell.k) + 1, max_stages)
@@ -281,7 +281,7 @@ def bound_log_perceptrons(features: int, r: int) -> float:
 
 def _log_binomial(features: int, r: int) -> float:
     r"""Return the logarithm of the binomial coefficient n over r, or of its bound :math:`n^r/r!` for large n."""
-    if features > MAX_EXACT_FEATURES:
+    if features > MAX_GAMMALN_FEATURES:
         return float(r * log(features) - gammaln(r + 1))
     return float(gammaln(features + 1) - gammaln(r + 1) - gammaln(features - r + 1))
 
@@ -329,7 +329,7 @@ def _check_counts(**counts: int) -> None:
             raise ScenarioError([((name,), f"must be an integer of at least 1, not {value}")])
 
 
-def _check_probabilities(**chances: float) -> None:
-    for name, value in chances.items():
+def _check_probabilities(**probabilities: float) -> None:
+    for name, value in probabilities.items():
         if not 0 < value < 1:
             raise ScenarioError([((name,), f"must lie between 0 and 1, not {value:g}")])

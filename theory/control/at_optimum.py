@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-Values = dict[str, np.ndarray]
-Solver = Callable[[Any, Sequence[Any]], Iterator[Values]]
+VariableArrays = dict[str, np.ndarray]
+CellSolver = Callable[[Any, Sequence[Any]], Iterator[VariableArrays]]
 
 
-def solve_at_best_controls(solve: Solver) -> Solver:
+def solve_at_best_controls(solve: CellSolver) -> CellSolver:
     """Wrap a solver so that cells with an `optimal` key are solved at their best control.
 
     The solution includes the best control.
     """
 
     @wraps(solve)
-    def wrapper(scenario: Any, cells: Sequence[Any]) -> Iterator[Values]:
-        if "control" not in scenario.theory_only:
+    def wrapper(scenario: Any, cells: Sequence[Any]) -> Iterator[VariableArrays]:
+        if "control" not in scenario.theory_only_variables:
             return solve(scenario, cells)
         from theory.control.best_controls import add_best_controls  # imported late: needs JAX
 

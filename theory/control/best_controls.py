@@ -19,7 +19,7 @@ from scipy.optimize import minimize, minimize_scalar
 from statmech.controls import Control, TimeSegments
 from statmech.optima import LAST_TIME_OBJECTIVE, Objective, OptimalControl
 from statmech.runtime.system import count_cores
-from statmech.scenarios.controlled_keys import NUM_SEARCHES, TASK_FRACTION_KEY
+from statmech.scenarios.controlled_keys import NUM_OPTIMUM_SEARCHES, TASK_FRACTION_KEY
 from statmech.scenarios.online import OnlineCell
 from theory.control.best_rates import compute_best_rates, find_length_power
 from theory.control.errors import compute_objectives
@@ -29,8 +29,8 @@ from theory.control.systems import make_control_problem
 
 C = TypeVar("C")
 MIN_LEARNING_RATE, MAX_LEARNING_RATE = 1e-3, 30.0
-MAX_FRACTION_CONTROLS = {TASK_FRACTION_KEY: 1.0, "dropout": 0.9}  # upper bounds of controls that are fractions
-NUM_GRID_CONSTANTS = 16  # grid points of a single control; two controls have half the points each
+MAX_CONTROL_FRACTIONS = {TASK_FRACTION_KEY: 1.0, "dropout": 0.9}  # upper bounds of controls that are fractions
+CONSTANT_GRID_POINTS = 16  # grid points of a single control; two controls have half the points each
 TOLERANCE = 1e-7  # absolute, for a fraction or for the logarithm of a learning rate
 FIRST_SEGMENT_FRACTION, SEGMENT_LENGTH_RATIO, POINTS = (
     1e-3,
@@ -38,8 +38,8 @@ FIRST_SEGMENT_FRACTION, SEGMENT_LENGTH_RATIO, POINTS = (
     8,
 )  # smooth controls: first edge, ratio of successive edges, values per segment
 STEPS_PER_LAST_SEGMENT = 40  # integrator steps
-MAX_INITIAL_LEARNING_RATE = 100.0  # at t = 0: fixes the free scale of a student that starts at R = 0
-CONTROL_EQUALITY_TOL = 1e-9  # relative, for times and for errors
+MAX_LEARNING_RATE_AT_ZERO_R = 100.0  # at t = 0: fixes the free scale of a student that starts at R = 0
+EQUALITY_REL_TOL = 1e-9  # relative, for times and for errors
 
 _control_cache: dict[Any, Future[BestControls]] = {}  # finished and running searches
 _control_cache_lock = Lock()
@@ -105,7 +105,7 @@ def add_best_controls(cells: Sequence[C], last_time: float) -> list[tuple[C, Bes
     Returns pairs of a cell and its optimum, which is None for a cell without such keys.
     """
     with ThreadPoolExecutor(count_cores()) as pool:  # the compiled equations release the GIL
-        return list(pool.map(lambda cell: _add_best_controls(cell, last_time), cells))
+        return list(pool.map(lambda cell: _add_cell_controls(cell, last_time), cells))
 
 
 def cache_best_controls(cell: Any, last_time: float, best: BestControls) -> None:
@@ -116,7 +116,7 @@ def cache_best_controls(cell: Any, last_time: float, best: BestControls) -> None
         _control_cache.setdefault(_make_cache_key(cell, last_time), result)
 
 
-def _add_best_controls(cell: Any, last_time: float) -> tuple[Any, BestControls | None]:
+def _add_cell_controls(cell: Any, last_time: float) -> tuple[Any, BestControls | None]:
     if not cell.optimal_keys:
         return cell, None
     best = _get_best_controls(cell, last_time)
@@ -153,25 +153,25 @@ def _get_best_controls(cell: Any, last_time: float) -> BestControls:
 
 def _find_best_controls(cell: Any, last_time: float) -> BestControls:
     objective = next(iter(cell.optimal_keys.values())).objective
-    ranges = {name: get_control_range(name, options) for name, options in cell.optimal_keys.items()}
+    ranges = {name: get_search_range(name, options) for name, options in cell.optimal_keys.items()}
     constants, constant_error = _find_best_constants(cell, ranges, last_time, objective)
     closed_form = _solve_in_closed_form(cell, last_time) if type(cell) is OnlineCell else None
     controls, gradient, searches = closed_form or _search_controls(cell, ranges, constants, last_time)
     [error] = compute_objectives([_apply_controls(cell, controls)], last_time, objective)
-    if not error <= constant_error * (1 + CONTROL_EQUALITY_TOL):  # steps of fixed size are inaccurate at large rates
+    if not error <= constant_error * (1 + EQUALITY_REL_TOL):  # steps of fixed size are inaccurate at large rates
         controls = {
             name: _make_constant_control(cell, name, constants[name], cell.optimal_keys[name]) for name in controls
         }
         error = constant_error
-    search_results = np.full(NUM_SEARCHES, np.nan)
+    search_results = np.full(NUM_OPTIMUM_SEARCHES, np.nan)
     search_results[: len(searches)] = searches
     return BestControls(controls, constants, float(error), float(constant_error / error), gradient, search_results)
 
 
-def get_control_range(name: str, options: OptimalControl) -> ControlRange:
+def get_search_range(name: str, options: OptimalControl) -> ControlRange:
     """Return the search range of a control with this name."""
-    if name in MAX_FRACTION_CONTROLS:
-        return ControlRange(0.0, options.at_most or MAX_FRACTION_CONTROLS[name], geometric=False)
+    if name in MAX_CONTROL_FRACTIONS:
+        return ControlRange(0.0, options.at_most or MAX_CONTROL_FRACTIONS[name], geometric=False)
     return ControlRange(MIN_LEARNING_RATE, options.at_most or MAX_LEARNING_RATE, geometric=True)
 
 
@@ -213,14 +213,14 @@ def _find_best_constants(
 
     axes = [
         np.linspace(
-            *control_range.coordinate_bounds, NUM_GRID_CONSTANTS if len(ranges) == 1 else NUM_GRID_CONSTANTS // 2
+            *control_range.coordinate_bounds, CONSTANT_GRID_POINTS if len(ranges) == 1 else CONSTANT_GRID_POINTS // 2
         )
         for control_range in ranges.values()
     ]
     grid = list(product(*axes))
     values = compute_objectives(cells_at(grid), last_time, objective)
     best = grid[int(np.argmin(values))]
-    neighbours = [_get_neighbours(axis, x) for axis, x in zip(axes, best, strict=True)]
+    neighbours = [_get_grid_neighbours(axis, x) for axis, x in zip(axes, best, strict=True)]
     coordinates: tuple[float, ...]
     if len(axes) == 1:
         refined = minimize_scalar(
@@ -238,7 +238,7 @@ def _find_best_constants(
     }, float(lowest)
 
 
-def _get_neighbours(axis: np.ndarray, x: float) -> tuple[float, float]:
+def _get_grid_neighbours(axis: np.ndarray, x: float) -> tuple[float, float]:
     """Return the neighbours of a value on an axis."""
     index = int(np.searchsorted(axis, x))
     return float(axis[max(index - 1, 0)]), float(axis[min(index + 1, axis.size - 1)])
@@ -284,25 +284,23 @@ def _make_control_bounds(cell: Any, ranges: dict[str, ControlRange], segments: T
     return ControlBounds(low, high)
 
 
-def _make_control(begin: float, segments: TimeSegments, values: np.ndarray, options: OptimalControl) -> Control:
+def _make_control(start_time: float, segments: TimeSegments, values: np.ndarray, options: OptimalControl) -> Control:
     """Make a control from the values that a search has found.
 
-    The control is 1 before `begin`, if the search starts after t = 0.
+    The control is 1 before `start_time`, if the search starts after t = 0.
     """
     edges, all_values = segments.edges, tuple(values.tolist())
-    if begin > 0:
+    if start_time > 0:
         edges, all_values = (0.0, *edges), (1.0, *all_values)
     return Control(TimeSegments(edges, segments.points), all_values, options)
 
 
-def _make_segment_edges(cell: Any, options: OptimalControl, begin: float, last_time: float) -> tuple[float, ...]:
+def _make_segment_edges(cell: Any, options: OptimalControl, start_time: float, last_time: float) -> tuple[float, ...]:
     """Return the edges of equal segments up to the last time, and the times when the problem itself jumps."""
-    edges = np.linspace(begin, last_time, options.segments + 1)
-    jumps = [edge for edge in cell.edges if begin < edge < last_time]
+    edges = np.linspace(start_time, last_time, options.segments + 1)
+    jumps = [edge for edge in cell.edges if start_time < edge < last_time]
     distant = [
-        edge
-        for edge in edges
-        if np.min(np.abs(edge - np.array(jumps)), initial=np.inf) > CONTROL_EQUALITY_TOL * last_time
+        edge for edge in edges if np.min(np.abs(edge - np.array(jumps)), initial=np.inf) > EQUALITY_REL_TOL * last_time
     ]
     return tuple(sorted([*map(float, distant), *jumps]))
 
@@ -320,8 +318,8 @@ def _solve_in_closed_form(cell: OnlineCell, last_time: float) -> ControlSearchRe
     eta = compute_best_rates(cell, segments.times).eta
     if power == 0:
         length = float(cell.order_parameters.length[0])
-        eta = eta * (length / R if R > 0 else (options.at_most or MAX_INITIAL_LEARNING_RATE) / eta[0])
-    if options.at_most is not None and np.max(eta) > options.at_most * (1 + CONTROL_EQUALITY_TOL):
+        eta = eta * (length / R if R > 0 else (options.at_most or MAX_LEARNING_RATE_AT_ZERO_R) / eta[0])
+    if options.at_most is not None and np.max(eta) > options.at_most * (1 + EQUALITY_REL_TOL):
         return None
     values = np.maximum(eta, np.finfo(float).tiny)
     problem = make_control_problem(replace(cell, controls=()), segments)

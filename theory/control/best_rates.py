@@ -44,14 +44,14 @@ from statmech.order_parameters import angle_from_versine
 from statmech.rules import Rule, RuleAverages
 from statmech.runtime.devices import use_double_precision
 from statmech.scenarios.online import OnlineCell
-from theory.online.averages import compute_averages
+from theory.online.averages import compute_rule_averages
 from theory.online.students import make_initial_students
 
 LOG_ANGLE_PANEL_WIDTH, NODES = 0.25, 16  # width in u, and nodes per panel: the integral is exact to rounding
-MIN_ANGLE = 1e-14
+MIN_TABULATED_ANGLE = 1e-14
 MAX_ANGLE_NEWTON_STEPS = 40  # three or four suffice in practice
-COMPARED_LENGTHS = 0.25, 0.5, 1.0, 2.0
-COMPARED_STABILITIES = np.linspace(-3.0, 3.0, 13)
+POWER_TEST_LENGTHS = 0.25, 0.5, 1.0, 2.0
+POWER_TEST_STABILITIES = np.linspace(-3.0, 3.0, 13)
 
 
 class BestRates(NamedTuple):
@@ -89,14 +89,22 @@ def compute_best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
     if (power := find_length_power(cell.rule)) is None:
         raise SolverError(f"{cell.described}: the best rate has no closed form, as g depends on the student's length")
     start, times = float(np.squeeze(angle_from_versine(make_initial_students(cell).y))), np.asarray(times, float)
-    edges = np.arange(np.log(np.tan(start / 2)), np.log(MIN_ANGLE), -LOG_ANGLE_PANEL_WIDTH)
+    edges = np.arange(np.log(np.tan(start / 2)), np.log(MIN_TABULATED_ANGLE), -LOG_ANGLE_PANEL_WIDTH)
     with use_double_precision():
-        edge_times = np.concatenate([[0.0], np.cumsum(_integrate_panels(_slowness, cell, edges[1:], edges[:-1]))])
+        edge_times = np.concatenate(
+            [[0.0], np.cumsum(_integrate_panels(_time_per_log_angle, cell, edges[1:], edges[:-1]))]
+        )
         panel = np.clip(np.searchsorted(edge_times, times, side="right") - 1, 0, edges.size - 2)
         theta = _find_angles(cell, edges[panel], times - edge_times[panel])
         unit_averages = _compute_unit_averages(cell, theta)
-        growth = np.concatenate([[0.0], np.cumsum(_integrate_panels(_growth, cell, edges[1:], edges[:-1]))])[panel]
-        growth = growth + _integrate_panels(_growth, cell, np.log(np.tan(theta / 2)), edges[panel]) - cell.decay * times
+        growth = np.concatenate([[0.0], np.cumsum(_integrate_panels(_length_growth, cell, edges[1:], edges[:-1]))])[
+            panel
+        ]
+        growth = (
+            growth
+            + _integrate_panels(_length_growth, cell, np.log(np.tan(theta / 2)), edges[panel])
+            - cell.decay * times
+        )
     with np.errstate(divide="ignore"):
         eta = unit_averages.response * np.sin(theta) ** 2 / unit_averages.ff
         rate = eta / np.maximum(np.cos(theta), 0.0)
@@ -114,14 +122,14 @@ def find_length_power(rule: Rule) -> int | None:
     (0, 1, None)
     """
     rescaled_updates = [
-        np.asarray(rule.g(COMPARED_STABILITIES, np.float64(length)), float) / length for length in COMPARED_LENGTHS
+        np.asarray(rule.g(POWER_TEST_STABILITIES, np.float64(length)), float) / length for length in POWER_TEST_LENGTHS
     ]
     return next((n for n in (0, 1) if all(_compare_with_first_length(rescaled_updates, n))), None)
 
 
 def _compare_with_first_length(rescaled_updates: list[np.ndarray], power: int) -> Iterator[bool]:
     """Yield for each length whether g/l follows the power law through its value at the first length."""
-    ratios = (np.array(COMPARED_LENGTHS) / COMPARED_LENGTHS[0]) ** (power - 1)
+    ratios = (np.array(POWER_TEST_LENGTHS) / POWER_TEST_LENGTHS[0]) ** (power - 1)
     return (
         np.allclose(update, ratio * rescaled_updates[0]) for update, ratio in zip(rescaled_updates, ratios, strict=True)
     )
@@ -130,18 +138,18 @@ def _compare_with_first_length(rescaled_updates: list[np.ndarray], power: int) -
 def _compute_unit_averages(cell: OnlineCell, theta: np.ndarray) -> RuleAverages:
     """Compute the averages of a rule at learning rate 1 and length 1."""
     rule = replace(cell.rule, eta=1.0)
-    parts = compute_averages(rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip))
+    parts = compute_rule_averages(rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip))
     return RuleAverages(*(np.asarray(values) + 0 * theta for values in parts))
 
 
-def _slowness(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
+def _time_per_log_angle(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
     """Return the time per unit change of u, -dt/du."""
     theta = 2 * np.arctan(np.exp(u))
     single = _compute_unit_averages(cell, theta)
     return 2 * single.ff * np.cos(theta) / (single.response * np.sin(theta)) ** 2
 
 
-def _growth(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
+def _length_growth(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
     """Return the growth of log l per unit change of u due to learning alone, without noise."""
     single = _compute_unit_averages(cell, 2 * np.arctan(np.exp(u)))
     return 2 * single.fu / single.response
@@ -152,7 +160,7 @@ def _integrate_panels(
 ) -> np.ndarray:
     """Integrate a function of u from low (n,) to high (n,).
 
-    The integral of `_slowness` is the time elapsed.
+    The integral of `_time_per_log_angle` is the time elapsed.
     """
     x, weight = get_legendre_rule(NODES)
     width = (high - low)[:, None]
@@ -164,8 +172,8 @@ def _find_angles(cell: OnlineCell, edge: np.ndarray, elapsed: np.ndarray) -> np.
     """Find the angles (T,) from the times elapsed since the start of their panels (T,)."""
     u = edge - LOG_ANGLE_PANEL_WIDTH / 2
     for _ in range(MAX_ANGLE_NEWTON_STEPS):
-        excess = _integrate_panels(_slowness, cell, u, edge) - elapsed
-        new_u = np.clip(u + excess / _slowness(cell, u), edge - LOG_ANGLE_PANEL_WIDTH, edge - 1e-300)
+        excess = _integrate_panels(_time_per_log_angle, cell, u, edge) - elapsed
+        new_u = np.clip(u + excess / _time_per_log_angle(cell, u), edge - LOG_ANGLE_PANEL_WIDTH, edge - 1e-300)
         converged = np.max(np.abs(new_u - u), initial=0.0) <= 1e-15 * np.max(np.abs(u), initial=1.0)
         u = new_u
         if converged:

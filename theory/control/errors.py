@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from statmech.errors import DivergedError, SolverError
+from statmech.errors import DivergedStudentError, SolverError
 from statmech.numerics.gaussian import get_legendre_rule
 from statmech.optima import LAST_TIME_OBJECTIVE, Objective
 from statmech.order_parameters import angle_from_versine
@@ -29,7 +29,7 @@ NUM_EQUAL_TIME_PANELS, NUM_GEOMETRIC_TIME_EDGES, NODES = (
     40,
     4,
 )  # equal panels, geometric edges, and nodes per panel of a time average
-FIRST_TIME_EDGE_FRACTION = 1e-4  # relative to the averaging time
+FIRST_PANEL_EDGE_FRACTION = 1e-4  # relative to the averaging time
 
 
 def compute_objectives(cells: Sequence[Any], last_time: float, objective: Objective) -> np.ndarray:
@@ -39,7 +39,7 @@ def compute_objectives(cells: Sequence[Any], last_time: float, objective: Object
     """
     try:
         return _compute_finite_objectives(cells, last_time, objective)
-    except (SolverError, DivergedError):
+    except (SolverError, DivergedStudentError):
         if len(cells) == 1:
             return np.array([np.inf])
     return np.concatenate([compute_objectives([cell], last_time, objective) for cell in cells])
@@ -96,7 +96,7 @@ def _make_time_nodes(last_time: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the quadrature times and weights of a time average."""
     edges = np.union1d(
         np.linspace(0, last_time, NUM_EQUAL_TIME_PANELS + 1),
-        np.geomspace(FIRST_TIME_EDGE_FRACTION, 1, NUM_GEOMETRIC_TIME_EDGES) * last_time,
+        np.geomspace(FIRST_PANEL_EDGE_FRACTION, 1, NUM_GEOMETRIC_TIME_EDGES) * last_time,
     )
     x, weight = get_legendre_rule(NODES)
     width = np.diff(edges)[:, None]

@@ -30,10 +30,10 @@ from statmech.runtime.devices import use_double_precision
 from statmech.runtime.programs import SEQUENTIAL_OPTIONS, CachedProgram
 
 MAX_CONTROL_TIME_STEP = 0.1
-STAGE_TIMES = np.array([0.0, 0.5, 1.0])  # in units of the step
-STAGE_TIME_INDICES = np.array([0, 1, 1, 2])
-STAGE_WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6
-NEXT_STAGE_STEPS = np.array([0.5, 0.5, 1.0, 0.0])  # length of the substep to the next stage, in units of the step
+RUNGE_KUTTA_TIMES = np.array([0.0, 0.5, 1.0])  # in units of the step
+RUNGE_KUTTA_TIME_INDICES = np.array([0, 1, 1, 2])
+RUNGE_KUTTA_WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6
+RUNGE_KUTTA_SUBSTEPS = np.array([0.5, 0.5, 1.0, 0.0])  # length of the substep to the next stage, in units of the step
 
 # a reverse pass has many small operations: more than one thread doubles or triples its CPU time
 compile_single_threaded = partial(CachedProgram, options=lambda system: [SEQUENTIAL_OPTIONS])
@@ -125,7 +125,7 @@ class ControlProblem(NamedTuple):
     @property
     def fractions(self) -> np.ndarray:
         """Times (steps, 3) of all integrator stages, as fractions of a segment."""
-        return (np.arange(self.steps)[:, None] + STAGE_TIMES) / self.steps
+        return (np.arange(self.steps)[:, None] + RUNGE_KUTTA_TIMES) / self.steps
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -235,7 +235,7 @@ def _integrate_system(
         (_, increment), _ = jax.lax.scan(
             stage,
             (step_start, jnp.zeros_like(step_start)),
-            (stages[STAGE_TIME_INDICES], STAGE_WEIGHTS, NEXT_STAGE_STEPS),
+            (stages[RUNGE_KUTTA_TIME_INDICES], RUNGE_KUTTA_WEIGHTS, RUNGE_KUTTA_SUBSTEPS),
         )
         return step_start + increment, step_start
 

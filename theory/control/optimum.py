@@ -23,11 +23,16 @@ from scipy.optimize import OptimizeResult, minimize
 from statmech.errors import SolverError
 from theory.control.gradients import ControlProblem, compute_cost_and_gradient
 
-START_FACTORS = 1 / 3, 3.0  # relative to the best constants
+START_CONSTANT_FACTORS = 1 / 3, 3.0  # relative to the best constants
 START_DECAY_RATES = 1.0, 3.0  # starts decay as exp(-rate t/T), from twice the best constants
-SEARCH_OPTIONS = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # for every start: ten digits of the cost
-REFINEMENT_OPTIONS = {"ftol": 1e-16, "gtol": 1e-9, "maxfun": 1000, "maxiter": 2000}  # for the best minimum: to rounding
-CONTROL_COST_TOL = 1e-6  # minima whose costs differ less are merged
+SEARCH_LBFGS_OPTIONS = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # for every start: ten digits of the cost
+REFINEMENT_LBFGS_OPTIONS = {
+    "ftol": 1e-16,
+    "gtol": 1e-9,
+    "maxfun": 1000,
+    "maxiter": 2000,
+}  # for the best minimum: to rounding
+EQUAL_COST_TOL = 1e-6  # minima whose costs differ less are merged
 
 
 class ControlBounds(NamedTuple):
@@ -86,12 +91,15 @@ def minimise_control_cost(problem: ControlProblem, bounds: ControlBounds, consta
     """
     starts = [np.clip(values, *bounds) for values in _make_starts(problem, constants)]
     distinct_starts = {values.tobytes(): values for values in starts}  # clipping to the bounds can make starts equal
-    searches = {start: _descend(problem, values, bounds, SEARCH_OPTIONS) for start, values in distinct_starts.items()}
+    searches = {
+        start: _minimise_from_start(problem, values, bounds, SEARCH_LBFGS_OPTIONS)
+        for start, values in distinct_starts.items()
+    }
     results = [searches[values.tobytes()] for values in starts]
     if not any(np.isfinite(result.cost) for result in results):
         raise SolverError("the equations diverge for all controls that were tried")
     best = int(np.argmin([result.cost for result in results]))
-    results[best] = _descend(problem, results[best].values, bounds, REFINEMENT_OPTIONS)
+    results[best] = _minimise_from_start(problem, results[best].values, bounds, REFINEMENT_LBFGS_OPTIONS)
     return ControlOptimum(_merge_equal_minima([result for result in results if np.isfinite(result.cost)]), results)
 
 
@@ -111,10 +119,10 @@ def _make_starts(problem: ControlProblem, constants: np.ndarray) -> list[np.ndar
     best = np.repeat(constants, segments.size)
     elapsed = np.tile(segments.times / segments.edges[-1], problem.controls)
     decays = [2 * best * np.exp(-decay * elapsed) for decay in START_DECAY_RATES]
-    return [best, *(factor * best for factor in START_FACTORS), *decays]
+    return [best, *(factor * best for factor in START_CONSTANT_FACTORS), *decays]
 
 
-def _descend(
+def _minimise_from_start(
     problem: ControlProblem, values: np.ndarray, bounds: ControlBounds, options: Mapping[str, float]
 ) -> CostMinimum:
     result: OptimizeResult = minimize(
@@ -137,6 +145,6 @@ def _merge_equal_minima(minima: list[CostMinimum]) -> list[CostMinimum]:
     """Merge minima of equal cost and sort by increasing cost."""
     distinct: list[CostMinimum] = []
     for candidate in sorted(minima, key=lambda candidate: candidate.cost):
-        if not distinct or candidate.cost - distinct[-1].cost > CONTROL_COST_TOL:
+        if not distinct or candidate.cost - distinct[-1].cost > EQUAL_COST_TOL:
             distinct.append(candidate)
     return distinct

@@ -20,7 +20,7 @@ from statmech.controls import TimeSegments
 from statmech.numerics.gaussian import Array
 from statmech.optima import Objective
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import ParameterFamily, get_family
+from statmech.parameters import ParameterFamily, get_parameter_family
 from statmech.rules import RuleAverages
 from statmech.scenarios.controlled_keys import TASK_FRACTION_KEY
 from statmech.scenarios.network import NetworkCell
@@ -30,26 +30,26 @@ from statmech.scenarios.online_tasks import OnlineTaskCell
 from statmech.schedules import CONSTANT_SCHEDULE, TimeDependence
 from theory.control.gradients import ControlProblem
 from theory.networks import tasks as network_tasks
-from theory.networks.averages import UnitFields, average_errors
+from theory.networks.averages import UnitFields, average_output_errors
 from theory.networks.equations import (
     NetworkEquations,
     NetworkSetting,
     compute_row_rates,
-    make_equations,
-    make_fields,
-    make_setting,
+    make_network_equations,
+    make_network_fields,
+    make_network_setting,
     pack_units,
     unpack_units,
 )
 from theory.networks.tasks import TaskEquations, TaskSetting
 from theory.online import tasks as online_tasks
-from theory.online.averages import compute_averages
+from theory.online.averages import compute_rule_averages
 from theory.online.equations import compute_logarithmic_rates
 from theory.online.students import make_initial_students
 
 DEFAULT_CONTROLS = ("eta",)  # for a perceptron with one task, and for cells without an `optimal` key
-NETWORK_SEGMENT_VALUES = ("eta", "noise", "dropout")
-MIN_VERSINE = 1e-18  # keeps the derivative of the angle finite at 1 - R = 0
+NETWORK_SEGMENT_NAMES = ("eta", "noise", "dropout")
+MIN_ANGLE_VERSINE = 1e-18  # keeps the derivative of the angle finite at 1 - R = 0
 
 
 class StudentParameters(NamedTuple):
@@ -93,7 +93,7 @@ class NetworkSystem:
     def error(self, setting: NetworkSetting, state: Array) -> Array:
         r"""Return the generalization error :math:`\epsilon_g`."""
         return _compute_network_error(
-            make_fields(self.equations, setting, unpack_units(self.equations, state[:, None]))
+            make_network_fields(self.equations, setting, unpack_units(self.equations, state[:, None]))
         )
 
 
@@ -116,7 +116,7 @@ class SegmentValues(NamedTuple):
 
     def to_network_setting(self, setting: NetworkSetting) -> NetworkSetting:
         """Return the run-time arguments of a network with these values, as a batch of one."""
-        values = {name: getattr(self, name) for name in NETWORK_SEGMENT_VALUES}
+        values = {name: getattr(self, name) for name in NETWORK_SEGMENT_NAMES}
         return setting._replace(**{name: array[None] for name, array in values.items()})
 
 
@@ -135,17 +135,17 @@ class TaskStudentSystem:
         """Return the time derivative of log l and y."""
         values = segment_values.replace_controls(dict(zip(self.controls, controls, strict=True)))
         rule: Any = replace(self.rule(**setting.parameters), eta=values.eta)
-        length, y = jnp.exp(state[0]), jnp.clip(state[1:], MIN_VERSINE, 2.0)
+        length, y = jnp.exp(state[0]), jnp.clip(state[1:], MIN_ANGLE_VERSINE, 2.0)
         theta = angle_from_versine(y)
         task_averages = RuleAverages(
-            *(part + 0.0 * theta for part in compute_averages(rule, self.closed, theta, length, values.noise))
+            *(part + 0.0 * theta for part in compute_rule_averages(rule, self.closed, theta, length, values.noise))
         )
         growth, y_rate = online_tasks.compute_task_rates(task_averages, length, y, setting, values.probabilities)
         return jnp.append(growth, y_rate)
 
     def error(self, setting: online_tasks.TaskStudentSetting, state: Array) -> Array:
         r"""Return the mean :math:`\epsilon_g = \theta/\pi` of all tasks."""
-        return np.asarray(self.weights) @ angle_from_versine(jnp.clip(state[1:], MIN_VERSINE, 2.0)) / np.pi
+        return np.asarray(self.weights) @ angle_from_versine(jnp.clip(state[1:], MIN_ANGLE_VERSINE, 2.0)) / np.pi
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class TaskNetworkSystem:
         values = segment_values.replace_controls(dict(zip(self.controls, controls, strict=True)))
         assert values.probabilities is not None
         current_setting = setting._replace(network=values.to_network_setting(setting.network))
-        return network_tasks.compute_row_rates(
+        return network_tasks.compute_task_row_rates(
             self.equations, current_setting, values.probabilities[:, None], state[:, None]
         )[:, 0]
 
@@ -170,7 +170,7 @@ class TaskNetworkSystem:
         units, network = network_tasks.unpack_task_units(self.equations, state[:, None]), self.equations.network
         heads: Array = jnp.broadcast_to(units.v, (len(setting.network.w), *units.v.shape[1:]))
         errors = [
-            _compute_network_error(make_fields(network, setting.network._replace(w=w), units._replace(v=v)))
+            _compute_network_error(make_network_fields(network, setting.network._replace(w=w), units._replace(v=v)))
             for w, v in zip(setting.network.w, heads, strict=True)
         ]
         return np.asarray(self.weights) @ jnp.stack(errors)
@@ -179,7 +179,7 @@ class TaskNetworkSystem:
 def _compute_network_error(fields: UnitFields) -> Array:
     r"""Compute the error of a batch of one, :math:`2\epsilon_g = \sum_a c_a\langle g(x_a)e\rangle`."""
     fields = fields._replace(masks=None)  # no dropout at test time
-    return jnp.sum(jnp.asarray(fields.weights) * average_errors(fields, np.arange(len(fields.weights)))) / 2
+    return jnp.sum(jnp.asarray(fields.weights) * average_output_errors(fields, np.arange(len(fields.weights)))) / 2
 
 
 @singledispatch
@@ -201,7 +201,7 @@ def _make_student_problem(cell: OnlineCell, segments: TimeSegments) -> ControlPr
     start = make_initial_students(cell)
     angle = float(np.squeeze(angle_from_versine(start.y[:1])))
     return ControlProblem(
-        StudentSystem(get_family(cell.rule), cell.rule.has_closed_form),
+        StudentSystem(get_parameter_family(cell.rule), cell.rule.has_closed_form),
         StudentParameters(
             _get_rule_parameters(cell),
             TimeDependence(np.float64(cell.drift), np.float64(cell.decay), CONSTANT_SCHEDULE),
@@ -214,19 +214,21 @@ def _make_student_problem(cell: OnlineCell, segments: TimeSegments) -> ControlPr
 
 @make_control_problem.register
 def _make_network_problem(cell: NetworkCell, segments: TimeSegments) -> ControlProblem:
-    system = NetworkSystem(make_equations(cell), tuple(cell.optimal_keys) or DEFAULT_CONTROLS)
+    system = NetworkSystem(make_network_equations(cell), tuple(cell.optimal_keys) or DEFAULT_CONTROLS)
     values = SegmentValues(**_get_network_values(cell, segments))
-    return ControlProblem(system, make_setting([cell]), pack_units(cell.units), segments, values, len(system.controls))
+    return ControlProblem(
+        system, make_network_setting([cell]), pack_units(cell.units), segments, values, len(system.controls)
+    )
 
 
 @make_control_problem.register
 def _make_task_student_problem(cell: OnlineTaskCell, segments: TimeSegments) -> ControlProblem:
-    begin, family = segments.edges[0], get_family(cell.rule)
-    start = online_tasks.make_initial_rows(cell)[:-1]
+    begin, family = segments.edges[0], get_parameter_family(cell.rule)
+    start = online_tasks.make_initial_state_rows(cell)[:-1]
     if begin > 0:
         [student] = online_tasks.solve_cells([cell], [begin])
         start = np.append(student.log_length[0], student.y[0])
-    batch_setting = online_tasks.make_setting([replace(cell, controls=())], (family,))
+    batch_setting = online_tasks.make_task_setting([replace(cell, controls=())], (family,))
     system = TaskStudentSystem(family, cell.rule.has_closed_form, *_get_controls_and_task_weights(cell))
     eta, flip = np.array(
         [(segment_cell.rule.eta, segment_cell.flip) for segment_cell in _get_cells_on_segments(cell, segments)], float
@@ -243,14 +245,14 @@ def _make_task_network_problem(cell: NetworkTaskCell, segments: TimeSegments) ->
     if begin > 0:
         [solution] = network_tasks.solve_cells([cell], [begin])
         units = type(units)(*(part[0] for part in solution))
-    system = TaskNetworkSystem(network_tasks.make_equations(cell), *_get_controls_and_task_weights(cell))
+    system = TaskNetworkSystem(network_tasks.make_task_equations(cell), *_get_controls_and_task_weights(cell))
     values = SegmentValues(**_get_network_values(cell, segments), probabilities=_get_task_probabilities(cell, segments))
-    setting, start = network_tasks.make_setting([cell]), network_tasks.pack_task_units(units)
+    setting, start = network_tasks.make_task_setting([cell]), network_tasks.pack_task_units(units)
     return ControlProblem(system, setting, start, segments, values, len(system.controls))
 
 
 def _get_rule_parameters(cell: OnlineCell) -> dict[str, Array]:
-    return {name: np.float64(getattr(cell.rule, name)) for name in get_family(cell.rule).real_names}
+    return {name: np.float64(getattr(cell.rule, name)) for name in get_parameter_family(cell.rule).real_names}
 
 
 def _get_controls_and_task_weights(cell: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
@@ -266,8 +268,7 @@ def _get_network_values(cell: NetworkCell, segments: TimeSegments) -> dict[str, 
     """Return the learning rate, noise and dropout on each segment."""
     cells = _get_cells_on_segments(cell, segments)
     return {
-        name: np.array([getattr(segment_cell, name) for segment_cell in cells], float)
-        for name in NETWORK_SEGMENT_VALUES
+        name: np.array([getattr(segment_cell, name) for segment_cell in cells], float) for name in NETWORK_SEGMENT_NAMES
     }
 
 

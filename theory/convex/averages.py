@@ -39,7 +39,7 @@ from statmech.convex.losses import Loss
 from statmech.convex.prox import prox
 from statmech.convex.teachers import LabelTeacher
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, get_legendre_rule, normal_density
-from theory.convex.loss_panels import find_panel_edges, is_piecewise_quadratic
+from theory.convex.loss_panels import find_loss_panel_edges, is_piecewise_quadratic
 
 NODES = 20  # per panel
 GAUSSIAN_EDGES = np.array(
@@ -49,7 +49,7 @@ COARSE_GAUSSIAN_EDGES = np.array([-GAUSSIAN_CUTOFF, -4.0, 0.0, 4.0, GAUSSIAN_CUT
 SIGMOID_EDGES = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # units: width of the teacher's sigmoid
 RIGHT_TAIL_OFFSETS = np.array([1.5, 5.0, 15.0, 40.0])  # from p(h = 0) to the right, for one-sided tails of the loss
 PANEL_EDGE_REL_TOL = 1e-3  # loose, since any edges near the right positions are valid
-LOG_TAN_STEP = 1e-7  # for the forward difference of the teacher's response
+LOG_TAN_DIFFERENCE_STEP = 1e-7  # for the forward difference of the teacher's response
 
 
 class FieldNodes(NamedTuple):
@@ -67,7 +67,7 @@ class FieldNodes(NamedTuple):
         return _sum_per_batch_element(terms, self.batch_index, self.batch_size)
 
 
-class TeacherWeights(NamedTuple):
+class ChannelDensities(NamedTuple):
     """Density of the field h, and the teacher's response with its derivative with respect to ln tan(theta)."""
 
     weight: np.ndarray
@@ -82,7 +82,7 @@ class ExampleAverages(NamedTuple):
     slopes: np.ndarray
 
 
-def average_over_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> ExampleAverages:
+def average_labelled_examples(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> ExampleAverages:
     """Compute A, B and C with their derivatives for labelled examples.
 
     The unknowns x (3, batch) are the logarithms of tan(theta), Q and V.
@@ -90,7 +90,7 @@ def average_over_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray) -> Exa
     t, Q, V = np.exp(x)
     cos, sin = 1 / np.hypot(1, t), t / np.hypot(1, t)
     nodes = make_field_nodes(loss, Q, V, make_label_edges(choose_gaussian_edges(loss), teacher, t))
-    channel = compute_label_weights(teacher, x[0, nodes.batch_index], Q[nodes.batch_index], nodes.h, with_slope=True)
+    channel = compute_label_densities(teacher, x[0, nodes.batch_index], Q[nodes.batch_index], nodes.h, with_slope=True)
     A, B, C, G = _compute_averages(nodes, channel)
     by_Q, by_V, hhd = _compute_average_slopes(nodes, channel)
     response_sum, C_t = nodes.sum_over_nodes(
@@ -111,7 +111,7 @@ def average_over_residuals(loss: Loss, x: np.ndarray) -> ExampleAverages:
     """Compute A, B and C with their derivatives for a linear teacher, at x = (ln s, ln V) of shape (2, batch)."""
     s, V = np.exp(x)
     nodes = make_field_nodes(loss, s, V, choose_gaussian_edges(loss))
-    channel = compute_residual_weights(s[nodes.batch_index], nodes.h)
+    channel = compute_residual_densities(s[nodes.batch_index], nodes.h)
     A, B, _, G = _compute_averages(nodes, channel)
     by_s, by_V, hhd = _compute_average_slopes(nodes, channel)
     A_slopes = [(G + hhd) / s**2, -by_V[2] / s**2]
@@ -125,30 +125,30 @@ class TrainingAverages(NamedTuple):
     error: np.ndarray
 
 
-def average_training_on_labels(
-    loss: Loss, teacher: LabelTeacher, x: np.ndarray, reported_loss: Loss
-) -> TrainingAverages:
+def average_training_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray, reported_loss: Loss) -> TrainingAverages:
     """Average the loss `reported_loss` and the label error over the training examples.
 
-    The unknowns x are defined as in `average_over_labels`.
+    The unknowns x are defined as in `average_labelled_examples`.
     """
     t, Q, V = np.exp(x)
     nodes = make_field_nodes(loss, Q, V, make_label_edges(choose_gaussian_edges(loss), teacher, t), include_flat=True)
-    return _average_training(
+    return _average_loss_and_error(
         nodes,
-        compute_label_weights(teacher, x[0, nodes.batch_index], Q[nodes.batch_index], nodes.h).weight,
+        compute_label_densities(teacher, x[0, nodes.batch_index], Q[nodes.batch_index], nodes.h).weight,
         reported_loss,
     )
 
 
-def average_training_on_residuals(loss: Loss, x: np.ndarray, reported_loss: Loss) -> TrainingAverages:
+def average_training_residuals(loss: Loss, x: np.ndarray, reported_loss: Loss) -> TrainingAverages:
     """Average the loss `reported_loss` over the training residuals, given x as in `average_over_residuals`."""
     s, V = np.exp(x)
     nodes = make_field_nodes(loss, s, V, choose_gaussian_edges(loss), include_flat=True)
-    return _average_training(nodes, compute_residual_weights(s[nodes.batch_index], nodes.h).weight, reported_loss)
+    return _average_loss_and_error(
+        nodes, compute_residual_densities(s[nodes.batch_index], nodes.h).weight, reported_loss
+    )
 
 
-def _average_training(nodes: FieldNodes, weight: np.ndarray, reported_loss: Loss) -> TrainingAverages:
+def _average_loss_and_error(nodes: FieldNodes, weight: np.ndarray, reported_loss: Loss) -> TrainingAverages:
     p = nodes.h + nodes.g
     return TrainingAverages(
         *nodes.sum_over_nodes(weight * nodes.dh * reported_loss.value(p), weight * nodes.dh * (p < 0))
@@ -160,13 +160,13 @@ def compute_fresh_label_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.
     batch_index, z, dz, _ = _make_panel_nodes(
         np.minimum(make_label_edges(COARSE_GAUSSIAN_EDGES, teacher, np.exp(log_tan)), 0.0)
     )
-    weight = compute_label_weights(teacher, log_tan[batch_index], np.ones(len(z)), z).weight
+    weight = compute_label_densities(teacher, log_tan[batch_index], np.ones(len(z)), z).weight
     return _sum_per_batch_element((weight * dz)[None], batch_index, len(log_tan))[0]
 
 
-def compute_label_weights(
+def compute_label_densities(
     teacher: LabelTeacher, log_tan: np.ndarray, Q: np.ndarray, h: np.ndarray, with_slope: bool = False
-) -> TeacherWeights:
+) -> ChannelDensities:
     """Compute the density of a student's aligned field, and the response of a label teacher.
 
     Parameters
@@ -187,15 +187,15 @@ def compute_label_weights(
     right, slope_at, _ = teacher.derivatives(*_compute_teacher_moments(log_tan, z))
     weight, response = gauss * right, gauss * slope_at
     if not with_slope:
-        return TeacherWeights(weight, response, response)
-    shifted_response = gauss * teacher.response(*_compute_teacher_moments(log_tan + LOG_TAN_STEP, z))
-    return TeacherWeights(weight, response, (shifted_response - response) / LOG_TAN_STEP)
+        return ChannelDensities(weight, response, response)
+    shifted_response = gauss * teacher.response(*_compute_teacher_moments(log_tan + LOG_TAN_DIFFERENCE_STEP, z))
+    return ChannelDensities(weight, response, (shifted_response - response) / LOG_TAN_DIFFERENCE_STEP)
 
 
-def compute_residual_weights(s: np.ndarray, h: np.ndarray) -> TeacherWeights:
+def compute_residual_densities(s: np.ndarray, h: np.ndarray) -> ChannelDensities:
     """Return the normal density with standard deviations s (panels,) at the residuals h (panels, nodes)."""
     weight = normal_density(h / s[:, None]) / s[:, None]
-    return TeacherWeights(weight, 0 * weight, 0 * weight)
+    return ChannelDensities(weight, 0 * weight, 0 * weight)
 
 
 def make_label_edges(gaussian_edges: np.ndarray, teacher: LabelTeacher, tan: np.ndarray) -> np.ndarray:
@@ -255,7 +255,7 @@ def _convert_edges_to_p(loss: Loss, V: np.ndarray, h_edges: np.ndarray) -> np.nd
     inner = np.array([0.0, *loss.kinks, *loss.bends])
     if not is_piecewise_quadratic(loss):
         middle = p[:, [p.shape[1] // 2]]  # p(h = 0), since the edges are symmetric
-        fixed = np.broadcast_to(find_panel_edges(loss), (len(V), len(find_panel_edges(loss))))
+        fixed = np.broadcast_to(find_loss_panel_edges(loss), (len(V), len(find_loss_panel_edges(loss))))
         inner = np.concatenate([fixed, middle + RIGHT_TAIL_OFFSETS], axis=1)
     return np.sort(np.concatenate([p, np.clip(inner, p[:, :1], p[:, -1:])], axis=1), axis=1)
 
@@ -285,7 +285,7 @@ def _make_panel_nodes(edges: np.ndarray, mask: np.ndarray | float = 1.0) -> tupl
     return batch_index, node, width * w, (node - left) - offset
 
 
-def _compute_averages(nodes: FieldNodes, channel: TeacherWeights) -> np.ndarray:
+def _compute_averages(nodes: FieldNodes, channel: ChannelDensities) -> np.ndarray:
     """Compute the averages A, B, C and <h g> over the nodes."""
     pull = channel.weight * nodes.dh * nodes.g
     return nodes.sum_over_nodes(
@@ -293,7 +293,7 @@ def _compute_averages(nodes: FieldNodes, channel: TeacherWeights) -> np.ndarray:
     )
 
 
-def _compute_average_slopes(nodes: FieldNodes, channel: TeacherWeights) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _compute_average_slopes(nodes: FieldNodes, channel: ChannelDensities) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Compute the derivatives of averages with respect to ln Q and ln V.
 
     Returns the derivatives of (B, C) for ln Q, the derivatives of (B, C, <h g>) for ln V, and <h^2 (1 - dp/dh)>.

@@ -30,24 +30,24 @@ import numpy as np
 from statmech.convex.teachers import LinearTeacher, Teacher
 from statmech.convex.weights import Weights
 from statmech.numerics.zeros import find_zeros
-from statmech.scenarios.inference import INFORMED_START_ERROR
+from statmech.scenarios.inference import INFORMED_START_MSE
 
 # one point suffices below a precision of 1e-12, where ln alpha is linear in ln precision
-LOG_PRECISIONS = np.array([np.log(1e-50), *np.linspace(np.log(1e-12), np.log(1e20), 321)])
-MIN_RELATIVE_DROP = 1e-9  # smaller relative decreases of alpha are rounding errors
+SCANNED_LOG_PRECISIONS = np.array([np.log(1e-50), *np.linspace(np.log(1e-12), np.log(1e20), 321)])
+MIN_ALPHA_RELATIVE_DROP = 1e-9  # smaller relative decreases of alpha are rounding errors
 
 
-class PotentialLine(NamedTuple):
+class StationaryStateLine(NamedTuple):
     """Stationary states (L,) given by the logarithms of the precision and of alpha."""
 
     log_precision: np.ndarray
     log_alpha: np.ndarray
 
 
-class PotentialScan(NamedTuple):
+class StationaryStateScan(NamedTuple):
     """Stable branches of alpha(precision) in order, and the smallest alpha that allows recovery."""
 
-    parts: tuple[PotentialLine, ...]
+    parts: tuple[StationaryStateLine, ...]
     limit: float
 
 
@@ -99,21 +99,21 @@ def find_bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> B
 
 def find_stable_states(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> list[BayesOptimalState]:
     """Find the stable states at each alpha (A,), one per rising branch, and the recovered teacher."""
-    scan = scan_potential_line(teacher, weights)
-    on_parts = [_solve_states_on_part(part, teacher, weights, alpha) for part in scan.parts]
+    scan = scan_stationary_states(teacher, weights)
+    on_parts = [_solve_states_on_rising_part(part, teacher, weights, alpha) for part in scan.parts]
     return [*on_parts, _describe_recovered_state(scan.limit, teacher, weights, alpha)]
 
 
 def compute_initial_error(weights: Weights, start: str) -> float:
     """Return the mean squared error of an uninformed or informed start.
 
-    The uninformed start is the mean of the prior. The informed start has the error `INFORMED_START_ERROR`.
+    The uninformed start is the mean of the prior. The informed start has the error `INFORMED_START_MSE`.
 
     >>> from statmech.convex.weights import Binary
     >>> compute_initial_error(Binary(), "uninformed"), compute_initial_error(Binary(), "informed")
     (1.0, 0.0001)
     """
-    return INFORMED_START_ERROR if start == "informed" else float(weights.mse(np.zeros(1))[0])
+    return INFORMED_START_MSE if start == "informed" else float(weights.mse(np.zeros(1))[0])
 
 
 def free_entropy(teacher: Teacher, weights: Weights, alpha: np.ndarray, precision: np.ndarray) -> np.ndarray:
@@ -122,19 +122,19 @@ def free_entropy(teacher: Teacher, weights: Weights, alpha: np.ndarray, precisio
     return 0.5 * precision * mse - weights.information(precision) + alpha * teacher.log_evidence(mse)
 
 
-def find_transitions(teacher: Teacher, weights: Weights) -> tuple[float, float]:
+def find_transition_alphas(teacher: Teacher, weights: Weights) -> tuple[float, float]:
     """Find the information-theoretic and algorithmic thresholds (alpha_it, alpha_alg), or NaN.
 
     Free entropies are equal at alpha_it, and alpha(precision) has its first maximum at alpha_alg.
 
     >>> from statmech.convex.teachers import SignTeacher
     >>> from statmech.convex.weights import Binary
-    >>> [round(alpha, 9) for alpha in find_transitions(SignTeacher(), Binary())]
+    >>> [round(alpha, 9) for alpha in find_transition_alphas(SignTeacher(), Binary())]
     [1.24468399, 1.492631818]
     """
-    scan = scan_potential_line(teacher, weights)
+    scan = scan_stationary_states(teacher, weights)
     first = scan.parts[0]
-    if len(scan.parts) == 1 and first.log_precision[-1] == LOG_PRECISIONS[-1]:  # alpha(precision) is monotone
+    if len(scan.parts) == 1 and first.log_precision[-1] == SCANNED_LOG_PRECISIONS[-1]:  # alpha(precision) is monotone
         limit = scan.limit if _is_noiseless(teacher) else np.nan
         return limit, limit
     highest = float(np.exp(first.log_alpha[-1]))
@@ -142,26 +142,28 @@ def find_transitions(teacher: Teacher, weights: Weights) -> tuple[float, float]:
 
 
 @cache
-def scan_potential_line(teacher: Teacher, weights: Weights) -> PotentialScan:
+def scan_stationary_states(teacher: Teacher, weights: Weights) -> StationaryStateScan:
     """Scan the stationary states alpha(precision), and split them into branches at the turning points."""
-    line = _compute_potential_line(teacher, weights, LOG_PRECISIONS)
+    line = _compute_stationary_line(teacher, weights, SCANNED_LOG_PRECISIONS)
     turns = [
         _refine_turning_point(teacher, weights, index, sign) for index, sign in _find_turning_points(line.log_alpha)
     ]
-    ends = [LOG_PRECISIONS[0], *turns, LOG_PRECISIONS[-1]]
+    ends = [SCANNED_LOG_PRECISIONS[0], *turns, SCANNED_LOG_PRECISIONS[-1]]
     parts = []
     for low, high in zip(ends[::2], ends[1::2], strict=False):
         parts.append(
-            _compute_potential_line(teacher, weights, np.unique([low, *np.clip(LOG_PRECISIONS, low, high), high]))
+            _compute_stationary_line(
+                teacher, weights, np.unique([low, *np.clip(SCANNED_LOG_PRECISIONS, low, high), high])
+            )
         )
     unbounded = float(np.exp(line.log_alpha[-1]))
-    return PotentialScan(tuple(parts), weights.continuous_fraction if _is_noiseless(teacher) else unbounded)
+    return StationaryStateScan(tuple(parts), weights.continuous_fraction if _is_noiseless(teacher) else unbounded)
 
 
-def _compute_potential_line(teacher: Teacher, weights: Weights, log_precision: np.ndarray) -> PotentialLine:
+def _compute_stationary_line(teacher: Teacher, weights: Weights, log_precision: np.ndarray) -> StationaryStateLine:
     """Compute alpha as a function of the precision of a stationary state."""
     information = teacher.information(weights.mse(np.exp(log_precision)))
-    return PotentialLine(log_precision, log_precision - np.log(information))
+    return StationaryStateLine(log_precision, log_precision - np.log(information))
 
 
 def _is_noiseless(teacher: Teacher) -> bool:
@@ -172,14 +174,14 @@ def _is_noiseless(teacher: Teacher) -> bool:
 def _find_turning_points(height: np.ndarray) -> list[tuple[int, int]]:
     """Find alternating maxima (+1) and minima (-1) of a sequence (L,), as pairs of index and sign.
 
-    Changes of at most `MIN_RELATIVE_DROP` are ignored.
+    Changes of at most `MIN_ALPHA_RELATIVE_DROP` are ignored.
     """
     turns: list[tuple[int, int]] = []
     sign, extreme_index = 1, 0
     for index, value in enumerate(height):
         if sign * (value - height[extreme_index]) > 0:
             extreme_index = index
-        elif sign * (height[extreme_index] - value) > MIN_RELATIVE_DROP:
+        elif sign * (height[extreme_index] - value) > MIN_ALPHA_RELATIVE_DROP:
             turns.append((extreme_index, sign))
             sign, extreme_index = -sign, index
     return turns
@@ -187,16 +189,19 @@ def _find_turning_points(height: np.ndarray) -> list[tuple[int, int]]:
 
 def _refine_turning_point(teacher: Teacher, weights: Weights, index: int, sign: int) -> float:
     """Compute the logarithm of the precision at the turning point near this index of the scan."""
-    low, high = LOG_PRECISIONS[max(index - 1, 0)], LOG_PRECISIONS[min(index + 1, len(LOG_PRECISIONS) - 1)]
+    low, high = (
+        SCANNED_LOG_PRECISIONS[max(index - 1, 0)],
+        SCANNED_LOG_PRECISIONS[min(index + 1, len(SCANNED_LOG_PRECISIONS) - 1)],
+    )
     for _ in range(6):
         points = np.linspace(low, high, 21)
-        best = int(np.argmax(sign * _compute_potential_line(teacher, weights, points).log_alpha))
+        best = int(np.argmax(sign * _compute_stationary_line(teacher, weights, points).log_alpha))
         low, high = points[max(best - 1, 0)], points[min(best + 1, 20)]
     return float(points[best])
 
 
-def _solve_states_on_part(
-    part: PotentialLine, teacher: Teacher, weights: Weights, alpha: np.ndarray
+def _solve_states_on_rising_part(
+    part: StationaryStateLine, teacher: Teacher, weights: Weights, alpha: np.ndarray
 ) -> BayesOptimalState:
     """Solve for the states on one rising branch of alpha(precision) at each alpha."""
     height, log_alpha = np.maximum.accumulate(part.log_alpha), np.log(alpha)
@@ -207,7 +212,7 @@ def _solve_states_on_part(
     above = np.searchsorted(height, log_alpha[covered], side="right")
     bracket = part.log_precision[above - 1], part.log_precision[above]
     root = find_zeros(
-        lambda x, goal: _compute_potential_line(teacher, weights, x).log_alpha - goal, *bracket, (log_alpha[covered],)
+        lambda x, goal: _compute_stationary_line(teacher, weights, x).log_alpha - goal, *bracket, (log_alpha[covered],)
     )
     precision = np.exp(root.x)
     state.mse[covered], state.precision[covered] = weights.mse(precision), precision
@@ -215,14 +220,16 @@ def _solve_states_on_part(
     return state
 
 
-def _describe_recovered_state(limit: float, teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
-    """Describe the recovered teacher as a state, which exists for alpha >= `limit`."""
+def _describe_recovered_state(
+    recovery_alpha: float, teacher: Teacher, weights: Weights, alpha: np.ndarray
+) -> BayesOptimalState:
+    """Describe the recovered teacher as a state, which exists for alpha >= `recovery_alpha`."""
     evidence = np.inf if _is_noiseless(teacher) else teacher.log_evidence(np.zeros(1))[0]
-    entropy = alpha * evidence - weights.information(np.exp(LOG_PRECISIONS[-1:]))[0]
-    return BayesOptimalState(*(np.where(alpha >= limit, value, np.nan) for value in (0.0, np.inf, entropy)))
+    entropy = alpha * evidence - weights.information(np.exp(SCANNED_LOG_PRECISIONS[-1:]))[0]
+    return BayesOptimalState(*(np.where(alpha >= recovery_alpha, value, np.nan) for value in (0.0, np.inf, entropy)))
 
 
-def _find_equal_entropy_alpha(teacher: Teacher, weights: Weights, scan: PotentialScan, highest: float) -> float:
+def _find_equal_entropy_alpha(teacher: Teacher, weights: Weights, scan: StationaryStateScan, max_alpha: float) -> float:
     """Find the alpha where the free entropy of a later state equals the free entropy of the first state."""
     from scipy.optimize import brentq
 
@@ -236,5 +243,5 @@ def _find_equal_entropy_alpha(teacher: Teacher, weights: Weights, scan: Potentia
         return float(np.nanmax(later_entropies) - first_entropy)
 
     lowest = min([scan.limit, *(float(np.exp(part.log_alpha[0])) for part in scan.parts[1:])])
-    low, high = np.log(max(lowest, 1e-9 * highest)) + 1e-12, np.log(highest) - 1e-12
+    low, high = np.log(max(lowest, 1e-9 * max_alpha)) + 1e-12, np.log(max_alpha) - 1e-12
     return float(np.exp(brentq(gain, low, high, xtol=1e-15)))

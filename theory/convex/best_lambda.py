@@ -19,7 +19,7 @@ from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.population import InputPopulation
-from theory.convex.empirical_risk import make_equations
+from theory.convex.empirical_risk import make_convex_equations
 from theory.convex.recovery import recovers_teacher
 from theory.convex.saddle_point import (
     ConvexEquations,
@@ -32,7 +32,7 @@ from theory.convex.saddle_point import (
 )
 
 MAX_SEARCHED_LAMBDA, MIN_SEARCHED_LAMBDA = 1e6, 1e-10  # search range for the best lambda
-MAX_L1_STRENGTH = 16.0  # relative to the strength from `estimate_l1_log_lambda`
+MAX_RELATIVE_L1_STRENGTH = 16.0  # relative to the strength from `estimate_l1_log_lambda`
 LOG_LAMBDA_SCAN_STEP, L1_LOG_LAMBDA_SCAN_STEP = (
     np.log(6.0),
     np.log(2.0),
@@ -77,7 +77,7 @@ def find_best_lambda(
     array([0.25, 0.25])
     """
     if type(loss) is Square and not penalty.share:
-        equations = make_equations(loss, teacher, penalty, weights, inputs)
+        equations = make_convex_equations(loss, teacher, penalty, weights, inputs)
         if equations.side.stiffness is not None:
             return np.full(len(alpha), _compute_best_ridge_lambda(equations, equations.side.stiffness))
     return search_best_lambda(loss, teacher, penalty, weights, alpha, inputs)
@@ -105,13 +105,13 @@ def search_best_lambda(
     loss, teacher, penalty, weights, alpha, inputs
         As in `find_best_lambda`.
     """
-    equations = make_equations(loss, teacher, penalty, weights, inputs)
+    equations = make_convex_equations(loss, teacher, penalty, weights, inputs)
     exact = recovers_teacher(loss, teacher, penalty, weights, alpha, 0 * alpha, inputs)
     return minimise_over_lambda(equations, alpha, penalty.share, exact)
 
 
 def minimise_over_lambda(
-    equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: float, exact: np.ndarray
+    equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: float, best_is_zero: np.ndarray
 ) -> np.ndarray:
     """Find the lambda that minimises the first unknown, which increases with the generalization error.
 
@@ -121,7 +121,7 @@ def minimise_over_lambda(
         The equations, and examples per weight (batch,).
     l1_fraction
         The fraction of the l1 norm.
-    exact
+    best_is_zero
         True where the best lambda is known to be 0 (batch,).
     """
     scan = _scan_lambda(equations, alpha, l1_fraction)
@@ -130,10 +130,10 @@ def minimise_over_lambda(
     flat = L1_FLAT_SLOPE_TOL if l1_fraction else FLAT_SLOPE_TOL
     signs = _compute_slope_signs(slopes, values, flat)
     lam, min_values = _find_best_scan_end(signs, values)
-    lam[exact] = 0.0
+    lam[best_is_zero] = 0.0
     plateau_ends = (np.abs(slopes[:-1]) <= flat) & (np.abs(np.diff(values, axis=0)) > EQUAL_ERROR_TOL)
     turns = (signs[1:] < 0) & ((signs[:-1] > 0) | plateau_ends)
-    unvisited = turns & ~exact
+    unvisited = turns & ~best_is_zero
     # refine every local minimum, since the first need not be the global one
     while len(elements := np.flatnonzero(unvisited.any(axis=0))):
         indices = np.argmax(unvisited[:, elements], axis=0)
@@ -168,7 +168,7 @@ def get_best_lambdas(
     inputs
         Inputs of unequal variance, or None for isotropic inputs.
     """
-    with _CACHE_LOCK:
+    with _BEST_LAMBDA_LOCK:
         cached_lambdas = _BEST_LAMBDA_CACHE.setdefault((loss, teacher, penalty, weights, inputs), {})
         new = [alpha for alpha in dict.fromkeys(alphas) if alpha not in cached_lambdas]
         if new:
@@ -178,12 +178,12 @@ def get_best_lambdas(
 
 
 _BEST_LAMBDA_CACHE: dict[tuple[Loss, Teacher, Penalty, Weights, InputPopulation | None], dict[float, float]] = {}
-_CACHE_LOCK = Lock()  # simulations in several threads share the cache
+_BEST_LAMBDA_LOCK = Lock()  # simulations in several threads share the cache
 
 
-def clip_lambda(best: float) -> float:
+def clip_lambda(best_lambda: float) -> float:
     """Replace an infinite best lambda by the upper bound of the search."""
-    return min(best, MAX_SEARCHED_LAMBDA)
+    return min(best_lambda, MAX_SEARCHED_LAMBDA)
 
 
 def _compute_slope_signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
@@ -222,7 +222,9 @@ def _scan_lambda(equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: fl
     log_lam = np.full(len(alpha), np.log(MAX_SEARCHED_LAMBDA))
     stride = L1_LOG_LAMBDA_SCAN_STEP if l1_fraction else LOG_LAMBDA_SCAN_STEP
     if l1_fraction:
-        log_lam = np.minimum(log_lam, estimate_l1_log_lambda(equations, alpha) + np.log(MAX_L1_STRENGTH / l1_fraction))
+        log_lam = np.minimum(
+            log_lam, estimate_l1_log_lambda(equations, alpha) + np.log(MAX_RELATIVE_L1_STRENGTH / l1_fraction)
+        )
     l1_fractions = np.full(len(alpha), l1_fraction)
     scan = [(log_lam, solve_saddle_point(equations, alpha, np.exp(log_lam), l1_fraction))]
     while np.any(log_lam > np.log(MIN_SEARCHED_LAMBDA)):

@@ -14,12 +14,12 @@ from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.best_lambda import find_best_lambda as best_lambda_at
 from theory.convex.best_lambda import get_best_lambdas
 
-INTERPOLATION_DEGREE = 12  # degree of the Chebyshev polynomial in ln alpha
+LAMBDA_INTERPOLATION_DEGREE = 12  # degree of the Chebyshev polynomial in ln alpha
 LAST_COEFFICIENT_REL_TOL = (
     1e-3  # relative to the smallest lambda; the interpolation is rejected if its last coefficients are larger
 )
 
-Ratio = Callable[[RiskCell], float]  # returns the ratio of examples to inputs
+ExampleRatio = Callable[[RiskCell], float]  # returns the ratio of examples to inputs
 
 
 def best_lambda(scenario: Risk) -> xr.DataArray:
@@ -53,8 +53,8 @@ def best_lambda(scenario: Risk) -> xr.DataArray:
         config["N"] = config["N"][0] if isinstance(config["N"], list) else config["N"]
     single = Risk(**{**config, "lam": 1.0})
     lambdas = make_empty_dataset(single, seeds=None).lam_best
-    for members in group_by_setting(list(single.cells())):
-        best = find_group_lambdas(members)
+    for members in group_cells_by_setting(list(single.cells())):
+        best = find_best_group_lambdas(members)
         for cell in members:
             lambdas[cell.index] = best[cell.alpha]
     return lambdas.drop_vars(["lam", "P", *([] if scenario.sized else ["N"])], errors="ignore").rename("best_lambda")
@@ -65,7 +65,7 @@ def get_alpha(cell: RiskCell) -> float:
     return cell.alpha
 
 
-def group_by_setting(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
+def group_cells_by_setting(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
     """Group cells that differ only in alpha, lambda and N."""
     groups: dict[Any, list[RiskCell]] = {}
     for cell in cells:
@@ -73,38 +73,38 @@ def group_by_setting(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
     return list(groups.values())
 
 
-def find_group_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
+def find_best_group_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
     """Find the best lambda at each alpha in a group of cells."""
     setting = members[0].setting
     return get_best_lambdas(*setting.learner, map(get_alpha, members), setting.inputs)
 
 
-def interpolate_group_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
+def interpolate_best_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
     """Find the best lambda at each alpha in a group by polynomial interpolation in ln alpha.
 
     Every alpha is solved if the polynomial does not converge. Near the best lambda, the error changes only by
     about 1e-6 if lambda changes by 1 %.
     """
     alphas = [cell.alpha for cell in members]
-    if len(set(alphas)) <= INTERPOLATION_DEGREE:
-        return find_group_lambdas(members)
+    if len(set(alphas)) <= LAMBDA_INTERPOLATION_DEGREE:
+        return find_best_group_lambdas(members)
     setting, ends = members[0].setting, [np.log(min(alphas)), np.log(max(alphas))]
 
     def solve_alphas(log_alpha: np.ndarray) -> np.ndarray:
         return best_lambda_at(*setting.learner, np.exp(log_alpha), setting.inputs)
 
-    interpolation = Chebyshev.interpolate(solve_alphas, INTERPOLATION_DEGREE, ends)
+    interpolation = Chebyshev.interpolate(solve_alphas, LAMBDA_INTERPOLATION_DEGREE, ends)
     line = evaluate_at_ratios(members, get_alpha, lambda alpha: interpolation(np.log(alpha)))
     # the last coefficients are not small if there are NaN, infinities, jumps or kinks
     return (
         line
         if np.all(np.abs(interpolation.coef[-2:]) <= LAST_COEFFICIENT_REL_TOL * min(line.values()))
-        else find_group_lambdas(members)
+        else find_best_group_lambdas(members)
     )
 
 
 def evaluate_at_ratios(
-    members: Sequence[RiskCell], ratio: Ratio, function: Callable[[np.ndarray], np.ndarray]
+    members: Sequence[RiskCell], ratio: ExampleRatio, function: Callable[[np.ndarray], np.ndarray]
 ) -> dict[float, float]:
     """Evaluate a function at every distinct ratio of examples to inputs in a group of cells."""
     ratios = np.array(list(dict.fromkeys(map(ratio, members))), float)

@@ -72,7 +72,7 @@ def average_over_clusters(loss: Loss, clusters: TwoClusters, stabilities: Cluste
     return ClusterAverages(values, np.moveaxis(np.array(slopes), 0, 1))
 
 
-def average_training_on_clusters(
+def average_training_clusters(
     loss: Loss, clusters: TwoClusters, stabilities: ClusterStabilities, reported_loss: Loss
 ) -> TrainingAverages:
     """Average the loss `reported_loss` and the label error over the training examples.

@@ -48,9 +48,9 @@ from theory.convex.best_lambda import (
     minimise_over_lambda,
     select_scan_points,
 )
-from theory.convex.cluster_averages import ClusterStabilities, average_over_clusters, average_training_on_clusters
+from theory.convex.cluster_averages import ClusterStabilities, average_over_clusters, average_training_clusters
 from theory.convex.saddle_point import (
-    SOLUTION_TOL,
+    SOLUTION_RESIDUAL_TOL,
     PenaltyPoint,
     SaddlePointSolution,
     estimate_l1_log_lambda,
@@ -60,10 +60,10 @@ from theory.convex.saddle_point import (
 )
 from theory.convex.sides import LinearisedEquations
 
-CLUSTER_LIMIT_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
-CLUSTER_SCAN_STEP = np.log(4.0)  # step in ln lambda
+CLUSTER_NEAR_ZERO_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
+CLUSTER_LOG_LAMBDA_STEP = np.log(4.0)  # step in ln lambda
 NUM_REFINED_SCAN_POINTS = 9
-CLASS_SIZE_STEPS = (6, 24)  # the second number is used if the first fails
+NUM_CLASS_FRACTION_STEPS = (6, 24)  # the second number is used if the first fails
 CLUSTER_LOG_LAMBDA_TOL = 1e-4  # sufficient, since the error is quadratic in ln lambda near its minimum
 AveragesWithSlopes = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, batch), and their derivatives (4, k, batch)
 
@@ -237,7 +237,7 @@ class ClusterState(NamedTuple):
     eps_g: np.ndarray
 
 
-def make_unknown_state(batch_size: int) -> ClusterState:
+def make_nan_state(batch_size: int) -> ClusterState:
     """Return a state with all entries NaN."""
     return ClusterState(*(np.full(batch_size, np.nan) for _ in ClusterState._fields))
 
@@ -270,7 +270,7 @@ def solve_cluster_minimum(
     [1.375596026, 1.880254441, 0.232206069]
     """
     equations = ClusterEquations(loss, clusters, intercept and not clusters.is_balanced)  # b = 0 for equal clusters
-    state = make_unknown_state(len(alpha))
+    state = make_nan_state(len(alpha))
     ends = compute_cluster_interpolation_threshold(loss, clusters, intercept) if np.any(lam == 0) else np.nan
     phases = (
         (lam > 0, _solve_clusters_penalised),
@@ -285,10 +285,10 @@ def solve_cluster_minimum(
     return state
 
 
-Phase = Callable[[ClusterEquations, np.ndarray, np.ndarray], ClusterState]
+ClusterPhaseSolver = Callable[[ClusterEquations, np.ndarray, np.ndarray], ClusterState]
 
 
-def solve_clusters(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> SaddlePointSolution:
+def solve_cluster_equations(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> SaddlePointSolution:
     """Solve the saddle-point equations at each alpha and lambda > 0 (batch,), NaN where this fails.
 
     If switching on the intercept fails, solutions are continued from classes of equal size, which have no intercept.
@@ -301,7 +301,7 @@ def solve_clusters(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarr
         Examples per weight, and strength of the penalty.
     """
     solution = solve_saddle_point(equations, alpha, lam, float(equations.intercept))
-    for steps in CLASS_SIZE_STEPS if equations.intercept else ():
+    for steps in NUM_CLASS_FRACTION_STEPS if equations.intercept else ():
         elements = np.flatnonzero(np.isnan(solution.residual))
         if len(elements):
             for values, part in zip(
@@ -322,19 +322,19 @@ def _follow_from_equal_classes(
         next_equations = replace(equations, clusters=clusters._replace(positives=float(fraction)))
         next_solution = run_newton(next_equations, solution.x, alpha, point)
         solution = SaddlePointSolution(
-            *(part + np.where(next_solution.residual <= SOLUTION_TOL, 0.0, np.nan) for part in next_solution)
+            *(part + np.where(next_solution.residual <= SOLUTION_RESIDUAL_TOL, 0.0, np.nan) for part in next_solution)
         )
     return solution
 
 
 def _solve_clusters_penalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
     """Compute the state at a penalty lambda > 0."""
-    return describe_cluster_state(equations, solve_clusters(equations, alpha, lam), alpha, lam)
+    return describe_cluster_state(equations, solve_cluster_equations(equations, alpha, lam), alpha, lam)
 
 
 def _solve_clusters_unpenalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
     """Compute the state without a penalty, where the training loss stays above 0."""
-    nearby = solve_clusters(equations, alpha, lam + CLUSTER_LIMIT_LAMBDA)
+    nearby = solve_cluster_equations(equations, alpha, lam + CLUSTER_NEAR_ZERO_LAMBDA)
     point = PenaltyPoint(lam - np.inf, np.full_like(lam, equations.intercept))
     return describe_cluster_state(equations, run_newton(equations, nearby.x, alpha, point), alpha, lam)
 
@@ -343,10 +343,10 @@ def _solve_clusters_interpolating(equations: ClusterEquations, alpha: np.ndarray
     """Compute the state in the limit of a vanishing penalty, where students fit all examples."""
     limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None:
-        return make_unknown_state(len(alpha))
-    nearby = solve_clusters(equations, alpha, lam + CLUSTER_LIMIT_LAMBDA)
+        return make_nan_state(len(alpha))
+    nearby = solve_cluster_equations(equations, alpha, lam + CLUSTER_NEAR_ZERO_LAMBDA)
     x, point = nearby.x, PenaltyPoint(0 * lam, np.full_like(lam, equations.intercept))
-    x[2] += np.log(CLUSTER_LIMIT_LAMBDA)
+    x[2] += np.log(CLUSTER_NEAR_ZERO_LAMBDA)
     limit_equations = replace(equations, loss=limit_loss)
     state = describe_cluster_state(
         limit_equations, run_newton(limit_equations, x, alpha, point), alpha, lam + 1, equations.loss
@@ -372,11 +372,11 @@ def describe_cluster_state(
     reported_loss
         The loss to report, if it differs from the loss of the equations, as in a limit.
     """
-    x = solution.x + np.where(solution.residual <= SOLUTION_TOL, 0.0, np.nan)
+    x = solution.x + np.where(solution.residual <= SOLUTION_RESIDUAL_TOL, 0.0, np.nan)
     loss, clusters = equations.loss, equations.clusters
     with np.errstate(all="ignore"):
         stabilities = equations.stabilities(x)
-        training = average_training_on_clusters(loss, clusters, stabilities, reported_loss or loss)
+        training = average_training_clusters(loss, clusters, stabilities, reported_loss or loss)
         length = _compute_weight_length(
             clusters, average_over_clusters(loss, clusters, stabilities).values, stabilities.V, alpha, lam
         )
@@ -407,7 +407,9 @@ def _compute_weight_length(
     return length
 
 
-def find_cluster_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, intercept: bool = False) -> np.ndarray:
+def find_best_cluster_lambdas(
+    loss: Loss, clusters: TwoClusters, alphas: np.ndarray, intercept: bool = False
+) -> np.ndarray:
     """Find the penalty that minimises the generalization error at each alpha (batch,).
 
     The best lambda is 0 where the error decreases until the penalty vanishes (1e-10, the bound of the search, with an
@@ -429,16 +431,16 @@ def find_cluster_lambdas(loss: Loss, clusters: TwoClusters, alphas: np.ndarray, 
     --------
     >>> from statmech.convex.clusters import GaussianClusters
     >>> from statmech.convex.losses import Logistic
-    >>> find_cluster_lambdas(Logistic(), GaussianClusters().combine_with_modes(None), np.array([2.0]))
+    >>> find_best_cluster_lambdas(Logistic(), GaussianClusters().combine_with_modes(None), np.array([2.0]))
     array([inf])
     >>> clusters = GaussianClusters(positives=0.2).combine_with_modes(None)
-    >>> find_cluster_lambdas(Logistic(), clusters, np.array([2.0]), intercept=True).round(3)
+    >>> find_best_cluster_lambdas(Logistic(), clusters, np.array([2.0]), intercept=True).round(3)
     array([0.175])
     """
-    return find_best_lambdas(ClusterEquations(loss, clusters, intercept and not clusters.is_balanced), alphas)
+    return search_best_cluster_lambdas(ClusterEquations(loss, clusters, intercept and not clusters.is_balanced), alphas)
 
 
-def find_best_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndarray:
+def search_best_cluster_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndarray:
     """Find the penalty that minimises the generalization error of these equations at each alpha (batch,).
 
     Without an intercept the error decreases with the first unknown, whose derivative is known. With an intercept the
@@ -471,12 +473,12 @@ def find_best_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndar
         return np.where(np.isnan(error_rates), np.inf, error_rates)
 
     log_lam = estimate_l1_log_lambda(equations, alpha)
-    down, up = [(log_lam, solve_clusters(equations, alpha, np.exp(log_lam)))], list[ScanPoint]()
+    down, up = [(log_lam, solve_cluster_equations(equations, alpha, np.exp(log_lam)))], list[ScanPoint]()
     while np.any(down[-1][0] > np.log(MIN_SEARCHED_LAMBDA)):
-        down.append(follow_to_next(down[-1], -CLUSTER_SCAN_STEP))
+        down.append(follow_to_next(down[-1], -CLUSTER_LOG_LAMBDA_STEP))
     while not up or np.any(np.isfinite(up[-1][1].residual) & (up[-1][0] < np.log(MAX_SEARCHED_LAMBDA))):
-        up.append(follow_to_next(up[-1] if up else down[0], CLUSTER_SCAN_STEP))
-    points, half_width = [*reversed(down), *up], CLUSTER_SCAN_STEP
+        up.append(follow_to_next(up[-1] if up else down[0], CLUSTER_LOG_LAMBDA_STEP))
+    points, half_width = [*reversed(down), *up], CLUSTER_LOG_LAMBDA_STEP
     while True:
         values = compute_error_rates(points)
         best_index = np.argmin(values, axis=0)

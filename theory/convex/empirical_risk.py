@@ -14,21 +14,21 @@ from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import Weights
 from statmech.population import InputPopulation
-from theory.convex.averages import average_training_on_labels, average_training_on_residuals, compute_fresh_label_error
-from theory.convex.mode_sums import ModeSums
+from theory.convex.averages import average_training_labels, average_training_residuals, compute_fresh_label_error
+from theory.convex.mode_sums import ModeWeightEquations
 from theory.convex.recovery import compute_response_at_recovery, recovers_teacher
 from theory.convex.saddle_point import (
-    SOLUTION_TOL,
+    SOLUTION_RESIDUAL_TOL,
     ConvexEquations,
     PenaltyPoint,
     SaddlePointSolution,
     run_newton,
     solve_saddle_point,
 )
-from theory.convex.sides import IsotropicWeights
+from theory.convex.sides import IsotropicWeightEquations
 
 MIN_SUSCEPTIBILITY = 1e-12  # replaces 0, which has no finite logarithm
-LIMIT_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
+NEAR_ZERO_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
 
 
 class LearnerState(NamedTuple):
@@ -51,10 +51,10 @@ class LearnerState(NamedTuple):
     length_field: np.ndarray
 
 
-Phase = Callable[[ConvexEquations, np.ndarray, np.ndarray, float], LearnerState]
+PhaseSolver = Callable[[ConvexEquations, np.ndarray, np.ndarray, float], LearnerState]
 
 
-def make_equations(
+def make_convex_equations(
     loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, inputs: InputPopulation | None = None
 ) -> ConvexEquations:
     """Make the saddle-point equations of a learner with isotropic or structured inputs.
@@ -66,11 +66,11 @@ def make_equations(
     inputs
         Inputs of unequal variance, with an l2 penalty, or None for isotropic inputs.
     """
-    side = ModeSums(inputs.modes) if inputs else IsotropicWeights(weights if penalty.share else None)
+    side = ModeWeightEquations(inputs.modes) if inputs else IsotropicWeightEquations(weights if penalty.share else None)
     return ConvexEquations(convert_to_stability_loss(loss) if teacher.labels else loss, teacher, side)
 
 
-def solve_minimum(
+def solve_loss_minimum(
     loss: Loss,
     teacher: Teacher,
     penalty: Penalty,
@@ -92,7 +92,7 @@ def solve_minimum(
     inputs
         Inputs of unequal variance, with an l2 penalty, or None for isotropic inputs.
     """
-    equations = make_equations(loss, teacher, penalty, weights, inputs)
+    equations = make_convex_equations(loss, teacher, penalty, weights, inputs)
     result = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
     exact = recovers_teacher(equations.loss, teacher, penalty, weights, alpha, lam, inputs)
     for values, part in zip(
@@ -129,7 +129,7 @@ def _describe_recovered_teacher(
 
 def _iterate_phases(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
-) -> Iterator[tuple[np.ndarray, Phase]]:
+) -> Iterator[tuple[np.ndarray, PhaseSolver]]:
     """Yield the batch elements of each phase with the solver of this phase.
 
     The phases are: all weights 0 due to an l1 norm, a penalty, and no penalty below, above and at the interpolation
@@ -144,7 +144,7 @@ def _iterate_phases(
         )
         yield np.flatnonzero((lam == 0) & (alpha < end)), _solve_interpolating
         yield np.flatnonzero((lam == 0) & (alpha > end)), _solve_unpenalised
-        yield np.flatnonzero((lam == 0) & (alpha == end)), _describe_divergence
+        yield np.flatnonzero((lam == 0) & (alpha == end)), _describe_diverging_students
 
 
 def _describe_zero_weights(
@@ -157,7 +157,7 @@ def _describe_zero_weights(
             zeros, zeros, zeros, zeros, equations.loss.value(zeros), coin, coin, coin, nans, zeros, zeros
         )
     s = np.sqrt(1 + equations.noise**2)
-    loss = average_training_on_residuals(
+    loss = average_training_residuals(
         equations.loss, np.log(np.array([zeros + s, zeros + MIN_SUSCEPTIBILITY])), equations.loss
     ).loss
     return LearnerState(zeros, zeros, zeros, zeros, loss, nans, coin, nans, zeros + 1, zeros, zeros)
@@ -175,7 +175,7 @@ def _solve_unpenalised(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> LearnerState:
     """Compute the state without a penalty, where the minimum of the loss is unique."""
-    nearby = solve_saddle_point(equations, alpha, lam + LIMIT_LAMBDA, l1_fraction)
+    nearby = solve_saddle_point(equations, alpha, lam + NEAR_ZERO_LAMBDA, l1_fraction)
     point = PenaltyPoint(lam - np.inf, np.full_like(lam, l1_fraction))
     return describe_state(equations, run_newton(equations, nearby.x, alpha, point), alpha, point)
 
@@ -187,15 +187,15 @@ def _solve_interpolating(
     limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None:
         return LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
-    nearby = solve_saddle_point(equations, alpha, lam + LIMIT_LAMBDA, l1_fraction)
+    nearby = solve_saddle_point(equations, alpha, lam + NEAR_ZERO_LAMBDA, l1_fraction)
     x, point = nearby.x, PenaltyPoint(0 * lam, np.full_like(lam, l1_fraction))
-    x[-1] += np.log(LIMIT_LAMBDA)
+    x[-1] += np.log(NEAR_ZERO_LAMBDA)
     limit_equations = replace(equations, loss=limit_loss)
     state = describe_state(limit_equations, run_newton(limit_equations, x, alpha, point), alpha, point, equations.loss)
     return state._replace(V=np.where(np.isnan(state.V), np.nan, np.inf))
 
 
-def _describe_divergence(
+def _describe_diverging_students(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> LearnerState:
     """Describe students at the interpolation threshold, where their length diverges."""
@@ -230,7 +230,7 @@ def describe_state(
     reported_loss
         The loss to report, if it differs from the loss of the equations, as in a limit.
     """
-    x = solution.x + np.where(solution.residual <= SOLUTION_TOL, 0.0, np.nan)
+    x = solution.x + np.where(solution.residual <= SOLUTION_RESIDUAL_TOL, 0.0, np.nan)
     describe = (
         _describe_student_of_labels if isinstance(equations.teacher, LabelTeacher) else _describe_student_of_outputs
     )
@@ -249,7 +249,7 @@ def _describe_student_of_labels(
     """Describe the students of a label teacher."""
     teacher = equations.teacher
     assert isinstance(teacher, LabelTeacher)
-    training = average_training_on_labels(equations.loss, teacher, x, reported_loss)
+    training = average_training_labels(equations.loss, teacher, x, reported_loss)
     student = equations.describe_student(x, alpha, point)
     eps_g, wrong = np.arctan(np.exp(x[0])) / np.pi, compute_fresh_label_error(teacher, x[0])
     fields = 1 / np.hypot(1, np.exp(x[0])), student.length_field
@@ -276,7 +276,7 @@ def _describe_student_of_outputs(
     reported_loss: Loss,
 ) -> LearnerState:
     """Describe the students of a linear teacher."""
-    training = average_training_on_residuals(equations.loss, x, reported_loss)
+    training = average_training_residuals(equations.loss, x, reported_loss)
     student, nans = equations.describe_student(x, alpha, point), np.full_like(x[0], np.nan)
     t = np.exp(student.log_tan)
     fields = 1 / np.hypot(1, t), student.length_field

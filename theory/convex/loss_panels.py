@@ -15,11 +15,11 @@ import numpy as np
 from statmech.convex.losses import Loss
 from statmech.numerics.gaussian import make_composite_rule
 
-CENTRAL_EDGES = (-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0)
-OUTER_EDGES = (15.0, 45.0, 135.0, 405.0, 1215.0)  # used only for losses that change on larger scales
-MIN_SLOPE_RISE = 1e-3  # relative to the largest slope on [-15, 15]; rises above the inverse are plain growth
+CENTRAL_PANEL_EDGES = (-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0)
+OUTER_PANEL_EDGES = (15.0, 45.0, 135.0, 405.0, 1215.0)  # used only for losses that change on larger scales
+MIN_RELATIVE_SLOPE_RISE = 1e-3  # relative to the largest slope on [-15, 15]; rises above the inverse are plain growth
 NODES = 12  # fewer than for averages, which have squares and products in their integrands
-PANEL_REL_TOL = 1e-10  # relative to the smaller end slope, since V times a decaying slope is not small at large V
+SLOPE_RISE_REL_TOL = 1e-10  # relative to the smaller end slope, since V times a decaying slope is not small at large V
 MIN_SLOPE, SLOPE_ROUNDING_ERROR = (
     1e-9,
     1e-15,
@@ -28,16 +28,16 @@ MIN_PANEL_WIDTH = 1e-9  # stops the bisection at bends that the loss does not de
 
 
 @cache
-def find_panel_edges(loss: Loss) -> tuple[float, ...]:
+def find_loss_panel_edges(loss: Loss) -> tuple[float, ...]:
     """Return increasing panel edges that cover [-15, 15] and include 0, the kinks and the bends.
 
     >>> from statmech.convex.losses import Hinge
-    >>> find_panel_edges(Hinge())
+    >>> find_loss_panel_edges(Hinge())
     (-15.0, -5.0, -1.5, 0.0, 1.0, 1.5, 5.0, 15.0)
     """
     with np.errstate(all="ignore"):
         edges = sorted(
-            {*CENTRAL_EDGES, *_find_outer_edges(loss, -1), *_find_outer_edges(loss, 1), *loss.kinks, *loss.bends}
+            {*CENTRAL_PANEL_EDGES, *_find_outer_edges(loss, -1), *_find_outer_edges(loss, 1), *loss.kinks, *loss.bends}
         )
         inner = [edge for low, high in pairwise(edges) for edge in (low, *_find_inner_edges(loss, low, high))]
     return (*inner, edges[-1])
@@ -51,37 +51,37 @@ def is_piecewise_quadratic(loss: Loss) -> bool:
     >>> is_piecewise_quadratic(Hinge()), is_piecewise_quadratic(Logistic())
     (True, False)
     """
-    p, _ = make_composite_rule(np.array(find_panel_edges(loss)), NODES)
+    p, _ = make_composite_rule(np.array(find_loss_panel_edges(loss)), NODES)
     piece = np.searchsorted(sorted({*loss.kinks, *loss.bends}), p)
     return not np.any((np.diff(loss.curvature(p)) != 0) & (np.diff(piece) == 0))
 
 
 def _find_outer_edges(loss: Loss, sign: int) -> list[float]:
     """Find panel edges beyond 15 (sign = 1) or -15, up to where the slope stops changing notably."""
-    ends = [sign * size for size in OUTER_EDGES]
-    if _is_resolved(loss, *sorted((ends[0], ends[-1]))):
+    ends = [sign * size for size in OUTER_PANEL_EDGES]
+    if _is_panel_resolved(loss, *sorted((ends[0], ends[-1]))):
         return []
-    slopes = loss.slope(np.array([-sign * OUTER_EDGES[0], *ends]))
+    slopes = loss.slope(np.array([-sign * OUTER_PANEL_EDGES[0], *ends]))
     rises = np.abs(np.diff(slopes[1:])) / np.abs(slopes[:2]).max()
-    notable = (rises > MIN_SLOPE_RISE) & (rises < 1 / MIN_SLOPE_RISE)
+    notable = (rises > MIN_RELATIVE_SLOPE_RISE) & (rises < 1 / MIN_RELATIVE_SLOPE_RISE)
     return ends[1 : 1 + int(np.logical_and.accumulate(notable).sum())]
 
 
 def _find_inner_edges(loss: Loss, low: float, high: float) -> list[float]:
     """Find the edges between `low` and `high` by bisection until the quadrature is exact."""
-    if high - low < MIN_PANEL_WIDTH * max(1.0, abs(low)) or _is_resolved(loss, low, high):
+    if high - low < MIN_PANEL_WIDTH * max(1.0, abs(low)) or _is_panel_resolved(loss, low, high):
         return []
     middle = 0.5 * (low + high)
     return [*_find_inner_edges(loss, low, middle), middle, *_find_inner_edges(loss, middle, high)]
 
 
-def _is_resolved(loss: Loss, low: float, high: float) -> bool:
+def _is_panel_resolved(loss: Loss, low: float, high: float) -> bool:
     """Return True if quadrature of the curvature reproduces the rise of the slope on this panel."""
     x, weight = make_composite_rule(np.array([low, high]), NODES)
     rise = float(weight @ loss.curvature(x))
     before, after = _get_one_sided_slope(loss, low, side=1), _get_one_sided_slope(loss, high, side=0)
     smaller, larger = sorted((abs(before), abs(after)))
-    return not abs(rise - (after - before)) > PANEL_REL_TOL * (MIN_SLOPE + smaller) + SLOPE_ROUNDING_ERROR * larger
+    return not abs(rise - (after - before)) > SLOPE_RISE_REL_TOL * (MIN_SLOPE + smaller) + SLOPE_ROUNDING_ERROR * larger
 
 
 def _get_one_sided_slope(loss: Loss, x: float, side: int) -> float:

@@ -36,9 +36,15 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.modes import Modes
-from theory.convex.sides import HatsWithSlopes, HatVariables, LinearisedEquations, StudentState, WeightEquations
+from theory.convex.sides import (
+    HatsWithSlopes,
+    HatVariables,
+    LinearisedEquations,
+    StudentOrderParameters,
+    WeightEquations,
+)
 
-PENALTY_REL_TOL = 1e-12  # smaller differences between modes are rounding errors
+STIFFNESS_REL_TOL = 1e-12  # smaller differences between modes are rounding errors
 
 
 class _ModeResponses(NamedTuple):
@@ -59,7 +65,7 @@ class _ModeTotals(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ModeSums(WeightEquations):
+class ModeWeightEquations(WeightEquations):
     """Saddle-point equations of the weights for inputs with several modes, under an l2 penalty."""
 
     modes: Modes
@@ -83,33 +89,33 @@ class ModeSums(WeightEquations):
         modes, varying = self.modes, self.modes.variances > 0
         if modes.teacher is None:
             return None
-        prior = (modes.teacher * self._ridge / modes.shares)[varying]
-        equal = np.ptp(prior) <= PENALTY_REL_TOL * prior[0]
+        prior = (modes.teacher * self._mode_penalties / modes.shares)[varying]
+        equal = np.ptp(prior) <= STIFFNESS_REL_TOL * prior[0]
         return float((modes.variances @ modes.teacher) / prior[0]) if equal else None
 
     @cached_property
-    def max_softness(self) -> float:  # type: ignore[override]
+    def max_variance_penalty_ratio(self) -> float:  # type: ignore[override]
         return float(np.max(self.modes.variances / self.modes.ridge))
 
     @cached_property
-    def _ridge(self) -> np.ndarray:
+    def _mode_penalties(self) -> np.ndarray:
         return np.broadcast_to(self.modes.ridge, self.modes.variances.shape)
 
     def _compute_responses(self, V: np.ndarray, l2: np.ndarray) -> _ModeResponses:
         """Compute the responses of all modes, 0 for directions without variance."""
         omega = self.modes.variances[:, None]
-        penalty = self._ridge[:, None] * l2
+        penalty = self._mode_penalties[:, None] * l2
         D = np.where(omega > 0, penalty + omega * V, 1.0)
         return _ModeResponses(omega / D, np.where(omega > 0, penalty / D, 1.0))
 
-    def _compute_totals(self, responses: _ModeResponses) -> _ModeTotals:
+    def _sum_over_modes(self, responses: _ModeResponses) -> _ModeTotals:
         """Compute the sums over modes that enter the equations."""
         p, nu, S = self.modes.powers, self.modes.shares, self.signal
         p1 = p @ responses.r
         spread = p @ (responses.r - p1 / S) ** 2 + (1 - S) / S * p1**2
         return _ModeTotals(p1, nu @ responses.r, nu @ responses.r**2, spread, 1 - S + p @ responses.penalty_ratio**2)
 
-    def _compute_total_slopes(
+    def _differentiate_mode_sums(
         self, responses: _ModeResponses, totals: _ModeTotals, response_slopes: np.ndarray
     ) -> _ModeTotals:
         """Differentiate the sums with respect to a parameter.
@@ -128,7 +134,7 @@ class ModeSums(WeightEquations):
         self, hats: HatsWithSlopes, x: np.ndarray, l1: np.ndarray, l2: np.ndarray
     ) -> LinearisedEquations:
         responses = self._compute_responses(hats.V, l2)
-        totals = self._compute_totals(responses)
+        totals = self._sum_over_modes(responses)
         q, m2 = np.exp(hats.log_q), np.exp(2 * hats.log_m)
         perpendicular, parallel = q * totals.nu2 + m2 * totals.spread, m2 * totals.p1**2
         total = perpendicular + parallel
@@ -148,24 +154,24 @@ class ModeSums(WeightEquations):
         def through_r(slopes: _ModeTotals) -> np.ndarray:
             return column(q * slopes.nu2 + m2 * slopes.spread, 2 * m2 * totals.p1 * slopes.p1, slopes.nu1)
 
-        by_V = through_r(self._compute_total_slopes(responses, totals, -(responses.r**2)))
+        by_V = through_r(self._differentiate_mode_sums(responses, totals, -(responses.r**2)))
         by_q = column(q * totals.nu2, 0 * q, 0 * q)
         by_m = column(2 * m2 * totals.spread, 2 * parallel, 0 * q)
         J = by_V[:, None] * hats.V_slopes + by_q[:, None] * hats.q_slopes + by_m[:, None] * hats.m_slopes
-        f = through_r(self._compute_total_slopes(responses, totals, -responses.penalty_ratio * responses.r))
+        f = through_r(self._differentiate_mode_sums(responses, totals, -responses.penalty_ratio * responses.r))
         return LinearisedEquations(F - x, J - np.eye(3)[..., None], f)
 
     def linearise_for_outputs(
         self, hats: HatsWithSlopes, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray
     ) -> LinearisedEquations:
         responses = self._compute_responses(hats.V, l2)
-        totals, p = self._compute_totals(responses), self.modes.powers
+        totals, p = self._sum_over_modes(responses), self.modes.powers
         q = np.exp(hats.log_q)
         s2 = noise**2 + totals.field_error + q * totals.nu2
         F = np.array([0.5 * np.log(s2), np.log(totals.nu1)])
 
         def column(change: np.ndarray, missed: np.ndarray) -> np.ndarray:
-            slopes = self._compute_total_slopes(responses, totals, change)
+            slopes = self._differentiate_mode_sums(responses, totals, change)
             return np.array([0.5 * (missed + q * slopes.nu2) / s2, slopes.nu1 / totals.nu1])
 
         by_V = column(-(responses.r**2), -2 * (p @ (responses.penalty_ratio**2 * responses.r)))
@@ -176,29 +182,33 @@ class ModeSums(WeightEquations):
         )
         return LinearisedEquations(F - x, J - np.eye(2)[..., None], f)
 
-    def compute_hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+    def compute_hebb_label_unknowns(
+        self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray
+    ) -> np.ndarray:
         hats = _make_hebb_hats(3, np.log(alpha * slope**2), np.log(alpha * slope * signal))
         return self.linearise_for_labels(hats, np.zeros((3, len(alpha))), 0 * alpha, np.exp(log_lam)).F
 
-    def compute_hebb_on_outputs(self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+    def compute_hebb_output_unknowns(
+        self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray
+    ) -> np.ndarray:
         hats = _make_hebb_hats(2, np.log(alpha * slope**2), np.log(alpha * slope))
         return self.linearise_for_outputs(hats, np.zeros((2, len(alpha))), noise, 0 * alpha, np.exp(log_lam)).F
 
     def describe_student_of_labels(
         self, x: np.ndarray, compute_hats: Callable[[], HatVariables], l2: np.ndarray
-    ) -> StudentState:
+    ) -> StudentOrderParameters:
         return self._describe_student(compute_hats(), l2)._replace(mse=np.full_like(x[0], np.nan))
 
-    def describe_student_of_outputs(self, hats: HatVariables, l1: np.ndarray, l2: np.ndarray) -> StudentState:
+    def describe_student_of_outputs(self, hats: HatVariables, l1: np.ndarray, l2: np.ndarray) -> StudentOrderParameters:
         return self._describe_student(hats._replace(m=hats.V), l2)
 
-    def _describe_student(self, hats: HatVariables, l2: np.ndarray) -> StudentState:
+    def _describe_student(self, hats: HatVariables, l2: np.ndarray) -> StudentOrderParameters:
         responses = self._compute_responses(hats.V, l2)
-        totals = self._compute_totals(responses)
+        totals = self._sum_over_modes(responses)
         perpendicular, parallel = hats.q * totals.nu2 + hats.m**2 * totals.spread, hats.m * totals.p1
         log_tan = 0.5 * np.log(perpendicular) - np.log(parallel)
         R, length = self._compute_weight_overlap(hats, responses)
-        return StudentState(
+        return StudentOrderParameters(
             log_tan, np.sqrt(perpendicular + parallel**2), totals.field_error + hats.q * totals.nu2, R, length
         )
 

@@ -32,7 +32,7 @@ from statmech.numerics.gaussian import normal_cdf, normal_density
 LOG_DIFFERENCE_STEP = 1e-3  # gives fourth-order differences an error of 1e-12
 
 
-def compute_label_unknowns(weights: Weights | None, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
+def compute_label_unknown_logs(weights: Weights | None, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
     """Compute ln tan(theta), ln(D Q) and ln(D V) (3, batch) from the conjugate order parameters q and m.
 
     Pass None as `weights` if the penalty has no l1 norm.
@@ -48,7 +48,7 @@ def compute_label_unknowns(weights: Weights | None, q: np.ndarray, m: np.ndarray
     return np.array([0.5 * np.log(square - overlap**2) - np.log(overlap), 0.5 * np.log(square), np.log(alive)])
 
 
-def compute_error_logs(
+def compute_output_unknown_logs(
     weights: Weights | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray, l2: np.ndarray
 ) -> np.ndarray:
     """Compute the logarithms (2, batch) of the mean square of D (w - w*) and of D V.
@@ -76,7 +76,7 @@ def compute_error_logs(
     return np.array([np.log(square), np.log(alive)])
 
 
-def differentiate_logs(function: Callable[[np.ndarray], np.ndarray], logs: np.ndarray) -> np.ndarray:
+def differentiate_by_logs(function: Callable[[np.ndarray], np.ndarray], logs: np.ndarray) -> np.ndarray:
     """Differentiate a function of k logarithms by fourth-order differences, as an array (outputs, k, batch)."""
     steps = np.array([1, -1, 2, -2])[:, None] * LOG_DIFFERENCE_STEP * np.eye(len(logs))[:, None]
     up, down, far_up, far_down = np.moveaxis(function(logs[:, None, None] + steps[..., None]), 1, 0)
@@ -102,10 +102,10 @@ def _compute_clipped_mean_square(
     inside = mean**2 * (normal_cdf(high) - normal_cdf(low)) + 2 * mean * width * (
         normal_density(low) - normal_density(high)
     )
-    return l1**2 * outside + inside + width**2 * (_integrate_square(high) - _integrate_square(low))
+    return l1**2 * outside + inside + width**2 * (_integrate_gaussian_square(high) - _integrate_gaussian_square(low))
 
 
-def _integrate_square(k: np.ndarray) -> np.ndarray:
+def _integrate_gaussian_square(k: np.ndarray) -> np.ndarray:
     r"""Compute :math:`\int_0^k x^2\varphi(x)\,dx` without cancellation at small k."""
     from scipy.special import gammainc
 

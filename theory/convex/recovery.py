@@ -50,7 +50,7 @@ from statmech.modes import Modes
 from statmech.numerics.gaussian import normal_cdf, normal_density
 from statmech.population import InputPopulation
 
-MAX_CUTOFF_DEVIATIONS = 40.0  # upper end of root brackets, in standard deviations
+MAX_THRESHOLD_DEVIATIONS = 40.0  # upper end of root brackets, in standard deviations
 
 
 def recovers_teacher(
@@ -90,8 +90,8 @@ def _recovers_isotropic(kink_slope: float, penalty: Penalty, weights: Weights, a
     if lam == 0 and alpha >= 1:
         return True
     if lam == 0:
-        return bool(penalty.share) and _error_contracts(weights, alpha, penalty.share, 1 - penalty.share, np.inf)
-    return kink_slope > 0 and _error_contracts(
+        return bool(penalty.share) and _is_recovery_stable(weights, alpha, penalty.share, 1 - penalty.share, np.inf)
+    return kink_slope > 0 and _is_recovery_stable(
         weights, alpha, lam * penalty.share, lam * (1 - penalty.share), kink_slope
     )
 
@@ -107,7 +107,7 @@ def _recovers_in_modes(kink_slope: float, modes: Modes, alpha: float, lam: float
     return bool((rank * alpha * _compute_clipped_square(u) / ratio**2 + lam**2 * bias) * (ratio / pulled) ** 2 < 1)
 
 
-def _error_contracts(weights: Weights, alpha: float, l1: float, l2: float, kink_slope: float) -> bool:
+def _is_recovery_stable(weights: Weights, alpha: float, l1: float, l2: float, kink_slope: float) -> bool:
     """Return True if iterating the saddle-point equations reduces a small error."""
     rho = sum(fraction for fraction, mean, variance in weights.pieces if mean or variance)
     if alpha <= rho:
@@ -147,7 +147,9 @@ def compute_response_at_recovery(penalty: Penalty, weights: Weights, alpha: floa
     def excess(tau: float) -> float:
         return rho + bias * tau * tau + (1 - rho) * _compute_soft_threshold_square(tau) - alpha
 
-    tau = brentq(excess, brentq(slope, 0.0, MAX_CUTOFF_DEVIATIONS, xtol=1e-15), np.sqrt(alpha / bias) + 1, xtol=1e-15)
+    tau = brentq(
+        excess, brentq(slope, 0.0, MAX_THRESHOLD_DEVIATIONS, xtol=1e-15), np.sqrt(alpha / bias) + 1, xtol=1e-15
+    )
     n = rho + 2 * (1 - rho) * float(normal_cdf(-tau))
     return n / (alpha - n)
 
@@ -171,9 +173,9 @@ def _solve_residual_cutoff(alpha: float, rho: float, l1: float) -> float:
         )
 
     return (
-        float(brentq(excess, 1e-12, MAX_CUTOFF_DEVIATIONS, xtol=1e-14))
-        if excess(MAX_CUTOFF_DEVIATIONS) > 0
-        else MAX_CUTOFF_DEVIATIONS
+        float(brentq(excess, 1e-12, MAX_THRESHOLD_DEVIATIONS, xtol=1e-14))
+        if excess(MAX_THRESHOLD_DEVIATIONS) > 0
+        else MAX_THRESHOLD_DEVIATIONS
     )
 
 
@@ -230,5 +232,5 @@ def find_l1_recovery_threshold(rho: float) -> float:
     def pull(tau: float) -> float:  # half the derivative with respect to tau
         return rho * tau - 2 * (1 - rho) * float(normal_density(tau) - tau * normal_cdf(-tau))
 
-    tau = brentq(pull, 0.0, MAX_CUTOFF_DEVIATIONS, xtol=1e-15, rtol=1e-14)
+    tau = brentq(pull, 0.0, MAX_THRESHOLD_DEVIATIONS, xtol=1e-15, rtol=1e-14)
     return float(rho * (1 + tau * tau) + (1 - rho) * _compute_soft_threshold_square(tau))

@@ -33,15 +33,21 @@ import numpy as np
 
 from statmech.convex.losses import Loss
 from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
-from theory.convex.averages import ExampleAverages, average_over_labels, average_over_residuals
-from theory.convex.sides import HatsWithSlopes, HatVariables, LinearisedEquations, StudentState, WeightEquations
+from theory.convex.averages import ExampleAverages, average_labelled_examples, average_over_residuals
+from theory.convex.sides import (
+    HatsWithSlopes,
+    HatVariables,
+    LinearisedEquations,
+    StudentOrderParameters,
+    WeightEquations,
+)
 
 TOLERANCE = 1e-13  # target residual of Newton's method
-SOLUTION_TOL = 1e-9  # solutions with larger residuals are rejected
+SOLUTION_RESIDUAL_TOL = 1e-9  # solutions with larger residuals are rejected
 MAX_NEWTON_SWEEPS = 16  # afterwards the step along the path is shortened
-MAX_LOG_STEP = 2.0  # clips the Newton step of each log unknown
-FIRST_PATH_STEP = 3.5  # initial step in ln lambda
-MIN_PATH_STEP = 1e-3  # relative to the length of the path
+MAX_NEWTON_LOG_STEP = 2.0  # clips the Newton step of each log unknown
+FIRST_LOG_LAMBDA_STEP = 3.5  # initial step in ln lambda
+MIN_PATH_STEP_FRACTION = 1e-3  # relative to the length of the path
 RIGID_MINUS_LOG_V = 25.0  # -ln V for weights that hardly respond to the examples
 
 
@@ -52,7 +58,7 @@ class PenaltyPoint(NamedTuple):
     l1_fraction: np.ndarray
 
     @property
-    def l1_and_l2(self) -> tuple[np.ndarray, np.ndarray]:
+    def l1_l2_strengths(self) -> tuple[np.ndarray, np.ndarray]:
         """Strengths of the l1 and l2 penalties."""
         lam = np.exp(self.log_lam)
         return lam * self.l1_fraction, lam * (1 - self.l1_fraction)
@@ -92,21 +98,21 @@ class ConvexEquations:
     def linearise(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> LinearisedEquations:
         """Compute the residuals and their derivatives at the unknowns x (k, batch)."""
         with np.errstate(all="ignore"):  # steps that give NaN are rejected later
-            hats, parts = _linearise_hats(self._compute_averages(x), x[-1], alpha), point.l1_and_l2
+            hats, parts = _linearise_hats(self._compute_averages(x), x[-1], alpha), point.l1_l2_strengths
             if isinstance(self.teacher, LabelTeacher):
                 return self.side.linearise_for_labels(hats, x, *parts)
             return self.side.linearise_for_outputs(hats, x, self.noise, *parts)
 
-    def describe_student(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> StudentState:
+    def describe_student(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> StudentOrderParameters:
         """Compute the student's order parameters at a solution x (k, batch)."""
-        forces, (l1, l2) = partial(self._compute_hats, x, alpha), point.l1_and_l2
+        forces, (l1, l2) = partial(self._compute_hats, x, alpha), point.l1_l2_strengths
         if isinstance(self.teacher, LabelTeacher):
             return self.side.describe_student_of_labels(x, forces, l2)
         return self.side.describe_student_of_outputs(forces(), l1, l2)
 
     def _compute_averages(self, x: np.ndarray) -> ExampleAverages:
         if isinstance(self.teacher, LabelTeacher):
-            return average_over_labels(self.loss, self.teacher, x)
+            return average_labelled_examples(self.loss, self.teacher, x)
         return average_over_residuals(self.loss, x)
 
     def _compute_hats(self, x: np.ndarray, alpha: np.ndarray) -> HatVariables:
@@ -146,10 +152,12 @@ class ConvexEquations:
         """
         slope, bend = self.force, float(self.loss.curvature(np.zeros(1))[0])
         scale = slope * np.sqrt(alpha * (1 + alpha)) + slope + bend * alpha
-        log_lam = np.maximum(log_lam, np.log(3 * scale + 3 * (1 + alpha)) + np.log(self.side.max_softness))
+        log_lam = np.maximum(
+            log_lam, np.log(3 * scale + 3 * (1 + alpha)) + np.log(self.side.max_variance_penalty_ratio)
+        )
         if isinstance(self.teacher, LabelTeacher):
-            return self.side.compute_hebb_on_labels(slope, self.signal, alpha, log_lam), log_lam
-        return self.side.compute_hebb_on_outputs(slope, self.noise, alpha, log_lam), log_lam
+            return self.side.compute_hebb_label_unknowns(slope, self.signal, alpha, log_lam), log_lam
+        return self.side.compute_hebb_output_unknowns(slope, self.noise, alpha, log_lam), log_lam
 
 
 def _linearise_hats(averages: ExampleAverages, log_V: np.ndarray, alpha: np.ndarray) -> HatsWithSlopes:
@@ -182,14 +190,14 @@ def solve_saddle_point(
 
 
 def _follow_via_l2(
-    equations: PenaltyEquations, alpha: np.ndarray, target: PenaltyPoint, turn: np.ndarray
+    equations: PenaltyEquations, alpha: np.ndarray, target: PenaltyPoint, switch_log_lam: np.ndarray
 ) -> SaddlePointSolution:
-    """Continue a solution with an l2 penalty to ln lambda = `turn`, switch on the l1 norm, and go to the target."""
-    x, log_lam = equations.start(alpha, turn)
+    """Continue a solution with an l2 penalty to ln lambda = `switch_log_lam`, switch on the l1 norm, and go to the target."""
+    x, log_lam = equations.start(alpha, switch_log_lam)
     corners = [
-        PenaltyPoint(log_lam, 0 * turn),
-        PenaltyPoint(turn, 0 * turn),
-        PenaltyPoint(turn, target.l1_fraction),
+        PenaltyPoint(log_lam, 0 * switch_log_lam),
+        PenaltyPoint(switch_log_lam, 0 * switch_log_lam),
+        PenaltyPoint(switch_log_lam, target.l1_fraction),
         target,
     ]
     solution = run_newton(equations, x, alpha, corners[0])
@@ -231,9 +239,12 @@ def follow_solution(
     """
     x, residual, tangent = (np.array(part) for part in solution)
     distance = np.abs(end.log_lam - begin.log_lam)
-    progress, step = np.zeros(len(alpha)), np.minimum(1.0, FIRST_PATH_STEP / np.maximum(distance, FIRST_PATH_STEP))
+    progress, step = (
+        np.zeros(len(alpha)),
+        np.minimum(1.0, FIRST_LOG_LAMBDA_STEP / np.maximum(distance, FIRST_LOG_LAMBDA_STEP)),
+    )
     progress[(distance == 0) & (end.l1_fraction == begin.l1_fraction)] = 1.0
-    failed = ~(residual <= max(SOLUTION_TOL, residual_tol))
+    failed = ~(residual <= max(SOLUTION_RESIDUAL_TOL, residual_tol))
     while len(active := np.flatnonzero((progress < 1) & ~failed)):
         ahead = np.minimum(1.0, progress[active] + step[active])
         point = PenaltyPoint(*(b[active] + (e[active] - b[active]) * ahead for b, e in zip(begin, end, strict=True)))
@@ -241,12 +252,13 @@ def follow_solution(
         log_lam_change = (end.log_lam - begin.log_lam)[active] * (ahead - progress[active])
         new = run_newton(
             equations,
-            x[:, active] + np.clip(tangent[:, active] * log_lam_change, -2 * FIRST_PATH_STEP, 2 * FIRST_PATH_STEP),
+            x[:, active]
+            + np.clip(tangent[:, active] * log_lam_change, -2 * FIRST_LOG_LAMBDA_STEP, 2 * FIRST_LOG_LAMBDA_STEP),
             alpha[active],
             point,
             residual_tol,
         )
-        succeeded = new.residual <= max(SOLUTION_TOL, residual_tol)
+        succeeded = new.residual <= max(SOLUTION_RESIDUAL_TOL, residual_tol)
         advanced = active[succeeded]
         x[:, advanced], residual[advanced], tangent[:, advanced] = (
             new.x[:, succeeded],
@@ -255,7 +267,7 @@ def follow_solution(
         )
         progress[advanced] = ahead[succeeded]
         step[active] *= np.where(succeeded, 2.0, 0.25)
-        failed[active] = step[active] < MIN_PATH_STEP
+        failed[active] = step[active] < MIN_PATH_STEP_FRACTION
     nan_if_failed = np.where(failed, np.nan, 0.0)
     return SaddlePointSolution(x + nan_if_failed, residual + nan_if_failed, tangent + nan_if_failed)
 
@@ -290,7 +302,7 @@ def run_newton(
         for values, part in zip(best, (last, residual, tangent), strict=True):
             values[..., improved] = part[..., better]
         unfinished = (residual > residual_tol) & np.all(np.isfinite(step), axis=0)
-        x[:, active] += np.clip(np.where(unfinished, step, 0.0), -MAX_LOG_STEP, MAX_LOG_STEP)
+        x[:, active] += np.clip(np.where(unfinished, step, 0.0), -MAX_NEWTON_LOG_STEP, MAX_NEWTON_LOG_STEP)
         active = active[unfinished]
         if not len(active):
             break

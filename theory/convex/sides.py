@@ -1,6 +1,6 @@
 """Saddle-point equations of the weights, which give their order parameters as functions of the conjugates.
 
-If inputs are isotropic (`IsotropicWeights`), all weights feel the same field (`theory.convex.penalised_fields`). If
+If inputs are isotropic (`IsotropicWeightEquations`), all weights feel the same field (`theory.convex.penalised_fields`). If
 inputs have modes, each mode has its own field (`theory.convex.mode_sums`). Both classes compute the residuals of the
 equations and their derivatives.
 """
@@ -47,7 +47,7 @@ class HatVariables(NamedTuple):
     m: np.ndarray
 
 
-class StudentState(NamedTuple):
+class StudentOrderParameters(NamedTuple):
     """Order parameters of a student, as arrays (batch,).
 
     The first three describe its field: ln tan of the angle to the teacher's field, the standard deviation, and the mean
@@ -68,7 +68,7 @@ class WeightEquations(ABC):
     rank: float = 1.0  # fraction of input directions with nonzero variance
     stiffness: float | None = 1.0  # inverse variance of the teacher's weights over the penalty, if constant
     teacher_length: float = 1.0  # for a field of standard deviation 1
-    max_softness: float = 1.0  # largest ratio of input variance to penalty factor
+    max_variance_penalty_ratio: float = 1.0  # largest ratio of input variance to penalty factor
 
     @abstractmethod
     def linearise_for_labels(
@@ -95,21 +95,25 @@ class WeightEquations(ABC):
         """
 
     @abstractmethod
-    def compute_hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+    def compute_hebb_label_unknowns(
+        self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray
+    ) -> np.ndarray:
         """Return the unknowns x (3, batch) in the limit of a strong penalty, Hebb's rule."""
 
     @abstractmethod
-    def compute_hebb_on_outputs(self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+    def compute_hebb_output_unknowns(
+        self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray
+    ) -> np.ndarray:
         """Return the unknowns x (2, batch) of Hebb's rule for a linear teacher."""
 
     @abstractmethod
     def describe_student_of_labels(
         self, x: np.ndarray, compute_hats: Callable[[], HatVariables], l2: np.ndarray
-    ) -> StudentState:
+    ) -> StudentOrderParameters:
         """Compute the order parameters of the student of a label teacher at a solution x (3, batch)."""
 
     @abstractmethod
-    def describe_student_of_outputs(self, hats: HatVariables, l1: np.ndarray, l2: np.ndarray) -> StudentState:
+    def describe_student_of_outputs(self, hats: HatVariables, l1: np.ndarray, l2: np.ndarray) -> StudentOrderParameters:
         """Compute the order parameters of the student of a linear teacher from the conjugates."""
 
     def has_zero_weights(self, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
@@ -118,7 +122,7 @@ class WeightEquations(ABC):
 
 
 @dataclass(frozen=True)
-class IsotropicWeights(WeightEquations):
+class IsotropicWeightEquations(WeightEquations):
     """Saddle-point equations of the weights for isotropic inputs.
 
     `weights` is the distribution of the teacher's weights, or None if the penalty has no l1 norm.
@@ -132,10 +136,10 @@ class IsotropicWeights(WeightEquations):
         log_l1 = np.log(l1)
 
         def scaled_unknowns(logs: np.ndarray) -> np.ndarray:
-            return penalised_fields.compute_label_unknowns(self.weights, *np.exp(logs))
+            return penalised_fields.compute_label_unknown_logs(self.weights, *np.exp(logs))
 
         logs = np.array([hats.log_q, hats.log_m, log_l1])
-        log_slopes = penalised_fields.differentiate_logs(scaled_unknowns, logs)
+        log_slopes = penalised_fields.differentiate_by_logs(scaled_unknowns, logs)
         D, powers_of_D = hats.V + l2, np.array([0.0, 1.0, 1.0])[:, None]
         F = scaled_unknowns(logs) - powers_of_D * np.log(D) - x
         J = (
@@ -151,10 +155,10 @@ class IsotropicWeights(WeightEquations):
         D = hats.V + l2
 
         def scaled_unknowns(logs: np.ndarray) -> np.ndarray:
-            return penalised_fields.compute_error_logs(self.weights, *np.exp(logs))
+            return penalised_fields.compute_output_unknown_logs(self.weights, *np.exp(logs))
 
         logs = np.array([np.log(hats.V), hats.log_q, np.log(l1), np.log(l2)])
-        log_slopes, values = penalised_fields.differentiate_logs(scaled_unknowns, logs), scaled_unknowns(logs)
+        log_slopes, values = penalised_fields.differentiate_by_logs(scaled_unknowns, logs), scaled_unknowns(logs)
         mse = np.exp(values[0]) / D**2
         s2 = noise**2 + mse
         F = np.array([0.5 * np.log(s2), values[1] - np.log(D)]) - x
@@ -164,25 +168,29 @@ class IsotropicWeights(WeightEquations):
         J = outer_slopes[:, None] * (J - powers_of_D[:, None] * hats.V_slopes / D) - np.eye(2)[..., None]
         return LinearisedEquations(F, J, outer_slopes * (log_slopes[:, 2] + log_slopes[:, 3] - powers_of_D * l2 / D))
 
-    def compute_hebb_on_labels(self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+    def compute_hebb_label_unknowns(
+        self, slope: float, signal: float, alpha: np.ndarray, log_lam: np.ndarray
+    ) -> np.ndarray:
         length = np.log(slope) - log_lam + 0.5 * np.log(alpha * (1 + alpha * signal**2))
         return np.array([-np.log(signal) - 0.5 * np.log(alpha), length, -log_lam])
 
-    def compute_hebb_on_outputs(self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray) -> np.ndarray:
+    def compute_hebb_output_unknowns(
+        self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray
+    ) -> np.ndarray:
         return np.array([0 * alpha + 0.5 * np.log1p(noise**2), -log_lam])
 
     def describe_student_of_labels(
         self, x: np.ndarray, compute_hats: Callable[[], HatVariables], l2: np.ndarray
-    ) -> StudentState:
+    ) -> StudentOrderParameters:
         t, Q, _ = np.exp(x)
-        return StudentState(x[0], Q, np.full_like(t, np.nan), 1 / np.hypot(1, t), Q)
+        return StudentOrderParameters(x[0], Q, np.full_like(t, np.nan), 1 / np.hypot(1, t), Q)
 
-    def describe_student_of_outputs(self, hats: HatVariables, l1: np.ndarray, l2: np.ndarray) -> StudentState:
-        log_t, log_DQ, _ = penalised_fields.compute_label_unknowns(self.weights, hats.q, hats.V, l1)
+    def describe_student_of_outputs(self, hats: HatVariables, l1: np.ndarray, l2: np.ndarray) -> StudentOrderParameters:
+        log_t, log_DQ, _ = penalised_fields.compute_label_unknown_logs(self.weights, hats.q, hats.V, l1)
         log_D = np.log(hats.V + l2)
-        log_error = penalised_fields.compute_error_logs(self.weights, hats.V, hats.q, l1, l2)[0]
+        log_error = penalised_fields.compute_output_unknown_logs(self.weights, hats.V, hats.q, l1, l2)[0]
         Q = np.exp(log_DQ - log_D)
-        return StudentState(log_t, Q, np.exp(log_error - 2 * log_D), 1 / np.hypot(1, np.exp(log_t)), Q)
+        return StudentOrderParameters(log_t, Q, np.exp(log_error - 2 * log_D), 1 / np.hypot(1, np.exp(log_t)), Q)
 
     def has_zero_weights(self, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
         if self.weights is None:

@@ -26,10 +26,10 @@ from numpy.typing import ArrayLike
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.errors import ScenarioError
-from statmech.scenarios.inference import STARTS, Inference, InferenceCell
+from statmech.scenarios.inference import MESSAGE_PASSING_STARTS, Inference, InferenceCell
 from theory.convex import bayes_optimal
 
-STEP_REL_TOL = 1e-14  # smaller relative changes per step count as converged
+ERROR_CHANGE_REL_TOL = 1e-14  # smaller relative changes per step count as converged
 
 
 class Transitions(NamedTuple):
@@ -77,7 +77,7 @@ def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Trans
     Transitions(alpha_it=nan, alpha_alg=nan)
     """
     cell = _make_inference_cell(prior, teacher, parameters)
-    return Transitions(*bayes_optimal.find_transitions(cell.teacher, cell.weights))
+    return Transitions(*bayes_optimal.find_transition_alphas(cell.teacher, cell.weights))
 
 
 def bayes_overlap(prior: str, alpha: ArrayLike, teacher: str = "sign", **parameters: float) -> np.ndarray:
@@ -162,11 +162,13 @@ def state_evolution(
     """
     cell = _make_inference_cell(prior, teacher, {**parameters, "start": start, "steps": steps})
     alpha = _check_alpha(alpha)
-    error = iterate_errors(cell.teacher, cell.weights, alpha.reshape(-1), [start] * alpha.size, steps)
+    error = iterate_state_evolution(cell.teacher, cell.weights, alpha.reshape(-1), [start] * alpha.size, steps)
     return 1 - error.reshape(*alpha.shape, steps + 1)
 
 
-def iterate_errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str], steps: int) -> np.ndarray:
+def iterate_state_evolution(
+    teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str], steps: int
+) -> np.ndarray:
     """Compute the mean squared errors (A, steps + 1) of message passing by state evolution.
 
     Errors that have converged are kept constant.
@@ -189,7 +191,7 @@ def iterate_errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts
         before = history[moving, step - 1]
         after = weights.mse(alpha[moving] * teacher.information(before))
         history[moving, step] = after
-        moves = np.abs(after - before) > STEP_REL_TOL * before
+        moves = np.abs(after - before) > ERROR_CHANGE_REL_TOL * before
         history[moving[~moves], step:] = after[~moves, None]
         moving = moving[moves]
         if not moving.size:
@@ -197,7 +199,7 @@ def iterate_errors(teacher: Teacher, weights: Weights, alpha: np.ndarray, starts
     return history
 
 
-def find_limit_state(
+def find_message_passing_state(
     teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str]
 ) -> bayes_optimal.BayesOptimalState:
     """Find the limit states (A,) of message passing.
@@ -214,7 +216,7 @@ def find_limit_state(
 
 def _compute_initial_errors(weights: Weights, starts: list[str]) -> np.ndarray:
     """Return the initial mean squared error for each named start."""
-    error = {start: bayes_optimal.compute_initial_error(weights, start) for start in STARTS}
+    error = {start: bayes_optimal.compute_initial_error(weights, start) for start in MESSAGE_PASSING_STARTS}
     return np.array([error[start] for start in starts])
 
 

@@ -37,7 +37,7 @@ import numpy as np
 from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
 from statmech.scenarios.descent import DescentCell
-from theory.descent.samples import NEW_DIRECTION_TOL, ExampleSamples, RandomBatches, RowTable
+from theory.descent.samples import NEW_DIRECTION_NORM_TOL, ExampleSamples, RandomBatches, RowTable
 from theory.descent.two_sided import TwoSided
 
 LASSO_PENALTY = Penalty(1.0)
@@ -66,7 +66,7 @@ class DirectionLadder:
 
     def __init__(self, alpha: float, samples: ExampleSamples) -> None:
         self.alpha, self.samples = alpha, samples
-        self.new_direction_tol = NEW_DIRECTION_TOL[samples.dtype.name]
+        self.new_direction_tol = NEW_DIRECTION_NORM_TOL[samples.dtype.name]
         self.images, self.slopes = (RowTable(samples.size, samples.dtype) for _ in range(2))  # A and f
         self.images.get_free_row()[:] = samples.field
         self.images.add_free_row()
@@ -104,7 +104,7 @@ class DirectionLadder:
         return np.append(v, -np.sqrt(self.alpha) * g)
 
 
-def descend(cell: DescentCell, replica: int, size: int) -> DescentPath:
+def simulate_descent(cell: DescentCell, replica: int, size: int) -> DescentPath:
     """Simulate the descent of a cell on the samples of one replica.
 
     Parameters
@@ -124,7 +124,7 @@ def descend(cell: DescentCell, replica: int, size: int) -> DescentPath:
     --------
     >>> from statmech.scenarios.descent import Descent
     >>> cell = next(Descent(descent="gradient", loss="square", alpha=2, epochs=[1, 10]).cells())
-    >>> path = descend(cell, replica=0, size=512)
+    >>> path = simulate_descent(cell, replica=0, size=512)
     >>> R = path.parallel[1:] / np.hypot(path.parallel, path.perpendicular)[1:]
     >>> R[[0, 9]].round(6)                  # Hebb's rule after a step: 1/sqrt(1 + pi/(2 alpha))
     array([0.748398, 0.829896])
@@ -133,7 +133,7 @@ def descend(cell: DescentCell, replica: int, size: int) -> DescentPath:
         return _run_descent(cell, replica, size)
 
 
-def is_matched(cell: DescentCell) -> bool:
+def has_matched_samples(cell: DescentCell) -> bool:
     """Return True if samples are matched and computed in double precision.
 
     This is the case for a smooth loss and full batches.
@@ -144,7 +144,7 @@ def is_matched(cell: DescentCell) -> bool:
 def _run_descent(cell: DescentCell, replica: int, size: int) -> DescentPath:
     """Simulate a descent until the last step or an overflow."""
     last, times = cell.steps[-1], {step: index for index, step in enumerate(cell.steps)}
-    samples = ExampleSamples(cell.teacher, replica, size, matched=is_matched(cell))
+    samples = ExampleSamples(cell.teacher, replica, size, matched=has_matched_samples(cell))
     batches = None if cell.batch == 1 else RandomBatches(samples, cell.batch, cell.sampling == "shuffle")
     ladder: DirectionLadder | TwoSided = DirectionLadder(cell.P / cell.N, samples)
     if cell.coordinatewise:

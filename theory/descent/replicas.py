@@ -15,14 +15,14 @@ from statmech.errors import ScenarioError
 from statmech.order_parameters import angle_from_components
 from statmech.runtime.system import count_cores, get_total_memory
 from statmech.scenarios.descent import DescentCell
-from theory.descent.ladder import DescentPath, descend, is_matched
+from theory.descent.ladder import DescentPath, has_matched_samples, simulate_descent
 
 NUM_REPLICAS = 8
-TARGET_ERRORS = {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}  # standard errors at all recorded steps
+TARGET_STANDARD_ERRORS = {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}  # standard errors at all recorded steps
 MIN_REPLICA_SAMPLES, MAX_REPLICA_SAMPLES = 2**9, 2**16  # per replica
-TABLE_GROWTH_FACTOR = 3  # while a table doubles, memory holds the old and the new table
+TABLE_PEAK_MEMORY_RATIO = 3  # while a table doubles, memory holds the old and the new table
 MIN_SAMPLES_PER_DIRECTION = 4  # more directions than samples cannot be orthogonal
-ERROR_DECAY_ORDER = 0.9  # minimum exponent of the error's decay with the number of samples
+ERROR_DECAY_EXPONENT = 0.9  # minimum exponent of the error's decay with the number of samples
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class DescentCurves:
         return replace(self, mean=mean, error=error)
 
 
-def compute_curves(cell: DescentCell, slack: float = 1.0) -> DescentCurves:
+def compute_curves(cell: DescentCell, error_factor: float = 1.0) -> DescentCurves:
     """Compute the variables of a cell at its recorded steps, with errors of 1e-4 in R and eps_g.
 
     There are 8 replicas with at most 2^16 samples each. Different cells have the same samples, so that curves are
@@ -53,7 +53,7 @@ def compute_curves(cell: DescentCell, slack: float = 1.0) -> DescentCurves:
     ----------
     cell : DescentCell
         The descent, its loss and teacher, the number of examples P/N, and the recorded steps.
-    slack : float
+    error_factor : float
         Factor applied to the target errors.
 
     Returns
@@ -75,8 +75,8 @@ def compute_curves(cell: DescentCell, slack: float = 1.0) -> DescentCurves:
     """
     complete_cell = _record_every_epoch(cell)
     cached = _get_cached_curves(complete_cell)
-    if min(cached, default=np.inf) > slack:
-        cached[slack] = _refine_curves(complete_cell, slack)
+    if min(cached, default=np.inf) > error_factor:
+        cached[error_factor] = _refine_curves(complete_cell, error_factor)
     return cached[min(cached)].select_steps([complete_cell.steps.index(step) for step in cell.steps])
 
 
@@ -94,20 +94,22 @@ def _get_cached_curves(cell: DescentCell) -> dict[float, DescentCurves]:
     return {}
 
 
-def _refine_curves(cell: DescentCell, slack: float) -> DescentCurves:
+def _refine_curves(cell: DescentCell, error_factor: float) -> DescentCurves:
     """Compute the curves of a cell, increasing the number of samples until errors are small enough."""
     size, directions = MIN_REPLICA_SAMPLES, cell.steps[-1] + 2
     while True:
         at_once = max(1, min(count_cores(), int(get_total_memory() // estimate_bytes(cell, directions, size))))
         with ThreadPoolExecutor(at_once) as pool:  # NumPy releases the interpreter lock
-            paths = list(pool.map(partial(descend, cell, size=size), range(NUM_REPLICAS)))
+            paths = list(pool.map(partial(simulate_descent, cell, size=size), range(NUM_REPLICAS)))
         result, directions = _average_paths(cell, paths, size), max(path.directions for path in paths)
-        error = np.nanmax([0.0, *np.concatenate([result.error[name] / goal for name, goal in TARGET_ERRORS.items()])])
-        is_accurate = error <= slack and MIN_SAMPLES_PER_DIRECTION * directions <= size
+        error = np.nanmax(
+            [0.0, *np.concatenate([result.error[name] / goal for name, goal in TARGET_STANDARD_ERRORS.items()])]
+        )
+        is_accurate = error <= error_factor and MIN_SAMPLES_PER_DIRECTION * directions <= size
         # more samples do not help if a path diverges
         if is_accurate or size == MAX_REPLICA_SAMPLES or np.isnan(result.mean["R"]).any():
             return result
-        size = _next_size(size, error / slack, directions)
+        size = _choose_next_size(size, error / error_factor, directions)
         _check_memory(cell, directions, size)
 
 
@@ -117,8 +119,8 @@ def estimate_bytes(cell: DescentCell, directions: int, size: int) -> int:
     The tables grow by doubling. They contain images and slopes, on both sides if steps act on single weights, and a
     basis of both if samples are matched.
     """
-    tables, number = (4, 8) if is_matched(cell) else (4 if cell.coordinatewise else 2, 4)
-    return TABLE_GROWTH_FACTOR * tables * number * directions * size
+    tables, number = (4, 8) if has_matched_samples(cell) else (4 if cell.coordinatewise else 2, 4)
+    return TABLE_PEAK_MEMORY_RATIO * tables * number * directions * size
 
 
 def _check_memory(cell: DescentCell, directions: int, size: int) -> None:
@@ -128,9 +130,9 @@ def _check_memory(cell: DescentCell, directions: int, size: int) -> None:
         raise ScenarioError([(("epochs",), f"theory of {directions:,} directions {sizes}")])
 
 
-def _next_size(size: int, error: float, directions: int) -> int:
+def _choose_next_size(size: int, error: float, directions: int) -> int:
     """Choose a power of 2, at least twice the number of samples, that should reach the target error."""
-    doublings = max(1, int(np.ceil(np.log2(max(error, 1.0)) / ERROR_DECAY_ORDER)))
+    doublings = max(1, int(np.ceil(np.log2(max(error, 1.0)) / ERROR_DECAY_EXPONENT)))
     room = 1 << (MIN_SAMPLES_PER_DIRECTION * directions - 1).bit_length()
     return min(max(size << doublings, room), MAX_REPLICA_SAMPLES)
 

@@ -27,16 +27,16 @@ from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_panel_rules, normal_cdf, normal_density, normal_quantile
 from theory.numerics.sobol_net import NUM_BINARY_DIGITS, get_sobol_generators
 
-COLUMNS_PER_BLOCK = 64  # columns that are scrambled at once
+SCRAMBLED_COLUMNS_PER_BLOCK = 64  # columns that are scrambled at once
 NUM_SCIPY_COLUMNS = 21_201  # maximum that SciPy tabulates
-NUM_INITIAL_ROWS = 32  # the table grows by doubling
-REPROJECTION_RATIO = 0.5  # a row whose norm shrinks more is projected again, against rounding
-NEW_DIRECTION_TOL = {"float64": 1e-9, "float32": 1e-5}  # norm of a new component, relative to slopes or weights
-MIN_NEW_NORM = 1e-6  # smaller remainders are rounding errors and get no row
-NUM_TABLE_INTERVALS = 300  # equal intervals, and the same number of geometric intervals
-FIRST_INTERVAL_RATIO = 0.02  # first edge of the geometric intervals, in units of the teacher's width
+INITIAL_TABLE_ROWS = 32  # the table grows by doubling
+REPROJECTION_NORM_RATIO = 0.5  # a row whose norm shrinks more is projected again, against rounding
+NEW_DIRECTION_NORM_TOL = {"float64": 1e-9, "float32": 1e-5}  # norm of a new component, relative to slopes or weights
+MIN_KNOWN_ROW_NORM = 1e-6  # smaller remainders are rounding errors and get no row
+FIELD_TABLE_INTERVALS = 300  # equal intervals, and the same number of geometric intervals
+FIRST_INTERVAL_WIDTH_RATIO = 0.02  # first edge of the geometric intervals, in units of the teacher's width
 NODES = 8  # per interval
-MIN_PROBABILITY = 1e-30  # smaller probabilities are not tabulated
+MIN_TABULATED_PROBABILITY = 1e-30  # smaller probabilities are not tabulated
 
 
 class SobolColumns:
@@ -60,18 +60,18 @@ class SobolColumns:
         self.known_rows = RowTable(size, self.dtype) if matched else None
         self.add_known_row(np.ones(size))
 
-    def draw_normal(self, into: np.ndarray) -> np.ndarray:
+    def draw_normal(self, out: np.ndarray) -> np.ndarray:
         """Write the next standard normal samples into an array (S,), and return this array."""
         normal = self._draw_column(_draw_stratified_normals(self.replica, self.size)[1])
         if self.known_rows is None:
-            into[:] = normal
-            return into
-        norm = self.known_rows.project_out(normal, into)
-        into *= 1 / norm
+            out[:] = normal
+            return out
+        norm = self.known_rows.project_out(normal, out)
+        out *= 1 / norm
         if self._has_room():
-            self.known_rows.get_free_row()[:] = into
+            self.known_rows.get_free_row()[:] = out
             self.known_rows.add_free_row()
-        return into
+        return out
 
     def add_known_row(self, row: np.ndarray) -> None:
         """Make later normals orthogonal to a row (S,) of norm 1."""
@@ -79,7 +79,7 @@ class SobolColumns:
             return
         rest = self.known_rows.get_free_row()
         norm = self.known_rows.project_out(row, rest)
-        if norm > MIN_NEW_NORM:
+        if norm > MIN_KNOWN_ROW_NORM:
             rest *= 1 / norm
             self.known_rows.add_free_row()
 
@@ -147,7 +147,7 @@ class RowTable:
     """
 
     def __init__(self, size: int, dtype: np.dtype) -> None:
-        self.room = np.empty((NUM_INITIAL_ROWS, size), dtype)
+        self.room = np.empty((INITIAL_TABLE_ROWS, size), dtype)
         self.filled = self.room[:0]
 
     def get_free_row(self) -> np.ndarray:
@@ -172,7 +172,7 @@ class RowTable:
         row_norm = np.sqrt(row @ row / size)
         np.subtract(row, (rows @ row / size) @ rows, out=rest)
         norm = np.sqrt(rest @ rest / size)
-        if min_norm < norm < REPROJECTION_RATIO * row_norm:
+        if min_norm < norm < REPROJECTION_NORM_RATIO * row_norm:
             rest -= (rows @ rest / size) @ rows
             norm = np.sqrt(rest @ rest / size)
         return float(norm)
@@ -248,8 +248,10 @@ def compute_field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> n
         return _interpolate_field_quantiles(teacher, normal_quantile(probability))
     flip = float(teacher.probability(np.array([-1.0]))[0])
     wrong = probability < flip
-    chance = np.where(wrong, probability / (2 * max(flip, MIN_PROBABILITY)), (1 - probability) / (2 * (1 - flip)))
-    return np.where(wrong, 1.0, -1.0) * normal_quantile(np.clip(chance, MIN_PROBABILITY, 0.5))
+    chance = np.where(
+        wrong, probability / (2 * max(flip, MIN_TABULATED_PROBABILITY)), (1 - probability) / (2 * (1 - flip))
+    )
+    return np.where(wrong, 1.0, -1.0) * normal_quantile(np.clip(chance, MIN_TABULATED_PROBABILITY, 0.5))
 
 
 def _interpolate_field_quantiles(teacher: LabelTeacher, normal: np.ndarray) -> np.ndarray:
@@ -260,10 +262,10 @@ def _interpolate_field_quantiles(teacher: LabelTeacher, normal: np.ndarray) -> n
     """
     from scipy.interpolate import CubicHermiteSpline
 
-    first = min(FIRST_INTERVAL_RATIO * float(teacher.width(np.zeros(1))[0]), 1.0)
+    first = min(FIRST_INTERVAL_WIDTH_RATIO * float(teacher.width(np.zeros(1))[0]), 1.0)
     edges = np.union1d(
-        np.linspace(0, GAUSSIAN_CUTOFF, NUM_TABLE_INTERVALS + 1),
-        np.geomspace(first, GAUSSIAN_CUTOFF, NUM_TABLE_INTERVALS),
+        np.linspace(0, GAUSSIAN_CUTOFF, FIELD_TABLE_INTERVALS + 1),
+        np.geomspace(first, GAUSSIAN_CUTOFF, FIELD_TABLE_INTERVALS),
     )
     v, weight = make_panel_rules(edges, NODES)
     masses = np.sum(2 * weight * normal_density(v) * teacher.probability(-v), axis=-1)
@@ -272,12 +274,12 @@ def _interpolate_field_quantiles(teacher: LabelTeacher, normal: np.ndarray) -> n
     t = np.concatenate([-edges[::-1], edges[1:]])
     z = np.concatenate(
         [
-            normal_quantile(np.maximum(left[::-1], MIN_PROBABILITY**2)),
-            -normal_quantile(np.maximum(right[1:], MIN_PROBABILITY**2)),
+            normal_quantile(np.maximum(left[::-1], MIN_TABULATED_PROBABILITY**2)),
+            -normal_quantile(np.maximum(right[1:], MIN_TABULATED_PROBABILITY**2)),
         ]
     )
-    in_table = np.append(left[::-1], right[1:]) > MIN_PROBABILITY
-    slope = normal_density(z) / np.maximum(2 * normal_density(t) * teacher.probability(t), MIN_PROBABILITY**4)
+    in_table = np.append(left[::-1], right[1:]) > MIN_TABULATED_PROBABILITY
+    slope = normal_density(z) / np.maximum(2 * normal_density(t) * teacher.probability(t), MIN_TABULATED_PROBABILITY**4)
     return np.asarray(CubicHermiteSpline(z[in_table], t[in_table], slope[in_table])(normal))
 
 
@@ -305,7 +307,9 @@ def _match_moments(values: np.ndarray, mean: float) -> np.ndarray:
 
 def _compute_column_order(replica: int, size: int, column: int) -> np.ndarray:
     """Return the permutation of 0 to S - 1 that a column defines, built by doubling over the digits of the index."""
-    digits = _scramble_generators(replica, size, column // COLUMNS_PER_BLOCK)[:, column % COLUMNS_PER_BLOCK]
+    digits = _scramble_generators(replica, size, column // SCRAMBLED_COLUMNS_PER_BLOCK)[
+        :, column % SCRAMBLED_COLUMNS_PER_BLOCK
+    ]
     order = np.empty(size, np.intp)
     order[0], num_filled = digits[-1], 1
     for digit in digits[:-1]:
@@ -319,10 +323,12 @@ def _scramble_generators(replica: int, size: int, block: int) -> np.ndarray:
     """Scramble the generators (k, columns) of a block of columns. The last row of the result is the shift."""
     count, first = (
         size.bit_length() - 1,
-        COLUMNS_PER_BLOCK * (block % (NUM_SCIPY_COLUMNS // COLUMNS_PER_BLOCK)),
+        SCRAMBLED_COLUMNS_PER_BLOCK * (block % (NUM_SCIPY_COLUMNS // SCRAMBLED_COLUMNS_PER_BLOCK)),
     )  # further blocks reuse columns with other scrambles
-    columns = min(1 << (first + COLUMNS_PER_BLOCK - 1).bit_length(), NUM_SCIPY_COLUMNS)
-    plain = get_sobol_generators(columns)[:count, first : first + COLUMNS_PER_BLOCK] >> (NUM_BINARY_DIGITS - count)
+    columns = min(1 << (first + SCRAMBLED_COLUMNS_PER_BLOCK - 1).bit_length(), NUM_SCIPY_COLUMNS)
+    plain = get_sobol_generators(columns)[:count, first : first + SCRAMBLED_COLUMNS_PER_BLOCK] >> (
+        NUM_BINARY_DIGITS - count
+    )
     rng = np.random.default_rng([replica, size, block])
     digits = 1 << np.arange(count)[::-1, None]
     mixed = np.zeros_like(plain)

@@ -26,7 +26,7 @@ import numpy as np
 
 from statmech.convex.weights import Weights
 from statmech.numerics.gaussian import normal_quantile
-from theory.descent.samples import NEW_DIRECTION_TOL, ExampleSamples, RowTable, SobolColumns
+from theory.descent.samples import NEW_DIRECTION_NORM_TOL, ExampleSamples, RowTable, SobolColumns
 
 WEIGHT_REPLICA_OFFSET = 1 << 32  # weights and examples use different Sobol nets
 PROBABILITY_BOUNDS = 1e-16, 1 - 1e-16  # normal quantiles outside this range are infinite
@@ -89,14 +89,14 @@ class TwoSided:
             self.slopes.add_free_row()
         return np.sqrt(self.alpha) * (_compute_row_means(self.slopes, G) @ self.answers.filled).astype(float)
 
-    def _draw_orthogonal_normal(self, into: np.ndarray) -> np.ndarray:
+    def _draw_orthogonal_normal(self, out: np.ndarray) -> np.ndarray:
         """Draw the next normal of the weights, orthogonal to all directions and with mean square 1.
 
         Products with X are then exact.
         """
-        self.columns.draw_normal(into)
-        into *= 1 / self.directions.project_out(into, into)
-        return into
+        self.columns.draw_normal(out)
+        out *= 1 / self.directions.project_out(out, out)
+        return out
 
 
 def sample_teacher_weights(weights: Weights, probability: np.ndarray) -> np.ndarray:
@@ -136,7 +136,7 @@ def _find_new_direction(known_rows: RowTable, row: np.ndarray) -> np.ndarray | N
     """
     rest, min_norm = (
         known_rows.get_free_row(),
-        NEW_DIRECTION_TOL[known_rows.room.dtype.name] * float(np.sqrt(row @ row / len(row))),
+        NEW_DIRECTION_NORM_TOL[known_rows.room.dtype.name] * float(np.sqrt(row @ row / len(row))),
     )
     norm = known_rows.project_out(row, rest, min_norm)
     if not norm > min_norm:

@@ -69,11 +69,11 @@ def advantage(scenario: Scenario) -> xr.DataArray:
     ratio = make_empty_dataset(pair, seeds=None).eps_g_weight_mean
     for cell, students in zip(cells, solve_cells(cells, pair.t), strict=True):
         theta, c = angle_from_versine(students.y[:, 0]), students.c[:, 0]
-        ratio[cell.index] = _compute_error_ratio(theta, c)
+        ratio[cell.index] = _ensemble_error_ratio(theta, c)
     return ratio.rename("advantage").assign_attrs(long_name="error of infinitely many students over that of one")
 
 
-def _compute_error_ratio(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
+def _ensemble_error_ratio(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Compute eps_g of the mean of infinitely many students divided by eps_g of one student.
 
     For students on the teacher's axis, the result is the limit of this ratio.

@@ -15,7 +15,7 @@ from statmech.numerics.statistics import standard_error
 from theory.ensembles.errors import ENSEMBLE_OUTPUTS, ErrorEstimate
 
 METROPOLIS_STEP_SCALE = 2.38  # divided by sqrt(K + 1): optimal in many dimensions (Roberts, Gelman & Gilks 1997)
-BURN_IN_FRACTION = 0.1
+METROPOLIS_BURN_IN_FRACTION = 0.1
 
 
 def metropolis_error(
@@ -69,8 +69,8 @@ def metropolis_error(
         gain = 0.5 * (whitened**2 - proposed**2).sum(axis=1)
         accepted = random.random(walks) < np.exp(np.minimum(gain, 0.0))
         whitened[accepted] = proposed[accepted]
-        if step >= BURN_IN_FRACTION * steps:
-            wrong += _compute_ensemble_errors(whitened @ factor.T, output)
+        if step >= METROPOLIS_BURN_IN_FRACTION * steps:
+            wrong += _mark_ensemble_errors(whitened @ factor.T, output)
             counted += 1
     rates = wrong / counted
     return ErrorEstimate(np.asarray(rates.mean()), np.asarray(standard_error(rates)))
@@ -88,7 +88,7 @@ def _compute_field_cholesky(R: float, q: float, K: int) -> np.ndarray:
         raise ScenarioError([(("R",), sentence)]) from None
 
 
-def _compute_ensemble_errors(fields: np.ndarray, output: str) -> np.ndarray:
+def _mark_ensemble_errors(fields: np.ndarray, output: str) -> np.ndarray:
     """Return 1 where the ensemble errs, 1/2 where its vote is tied, and 0 elsewhere."""
     students, teacher = fields[:, :-1], np.sign(fields[:, -1])
     total = (np.sign(students) if output == "majority_vote" else students).sum(axis=1)

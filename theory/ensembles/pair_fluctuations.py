@@ -51,7 +51,7 @@ import numpy as np
 from statmech.errors import ScenarioError, SolverError
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import ParameterFamily, get_family
+from statmech.parameters import ParameterFamily, get_parameter_family
 from statmech.rules import Rule
 from statmech.runtime.devices import use_double_precision
 from statmech.runtime.programs import cached_program
@@ -64,7 +64,7 @@ from theory.online import equations, trajectories
 from theory.online.students import Students, make_initial_students
 
 STATE_BATCH_SIZE = 32  # one compiled program serves any number of states
-MIN_DEVIATION = 1e-100  # keeps error scales positive
+MIN_STANDARD_DEVIATION = 1e-100  # keeps error scales positive
 MIN_EIGENVALUE_RATIO = 0.05  # lower bound on (1 + (n - 1) c)/(1 - c), since averages diverge as it vanishes
 OPPOSED_STUDENTS_MESSAGE = (
     "corrections of order 1/N to q, the weight mean and the vote are not supported for students that start almost as "
@@ -217,7 +217,10 @@ def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFlu
         with use_double_precision():
             return unpack_fluctuations(
                 collocation.solve_linear_equations(
-                    lambda t: _compute_coefficients(cell, t), make_initial_fluctuations(cell), t, _compute_error_scales
+                    lambda t: _compute_linear_coefficients(cell, t),
+                    make_initial_fluctuations(cell),
+                    t,
+                    _compute_fluctuation_scales,
                 )
             )
     except SolverError as error:
@@ -281,20 +284,21 @@ def pack_fluctuations(fluctuations: PairFluctuations) -> np.ndarray:
     return x
 
 
-def _compute_error_scales(x: np.ndarray) -> np.ndarray:
+def _compute_fluctuation_scales(x: np.ndarray) -> np.ndarray:
     """Compute the scale of each covariance and bias (..., 16) for relative errors.
 
     Scales follow from the variances of the two variables.
     """
     l, t, c = (
-        np.sqrt(x[..., index]) + MIN_DEVIATION for index in (*np.diag(FLUCTUATION_INDICES.V1), FLUCTUATION_INDICES.S0)
+        np.sqrt(x[..., index]) + MIN_STANDARD_DEVIATION
+        for index in (*np.diag(FLUCTUATION_INDICES.V1), FLUCTUATION_INDICES.S0)
     )
     students, pairs = [l * l, l * t, t * t], [l * c, t * c]
     biases = [np.maximum(l, l * l), np.maximum(t, t * t), np.maximum(c, c * c)]
     return np.stack([*students, *students, *pairs, *pairs, *[c * c] * 3, *biases], axis=-1)
 
 
-def _compute_coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_linear_coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compute the coefficients of the linear equation x' = M x + d at increasing times.
 
     Returns M (T, 16, 16) and d (T, 16).
@@ -325,7 +329,7 @@ def _pad_to_batch(x: np.ndarray) -> np.ndarray:
 
 def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRates:
     """Compute the rates F and their derivatives at each state."""
-    equations = PairEquations(get_family(cell.rule), cell.rule.has_closed_form)
+    equations = PairEquations(get_parameter_family(cell.rule), cell.rule.has_closed_form)
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.real_names}
     problem, batches = PairParameters(parameters, np.asarray(cell.flip, float), cell.changing), []
     for first in range(0, states.t.size, STATE_BATCH_SIZE):
@@ -419,17 +423,17 @@ def _compute_two_student_rates(rule: Rule, closed: bool, state: Array, problem: 
     theta = jnp.exp(state[T1:C:2])
     students = Students(state[L1:C:2], 2 * jnp.sin(theta / 2) ** 2, state[C:])
     rates = equations.compute_rates(rule, closed, students, problem.flip, problem.changes)
-    turn = equations.log_theta_rate(rates.y, theta)
+    turn = equations.log_theta_rate_from_y_rate(rates.y, theta)
     return jnp.concatenate([rates.log_length[:1], turn[:1], rates.c])
 
 
-def _compute_fluctuation_rates(field: PairRates, x: PairFluctuations) -> PairFluctuations:
+def _compute_fluctuation_rates(rates: PairRates, x: PairFluctuations) -> PairFluctuations:
     """Compute the time derivatives of covariances and biases without the noise terms."""
-    A, g, h = field.A, field.g, field.h
+    A, g, h = rates.A, rates.g, rates.h
     V1, V2 = (_add_transpose(A @ V) for V in (x.V1, x.V2))
     W1, W2 = (A @ W + h[:, None] * W for W in (x.W1, x.W2))
-    bend = np.sum(field.A_curvature * x.V1, axis=(-1, -2)) / 2
-    bend_c = np.sum(field.F_c_a1_a1 * x.V1 + field.F_c_a1_a2 * x.V2, axis=(-1, -2)) + 2 * field.F_c_a1_c @ x.W1
+    bend = np.sum(rates.A_curvature * x.V1, axis=(-1, -2)) / 2
+    bend_c = np.sum(rates.F_c_a1_a1 * x.V1 + rates.F_c_a1_a2 * x.V2, axis=(-1, -2)) + 2 * rates.F_c_a1_c @ x.W1
     return PairFluctuations(
         V1=V1,
         V2=V2,
@@ -439,7 +443,7 @@ def _compute_fluctuation_rates(field: PairRates, x: PairFluctuations) -> PairFlu
         S1=2 * h * x.S1 + 2 * g @ (x.W1 + x.W2),
         S2=2 * h * x.S2 + 4 * g @ x.W2,
         bias=A @ x.bias + bend,
-        bias_c=2 * g @ x.bias + h * x.bias_c + bend_c + field.F_c_c_c * x.S0 / 2,
+        bias_c=2 * g @ x.bias + h * x.bias_c + bend_c + rates.F_c_c_c * x.S0 / 2,
     )
 
 
@@ -447,15 +451,15 @@ def _add_transpose(V: np.ndarray) -> np.ndarray:
     return V + np.swapaxes(V, -1, -2)
 
 
-def _compute_noise_terms(cell: OnlineCell, states: EqualStudentStates, field: PairRates) -> PairFluctuations:
+def _compute_noise_terms(cell: OnlineCell, states: EqualStudentStates, rates: PairRates) -> PairFluctuations:
     """Compute the inhomogeneous terms: the covariances D, and b corrected for discrete time."""
     theta, c, drift = np.exp(states.log_theta), states.c, cell.drift
     step = _average_steps(cell, states)
     D = _compute_step_covariances(step, theta, c, drift)
-    discrete = (dot_last_axis(field.A, field.F[:, None]) + field.F_eta * field.log_eta_rate[:, None]) / 2
-    discrete_c = (2 * dot_last_axis(field.g, field.F) + field.h * field.F_c + field.F_c_eta * field.log_eta_rate) / 2
-    b_c = step.second_order + cell.decay * field.F_c_eta + _compute_drift_second_order(step.mean, theta, c, drift)
-    return D._replace(bias=field.b - discrete, bias_c=b_c - discrete_c)
+    discrete = (dot_last_axis(rates.A, rates.F[:, None]) + rates.F_eta * rates.log_eta_rate[:, None]) / 2
+    discrete_c = (2 * dot_last_axis(rates.g, rates.F) + rates.h * rates.F_c + rates.F_c_eta * rates.log_eta_rate) / 2
+    b_c = step.second_order + cell.decay * rates.F_c_eta + _compute_drift_second_order(step.mean, theta, c, drift)
+    return D._replace(bias=rates.b - discrete, bias_c=b_c - discrete_c)
 
 
 def _average_steps(cell: OnlineCell, states: EqualStudentStates) -> UpdateProducts:
@@ -465,7 +469,7 @@ def _average_steps(cell: OnlineCell, states: EqualStudentStates) -> UpdateProduc
         cosine = 0.0 if -TRANSVERSE_COSINE_TOL < c < 0 else c
         averages.append(
             compute_update_products(
-                cell.rule_at(t), np.exp(log_theta), np.exp(log_length), cosine, cell.flip, max_students
+                cell.get_rule_at(t), np.exp(log_theta), np.exp(log_length), cosine, cell.flip, max_students
             )
         )
     return UpdateProducts(*map(np.stack, zip(*averages, strict=True)))

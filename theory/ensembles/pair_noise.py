@@ -123,7 +123,7 @@ def compute_update_products(
     common = (
         _make_common_fields(rule, theta, length, c, flip, nodes)
         if c >= 0
-        else _make_imaginary_fields(rule, theta, length, c, flip, max_students, nodes)
+        else _make_opposed_student_fields(rule, theta, length, c, flip, max_students, nodes)
     )
     averages = _combine_averages(common, theta, c)
     if max_students < 3:
@@ -139,7 +139,9 @@ def _make_common_fields(rule: Rule, theta: float, length: float, c: float, flip:
     turn = np.arctan2(root * sin, cos)
     steep = np.cos(turn) / replace_zero(np.sin(turn))  # the teacher's field is positive for x < steep * y
     sigmoid_width = SIGMOID_CUTOFF / replace_zero(steep)
-    y, weight = _make_panels([-sigmoid_width, 0.0, sigmoid_width, *_find_panel_edges(rule, length, r, width)], nodes)
+    y, weight = _make_panels(
+        [-sigmoid_width, 0.0, sigmoid_width, *_find_field_panel_edges(rule, length, r, width)], nodes
+    )
     x = np.asarray([-1.0, 0.0, 1.0])
     v = np.cos(turn) * y[:, None] - np.sin(turn) * x
     s0 = np.sin(turn) * y[:, None] + np.cos(turn) * x
@@ -156,7 +158,7 @@ def _make_common_fields(rule: Rule, theta: float, length: float, c: float, flip:
     return CommonFields(node_weight, v, s0, root * s0, powers)
 
 
-def _make_imaginary_fields(
+def _make_opposed_student_fields(
     rule: Rule, theta: float, length: float, c: float, flip: float, max_students: int, nodes: int
 ) -> CommonFields:
     """Make quadrature nodes (v, s0) for opposed students (c < 0).
@@ -165,18 +167,18 @@ def _make_imaginary_fields(
     """
     sin, cos, shift = np.sin(theta), np.cos(theta), np.sqrt(-c / (1 - c))
     width = sin * np.sqrt(1 - c)
-    v, weight = _make_panels([0.0, *_find_panel_edges(rule, length, cos, width)], nodes)
+    v, weight = _make_panels([0.0, *_find_field_panel_edges(rule, length, cos, width)], nodes)
     farthest = GAUSSIAN_CUTOFF / np.sqrt(max((1 + (max_students - 1) * c) / (1 - c), MIN_FIELD_DECAY_RATE))
     s0 = IMAGINARY_FIELD_SPACING * (np.arange(np.ceil(farthest / IMAGINARY_FIELD_SPACING)) + 0.5)
     label = flip + (1 - 2 * flip) * (v > 0)
     node_weight = 4 * IMAGINARY_FIELD_SPACING * (weight * normal_density(v) * label)[:, None] * normal_density(s0)
     waves = int(np.ceil(GAUSSIAN_CUTOFF * shift * s0[-1] / 4))  # extra nodes resolve the oscillations on a panel
     z, z_weight, tau = _make_update_nodes(rule, theta, length, cos * v, width, nodes + waves)
-    powers = _average_on_moved_contours(z, z_weight, tau, shift * s0)
+    powers = _average_on_shifted_contours(z, z_weight, tau, shift * s0)
     return CommonFields(node_weight, v[:, None], s0, 1j * np.sqrt(-c) * s0 + 0.0 * v[:, None], powers)
 
 
-def _average_on_moved_contours(
+def _average_on_shifted_contours(
     z: np.ndarray, weight: np.ndarray, tau: np.ndarray, b: np.ndarray
 ) -> dict[tuple[int, int], np.ndarray]:
     """Average tau^i (z - ib)^j on contours shifted by -ib, for shifts b (X,) and nodes (Y, Z).
@@ -195,7 +197,7 @@ def _average_on_moved_contours(
     return shifted
 
 
-def _find_panel_edges(rule: Rule, length: float, slope: float, width: float) -> list[float]:
+def _find_field_panel_edges(rule: Rule, length: float, slope: float, width: float) -> list[float]:
     """Find panel edges in y: the kinks, and points several widths on both sides of each kink.
 
     The width is the standard deviation of the stability given y.

@@ -32,7 +32,7 @@ from theory.ensembles.pair_fluctuations import PairFluctuations
 from theory.ensembles.pair_noise import dot_last_axis
 
 VOTE_DIFFERENCE_STEP = 1e-2  # relative to the scale of the vote; errors of derivatives are of fourth order
-CENTRAL_DIFFERENCE = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
+CENTRAL_DIFFERENCE_STENCIL = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
 
 
 class MeanCovariances(NamedTuple):
@@ -67,7 +67,7 @@ def compute_ensemble_corrections(
         `q_std`, `q_bias`, `eps_g_weight_mean_std`, `eps_g_weight_mean_bias`, `eps_g_majority_vote_std`.
     """
     means = compute_mean_covariances(fluctuations, K)
-    variance, bias = _compute_cosine_moments(theta, c, K, fluctuations)
+    variance, bias = _compute_q_variance_and_bias(theta, c, K, fluctuations)
     mean_variance, mean_bias = _compute_weight_mean_moments(theta, c, K, fluctuations, means)
     return {
         "q_std": np.sqrt(variance / N),
@@ -88,7 +88,7 @@ def compute_mean_covariances(fluctuations: PairFluctuations, K: int) -> MeanCova
     )
 
 
-def _compute_cosine_moments(
+def _compute_q_variance_and_bias(
     theta: np.ndarray, c: np.ndarray, K: int, fluctuations: PairFluctuations
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute N times the variance and bias of the mean q of one student with the others."""
@@ -119,18 +119,23 @@ def _compute_weight_mean_moments(
     alpha, beta = x, y**2 * mean_cosine
     d_beta, c_beta = 2 * y[..., None] * dy * mean_cosine[..., None], y**2 * (K - 1) / K
     outer = dy[..., :, None] * dy[..., None, :]
-    single = 2 * y * dot_last_axis(dy, fluctuations.bias) + _trace(outer + y[..., None, None] * ddy, fluctuations.V1)
+    single = 2 * y * dot_last_axis(dy, fluctuations.bias) + _trace_product(
+        outer + y[..., None, None] * ddy, fluctuations.V1
+    )
     pair = (
         c
         * (
             2 * y * dot_last_axis(dy, fluctuations.bias)
-            + _trace(y[..., None, None] * ddy, fluctuations.V1)
-            + _trace(outer, fluctuations.V2)
+            + _trace_product(y[..., None, None] * ddy, fluctuations.V1)
+            + _trace_product(outer, fluctuations.V2)
         )
         + y**2 * fluctuations.bias_c
         + 2 * y * dot_last_axis(dy, fluctuations.W1)
     )
-    first = dot_last_axis(dx, fluctuations.bias) + _trace(ddx, fluctuations.V1) / 2, (single + (K - 1) * pair) / K
+    first = (
+        dot_last_axis(dx, fluctuations.bias) + _trace_product(ddx, fluctuations.V1) / 2,
+        (single + (K - 1) * pair) / K,
+    )
     VB = np.einsum("...ij,...j->...i", means.V, d_beta) + means.W * c_beta[..., None]
     spread = dot_last_axis(dx, np.einsum("...ij,...j->...i", means.V, dx)), dot_last_axis(dx, VB)
     beta_variance = dot_last_axis(d_beta, VB) + c_beta * (dot_last_axis(d_beta, means.W) + c_beta * means.S)
@@ -161,12 +166,12 @@ def compute_vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.
     if K <= 2:  # the vote of up to two students has the error of one student
         return theta / np.pi, np.zeros_like(theta)
     step = VOTE_DIFFERENCE_STEP * np.minimum(1 - c, c + 1 / (K - 1))
-    offsets, weights, size = *CENTRAL_DIFFERENCE, np.asarray(K)
+    offsets, weights, size = *CENTRAL_DIFFERENCE_STENCIL, np.asarray(K)
     turned = majority_vote_error(theta * np.exp(VOTE_DIFFERENCE_STEP * offsets[:, None]), c, size)
     shared = majority_vote_error(theta, c + step * offsets[:, None], size)
     eps_c = np.divide(weights @ shared, step, out=np.zeros_like(step), where=step > 0)  # 0 for identical students
     return weights @ turned / VOTE_DIFFERENCE_STEP, eps_c
 
 
-def _trace(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _trace_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.einsum("...ij,...ij->...", x, y)

@@ -32,10 +32,10 @@ import numpy as np
 from statmech.numerics.gaussian import Array
 from theory.fluctuations.student_noise import StepMoments
 
-Pair = tuple[Array, Array]
+ArrayPair = tuple[Array, Array]
 
 
-class Fluctuations(NamedTuple):
+class StudentFluctuations(NamedTuple):
     """N times the covariances ll, lt, tt (..., 3, S) and biases (..., 2, S) of l = log length and t = log theta."""
 
     covariance: Array
@@ -43,8 +43,12 @@ class Fluctuations(NamedTuple):
 
 
 def compute_fluctuation_rates(
-    field: Callable[[Array, Array, Array], Pair], state: Pair, t: Array, noise: StepMoments, fluctuations: Fluctuations
-) -> Fluctuations:
+    field: Callable[[Array, Array, Array], ArrayPair],
+    state: ArrayPair,
+    t: Array,
+    noise: StepMoments,
+    fluctuations: StudentFluctuations,
+) -> StudentFluctuations:
     """Compute the time derivatives of one student's covariances and biases.
 
     Parameters
@@ -60,12 +64,12 @@ def compute_fluctuation_rates(
     """
     (Fl, Ft), (later_l, later_t) = _compute_value_and_derivative(lambda t: field(*state, t), t)
     (Al, Bl), (All, Bll) = _compute_value_and_derivative(
-        lambda l: _differentiate(lambda l: field(l, state[1], t), l), state[0]
+        lambda l: _differentiate_pair(lambda l: field(l, state[1], t), l), state[0]
     )
     (At, Bt), (Att, Btt) = _compute_value_and_derivative(
-        lambda s: _differentiate(lambda s: field(state[0], s, t), s), state[1]
+        lambda s: _differentiate_pair(lambda s: field(state[0], s, t), s), state[1]
     )
-    Alt, Blt = _differentiate(lambda s: _differentiate(lambda l: field(l, s, t), state[0]), state[1])
+    Alt, Blt = _differentiate_pair(lambda s: _differentiate_pair(lambda l: field(l, s, t), state[0]), state[1])
     (ll, lt, tt), (ml, mt) = fluctuations.covariance, fluctuations.bias
     derivatives = Fl, Ft, Al, Bl, At, Bt, All, Bll, Alt, Blt, Att, Btt
     Fl, Ft, Al, Bl, At, Bt, All, Bll, Alt, Blt, Att, Btt = jax.lax.optimization_barrier(derivatives)
@@ -80,33 +84,33 @@ def compute_fluctuation_rates(
         Bl * ml + Bt * mt + (Bll * ll + 2 * Blt * lt + Btt * tt - later_t) / 2 + noise.second[1],
     )
     covariance, bias = jax.lax.optimization_barrier((covariance, bias))
-    return Fluctuations(jnp.stack(covariance), jnp.stack(bias))
+    return StudentFluctuations(jnp.stack(covariance), jnp.stack(bias))
 
 
-def _compute_value_and_derivative(function: Callable[[Array], Pair], x: Array) -> tuple[Pair, Pair]:
+def _compute_value_and_derivative(function: Callable[[Array], ArrayPair], x: Array) -> tuple[ArrayPair, ArrayPair]:
     """Return the two values of a function and their derivatives at x."""
     values, derivatives = jax.jvp(function, (x,), (jnp.ones_like(x),))
     return values, derivatives
 
 
-def _differentiate(function: Callable[[Array], Pair], x: Array) -> Pair:
+def _differentiate_pair(function: Callable[[Array], ArrayPair], x: Array) -> ArrayPair:
     return _compute_value_and_derivative(function, x)[1]
 
 
-def make_initial_fluctuations(theta: np.ndarray, random: bool) -> Fluctuations:
+def make_initial_fluctuations(theta: np.ndarray, random: bool) -> StudentFluctuations:
     r"""Return the initial covariances and biases of students (S,).
 
     Given students have no fluctuations. For weights drawn from N(0, 1), C = diag(1/2, 1) and m = (-1/2, 0) in
     :math:`(\log l, \theta)`.
     """
     if not random:
-        return Fluctuations(np.zeros((3, theta.size)), np.zeros((2, theta.size)))
+        return StudentFluctuations(np.zeros((3, theta.size)), np.zeros((2, theta.size)))
     ones, zeros = np.ones_like(theta), np.zeros_like(theta)
-    return Fluctuations(np.stack([ones / 2, zeros, 1 / theta**2]), np.stack([-ones / 2, -1 / (2 * theta**2)]))
+    return StudentFluctuations(np.stack([ones / 2, zeros, 1 / theta**2]), np.stack([-ones / 2, -1 / (2 * theta**2)]))
 
 
 def compute_student_corrections(
-    theta: np.ndarray, length: np.ndarray, fluctuations: Fluctuations, N: int | np.ndarray
+    theta: np.ndarray, length: np.ndarray, fluctuations: StudentFluctuations, N: int | np.ndarray
 ) -> dict[str, np.ndarray]:
     r"""Compute the standard deviation and bias of R, length and eps_g at finite N, in the shape of theta.
 

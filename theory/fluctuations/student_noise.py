@@ -148,16 +148,16 @@ def compute_step_noise(rule: Rule, theta: Array, length: Array, flip: Array, cha
     stabilities = (
         make_linear_rule_nodes(theta, flip)
         if linear
-        else make_panel_nodes(compute_panel_edges(rule, theta, length), theta, flip)
+        else make_stability_nodes(compute_stability_edges(rule, theta, length), theta, flip)
     )
-    terms = jax.vmap(lambda stability: compute_example_terms(rule, stability, theta, length, flip, changes))(
+    terms = jax.vmap(lambda stability: compute_weighted_step_terms(rule, stability, theta, length, flip, changes))(
         stabilities
     )
     means = convert_example_averages(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
     return StepMoments(*(jnp.stack(part) for part in means))
 
 
-def compute_panel_edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
+def compute_stability_edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
     """Compute increasing panel edges for the absolute stability, as in `theory.online.averages`."""
     kinks = [jnp.abs(kink) for kink in rule.edges(length) if not (isinstance(kink, (int, float)) and kink == 0)]
     sorted_edges = [
@@ -170,13 +170,13 @@ def compute_panel_edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
     return [jnp.zeros_like(theta), *sorted_edges, jnp.full_like(theta, STABILITY_CUTOFF)]
 
 
-def make_panel_nodes(edges: list[Array], theta: Array, flip: Array, nodes: int = NODES) -> StabilityNodes:
+def make_stability_nodes(edges: list[Array], theta: Array, flip: Array, nodes: int = NODES) -> StabilityNodes:
     """Make Gauss-Legendre nodes on the panels between edges, along a new first axis."""
     x, weights = (jnp.moveaxis(part, -1, 0) for part in make_composite_rule(jnp.stack(edges), nodes))
     field = x * jnp.abs(jnp.cos(theta) / jnp.sin(theta))
     wrong, slope = normal_upper_tail(field), normal_density(field)
     likely, unlikely = flip + (1 - 2 * flip) * (1 - wrong), flip + (1 - 2 * flip) * wrong
-    right, left = _order_by_sign(theta, likely, unlikely)
+    right, left = _order_by_stability_sign(theta, likely, unlikely)
     return StabilityNodes(x, 2 * weights * normal_density(x), right, left, (1 - 2 * flip) * slope)
 
 
@@ -194,7 +194,7 @@ def make_linear_rule_nodes(theta: Array, flip: Array) -> StabilityNodes:
     true, sin, field = 1 - 2 * flip, jnp.sin(theta), s * jnp.abs(jnp.cos(theta))
     mills = mills_ratio(field)
     shape = (NUM_STEP_NODES, *theta.shape)
-    right, left = _order_by_sign(
+    right, left = _order_by_stability_sign(
         theta,
         jnp.concatenate([jnp.broadcast_to(flip + true, shape), -true * mills]),
         jnp.concatenate([jnp.broadcast_to(flip, shape), true * mills]),
@@ -204,7 +204,7 @@ def make_linear_rule_nodes(theta: Array, flip: Array) -> StabilityNodes:
     return StabilityNodes(jnp.concatenate([jnp.broadcast_to(x, shape), s * sin]), weights, right, left, m1)
 
 
-def _order_by_sign(theta: Array, likely: Array, unlikely: Array) -> tuple[Array, Array]:
+def _order_by_stability_sign(theta: Array, likely: Array, unlikely: Array) -> tuple[Array, Array]:
     """Return the values for positive and negative stabilities.
 
     Positive stabilities are more likely if theta is acute.
@@ -242,7 +242,7 @@ def half_line_gauss_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return eigenvalues, vectors[0] ** 2 / 2
 
 
-def compute_example_terms(
+def compute_weighted_step_terms(
     rule: Rule, stabilities: StabilityNodes, theta: Array, length: Array, flip: Array, changes: Any = None
 ) -> StepMoments:
     """Compute the weighted step averages at one node, summed over the stabilities x and -x.
@@ -279,7 +279,7 @@ def convert_example_averages(theta: Array, example: StepMoments, changes: Any = 
     All arguments are scalars.
     """
     angle = AngleFunctions(theta, jnp.sin(theta), jnp.cos(theta))
-    return _convert_to_logarithms(theta, example if changes is None else _add_drift(example, angle, changes.drift))
+    return _convert_theta_to_log_theta(theta, example if changes is None else _add_drift(example, angle, changes.drift))
 
 
 def _add_drift(example: StepMoments, angle: AngleFunctions, drift: Array) -> StepMoments:
@@ -291,7 +291,7 @@ def _add_drift(example: StepMoments, angle: AngleFunctions, drift: Array) -> Ste
     return StepMoments((xi_l, xi_theta + turn), products, (second_l, second_t - bend))
 
 
-def _convert_to_logarithms(theta: Array, noise: StepMoments) -> StepMoments:
+def _convert_theta_to_log_theta(theta: Array, noise: StepMoments) -> StepMoments:
     """Convert step averages for (log l, theta) to step averages for (log l, log theta)."""
     (xi_l, xi_theta), (ll, lt, tt), (second_l, second_t) = noise
     square = tt / theta**2

@@ -133,7 +133,7 @@ def make_lattice_points(fields: UnitFields) -> LatticePoints:
     return LatticePoints(jnp.asarray(weight), x, g, slope, jnp.sum(fields.weights[:, None] * outputs, axis=0))
 
 
-def average_errors(fields: UnitFields, i: Array) -> Array:
+def average_output_errors(fields: UnitFields, i: Array) -> Array:
     """Average g(x_i) e over the fields for n units i, as an array (n, L)."""
     if fields.spacing:
         points = make_lattice_points(fields)
@@ -151,7 +151,7 @@ def average_errors(fields: UnitFields, i: Array) -> Array:
     )
 
 
-def average_responses(fields: UnitFields, i: Array, p: Array) -> Array:
+def average_gradient_overlaps(fields: UnitFields, i: Array, p: Array) -> Array:
     """Average g'(x_i) x_p e over the fields for n pairs of units (i, p), as an array (n, L)."""
     if fields.spacing:
         points = make_lattice_points(fields)
@@ -165,11 +165,11 @@ def average_responses(fields: UnitFields, i: Array, p: Array) -> Array:
     return average + weights[-1] * averages.S3(gather_covariances(gram, i, p, np.full_like(i, len(gram) - 1)))
 
 
-def average_derivatives(fields: UnitFields, i: Array) -> Array:
+def average_gradient_derivatives(fields: UnitFields, i: Array) -> Array:
     """Average the derivative of g'(x_i) e with respect to each field, as an array (n, fields, L)."""
     smooth = np.arange(fields.smooth)
     left, right = (indices.reshape(-1) for indices in np.meshgrid(i, smooth, indexing="ij"))
-    slope = average_slopes(fields, left, right).reshape(i.size, smooth.size, -1)
+    slope = average_slope_products(fields, left, right).reshape(i.size, smooth.size, -1)
     average = jnp.asarray(fields.weights[smooth] * slope)
     curved = _curvatures(fields, i, average)
     if fields.sign:
@@ -189,7 +189,7 @@ def _curvatures(fields: UnitFields, i: Array, slope_averages: Array) -> Array:
     smooth = np.arange(fields.smooth)
     if fields.spacing:  # by Stein's lemma for <g'(x_i) x_i e>
         return safe_ratio(
-            average_responses(fields, i, i) - jnp.sum(gram[i][:, smooth] * slope_averages, axis=1), gram[i, i]
+            average_gradient_overlaps(fields, i, i) - jnp.sum(gram[i][:, smooth] * slope_averages, axis=1), gram[i, i]
         )
     C = _set_middle_covariances(gather_covariances(gram, i[:, None], i[:, None], smooth), 1.0, 0.0)
     return jnp.sum(fields.apply_mask_means(weights[smooth], i[:, None], smooth) * averages.I3(C), axis=1)
@@ -201,7 +201,7 @@ def _set_middle_covariances(C: Array, with_first: float, with_last: float) -> Ar
     return C.at[0, 1].set(with_first).at[1, 0].set(with_first).at[1, 2].set(with_last).at[2, 1].set(with_last)
 
 
-def average_squares(fields: UnitFields, i: Array, j: Array) -> Array:
+def average_gradient_products(fields: UnitFields, i: Array, j: Array) -> Array:
     """Average g'(x_i) g'(x_j) e^2 over the fields for n pairs of units, as an array (n, L).
 
     Many pairs are processed in batches.
@@ -215,15 +215,15 @@ def average_squares(fields: UnitFields, i: Array, j: Array) -> Array:
     averages_per_pair = fields.smooth * (fields.smooth + 1) // 2 * fields.gram.shape[-1]
     size = max(1, MAX_PARALLEL_AVERAGES // averages_per_pair)
     if size >= len(i):
-        return _average_squares_together(fields, i, j)
+        return _average_product_batch(fields, i, j)
     pairs = np.pad(np.stack([i, j]), ((0, 0), (0, -len(i) % size))).reshape(2, -1, size)
     batches = jax.lax.map(
-        lambda batch: _average_squares_together(fields, *batch), (jnp.asarray(pairs[0]), jnp.asarray(pairs[1]))
+        lambda batch: _average_product_batch(fields, *batch), (jnp.asarray(pairs[0]), jnp.asarray(pairs[1]))
     )
     return batches.reshape(-1, batches.shape[-1])[: len(i)]
 
 
-def _average_squares_together(fields: UnitFields, i: Array, j: Array) -> Array:
+def _average_product_batch(fields: UnitFields, i: Array, j: Array) -> Array:
     averages, gram, weights, sign, *_ = fields
     first, second = i[:, None], j[:, None]
     a, b = np.triu_indices(fields.smooth)
@@ -236,10 +236,10 @@ def _average_squares_together(fields: UnitFields, i: Array, j: Array) -> Array:
     average = average + 2 * weights[-1] * jnp.sum(
         fields.apply_mask_means(weights[a], first, second, a) * sign_terms, axis=1
     )
-    return average + weights[-1] ** 2 * average_slopes(fields, i, j)
+    return average + weights[-1] ** 2 * average_slope_products(fields, i, j)
 
 
-def average_slopes(fields: UnitFields, i: Array, j: Array) -> Array:
+def average_slope_products(fields: UnitFields, i: Array, j: Array) -> Array:
     """Average g'(x_i) g'(x_j) over the fields for n pairs of units, as an array (n, L)."""
     if fields.spacing:
         points = make_lattice_points(fields)
@@ -267,6 +267,6 @@ def _compute_mask_variance(fields: UnitFields, points: LatticePoints, *units: Ar
     return (rho - 1) * jnp.tensordot(1.0 - _mark_units(students, *units), outputs**2, 1)
 
 
-def _mark_units(students: int, *units: Array) -> Array:
+def _mark_units(num_students: int, *units: Array) -> Array:
     """Return a mask (n, students) of the student units among these units."""
-    return reduce(or_, (np.arange(students) == unit[:, None] for unit in units))
+    return reduce(or_, (np.arange(num_students) == unit[:, None] for unit in units))

@@ -41,12 +41,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.networks.lattice_averages import choose_spacing, ensure_averages
+from statmech.networks.lattice_averages import choose_lattice_spacing, ensure_gaussian_averages
 from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
-from statmech.parameters import ParameterFamily, get_family
+from statmech.parameters import ParameterFamily, get_parameter_family
 from statmech.runtime.devices import use_double_precision
-from statmech.runtime.forks import check_fork
+from statmech.runtime.forks import record_jax_use
 from statmech.runtime.programs import OLD_FUSION_OPTIONS, CachedProgram
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import StudentUnits
@@ -54,17 +54,17 @@ from theory.networks.averages import (
     MAX_PARALLEL_AVERAGES,
     DropoutMasks,
     UnitFields,
-    average_errors,
-    average_responses,
-    average_slopes,
-    average_squares,
+    average_gradient_overlaps,
+    average_gradient_products,
+    average_output_errors,
+    average_slope_products,
 )
 from theory.numerics.dormand_prince import integrate
-from theory.numerics.lanes import check_complete, pad_with_last, solve_in_batches
+from theory.numerics.lanes import check_integration_complete, pad_with_last_member, solve_in_batches
 from theory.numerics.pieces import integrate_in_pieces
 
 RTOL, APPROXIMATE_RTOL, ATOL = 1e-11, 1e-9, 1e-13  # line integrals have errors of at least 1e-13
-SCALAR_PARAMETERS = "eta", "eta_v", "noise", "decay", "dropout"
+SCALAR_SETTING_NAMES = "eta", "eta_v", "noise", "decay", "dropout"
 MAX_STEPS, MAX_APPROXIMATE_STEPS = 2_000_000, 20_000
 MAX_NETWORK_BATCH_SIZE = 128
 
@@ -85,7 +85,7 @@ class NetworkEquations:
     dropout: bool = False
 
     @property
-    def approximate(self) -> bool:
+    def is_approximate(self) -> bool:
         """Whether averages are line integrals or lattice sums, which are slower and less accurate."""
         return bool(getattr(self.activation.kind, "kinks", ())) or self.spacing > 0
 
@@ -126,7 +126,7 @@ class EntryRates(NamedTuple):
     v: Array
 
 
-def make_all_entries(K: int, M: int) -> EntryIndices:
+def make_entry_indices(K: int, M: int) -> EntryIndices:
     """Return the indices of all entries of R, v and the upper triangle of Q."""
     student, teacher = (index.reshape(-1) for index in np.indices((K, M)))
     return EntryIndices(student, teacher, *np.triu_indices(K), np.arange(K))
@@ -138,7 +138,7 @@ def make_field_covariances(units: StudentUnits, T: Array) -> Array:
     return jnp.concatenate([students, jnp.concatenate([jnp.swapaxes(units.R, 0, 1), T], axis=1)])
 
 
-def make_fields(equations: NetworkEquations, setting: NetworkSetting, units: StudentUnits) -> UnitFields:
+def make_network_fields(equations: NetworkEquations, setting: NetworkSetting, units: StudentUnits) -> UnitFields:
     """Make the fields of all student and teacher units with their weights in the error.
 
     The order parameters R, Q and v in `units` have the batch as last axis.
@@ -156,16 +156,20 @@ def compute_entry_rates(
     equations: NetworkEquations, setting: NetworkSetting, units: StudentUnits, entries: EntryIndices
 ) -> EntryRates:
     """Compute the time derivatives of selected entries of R (K, M, L), Q (K, K, L) and v (K, L)."""
-    fields = make_fields(equations, setting, units)
+    fields = make_network_fields(equations, setting, units)
     R, Q, v = units
     student, teacher, i, j, output = entries
-    towards_teachers = v[student] * average_responses(fields, student, equations.K + teacher)
-    between_students = v[i] * average_responses(fields, i, j) + v[j] * average_responses(fields, j, i)
-    noise_terms = v[i] * v[j] * (average_squares(fields, i, j) + setting.noise**2 * average_slopes(fields, i, j))
+    towards_teachers = v[student] * average_gradient_overlaps(fields, student, equations.K + teacher)
+    between_students = v[i] * average_gradient_overlaps(fields, i, j) + v[j] * average_gradient_overlaps(fields, j, i)
+    noise_terms = (
+        v[i]
+        * v[j]
+        * (average_gradient_products(fields, i, j) + setting.noise**2 * average_slope_products(fields, i, j))
+    )
     return EntryRates(
         setting.eta * towards_teachers - setting.decay * R[student, teacher],
         setting.eta * between_students + setting.eta**2 * noise_terms - 2 * setting.decay * Q[i, j],
-        setting.eta_v * average_errors(fields, output),
+        setting.eta_v * average_output_errors(fields, output),
     )
 
 
@@ -186,7 +190,7 @@ def unpack_units(equations: NetworkEquations, rows: Array) -> StudentUnits:
 
 def compute_row_rates(equations: NetworkEquations, setting: NetworkSetting, rows: Array) -> Array:
     """Compute the time derivatives of the packed order parameters (C, L)."""
-    entries = make_all_entries(equations.K, equations.M)
+    entries = make_entry_indices(equations.K, equations.M)
     return jnp.concatenate(compute_entry_rates(equations, setting, unpack_units(equations, rows), entries))
 
 
@@ -204,7 +208,7 @@ def compute_rates_with_time(
     return jnp.concatenate([row_rates, jnp.ones_like(rows[-1:])])
 
 
-def solve_with_time(
+def solve_with_time_row(
     solve: Callable[[Array], tuple[Array, Array]], setting: NetworkSetting, start: Array
 ) -> tuple[Array, Array]:
     """Solve with an additional row for the time if the learning rate is a function of time.
@@ -217,8 +221,8 @@ def solve_with_time(
     return rows[:, :-1], completed
 
 
-@partial(CachedProgram, options=lambda equations: [] if equations.approximate else [OLD_FUSION_OPTIONS])
-def solve_batch(
+@partial(CachedProgram, options=lambda equations: [] if equations.is_approximate else [OLD_FUSION_OPTIONS])
+def solve_network_batch(
     equations: NetworkEquations, setting: NetworkSetting, start: Array, times: Array, max_steps: Array
 ) -> tuple[Array, Array]:
     """Integrate the packed order parameters (T, C, L) of a batch of networks.
@@ -236,7 +240,7 @@ def solve_batch(
     max_steps
         Maximum number of steps.
     """
-    atol, rtol = jnp.full((start.shape[0], 1), ATOL), APPROXIMATE_RTOL if equations.approximate else RTOL
+    atol, rtol = jnp.full((start.shape[0], 1), ATOL), APPROXIMATE_RTOL if equations.is_approximate else RTOL
     return integrate(
         partial(compute_rates_with_time, partial(compute_row_rates, equations), setting),
         start,
@@ -247,17 +251,17 @@ def solve_batch(
     )
 
 
-def make_equations(cell: NetworkCell) -> NetworkEquations:
+def make_network_equations(cell: NetworkCell) -> NetworkEquations:
     """Make the static arguments of the compiled solver from a cell."""
-    spacing = 0.0 if cell.activation.has_closed_forms else choose_spacing(cell.activation)
-    return NetworkEquations(get_family(cell.activation), cell.K, cell.M, cell.sign, spacing, cell.has_dropout)
+    spacing = 0.0 if cell.activation.has_closed_forms else choose_lattice_spacing(cell.activation)
+    return NetworkEquations(get_parameter_family(cell.activation), cell.K, cell.M, cell.sign, spacing, cell.has_dropout)
 
 
-def make_setting(cells: Sequence[NetworkCell]) -> NetworkSetting:
+def make_network_setting(cells: Sequence[NetworkCell]) -> NetworkSetting:
     """Make the run-time arguments of the compiled solver from a batch of cells."""
-    names = get_family(cells[0].activation).real_names
+    names = get_parameter_family(cells[0].activation).real_names
     parameters = {name: np.asarray([getattr(cell.activation, name) for cell in cells], float) for name in names}
-    rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in SCALAR_PARAMETERS}
+    rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in SCALAR_SETTING_NAMES}
     T, w = (np.stack([getattr(cell, name) for cell in cells], axis=-1) for name in ("T", "w"))
     cell_polynomials = [cell.polynomials["eta"] for cell in cells if "eta" in cell.given]
     eta_polynomials = (
@@ -272,18 +276,21 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[St
     Raises `SolverError` if the integration stops early. Cells with the same activation and numbers of units are
     integrated in parallel. Cells that differ only in N share a solution.
     """
-    check_fork()
+    record_jax_use()
     t = np.asarray(list(times), float)
 
     def program(index: int) -> tuple[NetworkEquations, tuple[Any, ...]]:
-        return make_equations(cells[index]), cells[index].layout
+        return make_network_equations(cells[index]), cells[index].layout
 
     def solve_group(program: tuple[NetworkEquations, Any], indices: list[int]) -> list[StudentUnits]:
         return _solve_with_one_program(program[0], [cells[index] for index in indices], t)
 
     with use_double_precision():
         return solve_in_batches(
-            list(map(make_solution_key, cells)), program, lambda program: get_batch_size(program[0]), solve_group
+            list(map(make_solution_key, cells)),
+            program,
+            lambda program: choose_network_batch_size(program[0]),
+            solve_group,
         )
 
 
@@ -294,11 +301,13 @@ def compute_generalization_error(cell: NetworkCell, units: StudentUnits, T: Arra
     default the matrix T of the cell.
     """
     T = cell.T if T is None else T
-    error = generalization_error(ensure_averages(cell.activation), T, cell.w, *units, output=cell.teacher.output)
+    error = generalization_error(
+        ensure_gaussian_averages(cell.activation), T, cell.w, *units, output=cell.teacher.output
+    )
     return np.maximum(error, 0.0)
 
 
-def get_batch_size(equations: NetworkEquations) -> int:
+def choose_network_batch_size(equations: NetworkEquations) -> int:
     """Return the batch size as a power of two, smaller for cells with many averages."""
     if equations.spacing:
         return 1
@@ -309,7 +318,7 @@ def get_batch_size(equations: NetworkEquations) -> int:
 
 def make_solution_key(cell: NetworkCell) -> tuple[Any, ...]:
     """Make a hashable key of everything that determines the solution of a cell."""
-    numbers = cell.K, cell.M, *(getattr(cell, name) for name in SCALAR_PARAMETERS)
+    numbers = cell.K, cell.M, *(getattr(cell, name) for name in SCALAR_SETTING_NAMES)
     return cell.name, *cell.parameters.values(), *numbers, id(cell.teacher), id(cell.start), *cell.controls
 
 
@@ -320,17 +329,19 @@ def _solve_with_one_program(
 
     Cells and times are padded to common sizes.
     """
-    padded_cells = pad_with_last(cells)
+    padded_cells = pad_with_last_member(cells)
     start = np.stack([pack_units(cell.units) for cell in padded_cells], axis=-1)
-    max_steps = np.int64(MAX_APPROXIMATE_STEPS if equations.approximate else MAX_STEPS)
+    max_steps = np.int64(MAX_APPROXIMATE_STEPS if equations.is_approximate else MAX_STEPS)
 
     def solve(begin: float, start: Array, times: Array) -> tuple[Array, Array]:
-        setting = make_setting([cell.after(begin) for cell in padded_cells])
-        return solve_with_time(lambda rows: solve_batch(equations, setting, rows, times, max_steps), setting, start)
+        setting = make_network_setting([cell.after(begin) for cell in padded_cells])
+        return solve_with_time_row(
+            lambda rows: solve_network_batch(equations, setting, rows, times, max_steps), setting, start
+        )
 
     rows, completed = integrate_in_pieces(solve, cells[0].edges or (0.0,), start, times)
     rows = np.moveaxis(rows, -1, 0)[: len(cells)]
-    check_complete(cells, rows, completed, times[-1])
+    check_integration_complete(cells, rows, completed, times[-1])
     return [
         StudentUnits(*(np.moveaxis(part, -1, 0) for part in unpack_units(equations, cell_rows.T))) for cell_rows in rows
     ]

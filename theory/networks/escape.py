@@ -29,8 +29,8 @@ import numpy as np
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import Array
 from statmech.runtime.devices import use_double_precision
-from statmech.runtime.forks import check_fork
-from statmech.runtime.jax_cache import use_cache
+from statmech.runtime.forks import record_jax_use
+from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.runtime.programs import cached_program
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import NetworkStart
@@ -41,8 +41,8 @@ from theory.networks.equations import (
     NetworkEquations,
     NetworkSetting,
     compute_row_rates,
-    make_equations,
-    make_setting,
+    make_network_equations,
+    make_network_setting,
     pack_units,
     solve_cells,
     unpack_units,
@@ -107,8 +107,8 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
     from scipy.integrate import cumulative_simpson, simpson  # slow to import
 
     cell = _get_escaping_cell(network)
-    check_fork()
-    use_cache()
+    record_jax_use()
+    set_up_compilation_cache()
     solution = _solve_to_plateau(cell)
     rate, times = solution.growth[-1], solution.times
     gained = cumulative_simpson(solution.growth - rate, x=times, initial=0.0)
@@ -135,17 +135,19 @@ class SymmetricSolution(NamedTuple):
 def _solve_to_plateau(cell: NetworkCell) -> SymmetricSolution:
     """Integrate a symmetric solution until it reaches the plateau, where the growth rate is constant."""
     equations, start, last = (
-        make_equations(cell),
+        make_network_equations(cell),
         pack_units(cell.units)[SYMMETRIC_ROW_INDICES, None],
         FIRST_PLATEAU_TIME / cell.eta,
     )
-    setting = make_setting([cell])
+    setting = make_network_setting([cell])
     for _ in range(MAX_PLATEAU_TIME_DOUBLINGS):
         times = last * np.linspace(0.0, 1.0, NUM_ESCAPE_TIMES) ** 3
         with use_double_precision():
-            recorded = np.asarray(_solve_symmetric(equations, setting, start, pad_times(times), np.int64(MAX_STEPS)))
+            recorded = np.asarray(
+                _integrate_symmetric_state(equations, setting, start, pad_times(times), np.int64(MAX_STEPS))
+            )
             rows = recorded[:NUM_ESCAPE_TIMES, :, 0].T[SYMMETRIC_STATE_INDICES]
-            growth = np.asarray(_compute_growth_rates(equations, make_setting([cell] * NUM_ESCAPE_TIMES), rows))
+            growth = np.asarray(_compute_growth_rates(equations, make_network_setting([cell] * NUM_ESCAPE_TIMES), rows))
         if abs(growth[-1] - growth[-2]) < GROWTH_RATE_TOL * abs(growth[-1]):
             break
         last *= 2
@@ -162,7 +164,7 @@ def _get_escaping_cell(network: Network) -> NetworkCell:
         problem = "escape times are predicted for a single value of every key except N"
     elif (cell.K, cell.M) != (2, 2):
         problem = f"escape times are predicted for K = 2 and M = 2, not K = {cell.K} and M = {cell.M}"
-    elif cell.drawn or not network.symmetric or network.identical:
+    elif cell.drawn or not network.has_symmetric_start or network.identical:
         problem = "escape times are predicted for student units that start with equal overlaps, but are not identical"
     elif np.ptp(cell.w) or cell.T[0, 0] != cell.T[1, 1]:
         problem = "escape times are predicted for teacher units with equal weights and lengths"
@@ -178,7 +180,7 @@ def _get_escaping_cell(network: Network) -> NetworkCell:
 
 
 @cached_program
-def _solve_symmetric(
+def _integrate_symmetric_state(
     equations: NetworkEquations, setting: NetworkSetting, start: Array, times: Array, max_steps: Array
 ) -> Array:
     """Integrate R, Q, C and v (T, 4, 1) from a symmetric start.
@@ -210,7 +212,7 @@ def _compute_noise_strength(cell: NetworkCell, state: np.ndarray) -> float:
     """Compute the noise strength D at one state (9,)."""
     x, weight = np.polynomial.hermite_e.hermegauss(NODES)
     weight = weight / weight.sum()
-    R, Q, v = unpack_units(make_equations(cell), state)
+    R, Q, v = unpack_units(make_network_equations(cell), state)
     gram = np.block([[cell.T, R.T], [R, Q]])
     values, vectors = np.linalg.eigh(gram)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -225,7 +227,7 @@ def _compute_noise_strength(cell: NetworkCell, state: np.ndarray) -> float:
 
 def _find_passage_time(cell: NetworkCell, plateau: np.ndarray, rate: float, passed: float) -> float:
     """Find the first time with |u| >= `passed`, for a solution with u = exp(rate t) at early times."""
-    R, Q, v = unpack_units(make_equations(cell), plateau)
+    R, Q, v = unpack_units(make_network_equations(cell), plateau)
     start = NetworkStart.model_validate({"R": R + INITIAL_U * U_DIRECTION[:4].reshape(2, 2), "Q": Q, "v": v})
     times = np.linspace(0.0, 2 * np.log(1 / INITIAL_U) / rate, 4001)
     overlaps = solve_cells([replace(cell, start=start)], times)[0].R

@@ -33,8 +33,8 @@ from statmech.errors import ScenarioError, SolverError
 from statmech.numerics.gaussian import Array
 from statmech.results.dataset import make_empty_dataset
 from statmech.runtime.devices import use_double_precision
-from statmech.runtime.forks import check_fork
-from statmech.runtime.jax_cache import use_cache
+from statmech.runtime.forks import record_jax_use
+from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.runtime.programs import fast_compiled_program
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import StudentUnits
@@ -43,8 +43,8 @@ from theory.networks.equations import (
     NetworkSetting,
     compute_generalization_error,
     compute_row_rates,
-    make_equations,
-    make_setting,
+    make_network_equations,
+    make_network_setting,
     pack_units,
     solve_cells,
     unpack_units,
@@ -57,8 +57,8 @@ LATE_START_TIMES = (100.0, 1000.0, 10_000.0)  # tried in turn until a stable sta
 MAX_STATIONARY_NEWTON_STEPS = 30
 SINGULAR_VALUE_RTOL = 1e-13  # smaller singular values belong to a continuum of states
 STATIONARY_NEWTON_TOL = 1e-13
-MAX_STATE_DISTANCE = 0.5  # from the initial state of the search, relative to its size
-MIN_NOISE_STEP = 1e-3  # relative to the noise variance
+MAX_SEARCH_DISTANCE = 0.5  # from the initial state of the search, relative to its size
+MIN_NOISE_STEP_FRACTION = 1e-3  # relative to the noise variance
 STABILITY_EIGENVALUE_TOL = 1e-11  # smaller growth rates are rounding errors
 
 
@@ -66,7 +66,7 @@ class StationaryNetwork(NamedTuple):
     """Order parameters of a stationary state, with the reason if it does not exist or is not stable."""
 
     units: StudentUnits | None
-    absent: str = ""
+    absence_reason: str = ""
 
 
 def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
@@ -113,14 +113,14 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
         raise ScenarioError([(("inputs",), "stationary states are supported for isotropic inputs only")])
     if any(cell.has_dropout for cell in network.cells()):
         raise ScenarioError([(("dropout",), "stationary states are supported for networks without dropout only")])
-    check_fork()
-    use_cache()
+    record_jax_use()
+    set_up_compilation_cache()
     floor = make_empty_dataset(network, seeds=None).eps_g.isel(t=0, drop=True).copy(deep=True)
     absent: dict[str, list[str]] = {}
     for cell in network.cells():
         state = find_stationary_state(cell)
-        if state.units is None or (stable and state.absent):
-            absent.setdefault(state.absent, []).append(cell.described)
+        if state.units is None or (stable and state.absence_reason):
+            absent.setdefault(state.absence_reason, []).append(cell.described)
         else:
             floor[cell.index] = compute_generalization_error(cell, state.units)
     counted = [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in absent.items()]
@@ -158,7 +158,7 @@ def _find_from_late_times(cell: NetworkCell) -> StationaryNetwork:
         start = StudentUnits(*(part[-1] for part in late))
         units = _find_root_by_newton(cell, start, np.arange(len(pack_units(start))))
         state = state if units is None else _check_stability(cell, units)
-        if not state.absent:
+        if not state.absence_reason:
             break
     return state
 
@@ -167,7 +167,7 @@ def _find_partners(cell: NetworkCell) -> np.ndarray | None:
     """Assign a student unit of equal output weight to each teacher unit, or return None if this is impossible."""
     if cell.sign or cell.decay > 0 or cell.K < cell.M or (cell.eta_v > 0 and cell.K > cell.M):
         return None
-    v = _get_second_layer(cell)
+    v = _get_learnt_second_layer(cell)
     partner: list[int] = []
     for weight in cell.w:
         equal = [k for k in np.flatnonzero(v == weight) if k not in partner]
@@ -177,7 +177,7 @@ def _find_partners(cell: NetworkCell) -> np.ndarray | None:
     return np.array(partner)
 
 
-def _get_second_layer(cell: NetworkCell) -> np.ndarray:
+def _get_learnt_second_layer(cell: NetworkCell) -> np.ndarray:
     """Return the second-layer weights at perfect learning.
 
     A fixed second layer keeps its initial weights.
@@ -185,13 +185,13 @@ def _get_second_layer(cell: NetworkCell) -> np.ndarray:
     return cell.w if cell.eta_v > 0 else cell.units.v
 
 
-def _find_orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
+def _find_entry_orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
     """Group the packed order parameters (C,) into orbits under permutations of equivalent units.
 
     Equivalent units without a partner also have Q_kk = Q_kl.
     """
     size = cell.K * cell.M + cell.K * (cell.K + 1) // 2 + cell.K
-    entry_indices = unpack_units(make_equations(cell), np.arange(size))
+    entry_indices = unpack_units(make_network_equations(cell), np.arange(size))
     pairs: list[tuple[int, int]] = []
     for students, teachers in _find_unit_exchanges(cell, partner):
         exchanged = StudentUnits(
@@ -210,18 +210,18 @@ def _find_orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
 
 def _find_unit_exchanges(cell: NetworkCell, partner: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the permutations of student and teacher units that exchange two equivalent units."""
-    v, extra = _get_second_layer(cell), np.setdiff1d(np.arange(cell.K), partner)
+    v, extra = _get_learnt_second_layer(cell), np.setdiff1d(np.arange(cell.K), partner)
     for k in extra:
         for l in extra[(extra > k) & (v[extra] == v[k])]:
-            yield _make_exchange(cell.K, k, l), np.arange(cell.M)
+            yield _make_exchange_permutation(cell.K, k, l), np.arange(cell.M)
     for m in range(cell.M):
         for n in range(m + 1, cell.M):
-            teachers = _make_exchange(cell.M, m, n)
+            teachers = _make_exchange_permutation(cell.M, m, n)
             if cell.w[m] == cell.w[n] and np.array_equal(cell.T[np.ix_(teachers, teachers)], cell.T):
-                yield _make_exchange(cell.K, partner[m], partner[n]), teachers
+                yield _make_exchange_permutation(cell.K, partner[m], partner[n]), teachers
 
 
-def _make_exchange(size: int, first: int, second: int) -> np.ndarray:
+def _make_exchange_permutation(size: int, first: int, second: int) -> np.ndarray:
     order = np.arange(size)
     order[[first, second]] = order[[second, first]]
     return order
@@ -231,14 +231,17 @@ def _follow_growing_noise(cell: NetworkCell, partner: np.ndarray) -> StudentUnit
     """Continue the state of perfect learning from zero noise to the noise of the cell."""
     J = np.zeros((cell.K, cell.M))  # coefficients of student units in terms of teacher units
     J[partner, np.arange(cell.M)] = 1.0
-    units, orbit = StudentUnits(J @ cell.T, J @ cell.T @ J.T, _get_second_layer(cell)), _find_orbits(cell, partner)
+    units, orbit = (
+        StudentUnits(J @ cell.T, J @ cell.T @ J.T, _get_learnt_second_layer(cell)),
+        _find_entry_orbits(cell, partner),
+    )
     fraction, step = 0.0, 1.0
     while fraction < 1.0 and cell.noise > 0:
         target = min(1.0, fraction + step)
         new_units = _find_root_by_newton(replace(cell, noise=cell.noise * np.sqrt(target)), units, orbit)
         if new_units is not None:
             units, fraction = new_units, target
-        elif (step := step / 2) < MIN_NOISE_STEP:
+        elif (step := step / 2) < MIN_NOISE_STEP_FRACTION:
             return None
     return units
 
@@ -261,12 +264,12 @@ def _find_root_by_newton(cell: NetworkCell, units: StudentUnits, orbit: np.ndarr
             merged[np.ix_(moving, moving)], rates[first][moving], rcond=SINGULAR_VALUE_RTOL
         )[0]
         rows = rows - change[orbit_index]
-        if not np.all(np.isfinite(rows)) or np.max(np.abs(rows - start)) > MAX_STATE_DISTANCE * (
+        if not np.all(np.isfinite(rows)) or np.max(np.abs(rows - start)) > MAX_SEARCH_DISTANCE * (
             1 + np.max(np.abs(start))
         ):
             return None
         if np.max(np.abs(change)) <= STATIONARY_NEWTON_TOL * (1 + np.max(np.abs(rows))):
-            return unpack_units(make_equations(cell), rows)
+            return unpack_units(make_network_equations(cell), rows)
     return None
 
 
@@ -283,7 +286,7 @@ def _check_stability(cell: NetworkCell, units: StudentUnits) -> StationaryNetwor
 
 def _evaluate_rates_and_jacobian(cell: NetworkCell, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     with use_double_precision():
-        rates, slope = _compute_rates_and_jacobian(make_equations(cell), make_setting([cell]), rows)
+        rates, slope = _compute_rates_and_jacobian(make_network_equations(cell), make_network_setting([cell]), rows)
         return np.asarray(rates), np.asarray(slope)
 
 

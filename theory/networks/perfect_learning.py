@@ -43,9 +43,9 @@ from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import StudentUnits
 from theory.networks.equations import MAX_NETWORK_BATCH_SIZE, make_solution_key
 from theory.numerics.dormand_prince import integrate, pad_times
-from theory.numerics.lanes import pad_with_last, solve_in_batches
+from theory.numerics.lanes import pad_with_last_member, solve_in_batches
 
-MAX_DIFFERENCE_ERROR = 1e-3  # smaller eps_g are recomputed from differences
+MAX_REFINED_ERROR = 1e-3  # smaller eps_g are recomputed from differences
 MAX_SQUARED_DIFFERENCE = 0.05  # students with larger differences have not specialised
 MAX_STEPS = 200_000
 NODES = 6  # per line integral; relative errors stay below 1e-12 for d < 1e-3
@@ -185,7 +185,7 @@ def compute_difference_rates(equations: DifferenceEquations, problem: Difference
     )
 
 
-def compute_error(equations: DifferenceEquations, problem: DifferenceProblem) -> Array:
+def compute_difference_error(equations: DifferenceEquations, problem: DifferenceProblem) -> Array:
     """Compute the generalization error (L,) from the differences."""
     return average_squared_error(equations, make_field_measure(equations, problem), problem.v) / 2
 
@@ -198,13 +198,13 @@ def pack_differences(differences: UnitDifferences) -> Array:
     """
     rho, d = differences
     K, batch_size = len(d), d.shape[-1]
-    sizes = _compute_sizes(differences)
+    sizes = _compute_difference_sizes(differences)
     return jnp.concatenate(
         [jnp.log(jnp.stack(sizes)), (d / sizes[0]).reshape(K * K, batch_size), (rho / sizes[1]).reshape(-1, batch_size)]
     )
 
 
-def _compute_sizes(differences: UnitDifferences) -> tuple[Array, Array]:
+def _compute_difference_sizes(differences: UnitDifferences) -> tuple[Array, Array]:
     rho, d = differences
     size = jnp.trace(d)
     return size, jnp.sqrt(size**2 + jnp.sum(rho**2, axis=(0, 1)))
@@ -217,7 +217,7 @@ def unpack_differences(equations: DifferenceEquations, rows: Array) -> UnitDiffe
     return UnitDifferences(jnp.exp(rows[1]) * rho, jnp.exp(rows[0]) * d)
 
 
-def compute_row_rates(equations: DifferenceEquations, problem: DifferenceProblem, rows: Array) -> Array:
+def compute_difference_row_rates(equations: DifferenceEquations, problem: DifferenceProblem, rows: Array) -> Array:
     """Compute the time derivatives of the packed differences (C, L)."""
     differences = unpack_differences(equations, rows)
     change, (size, joint_size) = (
@@ -226,7 +226,7 @@ def compute_row_rates(equations: DifferenceEquations, problem: DifferenceProblem
     )
     K, batch_size = equations.K, rows.shape[-1]
     # recompute the sizes: with the sizes in the first two rows, rounding errors of the directions would grow
-    true_size, true_joint_size = _compute_sizes(differences)
+    true_size, true_joint_size = _compute_difference_sizes(differences)
     growth = jnp.trace(change.d) / true_size
     joint_growth = (
         true_size * jnp.trace(change.d) + jnp.sum(differences.rho * change.rho, axis=(0, 1))
@@ -256,10 +256,13 @@ def solve_differences(
     rows = pack_differences(problem.differences)
     atol = jnp.full((rows.shape[0], 1), ATOL)
     values, completed = integrate(
-        partial(compute_row_rates, equations, problem), rows, times, RTOL, atol, max_steps, problem.begin
+        partial(compute_difference_row_rates, equations, problem), rows, times, RTOL, atol, max_steps, problem.begin
     )
     return jax.lax.map(
-        lambda rows: compute_error(equations, problem._replace(differences=unpack_differences(equations, rows))), values
+        lambda rows: compute_difference_error(
+            equations, problem._replace(differences=unpack_differences(equations, rows))
+        ),
+        values,
     ), completed
 
 
@@ -274,7 +277,7 @@ def refine_small_errors(
     """
     refined, problems = list(errors), dict[int, DifferenceProblem]()
     for index, (cell, cell_units, error) in enumerate(zip(cells, units, errors, strict=True)):
-        first = int(np.argmax(error < MAX_DIFFERENCE_ERROR)) if np.any(error < MAX_DIFFERENCE_ERROR) else len(times)
+        first = int(np.argmax(error < MAX_REFINED_ERROR)) if np.any(error < MAX_REFINED_ERROR) else len(times)
         if first < len(times) - 1 and (
             problem := _make_difference_problem(cell, StudentUnits(*(part[first] for part in cell_units)), times[first])
         ):
@@ -301,7 +304,7 @@ def _solve_with_one_program(
 
     The result is None for an element that does not reach the last time.
     """
-    padded_problems = pad_with_last(problems)
+    padded_problems = pad_with_last_member(problems)
     problem = jax.tree.map(lambda *parts: np.stack(parts, axis=-1), *padded_problems)
     with use_double_precision():
         errors, completed = map(

@@ -34,9 +34,9 @@ import numpy as np
 from statmech.activations import Erf
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import Array, get_legendre_rule
-from statmech.parameters import get_family
+from statmech.parameters import get_parameter_family
 from statmech.runtime.devices import use_double_precision
-from statmech.runtime.jax_cache import use_cache
+from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.runtime.programs import fast_compiled_program
 from statmech.scenarios.network_matrices import StudentUnits
 from theory.networks.equations import EntryIndices, EntryRates, NetworkEquations, NetworkSetting, compute_entry_rates
@@ -90,18 +90,18 @@ def plateau(M: int, K: int, eta: float) -> Plateau:
     >>> round(found.eps_g, 10), round(found.escape_rate, 10)
     (0.0346277364, 0.0763639978)
     """
-    _check_numbers(M=M, K=K, eta=eta)
-    use_cache()
+    _check_plateau_arguments(M=M, K=K, eta=eta)
+    set_up_compilation_cache()
     with use_double_precision():
         values = _follow_plateau(K, M, float(eta))
         R, C, over = (float(value) for value in (values if K > 1 else (values[0], np.nan, values[1])))
         Q = C + over if K > 1 else over
         matrices = _compute_jacobian_blocks(
-            NetworkEquations(get_family(Erf()), K, M),
+            NetworkEquations(get_parameter_family(Erf()), K, M),
             _make_symmetric_units(K, M, values),
             _make_plateau_directions(K, M),
         )
-        return Plateau(_compute_plateau_error(K, M, R, Q, C), R, Q, C, eta * _get_largest_eigenvalue(matrices, eta))
+        return Plateau(_compute_plateau_error(K, M, R, Q, C), R, Q, C, eta * _get_max_growth_rate(matrices, eta))
 
 
 def critical_rate(K: int) -> float:
@@ -132,18 +132,18 @@ def critical_rate(K: int) -> float:
     """
     from scipy.optimize import brentq
 
-    _check_numbers(K=K)
-    use_cache()
+    _check_plateau_arguments(K=K)
+    set_up_compilation_cache()
     learnt = StudentUnits(np.eye(K), np.eye(K), np.ones(K))
     with use_double_precision():
         matrices = _compute_jacobian_blocks(
-            NetworkEquations(get_family(Erf()), K, K), learnt, _make_learnt_directions(K)
+            NetworkEquations(get_parameter_family(Erf()), K, K), learnt, _make_learnt_directions(K)
         )
     above = np.sqrt(3) * np.pi / (K + 3 / np.sqrt(5) - 1)
-    return float(brentq(partial(_get_largest_eigenvalue, matrices), 0.5 * above, 1.01 * above, xtol=1e-15, rtol=1e-15))
+    return float(brentq(partial(_get_max_growth_rate, matrices), 0.5 * above, 1.01 * above, xtol=1e-15, rtol=1e-15))
 
 
-def _check_numbers(**numbers: float) -> None:
+def _check_plateau_arguments(**numbers: float) -> None:
     """Raise `ScenarioError` if a number of units is less than 1 or a rate is negative."""
     for name, value in numbers.items():
         if name == "eta" and not 0 <= value < np.inf:
@@ -179,7 +179,7 @@ def _split_rates_by_order(
     """Compute the coefficients (n, L) of eta and eta^2 in the rates of selected entries of R and Q."""
     batch_size = units.R.shape[-1]
     forward, backward = (
-        _join_rates(
+        _join_overlap_rates(
             compute_entry_rates(equations, _make_noiseless_setting(equations.M, eta, batch_size), units, entries)
         )
         for eta in (1.0, -1.0)
@@ -187,7 +187,7 @@ def _split_rates_by_order(
     return (forward - backward) / 2, (forward + backward) / 2
 
 
-def _join_rates(entry_rates: EntryRates) -> Array:
+def _join_overlap_rates(entry_rates: EntryRates) -> Array:
     return jnp.concatenate([entry_rates.R, entry_rates.Q])
 
 
@@ -199,7 +199,7 @@ def _select_entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], 
     return EntryIndices(student, teacher, first, second, np.zeros(0, int))
 
 
-def _compute_balance(equations: NetworkEquations, values: Array, eta: Array) -> Array:
+def _compute_plateau_balance(equations: NetworkEquations, values: Array, eta: Array) -> Array:
     """Compute the rates that vanish at the plateau, divided by eta.
 
     They are the rates of R and C and the function f, or the rates of R and Q for K = 1.
@@ -225,7 +225,7 @@ def _compute_balance_and_slopes(equations: NetworkEquations, values: Array, eta:
     """Compute the rates that vanish at the plateau, and their derivatives with respect to values and eta."""
 
     def balance_twice(values: Array, eta: Array) -> tuple[Array, Array]:
-        balance = _compute_balance(equations, values, eta)
+        balance = _compute_plateau_balance(equations, values, eta)
         return balance, balance
 
     (by_values, by_eta), balance = jax.jacfwd(balance_twice, argnums=(0, 1), has_aux=True)(values, eta)
@@ -237,7 +237,7 @@ def _follow_plateau(K: int, M: int, eta: float) -> np.ndarray:
 
     Returns R, C and Delta, or R and Q for K = 1.
     """
-    equations = NetworkEquations(get_family(Erf()), K, M)
+    equations = NetworkEquations(get_parameter_family(Erf()), K, M)
     square = (M - K**2 + np.sqrt((M - K**2) ** 2 + K**2 * (2 * M - 1))) / (K**2 * (2 * M - 1))
     values = np.array([np.sqrt(square), M * square, 0.0][: 3 if K > 1 else 2])
     current_eta, step = 0.0, MAX_ETA_STEP
@@ -279,13 +279,13 @@ def _compute_plateau_error(K: int, M: int, R: float, Q: float, C: float) -> floa
     return float((students + M * np.pi / 6 - 2 * K * M * np.arcsin(R / np.sqrt(2 * (1 + Q)))) / np.pi)
 
 
-Direction = tuple[np.ndarray, np.ndarray]  # perturbations of R (K, M) and Q (K, K)
-StateDirections = tuple[
-    EntryIndices, list[list[Direction]]
+OverlapDirection = tuple[np.ndarray, np.ndarray]  # perturbations of R (K, M) and Q (K, K)
+DirectionBlocks = tuple[
+    EntryIndices, list[list[OverlapDirection]]
 ]  # entries that determine a direction, and the directions of each invariant subspace
 
 
-def _make_plateau_directions(K: int, M: int) -> StateDirections:
+def _make_plateau_directions(K: int, M: int) -> DirectionBlocks:
     """Make directions that span the invariant subspaces of perturbations of a symmetric state."""
     zero_R, off, ones = np.zeros((K, M)), 1 - np.eye(K), np.ones((K, M))
     a, b = _make_opposite_pair(K), _make_opposite_pair(M)
@@ -301,7 +301,7 @@ def _make_plateau_directions(K: int, M: int) -> StateDirections:
     return _select_entries(K, [(0, 0)], [(0, 0), (0, 1), (0, 2)], M), parts
 
 
-def _make_learnt_directions(K: int) -> StateDirections:
+def _make_learnt_directions(K: int) -> DirectionBlocks:
     """Make directions that span the invariant subspaces of perturbations of perfect learning."""
     zero, off, a = np.zeros((K, K)), 1 - np.eye(K), _make_opposite_pair(K)
     sums, rotation = off * (a[:, None] + a), np.zeros((K, K))
@@ -330,11 +330,11 @@ def _make_zero_row_sum_matrix(K: int) -> np.ndarray:
 
 
 def _compute_jacobian_blocks(
-    equations: NetworkEquations, units: StudentUnits, state_directions: StateDirections
+    equations: NetworkEquations, units: StudentUnits, state_directions: DirectionBlocks
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Compute A and B of the Jacobian eta (A + eta B) in each invariant subspace."""
     entries, parts = state_directions
-    bases = [_select_independent(part) for part in parts]
+    bases = [_select_independent_basis(part) for part in parts]
     directions = [direction for basis in bases for direction in basis]
     dR, dQ = (np.stack(part, axis=-1) for part in zip(*directions, strict=True))
     num_directions = len(directions)
@@ -367,9 +367,9 @@ def _differentiate_rates(
     return slopes
 
 
-def _select_independent(part: list[Direction]) -> list[Direction]:
+def _select_independent_basis(part: list[OverlapDirection]) -> list[OverlapDirection]:
     """Select a linearly independent subset of the directions."""
-    independent: list[Direction] = []
+    independent: list[OverlapDirection] = []
     for direction in part:
         rows = [np.concatenate([matrix.ravel() for matrix in candidate]) for candidate in [*independent, direction]]
         if np.linalg.matrix_rank(np.array(rows)) == len(rows):
@@ -377,6 +377,6 @@ def _select_independent(part: list[Direction]) -> list[Direction]:
     return independent
 
 
-def _get_largest_eigenvalue(matrices: list[tuple[np.ndarray, np.ndarray]], eta: float) -> float:
+def _get_max_growth_rate(matrices: list[tuple[np.ndarray, np.ndarray]], eta: float) -> float:
     """Return the largest real part of the eigenvalues of A + eta B over all invariant subspaces."""
     return max(float(np.max(np.linalg.eigvals(A + eta * B).real)) for A, B in matrices)

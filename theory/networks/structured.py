@@ -34,11 +34,16 @@ import numpy as np
 from statmech.modes import Modes, condense_modes
 from statmech.numerics.gaussian import Array
 from statmech.runtime.devices import use_double_precision
-from statmech.runtime.forks import check_fork
+from statmech.runtime.forks import record_jax_use
 from statmech.runtime.programs import cached_program
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import StudentUnits
-from theory.networks.averages import average_derivatives, average_errors, average_slopes, average_squares
+from theory.networks.averages import (
+    average_gradient_derivatives,
+    average_gradient_products,
+    average_output_errors,
+    average_slope_products,
+)
 from theory.networks.equations import (
     APPROXIMATE_RTOL,
     ATOL,
@@ -47,14 +52,14 @@ from theory.networks.equations import (
     RTOL,
     NetworkEquations,
     NetworkSetting,
-    get_batch_size,
-    make_equations,
-    make_fields,
-    make_setting,
+    choose_network_batch_size,
+    make_network_equations,
+    make_network_fields,
+    make_network_setting,
     make_solution_key,
 )
 from theory.numerics.dormand_prince import integrate, pad_times
-from theory.numerics.lanes import check_complete, pad_with_last, solve_in_batches
+from theory.numerics.lanes import check_integration_complete, pad_with_last_member, solve_in_batches
 
 
 class ModeParameters(NamedTuple):
@@ -73,14 +78,14 @@ class WeightAndFieldUnits(NamedTuple):
     T: np.ndarray
 
 
-def get_modes(cell: NetworkCell) -> Modes:
+def get_condensed_modes(cell: NetworkCell) -> Modes:
     """Return the modes of a cell's inputs, merged to the smallest equivalent number."""
     modes = cell.inputs.modes(cell.N)
     assert modes is not None  # scenarios without modes are rejected earlier
     return condense_modes(modes)
 
 
-def make_initial_units(cell: NetworkCell, modes: Modes) -> StudentUnits:
+def make_initial_mode_units(cell: NetworkCell, modes: Modes) -> StudentUnits:
     """Make the initial R (d, K, M) and Q (d, K, K) of all modes, and v (K,)."""
     assert modes.teacher is not None
     R, Q, v = cell.units
@@ -89,27 +94,32 @@ def make_initial_units(cell: NetworkCell, modes: Modes) -> StudentUnits:
     return StudentUnits(T_a * R, T_a * parallel + nu * (Q - parallel), v)
 
 
-def sum_over_modes(directions: ModeParameters, units: StudentUnits) -> StudentUnits:
+def sum_over_modes(mode_parameters: ModeParameters, units: StudentUnits) -> StudentUnits:
     """Compute the field covariances R (K, M, L) and Q (K, K, L) as sums over modes."""
 
     def sum_modes(part: Array) -> Array:
-        return jnp.sum(directions.variances[:, None, None] * part, axis=0)
+        return jnp.sum(mode_parameters.variances[:, None, None] * part, axis=0)
 
     return StudentUnits(sum_modes(units.R), sum_modes(units.Q), units.v)
 
 
 def compute_mode_rates(
-    equations: NetworkEquations, setting: NetworkSetting, directions: ModeParameters, units: StudentUnits
+    equations: NetworkEquations, setting: NetworkSetting, mode_parameters: ModeParameters, units: StudentUnits
 ) -> StudentUnits:
     """Compute the time derivatives of R (d, K, M, L), Q (d, K, K, L) and v (K, L)."""
     K = equations.K
-    (R, Q, v), (l, nu, power) = units, (part[:, None, None] for part in directions)
-    field_power = jnp.sum(directions.variances * directions.teacher, axis=0)
-    fields = make_fields(equations, setting._replace(T=field_power * setting.T), sum_over_modes(directions, units))
+    (R, Q, v), (l, nu, power) = units, (part[:, None, None] for part in mode_parameters)
+    field_power = jnp.sum(mode_parameters.variances * mode_parameters.teacher, axis=0)
+    fields = make_network_fields(
+        equations, setting._replace(T=field_power * setting.T), sum_over_modes(mode_parameters, units)
+    )
     students, (i, j) = np.arange(K), np.triu_indices(K)
-    A = setting.eta * v[:, None] * average_derivatives(fields, students)
+    A = setting.eta * v[:, None] * average_gradient_derivatives(fields, students)
     noise_terms = (
-        setting.eta**2 * v[i] * v[j] * (average_squares(fields, i, j) + setting.noise**2 * average_slopes(fields, i, j))
+        setting.eta**2
+        * v[i]
+        * v[j]
+        * (average_gradient_products(fields, i, j) + setting.noise**2 * average_slope_products(fields, i, j))
     )
     pair_indices = np.zeros((K, K), int)
     pair_indices[i, j] = pair_indices[j, i] = np.arange(i.size)
@@ -121,7 +131,7 @@ def compute_mode_rates(
         l * towards_teachers - setting.decay * R,
         l * (between_students + jnp.swapaxes(between_students, 1, 2) + nu * noise_terms[pair_indices])
         - 2 * setting.decay * Q,
-        setting.eta_v * average_errors(fields, students),
+        setting.eta_v * average_output_errors(fields, students),
     )
 
 
@@ -146,10 +156,10 @@ def unpack_mode_units(equations: NetworkEquations, modes: int, rows: Array) -> S
 
 
 @cached_program
-def solve_batch(
+def solve_mode_batch(
     equations: NetworkEquations,
     setting: NetworkSetting,
-    directions: ModeParameters,
+    mode_parameters: ModeParameters,
     start: Array,
     times: Array,
     max_steps: Array,
@@ -160,7 +170,7 @@ def solve_batch(
 
     Parameters
     ----------
-    equations, setting, directions
+    equations, setting, mode_parameters
         Static and run-time arguments.
     start
         The rows at t = 0 (C, L).
@@ -169,14 +179,14 @@ def solve_batch(
     max_steps
         Maximum number of steps.
     """
-    modes = directions.variances.shape[0]
+    modes = mode_parameters.variances.shape[0]
 
     def field(rows: Array) -> Array:
         return pack_mode_units(
-            compute_mode_rates(equations, setting, directions, unpack_mode_units(equations, modes, rows))
+            compute_mode_rates(equations, setting, mode_parameters, unpack_mode_units(equations, modes, rows))
         )
 
-    atol, rtol = jnp.full((start.shape[0], 1), ATOL), APPROXIMATE_RTOL if equations.approximate else RTOL
+    atol, rtol = jnp.full((start.shape[0], 1), ATOL), APPROXIMATE_RTOL if equations.is_approximate else RTOL
     return integrate(field, start, times, rtol, atol, max_steps)
 
 
@@ -186,13 +196,13 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[We
     Raises `SolverError` if the integration stops early. Cells with the same activation and numbers of units and modes
     are integrated in parallel.
     """
-    check_fork()
-    cell_modes = [get_modes(cell) for cell in cells]
+    record_jax_use()
+    cell_modes = [get_condensed_modes(cell) for cell in cells]
     keys = [(*make_solution_key(cell), cell.inputs, cell.N if cell.inputs.sized else None) for cell in cells]
     t = np.asarray(list(times), float)
 
     def program(index: int) -> tuple[NetworkEquations, int]:
-        return make_equations(cells[index]), cell_modes[index].variances.size
+        return make_network_equations(cells[index]), cell_modes[index].variances.size
 
     def solve_group(program: tuple[NetworkEquations, int], indices: list[int]) -> list[WeightAndFieldUnits]:
         return _solve_with_one_program(
@@ -200,7 +210,7 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[We
         )
 
     with use_double_precision():
-        return solve_in_batches(keys, program, lambda program: get_batch_size(program[0]), solve_group)
+        return solve_in_batches(keys, program, lambda program: choose_network_batch_size(program[0]), solve_group)
 
 
 def _solve_with_one_program(
@@ -210,9 +220,9 @@ def _solve_with_one_program(
 
     Cells and times are padded to common sizes.
     """
-    padded_indices = pad_with_last(range(len(cells)))
+    padded_indices = pad_with_last_member(range(len(cells)))
     start = np.stack(
-        [pack_mode_units(make_initial_units(cells[index], modes[index])) for index in padded_indices], axis=-1
+        [pack_mode_units(make_initial_mode_units(cells[index], modes[index])) for index in padded_indices], axis=-1
     )
     directions = ModeParameters(
         *(
@@ -220,18 +230,18 @@ def _solve_with_one_program(
             for name in ModeParameters._fields
         )
     )
-    max_steps = MAX_APPROXIMATE_STEPS if equations.approximate else MAX_STEPS
-    setting = make_setting([cells[index] for index in padded_indices])
+    max_steps = MAX_APPROXIMATE_STEPS if equations.is_approximate else MAX_STEPS
+    setting = make_network_setting([cells[index] for index in padded_indices])
     recorded, completed = map(
         np.asarray,
-        solve_batch(equations, setting, directions, start, pad_times(times, start.size), np.int64(max_steps)),
+        solve_mode_batch(equations, setting, directions, start, pad_times(times, start.size), np.int64(max_steps)),
     )
     rows = np.moveaxis(recorded[: times.size], -1, 0)[: len(cells)]
-    check_complete(cells, rows, completed, times[-1])
-    return [_sum_solution(equations, *arguments) for arguments in zip(cells, modes, rows, strict=True)]
+    check_integration_complete(cells, rows, completed, times[-1])
+    return [_sum_mode_solution(equations, *arguments) for arguments in zip(cells, modes, rows, strict=True)]
 
 
-def _sum_solution(
+def _sum_mode_solution(
     equations: NetworkEquations, cell: NetworkCell, modes: Modes, rows: np.ndarray
 ) -> WeightAndFieldUnits:
     """Sum the packed order parameters (T, C) of a cell over its modes."""

@@ -26,11 +26,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.networks.lattice_averages import ensure_averages
+from statmech.networks.lattice_averages import ensure_gaussian_averages
 from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
 from statmech.runtime.devices import use_double_precision
-from statmech.runtime.forks import check_fork
+from statmech.runtime.forks import record_jax_use
 from statmech.runtime.programs import cached_program
 from statmech.scenarios.network_matrices import StudentUnits
 from statmech.scenarios.network_tasks import NetworkTaskCell
@@ -46,7 +46,7 @@ from theory.networks.equations import (
     NetworkSetting,
 )
 from theory.numerics.dormand_prince import integrate
-from theory.numerics.lanes import check_complete, pad_with_last, solve_in_batches
+from theory.numerics.lanes import check_integration_complete, pad_with_last_member, solve_in_batches
 from theory.numerics.pieces import integrate_in_pieces
 
 
@@ -80,7 +80,7 @@ def compute_task_rates(
     `task_probabilities` has the shape (tasks, L). `units` contains R (K, M, L), Q (K, K, L) and v (heads, K, L).
     """
     network, batch = setting
-    entries = one_task.make_all_entries(equations.network.K, equations.network.M)
+    entries = one_task.make_entry_indices(equations.network.K, equations.network.M)
     slower = network._replace(**{name: getattr(network, name) / batch for name in ("eta", "eta_v", "decay")})
 
     def compute_single_task_rates(w: Array, v: Array) -> EntryRates:
@@ -107,14 +107,16 @@ def unpack_task_units(equations: TaskEquations, rows: Array) -> StudentUnits:
     return units._replace(v=heads.reshape(equations.heads, equations.network.K, *rows.shape[1:]))
 
 
-def compute_row_rates(equations: TaskEquations, setting: TaskSetting, task_probabilities: Array, rows: Array) -> Array:
+def compute_task_row_rates(
+    equations: TaskEquations, setting: TaskSetting, task_probabilities: Array, rows: Array
+) -> Array:
     """Compute the time derivatives of the packed order parameters (C, L)."""
     R, Q, v = compute_task_rates(equations, setting, unpack_task_units(equations, rows), task_probabilities)
     return jnp.concatenate([R, Q, v.reshape(-1, v.shape[-1])])
 
 
 @cached_program
-def solve_piece(
+def solve_task_piece(
     equations: TaskEquations,
     setting: TaskSetting,
     task_probabilities: Array,
@@ -133,19 +135,19 @@ def solve_piece(
     task_probabilities
         Probabilities of the tasks (tasks, L).
     start, times, max_steps
-        Arguments of `theory.networks.equations.solve_batch`, from the beginning of the piece.
+        Arguments of `theory.networks.equations.solve_network_batch`, from the beginning of the piece.
     """
-    atol, rtol = jnp.full((start.shape[0], 1), ATOL), APPROXIMATE_RTOL if equations.network.approximate else RTOL
+    atol, rtol = jnp.full((start.shape[0], 1), ATOL), APPROXIMATE_RTOL if equations.network.is_approximate else RTOL
 
     def row_rates(network: NetworkSetting, rows: Array) -> Array:
-        return compute_row_rates(equations, setting._replace(network=network), task_probabilities, rows)
+        return compute_task_row_rates(equations, setting._replace(network=network), task_probabilities, rows)
 
     return integrate(
         partial(one_task.compute_rates_with_time, row_rates, setting.network), start, times, rtol, atol, max_steps
     )
 
 
-def solve_rows(
+def solve_task_rows(
     equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Integrate the packed order parameters (T, C, L) of cells with pieces that start at equal times.
@@ -153,13 +155,15 @@ def solve_rows(
     Also returns a mask (L,) of the elements that have reached the last time.
     """
     start = np.stack([pack_task_units(cell.units) for cell in cells], axis=-1)
-    max_steps = np.int64(MAX_APPROXIMATE_STEPS if equations.network.approximate else MAX_STEPS)
+    max_steps = np.int64(MAX_APPROXIMATE_STEPS if equations.network.is_approximate else MAX_STEPS)
 
     def solve(begin: float, start: Array, times: Array) -> tuple[Array, Array]:
         probabilities = np.stack([cell.pieces.at(np.float64(begin)) for cell in cells], axis=-1)
-        setting = make_setting([cell.after(begin) for cell in cells])
-        return one_task.solve_with_time(
-            lambda rows: solve_piece(equations, setting, probabilities, rows, times, max_steps), setting.network, start
+        setting = make_task_setting([cell.after(begin) for cell in cells])
+        return one_task.solve_with_time_row(
+            lambda rows: solve_task_piece(equations, setting, probabilities, rows, times, max_steps),
+            setting.network,
+            start,
         )
 
     with use_double_precision():
@@ -172,19 +176,19 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
     Raises `SolverError` if the integration stops early. Cells with the same numbers of units and heads whose pieces
     begin together are integrated in parallel. Cells that differ only in N share a solution.
     """
-    check_fork()
+    record_jax_use()
     t = np.asarray(list(times), float)
 
     def program(index: int) -> tuple[TaskEquations, tuple[Any, ...]]:
-        return make_equations(cells[index]), cells[index].layout
+        return make_task_equations(cells[index]), cells[index].layout
 
     def solve_group(program: tuple[TaskEquations, Any], indices: list[int]) -> list[StudentUnits]:
         return _solve_with_one_program(program[0], [cells[index] for index in indices], t)
 
     return solve_in_batches(
-        list(map(_make_solution_key, cells)),
+        list(map(_make_task_solution_key, cells)),
         program,
-        lambda program: one_task.get_batch_size(program[0].network),
+        lambda program: one_task.choose_network_batch_size(program[0].network),
         solve_group,
     )
 
@@ -195,22 +199,22 @@ def compute_task_errors(cell: NetworkTaskCell, units: StudentUnits) -> np.ndarra
     `units` contains R (T, K, M), Q (T, K, K) and v (T, heads, K).
     """
     R, Q, v = units
-    heads, averages = np.broadcast_to(v, (len(v), cell.tasks, cell.K)), ensure_averages(cell.activation)
+    heads, averages = np.broadcast_to(v, (len(v), cell.tasks, cell.K)), ensure_gaussian_averages(cell.activation)
     errors = [generalization_error(averages, cell.T, w, R, Q, heads[:, task]) for task, w in enumerate(cell.w)]
     return np.maximum(np.stack(errors, axis=-1), 0.0)
 
 
-def make_equations(cell: NetworkTaskCell) -> TaskEquations:
+def make_task_equations(cell: NetworkTaskCell) -> TaskEquations:
     """Make the static arguments of the compiled solver from a cell."""
-    return TaskEquations(one_task.make_equations(cell), cell.heads)
+    return TaskEquations(one_task.make_network_equations(cell), cell.heads)
 
 
-def make_setting(cells: Sequence[NetworkTaskCell]) -> TaskSetting:
+def make_task_setting(cells: Sequence[NetworkTaskCell]) -> TaskSetting:
     """Make the run-time arguments of the compiled solver from a batch of cells."""
-    return TaskSetting(one_task.make_setting(cells), np.array([cell.batch for cell in cells], float))
+    return TaskSetting(one_task.make_network_setting(cells), np.array([cell.batch for cell in cells], float))
 
 
-def _make_solution_key(cell: NetworkTaskCell) -> tuple[Any, ...]:
+def _make_task_solution_key(cell: NetworkTaskCell) -> tuple[Any, ...]:
     """Make a hashable key of everything that determines the solution of a cell."""
     return (*one_task.make_solution_key(cell), cell.overlap, cell.batch, cell.protocol)
 
@@ -219,10 +223,10 @@ def _solve_with_one_program(
     equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray
 ) -> list[StudentUnits]:
     """Solve cells with one compiled program, padded to a common batch size."""
-    padded_cells = pad_with_last(cells)
-    rows, completed = solve_rows(equations, padded_cells, times)
+    padded_cells = pad_with_last_member(cells)
+    rows, completed = solve_task_rows(equations, padded_cells, times)
     cell_rows = [rows[..., index] for index in range(len(cells))]
-    check_complete(cells, cell_rows, completed, times[-1])
+    check_integration_complete(cells, cell_rows, completed, times[-1])
     return [
         StudentUnits(*(np.moveaxis(part, -1, 0) for part in unpack_task_units(equations, cell_row.T)))
         for cell_row in cell_rows

@@ -18,11 +18,11 @@ NODES = 12  # per panel
 TOLERANCE = 1e-7
 MAX_PANEL_HALVINGS = 24
 
-Coefficients = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+CoefficientFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def solve_linear_equations(
-    coefficients: Coefficients, start: np.ndarray, times: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]
+    coefficients: CoefficientFunction, start: np.ndarray, times: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Solve the linear equation x' = M(t) x + d(t) for x at each time.
 
@@ -68,7 +68,7 @@ def solve_linear_equations(
     raise SolverError(f"panels become too short before t = {times[-1]:g}: the coefficients change too fast")
 
 
-def _solve_panel_slopes(coefficients: Coefficients, panels: list[tuple[float, float]]) -> list[np.ndarray]:
+def _solve_panel_slopes(coefficients: CoefficientFunction, panels: list[tuple[float, float]]) -> list[np.ndarray]:
     """Compute the slopes at the nodes of each panel as affine functions of its initial vector.
 
     The functions are arrays (nodes, n, n + 1), and their last column is the constant term.

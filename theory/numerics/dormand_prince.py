@@ -23,10 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.numerics.gaussian import Array
-from statmech.runtime.programs import round_up_count
+from statmech.runtime.programs import pad_program_count
 from theory.numerics.tableau import NUM_ALL_STAGES, NUM_STAGES, Tableau, read_tableau
 
-Field = Callable[[Array], Array]
+VectorField = Callable[[Array], Array]
 
 METHOD_ORDER = 8
 FIRST_TIME_STEP = 0.1  # reduced by rejections if it is too large
@@ -37,7 +37,7 @@ SMOOTH_ERROR_RATIO = (
 )
 TIMES_PER_BLOCK = 8  # recorded times are padded to a multiple of this number
 MIN_RECORDED_TIMES = 256  # lets a config and its dense lines share one compiled program
-MAX_DENSE_VALUES = 2**14  # values per recorded time; 256 times take 32 MiB
+MAX_DENSE_BATCH_VALUES = 2**14  # values per recorded time; 256 times take 32 MiB
 
 
 class IntegrationState(NamedTuple):
@@ -73,12 +73,12 @@ def pad_times(times: np.ndarray, num_values: int = 1) -> np.ndarray:
     >>> pad_times(np.arange(9.0)).size
     256
     """
-    min_size = MIN_RECORDED_TIMES if num_values <= MAX_DENSE_VALUES else TIMES_PER_BLOCK
-    return np.pad(times, (0, round_up_count(max(min_size, times.size)) - times.size), constant_values=np.inf)
+    min_size = MIN_RECORDED_TIMES if num_values <= MAX_DENSE_BATCH_VALUES else TIMES_PER_BLOCK
+    return np.pad(times, (0, pad_program_count(max(min_size, times.size)) - times.size), constant_values=np.inf)
 
 
 def integrate(
-    field: Field,
+    field: VectorField,
     start: Array,
     times: Array,
     rtol: float,
@@ -136,7 +136,7 @@ def integrate(
             y=jnp.where(accepted, step.y, state.y),
             # reset the other stages, since NaN times a weight of 0 would make the next step NaN
             stages=jnp.zeros_like(step.stages).at[0].set(jnp.where(accepted, step.stages[NUM_STAGES], step.stages[0])),
-            recorded=_record_times(constants, state, step, accepted, times),
+            recorded=_record_values(constants, state, step, accepted, times),
         )
 
     state = jax.lax.while_loop(has_unfinished, advance, state)
@@ -148,7 +148,9 @@ def _is_unfinished(state: IntegrationState, end: Array) -> Array:
     return (state.t < end) & (state.t + state.h > state.t)
 
 
-def _attempt_step(constants: Tableau, field: Field, state: IntegrationState, times: Array, end: Array) -> AttemptedStep:
+def _attempt_step(
+    constants: Tableau, field: VectorField, state: IntegrationState, times: Array, end: Array
+) -> AttemptedStep:
     """Attempt a step of each system, with the dense-output stages if any step contains a recorded time."""
     last = state.t + state.h >= end
     h, t = jnp.where(last, end - state.t, state.h), jnp.where(last, end, state.t + state.h)
@@ -174,7 +176,10 @@ def _estimate_error(constants: Tableau, y: Array, step: AttemptedStep, rtol: flo
     def part(weights: np.ndarray) -> Array:
         return step.h * jnp.tensordot(weights, step.stages, 1) / scale
 
-    fifth, third = (jnp.mean(part(weights) ** 2, axis=0) for weights in (constants.fifth, constants.third))
+    fifth, third = (
+        jnp.mean(part(weights) ** 2, axis=0)
+        for weights in (constants.fifth_error_weights, constants.third_error_weights)
+    )
     total = fifth + 0.01 * third
     error = fifth / jnp.sqrt(jnp.where(total > 0, total, 1.0))
     dense_error = jnp.max(jnp.abs(part(constants.polynomial[-1])), axis=0) * MAX_LAST_TERM_FACTOR / SMOOTH_ERROR_RATIO
@@ -195,7 +200,7 @@ def _compute_step_factor(error: Array, accepted: Array) -> Array:
     return jnp.where(accepted, factor, jnp.where(factor < 1, factor, MIN_STEP_FACTOR))
 
 
-def _record_times(
+def _record_values(
     constants: Tableau, state: IntegrationState, step: AttemptedStep, accepted: Array, times: Array
 ) -> Array:
     """Record interpolated values at all times within the accepted steps."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from statmech.errors import SolverError
 from statmech.numerics.gaussian import Array
-from statmech.runtime.programs import round_up_count
+from statmech.runtime.programs import pad_program_count
 
 P = TypeVar("P", bound=Hashable)  # a program
 S = TypeVar("S")  # the solution of a cell
@@ -50,16 +50,16 @@ def solve_in_batches(
     return [solutions[first[identity]] for identity in identities]
 
 
-def pad_with_last(members: Sequence[S]) -> list[S]:
+def pad_with_last_member(members: Sequence[S]) -> list[S]:
     """Pad members to the batch size of the compiled program by repeating the last member.
 
-    >>> pad_with_last("ab")
+    >>> pad_with_last_member("ab")
     ['a', 'b', 'b', 'b', 'b', 'b', 'b', 'b']
     """
-    return [*members, *[members[-1]] * (round_up_count(len(members)) - len(members))]
+    return [*members, *[members[-1]] * (pad_program_count(len(members)) - len(members))]
 
 
-def check_complete(cells: Sequence[Any], rows: Iterable[np.ndarray], completed: Array, last: float) -> None:
+def check_integration_complete(cells: Sequence[Any], rows: Iterable[np.ndarray], completed: Array, last: float) -> None:
     """Raise `SolverError` if a cell has not reached the last time or has values that are not finite."""
     for cell, cell_rows, is_complete in zip(cells, rows, completed, strict=False):
         if not (is_complete and np.isfinite(cell_rows).all()):

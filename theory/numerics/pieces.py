@@ -22,13 +22,13 @@ class TimePiece(NamedTuple):
     num_recorded: int
 
 
-def split_times(starts: Sequence[float], times: np.ndarray) -> Iterator[TimePiece]:
+def split_times_into_pieces(starts: Sequence[float], times: np.ndarray) -> Iterator[TimePiece]:
     """Split recorded times (T,) into pieces that start at the given times.
 
     A recorded time at an edge belongs to the piece that starts there.
 
     >>> times = np.array([1.0, 5.0, 9.0])
-    >>> [(piece.begin, piece.times.tolist(), piece.num_recorded) for piece in split_times([0.0, 5.0], times)]
+    >>> [(piece.begin, piece.times.tolist(), piece.num_recorded) for piece in split_times_into_pieces([0.0, 5.0], times)]
     [(0.0, [1.0, 5.0], 1), (5.0, [0.0, 4.0], 2)]
     """
     ends = [*starts[1:], max(times[-1], starts[-1])]
@@ -63,7 +63,7 @@ def integrate_in_pieces(
         Recorded times, increasing.
     """
     blocks, completed, rows = [], np.ones(start.shape[1], bool), start
-    for piece in split_times(starts, times):
+    for piece in split_times_into_pieces(starts, times):
         values, is_complete = map(np.asarray, solve(piece.begin, rows, pad_times(piece.times, rows.size)))
         blocks.append(values[: piece.num_recorded])
         completed, rows = completed & is_complete, values[len(piece.times) - 1]

@@ -35,7 +35,7 @@ PRIMITIVE_POLYNOMIALS = """
 607 1 1 5 15 19 45 41 7 383; 617 1 3 7 7 31 19 83 137 221; 623 1 1 1 3 23 15 111 223 83;
 631 1 1 5 13 31 15 55 25 161; 637 1 1 3 13 25 47 39 87 257
 """
-NUM_STORED_COLUMNS = 64
+NUM_STORED_SOBOL_COLUMNS = 64
 
 
 @lru_cache(maxsize=4)
@@ -60,7 +60,7 @@ def get_sobol_generators(columns: int) -> np.ndarray:
            [16384, 49152, 49152],
            [ 8192, 40960, 24576]])
     """
-    if columns > NUM_STORED_COLUMNS:
+    if columns > NUM_STORED_SOBOL_COLUMNS:
         return _read_scipy_generators(columns)
     rows = [np.array(row.split(), int) for row in PRIMITIVE_POLYNOMIALS.split(";")[: columns - 1]]
     numbers = [np.ones(NUM_BINARY_DIGITS, int), *(_compute_direction_numbers(int(row[0]), row[1:]) for row in rows)][

@@ -12,7 +12,7 @@ import numpy as np
 NUM_STAGES, NUM_ALL_STAGES = 12, 16  # stage 12 is the field at the new point, stages 13 to 15 give the dense output
 
 # stages row by row below the diagonal, two error estimates of 13 coefficients, dense output in rows of 16
-COEFFICIENT_TEXT = """
+TABLEAU_TEXT = """
 0.05260015195876773 0.0197250569845379 0.0591751709536137 0.02958758547680685 0 0.08876275643042054
 0.2413651341592667 0 -0.8845494793282861 0.924834003261792 0.037037037037037035 0 0 0.17082860872947386
 0.12546768756682242 0.037109375 0 0 0.17025221101954405 0.06021653898045596 -0.017578125 0.03709200011850479 0 0
@@ -49,8 +49,8 @@ class Tableau(NamedTuple):
     """Coefficients of the stages (16, 16), of the errors of order 5 and 3 (16,), and of the dense output (4, 16)."""
 
     a: np.ndarray
-    fifth: np.ndarray
-    third: np.ndarray
+    fifth_error_weights: np.ndarray
+    third_error_weights: np.ndarray
     polynomial: np.ndarray
 
 
@@ -60,7 +60,7 @@ def read_tableau() -> Tableau:
     >>> bool(np.allclose(read_tableau().a[NUM_STAGES].sum(), 1.0, rtol=1e-14))
     True
     """
-    stages, errors, polynomial = np.split(np.array(COEFFICIENT_TEXT.split(), float), [120, 146])
+    stages, errors, polynomial = np.split(np.array(TABLEAU_TEXT.split(), float), [120, 146])
     a = np.zeros((NUM_ALL_STAGES, NUM_ALL_STAGES))
     a[np.tril_indices(NUM_ALL_STAGES, -1)] = stages
     fifth, third = np.pad(errors.reshape(2, -1), ((0, 0), (0, NUM_ALL_STAGES - NUM_STAGES - 1)))

@@ -45,7 +45,7 @@ from statmech.numerics.gaussian import (
     normal_upper_tail,
     replace_zero,
 )
-from statmech.order_parameters import angle_between
+from statmech.order_parameters import angle_between_students
 from statmech.rules import Rule, RuleAverages
 
 SIGMOID_CUTOFF = 8.5  # widths: a sigmoid is constant to 1e-17 outside
@@ -59,7 +59,7 @@ class StudentPair(NamedTuple):
     lengths: tuple[Array, Array]
 
 
-def compute_averages(rule: Rule, closed: bool, theta: Array, length: Array, flip: Array) -> RuleAverages:
+def compute_rule_averages(rule: Rule, use_closed_forms: bool, theta: Array, length: Array, flip: Array) -> RuleAverages:
     """Compute the averages over one student's step, including the learning rate.
 
     The average uses a closed form, a line form or quadrature. Arrays broadcast.
@@ -68,14 +68,14 @@ def compute_averages(rule: Rule, closed: bool, theta: Array, length: Array, flip
     ----------
     rule
         The learning rule.
-    closed
+    use_closed_forms
         True to use its closed forms.
     theta, length
         The student's angle to the teacher, and its length.
     flip
         Probability that a label is flipped.
     """
-    if closed:
+    if use_closed_forms:
         fu, response, ff = rule.closed_form(theta, length, flip)
     else:
         average_one = rule.line_form if rule.has_line_form else partial(integrate_averages, rule)
@@ -83,23 +83,23 @@ def compute_averages(rule: Rule, closed: bool, theta: Array, length: Array, flip
     return RuleAverages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff)
 
 
-def compute_pair_average(rule: Rule, closed: bool, pair: StudentPair, flip: Array) -> Array:
+def compute_pair_average(rule: Rule, use_closed_forms: bool, pair: StudentPair, flip: Array) -> Array:
     r"""Average the product of two students' updates, :math:`\langle f_1 f_2\rangle`, including the learning rate.
 
     The average uses a closed form, a line form or quadrature. Arrays broadcast.
     """
-    if closed:
-        pair_angle = angle_between(*pair.angles, pair.c)
+    if use_closed_forms:
+        pair_angle = angle_between_students(*pair.angles, pair.c)
         ff = rule.closed_form_pair(pair.angles, pair_angle, pair.lengths, flip)
     else:
-        average_pair = _compute_pair_line_form if rule.has_line_form else integrate_pair_average
+        average_pair = _compute_pair_line_average if rule.has_line_form else integrate_pair_average
         flat = (*pair.angles, pair.c, *pair.lengths, flip)
         ff = jnp.vectorize(lambda a, b, c, k, l, e: average_pair(rule, StudentPair((a, b), c, (k, l)), e))(*flat)
     return rule.eta**2 * ff
 
 
-def _compute_pair_line_form(rule: Rule, pair: StudentPair, flip: Array) -> Array:
-    pair_angle = angle_between(*pair.angles, pair.c)
+def _compute_pair_line_average(rule: Rule, pair: StudentPair, flip: Array) -> Array:
+    pair_angle = angle_between_students(*pair.angles, pair.c)
     return rule.line_form_pair(pair.angles, pair_angle, pair.lengths, flip)
 
 
@@ -120,7 +120,7 @@ def integrate_averages(rule: Rule, theta: Array, length: Array, flip: Array, nod
         Number of nodes per panel.
     """
     sin, tan = replace_zero(jnp.sin(theta)), jnp.tan(theta)
-    kinks = _get_rule_edges(rule, length)
+    kinks = _get_rule_panel_edges(rule, length)
     kappa, weight = make_gaussian_panels(_join_panel_edges(_make_sigmoid_edges(0.0, tan), kinks), nodes)
     weight = (
         weight * 2 * normal_density(kappa) * (flip + (1 - 2 * flip) * normal_upper_tail(-kappa * jnp.cos(theta) / sin))
@@ -138,7 +138,7 @@ def integrate_averages(rule: Rule, theta: Array, length: Array, flip: Array, nod
 def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: int = NODES) -> Array:
     r"""Compute :math:`\langle f_1 f_2\rangle` for learning rate 1 by nested quadrature. All arguments are scalars."""
     (sin_1, sin_2), (cos_1, cos_2) = (tuple(map(f, pair.angles)) for f in (jnp.sin, jnp.cos))
-    pair_angle = angle_between(*pair.angles, pair.c)
+    pair_angle = angle_between_students(*pair.angles, pair.c)
     q, p = jnp.cos(pair_angle), jnp.sin(pair_angle)
     distinct = p > MIN_DIVISOR
     parallel = cos_2 * sin_1 - pair.c * cos_1 * sin_2  # p r
@@ -146,7 +146,7 @@ def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: in
     norm = replace_zero(jnp.hypot(parallel, perpendicular))
     r, root = jnp.where(distinct, parallel / norm, 0.0), jnp.where(distinct, replace_zero(perpendicular / norm), 1.0)
     gamma = cos_1 / replace_zero(sin_1)
-    first, second = (_get_rule_edges(rule, length) for length in pair.lengths)
+    first, second = (_get_rule_panel_edges(rule, length) for length in pair.lengths)
 
     def conditional(kappa_1: Array) -> Array:
         """Average over student 2 at a given stability kappa_1 of student 1."""
@@ -171,7 +171,7 @@ def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: in
     return _integrate_panels(terms, _join_panel_edges(label, first, *ridge, *meeting), nodes)
 
 
-def _integrate_panels(terms: Callable[[Array], Array], edges: Array, nodes: int) -> Array:
+def _integrate_panels(integrand: Callable[[Array], Array], edges: Array, nodes: int) -> Array:
     """Integrate over the real line by a Gauss-Legendre rule on each panel between the edges.
 
     Most edges of a pair coincide or lie outside the range of stabilities, and empty panels take no time.
@@ -183,12 +183,12 @@ def _integrate_panels(terms: Callable[[Array], Array], edges: Array, nodes: int)
 
     def add(panel: Array, total: Array) -> Array:
         left, width = ends[panel], ends[panel + 1] - ends[panel]
-        return total + jnp.sum(width * weight * terms(left + width * x))
+        return total + jnp.sum(width * weight * integrand(left + width * x))
 
     return jax.lax.fori_loop(0, jnp.sum(distinct) - 1, add, jnp.zeros(()))
 
 
-def _get_rule_edges(rule: Rule, length: Array) -> Array:
+def _get_rule_panel_edges(rule: Rule, length: Array) -> Array:
     """Return the panel edges at the kinks and bends of a rule, for a student of a given length."""
     edges = [jnp.asarray(edge, float) for edge in rule.edges(length)]
     return jnp.stack(edges) if edges else jnp.zeros(0)

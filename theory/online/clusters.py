@@ -34,9 +34,9 @@ from statmech.convex.clusters import TwoClusters
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_gaussian_panels, normal_cdf, normal_density
 from statmech.rules import Rule
 from statmech.runtime.devices import use_double_precision
-from statmech.runtime.forks import check_fork
+from statmech.runtime.forks import record_jax_use
 from statmech.scenarios.online import OnlineCell
-from theory.online.stiff_equations import check_lengths, compute_clipped_length, integrate_stiff
+from theory.online.stiff_equations import check_length_overflow, compute_clipped_length, integrate_stiff_equations
 
 ATOL = 1e-12
 
@@ -58,7 +58,7 @@ class StepAverages(NamedTuple):
     noise: float
 
 
-def compute_step_averages(rule: Rule, clusters: TwoClusters, m: float, Q: float, length: float) -> StepAverages:
+def compute_cluster_averages(rule: Rule, clusters: TwoClusters, m: float, Q: float, length: float) -> StepAverages:
     """Compute the averages c, E and F over examples of both clusters.
 
     The quadrature is split where the rule jumps or bends.
@@ -78,7 +78,7 @@ def compute_step_averages(rule: Rule, clusters: TwoClusters, m: float, Q: float,
     --------
     >>> from statmech.convex.clusters import GaussianClusters
     >>> from statmech.rules import Hebb
-    >>> step = compute_step_averages(Hebb(), GaussianClusters(positives=0.2).combine_with_modes(None), 0.5, 1.0, 1.0)
+    >>> step = compute_cluster_averages(Hebb(), GaussianClusters(positives=0.2).combine_with_modes(None), 0.5, 1.0, 1.0)
     >>> round(step.signal, 12), round(step.noise, 12), abs(step.slope) < 1e-15
     (0.64, 1.0, True)
     """
@@ -128,8 +128,8 @@ class OnlineClusterEquations:
         omega, powers = self.clusters.variances, self.clusters.powers
         length = float(compute_clipped_length(values[0]))
         rho, perpendicular = values[1:].reshape(2, -1)
-        rule = self.cell.rule if self.cell.schedule is None else self.cell.rule_at(t)
-        c, E, F = compute_step_averages(rule, self.clusters, *self.fields(rho, perpendicular), length)
+        rule = self.cell.rule if self.cell.schedule is None else self.cell.get_rule_at(t)
+        c, E, F = compute_cluster_averages(rule, self.clusters, *self.fields(rho, perpendicular), length)
         pull = c / length + omega * E * rho
         spread = 2 * omega * E * perpendicular + self.noise(F) / length**2
         growth = (powers * rho) @ pull + spread.sum() / 2
@@ -142,11 +142,11 @@ class OnlineClusterEquations:
         """Integrate the equations, and return the student's trajectory at given times (T,)."""
         start = self.start
         atol = np.array([ATOL, *np.full(self.clusters.shares.shape, ATOL), *(ATOL * self.clusters.shares)])
-        values = integrate_stiff(self.rates, start, times, atol, self.cell.described)
+        values = integrate_stiff_equations(self.rates, start, times, atol, self.cell.described)
         rho, perpendicular = np.split(values[:, 1:], 2, axis=1)
         units = np.sqrt(rho**2 @ self.clusters.powers + perpendicular.sum(axis=1))  # 1 up to rounding
         log_length = values[:, 0] + np.log(units)
-        check_lengths(log_length, self.cell.described)
+        check_length_overflow(log_length, self.cell.described)
         m, Q = np.array([self.fields(*state) for state in zip(rho, perpendicular, strict=True)]).T
         wrong = self.clusters.weights @ normal_cdf(-np.outer(self.clusters.factors, m / Q))
         scale = np.exp(values[:, 0])
@@ -156,9 +156,9 @@ class OnlineClusterEquations:
 def solve_cells(cells: Iterable[tuple[OnlineCell, TwoClusters]], times: Iterable[float]) -> list[ClusterTrajectory]:
     """Solve each cell with its clusters, and return the trajectory of its student.
 
-    Raises `SolverError` if the integration stops early, `DivergedError` if a length leaves the floating-point range.
+    Raises `SolverError` if the integration stops early, `DivergedStudentError` if a length leaves the floating-point range.
     """
-    check_fork()
+    record_jax_use()
     with use_double_precision():  # a user-defined rule may use JAX
         return [
             OnlineClusterEquations(*cell_and_clusters).compute_trajectory(np.asarray(list(times), float))

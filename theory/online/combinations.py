@@ -22,7 +22,7 @@ from statmech.rules import Rule
 from statmech.runtime.programs import fast_compiled_program
 from statmech.schedules import TimeDependence
 from theory.fluctuations import student_fluctuations, student_noise
-from theory.fluctuations.student_fluctuations import Fluctuations
+from theory.fluctuations.student_fluctuations import StudentFluctuations
 from theory.fluctuations.student_noise import StabilityNodes, StepMoments
 from theory.numerics.dormand_prince import integrate
 from theory.online.equations import LOG_LENGTH_CLIP, compute_logarithmic_rates, compute_rates
@@ -47,7 +47,7 @@ class StudentEquations:
     closed: bool
     students: int
     changing: bool
-    paired: bool
+    has_pairs: bool
     corrected: bool = False
     linear: bool = False
 
@@ -80,28 +80,26 @@ class StudentRateArguments(NamedTuple):
 
 
 @fast_compiled_program
-def solve_batch(
-    equations: StudentEquations, problem: StudentBatch, times: Array, max_steps: Array
-) -> tuple[Array, ...]:
+def solve_batch(equations: StudentEquations, batch: StudentBatch, times: Array, max_steps: Array) -> tuple[Array, ...]:
     """Integrate a batch, and return log l, y, c and the fluctuation rows (T, ..., L).
 
     Also returns a mask of elements that have reached the last time.
     """
-    S, pairs, num_fluctuations = equations.students, problem.start.c.shape[0], problem.fluctuations.shape[0]
+    S, pairs, num_fluctuations = equations.students, batch.start.c.shape[0], batch.fluctuations.shape[0]
     cuts = [S, 2 * S, 2 * S + pairs, 2 * S + pairs + num_fluctuations]
     student_rates = jax.vmap(partial(_compute_student_rates, equations), in_axes=-1, out_axes=-1)
 
     def field(y: Array) -> Array:
         *state, rows, t = jnp.split(y, cuts)
         students = Students(*state)
-        setting = StudentRateArguments(t, problem.rule, problem.parameters, problem.flip, problem.changes)
+        setting = StudentRateArguments(t, batch.rule, batch.parameters, batch.flip, batch.changes)
         fluctuation_rates = (
             _compute_fluctuation_row_rates(equations, students, rows, setting) if equations.corrected else rows
         )
         return jnp.concatenate([*student_rates(students, setting), fluctuation_rates, jnp.ones_like(t)])
 
     # the last row is the time
-    start = [*problem.start, problem.fluctuations, jnp.zeros((1 if equations.changing else 0, problem.flip.size))]
+    start = [*batch.start, batch.fluctuations, jnp.zeros((1 if equations.changing else 0, batch.flip.size))]
     first = [ATOL] * S + [VERSINE_ATOL] * S + [ATOL] * pairs, [ATOL] * len(start[-1])
     atol = jnp.asarray(first[0] + [FLUCTUATION_ATOL] * num_fluctuations + first[1])[:, None]
     values, completed = integrate(field, jnp.concatenate(start), times, RTOL, atol, max_steps)
@@ -122,7 +120,9 @@ def _compute_student_rates(equations: StudentEquations, students: Students, sett
 
     def make_rule_rates(family: ParameterFamily) -> Callable[[Students], Students]:
         rule, changes = _make_current_rule(equations, family, setting), setting.changes if equations.changing else None
-        return lambda students: compute_rates(rule, equations.closed, students, setting.flip, changes, equations.paired)
+        return lambda students: compute_rates(
+            rule, equations.closed, students, setting.flip, changes, equations.has_pairs
+        )
 
     inside = Students(students.log_length, jnp.clip(students.y, 0.0, 2.0), jnp.clip(students.c, -1.0, 1.0))
     state: Students = jax.lax.switch(setting.rule, [make_rule_rates(family) for family in equations.rules], inside)
@@ -138,7 +138,7 @@ def _compute_fluctuation_row_rates(
     """
     log_length, theta = students.log_length.reshape(-1), angle_from_versine(jnp.clip(students.y, 0.0, 2.0)).reshape(-1)
     student_setting: StudentRateArguments = jax.tree.map(lambda array: jnp.tile(array, equations.students), setting)
-    fluctuations = Fluctuations(*jnp.split(rows.reshape(5, -1), [3]))
+    fluctuations = StudentFluctuations(*jnp.split(rows.reshape(5, -1), [3]))
     rates_by_rule = [
         jnp.concatenate(
             _compute_fluctuation_rates(equations, family, log_length, theta, fluctuations, student_setting)
@@ -157,9 +157,9 @@ def _compute_fluctuation_rates(
     family: ParameterFamily,
     log_length: Array,
     theta: Array,
-    fluctuations: Fluctuations,
+    fluctuations: StudentFluctuations,
     setting: StudentRateArguments,
-) -> Fluctuations:
+) -> StudentFluctuations:
     """Return the time derivative of fluctuations (., L) under one rule, one student per batch element.
 
     Nodes are mapped outside of the batch, so that the batch is the last axis of all arrays: this is several times
@@ -174,15 +174,21 @@ def _compute_fluctuation_rates(
         return setting.changes if equations.changing else None
 
     def edges(theta: Array, length: Array, setting: StudentRateArguments) -> list[Array]:
-        return student_noise.compute_panel_edges(_make_current_rule(equations, family, setting), theta, length)
+        return student_noise.compute_stability_edges(_make_current_rule(equations, family, setting), theta, length)
 
     def examples(nodes: StabilityNodes, theta: Array, length: Array, setting: StudentRateArguments) -> StepMoments:
         rule = _make_current_rule(equations, family, setting)
-        return student_noise.compute_example_terms(rule, nodes, theta, length, setting.flip, current_changes(setting))
+        return student_noise.compute_weighted_step_terms(
+            rule, nodes, theta, length, setting.flip, current_changes(setting)
+        )
 
     def rates(
-        example: StepMoments, log_length: Array, theta: Array, fluctuations: Fluctuations, setting: StudentRateArguments
-    ) -> Fluctuations:
+        example: StepMoments,
+        log_length: Array,
+        theta: Array,
+        fluctuations: StudentFluctuations,
+        setting: StudentRateArguments,
+    ) -> StudentFluctuations:
         step = student_noise.convert_example_averages(theta, example, current_changes(setting))
 
         def field(log_length: Array, log_theta: Array, t: Array) -> tuple[Array, Array]:
@@ -198,8 +204,8 @@ def _compute_fluctuation_rates(
     if equations.linear:
         stabilities = student_noise.make_linear_rule_nodes(theta, setting.flip)
     else:
-        stabilities = student_noise.make_panel_nodes(over_batch(edges)(theta, length, setting), theta, setting.flip)
+        stabilities = student_noise.make_stability_nodes(over_batch(edges)(theta, length, setting), theta, setting.flip)
     terms = jax.vmap(lambda stability: over_batch(examples)(stability, theta, length, setting))(stabilities)
     means: StepMoments = jax.tree.map(partial(jnp.sum, axis=0), terms)
-    fluctuation_rates: Fluctuations = over_batch(rates)(means, log_length, theta, fluctuations, setting)
+    fluctuation_rates: StudentFluctuations = over_batch(rates)(means, log_length, theta, fluctuations, setting)
     return fluctuation_rates

@@ -38,7 +38,7 @@ from statmech.numerics.gaussian import Array, one_minus_cos
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Rule
 from statmech.schedules import TimeDependence
-from theory.online.averages import StudentPair, compute_averages, compute_pair_average
+from theory.online.averages import StudentPair, compute_pair_average, compute_rule_averages
 from theory.online.rate_terms import compute_rate_terms
 from theory.online.students import Students, make_pair_indices
 
@@ -47,11 +47,11 @@ LOG_LENGTH_CLIP = 300.0  # harmless: rules with diverging lengths have the same 
 
 def compute_rates(
     rule: Rule,
-    closed: bool,
+    use_closed_forms: bool,
     students: Students,
     flip: Array,
     changes: TimeDependence | None = None,
-    paired: bool = True,
+    has_pairs: bool = True,
 ) -> Students:
     """Compute the time derivative of the state of distinct students.
 
@@ -59,7 +59,7 @@ def compute_rates(
     ----------
     rule
         The learning rule.
-    closed
+    use_closed_forms
         True to use its closed forms.
     students
         The state.
@@ -67,7 +67,7 @@ def compute_rates(
         Probability that a label is flipped.
     changes
         Drift and decay. None means that both are 0.
-    paired
+    has_pairs
         False for a single student, whose c has no meaning and stays constant.
     """
     theta, length = (
@@ -76,26 +76,30 @@ def compute_rates(
     )
     # without this barrier each of the three rates would recompute both, which doubles the time
     theta, length = jax.lax.optimization_barrier((theta, length))
-    single = compute_averages(rule, closed, theta, length, flip)
+    single = compute_rule_averages(rule, use_closed_forms, theta, length, flip)
     log_rate, y_rate = map(sum, compute_rate_terms(single, students.y, length, changes))
-    if not paired:
+    if not has_pairs:
         return Students(log_rate, y_rate, jnp.zeros_like(students.c))
-    angles, lengths = _select_pairs(theta), _select_pairs(length)
+    angles, lengths = _get_pair_values(theta), _get_pair_values(length)
     sin = jnp.sqrt(students.y * (2 - students.y))
     perpendicular = _divide_or_zero(single.ff / length**2, sin**2)
-    common = compute_pair_average(rule, closed, StudentPair(angles, students.c, lengths), flip) / prod(lengths)
-    c_rate = _divide_or_zero(common, prod(_select_pairs(sin))) - students.c / 2 * sum(_select_pairs(perpendicular))
+    common = compute_pair_average(rule, use_closed_forms, StudentPair(angles, students.c, lengths), flip) / prod(
+        lengths
+    )
+    c_rate = _divide_or_zero(common, prod(_get_pair_values(sin))) - students.c / 2 * sum(
+        _get_pair_values(perpendicular)
+    )
     # identical students stay identical, but q = 1 may be unstable (perceptron): rounding errors would separate them
     separate = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
     c_rate = jnp.where(separate, c_rate, 0.0)
     if changes is not None:
-        first, second = _select_pairs(_divide_or_zero(1 - students.y, sin))
+        first, second = _get_pair_values(_divide_or_zero(1 - students.y, sin))
         c_rate += changes.drift * (2 * first * second - students.c * (first**2 + second**2))
     return Students(log_rate, y_rate, c_rate)
 
 
 def compute_logarithmic_rates(
-    rule: Rule, closed: bool, state: tuple[Array, Array], flip: Array, changes: TimeDependence | None
+    rule: Rule, use_closed_forms: bool, state: tuple[Array, Array], flip: Array, changes: TimeDependence | None
 ) -> tuple[Array, Array]:
     """Compute the time derivatives of log l and log theta for one student.
 
@@ -103,7 +107,7 @@ def compute_logarithmic_rates(
     ----------
     rule
         The learning rule.
-    closed
+    use_closed_forms
         True to use its closed forms.
     state
         (log l, log theta).
@@ -113,22 +117,22 @@ def compute_logarithmic_rates(
         Drift and decay. None means that both are 0.
     """
     length, theta = jnp.exp(jnp.clip(state[0], -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP)), jnp.exp(state[1])
-    single = compute_averages(rule, closed, theta, length, flip)
+    single = compute_rule_averages(rule, use_closed_forms, theta, length, flip)
     log_rate, y_rate = map(sum, compute_rate_terms(single, one_minus_cos(theta), length, changes))
-    return log_rate, log_theta_rate(y_rate, theta)
+    return log_rate, log_theta_rate_from_y_rate(y_rate, theta)
 
 
-def log_theta_rate(y_rate: Array, theta: Array) -> Array:
+def log_theta_rate_from_y_rate(y_rate: Array, theta: Array) -> Array:
     """Return the rate of log theta from the rate of y = 1 - cos(theta)."""
     return y_rate / (theta * jnp.sin(theta))
 
 
-def _select_pairs(x: Array) -> tuple[Array, Array]:
+def _get_pair_values(student_values: Array) -> tuple[Array, Array]:
     """Split student values (S,) into the values of the first and second student of each pair."""
-    if x.shape[0] == 1:  # no gather in the common case of one representative student
-        return x, x
-    first, second = make_pair_indices(x.shape[0])
-    return x[first], x[second]
+    if student_values.shape[0] == 1:  # no gather in the common case of one representative student
+        return student_values, student_values
+    first, second = make_pair_indices(student_values.shape[0])
+    return student_values[first], student_values[second]
 
 
 def _divide_or_zero(x: Array, y: Array) -> Array:

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statmech.numerics.gaussian import Array
-from statmech.order_parameters import angle_between
-from statmech.parameters import ParameterFamily, get_family
+from statmech.order_parameters import angle_between_students
+from statmech.parameters import ParameterFamily, get_parameter_family
 from statmech.rules import Rule, RuleAverages
 from statmech.runtime.programs import cached_program
 
@@ -72,7 +72,8 @@ def compute_field_averages(rule: Rule, fields: StudentFields, flip: float) -> Ru
         fu, response, ff = scale * fu, scale * response, scale**2 * ff
     else:
         fu, response, ff = map(
-            np.asarray, _integrate_averages(get_family(rule), _get_rule_parameters(rule), fields, np.float64(flip))
+            np.asarray,
+            _integrate_averages(get_parameter_family(rule), _get_rule_parameters(rule), fields, np.float64(flip)),
         )
     return RuleAverages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff + np.zeros_like(theta))
 
@@ -95,18 +96,20 @@ def compute_pair_field_average(rule: Rule, first: StudentFields, second: Student
     """
     if rule.has_closed_form and rule.degree is not None:
         angles, lengths = (first.theta, second.theta), (first.length, second.length)
-        ff = rule.closed_form_pair(angles, angle_between(*angles, c), lengths, flip)
+        ff = rule.closed_form_pair(angles, angle_between_students(*angles, c), lengths, flip)
         ff = (first.ratio * second.ratio) ** rule.degree * ff
     else:
         [ff] = map(
             np.asarray,
-            _integrate_pair_average(get_family(rule), _get_rule_parameters(rule), first, second, c, np.float64(flip)),
+            _integrate_pair_average(
+                get_parameter_family(rule), _get_rule_parameters(rule), first, second, c, np.float64(flip)
+            ),
         )
     return rule.eta**2 * ff
 
 
 def _get_rule_parameters(rule: Rule) -> dict[str, np.float64]:
-    return {name: np.float64(getattr(rule, name)) for name in get_family(rule).real_names}
+    return {name: np.float64(getattr(rule, name)) for name in get_parameter_family(rule).real_names}
 
 
 @cached_program

@@ -31,12 +31,12 @@ import numpy as np
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import ParameterFamily, get_family
-from statmech.results.dataset import fill_arrays, get_arrays, make_empty_dataset
+from statmech.parameters import ParameterFamily, get_parameter_family
+from statmech.results.dataset import fill_arrays, get_variable_arrays, make_empty_dataset
 from statmech.runtime.devices import use_double_precision
 from statmech.scenarios.online import OnlineCell, Scenario
 from statmech.schedules import TimeDependence
-from theory.online.averages import compute_averages
+from theory.online.averages import compute_rule_averages
 from theory.online.rate_terms import compute_rate_terms
 from theory.online.students import Students
 from theory.online.trajectories import solve_cells
@@ -44,10 +44,10 @@ from theory.online.trajectories import solve_cells
 if TYPE_CHECKING:
     import xarray as xr
 
-SHORT_START_TIMES = (20.0, 200.0, 2000.0)  # tried in order, until one leads to a state
+ROOT_SEARCH_START_TIMES = (20.0, 200.0, 2000.0)  # tried in order, until one leads to a state
 LOG_BALANCE_TOL = 1e-8  # log(gain/loss) is at least 1e-3 where the solver does not converge
 MAX_STATIONARY_LOG_LENGTH = 100.0  # beyond, gains and losses agree only because both vanish
-MIN_POSITIVE_TERM = 1e-300
+MIN_BALANCE_TERM = 1e-300
 STATIONARY_VARIABLES = ("R", "length", "eps_g")
 
 
@@ -59,7 +59,7 @@ class StationaryState(NamedTuple):
 
     log_length: float
     y: float
-    absent: str = ""
+    absence_reason: str = ""
 
 
 class RateArguments(NamedTuple):
@@ -70,7 +70,9 @@ class RateArguments(NamedTuple):
     changes: TimeDependence
 
 
-Terms = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # from (log l, log y) to rate terms and their Jacobian
+RateTermsFunction = Callable[
+    [np.ndarray], tuple[np.ndarray, np.ndarray]
+]  # from (log l, log y) to rate terms and their Jacobian
 
 
 def stationary(scenario: Scenario) -> xr.Dataset:
@@ -116,7 +118,7 @@ def stationary(scenario: Scenario) -> xr.Dataset:
     )
     dataset = dataset.drop_vars([name for name in dataset.data_vars if name not in STATIONARY_VARIABLES])
     dataset = dataset.isel(t=0, student=0, drop=True)
-    arrays = get_arrays(dataset := dataset.copy(deep=True))
+    arrays = get_variable_arrays(dataset := dataset.copy(deep=True))
     for cell, state in zip(cells, states, strict=True):
         angle = angle_from_versine(np.float64(state.y))
         values = 1 - state.y, np.exp(state.log_length), angle / np.pi
@@ -140,8 +142,8 @@ def _make_absent_attribute(cells: list[OnlineCell], states: list[StationaryState
     """Return an attribute that lists cells without a stationary state or length, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for cell, state in zip(cells, states, strict=True):
-        if state.absent:
-            reasons.setdefault(state.absent, []).append(cell.described)
+        if state.absence_reason:
+            reasons.setdefault(state.absence_reason, []).append(cell.described)
     counted = (f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in reasons.items())
     return {"absent": text} if (text := "; ".join(counted)) else {}
 
@@ -149,10 +151,10 @@ def _make_absent_attribute(cells: list[OnlineCell], states: list[StationaryState
 def _find_states(cells: list[OnlineCell]) -> list[StationaryState]:
     """Find the stationary state of each cell, starting from a short integration of the equations.
 
-    The `SHORT_START_TIMES` are tried in order until one leads to a state.
+    The `ROOT_SEARCH_START_TIMES` are tried in order until one leads to a state.
     """
     states: dict[int, StationaryState] = {}
-    for time in SHORT_START_TIMES:
+    for time in ROOT_SEARCH_START_TIMES:
         missing = [index for index in range(len(cells)) if index not in states or np.isnan(states[index].y)]
         single_student_cells = [
             replace(cells[index], K=1) for index in missing
@@ -167,25 +169,25 @@ def _find_state(cell: OnlineCell, start: Students) -> StationaryState:
     """Find the stationary state of a cell by a root solver that starts from given students."""
     from scipy.optimize import root
 
-    terms, longest = partial(_evaluate_terms_and_slope, *_make_rate_arguments(cell)), cell.rule.longest_start
+    terms, longest = partial(_evaluate_terms_and_jacobian, *_make_rate_arguments(cell)), cell.rule.longest_start
     x = _make_solver_variables(longest, start)
-    free = _is_length_invariant(terms, _compute_logarithms(longest, x)[0])
+    free = _is_length_invariant(terms, _convert_solver_variables(longest, x)[0])
     solved_for = np.array([not free, True])
 
     def balance(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        state, scale = _compute_logarithms(longest, np.concatenate([x[~solved_for], part]))
+        state, scale = _convert_solver_variables(longest, np.concatenate([x[~solved_for], part]))
         value, slope = _compute_log_balance(*terms(state))
         return value[solved_for], (slope * scale)[np.ix_(solved_for, solved_for)]
 
     with np.errstate(all="ignore"):
         solution = root(balance, x[solved_for], jac=True, method="hybr", options={"xtol": 1e-14})
-        logarithms, _ = _compute_logarithms(longest, np.concatenate([x[~solved_for], solution.x]))
+        logarithms, _ = _convert_solver_variables(longest, np.concatenate([x[~solved_for], solution.x]))
         is_stationary = _is_stationary_state(
             logarithms, balance(solution.x)[0], terms(logarithms)[1].sum(axis=1)[np.ix_(solved_for, solved_for)]
         )
     if not is_stationary:
         return StationaryState(
-            np.nan, np.nan, _explain_absence(cell, terms(_compute_logarithms(longest, x)[0])[0].sum(axis=1))
+            np.nan, np.nan, _explain_absence(cell, terms(_convert_solver_variables(longest, x)[0])[0].sum(axis=1))
         )
     return StationaryState(
         np.nan if free else logarithms[0],
@@ -194,61 +196,61 @@ def _find_state(cell: OnlineCell, start: Students) -> StationaryState:
     )
 
 
-def _make_solver_variables(longest: float, start: Students) -> np.ndarray:
+def _make_solver_variables(max_start_length: float, students: Students) -> np.ndarray:
     """Convert students at one time to the variables of the root solver.
 
     The module's docstring defines the variables.
     """
-    log_length, y = start.log_length[0, 0], np.clip(start.y[0, 0], MIN_POSITIVE_TERM, 2 - 1e-15)
-    short = -np.inf if np.isinf(longest) else 2 * min(log_length - np.log(longest), -1e-15)
-    return np.array([2 * log_length if np.isinf(longest) else short - np.log(-np.expm1(short)), np.log(y / (2 - y))])
+    log_length, y = students.log_length[0, 0], np.clip(students.y[0, 0], MIN_BALANCE_TERM, 2 - 1e-15)
+    short = -np.inf if np.isinf(max_start_length) else 2 * min(log_length - np.log(max_start_length), -1e-15)
+    return np.array(
+        [2 * log_length if np.isinf(max_start_length) else short - np.log(-np.expm1(short)), np.log(y / (2 - y))]
+    )
 
 
-def _compute_logarithms(longest: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _convert_solver_variables(max_start_length: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Convert solver variables to log l and log y, and return their derivatives."""
     log_y, scale_y = np.log(2) - np.logaddexp(0.0, -x[1]), 1 / (1 + np.exp(x[1]))
-    if np.isinf(longest):
+    if np.isinf(max_start_length):
         return np.array([x[0] / 2, log_y]), np.array([0.5, scale_y])
-    log_length = np.log(longest) - np.logaddexp(0.0, -x[0]) / 2
+    log_length = np.log(max_start_length) - np.logaddexp(0.0, -x[0]) / 2
     return np.array([log_length, log_y]), np.array([0.5 / (1 + np.exp(x[0])), scale_y])
 
 
 def _make_rate_arguments(cell: OnlineCell) -> tuple[ParameterFamily, bool, RateArguments]:
-    rule = get_family(cell.rule)
+    rule = get_parameter_family(cell.rule)
     parameters = {name: np.float64(getattr(cell.rule, name)) for name in rule.real_names}
     return rule, cell.rule.has_closed_form, RateArguments(parameters, np.float64(cell.flip), cell.changing)
 
 
-def _is_length_invariant(terms: Terms, state: np.ndarray) -> bool:
+def _is_length_invariant(terms: RateTermsFunction, state: np.ndarray) -> bool:
     """Return True if the rates do not depend on the length."""
     terms_here, terms_shorter = (terms(state + np.array([shift, 0.0]))[0] for shift in (0.0, -0.5))
     return bool(np.allclose(terms_here, terms_shorter, rtol=1e-10, atol=0))
 
 
-def _compute_log_balance(terms: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_log_balance(terms: np.ndarray, jacobian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return log(gain/loss) for log l and for y, and their Jacobian.
 
     The arguments are the terms of the rates (2, 3) and their slope (2, 3, 2).
     """
     gains, losses = (np.maximum(sign * terms, 0.0).sum(axis=1) for sign in (1, -1))
-    gain, loss = np.maximum(gains, MIN_POSITIVE_TERM), np.maximum(losses, MIN_POSITIVE_TERM)
+    gain, loss = np.maximum(gains, MIN_BALANCE_TERM), np.maximum(losses, MIN_BALANCE_TERM)
     weights = np.where(terms > 0, 1 / gain[:, None], 1 / loss[:, None])  # losses are -terms: two minus signs cancel
-    return np.log(gain) - np.log(loss), np.einsum("rt, rtx -> rx", weights, slope)
+    return np.log(gain) - np.log(loss), np.einsum("rt, rtx -> rx", weights, jacobian)
 
 
-def _is_stationary_state(state: np.ndarray, balance: np.ndarray, slope: np.ndarray) -> bool:
+def _is_stationary_state(state: np.ndarray, balance: np.ndarray, jacobian: np.ndarray) -> bool:
     """Return True if gains equal losses at a stable state inside all bounds.
 
     Stability follows from the Jacobian of the rates.
     """
     inside = (
-        np.all(np.isfinite(state))
-        and abs(state[0]) < MAX_STATIONARY_LOG_LENGTH
-        and np.log(MIN_POSITIVE_TERM) < state[1]
+        np.all(np.isfinite(state)) and abs(state[0]) < MAX_STATIONARY_LOG_LENGTH and np.log(MIN_BALANCE_TERM) < state[1]
     )
-    if not inside or not np.all(np.abs(balance) < LOG_BALANCE_TOL) or not np.all(np.isfinite(slope)):
+    if not inside or not np.all(np.abs(balance) < LOG_BALANCE_TOL) or not np.all(np.isfinite(jacobian)):
         return False
-    return bool(np.all(np.linalg.eigvals(slope).real < 0))
+    return bool(np.all(np.linalg.eigvals(jacobian).real < 0))
 
 
 def _explain_absence(cell: OnlineCell, rates: np.ndarray) -> str:
@@ -258,26 +260,30 @@ def _explain_absence(cell: OnlineCell, rates: np.ndarray) -> str:
     return f"the length {'grows' if rates[0] > 0 else 'shrinks'} without bound"
 
 
-def _compute_terms(rule: ParameterFamily, closed: bool, setting: RateArguments, state: Array) -> Array:
+def _compute_log_rate_terms(
+    rule: ParameterFamily, use_closed_forms: bool, setting: RateArguments, state: Array
+) -> Array:
     """Return the terms (2, 3) in the rates of log l and log y, at a given state."""
     length, y = jnp.exp(state)
-    single = compute_averages(rule(**setting.parameters), closed, angle_from_versine(y), length, setting.flip)
+    single = compute_rule_averages(
+        rule(**setting.parameters), use_closed_forms, angle_from_versine(y), length, setting.flip
+    )
     length_terms, y_terms = compute_rate_terms(single, y, length, setting.changes)
     return jnp.stack([jnp.stack(length_terms), jnp.stack(y_terms) / y])
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _compute_terms_and_slope(
-    rule: ParameterFamily, closed: bool, setting: RateArguments, state: Array
+def _compute_terms_and_jacobian(
+    rule: ParameterFamily, use_closed_forms: bool, setting: RateArguments, state: Array
 ) -> tuple[Array, Array]:
-    return _compute_terms(rule, closed, setting, state), jax.jacfwd(_compute_terms, argnums=3)(
-        rule, closed, setting, state
-    )
+    return _compute_log_rate_terms(rule, use_closed_forms, setting, state), jax.jacfwd(
+        _compute_log_rate_terms, argnums=3
+    )(rule, use_closed_forms, setting, state)
 
 
-def _evaluate_terms_and_slope(
-    rule: ParameterFamily, closed: bool, setting: RateArguments, state: np.ndarray
+def _evaluate_terms_and_jacobian(
+    rule: ParameterFamily, use_closed_forms: bool, setting: RateArguments, state: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the terms in the rates (2, 3) and their Jacobian (2, 3, 2), as NumPy arrays."""
-    terms, slope = _compute_terms_and_slope(rule, closed, setting, state)
+    terms, slope = _compute_terms_and_jacobian(rule, use_closed_forms, setting, state)
     return np.asarray(terms), np.asarray(slope)

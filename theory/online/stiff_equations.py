@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from statmech.errors import DivergedError, SolverError
+from statmech.errors import DivergedStudentError, SolverError
 from statmech.numerics.accuracy import is_chart_accuracy_active
 
 RTOL = 1e-11  # at 1e-10 the Adams method may stay at low order and take more steps
@@ -21,13 +21,20 @@ LOG_LENGTH_CLIP = 300.0  # harmless: rules with diverging lengths have the same 
 MAX_LOG_LENGTH = 700.0  # for larger |log l|, l or 1/l overflows
 CHART_TOLERANCE_FACTOR = 1e7  # saves two thirds of the evaluations
 MAX_STEPS = 1_000_000
-SUCCESS_REPORT = "Integration successful."
+ODEINT_SUCCESS_MESSAGE = "Integration successful."
 
-Rates = Callable[[float, np.ndarray], np.ndarray]  # from a time and a state (n,) to rates (n,) or a Jacobian (n, n)
+RateFunction = Callable[
+    [float, np.ndarray], np.ndarray
+]  # from a time and a state (n,) to rates (n,) or a Jacobian (n, n)
 
 
-def integrate_stiff(
-    rates: Rates, start: np.ndarray, times: np.ndarray, atol: np.ndarray, described: str, jacobian: Rates | None = None
+def integrate_stiff_equations(
+    rates: RateFunction,
+    start: np.ndarray,
+    times: np.ndarray,
+    atol: np.ndarray,
+    cell_description: str,
+    jacobian: RateFunction | None = None,
 ) -> np.ndarray:
     """Integrate stiff equations, and return the state vectors (T, n) at the given times.
 
@@ -43,7 +50,7 @@ def integrate_stiff(
         Increasing times (T,).
     atol
         Absolute tolerances (n,).
-    described
+    cell_description
         Description of the cell for the error message.
     jacobian
         The Jacobian of the rates, or None for finite differences.
@@ -52,7 +59,7 @@ def integrate_stiff(
 
     last, tolerance_factor = times[-1], CHART_TOLERANCE_FACTOR if is_chart_accuracy_active() else 1.0
 
-    def with_log_time(function: Rates) -> Rates:
+    def with_log_time(function: RateFunction) -> RateFunction:
         return lambda log_time, values: np.exp(log_time) * function(np.expm1(log_time), values)
 
     with warnings.catch_warnings():
@@ -67,9 +74,9 @@ def integrate_stiff(
             atol=tolerance_factor * atol,
             mxstep=MAX_STEPS,
             full_output=True,
-        ) if last > 0 else (start[None], {"message": SUCCESS_REPORT})  # fmt: skip
-    if report["message"] != SUCCESS_REPORT or not np.isfinite(values).all():
-        raise SolverError(f"the order-parameter equations of {described} stop before t = {last:g}")
+        ) if last > 0 else (start[None], {"message": ODEINT_SUCCESS_MESSAGE})  # fmt: skip
+    if report["message"] != ODEINT_SUCCESS_MESSAGE or not np.isfinite(values).all():
+        raise SolverError(f"the order-parameter equations of {cell_description} stop before t = {last:g}")
     return np.concatenate([np.repeat(values[:1], np.sum(times == 0), axis=0), values[1:]])
 
 
@@ -80,8 +87,8 @@ def compute_clipped_length(log_length: np.ndarray) -> np.ndarray:
     )  # several times as fast as np.clip
 
 
-def check_lengths(log_length: np.ndarray, described: str) -> None:
-    """Raise `DivergedError` if a length leaves the floating-point range."""
+def check_length_overflow(log_length: np.ndarray, cell_description: str) -> None:
+    """Raise `DivergedStudentError` if a length leaves the floating-point range."""
     if np.any(np.abs(log_length) > MAX_LOG_LENGTH):
         bounds = f"{np.exp(-MAX_LOG_LENGTH):.0e} to {np.exp(MAX_LOG_LENGTH):.0e}"
-        raise DivergedError(f"{described} has diverged: a student's length left {bounds}")
+        raise DivergedStudentError(f"{cell_description} has diverged: a student's length left {bounds}")

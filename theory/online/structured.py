@@ -77,7 +77,7 @@ class StudentOverlaps(NamedTuple):
         """The angles between students and teacher."""
         return angle_from_components(np.sqrt(self.perpendicular), self.parallel)
 
-    def cosines(self, first_indices: np.ndarray, second_indices: np.ndarray) -> np.ndarray:
+    def compute_transverse_cosines(self, first_indices: np.ndarray, second_indices: np.ndarray) -> np.ndarray:
         """Return the transverse cosines of pairs.
 
         Students on the teacher's axis move together and have cosine 1.
@@ -92,7 +92,7 @@ class RateCoefficients(NamedTuple):
     gain: np.ndarray
     slope: np.ndarray
     noise: np.ndarray
-    common: np.ndarray
+    pair_noise: np.ndarray
 
 
 class ModeEquations:
@@ -133,11 +133,11 @@ class ModeEquations:
             R[:S].copy(),
             np.zeros((S, self.omega.size)),
             np.outer(perpendicular, self.share),
-            np.outer(pair_covariance, self.share) if self.paired else np.zeros((0, self.omega.size)),
+            np.outer(pair_covariance, self.share) if self.has_pairs else np.zeros((0, self.omega.size)),
         )
 
     @property
-    def paired(self) -> bool:
+    def has_pairs(self) -> bool:
         """True if there are pairs of students."""
         return self.cell.K > 1
 
@@ -167,7 +167,7 @@ class ModeEquations:
         power = self.share + (self.power - self.share) * np.exp(-2 * drift * t)
         return TeacherModes(power, 2 * drift * (self.share - power))
 
-    def overlaps(self, metric: np.ndarray, power: np.ndarray, state: ModeState) -> StudentOverlaps:
+    def compute_overlaps(self, metric: np.ndarray, power: np.ndarray, state: ModeState) -> StudentOverlaps:
         """Compute overlaps of weights or of fields.
 
         The metric is 1 in each mode for weights, and omega for fields.
@@ -177,26 +177,26 @@ class ModeEquations:
         shift = state.delta @ weight / total
         delta = state.delta - shift[:, None]
         pair_covariance = (
-            state.pair_products @ metric + (delta[self.first] * delta[self.second]) @ weight if self.paired else None
+            state.pair_products @ metric + (delta[self.first] * delta[self.second]) @ weight if self.has_pairs else None
         )
         variance = state.perpendicular @ metric + delta**2 @ weight
         return StudentOverlaps(
             np.sqrt(total) * (state.m + shift), variance, variance if pair_covariance is None else pair_covariance
         )
 
-    def coefficients(
+    def compute_coefficients(
         self, t: float, log_length: np.ndarray, fields: StudentOverlaps, variance: float
     ) -> RateCoefficients:
         """Compute the coefficients of the rates from the lengths and the fields of the students."""
         theta, ratio = fields.theta, np.hypot(fields.parallel, np.sqrt(fields.perpendicular))
         length = compute_clipped_length(log_length)
-        rule, flip = self.cell.rule if self.cell.schedule is None else self.cell.rule_at(t), self.cell.flip
+        rule, flip = self.cell.rule if self.cell.schedule is None else self.cell.get_rule_at(t), self.cell.flip
         students = StudentFields(theta, length, ratio)
         fu, response, ff = compute_field_averages(rule, students, flip)
         sin, cos = np.sin(theta), np.cos(theta)
         gain = (sin**2 * response + cos * fu) / (np.sqrt(variance) * length)
         slope, noise, common = (fu - cos * response) / (ratio * length), ff / length**2, np.zeros(0)
-        if self.paired:
+        if self.has_pairs:
             first, second = self.first, self.second
             first_students = second_students = students  # identical arrays simplify their angle
             if self.students > 1:
@@ -204,7 +204,7 @@ class ModeEquations:
                     StudentFields(*(part[indices] for part in students)) for indices in (first, second)
                 )
             common = compute_pair_field_average(
-                rule, first_students, second_students, fields.cosines(first, second), flip
+                rule, first_students, second_students, fields.compute_transverse_cosines(first, second), flip
             )
             common = np.where(self.together, noise[first], common / (length[first] * length[second]))
         return RateCoefficients(gain, slope, noise, common)
@@ -215,8 +215,8 @@ class ModeEquations:
         power, variance = teacher.power, omega @ teacher.power
         state = self.centre_delta(self.state(values), power)
         rho = state.m[:, None] + state.delta
-        gain, slope, noise, common = self.coefficients(
-            t, state.log_length, self.overlaps(omega, power, state), variance
+        gain, slope, noise, common = self.compute_coefficients(
+            t, state.log_length, self.compute_overlaps(omega, power, state), variance
         )
         pull = omega * (gain[:, None] + slope[:, None] * state.delta)
         growth = (rho * pull) @ power + slope * (state.perpendicular @ omega) + (self.trace / 2) * noise
@@ -240,20 +240,20 @@ class ModeEquations:
         self, pair_products: np.ndarray, rho: np.ndarray, slope: np.ndarray, growth: np.ndarray, common: np.ndarray
     ) -> np.ndarray:
         """Return the rates of the pair products."""
-        if not self.paired:
+        if not self.has_pairs:
             return pair_products
         first, second, omega = self.first, self.second, self.omega
         growth_rates = (slope[first] + slope[second])[:, None] * omega - (growth[first] + growth[second])[:, None]
         product_rates = growth_rates * pair_products + common[:, None] * self.spread
         return product_rates + 2 * self.drift * self.share * rho[first] * rho[second] if self.drift else product_rates
 
-    def students_at(self, t: float, values: np.ndarray) -> tuple[Students, Students]:
+    def compute_students(self, t: float, values: np.ndarray) -> tuple[Students, Students]:
         """Return the students of a state vector, described by weights and by fields."""
         state, power = self.state(values), self.teacher(t).power
         students = []
         for metric in (np.ones_like(self.omega), self.omega):
-            overlaps = self.overlaps(metric, power, state)
+            overlaps = self.compute_overlaps(metric, power, state)
             log_size = np.log(np.hypot(overlaps.parallel, np.sqrt(overlaps.perpendicular)))
-            cosines = overlaps.cosines(self.first, self.second)
+            cosines = overlaps.compute_transverse_cosines(self.first, self.second)
             students.append(Students(state.log_length + log_size, one_minus_cos(overlaps.theta), cosines))
         return students[0], students[1]

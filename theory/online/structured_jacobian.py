@@ -67,7 +67,7 @@ def compute_jacobian(equations: ModeEquations, t: float, values: np.ndarray) -> 
     derivatives[delta_rows] = rho_derivatives - mean - np.outer(delta, growth_gradient)
     _add_to_diagonal(derivatives[delta_rows, delta_rows], -growth)
     parts = [(perpendicular_rows, perpendicular, slopes[2]), (pair_rows, *state.pair_products, slopes[3])][
-        : 2 if equations.paired else 1
+        : 2 if equations.has_pairs else 1
     ]
     for rows, part, source in parts:
         derivatives[rows] = (
@@ -88,24 +88,24 @@ def _add_to_diagonal(block: np.ndarray, values: np.ndarray) -> None:
 
 
 def _differentiate_coefficients(
-    equations: ModeEquations, t: float, state: ModeState, weight: np.ndarray, n: int
+    equations: ModeEquations, t: float, state: ModeState, weight: np.ndarray, num_variables: int
 ) -> tuple[tuple[float, ...], np.ndarray]:
     """Return the coefficients (4,) of one student, and their derivatives (4, n) by finite differences."""
     omega, power = equations.omega, equations.teacher(t).power
     variance, d = omega @ power, omega.size
-    fields = equations.overlaps(omega, power, state)
+    fields = equations.compute_overlaps(omega, power, state)
     arguments = [state.log_length, *fields]
-    rows = np.zeros((4, n))
+    rows = np.zeros((4, num_variables))
     rows[0, 0] = 1.0
     rows[1, 1], rows[1, 2 : 2 + d] = np.sqrt(variance), np.sqrt(variance) * weight
     rows[2:, 2 : 2 + d] = 2 * omega * power * (state.delta[0] - weight @ state.delta[0])
     rows[2, 2 + d : 2 + 2 * d] = omega
-    rows[3, 2 + 2 * d :] = omega[: n - 2 - 2 * d]
+    rows[3, 2 + 2 * d :] = omega[: num_variables - 2 - 2 * d]
 
     def coefficients_at(point: list[np.ndarray]) -> np.ndarray:
-        return _flatten_coefficients(equations.coefficients(t, point[0], StudentOverlaps(*point[1:]), variance))
+        return _flatten_coefficients(equations.compute_coefficients(t, point[0], StudentOverlaps(*point[1:]), variance))
 
-    first, derivatives = coefficients_at(arguments), np.zeros((4, n))
+    first, derivatives = coefficients_at(arguments), np.zeros((4, num_variables))
     scale = np.hypot(fields.parallel, np.sqrt(fields.perpendicular))
     for index, (value, size) in enumerate(
         zip(arguments, (1.0, scale, fields.perpendicular, fields.perpendicular), strict=True)
@@ -123,4 +123,4 @@ def _flatten_coefficients(coefficients: RateCoefficients) -> np.ndarray:
 
     The coefficient of pairs is 0 without pairs.
     """
-    return np.resize(np.concatenate([*coefficients[:3], coefficients.common, [0.0]]), 4)
+    return np.resize(np.concatenate([*coefficients[:3], coefficients.pair_noise, [0.0]]), 4)

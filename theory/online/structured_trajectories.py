@@ -13,9 +13,9 @@ import numpy as np
 
 from statmech.modes import condense_modes, make_modes
 from statmech.runtime.devices import use_double_precision
-from statmech.runtime.forks import check_fork
+from statmech.runtime.forks import record_jax_use
 from statmech.scenarios.online import OnlineCell
-from theory.online.stiff_equations import check_lengths, integrate_stiff
+from theory.online.stiff_equations import check_length_overflow, integrate_stiff_equations
 from theory.online.structured import ModeEquations
 from theory.online.structured_jacobian import compute_jacobian
 from theory.online.students import Students
@@ -35,9 +35,9 @@ def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[Stu
 
     Arrays have a leading axis of times.
 
-    Raises `SolverError` if the integration stops early, `DivergedError` if a length leaves the floating-point range.
+    Raises `SolverError` if the integration stops early, `DivergedStudentError` if a length leaves the floating-point range.
     """
-    check_fork()
+    record_jax_use()
     with use_double_precision():
         return [_solve_cell(cell, np.asarray(list(times), float)) for cell in cells]
 
@@ -47,18 +47,18 @@ def _solve_cell(cell: OnlineCell, times: np.ndarray) -> StudentMetrics:
     assert modes is not None  # scenarios without modes have no equations
     equations = ModeEquations(cell, condense_modes(modes))
     students = [
-        equations.students_at(t, row) for t, row in zip(times, _integrate_equations(equations, times), strict=True)
+        equations.compute_students(t, row) for t, row in zip(times, _integrate_equations(equations, times), strict=True)
     ]
     metrics = StudentMetrics(
         *(Students(*map(np.stack, zip(*over_time, strict=True))) for over_time in zip(*students, strict=True))
     )
-    check_lengths(metrics.weights.log_length, cell.described)
+    check_length_overflow(metrics.weights.log_length, cell.described)
     return metrics
 
 
 def _integrate_equations(equations: ModeEquations, times: np.ndarray) -> np.ndarray:
     """Integrate the equations, and return the state vectors (T, n) at the given times."""
-    return integrate_stiff(
+    return integrate_stiff_equations(
         equations.rates,
         equations.pack_state(equations.start),
         times,

@@ -31,20 +31,20 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import ParameterFamily, get_family
+from statmech.parameters import ParameterFamily, get_parameter_family
 from statmech.rules import Rule, RuleAverages
 from statmech.runtime.devices import use_double_precision
-from statmech.runtime.forks import check_fork
+from statmech.runtime.forks import record_jax_use
 from statmech.runtime.programs import fast_compiled_program
 from statmech.scenarios.online_tasks import OnlineTaskCell
 from statmech.schedules import TimeDependence
 from theory.numerics.dormand_prince import integrate
-from theory.numerics.lanes import check_complete, pad_with_last, solve_in_batches
+from theory.numerics.lanes import check_integration_complete, pad_with_last_member, solve_in_batches
 from theory.numerics.pieces import integrate_in_pieces
-from theory.online.averages import compute_averages
+from theory.online.averages import compute_rule_averages
 from theory.online.equations import LOG_LENGTH_CLIP
 from theory.online.rate_terms import ATOL, VERSINE_ATOL
-from theory.online.stiff_equations import check_lengths
+from theory.online.stiff_equations import check_length_overflow
 
 RTOL = 1e-12
 MAX_STEPS = 2_000_000
@@ -125,7 +125,7 @@ def _compute_row_rates(
         rule: Rule = family(**parameters)
 
         def rates() -> tuple[Array, Array]:
-            task_averages = compute_averages(rule, equations.closed, theta, length, setting.flip)
+            task_averages = compute_rule_averages(rule, equations.closed, theta, length, setting.flip)
             return compute_task_rates(
                 RuleAverages(*(part + 0.0 * theta for part in task_averages)), length, y, setting, task_probabilities
             )
@@ -166,17 +166,17 @@ def solve_piece(
 def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list[TaskStudent]:
     """Solve the equations of each cell for its student at each time.
 
-    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedError` if
+    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedStudentError` if
     a length leaves the floating-point range. Cells whose pieces begin together are integrated in parallel. Cells that
     differ only in N share a solution.
     """
-    check_fork()
+    record_jax_use()
     t = np.asarray(list(times), float)
 
     def program(index: int) -> tuple[Any, ...]:
         cell = cells[index]
         closed, scheduled = cell.rule.has_closed_form, None if cell.schedule is None else cell.annealing
-        return closed, None if closed else get_family(cell.rule), scheduled, cell.tasks, cell.layout
+        return closed, None if closed else get_parameter_family(cell.rule), scheduled, cell.tasks, cell.layout
 
     def solve_group(program: tuple[Any, ...], indices: list[int]) -> list[TaskStudent]:
         return _solve_with_one_program([cells[index] for index in indices], t)
@@ -197,9 +197,9 @@ def _make_solution_key(cell: OnlineTaskCell) -> tuple[Any, ...]:
 
 def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[TaskStudent]:
     """Solve cells that share one program, padded to a common batch size."""
-    rules = tuple(dict.fromkeys(get_family(cell.rule) for cell in cells))
-    padded_cells = pad_with_last(cells)
-    start = np.stack([make_initial_rows(cell) for cell in padded_cells], axis=-1)
+    rules = tuple(dict.fromkeys(get_parameter_family(cell.rule) for cell in cells))
+    padded_cells = pad_with_last_member(cells)
+    start = np.stack([make_initial_state_rows(cell) for cell in padded_cells], axis=-1)
 
     def solve(begin: float, rows: Array, recorded: Array) -> tuple[Array, Array]:
         current_cells = [cell.after(begin) for cell in padded_cells]
@@ -213,32 +213,32 @@ def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) 
             rules, current_cells[0].rule.has_closed_form, controlled or current_cells[0].schedule is not None
         )
         return solve_piece(
-            equations, make_setting(current_cells, rules), probabilities, rows, recorded, np.int64(MAX_STEPS)
+            equations, make_task_setting(current_cells, rules), probabilities, rows, recorded, np.int64(MAX_STEPS)
         )
 
     with use_double_precision():
         rows, completed = integrate_in_pieces(solve, cells[0].edges, start, times)
     solutions = [rows[..., index] for index in range(len(cells))]
-    check_complete(cells, solutions, completed, times[-1])
+    check_integration_complete(cells, solutions, completed, times[-1])
     for cell, solution in zip(cells, solutions, strict=True):
-        check_lengths(solution[:, 0], cell.described)
+        check_length_overflow(solution[:, 0], cell.described)
     return [TaskStudent(solution[:, 0], solution[:, 1:-1]) for solution in solutions]
 
 
-def make_initial_rows(cell: OnlineTaskCell) -> np.ndarray:
+def make_initial_state_rows(cell: OnlineTaskCell) -> np.ndarray:
     """Return the state rows (C,) of a cell at t = 0."""
-    length, R = cell.length_and_R
+    length, R = cell.start_length_and_R
     return np.concatenate([[np.log(length)], 1 - R, [0.0]])
 
 
-def make_setting(cells: Sequence[OnlineTaskCell], rules: tuple[ParameterFamily, ...]) -> TaskStudentSetting:
+def make_task_setting(cells: Sequence[OnlineTaskCell], rules: tuple[ParameterFamily, ...]) -> TaskStudentSetting:
     """Return the run-time arguments of a batch of cells whose rules are among `rules`.
 
     A parameter that a cell's rule does not have is set to 1.
     """
     names = sorted({name for family in rules for name in family.real_names})
     return TaskStudentSetting(
-        np.array([rules.index(get_family(cell.rule)) for cell in cells]),
+        np.array([rules.index(get_parameter_family(cell.rule)) for cell in cells]),
         {name: np.array([getattr(cell.rule, name, 1.0) for cell in cells], float) for name in names},
         np.array([cell.flip for cell in cells], float),
         jax.tree.map(lambda *values: np.asarray(values), *(cell.changing for cell in cells)),

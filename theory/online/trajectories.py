@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from statmech.errors import DivergedError, SolverError
+from statmech.errors import DivergedStudentError, SolverError
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import ParameterFamily, get_family
+from statmech.parameters import ParameterFamily, get_parameter_family
 from statmech.runtime.devices import use_double_precision
-from statmech.runtime.forks import check_fork
-from statmech.runtime.programs import round_up_count
+from statmech.runtime.forks import record_jax_use
+from statmech.runtime.programs import pad_program_count
 from statmech.scenarios.online import OnlineCell
 from theory.fluctuations import student_fluctuations
-from theory.fluctuations.student_fluctuations import Fluctuations
+from theory.fluctuations.student_fluctuations import StudentFluctuations
 from theory.numerics.dormand_prince import pad_times
-from theory.numerics.pieces import split_times
+from theory.numerics.pieces import split_times_into_pieces
 from theory.online.combinations import StudentBatch, StudentEquations, solve_batch
 from theory.online.students import Students, make_initial_students
 
@@ -31,7 +31,7 @@ MAX_STEPS = 2_000_000
 MAX_STUDENT_BATCH_SIZE = 128  # other rules are solved one by one
 
 
-InitialState = tuple[Students, Fluctuations | None]
+InitialState = tuple[Students, StudentFluctuations | None]
 
 
 class CellProblem(NamedTuple):
@@ -40,41 +40,46 @@ class CellProblem(NamedTuple):
     cell: OnlineCell
     rule: int
     start: Students
-    fluctuations: Fluctuations | None = None
+    fluctuations: StudentFluctuations | None = None
 
 
 def solve_cells(cells: list[OnlineCell], times: Iterable[float]) -> list[Students]:
     """Solve the equations of each cell for its students at each time.
 
-    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedError` if
+    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedStudentError` if
     a length leaves the floating-point range.
     """
-    return [students for students, _ in _solve_in_pieces(cells, times, corrected=False)]
+    return [students for students, _ in _solve_in_pieces(cells, times, with_fluctuations=False)]
 
 
-def solve_with_fluctuations(cells: list[OnlineCell], times: Iterable[float]) -> list[tuple[Students, Fluctuations]]:
+def solve_with_fluctuations(
+    cells: list[OnlineCell], times: Iterable[float]
+) -> list[tuple[Students, StudentFluctuations]]:
     """Solve the equations of each cell for its students, with fluctuations of order 1/N.
 
     Raises errors like `solve_cells`.
     """
-    return _solve_in_pieces(cells, times, corrected=True)
+    return _solve_in_pieces(cells, times, with_fluctuations=True)
 
 
 def _solve_in_pieces(
-    cells: list[OnlineCell], times: Iterable[float], corrected: bool
-) -> list[tuple[Students, Fluctuations]]:
+    cells: list[OnlineCell], times: Iterable[float], with_fluctuations: bool
+) -> list[tuple[Students, StudentFluctuations]]:
     """Solve cells piece by piece, between the edges of their functions of time."""
     t, edges = np.asarray(list(times), float), [cell.edges for cell in cells]
-    starts, solutions = _make_starts(cells, corrected), dict[int, tuple[Students, Fluctuations]]()
+    starts, solutions = (
+        _make_initial_states(cells, with_fluctuations),
+        dict[int, tuple[Students, StudentFluctuations]](),
+    )
     if not any(edges):
-        return _solve_by_program(cells, t, starts, corrected)
+        return _solve_by_program(cells, t, starts, with_fluctuations)
     for common_edges in dict.fromkeys(edges):
         members = [index for index, cell_edges in enumerate(edges) if cell_edges == common_edges]
         group, state = [cells[index] for index in members], [starts[index] for index in members]
         parts = []
-        for begin, piece_times, recorded in split_times(common_edges or (0.0,), t):
+        for begin, piece_times, recorded in split_times_into_pieces(common_edges or (0.0,), t):
             piece_solutions = _solve_by_program(
-                [cell.after(begin) if common_edges else cell for cell in group], piece_times, state, corrected
+                [cell.after(begin) if common_edges else cell for cell in group], piece_times, state, with_fluctuations
             )
             state = [_select_times(solution, -1) for solution in piece_solutions]
             parts.append([_select_times(solution, slice(recorded)) for solution in piece_solutions])
@@ -84,40 +89,44 @@ def _solve_in_pieces(
     return [solutions[index] for index in range(len(cells))]
 
 
-def _select_times(solution: tuple[Students, Fluctuations], selection: Any) -> tuple[Students, Fluctuations]:
+def _select_times(
+    solution: tuple[Students, StudentFluctuations], selection: Any
+) -> tuple[Students, StudentFluctuations]:
     """Select times of a solution, by an index or a slice."""
-    selected: tuple[Students, Fluctuations] = jax.tree.map(lambda rows: rows[selection], solution)
+    selected: tuple[Students, StudentFluctuations] = jax.tree.map(lambda rows: rows[selection], solution)
     return selected
 
 
-def _join_pieces(parts: Sequence[tuple[Students, Fluctuations]]) -> tuple[Students, Fluctuations]:
+def _join_pieces(parts: Sequence[tuple[Students, StudentFluctuations]]) -> tuple[Students, StudentFluctuations]:
     """Join the solutions of successive pieces."""
-    joined: tuple[Students, Fluctuations] = jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
+    joined: tuple[Students, StudentFluctuations] = jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
     return joined
 
 
 def _solve_by_program(
-    cells: list[OnlineCell], t: np.ndarray, starts: list[InitialState], corrected: bool
-) -> list[tuple[Students, Fluctuations]]:
+    cells: list[OnlineCell], t: np.ndarray, starts: list[InitialState], with_fluctuations: bool
+) -> list[tuple[Students, StudentFluctuations]]:
     """Solve cells in parallel, grouped by the compiled program that they share.
 
-    Fluctuations are empty unless `corrected`. Cells with the same number of distinct students are integrated in
+    Fluctuations are empty unless `with_fluctuations`. Cells with the same number of distinct students are integrated in
     parallel. All rules with closed forms share one batch, since tracing the solver takes longer than solving. Cells of
     other rules are solved one by one.
     """
-    families = [get_family(cell.rule) for cell in cells]
+    families = [get_parameter_family(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
     for index, (cell, (start, _), family) in enumerate(zip(cells, starts, families, strict=True)):
-        closed, linear = cell.rule.has_closed_form, corrected and bool(cell.rule.linear)
+        closed, linear = cell.rule.has_closed_form, with_fluctuations and bool(cell.rule.linear)
         changing = (cell.annealing, *dict(cell.controls)) if cell.has_changes else None
         program = closed, start.y.size, changing, closed or cell.K > 1, linear, None if closed else family
         groups.setdefault(program, []).append(index)
-    check_fork()
-    solutions: dict[int, tuple[Students, Fluctuations]] = {}
+    record_jax_use()
+    solutions: dict[int, tuple[Students, StudentFluctuations]] = {}
     with use_double_precision():
         for (closed, students, changing, paired, linear, _), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
-            equations = StudentEquations(rules, closed, students, changing is not None, paired, corrected, linear)
+            equations = StudentEquations(
+                rules, closed, students, changing is not None, paired, with_fluctuations, linear
+            )
             size = MAX_STUDENT_BATCH_SIZE if closed else 1
             for batch in (members[first : first + size] for first in range(0, len(members), size)):
                 problems = [CellProblem(cells[index], rules.index(families[index]), *starts[index]) for index in batch]
@@ -125,21 +134,21 @@ def _solve_by_program(
     return [solutions[index] for index in range(len(cells))]
 
 
-def _make_starts(cells: list[OnlineCell], corrected: bool) -> list[InitialState]:
+def _make_initial_states(cells: list[OnlineCell], with_fluctuations: bool) -> list[InitialState]:
     """Return the initial state of each cell, and its fluctuations if requested.
 
     Many parameter combinations start from the same initial state.
     """
     different = {(id(cell.start), cell.K): cell for cell in cells}
-    computed = {key: _make_start(cell, corrected) for key, cell in different.items()}
+    computed = {key: _make_initial_state(cell, with_fluctuations) for key, cell in different.items()}
     return [computed[id(cell.start), cell.K] for cell in cells]
 
 
-def _make_start(cell: OnlineCell, corrected: bool) -> InitialState:
+def _make_initial_state(cell: OnlineCell, with_fluctuations: bool) -> InitialState:
     students = make_initial_students(cell)
     fluctuations = (
         student_fluctuations.make_initial_fluctuations(angle_from_versine(students.y), random=cell.start is None)
-        if corrected
+        if with_fluctuations
         else None
     )
     return students, fluctuations
@@ -147,12 +156,12 @@ def _make_start(cell: OnlineCell, corrected: bool) -> InitialState:
 
 def _solve_with_one_program(
     equations: StudentEquations, problems: list[CellProblem], times: np.ndarray
-) -> list[tuple[Students, Fluctuations]]:
+) -> list[tuple[Students, StudentFluctuations]]:
     """Solve one batch of cells that share a compiled program.
 
     Cells and times are padded, so that few programs are compiled.
     """
-    missing = round_up_count(len(problems)) - len(problems)
+    missing = pad_program_count(len(problems)) - len(problems)
     problem = _stack_problems(problems + problems[-1:] * missing, equations.rules)
     padded_times = pad_times(times, sum(part.size for part in (*problem.start, problem.fluctuations)))
     *state, completed = map(np.asarray, solve_batch(equations, problem, padded_times, np.int64(MAX_STEPS)))
@@ -181,19 +190,19 @@ def _stack_problems(problems: list[CellProblem], rules: tuple[ParameterFamily, .
     return StudentBatch(np.asarray(rule), parameters, flip, changes, start, fluctuations)
 
 
-def _pack_fluctuations(fluctuations: Fluctuations | None) -> np.ndarray:
+def _pack_fluctuations(fluctuations: StudentFluctuations | None) -> np.ndarray:
     """Pack fluctuations into rows of the solver's state."""
     return np.zeros(0) if fluctuations is None else np.concatenate(fluctuations).reshape(-1)
 
 
-def _unpack_fluctuations(rows: Array) -> Fluctuations:
+def _unpack_fluctuations(rows: Array) -> StudentFluctuations:
     """Unpack fluctuations from rows (..., 5 S) of the solver's state."""
     parts = rows.reshape(*rows.shape[:-1], 5, -1)
-    return Fluctuations(parts[..., :3, :], parts[..., 3:, :])
+    return StudentFluctuations(parts[..., :3, :], parts[..., 3:, :])
 
 
 def _check_solution(cells: list[OnlineCell], students: Students, completed: np.ndarray, last_time: float) -> None:
-    """Raise `SolverError` for a cell that stops early, and `DivergedError` for lengths that overflow.
+    """Raise `SolverError` for a cell that stops early, and `DivergedStudentError` for lengths that overflow.
 
     Lengths can overflow although their logarithms do not.
     """
@@ -205,4 +214,4 @@ def _check_solution(cells: list[OnlineCell], students: Students, completed: np.n
                 f"the order-parameter equations of {cells[index].described} stop before t = {last_time:g}"
             )
         bounds = f"{np.exp(-MAX_LOG_LENGTH):.0e} to {np.exp(MAX_LOG_LENGTH):.0e}"
-        raise DivergedError(f"{cells[index].described} has diverged: a student's length left {bounds}")
+        raise DivergedStudentError(f"{cells[index].described} has diverged: a student's length left {bounds}")

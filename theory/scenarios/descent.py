@@ -16,7 +16,7 @@ from statmech.scenarios.descent import Descent, DescentCell
 from statmech.scenarios.variables import ERROR_SUFFIX
 from theory.convex.bayes_optimal import bayes_overlap
 from theory.convex.best_lambda import clip_lambda, get_best_lambdas
-from theory.convex.empirical_risk import solve_minimum
+from theory.convex.empirical_risk import solve_loss_minimum
 from theory.descent.replicas import compute_curves
 
 SOURCE = "dynamical mean-field theory, N -> infinity"
@@ -41,19 +41,19 @@ def solve_line(scenario: Descent, cells: Sequence[DescentCell]) -> Iterator[Valu
     return _solve_cells(cells, LINE_ERROR_FACTOR)
 
 
-def _solve_cells(cells: Sequence[DescentCell], slack: float) -> Iterator[Values]:
+def _solve_cells(cells: Sequence[DescentCell], error_factor: float) -> Iterator[Values]:
     cells_by_setting: dict[LossSetting, list[DescentCell]] = {}
     for cell in cells:
         cells_by_setting.setdefault(cell.setting, []).append(cell)
     limits = {
-        setting: _compute_limits(setting, tuple(map(_get_point, members)))
+        setting: _compute_limit_errors(setting, tuple(map(_get_point, members)))
         for setting, members in cells_by_setting.items()
     }
-    return (_compute_variables(cell, slack) | limits[cell.setting][_get_point(cell)] for cell in cells)
+    return (_compute_variables(cell, error_factor) | limits[cell.setting][_get_point(cell)] for cell in cells)
 
 
-def _compute_variables(cell: DescentCell, slack: float) -> Values:
-    curve = compute_curves(cell, slack)
+def _compute_variables(cell: DescentCell, error_factor: float) -> Values:
+    curve = compute_curves(cell, error_factor)
     best = int(np.nanargmin(curve.eps_g))
     return {
         **curve.mean,
@@ -63,15 +63,15 @@ def _compute_variables(cell: DescentCell, slack: float) -> Values:
     }
 
 
-Point = tuple[float, float, float]  # (P/N, alpha, lambda)
+LimitPoint = tuple[float, float, float]  # (P/N, alpha, lambda)
 
 
-def _get_point(cell: DescentCell) -> Point:
+def _get_point(cell: DescentCell) -> LimitPoint:
     return cell.P / cell.N, cell.alpha, cell.lam
 
 
 @lru_cache(maxsize=64)  # limits do not depend on the descent or its steps
-def _compute_limits(setting: LossSetting, points: tuple[Point, ...]) -> dict[Point, Values]:
+def _compute_limit_errors(setting: LossSetting, points: tuple[LimitPoint, ...]) -> dict[LimitPoint, Values]:
     """Compute errors at the minimum, at the best penalty, and of the Bayes-optimal student."""
     ratio, alpha, lam = np.array(points).T
     loss, teacher, _, weights = setting.learner
@@ -80,7 +80,7 @@ def _compute_limits(setting: LossSetting, points: tuple[Point, ...]) -> dict[Poi
     if type(loss) not in DESCENT_ONLY_LOSSES.values():  # descent-only losses have their minimum at w = 0
         lambdas = get_best_lambdas(*setting.learner, alpha.tolist())
         best_lam = np.array([clip_lambda(lambdas[value]) for value in alpha.tolist()])
-        errors = solve_minimum(*setting.learner, np.tile(ratio, 2), np.append(lam, best_lam)).eps_g
+        errors = solve_loss_minimum(*setting.learner, np.tile(ratio, 2), np.append(lam, best_lam)).eps_g
         limit, best = np.split(errors, 2)
     arrays = {"eps_limit": limit, "eps_best_lam": best, "eps_bayes": bayes}
     return {point: {name: values[index] for name, values in arrays.items()} for index, point in enumerate(points)}

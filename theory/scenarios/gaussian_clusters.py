@@ -12,14 +12,14 @@ import numpy as np
 
 from statmech.convex.clusters import compute_best_plane_error, compute_cluster_separability_threshold
 from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters, ClusterSetting
-from statmech.scenarios.risk import BEST_LAM
+from statmech.scenarios.risk import BEST_PENALTY_KEYWORD
 from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA, clip_lambda
-from theory.convex.clusters import find_cluster_lambdas, solve_cluster_minimum
+from theory.convex.clusters import find_best_cluster_lambdas, solve_cluster_minimum
 
 SOURCE = "replica-symmetric, N -> infinity"
 
 Values = dict[str, np.ndarray]
-Ratio = Callable[[ClusterCell], float]  # number of examples divided by number of inputs
+ExampleRatio = Callable[[ClusterCell], float]  # number of examples divided by number of inputs
 
 
 def solve(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
@@ -35,7 +35,7 @@ def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Val
 
     The best penalty is omitted if no cell needs it.
     """
-    return _solve_cells(cells, lambda cell: cell.alpha, any(cell.lam == BEST_LAM for cell in cells))
+    return _solve_cells(cells, lambda cell: cell.alpha, any(cell.lam == BEST_PENALTY_KEYWORD for cell in cells))
 
 
 def searched_penalties(cell: ClusterCell) -> tuple[float, float]:
@@ -46,22 +46,23 @@ def searched_penalties(cell: ClusterCell) -> tuple[float, float]:
     return 0.0, MAX_SEARCHED_LAMBDA
 
 
-def _solve_cells(cells: Sequence[ClusterCell], ratio: Ratio, best: bool = True) -> Iterator[Values]:
+def _solve_cells(cells: Sequence[ClusterCell], ratio: ExampleRatio, with_best: bool = True) -> Iterator[Values]:
     groups: dict[tuple[Any, ...], list[ClusterCell]] = {}
     for cell in cells:
         groups.setdefault(cell.group, []).append(cell)
     variables: dict[tuple[int, ...], Values] = {}
     for members in groups.values():
-        variables.update(_solve_group(members, ratio, best))
+        variables.update(_solve_group(members, ratio, with_best))
     return (variables[cell.index] for cell in cells)
 
 
-def _solve_group(members: list[ClusterCell], ratio: Ratio, with_best: bool) -> dict[tuple[int, ...], Values]:
+def _solve_group(members: list[ClusterCell], ratio: ExampleRatio, with_best: bool) -> dict[tuple[int, ...], Values]:
     setting = members[0].setting
     alphas = [cell.alpha for cell in members]
     best = _find_best_penalties(setting, alphas) if with_best else dict.fromkeys(alphas, np.nan)
     points = [
-        (ratio(cell), clip_lambda(best[cell.alpha]) if cell.lam == BEST_LAM else float(cell.lam)) for cell in members
+        (ratio(cell), clip_lambda(best[cell.alpha]) if cell.lam == BEST_PENALTY_KEYWORD else float(cell.lam))
+        for cell in members
     ]
     unique = list(dict.fromkeys(points))
     alpha, lam = np.array(unique).T
@@ -89,4 +90,6 @@ def _solve_group(members: list[ClusterCell], ratio: Ratio, with_best: bool) -> d
 def _find_best_penalties(setting: ClusterSetting, alphas: list[float]) -> dict[float, float]:
     """Find the best penalty lambda at each alpha."""
     different = list(dict.fromkeys(alphas))
-    return dict(zip(different, find_cluster_lambdas(*setting[:2], np.array(different), setting.intercept), strict=True))
+    return dict(
+        zip(different, find_best_cluster_lambdas(*setting[:2], np.array(different), setting.intercept), strict=True)
+    )

@@ -11,7 +11,7 @@ from statmech.convex.teachers import Teacher
 from statmech.convex.weights import Weights
 from statmech.scenarios.inference import Inference, InferenceCell
 from theory.convex import bayes_optimal
-from theory.convex.state_evolution import find_limit_state, iterate_errors
+from theory.convex.state_evolution import find_message_passing_state, iterate_state_evolution
 
 SOURCE = "state evolution and free entropy, N -> infinity"
 TRANSITION_VARIABLES = {"alpha": "alpha_alg"}  # by axis: variable that locates the first-order transition
@@ -42,11 +42,11 @@ def _solve_group(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Return the variables of cells with one prior and one teacher."""
     alpha, starts = np.array([cell.alpha for cell in cells]), [cell.start for cell in cells]
-    mse = iterate_errors(teacher, weights, alpha, starts, steps)
+    mse = iterate_state_evolution(teacher, weights, alpha, starts, steps)
     step_arrays = {"m": 1 - mse, "q": 1 - mse, "mse": mse, "eps_g": np.arctan2(np.sqrt(mse), np.sqrt(1 - mse)) / np.pi}
-    alpha_it, alpha_alg = bayes_optimal.find_transitions(teacher, weights)
+    alpha_it, alpha_alg = bayes_optimal.find_transition_alphas(teacher, weights)
     limit_arrays = {
-        "free_entropy": find_limit_state(teacher, weights, alpha, starts).free_entropy,
+        "free_entropy": find_message_passing_state(teacher, weights, alpha, starts).free_entropy,
         "q_bayes": bayes_optimal.bayes_overlap(teacher, weights, alpha),
         "alpha_it": np.full(alpha.shape, alpha_it),
         "alpha_alg": np.full(alpha.shape, alpha_alg),

@@ -10,7 +10,7 @@ import numpy as np
 
 from statmech.errors import ScenarioError
 from statmech.scenarios.labelled_rows import LabelledRows, RowsCell
-from statmech.scenarios.risk import BEST_LAM
+from statmech.scenarios.risk import BEST_PENALTY_KEYWORD
 from theory.tables.best_penalties import find_best_penalties, make_row_errors
 
 SOURCE = "clusters or covariances of a table, N -> infinity"
@@ -47,9 +47,9 @@ def searched_penalties(cell: RowsCell) -> tuple[float, float]:
 
 def _solve_group(members: list[RowsCell]) -> dict[tuple[int, ...], Values]:
     first = members[0]
-    optimised_sizes = list(dict.fromkeys(cell.P for cell in members if cell.lam == BEST_LAM))
+    optimised_sizes = list(dict.fromkeys(cell.P for cell in members if cell.lam == BEST_PENALTY_KEYWORD))
     best = find_best_penalties(first, optimised_sizes) if optimised_sizes else {}
-    points = [(cell.P, best[cell.P] if cell.lam == BEST_LAM else float(cell.lam)) for cell in members]
+    points = [(cell.P, best[cell.P] if cell.lam == BEST_PENALTY_KEYWORD else float(cell.lam)) for cell in members]
     unique = list(dict.fromkeys(points))
     P, lam = np.array(unique, float).T
     state = make_row_errors(first).described(first.loss, P, lam, first.model)._asdict()

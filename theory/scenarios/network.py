@@ -12,7 +12,7 @@ from statmech.scenarios.network_matrices import StudentUnits
 from theory.control.at_optimum import solve_at_best_controls
 from theory.networks import structured
 from theory.networks.equations import compute_generalization_error, solve_cells
-from theory.networks.perfect_learning import MAX_DIFFERENCE_ERROR, refine_small_errors
+from theory.networks.perfect_learning import MAX_REFINED_ERROR, refine_small_errors
 
 SOURCE = "order-parameter equations of networks, N -> infinity"
 MIN_ACCURATE_ERROR = 1e-7  # smaller eps_g have lost digits: times are added between the recorded times
@@ -45,7 +45,7 @@ def _solve_isotropic(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[s
     inaccurate = [
         index
         for index, variables in enumerate(values)
-        if np.any(variables["eps_g"] < MAX_DIFFERENCE_ERROR)
+        if np.any(variables["eps_g"] < MAX_REFINED_ERROR)
         and _get_first_small_error(variables["eps_g"]) < MIN_ACCURATE_ERROR
     ]
     if inaccurate and t[-1] > FIRST_ADDED_TIME:
@@ -61,7 +61,7 @@ def _solve_isotropic(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[s
 
 
 def _get_first_small_error(error: np.ndarray) -> float:
-    return float(error[np.argmax(error < MAX_DIFFERENCE_ERROR)])
+    return float(error[np.argmax(error < MAX_REFINED_ERROR)])
 
 
 def _solve_at_times(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech import order_parameters
-from statmech.results.dataset import describe_ensemble, make_gram_matrix
+from statmech.results.dataset import compute_ensemble_parameters, make_gram_matrix
 from statmech.runtime.devices import has_jax
 from statmech.scenarios.online import OnlineCell, Scenario
 from statmech.scenarios.step_sizes import count_steps
@@ -23,7 +23,7 @@ from theory.online.students import Students
 
 if TYPE_CHECKING:
     from theory.ensembles.pair_fluctuations import PairFluctuations
-    from theory.fluctuations.student_fluctuations import Fluctuations
+    from theory.fluctuations.student_fluctuations import StudentFluctuations
 
 if has_jax():  # imported early: `theory.solve` sets up the folder of compiled programs only after JAX is imported
     import_module("theory.online.trajectories")
@@ -40,7 +40,7 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
     """
     if not scenario.corrections:
         return _solve_without_corrections(scenario, cells)
-    recorded = {N: _get_recorded_times(scenario.t, N) for N in {cell.N for cell in cells}}
+    recorded = {N: _round_to_step_times(scenario.t, N) for N in {cell.N for cell in cells}}
     groups: dict[tuple[float, ...], list[int]] = {}
     for index, cell in enumerate(cells):
         groups.setdefault(recorded[cell.N], []).append(index)
@@ -49,7 +49,9 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
         group = [cells[index] for index in members]
         after = list(_solve_with_corrections(group, times, scenario.gram))
         if times != tuple(scenario.t):
-            before = _compute_variables(group, _solve_distinct(_solve_isotropic, group, scenario.t), scenario.gram)
+            before = _compute_variables(
+                group, _solve_distinct_cells(_solve_isotropic, group, scenario.t), scenario.gram
+            )
             after = [_add_recorded_corrections(values, later) for values, later in zip(before, after, strict=True)]
         variables |= dict(zip(members, after, strict=True))
     return iter([variables[index] for index in range(len(cells))])
@@ -59,11 +61,11 @@ def _solve_without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) 
     """Solve cells in order, for N -> infinity without corrections."""
     isotropic = [cell for cell in cells if not cell.inputs.structured]
     structured = [cell for cell in cells if cell.inputs.structured]
-    first = _compute_variables(isotropic, _solve_distinct(_solve_isotropic, isotropic, scenario.t), scenario.gram)
+    first = _compute_variables(isotropic, _solve_distinct_cells(_solve_isotropic, isotropic, scenario.t), scenario.gram)
     if not structured:
         return first
     second = _compute_field_variables(
-        structured, _solve_distinct(structured_trajectories.solve_cells, structured, scenario.t), scenario
+        structured, _solve_distinct_cells(structured_trajectories.solve_cells, structured, scenario.t), scenario
     )
     return (next(second) if cell.inputs.structured else _add_field_variables(next(first)) for cell in cells)
 
@@ -85,7 +87,7 @@ def solve_line(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict
     return _solve_with_corrections(cells, scenario.t, scenario.gram) if scenario.corrections else solve(scenario, cells)
 
 
-def _get_recorded_times(times: Sequence[float], N: int) -> tuple[float, ...]:
+def _round_to_step_times(times: Sequence[float], N: int) -> tuple[float, ...]:
     """Return the times of the steps that a simulation records.
 
     Times that agree up to rounding errors are not changed.
@@ -106,7 +108,9 @@ def _add_recorded_corrections(values: dict[str, np.ndarray], recorded: dict[str,
     return values | further
 
 
-def _solve_distinct(solve: Callable[..., list[Any]], cells: Sequence[OnlineCell], times: Sequence[float]) -> list[Any]:
+def _solve_distinct_cells(
+    solve: Callable[..., list[Any]], cells: Sequence[OnlineCell], times: Sequence[float]
+) -> list[Any]:
     """Solve each distinct cell once, and return a solution for every cell.
 
     Cells with the same equations share a solution.
@@ -124,7 +128,7 @@ def _solve_with_corrections(
     """Solve cells at given times, including corrections of order 1/N."""
     from theory.online.trajectories import solve_with_fluctuations  # imported late, also below: corrections need JAX
 
-    solutions = _solve_distinct(solve_with_fluctuations, cells, times)
+    solutions = _solve_distinct_cells(solve_with_fluctuations, cells, times)
     students = [cell_students for cell_students, _ in solutions]
     student_corrections, pair_corrections = (
         _compute_student_corrections(cells, solutions),
@@ -143,20 +147,22 @@ def _solve_with_corrections(
 
 
 def _compute_student_corrections(
-    cells: Sequence[OnlineCell], solutions: Sequence[tuple[Students, Fluctuations]]
+    cells: Sequence[OnlineCell], solutions: Sequence[tuple[Students, StudentFluctuations]]
 ) -> list[dict[str, np.ndarray]]:
     """Compute the corrections (times, K) of the students of each cell.
 
     Cells with the same number of distinct students share one call.
     """
-    from theory.fluctuations.student_fluctuations import Fluctuations, compute_student_corrections
+    from theory.fluctuations.student_fluctuations import StudentFluctuations, compute_student_corrections
 
     corrections_by_cell: list[dict[str, np.ndarray]] = [{} for _ in cells]
     sizes = [students.y.shape[-1] for students, _ in solutions]
     for size in set(sizes):
         members = [index for index, cell_size in enumerate(sizes) if cell_size == size]
         students = Students(*map(np.stack, zip(*(solutions[index][0] for index in members), strict=True)))
-        fluctuations = Fluctuations(*map(np.stack, zip(*(solutions[index][1] for index in members), strict=True)))
+        fluctuations = StudentFluctuations(
+            *map(np.stack, zip(*(solutions[index][1] for index in members), strict=True))
+        )
         theta, length = order_parameters.angle_from_versine(students.y), np.exp(students.log_length)
         values = compute_student_corrections(
             theta, length, fluctuations, np.array([cells[index].N for index in members])[:, None, None]
@@ -226,7 +232,7 @@ def _compute_weight_variables(cell: OnlineCell, students: Students, gram: bool) 
         return _describe_equal_students(cell.K, students, gram)
     parallel, perpendicular = _get_unequal_components(students)
     return {
-        **describe_ensemble(parallel, perpendicular),
+        **compute_ensemble_parameters(parallel, perpendicular),
         **({"gram": make_gram_matrix(parallel, perpendicular)} if gram else {}),
     }
 
@@ -288,7 +294,7 @@ def _describe_equal_students(K: int, students: Students, gram: bool) -> dict[str
         np.exp(students.log_length[..., 0]),
         students.c[..., 0],
     )
-    q = np.cos(order_parameters.angle_between(theta, theta, c)) if K > 1 else np.full(theta.shape, np.nan)
+    q = np.cos(order_parameters.angle_between_students(theta, theta, c)) if K > 1 else np.full(theta.shape, np.nan)
     student_arrays = {"R": 1 - students.y[..., 0], "q": q, "length": length, "eps_g": theta / np.pi}
     values = {name: np.repeat(value[..., None], K, axis=-1) for name, value in student_arrays.items()}
     if gram:
@@ -304,7 +310,7 @@ def _describe_unequal_students(students: Students, gram: bool) -> dict[str, np.n
     parallel, perpendicular = _get_unequal_components(students)
     vote = compute_vote_error(parallel, perpendicular)
     return {
-        **describe_ensemble(parallel, perpendicular),
+        **compute_ensemble_parameters(parallel, perpendicular),
         "eps_g_majority_vote": vote.value,
         "eps_g_majority_vote_error": vote.error,
         **({"gram": make_gram_matrix(parallel, perpendicular)} if gram else {}),

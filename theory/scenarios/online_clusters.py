@@ -23,7 +23,7 @@ def solve(scenario: OnlineClusters, cells: Sequence[OnlineClusterCell]) -> Itera
     for cell in cells:
         first.setdefault(_make_equation_key(cell), cell)
     trajectories = dict(
-        zip(first, solve_cells(((cell, cell.two_clusters) for cell in first.values()), scenario.t), strict=True)
+        zip(first, solve_cells(((cell, cell.clusters_with_modes) for cell in first.values()), scenario.t), strict=True)
     )
     return (_compute_variables(cell, trajectories[_make_equation_key(cell)], scenario.t) for cell in cells)
 
@@ -40,7 +40,7 @@ def _compute_variables(
     cell: OnlineClusterCell, trajectory: ClusterTrajectory, times: Sequence[float]
 ) -> dict[str, np.ndarray]:
     """Return a student's trajectory, and Bayes-optimal errors for the same number of examples."""
-    clusters = cell.two_clusters
+    clusters = cell.clusters_with_modes
     bayes = [compute_best_plane_error(clusters.learnt(t), clusters.positives) for t in times]
     known_error = compute_best_plane_error(clusters.separation, clusters.positives)
     return {**trajectory._asdict(), "eps_bayes": np.array(bayes), "eps_known": np.asarray(known_error)}

@@ -18,14 +18,14 @@ from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.bayes_optimal import bayes_overlap
 from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA, clip_lambda
 from theory.convex.best_penalty import (
-    Ratio,
+    ExampleRatio,
     evaluate_at_ratios,
-    find_group_lambdas,
+    find_best_group_lambdas,
     get_alpha,
-    group_by_setting,
-    interpolate_group_lambdas,
+    group_cells_by_setting,
+    interpolate_best_lambdas,
 )
-from theory.convex.empirical_risk import solve_minimum
+from theory.convex.empirical_risk import solve_loss_minimum
 from theory.convex.recovery import get_recovery_threshold
 
 SOURCE = "replica-symmetric, N -> infinity"
@@ -41,7 +41,7 @@ def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
 
     Values are NaN where the loss has no minimum.
     """
-    return _solve_cells(scenario, cells, lambda cell: cell.P / cell.N, find_group_lambdas)
+    return _solve_cells(scenario, cells, lambda cell: cell.P / cell.N, find_best_group_lambdas)
 
 
 def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
@@ -53,7 +53,7 @@ def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
         scenario,
         cells,
         get_alpha,
-        interpolate_group_lambdas if any(cell.lam == "best" for cell in cells) else _make_unknown_penalties,
+        interpolate_best_lambdas if any(cell.lam == "best" for cell in cells) else _make_nan_penalties,
     )
 
 
@@ -65,21 +65,21 @@ def searched_penalties(cell: RiskCell) -> tuple[float, float]:
     return 0.0, MAX_SEARCHED_LAMBDA
 
 
-def _make_unknown_penalties(members: Sequence[RiskCell]) -> dict[float, float]:
+def _make_nan_penalties(members: Sequence[RiskCell]) -> dict[float, float]:
     return dict.fromkeys(map(get_alpha, members), np.nan)
 
 
 def _solve_cells(
-    scenario: Risk, cells: Sequence[RiskCell], ratio: Ratio, best_of_group: BestPenaltySearch
+    scenario: Risk, cells: Sequence[RiskCell], ratio: ExampleRatio, find_best_penalties: BestPenaltySearch
 ) -> Iterator[Values]:
-    names = {*scenario.variables, *scenario.theory_only}
+    names = {*scenario.variables, *scenario.theory_only_variables}
     variables: dict[tuple[int, ...], Values] = {}
-    for members in group_by_setting(cells):
-        variables.update(_solve_group(members, ratio, best_of_group))
+    for members in group_cells_by_setting(cells):
+        variables.update(_solve_group(members, ratio, find_best_penalties))
     return ({name: values for name, values in variables[cell.index].items() if name in names} for cell in cells)
 
 
-def _compute_bayes_cosines(members: Sequence[RiskCell], ratio: Ratio) -> dict[float, float]:
+def _compute_bayes_cosines(members: Sequence[RiskCell], ratio: ExampleRatio) -> dict[float, float]:
     """Return the cosine of the Bayes-optimal student at each ratio of a group.
 
     The cosine is NaN for inputs of unequal variance.
@@ -98,15 +98,15 @@ def _compute_bayes_cosine(teacher: Teacher, weights: Weights, alphas: tuple[floa
 
 
 def _solve_group(
-    members: list[RiskCell], ratio: Ratio, best_of_group: BestPenaltySearch
+    members: list[RiskCell], ratio: ExampleRatio, find_best_penalties: BestPenaltySearch
 ) -> dict[tuple[int, ...], Values]:
-    first, bayes, best = members[0], _compute_bayes_cosines(members, ratio), best_of_group(members)
+    first, bayes, best = members[0], _compute_bayes_cosines(members, ratio), find_best_penalties(members)
     points = [(ratio(cell), clip_lambda(best[cell.alpha]) if cell.lam == "best" else cell.lam) for cell in members]
     unique = list(dict.fromkeys(points))
     alpha, lam = np.array(unique, float).T
-    state = solve_minimum(*first.setting.learner, alpha, lam, first.setting.inputs)
+    state = solve_loss_minimum(*first.setting.learner, alpha, lam, first.setting.inputs)
     point_index = {point: index for index, point in enumerate(unique)}
-    shared = {"alpha_c": np.asarray(_compute_threshold(first))}
+    shared = {"alpha_c": np.asarray(_compute_critical_alpha(first))}
     return {
         cell.index: {
             **{name: np.asarray(values[point_index[point]]) for name, values in state._asdict().items()},
@@ -118,7 +118,7 @@ def _solve_group(
     }
 
 
-def _compute_threshold(cell: RiskCell) -> float:
+def _compute_critical_alpha(cell: RiskCell) -> float:
     """Return the critical alpha of separability, or of weight recovery by an l1 norm.
 
     Labels are separable below this alpha. Sparse weights are recovered from noiseless outputs above it.

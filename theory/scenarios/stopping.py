@@ -10,7 +10,7 @@ from statmech.scenarios.stopping import Stopping, StoppingCell
 from theory.stopping.walks import Decision, approximate_decision, error, exact_decision, mean_evaluated_fraction
 
 MAX_EXACT_CHECKS = 400  # exact densities then take at most a second
-MIN_LEVEL_STEPS = 2.0  # standard deviations of a step: below, the overshoot approximation fails
+MIN_LEVEL_IN_STEP_STDS = 2.0  # standard deviations of a step: below, the overshoot approximation fails
 
 SOURCE = "Gaussian walks, exact densities"
 LINE_POINTS = 60  # each point takes milliseconds  # style: ok
@@ -30,7 +30,7 @@ def solve(scenario: Stopping, cells: Sequence[StoppingCell]) -> Iterator[dict[st
 def compute_variables(cell: StoppingCell) -> dict[str, np.ndarray]:
     """Return the variables of a cell, for sums of variance 1."""
     tau, drift, theta = cell.tau, cell.mean - cell.slope, cell.theta - cell.slope  # relative to the level
-    decided = _decide_at_checks(cell)
+    decided = _compute_decision(cell)
     return {
         "decision_error": np.asarray(decided.error),
         "features": np.asarray(decided.features / cell.N),
@@ -39,11 +39,11 @@ def compute_variables(cell: StoppingCell) -> dict[str, np.ndarray]:
     }
 
 
-def _decide_at_checks(cell: StoppingCell) -> Decision:
+def _compute_decision(cell: StoppingCell) -> Decision:
     spacing = cell.chunk / cell.N
     if cell.looks.size <= MAX_EXACT_CHECKS:
         return exact_decision(cell.tau, cell.looks, cell.mean, 1.0, cell.theta, cell.slope)
-    if cell.tau < MIN_LEVEL_STEPS * np.sqrt(spacing):
+    if cell.tau < MIN_LEVEL_IN_STEP_STDS * np.sqrt(spacing):
         return Decision(np.nan, np.nan)
     limit = approximate_decision(cell.tau, spacing, cell.mean, 1.0, cell.theta, cell.slope)
     return Decision(float(limit[0]), cell.N * float(limit[1]))

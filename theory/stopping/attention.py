@@ -70,7 +70,7 @@ from theory.online.rate_terms import ATOL, VERSINE_ATOL, compute_rate_terms
 
 RTOL = 1e-9
 LEVEL_PANEL_EDGES = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])  # for `compute_evaluated_fraction`
-PANEL_NODES = 16  # for an accuracy of 1e-10
+LEVEL_PANEL_NODES = 16  # for an accuracy of 1e-10
 MIN_FREQUENCY, MAX_FREQUENCY = (
     1e-2,
     1e8,
@@ -99,7 +99,7 @@ class AttentiveStudent(NamedTuple):
     errors: Array
 
 
-INITIAL_STUDENT = AttentiveStudent(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
+INITIAL_STUDENT_STATE = AttentiveStudent(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def compute_learning_averages(level: StoppingLevel, theta: Array) -> tuple[RuleAverages, Array]:
@@ -170,7 +170,7 @@ def compute_evaluated_fraction(level: StoppingLevel, y: Array, spacing: Array = 
     """
     tau, c, R, y, spacing = (np.expand_dims(value, -1) for value in (level.tau, level.slope, 1 - y, y, spacing))
     edges = np.add.outer(LEVEL_PANEL_EDGES, level.tau)
-    x, weight = make_composite_rule(np.minimum(edges, GAUSSIAN_CUTOFF), PANEL_NODES)
+    x, weight = make_composite_rule(np.minimum(edges, GAUSSIAN_CUTOFF), LEVEL_PANEL_NODES)
     s = (tau / np.maximum(x, tau)) ** 2
     right = ndtr(R * (tau + c * s) / np.sqrt(np.maximum(1 - s + s * y * (2 - y), 1e-300)))
     stops = weight * 4 * normal_density(x) * np.exp(-c * tau - c**2 * s / 2) * right
@@ -211,12 +211,12 @@ class AttentionSettings(NamedTuple):
     boundary: Boundary
     error_rate: Array
     probes: Array
-    forget: Array  # the rate 1/T of the margin statistics
+    forgetting_rate: Array  # the rate 1/T of the margin statistics
     spacing: Array  # spacing of the checks, as a fraction of the features
-    delay: Array  # effective rise of the level due to the spacing of the checks
+    overshoot_rise: Array  # effective rise of the level due to the spacing of the checks
 
 
-def collect_settings(cells: Sequence[AttentionCell]) -> AttentionSettings:
+def collect_cell_settings(cells: Sequence[AttentionCell]) -> AttentionSettings:
     """Collect the parameters of cells with the same boundary."""
     rows = [
         (
@@ -236,7 +236,7 @@ def compute_levels(settings: AttentionSettings, state: AttentiveStudent) -> Stop
     length = np.exp(state.log_length)
     mean, variance = state.mean / length, state.variance / length**2
     tau = threshold(settings.boundary, settings.error_rate, mean, variance)
-    return StoppingLevel(tau + settings.delay, compute_level_rise(settings.boundary, mean), settings.probes)
+    return StoppingLevel(tau + settings.overshoot_rise, compute_level_rise(settings.boundary, mean), settings.probes)
 
 
 def compute_rates(settings: AttentionSettings, state: AttentiveStudent) -> AttentiveStudent:
@@ -249,8 +249,8 @@ def compute_rates(settings: AttentionSettings, state: AttentiveStudent) -> Atten
     return AttentiveStudent(
         log_length,
         y,
-        settings.forget * (mean - state.mean),
-        settings.forget * (second - state.variance),
+        settings.forgetting_rate * (mean - state.mean),
+        settings.forgetting_rate * (second - state.variance),
         work=compute_evaluated_fraction(level, state.y, settings.spacing),
         errors=errors,
     )
@@ -268,7 +268,7 @@ def solve_cells(cells: Sequence[AttentionCell], times: Sequence[float]) -> Atten
     array([[0.1...],
            [0.1...]])
     """
-    settings, kinds = collect_settings(cells), len(INITIAL_STUDENT)
+    settings, kinds = collect_cell_settings(cells), len(INITIAL_STUDENT_STATE)
 
     def field(_: float, y: np.ndarray) -> np.ndarray:
         state = AttentiveStudent(*y.reshape(-1, kinds).T)
@@ -276,7 +276,7 @@ def solve_cells(cells: Sequence[AttentionCell], times: Sequence[float]) -> Atten
 
     atol = [ATOL, VERSINE_ATOL, ATOL, ATOL, ATOL, ATOL] * len(cells)
     span, band = (0.0, max(times[-1], 1e-12)), kinds - 1  # banded: students are independent
-    start = np.tile(INITIAL_STUDENT, len(cells))
+    start = np.tile(INITIAL_STUDENT_STATE, len(cells))
     solution = solve_ivp(field, span, start, "LSODA", times, rtol=RTOL, atol=atol, lband=band, uband=band)
     if not solution.success:
         rates_named = ", ".join(f"{cell.error_rate:g}" for cell in cells[:5])

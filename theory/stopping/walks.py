@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr
 
 from statmech.boundaries import BOUNDARIES as BOUNDARIES
-from statmech.boundaries import BOUNDARY_CUTOFF, GAUSSIAN_WALK_OVERSHOOT
+from statmech.boundaries import GAUSSIAN_WALK_OVERSHOOT, PARTIAL_SUM_CUTOFF
 from statmech.boundaries import brownian_decision_error as error
 from statmech.boundaries import threshold as threshold
 from statmech.errors import ScenarioError
@@ -193,7 +193,7 @@ def exact_decision(
     steps = np.diff(looks / looks[-1], prepend=0)
     surviving, features = 1.0, 0.0
     nodes, weights = _make_panels(
-        min(0.0, drift) - BOUNDARY_CUTOFF * np.sqrt(variance), tau, PANEL_WIDTH * np.sqrt(variance * steps.min())
+        min(0.0, drift) - PARTIAL_SUM_CUTOFF * np.sqrt(variance), tau, PANEL_WIDTH * np.sqrt(variance * steps.min())
     )
     alive, kernels = None, {}
     for step, count in zip(steps[:-1].tolist(), np.diff(looks, prepend=0)[:-1].tolist(), strict=True):
@@ -217,19 +217,19 @@ def exact_decision(
 class TransitionKernel(NamedTuple):
     """Transition densities of a step between the nodes of a panel and its neighbours."""
 
-    alive: np.ndarray  # density before a step at all nodes, a view of an array padded with zeros
-    windows: np.ndarray  # (panels, neighbouring nodes), views of the padded array
-    densities: np.ndarray  # (neighbouring nodes, nodes), common to all panels because their widths are equal
+    surviving_density: np.ndarray  # density before a step at all nodes, a view of an array padded with zeros
+    density_windows: np.ndarray  # (panels, neighbouring nodes), views of the padded array
+    transition_matrix: np.ndarray  # (neighbouring nodes, nodes), common to all panels because their widths are equal
 
     def __call__(self, alive: np.ndarray) -> np.ndarray:
         """Propagate the density at all nodes by one step."""
-        self.alive[:] = alive
-        return (np.ascontiguousarray(self.windows) @ self.densities).ravel()
+        self.surviving_density[:] = alive
+        return (np.ascontiguousarray(self.density_windows) @ self.transition_matrix).ravel()
 
 
 def _make_kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> TransitionKernel:
-    """Make the transition kernel of a step between panels at distances up to `BOUNDARY_CUTOFF` deviations."""
-    width, cutoff = nodes[PANEL_NODES] - nodes[0], BOUNDARY_CUTOFF * deviation
+    """Make the transition kernel of a step between panels at distances up to `PARTIAL_SUM_CUTOFF` deviations."""
+    width, cutoff = nodes[PANEL_NODES] - nodes[0], PARTIAL_SUM_CUTOFF * deviation
     before, after = (max(0, int(np.ceil((cutoff + side * mean) / width)) + 1) for side in (1, -1))
     first, panels = nodes[:PANEL_NODES], np.arange(-before, after + 1)
     sources = np.add.outer(width * panels, first).ravel()

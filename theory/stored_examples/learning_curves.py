@@ -34,11 +34,11 @@ def _require_noiseless(curve: Callable[[np.ndarray], LearnerCurve]) -> CurveEqua
 
 
 LEARNER_EQUATIONS: dict[str, CurveEquations] = {
-    "hebb": replica.hebb,
-    "pseudo_inverse": replica.pseudo_inverse,
-    "gibbs": _require_noiseless(replica.gibbs),
-    "max_stability": replica.max_stability,
-    "bayes": _require_noiseless(replica.bayes),
+    "hebb": replica.solve_hebb,
+    "pseudo_inverse": replica.solve_pseudo_inverse,
+    "gibbs": _require_noiseless(replica.solve_gibbs),
+    "max_stability": replica.solve_max_stability,
+    "bayes": _require_noiseless(replica.solve_bayes),
 }
 
 
@@ -80,7 +80,7 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
     import xarray as xr
 
     alpha = np.atleast_1d(np.asarray(alphas, float))
-    _check_arguments(alpha, flip)
+    _check_curve_arguments(alpha, flip)
     curves = [solve_learner_curve(name, alpha, flip) for name in LEARNER_EQUATIONS]
     theta, kappa, residual = (np.stack(part) for part in zip(*curves, strict=True))
     dims = ("learner", "alpha")
@@ -145,7 +145,7 @@ def separable_fraction(P: ArrayLike, N: ArrayLike) -> np.ndarray:
     return np.where(P <= N, 1.0, bdtr(np.minimum(N, P) - 1.0, (P - 1).astype(int), 0.5))
 
 
-def _check_arguments(alpha: np.ndarray, flip: float) -> None:
+def _check_curve_arguments(alpha: np.ndarray, flip: float) -> None:
     if alpha.ndim != 1 or not np.all((alpha > 0) & np.isfinite(alpha)):
         raise ScenarioError([(("alphas",), "the number of examples per dimension must be finite and greater than 0")])
     replica.check_flip(flip)

@@ -75,7 +75,7 @@ def label_field_correlation(flip: Any) -> Any:
     return (1 - 2 * flip) * float(np.sqrt(2 / np.pi))
 
 
-def hebb(alpha: np.ndarray, flip: float) -> LearnerCurve:
+def solve_hebb(alpha: np.ndarray, flip: float) -> LearnerCurve:
     """Compute the learning curve of Hebb's rule, the sum of all examples times their labels.
 
     Stabilities are Gaussian and have no lower bound.
@@ -84,7 +84,7 @@ def hebb(alpha: np.ndarray, flip: float) -> LearnerCurve:
     return LearnerCurve(theta, np.full_like(theta, -np.inf), np.zeros_like(theta))
 
 
-def pseudo_inverse(alpha: np.ndarray, flip: float) -> LearnerCurve:
+def solve_pseudo_inverse(alpha: np.ndarray, flip: float) -> LearnerCurve:
     """Compute the learning curve of the pseudo-inverse rule.
 
     For alpha < 1 the rule gives the shortest w with fields equal to the labels, and all stabilities are equal. For
@@ -100,7 +100,7 @@ def pseudo_inverse(alpha: np.ndarray, flip: float) -> LearnerCurve:
     return LearnerCurve(theta, kappa, np.zeros_like(theta))
 
 
-def gibbs(alpha: np.ndarray) -> LearnerCurve:
+def solve_gibbs(alpha: np.ndarray) -> LearnerCurve:
     """Compute the learning curve of Gibbs learning, a random student from the version space.
 
     Order parameters obey cos(theta) = q = R, and the smallest stability is 0.
@@ -111,7 +111,7 @@ def gibbs(alpha: np.ndarray) -> LearnerCurve:
     return LearnerCurve(theta, np.zeros_like(theta), residual)
 
 
-def bayes(alpha: np.ndarray) -> LearnerCurve:
+def solve_bayes(alpha: np.ndarray) -> LearnerCurve:
     """Compute the learning curve of the Bayes algorithm, the majority vote of the version space.
 
     The vote and the centre of the version space have the overlap sqrt(q) with the teacher.
@@ -120,7 +120,7 @@ def bayes(alpha: np.ndarray) -> LearnerCurve:
     return LearnerCurve(theta, np.full_like(theta, np.nan), residual)
 
 
-def max_stability(alpha: np.ndarray, flip: float) -> LearnerCurve:
+def solve_max_stability(alpha: np.ndarray, flip: float) -> LearnerCurve:
     """Compute the learning curve of the perceptron of maximum stability.
 
     The result is NaN for alpha >= alpha_c(flip), since no perceptron classifies all examples correctly.
@@ -129,7 +129,9 @@ def max_stability(alpha: np.ndarray, flip: float) -> LearnerCurve:
     curve = LearnerCurve(*(np.full(alpha.shape, np.nan) for _ in LearnerCurve._fields))
     if np.any(consistent):
         solution = (
-            _solve_random_labels(alpha[consistent]) if flip == 0.5 else _solve_max_stability(alpha[consistent], flip)
+            _solve_random_label_curve(alpha[consistent])
+            if flip == 0.5
+            else _solve_max_stability(alpha[consistent], flip)
         )
         for values, part in zip(curve, solution, strict=True):
             values[consistent] = part
@@ -289,7 +291,7 @@ def _mean_positive_part(k: np.ndarray) -> np.ndarray:
     return np.asarray(k * ndtr(k) + normal_density(k))
 
 
-def _solve_random_labels(alpha: np.ndarray) -> LearnerCurve:
+def _solve_random_label_curve(alpha: np.ndarray) -> LearnerCurve:
     """Solve for the stability whose capacity for random labels equals alpha."""
 
     def residual(log_kappa: np.ndarray, alpha: np.ndarray) -> np.ndarray:

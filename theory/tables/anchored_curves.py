@@ -35,14 +35,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-MAX_ERROR = 0.6  # larger label errors are noise of short tables
-KERNEL_WIDTH = 0.25  # for a class of one row, in standard deviations of its stabilities
-NORMAL_QUANTILE = 1.645  # half width of a 90 % interval, in standard deviations
-MODEL_ERROR = 0.05  # relative error of moved curves, in addition to the noise of the table
-AGREEMENT_TOL = 0.14  # theory alone is wrong if |ln(measured / theory)| is larger
-SHAPE_TOL = 0.5  # the shape of the curve is wrong if |ln(measured / anchored)| is larger
-AGREEMENT_ERRORS = 1.5  # deviations up to this number of standard errors agree
-MIN_WRONG_ROWS = 10  # fewer misclassified rows do not determine an error
+MAX_LABEL_ERROR = 0.6  # larger label errors are noise of short tables
+SINGLE_ROW_KERNEL_WIDTH = 0.25  # for a class of one row, in standard deviations of its stabilities
+BAND_NORMAL_QUANTILE = 1.645  # half width of a 90 % interval, in standard deviations
+RELATIVE_MODEL_ERROR = 0.05  # relative error of moved curves, in addition to the noise of the table
+THEORY_LOG_RATIO_TOL = 0.14  # theory alone is wrong if |ln(measured / theory)| is larger
+SHAPE_LOG_RATIO_TOL = 0.5  # the shape of the curve is wrong if |ln(measured / anchored)| is larger
+AGREEMENT_STANDARD_ERRORS = 1.5  # deviations up to this number of standard errors agree
+MIN_MISCLASSIFIED_ROWS = 10  # fewer misclassified rows do not determine an error
 
 
 class MeasuredStabilities(NamedTuple):
@@ -73,7 +73,7 @@ def standardise_stabilities(stabilities: np.ndarray, y: np.ndarray) -> MeasuredS
 
 
 def compute_anchored_errors(
-    theory: np.ndarray, theory_of_all: np.ndarray, measured: MeasuredStabilities, fractions: np.ndarray
+    theory: np.ndarray, theory_of_full_table: np.ndarray, measured: MeasuredStabilities, fractions: np.ndarray
 ) -> np.ndarray:
     """Return the errors (2, P) of both classes on the anchored curve.
 
@@ -81,7 +81,7 @@ def compute_anchored_errors(
     ----------
     theory
         Means of theory's stabilities over their standard deviation, in each class at each number of examples (2, P).
-    theory_of_all
+    theory_of_full_table
         The same for all rows as examples (2, 1).
     measured
         The measured stabilities of all rows.
@@ -90,7 +90,7 @@ def compute_anchored_errors(
     """
     position = measured.positions[:, None]
     D, O = theory[0] + theory[1], theory[0] - theory[1]
-    D_n, O_n = theory_of_all[0] + theory_of_all[1], theory_of_all[0] - theory_of_all[1]
+    D_n, O_n = theory_of_full_table[0] + theory_of_full_table[1], theory_of_full_table[0] - theory_of_full_table[1]
     D_P = D * (position[0] + position[1]) / D_n
     O_P = O + (position[0] - position[1]) - O_n
     means = np.array([D_P + O_P, D_P - O_P]) / 2
@@ -101,14 +101,16 @@ def compute_anchored_errors(
         return np.where(totals[0] > 0, errors[0] * np.sqrt(totals[1] / totals[0]), errors[0])
 
 
-def _compute_class_errors(means: np.ndarray, ratio: np.ndarray, zeta: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def _compute_class_errors(
+    means: np.ndarray, ratio: np.ndarray, standardised: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
     """Return the errors (2, P) of both classes from their mean stabilities (2, P).
 
     A fraction `ratio` (P,) of the variance of the stabilities has the measured distribution, the rest is Gaussian.
     """
     errors = []
-    for mean, values in zip(means, zeta, strict=True):
-        width = KERNEL_WIDTH * len(values) ** -0.2
+    for mean, values in zip(means, standardised, strict=True):
+        width = SINGLE_ROW_KERNEL_WIDTH * len(values) ** -0.2
         deviation = np.sqrt(1 - ratio + ratio * width**2)
         errors.append(np.mean(ndtr((-mean - np.sqrt(ratio) * values[:, None]) / deviation), axis=0))
     return np.array(errors)
@@ -176,7 +178,7 @@ class LabelScale(ErrorScale):
         return 0.3 / self.noise
 
     def transform_errors(self, errors: np.ndarray) -> np.ndarray:
-        return np.asarray(ndtri(np.clip(errors, self.floor, MAX_ERROR)))
+        return np.asarray(ndtri(np.clip(errors, self.floor, MAX_LABEL_ERROR)))
 
     def restore_errors(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(ndtr(values))
@@ -187,7 +189,7 @@ class LabelScale(ErrorScale):
 
     def compute_half_band(self, errors: np.ndarray) -> np.ndarray:
         variance = np.maximum(errors * (1 - errors), 0.5 / self.noise) / self.noise
-        return NORMAL_QUANTILE * np.sqrt(variance + (MODEL_ERROR * errors) ** 2)
+        return BAND_NORMAL_QUANTILE * np.sqrt(variance + (RELATIVE_MODEL_ERROR * errors) ** 2)
 
 
 @dataclass(frozen=True)
@@ -208,10 +210,10 @@ class SquaredScale(ErrorScale):
         return errors * max(target, self.floor) / max(source, self.floor)
 
     def compute_half_band(self, errors: np.ndarray) -> np.ndarray:
-        return NORMAL_QUANTILE * errors * np.hypot(self.noise, MODEL_ERROR)
+        return BAND_NORMAL_QUANTILE * errors * np.hypot(self.noise, RELATIVE_MODEL_ERROR)
 
 
-def move_errors(
+def move_curve_to_errors(
     P: np.ndarray, curve: PredictedCurve, measured: MeasuredErrors, curve_at_measured: PredictedCurve, scale: ErrorScale
 ) -> np.ndarray:
     """Shift a curve so that it passes through the measured errors.
@@ -267,17 +269,17 @@ def judge_theory(
     Parameters
     ----------
     measured, curve_at_measured, scale
-        As in `move_errors`.
+        As in `move_curve_to_errors`.
     num_wrong
         The number of rows that learners without these rows classify wrongly, infinite for a numerical target.
     """
-    if num_wrong < MIN_WRONG_ROWS:
+    if num_wrong < MIN_MISCLASSIFIED_ROWS:
         return "too few errors to measure"
 
     def agrees(theory: np.ndarray, tolerance: float) -> np.ndarray:
         near = np.abs(compute_log_ratios(measured, theory, scale)) <= tolerance
-        return near | (np.abs(measured.error - theory) <= AGREEMENT_ERRORS * measured.deviation)
+        return near | (np.abs(measured.error - theory) <= AGREEMENT_STANDARD_ERRORS * measured.deviation)
 
-    if np.all(agrees(curve_at_measured.theory, AGREEMENT_TOL)):
+    if np.all(agrees(curve_at_measured.theory, THEORY_LOG_RATIO_TOL)):
         return "good"
-    return "moved" if np.all(agrees(curve_at_measured.anchored, SHAPE_TOL)[:-1]) else "unsure"
+    return "moved" if np.all(agrees(curve_at_measured.anchored, SHAPE_LOG_RATIO_TOL)[:-1]) else "unsure"

@@ -30,12 +30,18 @@ from statmech.convex.clusters import TwoClusters
 from statmech.convex.losses import Loss
 from statmech.numerics.gaussian import normal_cdf
 from theory.convex.cluster_averages import ClusterStabilities
-from theory.convex.clusters import ClusterEquations, ClusterHats, WeightSolution, find_best_lambdas, solve_clusters
-from theory.convex.penalised_fields import differentiate_logs
-from theory.convex.saddle_point import SOLUTION_TOL
+from theory.convex.clusters import (
+    ClusterEquations,
+    ClusterHats,
+    WeightSolution,
+    search_best_cluster_lambdas,
+    solve_cluster_equations,
+)
+from theory.convex.penalised_fields import differentiate_by_logs
+from theory.convex.saddle_point import SOLUTION_RESIDUAL_TOL
 from theory.tables.resolvents import Resolvent
 
-MAX_RELATIVE_K = 1e6  # in units of the largest variance; at larger k the penalty dominates
+MAX_RELATIVE_PENALTY_K = 1e6  # in units of the largest variance; at larger k the penalty dominates
 EIGENVALUE_REL_TOL = 1e-12  # smaller eigenvalues, relative to the largest, are rounding errors
 MIN_SIGNAL_TO_NOISE = 0.01  # ratio of T to its noise; smaller differences between classes are due to chance
 MIN_CENTRE_RATIO = 1e-3  # (T + k T')/T relative to omega/(omega + k) at the largest variance omega
@@ -94,11 +100,11 @@ class FreshEquations(ClusterEquations):
 
     def side(self, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
         """Solve the equations of the weights under the penalty."""
-        max_k = MAX_RELATIVE_K * self.size
+        max_k = MAX_RELATIVE_PENALTY_K * self.size
         k = np.minimum(lam / np.maximum(hats.V, lam / max_k), max_k)
         logs, slope = (
             self._compute_log_functions(np.log(k)),
-            differentiate_logs(self._compute_log_functions, np.log(k)[None])[:, 0],
+            differentiate_by_logs(self._compute_log_functions, np.log(k)[None])[:, 0],
         )
         log_lam = np.log(lam)
         log_m = np.log(hats.m) + logs[1] - log_lam
@@ -147,7 +153,7 @@ class FreshEquations(ClusterEquations):
         s, square = resolvent.eigenvalues[:, None], table.squares[:, None]
         df, slope, per_k = (
             resolvent.effective_directions(z),
-            resolvent.effective_slope(z),
+            resolvent.effective_directions_slope(z),
             1 / resolvent.population_strength_slope(z),
         )
         left = resolvent.remaining_degrees(z)
@@ -196,8 +202,10 @@ def solve_fresh_stabilities(
     """
     equations = make_fresh_equations(loss, table, intercept)
     alpha = np.asarray(P, float) / table.resolvent.columns
-    solution = solve_clusters(equations, alpha, np.asarray(lam, float))
-    return equations, equations.stabilities(solution.x + np.where(solution.residual <= SOLUTION_TOL, 0.0, np.nan))
+    solution = solve_cluster_equations(equations, alpha, np.asarray(lam, float))
+    return equations, equations.stabilities(
+        solution.x + np.where(solution.residual <= SOLUTION_RESIDUAL_TOL, 0.0, np.nan)
+    )
 
 
 def predict_fresh_errors(
@@ -215,7 +223,7 @@ def predict_fresh_errors(
     return error_rate
 
 
-def find_fresh_penalties(loss: Loss, table: ClassTable, P: np.ndarray, intercept: bool) -> np.ndarray:
+def find_fresh_row_penalties(loss: Loss, table: ClassTable, P: np.ndarray, intercept: bool) -> np.ndarray:
     """Find the penalty with the smallest error on fresh rows at each number of examples (batch,)."""
     alpha = np.asarray(P, float) / table.resolvent.columns
-    return find_best_lambdas(make_fresh_equations(loss, table, intercept), alpha)
+    return search_best_cluster_lambdas(make_fresh_equations(loss, table, intercept), alpha)

@@ -45,7 +45,7 @@ class FreshRowErrors(RowErrors):
         )
 
     def find_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
-        return fresh_clusters.find_fresh_penalties(loss, self.classes, P, self.intercept)
+        return fresh_clusters.find_fresh_row_penalties(loss, self.classes, P, self.intercept)
 
     def get_penalty_bounds(self, model: str = "auto") -> tuple[float, float]:
         squares = self.table.labels is None or model == "moments"

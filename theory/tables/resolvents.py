@@ -22,8 +22,8 @@ from functools import cached_property
 
 import numpy as np
 
-MAX_NEWTON_STEPS = 200  # Newton's method converges from above
-STRENGTH_REL_TOL = 1e-14  # relative change of z in the last step
+MAX_STRENGTH_NEWTON_STEPS = 200  # Newton's method converges from above
+SAMPLE_STRENGTH_REL_TOL = 1e-14  # relative change of z in the last step
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Resolvent:
         s = self.eigenvalues[:, None]
         return np.sum(s / (s + z), axis=0)
 
-    def effective_slope(self, z: np.ndarray) -> np.ndarray:
+    def effective_directions_slope(self, z: np.ndarray) -> np.ndarray:
         """Return the derivative of df with respect to z."""
         s = self.eigenvalues[:, None]
         return -np.sum(s / (s + z) ** 2, axis=0)
@@ -73,11 +73,11 @@ class Resolvent:
         is NaN for k up to `min_population_strength`.
         """
         z = np.where(k > self.min_population_strength, k * self.degrees / self.columns, np.nan)
-        for _ in range(MAX_NEWTON_STEPS):
+        for _ in range(MAX_STRENGTH_NEWTON_STEPS):
             step = (self.columns * z / k + self.effective_directions(z) - self.degrees) / (
-                self.columns / k + self.effective_slope(z)
+                self.columns / k + self.effective_directions_slope(z)
             )
             z = z - step
-            if not np.any(np.abs(step) > STRENGTH_REL_TOL * z):
+            if not np.any(np.abs(step) > SAMPLE_STRENGTH_REL_TOL * z):
                 break
         return z

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.real_table import RealTable, TableEigenbasis, compute_eigenbasis
+from statmech.real_table import RealTable, TableEigenbasis, compute_table_eigenbasis
 from theory.tables.resolvents import Resolvent
 
 MIN_RIDGE_PENALTY, MAX_RIDGE_PENALTY, PENALTY_SCAN_POINTS = 1e-8, 1e4, 60  # grid of the search for the best penalty
@@ -47,7 +47,7 @@ def make_ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeDecomposition:
     y
         Centred targets (n,).
     """
-    return _ridge_from_basis(compute_eigenbasis(Z, y), *Z.shape)
+    return _ridge_from_basis(compute_table_eigenbasis(Z, y), *Z.shape)
 
 
 def ridge_from_table(table: RealTable, intercept: bool) -> RidgeDecomposition:
@@ -66,7 +66,9 @@ def ridge_from_table(table: RealTable, intercept: bool) -> RidgeDecomposition:
 
 
 def _ridge_from_basis(basis: TableEigenbasis, rows: int, columns: int, mean_square: float = 0.0) -> RidgeDecomposition:
-    return RidgeDecomposition(Resolvent(basis.eigenvalues, rows - 1, columns), basis.squares, basis.beyond, mean_square)
+    return RidgeDecomposition(
+        Resolvent(basis.eigenvalues, rows - 1, columns), basis.squares, basis.unexplained_square, mean_square
+    )
 
 
 def predict_squared_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
@@ -86,7 +88,7 @@ def predict_squared_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.nda
     z = _solve_sample_strength(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
     resolvent, s = table.resolvent, table.resolvent.eigenvalues[:, None]
     df, k = resolvent.effective_directions(z), resolvent.population_strength(z)
-    df2 = df + k * resolvent.effective_slope(z) / resolvent.population_strength_slope(z)
+    df2 = df + k * resolvent.effective_directions_slope(z) / resolvent.population_strength_slope(z)
     residual = np.sum(table.squares[:, None] * (z / (s + z)) ** 2, axis=0) + table.residual_square
     error: np.ndarray = residual * (resolvent.degrees - df2) / resolvent.remaining_degrees(z) ** 2 + table.mean_square
     return error / (1 - df2 / P)

@@ -20,15 +20,15 @@ from statmech.convex.clusters import TwoClusters
 from statmech.convex.losses import Loss, Square, convert_to_stability_loss
 from statmech.numerics.gaussian import normal_cdf
 from statmech.real_table import RealTable
-from theory.convex.cluster_averages import ClusterStabilities, average_training_on_clusters
+from theory.convex.cluster_averages import ClusterStabilities, average_training_clusters
 from theory.tables.fresh_clusters import ClassTable, make_class_table
 from theory.tables.ridge import RidgeDecomposition, ridge_from_table
 
 MIN_CLASS_PENALTY, MAX_CLASS_PENALTY = 1e-6, 1e6  # substitutes for a vanishing and for an infinite penalty
-ERROR_MODELS = ("auto", "clusters", "moments")
+ERROR_MODEL_NAMES = ("auto", "clusters", "moments")
 
 
-class RowsState(NamedTuple):
+class RowErrorValues(NamedTuple):
     """Label errors and squared errors on the rows of the population and on the examples, arrays (batch,)."""
 
     eps_y: np.ndarray
@@ -85,7 +85,7 @@ class RowErrors(ABC):
         """Decomposition of the table in its eigenbasis."""
         return ridge_from_table(self.table, self.intercept)
 
-    def described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str = "auto") -> RowsState:
+    def described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str = "auto") -> RowErrorValues:
         """Predict the errors, NaN where the table does not determine them.
 
         Parameters
@@ -97,9 +97,9 @@ class RowErrors(ABC):
         lam
             Strengths of the penalty (batch,), NaN to skip an element.
         model
-            One of `ERROR_MODELS`: `auto` predicts label errors by `clusters` and squared errors by `moments`.
+            One of `ERROR_MODEL_NAMES`: `auto` predicts label errors by `clusters` and squared errors by `moments`.
         """
-        result = RowsState(*(np.full(len(P), np.nan) for _ in RowsState._fields))
+        result = RowErrorValues(*(np.full(len(P), np.nan) for _ in RowErrorValues._fields))
         is_finite = np.isfinite(lam)
         if is_finite.any():
             state = self._predict_known_errors(loss, P[is_finite], lam[is_finite], model)
@@ -125,10 +125,10 @@ class RowErrors(ABC):
         """Return the bounds of the search for the best penalty."""
         return MIN_CLASS_PENALTY, MAX_CLASS_PENALTY
 
-    def _predict_known_errors(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str) -> RowsState:
+    def _predict_known_errors(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str) -> RowErrorValues:
         """Predict the errors at finite penalties."""
         nans, square = np.full(len(P), np.nan), isinstance(loss, Square)
-        state = RowsState(nans, nans, nans, nans)
+        state = RowErrorValues(nans, nans, nans, nans)
         if self.table.labels is not None and model != "moments":
             state = self._predict_by_clusters(convert_to_stability_loss(loss), P, lam, square)
         if square and model != "clusters":
@@ -138,13 +138,13 @@ class RowErrors(ABC):
             state = state._replace(mse_y=squares.fresh * means, train_loss=training)
         return state
 
-    def _predict_by_clusters(self, loss: Loss, P: np.ndarray, lam: np.ndarray, square: bool) -> RowsState:
+    def _predict_by_clusters(self, loss: Loss, P: np.ndarray, lam: np.ndarray, square: bool) -> RowErrorValues:
         """Predict the errors by the model of two clusters, with the squared error if `square` is True."""
         clusters, stabilities = self.stabilities(loss, P, lam)
         with np.errstate(all="ignore"):
-            training = average_training_on_clusters(loss, clusters, stabilities, loss)
+            training = average_training_clusters(loss, clusters, stabilities, loss)
             error_rate = clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
         mse = clusters.weights @ (1 - stabilities.means) ** 2 + stabilities.Q**2 if square else np.full(len(P), np.nan)
         if self.intercept and loss.kinks:  # the equations fail at w = 0, where all answers are the more frequent label
             error_rate = np.where(np.isnan(error_rate), clusters.weights.min(), error_rate)
-        return RowsState(error_rate, mse, training.error, training.loss)
+        return RowErrorValues(error_rate, mse, training.error, training.loss)

@@ -19,10 +19,10 @@ from statmech.convex.teachers import LinearTeacher
 from statmech.modes import Modes
 from theory.convex.best_lambda import minimise_over_lambda
 from theory.convex.cluster_averages import ClusterStabilities
-from theory.convex.clusters import ClusterEquations, find_cluster_lambdas, solve_clusters
+from theory.convex.clusters import ClusterEquations, find_best_cluster_lambdas, solve_cluster_equations
 from theory.convex.empirical_risk import describe_state
-from theory.convex.mode_sums import ModeSums
-from theory.convex.saddle_point import SOLUTION_TOL, ConvexEquations, PenaltyPoint, solve_saddle_point
+from theory.convex.mode_sums import ModeWeightEquations
+from theory.convex.saddle_point import SOLUTION_RESIDUAL_TOL, ConvexEquations, PenaltyPoint, solve_saddle_point
 from theory.tables.row_errors import MAX_CLASS_PENALTY, MIN_CLASS_PENALTY, RowErrors, SquaredErrors
 
 
@@ -45,7 +45,7 @@ class TableRowErrors(RowErrors):
         s, (n, N) = self.ridge.resolvent.eigenvalues, self.table.Z.shape
         variances, fractions = np.append(N * s / n, 0.0), np.append(np.full(len(s), 1 / N), (N - len(s)) / N)
         powers = np.append(self.ridge.squares / (n * self.mean_square), 0.0)
-        return ConvexEquations(Square(), LinearTeacher(), ModeSums(Modes(variances, fractions, powers)))
+        return ConvexEquations(Square(), LinearTeacher(), ModeWeightEquations(Modes(variances, fractions, powers)))
 
     @property
     def mean_square(self) -> float:
@@ -54,9 +54,9 @@ class TableRowErrors(RowErrors):
 
     def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
         equations = ClusterEquations(loss, self.clusters, self.intercept and not self.clusters.is_balanced)
-        solution = solve_clusters(equations, P / self.table.N, lam)
+        solution = solve_cluster_equations(equations, P / self.table.N, lam)
         return self.clusters, equations.stabilities(
-            solution.x + np.where(solution.residual <= SOLUTION_TOL, 0.0, np.nan)
+            solution.x + np.where(solution.residual <= SOLUTION_RESIDUAL_TOL, 0.0, np.nan)
         )
 
     def squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
@@ -66,7 +66,7 @@ class TableRowErrors(RowErrors):
         return SquaredErrors(self.mean_square * state.mse, 2 * self.mean_square * state.train_loss)
 
     def find_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
-        return find_cluster_lambdas(loss, self.clusters, P / self.table.N, self.intercept)
+        return find_best_cluster_lambdas(loss, self.clusters, P / self.table.N, self.intercept)
 
     def find_square_penalties(self, P: np.ndarray) -> np.ndarray:
         return np.clip(

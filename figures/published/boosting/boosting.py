@@ -23,7 +23,7 @@ from figures.panels import (
     draw_legend_below,
     draw_panel,
     make_figure,
-    mark_at_foot,
+    mark_zeros_at_foot,
     select_with_dense_theory,
     solve_dense_theory,
 )
@@ -32,7 +32,7 @@ from statmech.numerics.statistics import compute_run_standard_error
 
 AXES = ("s", "P")  # sweep axes that this figure shows
 MAX_BOOSTING_CURVES = 4  # one curve per value of P
-MIN_BAR_FRACTION = 0.1  # lower bar ends below this fraction of the mean do not extend the axis
+MIN_BAR_END_RATIO = 0.1  # lower bar ends below this fraction of the mean do not extend the axis
 STAGES_LABEL = "stages to zero\ntraining error"
 BOOSTING_LINE_STYLE: dict[str, Any] = {"linestyle": "-"}
 ADVANTAGE_TICKS = [0.02, 0.05, 0.1, 0.2, 0.5]
@@ -65,19 +65,19 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     draw_panel(error, results_P, "P", "eps_g", "s", log="xy", **BOOSTING_LINE_STYLE)
     for index, errors in enumerate(simulation.eps_g.transpose("s", ...)):
         errorless_P = errors.P.values[np.asarray(errors.mean("seed") == 0)]
-        mark_at_foot(
+        mark_zeros_at_foot(
             error, errorless_P, get_curve_style(index)["color"], **nested_marker_size(index, simulation.sizes["s"])
         )
     stages_s.set(xlabel="$s$, conjunctions of the teacher", ylabel=STAGES_LABEL)
     stages_P.set(xlabel="$P$, examples", ylabel=STAGES_LABEL)
     advantage.set(xscale="log", yscale="log", xlabel="$1/(2s)$", ylabel=r"smallest advantage $\gamma$")
-    error.set(xlabel="$P$, examples", ylim=(0.8 * _find_min_error(simulation.eps_g), 1.5))
+    error.set(xlabel="$P$, examples", ylim=(0.8 * _find_lower_error_limit(simulation.eps_g), 1.5))
     for ax, axis in ((stages_s, simulation.s), (stages_P, simulation.P)):
         if not np.isfinite(ax.dataLim.x0):  # no run classified all examples correctly
             ax.set_xlim(axis.values.min() / 1.5, axis.values.max() * 1.5)
-    _set_ticks(stages_s.xaxis, simulation.s.values.tolist())
-    _set_ticks(advantage.xaxis, ADVANTAGE_TICKS)
-    _set_ticks(advantage.yaxis, ADVANTAGE_TICKS)
+    _set_fixed_ticks(stages_s.xaxis, simulation.s.values.tolist())
+    _set_fixed_ticks(advantage.xaxis, ADVANTAGE_TICKS)
+    _set_fixed_ticks(advantage.yaxis, ADVANTAGE_TICKS)
     set_log_ticks(error.yaxis)
     zero = make_line_handle("no error seen", **FOOT_MARKER_STYLE | {"gid": None, "clip_on": True})
     bound = make_line_handle("bound", linestyle="--")
@@ -96,18 +96,18 @@ def _describe_trivial_bounds(bounds: xr.DataArray) -> str:
     return rf"the bound on $\epsilon_g$ for {s_range} is 1 at every $P$"
 
 
-def _find_min_error(values: Any) -> float:
+def _find_lower_error_limit(errors: Any) -> float:
     """Return the smallest value that the logarithmic error axis must include.
 
     This value is the lower end of an error bar, or the mean if the bar almost reaches 0.
     """
-    means = values.mean("seed").values
-    ends = means - compute_run_standard_error(values).fillna(0).values
-    ends = np.where(ends > MIN_BAR_FRACTION * means, ends, means)
+    means = errors.mean("seed").values
+    ends = means - compute_run_standard_error(errors).fillna(0).values
+    ends = np.where(ends > MIN_BAR_END_RATIO * means, ends, means)
     return float(ends[ends > 0].min(initial=0.5))
 
 
-def _set_ticks(axis: Axis, values: list[float]) -> None:
-    axis.set_major_locator(FixedLocator(values))
+def _set_fixed_ticks(axis: Axis, tick_values: list[float]) -> None:
+    axis.set_major_locator(FixedLocator(tick_values))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
 from figures import series
-from figures.labels import describe_size
+from figures.labels import describe_size_and_runs
 from figures.panels import draw_legend_below, draw_panel, make_figure, set_heading
 from figures.style import make_shades
 from statmech.results.results import as_results
@@ -49,6 +49,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     draw_legend_below(figure, [*left, *right], columns=4)
     set_heading(
         figure,
-        [f"$s$ = {int(simulation.s)}", f"$P$ = {int(simulation.P):,}", describe_size(simulation)],
+        [f"$s$ = {int(simulation.s)}", f"$P$ = {int(simulation.P):,}", describe_size_and_runs(simulation)],
     )
     return figure

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from figures.legends import make_line_handle
 from figures.panels import make_figure
 from figures.style import CURVE_COLOURS
-from simulate.scenarios.cross_validation import get_plane_corners, get_plane_weights, make_plane_grid
+from simulate.scenarios.cross_validation import compute_plane_corners, get_plane_weights, make_plane_grid
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import DataSetContent, find_data_source, load_data_set
 from statmech.errors import ConfigError
@@ -59,7 +59,9 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         for ax, name in zip(row, names, strict=True):
             cell = simulation.sel(data=data, classifier=name)
             decision, points = cell.decision.isel(seed=0).values, load_data_set(data)
-            _draw_plane(ax, points, decision, _relearn_linear_boundary(simulation, data, name, points, decision))
+            _draw_decision_regions(
+                ax, points, decision, _relearn_linear_boundary(simulation, data, name, points, decision)
+            )
             accuracy_text = f"{CLASSIFIERS[name].label}, {100 * float(cell.accuracy.mean()):.1f} %"
             ax.set_title(f"{find_data_source(data).title}\n{accuracy_text}")
         row[0].set_ylabel("$x_2$")
@@ -90,16 +92,20 @@ def _compute_margin(w: np.ndarray, b: float, points: DataSetContent) -> float:
     return float(distance.min()) if distance.min() > 0 else np.nan
 
 
-def _draw_plane(ax: Axes, points: DataSetContent, decision: np.ndarray, linear: LinearBoundary | None) -> None:
+def _draw_decision_regions(
+    ax: Axes, points: DataSetContent, decision: np.ndarray, boundary: LinearBoundary | None
+) -> None:
     """Draw the region of the second class, its boundary, and the points."""
-    low, high = get_plane_corners(points.X)
+    low, high = compute_plane_corners(points.X)
     plane_options: dict[str, Any] = {"extent": (low[0], high[0], low[1], high[1])}
     side = decision - 0.5
-    if linear is not None:
-        side = (make_plane_grid(points.X) @ linear.w + linear.b).reshape(decision.shape) / np.linalg.norm(linear.w)
-        _draw_weight_arrow(ax, points.X, linear)
-        if np.isfinite(linear.margin):
-            margins = [-linear.margin, linear.margin]
+    if boundary is not None:
+        side = (make_plane_grid(points.X) @ boundary.w + boundary.b).reshape(decision.shape) / np.linalg.norm(
+            boundary.w
+        )
+        _draw_weight_arrow(ax, points.X, boundary)
+        if np.isfinite(boundary.margin):
+            margins = [-boundary.margin, boundary.margin]
             ax.contour(side, levels=margins, colors="0.1", linewidths=0.8, linestyles="--", **plane_options)
     ax.contourf(side, levels=[0, np.inf], colors=[CURVE_COLOURS[1]], alpha=0.18, **plane_options)
     ax.contour(
@@ -114,9 +120,9 @@ def _draw_plane(ax: Axes, points: DataSetContent, decision: np.ndarray, linear: 
     ax.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
 
-def _draw_weight_arrow(ax: Axes, X: np.ndarray, linear: LinearBoundary) -> None:
+def _draw_weight_arrow(ax: Axes, X: np.ndarray, boundary: LinearBoundary) -> None:
     """Draw the direction of w as an arrow that starts at the boundary, far from the points."""
-    arrow = _find_arrow_position(X, linear)
+    arrow = _place_weight_arrow(X, boundary)
     if arrow is None:
         return
     start, step = arrow
@@ -126,14 +132,14 @@ def _draw_weight_arrow(ax: Axes, X: np.ndarray, linear: LinearBoundary) -> None:
     ax.text(label_point[0], label_point[1], r"$\mathbf{w}$", ha="center", va="center", zorder=5)
 
 
-def _find_arrow_position(X: np.ndarray, linear: LinearBoundary) -> tuple[np.ndarray, np.ndarray] | None:
+def _place_weight_arrow(X: np.ndarray, boundary: LinearBoundary) -> tuple[np.ndarray, np.ndarray] | None:
     """Find the start and the displacement of an arrow along w, far from all points.
 
     Returns None if there is no room for the arrow.
     """
-    low, high = get_plane_corners(X)
-    unit = linear.w / np.linalg.norm(linear.w)
-    foot = X.mean(axis=0) - (X.mean(axis=0) @ linear.w + linear.b) / np.linalg.norm(linear.w) * unit
+    low, high = compute_plane_corners(X)
+    unit = boundary.w / np.linalg.norm(boundary.w)
+    foot = X.mean(axis=0) - (X.mean(axis=0) @ boundary.w + boundary.b) / np.linalg.norm(boundary.w) * unit
     step = ARROW_LENGTH_FRACTION * np.max(high - low) * unit
     offsets = np.linspace(-1, 1, 201)[:, None] * np.linalg.norm(high - low) * np.array([-unit[1], unit[0]])
     covered = (foot + offsets)[:, None] + np.array([0.0, 0.5, 1.0, ARROW_LABEL_POSITION])[:, None] * step

@@ -11,7 +11,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from figures.labels import describe_size
+from figures.labels import describe_size_and_runs
 from figures.panels import draw_legend_below, make_figure, set_heading
 from figures.style import CURVE_COLOURS, NO_LEGEND_GID
 from statmech.data_sets import find_data_source
@@ -39,34 +39,34 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     mean = simulation.pair_weights.mean(["seed", "fold"])
     norm = PowerNorm(0.5, vmin=0, vmax=float(mean.max()) or 1.0)
     for ax, discount in zip(panels, simulation.discount.values, strict=True):
-        image = _draw_pair_matrix(ax, mean.sel(discount=discount), norm)
+        image = _draw_pair_weights(ax, mean.sel(discount=discount), norm)
         _outline_codons(ax, simulation.sizes["position"])
-        ax.set(xlabel="position of the first base", title=_format_title(simulation.sel(discount=discount)))
+        ax.set(xlabel="position of the first base", title=_format_discount_title(simulation.sel(discount=discount)))
     panels[0].set_ylabel("position of the second base")
     figure.colorbar(image, ax=panels, label=r"$\sum|w|$ of conjunctions (square-root scale)", shrink=0.9)
-    set_heading(figure, [find_data_source(str(simulation.data.item())).heading, describe_size(simulation)])
+    set_heading(figure, [find_data_source(str(simulation.data.item())).heading, describe_size_and_runs(simulation)])
     draw_legend_below(figure, [Patch(fill=False, edgecolor=CODON_FRAME_COLOUR, label="within one codon")])
     return figure
 
 
-def _draw_pair_matrix(ax: Axes, mean: Any, norm: PowerNorm) -> Any:
+def _draw_pair_weights(ax: Axes, mean_weights: Any, norm: PowerNorm) -> Any:
     """Draw the weights of all pairs of positions as an image.
 
     The first position is on the x axis, and the second, later position on the y axis.
     """
-    edges = np.append(mean.position.values - 0.5, mean.position.values[-1] + 0.5)
-    is_later = mean.position.values[:, None] < mean.partner.values
+    edges = np.append(mean_weights.position.values - 0.5, mean_weights.position.values[-1] + 0.5)
+    is_later = mean_weights.position.values[:, None] < mean_weights.partner.values
     image = ax.pcolormesh(
-        edges, edges, np.where(is_later, mean.values, np.nan).T, cmap="Greys", norm=norm, rasterized=True
+        edges, edges, np.where(is_later, mean_weights.values, np.nan).T, cmap="Greys", norm=norm, rasterized=True
     )
-    ticks = mean.position.values[:: 2 if len(edges) < 20 else 10]
+    ticks = mean_weights.position.values[:: 2 if len(edges) < 20 else 10]
     ax.set(aspect="equal", xticks=ticks, yticks=ticks)
     return image
 
 
-def _outline_codons(ax: Axes, length: int) -> None:
+def _outline_codons(ax: Axes, num_positions: int) -> None:
     """Draw a frame around the pairs within each codon."""
-    for first in range(1, length - CODON_LENGTH + 2, CODON_LENGTH):
+    for first in range(1, num_positions - CODON_LENGTH + 2, CODON_LENGTH):
         low, high = first - 0.5, first + CODON_LENGTH - 0.5
         ax.plot(
             [low, high, high, low, low],
@@ -78,7 +78,7 @@ def _outline_codons(ax: Axes, length: int) -> None:
         )
 
 
-def _format_title(cell: xr.Dataset) -> str:
+def _format_discount_title(cell: xr.Dataset) -> str:
     pairs, codon_pairs = float(cell.pairs.sum()), float(cell.codon_pairs.sum())
     percent_text = f": {100 * codon_pairs / pairs:.0f} % in codons" if pairs and np.isfinite(codon_pairs) else ""
     return f"$d$ = {float(cell.discount):g}{percent_text}"

@@ -55,16 +55,16 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     return figure
 
 
-def _draw_error_line(ax: Axes, cells: Any, features: str, index: int, label: str, **style: Any) -> None:
+def _draw_error_line(ax: Axes, cells: Any, features_variable: str, index: int, label: str, **style: Any) -> None:
     """Draw errors against features, and label the leftmost prediction point with its target error rate.
 
     Features evaluated in learning are drawn against the same prediction errors, without error bars.
     """
     (error, spread), (x, _) = (
         compute_mean_and_error(100 * (1 - cells.accuracy)),
-        compute_mean_and_error(cells[features]),
+        compute_mean_and_error(cells[features_variable]),
     )
-    is_prediction = features == "features_evaluated"
+    is_prediction = features_variable == "features_evaluated"
     style = {**get_curve_style(index), "linestyle": "none", "elinewidth": 0.7, "capsize": 1.5, **style}
     ax.plot(x, error, **JOINING_LINE_STYLE)
     ax.errorbar(x, error, yerr=spread if is_prediction else None, label=label, zorder=3, **style)

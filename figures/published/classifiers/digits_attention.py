@@ -58,22 +58,22 @@ class HeldOutFold(NamedTuple):
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw partial sums, images and a histogram, one row for each data set and feature order."""
     study: Study = scenario_from_dataset(simulation)
-    cells = [cell for cell in study.cells() if _is_shown(simulation, cell)]
+    cells = [cell for cell in study.cells() if _is_cell_drawn(simulation, cell)]
     figure = Figure(figsize=(PAGE_WIDTH, 0.6 + 2.2 * len(cells)))
     grid = figure.add_gridspec(len(cells), 3, width_ratios=(1, 1.5, 0.75))
     for row, cell in enumerate(cells):
         parts = [part for seed in range(study.seeds) for part in _relearn_folds(study, cell, seed, simulation)]
-        examples = _select_examples(parts[0])
+        examples = _select_easy_and_hard(parts[0])
         axes = [figure.add_subplot(grid[row, column]) for column in range(3)]
         _draw_partial_sums(axes[0], parts[0], examples, cell)
         _draw_images(axes[1], parts[0], examples)
-        _draw_histogram(axes[2], parts)
+        _draw_feature_histogram(axes[2], parts)
     handles = [pair for ax in axes[::2] for pair in zip(*ax.get_legend_handles_labels(), strict=True)]
     figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=4)
     return figure
 
 
-def _is_shown(simulation: xr.Dataset, cell: StudyCell) -> bool:
+def _is_cell_drawn(simulation: xr.Dataset, cell: StudyCell) -> bool:
     return cell.data in simulation.data.values and _get_feature_order(cell) in simulation.chosen.values
 
 
@@ -96,7 +96,7 @@ def _relearn_folds(study: Study, cell: StudyCell, seed: int, simulation: xr.Data
     parts = []
     for fold in make_folds(study, cell, seed):
         model, X, y = fit_fold(study, fold)
-        X, y = X[fold.outside], y[fold.outside]
+        X, y = X[fold.test_rows], y[fold.test_rows]
         parts.append(HeldOutFold(X, model.partial_sums(X)[0], y, model.predict(X) != y))
         relearnt_features, stored_features = parts[-1].found.features.mean(), float(stored[len(parts) - 1])
         if not np.isclose(relearnt_features, stored_features):
@@ -106,21 +106,21 @@ def _relearn_folds(study: Study, cell: StudyCell, seed: int, simulation: xr.Data
     return parts
 
 
-def _select_examples(part: HeldOutFold) -> dict[str, np.ndarray]:
+def _select_easy_and_hard(fold: HeldOutFold) -> dict[str, np.ndarray]:
     """Select easy and hard examples by row index, `EXAMPLES_PER_CLASS` of each per class."""
-    last, features = np.abs(part.found.sums[:, -1]), part.found.features
+    last, features = np.abs(fold.found.sums[:, -1]), fold.found.features
     rows_by_name: dict[str, list[np.ndarray]] = {"easy": [], "hard": []}
-    for label in np.unique(part.classes):
-        rows = np.flatnonzero(part.classes == label)
+    for label in np.unique(fold.classes):
+        rows = np.flatnonzero(fold.classes == label)
         quartile_distances = np.abs(features[rows] - np.quantile(features[rows], 0.25))
         rows_by_name["easy"].append(rows[np.argsort(quartile_distances, kind="stable")[:EXAMPLES_PER_CLASS]])
         rows_by_name["hard"].append(rows[np.lexsort((last[rows], -features[rows]))[:EXAMPLES_PER_CLASS]])
     return {name: np.concatenate(rows) for name, rows in rows_by_name.items()}
 
 
-def _draw_partial_sums(ax: Axes, part: HeldOutFold, examples: dict[str, np.ndarray], cell: StudyCell) -> None:
+def _draw_partial_sums(ax: Axes, fold: HeldOutFold, examples: dict[str, np.ndarray], cell: StudyCell) -> None:
     """Draw partial sums, as solid lines until evaluation stops and as dotted lines afterwards."""
-    partial_sums = part.found
+    partial_sums = fold.found
     for name, rows in examples.items():
         for row in rows:
             label = name if row == rows[0] else None
@@ -140,7 +140,7 @@ def _draw_partial_sums(ax: Axes, part: HeldOutFold, examples: dict[str, np.ndarr
                 label=dotted_label,
             )
     signs = (-1, 1) if np.isfinite(partial_sums.level) else ()  # with too few probes nothing stops
-    for sign, decided_class in zip(signs, np.unique(part.classes), strict=False):
+    for sign, decided_class in zip(signs, np.unique(fold.classes), strict=False):
         label = r"boundary $\pm\tau$" if sign > 0 else None
         ax.axhline(sign * partial_sums.level, color="k", linewidth=0.9, linestyle="--", label=label)
         ax.text(1.01, sign * partial_sums.level, decided_class, transform=ax.get_yaxis_transform(), va="center")
@@ -148,7 +148,7 @@ def _draw_partial_sums(ax: Axes, part: HeldOutFold, examples: dict[str, np.ndarr
     ax.set_title(f"{find_data_source(cell.data).title}, {PIXEL_ORDER_LABELS[_get_feature_order(cell)]}", loc="left")
 
 
-def _draw_images(ax: Axes, part: HeldOutFold, examples: dict[str, np.ndarray]) -> None:
+def _draw_images(ax: Axes, fold: HeldOutFold, examples: dict[str, np.ndarray]) -> None:
     """Draw the examples as images of width 1, with easy examples above hard ones."""
     for line, (name, rows) in enumerate(examples.items()):
         low = -IMAGE_SPACING[1] * line
@@ -156,31 +156,31 @@ def _draw_images(ax: Axes, part: HeldOutFold, examples: dict[str, np.ndarray]) -
             left = IMAGE_SPACING[0] * column
             extent = (left, left + 1, low, low + 1)
             image_options: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
-            ax.imshow(_render_example(part, row), extent=extent, clip_on=False, **image_options)
+            ax.imshow(_render_example(fold, row), extent=extent, clip_on=False, **image_options)
             frame: dict[str, Any] = {"fill": False, "linewidth": 1.2, "clip_on": False}
             ax.add_patch(Rectangle((left, low), 1, 1, color=EXAMPLE_LINE_STYLES[name]["color"], **frame))
-            ax.text(left + 0.5, low - 0.04, f"{part.found.features[row]}", ha="center", va="top", fontsize=SMALL_FONT)
+            ax.text(left + 0.5, low - 0.04, f"{fold.found.features[row]}", ha="center", va="top", fontsize=SMALL_FONT)
         ax.text(-0.06, low + 0.5, name, rotation=90, ha="right", va="center")
     ax.set(xlim=(-0.25, IMAGE_SPACING[0] * IMAGE_COLUMNS), ylim=(0.8 - IMAGE_SPACING[1] - 1, 1.05))
     ax.set_axis_off()
 
 
-def _render_example(part: HeldOutFold, row: int) -> np.ndarray:
+def _render_example(fold: HeldOutFold, example_index: int) -> np.ndarray:
     """Render an example as an image, with unevaluated pixels pale on grey."""
-    side = round(np.sqrt(part.X.shape[1]))
-    if side**2 != part.X.shape[1]:
+    side = round(np.sqrt(fold.X.shape[1]))
+    if side**2 != fold.X.shape[1]:
         raise ConfigError('the figure "digits_attention" requires image data, such as digits-3-8')
     evaluated = np.zeros(side**2, bool)
-    evaluated[part.found.order[: part.found.features[row]]] = True
-    ink = part.X[row] / max(part.X[row].max(), 1e-300)
+    evaluated[fold.found.order[: fold.found.features[example_index]]] = True
+    ink = fold.X[example_index] / max(fold.X[example_index].max(), 1e-300)
     return np.where(evaluated, 1 - ink, 0.78 - 0.22 * ink).reshape(side, side)
 
 
-def _draw_histogram(ax: Axes, parts: list[HeldOutFold]) -> None:
+def _draw_feature_histogram(ax: Axes, folds: list[HeldOutFold]) -> None:
     """Draw the distribution of evaluated features over all and over misclassified held-out examples."""
-    features = np.concatenate([part.found.features for part in parts])
-    wrong = np.concatenate([part.wrong for part in parts])
-    edges, percent_per_example = np.linspace(0, parts[0].X.shape[1], NUM_FEATURE_BINS + 1).tolist(), 100 / len(features)
+    features = np.concatenate([part.found.features for part in folds])
+    wrong = np.concatenate([part.wrong for part in folds])
+    edges, percent_per_example = np.linspace(0, folds[0].X.shape[1], NUM_FEATURE_BINS + 1).tolist(), 100 / len(features)
     for values, colour, label in ((features, "0.75", "all examples"), (features[wrong], "k", "classified wrongly")):
         ax.hist(values, edges, weights=np.full(len(values), percent_per_example), color=colour, label=label)
     ax.axvline(features.mean(), color="k", linewidth=0.9, linestyle="-.", label="mean")

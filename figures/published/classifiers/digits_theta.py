@@ -32,7 +32,7 @@ HOLLOW_MARKER_STYLE: dict[str, Any] = {
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw errors with and without the stopping boundary, and features evaluated with the boundary."""
     runs = simulation.assign(error=100 * (1 - simulation.accuracy))
-    stopped, full = (as_results(runs.isel(budget=budget_index)) for budget_index in _find_budget_positions(runs))
+    stopped, full = (as_results(runs.isel(budget=budget_index)) for budget_index in _find_budget_indices(runs))
     figure, (error, features) = make_figure(3.0, 1, 2)
     draw_panel(error, full, "theta", "error", "classifier", log="x", **HOLLOW_MARKER_STYLE)
     keys = draw_panel(
@@ -70,7 +70,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     )
 
 
-def _find_budget_positions(runs: xr.Dataset) -> tuple[int, int]:
+def _find_budget_indices(runs: xr.Dataset) -> tuple[int, int]:
     """Return the index of the zero budget and the index of the fixed budget of features.
 
     Raises `ConfigError` unless there are exactly these two budgets.

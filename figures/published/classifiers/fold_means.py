@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from figures.series import compute_mean_and_error
 from figures.style import JOINING_LINE_STYLE, get_curve_style
-from statmech.data_sets import GENERATED_SOURCES, get_cached_data
+from statmech.data_sets import GENERATED_DATA_SOURCES, get_cached_data_set
 from statmech.numerics.statistics import compute_run_standard_error
 from statmech.results.dataset import scenario_from_dataset
 
@@ -21,9 +21,9 @@ def has_independent_examples(simulation: xr.Dataset, data: str) -> bool:
     """Return True if every seed draws a separate small sample of a generated data set."""
     examples = scenario_from_dataset(simulation).examples
     return (
-        data in GENERATED_SOURCES
+        data in GENERATED_DATA_SOURCES
         and examples is not None
-        and bool(examples <= MAX_INDEPENDENT_FRACTION * get_cached_data(data).y.size)
+        and bool(examples <= MAX_INDEPENDENT_FRACTION * get_cached_data_set(data).y.size)
     )
 
 

@@ -19,7 +19,7 @@ from figures.style import CURVE_COLOURS, NO_LEGEND_GID, set_log_ticks
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import find_data_source
 from statmech.results import published_values as paper
-from statmech.results.paired_tests import PairedTest, paired_tests
+from statmech.results.paired_tests import PairedTest, iterate_paired_tests
 
 MARKERS_CAPTION = (
     "Circles: measured by cross-validation. Open diamonds: values of Jackson & Craven, two where the scan of the paper "
@@ -34,7 +34,7 @@ SIGNIFICANCE_CAPTION = (
     "p <= 0.05; a fraction gives the number of shuffles with this result."
 )
 SIGNIFICANCE_LABEL = r"$p\leq0.05$ ($k/n$: in $k$ of $n$ shuffles)"
-ROW_OFFSET = 0.17  # measured values above the middle of a row, published values below
+MARKER_ROW_OFFSET = 0.17  # measured values above the middle of a row, published values below
 ROW_HEIGHT_INCHES = 0.3
 GREY_MARKER_STYLE: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
 LESS_ACCURATE_SYMBOL = "\N{ASTERISK OPERATOR}"
@@ -87,10 +87,12 @@ def add_weights_legend(figure: Figure, study: xr.Dataset) -> None:
     draw_legend_below(figure, _make_marker_handles(study, paper.PUBLISHED_WEIGHT_COUNTS), columns=3)
 
 
-def _make_marker_handles(study: xr.Dataset, values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
+def _make_marker_handles(study: xr.Dataset, published_values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
     """Return the legend handles for measured and published values."""
     published = [
-        values.get(str(data), {}).get(str(name), ()) for data in study.data.values for name in study.classifier.values
+        published_values.get(str(data), {}).get(str(name), ())
+        for data in study.data.values
+        for name in study.classifier.values
     ]
     diamond: dict[str, Any] = GREY_MARKER_STYLE | {"marker": "D", "markerfacecolor": "white"}
     handles = [
@@ -101,7 +103,7 @@ def _make_marker_handles(study: xr.Dataset, values: dict[str, dict[str, tuple[fl
     return handles
 
 
-def draw_columns(study: xr.Dataset, draw_panel: Callable[[Axes, xr.Dataset, str], None]) -> Figure:
+def draw_panel_per_data_set(study: xr.Dataset, draw_panel: Callable[[Axes, xr.Dataset, str], None]) -> Figure:
     """Draw one panel per data set, with one row and one colour per classifier."""
     sets = [str(name) for name in study.data.values]
     figure, _ = make_figure(compute_figure_height(study), 1, len(sets), sharey=True)
@@ -110,31 +112,33 @@ def draw_columns(study: xr.Dataset, draw_panel: Callable[[Axes, xr.Dataset, str]
     return figure
 
 
-def compute_figure_height(study: xr.Dataset, rows: int = 1) -> float:
+def compute_figure_height(study: xr.Dataset, panel_rows: int = 1) -> float:
     """Return the height in inches of a figure with rows of panels and a legend."""
-    return rows * (0.75 + ROW_HEIGHT_INCHES * study.sizes["classifier"]) + 0.45
+    return panel_rows * (0.75 + ROW_HEIGHT_INCHES * study.sizes["classifier"]) + 0.45
 
 
 def _run_paired_tests(study: xr.Dataset, data: str) -> dict[str, PairedTest]:
     """Compare each classifier with boosting on one data set, and return the tests by name."""
-    tests = paired_tests(study.sel(data=[data]))
+    tests = iterate_paired_tests(study.sel(data=[data]))
     return {str(test.cell["classifier"]): test for test in tests}
 
 
-def _format_significance(test: PairedTest, shuffles: int) -> str:
+def _format_significance(test: PairedTest, num_shuffles: int) -> str:
     """Return the star or plus sign that marks a significant difference.
 
     A fraction follows if the difference is significant only in some shuffles.
     """
-    pairs = ((LESS_ACCURATE_SYMBOL, test.worse), ("+", test.better))
-    return " ".join(f"{mark}" if count == shuffles else f"{mark}{count}/{shuffles}" for mark, count in pairs if count)
+    pairs = ((LESS_ACCURATE_SYMBOL, test.worse_shuffles), ("+", test.better_shuffles))
+    return " ".join(
+        f"{mark}" if count == num_shuffles else f"{mark}{count}/{num_shuffles}" for mark, count in pairs if count
+    )
 
 
 def _get_classifier_colour(name: str) -> str:
     return CURVE_COLOURS[list(CLASSIFIERS).index(name) % len(CURVE_COLOURS)]
 
 
-def _draw_measured_value(ax: Axes, row: int, name: str, mean: float, error: float, mark: str = "") -> None:
+def _draw_measured_value(ax: Axes, row: int, name: str, mean: float, error: float, annotation: str = "") -> None:
     colour = _get_classifier_colour(name)
     marker_style: dict[str, Any] = {
         "marker": "o",
@@ -142,27 +146,27 @@ def _draw_measured_value(ax: Axes, row: int, name: str, mean: float, error: floa
         "linestyle": "none",
         "gid": NO_LEGEND_GID,
     }  # no legend entry, as the row names the classifier
-    ax.errorbar(mean, row - ROW_OFFSET, xerr=error, zorder=3, **marker_style)
-    _annotate_point(ax, mean + (error if error == error else 0), row - ROW_OFFSET, mark)
+    ax.errorbar(mean, row - MARKER_ROW_OFFSET, xerr=error, zorder=3, **marker_style)
+    _annotate_point(ax, mean + (error if error == error else 0), row - MARKER_ROW_OFFSET, annotation)
 
 
-def _draw_published_values(ax: Axes, row: int, name: str, values: tuple[float, ...], mark: str = "") -> None:
+def _draw_published_values(ax: Axes, row: int, name: str, values: tuple[float, ...], annotation: str = "") -> None:
     if not values:
         return
-    colour, rows = _get_classifier_colour(name), [row + ROW_OFFSET] * len(values)
+    colour, rows = _get_classifier_colour(name), [row + MARKER_ROW_OFFSET] * len(values)
     marker_style: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4, "gid": NO_LEGEND_GID}
     ax.plot(sorted(values), rows, "D", zorder=2, **marker_style)
-    _annotate_point(ax, max(values), row + ROW_OFFSET, mark)
+    _annotate_point(ax, max(values), row + MARKER_ROW_OFFSET, annotation)
 
 
-def _annotate_point(ax: Axes, x: float, y: float, mark: str) -> None:
+def _annotate_point(ax: Axes, x: float, y: float, annotation: str) -> None:
     text_options: dict[str, Any] = {
         "textcoords": "offset points",
         "va": "center_baseline",
         "fontsize": 7,
         "color": "0.2",
     }
-    ax.annotate(mark, (x, y), (4, 0), **text_options)
+    ax.annotate(annotation, (x, y), (4, 0), **text_options)
 
 
 def _label_rows(ax: Axes, study: xr.Dataset) -> None:

@@ -18,7 +18,7 @@ from statmech.data_sets import find_data_source
 from statmech.scenarios.cross_validation import EXAMPLE_ORDER_MEANINGS
 
 AXES = ("data", "classifier", "order", "passes")  # sweep axes that this figure shows
-DEFAULT_ORDER = "every"  # preferred order for comparing classifiers
+DEFAULT_EXAMPLE_ORDER = "every"  # preferred order for comparing classifiers
 CAPTION = (
     "Training and test errors of the perceptron against the number of passes over the examples: with its last weights, "
     "with the mean of its weights over all visits (averaged), and with the vote of all these weights (voted), as in "
@@ -40,11 +40,11 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     for (left, right), name in zip(axes, sets, strict=True):
         cells = simulation.sel(data=name)
         independent_examples = has_independent_examples(simulation, name)
-        default_order = _draw_classifiers(left, cells, independent_examples)
-        _draw_orders(right, cells, default_order, independent_examples)
+        default_order = _draw_errors_by_classifier(left, cells, independent_examples)
+        _draw_errors_by_order(right, cells, default_order, independent_examples)
         title_prefix = f"{find_data_source(name).title}: " if len(sets) > 1 else ""
         left.set_title(f"{title_prefix}{EXAMPLE_ORDER_MEANINGS[default_order]}")
-        right.set_title(f"{title_prefix}{_get_first_label(cells)}")
+        right.set_title(f"{title_prefix}{_get_first_classifier_label(cells)}")
         left.set_ylabel("error (%)")
         right.set_ylabel("test error (%)")
         for ax in (left, right):
@@ -58,29 +58,30 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         make_line_handle("training error", **TRAINING_MARKER_STYLE),
     ]
     set_heading(
-        figure, [*([find_data_source(sets[0]).title] if len(sets) == 1 else []), labels.describe_size(simulation)]
+        figure,
+        [*([find_data_source(sets[0]).title] if len(sets) == 1 else []), labels.describe_size_and_runs(simulation)],
     )
-    draw_legend_below(figure, _fill_legend_columns(classifier_keys, marks, orders), columns=3)
+    draw_legend_below(figure, _pad_legend_columns(classifier_keys, marks, orders), columns=3)
     return figure
 
 
-def _fill_legend_columns(*keys: list[Any]) -> list[Any]:
+def _pad_legend_columns(*handle_columns: list[Any]) -> list[Any]:
     """Pad lists of legend handles with empty handles, so that each list fills a column."""
-    num_rows = max(map(len, keys))
+    num_rows = max(map(len, handle_columns))
     return [
         key
-        for column in keys
+        for column in handle_columns
         for key in (*column, *[make_line_handle(" ", linestyle="none")] * (num_rows - len(column)))
     ]
 
 
-def _draw_classifiers(ax: Axes, cells: xr.Dataset, independent_examples: bool) -> str:
+def _draw_errors_by_classifier(ax: Axes, cells: xr.Dataset, independent_examples: bool) -> str:
     """Draw test and training errors of every classifier, and return the order of the examples.
 
     Each classifier has a colour. Lines of training errors are dashed.
     """
     orders = [str(order) for order in cells.order.values]
-    default_order = DEFAULT_ORDER if DEFAULT_ORDER in orders else orders[-1]
+    default_order = DEFAULT_EXAMPLE_ORDER if DEFAULT_EXAMPLE_ORDER in orders else orders[-1]
     for name in ("accuracy", "accuracy_training"):
         is_test = name == "accuracy"
         style: dict[str, Any] = {} if is_test else {"linestyle": "--", "markerfacecolor": "white"}
@@ -91,7 +92,7 @@ def _draw_classifiers(ax: Axes, cells: xr.Dataset, independent_examples: bool) -
     return default_order
 
 
-def _draw_orders(ax: Axes, cells: xr.Dataset, default_order: str, independent_examples: bool) -> None:
+def _draw_errors_by_order(ax: Axes, cells: xr.Dataset, default_order: str, independent_examples: bool) -> None:
     """Draw test errors of the first classifier for every order of the examples.
 
     The order of the left panel keeps its colour.
@@ -104,5 +105,5 @@ def _draw_orders(ax: Axes, cells: xr.Dataset, default_order: str, independent_ex
         draw_fold_means(ax, cells.passes, error.sel(order=order), index, independent_examples, label=label, **size)
 
 
-def _get_first_label(cells: xr.Dataset) -> str:
+def _get_first_classifier_label(cells: xr.Dataset) -> str:
     return CLASSIFIERS[str(cells.classifier.values[0])].label

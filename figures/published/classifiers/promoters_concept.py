@@ -36,7 +36,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     heights = [term.sense * term.weight for term in terms if term.names]
     for term in terms:
         _draw_letters(ax, term, indices)
-    _shade_regions(ax, data_source, indices)
+    _shade_contact_regions(ax, data_source, indices)
     _format_axes(ax, data_source, heights, learnt_concept["classes"])
     always = [f"threshold {term.sense * term.weight:+.2f}" for term in terms if not term.names]
     set_heading(figure, [f"{data_source.heading}: learnt from all examples", *always])
@@ -54,25 +54,25 @@ def _find_sequence_concept(concepts: dict[str, Any]) -> tuple[str, dict[str, Any
     raise ConfigError('the figure "promoters_concept" requires the classifier boosting on sequences of two classes')
 
 
-def _draw_letters(ax: Axes, term: ConceptTerm, indices: dict[str, int]) -> None:
+def _draw_letters(ax: Axes, term: ConceptTerm, position_indices: dict[str, int]) -> None:
     """Draw the letters of a conjunction on stems, and join two letters by a line."""
     height = term.sense * term.weight
     pairs = [condition.split(" = ") for condition in term.names]
-    ax.plot([indices[position] for position, _ in pairs], [height] * len(pairs), color="0.3", linewidth=0.8)
+    ax.plot([position_indices[position] for position, _ in pairs], [height] * len(pairs), color="0.3", linewidth=0.8)
     for position, letter in pairs:
-        ax.plot([indices[position]] * 2, [0, height], color="0.7", linewidth=0.8, zorder=1)
+        ax.plot([position_indices[position]] * 2, [0, height], color="0.7", linewidth=0.8, zorder=1)
         colour = CURVE_COLOURS["acgt".find(letter) % len(CURVE_COLOURS)]
-        ax.plot(indices[position], height, "o", color=colour, markersize=2.5, gid=NO_LEGEND_GID)
+        ax.plot(position_indices[position], height, "o", color=colour, markersize=2.5, gid=NO_LEGEND_GID)
         up = height > 0
         text_options: dict[str, Any] = {"color": colour, "fontsize": 9, "fontweight": "bold", "ha": "center"}
         text_options |= {"xytext": (0, 3 if up else -3), "textcoords": "offset points", "va": "bottom" if up else "top"}
-        ax.annotate(letter.upper(), (indices[position], height), **text_options)
+        ax.annotate(letter.upper(), (position_indices[position], height), **text_options)
 
 
-def _shade_regions(ax: Axes, data_source: DataSource, indices: dict[str, int]) -> None:
+def _shade_contact_regions(ax: Axes, data_source: DataSource, position_indices: dict[str, int]) -> None:
     """Shade the known sequence regions, and write their names at the bottom."""
     for name, (first, last) in data_source.regions.items():
-        left, right = indices[first] - 0.5, indices[last] + 0.5
+        left, right = position_indices[first] - 0.5, position_indices[last] + 0.5
         ax.axvspan(left, right, color="0.92", linewidth=0, zorder=0)
         text_options: dict[str, Any] = {
             "xycoords": ax.get_xaxis_transform(),

@@ -15,6 +15,6 @@ POINTS = papers_tables.POINTS
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw the accuracy of each classifier, one panel per data set."""
-    figure = papers_tables.draw_columns(simulation, papers_tables.draw_accuracy_panel)
+    figure = papers_tables.draw_panel_per_data_set(simulation, papers_tables.draw_accuracy_panel)
     papers_tables.add_accuracy_legend(figure, simulation)
     return figure

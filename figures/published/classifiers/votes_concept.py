@@ -14,7 +14,7 @@ from simulate.estimators.concept import ConceptTerm
 from statmech.data_sets import find_data_source
 from statmech.errors import ConfigError
 
-WORD_HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")  # matches a hyphen within a name
+NAME_HYPHEN_PATTERN = re.compile(r"(?<=[a-z])-(?=[a-z])")  # matches a hyphen within a name
 AXES = ()  # sweep axes that this figure shows
 VALUES = {"classifier": ("boosting",)}
 CAPTION = (
@@ -32,7 +32,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         raise ConfigError('the figure "votes_concept" requires the classifier boosting, which learns a concept')
     name, learnt = next(iter(concepts.items()))
     terms = [
-        ConceptTerm(**{**term, "names": [WORD_HYPHEN.sub(" ", condition) for condition in term["names"]]})
+        ConceptTerm(**{**term, "names": [NAME_HYPHEN_PATTERN.sub(" ", condition) for condition in term["names"]]})
         for term in learnt["terms"]
     ]
     figure = concept.draw(SimpleNamespace(terms_=terms, classes_=learnt["classes"]))

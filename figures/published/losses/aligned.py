@@ -23,7 +23,7 @@ from statmech.errors import ConfigError
 from statmech.inputs import Spectrum
 from statmech.results.dataset import scenario_from_dataset
 from statmech.scenarios.axes import ensure_tuple
-from theory.convex.best_penalty import find_group_lambdas
+from theory.convex.best_penalty import find_best_group_lambdas
 
 AXES = ("inputs", "lam")  # sweep axes that this figure shows
 VALUES = {"loss": ("square",)}
@@ -37,7 +37,7 @@ CAPTION = (
     r"negative penalty would be better."
 )
 BEST_PENALTY_TICKS = (0, 0.01, 0.05, 0.2, 0.5, 1)
-TEACHER_PART_NOTE = "$T$: teacher's part in directions of larger variance"
+TEACHER_FRACTION_NOTE = "$T$: teacher's part in directions of larger variance"
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -49,18 +49,18 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     results = combine_with_lines(simulation, theory, lines)
     keys = draw_panel(error, results, "lam", "mse", "inputs", label="mean squared error", log="x")
     for index, (key, spectrum) in enumerate(zip(keys, spectra, strict=True)):
-        key.set_label(f"$T$ = {_get_teacher_part(spectrum):.2g}")
+        key.set_label(f"$T$ = {_get_teacher_fraction(spectrum):.2g}")
         line, lam = lines.isel(inputs=index), float(theory.lam_best.isel(inputs=index).values.flat[0])
         if float(line.lam[0]) <= lam <= float(line.lam[-1]):
             height = np.interp(np.log(lam), np.log(line.lam), line.mse.values.ravel())
             error.plot(lam, height, color=key.get_color(), **MINIMUM_STAR_STYLE)
-        best.plot(_get_teacher_part(spectrum), lam, color=key.get_color(), clip_on=False, **MINIMUM_STAR_STYLE)
+        best.plot(_get_teacher_fraction(spectrum), lam, color=key.get_color(), clip_on=False, **MINIMUM_STAR_STYLE)
     _draw_best_penalties(best, theory, spectra[0])
     marks = [*keys, make_line_handle("best penalty", **MINIMUM_STAR_STYLE)]
-    return add_title_and_legend(figure, results, marks, "alpha", "noise", note=TEACHER_PART_NOTE)
+    return add_title_and_legend(figure, results, marks, "alpha", "noise", note=TEACHER_FRACTION_NOTE)
 
 
-def _get_teacher_part(spectrum: Spectrum) -> float:
+def _get_teacher_fraction(spectrum: Spectrum) -> float:
     """Return the fraction of the teacher's squared length in the directions of larger variance."""
     T = spectrum.modes(1).teacher
     assert T is not None
@@ -73,7 +73,7 @@ def _draw_best_penalties(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -> No
 
     def find_best_lambda(T: float) -> float:
         cell = replace(first, inputs=replace(spectrum, teacher=(1 - T, T) if larger else (T, 1 - T)))
-        return find_group_lambdas([cell])[cell.alpha]
+        return find_best_group_lambdas([cell])[cell.alpha]
 
     part = np.linspace(0.02, 0.98, TEACHER_PART_POINTS)
     lam = np.vectorize(find_best_lambda)(part)
@@ -83,7 +83,7 @@ def _draw_best_penalties(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -> No
         part = np.array([*part[lam > 0], end, np.nan, end, part[-1]])
         lam = np.array([*lam[lam > 0], 0, np.nan, 0, 0])
     ax.plot(part, lam, color=THEORY_COLOUR, zorder=1, clip_on=False)
-    draw_guide(ax, x=_get_teacher_part(replace(spectrum, teacher="random")), y=first.teacher.noise**2)
+    draw_guide(ax, x=_get_teacher_fraction(replace(spectrum, teacher="random")), y=first.teacher.noise**2)
     ax.set_yscale("function", functions=(np.sqrt, np.square))
     ax.set(ylim=(0, None), yticks=BEST_PENALTY_TICKS, xlabel="teacher's part $T$")
     ax.yaxis.set_major_formatter("{x:g}")

@@ -20,7 +20,7 @@ from theory.solutions import solve_line
 
 AXES = ("gain", "alpha")  # sweep axes that this figure shows
 VALUES = {"loss": ("logistic",), "teacher": ("logit",)}
-INTERPOLATED_POINTS = 400
+LENGTH_LINE_POINTS = 400
 SOLVED_POINTS, THRESHOLD_FACTORS = (
     40,
     10 ** np.linspace(-0.12, 0.12, 25),
@@ -56,5 +56,5 @@ def _solve_lines(theory: xr.Dataset, thresholds: list[float]) -> xr.Dataset:
     lines = solve_line(modify_scenario(theory, alpha=alpha.tolist()))
     if not np.isfinite(lines.length).all():  # without a penalty no student exists below the threshold
         return lines
-    fine = lines[["length"]].map(np.log).interp(alpha=np.linspace(low, high, INTERPOLATED_POINTS), method="cubic")
+    fine = lines[["length"]].map(np.log).interp(alpha=np.linspace(low, high, LENGTH_LINE_POINTS), method="cubic")
     return fine.map(np.exp)

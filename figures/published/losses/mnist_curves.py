@@ -10,7 +10,7 @@ from figures.published.losses.table_curves import (
     EXAMPLES,
     TABLE_ERROR_LABELS,
     TABLE_THEORY_NOTE,
-    add_fine_lines,
+    add_dense_theory_lines,
     get_table_diagnoses,
     get_table_title,
 )
@@ -29,7 +29,7 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the label error, one panel per population and one colour for each loss and penalty."""
     check_parallel_axes("mnist_curves", theory, LEARNER_KEYS)
-    results = add_fine_lines(simulation, theory)
+    results = add_dense_theory_lines(simulation, theory)
     figure, axes = make_figure(3.2, 1, theory.sizes["population"], sharey=True, squeeze=False)
     keys = draw_panel(
         axes, results, "P", "eps_y", "loss_lam", split="population", label=TABLE_ERROR_LABELS["eps_y"], log="xy"

@@ -14,13 +14,13 @@ from statmech.real_table import is_data_set
 from statmech.results.results import Results
 from theory.solutions import solve_line
 
-EXAMPLE_LINE_POINTS = 150  # dense: the line bends sharply where P equals the number of columns
+EXAMPLE_COUNT_POINTS = 150  # dense: the line bends sharply where P equals the number of columns
 EXAMPLES = "number of examples $P$"
 TABLE_ERROR_LABELS = {"eps_y": r"label error $\epsilon_y$", "mse_y": "mean squared error"}
 TABLE_THEORY_NOTE = "points: learners, mean and standard error; lines: theory, computed from the table alone"
 
 
-def add_fine_lines(simulation: xr.Dataset, theory: xr.Dataset) -> Results:
+def add_dense_theory_lines(simulation: xr.Dataset, theory: xr.Dataset) -> Results:
     """Combine results with theory on a dense grid of numbers of examples.
 
     Parameters
@@ -28,7 +28,7 @@ def add_fine_lines(simulation: xr.Dataset, theory: xr.Dataset) -> Results:
     simulation, theory
         Results of learners of real tables, with the axis P.
     """
-    P = np.geomspace(theory.P.values.min(), theory.P.values.max(), EXAMPLE_LINE_POINTS)
+    P = np.geomspace(theory.P.values.min(), theory.P.values.max(), EXAMPLE_COUNT_POINTS)
     lines = solve_line(modify_scenario(theory, P=np.unique(P.round().astype(int)).tolist()))
     return combine_with_lines(
         simulation, theory, lines.expand_dims([dim for dim in theory.dims if dim not in lines.dims])

@@ -7,20 +7,25 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.labels import format_power
+from figures.labels import format_power_of_ten
 from figures.panels import add_title_and_legend, draw_panel, make_figure
 from figures.published.losses.table_curves import (
     EXAMPLES,
     TABLE_ERROR_LABELS,
     TABLE_THEORY_NOTE,
-    add_fine_lines,
+    add_dense_theory_lines,
     get_table_diagnoses,
     get_table_title,
 )
 from figures.published.parallel_axes import check_parallel_axes
 from figures.series import select_position
 from figures.style import SMALL_FONT
-from statmech.table_diagnosis import MAX_TAIL_RATIO, MIN_EFFECTIVE_DIRECTIONS, MIN_NOISELESS_R2, TRUSTED_ROWS_PER_COLUMN
+from statmech.table_diagnosis import (
+    MAX_TAIL_RATIO,
+    MIN_EFFECTIVE_DIRECTIONS,
+    MIN_NOISELESS_R2,
+    MIN_TRUSTED_ROWS_PER_COLUMN,
+)
 
 TABLE_KEYS = ("inputs", "loss", "lam")  # swept in parallel, by `zip`
 TABLE_AXIS = "inputs_loss_lam"
@@ -37,7 +42,7 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the errors of learners, one panel per table and one colour per population."""
     check_parallel_axes("where_it_fails", theory, TABLE_KEYS)
-    results, diagnosis_by_table = add_fine_lines(simulation, theory), get_table_diagnoses(theory)
+    results, diagnosis_by_table = add_dense_theory_lines(simulation, theory), get_table_diagnoses(theory)
     figure, axes = make_figure(3.3, 1, theory.sizes[TABLE_AXIS], squeeze=False)
     for index, ax in enumerate(axes.flat):
         at_table = theory.isel({TABLE_AXIS: index})
@@ -47,7 +52,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             ax, table_results, "P", error, "population", label=TABLE_ERROR_LABELS[error], log="xy", dashes=True
         )
         ax.set_xlabel(EXAMPLES)
-        table, lam = str(at_table.inputs.item()), format_power(f"{at_table.lam.item():g}")
+        table, lam = str(at_table.inputs.item()), format_power_of_ten(f"{at_table.lam.item():g}")
         learner = rf"{at_table.loss.item()} loss, $\lambda$ = {lam}"
         title_lines = [
             f"({'abcdefgh'[index]}) {get_table_title(table)}",
@@ -64,7 +69,7 @@ def _describe_table(diagnosis: dict[str, Any]) -> tuple[str, str]:
     is_out_by_text = {
         f"{diagnosis['directions']:.2g} directions": diagnosis["directions"] < MIN_EFFECTIVE_DIRECTIONS,
         f"tails {diagnosis['tails']:.2g}": diagnosis["tails"] > MAX_TAIL_RATIO,
-        f"$n/N$ = {rows / columns:.2g}": rows < TRUSTED_ROWS_PER_COLUMN * columns,
+        f"$n/N$ = {rows / columns:.2g}": rows < MIN_TRUSTED_ROWS_PER_COLUMN * columns,
         "$R^2$ = 1": diagnosis["R2"] > MIN_NOISELESS_R2,
     }
     warned = [text for text, is_out in is_out_by_text.items() if is_out]

@@ -26,7 +26,7 @@ from statmech.results.dataset import scenario_from_dataset
 from theory import escape
 
 AXES = ("N",)  # sweep axes that this figure shows
-ESCAPE_TIME_BINS = 14
+NUM_ESCAPE_TIME_BINS = 14
 CAPTION = (
     r"Times at which runs leave the symmetric plateau ($|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$), minus $\ln "
     r"N/(2\Lambda)$: (a) their density and (b) the fraction of runs still on the plateau."
@@ -69,7 +69,7 @@ def _compute_bin_edges(times: np.ndarray) -> np.ndarray:
     if not finite.size:
         raise ConfigError("no run has left the plateau by the last recorded time")
     low, high = (float(np.quantile(finite, q)) for q in (0.0, 0.995))
-    return np.linspace(low, high, ESCAPE_TIME_BINS + 1)
+    return np.linspace(low, high, NUM_ESCAPE_TIME_BINS + 1)
 
 
 def _draw_histogram(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
@@ -84,8 +84,8 @@ def _draw_survival(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -
     draw_mean_points(ax, edges, left, np.sqrt(left * (1 - left) / times.size), index)
 
 
-def _draw_prediction(left: Axes, right: Axes, prediction: Any, edges: np.ndarray) -> None:
+def _draw_prediction(density_axes: Axes, survival_axes: Axes, prediction: Any, edges: np.ndarray) -> None:
     t = np.linspace(edges[0], edges[-1], 300)
     xi = np.exp(-prediction.rate * (t - prediction.shift))
-    left.plot(t, 2 * normal_density(xi) * xi * prediction.rate, color=THEORY_COLOUR, zorder=1)
-    right.plot(t, erf(xi / np.sqrt(2)), color=THEORY_COLOUR, zorder=1)
+    density_axes.plot(t, 2 * normal_density(xi) * xi * prediction.rate, color=THEORY_COLOUR, zorder=1)
+    survival_axes.plot(t, erf(xi / np.sqrt(2)), color=THEORY_COLOUR, zorder=1)

@@ -18,7 +18,7 @@ from statmech.errors import ConfigError
 ESCAPE_THRESHOLD = 0.25  # value of |u| at the escape
 
 
-def compute_unit_difference(dataset: xr.Dataset) -> xr.DataArray:
+def compute_overlap_asymmetry(dataset: xr.Dataset) -> xr.DataArray:
     """Compute the asymmetry u of the overlaps, which vanishes on the plateau."""
     R = dataset.R
     same = R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)
@@ -32,7 +32,7 @@ def find_escape_times(dataset: xr.Dataset) -> np.ndarray:
 
     The time is NaN for a run that does not escape.
     """
-    u = abs(compute_unit_difference(dataset)).transpose(..., "t").values
+    u = abs(compute_overlap_asymmetry(dataset)).transpose(..., "t").values
     t = dataset.t.values
     first_index = np.argmax(u >= ESCAPE_THRESHOLD, axis=-1)  # 0 for runs that do not escape
     late, early = (np.take_along_axis(u, np.maximum(first_index - k, 0)[..., None], -1)[..., 0] for k in (0, 1))
@@ -43,12 +43,12 @@ def find_escape_times(dataset: xr.Dataset) -> np.ndarray:
     return np.where(growing, t_before + fraction * (t[first_index] - t_before), np.nan)
 
 
-def split_overlaps(dataset: xr.Dataset) -> xr.Dataset:
+def split_own_and_other_overlaps(dataset: xr.Dataset) -> xr.Dataset:
     """Return eps_g, the specialisation, and overlaps with own units and with other units.
 
     A student unit finally specialises on its own teacher unit.
     """
-    R, Q, u = dataset.R, dataset.Q, compute_unit_difference(dataset)
+    R, Q, u = dataset.R, dataset.Q, compute_overlap_asymmetry(dataset)
     same = (R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)) / 2
     crossed = (R.isel(student=0, teacher_unit=1) + R.isel(student=1, teacher_unit=0)) / 2
     final = u.isel(t=-1)
@@ -69,7 +69,7 @@ def split_overlaps(dataset: xr.Dataset) -> xr.Dataset:
     )
 
 
-def align_at_escape(dataset: xr.Dataset, times_since_escape: np.ndarray) -> xr.Dataset:
+def align_runs_at_escape(dataset: xr.Dataset, times_since_escape: np.ndarray) -> xr.Dataset:
     """Interpolate escaping runs at times relative to their escape.
 
     Values are NaN at times that were not recorded.

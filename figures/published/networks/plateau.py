@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures.labels import describe_size
+from figures.labels import describe_size_and_runs
 from figures.panels import (
     combine_with_lines,
     draw_guide,
@@ -24,7 +24,7 @@ from figures.panels import (
     set_heading,
     set_log_axes,
 )
-from figures.published.networks.escapes import align_at_escape, find_escape_times, split_overlaps
+from figures.published.networks.escapes import align_runs_at_escape, find_escape_times, split_own_and_other_overlaps
 from figures.style import CURVE_COLOURS, NO_LEGEND_GID, THEORY_COLOUR
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_from_dataset
@@ -60,10 +60,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
         raise ConfigError('the figure "plateau" requires K = 2 student units and M = 2 teacher units')
     figure, axes = make_figure(5.0, 2, 2)
-    _draw_runs(axes[0, 0], simulation, theory)
+    _draw_single_runs(axes[0, 0], simulation, theory)
     times_since_escape = np.linspace(-TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, ESCAPE_TIME_POINTS)
     runs, line = (
-        align_at_escape(split_overlaps(simulation), times_since_escape),
+        align_runs_at_escape(split_own_and_other_overlaps(simulation), times_since_escape),
         _solve_asymmetric_start(theory, np.linspace(-TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, 161)),
     )
     results = combine_with_lines(simulation, theory, line)
@@ -74,11 +74,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         draw_guide(ax, x=0, color="0.7")
         if len(keys) > 1:
             ax.legend(handles=keys, loc="best")
-    set_heading(figure, [f"$\\eta$ = {simulation.eta.item():g}", describe_size(simulation)])
+    set_heading(figure, [f"$\\eta$ = {simulation.eta.item():g}", describe_size_and_runs(simulation)])
     return figure
 
 
-def _draw_runs(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
+def _draw_single_runs(ax: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
     """Draw eps_g of single runs and of the equations."""
     for run in simulation.eps_g.isel(seed=slice(MAX_DRAWN_RUNS)).transpose("seed", ...):
         ax.plot(run.t, run, color=CURVE_COLOURS[0], linewidth=0.4, alpha=0.5, gid=NO_LEGEND_GID)
@@ -101,7 +101,9 @@ def _solve_asymmetric_start(theory: xr.Dataset, times_since_escape: np.ndarray) 
     start = scenario.make_start(2, 2).model_dump() | {"R": {"diagonal": INITIAL_ASYMMETRY}}
 
     def solve_at(t: np.ndarray) -> xr.Dataset:
-        return split_overlaps(solve(modify_scenario(theory, start=start, t=t.tolist())).expand_dims("seed"))
+        return split_own_and_other_overlaps(
+            solve(modify_scenario(theory, start=start, t=t.tolist())).expand_dims("seed")
+        )
 
     times = np.linspace(0, MAX_ESCAPE_TIME, ESCAPE_SEARCH_STEPS + 1)
     [coarse] = find_escape_times(solve_at(times))

@@ -42,7 +42,7 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g against t with one colour per spread, and the escape times against the spread."""
-    spreads = _get_spreads(theory)
+    spreads = _get_variance_spreads(theory)
     results, (figure, (error, escape)) = select_with_dense_theory(simulation, theory, "t"), make_figure(3.0, 1, 2)
     keys = draw_panel(error, results, "t", "eps_g", "inputs", log="y")
     for key, spread in zip(keys, spreads, strict=True):
@@ -55,7 +55,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     )
 
 
-def _get_spreads(theory: xr.Dataset) -> list[float]:
+def _get_variance_spreads(theory: xr.Dataset) -> list[float]:
     """Return the spread D of the variances for all inputs of the sweep.
 
     Raises `ConfigError` unless the variances are 1 - D and 1 + D in equal numbers of directions.

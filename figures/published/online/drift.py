@@ -29,7 +29,7 @@ SUITABLE_DECAYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "hebb": (r"decay $\sqrt{\delta^2+4\delta/\pi}$", lambda drift: np.sqrt(drift**2 + 4 * drift / np.pi)),
 }
 NO_DECAY: tuple[str, Callable[[Any], Any]] = ("no decay", lambda drift: 0 * drift)
-SMALL_DRIFT_POWERS = {  # amplitude, inverse exponent, vertical alignment of the label
+SMALL_DRIFT_ASYMPTOTES = {  # amplitude, inverse exponent, vertical alignment of the label
     "bayes": (0.4473209420, 3, "top"),
     "perceptron": (0.5052854482, 3, "bottom"),
     "hebb": (0.4237772081, 4, "bottom"),
@@ -57,9 +57,9 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         keys.append(make_curve_handle(index, f"{get_kind_label(rule)}, {_get_suitable_decay(rule)[0]}"))
         rule_errors = _select_matching_runs(simulation.eps_g.isel(t=-1, student=0), rule)
         draw_seed_means(ax, rule_errors.drift, rule_errors, index)
-        _draw_power(ax, rule, drifts[-1])
+        _draw_small_drift_asymptote(ax, rule, drifts[-1])
     ax.set(xlabel=r"drift $\delta$", ylabel=r"stationary $\epsilon_g$", xlim=(0.8 * MIN_DRIFT, 1.3 * drifts[-1]))
-    _mark_crossing(ax, drifts, states)
+    _mark_equal_error_drift(ax, drifts, states)
     set_log_axes(ax, "xy")
     return add_title_and_legend(figure, simulation, keys, f"$t$ = {float(simulation.t[-1]):g}", columns=3)
 
@@ -69,11 +69,11 @@ def _get_suitable_decay(rule: str) -> tuple[str, Callable[[Any], Any]]:
     return SUITABLE_DECAYS.get(rule, NO_DECAY)
 
 
-def _draw_power(ax: Axes, rule: str, max_drift: float) -> None:
+def _draw_small_drift_asymptote(ax: Axes, rule: str, max_drift: float) -> None:
     """Draw the small-drift asymptote of a rule, labelled with its amplitude."""
-    if rule not in SMALL_DRIFT_POWERS:
+    if rule not in SMALL_DRIFT_ASYMPTOTES:
         return
-    amplitude, root, side = SMALL_DRIFT_POWERS[rule]
+    amplitude, root, side = SMALL_DRIFT_ASYMPTOTES[rule]
     ends = np.array([MIN_DRIFT, max_drift])
     ax.plot(ends, amplitude * ends ** (1 / root), color="0.6", linewidth=0.6, zorder=0, gid=NO_LEGEND_GID)
     text_drift, height_drift = (
@@ -91,11 +91,11 @@ def _draw_power(ax: Axes, rule: str, max_drift: float) -> None:
     )
 
 
-def _mark_crossing(ax: Axes, drifts: np.ndarray, states: dict[str, np.ndarray]) -> None:
+def _mark_equal_error_drift(ax: Axes, drifts: np.ndarray, errors_by_rule: dict[str, np.ndarray]) -> None:
     """Mark the drift where the errors of Hebb's rule and the perceptron cross."""
-    if not set(COMPARED_RULES) <= states.keys():
+    if not set(COMPARED_RULES) <= errors_by_rule.keys():
         return
-    excess = np.log(states["hebb"] / states["perceptron"])[::-1]
+    excess = np.log(errors_by_rule["hebb"] / errors_by_rule["perceptron"])[::-1]
     drift = float(np.exp(np.interp(0.0, excess, np.log(drifts)[::-1])))
     draw_guide(ax, x=drift, text=rf"equal at $\delta={drift:.2g}$")
 

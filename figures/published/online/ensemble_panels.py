@@ -29,7 +29,7 @@ from figures.style import (
 )
 from theory import ensemble_error
 
-OUTPUT_STYLES: dict[str, tuple[str, Any]] = {  # label, line style
+ENSEMBLE_OUTPUT_STYLES: dict[str, tuple[str, Any]] = {  # label, line style
     "eps_g_majority_vote": ("majority vote", "-"),
     "eps_g_weight_mean": ("weight mean", "--"),
 }
@@ -39,7 +39,7 @@ RULE_CAPTION = (
     r"good. Dotted: infinite ensemble."
 )
 MAX_RULE_COLUMNS = 3
-HEAD_INCHES = 0.9  # room for title and legend
+HEADER_INCHES = 0.9  # room for title and legend
 STEP_DRAW_STYLE, MAX_STEPPED_STUDENTS = "steps-mid", 15  # theory is drawn as steps up to this K
 MIN_READABLE_GAIN = 0.1  # smaller gains are enlarged in an inset
 
@@ -56,15 +56,15 @@ class EnsembleResults(NamedTuple):
         return EnsembleResults(*(part.sel(rule=rule) for part in self))
 
 
-def draw_gain_panel(ax: Axes, parts: EnsembleResults, colour: str | None = None) -> None:
+def draw_gain_panel(ax: Axes, results: EnsembleResults, colour: str | None = None) -> None:
     """Draw the last errors of vote and weight mean against K, relative to one student in theory.
 
     The dotted line is the limit of infinite K. If `colour` is given, it applies to both outputs.
     """
-    simulation, theory, lines = (part.isel(t=-1).sortby("K") for part in parts)
+    simulation, theory, lines = (part.isel(t=-1).sortby("K") for part in results)
     single_error = theory.eps_g.isel(K=-1, student=0).item()
-    for index, (name, (label, dashes)) in enumerate(OUTPUT_STYLES.items()):
-        line_colour, size = colour or CURVE_COLOURS[index], nested_marker_size(index, len(OUTPUT_STYLES))
+    for index, (name, (label, dashes)) in enumerate(ENSEMBLE_OUTPUT_STYLES.items()):
+        line_colour, size = colour or CURVE_COLOURS[index], nested_marker_size(index, len(ENSEMBLE_OUTPUT_STYLES))
         line_style = {
             "color": line_colour,
             "linestyle": dashes,
@@ -81,36 +81,38 @@ def draw_gain_panel(ax: Axes, parts: EnsembleResults, colour: str | None = None)
             **size,
         )
     if int(theory.K.max()) > 1:  # q requires two students
-        draw_guide(ax, y=_compute_limit(theory, single_error), linewidth=1)
+        draw_guide(ax, y=_compute_infinite_ratio(theory, single_error), linewidth=1)
 
 
-def make_output_keys() -> list[Any]:
+def make_output_handles() -> list[Any]:
     """Return the legend handles for the ensemble outputs, in neutral colours."""
     return [
         handle
-        for index, (label, dashes) in enumerate(OUTPUT_STYLES.values())
+        for index, (label, dashes) in enumerate(ENSEMBLE_OUTPUT_STYLES.values())
         for handle in (
             make_line_handle(f"{label}, theory", linestyle=dashes),
             make_points_handle(
-                f"{label}, simulation", marker=CURVE_MARKERS[index], **nested_marker_size(index, len(OUTPUT_STYLES))
+                f"{label}, simulation",
+                marker=CURVE_MARKERS[index],
+                **nested_marker_size(index, len(ENSEMBLE_OUTPUT_STYLES)),
             ),
         )
     ]
 
 
-def label_limit(ax: Axes, theory: xr.Dataset) -> None:
+def label_infinite_ensemble(ax: Axes, theory: xr.Dataset) -> None:
     """Label the dotted line for infinite K to the right of the axes."""
     if int(theory.K.max()) == 1:
         return
     single_error = theory.isel(t=-1).eps_g.isel(K=-1, student=0).item()
-    limit = _compute_limit(theory.isel(t=-1), single_error)
+    limit = _compute_infinite_ratio(theory.isel(t=-1), single_error)
     coordinates: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
     ax.annotate(
         r"$K=\infty$", (1, limit), (2, 0), ha="left", va="center", color="0.4", fontsize=SMALL_FONT, **coordinates
     )
 
 
-def _compute_limit(theory: xr.Dataset, single_error: float) -> float:
+def _compute_infinite_ratio(theory: xr.Dataset, single_error: float) -> float:
     R, q = (theory[name].isel(K=-1, student=0).item() for name in ("R", "q"))
     return float(ensemble_error(R, q, np.inf)) / single_error
 
@@ -127,24 +129,24 @@ def _scale_students_axis(ax: Axes, K: np.ndarray) -> None:
     if K.max() <= MAX_STEPPED_STUDENTS:
         ax.xaxis.set_major_locator(MultipleLocator(2, offset=1))
         return
-    ticks = _select_ticks(K)
+    ticks = _select_spaced_ticks(K)
     ax.set_xscale("log")
     ax.set_xticks(ticks, [str(tick) for tick in ticks])
     ax.minorticks_off()
 
 
-def add_enlarged_inset(ax: Axes, parts: EnsembleResults, colour: str) -> None:
+def add_enlarged_inset(ax: Axes, results: EnsembleResults, colour: str) -> None:
     """Enlarge the panel in an inset if the gain is small on the common scale."""
     if ax.dataLim.y0 < 1 - MIN_READABLE_GAIN:
         return
     inset = ax.inset_axes((0.24, 0.1, 0.72, 0.66))
-    draw_gain_panel(inset, parts, colour)
-    _scale_students_axis(inset, parts.theory.K.values)
+    draw_gain_panel(inset, results, colour)
+    _scale_students_axis(inset, results.theory.K.values)
     inset.tick_params(labelsize=6.5)
     inset.text(0.98, 0.96, "enlarged", transform=inset.transAxes, ha="right", va="top", fontsize=SMALL_FONT)
 
 
-def draw_variety_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
+def draw_similarity_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
     """Draw q against R during learning, with theory as lines and simulation as points."""
     R = np.linspace(0, 1, 101)
     ax.plot(R, R**2, **GUIDE_STYLE | {"linewidth": 1})
@@ -165,7 +167,7 @@ def set_common_y_limits(axes: Sequence[Axes]) -> None:
         ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
 
 
-def draw_rules(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+def draw_rule_panels(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw one panel per rule of the sweep. A single panel is one column wide."""
     parts, rules = (
         EnsembleResults(simulation, theory, solve_dense_theory(theory, "K")),
@@ -173,12 +175,12 @@ def draw_rules(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     )
     narrow = len(rules) == 1 or get_medium().column
     figure, axes = make_panel_grid(
-        len(rules), *((1, 2.0, COLUMN_WIDTH) if narrow else (MAX_RULE_COLUMNS, 2.0, PAGE_WIDTH)), HEAD_INCHES
+        len(rules), *((1, 2.0, COLUMN_WIDTH) if narrow else (MAX_RULE_COLUMNS, 2.0, PAGE_WIDTH)), HEADER_INCHES
     )
     for ax, rule in zip(axes, rules, strict=True):
         draw_gain_panel(ax, parts.of(rule))
         label_students_axis(ax, theory.K.values)
-        label_limit(ax, theory.sel(rule=rule))
+        label_infinite_ensemble(ax, theory.sel(rule=rule))
         ax.set_title(get_kind_label(rule))
     set_common_y_limits(axes)
     handles, _ = axes[0].get_legend_handles_labels()
@@ -187,7 +189,7 @@ def draw_rules(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     )
 
 
-def _select_ticks(K: np.ndarray) -> list[int]:
+def _select_spaced_ticks(K: np.ndarray) -> list[int]:
     """Select values of K whose tick labels do not overlap."""
     spaced_values: list[int] = []
     for value in sorted(map(int, K)):

@@ -24,7 +24,7 @@ from theory.solutions import solve_line
 AXES = ("rule", "N")  # sweep axes that this figure shows
 NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 20, 1e5  # lines end at LINE_TIME_FACTOR times the last time
 Z_BIN_WIDTH, MAX_BINNED_Z = 0.6, 4.2  # bins of z
-MAX_BIAS_ERROR = 0.1  # points with a larger standard error of the bias times N are omitted
+MAX_SCALED_BIAS_ERROR = 0.1  # points with a larger standard error of the bias times N are omitted
 CAPTION = (
     r"Runs at finite $N$ and theory to order $1/N$. Top: bias of $\epsilon_g$ relative to its value at $N=\infty$, "
     r"times $N$, where its standard error is below 0.1. Middle: variance of $\epsilon_g$ divided by $\epsilon_g^2$, "
@@ -44,7 +44,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     figure, axes = make_figure(6.2, 3, len(rules), sharex="row", sharey="row", squeeze=False)
     for column, rule in zip(axes.T, rules, strict=True):
         runs, rule_theory = (part.sel(rule=rule).eps_g for part in (simulation, theory))
-        _theory(column, lines.sel(rule=rule))
+        _draw_theory_lines(column, lines.sel(rule=rule))
         for index, N in enumerate(theory.N.values):
             rule_runs, cell = runs.sel(N=N).isel(student=0), theory.sel(rule=rule, N=N).isel(student=0)
             _draw_bias_and_variance(column, rule_runs, rule_theory.sel(N=N).isel(student=0), index, len(theory.N))
@@ -69,24 +69,26 @@ def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
     return solve_line(modify_scenario(theory, rule=rules, N=N, t=times)).isel(student=0)
 
 
-def _theory(column: Any, line: xr.Dataset) -> None:
+def _draw_theory_lines(axes_column: Any, line: xr.Dataset) -> None:
     """Draw the scaled bias and variance of theory, with their limits for late times."""
     scaled = line.N * line.eps_g_bias / line.eps_g, line.N * (line.eps_g_std / line.eps_g) ** 2
-    for ax, values in zip(column[:2], scaled, strict=True):
+    for ax, values in zip(axes_column[:2], scaled, strict=True):
         ax.plot(line.t[:-1], values[:-1], color=THEORY_COLOUR, zorder=1)
         draw_guide(ax, y=float(values[-1]), linewidth=1)
 
 
-def _draw_bias_and_variance(column: Any, runs: xr.DataArray, limit: xr.DataArray, index: int, count: int) -> None:
+def _draw_bias_and_variance(
+    axes_column: Any, runs: xr.DataArray, limit_error: xr.DataArray, index: int, num_sizes: int
+) -> None:
     """Draw the scaled bias and variance of the runs at one N, with standard errors."""
-    runs, limit = runs.sel(t=runs.t > 0), limit.sel(t=limit.t > 0)
+    runs, limit_error = runs.sel(t=runs.t > 0), limit_error.sel(t=limit_error.t > 0)
     N, seeds, spread = int(runs.N), runs.sizes["seed"], runs - runs.mean("seed")
     variance = (spread**2).sum("seed") / max(seeds - 1, 1)
     variance_error = np.sqrt(((spread**4).mean("seed") - variance**2).clip(0) / seeds)
-    t, style = runs.t, get_curve_style(index) | nested_marker_size(index, count)
-    bias, error = N * (runs.mean("seed") - limit) / limit, N * np.sqrt(variance / seeds) / limit
-    draw_mean_points(column[0], t, bias.where(error < MAX_BIAS_ERROR), error, style)
-    draw_mean_points(column[1], t, N * variance / limit**2, N * variance_error / limit**2, style)
+    t, style = runs.t, get_curve_style(index) | nested_marker_size(index, num_sizes)
+    bias, error = N * (runs.mean("seed") - limit_error) / limit_error, N * np.sqrt(variance / seeds) / limit_error
+    draw_mean_points(axes_column[0], t, bias.where(error < MAX_SCALED_BIAS_ERROR), error, style)
+    draw_mean_points(axes_column[1], t, N * variance / limit_error**2, N * variance_error / limit_error**2, style)
 
 
 def _draw_distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:
@@ -104,7 +106,7 @@ def _draw_distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: 
     draw_mean_points(ax, centres, count[is_filled] / scale, [low, np.sqrt(count[is_filled]) / scale], index)
 
 
-def _label_axes(axes: Any, last: float) -> None:
+def _label_axes(axes: Any, last_time: float) -> None:
     bias, variance, distribution = axes
     bias[0].set_ylabel(r"$N\,(\langle\epsilon\rangle-\epsilon_g)\,/\,\epsilon_g$")
     variance[0].set_ylabel(r"$N\,\mathrm{var}(\epsilon)\,/\,\epsilon_g^2$")
@@ -112,7 +114,7 @@ def _label_axes(axes: Any, last: float) -> None:
     z = np.linspace(-MAX_BINNED_Z, MAX_BINNED_Z, 200)
     for ax in distribution:
         ax.plot(z, normal_density(z), color=THEORY_COLOUR, zorder=1)
-        ax.set(yscale="log", xlabel=f"$z$ of a run at $t={last:g}$")
+        ax.set(yscale="log", xlabel=f"$z$ of a run at $t={last_time:g}$")
     for ax in (*bias, *variance):
         ax.set_xlabel("$t$ (steps / $N$)")
         set_log_axes(ax, "x")

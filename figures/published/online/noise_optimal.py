@@ -37,9 +37,9 @@ from theory import solve
 FLIP_KEYS = ("rule", "assumed_flip", "flip", "schedule")
 AXES = ("_".join(FLIP_KEYS),)  # sweep axes that this figure shows
 FLIP_LINE_POINTS, INTEGRAL_CUTOFF, INTEGRAL_STEP = 61, 12.0, 1e-3  # the last two apply to the integral I(p_f)
-CROSSING_FLIP = 0.25  # Hebb's rule and the perceptron are then equally good
-RULE_SCHEDULES = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # labels of schedules
-VALUES = {"rule": tuple(RULE_SCHEDULES)}
+EQUAL_ERROR_FLIP = 0.25  # Hebb's rule and the perceptron are then equally good
+RULE_SCHEDULE_LABELS = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # labels of schedules
+VALUES = {"rule": tuple(RULE_SCHEDULE_LABELS)}
 CAPTION = (
     r"Generalization error of one student against the fraction $p_f$ of flipped labels. (a) Error of the optimal rule "
     r"times $t$; the rule assumes the true fraction ($\hat p_f=p_f$). (b) Error of Hebb's rule and of the perceptron "
@@ -56,7 +56,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     parallel_axes.check_parallel_axes("noise_optimal", theory, FLIP_KEYS)
     if not _has_several_flips(scenario_from_dataset(theory)):
         raise ConfigError(
-            f'the figure "noise_optimal" requires each of {", ".join(RULE_SCHEDULES)} at several increasing flips'
+            f'the figure "noise_optimal" requires each of {", ".join(RULE_SCHEDULE_LABELS)} at several increasing flips'
         )
     (figure, axes), t = make_figure(3.5, 1, 2), float(theory.t[-1])
     flips = (
@@ -64,10 +64,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     )  # denser at small flips, where the lines rise as sqrt(flip)
     for index, (rule, scale) in enumerate({"bayes": t, "hebb": t**0.5, "perceptron": t**0.5}.items()):
         ax = axes[int(index > 0)]
-        ax.plot(flips, compute_late_limit(rule, flips), color=CURVE_COLOURS[index], zorder=1)
+        ax.plot(flips, compute_late_error_limit(rule, flips), color=CURVE_COLOURS[index], zorder=1)
         ax.plot(
             flips,
-            scale * _solve_last_time(theory, rule, flips),
+            scale * _solve_final_errors(theory, rule, flips),
             color=CURVE_COLOURS[index],
             linestyle="--",
             linewidth=0.9,
@@ -77,7 +77,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     _label_axes(*axes)
     keys: list[Any] = [
         make_curve_handle(index, get_kind_label(rule) + schedule_text)
-        for index, (rule, schedule_text) in enumerate(RULE_SCHEDULES.items())
+        for index, (rule, schedule_text) in enumerate(RULE_SCHEDULE_LABELS.items())
     ]
     keys += [
         make_line_handle(r"theory, $t\to\infty$"),
@@ -89,18 +89,18 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 def _has_several_flips(scenario: Scenario) -> bool:
     """Return True if every rule has several increasing flips, so that t0 can be interpolated."""
-    flips = [[flip for name, flip in scenario.pairs("rule", "flip") if name == rule] for rule in RULE_SCHEDULES]
+    flips = [[flip for name, flip in scenario.pairs("rule", "flip") if name == rule] for rule in RULE_SCHEDULE_LABELS]
     return all(len(rule_flips) > 1 and rule_flips == sorted(set(rule_flips)) for rule_flips in flips)
 
 
-def compute_late_limit(rule: str, flip: Any) -> Any:
+def compute_late_error_limit(rule: str, flip: Any) -> Any:
     """Return the late-time limit of eps_g t for the optimal rule, or of eps_g sqrt t for other rules.
 
     The perceptron uses its best learning rate at every time.
 
-    >>> [float(compute_late_limit("bayes", flip).round(9)) for flip in (0, 0.1, 0.3)]
+    >>> [float(compute_late_error_limit("bayes", flip).round(9)) for flip in (0, 0.1, 0.3)]
     [0.883400087, 1.833635599, 8.520379027]
-    >>> bool(np.isclose(compute_late_limit("hebb", 0.25), compute_late_limit("perceptron", 0.25)))
+    >>> bool(np.isclose(compute_late_error_limit("hebb", 0.25), compute_late_error_limit("perceptron", 0.25)))
     True
     """
     flip = np.asarray(flip, float)
@@ -112,7 +112,7 @@ def compute_late_limit(rule: str, flip: Any) -> Any:
     return np.sqrt((2 * flip if rule == "perceptron" else 0.5) / np.pi) / (1 - 2 * flip)
 
 
-def _solve_last_time(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
+def _solve_final_errors(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.ndarray:
     """Solve theory for eps_g of a rule at the last time.
 
     The time constant t0 is interpolated between the flips of the sweep.
@@ -134,4 +134,4 @@ def _label_axes(left: Axes, right: Axes) -> None:
     right.set(ylabel=r"$\epsilon_g\sqrt{t}$", title=r"error $\propto 1/\sqrt{t}$", ylim=(0, None))
     for ax in (left, right):
         ax.set_xlabel(r"flipped labels $p_f$")
-    draw_guide(right, x=CROSSING_FLIP, text=r"$p_f=1/4$")
+    draw_guide(right, x=EQUAL_ERROR_FLIP, text=r"$p_f=1/4$")

@@ -26,7 +26,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g in one panel, and the best learning rate in another."""
     is_perceptron = scenario_from_dataset(theory).rule == "perceptron"
     extra_keys = [make_line_handle(r"$4/(\pi(t+\pi))$", **LATE_ERROR_STYLE)] if is_perceptron else []
-    figure = best_control.draw("optimal_rate", simulation, theory, "eta", log="xy", extra_keys=extra_keys)
+    figure = best_control.draw("optimal_rate", simulation, theory, "eta", log="xy", extra_handles=extra_keys)
     if is_perceptron:
         t = np.geomspace(float(theory.t[theory.t > 0].min()), float(theory.t.max()), 100)
         figure.axes[0].plot(t, 4 / np.pi / (t + np.pi), zorder=0, gid=NO_LEGEND_GID, **LATE_ERROR_STYLE)

@@ -25,7 +25,7 @@ GUIDE_START_FACTOR, GUIDE_STOP_FACTOR, GUIDE_HEIGHT_FACTOR = (
     0.05,
     0.94,
 )  # factors of the first time, the last time and the height of the line
-GUIDE_LABEL_FACTOR = 0.98  # the exponent is just below the end of the guide
+GUIDE_LABEL_HEIGHT_FACTOR = 0.98  # the exponent is just below the end of the guide
 CAPTION = (
     r"Generalization error of one student against the number of examples, for inputs with variances $\propto i^{-a}$ "
     r"and a teacher whose field has contributions $\propto i^{-b}$. Thin grey: the power laws $t^{-q/(2+q)}$, "
@@ -73,7 +73,7 @@ def _draw_power_guide(ax: Axes, power_law: PowerLaw, line: xr.DataArray) -> None
     ax.plot(ends, first * (ends / begin) ** -exponent, color="0.6", linewidth=0.6, zorder=0, gid=NO_LEGEND_GID)
     ax.text(
         end,
-        GUIDE_LABEL_FACTOR * first * (end / begin) ** -exponent,
+        GUIDE_LABEL_HEIGHT_FACTOR * first * (end / begin) ** -exponent,
         rf"$t^{{-{Fraction(exponent).limit_denominator(99)}}}$",
         color="0.4",
         fontsize=SMALL_FONT,

@@ -47,14 +47,14 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     at_mean = select_with_dense_theory(simulation, theory, "error_rate", mean=mean)
     at_rate = select_with_dense_theory(simulation, theory, "mean", error_rate=rate)
     figure, (target_axes, drift_axes, features_axes) = make_figure(3.2, 1, 3)
-    _draw_variable(target_axes, at_mean, "error_rate", "decision_error", "xy")
-    _draw_variable(drift_axes, at_rate, "mean", "decision_error", "y")
-    keys = _draw_variable(features_axes, at_mean, "error_rate", "features", "x")
-    rates, means = _make_line_values(theory.error_rate), _make_line_values(theory["mean"])
+    _draw_variable_with_limit(target_axes, at_mean, "error_rate", "decision_error", "xy")
+    _draw_variable_with_limit(drift_axes, at_rate, "mean", "decision_error", "y")
+    keys = _draw_variable_with_limit(features_axes, at_mean, "error_rate", "features", "x")
+    rates, means = _make_dense_values(theory.error_rate), _make_dense_values(theory["mean"])
     target_axes.plot(rates, rates, **TARGET_LINE_STYLE)
     drift_axes.plot(means, 0 * means + rate, **TARGET_LINE_STYLE)
-    target_axes.plot(rates, _compute_error_without_drift(rates, mean), **IGNORED_DRIFT_STYLE)
-    drift_axes.plot(means, _compute_error_without_drift(rate, means), **IGNORED_DRIFT_STYLE)
+    target_axes.plot(rates, _compute_driftless_error(rates, mean), **IGNORED_DRIFT_STYLE)
+    drift_axes.plot(means, _compute_driftless_error(rate, means), **IGNORED_DRIFT_STYLE)
     title = rf"$m={mean:g}\,\sigma$"
     target_axes.set(xlabel=r"target $\epsilon_d$", ylabel="decision errors", title=title)
     drift_axes.set(xlabel=r"mean of the sum, $m/\sigma$", ylabel="decision errors", title=rf"$\epsilon_d={rate:g}$")
@@ -70,27 +70,27 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     return add_title_and_legend(figure, at_mean, keys, columns=4)
 
 
-def _draw_variable(ax: Axes, results: Results, x: str, name: str, log: str) -> list[Line2D]:
+def _draw_variable_with_limit(ax: Axes, results: Results, axis: str, name: str, log: str) -> list[Line2D]:
     """Draw a variable for the simulated number of checks, and in the limit of infinitely many checks."""
     assert results.lines is not None
     lines = results.lines.where(results.lines > MIN_DRAWN_ERROR)
-    keys = draw_panel(ax, replace(results, lines=lines), x, name, "boundary", log=log)
+    keys = draw_panel(ax, replace(results, lines=lines), axis, name, "boundary", log=log)
     for key, boundary in zip(keys, lines.boundary.values, strict=True):
         limit = lines[f"{name}_brownian"].sel(boundary=boundary)
-        ax.plot(limit[x], limit, color=key.get_color(), **INFINITE_CHECKS_STYLE)
+        ax.plot(limit[axis], limit, color=key.get_color(), **INFINITE_CHECKS_STYLE)
     return keys
 
 
-def _make_line_values(values: xr.DataArray) -> np.ndarray:
+def _make_dense_values(values: xr.DataArray) -> np.ndarray:
     """Return a dense grid over the range of an axis, geometric if all values are positive."""
     low, high = float(values.min()), float(values.max())
     return np.geomspace(low, high, TARGET_LINE_POINTS) if low > 0 else np.linspace(low, high, TARGET_LINE_POINTS)
 
 
-def _compute_error_without_drift(error_rate: np.ndarray | float, mean: np.ndarray | float) -> np.ndarray:
+def _compute_driftless_error(error_rate: np.ndarray | float, mean: np.ndarray | float) -> np.ndarray:
     return np.asarray(brownian_decision_error(threshold("constant", error_rate, 0.0, 1.0), mean, 1.0))
 
 
-def _find_nearest_value(theory: xr.Dataset, name: str, value: float) -> float:
-    values = theory[name].values
+def _find_nearest_value(theory: xr.Dataset, coordinate: str, value: float) -> float:
+    values = theory[coordinate].values
     return float(values[np.abs(values - value).argmin()])

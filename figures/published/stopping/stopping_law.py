@@ -37,7 +37,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     keys = draw_panel(ax, results, "N", "number", "mean_feature_mean", log="xy", dashes=True)
     for index, key in enumerate(keys):
         cloud, line = (part.isel(mean_feature_mean=index) for part in (simulation, theory))
-        key.set_label(f"{_format_mean_label(line)}\n{_describe_slopes(cloud, line)}".strip())
+        key.set_label(f"{_format_mean_label(line)}\n{_format_slope_label(cloud, line)}".strip())
     [all_features] = ax.plot(theory.N, theory.N, label="all features", **ALL_FEATURES_STYLE)
     title = rf"{BOUNDARIES[theory.boundary.item()].label}, $\epsilon_d={theory.error_rate.item():g}$"
     ax.set(xlabel="features $N$", ylabel="features evaluated", title=title)
@@ -50,7 +50,7 @@ def _format_mean_label(cell: xr.Dataset) -> str:
     return rf"$m={cell['mean'].item():g}\,\sigma$"
 
 
-def _describe_slopes(runs: xr.Dataset, solved: xr.Dataset) -> str:
+def _format_slope_label(runs: xr.Dataset, solved: xr.Dataset) -> str:
     """Return a label with the log-log slopes of features against N, in simulation and theory."""
     upper = solved.N.values >= np.median(solved.N)
     if upper.sum() < 2 or runs.sizes["seed"] < 2:

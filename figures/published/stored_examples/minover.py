@@ -21,7 +21,7 @@ from figures.panels import (
 )
 from figures.published.stored_examples.stored_runs import (
     POINT_FILL_NOTE,
-    get_log_axis,
+    get_log_alpha_axis,
     get_recorded_dimension,
     select_last_recorded,
 )
@@ -44,7 +44,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     top = float(simulation.kappa.mean("seed").max())  # kappa diverges at small alpha
     lines["kappa"] = lines.kappa.where(lines.kappa < 1.1 * top)
     results = combine_with_lines(simulation.assign(ratio=simulation.eps_g / line.eps_g), theory, lines)
-    (figure, axes), axis = make_figure(2.8, 1, 3, width_ratios=(1, 1, 1.6)), get_log_axis(simulation.alpha)
+    (figure, axes), axis = make_figure(2.8, 1, 3, width_ratios=(1, 1, 1.6)), get_log_alpha_axis(simulation.alpha)
     colour = ("N", recorded_unit)
     keys = draw_panel(axes[0], results, "alpha", "eps_g", colour, log=f"{axis}y", fill_converged=True)
     if simulation.sizes["N"] == 1:  # N is in the heading

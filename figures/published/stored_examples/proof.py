@@ -43,7 +43,7 @@ LINES = ""
 class PerceptronRun(NamedTuple):
     """Perceptron updates on one data set, with the largest margin and the length of the longest example."""
 
-    course: UpdateHistory
+    update_history: UpdateHistory
     growth: np.ndarray  # increase of the activation by each update
     margin: float
     radius: float
@@ -55,7 +55,7 @@ class PerceptronRun(NamedTuple):
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw activations and bounds of the first data set, and projections and lengths of all data sets."""
-    runs = _measure_runs(simulation)
+    runs = _make_separable_runs(simulation)
     figure, (activations, growth, bounds) = make_figure(3.1, 1, 3)
     _draw_activations(activations, runs[0])
     _draw_growth(growth, runs)
@@ -64,11 +64,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for ax, title in zip((activations, growth, bounds), titles, strict=True):
         ax.set(xlabel="updates $k$", title=title)
     add_panel_letters(activations, growth, bounds)
-    draw_legend_below(figure, _order_keys(activations, growth, bounds), columns=4)
+    draw_legend_below(figure, _order_legend_handles(activations, growth, bounds), columns=4)
     return figure
 
 
-def _order_keys(*panels: Axes) -> list[Artist]:
+def _order_legend_handles(*panels: Axes) -> list[Artist]:
     """Sort the legend handles into columns: one for (a) and the update bound, one for (b), two for (c)."""
     before, after, *of_b, longest, length, projection, stability_bound, max_updates = (
         key for ax in panels for key in ax.get_legend_handles_labels()[0]
@@ -77,7 +77,7 @@ def _order_keys(*panels: Axes) -> list[Artist]:
 
 
 def _draw_activations(ax: Axes, run: PerceptronRun) -> None:
-    before, after = run.course.before / run.growth, run.course.after / run.growth
+    before, after = run.update_history.before / run.growth, run.update_history.after / run.growth
     ax.vlines(run.k, before, after, color="0.7", linewidth=0.8)
     ax.plot(run.k, before, "v", color="0.2", markerfacecolor="white", label="before the update", gid=NO_LEGEND_GID)
     ax.plot(run.k, after, "^", color="0.2", label="after the update", gid=NO_LEGEND_GID)
@@ -90,7 +90,10 @@ def _draw_growth(ax: Axes, runs: list[PerceptronRun]) -> None:
     max_updates = max(run.k.size for run in runs)
     for index, run in enumerate(runs):
         labels = (r"$\mathbf{u}\cdot\mathbf{w}/\gamma$", r"$|\mathbf{w}|^2/R^2$") if index == 0 else ("", "")
-        projection, squared = run.course.projection / run.margin, run.course.squared_length / run.radius**2
+        projection, squared = (
+            run.update_history.projection / run.margin,
+            run.update_history.squared_length / run.radius**2,
+        )
         ax.plot(run.k, projection, linewidth=0.6, label=labels[0], color=PROJECTION_COLOUR, gid=NO_LEGEND_GID)
         ax.plot(run.k, squared, linewidth=0.6, linestyle="-.", label=labels[1], color=LENGTH_COLOUR, gid=NO_LEGEND_GID)
     ax.plot([1, max_updates], [1, max_updates], "--", color="0.1", label="$k$, bound of both")
@@ -104,7 +107,7 @@ def _draw_bounds(ax: Axes, run: PerceptronRun) -> None:
     ax.plot(dense_k, np.sqrt(dense_k) * run.radius, "--", color="0.1", label=r"$\sqrt{k}\,R$")
     ax.plot(
         run.k,
-        np.sqrt(run.course.squared_length),
+        np.sqrt(run.update_history.squared_length),
         "D",
         color=LENGTH_COLOUR,
         markersize=2.5,
@@ -114,7 +117,7 @@ def _draw_bounds(ax: Axes, run: PerceptronRun) -> None:
     marker_style: dict[str, Any] = {"markersize": 2.5, "markerfacecolor": "white", "markeredgewidth": 0.7}
     ax.plot(
         run.k,
-        run.course.projection,
+        run.update_history.projection,
         "o",
         color=PROJECTION_COLOUR,
         label=r"$\mathbf{u}\cdot\mathbf{w}$",
@@ -127,7 +130,7 @@ def _draw_bounds(ax: Axes, run: PerceptronRun) -> None:
     set_log_axes(ax, "xy")
 
 
-def _measure_runs(simulation: xr.Dataset) -> list[PerceptronRun]:
+def _make_separable_runs(simulation: xr.Dataset) -> list[PerceptronRun]:
     """Return the perceptron run of every separable data set, with examples in the order of the updates."""
     names = [str(name) for name in simulation.learner.values]
     if "strengths" not in simulation or not {"perceptron", "max_stability"} <= set(names):
@@ -144,18 +147,18 @@ def _measure_runs(simulation: xr.Dataset) -> list[PerceptronRun]:
     for seed, visits, strengths in zip(simulation.seed.values, visits_by_seed, best_strengths, strict=True):
         z = draw_examples(key, int(seed), int(simulation.N), P, flip).z
         if np.isfinite(strengths).all():
-            runs.append(_measure_run(z, np.diff(visits[:, :P], axis=0), strengths[:P] @ z))
+            runs.append(_make_perceptron_run(z, np.diff(visits[:, :P], axis=0), strengths[:P] @ z))
     if not runs:
         raise ConfigError('the figure "proof" requires separable data, but no data set has a student without errors')
     return runs
 
 
-def _measure_run(z: np.ndarray, changes: np.ndarray, direction: np.ndarray) -> PerceptronRun:
+def _make_perceptron_run(z: np.ndarray, strength_changes: np.ndarray, direction: np.ndarray) -> PerceptronRun:
     """Return the perceptron run of one data set from the changes of its embedding strengths.
 
-    `changes` (visits, P) is 1 if a visit added an example to w.
+    `strength_changes` (visits, P) is 1 if a visit added an example to w.
     """
-    _, added = np.nonzero(changes > 0.5)
+    _, added = np.nonzero(strength_changes > 0.5)
     margin, radius = (z @ direction).min() / np.linalg.norm(direction), np.linalg.norm(z, axis=1).max()
     history = compute_update_history(z[added], direction)
     return PerceptronRun(history, (z[added] ** 2).sum(axis=1), float(margin), float(radius))

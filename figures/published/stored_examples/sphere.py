@@ -17,7 +17,7 @@ CIRCLE_ANGLES = np.linspace(0, 2 * np.pi, 721)
 class SphereView:
     """View of the sphere, defined by the axes e_1, e_2, e_3 as rows (3, 3).
 
-    >>> SphereView.from_centre(np.array([0, 0, 2.0])).orthographic(np.array([[0, 0, 5.0], [0, 0, -1.0]]))
+    >>> SphereView.from_centre(np.array([0, 0, 2.0])).project_orthographic(np.array([[0, 0, 5.0], [0, 0, -1.0]]))
     array([[ 0.,  0.],
            [nan, nan]])
     """
@@ -32,7 +32,7 @@ class SphereView:
         e1 /= np.linalg.norm(e1)
         return cls(np.array([e1, np.cross(e3, e1), e3]))
 
-    def orthographic(self, points: np.ndarray) -> np.ndarray:
+    def project_orthographic(self, points: np.ndarray) -> np.ndarray:
         """Project the directions of points (n, 3) orthographically to coordinates (n, 2).
 
         Coordinates are NaN on the far side.
@@ -40,7 +40,7 @@ class SphereView:
         coordinates = self._compute_view_coordinates(points)
         return np.where(coordinates[:, 2:] >= 0, coordinates[:, :2], np.nan)
 
-    def gnomonic(self, points: np.ndarray) -> np.ndarray:
+    def project_gnomonic(self, points: np.ndarray) -> np.ndarray:
         """Project the directions of points (n, 3) to coordinates (n, 2) on the tangent plane.
 
         Coordinates are NaN on the far side.

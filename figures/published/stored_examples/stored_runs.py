@@ -20,7 +20,7 @@ def select_last_recorded(dataset: Any) -> Any:
     return dataset.isel({get_recorded_dimension(dataset): -1})
 
 
-def get_log_axis(alphas: xr.DataArray) -> str:
+def get_log_alpha_axis(alphas: xr.DataArray) -> str:
     """Return "x" for a logarithmic alpha axis, or "" if the values are equally spaced."""
     steps = np.diff(alphas.values)
     return "" if steps.size and np.allclose(steps, steps[0]) else "x"

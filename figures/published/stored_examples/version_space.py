@@ -101,8 +101,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for index, (ax, walk) in enumerate(zip(balls, minover_walks, strict=True)):
         draw_sphere(ax, view, walk.z, walk.teacher)
         ax.set_title(f"$P={len(walk.z)}$")
-        _draw_walk(ax, view.orthographic(walk.students), index)
-        ax.plot(*view.orthographic(walk.best[None]).T, **BEST_STUDENT_STYLE, zorder=6)
+        _draw_walk(ax, view.project_orthographic(walk.students), index)
+        ax.plot(*view.project_orthographic(walk.best[None]).T, **BEST_STUDENT_STYLE, zorder=6)
         _draw_stability(curve, walk, index)
     _draw_tangent_view(plane, view, minover_walks[-1], len(minover_walks) - 1)
     curve.set(xscale="log", xlabel="MinOver updates", ylabel=r"stability $\kappa$")
@@ -117,11 +117,11 @@ def film(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[tuple[Figure, i
     walk = make_walks(simulation)[-1]
     view = SphereView.from_centre(walk.best)
     for P in range(1, len(walk.z) + 1):
-        yield _draw_frame(view, walk, P, 0), 600
+        yield _draw_film_frame(view, walk, P, 0), 600
     for update in walk.updates[:-1]:
         if update <= 20 or update % 5 == 0:
-            yield _draw_frame(view, walk, len(walk.z), int(update)), 250
-    yield _draw_frame(view, walk, len(walk.z), int(walk.updates[-1])), 3000
+            yield _draw_film_frame(view, walk, len(walk.z), int(update)), 250
+    yield _draw_film_frame(view, walk, len(walk.z), int(walk.updates[-1])), 3000
 
 
 def make_walks(simulation: xr.Dataset) -> list[MinOverWalk]:
@@ -148,9 +148,11 @@ def draw_sphere(ax: Axes, view: SphereView, z: np.ndarray, teacher: np.ndarray) 
     grid, points = view.make_disc_grid(SPHERE_GRID_POINTS)
     _shade_version_space(ax, grid, compute_stability(points, z))
     for example in z:
-        ax.plot(*view.orthographic(make_great_circle(example)).T, color=GREAT_CIRCLE_COLOUR, linewidth=0.6, zorder=2)
+        ax.plot(
+            *view.project_orthographic(make_great_circle(example)).T, color=GREAT_CIRCLE_COLOUR, linewidth=0.6, zorder=2
+        )
     ax.add_patch(Circle((0, 0), 1, fill=False, color="0.3", linewidth=0.8))
-    ax.plot(*view.orthographic(teacher[None]).T, zorder=6, **TEACHER_MARKER_STYLE)
+    ax.plot(*view.project_orthographic(teacher[None]).T, zorder=6, **TEACHER_MARKER_STYLE)
     ax.set(aspect="equal", xlim=(-1.06, 1.06), ylim=(-1.06, 1.06))
     ax.set_xticks([])
     ax.set_yticks([])
@@ -179,7 +181,7 @@ def _draw_walk(ax: Axes, points: np.ndarray, index: int) -> None:
 
 def _draw_tangent_view(ax: Axes, view: SphereView, walk: MinOverWalk, index: int) -> None:
     """Draw the version space on the tangent plane, with contours of equal stability."""
-    corners = view.gnomonic(_find_corners(walk.z))
+    corners = view.project_gnomonic(_find_corners(walk.z))
     width = 1.12 * float(np.nanmax(np.abs(corners))) if len(corners) else 1.0
     grid, points = view.plane(width, SPHERE_GRID_POINTS)
     stability = compute_stability(points, walk.z)
@@ -187,14 +189,14 @@ def _draw_tangent_view(ax: Axes, view: SphereView, walk: MinOverWalk, index: int
     ax.contour(grid, grid, stability, levels=walk.largest * np.arange(0.2, 1, 0.2), colors="0.45", linewidths=0.5)
     for example in walk.z:
         ax.plot(
-            *_mask_outside(view.gnomonic(make_great_circle(example)), width).T,
+            *_mask_outside(view.project_gnomonic(make_great_circle(example)), width).T,
             color=GREAT_CIRCLE_COLOUR,
             linewidth=0.6,
             zorder=2,
         )
-    points_of_walk = view.gnomonic(walk.students)
+    points_of_walk = view.project_gnomonic(walk.students)
     _draw_walk(ax, _mask_outside(points_of_walk, width), index)
-    ax.plot(*view.gnomonic(walk.teacher[None]).T, zorder=6, **TEACHER_MARKER_STYLE)
+    ax.plot(*view.project_gnomonic(walk.teacher[None]).T, zorder=6, **TEACHER_MARKER_STYLE)
     ax.plot(0, 0, zorder=6, **BEST_STUDENT_STYLE)
     outside = int((~(np.abs(points_of_walk) < width).all(axis=-1)).sum())
     ax.set(aspect="equal", xlim=(-width, width), ylim=(-width, width))
@@ -244,20 +246,22 @@ def _make_legend_handles(ax: Axes) -> list[Any]:
 
 
 @apply_style
-def _draw_frame(view: SphereView, walk: MinOverWalk, P: int, update: int) -> Figure:
+def _draw_film_frame(view: SphereView, walk: MinOverWalk, P: int, update: int) -> Figure:
     """Draw a frame of the film: the first P examples on the sphere, the walk so far, and its stability."""
     figure = Figure(figsize=(6.4, 3.4), dpi=100)
     ball, curve = figure.subplots(1, 2, width_ratios=(1, 1))
     draw_sphere(ball, view, walk.z[:P], walk.teacher)
-    newest = view.orthographic(make_great_circle(walk.z[P - 1])).T
+    newest = view.project_orthographic(make_great_circle(walk.z[P - 1])).T
     if not update:
         ball.plot(*newest, color="black", linewidth=1.4, zorder=3)
     ball.set_xlabel(f"$P={P}$" if not update else f"$P={P}$, {update} updates")
     is_made = walk.updates <= update
-    _draw_walk(ball, view.orthographic(walk.students[is_made]), 0)
-    ball.plot(*view.orthographic(walk.students[is_made][-1:]).T, color="black", marker="o", markersize=4, zorder=7)
+    _draw_walk(ball, view.project_orthographic(walk.students[is_made]), 0)
+    ball.plot(
+        *view.project_orthographic(walk.students[is_made][-1:]).T, color="black", marker="o", markersize=4, zorder=7
+    )
     if update:
-        ball.plot(*view.orthographic(walk.best[None]).T, **BEST_STUDENT_STYLE, zorder=6)
+        ball.plot(*view.project_orthographic(walk.best[None]).T, **BEST_STUDENT_STYLE, zorder=6)
     curve.plot(walk.updates[is_made], walk.stability[is_made], **get_curve_style(0), markersize=2.5, label="MinOver")
     curve.axhline(walk.largest, color="0.3", linestyle="--", linewidth=0.8)
     low = float(walk.stability.min())
