@@ -188,8 +188,8 @@ def title(name: str) -> str:
 
 HEAD = """# Contact sheet
 
-All figures of the [gallery](index.md), whole. A picture shows the full run if its page does, and the reduced run
-of the page otherwise. `docs/thumbnails.py` makes this page.
+This page shows all figures of the [gallery](index.md) completely. A picture shows the full run if its page does,
+and otherwise the reduced run of the page. `docs/thumbnails.py` creates this page.
 
 ::::{grid} 1 1 2 2
 :gutter: 3

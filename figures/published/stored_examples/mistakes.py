@@ -2,7 +2,7 @@ r"""Mistakes of the perceptron until training error 0, below the bound :math:`(R
 
 Embedding strengths count mistakes, as w is the sum of the misclassified examples. With :math:`|\xi|^2=N` the bound is
 :math:`N/\kappa^2` for the largest possible stability :math:`\kappa`. In theory kappa follows from the replica solution,
-and in a simulation from the learner `solve_max_stability` on the same examples.
+and in a simulation from the learner `max_stability` on the same examples.
 """
 
 from __future__ import annotations
