@@ -147,8 +147,8 @@ def attentive(z: np.ndarray, chunk: int) -> tuple[np.ndarray, int]:
     for lesson in evaluate_in_blocks(student, z, np.zeros(len(z)), probes, get_check_positions(z.shape[1], chunk)):
         features += lesson.features
         if lesson.is_mistake:
-            student.w = student.w + z[lesson.last]
-        student.take(lesson.margins)
+            student.w = student.w + z[lesson.last_index]
+        student.update_moments(lesson.margins)
     return student.w, features
 
 

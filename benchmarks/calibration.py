@@ -153,7 +153,9 @@ def exceeded_of_predicted(scenario: AbstractScenario, trials: int) -> list[list[
 
 
 def _largest(distance: xr.Dataset) -> float:
-    return max(abs(z) for row in comparison.iterate_deviation_rows(distance) for z in row.largest.values() if z == z)
+    return max(
+        abs(z) for row in comparison.iterate_deviation_rows(distance) for z in row.largest_deviations.values() if z == z
+    )
 
 
 def main() -> None:

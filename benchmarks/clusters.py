@@ -43,9 +43,9 @@ def of_a_run() -> None:
 def of_a_chunk(folder: Path) -> None:
     scenario = Scenario(**MODEL, eta=np.linspace(0.1, 2, 100).tolist(), seeds=640)
     store = create_store(folder / "chunk.zarr", scenario, {})
-    chunks = store.chunks()[:40]
+    chunks = store.list_chunks()[:40]
     shape, rng = chunks[0].shape, np.random.default_rng(0)
-    empty = store.make_buffer(chunks[0], store.states(chunks[0]))
+    empty = store.make_buffer(chunks[0], store.read_states(chunks[0]))
     values = {name: rng.random(array.shape) for name, array in empty.items()}
     states = np.full(shape, DONE_STATE, "int8")
     wrote = np.median([seconds(lambda chunk=chunk: store.write(chunk, values, states)) for chunk in chunks])
@@ -55,7 +55,9 @@ def of_a_chunk(folder: Path) -> None:
     size = sum(file.stat().st_size for file in files) / len(chunks)
     print(f"chunk of {shape[0]} x {shape[1]} runs           {len(files) / len(chunks):.0f} files, {size:,.0f} bytes")
     print(f"  written, read                 {1e3 * wrote:.1f} ms, {1e3 * read:.1f} ms")
-    print(f"  its state read                {1e3 * seconds(lambda: [store.states(c) for c in chunks]) / 40:.2f} ms")
+    print(
+        f"  its state read                {1e3 * seconds(lambda: [store.read_states(c) for c in chunks]) / 40:.2f} ms"
+    )
     print(f"store opened                    {1e3 * seconds(lambda: SweepStore(store.path)):.1f} ms")
 
 
@@ -83,7 +85,7 @@ def of_a_line(folder: Path) -> None:
 def of_a_check(folder: Path) -> None:
     scenario = Scenario(rule="hebb", eta=np.linspace(0.1, 2, 40).tolist(), K=1, N=50, t=[0, 1], seeds=640)
     run_into(folder / "again.zarr", scenario)
-    count = len(SweepStore(folder / "again.zarr").chunks())
+    count = len(SweepStore(folder / "again.zarr").list_chunks())
     took = seconds(lambda: run_into(folder / "again.zarr", scenario))
     print(f"check of a done chunk            {1e3 * took / count:.1f} ms")
 

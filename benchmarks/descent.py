@@ -98,10 +98,20 @@ def of_theory(cells: dict[str, DescentCell], repeats: int) -> None:
         found = solve()
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        directions = ladder.simulate_descent(cell, 0, found.samples).directions
-        stated = replicas.estimate_bytes(cell, directions, found.samples)
+        directions = ladder.simulate_descent(cell, 0, found.samples_per_replica).num_directions
+        stated = replicas.estimate_bytes(cell, directions, found.samples_per_replica)
         errors = (np.nanmax(found.error[name]) for name in ("R", "eps_g"))
-        rows.append([name, found.samples, directions, took, *(f"{it:.0e}" for it in errors), held / 1e6, stated / 1e6])
+        rows.append(
+            [
+                name,
+                found.samples_per_replica,
+                directions,
+                took,
+                *(f"{it:.0e}" for it in errors),
+                held / 1e6,
+                stated / 1e6,
+            ]
+        )
     header = ["", "samples", "directions", "s", "error of R", "of eps_g", "MB", "MB stated"]
     timing.table("theory of a cell, 8 replicas", header, rows)
 

@@ -23,7 +23,7 @@ CALL = """
 import time
 import numpy as np, jax
 from statmech import Scenario, load
-from statmech.runtime.jax_cache import use_cache
+from statmech.runtime.jax_cache import set_up_compilation_cache
 import simulate.learners.minover, simulate.scenarios.online, simulate.scenarios.stored_examples
 import theory.online.trajectories
 from simulate.kernels import gram, perceptrons
@@ -31,14 +31,14 @@ from simulate.learners import minover
 from statmech.random_numbers import make_key_data
 [cell] = Scenario(rule="perceptron", K=3, t=[5], N=1000).cells()
 grams, sizes, until = np.ones((8, 24, 24)), np.full(8, 24), np.full((8, 1), 10)
-task = perceptrons.make_online_task(cell, "float64")
+task = perceptrons.make_perceptron_task(cell, "float64")
 calls = {{
     "equations": lambda: theory.online.trajectories.solve_cells([cell], [5.0]),
     "Gram": lambda: jax.block_until_ready(tuple(gram.run(task, make_key_data(0), np.array([50]))[:2])),
     "MinOver": lambda: jax.block_until_ready(minover.learn_minover_batch("epochs", grams, sizes, until)),
 }}
 jax.numpy.zeros(3) + 1
-use_cache()
+set_up_compilation_cache()
 with jax.enable_x64(True):
     spent = []
     for _ in range(2):

@@ -1,9 +1,10 @@
 """The figures of statmech: the overlay, which draws every scenario, and published figures.
 
 A published figure is one file in a folder of `figures/published`, one line in `PUBLISHED_FIGURES`, and one config. The
-file defines `AXES`, the sweep axes that are shown completely, and a pure `draw(simulation, theory) -> Figure`, which
-raises `ConfigError` for results that it cannot show. Two constants are optional: `NEEDS`, variables and coordinates
-that only some results of its kind have, and `VALUES`, the only values of some keys that the figure can show.
+file defines `SWEEP_AXES`, the sweep axes that are shown completely, and a pure `draw(simulation, theory) -> Figure`,
+which raises `ConfigError` for results that it cannot show. Two constants are optional: `REQUIRED_VARIABLES`, variables
+and coordinates that only some results of its kind have, and `SUPPORTED_VALUES`, the only values of some keys that the
+figure can show.
 """
 
 from __future__ import annotations
@@ -275,13 +276,13 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     module, data = import_figure_module(name), results.either
     if not results.complete:
         raise ConfigError(f"the figure {name} requires both simulation and theory")
-    shown_axes: tuple[str, ...] = module.AXES
+    shown_axes: tuple[str, ...] = module.SWEEP_AXES
     if extra_axes := [dim for dim in results.scenario.shape if dim in data.dims and dim not in shown_axes]:
         raise ConfigError(f"the figure {name} cannot show the axis {', '.join(extra_axes)}")
     keys = [axis for axis in shown_axes if axis in type(results.scenario).list_keys()]  # a parallel axis is no key
-    if missing_names := [need for need in (*keys, *getattr(module, "NEEDS", ())) if need not in data]:
+    if missing_names := [need for need in (*keys, *getattr(module, "REQUIRED_VARIABLES", ())) if need not in data]:
         raise ConfigError(f"the figure {name} needs {', '.join(missing_names)}, which these results lack")
-    for key, possible in getattr(module, "VALUES", {}).items():
+    for key, possible in getattr(module, "SUPPORTED_VALUES", {}).items():
         present_values = {*map(str, data[key].values.flat)} if key in data.coords else set()
         if unsupported := sorted(present_values - {*possible}):
             raise ConfigError(
@@ -292,7 +293,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     from figures.finishing import finish_figure  # lazy import: listing figures must stay fast
     from figures.style import apply_style
 
-    mark_texts = [getattr(module, name, None) for name in ("POINTS", "LINES")]
+    mark_texts = [getattr(module, name, None) for name in ("POINTS_CAPTION", "LINES_CAPTION")]
     return apply_style(lambda: finish_figure(module.draw(*parts), results, *mark_texts))()
 
 
@@ -344,7 +345,7 @@ def import_figure_module(name: str) -> Any:
 
     Returns None for an overlay.
 
-    >>> import_figure_module("variety").AXES, import_figure_module("overlay")
+    >>> import_figure_module("variety").SWEEP_AXES, import_figure_module("overlay")
     (('rule',), None)
     """
     if name in OVERLAY_KINDS:

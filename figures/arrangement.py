@@ -36,18 +36,18 @@ MAX_LEGEND_VALUES = 12  # a legend lists only a few values of a longer axis
 class ArrangedResults:
     """Results in a figure, with their layout and the colours of their curves.
 
-    `plane` is the variable on the horizontal axis if it shows a variable, `label` names these results among others,
-    and `stated` are texts for the title.
+    `plane_variable` is the variable on the horizontal axis if it shows a variable, `label` names these results among
+    others, and `stated` are texts for the title.
     """
 
     results: Results
     layout: Layout
-    plane: str = ""
+    plane_variable: str = ""
     label: str = ""
     title_texts: tuple[str, ...] = ()
     curve_colours: tuple[Any, ...] = (CURVE_COLOURS[0],)
-    first: int = 0  # index of the first colour and marker, counted over all results
-    number: int = 0  # index of these results in a figure of several results
+    first_colour_index: int = 0  # index of the first colour and marker, counted over all results
+    results_index: int = 0  # index of these results in a figure of several results
 
     @property
     def x(self) -> str:
@@ -55,21 +55,21 @@ class ArrangedResults:
         return self.layout.x
 
     @property
-    def sizes(self) -> list[str]:
+    def size_texts(self) -> list[str]:
         """Texts for the input dimension and the number of runs."""
         return [size for size in labels.describe_size_and_runs(self.results.either).split(", ") if size]
 
     @property
     def line_dashes(self) -> Any:
         """The dash pattern of theory lines, different for each of several results to reveal overlaps."""
-        return CURVE_DASHES[self.number % len(CURVE_DASHES)]
+        return CURVE_DASHES[self.results_index % len(CURVE_DASHES)]
 
-    def marker(self, index: int) -> str:
+    def get_marker(self, index: int) -> str:
         """Return the marker for a position on the marker axis or, without such an axis, for a colour."""
-        index += 0 if self.layout.markers else self.first
+        index += 0 if self.layout.markers else self.first_colour_index
         return str(get_curve_style(index)["marker"])
 
-    def titles(self) -> Iterator[tuple[str, Results]]:
+    def iterate_panels(self) -> Iterator[tuple[str, Results]]:
         """Yield the title and the results of each panel."""
         label = labels.make_mathtext_labeller(self.results.scenario)
         for title, position in series.iterate_positions(self.results.either, self.layout.panels, label):
@@ -189,7 +189,7 @@ def _label_values(results: Results, axis: str) -> list[str]:
 def _check_common_axis(parts: list[ArrangedResults]) -> None:
     """Raise `ConfigError` if the parts of a figure have different axes or variables along x."""
     labels_by_x = {
-        part.plane or series.get_axis_coordinates(part.results.either, part.x)[0]: part.label
+        part.plane_variable or series.get_axis_coordinates(part.results.either, part.x)[0]: part.label
         for part in reversed(parts)
     }
     if len(labels_by_x) > 1:
@@ -211,7 +211,7 @@ def _assign_colours(parts: list[ArrangedResults]) -> list[ArrangedResults]:
     for part in parts:
         count = len(series.choose_colours(part.results.either, part.layout.colours))
         hues = [CURVE_COLOURS[(first + index) % len(CURVE_COLOURS)] for index in range(count)]
-        coloured.append(replace(part, curve_colours=tuple(hues), first=first, number=len(coloured)))
+        coloured.append(replace(part, curve_colours=tuple(hues), first_colour_index=first, results_index=len(coloured)))
         first += count
     return coloured
 

@@ -1,8 +1,9 @@
 r"""Captions of figures: content, parameters, N, number of runs, meaning of bars and lines, and the command.
 
-The module of a published figure describes its content in `CAPTION`. It explains its points and lines in `POINTS` and
-`LINES` if they are not means over runs and theory. The rest follows from the results. Text between dollar signs is
-LaTeX, for the `.tex` file that is saved with a figure. The `.txt` file has the caption in plain letters.
+The module of a published figure describes its content in `CAPTION`. It explains its points and lines in
+`POINTS_CAPTION` and `LINES_CAPTION` if they are not means over runs and theory. The rest follows from the results. Text
+between dollar signs is LaTeX, for the `.tex` file that is saved with a figure. The `.txt` file has the caption in plain
+letters.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def join_variable_symbols(results: Results, names: Iterable[str | None]) -> str:
 
 
 def _get_module_sentence(results: Results, figure: str | Composition, constant_name: str) -> str | None:
-    """Return `CAPTION`, `POINTS` or `LINES` from a figure's module, or None for the default sentence."""
+    """Return a caption constant from a figure's module, or None for the default sentence."""
     from figures import import_figure_module
 
     text: str | None = (
@@ -161,7 +162,7 @@ def _describe_parameters(results: Results) -> str:
 
 
 def _describe_points(results: Results, figure: str | Composition) -> Iterator[str]:
-    if (own_text := _get_module_sentence(results, figure, "POINTS")) is not None or results.simulation is None:
+    if (own_text := _get_module_sentence(results, figure, "POINTS_CAPTION")) is not None or results.simulation is None:
         yield own_text or ""
         return
     runs, seeds, folds = results.simulation, results.scenario.seeds, results.simulation.sizes.get("fold")
@@ -182,7 +183,7 @@ def _describe_points(results: Results, figure: str | Composition) -> Iterator[st
 def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str]:
     from figures import OVERLAY_KINDS
 
-    if (own_text := _get_module_sentence(results, figure, "LINES")) is not None or results.theory is None:
+    if (own_text := _get_module_sentence(results, figure, "LINES_CAPTION")) is not None or results.theory is None:
         yield own_text or ""
         return
     bounds = any(variable.bound for variable in results.scenario.variables.values())
@@ -191,7 +192,7 @@ def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str
     errors = [values for name, values in results.theory.items() if str(name).endswith(ERROR_SUFFIX)]
     if (
         any((error > 0).any() for error in errors)
-        and arrangement.choose_abscissa(results) not in results.scenario.recorded
+        and arrangement.choose_abscissa(results) not in results.scenario.recorded_coordinates
     ):
         yield "Theory is sampled: its lines are splines within its standard errors."
     if (reason := results.scenario.expected_deviation) and results.simulation is not None:

@@ -24,12 +24,13 @@ class FittedExponent(NamedTuple):
     y: np.ndarray
 
     @property
-    def text(self) -> str:
+    def text_with_error(self) -> str:
         """The exponent with its error in units of the last digit.
 
         >>> ends = np.ones(2)
-        >>> FittedExponent(-0.9876, 0.0132, ends, ends).text, FittedExponent(0.5, float("nan"), ends, ends).text
-        ('-0.988(13)', '0.50')
+        >>> exponents = FittedExponent(-0.9876, 0.0132, ends, ends), FittedExponent(0.5, float("nan"), ends, ends)
+        >>> [exponent.text_with_error for exponent in exponents]
+        ['-0.988(13)', '0.50']
         """
         if not self.error > 0:
             return f"{self.value:.2f}"

@@ -36,7 +36,7 @@ def get_film_frames(name: str, results: Results) -> FilmFrames | None:
 
 
 def save_film(name: str, results: Results, stem: Path) -> list[Path]:
-    """Write the film of a figure, if it has one, to a GIF file that is never incomplete.
+    """Write a figure's animation, if it has one, to a GIF file that is never left incomplete.
 
     Returns the files. Raises `StoreError` if a file cannot be written.
     """

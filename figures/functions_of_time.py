@@ -35,7 +35,7 @@ def describe_time_dependent_keys(scenario: AbstractScenario) -> dict[str, Variab
     """Return a variable for each time-dependent key, if times are recorded."""
     described = (
         {name: scenario.describe(name) for name in get_time_dependent_keys(scenario)}
-        if "t" in scenario.recorded
+        if "t" in scenario.recorded_coordinates
         else {}
     )
     return {
@@ -46,7 +46,7 @@ def describe_time_dependent_keys(scenario: AbstractScenario) -> dict[str, Variab
 
 def add_time_dependent_keys(results: Results) -> Results:
     """Add the time-dependent keys as variables to the theory of results."""
-    names = [*get_time_dependent_keys(results.scenario)] if "t" in results.scenario.recorded else []
+    names = [*get_time_dependent_keys(results.scenario)] if "t" in results.scenario.recorded_coordinates else []
     if not names or results.theory is None:
         return results
     theory, lines = (
@@ -91,5 +91,5 @@ def _compute_key_values(scenario: AbstractScenario, name: str, dataset: xr.Datas
 def _evaluate_at_times(value: Any, t: np.ndarray) -> np.ndarray:
     """Evaluate a constant or function at times t, or return NaN if theory optimises the value."""
     if isinstance(value, Control):
-        return value.at(t)
+        return value.value_at(t)
     return np.full(t.shape, np.nan if is_time_dependent(value) else value, float)

@@ -97,7 +97,7 @@ def find_figure_faults(figure: Figure, results: Results | None = None) -> list[s
 
 
 def _check_width(figure: Figure) -> Iterator[str]:
-    width = figure.get_size_inches()[0] / FIGURE_MEDIA[figure.get_gid() or "page"].scale
+    width = figure.get_size_inches()[0] / FIGURE_MEDIA[figure.get_gid() or "page"].size_factor
     if not (COLUMN_WIDTH <= round(width, 6) <= PAGE_WIDTH):
         yield f"a width of {width:g} inches is not between a column and a page"
 

@@ -46,7 +46,7 @@ def get_symbol(scenario: AbstractScenario, name: str) -> str:
 
 def get_abscissa_key(scenario: AbstractScenario) -> str | None:
     """Return the usual key of the x axis for this kind of scenario, or None."""
-    return None if scenario.PAGE is None else str(scenario.PAGE.along)
+    return None if scenario.PAGE is None else str(scenario.PAGE.x_key)
 
 
 def axis_label(scenario: AbstractScenario, names: list[str]) -> str:
@@ -222,7 +222,10 @@ def format_key_value(key: str, value_text: str) -> str:
 def format_power_of_ten(number: str) -> str:
     r"""Rewrite a number with an exponent as a power of ten, and leave other text unchanged.
 
-    >>> format_power_of_ten("0.1"), format_power_of_ten("1e-07"), format_power_of_ten("2.5e+09"), format_power_of_ten("best")
+    >>> (
+    ...     format_power_of_ten("0.1"), format_power_of_ten("1e-07"), format_power_of_ten("2.5e+09"),
+    ...     format_power_of_ten("best")
+    ... )
     ('0.1', '$10^{-7}$', '$2.5\\times 10^{9}$', 'best')
     """
     match = re.fullmatch(r"(-?[\d.]+)e([+-]\d+)", number)

@@ -75,7 +75,8 @@ def draw_lower_legend(figure: Figure, parts: list[ArrangedResults], extra_handle
 def draw_title(figure: Figure, parts: list[ArrangedResults]) -> None:
     """Write the properties common to all results above the panels."""
     texts_by_part = [
-        [*part.title_texts, *stated_keys.describe_title_values(part.results.scenario), *part.sizes] for part in parts
+        [*part.title_texts, *stated_keys.describe_title_values(part.results.scenario), *part.size_texts]
+        for part in parts
     ]
     shared_texts = [text for text in dict.fromkeys(texts_by_part[0]) if all(text in texts for texts in texts_by_part)]
     if not shared_texts:
@@ -94,7 +95,7 @@ def _wrap_lines(texts: list[str], max_letters: int) -> str:
 
 def _make_series_entries(parts: list[ArrangedResults], extra_handles: Sequence[Any]) -> list[LegendEntry]:
     """Return the legend entries of colours, markers and additional handles."""
-    shared = {size for size in parts[0].sizes if all(size in part.sizes for part in parts)}
+    shared = {size for size in parts[0].size_texts if all(size in part.size_texts for part in parts)}
     full = any(has_unconverged_runs(part.results) for part in parts)
     entries = [entry for part in parts for entry in _make_colour_entries(part, len(parts) > 1, shared, full)]
     entries += {text: (handle, text) for part in parts for handle, text in _make_marker_entries(part)}.values()
@@ -144,9 +145,9 @@ def _make_colour_entries(
     if not layout.colours and not has_several_results:
         return
     line: Any = "none" if series.is_ignored_by_theory(results, layout.colours) and layout.colours else part.line_dashes
-    own_sizes = [size for size in part.sizes if size not in shared_sizes]
+    own_sizes = [size for size in part.size_texts if size not in shared_sizes]
     for index, (text, _) in enumerate(_iterate_labelled_positions(results, layout.colours)):
-        marker = None if layout.markers else part.marker(index)
+        marker = None if layout.markers else part.get_marker(index)
         face = part.curve_colours[index] if fill_markers else "white"
         marker_style: dict[str, Any] = (
             {"marker": marker, "markerfacecolor": face} if marker and results.simulation is not None else {}

@@ -131,7 +131,7 @@ def _get_panel_contents(
 
     Results without panel axes are shown in every panel.
     """
-    panel_titles = [[*part.titles()] for part in parts]
+    panel_titles = [[*part.iterate_panels()] for part in parts]
     titles = dict.fromkeys(title for part_titles in panel_titles for title, _ in part_titles if title) or {"": None}
     contents = []
     for name in variables:  # variables without values are omitted, such as q for K = 1
@@ -170,7 +170,10 @@ def _get_styled_combinations(
         if has_single_line:
             line = {"color": hues[0] if part.label else THEORY_COLOUR} if colour_index == marker_index == 0 else None
         line = line | {"linestyle": "--"} if line and bound else line
-        points = {"color": hues[colour_index], "marker": part.marker(marker_index if layout.markers else colour_index)}
+        points = {
+            "color": hues[colour_index],
+            "marker": part.get_marker(marker_index if layout.markers else colour_index),
+        }
         full_label = ", ".join(item for item in (part.label, colour_label, marker_label) if item)
         band = {"colour": hues[colour_index], "dashes": CURVE_DASHES[marker_index % len(CURVE_DASHES)]}
         yield (
@@ -191,13 +194,15 @@ def _draw_variable(
 ) -> None:
     """Draw a variable against an axis or against another variable."""
     curve = series.make_curve(name, "", selection.simulation, selection.theory, selection.lines, x=part.x)
-    if part.plane:
-        x_curve = series.make_curve(part.plane, "", selection.simulation, selection.theory, selection.lines, x=part.x)
+    if part.plane_variable:
+        x_curve = series.make_curve(
+            part.plane_variable, "", selection.simulation, selection.theory, selection.lines, x=part.x
+        )
         curve, error = _make_plane_curve(curve, x_curve)
         if error is not None and curve.mean is not None:
             ax.errorbar(curve.x, curve.mean, xerr=error, color=style.points["color"], linestyle="none", zorder=3)
     has_names = (
-        not part.plane
+        not part.plane_variable
         and selection.either.sizes.get(part.x, 1) > 1
         and not series.has_several_numbers(selection.either, part.x)
     )
@@ -211,10 +216,10 @@ def _draw_variable(
         style,
         log,
         filled_mask,
-        discrete=has_names or (not part.plane and _is_discrete_axis(selection, part.x)),
+        discrete=has_names or (not part.plane_variable and _is_discrete_axis(selection, part.x)),
     )
     if (
-        not part.plane
+        not part.plane_variable
         and (only_x := series.get_axis_values(selection.either, part.x)).size == 1
         and len(ax.lines)
         and "x" not in log
@@ -271,8 +276,8 @@ def _draw_power_law(
     )
     full_label = ", ".join(item for item in (label, title) if item)
     expected = exponents.fit_exponent(*theory_points, min_x=fitted.x[0]) if runs is not None and theory_points else None
-    formula = rf"${y_symbol}\propto {x_symbol}^{{\,{fitted.text}}}$" + (
-        f", theory ${expected.text}$" if expected else ""
+    formula = rf"${y_symbol}\propto {x_symbol}^{{\,{fitted.text_with_error}}}$" + (
+        f", theory ${expected.text_with_error}$" if expected else ""
     )
     return [legends.make_line_handle(f"{full_label}: {formula}" if full_label else formula, **line_style)]
 
@@ -281,7 +286,7 @@ def _choose_log_axes(
     parts: list[ArrangedResults], name: str, variables: dict[str, Variable], composition: Composition
 ) -> str:
     """Return the logarithmic axes of a panel: axes whose values span decades, or both axes for a fit."""
-    if any(part.plane for part in parts):
+    if any(part.plane_variable for part in parts):
         return ""
     if composition.fit:
         return "xy"
@@ -306,7 +311,11 @@ def _label_panel_axes(
         title=title,
     )
     x_keys = series.get_axis_coordinates(part.results.either, part.x)
-    ax.set_xlabel(all_variables[part.plane].symbol if part.plane else labels.axis_label(part.results.scenario, x_keys))
+    ax.set_xlabel(
+        all_variables[part.plane_variable].symbol
+        if part.plane_variable
+        else labels.axis_label(part.results.scenario, x_keys)
+    )
 
 
 def _is_discrete_axis(results: Results, x: str) -> bool:

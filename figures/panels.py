@@ -128,13 +128,13 @@ def make_figure(
 
 def is_drawn_as_column(num_panels: int) -> bool:
     """Return True if this number of panels is drawn as one column in the current style."""
-    return get_medium().column and num_panels <= MAX_STACKED_PANELS
+    return get_medium().is_one_column and num_panels <= MAX_STACKED_PANELS
 
 
 def make_blank_figure(width: float, height: float) -> Figure:
     """Create an empty figure of this size (in inches), enlarged for slides."""
     taller = STRIP_FIGURE_HEIGHT_FACTOR if DRAWING_OPTIONS.get().residuals else 1.0
-    return Figure(figsize=(get_medium().scale * width, get_medium().scale * taller * height))
+    return Figure(figsize=(get_medium().size_factor * width, get_medium().size_factor * taller * height))
 
 
 def draw_panel(
@@ -463,7 +463,7 @@ def draw_legend_below(figure: Figure, legend_handles: Sequence[Any], columns: in
     column_count = (
         min(columns or max_columns, len(legend_handles) or 1) if relative_letter_count(figure) >= 1 else max_columns
     )
-    if get_medium().column:
+    if get_medium().is_one_column:
         figure.set_figheight(figure.get_figheight() + LEGEND_ROW_HEIGHT * -(-len(legend_handles) // column_count))
     figure.legend(
         handles=legend_handles,

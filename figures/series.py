@@ -67,7 +67,7 @@ class Curve:
     runs: np.ndarray | None = None
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """True if neither theory nor simulation has a value."""
         return not any(part is not None and np.isfinite(part).any() for part in (self.theory, self.mean))
 
@@ -87,7 +87,7 @@ class Layout:
 class Scales:
     """Scales of a chart: its logarithmic axes, and the names along x if x is not numeric."""
 
-    names: tuple[str, ...] = ()
+    x_names: tuple[str, ...] = ()
     log_x: bool = False
     log_y: frozenset[str] = frozenset()
 
@@ -123,7 +123,7 @@ def get_chart_variables(scenario: AbstractScenario) -> dict[str, Variable]:
 def get_recorded_times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
     """Return the recorded axes that can lie along x, such as times, but not students or searches."""
     recorded = {dim for variable in scenario.variables.values() for dim in variable.dims} - {*HIDDEN_DIMS}
-    return {dim: np.asarray(values) for dim, values in scenario.recorded.items() if dim in recorded}
+    return {dim: np.asarray(values) for dim, values in scenario.recorded_coordinates.items() if dim in recorded}
 
 
 def get_variables_with_values(results: Results, variables: dict[str, Variable] | None = None) -> dict[str, Variable]:
@@ -368,9 +368,9 @@ def make_curves(
 ) -> list[Curve]:
     """Return the curves of a variable, one per colour, from datasets that only have the axes of the layout.
 
-    `normalisation` is one of `NORMALISATION_LABELS`: "theory" divides all values by theory, "one student" divides the errors of an
-    ensemble by the error of one student in theory. `lines` is theory on a dense grid along x, and `level_names` names
-    variables of theory for comparison.
+    `normalisation` is one of `NORMALISATION_LABELS`: "theory" divides all values by theory, "one student" divides the
+    errors of an ensemble by the error of one student in theory. `lines` is theory on a dense grid along x, and
+    `level_names` names variables of theory for comparison.
     """
     needed = {
         name,
@@ -596,7 +596,7 @@ def compute_mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArr
 
 
 def get_single_runs(runs: xr.DataArray) -> np.ndarray:
-    """Return the first single runs (seeds, x), averaged over students."""
+    """Return the first few individual runs (seeds, x), averaged over students."""
     runs = (
         runs.mean([dim for dim in AVERAGED_DIMS if dim in runs.dims])
         .isel(seed=slice(MAX_SINGLE_RUNS))

@@ -94,7 +94,7 @@ def get_caption_keys(scenario: AbstractScenario) -> dict[str, Any]:
 
 
 def describe_title_values(scenario: AbstractScenario) -> list[str]:
-    """Return texts for a title: the learner or rule, and the keys with a single value, except N.
+    """Return the parts of a title: the learner or rule, and every key with a single value, except N.
 
     A key at its default is only included if it has a symbol, is not 0, and applies to all learners or rules.
 
@@ -156,7 +156,10 @@ def format_key_and_value(scenario: AbstractScenario, name: str, value: Any) -> s
     """Format a key and its value as text.
 
     >>> from statmech import Scenario
-    >>> format_key_and_value(Scenario(rule="hebb", t=1), "flip", 0.1), format_key_and_value(Scenario(rule="hebb", t=1), "rule", "hebb")
+    >>> (
+    ...     format_key_and_value(Scenario(rule="hebb", t=1), "flip", 0.1),
+    ...     format_key_and_value(Scenario(rule="hebb", t=1), "rule", "hebb")
+    ... )
     ('$p_f$ = 0.1', 'Hebbian rule')
     """
     key, text = labels.get_symbol(scenario, name), format_values(scenario, name, value)

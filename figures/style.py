@@ -103,8 +103,8 @@ class Medium(NamedTuple):
     """
 
     settings: dict[Any, Any]
-    scale: float = 1.0
-    column: bool = False
+    size_factor: float = 1.0
+    is_one_column: bool = False
 
 
 FIGURE_MEDIA = {
@@ -119,7 +119,7 @@ FIGURE_MEDIA = {
             "lines.linewidth": 1.0,
             "lines.markersize": 3,
         },
-        column=True,
+        is_one_column=True,
     ),
     "talk": Medium(
         {
@@ -131,7 +131,7 @@ FIGURE_MEDIA = {
             "axes.linewidth": 1.2,
             "errorbar.capsize": 3.5,
         },
-        scale=1.5,
+        size_factor=1.5,
     ),
 }
 

@@ -75,7 +75,7 @@ def run(
         if isinstance(results, Exception):
             raise results
         for result in results:
-            fill_arrays(arrays, result.where, result.values, result.seeds)
+            fill_arrays(arrays, result.cell_index, result.values, result.seeds)
     return dataset
 
 

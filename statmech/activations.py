@@ -22,12 +22,12 @@ smooth and there are few units.
 ...     "The hyperbolic tangent."
 ...     label = "tanh"
 ...     def both(self, x):
-...         g = namespace(x).tanh(x)
+...         g = get_array_module(x).tanh(x)
 ...         return g, 1 - g * g
 
-Use operators and `get_array_module(x)` for functions: the same lines then run in NumPy and, traced and batched, in JAX. A
-parameter of an activation is a dataclass field made by `statmech.parameters.parameter`. Kinks and averages belong
-to the g of the class that defines them: a subclass that overrides `both` does not inherit them.
+Use operators and `get_array_module(x)` for functions: the same lines then run in NumPy and, traced and batched, in JAX.
+A parameter of an activation is a dataclass field made by `statmech.parameters.parameter`. Kinks and averages belong to
+the g of the class that defines them: a subclass that overrides `both` does not inherit them.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def _make_progress_callback(bar: ProgressBar) -> Callable[[int, int], None]:
 
     Until the first call, the bar reports that programs are compiled or loaded.
     """
-    bar.running("compiling or loading programs")
+    bar.show_part("compiling or loading programs")
 
     def progress(completed: int, total: int) -> None:
         bar.part = ""

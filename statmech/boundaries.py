@@ -77,7 +77,7 @@ class Boundary(ABC):
             Levels, of the same shape.
         """
 
-    def rise(self, mean: np.ndarray) -> np.ndarray:
+    def total_rise(self, mean: np.ndarray) -> np.ndarray:
         """Return the total rise of the level over all features, 0 by default.
 
         The level rises in proportion to the number of evaluated features.
@@ -137,7 +137,7 @@ class CentredBoundary(UncentredBoundary):
     label = "centred"
     equation = r"S_i - \frac{i\,m}{n} \ge \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\epsilon_d)\right)"
 
-    def rise(self, mean: np.ndarray) -> np.ndarray:
+    def total_rise(self, mean: np.ndarray) -> np.ndarray:
         return np.maximum(mean, 0.0)
 
 
@@ -198,7 +198,7 @@ def compute_level_rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
     >>> float(compute_level_rise("centred", 0.5)), float(compute_level_rise("constant", 0.5))
     (0.5, 0.0)
     """
-    return get_boundary(boundary).rise(np.asarray(mean, float))
+    return get_boundary(boundary).total_rise(np.asarray(mean, float))
 
 
 def get_check_positions(n: int, chunk: int) -> np.ndarray:

@@ -33,7 +33,7 @@ class Classifier:
 
     label: ClassVar[str]  # shown in tables and legends
     cites: ClassVar[tuple[str, ...]] = ()  # bibliography keys of the papers
-    symbolic: ClassVar[bool] = False  # True: learns from the raw attributes instead of their 0/1 indicators
+    uses_raw_attributes: ClassVar[bool] = False  # True: learns from the raw attributes instead of their 0/1 indicators
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class Classifier:
 class BoostingClassifier(Classifier):
     """The sparse perceptron of Jackson & Craven: boosted conjunctions of at most k attribute values."""
 
-    label, symbolic = "boosting", True
+    label, uses_raw_attributes = "boosting", True
     cites = ("jackson1996", "freund1997")
     k: int = parameter(2, "size of the largest conjunctions, in attributes", symbol="$k$", at_least=1, at_most=4)
     discount: float = parameter(

@@ -37,7 +37,7 @@ class PiecewisePolynomial(NamedTuple):
     widths: Array
     values: Array
 
-    def at(self, t: Array) -> Array:
+    def value_at(self, t: Array) -> Array:
         """Return the control at times t (...), on the later segment if t is an edge."""
         xp = get_array_module(t)
         segment = xp.clip(xp.searchsorted(self.starts, t, side="right") - 1, 0, len(self.starts) - 1)
@@ -50,14 +50,14 @@ class PiecewisePolynomial(NamedTuple):
 
     def rate(self, eta: Array, t: Array) -> Array:
         """Return the learning rate at time t, ignoring the constant rate eta."""
-        return self.at(t)
+        return self.value_at(t)
 
 
 @dataclass(frozen=True)
 class TimeSegments:
     """Adjacent segments of time: their increasing edges, and the number of values on each segment.
 
-    >>> TimeSegments((0.0, 10.0, 20.0)).times
+    >>> TimeSegments((0.0, 10.0, 20.0)).value_times
     array([ 5., 15.])
     """
 
@@ -65,17 +65,17 @@ class TimeSegments:
     points: int = 1
 
     @property
-    def number(self) -> int:
+    def num_segments(self) -> int:
         """The number of segments."""
         return len(self.edges) - 1
 
     @property
-    def size(self) -> int:
+    def num_values(self) -> int:
         """The number of values on all segments."""
-        return self.number * self.points
+        return self.num_segments * self.points
 
     @property
-    def times(self) -> np.ndarray:
+    def value_times(self) -> np.ndarray:
         """The times (size,) of the values: Chebyshev points, or the midpoint of each segment for constants."""
         start, width = np.asarray(self.edges[:-1]), np.diff(self.edges)
         return (start[:, None] + width[:, None] * chebyshev_nodes(self.points)).reshape(-1)
@@ -86,7 +86,7 @@ class Control:
     """A function of time, given by its values on successive segments, with optional optimisation settings.
 
     >>> control = Control(TimeSegments((0.0, 50.0, np.inf)), (1.0, 0.1))
-    >>> str(control), control.at(np.array([0.0, 49.0, 50.0])).tolist()
+    >>> str(control), control.value_at(np.array([0.0, 49.0, 50.0])).tolist()
     ('1, from t = 50 on 0.1', [1.0, 1.0, 0.1])
     """
 
@@ -110,14 +110,14 @@ class Control:
     def polynomials(self) -> PiecewisePolynomial:
         """The control as arrays that JAX can trace."""
         edges = np.asarray(self.segments.edges)
-        values = np.asarray(self.values, float).reshape(self.segments.number, self.segments.points)
+        values = np.asarray(self.values, float).reshape(self.segments.num_segments, self.segments.points)
         return PiecewisePolynomial(edges[:-1], np.diff(edges), values)
 
-    def at(self, t: np.ndarray) -> np.ndarray:
+    def value_at(self, t: np.ndarray) -> np.ndarray:
         """Return the control at times t (...)."""
-        return np.asarray(self.polynomials.at(np.asarray(t, float)))
+        return np.asarray(self.polynomials.value_at(np.asarray(t, float)))
 
-    def after(self, t: float) -> float | Control:
+    def segment_from(self, t: float) -> float | Control:
         """Return the control on the segment that contains t, with time counted from t.
 
         A constant is returned as a number.
@@ -162,7 +162,10 @@ def is_time_dependent(value: Any) -> bool:
 def get_control_values(value: Any) -> tuple[Any, ...]:
     """Return the numbers that a key's value contains, none for an unknown optimum.
 
-    >>> get_control_values(2.0), get_control_values(OptimalControl()), get_control_values(control_from_config({"at": [0, 5], "is": [1, 2]}))
+    >>> (
+    ...     get_control_values(2.0), get_control_values(OptimalControl()),
+    ...     get_control_values(control_from_config({"at": [0, 5], "is": [1, 2]}))
+    ... )
     ((2.0,), (), (1.0, 2.0))
     """
     if isinstance(value, Control):
@@ -171,7 +174,7 @@ def get_control_values(value: Any) -> tuple[Any, ...]:
 
 
 def get_value_at_start(value: Any, default: Any = 1.0) -> Any:
-    """Return a key's value at t = 0, or `default` for an unknown optimum."""
+    """Return the value of a key at t = 0, or `default` if it is an optimum that is not yet known."""
     return next(iter(get_control_values(value)), default)
 
 

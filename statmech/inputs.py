@@ -1,11 +1,11 @@
 r"""Centred distributions of the inputs. `isotropic` distributions have the covariance I/N.
 
 **To add a distribution** write one class with `draw` and add one line to `INPUTS`: its config name, sweep axis and the
-direct engine follow. In a config, a distribution without parameters is written by its name. Parameters are written as
-a mapping, `inputs: {anisotropic: {spectrum: [0.5, 1.5]}}`, or with the first parameter as the value, `inputs:
-{spectrum: [0.2, 1.8], shares: [0.75, 0.25]}`. Errors of students are angles between vectors if the distribution of a
-field depends only on the length of its vector (`exact`), and are measured on new inputs otherwise. Inputs with
-different variances in different directions define their `modes` (`statmech.modes`); theory needs nothing else.
+direct engine follow. In a config, a distribution without parameters is written by its name. Parameters are written as a
+mapping, `inputs: {anisotropic: {spectrum: [0.5, 1.5]}}`, or with the first parameter as the value, `inputs: {spectrum:
+[0.2, 1.8], shares: [0.75, 0.25]}`. Errors of students are angles between vectors if the distribution of a field depends
+only on the length of its vector (`has_exact_angles`), and are measured on new inputs otherwise. Inputs with different
+variances in different directions define their `modes` (`statmech.modes`); theory needs nothing else.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Inputs(ABC):
     """
 
     isotropic: ClassVar[bool] = True  # True: covariance I/N, so theory does not need `modes`
-    exact: ClassVar[bool] = False  # True: eps_g depends only on angles, even at finite N
+    has_exact_angles: ClassVar[bool] = False  # True: eps_g depends only on angles, even at finite N
     normal_fields: ClassVar[bool] = False  # True: fields are normal at finite N, and their overlaps are recorded
-    sized: ClassVar[bool] = False  # True: `modes` depends on N
+    modes_depend_on_N: ClassVar[bool] = False  # True: `modes` depends on N
     from_file: ClassVar[bool] = False  # True: `modes` reads a file, which may be missing
     cites: ClassVar[tuple[str, ...]] = ()  # bibliography keys of the papers
 
@@ -116,7 +116,7 @@ class Inputs(ABC):
         return None
 
     @property
-    def structured(self) -> bool:
+    def has_unequal_variances(self) -> bool:
         """True if the variance of a field depends on the direction of its weight vector (`modes`)."""
         return not self.isotropic and type(self).modes is not Inputs.modes
 
@@ -136,13 +136,13 @@ class Inputs(ABC):
         return format_inputs_label(self)
 
     @property
-    def around_centre(self) -> Spectrum | None:
+    def centre_spectrum(self) -> Spectrum | None:
         """The same distribution as groups of axes around the centre of a cluster, None if clusters do not have it."""
         return None
 
     def find_centre_problem(self) -> str:
         """Explain why inputs around the centre of a cluster cannot have this distribution, or return ""."""
-        return "" if self.around_centre else f"{CENTRE_INPUTS_NOTE}, not {format_inputs_label(self)}"
+        return "" if self.centre_spectrum else f"{CENTRE_INPUTS_NOTE}, not {format_inputs_label(self)}"
 
     def find_online_problem(self) -> str:
         """Explain why the distribution has no meaning for online learning, or return ""."""
@@ -200,11 +200,11 @@ class Inputs(ABC):
 class Gaussian(Inputs):
     """Independent Gaussian components N(0, 1/N), as in the papers."""
 
-    exact = True
+    has_exact_angles = True
     normal_fields = True
 
     @property
-    def around_centre(self) -> Spectrum:
+    def centre_spectrum(self) -> Spectrum:
         return Spectrum()
 
     def draw_examples(self, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
@@ -229,7 +229,7 @@ class Rademacher(Inputs):
 class Sphere(Inputs):
     """The uniform distribution on the unit sphere."""
 
-    exact = True
+    has_exact_angles = True
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         import jax.numpy as jnp
@@ -251,7 +251,7 @@ class Anisotropic(Inputs):
     spectrum: tuple[float, ...] = (1.0,)
 
     @property
-    def around_centre(self) -> Spectrum:
+    def centre_spectrum(self) -> Spectrum:
         return Spectrum(self.spectrum)
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
@@ -275,7 +275,7 @@ class GroupedInputs(Inputs):
     """Gaussian inputs whose axes form groups of equal variance."""
 
     isotropic = False
-    exact = True
+    has_exact_angles = True
     normal_fields = True
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
@@ -312,7 +312,7 @@ class Spectrum(GroupedInputs):
         return len(self.eigenvalues)
 
     @property
-    def around_centre(self) -> Spectrum:
+    def centre_spectrum(self) -> Spectrum:
         return self
 
     def find_centre_problem(self) -> str:
@@ -383,7 +383,7 @@ class Spectrum(GroupedInputs):
 class PowerLaw(GroupedInputs):
     """A Gaussian with eigenvalues i^-decay and powers i^-teacher_decay of the teacher's field, i = 1 ... N."""
 
-    sized = True
+    modes_depend_on_N = True
     decay: float = 1.5
     teacher_decay: float = 1.75
 
@@ -453,7 +453,7 @@ class Rows(Inputs):
     """
 
     isotropic = False
-    sized = True
+    modes_depend_on_N = True
     from_file = True
     path: str = ""
     target: str | int | None = None
@@ -527,7 +527,9 @@ def inputs_from_config(form: Any) -> Inputs:
             raise ValueError(format_unknown_name(key, f"a parameter of {name}", defaults))
         if not _is_like_default(value, defaults[key]):
             text = shorten_text(" ".join(repr(value).split()))
-            raise ValueError(f"{key} of {name} must be like {parameter_to_config(defaults[key])}, not {text}")
+            raise ValueError(
+                f"{key} of {name} must have the same form as {parameter_to_config(defaults[key])}, not {text}"
+            )
     return INPUTS[name](**parameters)
 
 

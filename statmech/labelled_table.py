@@ -73,7 +73,7 @@ def make_labelled_table(
 
     if isinstance(y, str):
         if not isinstance(X, pd.DataFrame):
-            raise ConfigError(f"y is {quote_value(y)}: a column has a name only if X is a data frame or a file")
+            raise ConfigError(f"y is {quote_value(y)}: columns have names only if X is a data frame or a file")
         return _table_from_frame(X, y, options, numbers, positive)
     target, rows = np.asarray(y), X if isinstance(X, pd.DataFrame) else np.asarray(X)
     if rows.ndim != 2 or target.shape != rows.shape[:1]:

@@ -185,7 +185,7 @@ class LearningCurvePredictor:
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """The measured numbers of examples: one eighth, one half and all of the rows."""
+        """The numbers of examples at which learners are fitted: one eighth, one half and all of the rows."""
         n = len(self.table.Z)
         return np.array([max(n // 8, MIN_FIT_EXAMPLES), n // 2, n])
 
@@ -263,7 +263,7 @@ class LearningCurvePredictor:
         strengths = (
             self.rows.find_best_penalties(self.loss, P) if lam == BEST_PENALTY_KEYWORD else np.full(len(P), lam, float)
         )
-        state = self.rows.described(self.loss, P, strengths)
+        state = self.rows.predict_errors(self.loss, P, strengths)
         return {self.name: state.eps_y if self.table.labels else state.mse_y, "lam": strengths}, {"verdict": "theory"}
 
     def _predict_anchored(
@@ -375,13 +375,13 @@ class LearningCurvePredictor:
         n, strengths = len(self.table.Z), np.full(len(P) + 1, lam)
         left = self._get_leave_one_out_values(lam)
         if not self.table.labels:
-            theory = self.rows.described(self.loss, np.append(P, n).astype(float), strengths).mse_y
+            theory = self.rows.predict_errors(self.loss, np.append(P, n).astype(float), strengths).mse_y
             anchored = theory[:-1] * np.mean(left**2) / theory[-1]
             return PenaltyCurves(strengths[:-1], PredictedCurve(theory[:-1], anchored), np.empty((0, len(P))))
         positions = self.rows.positions(self.loss, np.append(P, n - 1).astype(float), strengths)
         measured = standardise_stabilities(left, self.table.y)
         classes = compute_anchored_errors(positions[:, :-1], positions[:, -1:], measured, self.fractions)
-        theory = self.rows.described(self.loss, P.astype(float), strengths[:-1]).eps_y
+        theory = self.rows.predict_errors(self.loss, P.astype(float), strengths[:-1]).eps_y
         anchored = self.fractions @ classes
         anchored = np.where(np.isnan(anchored), theory, anchored)  # w = 0 predicts the more frequent label
         return PenaltyCurves(strengths[:-1], PredictedCurve(theory, anchored), classes)
@@ -400,7 +400,7 @@ class LearningCurvePredictor:
                 float(np.mean(_score_wrong_labels(self._get_leave_one_out_values(float(lam))))) for lam in np.exp(grid)
             ]
             log_lam[np.isnan(log_lam)] = grid[::-1][np.argmin(left_out[::-1])]
-        state = self.rows.described(self.loss, P.astype(float), np.exp(log_lam))
+        state = self.rows.predict_errors(self.loss, P.astype(float), np.exp(log_lam))
         theory = state.eps_y if self.table.labels else state.mse_y
         anchored = np.exp(
             [_interpolate_log_error(grid, column, lam) for column, lam in zip(log_errors, log_lam, strict=True)]
@@ -457,7 +457,7 @@ def _compute_ratio_drift(measured: MeasuredErrors, curve: PredictedCurve, scale:
     from theory.tables.anchored_curves import compute_log_ratios
 
     ratios = compute_log_ratios(measured, curve.theory, scale)
-    noise = measured.deviation / np.maximum(measured.error, scale.floor)
+    noise = measured.deviation / np.maximum(measured.error, scale.smallest_error)
     drift = ratios[-1] - ratios[0]
     return float(drift) if abs(drift) > 2 * np.hypot(noise[0], noise[-1]) else 0.0
 

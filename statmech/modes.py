@@ -62,20 +62,20 @@ class Modes:
     ridge: np.ndarray = field(default_factory=lambda: np.ones(1))  # a single entry applies to all directions
 
     @property
-    def signal(self) -> float:
+    def signal_fraction(self) -> float:
         """The fraction S of the teacher's field variance that the inputs contain."""
         total = float(self.powers.sum())
         return total if total < 1 - MODE_ROUNDING_TOL else 1.0
 
     @property
-    def rank(self) -> float:
+    def rank_fraction(self) -> float:
         """The fraction of directions with nonzero variance."""
         return float(self.shares[self.variances > 0].sum())
 
     @property
     def misfit(self) -> float:
         """The fraction 1 - S of the teacher's field variance that the inputs do not contain."""
-        return 1 - self.signal
+        return 1 - self.signal_fraction
 
     @property
     def participation_ratio(self) -> float:
@@ -166,7 +166,7 @@ def make_power_law_modes(decay: float, teacher_decay: float, modes: int) -> Mode
     Examples
     --------
     >>> few = make_power_law_modes(1.5, 1.75, modes=10**6)
-    >>> len(few.variances), round(float(few.shares @ few.variances), 12), round(few.signal, 12)
+    >>> len(few.variances), round(float(few.shares @ few.variances), 12), round(few.signal_fraction, 12)
     (144, 1.0, 1.0)
     """
     sizes = (

@@ -195,7 +195,7 @@ def _convert_plugin_failures(subject: str, hint: str) -> Iterator[None]:
 def _make_tracing_hint(arrays: str, variable: str) -> str:
     """Return a hint on how to write functions of arrays for tracing by JAX."""
     instead = f"write step(-{variable}) for `if {variable} < 0`"
-    functions = f"namespace({variable}).tanh({variable}) for np.tanh({variable})"
+    functions = f"get_array_module({variable}).tanh({variable}) for np.tanh({variable})"
     return f"\n{arrays} are arrays, traced by JAX: {instead},\nand {functions}"
 
 

@@ -78,7 +78,7 @@ class ReplayProtocol(Protocol):
         if not isinstance(self.share, Control):
             return _pieces_from_fractions(np.array([0.0, switch]), np.array([1.0, self.share]))
         starts = np.array([0.0, switch, *(t for t in self.share.edges if t > switch)])
-        return _pieces_from_fractions(starts, np.append(1.0, self.share.at(starts[1:])))
+        return _pieces_from_fractions(starts, np.append(1.0, self.share.value_at(starts[1:])))
 
     def problem(self, tasks: int, switch: float | None, end_time: float) -> str:
         for fraction in get_control_values(self.share):

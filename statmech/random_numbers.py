@@ -33,9 +33,9 @@ THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # bits; the two rows a
 class BatchSlice(NamedTuple):
     """A slice of adjacent batch elements on the last axis of a draw: start, width and total number."""
 
-    first: Array
+    start: Array
     width: int
-    of: int
+    total: int
 
 
 def make_key_data(number: int) -> np.ndarray:
@@ -170,7 +170,7 @@ def draw_bits(key: Array, count: int, batch: BatchSlice | None = None) -> Array:
 
     counters = jnp.arange(count // key.size, dtype=np.uint32)
     if batch:
-        counters = counters // batch.width * batch.of + counters % batch.width + batch.first.astype(np.uint32)
+        counters = counters // batch.width * batch.total + counters % batch.width + batch.start.astype(np.uint32)
     key_data = jax.random.key_data(key)
     if batch is None or not key.ndim:
         return jax.lax.platform_dependent(key_data, counters, cpu=_threefry_unrolled, default=threefry_2x32)

@@ -17,8 +17,8 @@ and figure labels and the conformance tests follow by themselves:
 ...     def g(self, kappa, length):
 ...         return step(-kappa) / (1 + length)
 
-Use operators and `get_array_module(kappa)` for functions (`get_array_module(kappa).tanh(kappa)`): the same line then runs
-in NumPy and, traced and batched, in JAX. A parameter of a rule is a dataclass field made by
+Use operators and `get_array_module(kappa)` for functions (`get_array_module(kappa).tanh(kappa)`): the same line then
+runs in NumPy and, traced and batched, in JAX. A parameter of a rule is a dataclass field made by
 `statmech.parameters.parameter`.
 
 **Closed forms.** A rule may define `closed_form` and `closed_form_pair`. Theory then uses them instead of the
@@ -57,7 +57,7 @@ from statmech.numerics.gaussian import (
 from statmech.parameters import parameter
 
 POSTERIOR_CUTOFF = 8.5  # posterior standard deviations
-MIN_POSTERIOR_VARIANCE = 1e-30  # replaces s^2 <= 0 for lengths of 1 or more, where g is at its limit s -> 0
+MIN_POSTERIOR_VARIANCE = 1e-30  # replaces s^2 <= 0 at lengths of 1 or more, where g takes its limit for s -> 0
 MAX_LOG_ODDS = 80.0  # exp(-80) is negligible
 G_DEPENDENT_ATTRIBUTES = (
     "closed_form",

@@ -293,5 +293,5 @@ def _determines_target(column: pd.Series, y: np.ndarray) -> bool:
 
 
 def _format_count(number: int, thing: str) -> str:
-    """Format a number of things with a singular or plural noun."""
+    """Format a count followed by its noun, singular or plural."""
     return f"{number:,} {thing}" + ("" if number == 1 else "s")

@@ -37,7 +37,7 @@ class YamlMistake:
         return self.lines[number - 1] if 1 <= number <= len(self.lines) else ""
 
     @property
-    def above(self) -> int:
+    def line_above_number(self) -> int:
         """The number of the nearest line above that is not empty, or 0."""
         return next((n for n in range(self.line_number - 1, 0, -1) if _has_content(self.line(n))), 0)
 
@@ -102,11 +102,11 @@ def _explain_missing_colon(mistake: YamlMistake) -> LineMessage:
 
 def _explain_second_colon(mistake: YamlMistake) -> LineMessage:
     """Explain a second colon in a line, or a mistake in the line above."""
-    line, above = mistake.line(mistake.line_number), mistake.line(mistake.above)
+    line, above = mistake.line(mistake.line_number), mistake.line(mistake.line_above_number)
     if above and not re.search(r":(\s|$)", above):
-        return _explain_missing_space(mistake, mistake.above) or (
-            mistake.above,
-            _format_not_a_key(mistake, mistake.above),
+        return _explain_missing_space(mistake, mistake.line_above_number) or (
+            mistake.line_above_number,
+            _format_not_a_key(mistake, mistake.line_above_number),
         )
     if above and _get_indent(line) > _get_indent(above):
         return (

@@ -225,7 +225,7 @@ def disagreements(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
     return [
         f"{row.cell} {name}: {z:+.1f} standard errors, bound {bound:.1f}"
         for row in comparison.iterate_deviation_rows(distance)
-        for name, z in row.largest.items()
+        for name, z in row.largest_deviations.items()
         if abs(z) > bound
     ]
 

@@ -192,7 +192,7 @@ def scenarios():
 
 def words(scenario):
     """The words of each cell, which name its random numbers."""
-    return [list(map(int, cell.words())) for cell in scenario.cells() if hasattr(cell, "words")]
+    return [list(map(int, cell.identity_hash())) for cell in scenario.cells() if hasattr(cell, "identity_hash")]
 
 
 def described(dataset):

@@ -469,7 +469,7 @@ def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(context, address)
         page.wait_for_timeout(1000)
         assert brightness(page) < 0.3
         page.wait_for_function(
-            AXES_ARE, arg=[ChartTheme(dark=True).text_colour, ChartTheme(dark=True).rule]
+            AXES_ARE, arg=[ChartTheme(dark=True).text_colour, ChartTheme(dark=True).axis_colour]
         )  # not the page theme's
         page.evaluate("localStorage.clear()")  # where the theme is kept for the next page
 

@@ -106,7 +106,7 @@ def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
 def test_every_kind_of_scenario_has_a_chart_per_variable(choice, reported):
     results, (_, shown) = of_kind(choice), reported(choice)
     titles = {chart.name for one in shown.sets for chart in one.charts}
-    constant = [said.partition(", which is ")[0] for said in shown.left_out if said.endswith(" throughout")]
+    constant = [said.partition(", which is ")[0] for said in shown.omitted_values if said.endswith(" throughout")]
     judged = [it for it in series.get_variables_with_values(results).values() if it.role != "diagnostic"]
     named = {labels.plain_from_latex(it.symbol): it.long_name for it in judged}
     stated = titles | {symbol for symbol, meaning in named.items() if f"{symbol} ({meaning})" in constant}

@@ -42,8 +42,8 @@ def test_names_in_a_store_differ_by_more_than_case(scenario, path):
     possible = {*stored, *scenario.axis_names(), *scenario.COORDINATES, *scenario.theory_only_variables}
     assert {
         *scenario.variables,
-        *scenario.recorded,
-        *scenario.derived,
+        *scenario.recorded_coordinates,
+        *scenario.derived_coordinates,
         *COMMON_COORDINATES,
         STATE_VARIABLE,
         FINGERPRINT_VARIABLE,
@@ -67,12 +67,12 @@ def test_a_kind_states_all_that_others_ask_of_it(scenario):
     name = get_kind_name(scenario.config())
     assert get_kinds()[name] is kind
     assert kind.TITLE
-    assert scenario.seconds() > 0
-    for key in (*scenario.recorded, *scenario.axis_values(), *scenario.derived, "seed"):
+    assert scenario.estimate_seconds() > 0
+    for key in (*scenario.recorded_coordinates, *scenario.axis_values(), *scenario.derived_coordinates, "seed"):
         assert len(kind.describe(key).meaning) > 3, key
     assert all(it.long_name and it.symbol for it in (scenario.variables | scenario.theory_only_variables).values())
     assert (kind.PAGE is None) == (bool(scenario.unsolved) or name in WITHOUT_SLIDERS)
-    assert kind.PAGE is None or kind.PAGE.along in settings.list_slider_keys(name)
+    assert kind.PAGE is None or kind.PAGE.x_key in settings.list_slider_keys(name)
 
 
 def killed(path, config):

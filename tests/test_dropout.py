@@ -158,7 +158,7 @@ def test_without_dropout_runs_have_the_names_and_the_numbers_that_they_had():
     assert Network(**given, dropout=0).config() == without.config()
     assert "dropout" not in without.config()
     cells = [*with_.cells()]
-    assert cells[0].words() == next(iter(without.cells())).words() != cells[1].words()
+    assert cells[0].identity_hash() == next(iter(without.cells())).identity_hash() != cells[1].identity_hash()
     for solve in (simulate.run, theory.solve):
         one, other = solve(without), solve(with_)
         for name in without.variables:
@@ -171,7 +171,7 @@ def test_units_that_start_identical_separate_if_some_are_silent():
     """They are all simulated, and in theory the product of two is less than their squared length."""
     given = {"network": "erf", "K": 2, "N": 50, "t": [2], "start": {"Q": [[0.25, 0.25], [0.25, 0.25]], "R": 0.1}}
     scenario = Network(**given, dropout=0.3, seeds=4)
-    assert (scenario.identical, scenario.has_symmetric_start) == (False, True)
+    assert (scenario.has_identical_start, scenario.has_symmetric_start) == (False, True)
     run, solution = simulate.run(scenario), theory.solve(scenario)
     assert np.all(run.Q[..., 0, 0] != run.Q[..., 0, 1])
     assert solution.Q.values[0, 0, 1] < 0.9 * solution.Q.values[0, 0, 0]

@@ -229,8 +229,8 @@ def test_the_walk_of_the_version_space_is_the_stored_run():
     ):
         recorded = simulation.kappa.isel(alpha=index, seed=0)
         np.testing.assert_allclose(walk.stability, recorded.sel(learner="minover"), atol=1e-12)
-        np.testing.assert_allclose(walk.largest, recorded.sel(learner="max_stability")[-1], rtol=1e-12)
-        assert np.all(walk.stability <= walk.largest)
+        np.testing.assert_allclose(walk.max_stability, recorded.sel(learner="max_stability")[-1], rtol=1e-12)
+        assert np.all(walk.stability <= walk.max_stability)
         assert not np.allclose(other.stability, recorded.sel(learner="minover"))
 
 

@@ -91,14 +91,17 @@ FURTHER_ROWS = {  # of parallel axes
     "random_features": {"N": [30], "alpha": [6], "inputs": [{"features": {"latent": 2}}]},
 }
 WITH_AXES = [
-    name for names in figures.PUBLISHED_FIGURES.values() for name in names if figures.import_figure_module(name).AXES
+    name
+    for names in figures.PUBLISHED_FIGURES.values()
+    for name in names
+    if figures.import_figure_module(name).SWEEP_AXES
 ]
 
 
 def with_further_values(name):
     """The small scenario of a figure, with further values along each of its axes."""
     scenario = tiny(name)
-    config, axes = scenario.config(), figures.import_figure_module(name).AXES
+    config, axes = scenario.config(), figures.import_figure_module(name).SWEEP_AXES
     for axis in axes:
         if axis in config:
             given = config[axis] if isinstance(config[axis], list) else [config[axis]]

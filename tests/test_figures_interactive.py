@@ -24,7 +24,7 @@ def chart_of(scenario, name, axis="alpha"):
     chart = Chart(scenario.variables[name], axis)
     layout = series.Layout(axis, (scenario.CHOICE,), ())
     lines = theory.smooth(scenario, axis)
-    last = {dim: -1 for dim in scenario.recorded if dim in lines.dims}
+    last = {dim: -1 for dim in scenario.recorded_coordinates if dim in lines.dims}
     chart.show(series.make_curves(name, None, lines.isel(last), layout))
     return chart
 
@@ -75,7 +75,7 @@ def test_curves_and_their_labels_can_be_seen_on_both_themes(look):
     assert min(compute_contrast(hue, look.background_colour) for hue in hues) >= (
         TEXT_CONTRAST if look.dark else LINE_CONTRAST
     )
-    assert min(compute_contrast(look.words(hue), look.background_colour) for hue in hues) >= TEXT_CONTRAST
+    assert min(compute_contrast(look.get_text_colour(hue), look.background_colour) for hue in hues) >= TEXT_CONTRAST
     assert compute_contrast(look.text_colour, look.background_colour) >= TEXT_CONTRAST
     assert len({*hues}) == len(CURVE_COLOURS)
     assert (
@@ -107,7 +107,7 @@ def ends_of(chart):
     """The heights of the labels, in the pixels that a chart is expected to have."""
     ends = chart.ends.data
     return [
-        chart.high * chart.limits.fraction(y, chart.log_y) + offset
+        chart.high * chart.limits.get_relative_position(y, chart.log_y) + offset
         for y, offset in zip(ends["y"], ends["offset"], strict=True)
     ]
 

@@ -47,7 +47,7 @@ def test_the_equations_with_an_intercept_have_the_recorded_solution(rows, loss, 
     tolerance = 2e-8 if loss == "hinge" else 1e-10
     assert predict_fresh_errors(kind, table, np.array([P]), np.array([lam]))[0] == pytest.approx(error, abs=tolerance)
     equations, at = solve_fresh_stabilities(kind, table, np.array([P]), np.array([lam]), True)
-    factors = equations.clusters.factors
+    factors = equations.clusters.centre_distances
     m = float(np.sum(at.means[:, 0])) / float(np.sum(factors))
     b = float(at.means[0, 0] - factors[0] * m)
     np.testing.assert_allclose([m, at.Q[0], at.V[0], b], state, atol=2e-5 if loss == "hinge" else 1e-6)
@@ -55,7 +55,7 @@ def test_the_equations_with_an_intercept_have_the_recorded_solution(rows, loss, 
 
 @pytest.mark.parametrize(("noise", "error"), [(0.0, 0.07675), (1 / 1000, 0.07793)])
 def test_a_wrong_noise_of_the_class_means_changes_the_recorded_value(noise, error):
-    table = make_class_table(*cluster_table(2, 1000, 40, 0.1))._replace(noise=noise)
+    table = make_class_table(*cluster_table(2, 1000, 40, 0.1))._replace(centre_noise=noise)
     found = predict_fresh_errors(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]))
     assert found[0] == pytest.approx(error, abs=5e-6)
 
@@ -84,7 +84,7 @@ def test_a_hinge_has_a_solution_for_rare_classes_at_any_number_of_examples():
 
 def test_a_hinge_that_answers_the_more_frequent_label_errs_on_the_rarer_one():
     table = make_real_table(make_labelled_table(*cluster_table(3, 400, 20, 0.05, 0.3)))
-    state = FreshRowErrors(table).described(LOSSES["hinge"](), np.array([200.0]), np.array([10.0]))
+    state = FreshRowErrors(table).predict_errors(LOSSES["hinge"](), np.array([200.0]), np.array([10.0]))
     assert state.eps_y[0] == pytest.approx(0.05, abs=1e-4)
 
 

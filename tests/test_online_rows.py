@@ -86,7 +86,7 @@ def test_runs_agree_with_theory_but_not_where_classes_are_swapped_nor_do_runs_wi
     runs, solved = simulate.run(scenario), theory.solve(scenario)
     assert largest_distance(runs, solved) < 4
     with monkeypatch.context() as planted:
-        planted.setattr(TwoClusters, "factors", property(lambda self: 2 * self.weights))
+        planted.setattr(TwoClusters, "centre_distances", property(lambda self: 2 * self.weights))
         assert largest_distance(runs, theory.solve(scenario)) > 6
     monkeypatch.setattr(
         SignedRows, "table", lambda self, N: np.float32(load_named_table(self.path, self.target, self.raw).Z)

@@ -65,12 +65,12 @@ def test_the_loop_learns_and_counts_as_a_caller_does_who_adds_the_mistakes(chunk
         for lesson in evaluate_in_blocks(
             student, z, np.zeros(400), probes, get_check_positions(60, chunk), MIN_BLOCK_EXAMPLES, learns
         ):
-            rows = z[lesson.last + 1 - lesson.stopped.size : lesson.last + 1]
-            lost += lesson.lost if learns else np.count_nonzero(lesson.stopped & (rows @ student.w <= 0))
+            rows = z[lesson.last_index + 1 - lesson.stopped.size : lesson.last_index + 1]
+            lost += lesson.num_wrongly_stopped if learns else np.count_nonzero(lesson.stopped & (rows @ student.w <= 0))
             features += lesson.features
             if lesson.is_mistake and not learns:
-                student.w = student.w + z[lesson.last]
-            student.take(lesson.margins)
+                student.w = student.w + z[lesson.last_index]
+            student.update_moments(lesson.margins)
         ends.append((student.w.tolist(), student.level, features, lost))
     assert ends[0] == ends[1]
     assert ends[0][3] > 5
@@ -148,11 +148,11 @@ def by_hand(cell, world, steps):
     mean, variance = 0.0, w @ w / N
     for step in range(steps):
         if step % attention.EXAMPLES_PER_FEATURE_ORDER == 0:
-            w = w[world.turn()]
-            z, probes = world.examples(attention.EXAMPLES_PER_FEATURE_ORDER)
+            w = w[world.draw_feature_order()]
+            z, probes = world.draw_examples(attention.EXAMPLES_PER_FEATURE_ORDER)
         row = step % attention.EXAMPLES_PER_FEATURE_ORDER
         tau = np.inf if probes[row] else threshold(cell.boundary, cell.error_rate, mean, variance)
-        total, seen = walk(z[row], w, cell.looks, tau, compute_level_rise(cell.boundary, mean))
+        total, seen = walk(z[row], w, cell.check_positions, tau, compute_level_rise(cell.boundary, mean))
         features += seen
         errors += seen < N and z[row] @ w <= 0
         if probes[row]:
@@ -266,7 +266,7 @@ def test_a_fixed_order_of_features_defines_a_different_learner(monkeypatch):
     scenario = Attention(attention="constant", error_rate=0.05, N=300, chunk=3, t=[2, 20], seeds=12)
     solution = theory.solve(scenario)
     assert not disagreements(simulate.run(scenario), solution)
-    monkeypatch.setattr(attention.AttentionData, "turn", lambda self: np.arange(self.teacher.size))
+    monkeypatch.setattr(attention.AttentionData, "draw_feature_order", lambda self: np.arange(self.teacher.size))
     differences = " ".join(disagreements(simulate.run(scenario), solution))
     assert "features" in differences
     assert "eps_g" in differences

@@ -157,10 +157,10 @@ def test_a_rate_that_acts_twice_moves_the_means(engine, key):
 @both_engines
 def test_a_rate_per_block_moves_the_means(engine, monkeypatch, traced_again):
     def wrong(*arguments):
-        course = courses.course_of(*arguments)
+        course = courses.compute_step_rates(*arguments)
         return course._replace(eta=0 * course.eta + course.eta[..., :1])
 
-    monkeypatch.setattr({"gram": gram, "vectors": vectors}[engine], "course_of", wrong)
+    monkeypatch.setattr({"gram": gram, "vectors": vectors}[engine], "compute_step_rates", wrong)
     assert np.abs(hebbian_deviations(engine, 17, t0=0.5)).max() > 6
 
 
@@ -368,7 +368,9 @@ def test_weight_vectors_in_single_precision_agree_with_theory():
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         assert (
-            vectors.run(perceptrons.make_perceptron_task(cell, "float32"), make_key_data(0), np.array([3])).along.dtype
+            vectors.run(
+                perceptrons.make_perceptron_task(cell, "float32"), make_key_data(0), np.array([3])
+            ).parallel.dtype
             == jnp.float32
         )
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []

@@ -313,4 +313,4 @@ def test_a_run_takes_the_bytes_stated(engine, given):
     engine.run(cell, np.random.default_rng(0))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 1 / 1.3 < peak / engine.bytes_of(cell) < 1.3
+    assert 1 / 1.3 < peak / engine.estimate_run_bytes(cell) < 1.3

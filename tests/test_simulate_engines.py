@@ -155,7 +155,7 @@ def test_a_short_run_has_the_bits_of_a_long_one(given, monkeypatch):
     short = simulate.run(scenario)
     monkeypatch.setattr(gram, "MAX_FAST_COMPILE_STEPS", 0)
     xr.testing.assert_identical(simulate.run(scenario), short)
-    assert [program.short for program, *_ in gram._run.programs] == [True, False]
+    assert [program.fast_compile for program, *_ in gram._run.programs] == [True, False]
 
 
 @pytest.mark.slow
@@ -186,7 +186,7 @@ def test_a_program_of_too_few_optimisations_has_other_bits(monkeypatch):
 )
 def test_a_run_is_short_by_all_steps_of_its_program(given, short):
     scenario = Scenario(**{"rule": "hebb", "K": 3, "N": 10_000, "seeds": 8, **given})
-    assert {unit.short for unit in make_simulator(scenario).units(list(scenario.cells()), range(8))} == {short}
+    assert {unit.is_short for unit in make_simulator(scenario).units(list(scenario.cells()), range(8))} == {short}
 
 
 @pytest.mark.skipif(not gram.HAS_WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
@@ -210,11 +210,11 @@ def test_a_batch_is_cut_where_there_are_fewer_units_than_cores(monkeypatch, seed
     eta = list(np.linspace(0.5, 1, others))
     scenario = Scenario(rule="hebb", K=K, N=50, t=[1], seeds=seeds, eta=eta)
     units = list(make_simulator(scenario).units(list(scenario.cells()), range(seeds)))
-    assert [unit.part.stop - unit.part.start for unit in units] == widths
+    assert [unit.simulated_part.stop - unit.simulated_part.start for unit in units] == widths
     found = [seed for unit in units for seed in range(unit.seeds.start, unit.seeds.stop)]
     assert found == others * list(range(seeds))
     for unit in units:
-        assert unit.seeds.start - unit.batch * gram.batch(K) == unit.part.start
+        assert unit.seeds.start - unit.batch_index * gram.batch(K) == unit.simulated_part.start
 
 
 @jax.jit
@@ -332,7 +332,9 @@ def test_single_precision_agrees_with_theory(engine):
     with jax.enable_x64(True):
         module = {"gram": gram, "vectors": vectors}[engine]
         assert (
-            module.run(perceptrons.make_perceptron_task(cell, "float32"), make_key_data(0), np.array([10])).along.dtype
+            module.run(
+                perceptrons.make_perceptron_task(cell, "float32"), make_key_data(0), np.array([10])
+            ).parallel.dtype
             == jnp.float32
         )
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []

@@ -232,7 +232,7 @@ def test_every_update_satisfies_the_inequalities_of_the_convergence_proof(seed):
     best, updates = max_stability.compute_max_stability_strengths(z) @ z, updates_of(z)
     run = compute_update_history(updates, best)
     assert find_broken_inequalities(run, z, best) == []
-    np.testing.assert_allclose(run.after - run.before, 1 + (updates[:, :-1] ** 2).sum(axis=1))
+    np.testing.assert_allclose(run.activation_after - run.activation_before, 1 + (updates[:, :-1] ** 2).sum(axis=1))
     model = Perceptron(max_iter=10_000, order="constant").fit(X, y)
     np.testing.assert_allclose(updates.sum(axis=0), np.append(model.coef_[0], model.intercept_[0]), atol=1e-10)
     assert run.projection[-1] == pytest.approx(updates.sum(axis=0) @ best / np.linalg.norm(best))
@@ -392,7 +392,7 @@ def test_minover_looks_at_few_examples_and_a_block_that_misses_one_is_found(monk
     monkeypatch.setattr(minover_blocks, "run_minover_updates", counting)
     course = minover_blocks.MinOverRun(z, "epochs")
     course.candidates = minover_blocks.MinOverCandidates(course.examples, np.arange(4), 16)  # the first four: too few
-    for _ in course.blocks(until[0]):
+    for _ in course.iterate_blocks(until[0]):
         pass
     np.testing.assert_array_equal(course.strengths, expected[0])
     assert min(looked) < 60
@@ -569,7 +569,7 @@ def test_decision_errors_about_theta_stay_below_the_target(boundary):
         stopped, margins = [], z @ w
         for lesson in evaluate_in_blocks(student, z, np.zeros(m), np.zeros(m, bool), np.arange(16, n + 1, 16)):
             stopped.append(lesson.stopped)
-            assert lesson.is_mistake == (margins[lesson.last] <= theta and not lesson.stopped[-1])
+            assert lesson.is_mistake == (margins[lesson.last_index] <= theta and not lesson.stopped[-1])
         return np.concatenate(stopped) & (margins < theta)
 
     most = error_rate + 4 * np.sqrt(error_rate * (1 - error_rate) / m)
@@ -639,12 +639,12 @@ def test_partial_sums_end_in_the_activation_and_stop_where_the_prediction_does()
     X, y = separable(m=200, features=40)
     model = AttentivePerceptron(error_rate=0.3, chunk=3, order="weight").fit(X, y)
     [found], [walked] = model.partial_sums(X), model.evaluate(X)
-    assert found.looks.tolist() == [*range(3, 40, 3), 40]
+    assert found.check_positions.tolist() == [*range(3, 40, 3), 40]
     np.testing.assert_allclose(found.sums[:, -1], X @ model.coef_[0] + model.intercept_[0])
     for row, sums in enumerate(found.sums):
         reached = np.flatnonzero(abs(sums) >= found.level)
         stop = reached[0] if reached.size else -1
-        assert found.features[row] == found.looks[stop]
+        assert found.features[row] == found.check_positions[stop]
         assert walked.sums[row] == pytest.approx(sums[stop])
         seen = found.order[: found.features[row]]
         assert sums[stop] == pytest.approx(X[row, seen] @ model.coef_[0, seen] + model.intercept_[0])
@@ -687,7 +687,7 @@ def test_a_concept_of_words_is_learnt_and_stated_in_words():
 def test_a_missing_value_and_an_unknown_word_have_no_indicator():
     X, y = nominal()
     model = SparsePerceptron(stages=4).fit(X, y)
-    assert model.attributes_[0].words == ("blue", "red")
+    assert model.attributes_[0].category_names == ("blue", "red")
     missing, unknown = (np.array([[word, "big", "flat"]], dtype=object) for word in ("?", "green"))
     assert model.decision_function(missing) == model.decision_function(unknown)
     assert model.decision_function(missing) != model.decision_function([["red", "big", "flat"]])
@@ -719,7 +719,7 @@ def test_cross_validation_chooses_no_more_stages_than_an_ordinary_perceptron_has
 def test_numbers_are_cut_between_their_values():
     X = np.array([[0.0], [1.0], [5.0]] * 4)
     model = SparsePerceptron(stages=2, k=1).fit(X, [0, 1, 0] * 4)
-    assert model.attributes_[0].names() == ["x0 <= 0.5", "0.5 < x0 <= 3", "x0 > 3"]
+    assert model.attributes_[0].get_conditions() == ["x0 <= 0.5", "0.5 < x0 <= 3", "x0 > 3"]
     assert model.predict([[0.9], [4.0], [-3.0]]).tolist() == [1, 0, 0]
 
 

@@ -109,8 +109,8 @@ def test_a_worker_whose_host_has_a_different_file_of_that_name_computes_nothing(
 
 def test_a_store_that_does_not_know_its_data_is_read_but_not_added_to(here, path):
     made = create_store(path, scenario(), {"title": "statmech simulation"})
-    for chunk in made.chunks():
-        states = made.states(chunk)
+    for chunk in made.list_chunks():
+        states = made.read_states(chunk)
         made.write(chunk, made.make_buffer(chunk, states), states)
     with pytest.raises(StoreError, match="was computed before digests of data were kept"):
         run_into(path, scenario())

@@ -32,7 +32,7 @@ def data(alpha, linear=False, seed=0):
 
 
 def problem(X, y, loss, penalty, lam):
-    return Problem(*make_argument_map(X, y, loss.of == "stability"), loss, *penalty.parts(lam))
+    return Problem(*make_argument_map(X, y, loss.of == "stability"), loss, *penalty.split_strength(lam))
 
 
 def minimised(*of, **limits):
@@ -75,7 +75,7 @@ def departure(X, y, loss, penalty, lam, w):
     Z, h = X / np.sqrt(N), X @ w / np.sqrt(N)
     sign, x = (y, y * h) if loss.of == "stability" else (-np.ones(len(y)), y - h)
     at_kink = np.any([np.abs(x - kink) < 1e-7 for kink in loss.kinks], axis=0) if loss.kinks else np.zeros(len(y), bool)
-    l1, l2 = penalty.parts(lam)
+    l1, l2 = penalty.split_strength(lam)
     smooth = (np.where(at_kink, 0.0, loss.slope(x)) * sign) @ Z + l2 * w + l1 * np.sign(w)
     free = [(sign[at_kink, None] * Z[at_kink]).T, l1 * np.eye(N)[:, w == 0]]
     bounds = [loss.one_sided_slopes(np.array(loss.kinks[:1]))] if loss.kinks else []
@@ -110,7 +110,7 @@ def test_other_risks_have_a_subgradient_of_0(loss, penalty, lam, alpha, linear):
 
 def test_a_minimum_that_is_hardly_unique_is_reported():
     X, y = data(0.5, linear=True)
-    assert not minimised(X, y, Square(), L1, 1e-4, steps=100).converged
+    assert not minimised(X, y, Square(), L1, 1e-4, max_steps=100).converged
 
 
 LARGE_CASES = [(Square(), L1, True), (Square(), Penalty(0.5), True), (Hinge(), L2, False), (Logistic(), L1, False)]

@@ -47,7 +47,7 @@ def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign, dropout)
     before = 1 - fade ** np.arange(B)
     for _ in range(steps):
         x, xi = rng.standard_normal((B, N)) / np.sqrt(N), rng.standard_normal(B)
-        uniforms = rng.random(learner.uniforms * B)
+        uniforms = rng.random(learner.uniforms_per_step * B)
         with jax.enable_x64(True):
             y, h = learner.teachers(teachers) @ x.T, blocked @ x.T
             course = networks.StepRates(np.full(B, eta), np.zeros(B), np.full(B, decay / N), before)

@@ -50,7 +50,7 @@ def problem(loss, penalty, P, lam=LAM, labels=None, seed=0):
     loss = LOSSES[loss]() if isinstance(loss, str) else loss
     labels = loss.of == "stability" if labels is None else labels
     X, y = examples(P, labels, seed)
-    l1, l2 = Penalty(SHARES[penalty]).parts(lam)
+    l1, l2 = Penalty(SHARES[penalty]).split_strength(lam)
     return (
         Problem(*make_argument_map(X, y, labels), convert_to_stability_loss(loss) if labels else loss, l1, l2),
         X / np.sqrt(N),
@@ -174,7 +174,7 @@ def test_a_linear_program_finds_the_same_minimum(loss, hinges, P):
 
 def test_a_kink_in_the_wrong_place_misses_the_minimum(monkeypatch):
     right = method.split_loss_at_kinks
-    monkeypatch.setattr(method, "split_loss_at_kinks", lambda loss: right(loss)._replace(at=np.array([[0.99]])))
+    monkeypatch.setattr(method, "split_loss_at_kinks", lambda loss: right(loss)._replace(positions=np.array([[0.99]])))
     with pytest.raises(AssertionError):
         test_scikit_learn_finds_the_same_minimum("hinge", "l2", 60)
 

@@ -35,9 +35,9 @@ def test_a_column_of_numbers_with_missing_values_remains_one_of_numbers(missing)
     assert scores.mean() > 0.9
     [found, *_] = SparsePerceptron(stages=3).fit(table, y).attributes_
     [expected, *_] = SparsePerceptron(stages=3).fit(np.delete(X, ROWS, axis=0), np.delete(y, ROWS)).attributes_
-    np.testing.assert_array_equal(found.bounds, expected.bounds)
-    assert not found.indicators(table[:, 0], "?")[ROWS].any()
-    assert found.indicators(table[:, 0], "?").sum() == 120 - len(ROWS)
+    np.testing.assert_array_equal(found.upper_bounds, expected.upper_bounds)
+    assert not found.encode_column(table[:, 0], "?")[ROWS].any()
+    assert found.encode_column(table[:, 0], "?").sum() == 120 - len(ROWS)
 
 
 def test_all_codes_of_missing_values_give_the_same_decisions():
@@ -65,7 +65,8 @@ def test_a_table_of_all_types_with_missing_values_is_learnt_and_predicted():
         frame.loc[rng.integers(0, 120, 9), column] = pd.NA
     frame["empty"] = None
     model = SparsePerceptron(stages=3).fit(frame, y)
-    assert [attribute.words for attribute in model.attributes_] == [None, ("u", "v"), None, ("u", "v"), None, ()]
+    names = [attribute.category_names for attribute in model.attributes_]
+    assert names == [None, ("u", "v"), None, ("u", "v"), None, ()]
     assert model.score(frame, y) > 0.9
     assert "number" in model.concept_
     for column in frame:  # also alone
@@ -74,7 +75,7 @@ def test_a_table_of_all_types_with_missing_values_is_learnt_and_predicted():
 
 def test_lists_of_words_and_numbers_keep_their_types():
     model = SparsePerceptron(stages=2).fit([[1.5, "a"], [2.5, "?"], [3.5, "b"], ["?", "b"]], [0, 1, 0, 1])
-    assert [attribute.words for attribute in model.attributes_] == [None, ("a", "b")]
+    assert [attribute.category_names for attribute in model.attributes_] == [None, ("a", "b")]
     with pytest.raises(ValueError, match="x0 is a column of numbers, but 'low' is not a number"):
         model.predict([["low", "a"]])
 
@@ -84,7 +85,7 @@ def test_numbers_as_text_are_words_and_a_warning_says_so():
     table = with_missing(X, "?").astype(str)
     with pytest.warns(UserWarning, match="x0 contains numbers as text, which are treated as categories: convert them"):
         model = SparsePerceptron(stages=1, k=1).fit(table[:, :1], y)
-    assert str(X[1, 0]) in model.attributes_[0].words
+    assert str(X[1, 0]) in model.attributes_[0].category_names
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SparsePerceptron(stages=1).fit(np.array([["0"], ["1"], ["?"]] * 9), y[:27])

@@ -417,7 +417,9 @@ def test_a_learner_of_the_user_is_one_class_and_one_line(monkeypatch):
         label, limit = "first", "hebb"
 
         def learn(self, batch, task):
-            return at_once(task.until, batch.sizes > 0, strengths=1.0 * (np.arange(batch.z.shape[1]) == 0) * batch.real)
+            return at_once(
+                task.until, batch.sizes > 0, strengths=1.0 * (np.arange(batch.z.shape[1]) == 0) * batch.is_example
+            )
 
     monkeypatch.setitem(LEARNERS, "first", First)
     scenario = StoredExamples(learner="first", N=10, alpha=[0.1, 2], seeds=3)

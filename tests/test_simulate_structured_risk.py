@@ -149,7 +149,7 @@ def test_own_penalties_are_those_of_the_weights():
     X = data.X / np.sqrt(40)
     expected = np.linalg.solve(X.T @ X + 0.1 * np.diag(ridge), X.T @ data.y)
     assert np.allclose(w / np.sqrt(ridge), expected, rtol=1e-9, atol=1e-12)
-    values = data.measure.measured(cell, expected)
+    values = data.measure.measure(cell, expected)
     V = np.trace(np.diag(data.measure.variances) @ np.linalg.inv(X.T @ X + 0.1 * np.diag(ridge))) / 40
     assert simulate.run(
         Risk(

@@ -42,7 +42,7 @@ def test_a_scenario_taken_for_its_results_is_answered_with_what_computes_them():
             use(SCENARIO)
     with pytest.raises(AttributeError, match=r"statmech\.load_results\(folder\) reads it"):
         _ = SCENARIO.theory
-    with pytest.raises(TypeError, match=r"takes a statmech\.Network, not 2"):
+    with pytest.raises(TypeError, match=r"requires a statmech\.Network, not 2"):
         statmech.theory.noise_floor(2, 1)
 
 

@@ -531,7 +531,7 @@ def test_a_signal_that_is_being_handled_does_not_end_the_process_early():
         "    print('waiting', flush=True)\n"
         "    time.sleep(60)\n"
         "finally:\n"
-        "    time.sleep(interrupts.HANDLER_GRACE_SECONDS + 1)\n"
+        "    time.sleep(interrupts.SIGNAL_HANDLER_GRACE_SECONDS + 1)\n"
         "    print('tidied')"
     )
     waiting = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

@@ -180,10 +180,10 @@ def test_polynomials_of_a_segment_are_exact_for_jax_as_for_numpy():
 
     t = np.linspace(0.0, 6.0, 25)
     segments = TimeSegments((0.0, 2.0, 6.0), points=4)
-    control = Control(segments, tuple(segments.times**3))
+    control = Control(segments, tuple(segments.value_times**3))
     with jax.enable_x64(True):
-        traced = np.asarray(jax.jit(lambda polynomials, t: polynomials.at(t))(control.polynomials, t))
-    np.testing.assert_allclose(control.at(t), t**3, atol=1e-12)
+        traced = np.asarray(jax.jit(lambda polynomials, t: polynomials.value_at(t))(control.polynomials, t))
+    np.testing.assert_allclose(control.value_at(t), t**3, atol=1e-12)
     np.testing.assert_allclose(traced, t**3, atol=1e-12)
 
 

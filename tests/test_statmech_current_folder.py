@@ -223,7 +223,7 @@ def test_a_child_imports_modules_beside_a_file_of_the_user_and_none_of_the_curre
     plugins.load_plugin(own_file)
     scenario = Scenario(rule="mine", N=20, t=1, seeds=2)
     of = create_store(folder / "mine.zarr", scenario, _make_store_attributes(scenario))
-    assert isolated._simulate_in_child(of.path, of.chunks()[0], False) == ""
+    assert isolated._simulate_in_child(of.path, of.list_chunks()[0], False) == ""
     assert imported(folder) == []
     assert of.count_states()[DONE_STATE] == 2
 

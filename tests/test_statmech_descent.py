@@ -124,7 +124,7 @@ def test_a_loss_without_labels_must_be_even_where_there_are_some():
     try:
         with pytest.raises(ScenarioError, match="the loss pinball is not even in y - h: it needs outputs, not labels"):
             Descent(descent="gradient", loss="pinball", alpha=1)
-        assert cell(loss="pinball", teacher="linear").on == Pinball()
+        assert cell(loss="pinball", teacher="linear").converted_loss == Pinball()
     finally:
         del LOSSES["pinball"]
 
@@ -314,7 +314,7 @@ def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lin
     scenario = Descent(descent="gradient", loss=["square", "exponential"], alpha=3, flip=0.1, eta=0.01, epochs=[1, 5])
     solved, variable = solve(scenario), scenario.variables["eps_g"]
     curves = series.make_curves(
-        "eps_g", None, solved, series.Layout("epochs", ("loss",), ()), level_names=variable.levels
+        "eps_g", None, solved, series.Layout("epochs", ("loss",), ()), level_names=variable.reference_variables
     )
     chart = Chart(variable, "epochs")
     chart.show(curves)

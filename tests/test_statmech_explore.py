@@ -101,7 +101,7 @@ def test_every_number_can_lie_along_x(choice):
         if kind.CHOICE == "rule":
             given["start"] = start_of(learning["rule"][0])
         scenario = scenario_from(settings.make_page_config(choice, given, x))
-        values = scenario.recorded.get(key, scenario.axis_values().get(key))
+        values = scenario.recorded_coordinates.get(key, scenario.axis_values().get(key))
         assert len(values) > 2, key
 
 
@@ -665,12 +665,12 @@ def test_sections_are_listed_by_their_names_and_can_be_edited():
         live = ExplorerPage(scenario).source
         live.scheduler.call_later = lambda *_: None
         assert live.values.value == "one unit, both units"
-        assert live._given()["start"] == starts
+        assert live._read_config()["start"] == starts
         for name in ("", "start"):  # and chosen again
             live.curves_key.value = name
-        assert live._given()["start"] == starts
+        assert live._read_config()["start"] == starts
         live.values.value = "both units"
-        assert live._given()["start"] == starts[1]
+        assert live._read_config()["start"] == starts[1]
         live.close()
 
 

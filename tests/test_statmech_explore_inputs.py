@@ -141,7 +141,7 @@ def test_every_place_of_the_sliders_is_found_from_its_inputs(form):
     for first in one.stops:
         for second in (*other.stops, *([other.text_option] if other.text_option else [])):
             inputs = inputs_from_config(INPUT_MENU_FORMS[form].make_config_value(first, second))
-            assert INPUT_MENU_FORMS[form].values(inputs) == (first, second)
+            assert INPUT_MENU_FORMS[form].get_slider_values(inputs) == (first, second)
 
 
 def test_the_alignment_is_the_part_of_the_variance_of_the_teachers_field():

@@ -76,7 +76,7 @@ def test_a_missing_result_is_reported_with_those_that_exist(in_scratch):
         load("configs/ensemble.yaml")
     with pytest.raises(ConfigError, match=r"no such file, nor a folder of results$"):
         load("results/two")
-    with pytest.raises(StoreError, match=r"load one of simulation.zarr"):
+    with pytest.raises(StoreError, match=r"Load one of its stores: simulation.zarr"):
         store.load("results/one")
     assert load("results/one/simulation.zarr").rule == "hebb"
 

@@ -33,7 +33,7 @@ def test_a_grid_of_a_billion_combinations_is_estimated_at_once(tmp_path):
 def test_more_combinations_than_a_store_holds_are_refused_before_any_is_visited(tmp_path, monkeypatch):
     path = tmp_path / "large.yaml"
     path.write_text("rule: hebb\nt: 1\neta: {linspace: [0, 1, 1_000_000]}\nflip: {linspace: [0, 0.5, 1_000_000]}\n")
-    monkeypatch.setattr(Grid, "_points", None)
+    monkeypatch.setattr(Grid, "_iterate_points", None)
     product = "1,000,000 eta x 1,000,000 flip = 1,000,000,000,000 combinations"
     with pytest.raises(
         ConfigError, match=f"large.yaml:3: eta: {product} are more than the 40,960,000,000 that a store"

@@ -121,9 +121,9 @@ def test_a_state_that_cannot_be_trusted_shows_nothing(path):
     """The control: without its file of `state` a chunk counts as missing, whatever its variables contain."""
     run_into(path, Scenario(**SWEEP))
     made = SweepStore(path)
-    chunk = made.chunks()[0]
+    chunk = made.list_chunks()[0]
     made.mark_missing(chunk)
-    assert made.count_states()[DONE_STATE] == 24 - made.states(chunk).size
+    assert made.count_states()[DONE_STATE] == 24 - made.read_states(chunk).size
 
 
 def test_a_second_run_on_a_store_is_refused_with_the_process_that_holds_the_lock(path):
@@ -234,8 +234,8 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
     for _ in range(2):
         log(event="begun", runs=24, done=0, blocks=4)
         log(event="playing", block=1)
-    assert log.suspects() == {1}
-    deadly = store_.chunks()[1]
+    assert log.find_repeated_crash_chunks() == {1}
+    deadly = store_.list_chunks()[1]
     calls = []
 
     def run_child(path, chunk, again, index=()):
@@ -251,7 +251,7 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
     assert outcome.failed == 6
     assert calls[0] == (1, ())
     assert "SIGSEGV" in read_status(path)["failures"][-1]["error"]
-    assert log.suspects() == set()
+    assert log.find_repeated_crash_chunks() == set()
 
 
 @pytest.mark.slow
@@ -259,9 +259,9 @@ def test_a_child_simulates_a_chunk_and_its_cause_of_death_is_known(path, monkeyp
     from simulate.execution import isolated
 
     store_ = create_store(path, Scenario(**SWEEP), {"title": "statmech simulation"})
-    chunk = store_.chunks()[0]
+    chunk = store_.list_chunks()[0]
     assert isolated._simulate_in_child(path, chunk, False) == ""
-    assert (store_.states(chunk) == DONE_STATE).all()
+    assert (store_.read_states(chunk) == DONE_STATE).all()
     monkeypatch.setattr(isolated, "CHILD_PROCESS_CODE", "import os; os.kill(os.getpid(), 11)")
     assert isolated._simulate_in_child(path, chunk, False) == "the process died of SIGSEGV"
     monkeypatch.setattr(isolated, "CHILD_PROCESS_CODE", "raise ValueError")

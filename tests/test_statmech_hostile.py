@@ -43,7 +43,7 @@ def original(tmp_path_factory):
         patch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-9)
         run_into(folder / SIMULATION, SWEEP, figure=SWEEP.figure)
     found = SweepStore(folder / SIMULATION)
-    found.mark_missing(found.chunks()[1])
+    found.mark_missing(found.list_chunks()[1])
     (folder / ".simulation.zarr.writing").unlink()
     store.save(theory.solve(SWEEP), folder / THEORY, SWEEP.figure)
     return folder

@@ -223,7 +223,7 @@ def test_a_table_of_other_than_real_numbers_is_refused(rows, reason, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("a.csv", b"root:x:0:0\n", "a table needs rows"),
+        ("a.csv", b"root:x:0:0\n", "a table requires at least two rows"),
         ("a.csv", b"1,2\n3,4\n5,secret\n", 'row 3, column "1" is not a number'),
         ("a.csv", b"1,2\n3,4\n3\n", "row 3 has 1 columns, but row 1 has 2"),
         ("a.csv", b"secret\0\xff\n", "is not a text file"),

@@ -129,8 +129,8 @@ def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_chunk(pat
     """The lock covers both: a process that replaces the store waits until the chunk is written."""
     scenario = StoredExamples(**OLD)
     made, order = create_store(path, scenario, {}), []
-    chunk = made.chunks()[0]
-    values = made.make_buffer(chunk, made.states(chunk))
+    chunk = made.list_chunks()[0]
+    values = made.make_buffer(chunk, made.read_states(chunk))
     plain = made._check_identity
 
     def slow():

@@ -64,7 +64,7 @@ def test_a_line_that_is_not_an_event_is_skipped_wherever_it_is(line, finished, p
 def test_a_log_that_is_a_folder_or_cannot_be_read_is_omitted(path):
     path.with_suffix(".log").mkdir()
     assert run_into(path, StoredExamples(**SWEEP)) == (32, 0, 0)
-    assert StoreLog(path).suspects() == set()
+    assert StoreLog(path).find_repeated_crash_chunks() == set()
     assert read_status(path)["rate"] == 0
 
 

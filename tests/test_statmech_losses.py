@@ -411,7 +411,7 @@ LOSSES["insensitive"] = Insensitive
 """
     )
     cells = list(Risk(loss="insensitive", width=[0.1, 0.5], teacher="linear", noise=0.2, alpha=2, N=50).cells())
-    assert [cell.on.kinks for cell in cells] == [(-0.1, 0.1), (-0.5, 0.5)]
+    assert [cell.converted_loss.kinks for cell in cells] == [(-0.1, 0.1), (-0.5, 0.5)]
     with pytest.raises(ScenarioError, match=r"width.* must be greater than 0"):
         Risk(loss="insensitive", width=0, teacher="linear", alpha=2)
 
@@ -470,7 +470,9 @@ def test_scikit_learn_minimises_the_same_sum_with_the_constants_of_the_page(name
     y = np.sign(outputs) if loss.of == "stability" else outputs
     w = model(lam, P).fit(F, y).coef_.ravel()
     B, c = (F * y[:, None], np.zeros(P)) if loss.of == "stability" else (-F, y)
-    left = {lam: force_left(loss, c + B @ w, B, w, Penalty(share).parts(lam)) for lam in (lam / 2, lam, 2 * lam)}
+    left = {
+        lam: force_left(loss, c + B @ w, B, w, Penalty(share).split_strength(lam)) for lam in (lam / 2, lam, 2 * lam)
+    }
     assert left[lam] < 1e-6
     assert min(left[lam / 2], left[2 * lam]) > 1e-2  # the planted errors: constants of another convention
 

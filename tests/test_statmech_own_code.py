@@ -367,8 +367,8 @@ def another_version():
 def altered(path, number):
     """A chunk's numbers changed by one part in 10^9 and stored with right checksums and fingerprints."""
     of = SweepStore(path)
-    chunk = of.chunks()[number]
-    values = of.make_buffer(chunk, of.states(chunk))
+    chunk = of.list_chunks()[number]
+    values = of.make_buffer(chunk, of.read_states(chunk))
     of.mark_missing(chunk)
     values["length"] *= 1 + 1e-9
     of.write_without_lock(chunk, values, np.ones(chunk.shape, "int8"), of.read_versions(chunk))
@@ -402,7 +402,7 @@ def test_growth_by_another_version_keeps_both_and_says_so_once(path, made_by_ano
     assert "are by" not in capsys.readouterr().err
     of = SweepStore(path)
     assert [one["commit"] for one in of.provenances] == ["0123abc", store.provenance()["commit"]]
-    assert np.concatenate([of.read_versions(chunk).ravel() for chunk in of.chunks()]).tolist() == [0] * 4 + [1] * 8
+    assert np.concatenate([of.read_versions(chunk).ravel() for chunk in of.list_chunks()]).tolist() == [0] * 4 + [1] * 8
     np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario_from(of.config)).R)
 
 
@@ -424,7 +424,7 @@ def test_a_resumed_sweep_records_which_version_finished_it(path, another_version
     end()
     run_into(path, scenario)
     of = SweepStore(path)
-    assert [of.read_versions(chunk).ravel().tolist() for chunk in of.chunks()] == [[0] * 4, [1] * 4]
+    assert [of.read_versions(chunk).ravel().tolist() for chunk in of.list_chunks()] == [[0] * 4, [1] * 4]
 
 
 def test_a_damaged_chunk_that_another_version_recomputes_is_of_no_known_version(path, another_version):
@@ -435,7 +435,7 @@ def test_a_damaged_chunk_that_another_version_recomputes_is_of_no_known_version(
     next(file for file in (path / "R" / "c").rglob("*") if file.is_file()).write_bytes(b"")
     run_into(path, Scenario(rule="hebb", **SWEEP))
     of = SweepStore(path)
-    assert (of.read_versions(of.chunks()[0]) == UNKNOWN_VERSION_INDEX).all()
+    assert (of.read_versions(of.list_chunks()[0]) == UNKNOWN_VERSION_INDEX).all()
     assert recomputation.recompute(path, 1).differing == []
 
 
@@ -578,7 +578,7 @@ def test_a_store_without_these_records_is_read_grown_and_verified(path, another_
     assert recomputation.recompute(path, 1) == (4, [], "")
     run_into(path, Scenario(rule="hebb", **SWEEP | {"seeds": 8}))
     of = SweepStore(path)
-    assert np.concatenate([of.read_versions(chunk).ravel() for chunk in of.chunks()]).tolist() == [0] * 4 + [1] * 4
+    assert np.concatenate([of.read_versions(chunk).ravel() for chunk in of.list_chunks()]).tolist() == [0] * 4 + [1] * 4
     np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario_from(of.config)).R)
 
 

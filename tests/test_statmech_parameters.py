@@ -39,7 +39,7 @@ import numpy as np
 from simulate.learners.interface import at_once, one_by_one
 from statmech.learners import LEARNERS, Learner
 from statmech.parameters import parameter
-from statmech.rules import RULES, Rule, namespace, step
+from statmech.rules import RULES, Rule, get_array_module, step
 
 @dataclass(frozen=True)
 class Powered(Rule):
@@ -50,7 +50,7 @@ class Powered(Rule):
 
     def g(self, kappa, length):
         assert type(self.power) is int
-        size = abs(kappa) ** self.power if self.shape == "hard" else namespace(kappa).tanh(-kappa) ** self.power
+        size = abs(kappa) ** self.power if self.shape == "hard" else get_array_module(kappa).tanh(-kappa) ** self.power
         return step(-kappa) * size
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ def test_simulation_and_theory_take_whole_numbers_and_words_of_a_rule(mine, engi
     assert np.all(abs(mean - solution.R) < 5 * error + 3 / 300)
     assert scenario_from(json.loads(simulation.attrs["config"])) == scenario
     cells = list(scenario.cells())
-    assert cells[0].words() != cells[1].words()
+    assert cells[0].identity_hash() != cells[1].identity_hash()
     assert "power = 3, shape = soft" in cells[1].described
 
 

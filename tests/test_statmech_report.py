@@ -96,7 +96,7 @@ def test_many_points_give_few_charts_and_the_omitted_ones_are_mentioned():
     drawn = charts.charts(Results(scenario, theory=theory.solve(scenario)))
     assert sum(len(one.charts) for one in drawn.sets) <= charts.MAX_PAGE_CHARTS
     assert len(drawn.sets) == np.prod([len(labels) for labels in drawn.axes.values()])
-    assert any(f"of {axis} (" in item for item in drawn.left_out for axis in ("K", "flip", "t", "eta"))
+    assert any(f"of {axis} (" in item for item in drawn.omitted_values for axis in ("K", "flip", "t", "eta"))
 
 
 @pytest.mark.slow

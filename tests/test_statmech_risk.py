@@ -104,7 +104,7 @@ def test_weights_are_drawn_with_mean_square_one(name):
 
 def test_examples_are_counted_along_alpha_and_N():
     scenario = Risk(loss="square", alpha=[0.5, 2], N=[10, 20], lam=[0.1, 1])
-    dims, P = scenario.derived["P"]
+    dims, P = scenario.derived_coordinates["P"]
     assert dims == ("N", "alpha")
     assert P.tolist() == [[5, 20], [10, 40]]
 

@@ -129,18 +129,18 @@ def test_blocks_present_one_task_after_the_other_and_begin_again():
 @each_kind
 def test_random_numbers_are_named_by_the_pieces_of_a_protocol(learning):
     """Blocks that begin at the switch are the blocked protocol; an overlap, a batch and a share are not."""
-    words = cell_of(learning).words()
-    assert cell_of(learning, protocol={"blocks": [0, 5]}, switch=None).words() == words
+    words = cell_of(learning).identity_hash()
+    assert cell_of(learning, protocol={"blocks": [0, 5]}, switch=None).identity_hash() == words
     others = [{"overlap": 0.1}, {"batch": 2}, {"protocol": {"replay": 0.1}}, {"switch": 4}, {"tasks": 1}]
     others += [{"heads": "shared"}] if learning == "network" else []
-    assert len({words, *(cell_of(learning, **given).words() for given in others)}) == 1 + len(others)
+    assert len({words, *(cell_of(learning, **given).identity_hash() for given in others)}) == 1 + len(others)
 
 
 def test_one_task_has_the_random_numbers_of_one_teacher():
     alone = {"rule": "perceptron", "N": 100, "t": [0, 5, 10]}
     for more in ({}, {"start": {"length": 0.5, "R": 0.2}}, {"eta": 0.5, "flip": 0.1, "decay": 0.2}):
         [teacher] = Scenario(**alone | more).cells()
-        assert cell_of("perceptron", tasks=1, **more).words() == teacher.words()
+        assert cell_of("perceptron", tasks=1, **more).identity_hash() == teacher.identity_hash()
 
 
 @pytest.mark.parametrize("overlap", [-1.0, -0.3, 0.0, 0.7, 1.0])

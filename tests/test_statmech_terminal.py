@@ -147,7 +147,7 @@ def test_a_bar_shows_a_steady_pace_in_plain_numbers(monkeypatch):
     assert bar.pace == ""
     bar.progress(21_000, 160_000)
     assert bar.pace == "2,000/s 0:01:04"  # 139,000 runs are left, and 5 of 69.5 seconds have passed since the report
-    bar.running("chunk 2")  # a new chunk does not reset it
+    bar.show_part("chunk 2")  # a new chunk does not reset it
     assert bar.pace == "2,000/s 0:01:04"
     assert bar.pace == "2,000/s 0:01:00"
 

@@ -107,13 +107,13 @@ def test_a_last_bit_of_any_number_of_any_kind_of_scenario_changes_its_runs_finge
     found = SweepStore(path)
     assert verify_results(path).is_sound
     for name, array in found.arrays.items():
-        block = found.chunks()[-1]
+        block = found.list_chunks()[-1]
         values = np.asarray(array[block.slices])
         altered = values.copy()
         octets = altered.view(np.uint8).reshape(-1)
         octets[octets.size // 2] ^= 1
         array[block.slices] = altered  # with a correct checksum
-        assert found.faults(block, found.states(block)), name
+        assert found.faults(block, found.read_states(block)), name
         array[block.slices] = values
     assert verify_results(path).is_sound
 

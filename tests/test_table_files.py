@@ -160,8 +160,8 @@ def test_columns_that_leak_or_say_nothing_are_named(columns, note):
         (text(), ["--drop", "d"], '"d" is not a column'),
         (text(), ["--positive", "ill"], 'no row has the target "ill": its values are sick, well'),
         (text(), ["--encoding", "klingon"], "unknown encoding: klingon"),
-        (HEADER + "\n", [], "a table needs rows"),
-        ("", [], "a table needs rows"),
+        (HEADER + "\n", [], "a table requires at least two rows"),
+        ("", [], "a table requires at least two rows"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence_in_the_words_of_the_table(content, options, said, tmp_path, monkeypatch):

@@ -51,7 +51,9 @@ def test_recorded_values_are_those_of_two_routes():
 def test_an_infinite_penalty_is_hebbs_rule_and_the_best_of_equal_clusters(loss):
     strong = at(loss, EQUAL, [0.5, 2, 5], 1e6).eps_g
     np.testing.assert_allclose(
-        strong, [compute_best_plane_error(EQUAL.learnt(alpha), 0.5) for alpha in (0.5, 2, 5)], atol=2e-7
+        strong,
+        [compute_best_plane_error(EQUAL.compute_learnt_separation(alpha), 0.5) for alpha in (0.5, 2, 5)],
+        atol=2e-7,
     )
     assert abs(strong[1] - 0.2071080891) < 2e-7
     assert np.isinf(find_best_cluster_lambdas(loss, EQUAL, np.array([0.5, 2.0]))).all()
@@ -107,7 +109,7 @@ def test_an_error_with_an_intercept_is_least_at_the_best_penalty():
     best = find_best_cluster_lambdas(Logistic(), clusters, alpha, intercept=True)
     around = [at(Logistic(), clusters, alpha, best * factor, True).eps_g for factor in (0.97, 1, 1.03)]
     assert np.all(around[1] < np.minimum(around[0], around[2]))
-    bayes = np.array([compute_best_plane_error(clusters.learnt(each), 0.2) for each in alpha])
+    bayes = np.array([compute_best_plane_error(clusters.compute_learnt_separation(each), 0.2) for each in alpha])
     assert np.all(around[1] > bayes)
     assert np.all(bayes > compute_best_plane_error(clusters.separation, 0.2))
 
@@ -119,19 +121,19 @@ def test_the_bayes_optimal_learner_reaches_its_error_at_finite_N():
     )
     [cell] = scenario.cells()
     two, errors = cell.setting.clusters, []
-    t, omega, nu = (np.repeat(part, [400, 200]) for part in (two.powers, two.variances, two.shares))
+    t, omega, nu = (np.repeat(part, [400, 200]) for part in (two.centre_powers, two.variances, two.shares))
     for seed in range(12):
         data = cluster_data.draw_cluster_data(cell, 0, seed)
-        far = np.where(data.y > 0, two.factors[0], two.factors[1])
+        far = np.where(data.y > 0, two.centre_distances[0], two.centre_distances[1])
         total = (data.y * far) @ data.X / np.sqrt(cell.N)  # of variance omega sum(far^2)/N around half sum(far^2)/N
         prior = t / nu
         mean = total * prior / (omega + prior * np.sum(far**2) / cell.N)
         w = mean / omega
-        m, Q = w @ data.half / cell.N, np.sqrt(data.variances @ w**2 / cell.N)
+        m, Q = w @ data.half_centre_difference / cell.N, np.sqrt(data.variances @ w**2 / cell.N)
         q = mean @ w / cell.N
-        b = (two.factors[1] - two.factors[0]) * q / 2 + np.log(0.3 / 0.7) / 2
-        errors.append(two.weights @ normal_cdf(-(two.factors * m + vocabulary.LABELS * b) / Q))
-    expected = compute_best_plane_error(two.learnt(1.0), 0.3)
+        b = (two.centre_distances[1] - two.centre_distances[0]) * q / 2 + np.log(0.3 / 0.7) / 2
+        errors.append(two.weights @ normal_cdf(-(two.centre_distances * m + vocabulary.LABELS * b) / Q))
+    expected = compute_best_plane_error(two.compute_learnt_separation(1.0), 0.3)
     spread = np.std(errors) / np.sqrt(len(errors))
     assert abs(np.mean(errors) - expected) < 3 * spread + 1 / cell.N
     assert spread < 0.003
@@ -177,7 +179,7 @@ def test_runs_of_few_seeds_agree_with_theory_and_swapped_distances_of_the_centre
     simulated, solved = run_of("intercept", **given)
     assert not disagreements(simulated, solved)
     swapped = property(lambda self: 2 * self.weights)
-    monkeypatch.setattr(vocabulary.TwoClusters, "factors", swapped)
+    monkeypatch.setattr(vocabulary.TwoClusters, "centre_distances", swapped)
     assert disagreements(simulated, theory.solve(scenario_from({**RUNS["intercept"], "clusters": "gaussian", **given})))
 
 
@@ -248,7 +250,7 @@ def test_centres_have_the_stated_distance_and_powers_in_every_run():
     spectrum = {"spectrum": SPECTRUM}
     for law, powers in (("gaussian", None), (spectrum, [0.25, 0.75])):
         [cell] = Clusters(clusters="gaussian", loss="hinge", inputs=law, distance=3, alpha=1, N=60).cells()
-        half = cluster_data.draw_cluster_data(cell, 0, 5).half
+        half = cluster_data.draw_cluster_data(cell, 0, 5).half_centre_difference
         assert np.isclose(half @ half / cell.N, 9 / 4)
         if powers:
             np.testing.assert_allclose([half[:40] @ half[:40], half[40:] @ half[40:]], np.array(powers) * 60 * 9 / 4)

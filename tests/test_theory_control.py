@@ -122,7 +122,7 @@ PROBLEMS = {  # each control of each system, as few programs as have them
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in PROBLEMS])
 def test_gradients_agree_with_central_differences(name):
     problem = PROBLEMS[name]()
-    values = np.linspace(0.5, 0.8, problem.segments.size * problem.controls)
+    values = np.linspace(0.5, 0.8, problem.segments.num_values * problem.controls)
     gradient = compute_cost_and_gradient(problem, values)[1]
     differences = [
         _difference(lambda at: compute_cost_and_gradient(problem, at)[0], values, i) for i in range(values.size)
@@ -212,7 +212,7 @@ def test_where_a_search_errs_the_best_constant_is_taken(monkeypatch):
     monkeypatch.setattr(best_controls, "_search_controls", lambda *_: lost)
     [(cell, best)] = add_best_controls([student(eta=wish, drift=0.01)], 3.0)
     assert best.gain == 1.0
-    assert cell.changing.schedule.at(1.0) == best.constants["eta"] < 20
+    assert cell.time_dependence.schedule.value_at(1.0) == best.constants["eta"] < 20
 
 
 @pytest.mark.quick
@@ -227,7 +227,7 @@ def test_two_controls_together_find_less_error_than_each_alone():
     assert errors[2] < 0.999 * min(errors[:2])
     cell, best = found[2]
     assert np.mean(compute_task_errors([cell], np.array([4.0]))[0]) == pytest.approx(best.objective, rel=1e-9)
-    assert best.controls["task_share"].at(np.array([0.5])) == 1.0  # up to the switch
+    assert best.controls["task_share"].value_at(np.array([0.5])) == 1.0  # up to the switch
     assert np.nanmin(best.reached) == pytest.approx(best.objective, rel=1e-6)
 
 
@@ -282,7 +282,7 @@ def test_a_fraction_of_a_task_stays_below_its_bound():
     bounded = perceptron(protocol={"optimal": {"segments": 2, "at_most": 0.2}})
     [(_, best)] = add_best_controls([bounded], 4.0)
     assert best.reached[0] == pytest.approx(best.objective, rel=1e-6)  # by steps from the switch on
-    after = best.controls["task_share"].at(np.array([2.5, 3.5]))
+    after = best.controls["task_share"].value_at(np.array([2.5, 3.5]))
     assert np.max(after) == pytest.approx(0.2)  # without a bound the optimum lies at larger fractions
     assert best.constants["task_share"] <= 0.2
 

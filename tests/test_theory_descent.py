@@ -124,7 +124,7 @@ PLANTED = {  # what theory says, and what a mistaken theory would
     "no reaction": ("image -= f / np.sqrt(self.alpha)", "pass"),
     "alpha for its root": ("image -= f / np.sqrt(self.alpha)", "image -= f / self.alpha"),
     "alpha for its root in the force": ("-np.sqrt(self.alpha) * g", "-self.alpha * g"),
-    "a projection 2 % off": ("f *= 1 / g", "f *= 1 / g; f += 0.02 * self.slopes.room[0]"),
+    "a projection 2 % off": ("f *= 1 / g", "f *= 1 / g; f += 0.02 * self.slopes.buffer[0]"),
     "penalty of a full batch": ("cell.batch * l2 * z", "l2 * z"),
 }
 
@@ -140,10 +140,10 @@ def test_planted_errors_are_seen(right, wrong):
     exact = closed_form(replace(this, eta=0.5 * 0.2))[0]
     assert abs(ladder.simulate_descent(this, 0, 4096).parallel[-1] - exact[-1]) < 2e-3
     if "batch" in right:
-        assert abs(mistaken.descend(this, 0, 4096).parallel[-1] - exact[-1]) > 0.02
+        assert abs(mistaken.simulate_descent(this, 0, 4096).parallel[-1] - exact[-1]) > 0.02
         return
     this = cell(**keys)
-    deviation = mistaken.descend(this, 0, 512).parallel[-1] - closed_form(this)[0][-1]
+    deviation = mistaken.simulate_descent(this, 0, 512).parallel[-1] - closed_form(this)[0][-1]
     assert not abs(deviation) < 1e-3
 
 
@@ -191,7 +191,7 @@ def responses(this, replica, size):
         factor[now, :now] = np.linalg.solve(factor[:now, :now], covariance[now, :now])
         factor[now, now] = np.sqrt(covariance[now, now] - factor[now, :now] @ factor[now, :now])
         h = m[now] * u + normals[:, : now + 1] @ factor[now, : now + 1] + W[now] @ G
-        G[now], bend = this.on.slope(h), this.on.curvature(h)
+        G[now], bend = this.converted_loss.slope(h), this.converted_loss.curvature(h)
         D[now] = np.einsum("r,rsn->sn", W[now], D)
         D[now, now] += 1
         D[now] *= bend  # of G at this step with respect to fields at earlier ones
@@ -367,7 +367,7 @@ def test_a_replica_takes_at_most_the_bytes_stated(loss):
     path = ladder.simulate_descent(cell, 0, 2**13)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 0.3 < peak / replicas.estimate_bytes(cell, path.directions, 2**13) < 1.3
+    assert 0.3 < peak / replicas.estimate_bytes(cell, path.num_directions, 2**13) < 1.3
 
 
 def test_theory_is_solved_with_one_blas_thread(monkeypatch):

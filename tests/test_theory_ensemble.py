@@ -171,9 +171,9 @@ def test_a_hundred_thousand_students_are_nearly_infinitely_many():
 
 
 def test_infinitely_many_students_start_alike_and_not_opposed():
-    with pytest.raises(ScenarioError, match="only with equal starts"):
+    with pytest.raises(ScenarioError, match="requires equal starts"):
         theory.advantage(Scenario(rule="hebb", K=2, t=1, start={"R": [0.1, 0.2]}))
-    with pytest.raises(ScenarioError, match=r"cannot start with q below R\^2"):
+    with pytest.raises(ScenarioError, match=r"requires q >= R\^2"):
         theory.advantage(Scenario(rule="hebb", K=2, t=1, start={"R": 0.6, "q": 0.3}))
     on_axis = theory.advantage(Scenario(rule="hebb", K=1, t=[0, 1], start={"R": 1, "q": 1}))
     assert np.isfinite(on_axis).all()

@@ -171,7 +171,9 @@ def test_corrections_of_recorded_steps_bring_the_values_to_those_of_the_step():
 
 def judged(simulation, scenario: Scenario) -> tuple[float, float]:
     distance = comparison.distances(simulation, theory.solve(scenario))
-    largest = max(abs(z) for row in comparison.iterate_deviation_rows(distance) for z in row.largest.values())
+    largest = max(
+        abs(z) for row in comparison.iterate_deviation_rows(distance) for z in row.largest_deviations.values()
+    )
     return largest, comparison.get_deviation_bound(distance)
 
 

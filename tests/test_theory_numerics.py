@@ -60,7 +60,7 @@ def beginning(t, h):
         h=jnp.array([h]),
         y=jnp.array([[solution(t)], [t]]),
         stages=jnp.zeros((dormand_prince.NUM_ALL_STAGES, 2, 1)),
-        recorded=jnp.zeros((dormand_prince.TIMES_PER_BLOCK, 2, 1)),
+        recorded_values=jnp.zeros((dormand_prince.TIMES_PER_BLOCK, 2, 1)),
     )
     times = np.full(dormand_prince.TIMES_PER_BLOCK, np.inf)
     times[0] = t + 0.4 * h

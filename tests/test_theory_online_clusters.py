@@ -48,11 +48,11 @@ def test_hebb_agrees_with_its_solution():
     found = solved(rule="hebb", eta=eta, t=t.tolist(), **UNEQUAL)
     rho = eta * 4 * 0.3 * 0.7 * t
     across = np.outer(1 + eta**2 * t * TWO.variances[:, None], 1)[:, 0].reshape(2, -1) * TWO.shares[:, None]
-    Q = np.sqrt(TWO.variances @ (np.outer(TWO.powers, rho**2) + across))
-    np.testing.assert_allclose(found.m_field, TWO.powers.sum() * rho, rtol=1e-8)
+    Q = np.sqrt(TWO.variances @ (np.outer(TWO.centre_powers, rho**2) + across))
+    np.testing.assert_allclose(found.m_field, TWO.centre_powers.sum() * rho, rtol=1e-8)
     np.testing.assert_allclose(found.length_field, Q, rtol=1e-8)
-    np.testing.assert_allclose(found.length, np.sqrt(TWO.powers.sum() * rho**2 + across.sum(axis=0)), rtol=1e-8)
-    wrong = TWO.weights @ normal_cdf(-np.outer(TWO.factors, found.m_field / found.length_field))
+    np.testing.assert_allclose(found.length, np.sqrt(TWO.centre_powers.sum() * rho**2 + across.sum(axis=0)), rtol=1e-8)
+    wrong = TWO.weights @ normal_cdf(-np.outer(TWO.centre_distances, found.m_field / found.length_field))
     np.testing.assert_allclose(found.eps_g, wrong, rtol=1e-12)
 
 
@@ -84,9 +84,9 @@ def of_adatron(mean, Q, _):
 )
 def test_averages_of_a_step_are_those_of_closed_forms(rule, closed, scale):
     m, Q, length = 0.4, 1.3, 1.7
-    each = np.array([closed(factor * m, Q, getattr(rule, "margin", 0.0)) for factor in TWO.factors])
+    each = np.array([closed(factor * m, Q, getattr(rule, "margin", 0.0)) for factor in TWO.centre_distances])
     g, gz, gg = (each * np.array([scale, scale, scale**2])).T
-    expected = [rule.eta * TWO.weights * TWO.factors @ g, rule.eta * TWO.weights @ gz / (Q * length)]
+    expected = [rule.eta * TWO.weights * TWO.centre_distances @ g, rule.eta * TWO.weights @ gz / (Q * length)]
     expected.append(rule.eta**2 * TWO.weights @ gg)
     np.testing.assert_allclose(compute_cluster_averages(rule, TWO, m, Q, length), expected, rtol=1e-12)
 
@@ -100,7 +100,7 @@ def test_averages_of_any_rule_are_those_of_samples():
 
     rng, m, Q, length = np.random.default_rng(1), 0.4, 1.3, 0.8
     n = 200_000
-    s = np.where(rng.random(n) < 0.3, *TWO.factors)
+    s = np.where(rng.random(n) < 0.3, *TWO.centre_distances)
     z = rng.standard_normal(n)
     g = Smooth().g(s * m + Q * z, length)
     samples = s * g, g * z / (Q * length), g * g
@@ -110,13 +110,13 @@ def test_averages_of_any_rule_are_those_of_samples():
 
 def test_parts_of_the_mean_and_of_the_variance_of_the_field_obey_their_equations():
     """With m_a = t_a rho_a and Q_a = omega_a (t_a rho_a^2 + P_a), and the length integrated beside them."""
-    omega, nu, powers, c = TWO.variances, TWO.shares, TWO.powers, 0.3  # c: a margin, so that the length matters
+    omega, nu, powers, c = TWO.variances, TWO.shares, TWO.centre_powers, 0.3  # c: a margin, so that the length matters
 
     def rates(t, state):
         m, Q2, L = state[:2], state[2:4], state[4:]
         deviation, length = np.sqrt(Q2.sum()), np.sqrt(L.sum())
-        each = np.array([of_perceptron(s * m.sum(), deviation, c * length) for s in TWO.factors])
-        g, gz, gg = TWO.weights @ (each * np.array([TWO.factors, [1, 1], [1, 1]]).T)
+        each = np.array([of_perceptron(s * m.sum(), deviation, c * length) for s in TWO.centre_distances])
+        g, gz, gg = TWO.weights @ (each * np.array([TWO.centre_distances, [1, 1], [1, 1]]).T)
         E = gz / deviation
         own = 2 * (g * m + E * Q2)  # dL_a without noise, for Q_a = omega_a L_a
         return np.concatenate([g * powers + omega * E * m, omega * (own + omega * nu * gg), own + omega * nu * gg])
@@ -176,9 +176,11 @@ def test_runs_agree_with_theory(runs):
 @pytest.mark.quick
 def test_theory_with_swapped_centres_or_without_the_variance_of_inputs_disagrees_with_runs(runs, monkeypatch):
     with monkeypatch.context() as planted:
-        planted.setattr(vocabulary.TwoClusters, "factors", property(lambda self: 2 * self.weights))
+        planted.setattr(vocabulary.TwoClusters, "centre_distances", property(lambda self: 2 * self.weights))
         assert disagreements(runs, theory.solve(OnlineClusters(**RUN)))
-    monkeypatch.setattr(clusters.OnlineClusterEquations, "noise", lambda self, F: self.clusters.shares * F)
+    monkeypatch.setattr(
+        clusters.OnlineClusterEquations, "compute_noise_growth", lambda self, F: self.clusters.shares * F
+    )
     assert disagreements(runs, theory.solve(OnlineClusters(**RUN)))
 
 
@@ -231,7 +233,7 @@ def of_chain(cell, seeds):
         ]
     along, across, along_field, across_field = (
         np.concatenate([getattr(record, name) for record in made]).reshape(-1, 2)
-        for name in ("along", "across", "along_field", "across_field")
+        for name in ("parallel", "perpendicular", "parallel_fields", "perpendicular_fields")
     )
     m = along * cell.clusters.distance / 2
     return np.stack([m, np.sqrt(along_field**2 + across_field), np.sqrt(along**2 + across)], axis=-1)
@@ -276,7 +278,7 @@ def test_a_sweep_is_resumed_with_the_bits_of_one_run_and_its_config_is_read_agai
 def test_spectra_of_many_groups_run_by_weight_vectors():
     for variances, engine in (([1.0, 2.0], gram_of_groups), ([1.0, 2.0, 3.0], vectors)):
         scenario = OnlineClusters(**GIVEN | {"inputs": {"spectrum": variances}, "N": 50})
-        assert {make_simulator(scenario).engine(cell) for cell in scenario.cells()} == {engine}
+        assert {make_simulator(scenario).choose_engine(cell) for cell in scenario.cells()} == {engine}
 
 
 @pytest.mark.parametrize(

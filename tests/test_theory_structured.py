@@ -86,7 +86,7 @@ def test_one_mode_has_the_rates_of_isotropic_inputs(given):
     with jax.enable_x64(True):
         start = own.pack_state(own.start)
         values = start + 0.1 * np.sin(1 + np.arange(start.size)) * (np.abs(start) + 0.1)
-        state = own.state(values)
+        state = own.unpack_state(values)
         size = np.sqrt(state.m**2 + state.perpendicular[:, 0])[:, None]  # in units of the lengths
         state = state._replace(
             m=state.m / size[:, 0],
@@ -96,9 +96,9 @@ def test_one_mode_has_the_rates_of_isotropic_inputs(given):
         )
         values = own.pack_state(state)
         here = own.compute_students(at, values)[0]
-        rates = own.rates(at, values)
+        rates = own.compute_rates(at, values)
         sides = [own.compute_students(at, values + side * step * rates)[0] for side in (1, -1)]
-        changes = cell.changing if cell.changes else None
+        changes = cell.time_dependence if cell.nondefault_changes else None
         rule, closed = cell.get_rule_at(at), cell.rule.has_closed_form
         expected = equations.compute_rates(rule, closed, here, cell.flip, changes, has_pairs=cell.K > 1)
     for after, before, rate in zip(*sides, expected, strict=True):
@@ -137,9 +137,11 @@ def test_the_jacobian_is_that_of_the_rates():
     own = ModeEquations(cell, make_modes([0.2, 1, 1.8], teacher=[0.5, 0.3, 0.2]))
     values = own.pack_state(own.start)
     for _ in range(50):
-        values = values + 0.02 * own.rates(0.5, values)
+        values = values + 0.02 * own.compute_rates(0.5, values)
     shifts = 1e-6 * np.eye(values.size)
-    numeric = [(own.rates(0.5, values + shift) - own.rates(0.5, values - shift)) / 2e-6 for shift in shifts]
+    numeric = [
+        (own.compute_rates(0.5, values + shift) - own.compute_rates(0.5, values - shift)) / 2e-6 for shift in shifts
+    ]
     np.testing.assert_allclose(compute_jacobian(own, 0.5, values), np.transpose(numeric), atol=2e-6)
 
 

@@ -180,7 +180,7 @@ def test_values_tell_the_columns_of_modes_apart(monkeypatch, planted):
 def test_without_the_misfit_in_the_angle_the_value_is_another(monkeypatch):
     learner = (Logistic(), SignTeacher(0.1), of_powers(0.35, 0.35), 2.0, 0.1)
     right = solved(*learner).R_field[0]
-    monkeypatch.setattr(ModeWeightEquations, "signal", 1.0)
+    monkeypatch.setattr(ModeWeightEquations, "signal_fraction", 1.0)
     assert abs(solved(*learner).R_field[0] - right) > 1e-2
 
 

@@ -137,9 +137,9 @@ def test_short_tables_of_60_columns_predict_the_squared_error_of_fresh_rows(n, P
     for seed in range(60):
         X, y = numbers(np.random.default_rng([2, seed]), n, N)
         table = make_real_table(make_labelled_table(X, y))
-        predicted.append(FreshRowErrors(table).described(Square(), np.array([P]), np.array([lam])).mse_y[0])
+        predicted.append(FreshRowErrors(table).predict_errors(Square(), np.array([P]), np.array([lam])).mse_y[0])
         ridge = ridge_from_table(table, True)
-        wrong = replace(ridge.resolvent, degrees=n)
+        wrong = replace(ridge.resolvent, degrees_of_freedom=n)
         planted.append(predict_squared_errors(ridge._replace(resolvent=wrong), np.array([P - 1]), np.array([lam]))[0])
         X, y = numbers(np.random.default_rng([3, seed]), P, N)
         Z, scale = X - X.mean(axis=0), np.mean(np.sum(numbers(np.random.default_rng([4, seed]), n, N)[0] ** 2, axis=1))
@@ -161,8 +161,8 @@ def test_a_short_table_does_not_determine_what_more_examples_would_reach():
 
 
 def test_the_sample_s_penalty_is_the_inverse_of_the_population_s():
-    few_rows = Resolvent(np.geomspace(0.01, 1, 40), degrees=40, columns=100)
-    many_rows = Resolvent(np.geomspace(0.01, 1, 40), degrees=90, columns=40)
+    few_rows = Resolvent(np.geomspace(0.01, 1, 40), degrees_of_freedom=40, num_columns=100)
+    many_rows = Resolvent(np.geomspace(0.01, 1, 40), degrees_of_freedom=90, num_columns=40)
     for resolvent in (few_rows, many_rows):
         z = np.array([1e-3, 0.1, 10.0])
         np.testing.assert_allclose(resolvent.sample_strength(resolvent.population_strength(z)), z, rtol=1e-10)
@@ -252,7 +252,7 @@ ROWS, LABELS = RNG.standard_normal((30, 2)), np.arange(30) % 2
         (np.zeros((30, 2)), LABELS, {}, "no input varies"),
         (ROWS * np.nan, LABELS, {}, "no input varies"),
         (np.where(ROWS[25, 1] == ROWS, np.inf, ROWS), LABELS, {}, 'row 26, column "1" is infinite'),
-        (ROWS, "label", {}, "a column has a name only if X is a data frame or a file"),
+        (ROWS, "label", {}, "columns have names only if X is a data frame or a file"),
         (ROWS, LABELS[:7], {}, "must be a table"),
         (ROWS, LABELS, {"lam": 0}, "lam must be a number above 0, or best"),
         (ROWS, LABELS, {"P": [0]}, "P must be integers of at least 2"),
@@ -284,7 +284,7 @@ def test_a_file_is_read_with_names_or_without(tmp_path):
         ("u,v\n1,2\n", "w", '"w" is not a column'),
         ("u,v\n1,2\n3\n", "v", "row 3 has 1 columns, but row 1 has 2"),
         ("u,v\n" + "1,0\n" * 20 + "x,1\n", "v", 'row 22, column "u" is not a number'),
-        ("u,v\n", "v", "a table needs rows"),
+        ("u,v\n", "v", "a table requires at least two rows"),
     ],
 )
 def test_a_file_that_is_no_such_table_is_refused_and_nothing_is_written(text, target, message, tmp_path, monkeypatch):

@@ -106,13 +106,13 @@ def _solve_dense_line(scenario: AbstractScenario, axis: str, max_points: int) ->
         solution = solve_line(dense)
     except (ScenarioError, SolverError):  # the grid is too fine or leaves the valid range of the equations
         return None
-    if axis in dense.recorded:
+    if axis in dense.recorded_coordinates:
         solution = solution.drop_vars(
-            [name for name, variable in dense.variables.items() if variable.between and name in solution]
+            [name for name, variable in dense.variables.items() if variable.is_interval_mean and name in solution]
         )
     ignored = [str(dim) for dim in solution.dims if dim in scenario.keys_ignored_by_theory]
     lines = solution.isel(dict.fromkeys(ignored, 0), drop=True)
-    sampled = axis not in dense.recorded and any(
+    sampled = axis not in dense.recorded_coordinates and any(
         (lines[name] > 0).any() for name in lines if str(name).endswith(ERROR_SUFFIX)
     )
     return break_at_declared_transitions(scenario, _smooth_sampled_values(lines, axis) if sampled else lines, axis)
@@ -187,7 +187,8 @@ def break_lines_at_jumps(lines: xr.Dataset, axis: str, transitions: xr.DataArray
     --------
     >>> x = np.linspace(0, 1, 11)
     >>> lines = xr.Dataset({"m": ("x", x + (x > 0.55)), "f": ("x", x)}, {"x": x})
-    >>> break_lines_at_jumps(lines, "x", xr.DataArray([0.55, np.nan], dims="case")).sel(x=0.55).to_array().values.round(12)
+    >>> jumps = xr.DataArray([0.55, np.nan], dims="case")
+    >>> break_lines_at_jumps(lines, "x", jumps).sel(x=0.55).to_array().values.round(12)
     array([ nan, 0.55])
     """
     x = lines[axis].values
@@ -255,7 +256,7 @@ def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -
     if num_other_points * MIN_DENSE_LINE_POINTS > MAX_SWEEP_GRID_POINTS:
         return None
     integer = scenario.has_integer_values(axis)
-    steps = integer and axis in scenario.recorded  # iterations compute every step, even if few are recorded
+    steps = integer and axis in scenario.recorded_coordinates  # iterations compute every step, even if few are recorded
     solver_points = max_points if steps else getattr(get_solver(scenario), "LINE_POINTS", max_points)
     num_points = min(max_points, MAX_SWEEP_GRID_POINTS // num_other_points, solver_points)
     dense = make_line_grid(values, num_points, integer)

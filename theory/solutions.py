@@ -135,7 +135,11 @@ def get_solver(scenario: AbstractScenario) -> Any:
 
     The solver is the scenario's own method `solve`, or else the module of the same name in `theory/scenarios/`.
     """
-    return CellwiseSolver if scenario.solve is not None else import_module(f"theory.scenarios.{scenario.module()}")
+    return (
+        CellwiseSolver
+        if scenario.solve is not None
+        else import_module(f"theory.scenarios.{scenario.get_module_name()}")
+    )
 
 
 class CellwiseSolver:

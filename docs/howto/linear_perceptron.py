@@ -52,7 +52,7 @@ class LinearPerceptron(AbstractScenario):
     KINDS: ClassVar = ALGORITHMS
     AXES: ClassVar = ("algorithm", "N", PARAMETERS, "noise")
     TITLE: ClassVar = "linear perceptron"
-    PAGE: ClassVar = Page(along="t", start={"algorithm": ["gradient"], "N": 100, "t": 10, "seeds": 8})
+    PAGE: ClassVar = Page(x_key="t", start={"algorithm": ["gradient"], "N": 100, "t": 10, "seeds": 8})
 
     algorithm: one_of(ALGORITHMS, "an algorithm") = config_key(description="learning algorithm")
     N: DimensionAxis = config_key(100, description="input dimension", symbol="$N$")
@@ -71,12 +71,12 @@ class LinearPerceptron(AbstractScenario):
         }
 
     @property
-    def recorded(self):
+    def recorded_coordinates(self):
         return {"t": np.asarray(self.t)}
 
     def simulate(self, cell, seed):
         """One run at finite N: the variables at the recorded times."""
-        rng, N = self.generator(cell, seed), cell.N
+        rng, N = self.make_generator(cell, seed), cell.N
         B = rng.standard_normal(N)
         B *= np.sqrt(N) / np.linalg.norm(B)
         J, done, rho, eps_g = np.zeros(N), 0, [], []

@@ -43,7 +43,7 @@ class RequestGuard:
         origin = request.headers.get("Origin")
         if origin != f"http://{request.host}" and (origin is not None or request.path == WEBSOCKET_PATH):
             return HTTPStatus.FORBIDDEN, "This page does not answer requests from other pages."
-        if not (self.shown(request) or self._has_token_cookie(request)):
+        if not (self.has_token_in_address(request) or self._has_token_cookie(request)):
             return HTTPStatus.FORBIDDEN, self.sentence
         if request.method not in ("GET", "HEAD"):
             return HTTPStatus.METHOD_NOT_ALLOWED, "This page can only be read."
@@ -53,7 +53,7 @@ class RequestGuard:
             return HTTPStatus.NOT_FOUND, "This page does not exist."
         return None
 
-    def shown(self, request: Any) -> bool:
+    def has_token_in_address(self, request: Any) -> bool:
         """Return True if the address of a request contains the token."""
         return any(self._is_valid_token(value) for value in request.query_arguments.get("token", []))
 

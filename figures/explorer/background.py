@@ -56,7 +56,7 @@ class BackgroundSimulator:
         token = self.stop()
         threading.Thread(target=self._simulate, args=(scenario, token, preview_seeds), daemon=True).start()
 
-    def search(self, find_optimum: Callable[[], None], on_found: Callable[[], None]) -> None:
+    def search_optimum(self, find_optimum: Callable[[], None], on_found: Callable[[], None]) -> None:
         """Run `find_optimum` in a thread, then call `on_found` unless a newer scenario has arrived.
 
         `find_optimum` takes long. It starts when an older search has ended.

@@ -58,7 +58,7 @@ def format_chart_caption(
     levels = [
         html_from_latex(variables[level].symbol)
         for variable in series.get_chart_variables(scenario).values()
-        for level in variable.levels
+        for level in variable.reference_variables
     ]
     dotted = [f"dotted: {', '.join(dict.fromkeys(levels))}"] if results.theory is not None and levels else []
     return "; ".join([", ".join([*([time_text] if time_text else []), *fixed_keys]), *seeds, *lines, *dotted])

@@ -58,7 +58,7 @@ class ChartAxes:
     scales: Scales
     unit: str
     plane: tuple[str, str] | None
-    look: ChartTheme
+    theme: ChartTheme
 
 
 class ExplorerCharts:
@@ -133,17 +133,17 @@ class ExplorerCharts:
         self.dark = enabled
         self.draw()
 
-    def turn(self, step: int) -> None:
+    def turn_chart(self, step: int) -> None:
         """Show the next or the previous chart in lecture mode."""
         self.chart_offset += step
         self.draw()
 
-    def fit(self) -> None:
+    def fit_y_limits(self) -> None:
         """Fit the y axes to the curves at the end of a drag."""
         if self.plane is not None:
-            self.plane.chart.fit()
+            self.plane.chart.fit_y_limits()
         elif self.grid is not None:
-            self.grid.fit()
+            self.grid.fit_y_limits()
 
     def show(self, content: ChartContent) -> None:
         """Show new results, and offer charts of their variables."""
@@ -219,11 +219,11 @@ class ExplorerCharts:
     def _make_charts(self, axes: ChartAxes) -> None:
         assert self.chart_content is not None
         results = self.chart_content.results
-        self.plane = PhasePlane(results, axes.plane, None, axes.look) if axes.plane else None
+        self.plane = PhasePlane(results, axes.plane, None, axes.theme) if axes.plane else None
         variables = {} if axes.plane else {name: self.drawn[name] for name in axes.variables}
-        integer_x = not axes.scales.names and results.scenario.describe(axes.x).whole
+        integer_x = not axes.scales.x_names and results.scenario.describe(axes.x).whole
         xlabel = get_axis_label(results, axes.x)
-        self.grid = ChartGrid(variables, xlabel, axes.scales, None, axes.unit, integer_x, axes.look)
+        self.grid = ChartGrid(variables, xlabel, axes.scales, None, axes.unit, integer_x, axes.theme)
         above, below = self._split_control_charts()
         self.has_control_charts = bool(above and below)
         for chart in above:
@@ -288,9 +288,10 @@ class ExplorerCharts:
         labelled = [(index, curve.label) for index, curve in enumerate(shown_curves) if curve.label]
         legend_look = ChartTheme(dark=self.dark)
         chips = [
-            f'<span style="white-space:nowrap"><span style="color:{legend_look.get_curve_colour(index)}" aria-hidden="true">'
+            '<span style="white-space:nowrap">'
+            f'<span style="color:{legend_look.get_curve_colour(index)}" aria-hidden="true">'
             f"{MARKER_GLYPHS[CURVE_MARKERS[index % len(CURVE_MARKERS)]]}</span> {html.escape(label)}</span>"
-            for index, label in (labelled if len(labelled) < 2 or (self.axes and self.axes.scales.names) else ())
+            for index, label in (labelled if len(labelled) < 2 or (self.axes and self.axes.scales.x_names) else ())
         ]
         first = next(iter(self.grid.charts.values()), None) if self.grid else None
         chips += [
@@ -324,9 +325,9 @@ class ExplorerCharts:
             return
         results_and_layout = self.chart_content.results, self.chart_content.layout
         if self.plane is not None:
-            self.held = {self._get_plane_name(): self.plane.curves(*results_and_layout)}
+            self.held = {self._get_plane_name(): self.plane.make_curves(*results_and_layout)}
         else:
-            self.held = {name: self.grid.curves(name, *results_and_layout, self.runs.value) for name in self.drawn}
+            self.held = {name: self.grid.make_curves(name, *results_and_layout, self.runs.value) for name in self.drawn}
         self.release.visible = True
         self.draw()
 

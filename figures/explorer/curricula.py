@@ -143,7 +143,7 @@ def _get_last_time(config: Mapping[str, Any]) -> float:
 
 def _get_step_values(value: Any) -> tuple[Any, ...] | None:
     """Return the two levels and the time of a single step, or None for any other value."""
-    if not isinstance(value, Control) or value.segments.number != 2 or value.segments.points > 1:
+    if not isinstance(value, Control) or value.segments.num_segments != 2 or value.segments.points > 1:
         return None
     return *value.values, value.edges[1]
 

@@ -18,7 +18,7 @@ class SliderSpec(NamedTuple):
 
     name: str
     stops: tuple[float, ...]
-    first: Any
+    initial_value: Any
     text_option: str = ""
 
 
@@ -26,14 +26,15 @@ class KeyForm(NamedTuple):
     """One way to describe the values of a key by sliders.
 
     One function converts the values of the sliders to a value in a config. The other converts a value of the key to the
-    values of the sliders, or to None if the form does not describe it. Further `keys` apply only to this form.
+    values of the sliders, or to None if the form does not describe it. Further `form_only_keys` apply only to this
+    form.
     """
 
     title: str
     sliders: tuple[SliderSpec, ...]
     make_config_value: Callable[..., Any]
-    values: Callable[[Any], tuple[Any, ...] | None]
-    keys: tuple[str, ...] = ()
+    get_slider_values: Callable[[Any], tuple[Any, ...] | None]
+    form_only_keys: tuple[str, ...] = ()
 
 
 class FormMenu:
@@ -107,10 +108,10 @@ class FormMenu:
     @property
     def inapplicable_keys(self) -> set[str]:
         """Keys that apply only to forms other than the selected one."""
-        all_keys = {key for form in self.forms.values() for key in form.keys}
+        all_keys = {key for form in self.forms.values() for key in form.form_only_keys}
         if self.menu.value == GIVEN_FORM_NAME:
             return {key for key in all_keys if self.initial_config.get(key) is None}
-        return all_keys - {*self.forms[self.menu.value].keys}
+        return all_keys - {*self.forms[self.menu.value].form_only_keys}
 
     def show_selected_sliders(self) -> None:
         """Show only the sliders of the selected form."""
@@ -118,7 +119,7 @@ class FormMenu:
             for slider in sliders:
                 set_slider_title(slider, slider.label, name == self.menu.value)
 
-    def show(self, visible: bool) -> None:
+    def set_visible(self, visible: bool) -> None:
         """Show the menu and its sliders, or hide both while the key is set elsewhere."""
         self.menu.visible = visible and bool(self.forms)
         for slider in self.sliders.get(self.menu.value, ()):
@@ -130,12 +131,12 @@ class FormMenu:
 
     def _find_form(self, value: Any) -> tuple[str, tuple[Any, ...]]:
         """Return the name of the form that describes a value, and the values of its sliders."""
-        candidates = ((name, form.values(value)) for name, form in self.forms.items())
+        candidates = ((name, form.get_slider_values(value)) for name, form in self.forms.items())
         return next(((name, values) for name, values in candidates if values is not None), (GIVEN_FORM_NAME, ()))
 
     @staticmethod
     def _make_sliders(form: KeyForm, values: tuple[Any, ...]) -> list[Any]:
-        firsts = values or tuple(slider.first for slider in form.sliders)
+        firsts = values or tuple(slider.initial_value for slider in form.sliders)
         return [
             make_stop_slider(slider.name, slider.stops, first, slider.text_option)
             for slider, first in zip(form.sliders, firsts, strict=True)

@@ -76,7 +76,7 @@ def validate_view(view: View, kind_name: str) -> View:
     Raises `ScenarioError` for an invalid config.
     """
     page = settings.get_page_settings(kind_name)
-    x = view.x or page.view.x or page.along
+    x = view.x or page.view.x or page.x_key
     scenario = scenario_from(settings.make_page_config(kind_name, view.config, x))
     if why := explain_missing_page(scenario):
         raise ConfigError(why)

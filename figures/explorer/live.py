@@ -46,7 +46,7 @@ SIMULATION_TIME_LIMITS = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 60
 CORRECTIONS_KEY, BAND_SWITCH_LABEL = "corrections", "band of one run"  # a key, and the label of its switch
 SEARCH_MESSAGE = "searching for the optimum: a minute or more"
 PREVIOUS_SETTINGS_NOTE = "; the charts show the settings before"
-WITHOUT_OPTIMUM_NOTE = "; until then without it"
+NO_OPTIMUM_NOTE = "; until then without it"
 SINGLE_STUDENT_MESSAGE = "q compares two students, and K = 1: set K to 2 or more"
 
 
@@ -87,7 +87,7 @@ class ScenarioControls:
         self.background = BackgroundSimulator(self._receive_result)
         self.solve_seconds, self.is_refined = 0.0, False
         self.left_out = ""
-        self.x = self._make_abscissa_menu(view.x or settings.get_page_settings(kind_name).along)
+        self.x = self._make_abscissa_menu(view.x or settings.get_page_settings(kind_name).x_key)
         self.chosen = pmui.MultiChoice(
             label=self.learner_key,
             options=settings.learners(kind_name),
@@ -105,7 +105,7 @@ class ScenarioControls:
             *self.controls.values(),
         )
         listed = {**view.config, **{menu.key: None for menu in self.menus}}  # menus list their values themselves
-        several = settings.find_listed_key(kind_name, listed, self.along)
+        several = settings.find_listed_key(kind_name, listed, self.x_key)
         self.listed_curves = several, view.config.get(several, [])
         curves = {
             "(none)": "",
@@ -152,7 +152,7 @@ class ScenarioControls:
         self._update_titles()
 
     @property
-    def along(self) -> str:
+    def x_key(self) -> str:
         """The key on the x axis of the curves."""
         return settings.get_x_key(self.choice, self.x.value)
 
@@ -178,10 +178,10 @@ class ScenarioControls:
     def _solve(self, scenario: AbstractScenario) -> None:
         """Solve and show theory, and discard the simulation of the previous scenario."""
         began = time.perf_counter()
-        theory, smooth = page_theory.solve_with_dense_grid(scenario, self.along)
+        theory, smooth = page_theory.solve_with_dense_grid(scenario, self.x_key)
         self.solve_seconds = time.perf_counter() - began
         self.scenario, self.theory, self.simulation, self.is_refined = scenario, theory, None, smooth is not None
-        self.smooth = smooth if self.is_refined else page_theory.break_at_transitions(scenario, theory, self.along)
+        self.smooth = smooth if self.is_refined else page_theory.break_at_transitions(scenario, theory, self.x_key)
         self.background.stop()
         self.simulate_anyway.visible = False
         self.player.offer_times(*self._list_recorded_times())
@@ -199,7 +199,7 @@ class ScenarioControls:
         token = self.background.stop()
         self.message(
             "progress",
-            SEARCH_MESSAGE + (WITHOUT_OPTIMUM_NOTE if self.scenario == without_optimum else PREVIOUS_SETTINGS_NOTE),
+            SEARCH_MESSAGE + (NO_OPTIMUM_NOTE if self.scenario == without_optimum else PREVIOUS_SETTINGS_NOTE),
         )
 
         def search() -> None:
@@ -208,7 +208,7 @@ class ScenarioControls:
                     partial(page_theory.search_optima, scenario),
                     partial(self.scheduler.call_soon, self.update),
                 )
-                self.background.search(find_optimum, on_found)
+                self.background.search_optimum(find_optimum, on_found)
 
         self.scheduler.call_later(REST, search)
 
@@ -221,14 +221,14 @@ class ScenarioControls:
     def layout(self) -> Layout:
         """The roles of the axes: the selected key lies along x, and colours distinguish all curves."""
         either = self.results.either
-        swept = [axis for axis in self.scenario.axis_names() if axis in either.dims and axis != self.along]
-        curves = [axis for axis in settings.get_page_settings(self.choice).curves if axis != self.along]
+        swept = [axis for axis in self.scenario.axis_names() if axis in either.dims and axis != self.x_key]
+        curves = [axis for axis in settings.get_page_settings(self.choice).curves if axis != self.x_key]
         curve_axes = [axis for axis in (*swept, *curves) if either.sizes[axis] > 1]
         ignored = series.get_axes_ignored_in_limit(self.scenario)
         curve_axes.sort(key=lambda axis: axis not in ignored)  # colours then repeat with the next marker
         colours = tuple(curve_axes) or (self.learner_key,)
-        rest = tuple(axis for axis in series.get_chart_axes(either) if axis not in (self.along, *colours))
-        return Layout(self.along, colours, rest)
+        rest = tuple(axis for axis in series.get_chart_axes(either) if axis not in (self.x_key, *colours))
+        return Layout(self.x_key, colours, rest)
 
     @property
     def chart_content(self) -> ChartContent:
@@ -242,18 +242,18 @@ class ScenarioControls:
             results = self._select_results_so_far(results)
         axis, time_text = self.player.axis, ""
         if axis in layout.rest:
-            time_text = format_key_equation(self.scenario, axis, self.player.at)
+            time_text = format_key_equation(self.scenario, axis, self.player.selected_time)
         return ChartContent(
             results,
             layout,
             self.plane,
-            format_chart_caption(self.results, (self.along, *layout.colours), time_text, self.runs()),
+            format_chart_caption(self.results, (self.x_key, *layout.colours), time_text, self.runs()),
         )
 
     @property
     def view(self) -> View:
         """The settings of the controls, from which the page can be restored."""
-        scenario_keys, _ = apply_overrides(self._given(), shlex.split(self.more_keys.value or ""))
+        scenario_keys, _ = apply_overrides(self._read_config(), shlex.split(self.more_keys.value or ""))
         fixed = {name: self.kind.describe(name).default for name in self.kind.list_keys() if name not in ("zip",)}
         config = {name: v for name, v in scenario_keys.items() if name == self.learner_key or v != fixed.get(name)}
         return View(config, x=self.x.value, at=self.player.chosen)
@@ -269,14 +269,14 @@ class ScenarioControls:
         The slider of the new key sets the end of the axis. Keys that had a list of values get their last value.
         """
         list_keys = (self.learner_key, *(name for name in self.given if settings.is_recorded_key(self.choice, name)))
-        if self.curves_key.value == self.along:
+        if self.curves_key.value == self.x_key:
             self.curves_key.value = ""
         list_keys += (self.curves_key.value,)
         lists = {name: v[-1] for name, v in self.given.items() if isinstance(v, list) and name not in list_keys}
         self.given = {**self.given, **lists}
-        if self.plane is None and self.along in self.sliders:
-            slider = self.sliders[self.along]
-            end = settings.get_axis_end(self.choice, self.along, slider.value)
+        if self.plane is None and self.x_key in self.sliders:
+            slider = self.sliders[self.x_key]
+            end = settings.get_axis_end(self.choice, self.x_key, slider.value)
             if end != slider.value:
                 slider.value = end  # the slider's callback updates the page
                 return
@@ -284,13 +284,13 @@ class ScenarioControls:
 
     def _select_results_so_far(self, results: Results) -> Results:
         """Return the results up to the selected time: a plane shows the path so far."""
-        if self.player.axis != self.along:
+        if self.player.axis != self.x_key:
             return results
         lines = results.lines
-        results = series.select_position(replace(results, lines=None), {self.along: slice(0, self.player.index + 1)})
+        results = series.select_position(replace(results, lines=None), {self.x_key: slice(0, self.player.index + 1)})
         if lines is None:
             return results
-        return replace(results, lines=lines.isel({self.along: lines[self.along].values <= self.player.at}))
+        return replace(results, lines=lines.isel({self.x_key: lines[self.x_key].values <= self.player.selected_time}))
 
     def _list_recorded_times(self) -> tuple[str, np.ndarray]:
         """Return the axis and the values of recorded times (epochs, ...) that can be shown one by one.
@@ -300,7 +300,7 @@ class ScenarioControls:
         for axis, values in series.get_recorded_times(self.scenario).items():
             if axis in settings.get_page_settings(self.choice).curves:
                 continue
-            if len(values) > 1 and (axis != self.along or self.plane is not None):
+            if len(values) > 1 and (axis != self.x_key or self.plane is not None):
                 return axis, values
         return "", np.zeros(0)
 
@@ -332,7 +332,7 @@ class ScenarioControls:
         self.message("error", describe_exception(problem))
         self.message("progress", "")
 
-    def _given(self) -> dict[str, Any]:
+    def _read_config(self) -> dict[str, Any]:
         """Return a config with the values of the controls.
 
         A key on the x axis has its largest value.
@@ -341,7 +341,7 @@ class ScenarioControls:
             raise ConfigError(f"choose at least one {self.learner_key}")
         config = {**self.given, self.learner_key: list(self.chosen.value), "seeds": self.seeds.value}
         for menu in self.menus:
-            config |= menu.config if menu.key != self.along else {}
+            config |= menu.config if menu.key != self.x_key else {}
         if self.band.visible:
             config[CORRECTIONS_KEY] = self.band.value
         for name, slider in self.sliders.items():
@@ -356,7 +356,7 @@ class ScenarioControls:
 
     def _make_scenario(self) -> Any:
         try:
-            config = settings.make_page_config(self.choice, self._given(), self.x.value)
+            config = settings.make_page_config(self.choice, self._read_config(), self.x.value)
             full_config, _ = apply_overrides(config, shlex.split(self.more_keys.value or ""))
         except ValueError as problem:
             raise ConfigError(f"other keys: {problem}") from None
@@ -368,14 +368,14 @@ class ScenarioControls:
         """Solve theory on a fine grid if this was too slow during the drag."""
         from theory import smooth
 
-        values = page_theory.get_key_values(self.scenario, self.along)
+        values = page_theory.get_key_values(self.scenario, self.x_key)
         if self.theory is None or self.is_refined or len(values) < 2:
             return
         number = min(
             settings.RECORDED_LINE_POINTS, int(len(values) * MAX_SMOOTH_LINE_SECONDS / max(self.solve_seconds, 1e-3))
         )
         if number > len(values):
-            lines = smooth(self.scenario, self.along, number)
+            lines = smooth(self.scenario, self.x_key, number)
             self.smooth = self.smooth if lines is None else lines
             self.shown()
 
@@ -392,16 +392,16 @@ class ScenarioControls:
             self.simulate_anyway.visible = True
             return
         self.left_out = f" of {seeds}: all would take about {_format_duration(seconds)}" if num_seeds < seeds else ""
-        first = num_seeds if seconds * num_seeds / seeds <= MAX_SECONDS_WITHOUT_PREVIEW else self._first
+        first = num_seeds if seconds * num_seeds / seeds <= MAX_SECONDS_WITHOUT_PREVIEW else self._num_preview_seeds
         self.background.start(self.scenario.model_copy(update={"seeds": num_seeds}), first)
 
     def _simulate_all_seeds(self) -> None:
         """Simulate all seeds regardless of the time limit."""
         self.simulate_anyway.visible, self.left_out = False, ""
-        self.background.start(self.scenario, self._first)
+        self.background.start(self.scenario, self._num_preview_seeds)
 
     @property
-    def _first(self) -> int:
+    def _num_preview_seeds(self) -> int:
         """Number of seeds shown before the remaining seeds are simulated.
 
         It is 1 if the charts would be empty without a simulation.
@@ -441,7 +441,7 @@ class ScenarioControls:
         return self.given.get(name, settings.get_default_value(self.choice, name)) is not None
 
     def _make_slider(self, name: str) -> Any:
-        if name in settings.get_page_settings(self.choice).within:
+        if name in settings.get_page_settings(self.choice).time_keys:
             low, high, step = self._get_inner_time_range()
             return sliders.make_typed_slider(low, high, step, self.given.get(name) or settings.round_float(high / 2))
         if settings.get_slider_stops(self.choice, name):
@@ -470,11 +470,11 @@ class ScenarioControls:
         for menu in self.menus:
             menu.show_selected_sliders()
         for name, control in self.controls.items():
-            control.show(name != self.along)
+            control.set_visible(name != self.x_key)
         self._limit_inner_times()
         end_keys = {
-            self.along,
-            *([settings.get_page_settings(self.choice).along] if self._is_default_axis_recorded() else []),
+            self.x_key,
+            *([settings.get_page_settings(self.choice).x_key] if self._is_default_axis_recorded() else []),
         }
         learner_names = settings.list_learner_names(
             self.choice, {**self.given, self.learner_key: self.chosen.value or ()}
@@ -483,8 +483,8 @@ class ScenarioControls:
             needed = (
                 settings.is_applicable_key(self.choice, learner_names, name) and name not in self._inapplicable_keys
             )
-            needed &= name in settings.get_page_settings(self.choice).within or self._has_key_value(name)
-            needed &= name not in self.controls or name == self.along or self.controls[name].is_constant
+            needed &= name in settings.get_page_settings(self.choice).time_keys or self._has_key_value(name)
+            needed &= name not in self.controls or name == self.x_key or self.controls[name].is_constant
             title = settings.get_slider_label(self.choice, name) + (" up to" if name in end_keys else "")
             sliders.set_slider_title(slider, title, needed and name != self.curves_key.value)
 
@@ -495,7 +495,7 @@ class ScenarioControls:
 
     def _limit_inner_times(self) -> None:
         """Limit the sliders of earlier times to the end of the x axis."""
-        for name in settings.get_page_settings(self.choice).within:
+        for name in settings.get_page_settings(self.choice).time_keys:
             low, high, step = self._get_inner_time_range()
             slider = self.sliders[name]
             if slider.end != high:
@@ -504,7 +504,7 @@ class ScenarioControls:
 
     def _get_inner_time_range(self) -> tuple[float, float, float]:
         """Return the minimum, maximum and step of a slider for times before the last time."""
-        last = self.sliders[settings.get_page_settings(self.choice).along].value
+        last = self.sliders[settings.get_page_settings(self.choice).x_key].value
         step = last / NUM_TIME_SLIDER_STEPS
         return settings.round_float(step), settings.round_float(last - step), settings.round_float(step)
 
@@ -531,7 +531,7 @@ class ScenarioControls:
         names = [name for name in possible if not settings.is_recorded_key(self.choice, name)]
         return [*dict.fromkeys([*names, *([listed_key] if listed_key else [])])]
 
-    def described(self, name: str) -> str:
+    def describe_values(self, name: str) -> str:
         """Describe the values of a key and the control that changes them."""
         value, title = self.given[name], settings.get_slider_label(self.choice, name)
         values_text = format_value_line(value if isinstance(value, list) else [value])
@@ -541,7 +541,7 @@ class ScenarioControls:
             control_hint = "in the field values"
         return f"{title} = {values_text} (choose others {control_hint})"
 
-    def step(self, num_steps: int) -> str:
+    def move_last_slider(self, num_steps: int) -> str:
         """Move the last used (or else the first) slider, and return its label and value."""
         visible_sliders = [slider for slider in self.sliders.values() if slider.visible]
         slider = (
@@ -555,7 +555,7 @@ class ScenarioControls:
         return f"← {slider.label} = {slider.value:g} →" if not isinstance(slider.value, str) else slider.label
 
     def _is_default_axis_recorded(self) -> bool:
-        return settings.is_recorded_key(self.choice, settings.get_page_settings(self.choice).along)
+        return settings.is_recorded_key(self.choice, settings.get_page_settings(self.choice).x_key)
 
 
 def _format_duration(seconds: float) -> str:

@@ -168,13 +168,15 @@ class ExplorerPage:
         )
 
     def _make_drawer(self) -> list[Any]:
-        copy_link = self._copy("Copy link", self.link, COPY_LINK_JS)
+        copy_link = self._make_copy_button("Copy link", self.link, COPY_LINK_JS)
         links = [] if self.inline or isinstance(self.source, StoredResultsControls) else [copy_link]
         return [
             *self.charts.switches,
             self.more,
             *([self._make_card("Equations", self.equations)] if self.inline else []),
-            self._make_card("Config", self._copy("Copy config", self.yaml, COPY_TEXT_JS), *links, self.text),
+            self._make_card(
+                "Config", self._make_copy_button("Copy config", self.yaml, COPY_TEXT_JS), *links, self.text
+            ),
             self._make_card("Download", pmui.FlexBox(*self.downloads, gap="4px")),
         ]
 
@@ -207,12 +209,13 @@ class ExplorerPage:
         choice, view, cut = choose_opening_page(scenario, view)
         self._make_header_menus(choice)
         is_same_kind = scenario is not None and settings.get_page_kind(scenario) == choice
-        self._open(choice, view, curricula.list_time_function_values(scenario) if is_same_kind else {})
+        self._open_view(choice, view, curricula.list_time_function_values(scenario) if is_same_kind else {})
         if problem:
             self._show_message("warning", problem)
         elif cut := [name for name in cut if name not in self.source.controls]:  # a control offers all its values
             self._show_message(
-                "info", f"The config has more values than the page shows: {'; '.join(map(self.source.described, cut))}"
+                "info",
+                f"The config has more values than the page shows: {'; '.join(map(self.source.describe_values, cut))}",
             )
 
     def _make_header_menus(self, kind_name: str) -> None:
@@ -243,12 +246,12 @@ class ExplorerPage:
 
         def turn(event: Any) -> None:
             if event.new != self.source.choice:
-                self._open(event.new, complete_view(event.new, settings.get_page_settings(event.new).view))
+                self._open_view(event.new, complete_view(event.new, settings.get_page_settings(event.new).view))
 
         def take(event: Any) -> None:
             if event.new in presets:
                 name, view = presets[event.new]
-                self._open(name, complete_view(name, view))
+                self._open_view(name, complete_view(name, view))
                 self.kind.value = name
                 self.preset.value = NO_PRESET_LABEL
 
@@ -272,11 +275,11 @@ class ExplorerPage:
         if key == "Escape":
             self.lecture.value = False
         elif key in CHART_STEPS_BY_KEY:
-            self.charts.turn(CHART_STEPS_BY_KEY[key])
+            self.charts.turn_chart(CHART_STEPS_BY_KEY[key])
         elif isinstance(self.source, ScenarioControls) and key in STEPS_BY_KEY:
-            self._show_message("progress", self.source.step(STEPS_BY_KEY[key]))
+            self._show_message("progress", self.source.move_last_slider(STEPS_BY_KEY[key]))
 
-    def _open(self, kind_name: str, view: View, functions: dict[str, list[Any]] | None = None) -> None:
+    def _open_view(self, kind_name: str, view: View, functions: dict[str, list[Any]] | None = None) -> None:
         """Open a page of this kind of scenario with a view.
 
         The menus offer the functions of time of its config.
@@ -329,12 +332,12 @@ class ExplorerPage:
 
     def _show_details(self) -> None:
         """Show the config, its link and the equations, and fit the charts to their curves."""
-        self.charts.fit()
+        self.charts.fit_y_limits()
         self._update_link()
         scenario = self.source.scenario
         self.yaml.value = config.format_config(scenario)
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
-        equations_by_name = {name: scenario.get_equation(name) for name in scenario.chosen()}
+        equations_by_name = {name: scenario.get_equation(name) for name in scenario.list_chosen_names()}
         kinds = scenario.classes()
         named_equations = (
             NAMED_EQUATION_LATEX % (_sanitise_latex_name(kind_label(kinds, name)), equation)
@@ -361,7 +364,7 @@ class ExplorerPage:
             self.message.visible = False
 
     @staticmethod
-    def _copy(label: str, text: Any, code: str) -> Any:
+    def _make_copy_button(label: str, text: Any, code: str) -> Any:
         button = pmui.Button(label=label, variant="outlined", size="small")
         button.js_on_click(args={"text": text}, code=code)
         return button
@@ -452,7 +455,7 @@ def prepare(scenario: AbstractScenario | None = None, view: View | None = None) 
     """
     choice, view, _ = choose_opening_page(scenario, view)
     with contextlib.suppress(Exception):  # a user's rule may raise any exception
-        x = view.x or settings.get_page_settings(choice).along
+        x = view.x or settings.get_page_settings(choice).x_key
         opened_scenario = scenario_from(settings.make_page_config(choice, view.config, x))
         if not page_theory.has_unknown_optimum(opened_scenario):
             page_theory.solve_with_dense_grid(opened_scenario, settings.get_x_key(choice, x))
@@ -467,7 +470,7 @@ def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> t
     page_views = [page.view, *page.presets.values()]
     view = view or next((page_view for page_view in page_views if scenario.figure in page_view.figures), None)
     x = view.x if view is not None and view.x else settings.choose_abscissa_key(scenario)
-    default_view = page.view if x == (page.view.x or page.along) else View(log=settings.get_log_axes(scenario, x))
+    default_view = page.view if x == (page.view.x or page.x_key) else View(log=settings.get_log_axes(scenario, x))
     if getattr(scenario, "K", None) == 1:
         variables = scenario.variables
         default_view = replace(
@@ -503,12 +506,12 @@ def named(scenario: AbstractScenario, config_name: str) -> View | None:
     )
 
 
-def of_config(scenario: AbstractScenario, view: View | None = None) -> Callable[[], ExplorerPage]:
+def make_scenario_page_factory(scenario: AbstractScenario, view: View | None = None) -> Callable[[], ExplorerPage]:
     """Return a function that makes a page of a scenario, or of the view in the page's address."""
     return lambda: ExplorerPage(scenario, view=view, query=_get_query())
 
 
-def of_result(folder: Path) -> Callable[[], ExplorerPage]:
+def make_result_page_factory(folder: Path) -> Callable[[], ExplorerPage]:
     """Return a function that makes pages of stored results.
 
     The results are read now, so that an error is reported before a page is served.

@@ -42,7 +42,7 @@ def solve_with_dense_grid(scenario: AbstractScenario, axis: str) -> tuple[xr.Dat
     if dense and axis == "t":
         dense = sorted({*dense, *(time for time in get_jump_times(scenario) if values[0] < time < values[-1])})
     averaged = [
-        name for name, variable in scenario.variables.items() if variable.between
+        name for name, variable in scenario.variables.items() if variable.is_interval_mean
     ]  # averages over the time between records
     if len(dense) <= len(values):
         return _solve_cached(scenario), None
@@ -51,7 +51,7 @@ def solve_with_dense_grid(scenario: AbstractScenario, axis: str) -> tuple[xr.Dat
     except StatmechError:  # the scenario rejects some stops beyond the end of x
         return _solve_cached(scenario), None
     grid = np.asarray(dense)
-    if averaged and axis in scenario.recorded:
+    if averaged and axis in scenario.recorded_coordinates:
         return _solve_cached(scenario), dense_theory.drop_vars([name for name in averaged if name in dense_theory])
     theory = dense_theory.isel({axis: np.searchsorted(grid, values)})
     theory = theory.assign_coords({axis: values}).assign_attrs(config=json.dumps(scenario.config()))
@@ -117,7 +117,7 @@ def search_optima(scenario: AbstractScenario) -> None:
 
 def get_last_recorded_time(scenario: AbstractScenario) -> float:
     """Return the last recorded time of a scenario."""
-    return float(scenario.recorded["t"][-1])
+    return float(scenario.recorded_coordinates["t"][-1])
 
 
 def get_key_values(scenario: AbstractScenario, axis: str) -> list[float]:
@@ -127,7 +127,7 @@ def get_key_values(scenario: AbstractScenario, axis: str) -> list[float]:
     """
     if any(axis in group for group in scenario.zipped):
         return []
-    key_values = scenario.recorded.get(axis, scenario.axis_values().get(axis, ()))
+    key_values = scenario.recorded_coordinates.get(axis, scenario.axis_values().get(axis, ()))
     values = list(key_values) if isinstance(key_values, tuple | np.ndarray) else []
     return values if values == sorted(values) else []
 
@@ -145,7 +145,7 @@ def _make_dense_grid(kind_name: str, axis: str, values: list[float]) -> list[flo
             axis,
             values,
             settings.UNIFORM_LINE_POINTS
-            if settings.get_page_settings(kind_name).even
+            if settings.get_page_settings(kind_name).evenly_spaced
             else settings.RECORDED_LINE_POINTS,
         )
     if kind_name in settings.COMPILED_KINDS:
@@ -164,7 +164,7 @@ def solve_to_full_accuracy(results: Results) -> Results:
     from theory.solutions import solve_each
 
     all_inputs = ensure_tuple(getattr(results.scenario, "inputs", ()))
-    if results.theory is None or not any(inputs.structured for inputs in all_inputs):
+    if results.theory is None or not any(inputs.has_unequal_variances for inputs in all_inputs):
         return results
     return replace(results, theory=solve_each(results.scenario))
 
@@ -175,7 +175,7 @@ def _solve_cached(scenario: AbstractScenario) -> xr.Dataset:
     The solution at one N gives the theory at every N.
     """
     classes = scenario.classes()
-    kinds = tuple(classes[name] for name in scenario.chosen())
+    kinds = tuple(classes[name] for name in scenario.list_chosen_names())
     config = scenario.config()
     one_size = "N" in series.get_axes_ignored_in_limit(scenario) and isinstance(config.get("N"), int)
     with SOLVER_LOCK:

@@ -61,7 +61,10 @@ class HeaderTransform(OutputTransform):
     """
 
     def __init__(self, guard: RequestGuard, request: Any):
-        self.guard, self.sets_cookie = guard, guard.check_request(request) is None and guard.shown(request)
+        self.guard, self.sets_cookie = (
+            guard,
+            guard.check_request(request) is None and guard.has_token_in_address(request),
+        )
 
     def transform_first_chunk(
         self, status_code: int, headers: Any, chunk: bytes, finishing: bool

@@ -96,7 +96,7 @@ def get_page_settings(kind_name: str) -> Page:
 def list_slider_keys(kind_name: str) -> list[str]:
     """Return the keys with sliders: numeric axes and parameters, and the sliders of the page."""
     kind, page = get_kinds()[kind_name], get_page_settings(kind_name)
-    names = dict.fromkeys([*kind.axis_names(), *page.sliders, page.along, *page.within])
+    names = dict.fromkeys([*kind.axis_names(), *page.sliders, page.x_key, *page.time_keys])
     return [name for name in names if kind.describe(name).numeric and name not in page.keys_without_slider]
 
 
@@ -171,13 +171,13 @@ def get_planes(kind_name: str) -> dict[str, tuple[str, str]]:
 
 def list_abscissas(kind_name: str) -> list[str]:
     """Return the possible x axes: planes, and all keys with sliders except intermediate times."""
-    inner_times = get_page_settings(kind_name).within
+    inner_times = get_page_settings(kind_name).time_keys
     return [*(name for name in list_slider_keys(kind_name) if name not in inner_times), *get_planes(kind_name)]
 
 
 def get_x_key(kind_name: str, x: str) -> str:
     """Return the key of the x axis, or the default key of this kind for a plane."""
-    return get_page_settings(kind_name).along if x in get_planes(kind_name) else x
+    return get_page_settings(kind_name).x_key if x in get_planes(kind_name) else x
 
 
 def is_recorded_key(kind_name: str, name: str) -> bool:
@@ -195,9 +195,9 @@ def make_key_values(
 
     `snapshots` reduces the number of times for a page with another key on the x axis.
     """
-    if name == get_page_settings(kind_name).along:
+    if name == get_page_settings(kind_name).x_key:
         return make_axis_values(
-            kind_name, end, NUM_SNAPSHOT_TIMES if snapshots else get_page_settings(kind_name).places
+            kind_name, end, NUM_SNAPSHOT_TIMES if snapshots else get_page_settings(kind_name).num_points
         )
     stops = get_slider_stops(kind_name, name)
     if stops:
@@ -212,7 +212,7 @@ def get_axis_end(kind_name: str, name: str, value: Any) -> Any:
 
     It is the value of the key, or a larger one if there would be fewer than `MIN_STOP_VALUES` values.
     """
-    if not is_number(value) or name == get_page_settings(kind_name).along:
+    if not is_number(value) or name == get_page_settings(kind_name).x_key:
         return value
     stops = get_slider_stops(kind_name, name)
     if not stops:
@@ -223,8 +223,12 @@ def get_axis_end(kind_name: str, name: str, value: Any) -> Any:
 def make_axis_values(kind_name: str, end: float, num_values: int) -> list[float]:
     """Return values of the default x axis up to a maximum, usually spaced logarithmically."""
     page = get_page_settings(kind_name)
-    values = np.linspace(0, end, num_values) if page.even else np.geomspace(min(page.first, end / 2), end, num_values)
-    if page.whole:
+    values = (
+        np.linspace(0, end, num_values)
+        if page.evenly_spaced
+        else np.geomspace(min(page.min_x, end / 2), end, num_values)
+    )
+    if page.integer_values:
         return sorted({round(value) for value in values})
     return [float(f"{value:.4g}") for value in values]
 
@@ -287,7 +291,7 @@ def make_page_config(kind_name: str, page_config: dict[str, Any], x: str = "") -
 
     One number is expanded to all values up to it for the key on the x axis, and for recorded times.
     """
-    default_key, parameters = get_page_settings(kind_name).along, collect_parameters(get_kinds()[kind_name].classes())
+    default_key, parameters = get_page_settings(kind_name).x_key, collect_parameters(get_kinds()[kind_name].classes())
     key = get_x_key(kind_name, x or default_key)
     learner_names = list_learner_names(kind_name, page_config)
     plain_ = {name for name, field in parameters.items() if page_config.get(name) == field.default and name != key}
@@ -320,7 +324,7 @@ def choose_abscissa_key(scenario: AbstractScenario) -> str:
     Otherwise it is the first swept number that applies to all learners.
     """
     choice = get_page_kind(scenario)
-    default_key = get_page_settings(choice).along
+    default_key = get_page_settings(choice).x_key
     swept = [name for name in scenario.axis_names() if len(ensure_tuple(scenario.axis_values().get(name, ()))) > 1]
     learning = [[name] for name in ensure_tuple(getattr(scenario, scenario.CHOICE))]
     shared = [name for name in swept if all(is_applicable_key(choice, learner, name) for learner in learning)]
@@ -328,7 +332,7 @@ def choose_abscissa_key(scenario: AbstractScenario) -> str:
         name for name in shared if scenario.describe(name).numeric and name not in get_time_dependent_keys(scenario)
     ]
     longest = max((len(ensure_tuple(scenario.axis_values()[name])) for name in numbers), default=0)
-    has_more_times = len(scenario.recorded.get(default_key, ())) > longest
+    has_more_times = len(scenario.recorded_coordinates.get(default_key, ())) > longest
     return default_key if has_more_times or default_key in numbers or not numbers else numbers[0]
 
 
@@ -341,7 +345,7 @@ def get_log_axes(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
     >>> get_log_axes(Scenario(rule="hebb", t=1, drift=[0.01, 0.1, 1]), "drift")
     ('x',)
     """
-    key_values = scenario.recorded.get(x, scenario.axis_values().get(x, ()))
+    key_values = scenario.recorded_coordinates.get(x, scenario.axis_values().get(x, ()))
     values = [float(value) for value in ensure_tuple(tuple(key_values)) if isinstance(value, int | float)]
     return ("x",) if values and min(values) > 0 and max(values) >= LOSSLESS_LOG_MIN_RATIO * min(values) else ()
 
@@ -353,7 +357,7 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
     """
     learning, choice, config = scenario.CHOICE, get_page_kind(scenario), scenario.config()
     page = get_page_settings(choice)
-    default_key, key = page.along, get_x_key(choice, x or page.along)
+    default_key, key = page.x_key, get_x_key(choice, x or page.x_key)
     if isinstance(config.get("figure"), dict):  # the page may lack the axes of the figure
         del config["figure"]
     for group in config.pop("zip", []):
@@ -362,7 +366,7 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
         if name in config and (name == key or name not in get_time_dependent_keys(scenario)):
             config[name] = _numbers_from_sections(scenario, name, config[name])
     config[learning] = drop_duplicates(list(ensure_tuple(getattr(scenario, learning))))
-    curves = math.prod(len(scenario.recorded[dim]) for dim in page.curves)
+    curves = math.prod(len(scenario.recorded_coordinates[dim]) for dim in page.curves)
     names = [name for name in scenario.axis_names() if name not in (learning, key)]
     max_values = MAX_CURVES // (curves * len(config[learning]))
     single_value_keys = [PROTOCOL_KEY] if page.protocols else []

@@ -22,7 +22,7 @@ TWO_BLOCK_KEYS = ("switch",)  # used by protocols with two blocks
 
 
 def _make_protocol_matcher(kind: type[Protocol]) -> Callable[[Any], tuple[Any, ...] | None]:
-    """Return a function that maps a protocol of this kind to (), as it has no sliders, and others to None."""
+    """Return a function that gives () (no sliders) for a protocol of this kind and None for any other."""
     return lambda protocol: () if type(protocol) is kind else None
 
 
@@ -53,5 +53,5 @@ def make_protocol_menu(kind_name: str, config: dict[str, Any]) -> FormMenu:
     """Return the menu of the protocols of a page."""
     forms = {name: PROTOCOL_MENU_FORMS[name] for name in settings.get_page_settings(kind_name).protocols}
     if config.get("switch") is None and OPTIMAL_KEYWORD in forms:  # optimal replay needs no switch
-        forms[OPTIMAL_KEYWORD] = forms[OPTIMAL_KEYWORD]._replace(keys=())
+        forms[OPTIMAL_KEYWORD] = forms[OPTIMAL_KEYWORD]._replace(form_only_keys=())
     return FormMenu(settings.PROTOCOL_KEY, forms, config, "blocked", protocol_from_config)

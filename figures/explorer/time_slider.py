@@ -39,14 +39,14 @@ class TimeAnimation:
         return int(np.argmin(np.abs(self.values - self.slider.value))) if self.values.size else -1
 
     @property
-    def at(self) -> float:
+    def selected_time(self) -> float:
         """The selected recorded time."""
         return float(self.values[self.index]) if self.values.size else 0.0
 
     @property
     def chosen(self) -> float | None:
         """The selected recorded time, or None if it is the last."""
-        return self.at if self.values.size and self.index < self.values.size - 1 else None
+        return self.selected_time if self.values.size and self.index < self.values.size - 1 else None
 
     def offer_times(self, axis: str, values: np.ndarray) -> None:
         """Replace the recorded times that the slider offers.

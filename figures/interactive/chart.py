@@ -139,7 +139,7 @@ class Chart:
         """Set sizes and colours directly: Bokeh's page theme does not reach charts created later."""
         figure, theme = self.figure, self.drawn
         figure.background_fill_color = figure.border_fill_color = figure.outline_line_color = None
-        figure.grid.grid_line_color = theme.grid
+        figure.grid.grid_line_color = theme.grid_colour
         logarithmic = [self.log_x] * len(figure.xaxis) + [self.log_y] * len(figure.yaxis)
         for axis, log in zip([*figure.xaxis, *figure.yaxis], logarithmic, strict=True):
             axis.update(
@@ -148,14 +148,14 @@ class Chart:
                 axis_label_text_font_size=f"{AXIS_NAME_FONT_PIXELS * theme.size:.0f}px",
                 major_label_text_color=theme.text_colour,
                 major_label_text_font_size=f"{TICK_FONT_PIXELS * theme.size:.0f}px",
-                axis_line_color=theme.rule,
-                major_tick_line_color=theme.rule,
-                minor_tick_line_color=theme.rule if log else None,
+                axis_line_color=theme.axis_colour,
+                major_tick_line_color=theme.axis_colour,
+                minor_tick_line_color=theme.axis_colour if log else None,
             )
 
     def _make_glyph_group(self, dash: str, alpha: float = 1.0) -> dict[str, Any]:
         """Create shared glyphs for a group of curves, because every glyph slows each redraw."""
-        theory, points = ColumnDataSource(self._make_theory_rows((), dash)), ColumnDataSource(self._points(()))
+        theory, points = ColumnDataSource(self._make_theory_rows((), dash)), ColumnDataSource(self._make_point_rows(()))
         if self.named:
             style: dict[str, Any] = {"marker": "dash", "size": 24 * self.size, "line_width": 2, "line_color": "color"}
             lines = self._add_glyph(theory, Scatter(**style, line_alpha=alpha))
@@ -220,7 +220,7 @@ class Chart:
                 "theory": self._make_theory_rows(group_curves, group["dash"]),
                 "bands": self._make_band_rows(group_curves),
                 "dots": self._make_integer_rows(group_curves),
-                "simulation": self._points(group_curves),
+                "simulation": self._make_point_rows(group_curves),
             }
             for part, data in new.items():
                 if data["x"] or group[part].data["x"]:
@@ -232,7 +232,7 @@ class Chart:
             positive = x_values[x_values > 0]
             log_ticks.set_log_axis_ticks(self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0))
 
-    def fit(self) -> None:
+    def fit_y_limits(self) -> None:
         """Fit the limits of y to the curves if they fill too little of the height."""
         needed = self._get_needed_limits()
         if (
@@ -283,10 +283,10 @@ class Chart:
         for index, curve in enumerate(curves):
             runs = curve.runs if curve.runs is not None else self._get_guides(curve, len(curves))
             for run in () if self.named else runs:
-                x, y = self._line(curve.x, run)
+                x, y = self._get_visible_points(curve.x, run)
                 data["x"].append(x)
                 data["y"].append(y)
-                data["color"].append(self.look(index)[0])
+                data["color"].append(self.get_colour_and_marker(index)[0])
         return data
 
     def _get_guides(self, curve: Curve, num_curves: int) -> Sequence[np.ndarray]:
@@ -306,13 +306,19 @@ class Chart:
             for index in indices
             if colour_labels[index] and (end := self._get_end_point(curves[index])) is not None
         ]
-        heights = [self.high * self.limits.fraction(y, self.log_y) for _, _, y in line_ends]
+        heights = [self.high * self.limits.get_relative_position(y, self.log_y) for _, _, y in line_ends]
         texts = [wrap_label(colour_labels[index]) for index, _, _ in line_ends]
         room = 1.15 * END_LABEL_FONT_PIXELS * self.size * max((text.count("\n") + 1 for text in texts), default=1)
         for (index, x, y), text, low, high in zip(
             line_ends, texts, heights, separate_positions(heights, room, self.high), strict=True
         ):
-            row = (x, self.limits.clip_value(y), text, self.drawn.words(self.look(index)[0]), high - low)
+            row = (
+                x,
+                self.limits.clip_value(y),
+                text,
+                self.drawn.get_text_colour(self.get_colour_and_marker(index)[0]),
+                high - low,
+            )
             for name, value in zip(END_LABEL_COLUMNS, row, strict=True):
                 data[name].append(value)
         longest = max((len(line) for text in data["text"] for line in text.split("\n")), default=0)
@@ -381,12 +387,12 @@ class Chart:
         """Draw a thin dotted line that does not change with the data."""
         self.figure.line(list(x), list(y), line_color="#8a8a8a", line_dash="dotted", line_width=1.2)
 
-    def look(self, index: int) -> tuple[str, str]:
+    def get_colour_and_marker(self, index: int) -> tuple[str, str]:
         """Return the colour and the marker of a curve.
 
         A control that is common to several curves has the colour of text.
         """
-        if self.controlled and sum(not curve.empty for curve in self.shown) < 2:
+        if self.controlled and sum(not curve.is_empty for curve in self.shown) < 2:
             return self.drawn.text_colour, CURVE_MARKERS[0]
         colour, marker = (index % self.colours, index // self.colours) if self.colours else (index, index)
         return self.drawn.get_curve_colour(colour), CURVE_MARKERS[marker % len(CURVE_MARKERS)]
@@ -399,12 +405,16 @@ class Chart:
                 continue
             levels = [] if self.named else [(name, values, LEVEL_LINE_DASH, 1.3) for name, values in curve.levels]
             for name, values, line_dash, width in [(curve.label, curve.theory, dash, 2.0), *levels]:
-                lines = [self._line(curve.theory_x, values)] if self.named else self._split_line(curve.theory_x, values)
+                lines = (
+                    [self._get_visible_points(curve.theory_x, values)]
+                    if self.named
+                    else self._split_line(curve.theory_x, values)
+                )
                 for x, y in lines:
                     rows = len(x) if self.named else 1
                     data["x"] += x if self.named else [x]
                     data["y"] += y if self.named else [y]
-                    row = self.look(index)[0], name, line_dash, width * self.size
+                    row = self.get_colour_and_marker(index)[0], name, line_dash, width * self.size
                     for column, value in zip(("color", "label", "dash", "width"), row, strict=True):
                         data[column] += [value] * rows
         return data
@@ -426,7 +436,7 @@ class Chart:
                     data["high"] += above
                 else:
                     data["y"] += [below + above[::-1]]
-                data["color"] += [self.look(index)[0]] * (len(x) if self.named else 1)
+                data["color"] += [self.get_colour_and_marker(index)[0]] * (len(x) if self.named else 1)
         return data
 
     def _make_integer_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
@@ -434,16 +444,16 @@ class Chart:
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
         for index, curve in enumerate(curves):
             if self.whole and not self.named and curve.theory is not None and curve.theory_x is not None:
-                x, y = self._line(curve.theory_x, curve.theory)
+                x, y = self._get_visible_points(curve.theory_x, curve.theory)
                 if len(x) > MAX_MARKED_POINTS:
                     continue
                 data["x"] += x
                 data["y"] += y
-                data["color"] += [self.look(index)[0]] * len(x)
+                data["color"] += [self.get_colour_and_marker(index)[0]] * len(x)
         return data
 
     def _split_line(self, x: np.ndarray, y: np.ndarray) -> list[tuple[list[Any], list[Any]]]:
-        """Split a line of theory at jumps and missing values.
+        """Split a theory curve at jumps and missing values.
 
         The line rises far above the chart where theory diverges.
         """
@@ -455,11 +465,11 @@ class Chart:
             pieces = [interpolate_smoothly(*piece, self.log_x, self.log_y) for piece in pieces]
         return [(piece_x.tolist(), piece_y.tolist()) for piece_x, piece_y in pieces] or [([], [])]
 
-    def _line(self, x: np.ndarray, y: np.ndarray) -> tuple[list[Any], list[Any]]:
+    def _get_visible_points(self, x: np.ndarray, y: np.ndarray) -> tuple[list[Any], list[Any]]:
         good = self._get_visible_mask(x, y)
         return x[good].tolist(), y[good].tolist()
 
-    def _points(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
+    def _make_point_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         data: dict[str, list[Any]] = {name: [] for name in POINT_COLUMNS}
         for index, curve in enumerate(curves):
             if curve.mean is not None and curve.runs is None:
@@ -468,7 +478,7 @@ class Chart:
                 error = np.zeros_like(y) if curve.error is None else np.nan_to_num(curve.error[good])
                 low = series.clip_band_for_log(y - error, y) if self.log_y else y - error
                 errors = [f"± {e:.2g}" if e else "" for e in error]
-                colour, marker = self.look(index)
+                colour, marker = self.get_colour_and_marker(index)
                 style = colour, BOKEH_MARKERS[marker], curve.label
                 columns = (
                     x.tolist(),

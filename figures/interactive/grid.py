@@ -55,12 +55,12 @@ class ChartGrid:
         is_integer: bool = False,
         theme: ChartTheme = LIGHT_THEME,
     ):
-        self.names, self.unit = scales.names, normalisation
+        self.names, self.unit = scales.x_names, normalisation
         self.charts = {
             name: Chart(
                 variable,
                 xlabel,
-                scales.names,
+                scales.x_names,
                 scales.log_x,
                 name in scales.log_y,
                 height,
@@ -84,20 +84,20 @@ class ChartGrid:
     ) -> None:
         """Show results that only have the axes of the layout, and curves for comparison."""
         for name, chart in self.charts.items():
-            curves = self.curves(name, results, layout, runs)
+            curves = self.make_curves(name, results, layout, runs)
             self.shown[name] = series.merge_equal_lines(curves) if chart.controlled else curves
             chart.show(self.shown[name], (compared or {}).get(name, ()))
 
-    def fit(self) -> None:
+    def fit_y_limits(self) -> None:
         """Fit the y axis of each chart to its curves."""
         for chart in self.charts.values():
-            chart.fit()
+            chart.fit_y_limits()
 
-    def curves(self, name: str, results: Results, layout: Layout, runs: bool = False) -> list[Curve]:
+    def make_curves(self, name: str, results: Results, layout: Layout, runs: bool = False) -> list[Curve]:
         """Return the curves of a variable along x, or [] if the results do not contain it."""
         if not any(part is not None and name in part for part in (results.simulation, results.theory)):
             return []
-        lines, levels = results.lines, series.get_chart_variables(results.scenario)[name].levels
+        lines, levels = results.lines, series.get_chart_variables(results.scenario)[name].reference_variables
         label = make_browser_labeller(results.scenario)
         if results.simulation is None and lines is not None and name in lines:  # saves half the time during a drag
             return series.make_curves(name, None, lines, layout, self.unit, level_names=levels, label_value=label)
@@ -108,7 +108,7 @@ class ChartGrid:
 
     def list_nonempty_charts(self) -> list[str]:
         """Return the variables whose charts show at least one value."""
-        return [name for name, curves in self.shown.items() if not all(curve.empty for curve in curves)]
+        return [name for name, curves in self.shown.items() if not all(curve.is_empty for curve in curves)]
 
 
 def make_normalised_label(normalisation: str, name: str, variable: Variable) -> str:

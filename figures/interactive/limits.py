@@ -21,7 +21,7 @@ class AxisLimits(NamedTuple):
     low: float
     high: float
 
-    def fraction(self, y: float, log: bool) -> float:
+    def get_relative_position(self, y: float, log: bool) -> float:
         """Return the position of a value, from 0 at the lower end to 1 at the upper end."""
         low, high, scaled_y = _scale_values(np.array([self.low, self.high, self.clip_value(y)]), log)
         return float((scaled_y - low) / (high - low))
@@ -40,8 +40,11 @@ class AxisLimits(NamedTuple):
 def extend_limits(needed: AxisLimits | None, current: AxisLimits | None, log: bool) -> AxisLimits | None:
     """Extend the current limits to include the needed limits.
 
-    >>> extend_limits(AxisLimits(0, 3), AxisLimits(1, 4), False), extend_limits(AxisLimits(1, 2), AxisLimits(0, 4), False)
-    (Limits(low=0, high=4), Limits(low=0, high=4))
+    >>> (
+    ...     extend_limits(AxisLimits(0, 3), AxisLimits(1, 4), False),
+    ...     extend_limits(AxisLimits(1, 2), AxisLimits(0, 4), False)
+    ... )
+    (AxisLimits(low=0, high=4), AxisLimits(low=0, high=4))
     """
     if needed is None or current is None or (log and current.low <= 0):
         return needed or current

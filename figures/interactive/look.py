@@ -47,19 +47,22 @@ class ChartTheme(NamedTuple):
         return "#d6d6d6" if self.dark else "#444444"
 
     @property
-    def rule(self) -> str:
+    def axis_colour(self) -> str:
         """The colour of axes and ticks."""
         return "#8a8a8a"
 
     @property
-    def grid(self) -> str:
+    def grid_colour(self) -> str:
         """The colour of grid lines."""
         return "#333333" if self.dark else "#e5e5e5"
 
     def get_curve_colour(self, index: int) -> str:
         """Return the colour of the lines and points of the index-th curve.
 
-        >>> ChartTheme().get_curve_colour(0), ChartTheme(dark=True).get_curve_colour(0), ChartTheme(dark=True).get_curve_colour(6)
+        >>> (
+        ...     ChartTheme().get_curve_colour(0), ChartTheme(dark=True).get_curve_colour(0),
+        ...     ChartTheme(dark=True).get_curve_colour(6)
+        ... )
         ('#0072B2', '#2184bc', '#ffffff')
         """
         colour = CURVE_COLOURS[index % len(CURVE_COLOURS)]
@@ -67,7 +70,7 @@ class ChartTheme(NamedTuple):
             return "#ffffff"
         return make_legible(colour, self.background_colour, TEXT_CONTRAST if self.dark else LINE_CONTRAST)
 
-    def words(self, colour: str) -> str:
+    def get_text_colour(self, colour: str) -> str:
         """Return a legible colour for text about a curve of this colour."""
         return make_legible(colour, self.background_colour, TEXT_CONTRAST)
 

@@ -36,11 +36,11 @@ class PhasePlane:
 
     def show(self, results: Results, layout: Layout, compared: Sequence[Curve] = ()) -> list[Curve]:
         """Show results that only have the axes of the layout, and curves for comparison."""
-        curves = self.curves(results, layout)
+        curves = self.make_curves(results, layout)
         self.chart.show(curves, compared)
         return curves
 
-    def curves(self, results: Results, layout: Layout) -> list[Curve]:
+    def make_curves(self, results: Results, layout: Layout) -> list[Curve]:
         """Return curves in the plane: lines of theory, and simulation means with standard errors of y."""
         parts = results.simulation, results.theory
         label = make_browser_labeller(results.scenario)

@@ -47,16 +47,16 @@ class ReportCharts:
     """All charts of a page, with their legend and explanations.
 
     `axes` are the axes to choose from with their labels, an entry of the `legend` has a label, a colour and a marker
-    (colour or marker may be empty), `meanings` explain axes and variables, `left_out` describes omitted values as HTML,
-    and `runs` is True if single runs are drawn.
+    (colour or marker may be empty), `explanations` explain axes and variables, `omitted_values` describes omitted
+    values as HTML, and `runs` is True if single runs are drawn.
     """
 
     xlabel: str
     axes: dict[str, list[str]]
     sets: list[ChartSet]
     legend: list[tuple[str, str, str]]
-    meanings: list[tuple[str, str]]
-    left_out: list[str]
+    explanations: list[tuple[str, str]]
+    omitted_values: list[str]
     runs: bool
 
 
@@ -149,10 +149,10 @@ def _select_last_time(results: Results) -> Results:
     """Select the last recorded time (step, ...) of results that are usually drawn against another key."""
     scenario = results.scenario
     key = get_abscissa_key(scenario)
-    if key not in series.get_chart_axes(results.either) or key in scenario.recorded:
+    if key not in series.get_chart_axes(results.either) or key in scenario.recorded_coordinates:
         return results
     return series.select_position(
-        results, {axis: slice(-1, None) for axis in scenario.recorded if axis not in series.HIDDEN_DIMS}
+        results, {axis: slice(-1, None) for axis in scenario.recorded_coordinates if axis not in series.HIDDEN_DIMS}
     )
 
 
@@ -199,7 +199,7 @@ def _show_curves(grid: ChartGrid, results: Results, layout: Layout, marker_axis:
             series.select_position(results, {marker_axis: index} if marker_axis else {})
             for index in range(len(markers))
         ]
-        curves = [curve for part in parts for curve in grid.curves(name, part, layout, _has_single_runs(results))]
+        curves = [curve for part in parts for curve in grid.make_curves(name, part, layout, _has_single_runs(results))]
         grid.shown[name] = [
             replace(curve, label=full_label or curve.label) for curve, full_label in zip(curves, names, strict=True)
         ]

@@ -83,8 +83,8 @@ def render_page(results: Results) -> str:
             (chart_set.position, [(Markup(title), next(remaining)) for title in chart_set.titles])
             for chart_set in page_charts.sets
         ],
-        "meanings": [(Markup(name), use_mathematical_signs(meaning)) for name, meaning in page_charts.meanings],
-        "left_out": [Markup(entry) for entry in page_charts.left_out],
+        "meanings": [(Markup(name), use_mathematical_signs(meaning)) for name, meaning in page_charts.explanations],
+        "left_out": [Markup(entry) for entry in page_charts.omitted_values],
         "xlabel": Markup(page_charts.xlabel),
         "picture": picture,
         "library": Markup(_make_bokeh_scripts(Resources(mode="inline", components=["bokeh"], log_level="warn"))),

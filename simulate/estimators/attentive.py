@@ -31,7 +31,7 @@ class PartialSums(NamedTuple):
     All sums are given, including sums after the stop, which a prediction does not evaluate.
     """
 
-    looks: np.ndarray  # numbers of features (looks,) after which a sum is compared with the level
+    check_positions: np.ndarray  # numbers of features (looks,) after which a sum is compared with the level
     sums: np.ndarray  # (m, looks)
     level: float  # evaluation stops once the absolute value of a sum reaches this level
     features: np.ndarray  # numbers of evaluated features, (m,)
@@ -44,10 +44,10 @@ class AttentiveProgress:
     def __init__(
         self, student: AttentionState, features: int, used_features: np.ndarray, random: np.random.RandomState
     ):
-        self.student, self.features, self.known, self.random = student, features, used_features, random
+        self.student, self.features, self.feature_indices, self.random = student, features, used_features, random
         self.order = np.arange(used_features.size)
         self.mistakes_per_pass: list[int] = []  # number of learnt examples in each pass
-        self.seen: list[float] = []  # mean number of features evaluated per example, in each pass
+        self.mean_features_per_pass: list[float] = []  # mean number of features evaluated per example, in each pass
 
 
 class AttentivePerceptron(LinearClassifier):
@@ -208,8 +208,8 @@ class AttentivePerceptron(LinearClassifier):
         Returns
         -------
         list of PartialSums
-            `looks`, `sums` (m, looks), the `level`, the number of `features` (m,) when the absolute value reaches the
-            level, and the `order` of the features.
+            `check_positions`, `sums` (m, looks), the `level`, the number of `features` (m,) when the absolute value
+            reaches the level, and the `order` of the features.
 
         Examples
         --------
@@ -217,7 +217,7 @@ class AttentivePerceptron(LinearClassifier):
         >>> X = rng.standard_normal((2000, 300))
         >>> model = AttentivePerceptron(chunk=100, max_iter=20).fit(X, X.sum(axis=1) > 0)
         >>> [found] = model.partial_sums(X[:2])
-        >>> found.looks.tolist(), found.features.tolist()
+        >>> found.check_positions.tolist(), found.features.tolist()
         ([100, 200, 300], [200, 300])
         >>> (abs(found.sums) >= found.level).tolist()
         [[False, True, False], [False, False, False]]
@@ -251,7 +251,7 @@ class AttentivePerceptron(LinearClassifier):
             passes.order = self._order_features(passes.student.w, passes.random)
             rows = visits.draw(passes.random.permutation(len(z)), passes.random)
             self._run_pass(passes, z, rows)
-            visits.note(rows, passes.mistakes_per_pass[-1])
+            visits.record_pass(rows, passes.mistakes_per_pass[-1])
         self._student_passes.append(passes)
         return self._get_student(passes)
 
@@ -271,28 +271,28 @@ class AttentivePerceptron(LinearClassifier):
 
         The constant feature is the last column.
         """
-        student, used_features = progress.student, progress.known
+        student, used_features = progress.student, progress.feature_indices
         student.w = student.w[progress.order]
         wrong, features = self._learn_rows(
             student, z[np.ix_(rows, used_features[progress.order])], z[rows, -1], progress.random
         )
         student.w = student.w[np.argsort(progress.order)]
         progress.mistakes_per_pass.append(wrong)
-        progress.seen.append(features / max(1, len(rows)))
+        progress.mean_features_per_pass.append(features / max(1, len(rows)))
 
     def _get_student(self, progress: AttentiveProgress) -> LinearStudent:
         weights = np.zeros(progress.features + 1)
-        weights[progress.known], weights[-1] = progress.student.w, progress.student.b
+        weights[progress.feature_indices], weights[-1] = progress.student.w, progress.student.b
         return LinearStudent(weights, len(progress.mistakes_per_pass))
 
     def _set_fitted_attributes(self) -> None:
         self.mistakes_ = sum_counts_per_pass([passes.mistakes_per_pass for passes in self._student_passes])
         self.features_ = [
             count / len(self._student_passes)
-            for count in sum_counts_per_pass([passes.seen for passes in self._student_passes])
+            for count in sum_counts_per_pass([passes.mean_features_per_pass for passes in self._student_passes])
         ]
         self.levels_ = [passes.student.get_unlabelled_level() for passes in self._student_passes]
-        self.orders_ = [passes.known[passes.order] for passes in self._student_passes]
+        self.orders_ = [passes.feature_indices[passes.order] for passes in self._student_passes]
 
     def _learn_rows(
         self, student: AttentionState, z: np.ndarray, bias_inputs: np.ndarray, random: np.random.RandomState
@@ -303,10 +303,10 @@ class AttentivePerceptron(LinearClassifier):
         for block in evaluate_in_blocks(student, z, bias_inputs, probes, get_check_positions(z.shape[1], self.chunk)):
             features += block.features
             if block.is_mistake:
-                self._learn_example(student, z[block.last], bias_inputs[block.last], block.margin)
+                self._learn_example(student, z[block.last_index], bias_inputs[block.last_index], block.margin)
                 wrong += 1
             if self.budget is None:
-                student.take(block.margins)
+                student.update_moments(block.margins)
         return wrong, features
 
     def _learn_example(self, student: AttentionState, z: np.ndarray, bias_input: float, margin: float) -> None:
@@ -334,14 +334,17 @@ class AttentivePerceptron(LinearClassifier):
     def _check_parameters(self) -> None:
         if not MIN_DECISION_ERROR <= self.error_rate < 0.5:
             raise ValueError(
-                f"error_rate must lie between {MIN_DECISION_ERROR:g} and 0.5, not {format_python_value(self.error_rate)}"
+                f"error_rate must lie between {MIN_DECISION_ERROR:g} and 0.5, "
+                f"not {format_python_value(self.error_rate)}"
             )
         if self.boundary not in BOUNDARIES:
             raise ValueError(f"boundary: {format_unknown_name(self.boundary, 'a boundary', BOUNDARIES)}")
         if self.order not in FEATURE_ORDER_OPTIONS:
             raise ValueError(f"order: {format_unknown_name(self.order, 'an order', FEATURE_ORDER_OPTIONS)}")
         if self.order == "weight" and self.budget is not None:
-            raise ValueError("a budget requires order fixed or random, because features are chosen before learning")
+            raise ValueError(
+                "a budget requires `order` to be fixed or random, because features are chosen before learning"
+            )
         if not 0 < self.probes <= 1:
             raise ValueError(f"probes must be greater than 0 and at most 1, not {format_python_value(self.probes)}")
         check_integer_parameters(chunk=self.chunk, max_iter=self.max_iter)

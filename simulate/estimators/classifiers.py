@@ -67,7 +67,7 @@ def make_model(classifier: Any, task: ModelTask) -> Any:
     """Make the unfitted scikit-learn model of a classifier.
 
     A classifier that has a method `make(task)` makes its own model. Models learn from columns of text if the
-    classifier is `symbolic`, else from `numbers`.
+    classifier has `uses_raw_attributes`, else from `numbers`.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def _(model: SparsePerceptron, length: int) -> np.ndarray:
 
 def _get_attribute_indices(model: SparsePerceptron) -> np.ndarray:
     """Return the index of the attribute that each indicator belongs to."""
-    size = [len(attribute.names()) for attribute in model.attributes_]
+    size = [len(attribute.get_conditions()) for attribute in model.attributes_]
     return np.repeat(np.arange(len(size)), size)
 
 

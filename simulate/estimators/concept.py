@@ -78,7 +78,7 @@ def format_concept_latex(terms: Sequence[ConceptTerm]) -> str:
 
 
 def escape_latex(text: str) -> str:
-    r"""Escape the characters of a text that are special in LaTeX.
+    r"""Escape the LaTeX special characters in a string.
 
     Relations become symbols, and white space becomes single blanks.
 

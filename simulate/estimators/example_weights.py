@@ -55,23 +55,23 @@ class VisitSchedule:
     """Schedule of the visits in each pass, with a record of the examples not visited since the last mistake."""
 
     def __init__(self, size: int, weights: np.ndarray | None = None):
-        self.left = np.ones(size, bool)
+        self.unvisited = np.ones(size, bool)
         self.weights = weights if weights is None else weights / weights.mean()
 
     def draw(self, order: np.ndarray, random: np.random.RandomState) -> np.ndarray:
         """Draw the rows visited in a pass, in proportion to their weights."""
         return order if self.weights is None else resample_by_weight(order, self.weights, random)
 
-    def note(self, rows: np.ndarray, mistakes: int) -> None:
+    def record_pass(self, rows: np.ndarray, mistakes: int) -> None:
         """Record the rows visited in a pass and its number of mistakes."""
-        self.left[rows] = False
+        self.unvisited[rows] = False
         if mistakes:
-            self.left[:] = True
+            self.unvisited[:] = True
 
     @property
     def is_complete(self) -> bool:
         """True if all examples have been visited since the last pass with a mistake."""
-        return not self.left.any()
+        return not self.unvisited.any()
 
 
 def resample_by_weight(order: np.ndarray, weights: np.ndarray, random: np.random.RandomState) -> np.ndarray:

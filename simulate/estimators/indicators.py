@@ -25,22 +25,22 @@ class IndicatorAttribute:
     """A named column with its categories, or with the upper bounds of all intervals but the last."""
 
     name: str
-    words: tuple[str, ...] | None
-    bounds: np.ndarray | None
+    category_names: tuple[str, ...] | None
+    upper_bounds: np.ndarray | None
 
-    def indicators(self, column: np.ndarray, missing_text: str) -> np.ndarray:
+    def encode_column(self, column: np.ndarray, missing_text: str) -> np.ndarray:
         """Return indicators (m, n) of 0 and 1, one column per category or interval.
 
         Rows of missing values and unknown categories are 0. Raises `ValueError` for text in a column of numbers.
         """
         is_known = ~find_missing_values(column, missing_text)
-        if self.words is None:
-            assert self.bounds is not None
-            array = np.zeros((len(column), len(self.bounds) + 1))
-            array[is_known, np.searchsorted(self.bounds, self._convert_numbers(column[is_known]))] = 1
+        if self.category_names is None:
+            assert self.upper_bounds is not None
+            array = np.zeros((len(column), len(self.upper_bounds) + 1))
+            array[is_known, np.searchsorted(self.upper_bounds, self._convert_numbers(column[is_known]))] = 1
             return array
         labels = np.array([str(value) for value in column], dtype=object)
-        return ((labels[:, None] == np.array(self.words, dtype=object)) & is_known[:, None]).astype(float)
+        return ((labels[:, None] == np.array(self.category_names, dtype=object)) & is_known[:, None]).astype(float)
 
     def _convert_numbers(self, column: np.ndarray) -> np.ndarray:
         """Convert a column of numbers to floats."""
@@ -50,19 +50,22 @@ class IndicatorAttribute:
             text = next(value for value in column if not isinstance(value, Real))
             raise ValueError(f"{self.name} is a column of numbers, but {text!r} is not a number") from None
 
-    def names(self) -> list[str]:
+    def get_conditions(self) -> list[str]:
         """Return the condition of each indicator as text.
 
-        >>> IndicatorAttribute("age", None, np.array([30.0, 60.0])).names()
+        >>> IndicatorAttribute("age", None, np.array([30.0, 60.0])).get_conditions()
         ['age <= 30', '30 < age <= 60', 'age > 60']
         """
-        if self.words is not None:
-            return [f"{self.name} = {value}" for value in self.words]
-        assert self.bounds is not None
-        if not self.bounds.size:
+        if self.category_names is not None:
+            return [f"{self.name} = {value}" for value in self.category_names]
+        assert self.upper_bounds is not None
+        if not self.upper_bounds.size:
             return [f"any {self.name}"]
-        low, high = self.bounds[0], self.bounds[-1]
-        middle = [f"{a:.4g} < {self.name} <= {b:.4g}" for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
+        low, high = self.upper_bounds[0], self.upper_bounds[-1]
+        middle = [
+            f"{a:.4g} < {self.name} <= {b:.4g}"
+            for a, b in zip(self.upper_bounds[:-1], self.upper_bounds[1:], strict=True)
+        ]
         return [f"{self.name} <= {low:.4g}", *middle, f"{self.name} > {high:.4g}"]
 
     def get_negated_conditions(self) -> list[str]:
@@ -71,12 +74,15 @@ class IndicatorAttribute:
         >>> IndicatorAttribute("age", None, np.array([30.0, 60.0])).get_negated_conditions()
         ['age > 30', 'not 30 < age <= 60', 'age <= 60']
         """
-        if self.words is not None:
-            return [f"{self.name} != {value}" for value in self.words]
-        names = [f"not {name}" for name in self.names()]
-        assert self.bounds is not None
-        if self.bounds.size:
-            names[0], names[-1] = f"{self.name} > {self.bounds[0]:.4g}", f"{self.name} <= {self.bounds[-1]:.4g}"
+        if self.category_names is not None:
+            return [f"{self.name} != {value}" for value in self.category_names]
+        names = [f"not {name}" for name in self.get_conditions()]
+        assert self.upper_bounds is not None
+        if self.upper_bounds.size:
+            names[0], names[-1] = (
+                f"{self.name} > {self.upper_bounds[0]:.4g}",
+                f"{self.name} <= {self.upper_bounds[-1]:.4g}",
+            )
         return names
 
 
@@ -181,6 +187,6 @@ def encode_indicators(
 
     If `negated`, the negations follow the indicators.
     """
-    parts = [attribute.indicators(X[:, i], missing) for i, attribute in enumerate(attributes)]
+    parts = [attribute.encode_column(X[:, i], missing) for i, attribute in enumerate(attributes)]
     indicators, numbers = np.hstack(parts), np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
     return (np.hstack([indicators, 1 - indicators]), np.tile(numbers, 2)) if negated else (indicators, numbers)

@@ -69,7 +69,7 @@ def run_minover(z: np.ndarray, recorded_updates: np.ndarray, stop_rule: str = "e
            [4., 1.]])
     """
     run, recorded = MinOverRun(z, stop_rule), []
-    for before, added in run.blocks(int(recorded_updates[-1])):
+    for before, added in run.iterate_blocks(int(recorded_updates[-1])):
         first = run.updates - len(added)
         inside = recorded_updates[(first < recorded_updates) & (recorded_updates <= run.updates)]
         recorded += [before + np.bincount(added[: time - first], minlength=len(z)) for time in inside]
@@ -78,7 +78,7 @@ def run_minover(z: np.ndarray, recorded_updates: np.ndarray, stop_rule: str = "e
 
 
 class ExampleGram:
-    """Examples times labels z (P, N), or their Gram matrix if this array is smaller."""
+    """Examples multiplied by their labels, z (P, N), or the Gram matrix of z if that is smaller."""
 
     def __init__(self, z: np.ndarray):
         self.gram = z @ z.T if len(z) < z.shape[1] else None
@@ -127,7 +127,7 @@ class MinOverBlock(NamedTuple):
     """
 
     added: np.ndarray
-    least: np.ndarray
+    smallest_fields: np.ndarray
     strengths: np.ndarray
     fields: np.ndarray
     slack: np.ndarray
@@ -142,7 +142,7 @@ class MinOverRun:
         self.updates, self.ended, self.size = 0, False, MIN_BLOCK_UPDATES
         self._choose_examples(np.arange(len(z)))
 
-    def blocks(self, total_updates: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def iterate_blocks(self, total_updates: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the strengths before each block and the examples that the block adds.
 
         The run ends after `total_updates` updates or by the stop rule.
@@ -175,7 +175,9 @@ class MinOverRun:
         """Accept a block, cut off where the stop rule ends the run."""
         before, added = self.strengths, block.added
         num_kept = (
-            self.patience.kept(block.least, self.examples.squares[added]) if self.patience.is_active else len(added)
+            self.patience.count_updates_before_stop(block.smallest_fields, self.examples.squares[added])
+            if self.patience.is_active
+            else len(added)
         )
         self.strengths, self.fields, self.ended = block.strengths, block.fields, self.patience.ended
         if num_kept < len(added):
@@ -230,7 +232,7 @@ class PatienceRule:
         self.stop, self.P, self.is_active = stop, P, stop != "epochs"
         self.best, self.waited, self.square, self.ended = -np.inf, 0, 0.0, False
 
-    def kept(self, min_fields: np.ndarray, squares: np.ndarray) -> int:
+    def count_updates_before_stop(self, min_fields: np.ndarray, squares: np.ndarray) -> int:
         """Count the updates of a block that precede the end of the run.
 
         Updates are described by the smallest fields and the squared lengths of the added examples (S,).

@@ -168,7 +168,7 @@ class Perceptron(LinearClassifier):
                 order = progress.random.permutation(z.shape[0])
             rows = visits.draw(order, progress.random)
             mistake_counts.append(progress.run_pass(z[rows]))
-            visits.note(rows, mistake_counts[-1])
+            visits.record_pass(rows, mistake_counts[-1])
         self._progress.append(progress)
         self._mistakes_per_student.append(mistake_counts)
         return LinearStudent(self._get_final_weights(progress), len(mistake_counts))

@@ -51,7 +51,7 @@ class SlowCrossValidationNotice:
     def __init__(self, stages: int, conjunctions: int):
         self.stages, self.conjunctions, self.start = stages, conjunctions, time.thread_time()
 
-    def update(self, stages_done: int) -> None:
+    def warn_if_slow(self, stages_done: int) -> None:
         """Warn once, with the number of completed stages, if the time limit is exceeded."""
         if time.thread_time() - self.start > CV_NOTICE_SECONDS:
             self.start = np.inf
@@ -249,7 +249,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
     def terms_(self) -> list[ConceptTerm]:
         """Weighted conjunctions of each class, in order of decreasing weight."""
         check_is_fitted(self)
-        names = [name for attribute in self.attributes_ for name in attribute.names()]
+        names = [name for attribute in self.attributes_ for name in attribute.get_conditions()]
         if self.negated:
             names += [name for attribute in self.attributes_ for name in attribute.get_negated_conditions()]
         first, *rest = map(str, self.classes_)
@@ -303,7 +303,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
                 votes = compute_weighted_vote([stage], data.X[outside]) + (votes if stage.error > 0 else 0)
                 wrong[num_stages] += weights @ (np.sign(votes) != y[outside])
                 num_stages += 1
-                notice.update(fold * max_stages + num_stages)
+                notice.warn_if_slow(fold * max_stages + num_stages)
             wrong[num_stages:] += weights @ (
                 np.sign(votes) != y[outside]
             )  # boosting ended early: the votes no longer change
@@ -334,7 +334,8 @@ class SparsePerceptron(OneAgainstRestClassifier):
             check_integer_parameters(2, cv=self.cv)
         if isinstance(self.categories, str) and self.categories != "auto":
             raise ValueError(
-                f'categories must be "auto" or a list of names for each column, not {format_python_value(self.categories)}'
+                'categories must be "auto" or a list of names for each column, '
+                f"not {format_python_value(self.categories)}"
             )
         check_integer_parameters(k=self.k)
         check_integer_parameters(2, bins=self.bins)

@@ -76,7 +76,7 @@ def simulate_stored_chunk(
     Raises `StoreError` if the store has been replaced in the meantime.
     """
     store = SweepStore(path)
-    scenario, chunk = scenario_from(store.config), store.chunks()[number]
+    scenario, chunk = scenario_from(store.config), store.list_chunks()[number]
     # files on this host may differ from the stored run's files of the same names
     if changed := describe_changed_data(path, scenario, store.data) or describe_changed_code(
         path, scenario, store.code
@@ -88,7 +88,7 @@ def simulate_stored_chunk(
         scenario, store, [chunk], get_states_to_simulate(again), workers, log, cells
     ):
         store.write(chunk, values, states)
-    states = store.states(chunk)
+    states = store.read_states(chunk)
     return {"done": int((states == DONE_STATE).sum()), "failed": int((states == FAILED_STATE).sum())}
 
 
@@ -141,7 +141,7 @@ def simulate_chunks(
         if current is not None and buffer is not current:
             yield current.finish_runs(simulator, log)
         current = buffer
-        current.take(results)
+        current.store_results(results)
     if current is not None:
         yield current.finish_runs(simulator, log)
 
@@ -150,19 +150,19 @@ class ChunkBuffer:
     """The variables and run states of a chunk during its simulation."""
 
     def __init__(self, store: SweepStore, chunk: Chunk, cells: list[Any], states: tuple[int, ...]):
-        self.chunk, self.states = chunk, store.states(chunk)
+        self.chunk, self.states = chunk, store.read_states(chunk)
         self.values = store.make_buffer(chunk, self.states)
         self.open = np.isin(self.states, states)  # finished runs are never overwritten
         self.cells = [cell for cell in cells if self.open[self._convert_to_chunk_index(cell.index)].any()]
 
-    def take(self, results: list[UnitResult] | Exception) -> None:
+    def store_results(self, results: list[UnitResult] | Exception) -> None:
         """Store the results of a unit. After an exception the unit's runs stay open for a retry."""
         if isinstance(results, Exception):
             return
         first = self.chunk.seeds.start
         for result in results:
             seeds = slice(result.seeds.start - first, result.seeds.stop - first)
-            index: tuple[Any, ...] = (*self._convert_to_chunk_index(result.where), seeds)
+            index: tuple[Any, ...] = (*self._convert_to_chunk_index(result.cell_index), seeds)
             new = self.open[index]
             for name, value in result.values.items():
                 inside = (*index, *(slice(n) for n in value.shape[new.ndim :]))
@@ -203,7 +203,7 @@ class ChunkBuffer:
         error = ""
         for unit in simulator.prepare_units([cell], self.chunk.seeds):
             try:
-                self.take(simulator.run(unit))
+                self.store_results(simulator.run(unit))
             except Exception as problem:  # a user's rule may raise anything
                 line = traceback.extract_tb(problem.__traceback__)[-1]
                 location = "" if isinstance(problem, StatmechError) else f" ({Path(line.filename).name}:{line.lineno})"

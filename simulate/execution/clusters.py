@@ -94,14 +94,15 @@ def check_cluster_name(cluster: str) -> None:
     scheme, _, rest = cluster.partition(":")
     local = cluster == "local" or (scheme == "local" and rest.isdecimal() and int(rest) >= 1)
     if not (local or (scheme == "tcp" and rest.startswith("//") and len(rest) > 2) or (scheme == "slurm" and rest)):
-        raise ConfigError(f"{_format_cluster_option(cluster)}: is not a cluster. Known: {CLUSTER_FORMATS}")
+        raise ConfigError(f"{_format_cluster_option(cluster)} is not a cluster. Known: {CLUSTER_FORMATS}")
     if scheme == "slurm" and not Path(rest).is_file():
         raise ConfigError(f"{_format_cluster_option(cluster)}: no such file")
     packages = {"local": ["cryptography"], "slurm": ["dask_jobqueue"]}.get(scheme, [])
     require_modules(format_option("--dask", "a Dask cluster"), "cluster", "distributed", *packages)
     if scheme == "slurm" and shutil.which("sbatch") is None:
         raise ConfigError(
-            f"{_format_cluster_option(cluster)}: sbatch was not found; run this command on a machine that submits SLURM jobs"
+            f"{_format_cluster_option(cluster)}: sbatch was not found; "
+            "run this command on a machine that submits SLURM jobs"
         )
 
 
@@ -118,7 +119,7 @@ class DaskWorkers:
     """The workers of a Dask client. A run ends if no worker is active for `patience` seconds."""
 
     def __init__(self, client: Any, where: str, patience: float, revive: Callable[[], None]):
-        self.client, self.where, self.patience, self.revive = client, where, patience, revive
+        self.client, self.cluster, self.patience, self.revive = client, where, patience, revive
         self.seen, self.threads, self.busy = -POLL_SECONDS, 1, False
 
     def simulate(self, store: SweepStore, todo: list[Chunk], again: bool, log: StoreLog) -> Iterator[Chunk]:
@@ -227,7 +228,7 @@ class DaskWorkers:
     def _make_cluster_error(self, reason: str) -> ClusterError:
         """Return an error that says how to resume the run."""
         advice = "Finished chunks are saved; rerun the same command to resume"
-        return ClusterError(f"{_format_cluster_option(self.where)}: {reason}. {advice}")
+        return ClusterError(f"{_format_cluster_option(self.cluster)}: {reason}. {advice}")
 
 
 def _has_killed_workers(problem: Exception | None) -> bool:
@@ -240,7 +241,7 @@ def _has_killed_workers(problem: Exception | None) -> bool:
 def _mark_failed_runs(store: SweepStore, chunk: Chunk, again: bool, problem: Exception | None, log: StoreLog) -> Chunk:
     """Mark a chunk's runs as failed if the worker has not done so, and return the chunk."""
     if problem is not None:
-        states = store.states(chunk)
+        states = store.read_states(chunk)
         failed = np.isin(states, get_states_to_simulate(again))
         error = f"{type(problem).__name__}: {problem}"
         if _has_killed_workers(problem):

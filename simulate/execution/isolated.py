@@ -59,13 +59,13 @@ def _simulate_in_child(path: Path, chunk: Chunk, again: bool, index: tuple[int, 
 
 def _simulate_cells_in_children(store: SweepStore, chunk: Chunk, again: bool, log: StoreLog) -> None:
     """Simulate each parameter combination of a chunk in a separate child process."""
-    for inside in np.ndindex(store.states(chunk).shape[:-1]):
-        if (store.states(chunk)[inside] == DONE_STATE).all():
+    for inside in np.ndindex(store.read_states(chunk).shape[:-1]):
+        if (store.read_states(chunk)[inside] == DONE_STATE).all():
             continue
         index = tuple(int(i + start) for i, start in zip(inside, chunk.first_index, strict=True))
         death = _simulate_in_child(store.path, chunk, again, index)
         if death:
-            states = store.states(chunk)
+            states = store.read_states(chunk)
             values = store.make_buffer(chunk, states)
             states[inside][states[inside] != DONE_STATE] = FAILED_STATE
             store.write(chunk, values, states)

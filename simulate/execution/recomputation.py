@@ -72,9 +72,12 @@ def recompute(path: Path, max_cells: int) -> Recomputation:
         return Recomputation(0, [], obstacle)
     simulator, runs, differing = make_simulator(scenario), 0, list[str]()
     cells = {cell.index: cell for cell in scenario.cells()}
-    for sample, version in _draw_run_samples(store, max_cells, scenario.together):
+    for sample, version in _draw_run_samples(store, max_cells, scenario.seeds_per_batch):
         index = sample.first_index
-        stored, is_done = store.make_buffer(sample, store.states(sample)), _find_runs_by_version(store, sample, version)
+        stored, is_done = (
+            store.make_buffer(sample, store.read_states(sample)),
+            _find_runs_by_version(store, sample, version),
+        )
         runs += int(is_done.sum())
         for names in _find_differing_variables(simulator, cells[index], sample, stored, is_done):
             made_by = (
@@ -91,7 +94,7 @@ def _draw_run_samples(store: SweepStore, max_cells: int, seeds_together: int) ->
 
     A sample has one parameter combination and the seeds that are simulated together.
     """
-    rng, chunks = np.random.default_rng(0), store.chunks()
+    rng, chunks = np.random.default_rng(0), store.list_chunks()
     for version in [*range(len(store.provenances)), UNKNOWN_VERSION_INDEX]:
         counts = [int(_find_runs_by_version(store, chunk, version).sum()) for chunk in chunks]
         numbers = rng.choice(sum(counts), min(max_cells, sum(counts)), replace=False)
@@ -108,7 +111,7 @@ def _draw_run_samples(store: SweepStore, max_cells: int, seeds_together: int) ->
 
 def _find_runs_by_version(store: SweepStore, chunk: Chunk, version: int) -> np.ndarray:
     """Return a mask of a chunk's finished runs that this version simulated."""
-    finished: np.ndarray = (store.states(chunk) == DONE_STATE) & (store.read_versions(chunk) == version)
+    finished: np.ndarray = (store.read_states(chunk) == DONE_STATE) & (store.read_versions(chunk) == version)
     return finished
 
 

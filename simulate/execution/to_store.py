@@ -184,8 +184,8 @@ class StoreRun:
     def plan_chunks(self, store: SweepStore) -> list[Chunk]:
         """Return this shard's chunks that have runs to simulate, including corrupted chunks."""
         k, n = self.shard
-        self.suspects = self.log.suspects()
-        mine = [chunk for chunk in store.chunks() if chunk.number % n == k - 1]
+        self.suspects = self.log.find_repeated_crash_chunks()
+        mine = [chunk for chunk in store.list_chunks() if chunk.number % n == k - 1]
         states = get_states_to_simulate(self.again)
         todo = [chunk for chunk in mine if np.isin(_get_intact_states(store, chunk, self.log), states).any()]
         self.total = sum(chunk.runs for chunk in mine)
@@ -265,7 +265,7 @@ def _make_store_attributes(scenario: AbstractScenario) -> dict[str, object]:
 
 def _get_intact_states(store: SweepStore, chunk: Chunk, log: StoreLog) -> np.ndarray:
     """Return the run states of a chunk. A corrupted chunk has only missing runs."""
-    states = store.states(chunk)
+    states = store.read_states(chunk)
     faults = store.faults(chunk, states)
     if not faults:
         return states

@@ -43,7 +43,7 @@ class UnitResult(NamedTuple):
     For several cells the index contains arrays (cells,), and the values have the shape (cells, seeds, ...).
     """
 
-    where: tuple[int, ...] | tuple[np.ndarray, ...]
+    cell_index: tuple[int, ...] | tuple[np.ndarray, ...]
     seeds: slice
     values: dict[str, np.ndarray]
 
@@ -73,19 +73,19 @@ class Simulator(ABC):
         """Prepare the cells and return units that can be run. Estimates call only `units`."""
         return self.units(self.prepare_cells(cells), seeds)
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise `ScenarioError` if this machine cannot simulate the scenario, before anything runs."""
         return
 
-    def memory(self) -> float:
+    def estimate_memory(self) -> float:
         """Return the memory of the largest unit, in bytes."""
         return 0.0
 
-    def library_bytes(self) -> float:
+    def count_library_bytes(self) -> float:
         """Return the memory, in bytes, of compilers, programs and libraries that the first unit loads."""
         return 0.0
 
-    def attrs(self) -> dict[str, Any]:
+    def make_attributes(self) -> dict[str, Any]:
         """Return attributes to add to the dataset."""
         return {}
 
@@ -93,7 +93,7 @@ class Simulator(ABC):
         """Return sentences that a user should read before the simulation starts."""
         return []
 
-    def context(self) -> AbstractContextManager[Any]:
+    def open_context(self) -> AbstractContextManager[Any]:
         """Return a context that surrounds the run of all units."""
         return nullcontext()
 
@@ -144,7 +144,7 @@ def make_simulator(scenario: AbstractScenario) -> Simulator:
     check_is_scenario(scenario)
     if scenario.simulate is not None:
         return PerRunSimulator(scenario)
-    simulator: Simulator = import_module(f"simulate.scenarios.{scenario.module()}").Simulator(scenario)
+    simulator: Simulator = import_module(f"simulate.scenarios.{scenario.get_module_name()}").Simulator(scenario)
     return simulator
 
 
@@ -153,7 +153,7 @@ def check_simulator(simulator: Simulator) -> None:
     if problems := list(simulator.scenario.find_data_problems()):
         raise ScenarioError(problems)
     check_cell_memory(simulator.scenario)
-    simulator.check()
+    simulator.check_resources()
 
 
 def check_run_memory(key: str, run_description: str, needed_bytes: float, advice: str = "") -> None:
@@ -170,7 +170,7 @@ def count_affordable_units(simulator: Simulator, workers: int | None, memory: fl
     """
     if memory is None:
         return workers
-    unit, left = _make_small_simulator(simulator).memory(), memory - _estimate_shared_bytes(simulator, workers)
+    unit, left = _make_small_simulator(simulator).estimate_memory(), memory - _estimate_shared_bytes(simulator, workers)
     if left < unit:
         needs = f"libraries and results take {(memory - left) / 2**30:.2g} GiB, one unit of work {unit / 2**30:.2g} GiB"
         raise ScenarioError([(("memory",), f"{memory / 2**30:.3g} GiB is too little: {needs}")])
@@ -178,7 +178,7 @@ def count_affordable_units(simulator: Simulator, workers: int | None, memory: fl
 
 
 def estimate_peak_memory(simulator: Simulator, memory: float | None = None, with_drawing: bool = False) -> float:
-    """Estimate the peak memory of this process, in bytes, during a simulation within a memory limit.
+    """Estimate the peak memory of this process, in bytes, during a simulation that respects a memory limit.
 
     With `with_drawing`, results are then compared and drawn, which may need more memory than the simulation.
     """
@@ -189,16 +189,18 @@ def estimate_peak_memory(simulator: Simulator, memory: float | None = None, with
     at_once = len(list(islice(small_simulator.units(cells, seeds), workers)))
     is_drawn = with_drawing and can_draw_within_memory(scenario, memory)
     drawing_bytes = (
-        _get_library_bytes(simulator) + PICTURE_LIBRARY_BYTES + DRAWING_MEMORY_FACTOR * estimate_cost(scenario).bytes_
+        _get_library_bytes(simulator)
+        + PICTURE_LIBRARY_BYTES
+        + DRAWING_MEMORY_FACTOR * estimate_cost(scenario).dataset_bytes
         if is_drawn
         else 0.0
     )
-    return max(_estimate_shared_bytes(simulator, workers) + at_once * small_simulator.memory(), drawing_bytes)
+    return max(_estimate_shared_bytes(simulator, workers) + at_once * small_simulator.estimate_memory(), drawing_bytes)
 
 
 def can_draw_within_memory(scenario: AbstractScenario, memory: float | None) -> bool:
     """Return True if `memory`, by default half of this machine's, holds the results of a scenario twice."""
-    return 2 * estimate_cost(scenario).bytes_ <= (memory or machine_memory() / 2)
+    return 2 * estimate_cost(scenario).dataset_bytes <= (memory or machine_memory() / 2)
 
 
 def _make_small_simulator(simulator: Simulator) -> Simulator:
@@ -208,14 +210,14 @@ def _make_small_simulator(simulator: Simulator) -> Simulator:
 
 def _get_library_bytes(simulator: Simulator) -> float:
     """Estimate the memory, in bytes, of libraries that this process has loaded or will load."""
-    return get_peak_memory() + STORE_LIBRARY_BYTES + simulator.library_bytes()
+    return get_peak_memory() + STORE_LIBRARY_BYTES + simulator.count_library_bytes()
 
 
 def _estimate_shared_bytes(simulator: Simulator, workers: int | None) -> float:
     """Estimate the memory, in bytes, that does not depend on the number of simultaneous units."""
     scenario, small_simulator = simulator.scenario, _make_small_simulator(simulator)
     cost, lengths = estimate_cost(scenario), compute_chunk_lengths(scenario)
-    chunk = cost.bytes_ / cost.runs * math.prod(lengths)
+    chunk = cost.dataset_bytes / cost.runs * math.prod(lengths)
     cells = list(islice(small_simulator.scenario.cells(), math.prod(lengths[:-1])))
     units = sum(1 for _ in small_simulator.units(cells, range(lengths[-1])))
     begun = min(
@@ -229,7 +231,7 @@ def _estimate_shared_bytes(simulator: Simulator, workers: int | None) -> float:
 def make_attributes(simulator: Simulator) -> dict[str, Any]:
     """Return the attributes of a scenario's dataset, with digests of its data and code."""
     data, code = simulator.scenario.data_digests(), simulator.scenario.code_digests()
-    return {"source": simulator.source, **({"data": data} if data else {}), "code": code, **simulator.attrs()}
+    return {"source": simulator.source, **({"data": data} if data else {}), "code": code, **simulator.make_attributes()}
 
 
 def run_units(
@@ -249,7 +251,7 @@ def run_units(
         return simulator.run(unit)
 
     workers = workers or simulator.scenario.workers or count_cores()
-    with simulator.context(), open_thread_pool(workers) as pool:
+    with simulator.open_context(), open_thread_pool(workers) as pool:
         started: deque[tuple[Any, Any]] = deque()
         for unit in units:
             started.append((unit, pool.submit(run, unit)))

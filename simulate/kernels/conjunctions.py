@@ -109,7 +109,8 @@ def boost_conjunctions(
     Examples
     --------
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
-    >>> [stage] = boost_conjunctions(X, np.array([-1, -1, -1, 1]), np.arange(2), k=2, stages=10, discount=1.0)
+    >>> y = np.array([-1, -1, -1, 1])
+    >>> [stage] = boost_conjunctions(X, y, np.arange(2), max_indicators=2, max_stages=10, discount=1.0)
     >>> stage                                                                # AND, in one stage
     Stage(hypothesis=Conjunction(indicators=(0, 1), sense=1), error=0.0, weight=1.0)
     """
@@ -145,7 +146,8 @@ class ConjunctionSearch:
         self.attributes = np.asarray(attributes)
         self.k = min(k, len(np.unique(attributes)))
         if comb(n, self.k) > MAX_SEARCHED_CONJUNCTIONS:
-            fault = f"conjunctions of {self.k} of {n} indicators are too many to search: more than {MAX_SEARCHED_CONJUNCTIONS:,}"
+            limit = f"more than {MAX_SEARCHED_CONJUNCTIONS:,}"
+            fault = f"conjunctions of {self.k} of {n} indicators are too many to search: {limit}"
             raise ValueError(f"{fault}. Select columns first, or reduce k or bins")
         self.X, self.discount, self.signed = X, discount, signed
         self.total, self.indicator_sums, self.masses = signed.sum(), signed @ X, np.abs(signed) @ X
@@ -181,11 +183,13 @@ class ConjunctionSearch:
         Ties (to rounding) are broken by fewer indicators, then by lower indices.
         """
         best_found = BestConjunctions()
-        best_found.take((), abs(self.total), self.total)
+        best_found.add_if_best((), abs(self.total), self.total)
         half_correlations = np.abs(self.indicator_sums - self.total / 2)
         if half_correlations.size:
             index = _find_first_near_max(half_correlations)
-            best_found.take((index,), 2 * float(half_correlations[index]), 2 * self.indicator_sums[index] - self.total)
+            best_found.add_if_best(
+                (index,), 2 * float(half_correlations[index]), 2 * self.indicator_sums[index] - self.total
+            )
         if self.k > 1:
             bound = self.discount * (self.masses + np.abs(self.indicator_sums - self.total))
             if len(candidates := np.flatnonzero(bound >= best_found.least)) > 1:
@@ -256,7 +260,7 @@ class ConjunctionSearch:
         score = 2 * self.discount * float(half_correlations.max(initial=0.0))
         if score >= best.least:
             i, j = np.unravel_index(_find_first_near_max(half_correlations), half_correlations.shape)
-            best.take((*first, int(candidates[i]), int(candidates[j])), score, 2 * sums[i, j] - self.total)
+            best.add_if_best((*first, int(candidates[i]), int(candidates[j])), score, 2 * sums[i, j] - self.total)
         if masses is None or self.discount == 0:
             return
         if len(first) + 3 == self.k:
@@ -281,8 +285,8 @@ class ConjunctionSearch:
         triple, total = find_best_triple(part.X, columns, part.signed, *pairs, equal / self.discount)
         if triple[0] >= 0:
             signed = 2 * total - self.total
-            indicators = (*part.first, *(int(part.candidates[i]) for i in triple))
-            best.take(indicators, self.discount * abs(signed), signed)
+            indicators = (*part.prefix, *(int(part.candidates[i]) for i in triple))
+            best.add_if_best(indicators, self.discount * abs(signed), signed)
 
     def _search_extensions(self, prefix: tuple[int, ...], candidates: np.ndarray, best: BestConjunctions) -> None:
         """Search the conjunctions that extend `prefix` by two or more candidates."""
@@ -294,13 +298,13 @@ class ConjunctionSearch:
 
 
 class PartialConjunction(NamedTuple):
-    """A conjunction of the indicators `first`, and candidates (n,) that may extend it.
+    """A conjunction of the indicators `prefix`, and candidates (n,) that may extend it.
 
-    X (m, n) and `signed` (m,) are restricted to the rows where `first` is true. `sums` and `masses` (n, n) add
+    X (m, n) and `signed` (m,) are restricted to the rows where `prefix` is true. `sums` and `masses` (n, n) add
     `signed`, and its absolute values, over the rows where both indicators of a pair are true.
     """
 
-    first: tuple[int, ...]
+    prefix: tuple[int, ...]
     candidates: np.ndarray
     X: np.ndarray
     signed: np.ndarray
@@ -318,7 +322,7 @@ class BestConjunctions:
         self.largest, self.least = 0.0, 0.0
         self.known: list[tuple[float, Conjunction]] = []
 
-    def take(self, indicators: tuple[int, ...], score: float, signed: float) -> None:
+    def add_if_best(self, indicators: tuple[int, ...], score: float, signed: float) -> None:
         """Record a conjunction if its score equals or exceeds the best.
 
         The score is the absolute value of the discounted correlation, `signed` the correlation itself.

@@ -20,18 +20,20 @@ class StepRates(NamedTuple):
     eta: Array  # learning rate
     drift: Array  # delta/N, 1 minus the cosine of the teacher's rotation angle per step
     decay: Array  # decay/N, the fraction of the weights lost in a step
-    before: Array  # fraction of the weights lost in earlier steps of the block
-    shares: Array | None = None  # probabilities of several tasks (..., M, tasks)
+    lost_before: Array  # fraction of the weights lost in earlier steps of the block
+    task_probabilities: Array | None = None  # probabilities of several tasks (..., M, tasks)
     noise: Array | None = None  # flip rate or standard deviation of the noise, if it changes with time
     dropout: Array | None = None  # probability that a unit is silent, if it changes with time
 
     @property
-    def lost(self) -> Array:
+    def lost_in_block(self) -> Array:
         """The fraction of the weights lost in all M steps of the block."""
-        return self.before[-1] + (1 - self.before[-1]) * self.decay[-1]
+        return self.lost_before[-1] + (1 - self.lost_before[-1]) * self.decay[-1]
 
 
-def course_of(changes: TimeDependence, eta: Array, N: Array, first: Array, active: Array, dtype: str) -> StepRates:
+def compute_step_rates(
+    changes: TimeDependence, eta: Array, N: Array, first: Array, active: Array, dtype: str
+) -> StepRates:
     """Compute the rates of consecutive steps that start at step `first`.
 
     Parameters
@@ -49,7 +51,7 @@ def course_of(changes: TimeDependence, eta: Array, N: Array, first: Array, activ
     """
     t, axis = (first + jnp.arange(active.size).reshape(active.shape)) / N, active.ndim - 1
     probabilities = changes.tasks and changes.tasks.at(t)
-    noise, dropout = (change and change.at(t).astype(dtype) for change in (changes.noise, changes.dropout))
+    noise, dropout = (change and change.value_at(t).astype(dtype) for change in (changes.noise, changes.dropout))
     t, active = (part.reshape(*part.shape, *[1] * jnp.ndim(changes.drift)) for part in (t, active))
     drift, decay = (jnp.where(active, rate / N, 0.0) for rate in (changes.drift, changes.decay))
     fading = jnp.cumsum(jnp.log1p(-decay), axis=axis)  # -inf after a step that loses all weights

@@ -122,7 +122,7 @@ def _iterate_weight_components(
     for step, rows in enumerate(iterate_batches(cell, rng)):
         yield state[0]
         z = cell.descent.query(state)
-        slopes = cell.on.slope(inputs.stabilities(z)[rows])
+        slopes = cell.converted_loss.slope(inputs.stabilities(z)[rows])
         force = inputs.force(rows, slopes if cell.teacher.labels else -slopes)
         state = cell.descent.next(state, add_penalty_force(cell, force, z), cell.rate(step), step)
 
@@ -132,7 +132,7 @@ def add_penalty_force(cell: DescentCell, force: np.ndarray, z: np.ndarray) -> np
     return force + cell.batch * cell.lam * z
 
 
-def bytes_of(cell: DescentCell) -> float:
+def estimate_run_bytes(cell: DescentCell) -> float:
     """Return the memory in bytes of a run that learns in a new direction at every step."""
     return 8.0 * cell.P * (2 * _count_max_directions(cell) + NUM_EXTRA_VECTORS)
 

@@ -24,7 +24,7 @@ class DescentRecord:
     def write(self, step: int, parallel: float, perpendicular: float, x: np.ndarray) -> None:
         """Record the components of w/sqrt(N) and the stabilities or residuals (P,) of all examples."""
         wrong = np.mean((1 - np.sign(x)) / 2)
-        self.values[:, self.places[step]] = parallel, perpendicular, np.mean(self.cell.on.value(x)), wrong
+        self.values[:, self.places[step]] = parallel, perpendicular, np.mean(self.cell.converted_loss.value(x)), wrong
 
     def variables(self) -> dict[str, np.ndarray]:
         """Return the variables of the run at the recorded steps."""

@@ -38,7 +38,7 @@ def _iterate_random_batches(cell: DescentCell, rng: np.random.Generator) -> Iter
 
 
 def _iterate_shuffled_batches(cell: DescentCell, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    edges = [cell.P * batch // cell.batches for batch in range(cell.batches + 1)]
+    edges = [cell.P * batch // cell.batches_per_epoch for batch in range(cell.batches_per_epoch + 1)]
     while True:
         order = rng.permutation(cell.P)
         yield from (order[first:last] for first, last in pairwise(edges))

@@ -75,11 +75,11 @@ def compute_batch_force(cell: DescentCell, X: np.ndarray, y: np.ndarray, z: np.n
 
     The force is the sum of the inputs / sqrt(N) times the derivatives of the losses with respect to the fields.
     """
-    slope = cell.on.slope(compute_stabilities(cell, X @ z, y))
+    slope = cell.converted_loss.slope(compute_stabilities(cell, X @ z, y))
     return (y * slope if cell.teacher.labels else -slope) @ X
 
 
-def bytes_of(cell: DescentCell) -> float:
+def estimate_run_bytes(cell: DescentCell) -> float:
     """Return the memory in bytes of a run: all inputs, the inputs of a batch, and vectors."""
     copied = cell.batch if cell.batch < 1 else 0.0
     return 8.0 * (cell.P * cell.N * (1 + copied) + NUM_WORK_VECTORS * (cell.P + cell.N))

@@ -46,7 +46,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.courses import StepRates, course_of
+from simulate.kernels.courses import StepRates, compute_step_rates
 from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
 from simulate.kernels.learner import EngineRecord, EngineTask, LearnerArrays, OnlineLearner
 from statmech.inputs import Inputs
@@ -137,13 +137,13 @@ class GramProgram:
     K: int
     teachers: int
     M: int  # steps per block
-    lanes: int  # seeds per call
+    seeds_per_call: int  # seeds per call
     dtype: str
     batch: int  # seeds of the full batch
     drifting: bool  # whether the teacher moves
     tasks: int = 1  # tasks simulated side by side
     examples: int = 1  # examples per step
-    short: bool = False  # whether to compile faster, for slower steps
+    fast_compile: bool = False  # whether to compile faster, for slower steps
 
     @property
     def vectors(self) -> int:
@@ -248,11 +248,11 @@ def _run_program(
 
     The arrays of the record have the shape (tasks, seeds, ...).
     """
-    alone, width = program.tasks == 1, program.lanes
+    alone, width = program.tasks == 1, program.seeds_per_call
     parameters, changes = task.numbers(indices[0] if alone else np.repeat(indices, width))
     keys = keys[0] if alone else keys
     students = np.moveaxis(students, 0, -2).reshape(*students.shape[1:3], -1)
-    state = jax.tree.map(lambda values: np.repeat(values[..., None], students.shape[-1], axis=-1), task.kept)
+    state = jax.tree.map(lambda values: np.repeat(values[..., None], students.shape[-1], axis=-1), task.saved_state)
     problem = GramArguments(keys, parameters, np.float64(task.N), np.uint32(first_seed), changes)
     parts = map(np.asarray, _run(program, problem, students, state, steps))  # slicing JAX arrays would compile programs
     return [part.reshape(program.tasks, width, *part.shape[1:]) for part in parts]
@@ -274,7 +274,7 @@ def choose_compiler_options(program: Any) -> list[dict[str, Any]]:
 
 
 def _choose_gram_options(program: GramProgram) -> list[dict[str, Any]]:
-    return choose_compiler_options(program) + ([FAST_COMPILE_OPTIONS] if program.short else [])
+    return choose_compiler_options(program) + ([FAST_COMPILE_OPTIONS] if program.fast_compile else [])
 
 
 @partial(CachedProgram, options=_choose_gram_options)
@@ -303,7 +303,7 @@ def _run(
             first = steps_done + index * stride
             randoms = _draw_block_randoms(program, problem, learner, fold_in(problem.key, first), together)
             active = (first + jnp.arange(stride) < until).reshape(together, program.M)
-            block_rates = problem.changes and course_of(
+            block_rates = problem.changes and compute_step_rates(
                 problem.changes, learner.eta, problem.N, first, active, program.dtype
             )
             return jax.lax.scan(block, carried, (*randoms, active, block_rates))[0]
@@ -339,19 +339,21 @@ def _advance_block(
         teacher = fields[:, None]
     else:
         teacher, path = jnp.swapaxes(learner.teachers(jnp.swapaxes(z[:, :teachers], 0, 1)), 0, 1), None
-    carry = learner.begin(state, add_in_order(students[:, i] ** 2 for i in range(n)))
+    carry = learner.start_block(state, add_in_order(students[:, i] ** 2 for i in range(n)))
     examples = learner.examples(noise, active)
     f, carry = compute_modulations(learner, teacher, student_fields, inner[:M, :M], carry, examples, block_rates)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, width), students.dtype)], axis=1)
     gain = subtract_fraction(
-        add_in_order(f[m, :, None] * z[m, None] for m in range(M)) / learner.N, wide, block_rates and block_rates.lost
+        add_in_order(f[m, :, None] * z[m, None] for m in range(M)) / learner.N,
+        wide,
+        block_rates and block_rates.lost_in_block,
     )
     if path is not None:
         arrived = add_in_order(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0])
         gain = gain + compute_rotation_gain(dot_rows_with_axis, wide + gain, arrived)
     wide = wide + gain
     students = jnp.concatenate([wide[:, :teachers], compute_lq_factor(wide[:, teachers:])], axis=1)
-    return (students, learner.kept(carry)), None
+    return (students, learner.saved_state(carry)), None
 
 
 def _advance_batch_step(
@@ -368,18 +370,18 @@ def _advance_batch_step(
     factor = make_input_rows(normals[:below], chi, 0)  # the lower triangular factor A
     fields = add_in_order(students[:, i, None] * z[i] for i in range(n))
     step_rates = jax.tree.map(lambda rates: rates[0], block_rates)
-    carry = learner.begin(state, add_in_order(students[:, i] ** 2 for i in range(n)))
+    carry = learner.start_block(state, add_in_order(students[:, i] ** 2 for i in range(n)))
     before, examples = jax.tree.map(lambda part: part[:, None], carry), learner.examples(noise, active)
     f, after = learner.step(before, learner.teachers(z[:teachers]), fields, learner.N, examples, step_rates)
     f = f / z.shape[1]
     gain = subtract_fraction(
-        jnp.sum(f[:, None] * z[None], axis=2) / learner.N, students, block_rates and block_rates.lost
+        jnp.sum(f[:, None] * z[None], axis=2) / learner.N, students, block_rates and block_rates.lost_in_block
     )
     perpendicular = compute_lq_factor(f)
     new = add_in_order(perpendicular[:, i, None] * factor[i] for i in range(K)) / learner.N
     wide = jnp.concatenate([students + gain, new], axis=1)
     students = jnp.concatenate([wide[:, :teachers], compute_lq_factor(wide[:, teachers:])], axis=1)
-    return (students, learner.kept(jax.tree.map(lambda part: part.mean(1), after))), None
+    return (students, learner.saved_state(jax.tree.map(lambda part: part.mean(1), after))), None
 
 
 def compute_rotation_gain(dot: Callable[[Array, Array], Array], students: Array, teacher: Array) -> Array:
@@ -425,13 +427,13 @@ def _advance_block_by_matrices(
         teacher = fields.T[:, :, None]
     else:
         teacher, path = jnp.moveaxis(learner.teachers(jnp.moveaxis(x[:, :, :teachers], 2, 0)), 0, 2), None
-    carry = learner.begin(state, jnp.sum(students**2, axis=2))
+    carry = learner.start_block(state, jnp.sum(students**2, axis=2))
     examples = learner.examples(jax.tree.map(lambda values: values[..., None], noise), active)
     f, carry = _compute_modulations_seeds_first(
         learner, teacher, student_fields, inner[:, :M, :M], carry, examples, block_rates
     )
     wide = jnp.pad(students, ((0, 0), (0, 0), (0, vectors)))
-    gain = subtract_fraction(f @ x / learner.N, wide, block_rates and block_rates.lost)
+    gain = subtract_fraction(f @ x / learner.N, wide, block_rates and block_rates.lost_in_block)
     if path is not None:
         arrived = jnp.einsum("ms,smi->si", path[1:], z[:, M:]).at[:, 0].add(path[0])
         gain = gain + jax.vmap(partial(compute_rotation_gain, jnp.matmul))(wide + gain, arrived)
@@ -439,7 +441,7 @@ def _advance_block_by_matrices(
     # one matrix at a time: a batched QR uses its own thread pool, where two simultaneous units would deadlock
     upper = jax.lax.map(partial(jnp.linalg.qr, mode="r"), jnp.swapaxes(wide[:, :, teachers:], 1, 2))
     students = jnp.concatenate([wide[:, :, :teachers], jnp.swapaxes(upper, 1, 2)], axis=2)
-    return (students, learner.kept(carry)), None
+    return (students, learner.saved_state(carry)), None
 
 
 def _make_input_matrices(normals: Array, chi: Array, n: int) -> Array:
@@ -467,7 +469,7 @@ def _compute_modulations_seeds_first(
     def step(carry: tuple[Array, LearnerArrays], xs: tuple[Any, ...]) -> tuple[tuple[Array, LearnerArrays], None]:
         f, carry = carry
         m, y, h, inner, example, step_rates = xs
-        h = subtract_fraction(h, h, step_rates and step_rates.before) + jnp.einsum(
+        h = subtract_fraction(h, h, step_rates and step_rates.lost_before) + jnp.einsum(
             "skn,sn->sk", f, inner
         )  # later steps do not contribute: their f is still zero
         new, carry = learner.step(carry, y, h, inner[:, m, None], example, step_rates)
@@ -516,16 +518,16 @@ def _draw_block_randoms(
 ) -> tuple[Array, Array, Any]:
     """Draw the normals, chi variables and learner's noise of several blocks."""
     N, M, vectors, dtype = problem.N, program.M, program.vectors, program.dtype
-    width = program.lanes * program.tasks
+    width = program.seeds_per_call * program.tasks
     key, chi_key = fold_in(key, 0), fold_in(key, 1)
     n = program.K + program.teachers
     if program.examples > 1:
         return _draw_batch_randoms(program, problem, learner, (key, chi_key), blocks)
     count = vectors * n + vectors * (vectors - 1) // 2
     axis = jnp.asarray([i for m in range(vectors) for i in range(n + m)])
-    is_complete = program.lanes == program.batch and program.tasks == 1
-    part = None if is_complete else BatchSlice(problem.first, program.lanes, program.batch)
-    shapes = ((blocks, count + learner.normals * M, width), (blocks, learner.uniforms * M, width))
+    is_complete = program.seeds_per_call == program.batch and program.tasks == 1
+    part = None if is_complete else BatchSlice(problem.first, program.seeds_per_call, program.batch)
+    shapes = ((blocks, count + learner.normals_per_step * M, width), (blocks, learner.uniforms_per_step * M, width))
     all_normals, uniforms = draw_normals_and_uniforms(key, *shapes, part)
     normals, noise = all_normals[:, :count], learner.noise(all_normals[:, count:], uniforms, dtype)
     # a branch, because indexing by `axis` in the loop is four times slower
@@ -542,12 +544,12 @@ def _draw_batch_randoms(
 
     The normals of the factor A come before the normals of the inputs; the chis belong to A.
     """
-    K, b, width, dtype = program.K, program.examples, program.lanes * program.tasks, program.dtype
+    K, b, width, dtype = program.K, program.examples, program.seeds_per_call * program.tasks, program.dtype
     n, below = K + program.teachers, K * (K - 1) // 2
-    is_complete = program.lanes == program.batch and program.tasks == 1
-    part = None if is_complete else BatchSlice(problem.first, program.lanes, program.batch)
+    is_complete = program.seeds_per_call == program.batch and program.tasks == 1
+    part = None if is_complete else BatchSlice(problem.first, program.seeds_per_call, program.batch)
     count = below + n * b
-    shapes = ((blocks, count + learner.normals * b, width), (blocks, learner.uniforms * b, width))
+    shapes = ((blocks, count + learner.normals_per_step * b, width), (blocks, learner.uniforms_per_step * b, width))
     all_normals, uniforms = draw_normals_and_uniforms(keys[0], *shapes, part)
     noise = learner.noise(all_normals[:, count:], uniforms, dtype)
     degrees = problem.N - n - jnp.arange(K)[:, None]

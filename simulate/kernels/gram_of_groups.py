@@ -12,9 +12,9 @@ the coordinates of :math:`\mathbf J_{ka}/\sqrt N`. Then
 
 So a block of steps is the same as in `gram` with one more axis. Each group is reduced by its own LQ decomposition; a
 group of at most n directions keeps a basis of all its directions, without a decomposition. Inputs around the centres of
-clusters have the mean :math:`c\,\tau^a` instead of 0, with c from the learner (`Learner.input_means`). A drifting teacher
-turns equally in all directions, whatever their variance: each group's axes are rotated until the first axis is the
-teacher's part in that group.
+clusters have the mean :math:`c\,\tau^a` instead of 0, with c from the learner (`Learner.input_means`). A drifting
+teacher turns equally in all directions, whatever their variance: each group's axes are rotated until the first axis is
+the teacher's part in that group.
 
 Lengths are Euclidean. The students' components parallel and perpendicular to the teachers are recorded twice: as
 vectors, and as fields with :math:`\mathbf u\cdot\mathbf v = \sum_al_a\,\mathbf u_a\cdot\mathbf v_a`.
@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.courses import course_of
+from simulate.kernels.courses import compute_step_rates
 from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
 from simulate.kernels.gram import (
     add_in_order,
@@ -126,7 +126,7 @@ def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slic
     program = GroupProgram(task.learner, task.K, task.M, blocks, len(sizes), task.dtype, task.drifting)
     teachers, students = draw_group_start(task, modes, sizes, GROUP_BATCH_SEEDS, fold_in_key_data(key, 0))
     parameters, changes = task.numbers()
-    state = jax.tree.map(lambda values: np.repeat(values[..., None], GROUP_BATCH_SEEDS, axis=-1), task.kept)
+    state = jax.tree.map(lambda values: np.repeat(values[..., None], GROUP_BATCH_SEEDS, axis=-1), task.saved_state)
     carried = GroupBlockState(students.astype(task.dtype), teachers.astype(task.dtype), state)
     arguments = GroupArguments(
         fold_in_key_data(key, 1), parameters, np.float64(task.N), sizes, modes.variances, changes
@@ -158,7 +158,7 @@ def _run(program: GroupProgram, arguments: GroupArguments, carried: GroupBlockSt
             first = steps_done + index * stride
             randoms = _draw_group_randoms(program, arguments, learner, fold_in(arguments.key, first))
             active = (first + jnp.arange(stride) < until).reshape(GROUP_BLOCKS_PER_DRAW, program.M)
-            block_rates = arguments.changes and course_of(
+            block_rates = arguments.changes and compute_step_rates(
                 arguments.changes, learner.eta, arguments.N, first, active, program.dtype
             )
             return jax.lax.scan(block, carried, (*randoms, active, block_rates))[0]
@@ -192,13 +192,13 @@ def _advance_group_block(
     if vectors > M:
         turned, path = compute_teacher_path(fields[0], inner, block_rates.drift, learner.N)
         fields = turned[None]
-    carry = learner.begin(state, jnp.sum(students**2, axis=(1, 2)))
+    carry = learner.start_block(state, jnp.sum(students**2, axis=(1, 2)))
     examples = learner.examples(noise, active)
     y = jnp.swapaxes(learner.teachers(fields), 0, 1)
     f, carry = compute_modulations(learner, y, student_fields, inner[:M, :M], carry, examples, block_rates)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, groups, seeds), students.dtype)], axis=1)
     gain = add_in_order(f[m, :, None, None] * z[m, None] for m in range(M)) / learner.N
-    wide = (wide + subtract_fraction(gain, wide, block_rates and block_rates.lost)).reshape(
+    wide = (wide + subtract_fraction(gain, wide, block_rates and block_rates.lost_in_block)).reshape(
         K, n + vectors, groups * seeds
     )
     if path is not None:
@@ -210,7 +210,7 @@ def _advance_group_block(
     reduced = jnp.concatenate([wide[:, :first], compute_lq_factor(wide[:, first:])], axis=1)
     # in groups of up to n directions the basis is complete: there are no further axes
     students = jnp.where(sizes > n, reduced, wide[:, :n]).reshape(K, n, groups, seeds)
-    return GroupBlockState(students, teachers, learner.kept(carry)), None
+    return GroupBlockState(students, teachers, learner.saved_state(carry)), None
 
 
 def sum_over_groups(terms: Iterable[Array]) -> Array:
@@ -226,10 +226,12 @@ def _draw_group_randoms(
     wide = program.groups * GROUP_BATCH_SEEDS
     axis = jnp.asarray([i for m in range(vectors) for i in range(n + m)])
     key, chi_key = fold_in(key, 0), fold_in(key, 1)
-    rows = -(-learner.normals * M // program.groups)  # rows of the learner's noise, which has one column per seed
+    rows = -(
+        -learner.normals_per_step * M // program.groups
+    )  # rows of the learner's noise, which has one column per seed
     shapes = (
         (GROUP_BLOCKS_PER_DRAW, len(axis) + rows, wide),
-        (GROUP_BLOCKS_PER_DRAW, learner.uniforms * M, GROUP_BATCH_SEEDS),
+        (GROUP_BLOCKS_PER_DRAW, learner.uniforms_per_step * M, GROUP_BATCH_SEEDS),
     )
     all_normals, uniforms = draw_normals_and_uniforms(key, *shapes)
     normals, of_noise = (
@@ -243,7 +245,7 @@ def _draw_group_randoms(
     normals = jax.lax.cond(has_small_groups, lambda z: exists(z, 0.0), lambda z: z, normals.astype(dtype))
     degrees = jnp.maximum(sizes - n - jnp.arange(vectors)[:, None], 0)
     chi = draw_chi(chi_key, degrees, (GROUP_BLOCKS_PER_DRAW, vectors, wide)).astype(dtype)
-    return normals, chi, learner.noise(of_noise[:, : learner.normals * M], uniforms, dtype)
+    return normals, chi, learner.noise(of_noise[:, : learner.normals_per_step * M], uniforms, dtype)
 
 
 def _decompose_students(carried: GroupBlockState, scale: Array) -> tuple[Array, Array, Array]:

@@ -38,9 +38,11 @@ class OnlineLearner(ABC):
     follow), or the last (-1, after an axis of seeds).
     """
 
-    normals: ClassVar[int] = 0  # number of normals that the noise of a step needs
-    uniforms: ClassVar[int] = 0  # number of uniforms that the noise of a step needs
-    sizes: ClassVar[bool] = False  # whether errors also depend on the variances of fields, not only on angles
+    normals_per_step: ClassVar[int] = 0  # number of normals that the noise of a step needs
+    uniforms_per_step: ClassVar[int] = 0  # number of uniforms that the noise of a step needs
+    uses_field_variances: ClassVar[bool] = (
+        False  # whether errors also depend on the variances of fields, not only on angles
+    )
     eta: Array  # learning rate of the students' weights
     N: Array
     units: int
@@ -71,11 +73,11 @@ class OnlineLearner(ABC):
         return None
 
     @abstractmethod
-    def begin(self, saved_state: LearnerArrays, squared_length: Array) -> LearnerArrays:
+    def start_block(self, saved_state: LearnerArrays, squared_length: Array) -> LearnerArrays:
         """Return the state at the start of a block, given the students' squared lengths J^2/N."""
 
     @abstractmethod
-    def kept(self, carry: LearnerArrays) -> LearnerArrays:
+    def saved_state(self, carry: LearnerArrays) -> LearnerArrays:
         """Return the part of the state that is passed on to the next block."""
 
     @abstractmethod
@@ -117,7 +119,7 @@ class EngineTask:
     dtype: str
     coordinates: np.ndarray | None  # initial students (K, M + K), teachers' axes first, or None to draw them
     scale: float  # standard deviation of drawn weights
-    kept: LearnerArrays  # the learner's saved state at t = 0
+    saved_state: LearnerArrays  # the learner's saved state at t = 0
     changes: TimeDependence | None = None
     drifting: bool = False
     inputs: Inputs = DEFAULT_INPUTS
@@ -153,19 +155,20 @@ def combine_basis_values(rows: Array, basis: Array, units: int) -> Array:
 class EngineRecord(NamedTuple):
     """The result of an engine: students at the recorded times, with seeds on the first axis.
 
-    `along` (seeds, T, K, M) are their coordinates in the teachers' basis, `across` (seeds, T, K, K) the Gram matrix of
-    the rest, and `kept` (seeds, T, K) the learner's state in addition to the weights. `measured` (seeds, T, K + 2) are
-    errors on new inputs of perceptrons, their vote and their mean, where angles do not determine the errors.
-    `along_field` and `across_field` are `along` and `across` of the fields, where the angles of fields determine the
-    errors. `basis_field` (seeds, T, M, M) are the coordinates of the fields of the teachers' basis, on the same axes as
-    `along_field`. `weights` (seeds, T, K, N) are the students themselves, for errors on a table.
+    `parallel` (seeds, T, K, M) are their coordinates in the teachers' basis, `perpendicular` (seeds, T, K, K) the Gram
+    matrix of the rest, and `saved_state` (seeds, T, K) the learner's state in addition to the weights. `measured`
+    (seeds, T, K + 2) are errors on new inputs of perceptrons, their vote and their mean, where angles do not determine
+    the errors. `parallel_fields` and `perpendicular_fields` are `parallel` and `perpendicular` of the fields, where the
+    angles of fields determine the errors. `basis_field` (seeds, T, M, M) are the coordinates of the fields of the
+    teachers' basis, on the same axes as `parallel_fields`. `weights` (seeds, T, K, N) are the students themselves, for
+    errors on a table.
     """
 
-    along: Array
-    across: Array
-    kept: Array | None = None
+    parallel: Array
+    perpendicular: Array
+    saved_state: Array | None = None
     measured: Array | None = None
-    along_field: Array | None = None
-    across_field: Array | None = None
+    parallel_fields: Array | None = None
+    perpendicular_fields: Array | None = None
     basis_field: Array | None = None
     weights: Array | None = None

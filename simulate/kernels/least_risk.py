@@ -29,7 +29,7 @@ DAMPING_FRACTION = 0.5  # weight of the previous iterate, if undamped steps do n
 MIN_WEIGHT_STIFFNESS = 1e-8  # also the minimum variance of a weight; has no effect on minima
 QUICK_WEIGHT_CHANGE_TOL = 1e-12  # relative change of the weights per step
 QUICK_STEPS_DIVISOR = 2  # more than min(N, P) / divisor steps cost more than an interior point method
-MIN_STEPS_FOR_RATE = 20  # the convergence rate is unreliable before
+MIN_STEPS_FOR_RATE = 20  # fewer steps do not determine the convergence rate
 MIN_STABLE_SIGN_STEPS = 3  # the signs are tried after this number of steps without a sign change
 MAX_SOLVE_COST_RATIO = 6  # a direct solve is cheaper if nonzero weights^2 < ratio * N * steps left
 
@@ -118,7 +118,7 @@ def _convert_to_residual_loss(problem: Problem) -> Problem:
     """Convert a regression loss on labels into a loss of residuals, whose proximal point is known."""
     if not isinstance(problem.loss, StabilityLoss):
         return problem
-    return problem._replace(B=-problem.B, c=1 - problem.c, loss=problem.loss.residual)
+    return problem._replace(B=-problem.B, c=1 - problem.c, loss=problem.loss.residual_loss)
 
 
 @np.errstate(all="ignore")

@@ -32,13 +32,13 @@ class MultitaskNetworks(NetworkLearner):
     """
 
     @property
-    def uniforms(self) -> int:  # type: ignore[override]
+    def uniforms_per_step(self) -> int:  # type: ignore[override]
         """The number of uniforms per step: one for the task, and one for each unit with dropout."""
         return 1 + self.num_masked_units
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> tuple[StepNoise, Array]:
         """Return the noise of outputs and units, and the uniforms that draw the tasks."""
-        of_task, *of_units = split_step_uniforms(uniforms, self.uniforms)
+        of_task, *of_units = split_step_uniforms(uniforms, self.uniforms_per_step)
         return self.make_noise(normals, tuple(of_units), dtype), of_task
 
     def step(
@@ -46,13 +46,13 @@ class MultitaskNetworks(NetworkLearner):
     ) -> tuple[Array, Array]:
         """Return the modulations f of one step, and the new heads."""
         assert step_rates is not None
-        assert step_rates.shares is not None
+        assert step_rates.task_probabilities is not None
         active, (noise, uniform) = example
-        masks = draw_task_masks(uniform, step_rates.shares, len(self.w))
+        masks = draw_task_masks(uniform, step_rates.task_probabilities, len(self.w))
         heads = jnp.split(carry, carry.shape[self.units] // h.shape[self.units], axis=self.units)
         has_own_heads = len(heads) > 1
         w = select_task_values([self.align_units(row, y) for row in self.w], masks)
-        f, gain = self.descent(
+        f, gain = self.compute_gradient_step(
             select_task_values(heads, masks) if has_own_heads else carry, w, y, h, (active, noise), step_rates
         )
         gain = jnp.concatenate([mask * gain for mask in masks], axis=self.units) if has_own_heads else gain
@@ -62,11 +62,11 @@ class MultitaskNetworks(NetworkLearner):
 def make_multitask_network_task(cell: NetworkTaskCell, dtype: str) -> EngineTask:
     """Return the engine's task for a network that learns the tasks of a protocol."""
     single_task = networks.make_network_task(cell, dtype)
-    changes: TimeDependence = stack_task_numbers([cell.changing])
+    changes: TimeDependence = stack_task_numbers([cell.time_dependence])
     return replace(
         single_task,
         learner=ParameterFamily(MultitaskNetworks, single_task.learner.fixed),
-        kept=single_task.kept.reshape(-1),
+        saved_state=single_task.saved_state.reshape(-1),
         changes=changes._replace(tasks=pad_protocol(cell.pieces)),
         batch=cell.batch,
     )

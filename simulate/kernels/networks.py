@@ -49,7 +49,7 @@ class NetworkLearner(OnlineLearner):
     silent.
     """
 
-    sizes: ClassVar[bool] = True
+    uses_field_variances: ClassVar[bool] = True
     family: ParameterFamily
     of_teacher: ParameterFamily
     sign: bool
@@ -67,7 +67,7 @@ class NetworkLearner(OnlineLearner):
     dropout: Array | None = None
 
     @property
-    def uniforms(self) -> int:  # type: ignore[override]
+    def uniforms_per_step(self) -> int:  # type: ignore[override]
         """The number of uniforms per step: one for each unit with dropout."""
         return self.num_masked_units
 
@@ -77,7 +77,7 @@ class NetworkLearner(OnlineLearner):
         return 0 if self.dropout is None else len(self.copies)
 
     @property
-    def normals(self) -> int:  # type: ignore[override]
+    def normals_per_step(self) -> int:  # type: ignore[override]
         """The number of normals per step: one if the output is noisy."""
         return int(self.noisy)
 
@@ -109,11 +109,11 @@ class NetworkLearner(OnlineLearner):
         """Return the mask of active steps and the noise."""
         return active, noise
 
-    def begin(self, saved_state: Array, squared_length: Array) -> Array:
+    def start_block(self, saved_state: Array, squared_length: Array) -> Array:
         """Return the saved second layer, which is the state."""
         return saved_state
 
-    def kept(self, carry: Array) -> Array:
+    def saved_state(self, carry: Array) -> Array:
         """Return the second layer, which the next block continues."""
         return carry
 
@@ -127,10 +127,10 @@ class NetworkLearner(OnlineLearner):
         step_rates: StepRates | None,
     ) -> tuple[Array, Array]:
         """Return the modulations f of one step, and the new second layer."""
-        f, gain = self.descent(carry, self.align_units(self.w, y), y, h, example, step_rates)
+        f, gain = self.compute_gradient_step(carry, self.align_units(self.w, y), y, h, example, step_rates)
         return f, (carry + gain).astype(h.dtype)  # cast because an activation may compute in float64
 
-    def descent(
+    def compute_gradient_step(
         self, v: Array, w: Array, y: Array, h: Array, example: tuple[Array, StepNoise], step_rates: StepRates | None
     ) -> tuple[Array, Array]:
         """Compute the modulations f and the change of the second layer for one example.
@@ -149,15 +149,17 @@ class NetworkLearner(OnlineLearner):
         g, derivative = self.activation.both(h)
         active, (noise, uniforms) = example
         if uniforms:
-            mask = self.mask(uniforms, step_rates)
+            mask = self.make_dropout_mask(uniforms, step_rates)
             g, derivative = mask * g, mask * derivative
         if step_rates and noise is not None and step_rates.noise is not None:
             noise = step_rates.noise * noise
-        error = jnp.where(active, self.label(w, y, noise) - self.sum(self.align_units(self.copies, h) * v * g), 0.0)
+        error = jnp.where(
+            active, self.label(w, y, noise) - self.sum_units(self.align_units(self.copies, h) * v * g), 0.0
+        )
         f = (step_rates.eta if step_rates else self.eta) * (v * error) * derivative
         return f.astype(h.dtype), self.eta_v / self.N * (g * error)
 
-    def mask(self, uniforms: Sequence[Array], step_rates: StepRates | None) -> Array:
+    def make_dropout_mask(self, uniforms: Sequence[Array], step_rates: StepRates | None) -> Array:
         """Return the dropout factor of each unit in one step, given a uniform per unit.
 
         A factor is 1/(1 - p) with the probability 1 - p, else 0.
@@ -170,7 +172,7 @@ class NetworkLearner(OnlineLearner):
 
     def label(self, w: Array, y: Array, noise: Array | None) -> Array:
         """Compute the noisy output of a teacher with second layer w from its fields."""
-        output = self.sum(w * self.teacher_activation.both(y)[0])
+        output = self.sum_units(w * self.teacher_activation.both(y)[0])
         if self.sign:
             output = jnp.sign(output)
         return output if noise is None else output + noise
@@ -179,7 +181,7 @@ class NetworkLearner(OnlineLearner):
         """Reshape values of units to broadcast with the array `template` of a step."""
         return values if self.units else values.reshape(-1, *[1] * (template.ndim - 1))
 
-    def sum(self, values: Array) -> Array:
+    def sum_units(self, values: Array) -> Array:
         """Sum over units, keeping their axis."""
         return jnp.sum(values, axis=self.units, keepdims=True)
 
@@ -210,9 +212,9 @@ def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[Netwo
         dtype=dtype,
         coordinates=None if cell.drawn else rows[cell.M :],
         scale=float(np.sqrt(cell.units.Q[0, 0])),
-        kept=v.astype(dtype),
+        saved_state=v.astype(dtype),
         inputs=cell.inputs,
-        changes=stack_task_numbers(item.changing for item in cells) if cell.decay > 0 or cell.controls else None,
+        changes=stack_task_numbers(item.time_dependence for item in cells) if cell.decay > 0 or cell.controls else None,
     )
 
 

@@ -38,14 +38,16 @@ class MultitaskPerceptrons(UniformLabelPerceptrons):
     ) -> tuple[Array, Array]:
         """Return the modulation f of one step, and the student's new squared length."""
         assert step_rates is not None
-        assert step_rates.shares is not None
+        assert step_rates.task_probabilities is not None
         (active, uniform), tasks = example, len(self.rows)
         masks, begins = (
-            draw_task_masks(uniform, step_rates.shares, tasks),
-            jnp.cumsum(step_rates.shares) - step_rates.shares,
+            draw_task_masks(uniform, step_rates.task_probabilities, tasks),
+            jnp.cumsum(step_rates.task_probabilities) - step_rates.task_probabilities,
         )
         flip = self.flip if step_rates.noise is None else step_rates.noise
-        flipped = select_task_values([uniform < begins[k] + flip * step_rates.shares[k] for k in range(tasks)], masks)
+        flipped = select_task_values(
+            [uniform < begins[k] + flip * step_rates.task_probabilities[k] for k in range(tasks)], masks
+        )
         right = (jnp.where(flipped, -1.0, 1.0) * active).astype(h.dtype)
         return super().step(
             carry, select_task_values(jnp.split(y, tasks, axis=self.units), masks), h, norm, right, step_rates
@@ -57,11 +59,11 @@ def make_multitask_perceptron(cell: OnlineTaskCell, dtype: str) -> EngineTask:
     single_task = replace(perceptrons.make_perceptron_task(cell, dtype), batch=cell.batch)
     if cell.tasks == 1:
         return single_task
-    changes = stack_task_numbers([cell.changing])
+    changes = stack_task_numbers([cell.time_dependence])
     return replace(
         single_task,
         learner=ParameterFamily(MultitaskPerceptrons, single_task.learner.fixed),
-        parameters=single_task.parameters | {"rows": np.asarray(factorise_gram(cell.between), dtype)[None]},
+        parameters=single_task.parameters | {"rows": np.asarray(factorise_gram(cell.task_overlaps), dtype)[None]},
         M=cell.tasks,
         changes=changes._replace(tasks=pad_protocol(cell.pieces)),
     )

@@ -107,13 +107,13 @@ class StoppingLevel(NamedTuple):
 class BlockResult(NamedTuple):
     """The result of consecutive examples, up to the end of a block or to a mistake."""
 
-    last: int  # index of the last example
+    last_index: int  # index of the last example
     features: int  # features evaluated in total
     stopped: np.ndarray  # True for examples that were not evaluated to the end
     margins: np.ndarray  # margins of the probes
     is_mistake: bool  # the last example's margin does not exceed theta
     margin: float  # partial margin of the last example when its evaluation ended
-    lost: int  # stopped examples without a positive margin, counted if the student `learns`
+    num_wrongly_stopped: int  # stopped examples without a positive margin, counted if the student `learns`
 
 
 class AttentionState:
@@ -135,7 +135,7 @@ class AttentionState:
         self.probes, self.mean, self.variance = 0, 0.0, 0.0
         self.level = StoppingLevel(np.inf, 0.0)
 
-    def take(self, margins: np.ndarray) -> None:
+    def update_moments(self, margins: np.ndarray) -> None:
         """Update the exponentially weighted mean and variance, and the resulting level."""
         if not margins.size:
             return

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class PerceptronLearner(OnlineLearner):
     """Perceptrons of one learning rule whose labels are flipped with the probability `flip`."""
 
-    uniforms: ClassVar[int] = 1
+    uniforms_per_step: ClassVar[int] = 1
     family: ParameterFamily
     parameters: dict[str, Array]
     flip: Array
@@ -58,11 +58,11 @@ class PerceptronLearner(OnlineLearner):
         """Return 1 for a true label, -1 for a flipped label, and 0 for an inactive step."""
         return jnp.where(active.reshape(-1, *[1] * (noise.ndim - 1)), noise, 0.0)
 
-    def begin(self, saved_state: tuple[()], squared_length: Array) -> Array:
+    def start_block(self, saved_state: tuple[()], squared_length: Array) -> Array:
         """Return the squared lengths, which are the state."""
         return squared_length
 
-    def kept(self, carry: Array) -> tuple[()]:
+    def saved_state(self, carry: Array) -> tuple[()]:
         """Return an empty state, because the weights determine the squared lengths."""
         return ()
 
@@ -177,8 +177,8 @@ def make_perceptron_task(cell: OnlineCell, dtype: str, other_cells: Sequence[Onl
         dtype=dtype,
         coordinates=cell.coordinates,
         scale=1.0,
-        kept=(),
-        changes=stack_task_numbers(item.changing for item in cells) if cell.has_changes else None,
+        saved_state=(),
+        changes=stack_task_numbers(item.time_dependence for item in cells) if cell.has_changes else None,
         drifting=cell.drift > 0,
         inputs=cell.inputs,
     )

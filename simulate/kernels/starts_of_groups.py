@@ -62,7 +62,8 @@ def _draw_group_rows(
 ) -> np.ndarray:
     """Draw normal vectors of a group, as coordinates in the basis of these and earlier vectors.
 
-    The result (number, after + number, seeds) adds `num_vectors` vectors of dimension `dimension` to `num_previous` earlier vectors.
+    The result (number, after + number, seeds) adds `num_vectors` vectors of dimension `dimension` to `num_previous`
+    earlier vectors.
     """
     rows = np.tril(rng.standard_normal((seeds, num_vectors, num_previous + num_vectors)), num_previous - 1)
     degrees = dimension - num_previous - np.arange(num_vectors)

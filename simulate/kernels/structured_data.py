@@ -45,11 +45,11 @@ class StudentMeasure(ABC):
     varying_axes: np.ndarray  # mask (N,) of axes with nonzero variance
 
     @abstractmethod
-    def measured(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
+    def measure(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
         """Compute the cosines, lengths and errors of a student."""
 
     @abstractmethod
-    def spread(self, matrix: np.ndarray) -> float:
+    def covariance_trace(self, matrix: np.ndarray) -> float:
         """Compute the trace of a matrix (n, n) times the covariance of the n varying axes."""
 
 
@@ -60,7 +60,7 @@ class GaussianStudentMeasure(StudentMeasure):
         self.variances, self.ridge, self.teacher, self.signal = axes.variances, axes.ridge, teacher, signal
         self.varying_axes = axes.variances > 0
 
-    def measured(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
+    def measure(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
         N, parallel = len(w), self.variances @ (w * self.teacher) / len(w)
         length = np.sqrt(self.variances @ w**2 / N)
         R = float(np.clip(parallel / length, -1, 1)) if length > 0 else 0.0
@@ -70,7 +70,7 @@ class GaussianStudentMeasure(StudentMeasure):
             return values | {"eps_y": float(label_error(cell.teacher, R))}
         return values | {"mse": float(self.variances @ (w - self.teacher) ** 2 / N + 1 - self.signal)}
 
-    def spread(self, matrix: np.ndarray) -> float:
+    def covariance_trace(self, matrix: np.ndarray) -> float:
         return float(self.variances[self.varying_axes] @ np.diag(matrix))
 
 
@@ -84,7 +84,7 @@ class SampleStudentMeasure(StudentMeasure):
         self.X, self.u, self.teacher = X, u, teacher
         self.ridge, self.varying_axes = np.ones(X.shape[1]), np.any(X != 0, axis=0)
 
-    def measured(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
+    def measure(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
         h, u = self.X @ w / np.sqrt(len(w)), self.u
         length = np.sqrt(np.mean(h**2))
         R = float(np.mean(h * u) / length / np.sqrt(np.mean(u**2))) if length > 0 else 0.0
@@ -96,7 +96,7 @@ class SampleStudentMeasure(StudentMeasure):
             return values | {"eps_y": float(np.mean(0.5 + agree * (0.5 - right)))}
         return values | {"mse": float(np.mean((h - u) ** 2))}
 
-    def spread(self, matrix: np.ndarray) -> float:
+    def covariance_trace(self, matrix: np.ndarray) -> float:
         X = self.X[:, self.varying_axes]
         return float(np.sum((X @ matrix) * X) / len(X))
 
@@ -137,14 +137,14 @@ def _draw_axis_inputs(cell: RiskCell, axes: InputAxes, identity: dict[str, int])
     modes = cell.inputs.modes(cell.N)
     assert modes is not None
     B = weights if axes.powers is None else _scale_to_group_powers(weights, axes)
-    B = B * np.sqrt(modes.signal * cell.N / (axes.variances @ B**2))
+    B = B * np.sqrt(modes.signal_fraction * cell.N / (axes.variances @ B**2))
     X = make_random_stream(INPUT_STREAM, **identity).standard_normal((cell.P, cell.N)) * np.sqrt(axes.variances)
     misfit = (
         make_random_stream(MISFIT_STREAM, **identity).standard_normal(cell.P) * np.sqrt(modes.misfit)
         if modes.misfit
         else 0.0
     )
-    return TeacherInputs(X, _compute_fields(X, B) + misfit, B, GaussianStudentMeasure(axes, B, modes.signal))
+    return TeacherInputs(X, _compute_fields(X, B) + misfit, B, GaussianStudentMeasure(axes, B, modes.signal_fraction))
 
 
 def _scale_to_group_powers(weights: np.ndarray, axes: InputAxes) -> np.ndarray:
@@ -160,7 +160,7 @@ def _scale_to_group_powers(weights: np.ndarray, axes: InputAxes) -> np.ndarray:
 
 def _draw_table_rows(cell: RiskCell, identity: dict[str, int]) -> TeacherInputs:
     """Draw rows of a table with replacement, rotated into the eigenbasis of their covariance."""
-    population = cell.setting.inputs
+    population = cell.loss_setting.inputs
     assert population is not None
     table = _rotate_to_eigenbasis(population)
     B = cell.weights.draw(make_random_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), cell.N)

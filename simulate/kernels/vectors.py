@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.courses import StepRates, course_of
+from simulate.kernels.courses import StepRates, compute_step_rates
 from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
 from simulate.kernels.learner import EngineRecord, EngineTask, LearnerArrays, OnlineLearner
 from simulate.kernels.signed_rows import SignedRows
@@ -77,7 +77,7 @@ class VectorArguments(NamedTuple):
     parameters: dict[str, Array]
     start: Array | None
     scale: Array
-    kept: LearnerArrays
+    saved_state: LearnerArrays
     table: Array
     changes: TimeDependence | None
 
@@ -131,7 +131,7 @@ def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slic
     )
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
     parameters, changes = task.numbers()
-    problem = VectorArguments(parameters, task.coordinates, scale, task.kept, table, changes)
+    problem = VectorArguments(parameters, task.coordinates, scale, task.saved_state, table, changes)
     results = jax.tree.map(np.asarray, _run(program, keys, problem, steps))  # slicing JAX arrays would compile programs
     parallel, perpendicular, state, measured, *fields = results
     return EngineRecord(parallel, perpendicular, next(iter(jax.tree.leaves(state)), None), measured, *fields)
@@ -157,7 +157,7 @@ def _simulate_seed(program: VectorProgram, key: Array, problem: VectorArguments,
         def block(index: Array, carried: VectorState) -> VectorState:
             first = steps_done + index * program.block
             active = first + jnp.arange(program.block) < until
-            block_rates = problem.changes and course_of(
+            block_rates = problem.changes and compute_step_rates(
                 problem.changes, learner.eta, np.float64(program.N), first, active, program.dtype
             )
             key = jax.random.fold_in(step_key, first)
@@ -187,7 +187,7 @@ def _make_initial_state(
         basis = jnp.linalg.qr(vectors.T)[0].T * N**0.5
         vectors = jnp.concatenate([basis[:teachers], jnp.asarray(problem.start, dtype) @ basis])
     squared_length = jnp.sum(vectors[teachers:] ** 2, axis=1) / N
-    return VectorState(vectors, learner.begin(problem.kept, squared_length))
+    return VectorState(vectors, learner.start_block(problem.saved_state, squared_length))
 
 
 def _scale_to_group_powers(vectors: Array, axes: InputAxes) -> Array:
@@ -253,7 +253,7 @@ def _advance_block(
     f, state = compute_modulations(learner, y.T, h.T, inner, state, learner.examples(noise, active), block_rates)
     gain = jnp.pad(f.T, ((teachers, 0), (0, 0))) @ x  # teachers do not learn
     vectors = vectors + (
-        gain if block_rates is None else gain.at[teachers:].add(-block_rates.lost * vectors[teachers:])
+        gain if block_rates is None else gain.at[teachers:].add(-block_rates.lost_in_block * vectors[teachers:])
     )
     return VectorState(vectors if end_teacher is None else vectors.at[0].set(end_teacher), state)
 
@@ -279,16 +279,21 @@ def _advance_batch_step(
     before = jax.tree.map(lambda part: part[:, None], state)
     y, h, examples = learner.teachers(fields[:teachers]), fields[teachers:], learner.examples(noise, active)
     f, after = learner.step(before, y, h, jnp.sum(x * x, axis=1), examples, step_rates)
-    gain = subtract_fraction(f @ x / count, vectors[teachers:], block_rates and block_rates.lost)
-    vectors, saved_state = vectors.at[teachers:].add(gain), learner.kept(jax.tree.map(lambda part: part.mean(1), after))
-    return VectorState(vectors, learner.begin(saved_state, jnp.sum(vectors[teachers:] ** 2, axis=1) / program.N))
+    gain = subtract_fraction(f @ x / count, vectors[teachers:], block_rates and block_rates.lost_in_block)
+    vectors, saved_state = (
+        vectors.at[teachers:].add(gain),
+        learner.saved_state(jax.tree.map(lambda part: part.mean(1), after)),
+    )
+    return VectorState(vectors, learner.start_block(saved_state, jnp.sum(vectors[teachers:] ** 2, axis=1) / program.N))
 
 
 def _draw_noise(learner: OnlineLearner, key: Array, count: int, dtype: Any) -> Any:
     """Draw the learner's noise of `count` examples."""
-    uniforms = jax.random.uniform(key, (learner.uniforms * count,), jnp.float32)
-    noise_key = jax.random.fold_in(key, 0) if learner.uniforms else key  # keeps the normals independent of the uniforms
-    return learner.noise(draw_normals(noise_key, (learner.normals * count,)), uniforms, dtype)
+    uniforms = jax.random.uniform(key, (learner.uniforms_per_step * count,), jnp.float32)
+    noise_key = (
+        jax.random.fold_in(key, 0) if learner.uniforms_per_step else key
+    )  # keeps the normals independent of the uniforms
+    return learner.noise(draw_normals(noise_key, (learner.normals_per_step * count,)), uniforms, dtype)
 
 
 def _drift_teacher(
@@ -315,13 +320,15 @@ def _make_record(
 ) -> tuple[Any, ...]:
     basis, students = carried.vectors[: program.teachers], carried.vectors[program.teachers :]
     parallel, perpendicular = _compute_overlaps(basis, students)
-    measured = None if program.inputs.exact else _measure_errors(draw, key, basis[0], students)
-    parts = parallel, perpendicular, learner.kept(carried.state), measured
+    measured = None if program.inputs.has_exact_angles else _measure_errors(draw, key, basis[0], students)
+    parts = parallel, perpendicular, learner.saved_state(carried.state), measured
     if isinstance(program.inputs, SignedRows):
         return *parts, None, None, None, students
-    if not (program.inputs.structured and program.inputs.normal_fields):
+    if not (program.inputs.has_unequal_variances and program.inputs.normal_fields):
         return parts
-    return *parts, *(_compute_field_overlaps if learner.sizes else _compute_angle_overlaps)(program, basis, students)
+    return *parts, *(_compute_field_overlaps if learner.uses_field_variances else _compute_angle_overlaps)(
+        program, basis, students
+    )
 
 
 def _compute_overlaps(basis: Array, students: Array) -> tuple[Array, Array]:

@@ -21,8 +21,8 @@ import numpy as np
 class UpdateHistory(NamedTuple):
     """The history of M updates: activations a and a', projections u.w and squared lengths of w, each (M,)."""
 
-    before: np.ndarray
-    after: np.ndarray
+    activation_before: np.ndarray
+    activation_after: np.ndarray
     projection: np.ndarray
     squared_length: np.ndarray
 
@@ -44,7 +44,7 @@ def compute_update_history(updates: np.ndarray, direction: np.ndarray) -> Update
 
     Examples
     --------
-    >>> compute_update_history(np.array([[2.0, 0.0], [-1.0, 1.0]]), np.array([1.0, 3.0])).after
+    >>> compute_update_history(np.array([[2.0, 0.0], [-1.0, 1.0]]), np.array([1.0, 3.0])).activation_after
     array([4., 0.])
     """
     w = np.cumsum(updates, axis=0)
@@ -81,12 +81,12 @@ def find_broken_inequalities(run: UpdateHistory, z: np.ndarray, direction: np.nd
     ['a <= 0', '|w|^2 <= k R^2']
     """
     margin, squared_radius = (z @ direction).min() / np.linalg.norm(direction), (z**2).sum(axis=1).max()
-    k = np.arange(1, len(run.before) + 1)
+    k = np.arange(1, len(run.activation_before) + 1)
     slack = 1e-9 * k * squared_radius  # tolerance for rounding
     shortest = (z**2).sum(axis=1).min()
     holds = {
-        "a <= 0": run.before <= slack,
-        "a' - a >= min |z|^2": run.after - run.before >= shortest - slack,
+        "a <= 0": run.activation_before <= slack,
+        "a' - a >= min |z|^2": run.activation_after - run.activation_before >= shortest - slack,
         "u.w >= k gamma": run.projection >= k * margin - slack,
         "|w|^2 <= k R^2": run.squared_length <= k * squared_radius + slack,
         "k <= (R / gamma)^2": k * margin**2 <= squared_radius + slack if margin > 0 else k < 0,

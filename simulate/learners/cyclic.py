@@ -25,7 +25,7 @@ class CyclicStudent(NamedTuple):
     fields: jax.Array
     strengths: jax.Array
     visits: jax.Array
-    ended: jax.Array
+    has_stopped: jax.Array
 
 
 def run_epoch(
@@ -59,7 +59,7 @@ def run_epoch(
     first = state.visits % size  # an epoch that was interrupted by a recorded time is resumed
 
     def visit(index: jax.Array, student: CyclicStudent) -> CyclicStudent:
-        goes = ~student.ended & (index >= first) & (index < size) & (student.visits < max_visits)
+        goes = ~student.has_stopped & (index >= first) & (index < size) & (student.visits < max_visits)
         change = jnp.where(
             goes, move(student.fields[index], student.strengths[index], gram[index, index], parameter), 0.0
         )
@@ -67,12 +67,12 @@ def run_epoch(
             fields=student.fields + change * gram[index],
             strengths=student.strengths.at[index].add(change),
             visits=student.visits + goes,
-            ended=student.ended,
+            has_stopped=student.has_stopped,
         )
 
     state = jax.lax.fori_loop(0, gram.shape[0], visit, state)
     complete = (state.visits > 0) & (state.visits % size == 0)
-    return state._replace(ended=state.ended | (complete & is_done(state, jnp.arange(gram.shape[0]) < size)))
+    return state._replace(has_stopped=state.has_stopped | (complete & is_done(state, jnp.arange(gram.shape[0]) < size)))
 
 
 @cached_program
@@ -106,11 +106,11 @@ def learn_cyclic_batch(
 
     def record(state: CyclicStudent, limit: jax.Array) -> tuple[CyclicStudent, tuple[jax.Array, ...]]:
         state = jax.lax.while_loop(
-            lambda now: jnp.any(~now.ended & (now.visits < limit)),
+            lambda now: jnp.any(~now.has_stopped & (now.visits < limit)),
             lambda now: step(now, gram, sizes, limit, parameter),
             state,
         )
-        return state, (state.strengths, state.visits, state.ended)
+        return state, (state.strengths, state.visits, state.has_stopped)
 
     _, recorded = jax.lax.scan(record, start, until.T)
     return recorded

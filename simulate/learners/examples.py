@@ -35,7 +35,7 @@ class DataSetBatch(NamedTuple):
     sizes: np.ndarray
 
     @property
-    def real(self) -> np.ndarray:
+    def is_example(self) -> np.ndarray:
         """A mask (B, P): True for examples, False for padding."""
         return np.arange(self.z.shape[1]) < self.sizes[:, None]
 

@@ -10,4 +10,4 @@ from simulate.learners.interface import LearnerTask, LearntStudents, at_once
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Return students with all embedding strengths x = 1."""
-    return at_once(task.until, np.ones(len(batch.z), bool), strengths=batch.real.astype(float))
+    return at_once(task.until, np.ones(len(batch.z), bool), strengths=batch.is_example.astype(float))

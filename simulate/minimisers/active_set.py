@@ -65,7 +65,7 @@ def _solve_active_equations(
     gradient = (problem.ridge * w + (parts.slope(x) + a.sum(axis=0)) @ problem.B + l1)[free]
     hessian = np.diag(np.broadcast_to(problem.ridge, w.shape)[free]) + (B.T * parts.curvature(x)) @ B
     matrix = np.block([[hessian, rows.T], [rows, -np.diag(give[loose])]])
-    left = np.concatenate([gradient, (x - parts.at - give * a)[loose]])
+    left = np.concatenate([gradient, (x - parts.positions - give * a)[loose]])
     step = lstsq(matrix, left, lapack_driver="gelsy", cond=PIVOT_TOL)[0]
     w[free] -= step[: B.shape[1]]
     a[loose] -= step[B.shape[1] :]

@@ -8,8 +8,8 @@ e(x, a) >= 0, and with :math:`\mathbf v = -B^\top a`
 
 for every u. The bracket is largest where each weight is :math:`(|v|-l_1)_+/l_2`. Without the penalty l2 it is at most
 :math:`(\max|v|-l_1)_+\,|\mathbf u|_1`, where :math:`|\mathbf u|_1\le F(\mathbf w)/l_1` for every u better than w, if no
-loss is negative. Weights without a penalty add :math:`|v|\,|u - w|`, for u up to `FREE_WEIGHT_SEARCH_RADIUS` + |w| away. All
-terms are small near the minimum, so that no digits cancel.
+loss is negative. Weights without a penalty add :math:`|v|\,|u - w|`, for u up to `FREE_WEIGHT_SEARCH_RADIUS` + |w|
+away. All terms are small near the minimum, so that no digits cancel.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def bound_free_weight_gap(problem: Problem, w: np.ndarray, v: np.ndarray) -> flo
 def bound_penalty_gap(problem: Problem, w: np.ndarray, v: np.ndarray, value: float) -> float:
     """Return the maximum of r(w) - v.w + v.u - r(u) over all u that may have F(u) < F(w) = `value`."""
     l1, l2, free = problem.l1, problem.l2, bound_free_weight_gap(problem, w, v)
-    w, v = problem.held(w), problem.held(v)
+    w, v = problem.penalised_weights(w), problem.penalised_weights(v)
     excess = np.maximum(np.abs(v) - l1, 0.0)
     clipped = np.clip(v, -l1, l1)
     kinked = l1 * np.abs(w) - clipped * w

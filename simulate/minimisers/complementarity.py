@@ -33,12 +33,12 @@ class SlopeBox(NamedTuple):
         return SlopeBox(*(value + part * change for value, part, change in zip(self, parts, step, strict=True)))
 
     @property
-    def products(self) -> float:
+    def product_sum(self) -> float:
         """The sum of s (high - a) + r (a - low)."""
         return float(np.sum(self.s * self.above) + np.sum(self.r * self.below))
 
     @property
-    def number(self) -> int:
+    def num_products(self) -> int:
         """The number of complementarity products that can be nonzero."""
         return int(np.count_nonzero(self.s) + np.count_nonzero(self.r))
 

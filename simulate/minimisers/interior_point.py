@@ -81,14 +81,14 @@ def _set_small_weights_to_zero(problem: Problem, parts: LossParts, state: Interi
 
 def _make_initial_state(problem: Problem, parts: LossParts) -> InteriorPointState:
     x = problem.c
-    rows = make_slope_box(x - parts.at, parts.low, parts.high, parts.softness)
+    rows = make_slope_box(x - parts.positions, parts.low, parts.high, parts.softness)
     w = np.zeros(problem.B.shape[1])
     limit = np.array(problem.l1)
     return InteriorPointState(w, x, rows, make_slope_box(w, -limit, limit, 0.0) if problem.l1 > 0 else None)
 
 
 def compute_certified_gap(problem: Problem, parts: LossParts, state: InteriorPointState) -> float:
-    """Return the certified relative gap of a state's weights and slopes.
+    """Return a certified bound on the relative duality gap, from a state's weights and slopes.
 
     The gap is infinite if a constraint is violated.
     """
@@ -134,7 +134,7 @@ class InteriorStepEquations:
         """Return the step towards complementarity products equal to mu."""
         state, B = self.now, self.problem.B
         row_targets = state.rows.get_product_targets(mu, predictor.rows if predictor else None)
-        offset = state.rows.offset(state.x - self.parts.at - self.parts.softness * state.rows.a, row_targets)
+        offset = state.rows.offset(state.x - self.parts.positions - self.parts.softness * state.rows.a, row_targets)
         gradient = self.problem.ridge * state.w + (self.parts.slope(state.x) + state.rows.a.sum(axis=0)) @ B
         if state.weights is not None:
             weight_targets = state.weights.get_product_targets(mu, predictor.weights if predictor else None)
@@ -241,7 +241,7 @@ def _compute_barrier_slope(
     t = step_fraction * longest
     with np.errstate(over="ignore", invalid="ignore"):
         loss = float(np.nan_to_num(parts.slope(state.x + t * step.x) @ step.x, nan=np.inf))
-    penalty = problem.l2 * float(problem.held(state.w + t * step.w) @ problem.held(step.w))
+    penalty = problem.l2 * float(problem.penalised_weights(state.w + t * step.w) @ problem.penalised_weights(step.w))
     pairs = [(state.rows, step.rows), (state.weights, step.weights)]
     return (
         loss
@@ -252,7 +252,7 @@ def _compute_barrier_slope(
 
 def _sum_slack_products(state: InteriorPointState) -> tuple[float, int]:
     boxes = [slope_box for slope_box in (state.rows, state.weights) if slope_box is not None]
-    return sum(slope_box.products for slope_box in boxes), max(1, sum(slope_box.number for slope_box in boxes))
+    return sum(slope_box.product_sum for slope_box in boxes), max(1, sum(slope_box.num_products for slope_box in boxes))
 
 
 def _get_max_steps(state: InteriorPointState, step: InteriorPointState) -> tuple[float, float]:

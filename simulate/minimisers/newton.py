@@ -41,8 +41,8 @@ class NewtonStep(NamedTuple):
 
     direction: np.ndarray
     dx: np.ndarray
-    along: float
-    square: float
+    weight_product: float
+    squared_length: float
 
 
 DirectionSolver = Callable[[Problem, np.ndarray, np.ndarray], np.ndarray]  # (problem, x, gradient) -> direction
@@ -108,17 +108,24 @@ def _minimise_primal(
 
         def step() -> NewtonStep:
             direction = solve_direction(problem, x, gradient)
-            weights, move = problem.held(w), problem.held(direction)
+            weights, move = problem.penalised_weights(w), problem.penalised_weights(direction)
             return NewtonStep(direction, problem.B @ direction, float(weights @ move), float(move @ move))
 
         if problem.l2 > 0:
-            pull = problem.held(gradient)
+            pull = problem.penalised_weights(gradient)
             return pull @ pull / problem.l2 / 2 + bound_free_weight_gap(problem, w, gradient), step
         estimate = step()
         return -gradient @ estimate.direction / 2, lambda: estimate
 
     return Minimum(
-        *_run_newton_steps(problem, ahead, w, problem.x(w), lambda w: problem.held(w) @ problem.held(w), gap_tol)
+        *_run_newton_steps(
+            problem,
+            ahead,
+            w,
+            problem.x(w),
+            lambda w: problem.penalised_weights(w) @ problem.penalised_weights(w),
+            gap_tol,
+        )
     )
 
 
@@ -188,7 +195,7 @@ def _compute_directional_slope(problem: Problem, x: np.ndarray, step: NewtonStep
     """Return the derivative of F along a step."""
     with np.errstate(over="ignore", invalid="ignore"):
         loss = problem.loss.slope(x + t * step.dx) @ step.dx
-    return float(np.nan_to_num(loss, nan=np.inf)) + problem.l2 * (step.along + t * step.square)
+    return float(np.nan_to_num(loss, nan=np.inf)) + problem.l2 * (step.weight_product + t * step.squared_length)
 
 
 def compute_cholesky_factor(problem: Problem, x: np.ndarray) -> Any:

@@ -43,10 +43,10 @@ class Problem(NamedTuple):
 
     def penalty(self, w: np.ndarray) -> float:
         """Return the penalty of weights w."""
-        penalised = self.held(w)
+        penalised = self.penalised_weights(w)
         return float(self.l1 * np.abs(penalised).sum() + 0.5 * self.l2 * (penalised @ penalised))
 
-    def held(self, w: np.ndarray) -> np.ndarray:
+    def penalised_weights(self, w: np.ndarray) -> np.ndarray:
         """Return the penalised weights."""
         return w[: len(w) - self.num_free_weights]
 

@@ -1,8 +1,8 @@
 r"""Linear separability of a training set, with a certificate in either case.
 
 Newton's method for the logistic loss without a penalty ends if all stabilities are positive, or if the slopes a < 0 of
-the loss, normalised to the sum -1, have :math:`|B^\top a|` below `NULL_STABILITY_TOL`. In the second case the convex hull
-of the rows of B comes as close to the origin, and no student has a larger stability. Up to N examples in general
+the loss, normalised to the sum -1, have :math:`|B^\top a|` below `NULL_STABILITY_TOL`. In the second case the convex
+hull of the rows of B comes as close to the origin, and no student has a larger stability. Up to N examples in general
 position can be separated by the weights with all stabilities equal to 1.
 """
 

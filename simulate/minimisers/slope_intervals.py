@@ -24,7 +24,7 @@ class LossParts(NamedTuple):
     slope: Callable[[np.ndarray], np.ndarray]
     curvature: Callable[[np.ndarray], np.ndarray]
     linear: bool  # whether `slope` is linear
-    at: np.ndarray  # positions (K, 1) of the intervals, in the shape of low, high and give
+    positions: np.ndarray  # positions (K, 1) of the intervals, in the shape of low, high and give
     low: np.ndarray
     high: np.ndarray
     softness: np.ndarray | float = 0.0
@@ -36,7 +36,7 @@ class LossParts(NamedTuple):
 
     def excess(self, x: np.ndarray, a: np.ndarray) -> float:
         """Return the excess of the intervals' loss at x (P,) over its tangents of slopes a (K, P)."""
-        z = x - self.at
+        z = x - self.positions
         if self.has_constraints:
             is_allowed = (z >= -GAP_TOL) | np.isfinite(self.low)
             is_allowed &= (z <= GAP_TOL) | np.isfinite(self.high)

@@ -30,15 +30,15 @@ EXAMPLES_PER_FEATURE_ORDER = 64  # examples drawn together share one order of th
 class FeatureCounts(NamedTuple):
     """Numbers of evaluated features and of decision errors since the start."""
 
-    features: int = 0
-    errors: int = 0
+    evaluated_features: int = 0
+    decision_errors: int = 0
 
 
 class SignedInputs(NamedTuple):
     """Inputs z (m, N) multiplied by the teacher's labels, and a mask (m,) of the probes."""
 
     z: np.ndarray
-    probes: np.ndarray
+    is_probe: np.ndarray
 
 
 class AttentionData:
@@ -53,13 +53,13 @@ class AttentionData:
         self.teacher *= np.sqrt(N) / np.linalg.norm(self.teacher)
         self._probe_fraction = probes
 
-    def turn(self) -> np.ndarray:
+    def draw_feature_order(self) -> np.ndarray:
         """Draw a new order of the features, which the caller must also apply to its students."""
         order = self._orders.permutation(self.teacher.size)
         self.teacher = self.teacher[order]
         return order
 
-    def examples(self, m: int) -> SignedInputs:
+    def draw_examples(self, m: int) -> SignedInputs:
         """Draw the next m examples."""
         x = self._inputs.standard_normal((m, self.teacher.size))
         x *= (np.where(x @ self.teacher < 0, -1.0, 1.0) / np.sqrt(self.teacher.size))[:, None]
@@ -72,15 +72,15 @@ class Simulator(PerSeedSimulator):
     source = "attentive perceptrons on line"
     scenario: Attention
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise an error if Numba, which compiles the loop over features, is not installed."""
         require_modules("an attentive perceptron", "estimators", "numba")
 
-    def library_bytes(self) -> float:
+    def count_library_bytes(self) -> float:
         """Return the memory of Numba in bytes."""
         return NUMBA_BYTES
 
-    def memory(self) -> float:
+    def estimate_memory(self) -> float:
         """Return the bytes of the largest work unit: a block of examples, its products, and the students."""
         return max(
             8.0 * unit.cells[0].N * (2 * EXAMPLES_PER_FEATURE_ORDER + len(unit.cells))
@@ -108,10 +108,10 @@ def _learn_online(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndar
     for step in recorded:
         while learnt_steps < step:
             if not len(left.z):
-                order = world.turn()
+                order = world.draw_feature_order()
                 for student in students:
                     student.w = student.w[order]
-                left = world.examples(EXAMPLES_PER_FEATURE_ORDER)
+                left = world.draw_examples(EXAMPLES_PER_FEATURE_ORDER)
             count = min(len(left.z), step - learnt_steps)
             part, left = (
                 SignedInputs(*(array[:count] for array in left)),
@@ -138,10 +138,10 @@ def learn_examples(
     features, errors = counts
     zeros = np.zeros(len(examples.z))
     for lesson in evaluate_in_blocks(
-        student, examples.z, zeros, examples.probes, cell.looks, MIN_BLOCK_EXAMPLES, learns=True
+        student, examples.z, zeros, examples.is_probe, cell.check_positions, MIN_BLOCK_EXAMPLES, learns=True
     ):
-        features, errors = features + lesson.features, errors + lesson.lost
-        student.take(lesson.margins)
+        features, errors = features + lesson.features, errors + lesson.num_wrongly_stopped
+        student.update_moments(lesson.margins)
     return FeatureCounts(features, errors)
 
 

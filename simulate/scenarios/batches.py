@@ -49,13 +49,13 @@ class BatchUnit(Generic[C]):
     """
 
     cells: tuple[C, ...]
-    batch: int
+    batch_index: int
     seeds: slice
-    part: slice
-    beside: int = 1  # maximum number of cells per program call
-    short: bool = False  # True if the program is compiled for short runs
+    simulated_part: slice
+    parallel_cells: int = 1  # maximum number of cells per program call
+    is_short: bool = False  # True if the program is compiled for short runs
 
-    def results(self, values: dict[str, np.ndarray]) -> list[UnitResult]:
+    def make_results(self, values: dict[str, np.ndarray]) -> list[UnitResult]:
         """Convert values (cells, seeds, ...) to the results of the unit."""
         if len(self.cells) == 1:
             return [UnitResult(self.cells[0].index, self.seeds, {name: value[0] for name, value in values.items()})]
@@ -66,38 +66,38 @@ class BatchSimulator(units.Simulator, Generic[C]):
     """Simulator of batches of seeds on one of two engines. Subclasses define the task of each cell."""
 
     scenario: Scenario | Network | OnlineClusters | OnlineRows | OnlineTasks
-    slow: tuple[str, ...] = ("decay",)  # rates of the Gram engine that float32 may not resolve
+    float32_limited_rates: tuple[str, ...] = ("decay",)  # rates of the Gram engine that float32 may not resolve
 
     @abstractmethod
-    def task(self, cell: C, other_cells: Sequence[C] = ()) -> EngineTask:
+    def describe_task(self, cell: C, other_cells: Sequence[C] = ()) -> EngineTask:
         """Describe a cell, and other cells of the same program, to the engine."""
 
     @abstractmethod
     def get_program_key(self, cell: C) -> Hashable:
         """Return a key that all cells of one program share, or None for a cell that is simulated alone."""
 
-    def students(self, cell: C) -> int:
+    def count_students(self, cell: C) -> int:
         """Return the number of students simulated for a cell."""
         return int(cell.K)
 
-    def teachers(self, cell: C) -> int:
+    def count_teachers(self, cell: C) -> int:
         """Return the number of teacher units of a cell."""
         return 1
 
-    def engine(self, cell: C) -> ModuleType:
+    def choose_engine(self, cell: C) -> ModuleType:
         """Return the engine that simulates a cell."""
         return vectors if self.scenario.engine == "vectors" else gram
 
-    def attrs(self) -> dict[str, str]:
+    def make_attributes(self) -> dict[str, str]:
         """Return the names of the engines as attributes of the dataset."""
-        engines = (self.engine(cell).NAME for cell in self._sizes())
+        engines = (self.choose_engine(cell).NAME for cell in self._sizes())
         return {"source": "; ".join(dict.fromkeys(engines))}
 
-    def library_bytes(self) -> float:
+    def count_library_bytes(self) -> float:
         """Return the memory of the compiler and its programs in bytes."""
         return units.XLA_BYTES + units.XLA_PROGRAM_BYTES * estimate_cost(self.scenario).programs
 
-    def memory(self) -> float:
+    def estimate_memory(self) -> float:
         """Return the bytes of the largest unit of work."""
         return max(
             map(
@@ -113,17 +113,17 @@ class BatchSimulator(units.Simulator, Generic[C]):
         for the requested seeds.
         """
         cell = unit.cells[0]
-        K, M = self.students(cell), self.teachers(cell)
-        simulated, requested = unit.part.stop - unit.part.start, unit.seeds.stop - unit.seeds.start
-        recorded, described = K * (K + M), self.described(cell)
+        K, M = self.count_students(cell), self.count_teachers(cell)
+        simulated, requested = unit.simulated_part.stop - unit.simulated_part.start, unit.seeds.stop - unit.seeds.start
+        recorded, described = K * (K + M), self.count_described_numbers(cell)
         numbers = max(3 * simulated * recorded, simulated * recorded + requested * described)
-        weights = self.count_vector_bytes(cell) if self.engine(cell) is vectors else 0
+        weights = self.count_vector_bytes(cell) if self.choose_engine(cell) is vectors else 0
         return weights + 8.0 * len(unit.cells) * len(self.scenario.t) * numbers
 
-    def described(self, cell: C) -> int:
+    def count_described_numbers(self, cell: C) -> int:
         """Count the array elements per seed and recorded time that computing the variables requires."""
-        K = self.students(cell)
-        return 3 * K * (K + self.teachers(cell)) + 3
+        K = self.count_students(cell)
+        return 3 * K * (K + self.count_teachers(cell)) + 3
 
     def _sizes(self) -> Iterator[Any]:
         """Yield one cell for each combination of sizes, inputs and rates."""
@@ -131,16 +131,16 @@ class BatchSimulator(units.Simulator, Generic[C]):
 
     def count_vector_bytes(self, cell: C) -> int:
         """Return the bytes of a work unit on the engine of weight vectors."""
-        drifting, sizes = getattr(cell, "drift", 0.0) > 0, (self.students(cell), self.teachers(cell))
-        return vectors.estimate_unit_bytes(*sizes, cell.N, self.scenario.dtype, drifting, cell.inputs.exact)
+        drifting, sizes = getattr(cell, "drift", 0.0) > 0, (self.count_students(cell), self.count_teachers(cell))
+        return vectors.estimate_unit_bytes(*sizes, cell.N, self.scenario.dtype, drifting, cell.inputs.has_exact_angles)
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise `ScenarioError` if weight vectors do not fit into memory or float32 does not resolve a rate."""
         for cell in self._sizes():
             for name in self._find_unresolved_rates(cell):
                 small = f"{name} = {getattr(cell, name):g}, divided by N = {cell.N:g}"
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small}; use float64")])
-            if self.engine(cell) is vectors:
+            if self.choose_engine(cell) is vectors:
                 run = f"a run with the weight vectors of N = {cell.N:g}, K = {cell.K}"
                 units.check_run_memory(
                     "N", run, self.count_vector_bytes(cell), "`engine: gram` avoids this for Gaussian inputs"
@@ -153,7 +153,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
         """
         if self.scenario.dtype != "float32":
             return []
-        names = ("decay",) if self.engine(cell) is vectors else self.slow
+        names = ("decay",) if self.choose_engine(cell) is vectors else self.float32_limited_rates
         return [name for name in names if 0 < getattr(cell, name) < MIN_FLOAT32_RATE * cell.N]
 
     def prepare_cells(self, cells: Sequence[Any]) -> Sequence[Any]:
@@ -167,7 +167,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[BatchUnit[C]]:
         """Yield work units of one or more cells, with seeds in batches or in parts of batches."""
         for group, width, cells_per_call, short in self._group_cells(cells):
-            size = self.engine(group[0]).batch(self.students(group[0]))
+            size = self.choose_engine(group[0]).batch(self.count_students(group[0]))
             for first in range(seeds.start, seeds.stop, width):
                 part = slice(first % size, first % size + width)
                 yield BatchUnit(
@@ -182,7 +182,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
             groups.setdefault(program or cell.index, []).append(cell)
         for group in groups.values():
             cells_per_worker = -(-len(group) // (self.scenario.workers or count_cores()))
-            width, short = self._choose_part_width(gram.batch(self.students(group[0]))), self._is_short_run(group)
+            width, short = self._choose_part_width(gram.batch(self.count_students(group[0]))), self._is_short_run(group)
             total_width = len(group) * width
             is_large = width < gram.BATCH_WIDTH and total_width >= 2 * gram.WIDE_BATCH_WIDTH
             wide = gram.HAS_WIDTH_INDEPENDENT_BITS and is_large and self.has_same_bits_when_wide(group[0])
@@ -190,7 +190,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
             if (
                 total_width < 2 * gram.BATCH_WIDTH or cells_per_call == 1
             ):  # if cells are few, separate units occupy more cores
-                yield from (((cell,), self.width(cell), 1, short) for cell in group)
+                yield from (((cell,), self.choose_width(cell), 1, short) for cell in group)
             else:
                 calls = -(-cells_per_worker // cells_per_call)
                 size = -(-calls // -(-calls // MAX_CALLS_PER_UNIT)) * cells_per_call
@@ -200,12 +200,14 @@ class BatchSimulator(units.Simulator, Generic[C]):
 
     def _has_divisible_batches(self, cell: C) -> bool:
         """Return True if a part of a batch gives bitwise the same results as the full batch."""
-        return self.engine(cell) is gram and gram.can_split_batch(self.students(cell), self.teachers(cell))
+        return self.choose_engine(cell) is gram and gram.can_split_batch(
+            self.count_students(cell), self.count_teachers(cell)
+        )
 
     def _is_short_run(self, group: Sequence[C]) -> bool:
         """Return True if simulating all cells of a program takes less time than optimised compilation."""
         cell = group[0]
-        batches = len(group) * -(-self.scenario.seeds // gram.batch(self.students(cell)))
+        batches = len(group) * -(-self.scenario.seeds // gram.batch(self.count_students(cell)))
         return (
             self._has_divisible_batches(cell) and batches * self.scenario.t[-1] * cell.N <= gram.MAX_FAST_COMPILE_STEPS
         )
@@ -220,9 +222,9 @@ class BatchSimulator(units.Simulator, Generic[C]):
             width //= 2
         return width
 
-    def width(self, cell: C) -> int:
+    def choose_width(self, cell: C) -> int:
         """Return the number of seeds simulated together: a full batch, unless seeds or units are too few."""
-        width: int = self.engine(cell).batch(self.students(cell))
+        width: int = self.choose_engine(cell).batch(self.count_students(cell))
         if not (gram.HAS_WIDTH_INDEPENDENT_BITS and self._has_divisible_batches(cell)):
             return width
         width = self._choose_part_width(width, MIN_BATCH_SEEDS)
@@ -231,17 +233,23 @@ class BatchSimulator(units.Simulator, Generic[C]):
             width //= 2
         return width
 
-    def record(self, unit: BatchUnit[C]) -> EngineRecord:
+    def run_engine(self, unit: BatchUnit[C]) -> EngineRecord:
         """Run the engine on a unit and return its record (cells, seeds, ...) in float64."""
         record_jax_use()
         cell, num_seeds = unit.cells[0], unit.seeds.stop - unit.seeds.start
-        keys, engine, task = make_unit_keys(self.scenario, unit), self.engine(cell), self.task(cell, unit.cells[1:])
+        keys, engine, task = (
+            make_unit_keys(self.scenario, unit),
+            self.choose_engine(cell),
+            self.describe_task(cell, unit.cells[1:]),
+        )
         with use_next_device(gpu=engine is vectors):
             recorded = count_steps(self.scenario.t, cell.N)
             if engine is gram:
-                parts = gram.simulate_task_batches(task, keys, recorded, unit.part, unit.beside, unit.short)
+                parts = gram.simulate_task_batches(
+                    task, keys, recorded, unit.simulated_part, unit.parallel_cells, unit.is_short
+                )
             else:
-                single = engine.run(task, keys[0], recorded, unit.part)
+                single = engine.run(task, keys[0], recorded, unit.simulated_part)
                 parts = EngineRecord(*(part if part is None else part[None] for part in single))
             return EngineRecord(*(part if part is None else np.asarray(part, float)[:, :num_seeds] for part in parts))
 
@@ -252,9 +260,9 @@ def make_unit_keys(scenario: AbstractScenario, unit: BatchUnit[C]) -> np.ndarray
     A key depends on the experiment's key, the cell's parameters and the batch number, but not on a grid position.
     """
     keys = np.tile(make_key_data(scenario.key), (len(unit.cells), 1))
-    for numbers in np.array([cell.words() for cell in unit.cells], np.uint32).T:
+    for numbers in np.array([cell.identity_hash() for cell in unit.cells], np.uint32).T:
         keys = fold_in_key_data(keys, numbers)
-    return fold_in_key_data(keys, unit.batch)
+    return fold_in_key_data(keys, unit.batch_index)
 
 
 def is_defined_by_statmech(formula: object) -> bool:

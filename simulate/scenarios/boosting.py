@@ -50,7 +50,7 @@ class Simulator(units.PerRunSimulator[BoostingCell]):
         """Simulate the variables of one run."""
         return _simulate_run(self.scenario, cell, seed)
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise an error if conjunctions are too many to search or examples do not fit into memory."""
         for cell in self.scenario.cells():
             if cell.k > 2:
@@ -62,7 +62,7 @@ class Simulator(units.PerRunSimulator[BoostingCell]):
             needed = _count_run_bytes(cell, self.scenario.tests)
             units.check_run_memory("P", f"a run with {cell.P:,} examples of {cell.N:,} inputs", needed)
 
-    def memory(self) -> float:
+    def estimate_memory(self) -> float:
         """Return the bytes of the largest run."""
         return max(_count_run_bytes(cell, self.scenario.tests) for cell in self.scenario.cells())
 

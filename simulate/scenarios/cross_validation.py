@@ -41,7 +41,7 @@ class PreparedData(NamedTuple):
 
     def inputs(self, classifier: Classifier) -> np.ndarray:
         """Return the inputs of a classifier: attributes if it is symbolic, otherwise numbers."""
-        return self.data.X if classifier.symbolic else self.numbers
+        return self.data.X if classifier.uses_raw_attributes else self.numbers
 
 
 class Fold(NamedTuple):
@@ -59,19 +59,19 @@ class Simulator(units.PerRunSimulator[StudyCell]):
     source = "cross-validation on data"
     scenario: Study
 
-    def context(self) -> AbstractContextManager[None]:
+    def open_context(self) -> AbstractContextManager[None]:
         """Return a context that ignores convergence warnings, which inseparable data cause."""
         return _ignore_convergence_warnings()
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise an error if data cannot be loaded (`ConfigError`) or have too few examples for the folds."""
         for name in ensure_tuple(self.scenario.data):
             _split_folds(self.scenario, name, prepare_data(name).data, 0)
 
-    def attrs(self) -> dict[str, str]:
+    def make_attributes(self) -> dict[str, str]:
         """Return notes on the data, and the concepts that boosting learns from all examples, as JSON."""
         notes = {name: sources.find_data_source(name).note for name in ensure_tuple(self.scenario.data)}
-        with self.context():
+        with self.open_context():
             return {"concepts": json.dumps(_learn_concepts(self.scenario)), "notes": json.dumps(notes)}
 
     def simulate(self, cell: StudyCell, seed: int) -> dict[str, np.ndarray]:
@@ -113,7 +113,9 @@ def evaluate_fold(study: Study, fold: Fold) -> dict[str, Any]:
     codons = sources.find_data_source(fold.cell.data).codons
     values |= {**count_evaluated_features(model, X[outside]), **count_pair_weights(model, codons)}
     return values | (
-        {"pair_weights": sum_pair_weights(model, len(study.recorded["position"]))} if study.positions else {}
+        {"pair_weights": sum_pair_weights(model, len(study.recorded_coordinates["position"]))}
+        if study.positions
+        else {}
     )
 
 
@@ -219,7 +221,7 @@ def _learn_concepts(study: Study) -> dict[str, Any]:
     """Return the concept that the first cell of each data set learns from all examples."""
     concepts: dict[str, Any] = {}
     for cell in study.cells():
-        if cell.classifier.symbolic and cell.data not in concepts:
+        if cell.classifier.uses_raw_attributes and cell.data not in concepts:
             prepared_data = prepare_data(cell.data)
             task = ModelTask(prepared_data.domain, len(prepared_data.data.y), cell.random(study.key, 0))
             model = make_model(cell.classifier, task).fit(prepared_data.data.X, prepared_data.data.y)

@@ -33,14 +33,14 @@ class Simulator(units.PerRunSimulator[DescentCell]):
         values = DESCENT_ENGINE_MODULES[engine].run(cell, rng)
         return values | find_best_epoch(np.asarray(self.scenario.epochs), values)
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise `ScenarioError` if examples and steps do not fit into memory."""
         for cell in self.scenario.cells():
             engine = choose_descent_engine(cell)
             run = f"a run of {cell.steps[-1]:,} steps with {cell.P:,} examples in {cell.N:,} dimensions ({engine})"
             units.check_run_memory("epochs" if engine == "deferred" else "alpha", run, count_run_bytes(cell))
 
-    def memory(self) -> float:
+    def estimate_memory(self) -> float:
         """Return the bytes of the largest run."""
         return max(map(count_run_bytes, self.scenario.cells()))
 
@@ -51,7 +51,7 @@ class Simulator(units.PerRunSimulator[DescentCell]):
 
 def count_run_bytes(cell: DescentCell) -> float:
     """Return the bytes of a run."""
-    needed: float = DESCENT_ENGINE_MODULES[choose_descent_engine(cell)].bytes_of(cell)
+    needed: float = DESCENT_ENGINE_MODULES[choose_descent_engine(cell)].estimate_run_bytes(cell)
     return needed
 
 

@@ -37,7 +37,7 @@ class Simulator(units.PerRunSimulator[ClusterCell]):
 
     def simulate(self, cell: ClusterCell, seed: int) -> dict[str, float]:
         """Simulate the variables of one run."""
-        data, lam = draw_cluster_data(cell, self.scenario.key, seed), self.strength(cell)
+        data, lam = draw_cluster_data(cell, self.scenario.key, seed), self.get_penalty_strength(cell)
         stretch = np.sqrt(_get_penalty_factors(cell))
         problem = make_cluster_problem(cell, data, lam, stretch)
         separated = find_separation(problem.B) if lam == 0 else None
@@ -52,10 +52,12 @@ class Simulator(units.PerRunSimulator[ClusterCell]):
                 values["V"] = compute_field_response(bare, minimum.w, np.sqrt(data.variances) / stretch)
         return values | {"separable": _is_separable(problem, separated, minimum)}
 
-    def strength(self, cell: ClusterCell) -> float:
+    def get_penalty_strength(self, cell: ClusterCell) -> float:
         """Return the penalty strength of a cell, where `best` minimises the error for N -> infinity."""
         return (
-            clip_lambda(self._best_penalties(cell.group)[cell.alpha]) if isinstance(cell.lam, str) else float(cell.lam)
+            clip_lambda(self._best_penalties(cell.setting_values)[cell.alpha])
+            if isinstance(cell.lam, str)
+            else float(cell.lam)
         )
 
     @cached_property
@@ -63,7 +65,7 @@ class Simulator(units.PerRunSimulator[ClusterCell]):
         """Function of a group of cells that returns the best penalty at each alpha, solved on first use."""
         groups: defaultdict[tuple[Any, ...], list[ClusterCell]] = defaultdict(list)
         for cell in self.scenario.cells():
-            groups[cell.group].append(cell)
+            groups[cell.setting_values].append(cell)
 
         @cache
         def solve_group(group: tuple[Any, ...]) -> Mapping[float, float]:
@@ -74,13 +76,13 @@ class Simulator(units.PerRunSimulator[ClusterCell]):
 
         return solve_group
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise `ScenarioError` if the examples do not fit into memory."""
         for cell in self.scenario.cells():
             run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
             units.check_run_memory("alpha", run, count_run_bytes(cell))
 
-    def memory(self) -> float:
+    def estimate_memory(self) -> float:
         """Return the bytes of the largest run."""
         return max(map(count_run_bytes, self.scenario.cells()))
 
@@ -139,9 +141,9 @@ def measure_student(
             | ZERO_STUDENT_VARIABLES
             | {"eps_g": 0.5 if b == 0 else float(cell.setting.clusters.weights[int(b > 0)])}
         )
-    m, Q = float(w @ data.half) / cell.N, float(np.sqrt(data.variances @ w**2 / cell.N))
+    m, Q = float(w @ data.half_centre_difference) / cell.N, float(np.sqrt(data.variances @ w**2 / cell.N))
     clusters = cell.setting.clusters
-    means = clusters.factors * m + np.array([b, -b])
+    means = clusters.centre_distances * m + np.array([b, -b])
     wrong = float(clusters.weights @ normal_cdf(-means / Q)) if Q > 0 else float(clusters.weights @ (means < 0))
     length = float(np.linalg.norm(w) / np.sqrt(cell.N))
     return values | {"m_field": m, "length_field": Q, "length": length, "eps_g": wrong}

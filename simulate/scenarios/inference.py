@@ -34,14 +34,14 @@ class Simulator(units.PerRunSimulator[InferenceCell]):
         record[step:] = record[step]
         return dict(zip(ESTIMATE_VARIABLES, record.T, strict=True))
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise `ScenarioError` if the examples do not fit into memory."""
         for cell in self.scenario.cells():
             units.check_run_memory(
                 "alpha", f"a run with {cell.P:,} examples of {cell.N:,} inputs", _count_run_bytes(cell)
             )
 
-    def memory(self) -> float:
+    def estimate_memory(self) -> float:
         """Return the bytes of the largest run."""
         return max(map(_count_run_bytes, self.scenario.cells()))
 

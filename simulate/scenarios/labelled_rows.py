@@ -31,16 +31,16 @@ class Simulator(units.PerRunSimulator[RowsCell]):
 
     def simulate(self, cell: RowsCell, seed: int) -> dict[str, float]:
         """Simulate the variables of one run."""
-        lam = self.strength(cell)
+        lam = self.get_penalty_strength(cell)
         return (
             measure_student(cell, draw_rows(cell, self.scenario.key, seed), lam)
             if np.isfinite(lam)
             else {"converged": False}
         )
 
-    def strength(self, cell: RowsCell) -> float:
+    def get_penalty_strength(self, cell: RowsCell) -> float:
         """Return the penalty strength of a cell, where `best` minimises the error predicted by theory."""
-        return self._best_penalties(cell.group)[cell.P] if isinstance(cell.lam, str) else float(cell.lam)
+        return self._best_penalties(cell.setting_values)[cell.P] if isinstance(cell.lam, str) else float(cell.lam)
 
     @cached_property
     def _best_penalties(self) -> Any:
@@ -48,7 +48,7 @@ class Simulator(units.PerRunSimulator[RowsCell]):
         groups: defaultdict[tuple[Any, ...], list[RowsCell]] = defaultdict(list)
         for cell in self.scenario.cells():
             if cell.lam == BEST_PENALTY_KEYWORD:
-                groups[cell.group].append(cell)
+                groups[cell.setting_values].append(cell)
 
         @cache
         def solve_group(group: tuple[Any, ...]) -> Mapping[int, float]:
@@ -56,18 +56,18 @@ class Simulator(units.PerRunSimulator[RowsCell]):
 
         return solve_group
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise `ScenarioError` if the examples do not fit into memory."""
         for cell in self.scenario.cells():
             units.check_run_memory(
                 "P", f"a run with {cell.P:,} examples in {cell.table.N:,} dimensions", count_run_bytes(cell)
             )
 
-    def memory(self) -> float:
+    def estimate_memory(self) -> float:
         """Return the bytes of the largest run."""
         return max(map(count_run_bytes, self.scenario.cells()))
 
-    def attrs(self) -> dict[str, str]:
+    def make_attributes(self) -> dict[str, str]:
         """Return the diagnosis of each table, as JSON."""
         return {"tables": json.dumps(self.scenario.diagnoses())}
 

@@ -27,14 +27,15 @@ DIRECT_ENGINE_REMARK = "inputs with many variances for their N run on the direct
 class NetworkFields(NamedTuple):
     """Covariances of fields in runs with a teacher T (M, M), whose `rows` are coordinates on unit-variance axes.
 
-    `along` (seeds, T, K, M) are the students' components on these axes, `across` (seeds, T, K, K) the products of the
-    remaining parts. R and Q are covariances with the teacher and among students, v (seeds, T, K) the output weights.
+    `parallel` (seeds, T, K, M) are the students' components on these axes, `perpendicular` (seeds, T, K, K) the
+    products of the remaining parts. R and Q are covariances with the teacher and among students, v (seeds, T, K) the
+    output weights.
     """
 
     T: np.ndarray
     rows: np.ndarray
-    along: np.ndarray
-    across: np.ndarray
+    parallel: np.ndarray
+    perpendicular: np.ndarray
     R: np.ndarray
     Q: np.ndarray
     v: np.ndarray
@@ -46,29 +47,29 @@ class Simulator(BatchSimulator[NetworkCell]):
     source = "networks of two layers on line"
     scenario: Network
 
-    def task(self, cell: NetworkCell, other_cells: Sequence[NetworkCell] = ()) -> EngineTask:
+    def describe_task(self, cell: NetworkCell, other_cells: Sequence[NetworkCell] = ()) -> EngineTask:
         """Describe the networks of a cell, and of other cells with the same program, to the engine."""
         return networks.make_network_task(cell, self.scenario.dtype, other_cells)
 
-    def engine(self, cell: NetworkCell) -> ModuleType:
+    def choose_engine(self, cell: NetworkCell) -> ModuleType:
         """Return the requested engine, the engine of groups, or the direct engine if many variances make it faster."""
         if self.scenario.uses_weight_vectors(cell):
             return vectors
         return gram if gram.supports_inputs(cell.inputs) else gram_of_groups
 
-    def students(self, cell: NetworkCell) -> int:
+    def count_students(self, cell: NetworkCell) -> int:
         """Return the number of students with distinct initial weights."""
         return len(networks.find_distinct_students(cell)[0])
 
-    def teachers(self, cell: NetworkCell) -> int:
+    def count_teachers(self, cell: NetworkCell) -> int:
         """Return the number of teacher units."""
         return cell.M
 
     def remarks(self) -> list[str]:
         """Return remarks on symmetric starts and on the use of the direct engine."""
-        direct = self.scenario.engine == "gram" and any(self.engine(cell) is vectors for cell in self._sizes())
+        direct = self.scenario.engine == "gram" and any(self.choose_engine(cell) is vectors for cell in self._sizes())
         conditions = {
-            IDENTICAL_START_NOTE: self.scenario.identical,
+            IDENTICAL_START_NOTE: self.scenario.has_identical_start,
             SYMMETRIC_START_NOTE: self.scenario.has_symmetric_start,
             DIRECT_ENGINE_REMARK: direct,
         }
@@ -85,7 +86,7 @@ class Simulator(BatchSimulator[NetworkCell]):
 
     def run(self, unit: BatchUnit[NetworkCell]) -> list[UnitResult]:
         """Simulate the variables of each cell for a batch of seeds."""
-        record = self.record(unit)
+        record = self.run_engine(unit)
         records = (
             EngineRecord(*(part if part is None else part[i] for part in record)) for i in range(len(unit.cells))
         )
@@ -99,16 +100,16 @@ class Simulator(BatchSimulator[NetworkCell]):
     def _values(self, cell: NetworkCell, seeds: slice, record: EngineRecord) -> dict[str, Any]:
         """Compute the variables of a cell for a batch of seeds."""
         rows = factorise_gram(cell.T).astype(self.scenario.dtype).astype(float)
-        R = record.along @ rows.T
+        R = record.parallel @ rows.T
         with np.errstate(over="ignore", invalid="ignore"):
-            Q = record.along @ np.swapaxes(record.along, -1, -2) + record.across
-        v = np.asarray(record.kept)
+            Q = record.parallel @ np.swapaxes(record.parallel, -1, -2) + record.perpendicular
+        v = np.asarray(record.saved_state)
         self._check_divergence(cell, R=R, Q=Q, v=v)
         self._check_precision(cell, Q, v)
         values = {"R": R, "Q": Q, "v": v, "specialisation": specialisation(cell.T, R, Q)}
         if record.basis_field is None:
             return values | self._compute_errors(
-                cell, seeds, NetworkFields(cell.T, rows, record.along, record.across, R, Q, v)
+                cell, seeds, NetworkFields(cell.T, rows, record.parallel, record.perpendicular, R, Q, v)
             )
         fields_by_seed = (_get_seed_fields(rows, record, seed) for seed in range(len(v)))
         errors = [
@@ -121,13 +122,13 @@ class Simulator(BatchSimulator[NetworkCell]):
     def _expand_identical_students(record: EngineRecord, cell: NetworkCell) -> EngineRecord:
         """Return the record with copies of identical students."""
         group = networks.find_distinct_students(cell)[1]
-        perpendicular = record.across[..., group[:, None], group]
-        expanded = EngineRecord(record.along[:, :, group], perpendicular, np.asarray(record.kept)[..., group])
-        if record.along_field is None or record.across_field is None:
+        perpendicular = record.perpendicular[..., group[:, None], group]
+        expanded = EngineRecord(record.parallel[:, :, group], perpendicular, np.asarray(record.saved_state)[..., group])
+        if record.parallel_fields is None or record.perpendicular_fields is None:
             return expanded
         return expanded._replace(
-            along_field=record.along_field[:, :, group],
-            across_field=record.across_field[..., group[:, None], group],
+            parallel_fields=record.parallel_fields[:, :, group],
+            perpendicular_fields=record.perpendicular_fields[..., group[:, None], group],
             basis_field=record.basis_field,
         )
 
@@ -140,7 +141,11 @@ class Simulator(BatchSimulator[NetworkCell]):
 
     def _check_precision(self, cell: NetworkCell, Q: np.ndarray, v: np.ndarray) -> None:
         """Raise `ScenarioError` if float32 rounding is not small compared with the update by one example."""
-        if self.scenario.dtype != "float32" or self.engine(cell) is vectors or self.scenario.t[-1] * cell.N < 0.5:
+        if (
+            self.scenario.dtype != "float32"
+            or self.choose_engine(cell) is vectors
+            or self.scenario.t[-1] * cell.N < 0.5
+        ):
             return
         lengths = {"eta": np.sqrt(np.max(np.diagonal(Q, axis1=-2, axis2=-1))), "eta_v": np.max(np.abs(v))}
         for name, length in lengths.items():
@@ -169,7 +174,7 @@ class Simulator(BatchSimulator[NetworkCell]):
         """Measure errors on test fields, drawn separately for each seed."""
         T, _, _, _, R, Q, v = fields
         teacher = TeacherNetwork(cell.teacher_activation, T, cell.w, cell.teacher.output)
-        entropy, values = [self.scenario.key, *cell.words()], {}
+        entropy, values = [self.scenario.key, *cell.identity_hash()], {}
         for name, error in errors.items():
             rngs = [np.random.default_rng([*entropy, seed]) for seed in range(seeds.start, seeds.stop)]
             samples = zip(R, Q, v, rngs, strict=True)
@@ -180,7 +185,8 @@ class Simulator(BatchSimulator[NetworkCell]):
 def _get_seed_fields(rows: np.ndarray, record: EngineRecord, seed: int) -> NetworkFields:
     """Return the covariances of the fields of one run, which has its own input variances."""
     parallel, perpendicular, basis = (
-        np.asarray(part)[seed : seed + 1] for part in (record.along_field, record.across_field, record.basis_field)
+        np.asarray(part)[seed : seed + 1]
+        for part in (record.parallel_fields, record.perpendicular_fields, record.basis_field)
     )
     scaled_rows = rows @ basis[0, 0]
     Q = parallel @ np.swapaxes(parallel, -1, -2) + perpendicular
@@ -191,5 +197,5 @@ def _get_seed_fields(rows: np.ndarray, record: EngineRecord, seed: int) -> Netwo
         perpendicular,
         parallel @ scaled_rows.T,
         Q,
-        np.asarray(record.kept)[seed : seed + 1],
+        np.asarray(record.saved_state)[seed : seed + 1],
     )

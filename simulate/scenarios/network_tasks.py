@@ -23,7 +23,7 @@ class Simulator(network.Simulator):
     source = "networks of several tasks on line"
     scenario: NetworkTasks
 
-    def task(self, cell: NetworkCell, other_cells: Sequence[NetworkCell] = ()) -> EngineTask:
+    def describe_task(self, cell: NetworkCell, other_cells: Sequence[NetworkCell] = ()) -> EngineTask:
         """Describe the network of a cell and its tasks to the engine."""
         assert isinstance(cell, NetworkTaskCell)
         return network_tasks.make_multitask_network_task(cell, self.scenario.dtype)
@@ -36,15 +36,15 @@ class Simulator(network.Simulator):
         """Compute the variables of a cell for a batch of seeds, with one error per task."""
         assert isinstance(cell, NetworkTaskCell)
         rows = factorise_gram(cell.T).astype(self.scenario.dtype).astype(float)
-        R, v, T, units_per_task = record.along @ rows.T, np.asarray(record.kept), cell.T, cell.own
+        R, v, T, units_per_task = record.parallel @ rows.T, np.asarray(record.saved_state), cell.T, cell.units_per_task
         with np.errstate(over="ignore", invalid="ignore"):
-            Q = record.along @ np.swapaxes(record.along, -1, -2) + record.across
+            Q = record.parallel @ np.swapaxes(record.parallel, -1, -2) + record.perpendicular
         self._check_divergence(cell, R=R, Q=Q, v=v)
         self._check_precision(cell, Q, v)
         heads = np.broadcast_to(v, (*v.shape[:-2], cell.tasks, cell.K))
         errors = [
             generalization_error_from_coordinates(
-                cell.activation, rows, w, record.along, record.across, heads[..., task, :]
+                cell.activation, rows, w, record.parallel, record.perpendicular, heads[..., task, :]
             )
             for task, w in enumerate(cell.w)
         ]
@@ -61,7 +61,7 @@ class Simulator(network.Simulator):
     def _expand_identical_students(record: EngineRecord, cell: NetworkCell) -> EngineRecord:
         """Return the record with copies of identical students, and with `kept` as heads (seeds, T, heads, K)."""
         first, group = networks.find_distinct_students(cell)
-        weights = np.asarray(record.kept)
+        weights = np.asarray(record.saved_state)
         heads = weights.reshape(*weights.shape[:-1], -1, len(first))
-        perpendicular = record.across[..., group[:, None], group]
-        return EngineRecord(record.along[:, :, group], perpendicular, heads[..., group])
+        perpendicular = record.perpendicular[..., group[:, None], group]
+        return EngineRecord(record.parallel[:, :, group], perpendicular, heads[..., group])

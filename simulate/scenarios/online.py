@@ -36,23 +36,23 @@ class Simulator(BatchSimulator[OnlineCell]):
     """Simulator of online learning, with batches of seeds on the requested engine if it is exact."""
 
     source = "weight vectors or order parameters on line"
-    slow = ("decay", "drift")
+    float32_limited_rates = ("decay", "drift")
     scenario: Scenario
 
-    def task(self, cell: OnlineCell, other_cells: Sequence[OnlineCell] = ()) -> EngineTask:
+    def describe_task(self, cell: OnlineCell, other_cells: Sequence[OnlineCell] = ()) -> EngineTask:
         """Describe the perceptrons of a cell, and of other cells with the same program, to the engine."""
         return perceptrons.make_perceptron_task(cell, self.scenario.dtype, other_cells)
 
-    def engine(self, cell: OnlineCell) -> ModuleType:
+    def choose_engine(self, cell: OnlineCell) -> ModuleType:
         """Return the requested engine, the engine of groups, or the direct engine if the Gram engine is not exact."""
-        requested = super().engine(cell)
+        requested = super().choose_engine(cell)
         if gram.supports_inputs(cell.inputs) or requested is vectors:
             return requested
-        return gram_of_groups if cell.groups else vectors
+        return gram_of_groups if cell.num_gram_groups else vectors
 
     def remarks(self) -> list[str]:
         """Return a remark if the engine differs from the requested engine."""
-        if self.scenario.engine == "vectors" or all(self.engine(cell) is not vectors for cell in self._sizes()):
+        if self.scenario.engine == "vectors" or all(self.choose_engine(cell) is not vectors for cell in self._sizes()):
             return []
         return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
 
@@ -64,33 +64,35 @@ class Simulator(BatchSimulator[OnlineCell]):
         """
         if not is_defined_by_statmech(cell.rule) or cell.schedule is not None or cell.controls:
             return None
-        return get_parameter_family(cell.rule), cell.K, cell.N, cell.drift > 0, bool(cell.changes)
+        return get_parameter_family(cell.rule), cell.K, cell.N, cell.drift > 0, bool(cell.nondefault_changes)
 
     def has_same_bits_when_wide(self, cell: OnlineCell) -> bool:
         """Return True for one or two students with constant rates, in float64."""
-        return cell.K <= 2 and not cell.changes and self.scenario.dtype == "float64"
+        return cell.K <= 2 and not cell.nondefault_changes and self.scenario.dtype == "float64"
 
     def run(self, unit: BatchUnit[OnlineCell]) -> list[UnitResult]:
         """Simulate the variables of each cell for a batch of seeds."""
-        scenario, record = self.scenario, self.record(unit)
-        parallel, perpendicular = record.along[..., 0], record.across
+        scenario, record = self.scenario, self.run_engine(unit)
+        parallel, perpendicular = record.parallel[..., 0], record.perpendicular
         check_lengths(scenario, unit, parallel, perpendicular)
-        if self.engine(unit.cells[0]) is not vectors and scenario.dtype == "float32":
+        if self.choose_engine(unit.cells[0]) is not vectors and scenario.dtype == "float32":
             for cell, *parts in zip(unit.cells, parallel, perpendicular, strict=True):
                 check_precision(scenario, cell, *parts)
         values = compute_ensemble_parameters(parallel, perpendicular)
         if record.measured is not None:
             *students, vote, mean = np.moveaxis(record.measured, -1, 0)
             values |= {"eps_g": np.stack(students, axis=-1), "eps_g_majority_vote": vote, "eps_g_weight_mean": mean}
-        elif record.along_field is not None and record.across_field is not None:
-            values |= _compute_field_variables(scenario, unit, record.along_field[..., 0], record.across_field)
+        elif record.parallel_fields is not None and record.perpendicular_fields is not None:
+            values |= _compute_field_variables(
+                scenario, unit, record.parallel_fields[..., 0], record.perpendicular_fields
+            )
         else:
             values["eps_g_majority_vote"] = _compute_vote_errors(scenario, unit, parallel, perpendicular)
             if "R_field" in scenario.variables:  # for isotropic inputs, fields and weights have the same cosines
                 values |= {name: values[name.removesuffix("_field")] for name in FIELD_DESCRIPTIONS}
         if scenario.gram:
             values["gram"] = make_gram_matrix(parallel, perpendicular)
-        return unit.results(values)
+        return unit.make_results(values)
 
 
 def _compute_field_variables(
@@ -105,7 +107,7 @@ def _compute_field_variables(
 
 
 def check_lengths(scenario: Any, unit: BatchUnit[Any], parallel: np.ndarray, perpendicular: np.ndarray) -> None:
-    """Raise `DivergedStudentError` if the length of a student (cells, seeds, T, K) is NaN or outside the exact range."""
+    """Raise `DivergedStudentError` if a student's length (cells, seeds, T, K) is NaN or outside the exact range."""
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.hypot(parallel, np.sqrt(np.diagonal(perpendicular, axis1=-2, axis2=-1)))
     longest = MAX_EXACT_LENGTHS[scenario.dtype]
@@ -144,7 +146,8 @@ def _measure_vote_errors(
     for first in range(0, len(parallel), block_seeds):
         block = slice(first, first + block_seeds)
         rngs = [
-            np.random.default_rng([scenario.key, *cell.words(), seed]) for seed in range(seeds.start, seeds.stop)[block]
+            np.random.default_rng([scenario.key, *cell.identity_hash(), seed])
+            for seed in range(seeds.start, seeds.stop)[block]
         ]
         inputs = np.stack([draw_random_circles(rng, points, cell.K) for rng in rngs], axis=1)
         errors.append(measure_near_equal_vote(parallel[block], perpendicular[block], inputs[:, :, None]))
@@ -153,4 +156,4 @@ def _measure_vote_errors(
 
 def _choose_circle_count(cell: OnlineCell) -> int:
     """Choose the number of circles per seed, which is small if students stay similar."""
-    return choose_test_circle_count(cell.K, cell.N) if cell.alike else NUM_TEST_CIRCLES
+    return choose_test_circle_count(cell.K, cell.N) if cell.has_equal_starts else NUM_TEST_CIRCLES

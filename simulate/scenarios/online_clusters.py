@@ -22,13 +22,13 @@ class Simulator(BatchSimulator[OnlineClusterCell]):
     source = "weight vectors or order parameters on line"
     scenario: OnlineClusters
 
-    def task(self, cell: OnlineClusterCell, other_cells: Sequence[OnlineClusterCell] = ()) -> EngineTask:
+    def describe_task(self, cell: OnlineClusterCell, other_cells: Sequence[OnlineClusterCell] = ()) -> EngineTask:
         """Describe the student of a cell to the engine."""
         return perceptrons.make_cluster_perceptron_task(cell)
 
-    def engine(self, cell: OnlineClusterCell) -> ModuleType:
+    def choose_engine(self, cell: OnlineClusterCell) -> ModuleType:
         """Return the engine of groups, unless weight vectors are requested or have fewer coordinates."""
-        return gram_of_groups if self.scenario.engine == "gram" and cell.groups else vectors
+        return gram_of_groups if self.scenario.engine == "gram" and cell.num_gram_groups else vectors
 
     def get_program_key(self, cell: OnlineClusterCell) -> Hashable:
         """Return None: each cell is simulated alone."""
@@ -36,23 +36,26 @@ class Simulator(BatchSimulator[OnlineClusterCell]):
 
     def run(self, unit: BatchUnit[OnlineClusterCell]) -> list[UnitResult]:
         """Simulate the variables of a cell for a batch of seeds."""
-        record = self.record(unit)
-        check_lengths(self.scenario, unit, record.along[..., 0], record.across)
-        return unit.results(_compute_variables(unit.cells[0], record))
+        record = self.run_engine(unit)
+        check_lengths(self.scenario, unit, record.parallel[..., 0], record.perpendicular)
+        return unit.make_results(_compute_variables(unit.cells[0], record))
 
 
 def _compute_variables(cell: OnlineClusterCell, record: EngineRecord) -> dict[str, np.ndarray]:
     """Compute the variables (cells, seeds, T) from components parallel and perpendicular to the centres' axis."""
-    assert record.along_field is not None
-    assert record.across_field is not None
+    assert record.parallel_fields is not None
+    assert record.perpendicular_fields is not None
     length, Q = (
         np.hypot(parallel[..., 0, 0], np.sqrt(perpendicular[..., 0, 0]))
-        for parallel, perpendicular in ((record.along, record.across), (record.along_field, record.across_field))
+        for parallel, perpendicular in (
+            (record.parallel, record.perpendicular),
+            (record.parallel_fields, record.perpendicular_fields),
+        )
     )
-    m = record.along[..., 0, 0] * cell.clusters.distance / 2
+    m = record.parallel[..., 0, 0] * cell.clusters.distance / 2
     clusters = cell.clusters_with_modes
     wrong = sum(
         fraction * normal_cdf(-factor * m / Q)
-        for fraction, factor in zip(clusters.weights, clusters.factors, strict=True)
+        for fraction, factor in zip(clusters.weights, clusters.centre_distances, strict=True)
     )
     return {"m_field": m, "length_field": Q, "length": length, "eps_g": np.asarray(wrong)}

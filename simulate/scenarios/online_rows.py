@@ -24,7 +24,7 @@ class Simulator(BatchSimulator[OnlineRowsCell]):
     source = vectors.NAME
     scenario: OnlineRows
 
-    def task(self, cell: OnlineRowsCell, other_cells: Sequence[OnlineRowsCell] = ()) -> EngineTask:
+    def describe_task(self, cell: OnlineRowsCell, other_cells: Sequence[OnlineRowsCell] = ()) -> EngineTask:
         """Describe the student of a cell to the engine."""
         return perceptrons.make_table_row_task(cell)
 
@@ -38,21 +38,21 @@ class Simulator(BatchSimulator[OnlineRowsCell]):
         seeds = vectors.batch(cell.K)
         return super().count_vector_bytes(cell) + 8 * seeds * (N * len(self.scenario.t) + n) + 12 * n * N
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise `ScenarioError` if a table does not fit into memory."""
         for cell in self.scenario.cells():
             units.check_run_memory("inputs", f"a run with rows of {cell.N:,} columns", self.count_vector_bytes(cell))
 
     def run(self, unit: BatchUnit[OnlineRowsCell]) -> list[UnitResult]:
         """Simulate the variables of a cell for a batch of seeds."""
-        record = self.record(unit)
-        check_lengths(self.scenario, unit, record.along[..., 0], record.across)
+        record = self.run_engine(unit)
+        check_lengths(self.scenario, unit, record.parallel[..., 0], record.perpendicular)
         assert record.weights is not None
-        return unit.results(measure_students(unit.cells[0].table, record.weights[..., 0, :]))
+        return unit.make_results(measure_students(unit.cells[0].table, record.weights[..., 0, :]))
 
-    def attrs(self) -> dict[str, str]:
+    def make_attributes(self) -> dict[str, str]:
         """Return the name of the engine, and the diagnosis of each table as JSON."""
-        return super().attrs() | {"tables": json.dumps(self.scenario.diagnoses())}
+        return super().make_attributes() | {"tables": json.dumps(self.scenario.diagnoses())}
 
     def remarks(self) -> list[str]:
         """Return remarks on omitted columns, and on tables outside the valid range of theory."""

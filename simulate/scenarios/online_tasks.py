@@ -22,11 +22,11 @@ class Simulator(BatchSimulator[OnlineTaskCell]):
     source = "weight vectors or order parameters on line"
     scenario: OnlineTasks
 
-    def task(self, cell: OnlineTaskCell, other_cells: Sequence[OnlineTaskCell] = ()) -> EngineTask:
+    def describe_task(self, cell: OnlineTaskCell, other_cells: Sequence[OnlineTaskCell] = ()) -> EngineTask:
         """Describe the student of a cell and its teachers to the engine."""
         return online_tasks.make_multitask_perceptron(cell, self.scenario.dtype)
 
-    def teachers(self, cell: OnlineTaskCell) -> int:
+    def count_teachers(self, cell: OnlineTaskCell) -> int:
         """Return the number of tasks."""
         return cell.tasks
 
@@ -36,13 +36,15 @@ class Simulator(BatchSimulator[OnlineTaskCell]):
 
     def run(self, unit: BatchUnit[OnlineTaskCell]) -> list[UnitResult]:
         """Simulate the variables of a cell for a batch of seeds."""
-        record, [cell], scenario = self.record(unit), unit.cells, self.scenario
-        length, perpendicular = np.linalg.norm(record.along, axis=-1), record.across
+        record, [cell], scenario = self.run_engine(unit), unit.cells, self.scenario
+        length, perpendicular = np.linalg.norm(record.parallel, axis=-1), record.perpendicular
         check_lengths(scenario, unit, length, perpendicular)
         if scenario.dtype == "float32" and scenario.engine == "gram":
             check_precision(scenario, cell, length[0], perpendicular[0])
-        rows = factorise_gram(cell.between).astype(scenario.dtype).astype(float)
-        return unit.results(_compute_variables(rows, record.along[..., 0, :], np.sqrt(perpendicular[..., 0, 0])))
+        rows = factorise_gram(cell.task_overlaps).astype(scenario.dtype).astype(float)
+        return unit.make_results(
+            _compute_variables(rows, record.parallel[..., 0, :], np.sqrt(perpendicular[..., 0, 0]))
+        )
 
 
 def _compute_variables(rows: np.ndarray, coordinates: np.ndarray, rest_length: np.ndarray) -> dict[str, np.ndarray]:

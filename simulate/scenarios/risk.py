@@ -46,7 +46,7 @@ class Simulator(units.PerRunSimulator[RiskCell]):
     def simulate(self, cell: RiskCell, seed: int) -> dict[str, float]:
         """Simulate the variables of one run."""
         data = draw_teacher_data(cell, self.scenario.key, seed)
-        lam = self.strength(cell)
+        lam = self.get_penalty_strength(cell)
         problem = make_risk_problem(cell, data, lam)
         separated = find_separation(problem.B) if cell.teacher.labels and lam == 0 else None
         minimum = minimise_risk(cell, problem, separated, lam, self.scenario.solver)
@@ -59,10 +59,10 @@ class Simulator(units.PerRunSimulator[RiskCell]):
             )
         return {name: value for name, value in values.items() if name in self.scenario.variables}
 
-    def strength(self, cell: RiskCell) -> float:
+    def get_penalty_strength(self, cell: RiskCell) -> float:
         """Return the penalty strength of a cell, where `best` minimises the error for N -> infinity."""
         if isinstance(cell.lam, str):
-            return clip_lambda(self._best_penalties(cell.setting)[cell.alpha])
+            return clip_lambda(self._best_penalties(cell.loss_setting)[cell.alpha])
         return float(cell.lam)
 
     @cached_property
@@ -70,7 +70,7 @@ class Simulator(units.PerRunSimulator[RiskCell]):
         """Function of a setting that returns the best penalty at each alpha, solved on first use."""
         alphas: defaultdict[LossSetting, list[float]] = defaultdict(list)
         for cell in self.scenario.cells():
-            alphas[cell.setting].append(cell.alpha)
+            alphas[cell.loss_setting].append(cell.alpha)
 
         @cache
         def solve_setting(setting: LossSetting) -> Mapping[float, float]:
@@ -78,7 +78,7 @@ class Simulator(units.PerRunSimulator[RiskCell]):
 
         return solve_setting
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise `ScenarioError` if the examples do not fit into memory, or for message passing without a penalty."""
         for cell in self.scenario.cells():
             if self.scenario.solver == "amp" and cell.lam == 0:
@@ -86,7 +86,7 @@ class Simulator(units.PerRunSimulator[RiskCell]):
             run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
             units.check_run_memory("alpha", run, count_run_bytes(cell))
 
-    def memory(self) -> float:
+    def estimate_memory(self) -> float:
         """Return the bytes of the largest run."""
         return max(map(count_run_bytes, self.scenario.cells()))
 
@@ -98,11 +98,11 @@ def count_run_bytes(cell: RiskCell) -> float:
 
 def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
     """Make the problem that a run minimises, with the penalty of lam = 1 if lam = 0."""
-    l1, l2 = map(float, cell.penalty.parts(lam if lam != 0 else 1.0))
+    l1, l2 = map(float, cell.penalty.split_strength(lam if lam != 0 else 1.0))
     B, c = make_argument_map(data.X, data.y, cell.teacher.labels)
     if data.measure:  # scale weights to equal penalties, and omit axes without variance
         B = B[:, data.measure.varying_axes] / np.sqrt(data.measure.ridge[data.measure.varying_axes])
-    return Problem(B, c, cell.on, l1, l2)
+    return Problem(B, c, cell.converted_loss, l1, l2)
 
 
 def minimise_risk(cell: RiskCell, problem: Problem, separation: Separation | None, lam: float, solver: str) -> Minimum:
@@ -182,7 +182,7 @@ def _compute_field_response(problem: Problem, w: np.ndarray, measure: StudentMea
     if inverse is None:
         return np.inf
     root = np.sqrt(measure.ridge[measure.varying_axes])
-    return measure.spread(inverse / root[:, None] / root) / len(measure.ridge)
+    return measure.covariance_trace(inverse / root[:, None] / root) / len(measure.ridge)
 
 
 def _measure_weights(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[str, float]:
@@ -190,7 +190,7 @@ def _measure_weights(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[s
     if data.measure:
         weights = np.zeros(cell.N)
         weights[data.measure.varying_axes] = w / np.sqrt(data.measure.ridge[data.measure.varying_axes])
-        return data.measure.measured(cell, weights)
+        return data.measure.measure(cell, weights)
     teacher = data.teacher
     unit = teacher / np.linalg.norm(teacher)
     parallel = w @ unit

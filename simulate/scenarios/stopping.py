@@ -23,15 +23,15 @@ class Simulator(PerSeedSimulator):
     source = "walks of Gaussian features"
     scenario: Stopping
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise an error if Numba, which compiles the loop over features, is not installed."""
         require_modules("a walk with early stopping", "estimators", "numba")
 
-    def library_bytes(self) -> float:
+    def count_library_bytes(self) -> float:
         """Return the memory of Numba in bytes."""
         return NUMBA_BYTES
 
-    def memory(self) -> float:
+    def estimate_memory(self) -> float:
         """Return the bytes of the largest work unit: its walks, the previous walks, and the shared arrays."""
         return 8.0 * max(_count_memory_numbers(cell, self.scenario.walks) for cell in self.scenario.cells())
 
@@ -60,7 +60,7 @@ def _count_unit_outcomes(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
 def _count_memory_numbers(cell: StoppingCell, walks: int) -> int:
     """Count the array elements in memory: two blocks of walks, or one block with weights and checks."""
     rows = _count_walks_per_draw(cell.N)
-    return max(cell.N * min(walks, 2 * rows), cell.N * min(walks, rows) + cell.N + 2 * len(cell.looks))
+    return max(cell.N * min(walks, 2 * rows), cell.N * min(walks, rows) + cell.N + 2 * len(cell.check_positions))
 
 
 def _count_walks_per_draw(N: int) -> int:
@@ -72,7 +72,7 @@ def count_errors_and_features(cell: StoppingCell, steps: np.ndarray, ends: np.nd
     """Count decision errors and evaluated features of walks (m, N) whose sums without drift are `ends`."""
     # instead of being added to the steps, the drift is subtracted from the boundary
     stops = sum_rows_until_level(
-        steps, np.full(cell.N, cell.N**-0.5), cell.looks, cell.tau, slope=cell.slope - cell.mean
+        steps, np.full(cell.N, cell.N**-0.5), cell.check_positions, cell.tau, slope=cell.boundary_rise - cell.mean
     )
     wrong = (stops.features < cell.N) & (ends + cell.mean < cell.theta)
     return int(wrong.sum()), int(stops.features.sum())

@@ -31,11 +31,11 @@ MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL = 64, 2**21  # elements in total o
 
 @dataclass(frozen=True)
 class DataSetUnit:
-    """Work unit of data sets, pairs of cell and seed, padded to `size` examples and `width` data sets."""
+    """Work unit of data sets, pairs of cell and seed, padded to `padded_size` examples and `call_width` data sets."""
 
-    lanes: tuple[tuple[StoredCell, int], ...]
-    size: int
-    width: int
+    data_set_runs: tuple[tuple[StoredCell, int], ...]
+    padded_size: int
+    call_width: int
 
 
 class Simulator(units.Simulator):
@@ -51,7 +51,7 @@ class Simulator(units.Simulator):
             program = (round_up_to_padded_size(cell.P), cell.name, cell.learner, cell.N)
             groups.setdefault(program, []).extend((cell, seed) for seed in seeds)
         for (size, *_), runs in groups.items():
-            calls = -(-len(runs) // choose_call_width(size, len(runs[0][0].until)))
+            calls = -(-len(runs) // choose_call_width(size, len(runs[0][0].recorded_updates)))
             width = -(-len(runs) // calls)  # calls of equal width leave few batch elements idle
             runs.sort(key=lambda run: run[0].P)
             for first in range(0, len(runs), width):
@@ -59,33 +59,37 @@ class Simulator(units.Simulator):
 
     def run(self, unit: DataSetUnit) -> list[UnitResult]:
         """Simulate the variables (1, T) of each data set of a unit."""
-        cell = unit.lanes[0][0]
-        data = _make_data_sets(self.scenario.key, unit.lanes)
-        idle = unit.width - len(data)  # the last batch is padded with data sets of one example
+        cell = unit.data_set_runs[0][0]
+        data = _make_data_sets(self.scenario.key, unit.data_set_runs)
+        idle = unit.call_width - len(data)  # the last batch is padded with data sets of one example
         data_sets = [*data, *[DataSet(data[0].teacher, data[0].z[:1])] * idle]
-        until = np.array([run_cell.until for run_cell, _ in unit.lanes] + [(0,) * len(cell.until)] * idle)
+        until = np.array(
+            [run_cell.recorded_updates for run_cell, _ in unit.data_set_runs]
+            + [(0,) * len(cell.recorded_updates)] * idle
+        )
         entropy = np.array(
-            [_make_entropy(self.scenario, *run) for run in (*unit.lanes, *[unit.lanes[0]] * idle)], np.uint32
+            [_make_entropy(self.scenario, *run) for run in (*unit.data_set_runs, *[unit.data_set_runs[0]] * idle)],
+            np.uint32,
         )
         task = LearnerTask(cell.name, cell.learner, until, entropy)
         with use_double_precision():
-            learnt = learn(make_data_set_batch(data_sets, unit.size), task)
+            learnt = learn(make_data_set_batch(data_sets, unit.padded_size), task)
         results = []
         for index, data_set in enumerate(data):
             values = measure_data_set(data_set, learnt, index, entropy[index])
             if self.scenario.strengths and learnt.strengths is not None:
                 values["strengths"] = learnt.strengths[index, :, : len(data_set.z)]
-            (cell, seed), values = unit.lanes[index], {name: value[None] for name, value in values.items()}
+            (cell, seed), values = unit.data_set_runs[index], {name: value[None] for name, value in values.items()}
             results.append(UnitResult(cell.index, slice(seed, seed + 1), values))
         return results
 
-    def library_bytes(self) -> float:
+    def count_library_bytes(self) -> float:
         """Return the memory in bytes of JAX, and of its compiler for iterative learners."""
         return units.JAX_BYTES + (
             units.XLA_BYTES if {*ensure_tuple(self.scenario.learner)} - {*LEARNERS_WITHOUT_COMPILER} else 0
         )
 
-    def memory(self) -> float:
+    def estimate_memory(self) -> float:
         """Return the bytes of the largest unit of work."""
         return max(
             map(
@@ -94,13 +98,13 @@ class Simulator(units.Simulator):
             )
         )
 
-    def check(self) -> None:
+    def check_resources(self) -> None:
         """Raise `ScenarioError` if the examples do not fit into memory."""
         for cell in self.scenario.cells():
             size = round_up_to_padded_size(cell.P)
             data = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
             units.check_run_memory("alpha", data, 8 * size * (2 * size + 3 * cell.N))
-            chains = 8 * count_chain_numbers(cell, choose_call_width(size, len(cell.until)))
+            chains = 8 * count_chain_numbers(cell, choose_call_width(size, len(cell.recorded_updates)))
             units.check_run_memory("sweeps", f"a batch of chains of {cell.name}", chains)
 
 
@@ -114,10 +118,10 @@ def _make_data_sets(key: int, runs: Sequence[tuple[StoredCell, int]]) -> list[Da
 
 def _count_unit_bytes(unit: DataSetUnit) -> float:
     """Return the bytes of a unit: for each data set copies of the examples, Gram matrices, and strengths."""
-    cell = unit.lanes[0][0]
+    cell = unit.data_set_runs[0][0]
     examples = 4 if cell.name in LEARNERS_WITHOUT_COMPILER else 3  # SciPy's solvers need one more copy
-    numbers = unit.size * (2 * unit.size + examples * cell.N + 3 * len(cell.until))
-    return 8.0 * (unit.width * numbers + count_chain_numbers(cell, unit.width))
+    numbers = unit.padded_size * (2 * unit.padded_size + examples * cell.N + 3 * len(cell.recorded_updates))
+    return 8.0 * (unit.call_width * numbers + count_chain_numbers(cell, unit.call_width))
 
 
 def choose_call_width(padded_size: int, num_times: int) -> int:

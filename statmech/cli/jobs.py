@@ -29,12 +29,12 @@ class Job:
     source: str = ""  # command-line arguments: config, overrides and --out
 
     @property
-    def simulation(self) -> Path:
+    def simulation_store(self) -> Path:
         """The path of the simulation store."""
         return self.folder / "simulation.zarr"
 
     @property
-    def theory(self) -> Path:
+    def theory_store(self) -> Path:
         """The path of the theory store."""
         return self.folder / "theory.zarr"
 

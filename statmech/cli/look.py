@@ -157,11 +157,11 @@ def explore(
         raise ConfigError(f"{shown_source}: {reason}")
     page, server, link = _import_explorer()
     if is_result:
-        server.serve(page.of_result(Path(str(shown_source))), port, browser)
+        server.serve(page.make_result_page_factory(Path(str(shown_source))), port, browser)
         return
     view = page.named(scenario, configs.get_shipped_config_name(str(shown_source))) if scenario is not None else None
     opening = (None, link.read(str(shown_source).partition("?")[2])) if is_link else (scenario, view)
-    server.serve(page.of_config(*opening), port, browser, partial(page.prepare, *opening))
+    server.serve(page.make_scenario_page_factory(*opening), port, browser, partial(page.prepare, *opening))
 
 
 def _import_explorer() -> tuple[Any, Any, Any]:

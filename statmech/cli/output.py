@@ -99,7 +99,7 @@ def print_sweep_estimate(
         [
             ("parameter combinations", f"{cost.cells}{f' ({grid})' if grid else ''}"),
             ("runs", f"{cost.runs}"),
-            ("bytes", f"{cost.bytes_:,} of results"),
+            ("bytes", f"{cost.dataset_bytes:,} of results"),
             ("memory", f"about {needed_bytes / 2**30:.2g} GiB while it runs"),
             ("seconds", f"{seconds} on the benchmark machine (2 cores, benchmarks/README.md)"),
             (

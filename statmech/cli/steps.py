@@ -56,7 +56,7 @@ def simulate_missing_runs(job: Job, execution: ExecutionSettings, options: Simul
         def follow(event: dict[str, Any]) -> None:
             events.append(event)
             if event["event"] == "playing":
-                bar.running(f"chunk {event['block']}")
+                bar.show_part(f"chunk {event['block']}")
             if options.as_json:
                 print(json.dumps(event), flush=True)
             elif event["event"] == "begun" and event["blocks"] and not sys.stderr.isatty():  # no progress bar in a file
@@ -65,7 +65,7 @@ def simulate_missing_runs(job: Job, execution: ExecutionSettings, options: Simul
                 print(sentence, file=sys.stderr)
 
         outcome = execution.get_simulator()(
-            job.simulation,
+            job.simulation_store,
             job.scenario,
             fresh=options.fresh,
             again=options.rerun_failed,
@@ -75,7 +75,7 @@ def simulate_missing_runs(job: Job, execution: ExecutionSettings, options: Simul
         )
     begin_event = next(event for event in events if event["event"] == "begun")
     print(
-        f"wrote {job.simulation}" if begin_event["blocks"] else UP_TO_DATE_MESSAGE.format(job.simulation),
+        f"wrote {job.simulation_store}" if begin_event["blocks"] else UP_TO_DATE_MESSAGE.format(job.simulation_store),
         file=sys.stderr,
     )
     return outcome
@@ -104,10 +104,10 @@ def load_stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
     def refuse(stored: AbstractScenario) -> None:
         if not is_extension(job.scenario, stored.config()):
             changed = stored_theory.list_theory_differences(job.scenario, stored)
-            raise StoreError(store.describe_other_config(job.theory, changed, store.get_replacement_hint()))
+            raise StoreError(store.describe_other_config(job.theory_store, changed, store.get_replacement_hint()))
 
     try:
-        dataset = None if fresh else stored_theory.load_theory(job.theory, job.scenario, refuse)
+        dataset = None if fresh else stored_theory.load_theory(job.theory_store, job.scenario, refuse)
     except DamagedStoreError as failure:
         print(f"{failure}; it is recomputed", file=sys.stderr)
         return None
@@ -115,9 +115,9 @@ def load_stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
         return None
     made_by = decode_attributes(dataset.attrs)
     if not store.is_running_version(made_by):
-        print(f"{job.theory}: is by {store.format_version(made_by)}; it is recomputed", file=sys.stderr)
+        print(f"{job.theory_store}: is by {store.format_version(made_by)}; it is recomputed", file=sys.stderr)
         return None
-    print(UP_TO_DATE_MESSAGE.format(job.theory), file=sys.stderr)
+    print(UP_TO_DATE_MESSAGE.format(job.theory_store), file=sys.stderr)
     return dataset
 
 
@@ -131,8 +131,8 @@ def solve_and_save(job: Job) -> xr.Dataset:
         dataset = theory.solve(job.scenario, bar.progress)
     if "edges" in dataset.attrs:
         print(dataset.attrs["edges"], file=sys.stderr)
-    store.save(dataset, job.theory, job.figure)
-    print(f"wrote {job.theory}", file=sys.stderr)
+    store.save(dataset, job.theory_store, job.figure)
+    print(f"wrote {job.theory_store}", file=sys.stderr)
     return dataset
 
 
@@ -142,15 +142,15 @@ def load_stored_results(job: Job) -> Results:
     from statmech.results.store import load_simulation
     from statmech.results.stored_theory import load_theory
 
-    simulation = load_simulation(job.simulation, job.scenario)
-    theory = load_theory(job.theory, job.scenario)
+    simulation = load_simulation(job.simulation_store, job.scenario)
+    theory = load_theory(job.theory_store, job.scenario)
     results = _make_results(job, simulation, theory)
     if not results.complete:
         raise ConfigError(f"{job.folder}: {_describe_missing_results(job, results)}")
-    counts = read_status(job.simulation)
+    counts = read_status(job.simulation_store)
     if counts["missing"] or counts["failed"]:
         runs = f"{counts['missing']} runs are missing and {counts['failed']} have failed"
-        print(f"{job.simulation}: {runs}; they are omitted", file=sys.stderr)
+        print(f"{job.simulation_store}: {runs}; they are omitted", file=sys.stderr)
     return replace(results, status=counts)
 
 
@@ -188,9 +188,9 @@ def can_compare_and_draw(job: Job, outcome: Outcome, execution: ExecutionSetting
         print(f"{outcome.missing} runs are still missing: other shards simulate them", file=sys.stderr)
         return False
     if not can_draw_within_memory(job.scenario, execution.memory):
-        size = estimate_cost(job.scenario).bytes_ / 2**30
+        size = estimate_cost(job.scenario).dataset_bytes / 2**30
         excess = f"{size:.3g} GiB of results exceed the available memory and were not plotted"
-        print(f"{excess}; they are stored in {job.simulation}", file=sys.stderr)
+        print(f"{excess}; they are stored in {job.simulation_store}", file=sys.stderr)
         return False
     return True
 
@@ -203,7 +203,7 @@ def compare_and_draw(job: Job, theory: xr.Dataset | None, formats: frozenset[str
     if job.scenario.unsolved and not job.scenario.on_data:
         print(f"{job.scenario.unsolved}: simulated, but neither solved nor drawn", file=sys.stderr)
         return
-    simulation = load_simulation(job.simulation, job.scenario)
+    simulation = load_simulation(job.simulation_store, job.scenario)
     if theory is None and not job.scenario.on_data:
         theory = solve_and_save(job)
     results = _make_results(job, simulation, theory)

@@ -87,16 +87,16 @@ class TwoClusters(NamedTuple):
     positives: float
     variances: np.ndarray
     shares: np.ndarray
-    powers: np.ndarray
+    centre_powers: np.ndarray
     ridge: np.ndarray
 
     @property
-    def seen(self) -> TwoClusters:
+    def nonempty_modes(self) -> TwoClusters:
         """The clusters without the modes of zero variance and zero distance between the centres.
 
         A weight vector that minimises a loss has no component in the omitted directions.
         """
-        is_present = (self.variances > 0) | (self.powers > 0)
+        is_present = (self.variances > 0) | (self.centre_powers > 0)
         return TwoClusters(self.positives, *(part[is_present] for part in self[1:]))
 
     @property
@@ -105,7 +105,7 @@ class TwoClusters(NamedTuple):
         return np.array([self.positives, 1 - self.positives])
 
     @property
-    def factors(self) -> np.ndarray:
+    def centre_distances(self) -> np.ndarray:
         """Distances s of the two centres from the mean input, in units of half their separation."""
         return 2 * (1 - self.weights)
 
@@ -122,11 +122,13 @@ class TwoClusters(NamedTuple):
     @property
     def separation(self) -> float:
         """Half the distance between the clusters' mean fields along the best direction, in standard deviations."""
-        return self._compute_separation(np.ones_like(self.powers))
+        return self._compute_separation(np.ones_like(self.centre_powers))
 
-    def learnt(self, alpha: float) -> float:
+    def compute_learnt_separation(self, alpha: float) -> float:
         """Return the separation that the Bayes-optimal learner reaches with alpha examples per input dimension."""
-        precision = np.prod(self.factors) * alpha * self.powers / (self.shares * self._nonzero_variances)
+        precision = (
+            np.prod(self.centre_distances) * alpha * self.centre_powers / (self.shares * self._nonzero_variances)
+        )
         return self._compute_separation(precision / (1 + precision))
 
     @property
@@ -134,9 +136,9 @@ class TwoClusters(NamedTuple):
         return np.where(self.variances > 0, self.variances, 1.0)
 
     def _compute_separation(self, known_fractions: np.ndarray) -> float:
-        if np.any(self.powers[self.variances == 0] > 0):
+        if np.any(self.centre_powers[self.variances == 0] > 0):
             return np.inf
-        return float(np.sqrt(np.sum(known_fractions * self.powers / self._nonzero_variances)))
+        return float(np.sqrt(np.sum(known_fractions * self.centre_powers / self._nonzero_variances)))
 
 
 def compute_best_plane_error(separation: float, positives: float) -> float:
@@ -192,7 +194,7 @@ def compute_cluster_separability_threshold(clusters: TwoClusters, intercept: boo
         )
 
     def compute_distance(kappa: float) -> float:
-        means = clusters.factors * kappa + LABELS * find_best_offset(kappa)
+        means = clusters.centre_distances * kappa + LABELS * find_best_offset(kappa)
         perpendicular = 1 - (kappa / delta) ** 2
         return float(
             clusters.weights @ ((1 + means**2) * normal_cdf(-means) - means * normal_density(means)) / perpendicular
@@ -222,5 +224,5 @@ def compute_cluster_interpolation_threshold(loss: Loss, clusters: TwoClusters, i
 
 def _compute_offset_derivative(clusters: TwoClusters, kappa: float, b: float) -> float:
     """Return half the derivative of the squared distance with respect to the offset b."""
-    means = clusters.factors * kappa + LABELS * b
+    means = clusters.centre_distances * kappa + LABELS * b
     return float(clusters.weights @ (LABELS * (means * normal_cdf(-means) - normal_density(means))))

@@ -235,7 +235,7 @@ class Adam(Descent):
         if self.beta1 == 0 or max(self.beta2**0.5, self.epsilon) >= MIN_SMALL_FORCE_FRACTION:
             return ""
         return (
-            f"with beta2 = {self.beta2:g} and beta1 = {self.beta1:g}, a few weights with a force close to 0 dominate "
+            f"beta2 = {self.beta2:g} with beta1 = {self.beta1:g} lets a few weights with a force close to 0 dominate "
             f"the mean square step: beta2 must be at least {MIN_SMALL_FORCE_FRACTION**2:g}, or epsilon at least "
             f"{MIN_SMALL_FORCE_FRACTION:g}, or beta1 0"
         )

@@ -16,8 +16,8 @@ A logistic variable is a normal one of standard deviation 2k, where k has Kolmog
 .. math:: F = \int dT\,f(T)\,\sqrt{\frac\pi{2s}}\,\exp\frac{\pi^2T\,(V + 4M) - 4M^2}{8s}, \qquad s = V + \pi^2T.
 
 In log k and log T the integrands are analytic in a strip, and the trapezoidal rule converges exponentially:
-`LOG_K_NODE_SPACING` leaves an error of 2e-14. In the left tail, where large k would contribute, the reflection formula that
-follows from :math:`\sigma(u) = e^u\sigma(-u)` maps the mean back to the centre:
+`LOG_K_NODE_SPACING` leaves an error of 2e-14. In the left tail, where large k would contribute, the reflection formula
+that follows from :math:`\sigma(u) = e^u\sigma(-u)` maps the mean back to the centre:
 
 .. math:: F(M, V) = e^{M+V/2}\,F(-M-V, V).
 """

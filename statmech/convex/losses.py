@@ -441,29 +441,29 @@ class StabilityLoss(Loss):
     (1.0,)
     """
 
-    residual: Loss = Square()
+    residual_loss: Loss = Square()
     label: ClassVar = "of stability"
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        return tuple(1 - x for x in reversed(self.residual.kinks))
+        return tuple(1 - x for x in reversed(self.residual_loss.kinks))
 
     @property
     def bends(self) -> tuple[float, ...]:
-        return tuple(1 - x for x in reversed(self.residual.bends))
+        return tuple(1 - x for x in reversed(self.residual_loss.bends))
 
     @property
     def largest_curvature(self) -> float:
-        return self.residual.largest_curvature
+        return self.residual_loss.largest_curvature
 
     def value(self, x: np.ndarray) -> np.ndarray:
-        return self.residual.value(1 - x)
+        return self.residual_loss.value(1 - x)
 
     def slope(self, x: np.ndarray) -> np.ndarray:
-        return -self.residual.slope(1 - x)
+        return -self.residual_loss.slope(1 - x)
 
     def curvature(self, x: np.ndarray) -> np.ndarray:
-        return self.residual.curvature(1 - x)
+        return self.residual_loss.curvature(1 - x)
 
 
 def convert_to_stability_loss(loss: Loss) -> Loss:

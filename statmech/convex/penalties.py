@@ -20,7 +20,7 @@ class Penalty:
     share: float = 0.0
     label: ClassVar[str] = "elastic net"
 
-    def parts(self, lam: Strength) -> tuple[Strength, Strength]:
+    def split_strength(self, lam: Strength) -> tuple[Strength, Strength]:
         r"""Return the strengths of the l1 and l2 terms.
 
         They are the factors :math:`\lambda s` of :math:`|\mathbf w|_1` and :math:`\lambda(1-s)` of
@@ -38,7 +38,7 @@ class Penalty:
 
         Examples
         --------
-        >>> Penalty(0.25).parts(2.0)
+        >>> Penalty(0.25).split_strength(2.0)
         (0.5, 1.5)
         """
         return lam * self.share, lam * (1 - self.share)
@@ -62,7 +62,7 @@ class Penalty:
         >>> float(Penalty(0.5).value(np.array([3.0, -1.0]), lam=1.0))
         4.5
         """
-        l1, l2 = self.parts(lam)
+        l1, l2 = self.split_strength(lam)
         return l1 * np.abs(w).sum(axis=-1) + 0.5 * l2 * (w * w).sum(axis=-1)
 
     def prox(self, w: np.ndarray, lam: float, step: np.ndarray | float) -> np.ndarray:
@@ -89,7 +89,7 @@ class Penalty:
         >>> Penalty(1.0).prox(np.array([-2.0, 0.3]), lam=1.0, step=0.5)
         array([-1.5,  0. ])
         """
-        l1, l2 = self.parts(lam)
+        l1, l2 = self.split_strength(lam)
         return np.sign(w) * np.maximum(np.abs(w) - step * l1, 0.0) / (1 + step * l2)
 
 

@@ -226,31 +226,31 @@ class LogitTeacher(LabelTeacher):
         return values
 
     def right(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        left = np.exp(self._average(mean, variance).log)
+        left = np.exp(self._average_logistic(mean, variance).log)
         return np.where(np.asarray(mean) > 0, 1 - left, left)
 
     def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        average = self._average(mean, variance)
+        average = self._average_logistic(mean, variance)
         return self.gain * np.exp(average.log) * average.slope
 
     def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        left, above = self._average(mean, variance), np.asarray(mean) > 0
+        left, above = self._average_logistic(mean, variance), np.asarray(mean) > 0
         F = np.exp(left.log)
         second = self.gain**2 * F * (left.slope**2 - left.minus_log_curvature)
         return np.where(above, 1 - F, F), self.gain * F * left.slope, np.where(above, -second, second)
 
     def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return self.gain * self._log_slope_from_average(mean, self._average(mean, variance))
+        return self.gain * self._log_slope_from_average(mean, self._average_logistic(mean, variance))
 
     def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return self.gain**2 * self._log_bend_from_average(mean, self._average(mean, variance))
+        return self.gain**2 * self._log_bend_from_average(mean, self._average_logistic(mean, variance))
 
     def information_given_field(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        left = self._average(mean, variance)
+        left = self._average_logistic(mean, variance)
         return (self.gain * left.slope) ** 2 * _logistic_odds(left)
 
     def score(self, y: np.ndarray, mean: np.ndarray, variance: Array) -> tuple[np.ndarray, np.ndarray]:
-        average, z = self._average(mean, variance), y * mean
+        average, z = self._average_logistic(mean, variance), y * mean
         return y * self.gain * self._log_slope_from_average(z, average), self.gain**2 * self._log_bend_from_average(
             z, average
         )
@@ -258,7 +258,7 @@ class LogitTeacher(LabelTeacher):
     def width(self, variance: np.ndarray) -> np.ndarray:
         return np.sqrt(variance + (1.8 / max(self.gain, 1e-12)) ** 2)
 
-    def _average(self, mean: np.ndarray, variance: np.ndarray) -> LogisticAverage:
+    def _average_logistic(self, mean: np.ndarray, variance: np.ndarray) -> LogisticAverage:
         return logistic_average(self.gain * np.asarray(mean), self.gain**2 * np.asarray(variance))
 
     @staticmethod

@@ -69,7 +69,7 @@ class Weights(ABC):
 
     def posterior(self, r: np.ndarray, precision: Array) -> tuple[np.ndarray, np.ndarray]:
         """Return posterior means and variances of weights, given fields r (...) of this precision."""
-        fraction, centre, spread = self._given(r, precision)
+        fraction, centre, spread = self._compute_component_posteriors(r, precision)
         variance_between = sum(
             fraction[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._component_pairs
         )
@@ -82,7 +82,7 @@ class Weights(ABC):
         if not self._component_pairs:
             return error
         r, weight = self._make_overlap_quadrature(s)
-        fraction, centre, _ = self._given(r, s[..., None])
+        fraction, centre, _ = self._compute_component_posteriors(r, s[..., None])
         joint = self._compute_joint_density(r, s[..., None])
         variance_between = sum(joint[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._component_pairs)
         return np.minimum(error + np.sum(weight * variance_between, axis=-1), 1.0)  # rounding may exceed the prior
@@ -96,7 +96,7 @@ class Weights(ABC):
         from scipy.special import xlogy
 
         r, weight = self._make_overlap_quadrature(s)
-        fraction, *_ = self._given(r, s[..., None])
+        fraction, *_ = self._compute_component_posteriors(r, s[..., None])
         unknown = np.sum(
             weight * np.sum(xlogy(self._compute_joint_density(r, s[..., None]), fraction), axis=0), axis=-1
         )
@@ -106,7 +106,7 @@ class Weights(ABC):
     def _component_pairs(self) -> list[tuple[int, int]]:
         return list(combinations(range(len(self.pieces)), 2))
 
-    def _given(self, r: np.ndarray, s: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _compute_component_posteriors(self, r: np.ndarray, s: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return posterior shares, means and variances (pieces, ...) at fields r."""
         fraction, mean, variance = self._get_component_columns(r)
         widened = 1 + s * variance

@@ -5,15 +5,15 @@ independent normal z. The sum over the points of a cubic lattice of spacing h, w
 error of :math:`e^{-2\pi a/h}` for a g that is analytic within a of the real axis: for tanh(x), h = 0.32 has the error
 7e-10 with 43 points per variable, and Gauss-Hermite quadrature needs 96. The sum does not converge across a kink, so
 that activations with kinks are not supported. The spacing is the widest one that reproduces :math:`\langle g^2\rangle`,
-:math:`\langle g'^2\rangle` and :math:`\langle xgg'\rangle` of the spacing `REFERENCE_LATTICE_SPACING`, for a field of variance
-`PROBE_FIELD_VARIANCE`. Points outside `LATTICE_RADIUS` are omitted.
+:math:`\langle g'^2\rangle` and :math:`\langle xgg'\rangle` of the spacing `REFERENCE_LATTICE_SPACING`, for a field of
+variance `PROBE_FIELD_VARIANCE`. Points outside `LATTICE_RADIUS` are omitted.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)
 ... class Tanh(Activation):
 ...     label = "tanh"
 ...     def both(self, x):
-...         g = namespace(x).tanh(x)
+...         g = get_array_module(x).tanh(x)
 ...         return g, 1 - g * g
 >>> averages = ensure_gaussian_averages(Tanh())
 >>> C = np.array([[1.0, 0.5], [0.5, 1.0]])
@@ -116,16 +116,18 @@ class LatticeAverages(Activation):
         return self.activation.both(x)
 
     def I2(self, C: Array) -> Array:
-        return self._average(C, lambda x: self._g(x[0]) * self._g(x[1]))
+        return self._average_on_lattice(C, lambda x: self._g(x[0]) * self._g(x[1]))
 
     def I3(self, C: Array) -> Array:
-        return self._average(C, lambda x: self._slope(x[0]) * x[1] * self._g(x[2]))
+        return self._average_on_lattice(C, lambda x: self._slope(x[0]) * x[1] * self._g(x[2]))
 
     def I4(self, C: Array) -> Array:
-        return self._average(C, lambda x: self._slope(x[0]) * self._slope(x[1]) * self._g(x[2]) * self._g(x[3]))
+        return self._average_on_lattice(
+            C, lambda x: self._slope(x[0]) * self._slope(x[1]) * self._g(x[2]) * self._g(x[3])
+        )
 
     def J2(self, C: Array) -> Array:
-        return self._average(C, lambda x: self._slope(x[0]) * self._slope(x[1]))
+        return self._average_on_lattice(C, lambda x: self._slope(x[0]) * self._slope(x[1]))
 
     def given(self, mean: Array, variance: Array) -> Array:
         z, weight = make_lattice(1, self.spacing)
@@ -137,7 +139,7 @@ class LatticeAverages(Activation):
     def _slope(self, x: Array) -> Array:
         return self.both(x)[1]
 
-    def _average(self, C: Array, product: Callable[[list[Array]], Array]) -> Array:
+    def _average_on_lattice(self, C: Array, product: Callable[[list[Array]], Array]) -> Array:
         z, weight = make_lattice(len(C), self.spacing)
         fields = [sum(entry[..., None] * z[j] for j, entry in enumerate(row)) for row in compute_cholesky_rows(C)]
         return product(fields) @ weight

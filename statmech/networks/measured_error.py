@@ -22,7 +22,7 @@ class TeacherNetwork(NamedTuple):
     w: np.ndarray
     output: str = "linear"
 
-    def of(self, fields: np.ndarray) -> np.ndarray:
+    def compute_outputs(self, fields: np.ndarray) -> np.ndarray:
         """Return the outputs (n,) for fields (M, n) of the units."""
         sums = self.w @ self.activation.both(fields)[0]
         return np.sign(sums) if self.output == "sign" else sums
@@ -74,10 +74,10 @@ def measured_error(
     """
 
     def compute_error(network: _StudentNetwork, y: np.ndarray, normals: np.ndarray) -> float:
-        target = teacher.of(y)
+        target = teacher.compute_outputs(y)
         if not activation.has_closed_forms:
             return float(np.mean((target - network.v @ activation.both(network.fields(y, normals))[0]) ** 2)) / 2
-        outputs = network.v @ activation.given(network.mean @ y, network.variances[:, None])
+        outputs = network.v @ activation.given(network.teacher_coefficients @ y, network.variances[:, None])
         squares = sum_weighted_pairs(
             average_field_pairs(activation.I2, get_diagonals(network.Q), network.Q, get_diagonals(network.Q)),
             network.v,
@@ -132,25 +132,25 @@ def label_error(
 
     def compute_error(network: _StudentNetwork, y: np.ndarray, normals: np.ndarray) -> float:
         outputs = network.v @ activation.both(network.fields(y, normals))[0]
-        return float(np.mean(1 - np.sign(teacher.of(y)) * np.sign(outputs))) / 2
+        return float(np.mean(1 - np.sign(teacher.compute_outputs(y)) * np.sign(outputs))) / 2
 
     return _average_error_over_fields(compute_error, teacher, R, Q, v, generator, num_fields)
 
 
 class _StudentNetwork(NamedTuple):
-    """A student network with fields mean @ y plus noise of covariance `rest`, given the teacher's fields y (M, n)."""
+    """A student network, whose fields are mean @ y plus noise, given the teacher's fields y (M, n)."""
 
-    mean: np.ndarray
-    rest: np.ndarray
+    teacher_coefficients: np.ndarray
+    residual_covariance: np.ndarray
     Q: np.ndarray
     v: np.ndarray
 
     @property
     def variances(self) -> np.ndarray:
-        return np.maximum(get_diagonals(self.rest), 0.0)
+        return np.maximum(get_diagonals(self.residual_covariance), 0.0)
 
     def fields(self, y: np.ndarray, normals: np.ndarray) -> np.ndarray:
-        return self.mean @ y + matrix_square_root(self.rest) @ normals
+        return self.teacher_coefficients @ y + matrix_square_root(self.residual_covariance) @ normals
 
 
 def _average_error_over_fields(

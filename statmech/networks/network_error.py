@@ -197,7 +197,7 @@ def _compute_block_errors(
         _sum_square_outputs(activation, T, w) + _sum_square_outputs(activation, Q, v)
     )
     if is_near.any() and _can_average_differences(activation):
-        error[is_near] = _NearPerfectStudents(
+        error[is_near] = _SmallDifferenceStudents(
             activation, rows, w, parallel[is_near], perpendicular[is_near], v[is_near]
         ).error()
     return error
@@ -221,14 +221,14 @@ def _sum_square_outputs(activation: Activation, G: np.ndarray, v: np.ndarray) ->
     return (v * v * activation.I2(np.array([[variances, variances], [variances, variances]]))).sum(-1)
 
 
-class _NearPerfectStudents(NamedTuple):
+class _SmallDifferenceStudents(NamedTuple):
     """Students near teacher units: coordinates (L, K, M), perpendicular products (L, K, K) and weights (L, K)."""
 
     activation: Activation
     rows: np.ndarray
     w: np.ndarray
-    along: np.ndarray
-    across: np.ndarray
+    parallel: np.ndarray
+    perpendicular: np.ndarray
     v: np.ndarray
 
     def error(self) -> np.ndarray:
@@ -236,7 +236,7 @@ class _NearPerfectStudents(NamedTuple):
         M, K = self.rows.shape[0], self.v.shape[-1]
         unit, sign = self._find_closest_units()
         base = sign[..., None] * np.vstack([self.rows, np.zeros(M)])[unit]
-        fields = _FieldChanges(base, self.along - base, self.across)
+        fields = _FieldChanges(base, self.parallel - base, self.perpendicular)
         nodes = get_legendre_rule(
             SHORT_CHANGE_NODES
             if (fields.size() < MAX_SQUARED_SHORT_CHANGE * np.diagonal(self.rows @ self.rows.T).min()).all()
@@ -259,7 +259,7 @@ class _NearPerfectStudents(NamedTuple):
 
     def _find_closest_units(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the unit closest to each student (L, K), with M for the zero unit, and its sign."""
-        squares, product = (self.rows**2).sum(-1), self.along @ self.rows.T
+        squares, product = (self.rows**2).sum(-1), self.parallel @ self.rows.T
         sign = np.where(self.activation.odd & (product < 0), -1.0, 1.0)
         distance = np.concatenate([squares - 2 * sign * product, np.zeros_like(product[..., :1])], axis=-1)
         unit = np.argmin(distance, axis=-1)
@@ -271,7 +271,7 @@ class _NearPerfectStudents(NamedTuple):
     ) -> np.ndarray:
         """Average g(y) (g(h_k) - g(b_k))."""
         s, weight = nodes
-        bb, bu, uu = (part[:, None] for part in fields.products(k, k))
+        bb, bu, uu = (part[:, None] for part in fields.pair_covariances(k, k))
         b_y, uy = fields.base[:, k] @ row, fields.change[:, k] @ row
         xx, xu, xy = bb + 2 * s * bu + s * s * uu, bu + s * uu, b_y[:, None] + s * uy[:, None]
         uy, uu, yy = uy[:, None] + 0 * s, uu + 0 * s, row @ row + 0 * xx
@@ -290,9 +290,9 @@ class _NearPerfectStudents(NamedTuple):
         """Average (g(h_k) - g(b_k)) (g(h_l) - g(b_l)) by quadrature over s and t."""
         t, weight = nodes
         s = t[:, None]
-        (kk, ku, kuu), (ll, lu, luu) = (_add_node_axes(fields.products(i, i)) for i in (k, l))
-        kl, k_ul, uu = _add_node_axes(fields.products(k, l))
-        l_uk = _add_node_axes([fields.products(l, k)[1]])[0]
+        (kk, ku, kuu), (ll, lu, luu) = (_add_node_axes(fields.pair_covariances(i, i)) for i in (k, l))
+        kl, k_ul, uu = _add_node_axes(fields.pair_covariances(k, l))
+        l_uk = _add_node_axes([fields.pair_covariances(l, k)[1]])[0]
         a, b = kk + 2 * s * ku + s * s * kuu, ll + 2 * t * lu + t * t * luu
         c = kl + t * k_ul + s * l_uk + s * t * uu
         C = _stack_covariances(a, c, b)
@@ -303,11 +303,11 @@ class _NearPerfectStudents(NamedTuple):
     @staticmethod
     def _average_relu_changes(fields: _FieldChanges, k: int, l: int) -> np.ndarray:
         """Average the product of two students' differences from the same ReLU unit, in closed form."""
-        sizes = [_average_squared_relu_change(*fields.products(i, i)) for i in (k, l)]
+        sizes = [_average_squared_relu_change(*fields.pair_covariances(i, i)) for i in (k, l)]
         if k == l:
             return sizes[0]
-        (bb, bu, uu), (_, bw, ww) = fields.products(k, k), fields.products(l, l)
-        uw = fields.products(k, l)[2]
+        (bb, bu, uu), (_, bw, ww) = fields.pair_covariances(k, k), fields.pair_covariances(l, l)
+        uw = fields.pair_covariances(k, l)[2]
         difference = _average_squared_relu_change(bb + 2 * bw + ww, bu - bw + uw - ww, uu + ww - 2 * uw)
         return (sizes[0] + sizes[1] - difference) / 2
 
@@ -317,17 +317,17 @@ class _FieldChanges(NamedTuple):
 
     base: np.ndarray
     change: np.ndarray
-    across: np.ndarray
+    perpendicular: np.ndarray
 
     def size(self) -> np.ndarray:
         """Return the mean squared changes (L, K), the averages of u_k u_k."""
-        return (self.change**2).sum(-1) + get_diagonals(self.across)
+        return (self.change**2).sum(-1) + get_diagonals(self.perpendicular)
 
-    def products(self, k: int, l: int) -> list[np.ndarray]:
+    def pair_covariances(self, k: int, l: int) -> list[np.ndarray]:
         """Return the averages (L,) of b_k b_l, b_k u_l and u_k u_l."""
         pairs = ((self.base, self.base), (self.base, self.change), (self.change, self.change))
         bb, bu, uu = ((left[:, k] * right[:, l]).sum(-1) for left, right in pairs)
-        return [bb, bu, uu + self.across[:, k, l]]
+        return [bb, bu, uu + self.perpendicular[:, k, l]]
 
 
 def _add_node_axes(arrays: list[np.ndarray]) -> list[np.ndarray]:

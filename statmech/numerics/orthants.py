@@ -168,7 +168,7 @@ class Correlations:
         self.cosine = {(i, j): safe_ratio(C[i, j], safe_sqrt(C[i, i] * C[j, j])) for i in range(n) for j in range(n)}
         self.squared_sines = {pair: xp.maximum((1 - abs(r)) * (1 + abs(r)), 0.0) for pair, r in self.cosine.items()}
         pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
-        self.alike = {
+        self.coincident = {
             pair: (self.squared_sines[pair] < COINCIDENT_SINE2_TOL) & (abs(self.cosine[pair]) > 0.5) for pair in pairs
         }
         self.xp = xp
@@ -177,7 +177,7 @@ class Correlations:
     def _has_no_coincident_pair(self, first: Iterable[int], second: Iterable[int]) -> Array:
         """Return 1 where no variable of the first group is parallel to one of the second group, else 0."""
         pairs = [(i, j) for i in first for j in second if i != j]
-        return self.xp.prod(self.xp.stack([1.0 - self.alike[pair] for pair in pairs]), axis=0)
+        return self.xp.prod(self.xp.stack([1.0 - self.coincident[pair] for pair in pairs]), axis=0)
 
     def _compute_covariance_given(self, i: int, k: int, l: int) -> Array:
         """Return the covariance of variables k and l given variable i."""
@@ -236,7 +236,7 @@ class Correlations:
 
     def _compute_conditional_angle(self, sine2: Array, cosine: Array, k: int, l: int) -> Array:
         """Return the conditional angle between k and l from its squared sine and its cosine, times a common factor."""
-        xp, alike, opposite = self.xp, self.alike[k, l], self.cosine[k, l] < 0
+        xp, alike, opposite = self.xp, self.coincident[k, l], self.cosine[k, l] < 0
         is_undefined = (sine2 <= 0) & (abs(cosine) < DETERMINANT_TOL)
         degenerate_cosine = xp.where(opposite, -0.5, 0.5) * alike  # three coinciding variables have angles of pi/3
         return angle_from_sine_cosine(
@@ -266,7 +266,7 @@ class Correlations:
             total_of_rest = sum(
                 angle_from_sine_cosine(safe_sqrt(self.squared_sines[pair]), self.cosine[pair]) for pair in pairs
             )
-            same = self.alike[i, j] & (self.cosine[i, j] > 0)
+            same = self.coincident[i, j] & (self.cosine[i, j] > 0)
             result = xp.where(same, (2 * np.pi - total_of_rest) / (4 * np.pi), result)
         return result
 

@@ -55,9 +55,16 @@ def compute_chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
     They depend on the scenario alone. Raises `ScenarioError` for more chunks than a store may have.
     """
     cost = estimate_cost(scenario)
-    fitting = int(TARGET_CHUNK_BYTES / (cost.bytes_ / cost.runs)) // scenario.together * scenario.together
-    seeds = min(MAX_SEEDS_PER_CHUNK, scenario.seeds, max(fitting, scenario.together))
-    seconds, bytes_ = count_scenario_cores(scenario) * cost.seconds / cost.runs * seeds, cost.bytes_ / cost.runs * seeds
+    fitting = (
+        int(TARGET_CHUNK_BYTES / (cost.dataset_bytes / cost.runs))
+        // scenario.seeds_per_batch
+        * scenario.seeds_per_batch
+    )
+    seeds = min(MAX_SEEDS_PER_CHUNK, scenario.seeds, max(fitting, scenario.seeds_per_batch))
+    seconds, bytes_ = (
+        count_scenario_cores(scenario) * cost.seconds / cost.runs * seeds,
+        cost.dataset_bytes / cost.runs * seeds,
+    )
     cells = max(
         1,
         min(

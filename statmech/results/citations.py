@@ -72,9 +72,9 @@ def get_citation_keys(scenario: AbstractScenario) -> list[str]:
     ['miyoshi2005', 'anlauf1989']
     """
     kinds = scenario.classes()
-    cites = [scenario.CITES, *(getattr(kinds[name], "cites", ()) for name in scenario.chosen())]
+    cites = [scenario.CITES, *(getattr(kinds[name], "cites", ()) for name in scenario.list_chosen_names())]
     inputs = ensure_tuple(getattr(scenario, "inputs", ()))
-    if any(distribution.structured for distribution in inputs):
+    if any(distribution.has_unequal_variances for distribution in inputs):
         cites.append(scenario.UNEQUAL_VARIANCE_CITES)
     return list(dict.fromkeys(chain.from_iterable([*cites, *(distribution.cites for distribution in inputs)])))
 

@@ -70,10 +70,10 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     runs, solution, scenario = *_require_both_datasets(results), results.scenario
     names = [name for name in _list_compared_variables(results) if not scenario.variables[name].bound]
     if has_predictions(solution):
-        return _compare_with_prediction(runs, solution, names, list(scenario.recorded))
+        return _compare_with_prediction(runs, solution, names, list(scenario.recorded_coordinates))
     if runs.sizes["seed"] < 2:
         raise ScenarioError([(("seeds",), "a standard error requires at least 2 seeds")])
-    exchangeable = scenario.exchangeable
+    exchangeable = scenario.has_equal_starts
     compared = _average_exchangeable_students(_mask_unconverged(runs, names), exchangeable)
     expected = _average_exchangeable_students(solution[names], exchangeable)
     deviations = compared.map(
@@ -81,8 +81,8 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
             values, expected[values.name], corrections.get_theory_error(solution, values.name)
         )
     ).where(not scenario.expected_deviation)
-    recorded = [name for name in scenario.recorded if name in deviations.dims]
-    deviations = deviations.assign_attrs(seeds=_find_min_seed_count(runs), recorded=list(scenario.recorded))
+    recorded = [name for name in scenario.recorded_coordinates if name in deviations.dims]
+    deviations = deviations.assign_attrs(seeds=_find_min_seed_count(runs), recorded=list(scenario.recorded_coordinates))
     return deviations.assign_attrs(_count_compared_values(compared, deviations, recorded))
 
 
@@ -174,7 +174,7 @@ class DeviationRow:
     """A parameter combination of a sweep, with the largest deviation of each variable and its sign."""
 
     cell: dict[str, Any]
-    largest: dict[str, float]
+    largest_deviations: dict[str, float]
 
 
 def iterate_deviation_rows(distance: xr.Dataset) -> Iterator[DeviationRow]:
@@ -362,4 +362,4 @@ def count_unsolved_runs(simulation: Simulation) -> tuple[int, int]:
 
 def _select_last_time(values: xr.DataArray, results: Results) -> xr.DataArray:
     """Return values at the last recorded time."""
-    return values.isel({dim: -1 for dim in values.dims if dim in results.scenario.recorded})
+    return values.isel({dim: -1 for dim in values.dims if dim in results.scenario.recorded_coordinates})

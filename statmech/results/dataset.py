@@ -29,7 +29,7 @@ def make_empty_dataset(scenario: AbstractScenario, seeds: int | None, **attrs: A
     """Return a dataset of missing values, for a simulation with these `seeds`, or for a theory if `seeds` is None."""
     import xarray as xr
 
-    sizes = {name: len(values) for name, values in scenario.recorded.items()}
+    sizes = {name: len(values) for name, values in scenario.recorded_coordinates.items()}
     if seeds is not None:
         sizes["seed"] = seeds
     outer = [*scenario.shape, *(["seed"] if seeds is not None else [])]
@@ -103,7 +103,7 @@ def scenario_from_dataset(dataset: xr.Dataset) -> Any:
 def find_invalid_variables(dataset: xr.Dataset, scenario: AbstractScenario) -> list[str]:
     """Return the names of variables and coordinates whose dimensions or type do not match a scenario."""
     seeds = {"seed": scenario.seeds} if "seed" in dataset.dims else {}
-    sizes = {name: len(values) for name, values in scenario.recorded.items()} | scenario.shape | seeds
+    sizes = {name: len(values) for name, values in scenario.recorded_coordinates.items()} | scenario.shape | seeds
     variables = {name: variable for name, variable in scenario.variables.items() if seeds or variable.in_theory}
     dims = {name: (*scenario.shape, *seeds, *variable.dims) for name, variable in variables.items()}
     coords = {name: _normalise_dims(coordinate[0]) for name, coordinate in make_coordinates(scenario, seeds).items()}
@@ -136,7 +136,8 @@ def compute_student_parameters(
     -------
     Arrays of the same shape; R is NaN for a student of length 0.
 
-    >>> {name: float(value.round(3)) for name, value in compute_student_parameters(np.array(1.0), np.array(1.0)).items()}
+    >>> parameters = compute_student_parameters(np.array(1.0), np.array(1.0))
+    >>> {name: float(value.round(3)) for name, value in parameters.items()}
     {'R': 0.707, 'length': 1.414, 'eps_g': 0.25}
     """
     length = np.hypot(parallel, perpendicular) if length is None else length
@@ -209,7 +210,7 @@ def make_coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[
 
     They include seeds if `sizes` has a number of seeds.
     """
-    recorded = scenario.recorded | ({"seed": np.arange(sizes["seed"])} if "seed" in sizes else {})
+    recorded = scenario.recorded_coordinates | ({"seed": np.arange(sizes["seed"])} if "seed" in sizes else {})
     coords: dict[str, Any] = {
         name: (name, values, {"long_name": scenario.describe(name).meaning} | ({"units": "1"} if name == "t" else {}))
         for name, values in recorded.items()
@@ -222,6 +223,6 @@ def make_coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[
             value = tuple(label if isinstance(label, str) else f"{label:.15g}" for label in value)
         attrs = {"long_name": scenario.describe(name).meaning}
         coords[name] = (axis_by_name[name], list(value), attrs) if name in axis_by_name else ((), value, attrs)
-    for name, (dims, values) in scenario.derived.items():
+    for name, (dims, values) in scenario.derived_coordinates.items():
         coords[name] = (dims, values, {"long_name": scenario.describe(name).meaning})
     return coords

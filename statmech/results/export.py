@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     ResultsOrDataset = xr.Dataset | Results | None
 
 EXPORT_SUFFIXES = (".csv", ".nc")
-# spreadsheets read a text with one of these prefixes as a formula
+# spreadsheets treat text that starts with one of these as a formula
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 
 

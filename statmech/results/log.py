@@ -42,7 +42,7 @@ class StoreLog:
         if self.listener:
             self.listener(event)
 
-    def suspects(self) -> set[int]:
+    def find_repeated_crash_chunks(self) -> set[int]:
         """Return the chunks that were being simulated each time the last two runs died."""
         recent_runs = read_logged_runs(self.path)[-2:]
         if len(recent_runs) < 2 or any(run[-1]["event"] == "ended" for run in recent_runs):

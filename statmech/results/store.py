@@ -108,7 +108,7 @@ def load(path: str | Path) -> xr.Dataset:
     ------
     StoreError
         If there is no store.
-    DamagedError
+    DamagedStoreError
         If a stored number has changed.
 
     Examples

@@ -100,8 +100,8 @@ def recover_replacement(path: Path) -> None:
 def repair_metadata(path: Path) -> list[str]:
     """Rewrite corrupted metadata and coordinates of a store from its config.
 
-    Returns the rewritten files. Raises `DamagedStoreError` if the config itself is corrupted, or another version created the
-    store.
+    Returns the rewritten files. Raises `DamagedStoreError` if the config itself is corrupted, or another version
+    created the store.
     """
     names = checksums.find_corrupted_files(path)
     remaining = _repair_from_twin(path, names) if names and names != [checksums.GROUP_METADATA_FILE] else names
@@ -157,8 +157,8 @@ def is_extension(new: AbstractScenario, old: dict[str, Any]) -> bool:
     fixed = {name: value for name, value in new.config().items() if name not in axes}
     if fixed != {name: value for name, value in before.config().items() if name not in axes}:
         return False
-    grid = {_format_cell_key(values) for values, _ in new.grid()}
-    return {_format_cell_key(values) for values, _ in before.grid()} <= grid
+    grid = {_format_cell_key(values) for values, _ in new.iterate_points()}
+    return {_format_cell_key(values) for values, _ in before.iterate_points()} <= grid
 
 
 def _format_cell_key(values: dict[str, Any]) -> str:
@@ -168,16 +168,16 @@ def _format_cell_key(values: dict[str, Any]) -> str:
 def _copy_runs(old: SweepStore, new: SweepStore, scenario: AbstractScenario) -> None:
     """Copy the runs of intact chunks of the old store into the new store, chunk by chunk."""
     states = np.full(old.state.shape, MISSING_STATE, "int8")
-    for chunk in old.chunks():
-        stored = old.states(chunk)
+    for chunk in old.list_chunks():
+        stored = old.read_states(chunk)
         if not old.faults(chunk, stored):
             states[chunk.slices] = stored
-    before = {_format_cell_key(values): index for values, index in scenario_from(old.config).grid()}
+    before = {_format_cell_key(values): index for values, index in scenario_from(old.config).iterate_points()}
     sources: dict[GridIndex, dict[GridIndex, GridIndex]] = defaultdict(dict)
-    for values, index in scenario.grid():
+    for values, index in scenario.iterate_points():
         if (source := before.get(_format_cell_key(values))) is not None:
             sources[new.get_chunk_index(index)][index] = source
-    for chunk in new.chunks():
+    for chunk in new.list_chunks():
         if inside := sources.get(new.get_chunk_index(chunk.first_index)):
             _copy_chunk(old, states, new, chunk, inside)
 
@@ -196,7 +196,7 @@ def _copy_chunk(
     seeds = slice(chunk.seeds.start, min(chunk.seeds.stop, old.state.shape[-1]))
     if seeds.start >= seeds.stop:
         return
-    states = new.states(chunk)
+    states = new.read_states(chunk)
     values, made_by = new.make_buffer(chunk, states), new.read_versions(chunk)
     for index, source in sources.items():
         inside = tuple(i - start for i, start in zip(index, chunk.first_index, strict=True))
@@ -277,7 +277,7 @@ def _compute_variable_form(
     scenario: AbstractScenario, inner: tuple[str, ...], missing: Any, lengths: tuple[int, ...]
 ) -> _VariableForm:
     """Return the form of a variable with these inner dimensions, in chunks of these lengths."""
-    recorded = {name: len(values) for name, values in scenario.recorded.items()}
+    recorded = {name: len(values) for name, values in scenario.recorded_coordinates.items()}
     sizes = recorded | {"seed": scenario.seeds} | scenario.shape
     dims = (*scenario.shape, "seed", *inner)
     chunks = (*lengths, *(max(1, sizes[dim]) for dim in inner))

@@ -107,7 +107,8 @@ def list_config_differences(
     requested, stored = remove_figure(requested), remove_figure(stored)
     changed = [name for name in requested | stored if requested.get(name) != stored.get(name)]
     return [
-        f"  {name}: {stored_name} {_format_config_entry(stored, name)}, {requested_name} {_format_config_entry(requested, name)}"
+        f"  {name}: {stored_name} {_format_config_entry(stored, name)}, "
+        f"{requested_name} {_format_config_entry(requested, name)}"
         for name in changed
     ]
 

@@ -83,9 +83,9 @@ def adapt_theory(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset |
         return None
     indices: dict[str, tuple[int, ...]] = {}
     numbers: dict[str, int] = {}
-    for number, (values, index) in enumerate(stored.grid()):
+    for number, (values, index) in enumerate(stored.iterate_points()):
         indices[identity := _format_point_key(stored, values)], numbers[identity] = index, number
-    targets = [(_format_point_key(scenario, values), index) for values, index in scenario.grid()]
+    targets = [(_format_point_key(scenario, values), index) for values, index in scenario.iterate_points()]
     if {*indices} != {identity for identity, _ in targets}:
         return None
     adapted = make_empty_dataset(scenario, seeds=None)

@@ -103,7 +103,7 @@ class SweepStore:
         """True if the running version is the latest version that the store records."""
         return is_running_version(self.provenances[-1])
 
-    def chunks(self) -> list[Chunk]:
+    def list_chunks(self) -> list[Chunk]:
         """Return all chunks, finished or not."""
         return list(iterate_chunks(self.state.shape, self.state.chunks))
 
@@ -111,7 +111,7 @@ class SweepStore:
         """Return the grid position of the chunk that contains a parameter combination."""
         return tuple(i // length for i, length in zip(index, self.state.chunks, strict=False))
 
-    def states(self, chunk: Chunk) -> np.ndarray:
+    def read_states(self, chunk: Chunk) -> np.ndarray:
         """Return the state of each run of a chunk, or `MISSING_STATE` if the file cannot be read."""
         try:
             return np.asarray(self.state[chunk.slices])
@@ -153,7 +153,7 @@ class SweepStore:
         """
         for name, array in self.arrays.items():
             array[chunk.slices] = values[name]
-        finished = self.states(chunk) == DONE_STATE
+        finished = self.read_states(chunk) == DONE_STATE
         if self.fingerprint is not None:
             new = self._compute_fingerprints(values, chunk)
             # finished runs keep their fingerprints, so that corrupted numbers remain visible
@@ -205,7 +205,9 @@ class SweepStore:
 
     def count_states(self) -> dict[int, int]:
         """Count the runs in each state."""
-        states, counts = np.unique(np.concatenate([self.states(c).ravel() for c in self.chunks()]), return_counts=True)
+        states, counts = np.unique(
+            np.concatenate([self.read_states(c).ravel() for c in self.list_chunks()]), return_counts=True
+        )
         return dict.fromkeys((MISSING_STATE, DONE_STATE, FAILED_STATE), 0) | dict(
             zip(states.tolist(), counts.tolist(), strict=True)
         )

@@ -135,7 +135,7 @@ def _select_columns(table: Table, numbers: list[int]) -> Table:
 def format_html(table: Table) -> str:
     """Return a table as an HTML element, with marked cells in bold.
 
-    >>> format_html(Table("of R", (TableColumn("R"),), ((TableCell("<1", marked=True),),)))
+    >>> format_html(Table("of R", (TableColumn("R"),), ((TableCell("<1", highlighted=True),),)))
     '<table><caption>of R</caption><tr><th>R</th></tr><tr><td><b>&lt;1</b></td></tr></table>'
     """
     verdict = f"<p><b>{escape(table.verdict)}</b></p>" if table.verdict else ""
@@ -211,13 +211,13 @@ def _make_deviations_table(results: Results) -> Table:
     rows = [
         (
             *_make_coordinate_cells(deviation_rows[number].cell, results),
-            *(_make_deviation_cell(z, limit) for z in deviation_rows[number].largest.values()),
+            *(_make_deviation_cell(z, limit) for z in deviation_rows[number].largest_deviations.values()),
             *_make_converged_cells(converged, number),
         )
         for number in _select_largest_rows(deviation_rows)
     ]
     columns = _make_columns(
-        _select_config_coordinates(deviation_rows[0].cell, results), deviation_rows[0].largest, converged
+        _select_config_coordinates(deviation_rows[0].cell, results), deviation_rows[0].largest_deviations, converged
     )
     title = PREDICTED_DEVIATIONS_TITLE if predicted else DEVIATIONS_TITLE
     reason = results.scenario.expected_deviation
@@ -370,7 +370,7 @@ def _select_largest_rows(rows: list[comparison.DeviationRow]) -> list[int]:
     """Return the indices of the rows to show: all rows, or the rows with the largest deviations."""
 
     def deviation(number: int) -> float:
-        return max((abs(z) for z in rows[number].largest.values() if z == z), default=0.0)
+        return max((abs(z) for z in rows[number].largest_deviations.values() if z == z), default=0.0)
 
     return sorted(sorted(range(len(rows)), key=deviation, reverse=True)[:MAX_TABLE_ROWS])
 

@@ -82,7 +82,7 @@ def verify_results(result: Path) -> Verification:
         store = _open_sweep_store(path)
         if store is None:
             continue
-        chunk_count += len(store.chunks())
+        chunk_count += len(store.list_chunks())
         finished_runs += store.count_states()[DONE_STATE]
         faults += [f"{path}: {fault}" for fault in _iterate_faults(store)]
         unverified += [str(path)] if store.fingerprint is None else []
@@ -105,7 +105,7 @@ def _open_sweep_store(path: Path) -> SweepStore | None:
 
 
 def _iterate_faults(store: SweepStore) -> Iterator[str]:
-    for chunk in store.chunks():
+    for chunk in store.list_chunks():
         try:
             states = store.state[chunk.slices]
         except Exception:  # zarr and its codecs raise various errors

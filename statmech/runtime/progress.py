@@ -41,7 +41,7 @@ class ProgressBar:
         left = max(0.0, (self.total - self.done) / self.rate - (time.monotonic() - self._last[0]))
         return f"{format_rate(self.rate)} {timedelta(seconds=round(left))}"
 
-    def running(self, part: str) -> None:
+    def show_part(self, part: str) -> None:
         """Show which part is running."""
         self.part = part
         self.show()

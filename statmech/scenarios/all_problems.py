@@ -57,7 +57,7 @@ def _find_problems_without_sections(
 
 
 def _find_remaining_problems(kind: type[ConfigKeys], config: dict[str, Any], invalid_keys: set[str]) -> list[Problem]:
-    """Find problems of the valid keys that no correction of the invalid keys can remove."""
+    """Find problems of the valid keys that remain however the invalid keys are corrected."""
     keys: dict[str, Any] = kind._collect_fields(config)  # type: ignore[operator]
     keys["zipped"], incomplete = _split_zip_groups(keys.get("zipped", ()), invalid_keys)
     invalid_keys = invalid_keys | incomplete

@@ -35,13 +35,13 @@ ATTENTION_VARIABLES = {
         ("t",),
         "fraction of the features that are evaluated, mean since the last recorded time",
         "features",
-        between=True,
+        is_interval_mean=True,
     ),
     "decision_error": Variable(
         ("t",),
         "decision errors: fraction of examples since the last recorded time that were stopped although kappa <= 0",
         "decision error",
-        between=True,
+        is_interval_mean=True,
     ),
     "work": Variable(("t",), "features evaluated so far, divided by N^2 (equals t if all are)", "work", role="detail"),
 }
@@ -64,9 +64,9 @@ class Attention(AbstractScenario):
     CITES: ClassVar = ("pelossof2010",)
     workers: ClassVar = 1  # Python code dominates, so a second thread only adds overhead
     PAGE: ClassVar = Page(
-        along="t",
+        x_key="t",
         start={"attention": ["brownian-bridge"], "error_rate": 0.1, "t": 5, "N": 200, "seeds": 4},
-        places=30,
+        num_points=30,
         presets={
             "Attentive Perceptron: errors and features": View(
                 {"attention": ["brownian-bridge", "constant"], "error_rate": 0.1, "t": 10},
@@ -108,11 +108,11 @@ class Attention(AbstractScenario):
         return ATTENTION_VARIABLES
 
     @property
-    def recorded(self) -> dict[str, np.ndarray]:
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of the dataset dimensions other than the sweep axes."""
         return {"t": np.asarray(self.t)}
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         dimensions = [cell.N for cell in self.cells()]
         drawn_seconds = sum(SAMPLING_SECONDS_PER_FEATURE * N * N for N in set(dimensions))
         return self.t[-1] * (
@@ -140,6 +140,6 @@ class AttentionCell(Cell):
     index: tuple[int, ...]
 
     @property
-    def looks(self) -> np.ndarray:  # style: ok
+    def check_positions(self) -> np.ndarray:  # style: ok
         """Numbers of features evaluated at each comparison of the partial sum with the boundary."""
         return get_check_positions(self.N, self.chunk)

@@ -30,7 +30,8 @@ class AbstractScenario(ConfigKeys):
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
-    A subclass defines the members of `Kind`, and its keys as fields. All other members have defaults (`OptionalMembers`).
+    A subclass defines the members of `Kind`, and its keys as fields. All other members have defaults
+    (`ScenarioDefaults`).
     """
 
     def __init__(self, **given: Any):
@@ -48,7 +49,7 @@ class AbstractScenario(ConfigKeys):
         return super().__getattr__(name)  # type: ignore[misc]  # pydantic defines __getattr__ only at run time
 
     @classmethod
-    def module(cls) -> str:
+    def get_module_name(cls) -> str:
         """Return the name of the module that defines this kind, shared by its simulation and theory."""
         return cls.__module__.rpartition(".")[2]
 
@@ -69,7 +70,7 @@ class AbstractScenario(ConfigKeys):
             flat["zip"] = [{name: flat.pop(name) for name in group} for group in self.zipped]
         return {name: value for name, value in flat.items() if value is not None and self._is_key_included(name)}
 
-    def generator(self, cell: GridPoint, seed: int) -> np.random.Generator:
+    def make_generator(self, cell: GridPoint, seed: int) -> np.random.Generator:
         """Return the random number generator of one run.
 
         Its stream depends only on the cell's values, the config's `key` and the seed.

@@ -97,11 +97,11 @@ class Boosting(AbstractScenario):
     CITES: ClassVar = ("jackson1996", "freund1997")
     SIMULATION_KEYS: ClassVar = ("tests",)
     PAGE: ClassVar = Page(
-        along="P",
+        x_key="P",
         start={"booster": ["adaboost"], "s": 3, "P": 1000, "seeds": 8},
-        first=10,
-        places=8,
-        whole=True,
+        min_x=10,
+        num_points=8,
+        integer_values=True,
         presets={
             "Jackson & Craven: stages of boosting": View(
                 {"s": 5, "P": 3000}, show=("stages", "eps_g"), log=("x", "y"), figures=("boosting",)
@@ -146,7 +146,7 @@ class Boosting(AbstractScenario):
     def unsolved(self) -> str:
         return "" if 0 in ensure_tuple(self.flip) else "the bounds of Lemmas 1 and 2 are those of labels without flips"
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         return sum(map(self._estimate_cell_seconds, self.cells()))
 
     def _estimate_cell_seconds(self, cell: BoostingCell) -> float:

@@ -146,7 +146,7 @@ def find_drawable_axes(scenario: AbstractScenario) -> dict[str, str]:
 
 def get_drawable_coordinates(scenario: AbstractScenario) -> dict[str, np.ndarray]:
     """Return the recorded coordinates that can form an x axis, such as times."""
-    return {dim: np.asarray(values) for dim, values in scenario.recorded.items() if dim not in HIDDEN_DIMS}
+    return {dim: np.asarray(values) for dim, values in scenario.recorded_coordinates.items() if dim not in HIDDEN_DIMS}
 
 
 def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:

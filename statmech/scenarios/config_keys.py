@@ -19,7 +19,7 @@ from statmech.parameters import (
 )
 from statmech.scenarios.axes import MAX_AXIS_VALUES, MAX_STORED_COMBINATIONS, PydanticType, ensure_tuple, is_axis
 from statmech.scenarios.composition import Composition
-from statmech.scenarios.defaults import OptionalMembers
+from statmech.scenarios.defaults import ScenarioDefaults
 from statmech.scenarios.grid import expand_zip_groups
 from statmech.scenarios.key_help import add_keys_to_docstring, make_class_signature
 from statmech.scenarios.keys import PARAMETER_ADAPTERS, PARAMETERS, TIME_FUNCTION_ADAPTER, Whole, describe_field
@@ -40,7 +40,7 @@ FigureNameOrSection = Annotated[  # a string names a published figure, a section
 ]
 
 
-class ConfigKeys(OptionalMembers, BaseModel):
+class ConfigKeys(ScenarioDefaults, BaseModel):
     """The config keys of a scenario, each with a value or an axis.
 
     The parameters of the selected learning algorithms are further keys.
@@ -157,7 +157,7 @@ class ConfigKeys(OptionalMembers, BaseModel):
         """
         for choice, kinds in self.choices().items():
             for parameter in collect_parameters(kinds).keys() & self.parameters.keys():
-                pairs = self.pairs(choice, parameter)
+                pairs = self.list_value_pairs(choice, parameter)
                 classes = {name for name, kind in kinds.items() if parameter in get_parameters(kind)}
                 concerned = [pair for pair in pairs if pair[0] in classes]
                 for name, value in pairs if is_axis(self.parameters[parameter]) or not concerned else concerned:

@@ -23,7 +23,7 @@ class ControlledCell(Cell):
         """Return the cell with these numbers for keys that can be functions of time."""
 
     @property
-    def given(self) -> dict[str, Control]:
+    def known_controls(self) -> dict[str, Control]:
         """Known functions of time, keyed by config key, without optimal keys."""
         return {name: control for name, control in self.controls if isinstance(control, Control)}
 
@@ -35,7 +35,7 @@ class ControlledCell(Cell):
     @property
     def polynomials(self) -> dict[str, PiecewisePolynomial]:
         """Known functions of time as piecewise polynomials, which JAX can trace."""
-        return {name: control.polynomials for name, control in self.given.items()}
+        return {name: control.polynomials for name, control in self.known_controls.items()}
 
     @property
     def edges(self) -> tuple[float, ...]:
@@ -48,11 +48,11 @@ class ControlledCell(Cell):
 
         Cells with equal layouts are integrated together.
         """
-        return self.edges, tuple((name, control.segments.points) for name, control in self.given.items())
+        return self.edges, tuple((name, control.segments.points) for name, control in self.known_controls.items())
 
     def after(self, t: float) -> Self:
         """Return the cell for the segment that starts at edge t, with time measured from t."""
-        controls = {name: control.after(t) for name, control in self.given.items()}
+        controls = {name: control.segment_from(t) for name, control in self.known_controls.items()}
         optimal_items = tuple(self.optimal_keys.items())
         cell = self.replace_values(**{name: get_value_at_start(value) for name, value in controls.items()})
         return replace(cell, controls=(*find_controls(controls), *optimal_items))

@@ -85,12 +85,12 @@ class LossCell(Cell):
     weights: Weights
 
     @property
-    def setting(self) -> LossSetting:
+    def loss_setting(self) -> LossSetting:
         """Loss, teacher, penalty and weights, which fix the minimum for N -> infinity at given alpha and lambda."""
         return LossSetting(self.loss, self.teacher, self.penalty, self.weights)
 
     @property
-    def on(self) -> Loss:
+    def converted_loss(self) -> Loss:
         """The loss, as a function of stabilities for labels and of residuals for real outputs."""
         return convert_to_stability_loss(self.loss) if self.teacher.labels else self.loss
 
@@ -140,7 +140,7 @@ def find_loss_teacher_conflicts(scenario: Grid, losses: Mapping[str, type[Loss]]
 
     A loss of stabilities requires labels, and an asymmetric loss of residuals requires real outputs.
     """
-    for loss, teacher in scenario.pairs("loss", "teacher"):
+    for loss, teacher in scenario.list_value_pairs("loss", "teacher"):
         if losses[loss].of == "stability" and not TEACHERS[teacher].labels:
             residual_losses = ", ".join(name for name, kind in losses.items() if kind.of == "residual")
             yield (
@@ -148,7 +148,7 @@ def find_loss_teacher_conflicts(scenario: Grid, losses: Mapping[str, type[Loss]]
                 f"{loss} needs labels, which teacher {teacher} does not give; losses that do not: {residual_losses}",
             )
             return
-    for values in scenario.combinations("loss", "teacher", *scenario.parameters):
+    for values in scenario.iterate_combinations("loss", "teacher", *scenario.parameters):
         if TEACHERS[values["teacher"]].labels and (
             reason := explain_label_mismatch(scenario.make_component(values, "loss"))
         ):
@@ -158,7 +158,7 @@ def find_loss_teacher_conflicts(scenario: Grid, losses: Mapping[str, type[Loss]]
 
 def find_uninformative_teachers(scenario: Grid) -> Iterator[Problem]:
     """Find teachers whose labels are random."""
-    for values in scenario.combinations("teacher", *TEACHER_PARAMETER_KEYS):
+    for values in scenario.iterate_combinations("teacher", *TEACHER_PARAMETER_KEYS):
         if reason := make_teacher(values).uninformative_setting:
             yield (reason.split(" ")[0],), f"at {reason} labels are random: they say nothing about the teacher"
             return

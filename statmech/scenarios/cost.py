@@ -26,7 +26,7 @@ class Cost(NamedTuple):
 
     cells: int
     runs: int
-    bytes_: int
+    dataset_bytes: int
     seconds: float
     programs: int
 
@@ -39,13 +39,13 @@ def estimate_cost(scenario: AbstractScenario) -> Cost:
     20
     """
     cells = math.prod(scenario.shape.values())
-    sizes = {name: len(values) for name, values in scenario.recorded.items()}
+    sizes = {name: len(values) for name, values in scenario.recorded_coordinates.items()}
     values = sum(math.prod(sizes[dim] for dim in variable.dims) for variable in scenario.variables.values())
     runs = cells * scenario.seeds
     sample = thin_scenario(scenario)
     fraction = math.prod(sample.shape.values()) / cells
-    seconds = sample.seconds() * scenario.seeds / count_scenario_cores(scenario) / fraction
-    return Cost(cells, runs, 8 * values * runs, seconds, len(sample.programs()))
+    seconds = sample.estimate_seconds() * scenario.seeds / count_scenario_cores(scenario) / fraction
+    return Cost(cells, runs, 8 * values * runs, seconds, len(sample.list_programs()))
 
 
 def check_cell_memory(scenario: AbstractScenario) -> None:

@@ -88,7 +88,7 @@ class Study(AbstractScenario):
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
     >>> study = Study(classifier=["boosting", "tree"], data="votes", seeds=1)
-    >>> [cell.name for cell in study.cells()], dict(study.recorded)["fold"].size
+    >>> [cell.name for cell in study.cells()], dict(study.recorded_coordinates)["fold"].size
     (['boosting', 'tree'], 10)
     """
 
@@ -150,7 +150,7 @@ class Study(AbstractScenario):
         return STUDY_VARIABLES | further | ({"pair_weights": PAIR_WEIGHTS_VARIABLE} if self.positions else {})
 
     @property
-    def recorded(self) -> dict[str, np.ndarray]:
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of the folds and, if recorded, the positions or the plane.
 
         The data set with the most folds determines the number of folds. Data sets with predefined folds may have fewer.
@@ -183,7 +183,7 @@ class Study(AbstractScenario):
                 yield ("positions",), f"{name} has no sequences, in which attributes have positions"
                 break
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         return sum(map(self._estimate_cell_seconds, self.cells()))
 
     def _estimate_cell_seconds(self, cell: StudyCell) -> float:

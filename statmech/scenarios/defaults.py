@@ -17,10 +17,10 @@ from statmech.scenarios.variables import Variable
 DEFAULT_SECONDS_PER_RUN = 1e-2  # for kinds that do not estimate their run time
 
 
-class OptionalMembers(Grid):
+class ScenarioDefaults(Grid):
     """Optional members of a kind of scenario, with their defaults. `Kind` lists the required members."""
 
-    together: ClassVar[int] = 1  # seeds per batch; fixed, as the last bits of results depend on it
+    seeds_per_batch: ClassVar[int] = 1  # seeds per batch; fixed, as the last bits of results depend on it
     on_data: ClassVar[bool] = False  # True if learners train on real data, so that there is no theory
     equations: ClassVar[tuple[str, ...]] = ()  # LaTeX, for the explorer and reports
     OMITTED_DEFAULTS: ClassVar[dict[str, Any]] = {}  # configs and datasets omit a key with this value
@@ -50,21 +50,21 @@ class OptionalMembers(Grid):
         """Variables computed by theory only."""
         return {}
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         """Estimate the seconds per seed for all cells on one core."""
         return DEFAULT_SECONDS_PER_RUN * math.prod(self.shape.values())
 
-    def programs(self) -> set[Any]:
+    def list_programs(self) -> set[Any]:
         """Return one key per compiled program of simulation and theory, or an empty set if not counted."""
         return set()
 
     @property
-    def recorded(self) -> dict[str, np.ndarray]:
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of the dataset dimensions other than the sweep axes."""
         return {}
 
     @property
-    def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+    def derived_coordinates(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         """Coordinates computed from other keys, each with its sweep dimensions and its values."""
         return {}
 
@@ -81,7 +81,7 @@ class OptionalMembers(Grid):
     @property
     def has_fast_theory(self) -> bool:
         """True if theory solves a curve of several hundred points within seconds."""
-        return self.exchangeable  # a vote of unequal students takes a second per point
+        return self.has_equal_starts  # a vote of unequal students takes a second per point
 
     @property
     def keys_ignored_by_theory(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class OptionalMembers(Grid):
         return {}
 
     @property
-    def exchangeable(self) -> bool:
+    def has_equal_starts(self) -> bool:
         """True if all students of an ensemble start with the same order parameters."""
         return True
 

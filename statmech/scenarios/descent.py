@@ -115,7 +115,7 @@ DESCENT_VARIABLES = {
         ("epochs",),
         "generalization error, on noiseless labels",
         r"$\epsilon_g$",
-        levels=("eps_limit", "eps_best_lam", "eps_bayes"),
+        reference_variables=("eps_limit", "eps_best_lam", "eps_bayes"),
     ),
     "eps_y": Variable(("epochs",), "generalization error on fresh labels with noise", r"$\epsilon_y$", role="detail"),
     "mse": Variable(("epochs",), "mean squared error, of the field without noise", "mse"),
@@ -159,14 +159,14 @@ class Descent(ConditionalLossKeys, AbstractScenario):
     CITES: ClassVar = ("celentano2021", "gerbelot2024", "lu2021")
     COORDINATES: ClassVar = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
     PAGE: ClassVar = Page(
-        along="epochs",
+        x_key="epochs",
         start={
             **{"descent": ["gradient", "nesterov"], "loss": "logistic", "flip": 0.1, "alpha": 3, "lam": 0},
             **{"eta": 0.05, "epochs": 50, "N": 400, "seeds": 8},
         },
-        first=1,
-        places=13,
-        whole=True,
+        min_x=1,
+        num_points=13,
+        integer_values=True,
         keys_without_slider=("l1_ratio", "noise", "gain", "rho"),
         view=View(show=("eps_g", "train_loss"), log=("x",)),
         presets={
@@ -254,7 +254,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
 
     def _find_batch_problems(self) -> Iterator[Problem]:
         """Find batches that are empty or do not divide the examples, and epochs that end between two steps."""
-        for batch, sampling in self.pairs("batch", "sampling"):
+        for batch, sampling in self.list_value_pairs("batch", "sampling"):
             if sampling == "shuffle" and not _is_integer(1 / batch):
                 reason = f"{batch:g} does not divide the examples (sampling: replacement takes any)"
                 yield ("batch",), f"sampling shuffle needs a batch of 1/2, 1/3, ...: {reason}"
@@ -262,7 +262,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
             if fractional_epochs := [epoch for epoch in self.epochs if not _is_integer(epoch / batch)]:
                 yield ("epochs",), f"{fractional_epochs[0]:g} is not an integer number of steps of batch {batch:g}"
                 return
-        for values in self.combinations("batch", "alpha", "N"):
+        for values in self.iterate_combinations("batch", "alpha", "N"):
             num_examples = round(values["alpha"] * values["N"])
             if 0 < num_examples * values["batch"] < 1:
                 yield ("batch",), f"{values['batch']:g} of {num_examples} examples is less than one"
@@ -274,12 +274,12 @@ class Descent(ConditionalLossKeys, AbstractScenario):
             return
         names = ("descent", "loss", "penalty", "l1_ratio", *self.parameters, "lam", "alpha", "batch")
         bounds: dict[tuple[Any, ...], float] = {}
-        for values in self.combinations(*names, "eta") if "square" in ensure_tuple(self.loss) else ():
+        for values in self.iterate_combinations(*names, "eta") if "square" in ensure_tuple(self.loss) else ():
             if DESCENT_LOSSES[values["loss"]] is not Square or values["batch"] < 1:
                 continue
             setting = tuple(values.get(name) for name in names)
             if setting not in bounds:
-                l2 = make_penalty(values).parts(values["lam"])[1]
+                l2 = make_penalty(values).split_strength(values["lam"])[1]
                 bounds[setting] = compute_max_stable_eta(self.make_component(values), values["alpha"], l2, 1.0)
             if values["eta"] > (bound := bounds[setting]):
                 condition = f"the {values['loss']} loss at alpha = {values['alpha']:g} needs eta below {bound:.3g}"
@@ -288,7 +288,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
 
     def _find_descents_without_limit(self) -> Iterator[Problem]:
         """Find descents without a limit for N -> infinity."""
-        for values in self.combinations("descent", *self.parameters):
+        for values in self.iterate_combinations("descent", *self.parameters):
             if sentence := self.make_component(values).problem:
                 yield (sentence.split(" ")[0],), sentence
                 return
@@ -298,7 +298,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
 
         An l1 norm requires steps along the force for its proximal step. The deferred engine has no single weights.
         """
-        for descent, penalty in self.pairs("descent", "penalty"):
+        for descent, penalty in self.list_value_pairs("descent", "penalty"):
             coordinatewise, has_l1 = DESCENTS[descent].coordinatewise, PENALTIES[penalty] != 0
             if coordinatewise and has_l1:
                 linear = ", ".join(name for name, kind in DESCENTS.items() if not kind.coordinatewise)
@@ -332,14 +332,14 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         return name == "epochs" or super().has_integer_values(name)
 
     @property
-    def derived(self) -> dict[str, Any]:
+    def derived_coordinates(self) -> dict[str, Any]:
         return {"P": compute_example_counts(self)}
 
     @property
-    def recorded(self) -> dict[str, np.ndarray]:
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
         return {"epochs": np.asarray(self.epochs)}
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(_estimate_run_seconds, self.cells()))
 
@@ -403,7 +403,7 @@ class DescentCell(LossCell):
     @property
     def strengths(self) -> tuple[float, float]:
         """Strengths of the l1 norm, applied by a proximal step, and of the l2 norm, added to the force."""
-        return self.penalty.parts(self.lam)
+        return self.penalty.split_strength(self.lam)
 
     @property
     def coordinatewise(self) -> bool:
@@ -411,7 +411,7 @@ class DescentCell(LossCell):
         return self.descent.coordinatewise or self.strengths[0] > 0
 
     @property
-    def batches(self) -> int:
+    def batches_per_epoch(self) -> int:
         """Number of batches per epoch if examples are shuffled."""
         return round(1 / self.batch)
 
@@ -431,7 +431,8 @@ def choose_descent_engine(cell: DescentCell) -> str:
 
     The cost of a step is the number of known directions (deferred), or b N inputs or weights (explicit).
 
-    >>> [choose_descent_engine(cell) for cell in Descent(descent="gradient", loss="square", alpha=2, N=[100, 1000]).cells()]
+    >>> scenario = Descent(descent="gradient", loss="square", alpha=2, N=[100, 1000])
+    >>> [choose_descent_engine(cell) for cell in scenario.cells()]
     ['explicit', 'deferred']
     """
     if cell.engine != "auto":

@@ -28,7 +28,7 @@ def explain_bad_example_count(alpha: float, N: int) -> str | None:
 
 def find_example_count_problems(scenario: Grid) -> Iterator[Problem]:
     """Find the first invalid number of examples in a sweep."""
-    sentences = (explain_bad_example_count(alpha, N) for alpha, N in scenario.pairs("alpha", "N"))
+    sentences = (explain_bad_example_count(alpha, N) for alpha, N in scenario.list_value_pairs("alpha", "N"))
     if sentence := next(filter(None, sentences), None):
         yield ("alpha",), sentence
 
@@ -36,5 +36,5 @@ def find_example_count_problems(scenario: Grid) -> Iterator[Problem]:
 def compute_example_counts(scenario: Grid) -> tuple[tuple[str, ...], np.ndarray]:
     """Compute P = alpha N for a sweep, and return its dimensions and its values."""
     dims = [dim for dim, group in scenario.dimensions.items() if {"alpha", "N"} & set(group)]
-    P = [round(values["alpha"] * values["N"]) for values in scenario.combinations("alpha", "N")]
+    P = [round(values["alpha"] * values["N"]) for values in scenario.iterate_combinations("alpha", "N")]
     return tuple(dims), np.reshape(np.array(P, int), [scenario.shape[dim] for dim in dims])

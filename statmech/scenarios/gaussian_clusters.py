@@ -36,7 +36,7 @@ CLUSTER_VARIABLES = {
     "length": RISK_VARIABLES["length"],
     "V": RISK_VARIABLES["V"],
     "eps_g": Variable(
-        (), "generalization error, on fresh examples", r"$\epsilon_g$", levels=("eps_bayes", "eps_known")
+        (), "generalization error, on fresh examples", r"$\epsilon_g$", reference_variables=("eps_bayes", "eps_known")
     ),
     **{name: RISK_VARIABLES[name] for name in ("train_loss", "eps_t", "gap", "converged", "separable")},
 }
@@ -68,7 +68,7 @@ class Clusters(AbstractScenario):
     CITES: ClassVar = ("mignacco2020", "loureiro2021mixtures")
     COORDINATES: ClassVar = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
     PAGE: ClassVar = Page(
-        along="alpha",
+        x_key="alpha",
         start={
             "clusters": "gaussian",
             "loss": ["square", "logistic", "hinge"],
@@ -77,8 +77,8 @@ class Clusters(AbstractScenario):
             "N": 100,
             "seeds": 8,
         },
-        first=0.2,
-        places=12,
+        min_x=0.2,
+        num_points=12,
         inputs=("spectrum",),
         presets={
             "which penalty": View({"alpha": 2, "lam": 100}, x="lam", show=("eps_g",), log=("x",), figures=("clusters",))
@@ -124,7 +124,7 @@ class Clusters(AbstractScenario):
     def _find_problems(self) -> Iterator[Problem]:
         reasons = (
             explain_label_mismatch(self.make_component(values, "loss"))
-            for values in self.combinations("loss", *self.parameters)
+            for values in self.iterate_combinations("loss", *self.parameters)
         )
         if reason := next(filter(None, reasons), ""):
             yield ("loss",), reason
@@ -135,7 +135,7 @@ class Clusters(AbstractScenario):
 
     def _find_penalty_problems(self) -> Iterator[Problem]:
         """Find the first vanishing penalty without a minimum or without equations."""
-        for values in self.combinations("clusters", "loss", "inputs", "N", *self.parameters, "lam", "alpha"):
+        for values in self.iterate_combinations("clusters", "loss", "inputs", "N", *self.parameters, "lam", "alpha"):
             if values["lam"] != 0:
                 continue
             if self.intercept:
@@ -166,10 +166,10 @@ class Clusters(AbstractScenario):
         return {"N": 10**6}
 
     @property
-    def derived(self) -> dict[str, Any]:
+    def derived_coordinates(self) -> dict[str, Any]:
         return {"P": compute_example_counts(self)}
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(estimate_fit_seconds(cell.loss, cell.P, cell.N) for cell in self.cells())
 
@@ -179,7 +179,7 @@ class Clusters(AbstractScenario):
         modes = None if values["inputs"].isotropic else values["inputs"].modes(values["N"])
         return ClusterSetting(
             convert_to_stability_loss(self.make_component(values, "loss")),
-            kind.combine_with_modes(modes).seen,
+            kind.combine_with_modes(modes).nonempty_modes,
             self.intercept,
         )
 
@@ -222,7 +222,7 @@ class ClusterCell(Cell):
     index: tuple[int, ...]
 
     @property
-    def group(self) -> tuple[Any, ...]:
+    def setting_values(self) -> tuple[Any, ...]:
         """Values shared by cells that differ only in N, alpha and lambda."""
         return self.loss, self.kind, self.inputs, self.setting.intercept
 
@@ -237,8 +237,8 @@ def reject_teacher_keys(config: dict[str, Any], teacher_keys: Sequence[str]) -> 
 
 def find_cluster_input_problems(scenario: AbstractScenario) -> Iterator[Problem]:
     """Find the first distribution of inputs that is not supported around a cluster's centre."""
-    for inputs, N in scenario.pairs("inputs", "N"):
-        problem = inputs.problem(N) if inputs.around_centre else None
+    for inputs, N in scenario.list_value_pairs("inputs", "N"):
+        problem = inputs.problem(N) if inputs.centre_spectrum else None
         if sentence := inputs.find_centre_problem():
             problem = problem or (("inputs",), sentence)
         if problem:

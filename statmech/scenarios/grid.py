@@ -27,7 +27,7 @@ class Grid(Kind):
     def axis_values(self) -> dict[str, Any]:
         """Return the values of all possible axes, in the order of the dataset dimensions."""
 
-    def pairs(self, first_key: str, second_key: str) -> list[tuple[Any, Any]]:
+    def list_value_pairs(self, first_key: str, second_key: str) -> list[tuple[Any, Any]]:
         """Return all pairs of values of two keys, which vary in parallel if zipped."""
         values = self.axis_values()
         first, second = ensure_tuple(values[first_key]), ensure_tuple(values[second_key])
@@ -35,19 +35,19 @@ class Grid(Kind):
         self.check_combination_count([{first_key: first}] if zipped else [{first_key: first}, {second_key: second}])
         return list(zip(first, second, strict=True) if zipped else itertools.product(first, second))
 
-    def combinations(self, *names: str) -> Iterator[dict[str, Any]]:
+    def iterate_combinations(self, *names: str) -> Iterator[dict[str, Any]]:
         """Yield all combinations of the values of these keys, with the single values of other keys.
 
         The full grid is never visited, so its size does not matter.
         """
         concerned = [coordinates for coordinates in self.dimensions.values() if {*coordinates} & {*names}]
         self.check_combination_count(concerned)
-        return (values for values, _ in self._points(concerned))
+        return (values for values, _ in self._iterate_points(concerned))
 
     def iterate_representatives(self, *names: str) -> Iterator[Any]:
         """Yield a cell for each combination of these keys, with the first value of every other axis."""
         first = {name: ensure_tuple(value)[0] for name, value in self.axis_values().items()}
-        return (self.cell(first | values, ()) for values in self.combinations(*names))
+        return (self.cell(first | values, ()) for values in self.iterate_combinations(*names))
 
     @property
     def dimensions(self) -> dict[str, dict[str, tuple[Any, ...]]]:
@@ -86,17 +86,19 @@ class Grid(Kind):
         iterator
             Cells: the scenario with one value of each axis.
         """
-        return (self.cell(values, index) for values, index in self.grid())
+        return (self.cell(values, index) for values, index in self.iterate_points())
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> Cell:
         """Return the cell with these key values, at an index along each dimension."""
         return GridPoint(index=index, **{**values, self.CHOICE: self.make_component(values)})
 
-    def grid(self) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
+    def iterate_points(self) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
         """Yield the key values and the index of each grid point, in row-major order."""
-        return self._points(list(self.dimensions.values()))
+        return self._iterate_points(list(self.dimensions.values()))
 
-    def _points(self, dimensions: list[dict[str, tuple[Any, ...]]]) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
+    def _iterate_points(
+        self, dimensions: list[dict[str, tuple[Any, ...]]]
+    ) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
         """Yield the points spanned by these dimensions, with the single values of all other keys."""
         fixed = {k: v for k, v in self.axis_values().items() if not is_axis(v)}
         for index in itertools.product(*(range(len(next(iter(coordinates.values())))) for coordinates in dimensions)):
@@ -107,7 +109,7 @@ class Grid(Kind):
             }
             yield {**fixed, **point_values}, index
 
-    def chosen(self) -> list[str]:
+    def list_chosen_names(self) -> list[str]:
         """Return the distinct names of the rules, learners, losses, ... selected by this scenario."""
         return list(dict.fromkeys(name for choice in self.choices() for name in ensure_tuple(getattr(self, choice))))
 

@@ -12,7 +12,7 @@ def count_gram_groups(inputs: Inputs, num_vectors: int, N: int) -> int:
     """Return the number of equal-variance groups in the Gram engine, or 0 if weight vectors are faster.
 
     >>> from statmech.inputs import Spectrum
-    >>> [count_gram_groups(Spectrum((0.5, 1.5)), vectors=4, N=N) for N in (60, 100)]
+    >>> [count_gram_groups(Spectrum((0.5, 1.5)), num_vectors=4, N=N) for N in (60, 100)]
     [0, 2]
     """
     number = inputs.num_groups

@@ -79,10 +79,10 @@ class Inference(ConditionalKeys, AbstractScenario):
         "step": ConfigKey("step", "step of message passing", int),
     }
     PAGE: ClassVar = Page(
-        along="alpha",
+        x_key="alpha",
         start={"prior": ["gauss", "binary"], "alpha": 2, "N": 500, "steps": 50, "seeds": 4},
-        first=0.2,
-        places=12,
+        min_x=0.2,
+        num_points=12,
         keys_without_slider=("noise", "gain"),
         view=View(show=("m", "eps_g")),
         presets={
@@ -131,15 +131,15 @@ class Inference(ConditionalKeys, AbstractScenario):
         return {"N": 10**6}
 
     @property
-    def derived(self) -> dict[str, Any]:
+    def derived_coordinates(self) -> dict[str, Any]:
         return {"P": compute_example_counts(self)}
 
     @property
-    def recorded(self) -> dict[str, np.ndarray]:
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of the steps of message passing, where 0 is the start."""
         return {"step": np.arange(self.steps + 1)}
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(
             AMP_SECONDS_PER_ENTRY * cell.P * cell.N * min(self.steps, TYPICAL_AMP_STEPS) for cell in self.cells()

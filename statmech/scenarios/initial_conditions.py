@@ -40,7 +40,7 @@ class Start(BaseModel):
     are cosines. The scenario raises `ScenarioError` for lengths outside these bounds, and for order parameters that
     K vectors cannot have.
 
-    >>> Start(R=[0.5, 0.1]).of(2).R
+    >>> Start(R=[0.5, 0.1]).compute_start(2).R
     array([0.5, 0.1])
     """
 
@@ -51,11 +51,11 @@ class Start(BaseModel):
     q: CosineOrMatrix = Field(default=0.0, description="student-student cosine, one value or a K x K matrix")
 
     @property
-    def alike(self) -> bool:
+    def has_equal_starts(self) -> bool:
         """True if all students start with the same order parameters."""
         return not any(isinstance(value, tuple) for value in (self.length, self.R, self.q))
 
-    def of(self, K: int) -> OrderParameters:
+    def compute_start(self, K: int) -> OrderParameters:
         """Return the initial order parameters of K students.
 
         Parameters
@@ -98,7 +98,7 @@ class Start(BaseModel):
             sentences += _find_cosine_matrix_problems(self.q, K)
         if sentences:
             return sentences
-        if self.alike:  # the eigenvectors are (1, ..., 1) and differences of students
+        if self.has_equal_starts:  # the eigenvectors are (1, ..., 1) and differences of students
             lowest = min((1 + (K - 1) * self.q) / K - self.R**2, 1 - self.q) if K > 1 else 0.0
         else:
             lowest = lowest_cosine_eigenvalue(np.broadcast_to(np.asarray(self.R, float), K), np.asarray(self.q, float))

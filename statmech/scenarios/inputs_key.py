@@ -46,7 +46,7 @@ def list_inputs_and_dimensions(scenario: Grid) -> list[tuple[Any, int]]:
     Kinds without the key `inputs` have Gaussian inputs.
     """
     if "inputs" in scenario.axis_values():
-        return scenario.pairs("inputs", "N")
+        return scenario.list_value_pairs("inputs", "N")
     return [(Gaussian(), N) for N in ensure_tuple(scenario.axis_values()["N"])]
 
 

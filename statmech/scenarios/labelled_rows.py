@@ -89,7 +89,7 @@ class LabelledRows(AbstractScenario):
     CITES: ClassVar = ("loureiro2021mixtures", "mignacco2020")
     COORDINATES: ClassVar[dict[str, ConfigKey]] = {}
     PAGE: ClassVar = Page(
-        along="P",
+        x_key="P",
         start={
             "population": ["table", "held_out"],
             "loss": "logistic",
@@ -98,9 +98,9 @@ class LabelledRows(AbstractScenario):
             "P": 1000,
             "seeds": 8,
         },
-        first=20,
-        places=10,
-        whole=True,
+        min_x=20,
+        num_points=10,
+        integer_values=True,
         view=View(log=("x",), show=("eps_y",)),
     )
     equations: ClassVar = (
@@ -155,7 +155,7 @@ class LabelledRows(AbstractScenario):
 
     def find_data_problems(self) -> Iterator[Problem]:
         """Find the first table with too few rows or an unsupported target."""
-        for values in self.combinations("inputs", "population", "loss", *self.parameters, "P"):
+        for values in self.iterate_combinations("inputs", "population", "loss", *self.parameters, "P"):
             if problem := self._find_data_problem(values):
                 yield problem
                 return
@@ -191,14 +191,14 @@ class LabelledRows(AbstractScenario):
     def theory_only_variables(self) -> dict[str, Variable]:
         return ROW_THEORY_VARIABLES
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(_estimate_run_seconds, self.cells()))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> RowsCell:
         return RowsCell(
             name=values["loss"],
-            named=values["population"],
+            population_name=values["population"],
             population=self.make_component(values),
             loss=self.make_component(values, "loss"),
             inputs=values["inputs"],
@@ -215,7 +215,7 @@ class RowsCell(Cell):
     """One grid point: a table, a population of rows, a loss, a penalty, and a number of examples."""
 
     name: str
-    named: str
+    population_name: str
     population: TablePopulation
     loss: Loss
     inputs: Rows
@@ -231,7 +231,7 @@ class RowsCell(Cell):
         return load_rows_table(self.inputs)
 
     @property
-    def group(self) -> tuple[Any, ...]:
+    def setting_values(self) -> tuple[Any, ...]:
         """Everything that determines the error, except the penalty and the number of examples."""
         return self.inputs, self.population, self.loss, self.model, self.intercept
 

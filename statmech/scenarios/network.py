@@ -149,7 +149,7 @@ class Network(AbstractScenario):
     KINDS: ClassVar = ACTIVATIONS
     OPTIMISABLE_KEYS: ClassVar = ("eta", "dropout")
     STEPWISE_KEYS: ClassVar = ("noise",)
-    together: ClassVar = 64
+    seeds_per_batch: ClassVar = 64
     AXES: ClassVar[tuple[str, ...]] = (
         *("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", "dropout", PARAMETERS),
     )
@@ -168,7 +168,7 @@ class Network(AbstractScenario):
         **OPTIMUM_COORDINATES,
     }
     PAGE: ClassVar[Page | None] = Page(
-        along="t",
+        x_key="t",
         start={
             "network": ["erf"],
             "M": 2,
@@ -179,7 +179,7 @@ class Network(AbstractScenario):
             "start": {"Q": 0.25, "R": {"diagonal": 0.05}},
             "seeds": 16,
         },
-        places=30,
+        num_points=30,
         inputs=("spectrum", "power_law"),
         view=View(x="t", show=("eps_g", "specialisation"), log=("y",), runs=True),
         presets={
@@ -272,7 +272,7 @@ class Network(AbstractScenario):
             if self.unsolved:
                 first = next(iter(self.optimal_keys))
                 yield (CONTROL_CONFIG_KEYS.get(first, first),), f"has no optimum without equations: {self.unsolved}"
-            elif self.has_symmetric_start or self.identical:
+            elif self.has_symmetric_start or self.has_identical_start:
                 yield (
                     ("start",),
                     "an optimum needs students that start unequal, because others stay on the plateau: "
@@ -290,7 +290,7 @@ class Network(AbstractScenario):
 
     def _find_size_problems(self) -> Iterator[Problem]:
         """Find the first invalid combination of N, K, M and rates."""
-        for values in self.combinations("K", "M", "N", "decay"):
+        for values in self.iterate_combinations("K", "M", "N", "decay"):
             K, M, N = (values[name] for name in ("K", "M", "N"))
             if N < K + M:
                 units = f"M = {M} teacher units and K = {K} student units"
@@ -308,7 +308,7 @@ class Network(AbstractScenario):
             for inputs in ensure_tuple(self.inputs)
             if not inputs.normal_fields
         )
-        combinations = self.combinations("inputs", "N", "K", "M", "network")
+        combinations = self.iterate_combinations("inputs", "N", "K", "M", "network")
         direction_problems = (problem for values in combinations if (problem := _find_teacher_unit_problem(**values)))
         if problem := next(
             chain(find_inputs_problems(self), find_unsuited_online_inputs(self), not_normal, direction_problems), None
@@ -317,7 +317,7 @@ class Network(AbstractScenario):
 
     def _find_matrix_problems(self) -> Iterator[Problem]:
         """Find the first problem in the matrices of the teacher or the student."""
-        for K, M in self.pairs("K", "M"):
+        for K, M in self.list_value_pairs("K", "M"):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
                 return
@@ -327,7 +327,7 @@ class Network(AbstractScenario):
                     f"learnt needs a student unit for each unit of the teacher: K = {K} is less than M = {M}",
                 )
                 return
-            for sentence in self.make_start(K, M).problems(K, self.teacher.of(M)[0], self.dtype):
+            for sentence in self.make_start(K, M).problems(K, self.teacher.compute_matrices(M)[0], self.dtype):
                 yield ("start",), sentence
                 return
 
@@ -347,7 +347,7 @@ class Network(AbstractScenario):
         """Return the student units at t = 0, also if the start is a keyword."""
         if isinstance(self.start, NetworkStart):
             return self.start
-        return DRAWN_NETWORK_START if self.start == "drawn" else make_learnt_start(K, *self.teacher.of(M))
+        return DRAWN_NETWORK_START if self.start == "drawn" else make_learnt_start(K, *self.teacher.compute_matrices(M))
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -369,22 +369,24 @@ class Network(AbstractScenario):
 
     @property
     def keys_ignored_by_theory(self) -> dict[str, Any]:
-        return {} if any(inputs.sized for inputs in ensure_tuple(self.inputs)) else {"N": None}
+        return {} if any(inputs.modes_depend_on_N for inputs in ensure_tuple(self.inputs)) else {"N": None}
 
     @property
-    def exchangeable(self) -> bool:
+    def has_equal_starts(self) -> bool:
         """False, because student units with equal starts specialise to different teacher units."""
         return False
 
     @property
     def has_fast_theory(self) -> bool:
         """True unless theory averages over four or more fields by quadrature."""
-        return all(cell.averages != "quadrature" or cell.K + cell.M < MAX_QUADRATURE_UNITS for cell in self.cells())
+        return all(
+            cell.averaging_method != "quadrature" or cell.K + cell.M < MAX_QUADRATURE_UNITS for cell in self.cells()
+        )
 
     @property
-    def identical(self) -> bool:
+    def has_identical_start(self) -> bool:
         """True if some network has identical student units at the start."""
-        return any(cell.identical for cell in self.cells())
+        return any(cell.has_identical_start for cell in self.cells())
 
     @property
     def has_symmetric_start(self) -> bool:
@@ -405,28 +407,28 @@ class Network(AbstractScenario):
         return ""
 
     @property
-    def recorded(self) -> dict[str, np.ndarray]:
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of the dataset dimensions other than the sweep axes."""
         students, teachers = (np.arange(1, max(ensure_tuple(number)) + 1) for number in (self.K, self.M))
         units = {"student": students, "other": students, "teacher_unit": teachers, "other_teacher_unit": teachers}
         return {"t": np.asarray(self.t), **units, **make_optimum_coordinates(self.optimal_keys)}
 
     @property
-    def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+    def derived_coordinates(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         """Coordinates T and w of the teacher, along the sweep dimension of M if M is an axis."""
         dims = tuple(dim for dim, group in self.dimensions.items() if "M" in group)
         numbers, largest = ensure_tuple(self.M), max(ensure_tuple(self.M))
         T, w = np.full((len(numbers), largest, largest), np.nan), np.full((len(numbers), largest), np.nan)
         for index, M in enumerate(numbers):
-            T[index, :M, :M], w[index, :M] = self.teacher.of(M)
+            T[index, :M, :M], w[index, :M] = self.teacher.compute_matrices(M)
         if not dims:
             T, w = T[0], w[0]
         return {"teacher_T": ((*dims, "teacher_unit", "other_teacher_unit"), T), "w": ((*dims, "teacher_unit"), w)}
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         steps = [self.t[-1] * cell.N * self._estimate_step_seconds(cell) for cell in self.cells()]
-        return sum(steps) + NETWORK_CALL_SECONDS * len(steps) / min(self.seeds, self.together)
+        return sum(steps) + NETWORK_CALL_SECONDS * len(steps) / min(self.seeds, self.seeds_per_batch)
 
     def _estimate_step_seconds(self, cell: NetworkCell) -> float:
         """Estimate the seconds per step and seed."""
@@ -435,9 +437,9 @@ class Network(AbstractScenario):
         units = cell.K + cell.M
         return (
             NETWORK_STEP_SECONDS + (NETWORK_STEP_SECONDS_PER_UNIT + NETWORK_STEP_SECONDS_PER_PAIR * units) * units
-        ) * max(cell.groups, 1)
+        ) * max(cell.num_gram_groups, 1)
 
-    def programs(self) -> set[Any]:
+    def list_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine.
 
         Programs differ by activation and numbers of units, and by N if the engine uses weight vectors.
@@ -445,13 +447,13 @@ class Network(AbstractScenario):
         sign = self.teacher.output == "sign"
         return {
             (get_parameter_family(cell.activation), cell.K, cell.M, sign, *cell.program_flags, *dict(cell.controls))
-            + ((cell.N, cell.inputs) if self.uses_weight_vectors(cell) else (cell.groups,))
+            + ((cell.N, cell.inputs) if self.uses_weight_vectors(cell) else (cell.num_gram_groups,))
             for cell in self.cells()
         }
 
     def uses_weight_vectors(self, cell: NetworkCell) -> bool:
         """Return True if a cell is simulated with weight vectors instead of the Gram matrix."""
-        return self.engine == "vectors" or not (cell.inputs.isotropic or cell.groups)
+        return self.engine == "vectors" or not (cell.inputs.isotropic or cell.num_gram_groups)
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkCell:
         activation = self.make_component(values)
@@ -494,7 +496,7 @@ class NetworkCell(ControlledCell):
         return replace(self, **numbers)
 
     @property
-    def changing(self) -> TimeDependence:
+    def time_dependence(self) -> TimeDependence:
         """Decay, learning rate, noise and dropout as functions of time."""
         time_functions = self.polynomials
         rate, noise, dropout = (time_functions.get(name) for name in ("eta", "noise", "dropout"))
@@ -513,12 +515,12 @@ class NetworkCell(ControlledCell):
     @property
     def T(self) -> np.ndarray:
         """Overlaps T of the teacher units, shape (M, M)."""
-        return self.teacher.of(self.M)[0]
+        return self.teacher.compute_matrices(self.M)[0]
 
     @property
     def w(self) -> np.ndarray:
         """Second-layer weights of the teacher, shape (M,)."""
-        return self.teacher.of(self.M)[1]
+        return self.teacher.compute_matrices(self.M)[1]
 
     @property
     def sign(self) -> bool:
@@ -533,10 +535,10 @@ class NetworkCell(ControlledCell):
     @property
     def units(self) -> StudentUnits:
         """Student units at t = 0, in the limit of large N if weights are drawn."""
-        return self.start.of(self.K, self.M)
+        return self.start.compute_start(self.K, self.M)
 
     @property
-    def averages(self) -> str:
+    def averaging_method(self) -> str:
         """Method to average the activation in theory, or an empty string without a method."""
         if self.activation.has_closed_forms:
             return "line integral" if self.activation.kinks else "closed form"
@@ -556,7 +558,7 @@ class NetworkCell(ControlledCell):
             return "theory has equations for teacher units with the students' activation only"
         if not (self.inputs.isotropic or self.activation.has_closed_forms) and self.sign:
             return "theory has no equations for labels by quadrature where inputs are of unequal variance"
-        if not self.averages:
+        if not self.averaging_method:
             reason = "has kinks" if self.activation.kinks else f"needs quadrature, here over {self.K + self.M} fields"
             return f"theory has no equations for {self.name} units: the activation has no closed forms, and {reason}"
         return ""
@@ -572,7 +574,7 @@ class NetworkCell(ControlledCell):
         )
 
     @property
-    def identical(self) -> bool:
+    def has_identical_start(self) -> bool:
         """True if all student units are identical at the start, and there is no dropout.
 
         The units then get the same updates and stay identical.
@@ -587,13 +589,13 @@ class NetworkCell(ControlledCell):
         Equations of order parameters then cannot distinguish these units. Linear units have no plateau, because only
         their sum matters.
         """
-        if self.K == 1 or isinstance(self.activation, Linear) or self.identical:
+        if self.K == 1 or isinstance(self.activation, Linear) or self.has_identical_start:
             return False
         R, Q, v = self.units
         return all(map(is_uniform_matrix, (Q, self.T))) and all(np.ptp(values) == 0 for values in (R, v, self.w))
 
     @property
-    def groups(self) -> int:
+    def num_gram_groups(self) -> int:
         """Number of equal-variance groups in the Gram engine, or 0 if weight vectors are simulated."""
         return count_gram_groups(self.inputs, self.K + self.M, self.N)
 
@@ -640,7 +642,7 @@ class NetworkCell(ControlledCell):
             identity["inputs"] = inputs_to_config(self.inputs)
         return identity
 
-    def words(self) -> tuple[int, ...]:
+    def identity_hash(self) -> tuple[int, ...]:
         """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
         return hash_identity(self.identity)
 
@@ -648,8 +650,8 @@ class NetworkCell(ControlledCell):
 def _explain_nonnormal_fields(inputs: Inputs) -> str:
     """Explain why networks do not support these inputs."""
     reason = "errors of networks are averages over normal fields"
-    if inputs.around_centre:
-        spectrum = list(inputs.around_centre.eigenvalues)
+    if inputs.centre_spectrum:
+        spectrum = list(inputs.centre_spectrum.eigenvalues)
         return f"{reason}, of gaussian inputs, a spectrum or a power_law: write {{spectrum: {spectrum}}}"
     return f"{reason}, of gaussian inputs, a spectrum or a power_law, not of {format_inputs_label(inputs)}"
 

@@ -98,7 +98,7 @@ class TeacherSection(ConfigSection):
 
     The teacher's output is :math:`\sum_m w_m g(y_m)`, or the sign of this sum with `output: sign`.
 
-    >>> TeacherSection(T=[[1, 0.5], [0.5, 1]]).of(2)[1]
+    >>> TeacherSection(T=[[1, 0.5], [0.5, 1]]).compute_matrices(2)[1]
     array([1., 1.])
     """
 
@@ -113,7 +113,7 @@ class TeacherSection(ConfigSection):
         default=None, description="activation of the teacher's units; by default the students'"
     )
 
-    def of(self, M: int) -> tuple[np.ndarray, np.ndarray]:
+    def compute_matrices(self, M: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the overlaps T (M, M) and weights w (M,) of M teacher units.
 
         Parameters
@@ -146,7 +146,7 @@ class TeacherSection(ConfigSection):
         sentences = (
             sentences or _find_asymmetry_problems("T", self.T) or _find_overflow_problems(dtype, T=self.T, w=self.w)
         )
-        if not sentences and not _is_positive_semidefinite(self.of(M)[0]):
+        if not sentences and not _is_positive_semidefinite(self.compute_matrices(M)[0]):
             sentences = ["T is not positive semidefinite, so no teacher units have these products"]
         return sentences
 
@@ -183,7 +183,7 @@ class NetworkStart(ConfigSection):
     With `drawn`, the weights of the first layer are drawn from a normal distribution of this variance, and R and Q
     cannot be given.
 
-    >>> NetworkStart(Q=0.25).of(2, 2).Q
+    >>> NetworkStart(Q=0.25).compute_start(2, 2).Q
     array([[0.25, 0.  ],
            [0.  , 0.25]])
     """
@@ -197,7 +197,7 @@ class NetworkStart(ConfigSection):
         default=None, description="variance of drawn weights of the first layer, in place of Q and R"
     )
 
-    def of(self, K: int, M: int) -> StudentUnits:
+    def compute_start(self, K: int, M: int) -> StudentUnits:
         """Return the matrices of K student units at the start, for large N if weights are drawn.
 
         Parameters
@@ -254,7 +254,7 @@ class NetworkStart(ConfigSection):
         )
         if sentences:
             return sentences
-        units = self.of(K, M)
+        units = self.compute_start(K, M)
         if not _is_positive_semidefinite(np.block([[T, units.R.T], [units.R, units.Q]])):
             return [
                 f"no {K} student units have these Q and R with the teacher's T: the Gram matrix of all units would "

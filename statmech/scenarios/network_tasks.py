@@ -71,7 +71,7 @@ class NetworkTasks(TaskKeys, Network):
         **TaskKeys.TASK_COORDINATES,
     }
     PAGE: ClassVar[Page | None] = Page(
-        along="t",
+        x_key="t",
         start={
             **{"network": ["erf"], "tasks": 2, "overlap": 0.5, "M": 1, "K": 2, "N": 1000, "eta": 1, "eta_v": 1},
             **{"protocol": "blocked", "switch": 50, "t": 100, "start": UNEQUAL_STUDENTS_START, "seeds": 16},
@@ -111,7 +111,7 @@ class NetworkTasks(TaskKeys, Network):
     def _find_size_problems(self) -> Iterator[Problem]:
         """Find the first invalid combination of N, K, M and tasks."""
         yield from (size_problems := list(super()._find_size_problems()))
-        for values in self.combinations("K", "M", "N") if not size_problems else ():
+        for values in self.iterate_combinations("K", "M", "N") if not size_problems else ():
             K, N, min_dimension = values["K"], values["N"], values["K"] + self.tasks * values["M"]
             if min_dimension > N:
                 units = f"{self.tasks} tasks of M = {values['M']} teacher units and K = {K} student units"
@@ -165,7 +165,7 @@ class NetworkTasks(TaskKeys, Network):
         return v if self.heads == "own" else v[..., 0, :]
 
     @property
-    def recorded(self) -> dict[str, np.ndarray]:
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of the dataset dimensions other than the sweep axes."""
         students, units = (
             np.arange(1, max(ensure_tuple(self.K)) + 1),
@@ -186,14 +186,14 @@ class NetworkTasks(TaskKeys, Network):
         assert isinstance(cell, NetworkTaskCell)
         return super()._estimate_step_seconds(cell) * cell.batch
 
-    def programs(self) -> set[Any]:
+    def list_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine.
 
         Programs differ by activation, numbers of units and heads, and examples per step.
         """
         return {
             (*program, self.tasks, self.heads, batch)
-            for program in super().programs()
+            for program in super().list_programs()
             for batch in ensure_tuple(self.batch)
         }
 
@@ -228,19 +228,19 @@ class NetworkTaskCell(TaskCell, NetworkCell):
     heads: int
 
     @property
-    def own(self) -> int:
+    def units_per_task(self) -> int:
         """Number of teacher units per task."""
         return self.M // self.tasks
 
     @property
     def T(self) -> np.ndarray:
         """Overlaps T of the teacher units of all tasks, shape (M, M)."""
-        return np.kron(self.between, self.teacher.of(self.own)[0])
+        return np.kron(self.task_overlaps, self.teacher.compute_matrices(self.units_per_task)[0])
 
     @property
     def w(self) -> np.ndarray:
         """Second-layer weights of the teachers, shape (tasks, M), with 0 for units of other tasks."""
-        return np.kron(np.eye(self.tasks), self.teacher.of(self.own)[1])
+        return np.kron(np.eye(self.tasks), self.teacher.compute_matrices(self.units_per_task)[1])
 
     @property
     def drawn(self) -> bool:
@@ -250,10 +250,10 @@ class NetworkTaskCell(TaskCell, NetworkCell):
     @property
     def units(self) -> StudentUnits:
         """Student units at t = 0, with head weights v (heads, K)."""
-        return self.start.of(self.K, self.T, self.heads)
+        return self.start.compute_start(self.K, self.T, self.heads)
 
     @property
-    def identical(self) -> bool:
+    def has_identical_start(self) -> bool:
         """True if all student units are identical at the start, and there is no dropout."""
         R, Q, v = self.units
         equal_starts = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in (R, Q, v.T))
@@ -262,7 +262,7 @@ class NetworkTaskCell(TaskCell, NetworkCell):
     @property
     def has_symmetric_start(self) -> bool:
         """True if the units at the start are different, but can be exchanged without any effect."""
-        if self.K == 1 or isinstance(self.activation, Linear) or self.identical:
+        if self.K == 1 or isinstance(self.activation, Linear) or self.has_identical_start:
             return False
         R, Q, v = self.units
         return is_uniform_matrix(Q) and all(np.ptp(part, axis=0).max() == 0 for part in (R, v.T))
@@ -275,4 +275,4 @@ class NetworkTaskCell(TaskCell, NetworkCell):
     @property
     def identity(self) -> dict[str, Any]:
         """Values that identify this cell."""
-        return super().identity | {"tasks": self.tasks, "batch": self.batch, **self.order}
+        return super().identity | {"tasks": self.tasks, "batch": self.batch, **self.protocol_identity}

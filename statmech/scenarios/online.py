@@ -191,7 +191,7 @@ class Scenario(AbstractScenario):
     """
 
     CHOICE: ClassVar = "rule"
-    together: ClassVar = 64  # a multiple of the batch size of every engine
+    seeds_per_batch: ClassVar = 64  # a multiple of the batch size of every engine
     KINDS: ClassVar = RULES
     OPTIMISABLE_KEYS: ClassVar = ("eta",)
     STEPWISE_KEYS: ClassVar = ("flip",)
@@ -208,9 +208,9 @@ class Scenario(AbstractScenario):
         **OPTIMUM_COORDINATES,
     }
     PAGE: ClassVar = Page(
-        along="t",
+        x_key="t",
         start={"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 50, "seeds": 16},
-        places=30,
+        num_points=30,
         view=LEARNING_CURVES_VIEW,
         sliders=("schedule",),
         inputs=("spectrum", "power_law"),
@@ -284,12 +284,12 @@ class Scenario(AbstractScenario):
             yield (name,), "changes with time for gaussian inputs of equal variance only"
         if self.corrections and (self.optimal_keys or max(ensure_tuple(self.K)) > 1):
             yield ("corrections",), f"need one student, K = 1, if {name} is a function of time"
-        if self.optimal_keys and not self.exchangeable:
+        if self.optimal_keys and not self.has_equal_starts:
             yield ("start",), "an optimal learning rate needs students with equal starts"
 
     def _find_size_problems(self) -> Iterator[Problem]:
         """Find the first invalid combination of N, K, inputs and rates."""
-        for K, N in self.pairs("K", "N"):
+        for K, N in self.list_value_pairs("K", "N"):
             if N < K + 1:
                 yield (
                     ("N",),
@@ -305,7 +305,7 @@ class Scenario(AbstractScenario):
             yield problem
             return
         for name in ("drift", "decay"):
-            for rate, N in self.pairs(name, "N") if name in self.axis_values() else ():
+            for rate, N in self.list_value_pairs(name, "N") if name in self.axis_values() else ():
                 if problem := next(find_excessive_rates(name, rate, N), None):
                     yield problem
                     return
@@ -339,21 +339,25 @@ class Scenario(AbstractScenario):
 
     @property
     def unsolved(self) -> str:
-        has_equations = all(inputs.isotropic or inputs.structured for inputs in ensure_tuple(self.inputs))
+        has_equations = all(inputs.isotropic or inputs.has_unequal_variances for inputs in ensure_tuple(self.inputs))
         return "" if has_equations else "theory has equations for isotropic inputs, and for inputs with known modes"
 
     @property
     def keys_ignored_by_theory(self) -> dict[str, Any]:
-        return {} if self.corrections or any(inputs.sized for inputs in ensure_tuple(self.inputs)) else {"N": None}
+        return (
+            {}
+            if self.corrections or any(inputs.modes_depend_on_N for inputs in ensure_tuple(self.inputs))
+            else {"N": None}
+        )
 
     @property
     def displayed_equations(self) -> tuple[str, ...]:
-        structured = any(inputs.structured for inputs in ensure_tuple(self.inputs))
+        structured = any(inputs.has_unequal_variances for inputs in ensure_tuple(self.inputs))
         return (*self.equations[:-2], *UNEQUAL_VARIANCE_EQUATIONS) if structured else self.equations
 
     @property
     def variables(self) -> dict[str, Variable]:
-        structured = any(inputs.structured and inputs.normal_fields for inputs in ensure_tuple(self.inputs))
+        structured = any(inputs.has_unequal_variances and inputs.normal_fields for inputs in ensure_tuple(self.inputs))
         return (
             ONLINE_VARIABLES
             | (ONLINE_FIELD_VARIABLES if structured else {})
@@ -362,13 +366,13 @@ class Scenario(AbstractScenario):
 
     @property
     def theory_only_variables(self) -> dict[str, Variable]:
-        variables = self.corrected if self.corrections else {}
+        variables = self.correction_variables if self.corrections else {}
         variables = variables | (OPTIMUM_VARIABLES if self.optimal_keys else {})
-        if any(inputs.structured for inputs in ensure_tuple(self.inputs)):
+        if any(inputs.has_unequal_variances for inputs in ensure_tuple(self.inputs)):
             variables = variables | {
                 name: variable for name, variable in ONLINE_FIELD_VARIABLES.items() if name not in self.variables
             }
-        return variables if self.exchangeable else {**variables, "eps_g_majority_vote_error": VOTE_ERROR_VARIABLE}
+        return variables if self.has_equal_starts else {**variables, "eps_g_majority_vote_error": VOTE_ERROR_VARIABLE}
 
     @property
     def optimal_keys(self) -> dict[str, list[OptimalControl]]:
@@ -376,7 +380,7 @@ class Scenario(AbstractScenario):
         return find_optimal_keys(self)
 
     @property
-    def corrected(self) -> dict[str, Variable]:
+    def correction_variables(self) -> dict[str, Variable]:
         """Standard deviations and biases to order 1/N, for single students and pairs of equal students."""
         variables: dict[str, Variable] = {}
         for name in SINGLE_STUDENT_VARIABLES:
@@ -389,18 +393,18 @@ class Scenario(AbstractScenario):
             for name, variable in PAIR_CORRECTION_VARIABLES.items()
             if not (single_student and name.startswith("q"))
         }
-        return variables | (ensemble if self.exchangeable else {})
+        return variables | (ensemble if self.has_equal_starts else {})
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         cells = math.prod(self.shape.values())
-        pairs = self.pairs("K", "N")
+        pairs = self.list_value_pairs("K", "N")
         votes = len(self.t) * cells / len(pairs)
-        batched_fraction = self._compute_batched_fraction() if cells * self.seeds >= 2 * self.together else 0.0
+        batched_fraction = self._compute_batched_fraction() if cells * self.seeds >= 2 * self.seeds_per_batch else 0.0
         call_seconds = cells * (
             batched_fraction * COMBINATION_SECONDS / self.seeds
-            + (1 - batched_fraction) * ONLINE_CALL_SECONDS / min(self.seeds, self.together)
+            + (1 - batched_fraction) * ONLINE_CALL_SECONDS / min(self.seeds, self.seeds_per_batch)
         )
-        vote_seconds = votes * sum(_estimate_vote_seconds(K, N, self.exchangeable) for K, N in pairs)
+        vote_seconds = votes * sum(_estimate_vote_seconds(K, N, self.has_equal_starts) for K, N in pairs)
         return (
             call_seconds
             + vote_seconds
@@ -413,10 +417,10 @@ class Scenario(AbstractScenario):
         """Estimate the seconds per step and seed."""
         if cell.inputs.isotropic_normal or self.engine == "vectors":
             return _estimate_student_step_seconds(self.engine, cell.K, cell.N)
-        if not cell.groups:
+        if not cell.num_gram_groups:
             return _estimate_student_step_seconds("vectors", cell.K, cell.N)
         padding = math.ceil(self.seeds / GROUPS_BATCH) * GROUPS_BATCH / self.seeds
-        return padding * GROUPS_SLOWDOWN * cell.groups * _estimate_student_step_seconds("gram", cell.K, cell.N)
+        return padding * GROUPS_SLOWDOWN * cell.num_gram_groups * _estimate_student_step_seconds("gram", cell.K, cell.N)
 
     def _compute_batched_fraction(self) -> float:
         """Return the fraction of parameter combinations that can be batched in one call."""
@@ -437,7 +441,7 @@ class Scenario(AbstractScenario):
         )
         return drifting * DRIFT_SLOWDOWN + (1 - drifting) * (DECAY_SLOWDOWN if changing else 1.0)
 
-    def programs(self) -> set[Any]:
+    def list_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine and the equations.
 
         Programs differ by rule and K, and by N if the engine uses weight vectors.
@@ -446,21 +450,21 @@ class Scenario(AbstractScenario):
         """
         program_keys: set[Any] = set()
         for cell in self.cells():
-            direct = self.engine == "vectors" or not (cell.inputs.isotropic_normal or cell.groups)
+            direct = self.engine == "vectors" or not (cell.inputs.isotropic_normal or cell.num_gram_groups)
             changing = cell.has_changes and (cell.annealing, *dict(cell.controls))
-            vector_size = (cell.N, cell.inputs) if direct else (cell.groups,)
+            vector_size = (cell.N, cell.inputs) if direct else (cell.num_gram_groups,)
             program_keys.add((get_parameter_family(cell.rule), cell.K, changing, cell.drift > 0, *vector_size))
             if not self.unsolved and cell.inputs.isotropic:
-                program_keys.add((1 if cell.alike else cell.K, changing))
+                program_keys.add((1 if cell.has_equal_starts else cell.K, changing))
         return program_keys
 
     @property
-    def exchangeable(self) -> bool:
+    def has_equal_starts(self) -> bool:
         """True if all students of an ensemble start with the same order parameters."""
-        return (self.start if isinstance(self.start, Start) else DRAWN_START_LIMIT).alike
+        return (self.start if isinstance(self.start, Start) else DRAWN_START_LIMIT).has_equal_starts
 
     @property
-    def recorded(self) -> dict[str, np.ndarray]:
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of the dataset dimensions other than the sweep axes."""
         students = max(ensure_tuple(self.K))
         recorded_values = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
@@ -507,16 +511,16 @@ class OnlineCell(ControlledCell):
     @property
     def described(self) -> str:
         """Description of the rule and its parameters for messages."""
-        parameters = {**self.parameters, "flip": self.flip, **self.changes, **dict(self.controls)}
+        parameters = {**self.parameters, "flip": self.flip, **self.nondefault_changes, **dict(self.controls)}
         return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in parameters.items())})"
 
     @property
-    def groups(self) -> int:
+    def num_gram_groups(self) -> int:
         """Number of equal-variance groups in the Gram engine, or 0 if weight vectors are simulated."""
         return count_gram_groups(self.inputs, self.K + 1, self.N)
 
     @property
-    def changes(self) -> dict[str, float]:
+    def nondefault_changes(self) -> dict[str, float]:
         """Values of drift, decay, schedule and annealing that differ from their defaults."""
         return {
             name: getattr(self, name)
@@ -527,10 +531,10 @@ class OnlineCell(ControlledCell):
     @property
     def has_changes(self) -> bool:
         """True if there is drift, decay, a schedule, or another function of time."""
-        return bool(self.changes or self.controls)
+        return bool(self.nondefault_changes or self.controls)
 
     @property
-    def changing(self) -> TimeDependence:
+    def time_dependence(self) -> TimeDependence:
         """Drift, decay, learning rate and noise as functions of time."""
         t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, MIN_SCHEDULE_T0))
         time_functions = self.polynomials
@@ -545,12 +549,12 @@ class OnlineCell(ControlledCell):
 
     def get_rule_at(self, t: float) -> Rule:
         """Return the rule with the learning rate that it has at time t."""
-        return replace(self.rule, eta=self.changing.schedule.rate(self.rule.eta, t))
+        return replace(self.rule, eta=self.time_dependence.schedule.rate(self.rule.eta, t))
 
     @property
     def order_parameters(self) -> OrderParameters:
         """Order parameters at t = 0, in the limit of large N."""
-        return (self.start or DRAWN_START_LIMIT).of(self.K)
+        return (self.start or DRAWN_START_LIMIT).compute_start(self.K)
 
     @property
     def coordinates(self) -> np.ndarray | None:
@@ -558,9 +562,9 @@ class OnlineCell(ControlledCell):
         return student_coordinates(*self.order_parameters) if self.start else None
 
     @property
-    def alike(self) -> bool:
+    def has_equal_starts(self) -> bool:
         """True if all students start with the same order parameters."""
-        return (self.start or DRAWN_START_LIMIT).alike
+        return (self.start or DRAWN_START_LIMIT).has_equal_starts
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -572,14 +576,14 @@ class OnlineCell(ControlledCell):
             "N": self.N,
             "flip": self.flip,
             "start": self.start.model_dump() if self.start else "drawn",
-            **self.changes,  # defaults are omitted, so that runs keep the random numbers of earlier versions
+            **self.nondefault_changes,  # defaults are omitted, so that runs keep the random numbers of earlier versions
             **{name: control_to_config(control) for name, control in self.controls},
         }
         if self.inputs != Gaussian():
             identity["inputs"] = inputs_to_config(self.inputs)
         return identity
 
-    def words(self) -> tuple[int, ...]:
+    def identity_hash(self) -> tuple[int, ...]:
         """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
         return hash_identity(self.identity)
 

@@ -91,7 +91,7 @@ class OnlineClusters(AbstractScenario):
     TITLE: ClassVar = "online learning of two clusters"
     CITES: ClassVar = ("miyoshi2005", "mignacco2020")
     SIMULATION_KEYS: ClassVar = ("engine",)
-    together: ClassVar = Scenario.together
+    seeds_per_batch: ClassVar = Scenario.seeds_per_batch
     dtype: ClassVar = "float64"
     equations: ClassVar = (
         r"\mathbf J \leftarrow \mathbf J + \eta\,y\,g(\kappa, l)\,\mathbf x",
@@ -143,7 +143,7 @@ class OnlineClusters(AbstractScenario):
         else:
             yield from find_start_problems(self.start, ensure_tuple(self.rule), [1], self.dtype)
         yield from list(find_cluster_input_problems(self)) or list(find_unsuited_online_inputs(self))
-        for decay, N in self.pairs("decay", "N") if "decay" in self.axis_values() else ():
+        for decay, N in self.list_value_pairs("decay", "N") if "decay" in self.axis_values() else ():
             if problem := next(find_excessive_rates("decay", decay, N), None):
                 yield problem
                 return
@@ -162,15 +162,15 @@ class OnlineClusters(AbstractScenario):
         return CLUSTER_REFERENCE_VARIABLES
 
     @property
-    def recorded(self) -> dict[str, np.ndarray]:
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of the recorded times."""
         return {"t": np.asarray(self.t)}
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         cells = math.prod(self.shape.values())
         pairs = (
-            self.pairs("inputs", "N")
+            self.list_value_pairs("inputs", "N")
             if "inputs" in self.axis_values()
             else [(self.inputs, N) for N in ensure_tuple(self.N)]
         )
@@ -178,17 +178,20 @@ class OnlineClusters(AbstractScenario):
 
     def _estimate_step_seconds(self, inputs: Inputs, N: int) -> float:
         """Estimate the seconds per step."""
-        cell = OnlineCell("", RULES["hebb"](), 1, N, inputs.around_centre or inputs, 0.0, None, ())
-        if self.engine == "gram" and cell.groups:
-            return STEP_SECONDS_PER_GROUP * cell.groups
+        cell = OnlineCell("", RULES["hebb"](), 1, N, inputs.centre_spectrum or inputs, 0.0, None, ())
+        if self.engine == "gram" and cell.num_gram_groups:
+            return STEP_SECONDS_PER_GROUP * cell.num_gram_groups
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N
 
-    def programs(self) -> set[Any]:
+    def list_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine.
 
         Programs differ by rule, and by the size of the weight vectors or the number of groups.
         """
-        return {(get_parameter_family(cell.rule), bool(cell.changes), cell.groups or cell.N) for cell in self.cells()}
+        return {
+            (get_parameter_family(cell.rule), bool(cell.nondefault_changes), cell.num_gram_groups or cell.N)
+            for cell in self.cells()
+        }
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineClusterCell:
         return OnlineClusterCell(
@@ -196,7 +199,7 @@ class OnlineClusters(AbstractScenario):
             rule=self.make_component(values),
             K=1,
             N=values["N"],
-            inputs=values["inputs"].around_centre,
+            inputs=values["inputs"].centre_spectrum,
             flip=0.0,
             start=self.start if isinstance(self.start, Start) else None,
             index=index,
@@ -221,10 +224,10 @@ class OnlineClusterCell(OnlineCell):
     @property
     def described(self) -> str:
         """Description of the rule, the clusters and their parameters for messages."""
-        parameters = {**self.parameters, **vars(self.clusters), **self.changes}
+        parameters = {**self.parameters, **vars(self.clusters), **self.nondefault_changes}
         return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in parameters.items())})"
 
-    def words(self) -> tuple[int, ...]:
+    def identity_hash(self) -> tuple[int, ...]:
         """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
         identity = {
             "rule": self.name,
@@ -233,6 +236,6 @@ class OnlineClusterCell(OnlineCell):
             "N": self.N,
             "start": self.start.model_dump() if self.start else "drawn",
             "inputs": inputs_to_config(self.inputs),
-            **self.changes,
+            **self.nondefault_changes,
         }
         return hash_identity(identity)

@@ -77,7 +77,7 @@ class OnlineRows(AbstractScenario):
     OMITTED_DEFAULTS: ClassVar = CLUSTER_CHANGE_DEFAULTS
     TITLE: ClassVar = "online learning of real rows"
     CITES: ClassVar = ("miyoshi2005", "loureiro2021mixtures")
-    together: ClassVar = Scenario.together
+    seeds_per_batch: ClassVar = Scenario.seeds_per_batch
     dtype: ClassVar = "float64"
     engine: ClassVar = "vectors"
     equations: ClassVar = (
@@ -134,7 +134,7 @@ class OnlineRows(AbstractScenario):
 
     def find_data_problems(self) -> Iterator[Problem]:
         """Find the first table without two classes, or with an unsuitable number of columns."""
-        for values in self.combinations("inputs", "decay"):
+        for values in self.iterate_combinations("inputs", "decay"):
             if problem := self._find_data_problem(values):
                 yield problem
                 return
@@ -163,11 +163,11 @@ class OnlineRows(AbstractScenario):
         return ONLINE_ROW_VARIABLES
 
     @property
-    def recorded(self) -> dict[str, np.ndarray]:
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of the recorded times."""
         return {"t": np.asarray(self.t)}
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(self._estimate_cell_seconds, self.cells()))
 
@@ -178,9 +178,9 @@ class OnlineRows(AbstractScenario):
             self.t
         )
 
-    def programs(self) -> set[Any]:
+    def list_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine, which depends on rule and table."""
-        return {(get_parameter_family(cell.rule), bool(cell.changes), cell.inputs) for cell in self.cells()}
+        return {(get_parameter_family(cell.rule), bool(cell.nondefault_changes), cell.inputs) for cell in self.cells()}
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineRowsCell:
         return OnlineRowsCell(
@@ -210,10 +210,10 @@ class OnlineRowsCell(OnlineCell):
     @property
     def described(self) -> str:
         """Description of the rule and its parameters for messages."""
-        parameters = {**self.parameters, **self.changes}
+        parameters = {**self.parameters, **self.nondefault_changes}
         return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in parameters.items())})"
 
-    def words(self) -> tuple[int, ...]:
+    def identity_hash(self) -> tuple[int, ...]:
         """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
         identity = {
             "rule": self.name,
@@ -221,6 +221,6 @@ class OnlineRowsCell(OnlineCell):
             "population": "table",
             "inputs": inputs_to_config(self.inputs),
             "start": self.start.model_dump() if self.start else "drawn",
-            **self.changes,
+            **self.nondefault_changes,
         }
         return hash_identity(identity)

@@ -99,9 +99,9 @@ class OnlineTasks(TaskKeys):
     CITES: ClassVar = ("miyoshi2005", "lee2021")
     SIMULATION_KEYS: ClassVar = ("dtype", "engine")
     COORDINATES: ClassVar = TaskKeys.TASK_COORDINATES | OPTIMUM_COORDINATES
-    together: ClassVar = Scenario.together
+    seeds_per_batch: ClassVar = Scenario.seeds_per_batch
     PAGE: ClassVar = Page(
-        along="t",
+        x_key="t",
         start={
             **{"rule": ["perceptron"], "tasks": 2, "overlap": 0.5, "N": 1000, "protocol": "blocked", "switch": 10},
             **{"t": 20, "start": {"length": 1, "R": 0.1}, "seeds": 16},
@@ -158,7 +158,7 @@ class OnlineTasks(TaskKeys):
         yield from find_schedule_conflicts(changing, self.schedule)
         yield from self._find_start_problems()
         yield from find_annealing_problems(self.schedule, self.annealing)
-        for decay, N in self.pairs("decay", "N") if "decay" in self.axis_values() else ():
+        for decay, N in self.list_value_pairs("decay", "N") if "decay" in self.axis_values() else ():
             if problem := next(find_excessive_rates("decay", decay, N), None):
                 yield problem
                 return
@@ -188,15 +188,15 @@ class OnlineTasks(TaskKeys):
         }
 
     @property
-    def recorded(self) -> dict[str, np.ndarray]:
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of times and tasks and, for optimal keys, of controls and searches."""
         coordinates = {"t": np.asarray(self.t), "task": np.arange(1, self.tasks + 1)}
         return coordinates | make_optimum_coordinates(self.optimal_keys)
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         cells = math.prod(self.shape.values())
-        pairs = self.pairs("batch", "N")
+        pairs = self.list_value_pairs("batch", "N")
         return self.t[-1] * cells / len(pairs) * sum(N * self._estimate_step_seconds(batch, N) for batch, N in pairs)
 
     def _estimate_step_seconds(self, batch: int, N: int) -> float:
@@ -205,7 +205,7 @@ class OnlineTasks(TaskKeys):
             return TASK_STEP_SECONDS + TASK_STEP_SECONDS_PER_EXAMPLE * (batch - 1)
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N * batch
 
-    def programs(self) -> set[Any]:
+    def list_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine.
 
         Programs differ by rule and examples per step, and by the size of the weight vectors.
@@ -243,7 +243,7 @@ class OnlineTaskCell(TaskCell, OnlineCell):
     @property
     def start_length_and_R(self) -> tuple[float, np.ndarray]:
         """Length and overlaps R (tasks,) of the student at t = 0, in the limit of large N."""
-        return (self.start or DRAWN_PERCEPTRON_START).of(self.tasks)
+        return (self.start or DRAWN_PERCEPTRON_START).compute_start(self.tasks)
 
     @property
     def coordinates(self) -> np.ndarray | None:
@@ -251,7 +251,7 @@ class OnlineTaskCell(TaskCell, OnlineCell):
         if self.start is None:
             return None
         length, R = self.start_length_and_R
-        rows = factorise_gram(np.block([[self.between, R[:, None]], [R, 1.0]]))
+        rows = factorise_gram(np.block([[self.task_overlaps, R[:, None]], [R, 1.0]]))
         parallel = length * rows[-1:, :-1]
         return np.append(parallel, np.sqrt(np.maximum(length**2 - np.sum(parallel**2, keepdims=True), 0.0)), axis=1)
 
@@ -271,5 +271,5 @@ class OnlineTaskCell(TaskCell, OnlineCell):
         if self.start:
             values["start"] = Start.model_validate(self.start.model_dump()).model_dump()
         if self.tasks > 1:
-            values |= {"tasks": self.tasks, "overlap": self.overlap, **self.order}
+            values |= {"tasks": self.tasks, "overlap": self.overlap, **self.protocol_identity}
         return values | ({"batch": self.batch} if self.batch > 1 else {})

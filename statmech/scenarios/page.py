@@ -39,33 +39,33 @@ class Page:
 
     Parameters
     ----------
-    along : the usual key of the x axis for this kind
-    start : the initial config, with the largest value of `along`; only the learning algorithm can have several values
-    first : the smallest value of `along`
-    places : the number of values of `along` on a line
-    whole : whether these values are integers
-    even : whether these values are spaced uniformly from 0, instead of logarithmically
+    x_key : the usual key of the x axis for this kind
+    start : the initial config, with the largest value of `x_key`; only the learning algorithm can have several values
+    min_x : the smallest value of `x_key`
+    num_points : the number of values of `x_key` on a line
+    integer_values : whether these values are integers
+    evenly_spaced : whether these values are spaced uniformly from 0, instead of logarithmically
     sliders : further keys with sliders, in addition to the numeric axes
     inputs : distributions of inputs of unequal variance that have sliders, by their names in a config
     protocols : orders of tasks that can be chosen, by their names in a config
-    within : keys with sliders that are times before the end of the time axis
+    time_keys : keys with sliders that are times before the end of the time axis
     curves : further recorded dimensions whose values are drawn as curves, such as tasks
     keys_without_slider : numeric axes without a slider, because they apply only to some values of other keys
     view : the initial view, with the config `start`
-    planes : pairs of variables that can be drawn against each other, along `along`
+    planes : pairs of variables that can be drawn against each other, along `x_key`
     presets : further views, by their titles
     """
 
-    along: str
+    x_key: str
     start: dict[str, Any] = field(default_factory=dict)
-    first: float = 0.1
-    places: int = 20
-    whole: bool = False
-    even: bool = False
+    min_x: float = 0.1
+    num_points: int = 20
+    integer_values: bool = False
+    evenly_spaced: bool = False
     sliders: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ()
-    within: tuple[str, ...] = ()
+    time_keys: tuple[str, ...] = ()
     curves: tuple[str, ...] = ()
     keys_without_slider: tuple[str, ...] = ()
     view: View = View(log=("x",))

@@ -147,10 +147,10 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         "latent": ConfigKey("latent", "latent variables per feature", float, symbol="$D/N$"),
     }
     PAGE: ClassVar = Page(
-        along="alpha",
+        x_key="alpha",
         start={"loss": ["square", "logistic", "hinge"], "lam": 0.1, "alpha": 5, "N": 100, "seeds": 8},
-        first=0.2,
-        places=12,
+        min_x=0.2,
+        num_points=12,
         keys_without_slider=("l1_ratio", "noise", "gain", "rho"),
         inputs=("spectrum", "power_law"),
         presets={
@@ -260,13 +260,13 @@ class Risk(ConditionalLossKeys, AbstractScenario):
                 break
 
     def _find_unbounded_losses(self) -> Iterator[Problem]:
-        """Find losses whose minimum does not exist for lam = 0, because examples are separable."""
+        """Find losses that have no minimum at lam = 0 because the examples are separable."""
         for values in self._list_unpenalised_values():
             inputs = values.get("inputs", Gaussian())
             modes = (
                 None if inputs.isotropic or inputs.from_file else inputs.modes(values.get("N", ensure_tuple(self.N)[0]))
             )
-            mode_arguments = (modes.signal, modes.rank) if modes else ()
+            mode_arguments = (modes.signal_fraction, modes.rank_fraction) if modes else ()
             min_alpha = compute_minimum_existence_threshold(
                 self.make_component(values), make_teacher(values), *mode_arguments
             )
@@ -280,7 +280,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         """Yield the key values at lam = 0 and the smallest alpha, for each loss and teacher."""
         values_at_min_alpha: dict[Any, dict[str, Any]] = {}
         names = ("loss", "teacher", *TEACHER_PARAMETER_KEYS, *self.parameters, "lam", "alpha", "inputs")
-        for values in self.combinations(*names) if 0 in ensure_tuple(self.lam) else ():
+        for values in self.iterate_combinations(*names) if 0 in ensure_tuple(self.lam) else ():
             kinds = self.make_component(values), make_teacher(values), values.get("inputs")
             if values["lam"] == 0 and values["alpha"] <= values_at_min_alpha.get(kinds, values)["alpha"]:
                 values_at_min_alpha[kinds] = values
@@ -304,7 +304,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
     @property
     def sized(self) -> bool:
         """True if the variances of some inputs depend on N."""
-        return any(inputs.sized for inputs in ensure_tuple(self.inputs))
+        return any(inputs.modes_depend_on_N for inputs in ensure_tuple(self.inputs))
 
     @property
     def theory_only_variables(self) -> dict[str, Variable]:
@@ -315,7 +315,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         return {} if self.sized else {"N": 10**6}
 
     @property
-    def derived(self) -> dict[str, Any]:
+    def derived_coordinates(self) -> dict[str, Any]:
         return {"P": compute_example_counts(self), **self._compute_latent_coordinates()}
 
     def _compute_latent_coordinates(self) -> dict[str, Any]:
@@ -330,7 +330,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         """Return all keys in the zip group of a key, or the key alone."""
         return next((group for group in self.zipped if name in group), (name,))
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(_estimate_run_seconds, self.cells()))
 
@@ -367,8 +367,8 @@ class RiskCell(LossCell):
     inputs: Inputs = field(default_factory=Gaussian)
 
     @property
-    def setting(self) -> LossSetting:
-        return super().setting._replace(inputs=make_population(self.inputs, self.N))
+    def loss_setting(self) -> LossSetting:
+        return super().loss_setting._replace(inputs=make_population(self.inputs, self.N))
 
 
 # Seconds per operation on one core, for P N m + m^3 operations with m = min(N, P), and minimum seconds. Medians at

@@ -22,7 +22,7 @@ def count_steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
 
 
 def find_step_count_problems(t: float, N: float) -> Iterator[Problem]:
-    """Find a time t with too many steps, t N, for a 64-bit integer.
+    """Find a time t whose number of steps t N overflows a 64-bit integer.
 
     >>> list(find_step_count_problems(10, 100)), list(find_step_count_problems(1e10, 1e9))
     ([], [(('t',), 't N = 1e+10 N exceeds 2^62 steps')])

@@ -81,10 +81,10 @@ class Stopping(AbstractScenario):
     CITES: ClassVar = ("pelossof2010",)
     SIMULATION_KEYS: ClassVar = ("walks",)
     PAGE: ClassVar = Page(
-        along="error_rate",
+        x_key="error_rate",
         start={"boundary": ["constant", "brownian-bridge"], "error_rate": 0.4, "mean": 1, "N": 784, "seeds": 16},
-        first=0.001,
-        places=12,
+        min_x=0.001,
+        num_points=12,
         presets={
             "Attentive Perceptron: decision errors": View(
                 {"boundary": ["constant", "brownian-bridge", "centred"], "mean": 1},
@@ -111,7 +111,7 @@ class Stopping(AbstractScenario):
 
     def _find_problems(self) -> Iterator[Problem]:
         yield from find_chunk_problems(self)
-        for mean, N in self.pairs("feature_mean", "N"):
+        for mean, N in self.list_value_pairs("feature_mean", "N"):
             if abs(mean) > MAX_STANDARD_DEVIATIONS / np.sqrt(N):
                 excess = f"by more than {MAX_STANDARD_DEVIATIONS:g} standard deviations"
                 yield ("feature_mean",), f"a mean of {mean:g} per feature moves the sum of N = {N} features {excess}"
@@ -130,7 +130,7 @@ class Stopping(AbstractScenario):
         }
         return {f"{name}_brownian": variable for name, variable in limits.items()}
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         return sum(self.walks * cell.N * WALK_SECONDS_PER_FEATURE for cell in self.cells())
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> StoppingCell:
@@ -157,19 +157,19 @@ class StoppingCell(Cell):
         return float(threshold(self.boundary, self.error_rate, self.mean, 1.0, self.theta))
 
     @property
-    def slope(self) -> float:
+    def boundary_rise(self) -> float:
         """Change of the boundary from the first to the last feature."""
         return float(compute_level_rise(self.boundary, self.mean))
 
     @property
-    def looks(self) -> np.ndarray:  # style: ok
+    def check_positions(self) -> np.ndarray:  # style: ok
         """Numbers of features added at each comparison of the sum with the boundary."""
         return get_check_positions(self.N, self.chunk)
 
 
 def find_chunk_problems(scenario: AbstractScenario) -> Iterator[Problem]:
     """Find the first chunk that exceeds the N features."""
-    for chunk, N in scenario.pairs("chunk", "N"):
+    for chunk, N in scenario.list_value_pairs("chunk", "N"):
         if chunk > N:
             yield ("chunk",), f"a chunk of {chunk} features is more than N = {N}"
             return

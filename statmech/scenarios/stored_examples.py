@@ -125,9 +125,9 @@ class StoredExamples(AbstractScenario):
         "example": ConfigKey("example", "stored example", int),
     }
     PAGE: ClassVar = Page(
-        along="alpha",
+        x_key="alpha",
         start={"learner": ["minover", "hebb"], "alpha": 5, "N": 50, "epochs": 100, "seeds": 16},
-        first=0.2,
+        min_x=0.2,
         sliders=("epochs", "updates"),
         presets={
             "MinOver assignment: tmax": View(
@@ -178,7 +178,7 @@ class StoredExamples(AbstractScenario):
         if self.epochs is not None and self.updates is not None:
             yield ("updates",), "is the same as epochs, counted in updates: give one of them (`updates=` removes it)"
         name, moments = self.recorded_moments
-        for alpha, N in self.pairs("alpha", "N"):
+        for alpha, N in self.list_value_pairs("alpha", "N"):
             if sentence := explain_bad_example_count(alpha, N):
                 yield ("alpha",), sentence
                 break
@@ -205,16 +205,16 @@ class StoredExamples(AbstractScenario):
         all_variables = STORED_VARIABLES | ({"strengths": STRENGTHS_VARIABLE} if self.strengths else {})
         return {name: replace(variable, dims=(moment, *variable.dims[1:])) for name, variable in all_variables.items()}
 
-    def seconds(self) -> float:
+    def estimate_seconds(self) -> float:
         num_records = len(self.recorded_moments[1])
         return sum(_estimate_run_seconds(cell, num_records) for cell in self.cells())
 
     @property
-    def derived(self) -> dict[str, Any]:
+    def derived_coordinates(self) -> dict[str, Any]:
         return {"P": compute_example_counts(self)}
 
     @property
-    def recorded(self) -> dict[str, np.ndarray]:
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of the dataset dimensions other than the sweep axes."""
         name, moments = self.recorded_moments
         largest = max(cell.P for cell in self.cells()) if self.strengths else 0
@@ -230,7 +230,7 @@ class StoredExamples(AbstractScenario):
             N=values["N"],
             P=P,
             flip=values["flip"],
-            until=until,
+            recorded_updates=until,
             index=index,
         )
 
@@ -244,7 +244,7 @@ class StoredCell(Cell):
     N: int
     P: int
     flip: float
-    until: tuple[int, ...]  # numbers of updates at which students are recorded
+    recorded_updates: tuple[int, ...]  # numbers of updates at which students are recorded
     index: tuple[int, ...]
 
 
@@ -258,7 +258,7 @@ LEARNING_SECONDS_BY_LEARNER: dict[str, Callable[[StoredCell], float]] = {
     "hebb": lambda cell: 0.0,
     "pseudo_inverse": lambda cell: 2e-9 * cell.P * cell.N * min(cell.P, cell.N),
     "max_stability": lambda cell: 1e-4 + 2.5e-10 * cell.N * cell.P**2,
-    "minover": lambda cell: cell.until[-1] * (3e-8 + 6e-10 * cell.P),
+    "minover": lambda cell: cell.recorded_updates[-1] * (3e-8 + 6e-10 * cell.P),
     "gibbs": _estimate_chain_seconds,
     "bayes": _estimate_chain_seconds,
 }
@@ -267,7 +267,7 @@ LEARNING_SECONDS_BY_LEARNER: dict[str, Callable[[StoredCell], float]] = {
 def _estimate_run_seconds(cell: StoredCell, times: int) -> float:
     """Estimate the maximum seconds per data set to draw examples, learn, and measure."""
     shared = 1e-4 + cell.P * cell.N * (1.5e-8 + 1e-9 * times) + 5e-11 * cell.N * cell.P**2
-    update_seconds = cell.until[-1] * (5e-8 + 2e-9 * cell.P)
+    update_seconds = cell.recorded_updates[-1] * (5e-8 + 2e-9 * cell.P)
     return shared + (
         LEARNING_SECONDS_BY_LEARNER[cell.name](cell) if cell.name in LEARNING_SECONDS_BY_LEARNER else update_seconds
     )

@@ -42,10 +42,10 @@ TASK_FRACTION_VARIABLE = Variable(
 )
 TASK_ERRORS_VIEW = View(x="t", show=("eps_g", "task_share"), log=("y",))
 TASK_PAGE_OPTIONS: dict[str, Any] = {  # shared by the pages of perceptrons and networks
-    "places": 41,
-    "even": True,
+    "num_points": 41,
+    "evenly_spaced": True,
     "protocols": ("blocked", "replay", "interleaved", OPTIMAL_KEYWORD),
-    "within": ("switch",),
+    "time_keys": ("switch",),
     "curves": ("task",),
     "view": TASK_ERRORS_VIEW,
 }
@@ -145,7 +145,7 @@ class TaskKeys(AbstractScenario):
         return -1 / max(self.tasks - 1, 1)
 
     @property
-    def derived(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+    def derived_coordinates(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         """Coordinate of the examples seen per input dimension, along `batch` if this is an axis."""
         dims = tuple(dim for dim, group in self.dimensions.items() if "batch" in group)
         examples = np.outer(ensure_tuple(self.batch), self.t)
@@ -182,19 +182,19 @@ class TaskCell(ControlledCell):
         """Protocol as piecewise functions of time."""
         return self.protocol.pieces(self.tasks, self.switch)
 
-    def share(self, t: Any) -> np.ndarray:
+    def compute_task_fractions(self, t: Any) -> np.ndarray:
         """Return the fraction of examples from each task at times t, as an array (T, tasks)."""
         return np.asarray(self.pieces.at(np.asarray(t, float)))
 
     @property
-    def order(self) -> dict[str, Any]:
+    def protocol_identity(self) -> dict[str, Any]:
         """Values that identify the protocol, where an optimal protocol is identified by its options only."""
         protocol = replace(self.protocol, share=None) if isinstance(self.protocol, OptimalProtocol) else self.protocol
         pieces = {name: part.tolist() for name, part in protocol.pieces(self.tasks, self.switch)._asdict().items()}
         return pieces | ({"protocol": str(protocol)} if isinstance(protocol, OptimalProtocol) else {})
 
     @property
-    def between(self) -> np.ndarray:
+    def task_overlaps(self) -> np.ndarray:
         """Matrix (tasks, tasks) of the overlaps of the tasks, with diagonal 1."""
         return make_task_overlaps(self.tasks, self.overlap)
 

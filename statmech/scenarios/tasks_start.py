@@ -55,7 +55,7 @@ class TasksStart(ConfigSection):
     the units of the first task, if these are orthonormal. The same student can thus start at every overlap: with
     :math:`T = LL^\mathsf{T}`, R is `along` times :math:`L^\mathsf{T}`.
 
-    >>> TasksStart(Q=1, along=[[0.6, 0.5]], v=0.5).of(1, np.array([[1.0, 0.8], [0.8, 1.0]]), heads=2).R
+    >>> TasksStart(Q=1, along=[[0.6, 0.5]], v=0.5).compute_start(1, np.array([[1.0, 0.8], [0.8, 1.0]]), heads=2).R
     array([[0.6 , 0.78]])
     """
 
@@ -85,7 +85,7 @@ class TasksStart(ConfigSection):
         """True if the first-layer weights are drawn at random."""
         return self.drawn is not None or (self.Q is None and self.R is None and self.along is None)
 
-    def of(self, K: int, T: np.ndarray, heads: int) -> StudentUnits:
+    def compute_start(self, K: int, T: np.ndarray, heads: int) -> StudentUnits:
         """Return the matrices R (K, M), Q (K, K) and v (heads, K) of the student units.
 
         Parameters
@@ -102,7 +102,7 @@ class TasksStart(ConfigSection):
         Units
         """
         v = np.broadcast_to(np.asarray(self.v, float), (heads, K)).copy()
-        return self._make_first_layer_start(T).of(K, len(T))._replace(v=v)
+        return self._make_first_layer_start(T).compute_start(K, len(T))._replace(v=v)
 
     def problems(self, K: int, T: np.ndarray, heads: int, dtype: str = "float64") -> list[str]:
         """Explain why K student units cannot have this start with teacher units T (M, M).
@@ -112,7 +112,7 @@ class TasksStart(ConfigSection):
         Parameters
         ----------
         K, T, heads
-            As in `of`.
+            As in `compute_start`.
         dtype
             Floating-point type that must hold products of weight vectors.
 
@@ -140,14 +140,14 @@ class TasksStart(ConfigSection):
 class PerceptronStart(ConfigSection):
     """Order parameters of a perceptron at t = 0: its length, and R with the teacher of each task.
 
-    >>> PerceptronStart(R=[0.1, 0.05]).of(2)
+    >>> PerceptronStart(R=[0.1, 0.05]).compute_start(2)
     (1.0, array([0.1 , 0.05]))
     """
 
     length: Positive = Field(default=1.0, description="|J|/sqrt(N)")
     R: CosineOrList = Field(default=0.0, description="teacher-student cosine, one value, or one per task")
 
-    def of(self, tasks: int) -> tuple[float, np.ndarray]:
+    def compute_start(self, tasks: int) -> tuple[float, np.ndarray]:
         """Return the length and the overlaps R (tasks,) with the teachers."""
         return self.length, np.broadcast_to(np.asarray(self.R, float), tasks).copy()
 
@@ -173,7 +173,7 @@ class PerceptronStart(ConfigSection):
             return sentences
         if isinstance(self.R, tuple) and len(self.R) != tasks:
             return [f"R lists {len(self.R)} tasks, but tasks = {tasks}"]
-        R = self.of(tasks)[1]
+        R = self.compute_start(tasks)[1]
         if np.linalg.eigvalsh(np.block([[task_overlaps, R[:, None]], [R, 1.0]]))[0] > -EIGENVALUE_TOL:
             return []
         description = f"R = {R.tolist()} with teachers of overlap {task_overlaps[0, 1]:g}"

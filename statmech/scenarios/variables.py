@@ -53,8 +53,8 @@ class Variable:
     in_theory: bool = True
     attrs: dict[str, Any] = field(default_factory=dict)
     bound: Literal["", "above", "below"] = ""
-    between: bool = False
-    levels: tuple[str, ...] = ()
+    is_interval_mean: bool = False
+    reference_variables: tuple[str, ...] = ()
     role: Literal["result", "detail", "diagnostic", "control"] = "result"
     single_student_variable: str = ""
 

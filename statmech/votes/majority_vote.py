@@ -74,8 +74,8 @@ def measure_vote_error(parallel: np.ndarray, factor: np.ndarray, inputs: np.ndar
     """Estimate the majority vote's error from the students' components (..., K) and (..., K, n).
 
     The components are parallel and perpendicular to the teacher. The error is measured relative to the weight mean.
-    `inputs` come from `draw_random_circles`, and may have axes between the first two that broadcast with the leading axes of
-    the students. A fair coin decides the tie of an even K.
+    `inputs` come from `draw_random_circles`, and may have axes between the first two that broadcast with the leading
+    axes of the students. A fair coin decides the tie of an even K.
 
     >>> inputs = draw_random_circles(np.random.default_rng(0), 1024, 1)
     >>> error = measure_vote_error(np.array([1.0]), np.array([[1.0]]), inputs)     # one student at 45 degrees: 1/4

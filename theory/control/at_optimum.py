@@ -31,7 +31,7 @@ def solve_at_best_controls(solve: CellSolver) -> CellSolver:
         )
         values = solve(scenario, [cell for cell, _ in optima])
         return (
-            variables | (best.variables(names, t) if best else {})
+            variables | (best.make_variables(names, t) if best else {})
             for variables, (_, best) in zip(values, optima, strict=True)
         )
 

@@ -60,11 +60,13 @@ class BestControls(NamedTuple):
     projected_gradient: float
     reached: np.ndarray
 
-    def variables(self, names: Sequence[str], t: np.ndarray) -> dict[str, np.ndarray]:
+    def make_variables(self, names: Sequence[str], t: np.ndarray) -> dict[str, np.ndarray]:
         """Return the dataset variables of the named controls at the recorded times (T,)."""
         missing = np.full(t.size, np.nan)
         return {
-            "control": np.stack([self.controls[name].at(t) if name in self.controls else missing for name in names]),
+            "control": np.stack(
+                [self.controls[name].value_at(t) if name in self.controls else missing for name in names]
+            ),
             "best_constant": np.array([self.constants.get(name, np.nan) for name in names]),
             "gain": np.asarray(self.gain),
             "projected_gradient": np.asarray(self.projected_gradient),
@@ -77,7 +79,7 @@ class ControlSearchResult(NamedTuple):
     """Result of a search: controls, norm of the projected gradient, and the objective found from each start."""
 
     controls: dict[str, Control]
-    gradient: float
+    gradient_norm: float
     searches: list[float]
 
 
@@ -88,7 +90,7 @@ class ControlRange(NamedTuple):
     high: float
     geometric: bool
 
-    def at(self, coordinate: float) -> float:
+    def value_at(self, coordinate: float) -> float:
         """Return the value at a coordinate, its exponential if spacing is geometric."""
         return float(np.exp(coordinate) if self.geometric else coordinate)
 
@@ -131,7 +133,7 @@ def are_best_controls_cached(cells: Sequence[Any], last_time: float) -> bool:
 
 def _make_cache_key(cell: Any, last_time: float) -> Any:
     """Return a key with everything that determines the best controls of a cell."""
-    return type(cell), replace(cell, N=10**6, index=()).words(), last_time
+    return type(cell), replace(cell, N=10**6, index=()).identity_hash(), last_time
 
 
 def _get_best_controls(cell: Any, last_time: float) -> BestControls:
@@ -200,7 +202,7 @@ def _find_best_constants(
 
     def cells_at(points: Sequence[Sequence[float]]) -> list[Any]:
         constants = [
-            {name: control_range.at(x) for (name, control_range), x in zip(ranges.items(), point, strict=True)}
+            {name: control_range.value_at(x) for (name, control_range), x in zip(ranges.items(), point, strict=True)}
             for point in points
         ]
         return [
@@ -234,7 +236,7 @@ def _find_best_constants(
     if not lowest <= np.min(values):
         coordinates, lowest = best, np.min(values)
     return {
-        name: control_range.at(x) for (name, control_range), x in zip(ranges.items(), coordinates, strict=True)
+        name: control_range.value_at(x) for (name, control_range), x in zip(ranges.items(), coordinates, strict=True)
     }, float(lowest)
 
 
@@ -276,10 +278,12 @@ def _make_control_bounds(cell: Any, ranges: dict[str, ControlRange], segments: T
     The fraction of the first task is fixed to 1 until the switch.
     """
     low, high = (
-        np.repeat([control_range[side] for control_range in ranges.values()], segments.size) for side in (0, 1)
+        np.repeat([control_range[side] for control_range in ranges.values()], segments.num_values) for side in (0, 1)
     )
     if TASK_FRACTION_KEY in ranges and cell.switch:
-        fixed = [*ranges].index(TASK_FRACTION_KEY) * segments.size + np.flatnonzero(segments.times < cell.switch)
+        fixed = [*ranges].index(TASK_FRACTION_KEY) * segments.num_values + np.flatnonzero(
+            segments.value_times < cell.switch
+        )
         low[fixed] = high[fixed] = 1.0
     return ControlBounds(low, high)
 
@@ -315,7 +319,7 @@ def _solve_in_closed_form(cell: OnlineCell, last_time: float) -> ControlSearchRe
     segments = TimeSegments(
         (0.0, *(last_time / SEGMENT_LENGTH_RATIO ** np.arange(halvings, -1.0, -1.0)).tolist()), POINTS
     )
-    eta = compute_best_rates(cell, segments.times).eta
+    eta = compute_best_rates(cell, segments.value_times).eta
     if power == 0:
         length = float(cell.order_parameters.length[0])
         eta = eta * (length / R if R > 0 else (options.at_most or MAX_LEARNING_RATE_AT_ZERO_R) / eta[0])

@@ -42,10 +42,10 @@ compile_single_threaded = partial(CachedProgram, options=lambda system: [SEQUENT
 class ControlledSystem(Protocol):
     """Equations with controls, which must be hashable as static arguments of compiled programs."""
 
-    def rates(self, setting: Any, inputs: Any, state: Array, controls: Array) -> Array:
+    def compute_rates(self, setting: Any, inputs: Any, state: Array, controls: Array) -> Array:
         """Return the time derivative of the state (C,) for these controls (n,) and other inputs."""
 
-    def error(self, setting: Any, state: Array) -> Array:
+    def compute_error(self, setting: Any, state: Array) -> Array:
         """Return the error of the state (C,), whose logarithm at the last time is the cost J."""
 
 
@@ -58,13 +58,13 @@ class TimeAverageSystem:
 
     system: ControlledSystem
 
-    def rates(self, setting: tuple[Any, Array], inputs: Any, state: Array, controls: Array) -> Array:
+    def compute_rates(self, setting: tuple[Any, Array], inputs: Any, state: Array, controls: Array) -> Array:
         """Return the time derivative of the state (C + 1,)."""
         inner, _ = setting
-        state_rates = self.system.rates(inner, inputs, state[:-1], controls)
-        return jnp.append(state_rates, self.system.error(inner, state[:-1]))
+        state_rates = self.system.compute_rates(inner, inputs, state[:-1], controls)
+        return jnp.append(state_rates, self.system.compute_error(inner, state[:-1]))
 
-    def error(self, setting: tuple[Any, Array], state: Array) -> Array:
+    def compute_error(self, setting: tuple[Any, Array], state: Array) -> Array:
         """Return the integral divided by the elapsed time."""
         return state[-1] / setting[1]
 
@@ -73,7 +73,7 @@ class ControlledTrajectory(NamedTuple):
     """Cost, gradient and trajectory that follow from given controls.
 
     The gradient has shape (controls * size,). At the beginning of each step (n,) the trajectory has the time, the
-    controls (n, controls), the Hamiltonian and the state (n, C). `last` is the final state (C,).
+    controls (n, controls), the Hamiltonian and the state (n, C). `final_state` is the final state (C,).
     """
 
     cost: float
@@ -82,7 +82,7 @@ class ControlledTrajectory(NamedTuple):
     controls: np.ndarray
     hamiltonian: np.ndarray
     states: np.ndarray
-    last: np.ndarray
+    final_state: np.ndarray
 
 
 class SegmentSteps(NamedTuple):
@@ -123,12 +123,12 @@ class ControlProblem(NamedTuple):
         return max(1, int(np.ceil(np.max(np.diff(self.segments.edges)) / self.step - 1e-9)))
 
     @property
-    def fractions(self) -> np.ndarray:
+    def stage_times(self) -> np.ndarray:
         """Times (steps, 3) of all integrator stages, as fractions of a segment."""
         return (np.arange(self.steps)[:, None] + RUNGE_KUTTA_TIMES) / self.steps
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
+    def program_arguments(self) -> tuple[Any, ...]:
         """Run-time arguments of the compiled programs, except the values of the controls."""
         widths = np.diff(self.segments.edges) / self.steps
         steps = SegmentSteps(widths, self.inputs)
@@ -136,7 +136,7 @@ class ControlProblem(NamedTuple):
             self.setting,
             np.asarray(self.start, float),
             steps,
-            interpolation_weights(self.fractions, self.segments.points),
+            interpolation_weights(self.stage_times, self.segments.points),
         )
 
 
@@ -144,7 +144,7 @@ def compute_cost_and_gradient(problem: ControlProblem, values: np.ndarray) -> tu
     """Return the cost and its gradient for control values (controls * size,), one control after the other."""
     with use_double_precision():
         cost, gradient = _compute_cost_and_gradient(
-            problem.system, *problem.arguments, _reshape_to_segments(problem, values)
+            problem.system, *problem.program_arguments, _reshape_to_segments(problem, values)
         )
     return float(cost), np.asarray(gradient).reshape(-1)
 
@@ -152,17 +152,17 @@ def compute_cost_and_gradient(problem: ControlProblem, values: np.ndarray) -> tu
 def compute_trajectory(problem: ControlProblem, values: np.ndarray) -> ControlledTrajectory:
     """Compute the trajectory for control values (controls * size,), one control after the other."""
     with use_double_precision():
-        results = _compute_trajectory(problem.system, *problem.arguments, _reshape_to_segments(problem, values))
+        results = _compute_trajectory(problem.system, *problem.program_arguments, _reshape_to_segments(problem, values))
     cost, gradient, controls, hamiltonian, states, last = map(np.asarray, results)
     edges = np.asarray(problem.segments.edges)
-    t = edges[:-1, None] + np.diff(edges)[:, None] * problem.fractions[:, 0]
+    t = edges[:-1, None] + np.diff(edges)[:, None] * problem.stage_times[:, 0]
     gradient, t, hamiltonian = (part.reshape(-1) for part in (gradient, t, hamiltonian))
     controls, states = (part.reshape(-1, part.shape[-1]) for part in (controls, states))
     return ControlledTrajectory(float(cost), gradient, t, controls, hamiltonian, states, last)
 
 
 def _reshape_to_segments(problem: ControlProblem, values: np.ndarray) -> np.ndarray:
-    return np.asarray(values, float).reshape(problem.controls, problem.segments.number, problem.segments.points)
+    return np.asarray(values, float).reshape(problem.controls, problem.segments.num_segments, problem.segments.points)
 
 
 @compile_single_threaded
@@ -173,7 +173,7 @@ def _compute_cost_and_gradient(
 
     def cost(values: Array) -> Array:
         return jnp.log(
-            system.error(
+            system.compute_error(
                 setting, _integrate_system(system, setting, start, steps, _evaluate_stage_controls(weights, values))[0]
             )
         )
@@ -194,14 +194,14 @@ def _compute_trajectory(
         last, states = _integrate_system(
             system, setting, start, steps, _evaluate_stage_controls(weights, values), added
         )
-        return jnp.log(system.error(setting, last)), (last, states)
+        return jnp.log(system.compute_error(setting, last)), (last, states)
 
     zeros = jnp.zeros((values.shape[1], *weights.shape[:1], *start.shape))
     (cost_value, (last, states)), (gradient, costates) = jax.value_and_grad(cost, (0, 1), has_aux=True)(values, zeros)
     controls = _evaluate_stage_controls(weights, values)[:, :, 0]
 
     def on_segment(inputs: Any, states: Array, controls: Array) -> Array:
-        return jax.vmap(lambda state, control: system.rates(setting, inputs, state, control))(states, controls)
+        return jax.vmap(lambda state, control: system.compute_rates(setting, inputs, state, control))(states, controls)
 
     rates = jax.vmap(on_segment)(steps.inputs, states, controls)
     return cost_value, gradient, controls, jnp.sum(costates * rates, axis=-1), states, last
@@ -229,7 +229,7 @@ def _integrate_system(
         @partial(jax.checkpoint, prevent_cse=False)
         def stage(carry: tuple[Array, Array], xs: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
             (state, increment), (controls, weight, substep) = carry, xs
-            change = segment_step.widths * system.rates(setting, segment_step.inputs, state, controls)
+            change = segment_step.widths * system.compute_rates(setting, segment_step.inputs, state, controls)
             return (step_start + substep * change, increment + weight * change), None
 
         (_, increment), _ = jax.lax.scan(

@@ -116,8 +116,8 @@ def project_gradient(gradient: np.ndarray, values: np.ndarray, bounds: ControlBo
 def _make_starts(problem: ControlProblem, constants: np.ndarray) -> list[np.ndarray]:
     """Return the starts of the searches: the best constants, multiples of the constants, and decays."""
     segments = problem.segments
-    best = np.repeat(constants, segments.size)
-    elapsed = np.tile(segments.times / segments.edges[-1], problem.controls)
+    best = np.repeat(constants, segments.num_values)
+    elapsed = np.tile(segments.value_times / segments.edges[-1], problem.controls)
     decays = [2 * best * np.exp(-decay * elapsed) for decay in START_DECAY_RATES]
     return [best, *(factor * best for factor in START_CONSTANT_FACTORS), *decays]
 

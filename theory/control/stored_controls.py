@@ -20,7 +20,7 @@ NAME = "best_controls"  # attribute of the dataset
 
 def make_controls_attribute(scenario: AbstractScenario) -> dict[str, str]:
     """Return the attribute with the best controls of the cells of a solved scenario."""
-    optima = best_controls.add_best_controls([*scenario.cells()], scenario.recorded["t"][-1])
+    optima = best_controls.add_best_controls([*scenario.cells()], scenario.recorded_coordinates["t"][-1])
     return {NAME: json.dumps([best and _serialise_controls(best) for _, best in optima])}
 
 

@@ -64,14 +64,16 @@ class StudentSystem:
     """Equations of a perceptron controlled by its learning rate, with the flip rate as input."""
 
     rule: ParameterFamily
-    closed: bool
+    uses_closed_form: bool
 
-    def rates(self, setting: StudentParameters, flip: Array, state: Array, controls: Array) -> Array:
+    def compute_rates(self, setting: StudentParameters, flip: Array, state: Array, controls: Array) -> Array:
         """Return the time derivative of (log l, log theta)."""
         rule: Any = replace(self.rule(**setting.parameters), eta=controls[0])
-        return jnp.stack(compute_logarithmic_rates(rule, self.closed, (state[0], state[1]), flip, setting.changes))
+        return jnp.stack(
+            compute_logarithmic_rates(rule, self.uses_closed_form, (state[0], state[1]), flip, setting.changes)
+        )
 
-    def error(self, setting: StudentParameters, state: Array) -> Array:
+    def compute_error(self, setting: StudentParameters, state: Array) -> Array:
         r"""Return the generalization error :math:`\epsilon_g = \theta/\pi`."""
         return jnp.exp(state[1]) / np.pi
 
@@ -83,14 +85,16 @@ class NetworkSystem:
     equations: NetworkEquations
     controls: tuple[str, ...]
 
-    def rates(self, setting: NetworkSetting, segment_values: SegmentValues, state: Array, controls: Array) -> Array:
+    def compute_rates(
+        self, setting: NetworkSetting, segment_values: SegmentValues, state: Array, controls: Array
+    ) -> Array:
         """Return the time derivative of R, Q and v as one vector."""
         current_setting = segment_values.replace_controls(
             dict(zip(self.controls, controls, strict=True))
         ).to_network_setting(setting)
         return compute_row_rates(self.equations, current_setting, state[:, None])[:, 0]
 
-    def error(self, setting: NetworkSetting, state: Array) -> Array:
+    def compute_error(self, setting: NetworkSetting, state: Array) -> Array:
         r"""Return the generalization error :math:`\epsilon_g`."""
         return _compute_network_error(
             make_network_fields(self.equations, setting, unpack_units(self.equations, state[:, None]))
@@ -125,11 +129,11 @@ class TaskStudentSystem:
     """Equations of a perceptron that learns several tasks, with controls and the tasks' weights in the error."""
 
     rule: ParameterFamily
-    closed: bool
+    uses_closed_form: bool
     controls: tuple[str, ...]
     weights: tuple[float, ...]
 
-    def rates(
+    def compute_rates(
         self, setting: online_tasks.TaskStudentSetting, segment_values: SegmentValues, state: Array, controls: Array
     ) -> Array:
         """Return the time derivative of log l and y."""
@@ -138,12 +142,15 @@ class TaskStudentSystem:
         length, y = jnp.exp(state[0]), jnp.clip(state[1:], MIN_ANGLE_VERSINE, 2.0)
         theta = angle_from_versine(y)
         task_averages = RuleAverages(
-            *(part + 0.0 * theta for part in compute_rule_averages(rule, self.closed, theta, length, values.noise))
+            *(
+                part + 0.0 * theta
+                for part in compute_rule_averages(rule, self.uses_closed_form, theta, length, values.noise)
+            )
         )
         growth, y_rate = online_tasks.compute_task_rates(task_averages, length, y, setting, values.probabilities)
         return jnp.append(growth, y_rate)
 
-    def error(self, setting: online_tasks.TaskStudentSetting, state: Array) -> Array:
+    def compute_error(self, setting: online_tasks.TaskStudentSetting, state: Array) -> Array:
         r"""Return the mean :math:`\epsilon_g = \theta/\pi` of all tasks."""
         return np.asarray(self.weights) @ angle_from_versine(jnp.clip(state[1:], MIN_ANGLE_VERSINE, 2.0)) / np.pi
 
@@ -156,7 +163,9 @@ class TaskNetworkSystem:
     controls: tuple[str, ...]
     weights: tuple[float, ...]
 
-    def rates(self, setting: TaskSetting, segment_values: SegmentValues, state: Array, controls: Array) -> Array:
+    def compute_rates(
+        self, setting: TaskSetting, segment_values: SegmentValues, state: Array, controls: Array
+    ) -> Array:
         """Return the time derivative of R, Q and the heads as one vector."""
         values = segment_values.replace_controls(dict(zip(self.controls, controls, strict=True)))
         assert values.probabilities is not None
@@ -165,7 +174,7 @@ class TaskNetworkSystem:
             self.equations, current_setting, values.probabilities[:, None], state[:, None]
         )[:, 0]
 
-    def error(self, setting: TaskSetting, state: Array) -> Array:
+    def compute_error(self, setting: TaskSetting, state: Array) -> Array:
         r"""Return the mean :math:`\epsilon_g` of all tasks."""
         units, network = network_tasks.unpack_task_units(self.equations, state[:, None]), self.equations.network
         heads: Array = jnp.broadcast_to(units.v, (len(setting.network.w), *units.v.shape[1:]))

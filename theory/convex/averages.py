@@ -70,7 +70,7 @@ class FieldNodes(NamedTuple):
 class ChannelDensities(NamedTuple):
     """Density of the field h, and the teacher's response with its derivative with respect to ln tan(theta)."""
 
-    weight: np.ndarray
+    h_density: np.ndarray
     response: np.ndarray
     response_slope: np.ndarray
 
@@ -134,7 +134,7 @@ def average_training_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray, re
     nodes = make_field_nodes(loss, Q, V, make_label_edges(choose_gaussian_edges(loss), teacher, t), include_flat=True)
     return _average_loss_and_error(
         nodes,
-        compute_label_densities(teacher, x[0, nodes.batch_index], Q[nodes.batch_index], nodes.h).weight,
+        compute_label_densities(teacher, x[0, nodes.batch_index], Q[nodes.batch_index], nodes.h).h_density,
         reported_loss,
     )
 
@@ -144,7 +144,7 @@ def average_training_residuals(loss: Loss, x: np.ndarray, reported_loss: Loss) -
     s, V = np.exp(x)
     nodes = make_field_nodes(loss, s, V, choose_gaussian_edges(loss), include_flat=True)
     return _average_loss_and_error(
-        nodes, compute_residual_densities(s[nodes.batch_index], nodes.h).weight, reported_loss
+        nodes, compute_residual_densities(s[nodes.batch_index], nodes.h).h_density, reported_loss
     )
 
 
@@ -160,7 +160,7 @@ def compute_fresh_label_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.
     batch_index, z, dz, _ = _make_panel_nodes(
         np.minimum(make_label_edges(COARSE_GAUSSIAN_EDGES, teacher, np.exp(log_tan)), 0.0)
     )
-    weight = compute_label_densities(teacher, log_tan[batch_index], np.ones(len(z)), z).weight
+    weight = compute_label_densities(teacher, log_tan[batch_index], np.ones(len(z)), z).h_density
     return _sum_per_batch_element((weight * dz)[None], batch_index, len(log_tan))[0]
 
 
@@ -287,9 +287,9 @@ def _make_panel_nodes(edges: np.ndarray, mask: np.ndarray | float = 1.0) -> tupl
 
 def _compute_averages(nodes: FieldNodes, channel: ChannelDensities) -> np.ndarray:
     """Compute the averages A, B, C and <h g> over the nodes."""
-    pull = channel.weight * nodes.dh * nodes.g
+    pull = channel.h_density * nodes.dh * nodes.g
     return nodes.sum_over_nodes(
-        channel.weight * nodes.d_dh, pull * nodes.g, channel.response * nodes.dh * nodes.g, pull * nodes.h
+        channel.h_density * nodes.d_dh, pull * nodes.g, channel.response * nodes.dh * nodes.g, pull * nodes.h
     )
 
 
@@ -299,7 +299,7 @@ def _compute_average_slopes(nodes: FieldNodes, channel: ChannelDensities) -> tup
     Returns the derivatives of (B, C) for ln Q, the derivatives of (B, C, <h g>) for ln V, and <h^2 (1 - dp/dh)>.
     """
     h_d, free = nodes.d_dh * nodes.h, (nodes.dh - nodes.d_dh) * nodes.g
-    weighted_free, weighted = channel.weight * free, channel.weight * h_d
+    weighted_free, weighted = channel.h_density * free, channel.h_density * h_d
     B_Q, C_Q, B_V, C_V, G_V, hhd = nodes.sum_over_nodes(
         weighted * nodes.g,
         channel.response * h_d,

@@ -47,8 +47,8 @@ class StationaryStateLine(NamedTuple):
 class StationaryStateScan(NamedTuple):
     """Stable branches of alpha(precision) in order, and the smallest alpha that allows recovery."""
 
-    parts: tuple[StationaryStateLine, ...]
-    limit: float
+    rising_parts: tuple[StationaryStateLine, ...]
+    recovery_alpha: float
 
 
 class BayesOptimalState(NamedTuple):
@@ -100,8 +100,8 @@ def find_bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> B
 def find_stable_states(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> list[BayesOptimalState]:
     """Find the stable states at each alpha (A,), one per rising branch, and the recovered teacher."""
     scan = scan_stationary_states(teacher, weights)
-    on_parts = [_solve_states_on_rising_part(part, teacher, weights, alpha) for part in scan.parts]
-    return [*on_parts, _describe_recovered_state(scan.limit, teacher, weights, alpha)]
+    on_parts = [_solve_states_on_rising_part(part, teacher, weights, alpha) for part in scan.rising_parts]
+    return [*on_parts, _describe_recovered_state(scan.recovery_alpha, teacher, weights, alpha)]
 
 
 def compute_initial_error(weights: Weights, start: str) -> float:
@@ -133,9 +133,11 @@ def find_transition_alphas(teacher: Teacher, weights: Weights) -> tuple[float, f
     [1.24468399, 1.492631818]
     """
     scan = scan_stationary_states(teacher, weights)
-    first = scan.parts[0]
-    if len(scan.parts) == 1 and first.log_precision[-1] == SCANNED_LOG_PRECISIONS[-1]:  # alpha(precision) is monotone
-        limit = scan.limit if _is_noiseless(teacher) else np.nan
+    first = scan.rising_parts[0]
+    if (
+        len(scan.rising_parts) == 1 and first.log_precision[-1] == SCANNED_LOG_PRECISIONS[-1]
+    ):  # alpha(precision) is monotone
+        limit = scan.recovery_alpha if _is_noiseless(teacher) else np.nan
         return limit, limit
     highest = float(np.exp(first.log_alpha[-1]))
     return _find_equal_entropy_alpha(teacher, weights, scan, highest), highest
@@ -234,7 +236,7 @@ def _find_equal_entropy_alpha(teacher: Teacher, weights: Weights, scan: Stationa
     from scipy.optimize import brentq
 
     if _is_noiseless(teacher):
-        return scan.limit
+        return scan.recovery_alpha
 
     def gain(log_alpha: float) -> float:
         first_entropy, *later_entropies = (
@@ -242,6 +244,6 @@ def _find_equal_entropy_alpha(teacher: Teacher, weights: Weights, scan: Stationa
         )
         return float(np.nanmax(later_entropies) - first_entropy)
 
-    lowest = min([scan.limit, *(float(np.exp(part.log_alpha[0])) for part in scan.parts[1:])])
+    lowest = min([scan.recovery_alpha, *(float(np.exp(part.log_alpha[0])) for part in scan.rising_parts[1:])])
     low, high = np.log(max(lowest, 1e-9 * max_alpha)) + 1e-12, np.log(max_alpha) - 1e-12
     return float(np.exp(brentq(gain, low, high, xtol=1e-15)))

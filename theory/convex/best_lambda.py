@@ -78,14 +78,14 @@ def find_best_lambda(
     """
     if type(loss) is Square and not penalty.share:
         equations = make_convex_equations(loss, teacher, penalty, weights, inputs)
-        if equations.side.stiffness is not None:
-            return np.full(len(alpha), _compute_best_ridge_lambda(equations, equations.side.stiffness))
+        if equations.weight_equations.stiffness is not None:
+            return np.full(len(alpha), _compute_best_ridge_lambda(equations, equations.weight_equations.stiffness))
     return search_best_lambda(loss, teacher, penalty, weights, alpha, inputs)
 
 
 def _compute_best_ridge_lambda(equations: ConvexEquations, stiffness: float) -> float:
     """Return the noise-to-signal ratio of the outputs, the best lambda of the square loss at every alpha."""
-    signal = equations.signal**2 * equations.side.signal
+    signal = equations.label_field_correlation**2 * equations.weight_equations.signal_fraction
     lam = stiffness * (equations.noise**2 + (1 - signal)) / signal if signal > 0 else np.inf
     return np.inf if lam > MAX_SEARCHED_LAMBDA else 0.0 if lam < MIN_SEARCHED_LAMBDA else lam
 
@@ -274,7 +274,7 @@ def _find_slope_root(
         past_root = slope * slopes[0] < 0
         bracket = _update_bracket(new, bracket, past_root)[:, unfinished]
         slopes = _update_bracket(slope, slopes, past_root)[:, unfinished]
-        active, state = active[unfinished], state.take(unfinished)
+        active, state = active[unfinished], state.select_elements(unfinished)
         if not len(active):
             break
     return root, value

@@ -69,13 +69,13 @@ def group_cells_by_setting(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
     """Group cells that differ only in alpha, lambda and N."""
     groups: dict[Any, list[RiskCell]] = {}
     for cell in cells:
-        groups.setdefault(cell.setting, []).append(cell)
+        groups.setdefault(cell.loss_setting, []).append(cell)
     return list(groups.values())
 
 
 def find_best_group_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
     """Find the best lambda at each alpha in a group of cells."""
-    setting = members[0].setting
+    setting = members[0].loss_setting
     return get_best_lambdas(*setting.learner, map(get_alpha, members), setting.inputs)
 
 
@@ -88,7 +88,7 @@ def interpolate_best_lambdas(members: Sequence[RiskCell]) -> Mapping[float, floa
     alphas = [cell.alpha for cell in members]
     if len(set(alphas)) <= LAMBDA_INTERPOLATION_DEGREE:
         return find_best_group_lambdas(members)
-    setting, ends = members[0].setting, [np.log(min(alphas)), np.log(max(alphas))]
+    setting, ends = members[0].loss_setting, [np.log(min(alphas)), np.log(max(alphas))]
 
     def solve_alphas(log_alpha: np.ndarray) -> np.ndarray:
         return best_lambda_at(*setting.learner, np.exp(log_alpha), setting.inputs)

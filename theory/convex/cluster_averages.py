@@ -62,7 +62,7 @@ def average_over_clusters(loss: Loss, clusters: TwoClusters, stabilities: Cluste
     by_mean = nodes.sum_over_nodes(d_dh * z, -2 * d_dh * g, -d_dh) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
     by_Q = nodes.sum_over_nodes(d_dh * (z * z - 1), -2 * d_dh * g * z, -d_dh * z) * np.array([1 + 0 * Q, Q, Q])
     by_V = nodes.sum_over_nodes(-free * g * z, 2 * free * g * g, free * g) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
-    fractions, factors, y = clusters.weights, clusters.factors, LABELS
+    fractions, factors, y = clusters.weights, clusters.centre_distances, LABELS
     # rows: A, B, C and E; columns: clusters
     average_weights = np.array([fractions, fractions, fractions * factors, fractions * y])
     cluster_terms = np.array([sums, by_mean, by_mean, by_Q, by_V]).reshape(5, 3, 2, -1)[:, [0, 1, 2, 2]]

@@ -95,14 +95,14 @@ class ClusterEquations:
                 np.array([*side.by_lam, zeros]),
             )
 
-    def side(self, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
+    def solve_penalised_weights(self, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
         """Solve the equations of the weights at penalty strength lambda."""
         return solve_weights(self.clusters, hats, lam)
 
     @property
-    def size(self) -> float:
+    def penalty_scale(self) -> float:
         """Penalty scale: students follow Hebb's rule at much larger lambda."""
-        return float(np.max(self.clusters.variances / self.clusters.ridge)) + float(np.sum(self.clusters.powers))
+        return float(np.max(self.clusters.variances / self.clusters.ridge)) + float(np.sum(self.clusters.centre_powers))
 
     def _linearise_weights(
         self, averages: AveragesWithSlopes, x: np.ndarray, alpha: np.ndarray, lam: np.ndarray
@@ -112,7 +112,7 @@ class ClusterEquations:
         V = np.exp(x[2])
         last = np.eye(len(x))[2][:, None]
         hats = ClusterHats(alpha * A / V, alpha * B / V**2, alpha * C / V)
-        side = self.side(hats, lam)
+        side = self.solve_penalised_weights(hats, lam)
         log_m, log_q = by_x[2] / C - last, by_x[1] / B - 2 * last
         V_slopes = alpha / V * (by_x[0] - A * last)
         return side, side.by_m[:, None] * log_m + side.by_q[:, None] * log_q + side.by_V[:, None] * V_slopes
@@ -137,34 +137,36 @@ class ClusterEquations:
 
     def _average_over_clusters(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute A, B, C and E, and their derivatives (variable, average, batch) for m, b, ln Q and ln V."""
-        values, slopes = average_over_clusters(self.loss, self.clusters, self.stabilities(x))
+        values, slopes = average_over_clusters(self.loss, self.clusters, self.compute_stabilities(x))
         return values, np.moveaxis(slopes, 1, 0)
 
-    def stabilities(self, x: np.ndarray) -> ClusterStabilities:
+    def compute_stabilities(self, x: np.ndarray) -> ClusterStabilities:
         """Describe the stabilities of fresh examples, given the unknowns x (k, batch)."""
-        means = self.clusters.factors[:, None] * np.exp(x[1] - x[0]) + LABELS[:, None] * self.offset(x)
+        means = self.clusters.centre_distances[:, None] * np.exp(x[1] - x[0]) + LABELS[
+            :, None
+        ] * self.compute_intercept(x)
         return ClusterStabilities(means, np.exp(x[1]), np.exp(x[2]))
 
-    def offset(self, x: np.ndarray) -> np.ndarray:
+    def compute_intercept(self, x: np.ndarray) -> np.ndarray:
         """Compute the intercept b from the unknowns x (k, batch)."""
         return (1 + np.exp(x[1])) * x[3] if self.intercept else np.zeros_like(x[0])
 
     @cached_property
-    def force(self) -> float:
+    def initial_loss_slope(self) -> float:
         """Absolute slope of the loss before training, or 1 if this slope vanishes."""
         return float(np.abs(self.loss.slope(np.zeros(1)))[0]) or 1.0
 
-    def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def compute_hebb_start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the unknowns for Hebb's rule, with a ln lambda large enough for this approximation.
 
         The returned ln lambda is at least `log_lam`.
         """
-        slope, bend = self.force, float(self.loss.curvature(np.zeros(1))[0])
+        slope, bend = self.initial_loss_slope, float(self.loss.curvature(np.zeros(1))[0])
         scale = slope * (np.sqrt(alpha * (1 + alpha)) + 1) + bend * alpha
-        log_lam = np.maximum(log_lam, np.log(3 * self.size * (scale + 1 + alpha)))
-        signal = float(self.clusters.weights @ self.clusters.factors)
+        log_lam = np.maximum(log_lam, np.log(3 * self.penalty_scale * (scale + 1 + alpha)))
+        signal = float(self.clusters.weights @ self.clusters.centre_distances)
         hats = ClusterHats(0 * alpha, alpha * slope**2, alpha * slope * signal)
-        x = self.side(hats, np.exp(log_lam)).values
+        x = self.solve_penalised_weights(hats, np.exp(log_lam)).values
         return (np.array([*x, 0 * alpha]) if self.intercept else x), log_lam
 
 
@@ -375,7 +377,7 @@ def describe_cluster_state(
     x = solution.x + np.where(solution.residual <= SOLUTION_RESIDUAL_TOL, 0.0, np.nan)
     loss, clusters = equations.loss, equations.clusters
     with np.errstate(all="ignore"):
-        stabilities = equations.stabilities(x)
+        stabilities = equations.compute_stabilities(x)
         training = average_training_clusters(loss, clusters, stabilities, reported_loss or loss)
         length = _compute_weight_length(
             clusters, average_over_clusters(loss, clusters, stabilities).values, stabilities.V, alpha, lam
@@ -387,7 +389,7 @@ def describe_cluster_state(
         stabilities.Q,
         length,
         stabilities.V,
-        equations.offset(x),
+        equations.compute_intercept(x),
         solution.residual,
         training.loss,
         training.error,
@@ -493,6 +495,6 @@ def search_best_cluster_lambdas(equations: ClusterEquations, alpha: np.ndarray) 
 
 def _compute_generalization_error(equations: ClusterEquations, x: np.ndarray) -> np.ndarray:
     """Compute the generalization error from the unknowns x (k, batch)."""
-    stabilities = equations.stabilities(x)
+    stabilities = equations.compute_stabilities(x)
     error_rate: np.ndarray = equations.clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
     return error_rate

@@ -116,12 +116,14 @@ def _describe_recovered_teacher(
 
     V is 0 for a loss with a kink.
     """
-    loss, side = equations.loss, equations.side
+    loss, side = equations.loss, equations.weight_equations
     nans, ones, zeros = np.full(len(alpha), np.nan), np.ones(len(alpha)), np.zeros(len(alpha))
     if 0.0 in loss.kinks:
         V = zeros
     else:
-        V = np.array([compute_response_at_recovery(penalty, weights, ratio) for ratio in (alpha / side.rank).tolist()])
+        V = np.array(
+            [compute_response_at_recovery(penalty, weights, ratio) for ratio in (alpha / side.rank_fraction).tolist()]
+        )
         V = V / loss.curvature(zeros)
     length = side.teacher_length * ones
     return LearnerState(ones, length, V, zeros, loss.value(zeros), nans, zeros, nans, zeros, ones, ones)
@@ -140,7 +142,10 @@ def _iterate_phases(
     yield np.flatnonzero((lam > 0) & ~empty), _solve_penalised
     if np.any(lam == 0):
         end = compute_interpolation_threshold(
-            equations.loss, equations.teacher, equations.side.signal, equations.side.rank
+            equations.loss,
+            equations.teacher,
+            equations.weight_equations.signal_fraction,
+            equations.weight_equations.rank_fraction,
         )
         yield np.flatnonzero((lam == 0) & (alpha < end)), _solve_interpolating
         yield np.flatnonzero((lam == 0) & (alpha > end)), _solve_unpenalised

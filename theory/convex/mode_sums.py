@@ -71,12 +71,12 @@ class ModeWeightEquations(WeightEquations):
     modes: Modes
 
     @property
-    def signal(self) -> float:  # type: ignore[override]
-        return self.modes.signal
+    def signal_fraction(self) -> float:  # type: ignore[override]
+        return self.modes.signal_fraction
 
     @property
-    def rank(self) -> float:  # type: ignore[override]
-        return self.modes.rank
+    def rank_fraction(self) -> float:  # type: ignore[override]
+        return self.modes.rank_fraction
 
     @property
     def teacher_length(self) -> float:  # type: ignore[override]
@@ -110,7 +110,7 @@ class ModeWeightEquations(WeightEquations):
 
     def _sum_over_modes(self, responses: _ModeResponses) -> _ModeTotals:
         """Compute the sums over modes that enter the equations."""
-        p, nu, S = self.modes.powers, self.modes.shares, self.signal
+        p, nu, S = self.modes.powers, self.modes.shares, self.signal_fraction
         p1 = p @ responses.r
         spread = p @ (responses.r - p1 / S) ** 2 + (1 - S) / S * p1**2
         return _ModeTotals(p1, nu @ responses.r, nu @ responses.r**2, spread, 1 - S + p @ responses.penalty_ratio**2)
@@ -123,7 +123,7 @@ class ModeWeightEquations(WeightEquations):
         The derivatives of the responses r are `response_slopes` (modes, batch). The derivative of the field error is
         returned as 0, since callers compute it.
         """
-        p, nu, S = self.modes.powers, self.modes.shares, self.signal
+        p, nu, S = self.modes.powers, self.modes.shares, self.signal_fraction
         p_slope = p @ response_slopes
         spread = 2 * (p @ ((responses.r - totals.p1 / S) * response_slopes)) + 2 * (1 - S) / S * totals.p1 * p_slope
         return _ModeTotals(
@@ -225,7 +225,7 @@ class ModeWeightEquations(WeightEquations):
         )
         if modes.teacher is None:
             return nans, length
-        scale = np.sqrt(self.signal) * self.teacher_length
+        scale = np.sqrt(self.signal_fraction) * self.teacher_length
         return hats.m * scale * (modes.teacher @ responses.r) / length, length
 
 

@@ -98,7 +98,7 @@ def _recovers_isotropic(kink_slope: float, penalty: Penalty, weights: Weights, a
 
 def _recovers_in_modes(kink_slope: float, modes: Modes, alpha: float, lam: float) -> bool:
     """Return True if inputs of unequal variance recover the teacher under an l2 penalty."""
-    rank = modes.rank
+    rank = modes.rank_fraction
     if lam == 0 or kink_slope == 0 or alpha <= rank:
         return lam == 0 and alpha >= rank
     u = _solve_residual_cutoff(alpha / rank, 1.0, 0.0)

@@ -68,11 +68,11 @@ class PenaltyEquations(Protocol):
     """Interface of equations that can be solved by continuation in the penalty."""
 
     @property
-    def force(self) -> float: ...
+    def initial_loss_slope(self) -> float: ...
 
     def linearise(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> LinearisedEquations: ...
 
-    def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def compute_hebb_start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 class SaddlePointSolution(NamedTuple):
@@ -82,7 +82,7 @@ class SaddlePointSolution(NamedTuple):
     residual: np.ndarray
     tangent: np.ndarray
 
-    def take(self, elements: np.ndarray) -> SaddlePointSolution:
+    def select_elements(self, elements: np.ndarray) -> SaddlePointSolution:
         """Return the solution for some elements of the batch."""
         return SaddlePointSolution(*(part[..., elements] for part in self))
 
@@ -93,22 +93,22 @@ class ConvexEquations:
 
     loss: Loss
     teacher: Teacher
-    side: WeightEquations
+    weight_equations: WeightEquations
 
     def linearise(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> LinearisedEquations:
         """Compute the residuals and their derivatives at the unknowns x (k, batch)."""
         with np.errstate(all="ignore"):  # steps that give NaN are rejected later
             hats, parts = _linearise_hats(self._compute_averages(x), x[-1], alpha), point.l1_l2_strengths
             if isinstance(self.teacher, LabelTeacher):
-                return self.side.linearise_for_labels(hats, x, *parts)
-            return self.side.linearise_for_outputs(hats, x, self.noise, *parts)
+                return self.weight_equations.linearise_for_labels(hats, x, *parts)
+            return self.weight_equations.linearise_for_outputs(hats, x, self.noise, *parts)
 
     def describe_student(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> StudentOrderParameters:
         """Compute the student's order parameters at a solution x (k, batch)."""
         forces, (l1, l2) = partial(self._compute_hats, x, alpha), point.l1_l2_strengths
         if isinstance(self.teacher, LabelTeacher):
-            return self.side.describe_student_of_labels(x, forces, l2)
-        return self.side.describe_student_of_outputs(forces(), l1, l2)
+            return self.weight_equations.describe_student_of_labels(x, forces, l2)
+        return self.weight_equations.describe_student_of_outputs(forces(), l1, l2)
 
     def _compute_averages(self, x: np.ndarray) -> ExampleAverages:
         if isinstance(self.teacher, LabelTeacher):
@@ -121,16 +121,16 @@ class ConvexEquations:
 
     def has_zero_weights(self, alpha: np.ndarray, l1: np.ndarray) -> np.ndarray:
         """Return True where the l1 norm exceeds the fields of all weights at w = 0, and so sets all weights to 0."""
-        q, m = alpha * self.force**2, alpha * self.force * self.signal
+        q, m = alpha * self.initial_loss_slope**2, alpha * self.initial_loss_slope * self.label_field_correlation
         if not isinstance(self.teacher, LabelTeacher):
             (A, B, _), _ = average_over_residuals(
                 self.loss, np.array([[0.5 * np.log1p(self.noise**2)], [-RIGID_MINUS_LOG_V]])
             )
             q, m = alpha * B * np.exp(2 * RIGID_MINUS_LOG_V), alpha * A * np.exp(RIGID_MINUS_LOG_V)
-        return self.side.has_zero_weights(q, m, l1)
+        return self.weight_equations.has_zero_weights(q, m, l1)
 
     @property
-    def signal(self) -> float:
+    def label_field_correlation(self) -> float:
         """Correlation between a label and the teacher's field, 1 for a linear teacher."""
         teacher = self.teacher
         return 2 * float(teacher.response(np.zeros(1), np.ones(1))[0]) if isinstance(teacher, LabelTeacher) else 1.0
@@ -140,24 +140,26 @@ class ConvexEquations:
         return self.teacher.noise if isinstance(self.teacher, LinearTeacher) else 0.0
 
     @property
-    def force(self) -> float:
+    def initial_loss_slope(self) -> float:
         """Absolute slope of the loss before training, or 1 if this slope vanishes."""
         x = 0.0 if isinstance(self.teacher, LabelTeacher) else np.sqrt(1 + self.noise**2)
         return float(np.abs(self.loss.slope(np.array([x])))[0]) or 1.0
 
-    def start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def compute_hebb_start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the unknowns for Hebb's rule, with a ln lambda large enough for this approximation.
 
         The returned ln lambda is at least `log_lam`.
         """
-        slope, bend = self.force, float(self.loss.curvature(np.zeros(1))[0])
+        slope, bend = self.initial_loss_slope, float(self.loss.curvature(np.zeros(1))[0])
         scale = slope * np.sqrt(alpha * (1 + alpha)) + slope + bend * alpha
         log_lam = np.maximum(
-            log_lam, np.log(3 * scale + 3 * (1 + alpha)) + np.log(self.side.max_variance_penalty_ratio)
+            log_lam, np.log(3 * scale + 3 * (1 + alpha)) + np.log(self.weight_equations.max_variance_penalty_ratio)
         )
         if isinstance(self.teacher, LabelTeacher):
-            return self.side.compute_hebb_label_unknowns(slope, self.signal, alpha, log_lam), log_lam
-        return self.side.compute_hebb_output_unknowns(slope, self.noise, alpha, log_lam), log_lam
+            return self.weight_equations.compute_hebb_label_unknowns(
+                slope, self.label_field_correlation, alpha, log_lam
+            ), log_lam
+        return self.weight_equations.compute_hebb_output_unknowns(slope, self.noise, alpha, log_lam), log_lam
 
 
 def _linearise_hats(averages: ExampleAverages, log_V: np.ndarray, alpha: np.ndarray) -> HatsWithSlopes:
@@ -192,8 +194,8 @@ def solve_saddle_point(
 def _follow_via_l2(
     equations: PenaltyEquations, alpha: np.ndarray, target: PenaltyPoint, switch_log_lam: np.ndarray
 ) -> SaddlePointSolution:
-    """Continue a solution with an l2 penalty to ln lambda = `switch_log_lam`, switch on the l1 norm, and go to the target."""
-    x, log_lam = equations.start(alpha, switch_log_lam)
+    """Continue an l2 solution to ln lambda = `switch_log_lam`, switch on the l1 norm, and go to the target."""
+    x, log_lam = equations.compute_hebb_start(alpha, switch_log_lam)
     corners = [
         PenaltyPoint(log_lam, 0 * switch_log_lam),
         PenaltyPoint(switch_log_lam, 0 * switch_log_lam),
@@ -211,7 +213,7 @@ def estimate_l1_log_lambda(equations: PenaltyEquations, alpha: np.ndarray) -> np
 
     The field on a weight has a width of about sqrt(alpha) l'.
     """
-    return np.log(0.5 * equations.force * np.sqrt(alpha))
+    return np.log(0.5 * equations.initial_loss_slope * np.sqrt(alpha))
 
 
 def follow_solution(

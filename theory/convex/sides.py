@@ -1,8 +1,8 @@
 """Saddle-point equations of the weights, which give their order parameters as functions of the conjugates.
 
-If inputs are isotropic (`IsotropicWeightEquations`), all weights feel the same field (`theory.convex.penalised_fields`). If
-inputs have modes, each mode has its own field (`theory.convex.mode_sums`). Both classes compute the residuals of the
-equations and their derivatives.
+If inputs are isotropic (`IsotropicWeightEquations`), all weights feel the same field
+(`theory.convex.penalised_fields`). If inputs have modes, each mode has its own field (`theory.convex.mode_sums`). Both
+classes compute the residuals of the equations and their derivatives.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class StudentOrderParameters(NamedTuple):
 class WeightEquations(ABC):
     """Interface of the saddle-point equations of the weights."""
 
-    signal: float = 1.0  # fraction of the variance of the teacher's field explained by the inputs
-    rank: float = 1.0  # fraction of input directions with nonzero variance
+    signal_fraction: float = 1.0  # fraction of the variance of the teacher's field explained by the inputs
+    rank_fraction: float = 1.0  # fraction of input directions with nonzero variance
     stiffness: float | None = 1.0  # inverse variance of the teacher's weights over the penalty, if constant
     teacher_length: float = 1.0  # for a field of standard deviation 1
     max_variance_penalty_ratio: float = 1.0  # largest ratio of input variance to penalty factor

@@ -50,7 +50,7 @@ class DescentPath(NamedTuple):
     perpendicular: np.ndarray  # norm of the component perpendicular to the teacher (steps + 1,)
     train_loss: np.ndarray  # mean loss at the recorded steps (times,)
     eps_t: np.ndarray  # training error at the recorded steps (times,)
-    directions: int  # number of directions after the last step
+    num_directions: int  # number of directions after the last step
 
 
 class DirectionLadder:
@@ -138,7 +138,7 @@ def has_matched_samples(cell: DescentCell) -> bool:
 
     This is the case for a smooth loss and full batches.
     """
-    return cell.batch == 1 and not (cell.on.kinks or cell.on.bends or cell.coordinatewise)
+    return cell.batch == 1 and not (cell.converted_loss.kinks or cell.converted_loss.bends or cell.coordinatewise)
 
 
 def _run_descent(cell: DescentCell, replica: int, size: int) -> DescentPath:
@@ -149,7 +149,7 @@ def _run_descent(cell: DescentCell, replica: int, size: int) -> DescentPath:
     ladder: DirectionLadder | TwoSided = DirectionLadder(cell.P / cell.N, samples)
     if cell.coordinatewise:
         ladder = TwoSided(cell.P / cell.N, samples, cell.weights)
-    loss, y, (l1, l2) = cell.on, samples.outputs, cell.strengths
+    loss, y, (l1, l2) = cell.converted_loss, samples.outputs, cell.strengths
     parallel, perpendicular = np.full((2, last + 1), np.nan)
     train_loss, eps_t = np.full((2, len(times)), np.nan)
     state = cell.descent.start(ladder.make_initial_weights(cell.length, cell.R))

@@ -35,7 +35,7 @@ class DescentCurves:
     mean: dict[str, np.ndarray]
     error: dict[str, np.ndarray]
     eps_g: np.ndarray
-    samples: int  # per replica
+    samples_per_replica: int  # per replica
 
     def select_steps(self, indices: list[int]) -> DescentCurves:
         """Select recorded steps by their indices."""
@@ -101,7 +101,7 @@ def _refine_curves(cell: DescentCell, error_factor: float) -> DescentCurves:
         at_once = max(1, min(count_cores(), int(get_total_memory() // estimate_bytes(cell, directions, size))))
         with ThreadPoolExecutor(at_once) as pool:  # NumPy releases the interpreter lock
             paths = list(pool.map(partial(simulate_descent, cell, size=size), range(NUM_REPLICAS)))
-        result, directions = _average_paths(cell, paths, size), max(path.directions for path in paths)
+        result, directions = _average_paths(cell, paths, size), max(path.num_directions for path in paths)
         error = np.nanmax(
             [0.0, *np.concatenate([result.error[name] / goal for name, goal in TARGET_STANDARD_ERRORS.items()])]
         )
@@ -127,7 +127,7 @@ def _check_memory(cell: DescentCell, directions: int, size: int) -> None:
     """Raise `ScenarioError` if a replica needs more memory than this machine has."""
     if (needed := estimate_bytes(cell, directions, size)) > get_total_memory():
         sizes = f"takes {needed / 2**30:.3g} GiB, and this machine has {get_total_memory() / 2**30:.3g} GiB"
-        raise ScenarioError([(("epochs",), f"theory of {directions:,} directions {sizes}")])
+        raise ScenarioError([(("epochs",), f"theory with {directions:,} directions {sizes}")])
 
 
 def _choose_next_size(size: int, error: float, directions: int) -> int:

@@ -147,20 +147,20 @@ class RowTable:
     """
 
     def __init__(self, size: int, dtype: np.dtype) -> None:
-        self.room = np.empty((INITIAL_TABLE_ROWS, size), dtype)
-        self.filled = self.room[:0]
+        self.buffer = np.empty((INITIAL_TABLE_ROWS, size), dtype)
+        self.filled = self.buffer[:0]
 
     def get_free_row(self) -> np.ndarray:
         """Return the next free row, to be written before `add_free_row`."""
-        if len(self.filled) == len(self.room):
-            self.room = np.concatenate([self.room, np.empty_like(self.room)])
-            self.filled = self.room[: len(self.filled)]
-        row: np.ndarray = self.room[len(self.filled)]
+        if len(self.filled) == len(self.buffer):
+            self.buffer = np.concatenate([self.buffer, np.empty_like(self.buffer)])
+            self.filled = self.buffer[: len(self.filled)]
+        row: np.ndarray = self.buffer[len(self.filled)]
         return row
 
     def add_free_row(self) -> None:
         """Add the next free row to the filled rows."""
-        self.filled = self.room[: len(self.filled) + 1]
+        self.filled = self.buffer[: len(self.filled) + 1]
 
     def project_out(self, row: np.ndarray, rest: np.ndarray, min_norm: float = 0.0) -> float:
         """Write the component of a row orthogonal to all filled rows into `rest`, and return its norm.

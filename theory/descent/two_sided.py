@@ -136,7 +136,7 @@ def _find_new_direction(known_rows: RowTable, row: np.ndarray) -> np.ndarray | N
     """
     rest, min_norm = (
         known_rows.get_free_row(),
-        NEW_DIRECTION_NORM_TOL[known_rows.room.dtype.name] * float(np.sqrt(row @ row / len(row))),
+        NEW_DIRECTION_NORM_TOL[known_rows.buffer.dtype.name] * float(np.sqrt(row @ row / len(row))),
     )
     norm = known_rows.project_out(row, rest, min_norm)
     if not norm > min_norm:

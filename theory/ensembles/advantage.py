@@ -85,7 +85,7 @@ def _ensemble_error_ratio(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 def _check_equal_starts(cells: Sequence[OnlineCell]) -> None:
     for cell in cells:
-        if not cell.alike:
+        if not cell.has_equal_starts:
             raise ScenarioError([(("start",), "an infinite ensemble requires equal starts of all students")])
         _, R, q = cell.order_parameters
         if q[0, 1] < R[0] ** 2:

@@ -133,7 +133,7 @@ class PairEquations:
     """Static arguments of the compiled program: the rule, and whether it has closed forms."""
 
     rule: ParameterFamily
-    closed: bool
+    uses_closed_form: bool
 
 
 class PairParameters(NamedTuple):
@@ -331,7 +331,7 @@ def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRat
     """Compute the rates F and their derivatives at each state."""
     equations = PairEquations(get_parameter_family(cell.rule), cell.rule.has_closed_form)
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.real_names}
-    problem, batches = PairParameters(parameters, np.asarray(cell.flip, float), cell.changing), []
+    problem, batches = PairParameters(parameters, np.asarray(cell.flip, float), cell.time_dependence), []
     for first in range(0, states.t.size, STATE_BATCH_SIZE):
         batch = (_pad_to_batch(part[first : first + STATE_BATCH_SIZE]) for part in states)
         parts = _compute_rate_derivatives(equations, problem, *batch)
@@ -384,14 +384,14 @@ def _compute_rate_derivatives(
 
     def field(state: Array) -> Array:
         rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(state[ETA])})
-        return _compute_two_student_rates(rule, equations.closed, state[:ETA], problem)
+        return _compute_two_student_rates(rule, equations.uses_closed_form, state[:ETA], problem)
 
-    parts = _differentiate_along_pairs(field, state, equations.closed)
+    parts = _differentiate_along_pairs(field, state, equations.uses_closed_form)
     current_rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(log_eta_now)})
     noise = student_noise.compute_step_noise(
         current_rule, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes
     )
-    return *parts, log_eta_rate, noise.second
+    return *parts, log_eta_rate, noise.second_order
 
 
 def _differentiate_along_pairs(field: Callable[[Array], Array], state: Array, parallel: bool) -> tuple[Array, ...]:

@@ -66,15 +66,15 @@ MIN_FIELD_DECAY_RATE = 0.07  # averages overflow at the distant nodes required b
 class CommonFields(NamedTuple):
     """Fields shared by all students at the quadrature nodes (Y, X).
 
-    `weight` is the weight of each node, `v` the teacher's field, `s0` the common normal variable and `part` the common
-    part of s. `powers` contains the averages of tau^i z^j over one student.
+    `weight` is the weight of each node, `v` the teacher's field, `s0` the common normal variable and `common_s` the
+    common part of s. `conditional_averages` contains the averages of tau^i z^j over one student.
     """
 
     weight: np.ndarray
     v: np.ndarray
     s0: np.ndarray
-    part: np.ndarray
-    powers: dict[tuple[int, int], Array]
+    common_s: np.ndarray
+    conditional_averages: dict[tuple[int, int], Array]
 
 
 class UpdateProducts(NamedTuple):
@@ -251,8 +251,8 @@ def _combine_averages(common: CommonFields, theta: float, c: float) -> UpdatePro
 
 def _compute_second_moments(common: CommonFields, c: float) -> np.ndarray:
     """Compute the conditional averages G (Y, X, 5, 5) of products of phi."""
-    powers = {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | common.powers
-    mean, deviation = common.part, np.sqrt(1 - c)
+    powers = {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | common.conditional_averages
+    mean, deviation = common.common_s, np.sqrt(1 - c)
 
     def average(i: int, j: int) -> np.ndarray:
         """Compute the conditional average of tau^i s^j."""
@@ -265,7 +265,7 @@ def _compute_second_moments(common: CommonFields, c: float) -> np.ndarray:
 def _make_student_vectors(common: CommonFields, theta: float) -> np.ndarray:
     """Make the vectors ell (Y, X, 2, 5) that give the updates of log l and log theta from phi."""
     sin, cos = np.sin(theta), np.cos(theta)
-    ell = np.zeros((*common.part.shape, 2, len(PHI_POWERS)))
+    ell = np.zeros((*common.common_s.shape, 2, len(PHI_POWERS)))
     ell[..., 0, 2], ell[..., 0, 3], ell[..., 0, 4] = sin * cos * common.v, sin**2, sin**2 / 2
     ell[..., 1, 2], ell[..., 1, 3], ell[..., 1, 4] = -(sin**2) * common.v, sin * cos, sin * cos / 2
     ell[..., 1, :] /= theta
@@ -281,7 +281,7 @@ def _make_pair_matrix(c: float) -> np.ndarray:
 
 def _compute_second_order(common: CommonFields, G: np.ndarray, c: float) -> np.ndarray:
     """Compute the second-order term b of c12 at the nodes (Y, X)."""
-    z, mu = common.powers, G[..., 0]
+    z, mu = common.conditional_averages, G[..., 0]
     excess = common.s0**2 - 3  # chi without its terms in z, which are added below
     y = np.array([0.0, 0.0, 0.0, 2.0, 1.0])
     Gy, Y = G @ y, mu @ y

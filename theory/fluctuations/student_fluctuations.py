@@ -80,8 +80,8 @@ def compute_fluctuation_rates(
     )
     ml, mt = ml - Fl / 2, mt - Ft / 2  # A m below becomes A (m - F/2)
     bias = (
-        Al * ml + At * mt + (All * ll + 2 * Alt * lt + Att * tt - later_l) / 2 + noise.second[0],
-        Bl * ml + Bt * mt + (Bll * ll + 2 * Blt * lt + Btt * tt - later_t) / 2 + noise.second[1],
+        Al * ml + At * mt + (All * ll + 2 * Alt * lt + Att * tt - later_l) / 2 + noise.second_order[0],
+        Bl * ml + Bt * mt + (Bll * ll + 2 * Blt * lt + Btt * tt - later_t) / 2 + noise.second_order[1],
     )
     covariance, bias = jax.lax.optimization_barrier((covariance, bias))
     return StudentFluctuations(jnp.stack(covariance), jnp.stack(bias))

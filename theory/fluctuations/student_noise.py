@@ -63,7 +63,7 @@ class StepMoments(NamedTuple):
 
     first: Array
     products: Array
-    second: Array
+    second_order: Array
 
 
 class AngleFunctions(NamedTuple):

@@ -55,18 +55,18 @@ MAX_PARALLEL_AVERAGES = 2**16  # larger batches exceed the CPU cache
 class DropoutMasks(NamedTuple):
     """Dropout masks, random factors on student units with mean 1 and mean square rho (L,).
 
-    `students` is the number of student units, the first of all units.
+    `num_students` is the number of student units, the first of all units.
     """
 
     rho: Array
-    students: int
+    num_students: int
 
     def mean(self, first_unit: Array, *other_units: Array) -> Array:
         """Compute the mean product (..., L) of the masks for each tuple of units."""
         earlier_units, repeats = [first_unit], 0
         for unit in other_units:
             repeats = repeats + 1 * (
-                reduce(or_, (unit == earlier for earlier in earlier_units)) & (unit < self.students)
+                reduce(or_, (unit == earlier for earlier in earlier_units)) & (unit < self.num_students)
             )
             earlier_units.append(unit)
         return jnp.stack([self.rho**power for power in range(len(earlier_units))])[repeats]
@@ -92,7 +92,7 @@ class UnitFields(NamedTuple):
         return values if self.masks is None else values * self.masks.mean(*units)
 
     @property
-    def smooth(self) -> int:
+    def num_smooth_fields(self) -> int:
         """Number of fields that enter the activation."""
         return len(self.gram) - self.sign
 
@@ -139,7 +139,7 @@ def average_output_errors(fields: UnitFields, i: Array) -> Array:
         points = make_lattice_points(fields)
         return points.mean(points.g[i] * _average_error_over_masks(fields, points, i))
     averages, gram, weights, sign, *_ = fields
-    a = np.arange(fields.smooth)
+    a = np.arange(fields.num_smooth_fields)
     average = jnp.sum(
         fields.apply_mask_means(weights[a], i[:, None], a) * averages.I2(gather_covariances(gram, i[:, None], a)),
         axis=1,
@@ -157,7 +157,7 @@ def average_gradient_overlaps(fields: UnitFields, i: Array, p: Array) -> Array:
         points = make_lattice_points(fields)
         return points.mean(points.slope[i] * points.x[p] * _average_error_over_masks(fields, points, i))
     averages, gram, weights, sign, *_ = fields
-    a = np.arange(fields.smooth)
+    a = np.arange(fields.num_smooth_fields)
     terms = averages.I3(gather_covariances(gram, i[:, None], p[:, None], a))
     average = jnp.sum(fields.apply_mask_means(weights[a], i[:, None], a) * terms, axis=1)
     if not sign:
@@ -167,14 +167,14 @@ def average_gradient_overlaps(fields: UnitFields, i: Array, p: Array) -> Array:
 
 def average_gradient_derivatives(fields: UnitFields, i: Array) -> Array:
     """Average the derivative of g'(x_i) e with respect to each field, as an array (n, fields, L)."""
-    smooth = np.arange(fields.smooth)
+    smooth = np.arange(fields.num_smooth_fields)
     left, right = (indices.reshape(-1) for indices in np.meshgrid(i, smooth, indexing="ij"))
     slope = average_slope_products(fields, left, right).reshape(i.size, smooth.size, -1)
     average = jnp.asarray(fields.weights[smooth] * slope)
     curved = _curvatures(fields, i, average)
     if fields.sign:
         averages, gram, weights, *_ = fields
-        last = np.full_like(i, fields.smooth)
+        last = np.full_like(i, fields.num_smooth_fields)
         by_last = weights[-1] * averages.S3(_set_middle_covariances(gather_covariances(gram, i, i, last), 0.0, 1.0))
         curved = curved + weights[-1] * averages.S3(
             _set_middle_covariances(gather_covariances(gram, i, i, last), 1.0, 0.0)
@@ -186,7 +186,7 @@ def average_gradient_derivatives(fields: UnitFields, i: Array) -> Array:
 def _curvatures(fields: UnitFields, i: Array, slope_averages: Array) -> Array:
     """Average g''(x_i) e over the fields as an array (n, L), without the sign term of the error e."""
     averages, gram, weights, *_ = fields
-    smooth = np.arange(fields.smooth)
+    smooth = np.arange(fields.num_smooth_fields)
     if fields.spacing:  # by Stein's lemma for <g'(x_i) x_i e>
         return safe_ratio(
             average_gradient_overlaps(fields, i, i) - jnp.sum(gram[i][:, smooth] * slope_averages, axis=1), gram[i, i]
@@ -212,7 +212,7 @@ def average_gradient_products(fields: UnitFields, i: Array, j: Array) -> Array:
         if fields.masks is not None:
             square = square + _compute_mask_variance(fields, points, i, j)
         return fields.apply_mask_means(points.mean(slope * square), i, j)
-    averages_per_pair = fields.smooth * (fields.smooth + 1) // 2 * fields.gram.shape[-1]
+    averages_per_pair = fields.num_smooth_fields * (fields.num_smooth_fields + 1) // 2 * fields.gram.shape[-1]
     size = max(1, MAX_PARALLEL_AVERAGES // averages_per_pair)
     if size >= len(i):
         return _average_product_batch(fields, i, j)
@@ -226,12 +226,12 @@ def average_gradient_products(fields: UnitFields, i: Array, j: Array) -> Array:
 def _average_product_batch(fields: UnitFields, i: Array, j: Array) -> Array:
     averages, gram, weights, sign, *_ = fields
     first, second = i[:, None], j[:, None]
-    a, b = np.triu_indices(fields.smooth)
+    a, b = np.triu_indices(fields.num_smooth_fields)
     factors = fields.apply_mask_means(np.where(a < b, 2.0, 1.0)[:, None] * weights[a] * weights[b], first, second, a, b)
     average = jnp.sum(factors * averages.I4(gather_covariances(gram, first, second, a, b)), axis=1)
     if not sign:
         return average
-    a, last = np.arange(fields.smooth), len(gram) - 1
+    a, last = np.arange(fields.num_smooth_fields), len(gram) - 1
     sign_terms = averages.S4(gather_covariances(gram, first, second, a, np.full_like(a, last)))
     average = average + 2 * weights[-1] * jnp.sum(
         fields.apply_mask_means(weights[a], first, second, a) * sign_terms, axis=1

@@ -203,7 +203,7 @@ def compute_rates_with_time(
     """
     if setting.eta_polynomials is None:
         return compute_rates(setting, rows)
-    eta = jax.vmap(lambda polynomials, t: polynomials.at(t), -1)(setting.eta_polynomials, rows[-1])
+    eta = jax.vmap(lambda polynomials, t: polynomials.value_at(t), -1)(setting.eta_polynomials, rows[-1])
     row_rates = compute_rates(setting._replace(eta=eta, eta_polynomials=None), rows[:-1])
     return jnp.concatenate([row_rates, jnp.ones_like(rows[-1:])])
 
@@ -263,7 +263,7 @@ def make_network_setting(cells: Sequence[NetworkCell]) -> NetworkSetting:
     parameters = {name: np.asarray([getattr(cell.activation, name) for cell in cells], float) for name in names}
     rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in SCALAR_SETTING_NAMES}
     T, w = (np.stack([getattr(cell, name) for cell in cells], axis=-1) for name in ("T", "w"))
-    cell_polynomials = [cell.polynomials["eta"] for cell in cells if "eta" in cell.given]
+    cell_polynomials = [cell.polynomials["eta"] for cell in cells if "eta" in cell.known_controls]
     eta_polynomials = (
         jax.tree.map(lambda *arrays: np.stack(arrays, axis=-1), *cell_polynomials) if cell_polynomials else None
     )

@@ -110,8 +110,8 @@ def escape(network: Network, passed: float = 0.25) -> Escape:
     record_jax_use()
     set_up_compilation_cache()
     solution = _solve_to_plateau(cell)
-    rate, times = solution.growth[-1], solution.times
-    gained = cumulative_simpson(solution.growth - rate, x=times, initial=0.0)
+    rate, times = solution.growth_rates[-1], solution.times
+    gained = cumulative_simpson(solution.growth_rates - rate, x=times, initial=0.0)
     fading = np.exp(2 * (gained[-1] - gained) - 2 * rate * times)
     noise = np.array(
         [
@@ -129,7 +129,7 @@ class SymmetricSolution(NamedTuple):
 
     times: np.ndarray
     rows: np.ndarray
-    growth: np.ndarray
+    growth_rates: np.ndarray
 
 
 def _solve_to_plateau(cell: NetworkCell) -> SymmetricSolution:
@@ -164,7 +164,7 @@ def _get_escaping_cell(network: Network) -> NetworkCell:
         problem = "escape times are predicted for a single value of every key except N"
     elif (cell.K, cell.M) != (2, 2):
         problem = f"escape times are predicted for K = 2 and M = 2, not K = {cell.K} and M = {cell.M}"
-    elif cell.drawn or not network.has_symmetric_start or network.identical:
+    elif cell.drawn or not network.has_symmetric_start or network.has_identical_start:
         problem = "escape times are predicted for student units that start with equal overlaps, but are not identical"
     elif np.ptp(cell.w) or cell.T[0, 0] != cell.T[1, 1]:
         problem = "escape times are predicted for teacher units with equal weights and lengths"

@@ -64,7 +64,7 @@ class DifferenceEquations:
     linear: bool
 
     @property
-    def unit(self) -> np.ndarray:
+    def teacher_index(self) -> np.ndarray:
         """Index of the teacher unit that each student unit learns, or of the zero field."""
         return np.minimum(np.arange(self.K), self.M)
 
@@ -129,7 +129,7 @@ def average_product_with_error(
     `rows` has the shape (n, ..., L), and the result (..., L).
     """
     s, weight = get_legendre_rule(NODES)
-    C, unit, u = measure.C, equations.unit, equations.difference_index
+    C, unit, u = measure.C, equations.teacher_index, equations.difference_index
     projection_factor, mass_factor = _compute_slope_factors(equations, C, s)
     with_u = C[unit, u][:, None] + _append_axes(s, rows) * C[u, u][:, None]
     products = rows[u][:, None] - with_u * _interpolate_rows(equations, rows, s) * projection_factor
@@ -146,7 +146,7 @@ def average_squared_error(equations: DifferenceEquations, measure: GaussianMeasu
 
 def _interpolate_rows(equations: DifferenceEquations, rows: Array, tau: np.ndarray) -> Array:
     """Combine rows (n, ...) of the fields into rows of x_k (K, nodes, ...)."""
-    return rows[equations.unit][:, None] + _append_axes(tau, rows) * rows[equations.difference_index][:, None]
+    return rows[equations.teacher_index][:, None] + _append_axes(tau, rows) * rows[equations.difference_index][:, None]
 
 
 def _compute_slope_factors(equations: DifferenceEquations, C: Array, tau: np.ndarray) -> tuple[Array, Array]:
@@ -154,7 +154,7 @@ def _compute_slope_factors(equations: DifferenceEquations, C: Array, tau: np.nda
 
     The first array scales the terms subtracted from the covariances, the second multiplies the mass.
     """
-    unit, u, t = equations.unit, equations.difference_index, _append_axes(tau, C[0])
+    unit, u, t = equations.teacher_index, equations.difference_index, _append_axes(tau, C[0])
     variance = C[unit, unit][:, None] + t * (2 * C[unit, u][:, None] + t * C[u, u][:, None])
     if equations.linear:
         return jnp.zeros_like(variance), jnp.ones_like(variance)

@@ -198,7 +198,9 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[We
     """
     record_jax_use()
     cell_modes = [get_condensed_modes(cell) for cell in cells]
-    keys = [(*make_solution_key(cell), cell.inputs, cell.N if cell.inputs.sized else None) for cell in cells]
+    keys = [
+        (*make_solution_key(cell), cell.inputs, cell.N if cell.inputs.modes_depend_on_N else None) for cell in cells
+    ]
     t = np.asarray(list(times), float)
 
     def program(index: int) -> tuple[NetworkEquations, int]:

@@ -51,7 +51,7 @@ class IntegrationState(NamedTuple):
     h: Array  # next step size (L,)
     y: Array  # values (C, L)
     stages: Array
-    recorded: Array  # values at the recorded times
+    recorded_values: Array  # values at the recorded times
 
 
 class AttemptedStep(NamedTuple):
@@ -61,8 +61,8 @@ class AttemptedStep(NamedTuple):
     h: Array  # step size (L,)
     y: Array  # values at the end of the step (C, L)
     stages: Array
-    first: Array  # number of recorded times up to the start of the step (L,)
-    stop: Array  # number of recorded times up to the end of the step (L,)
+    first_index: Array  # number of recorded times up to the start of the step (L,)
+    stop_index: Array  # number of recorded times up to the end of the step (L,)
 
 
 def pad_times(times: np.ndarray, num_values: int = 1) -> np.ndarray:
@@ -119,7 +119,7 @@ def integrate(
         h=jnp.full(num_systems, FIRST_TIME_STEP),
         y=start,
         stages=jnp.zeros((NUM_ALL_STAGES, *start.shape)),
-        recorded=jnp.broadcast_to(start, (times.size, *start.shape)),
+        recorded_values=jnp.broadcast_to(start, (times.size, *start.shape)),
     )
 
     def has_unfinished(state: IntegrationState) -> Array:
@@ -136,11 +136,11 @@ def integrate(
             y=jnp.where(accepted, step.y, state.y),
             # reset the other stages, since NaN times a weight of 0 would make the next step NaN
             stages=jnp.zeros_like(step.stages).at[0].set(jnp.where(accepted, step.stages[NUM_STAGES], step.stages[0])),
-            recorded=_record_values(constants, state, step, accepted, times),
+            recorded_values=_record_values(constants, state, step, accepted, times),
         )
 
     state = jax.lax.while_loop(has_unfinished, advance, state)
-    return state.recorded, state.t >= end
+    return state.recorded_values, state.t >= end
 
 
 def _is_unfinished(state: IntegrationState, end: Array) -> Array:
@@ -183,7 +183,7 @@ def _estimate_error(constants: Tableau, y: Array, step: AttemptedStep, rtol: flo
     total = fifth + 0.01 * third
     error = fifth / jnp.sqrt(jnp.where(total > 0, total, 1.0))
     dense_error = jnp.max(jnp.abs(part(constants.polynomial[-1])), axis=0) * MAX_LAST_TERM_FACTOR / SMOOTH_ERROR_RATIO
-    return jnp.where(step.stop > step.first, jnp.maximum(error, dense_error), error)
+    return jnp.where(step.stop_index > step.first_index, jnp.maximum(error, dense_error), error)
 
 
 def _compute_step_factor(error: Array, accepted: Array) -> Array:
@@ -219,7 +219,7 @@ def _record_values(
         new = jnp.where(due[:, None], state.y + value, old)
         return jax.lax.dynamic_update_slice_in_dim(recorded, new, block * TIMES_PER_BLOCK, 0)
 
-    first, stop = jnp.min(step.first), jnp.max(jnp.where(accepted, step.stop, 0))
+    first, stop = jnp.min(step.first_index), jnp.max(jnp.where(accepted, step.stop_index, 0))
     return jax.lax.fori_loop(
-        first // TIMES_PER_BLOCK, (stop + TIMES_PER_BLOCK - 1) // TIMES_PER_BLOCK, record, state.recorded
+        first // TIMES_PER_BLOCK, (stop + TIMES_PER_BLOCK - 1) // TIMES_PER_BLOCK, record, state.recorded_values
     )

@@ -28,7 +28,8 @@ def split_times_into_pieces(starts: Sequence[float], times: np.ndarray) -> Itera
     A recorded time at an edge belongs to the piece that starts there.
 
     >>> times = np.array([1.0, 5.0, 9.0])
-    >>> [(piece.begin, piece.times.tolist(), piece.num_recorded) for piece in split_times_into_pieces([0.0, 5.0], times)]
+    >>> pieces = split_times_into_pieces([0.0, 5.0], times)
+    >>> [(piece.begin, piece.times.tolist(), piece.num_recorded) for piece in pieces]
     [(0.0, [1.0, 5.0], 1), (5.0, [0.0, 4.0], 2)]
     """
     ends = [*starts[1:], max(times[-1], starts[-1])]

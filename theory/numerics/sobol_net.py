@@ -40,7 +40,7 @@ NUM_STORED_SOBOL_COLUMNS = 64
 
 @lru_cache(maxsize=4)
 def get_sobol_generators(columns: int) -> np.ndarray:
-    """Return the generators of Sobol's net as integers (digits, columns).
+    """Return the generator matrices of the Sobol sequence as integers (digits, columns).
 
     Generators are multiplied by 2^16 and ordered from the first digit to the last.
 

@@ -55,7 +55,7 @@ class StudentPair(NamedTuple):
     """Pair of students: angles to the teacher (2,), cosine of the transverse parts, lengths (2,)."""
 
     angles: tuple[Array, Array]
-    c: Array
+    transverse_cosine: Array
     lengths: tuple[Array, Array]
 
 
@@ -89,17 +89,17 @@ def compute_pair_average(rule: Rule, use_closed_forms: bool, pair: StudentPair, 
     The average uses a closed form, a line form or quadrature. Arrays broadcast.
     """
     if use_closed_forms:
-        pair_angle = angle_between_students(*pair.angles, pair.c)
+        pair_angle = angle_between_students(*pair.angles, pair.transverse_cosine)
         ff = rule.closed_form_pair(pair.angles, pair_angle, pair.lengths, flip)
     else:
         average_pair = _compute_pair_line_average if rule.has_line_form else integrate_pair_average
-        flat = (*pair.angles, pair.c, *pair.lengths, flip)
+        flat = (*pair.angles, pair.transverse_cosine, *pair.lengths, flip)
         ff = jnp.vectorize(lambda a, b, c, k, l, e: average_pair(rule, StudentPair((a, b), c, (k, l)), e))(*flat)
     return rule.eta**2 * ff
 
 
 def _compute_pair_line_average(rule: Rule, pair: StudentPair, flip: Array) -> Array:
-    pair_angle = angle_between_students(*pair.angles, pair.c)
+    pair_angle = angle_between_students(*pair.angles, pair.transverse_cosine)
     return rule.line_form_pair(pair.angles, pair_angle, pair.lengths, flip)
 
 
@@ -138,11 +138,13 @@ def integrate_averages(rule: Rule, theta: Array, length: Array, flip: Array, nod
 def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: int = NODES) -> Array:
     r"""Compute :math:`\langle f_1 f_2\rangle` for learning rate 1 by nested quadrature. All arguments are scalars."""
     (sin_1, sin_2), (cos_1, cos_2) = (tuple(map(f, pair.angles)) for f in (jnp.sin, jnp.cos))
-    pair_angle = angle_between_students(*pair.angles, pair.c)
+    pair_angle = angle_between_students(*pair.angles, pair.transverse_cosine)
     q, p = jnp.cos(pair_angle), jnp.sin(pair_angle)
     distinct = p > MIN_DIVISOR
-    parallel = cos_2 * sin_1 - pair.c * cos_1 * sin_2  # p r
-    perpendicular = sin_2 * jnp.sqrt(jnp.maximum((1 - pair.c) * (1 + pair.c), 0.0))  # p sqrt(1 - r^2)
+    parallel = cos_2 * sin_1 - pair.transverse_cosine * cos_1 * sin_2  # p r
+    perpendicular = sin_2 * jnp.sqrt(
+        jnp.maximum((1 - pair.transverse_cosine) * (1 + pair.transverse_cosine), 0.0)
+    )  # p sqrt(1 - r^2)
     norm = replace_zero(jnp.hypot(parallel, perpendicular))
     r, root = jnp.where(distinct, parallel / norm, 0.0), jnp.where(distinct, replace_zero(perpendicular / norm), 1.0)
     gamma = cos_1 / replace_zero(sin_1)

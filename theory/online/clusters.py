@@ -84,7 +84,7 @@ def compute_cluster_averages(rule: Rule, clusters: TwoClusters, m: float, Q: flo
     """
     sums = np.zeros(3)
     edges = [float(edge) for edge in rule.edges(np.float64(length))]
-    for cluster_weight, factor in zip(clusters.weights, clusters.factors, strict=True):
+    for cluster_weight, factor in zip(clusters.weights, clusters.centre_distances, strict=True):
         mean = factor * m
         z, weight = make_gaussian_panels(
             np.array([-GAUSSIAN_CUTOFF, 0.0, GAUSSIAN_CUTOFF, *((edge - mean) / Q for edge in edges)])
@@ -110,28 +110,28 @@ class OnlineClusterEquations:
     def start(self) -> np.ndarray:
         """The initial state (1 + 2d,)."""
         (length,), (R,), _ = self.cell.order_parameters
-        fractions, powers = self.clusters.shares, self.clusters.powers
+        fractions, powers = self.clusters.shares, self.clusters.centre_powers
         rho = np.full(fractions.shape, R and R / np.sqrt(powers.sum()))
         return np.array([np.log(length), *rho, *((1 - R) * (1 + R) * fractions)])
 
-    def fields(self, rho: np.ndarray, perpendicular: np.ndarray) -> tuple[float, float]:
+    def compute_field_moments(self, rho: np.ndarray, perpendicular: np.ndarray) -> tuple[float, float]:
         """Return the mean m and deviation Q of the field, in the units of the state."""
-        omega, powers = self.clusters.variances, self.clusters.powers
+        omega, powers = self.clusters.variances, self.clusters.centre_powers
         return float(powers @ rho), float(np.sqrt(omega @ (powers * rho**2 + perpendicular)))
 
-    def noise(self, F: float) -> np.ndarray:
+    def compute_noise_growth(self, F: float) -> np.ndarray:
         """Return the growth rates (d,) of the perpendicular parts due to the noise of single examples."""
         return self.clusters.variances * self.clusters.shares * F
 
-    def rates(self, t: float, values: np.ndarray) -> np.ndarray:
+    def compute_rates(self, t: float, values: np.ndarray) -> np.ndarray:
         """Return the time derivative (1 + 2d,) of the state."""
-        omega, powers = self.clusters.variances, self.clusters.powers
+        omega, powers = self.clusters.variances, self.clusters.centre_powers
         length = float(compute_clipped_length(values[0]))
         rho, perpendicular = values[1:].reshape(2, -1)
         rule = self.cell.rule if self.cell.schedule is None else self.cell.get_rule_at(t)
-        c, E, F = compute_cluster_averages(rule, self.clusters, *self.fields(rho, perpendicular), length)
+        c, E, F = compute_cluster_averages(rule, self.clusters, *self.compute_field_moments(rho, perpendicular), length)
         pull = c / length + omega * E * rho
-        spread = 2 * omega * E * perpendicular + self.noise(F) / length**2
+        spread = 2 * omega * E * perpendicular + self.compute_noise_growth(F) / length**2
         growth = (powers * rho) @ pull + spread.sum() / 2
         growth /= (
             powers @ rho**2 + perpendicular.sum()
@@ -142,13 +142,13 @@ class OnlineClusterEquations:
         """Integrate the equations, and return the student's trajectory at given times (T,)."""
         start = self.start
         atol = np.array([ATOL, *np.full(self.clusters.shares.shape, ATOL), *(ATOL * self.clusters.shares)])
-        values = integrate_stiff_equations(self.rates, start, times, atol, self.cell.described)
+        values = integrate_stiff_equations(self.compute_rates, start, times, atol, self.cell.described)
         rho, perpendicular = np.split(values[:, 1:], 2, axis=1)
-        units = np.sqrt(rho**2 @ self.clusters.powers + perpendicular.sum(axis=1))  # 1 up to rounding
+        units = np.sqrt(rho**2 @ self.clusters.centre_powers + perpendicular.sum(axis=1))  # 1 up to rounding
         log_length = values[:, 0] + np.log(units)
         check_length_overflow(log_length, self.cell.described)
-        m, Q = np.array([self.fields(*state) for state in zip(rho, perpendicular, strict=True)]).T
-        wrong = self.clusters.weights @ normal_cdf(-np.outer(self.clusters.factors, m / Q))
+        m, Q = np.array([self.compute_field_moments(*state) for state in zip(rho, perpendicular, strict=True)]).T
+        wrong = self.clusters.weights @ normal_cdf(-np.outer(self.clusters.centre_distances, m / Q))
         scale = np.exp(values[:, 0])
         return ClusterTrajectory(m * scale, Q * scale, np.exp(log_length), wrong)
 
@@ -156,7 +156,8 @@ class OnlineClusterEquations:
 def solve_cells(cells: Iterable[tuple[OnlineCell, TwoClusters]], times: Iterable[float]) -> list[ClusterTrajectory]:
     """Solve each cell with its clusters, and return the trajectory of its student.
 
-    Raises `SolverError` if the integration stops early, `DivergedStudentError` if a length leaves the floating-point range.
+    Raises `SolverError` if the integration stops early, `DivergedStudentError` if a length leaves the floating-point
+    range.
     """
     record_jax_use()
     with use_double_precision():  # a user-defined rule may use JAX

@@ -37,28 +37,29 @@ FLUCTUATION_ATOL = 1e-9  # applies to fluctuations of order 1/N
 class StudentEquations:
     """Static arguments of the compiled solver.
 
-    `closed` selects closed forms instead of quadrature. `students` is the number of distinct students. `changing` is
-    True if drift, decay or a schedule may differ from their defaults. `paired` is True if there are pairs, whose
-    averages by quadrature take most of the time. `corrected` is True if fluctuations are integrated, and `linear` if
-    the rules are then linear.
+    `use_closed_forms` selects closed forms instead of quadrature. `num_students` is the number of distinct students.
+    `is_time_dependent` is True if drift, decay or a schedule may differ from their defaults. `paired` is True if there
+    are pairs, whose averages by quadrature take most of the time. `has_fluctuations` is True if fluctuations are
+    integrated, and `is_linear` if the rules are then linear.
     """
 
     rules: tuple[ParameterFamily, ...]
-    closed: bool
-    students: int
-    changing: bool
+    use_closed_forms: bool
+    num_students: int
+    is_time_dependent: bool
     has_pairs: bool
-    corrected: bool = False
-    linear: bool = False
+    has_fluctuations: bool = False
+    is_linear: bool = False
 
 
 class StudentBatch(NamedTuple):
     """Run-time arguments of the solver, with the batch as the last axis.
 
-    `rule` is the index of the rule. `fluctuations` has shape (5 S, L), or (0, L) if fluctuations are not integrated.
+    `rule_index` is the index of the rule. `fluctuations` has shape (5 S, L), or (0, L) if fluctuations are not
+    integrated.
     """
 
-    rule: Array
+    rule_index: Array
     parameters: dict[str, Array]
     flip: Array
     changes: TimeDependence
@@ -73,7 +74,7 @@ class StudentRateArguments(NamedTuple):
     """
 
     t: Array
-    rule: Array
+    rule_index: Array
     parameters: dict[str, Array]
     flip: Array
     changes: TimeDependence
@@ -85,21 +86,21 @@ def solve_batch(equations: StudentEquations, batch: StudentBatch, times: Array, 
 
     Also returns a mask of elements that have reached the last time.
     """
-    S, pairs, num_fluctuations = equations.students, batch.start.c.shape[0], batch.fluctuations.shape[0]
+    S, pairs, num_fluctuations = equations.num_students, batch.start.c.shape[0], batch.fluctuations.shape[0]
     cuts = [S, 2 * S, 2 * S + pairs, 2 * S + pairs + num_fluctuations]
     student_rates = jax.vmap(partial(_compute_student_rates, equations), in_axes=-1, out_axes=-1)
 
     def field(y: Array) -> Array:
         *state, rows, t = jnp.split(y, cuts)
         students = Students(*state)
-        setting = StudentRateArguments(t, batch.rule, batch.parameters, batch.flip, batch.changes)
+        setting = StudentRateArguments(t, batch.rule_index, batch.parameters, batch.flip, batch.changes)
         fluctuation_rates = (
-            _compute_fluctuation_row_rates(equations, students, rows, setting) if equations.corrected else rows
+            _compute_fluctuation_row_rates(equations, students, rows, setting) if equations.has_fluctuations else rows
         )
         return jnp.concatenate([*student_rates(students, setting), fluctuation_rates, jnp.ones_like(t)])
 
     # the last row is the time
-    start = [*batch.start, batch.fluctuations, jnp.zeros((1 if equations.changing else 0, batch.flip.size))]
+    start = [*batch.start, batch.fluctuations, jnp.zeros((1 if equations.is_time_dependent else 0, batch.flip.size))]
     first = [ATOL] * S + [VERSINE_ATOL] * S + [ATOL] * pairs, [ATOL] * len(start[-1])
     atol = jnp.asarray(first[0] + [FLUCTUATION_ATOL] * num_fluctuations + first[1])[:, None]
     values, completed = integrate(field, jnp.concatenate(start), times, RTOL, atol, max_steps)
@@ -109,7 +110,7 @@ def solve_batch(equations: StudentEquations, batch: StudentBatch, times: Array, 
 def _make_current_rule(equations: StudentEquations, family: ParameterFamily, setting: StudentRateArguments) -> Rule:
     """Return the rule of a batch element at the current time."""
     parameters = setting.parameters
-    if equations.changing:
+    if equations.is_time_dependent:
         parameters = {**parameters, "eta": setting.changes.schedule.rate(parameters["eta"], setting.t[0])}
     rule: Rule = family(**{name: parameters[name] for name in family.real_names})
     return rule
@@ -119,13 +120,18 @@ def _compute_student_rates(equations: StudentEquations, students: Students, sett
     """Return the time derivative of the students in one batch element."""
 
     def make_rule_rates(family: ParameterFamily) -> Callable[[Students], Students]:
-        rule, changes = _make_current_rule(equations, family, setting), setting.changes if equations.changing else None
+        rule, changes = (
+            _make_current_rule(equations, family, setting),
+            setting.changes if equations.is_time_dependent else None,
+        )
         return lambda students: compute_rates(
-            rule, equations.closed, students, setting.flip, changes, equations.has_pairs
+            rule, equations.use_closed_forms, students, setting.flip, changes, equations.has_pairs
         )
 
     inside = Students(students.log_length, jnp.clip(students.y, 0.0, 2.0), jnp.clip(students.c, -1.0, 1.0))
-    state: Students = jax.lax.switch(setting.rule, [make_rule_rates(family) for family in equations.rules], inside)
+    state: Students = jax.lax.switch(
+        setting.rule_index, [make_rule_rates(family) for family in equations.rules], inside
+    )
     return state
 
 
@@ -137,7 +143,7 @@ def _compute_fluctuation_row_rates(
     Each student is treated as a separate batch element.
     """
     log_length, theta = students.log_length.reshape(-1), angle_from_versine(jnp.clip(students.y, 0.0, 2.0)).reshape(-1)
-    student_setting: StudentRateArguments = jax.tree.map(lambda array: jnp.tile(array, equations.students), setting)
+    student_setting: StudentRateArguments = jax.tree.map(lambda array: jnp.tile(array, equations.num_students), setting)
     fluctuations = StudentFluctuations(*jnp.split(rows.reshape(5, -1), [3]))
     rates_by_rule = [
         jnp.concatenate(
@@ -148,7 +154,7 @@ def _compute_fluctuation_row_rates(
     return (
         rates_by_rule[0]
         if len(rates_by_rule) == 1
-        else jnp.select([student_setting.rule == index for index in range(len(rates_by_rule))], rates_by_rule)
+        else jnp.select([student_setting.rule_index == index for index in range(len(rates_by_rule))], rates_by_rule)
     )
 
 
@@ -171,7 +177,7 @@ def _compute_fluctuation_rates(
     )
 
     def current_changes(setting: StudentRateArguments) -> TimeDependence | None:
-        return setting.changes if equations.changing else None
+        return setting.changes if equations.is_time_dependent else None
 
     def edges(theta: Array, length: Array, setting: StudentRateArguments) -> list[Array]:
         return student_noise.compute_stability_edges(_make_current_rule(equations, family, setting), theta, length)
@@ -194,14 +200,14 @@ def _compute_fluctuation_rates(
         def field(log_length: Array, log_theta: Array, t: Array) -> tuple[Array, Array]:
             rule = _make_current_rule(equations, family, setting._replace(t=t))
             return compute_logarithmic_rates(
-                rule, equations.closed, (log_length, log_theta), setting.flip, current_changes(setting)
+                rule, equations.use_closed_forms, (log_length, log_theta), setting.flip, current_changes(setting)
             )
 
         return student_fluctuations.compute_fluctuation_rates(
             field, (log_length, jnp.log(theta)), setting.t, step, fluctuations
         )
 
-    if equations.linear:
+    if equations.is_linear:
         stabilities = student_noise.make_linear_rule_nodes(theta, setting.flip)
     else:
         stabilities = student_noise.make_stability_nodes(over_batch(edges)(theta, length, setting), theta, setting.flip)

@@ -18,8 +18,8 @@ VERSINE_ATOL = 1e-60  # negligible: the relative tolerance holds for arbitrarily
 class RateTerms(NamedTuple):
     """Terms in one student's rates of log l and y = 1 - R: learning, noise, and decay or drift."""
 
-    log_length: tuple[Array, Array, Array]
-    y: tuple[Array, Array, Array]
+    log_length_terms: tuple[Array, Array, Array]
+    y_terms: tuple[Array, Array, Array]
 
 
 def compute_rate_terms(averages: RuleAverages, y: Array, length: Array, changes: TimeDependence | None) -> RateTerms:

@@ -30,7 +30,7 @@ class StudentFields(NamedTuple):
 
     theta: Array
     length: Array
-    ratio: Array
+    deviation_ratio: Array
 
 
 class StabilityScaledRule:
@@ -97,7 +97,7 @@ def compute_pair_field_average(rule: Rule, first: StudentFields, second: Student
     if rule.has_closed_form and rule.degree is not None:
         angles, lengths = (first.theta, second.theta), (first.length, second.length)
         ff = rule.closed_form_pair(angles, angle_between_students(*angles, c), lengths, flip)
-        ff = (first.ratio * second.ratio) ** rule.degree * ff
+        ff = (first.deviation_ratio * second.deviation_ratio) ** rule.degree * ff
     else:
         [ff] = map(
             np.asarray,
@@ -146,8 +146,8 @@ def _integrate_pair_average(
     rule: Any = family(**parameters)
 
     def average_pair(first: StudentFields, second: StudentFields, c: Array) -> Array:
-        scaled = _cast_to_rule(StabilityScaledRule(rule, first.ratio, second.ratio))
-        lengths = ((first.length, first.ratio), (second.length, second.ratio))
+        scaled = _cast_to_rule(StabilityScaledRule(rule, first.deviation_ratio, second.deviation_ratio))
+        lengths = ((first.length, first.deviation_ratio), (second.length, second.deviation_ratio))
         return integrate_pair_average(scaled, StudentPair((first.theta, second.theta), c, lengths), flip)
 
     return (jax.lax.map(lambda pair: average_pair(*pair), (first, second, c)),)

@@ -130,11 +130,11 @@ def _check_supported(scenario: Scenario) -> None:
     """Raise `ScenarioError` for a scenario whose stationary states are not supported."""
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
-    if any(cell.inputs.structured for cell in scenario.cells()):
+    if any(cell.inputs.has_unequal_variances for cell in scenario.cells()):
         raise ScenarioError([(("inputs",), "stationary states are supported for isotropic inputs only")])
     if any(cell.schedule is not None for cell in scenario.cells()):
         raise ScenarioError([(("schedule",), "a decreasing learning rate has no stationary state")])
-    if not scenario.exchangeable:
+    if not scenario.has_equal_starts:
         raise ScenarioError([(("start",), "stationary states are supported for students with equal starts only")])
 
 
@@ -220,7 +220,7 @@ def _convert_solver_variables(max_start_length: float, x: np.ndarray) -> tuple[n
 def _make_rate_arguments(cell: OnlineCell) -> tuple[ParameterFamily, bool, RateArguments]:
     rule = get_parameter_family(cell.rule)
     parameters = {name: np.float64(getattr(cell.rule, name)) for name in rule.real_names}
-    return rule, cell.rule.has_closed_form, RateArguments(parameters, np.float64(cell.flip), cell.changing)
+    return rule, cell.rule.has_closed_form, RateArguments(parameters, np.float64(cell.flip), cell.time_dependence)
 
 
 def _is_length_invariant(terms: RateTermsFunction, state: np.ndarray) -> bool:
@@ -263,7 +263,7 @@ def _explain_absence(cell: OnlineCell, rates: np.ndarray) -> str:
 def _compute_log_rate_terms(
     rule: ParameterFamily, use_closed_forms: bool, setting: RateArguments, state: Array
 ) -> Array:
-    """Return the terms (2, 3) in the rates of log l and log y, at a given state."""
+    """Return the terms of the rates of log l and log y at a given state, an array of shape (2, 3)."""
     length, y = jnp.exp(state)
     single = compute_rule_averages(
         rule(**setting.parameters), use_closed_forms, angle_from_versine(y), length, setting.flip

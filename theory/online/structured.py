@@ -59,7 +59,7 @@ class TeacherModes(NamedTuple):
     """Power T_a of the teacher in each mode, and its time derivative (d,)."""
 
     power: np.ndarray
-    rate: np.ndarray
+    power_rate: np.ndarray
 
 
 class StudentOverlaps(NamedTuple):
@@ -73,7 +73,7 @@ class StudentOverlaps(NamedTuple):
     pair_covariance: np.ndarray
 
     @property
-    def theta(self) -> np.ndarray:
+    def teacher_angles(self) -> np.ndarray:
         """The angles between students and teacher."""
         return angle_from_components(np.sqrt(self.perpendicular), self.parallel)
 
@@ -145,7 +145,7 @@ class ModeEquations:
         """Pack a state into one vector."""
         return np.concatenate([*state[:2], *(part.ravel() for part in state[2:])])
 
-    def state(self, values: np.ndarray) -> ModeState:
+    def unpack_state(self, values: np.ndarray) -> ModeState:
         """Unpack a vector (n,) into a state."""
         S, d = self.students, self.omega.size
         modes = values[2 * S :].reshape(-1, d)
@@ -159,7 +159,7 @@ class ModeEquations:
         shift = state.delta @ (self.omega * power) / (self.omega @ power)
         return state._replace(m=state.m + shift, delta=state.delta - shift[:, None])
 
-    def teacher(self, t: float) -> TeacherModes:
+    def compute_teacher_modes(self, t: float) -> TeacherModes:
         """Return the teacher's modes at a given time."""
         drift = self.drift
         if not drift:
@@ -188,7 +188,7 @@ class ModeEquations:
         self, t: float, log_length: np.ndarray, fields: StudentOverlaps, variance: float
     ) -> RateCoefficients:
         """Compute the coefficients of the rates from the lengths and the fields of the students."""
-        theta, ratio = fields.theta, np.hypot(fields.parallel, np.sqrt(fields.perpendicular))
+        theta, ratio = fields.teacher_angles, np.hypot(fields.parallel, np.sqrt(fields.perpendicular))
         length = compute_clipped_length(log_length)
         rule, flip = self.cell.rule if self.cell.schedule is None else self.cell.get_rule_at(t), self.cell.flip
         students = StudentFields(theta, length, ratio)
@@ -209,11 +209,11 @@ class ModeEquations:
             common = np.where(self.together, noise[first], common / (length[first] * length[second]))
         return RateCoefficients(gain, slope, noise, common)
 
-    def rates(self, t: float, values: np.ndarray) -> np.ndarray:
+    def compute_rates(self, t: float, values: np.ndarray) -> np.ndarray:
         """Return the time derivative (n,) of a state vector (n,)."""
-        teacher, (omega, nu), drift = self.teacher(t), (self.omega, self.share), self.drift
+        teacher, (omega, nu), drift = self.compute_teacher_modes(t), (self.omega, self.share), self.drift
         power, variance = teacher.power, omega @ teacher.power
-        state = self.centre_delta(self.state(values), power)
+        state = self.centre_delta(self.unpack_state(values), power)
         rho = state.m[:, None] + state.delta
         gain, slope, noise, common = self.compute_coefficients(
             t, state.log_length, self.compute_overlaps(omega, power, state), variance
@@ -229,7 +229,7 @@ class ModeEquations:
             perpendicular_rates = perpendicular_rates + 2 * drift * nu * rho**2
         mean = pull @ (omega * power) / variance
         if drift:
-            mean = mean + state.delta @ (omega * teacher.rate) / variance
+            mean = mean + state.delta @ (omega * teacher.power_rate) / variance
         delta_rates = pull - mean[:, None] - growth[:, None] * state.delta
         pair_rates = self._compute_pair_rates(state.pair_products, rho, slope, growth, common)
         return self.pack_state(
@@ -249,11 +249,11 @@ class ModeEquations:
 
     def compute_students(self, t: float, values: np.ndarray) -> tuple[Students, Students]:
         """Return the students of a state vector, described by weights and by fields."""
-        state, power = self.state(values), self.teacher(t).power
+        state, power = self.unpack_state(values), self.compute_teacher_modes(t).power
         students = []
         for metric in (np.ones_like(self.omega), self.omega):
             overlaps = self.compute_overlaps(metric, power, state)
             log_size = np.log(np.hypot(overlaps.parallel, np.sqrt(overlaps.perpendicular)))
             cosines = overlaps.compute_transverse_cosines(self.first, self.second)
-            students.append(Students(state.log_length + log_size, one_minus_cos(overlaps.theta), cosines))
+            students.append(Students(state.log_length + log_size, one_minus_cos(overlaps.teacher_angles), cosines))
         return students[0], students[1]

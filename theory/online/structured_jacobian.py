@@ -29,9 +29,9 @@ def compute_jacobian(equations: ModeEquations, t: float, values: np.ndarray) -> 
     values
         The state's vector (n,).
     """
-    teacher = equations.teacher(t)
+    teacher = equations.compute_teacher_modes(t)
     omega, nu, power, drift = equations.omega, equations.share, teacher.power, equations.drift
-    state = equations.centre_delta(equations.state(values), power)
+    state = equations.centre_delta(equations.unpack_state(values), power)
     weight, n, d = omega * power / (omega @ power), values.size, omega.size
     m_row, delta_rows, perpendicular_rows = 1, slice(2, 2 + d), slice(2 + d, 2 + 2 * d)
     pair_rows = slice(2 + 2 * d, n)
@@ -61,7 +61,7 @@ def compute_jacobian(equations: ModeEquations, t: float, values: np.ndarray) -> 
     rho_derivatives[:, m_row] += shrink
     _add_to_diagonal(rho_derivatives[:, delta_rows], omega * slope + shrink)
     mean = weight @ rho_derivatives
-    mean[delta_rows] += omega * teacher.rate / (omega @ power)
+    mean[delta_rows] += omega * teacher.power_rate / (omega @ power)
     derivatives[m_row] = mean - state.m * growth_gradient
     derivatives[m_row, m_row] -= growth
     derivatives[delta_rows] = rho_derivatives - mean - np.outer(delta, growth_gradient)
@@ -91,7 +91,7 @@ def _differentiate_coefficients(
     equations: ModeEquations, t: float, state: ModeState, weight: np.ndarray, num_variables: int
 ) -> tuple[tuple[float, ...], np.ndarray]:
     """Return the coefficients (4,) of one student, and their derivatives (4, n) by finite differences."""
-    omega, power = equations.omega, equations.teacher(t).power
+    omega, power = equations.omega, equations.compute_teacher_modes(t).power
     variance, d = omega @ power, omega.size
     fields = equations.compute_overlaps(omega, power, state)
     arguments = [state.log_length, *fields]

@@ -35,7 +35,8 @@ def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[Stu
 
     Arrays have a leading axis of times.
 
-    Raises `SolverError` if the integration stops early, `DivergedStudentError` if a length leaves the floating-point range.
+    Raises `SolverError` if the integration stops early, `DivergedStudentError` if a length leaves the floating-point
+    range.
     """
     record_jax_use()
     with use_double_precision():
@@ -59,7 +60,7 @@ def _solve_cell(cell: OnlineCell, times: np.ndarray) -> StudentMetrics:
 def _integrate_equations(equations: ModeEquations, times: np.ndarray) -> np.ndarray:
     """Integrate the equations, and return the state vectors (T, n) at the given times."""
     return integrate_stiff_equations(
-        equations.rates,
+        equations.compute_rates,
         equations.pack_state(equations.start),
         times,
         _make_absolute_tolerances(equations, times[-1]),

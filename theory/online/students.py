@@ -20,7 +20,7 @@ class Students(NamedTuple):
 
 def count_distinct_students(cell: OnlineCell) -> int:
     """Return the number of distinct students: 1 if all have the same initial condition, else K."""
-    return 1 if cell.alike else cell.K
+    return 1 if cell.has_equal_starts else cell.K
 
 
 def make_pair_indices(num_students: int) -> tuple[np.ndarray, np.ndarray]:

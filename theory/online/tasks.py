@@ -62,27 +62,28 @@ class TaskStudent(NamedTuple):
 class TaskStudentEquations:
     """Static arguments of the compiled solver.
 
-    `closed` selects closed forms instead of quadrature. `changing` is True if the learning rate changes within a piece.
+    `use_closed_forms` selects closed forms instead of quadrature. `is_rate_time_dependent` is True if the learning rate
+    changes within a piece.
     """
 
     rules: tuple[ParameterFamily, ...]
-    closed: bool
-    changing: bool
+    use_closed_forms: bool
+    is_rate_time_dependent: bool
 
 
 class TaskStudentSetting(NamedTuple):
     """Run-time arguments of the solver, with the batch as the last axis.
 
-    `rule` is the index of the rule, `teacher_versines` the distances d (tasks, tasks, L) between the teachers, and
-    `batch` the number of examples per step.
+    `rule_index` is the index of the rule, `teacher_versines` the distances d (tasks, tasks, L) between the teachers,
+    and `examples_per_step` the number of examples per step.
     """
 
-    rule: Array
+    rule_index: Array
     parameters: dict[str, Array]
     flip: Array
     changes: TimeDependence
     teacher_versines: Array
-    batch: Array
+    examples_per_step: Array
 
 
 def compute_task_rates(
@@ -101,7 +102,7 @@ def compute_task_rates(
     task_probabilities
         Probabilities of the tasks (tasks,).
     """
-    half_diffusion = task_averages.ff / length**2 / setting.batch / 2
+    half_diffusion = task_averages.ff / length**2 / setting.examples_per_step / 2
     growth = task_probabilities @ (task_averages.fu / length + half_diffusion) - setting.changes.decay
     towards = (
         y[:, None] + (1 - y[:, None]) * y - setting.teacher_versines
@@ -120,19 +121,19 @@ def _compute_row_rates(
 
     def make_rule_rates(family: ParameterFamily) -> Callable[[], tuple[Array, Array]]:
         parameters = {name: setting.parameters[name] for name in family.real_names}
-        if equations.changing:
+        if equations.is_rate_time_dependent:
             parameters["eta"] = setting.changes.schedule.rate(parameters["eta"], t)
         rule: Rule = family(**parameters)
 
         def rates() -> tuple[Array, Array]:
-            task_averages = compute_rule_averages(rule, equations.closed, theta, length, setting.flip)
+            task_averages = compute_rule_averages(rule, equations.use_closed_forms, theta, length, setting.flip)
             return compute_task_rates(
                 RuleAverages(*(part + 0.0 * theta for part in task_averages)), length, y, setting, task_probabilities
             )
 
         return rates
 
-    growth, y_rate = jax.lax.switch(setting.rule, [make_rule_rates(family) for family in equations.rules])
+    growth, y_rate = jax.lax.switch(setting.rule_index, [make_rule_rates(family) for family in equations.rules])
     return jnp.concatenate([growth[None], y_rate, jnp.ones(1)])
 
 
@@ -166,9 +167,9 @@ def solve_piece(
 def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list[TaskStudent]:
     """Solve the equations of each cell for its student at each time.
 
-    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedStudentError` if
-    a length leaves the floating-point range. Cells whose pieces begin together are integrated in parallel. Cells that
-    differ only in N share a solution.
+    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedStudentError`
+    if a length leaves the floating-point range. Cells whose pieces begin together are integrated in parallel. Cells
+    that differ only in N share a solution.
     """
     record_jax_use()
     t = np.asarray(list(times), float)
@@ -191,7 +192,7 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
 
 def _make_solution_key(cell: OnlineTaskCell) -> tuple[Any, ...]:
     """Return a key of everything that determines a cell's equations and initial state."""
-    rule = (cell.name, *cell.parameters.values(), cell.flip, *cell.changes.items())
+    rule = (cell.name, *cell.parameters.values(), cell.flip, *cell.nondefault_changes.items())
     return (*rule, id(cell.start), cell.overlap, cell.batch, cell.protocol, cell.switch, *cell.controls)
 
 
@@ -205,7 +206,7 @@ def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) 
         current_cells = [cell.after(begin) for cell in padded_cells]
         probabilities = np.stack([cell.pieces.at(np.float64(begin)) for cell in padded_cells], axis=-1)
         controlled = (
-            "eta" in current_cells[0].given
+            "eta" in current_cells[0].known_controls
         )  # eta is then a polynomial in the time since the start of the piece
         if controlled:
             rows = np.append(rows[:-1], np.zeros_like(rows[-1:]), axis=0)
@@ -241,7 +242,7 @@ def make_task_setting(cells: Sequence[OnlineTaskCell], rules: tuple[ParameterFam
         np.array([rules.index(get_parameter_family(cell.rule)) for cell in cells]),
         {name: np.array([getattr(cell.rule, name, 1.0) for cell in cells], float) for name in names},
         np.array([cell.flip for cell in cells], float),
-        jax.tree.map(lambda *values: np.asarray(values), *(cell.changing for cell in cells)),
-        np.stack([1 - cell.between for cell in cells], axis=-1),
+        jax.tree.map(lambda *values: np.asarray(values), *(cell.time_dependence for cell in cells)),
+        np.stack([1 - cell.task_overlaps for cell in cells], axis=-1),
         np.array([cell.batch for cell in cells], float),
     )

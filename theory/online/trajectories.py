@@ -38,7 +38,7 @@ class CellProblem(NamedTuple):
     """A cell with its initial state, and the index of its rule in the compiled program."""
 
     cell: OnlineCell
-    rule: int
+    rule_index: int
     start: Students
     fluctuations: StudentFluctuations | None = None
 
@@ -46,8 +46,8 @@ class CellProblem(NamedTuple):
 def solve_cells(cells: list[OnlineCell], times: Iterable[float]) -> list[Students]:
     """Solve the equations of each cell for its students at each time.
 
-    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedStudentError` if
-    a length leaves the floating-point range.
+    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedStudentError`
+    if a length leaves the floating-point range.
     """
     return [students for students, _ in _solve_in_pieces(cells, times, with_fluctuations=False)]
 
@@ -184,8 +184,13 @@ def _stack_problems(problems: list[CellProblem], rules: tuple[ParameterFamily, .
         name: np.asarray([getattr(problem.cell.rule, name, 1.0) for problem in problems], float) for name in names
     }
     start = Students(*(np.stack(part, axis=-1) for part in zip(*(problem.start for problem in problems), strict=True)))
-    rule, flip = [problem.rule for problem in problems], np.asarray([problem.cell.flip for problem in problems], float)
-    changes = jax.tree.map(lambda *values: np.stack(values, axis=-1), *(problem.cell.changing for problem in problems))
+    rule, flip = (
+        [problem.rule_index for problem in problems],
+        np.asarray([problem.cell.flip for problem in problems], float),
+    )
+    changes = jax.tree.map(
+        lambda *values: np.stack(values, axis=-1), *(problem.cell.time_dependence for problem in problems)
+    )
     fluctuations = np.stack([_pack_fluctuations(problem.fluctuations) for problem in problems], axis=-1)
     return StudentBatch(np.asarray(rule), parameters, flip, changes, start, fluctuations)
 

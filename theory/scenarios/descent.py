@@ -44,12 +44,12 @@ def solve_line(scenario: Descent, cells: Sequence[DescentCell]) -> Iterator[Valu
 def _solve_cells(cells: Sequence[DescentCell], error_factor: float) -> Iterator[Values]:
     cells_by_setting: dict[LossSetting, list[DescentCell]] = {}
     for cell in cells:
-        cells_by_setting.setdefault(cell.setting, []).append(cell)
+        cells_by_setting.setdefault(cell.loss_setting, []).append(cell)
     limits = {
         setting: _compute_limit_errors(setting, tuple(map(_get_point, members)))
         for setting, members in cells_by_setting.items()
     }
-    return (_compute_variables(cell, error_factor) | limits[cell.setting][_get_point(cell)] for cell in cells)
+    return (_compute_variables(cell, error_factor) | limits[cell.loss_setting][_get_point(cell)] for cell in cells)
 
 
 def _compute_variables(cell: DescentCell, error_factor: float) -> Values:

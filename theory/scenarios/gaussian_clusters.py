@@ -49,7 +49,7 @@ def searched_penalties(cell: ClusterCell) -> tuple[float, float]:
 def _solve_cells(cells: Sequence[ClusterCell], ratio: ExampleRatio, with_best: bool = True) -> Iterator[Values]:
     groups: dict[tuple[Any, ...], list[ClusterCell]] = {}
     for cell in cells:
-        groups.setdefault(cell.group, []).append(cell)
+        groups.setdefault(cell.setting_values, []).append(cell)
     variables: dict[tuple[int, ...], Values] = {}
     for members in groups.values():
         variables.update(_solve_group(members, ratio, with_best))
@@ -77,7 +77,7 @@ def _solve_group(members: list[ClusterCell], ratio: ExampleRatio, with_best: boo
     for cell, point in zip(members, points, strict=True):
         cell_variables = {
             "lam_best": best[cell.alpha],
-            "eps_bayes": compute_best_plane_error(setting.clusters.learnt(ratio(cell)), positives),
+            "eps_bayes": compute_best_plane_error(setting.clusters.compute_learnt_separation(ratio(cell)), positives),
             **shared,
         }
         variables[cell.index] = {name: np.asarray(values[point_index[point]]) for name, values in state.items()}

@@ -33,7 +33,7 @@ def solve(scenario: LabelledRows, cells: Sequence[RowsCell]) -> Iterator[Values]
         raise ScenarioError(problems)
     groups: dict[tuple[Any, ...], list[RowsCell]] = {}
     for cell in cells:
-        groups.setdefault(cell.group, []).append(cell)
+        groups.setdefault(cell.setting_values, []).append(cell)
     variables: dict[tuple[int, ...], Values] = {}
     for members in groups.values():
         variables.update(_solve_group(members))
@@ -52,7 +52,7 @@ def _solve_group(members: list[RowsCell]) -> dict[tuple[int, ...], Values]:
     points = [(cell.P, best[cell.P] if cell.lam == BEST_PENALTY_KEYWORD else float(cell.lam)) for cell in members]
     unique = list(dict.fromkeys(points))
     P, lam = np.array(unique, float).T
-    state = make_row_errors(first).described(first.loss, P, lam, first.model)._asdict()
+    state = make_row_errors(first).predict_errors(first.loss, P, lam, first.model)._asdict()
     point_index = {point: index for index, point in enumerate(unique)}
     return {
         cell.index: {

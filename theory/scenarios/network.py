@@ -73,7 +73,7 @@ def _solve_at_times(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[st
 
 def attributes(scenario: Network) -> dict[str, str]:
     """Return the averaging method of each activation: closed forms, line integrals or quadrature."""
-    methods = {cell.name: cell.averages for cell in scenario.cells()}
+    methods = {cell.name: cell.averaging_method for cell in scenario.cells()}
     return {"averages": ", ".join(f"{name}: {method}" for name, method in methods.items())}
 
 

@@ -20,14 +20,15 @@ def solve(scenario: NetworkTasks, cells: Sequence[NetworkTaskCell]) -> Iterator[
     """Return the theoretical variables of each cell in order."""
     solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
     return (
-        _compute_variables(scenario, cell, units) | {"task_share": cell.share(scenario.t)} for cell, units in solutions
+        _compute_variables(scenario, cell, units) | {"task_share": cell.compute_task_fractions(scenario.t)}
+        for cell, units in solutions
     )
 
 
 def _compute_variables(scenario: NetworkTasks, cell: NetworkTaskCell, units: StudentUnits) -> dict[str, np.ndarray]:
     """Return the variables of one cell from R (T, K, M), Q (T, K, K) and the heads v (T, heads, K)."""
     R, Q, v = units
-    T, units_per_task = cell.T, cell.own
+    T, units_per_task = cell.T, cell.units_per_task
     parts = [slice(task * units_per_task, (task + 1) * units_per_task) for task in range(cell.tasks)]
     return {
         "eps_g": compute_task_errors(cell, units),

@@ -59,15 +59,15 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
 
 def _solve_without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
     """Solve cells in order, for N -> infinity without corrections."""
-    isotropic = [cell for cell in cells if not cell.inputs.structured]
-    structured = [cell for cell in cells if cell.inputs.structured]
+    isotropic = [cell for cell in cells if not cell.inputs.has_unequal_variances]
+    structured = [cell for cell in cells if cell.inputs.has_unequal_variances]
     first = _compute_variables(isotropic, _solve_distinct_cells(_solve_isotropic, isotropic, scenario.t), scenario.gram)
     if not structured:
         return first
     second = _compute_field_variables(
         structured, _solve_distinct_cells(structured_trajectories.solve_cells, structured, scenario.t), scenario
     )
-    return (next(second) if cell.inputs.structured else _add_field_variables(next(first)) for cell in cells)
+    return (next(second) if cell.inputs.has_unequal_variances else _add_field_variables(next(first)) for cell in cells)
 
 
 def _solve_isotropic(cells: list[OnlineCell], times: Sequence[float]) -> list[Students]:
@@ -190,7 +190,7 @@ def _compute_pair_corrections(
     from theory.ensembles.pair_fluctuations import solve_pair_fluctuations as solve_pairs
     from theory.ensembles.vote_fluctuations import compute_ensemble_corrections as ensemble_corrections
 
-    members = [index for index, cell in enumerate(cells) if cell.alike and cell.K > 1]
+    members = [index for index, cell in enumerate(cells) if cell.has_equal_starts and cell.K > 1]
     pairs: dict[Any, PairFluctuations] = {}
     corrections_by_cell = {}
     for index in members:
@@ -205,9 +205,11 @@ def _compute_pair_corrections(
 
 def _make_equation_key(cell: OnlineCell) -> tuple[Any, ...]:
     """Return a key of everything that determines a cell's equations and initial conditions."""
-    students = min(cell.K, 2) if cell.alike else cell.K
-    inputs = (cell.inputs, cell.N if cell.inputs.sized else None) if cell.inputs.structured else ()
-    changes = *cell.changes.items(), *cell.controls
+    students = min(cell.K, 2) if cell.has_equal_starts else cell.K
+    inputs = (
+        (cell.inputs, cell.N if cell.inputs.modes_depend_on_N else None) if cell.inputs.has_unequal_variances else ()
+    )
+    changes = *cell.nondefault_changes.items(), *cell.controls
     return cell.name, *cell.parameters.values(), cell.flip, *changes, id(cell.start), students, *inputs
 
 
@@ -228,7 +230,7 @@ def _compute_field_variables(
 
 def _compute_weight_variables(cell: OnlineCell, students: Students, gram: bool) -> dict[str, np.ndarray]:
     """Return all variables of the weights except the errors of the ensemble."""
-    if cell.alike:
+    if cell.has_equal_starts:
         return _describe_equal_students(cell.K, students, gram)
     parallel, perpendicular = _get_unequal_components(students)
     return {
@@ -249,7 +251,7 @@ def _compute_variables(
 
     Cells with equal students are computed together.
     """
-    members = [index for index, cell in enumerate(cells) if cell.alike]
+    members = [index for index, cell in enumerate(cells) if cell.has_equal_starts]
     variables = _compute_equal_ensembles(
         [cells[index].K for index in members], [students[index] for index in members], gram
     )
@@ -318,7 +320,7 @@ def _describe_unequal_students(students: Students, gram: bool) -> dict[str, np.n
 
 
 def _get_unequal_components(students: Students) -> tuple[np.ndarray, np.ndarray]:
-    """Return the components of unequal students, parallel and perpendicular to the teacher.
+    """Return the components of non-identical students parallel and perpendicular to the teacher.
 
     Perpendicular parts are given by their Gram matrices.
     """

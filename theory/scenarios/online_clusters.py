@@ -33,7 +33,7 @@ def _make_equation_key(cell: OnlineClusterCell) -> tuple[Any, ...]:
 
     All cells share the same start.
     """
-    return cell.rule, cell.clusters, cell.inputs, *cell.changes.items()
+    return cell.rule, cell.clusters, cell.inputs, *cell.nondefault_changes.items()
 
 
 def _compute_variables(
@@ -41,6 +41,6 @@ def _compute_variables(
 ) -> dict[str, np.ndarray]:
     """Return a student's trajectory, and Bayes-optimal errors for the same number of examples."""
     clusters = cell.clusters_with_modes
-    bayes = [compute_best_plane_error(clusters.learnt(t), clusters.positives) for t in times]
+    bayes = [compute_best_plane_error(clusters.compute_learnt_separation(t), clusters.positives) for t in times]
     known_error = compute_best_plane_error(clusters.separation, clusters.positives)
     return {**trajectory._asdict(), "eps_bayes": np.array(bayes), "eps_known": np.asarray(known_error)}

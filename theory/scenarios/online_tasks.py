@@ -18,7 +18,10 @@ SOURCE = "order-parameter equations, N -> infinity"
 def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the theoretical variables of each cell in order."""
     solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
-    return (_compute_variables(student) | {"task_share": cell.share(scenario.t)} for cell, student in solutions)
+    return (
+        _compute_variables(student) | {"task_share": cell.compute_task_fractions(scenario.t)}
+        for cell, student in solutions
+    )
 
 
 def _compute_variables(student: TaskStudent) -> dict[str, np.ndarray]:

@@ -85,7 +85,7 @@ def _compute_bayes_cosines(members: Sequence[RiskCell], ratio: ExampleRatio) -> 
     The cosine is NaN for inputs of unequal variance.
     """
     first = members[0]
-    if first.setting.inputs:
+    if first.loss_setting.inputs:
         return dict.fromkeys(map(ratio, members), np.nan)
     return evaluate_at_ratios(
         members, ratio, lambda alphas: _compute_bayes_cosine(first.teacher, first.weights, tuple(alphas.tolist()))
@@ -104,7 +104,7 @@ def _solve_group(
     points = [(ratio(cell), clip_lambda(best[cell.alpha]) if cell.lam == "best" else cell.lam) for cell in members]
     unique = list(dict.fromkeys(points))
     alpha, lam = np.array(unique, float).T
-    state = solve_loss_minimum(*first.setting.learner, alpha, lam, first.setting.inputs)
+    state = solve_loss_minimum(*first.loss_setting.learner, alpha, lam, first.loss_setting.inputs)
     point_index = {point: index for index, point in enumerate(unique)}
     shared = {"alpha_c": np.asarray(_compute_critical_alpha(first))}
     return {
@@ -124,9 +124,9 @@ def _compute_critical_alpha(cell: RiskCell) -> float:
     Labels are separable below this alpha. Sparse weights are recovered from noiseless outputs above it.
     """
     if isinstance(cell.teacher, LabelTeacher):
-        modes = cell.setting.inputs.modes if cell.setting.inputs else None
+        modes = cell.loss_setting.inputs.modes if cell.loss_setting.inputs else None
         return (
-            compute_separability_threshold(cell.teacher, modes.signal, modes.rank)
+            compute_separability_threshold(cell.teacher, modes.signal_fraction, modes.rank_fraction)
             if modes
             else compute_separability_threshold(cell.teacher)
         )

@@ -29,7 +29,11 @@ def solve(scenario: Stopping, cells: Sequence[StoppingCell]) -> Iterator[dict[st
 
 def compute_variables(cell: StoppingCell) -> dict[str, np.ndarray]:
     """Return the variables of a cell, for sums of variance 1."""
-    tau, drift, theta = cell.tau, cell.mean - cell.slope, cell.theta - cell.slope  # relative to the level
+    tau, drift, theta = (
+        cell.tau,
+        cell.mean - cell.boundary_rise,
+        cell.theta - cell.boundary_rise,
+    )  # relative to the level
     decided = _compute_decision(cell)
     return {
         "decision_error": np.asarray(decided.error),
@@ -41,9 +45,9 @@ def compute_variables(cell: StoppingCell) -> dict[str, np.ndarray]:
 
 def _compute_decision(cell: StoppingCell) -> Decision:
     spacing = cell.chunk / cell.N
-    if cell.looks.size <= MAX_EXACT_CHECKS:
-        return exact_decision(cell.tau, cell.looks, cell.mean, 1.0, cell.theta, cell.slope)
+    if cell.check_positions.size <= MAX_EXACT_CHECKS:
+        return exact_decision(cell.tau, cell.check_positions, cell.mean, 1.0, cell.theta, cell.boundary_rise)
     if cell.tau < MIN_LEVEL_IN_STEP_STDS * np.sqrt(spacing):
         return Decision(np.nan, np.nan)
-    limit = approximate_decision(cell.tau, spacing, cell.mean, 1.0, cell.theta, cell.slope)
+    limit = approximate_decision(cell.tau, spacing, cell.mean, 1.0, cell.theta, cell.boundary_rise)
     return Decision(float(limit[0]), cell.N * float(limit[1]))

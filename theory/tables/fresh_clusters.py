@@ -56,8 +56,8 @@ class ClassTable(NamedTuple):
     resolvent: Resolvent
     squares: np.ndarray  # squared components of d in the eigenbasis (r,)
     residual_square: float  # squared length of the part of d outside the eigenbasis
-    noise: float  # variance of d per unit variance of the rows
-    positives: float  # fraction of the label +1
+    centre_noise: float  # variance of d per unit variance of the rows
+    positive_fraction: float  # fraction of the label +1
 
 
 def make_class_table(Z: np.ndarray, y: np.ndarray) -> ClassTable:
@@ -98,9 +98,9 @@ class FreshEquations(ClusterEquations):
 
     table: ClassTable | None = None
 
-    def side(self, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
+    def solve_penalised_weights(self, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
         """Solve the equations of the weights under the penalty."""
-        max_k = MAX_RELATIVE_PENALTY_K * self.size
+        max_k = MAX_RELATIVE_PENALTY_K * self.penalty_scale
         k = np.minimum(lam / np.maximum(hats.V, lam / max_k), max_k)
         logs, slope = (
             self._compute_log_functions(np.log(k)),
@@ -129,11 +129,11 @@ class FreshEquations(ClusterEquations):
         )
 
     @property
-    def size(self) -> float:
+    def penalty_scale(self) -> float:
         """Scale of the penalty: the largest variance of the rows within classes, times N."""
         assert self.table is not None
         resolvent = self.table.resolvent
-        return float(np.max(resolvent.eigenvalues) * resolvent.columns / resolvent.degrees)
+        return float(np.max(resolvent.eigenvalues) * resolvent.num_columns / resolvent.degrees_of_freedom)
 
     def _compute_log_functions(self, log_k: np.ndarray) -> np.ndarray:
         """Return the logarithms of the functions (4, ...) at ln k, (batch,) or (1, ..., batch).
@@ -159,10 +159,10 @@ class FreshEquations(ClusterEquations):
         left = resolvent.remaining_degrees(z)
         once = np.sum(square / (s + z), axis=0) + table.residual_square / z
         twice = np.sum(square / (s + z) ** 2, axis=0) + table.residual_square / z**2
-        T = np.maximum(left * once - table.noise * df, MIN_SIGNAL_TO_NOISE * table.noise * df)
-        T_slope = (-slope * once - left * twice - table.noise * slope) * per_k
-        phi, phi_slope = df / resolvent.columns, slope * per_k / resolvent.columns
-        min_centre = MIN_CENTRE_RATIO * T * self.size / (self.size + k)
+        T = np.maximum(left * once - table.centre_noise * df, MIN_SIGNAL_TO_NOISE * table.centre_noise * df)
+        T_slope = (-slope * once - left * twice - table.centre_noise * slope) * per_k
+        phi, phi_slope = df / resolvent.num_columns, slope * per_k / resolvent.num_columns
+        min_centre = MIN_CENTRE_RATIO * T * self.penalty_scale / (self.penalty_scale + k)
         centre = np.clip(T + k * T_slope, min_centre, T)  # noise of a short table can violate these bounds
         return _SpectralFunctions(k * phi, k * T, k**2 * (phi + k * phi_slope), k**2 * centre)
 
@@ -180,7 +180,7 @@ def make_fresh_equations(loss: Loss, table: ClassTable, intercept: bool) -> Fres
         Whether the learner has an intercept, which has no penalty. The intercept is 0 for classes of equal size.
     """
     unit = np.ones(1)
-    clusters = TwoClusters(table.positives, unit, unit, unit, unit)
+    clusters = TwoClusters(table.positive_fraction, unit, unit, unit, unit)
     return FreshEquations(loss, clusters, intercept and not clusters.is_balanced, table)
 
 
@@ -201,9 +201,9 @@ def solve_fresh_stabilities(
         Strengths of the penalty (batch,), above 0.
     """
     equations = make_fresh_equations(loss, table, intercept)
-    alpha = np.asarray(P, float) / table.resolvent.columns
+    alpha = np.asarray(P, float) / table.resolvent.num_columns
     solution = solve_cluster_equations(equations, alpha, np.asarray(lam, float))
-    return equations, equations.stabilities(
+    return equations, equations.compute_stabilities(
         solution.x + np.where(solution.residual <= SOLUTION_RESIDUAL_TOL, 0.0, np.nan)
     )
 
@@ -225,5 +225,5 @@ def predict_fresh_errors(
 
 def find_fresh_row_penalties(loss: Loss, table: ClassTable, P: np.ndarray, intercept: bool) -> np.ndarray:
     """Find the penalty with the smallest error on fresh rows at each number of examples (batch,)."""
-    alpha = np.asarray(P, float) / table.resolvent.columns
+    alpha = np.asarray(P, float) / table.resolvent.num_columns
     return search_best_cluster_lambdas(make_fresh_equations(loss, table, intercept), alpha)

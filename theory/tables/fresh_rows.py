@@ -14,8 +14,10 @@ from theory.tables.row_errors import RowErrors, SquaredErrors
 class FreshRowErrors(RowErrors):
     """Predictor of errors on fresh rows, based on the resolvent of the table (`theory.tables.resolvents`)."""
 
-    def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
-        equations, row_stabilities = fresh_clusters.solve_fresh_stabilities(loss, self.classes, P, lam, self.intercept)
+    def solve_stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
+        equations, row_stabilities = fresh_clusters.solve_fresh_stabilities(
+            loss, self.class_table, P, lam, self.intercept
+        )
         return equations.clusters, row_stabilities
 
     def positions(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
@@ -32,24 +34,25 @@ class FreshRowErrors(RowErrors):
             As in `described`.
         """
         kind = convert_to_stability_loss(loss)
-        clusters, stabilities = self.stabilities(kind, P, lam)
+        clusters, stabilities = self.solve_stabilities(kind, P, lam)
         if not self.intercept:
             return stabilities.means / stabilities.Q
         with np.errstate(all="ignore"):
             A, _, C, _ = average_over_clusters(kind, clusters, stabilities).values
             return stabilities.means / np.sqrt(stabilities.Q**2 + (C / A) ** 2 / (4 * np.prod(clusters.weights) * P))
 
-    def squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
+    def predict_squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
         return SquaredErrors(
-            ridge.predict_squared_errors(self.ridge, P, lam), ridge.predict_training_errors(self.ridge, P, lam)
+            ridge.predict_squared_errors(self.ridge_table, P, lam),
+            ridge.predict_training_errors(self.ridge_table, P, lam),
         )
 
     def find_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
-        return fresh_clusters.find_fresh_row_penalties(loss, self.classes, P, self.intercept)
+        return fresh_clusters.find_fresh_row_penalties(loss, self.class_table, P, self.intercept)
 
     def get_penalty_bounds(self, model: str = "auto") -> tuple[float, float]:
         squares = self.table.labels is None or model == "moments"
         return (ridge.MIN_RIDGE_PENALTY, ridge.MAX_RIDGE_PENALTY) if squares else super().get_penalty_bounds(model)
 
     def find_square_penalties(self, P: np.ndarray) -> np.ndarray:
-        return ridge.find_ridge_penalties(self.ridge, P)
+        return ridge.find_ridge_penalties(self.ridge_table, P)

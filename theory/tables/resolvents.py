@@ -31,8 +31,8 @@ class Resolvent:
     """Resolvent of a table: nonzero eigenvalues s (r,) of its centred rows, degrees of freedom, and columns."""
 
     eigenvalues: np.ndarray
-    degrees: int
-    columns: int
+    degrees_of_freedom: int
+    num_columns: int
 
     def effective_directions(self, z: np.ndarray) -> np.ndarray:
         """Return the effective number of directions df at each z (batch,)."""
@@ -47,24 +47,24 @@ class Resolvent:
     def remaining_degrees(self, z: np.ndarray) -> np.ndarray:
         """Return the degrees of freedom minus df, without cancellation."""
         s = self.eigenvalues[:, None]
-        return self.degrees - len(s) + np.sum(z / (s + z), axis=0)
+        return self.degrees_of_freedom - len(s) + np.sum(z / (s + z), axis=0)
 
     def population_strength(self, z: np.ndarray) -> np.ndarray:
         """Return the penalty strength k of the population at each z of the sample."""
-        return self.columns * z / self.remaining_degrees(z)
+        return self.num_columns * z / self.remaining_degrees(z)
 
     def population_strength_slope(self, z: np.ndarray) -> np.ndarray:
         """Return the derivative of k with respect to z."""
         s = self.eigenvalues[:, None]
-        rise = self.degrees - len(s) + np.sum((z / (s + z)) ** 2, axis=0)
-        return self.columns * rise / self.remaining_degrees(z) ** 2
+        rise = self.degrees_of_freedom - len(s) + np.sum((z / (s + z)) ** 2, axis=0)
+        return self.num_columns * rise / self.remaining_degrees(z) ** 2
 
     @cached_property
     def min_population_strength(self) -> float:
         """Smallest k that the table determines: 0 if it has more rows than columns, otherwise k at z = 0."""
-        if len(self.eigenvalues) < self.degrees:
+        if len(self.eigenvalues) < self.degrees_of_freedom:
             return 0.0
-        return float(self.columns / np.sum(1 / self.eigenvalues))
+        return float(self.num_columns / np.sum(1 / self.eigenvalues))
 
     def sample_strength(self, k: np.ndarray) -> np.ndarray:
         """Return the penalty strength z of the sample at each k of the population (batch,).
@@ -72,10 +72,10 @@ class Resolvent:
         Newton's method finds the root of the convex function :math:`Nz/k + \\mathrm{df}(z) - n'` from above. The result
         is NaN for k up to `min_population_strength`.
         """
-        z = np.where(k > self.min_population_strength, k * self.degrees / self.columns, np.nan)
+        z = np.where(k > self.min_population_strength, k * self.degrees_of_freedom / self.num_columns, np.nan)
         for _ in range(MAX_STRENGTH_NEWTON_STEPS):
-            step = (self.columns * z / k + self.effective_directions(z) - self.degrees) / (
-                self.columns / k + self.effective_directions_slope(z)
+            step = (self.num_columns * z / k + self.effective_directions(z) - self.degrees_of_freedom) / (
+                self.num_columns / k + self.effective_directions_slope(z)
             )
             z = z - step
             if not np.any(np.abs(step) > SAMPLE_STRENGTH_REL_TOL * z):

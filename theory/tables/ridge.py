@@ -90,7 +90,9 @@ def predict_squared_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.nda
     df, k = resolvent.effective_directions(z), resolvent.population_strength(z)
     df2 = df + k * resolvent.effective_directions_slope(z) / resolvent.population_strength_slope(z)
     residual = np.sum(table.squares[:, None] * (z / (s + z)) ** 2, axis=0) + table.residual_square
-    error: np.ndarray = residual * (resolvent.degrees - df2) / resolvent.remaining_degrees(z) ** 2 + table.mean_square
+    error: np.ndarray = (
+        residual * (resolvent.degrees_of_freedom - df2) / resolvent.remaining_degrees(z) ** 2 + table.mean_square
+    )
     return error / (1 - df2 / P)
 
 
@@ -135,7 +137,9 @@ def _solve_sample_strength(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray)
     low, high = np.full(P.shape, np.log(1e-14)), np.full(P.shape, np.log(1e14))
     for _ in range(100):
         z = np.exp(0.5 * (low + high))
-        excess = resolvent.population_strength(z) * (P - resolvent.effective_directions(z)) - resolvent.columns * lam
+        excess = (
+            resolvent.population_strength(z) * (P - resolvent.effective_directions(z)) - resolvent.num_columns * lam
+        )
         low, high = np.where(excess < 0, np.log(z), low), np.where(excess < 0, high, np.log(z))
-    determined = resolvent.min_population_strength * (P - resolvent.degrees) < resolvent.columns * lam
+    determined = resolvent.min_population_strength * (P - resolvent.degrees_of_freedom) < resolvent.num_columns * lam
     return np.where(determined, np.exp(0.5 * (low + high)), np.nan)

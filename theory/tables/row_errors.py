@@ -60,11 +60,11 @@ class RowErrors(ABC):
     intercept: bool = True
 
     @abstractmethod
-    def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
+    def solve_stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
         """Return the clusters and the stabilities of learners with a stability loss."""
 
     @abstractmethod
-    def squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
+    def predict_squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
         """Predict the squared errors of least squares for examples with P degrees of freedom."""
 
     @abstractmethod
@@ -76,16 +76,16 @@ class RowErrors(ABC):
         """Find the penalty with the smallest squared error."""
 
     @cached_property
-    def classes(self) -> ClassTable:
+    def class_table(self) -> ClassTable:
         """Decomposition of the table into two classes."""
         return make_class_table(self.table.Z, self.table.y)
 
     @cached_property
-    def ridge(self) -> RidgeDecomposition:
+    def ridge_table(self) -> RidgeDecomposition:
         """Decomposition of the table in its eigenbasis."""
         return ridge_from_table(self.table, self.intercept)
 
-    def described(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str = "auto") -> RowErrorValues:
+    def predict_errors(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str = "auto") -> RowErrorValues:
         """Predict the errors, NaN where the table does not determine them.
 
         Parameters
@@ -113,7 +113,7 @@ class RowErrors(ABC):
         Parameters
         ----------
         loss, P, model
-            As in `described`.
+            As in `predict_errors`.
         """
         if self.table.labels is None or model == "moments":
             return self.find_square_penalties(P)
@@ -132,7 +132,7 @@ class RowErrors(ABC):
         if self.table.labels is not None and model != "moments":
             state = self._predict_by_clusters(convert_to_stability_loss(loss), P, lam, square)
         if square and model != "clusters":
-            squares = self.squares(P - self.intercept, lam)
+            squares = self.predict_squares(P - self.intercept, lam)
             means = 1 + self.intercept / P
             training = 0.5 * squares.training * (1 - self.intercept / P)
             state = state._replace(mse_y=squares.fresh * means, train_loss=training)
@@ -140,7 +140,7 @@ class RowErrors(ABC):
 
     def _predict_by_clusters(self, loss: Loss, P: np.ndarray, lam: np.ndarray, square: bool) -> RowErrorValues:
         """Predict the errors by the model of two clusters, with the squared error if `square` is True."""
-        clusters, stabilities = self.stabilities(loss, P, lam)
+        clusters, stabilities = self.solve_stabilities(loss, P, lam)
         with np.errstate(all="ignore"):
             training = average_training_clusters(loss, clusters, stabilities, loss)
             error_rate = clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)

@@ -32,19 +32,19 @@ class TableRowErrors(RowErrors):
     @cached_property
     def clusters(self) -> TwoClusters:
         """Two clusters with the classes' means and common covariance. Directions without variance form one mode."""
-        table, n, N = self.classes, len(self.table.Z), self.table.N
+        table, n, N = self.class_table, len(self.table.Z), self.table.N
         s, squares, fractions = table.resolvent.eigenvalues, table.squares, np.full(len(table.squares), 1 / N)
         if num_flat := N - len(s):
             last = ((s, 0), (squares, table.residual_square), (fractions, num_flat / N))
             s, squares, fractions = (np.append(array, value) for array, value in last)
-        return TwoClusters(table.positives, N * s / n, fractions, N * squares, np.ones_like(s))
+        return TwoClusters(table.positive_fraction, N * s / n, fractions, N * squares, np.ones_like(s))
 
     @cached_property
     def equations(self) -> ConvexEquations:
         """Saddle-point equations of least squares, with the target in units of its root mean square."""
-        s, (n, N) = self.ridge.resolvent.eigenvalues, self.table.Z.shape
+        s, (n, N) = self.ridge_table.resolvent.eigenvalues, self.table.Z.shape
         variances, fractions = np.append(N * s / n, 0.0), np.append(np.full(len(s), 1 / N), (N - len(s)) / N)
-        powers = np.append(self.ridge.squares / (n * self.mean_square), 0.0)
+        powers = np.append(self.ridge_table.squares / (n * self.mean_square), 0.0)
         return ConvexEquations(Square(), LinearTeacher(), ModeWeightEquations(Modes(variances, fractions, powers)))
 
     @property
@@ -52,14 +52,14 @@ class TableRowErrors(RowErrors):
         """Mean square of the target, or its variance if learners have an intercept."""
         return float(np.var(self.table.y) if self.intercept else np.mean(self.table.y**2))
 
-    def stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
+    def solve_stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
         equations = ClusterEquations(loss, self.clusters, self.intercept and not self.clusters.is_balanced)
         solution = solve_cluster_equations(equations, P / self.table.N, lam)
-        return self.clusters, equations.stabilities(
+        return self.clusters, equations.compute_stabilities(
             solution.x + np.where(solution.residual <= SOLUTION_RESIDUAL_TOL, 0.0, np.nan)
         )
 
-    def squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
+    def predict_squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
         alpha = P / self.table.N
         solution = solve_saddle_point(self.equations, alpha, lam, 0.0)
         state = describe_state(self.equations, solution, alpha, PenaltyPoint(np.log(lam), np.zeros_like(lam)))

@@ -30,7 +30,7 @@ from figures.panels import (
 from figures.style import draw_seed_means, get_curve_style, nested_marker_size, set_log_ticks
 from statmech.numerics.statistics import compute_run_standard_error
 
-AXES = ("s", "P")  # sweep axes that this figure shows
+SWEEP_AXES = ("s", "P")  # sweep axes that this figure shows
 MAX_BOOSTING_CURVES = 4  # one curve per value of P
 MIN_BAR_END_RATIO = 0.1  # lower bar ends below this fraction of the mean do not extend the axis
 STAGES_LABEL = "stages to zero\ntraining error"
@@ -42,7 +42,7 @@ CAPTION = (
     r"and generalization error. Thin lines join points. Dashed: bounds of Jackson & Craven at every $s$ and $P$; the "
     r"bound on $\epsilon_g$ is drawn where it is less than 1. Triangles at the bottom: no run had an error."
 )
-LINES = ""
+LINES_CAPTION = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:

@@ -15,7 +15,7 @@ from figures.panels import draw_legend_below, draw_panel, make_figure, set_headi
 from figures.style import make_shades
 from statmech.results.results import as_results
 
-AXES = ("flip", "cap")  # sweep axes that this figure shows
+SWEEP_AXES = ("flip", "cap")  # sweep axes that this figure shows
 MAX_FLIP_CURVES = 5
 FLIP_LINE_STYLE: dict[str, Any] = {"linestyle": "-"}
 CAPTION = (
@@ -23,7 +23,7 @@ CAPTION = (
     r"labels flipped with probability $p_f$, and ends after $T$ stages or when all examples are classified correctly. "
     r"Dashed: $\epsilon_g=p_f$, the error of the flipped labels."
 )
-LINES = ""
+LINES_CAPTION = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:

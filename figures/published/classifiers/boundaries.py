@@ -19,14 +19,14 @@ from statmech.data_sets import DataSetContent, find_data_source, load_data_set
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_from_dataset
 
-AXES = ("data", "classifier")  # sweep axes that this figure shows
+SWEEP_AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = (
     "Decision boundaries of classifiers that learnt all points shown; shading marks the region of the second class. "
-    "Arrow: direction of a linear classifier's weight vector, normal to the boundary, which is computed from the "
-    "weights. Dashed: lines at the distance of the nearest point (the margin), drawn if no point is misclassified. "
-    "Percentages: accuracy on held-out folds."
+    "Arrow: direction of a linear classifier's weight vector, normal to the boundary (the boundary is computed from "
+    "the weights). Dashed: lines at the distance of the nearest point (the margin), drawn if no point is "
+    "misclassified. Percentages: accuracy on held-out folds."
 )
-POINTS = LINES = ""  # neither means nor theory are drawn
+POINTS_CAPTION = LINES_CAPTION = ""  # neither means nor theory are drawn
 CLASS_MARKER_STYLES: tuple[dict[str, Any], ...] = (  # distinguishable in greyscale
     {"color": CURVE_COLOURS[0], "marker": "o", "markerfacecolor": "white"},
     {"color": CURVE_COLOURS[1], "marker": "s"},
@@ -53,7 +53,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """
     if "decision" not in simulation:
         raise ConfigError('the figure "boundaries" requires `plane: true`, which records decisions on a plane')
-    sets, names = ([str(value) for value in simulation[axis].values] for axis in AXES)
+    sets, names = ([str(value) for value in simulation[axis].values] for axis in SWEEP_AXES)
     figure, axes = make_figure(0.6 + 1.95 * len(sets), len(sets), len(names), squeeze=False)
     for row, data in zip(axes, sets, strict=True):
         for ax, name in zip(row, names, strict=True):

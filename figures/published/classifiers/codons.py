@@ -17,8 +17,8 @@ from figures.style import CURVE_COLOURS, NO_LEGEND_GID
 from statmech.data_sets import find_data_source
 from statmech.errors import ConfigError
 
-AXES = ("discount",)  # sweep axes that this figure shows
-VALUES = {"classifier": ("boosting",)}
+SWEEP_AXES = ("discount",)  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"classifier": ("boosting",)}
 CODON_LENGTH = 3  # letters per codon
 CODON_FRAME_COLOUR = CURVE_COLOURS[1]
 CAPTION = (
@@ -27,7 +27,7 @@ CAPTION = (
     "of the conjunctions within one codon, which is 14 % for all pairs of positions. The windows stand in for the "
     "paper's data."
 )
-POINTS = ""
+POINTS_CAPTION = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:

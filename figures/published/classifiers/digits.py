@@ -14,9 +14,9 @@ from figures.series import compute_mean_and_error
 from figures.style import JOINING_LINE_STYLE, SMALL_FONT, get_curve_style, set_log_ticks
 from statmech.data_sets import find_data_source
 
-AXES = ("data", "chosen", "error_rate_budget")  # sweep axes that this figure shows
-VALUES = {"classifier": ("attentive",)}
-NEEDS = ("budget",)
+SWEEP_AXES = ("data", "chosen", "error_rate_budget")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"classifier": ("attentive",)}
+REQUIRED_VARIABLES = ("budget",)
 CAPTION = (
     r"Error on held-out examples against the number of features evaluated per example, one panel per data set. Colours "
     r"and markers: order in which the Attentive Perceptron evaluates features; the target rate $\epsilon_d$ of "

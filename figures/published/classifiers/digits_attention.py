@@ -22,7 +22,7 @@ from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_from_dataset
 from statmech.scenarios.cross_validation import Study, StudyCell
 
-AXES = ("data", "chosen")  # sweep axes that this figure shows
+SWEEP_AXES = ("data", "chosen")  # sweep axes that this figure shows
 CAPTION = (
     r"The Attentive Perceptron on held-out digits, one row per pixel order. Left: partial sums $S_i$ of four easy "
     r"examples (in each class, the two whose number of evaluated pixels is nearest to the lower quartile) and of four "
@@ -43,16 +43,16 @@ EXAMPLE_LINE_STYLES: dict[str, dict[str, Any]] = {
     "easy": {"color": CURVE_COLOURS[0], "marker": "o"},
     "hard": {"color": CURVE_COLOURS[1], "marker": "s"},
 }
-POINTS = ""
+POINTS_CAPTION = ""
 
 
 class HeldOutFold(NamedTuple):
     """Held-out examples of a fold, with partial sums, classes, and flags for misclassification."""
 
     X: np.ndarray
-    found: PartialSums
-    classes: np.ndarray
-    wrong: np.ndarray
+    evaluated_sums: PartialSums
+    true_classes: np.ndarray
+    is_misclassified: np.ndarray
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
@@ -98,7 +98,7 @@ def _relearn_folds(study: Study, cell: StudyCell, seed: int, simulation: xr.Data
         model, X, y = fit_fold(study, fold)
         X, y = X[fold.test_rows], y[fold.test_rows]
         parts.append(HeldOutFold(X, model.partial_sums(X)[0], y, model.predict(X) != y))
-        relearnt_features, stored_features = parts[-1].found.features.mean(), float(stored[len(parts) - 1])
+        relearnt_features, stored_features = parts[-1].evaluated_sums.features.mean(), float(stored[len(parts) - 1])
         if not np.isclose(relearnt_features, stored_features):
             raise ConfigError(
                 f"relearning {cell.data} evaluates {relearnt_features:g} features, but {stored_features:g} are stored"
@@ -108,10 +108,10 @@ def _relearn_folds(study: Study, cell: StudyCell, seed: int, simulation: xr.Data
 
 def _select_easy_and_hard(fold: HeldOutFold) -> dict[str, np.ndarray]:
     """Select easy and hard examples by row index, `EXAMPLES_PER_CLASS` of each per class."""
-    last, features = np.abs(fold.found.sums[:, -1]), fold.found.features
+    last, features = np.abs(fold.evaluated_sums.sums[:, -1]), fold.evaluated_sums.features
     rows_by_name: dict[str, list[np.ndarray]] = {"easy": [], "hard": []}
-    for label in np.unique(fold.classes):
-        rows = np.flatnonzero(fold.classes == label)
+    for label in np.unique(fold.true_classes):
+        rows = np.flatnonzero(fold.true_classes == label)
         quartile_distances = np.abs(features[rows] - np.quantile(features[rows], 0.25))
         rows_by_name["easy"].append(rows[np.argsort(quartile_distances, kind="stable")[:EXAMPLES_PER_CLASS]])
         rows_by_name["hard"].append(rows[np.lexsort((last[rows], -features[rows]))[:EXAMPLES_PER_CLASS]])
@@ -120,12 +120,12 @@ def _select_easy_and_hard(fold: HeldOutFold) -> dict[str, np.ndarray]:
 
 def _draw_partial_sums(ax: Axes, fold: HeldOutFold, examples: dict[str, np.ndarray], cell: StudyCell) -> None:
     """Draw partial sums, as solid lines until evaluation stops and as dotted lines afterwards."""
-    partial_sums = fold.found
+    partial_sums = fold.evaluated_sums
     for name, rows in examples.items():
         for row in rows:
             label = name if row == rows[0] else None
-            end = int(np.searchsorted(partial_sums.looks, partial_sums.features[row])) + 1
-            counts, sums = np.append(0, partial_sums.looks), np.append(0.0, partial_sums.sums[row])
+            end = int(np.searchsorted(partial_sums.check_positions, partial_sums.features[row])) + 1
+            counts, sums = np.append(0, partial_sums.check_positions), np.append(0.0, partial_sums.sums[row])
             line_style: dict[str, Any] = {**EXAMPLE_LINE_STYLES[name], "linewidth": 0.9}
             ax.plot(
                 counts[: end + 1], sums[: end + 1], **line_style, markevery=[end], markerfacecolor="white", label=label
@@ -140,7 +140,7 @@ def _draw_partial_sums(ax: Axes, fold: HeldOutFold, examples: dict[str, np.ndarr
                 label=dotted_label,
             )
     signs = (-1, 1) if np.isfinite(partial_sums.level) else ()  # with too few probes nothing stops
-    for sign, decided_class in zip(signs, np.unique(fold.classes), strict=False):
+    for sign, decided_class in zip(signs, np.unique(fold.true_classes), strict=False):
         label = r"boundary $\pm\tau$" if sign > 0 else None
         ax.axhline(sign * partial_sums.level, color="k", linewidth=0.9, linestyle="--", label=label)
         ax.text(1.01, sign * partial_sums.level, decided_class, transform=ax.get_yaxis_transform(), va="center")
@@ -159,7 +159,14 @@ def _draw_images(ax: Axes, fold: HeldOutFold, examples: dict[str, np.ndarray]) -
             ax.imshow(_render_example(fold, row), extent=extent, clip_on=False, **image_options)
             frame: dict[str, Any] = {"fill": False, "linewidth": 1.2, "clip_on": False}
             ax.add_patch(Rectangle((left, low), 1, 1, color=EXAMPLE_LINE_STYLES[name]["color"], **frame))
-            ax.text(left + 0.5, low - 0.04, f"{fold.found.features[row]}", ha="center", va="top", fontsize=SMALL_FONT)
+            ax.text(
+                left + 0.5,
+                low - 0.04,
+                f"{fold.evaluated_sums.features[row]}",
+                ha="center",
+                va="top",
+                fontsize=SMALL_FONT,
+            )
         ax.text(-0.06, low + 0.5, name, rotation=90, ha="right", va="center")
     ax.set(xlim=(-0.25, IMAGE_SPACING[0] * IMAGE_COLUMNS), ylim=(0.8 - IMAGE_SPACING[1] - 1, 1.05))
     ax.set_axis_off()
@@ -171,15 +178,15 @@ def _render_example(fold: HeldOutFold, example_index: int) -> np.ndarray:
     if side**2 != fold.X.shape[1]:
         raise ConfigError('the figure "digits_attention" requires image data, such as digits-3-8')
     evaluated = np.zeros(side**2, bool)
-    evaluated[fold.found.order[: fold.found.features[example_index]]] = True
+    evaluated[fold.evaluated_sums.order[: fold.evaluated_sums.features[example_index]]] = True
     ink = fold.X[example_index] / max(fold.X[example_index].max(), 1e-300)
     return np.where(evaluated, 1 - ink, 0.78 - 0.22 * ink).reshape(side, side)
 
 
 def _draw_feature_histogram(ax: Axes, folds: list[HeldOutFold]) -> None:
     """Draw the distribution of evaluated features over all and over misclassified held-out examples."""
-    features = np.concatenate([part.found.features for part in folds])
-    wrong = np.concatenate([part.wrong for part in folds])
+    features = np.concatenate([part.evaluated_sums.features for part in folds])
+    wrong = np.concatenate([part.is_misclassified for part in folds])
     edges, percent_per_example = np.linspace(0, folds[0].X.shape[1], NUM_FEATURE_BINS + 1).tolist(), 100 / len(features)
     for values, colour, label in ((features, "0.75", "all examples"), (features[wrong], "k", "classified wrongly")):
         ax.hist(values, edges, weights=np.full(len(values), percent_per_example), color=colour, label=label)

@@ -13,8 +13,8 @@ from statmech.data_sets import find_data_source
 from statmech.errors import ConfigError
 from statmech.results.results import as_results
 
-AXES = ("classifier", "theta", "budget")  # sweep axes that this figure shows
-VALUES = {"classifier": ("attentive", "passive_aggressive")}
+SWEEP_AXES = ("classifier", "theta", "budget")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"classifier": ("attentive", "passive_aggressive")}
 CAPTION = (
     r"Learners that update on examples with a margin of at most $\theta$, by the perceptron rule or the "
     r"passive-aggressive rule (PA-I). (a) Error on held-out examples, with the stopping boundary (full points) and "

@@ -10,8 +10,8 @@ from figures.published.classifiers.fold_means import FOLD_MEAN_STYLE
 from statmech.data_sets import find_data_source
 from statmech.results.results import as_results
 
-AXES = ("data", "discount")  # sweep axes that this figure shows
-VALUES = {"classifier": ("boosting",)}
+SWEEP_AXES = ("data", "discount")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"classifier": ("boosting",)}
 CAPTION = (
     "Boosted sparse perceptrons whose search multiplies the correlations of conjunctions of two by a discount d: (a) "
     "fraction of the weights that belong to conjunctions of two, (b) accuracy on held-out folds, (c) number of "

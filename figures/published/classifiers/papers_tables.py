@@ -25,7 +25,7 @@ MARKERS_CAPTION = (
     "Circles: measured by cross-validation. Open diamonds: values of Jackson & Craven, two where the scan of the paper "
     "allows two readings. Data sets marked as stand-ins replace the data of the paper."
 )
-POINTS = (
+POINTS_CAPTION = (
     "Points: means over folds (ten, or the folds supplied with the data) and shuffles; bars: standard errors over "
     "folds."
 )

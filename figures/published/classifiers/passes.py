@@ -17,7 +17,7 @@ from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import find_data_source
 from statmech.scenarios.cross_validation import EXAMPLE_ORDER_MEANINGS
 
-AXES = ("data", "classifier", "order", "passes")  # sweep axes that this figure shows
+SWEEP_AXES = ("data", "classifier", "order", "passes")  # sweep axes that this figure shows
 DEFAULT_EXAMPLE_ORDER = "every"  # preferred order for comparing classifiers
 CAPTION = (
     "Training and test errors of the perceptron against the number of passes over the examples: with its last weights, "
@@ -27,7 +27,7 @@ CAPTION = (
 )
 TEST_MARKER_STYLE: dict[str, Any] = {"marker": "o", "linestyle": "none"}
 TRAINING_MARKER_STYLE: dict[str, Any] = TEST_MARKER_STYLE | {"markerfacecolor": "white"}
-POINTS = (
+POINTS_CAPTION = (
     "Points: means over data sets, each with its own folds; bars: standard errors over data sets, or over folds for a "
     "fixed data set."
 )

@@ -15,8 +15,8 @@ from simulate.estimators.concept import ConceptTerm
 from statmech.data_sets import DataSource, find_data_source
 from statmech.errors import ConfigError
 
-AXES = ()  # sweep axes that this figure shows
-VALUES = {"classifier": ("boosting",)}
+SWEEP_AXES = ()  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"classifier": ("boosting",)}
 NUM_POSITION_TICKS = 12  # approximate
 CAPTION = (
     "The sparse perceptron learnt from all examples. Each letter is a condition 'this base at this position', at the "
@@ -24,7 +24,7 @@ CAPTION = (
     "this class otherwise; letters below 0 vote the opposite way. Joined letters form a conjunction of two. Shaded: "
     "regions of contact with the polymerase, according to the domain theory supplied with the data."
 )
-POINTS = ""
+POINTS_CAPTION = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:

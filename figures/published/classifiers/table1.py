@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from figures.published.classifiers import papers_tables
 from figures.published.classifiers.papers_tables import MARKERS_CAPTION, SIGNIFICANCE_CAPTION
 
-AXES = ("data", "classifier")  # sweep axes that this figure shows
+SWEEP_AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = f"Accuracy of each classifier on held-out folds of three domains. {MARKERS_CAPTION} {SIGNIFICANCE_CAPTION}"
-POINTS = papers_tables.POINTS
+POINTS_CAPTION = papers_tables.POINTS_CAPTION
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:

@@ -8,12 +8,12 @@ from matplotlib.figure import Figure
 from figures.published.classifiers import papers_tables
 from figures.published.classifiers.papers_tables import MARKERS_CAPTION
 
-AXES = ("data", "classifier")  # sweep axes that this figure shows
+SWEEP_AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = (
     "Mean number of weights (thresholds not counted) of each classifier on three domains; trees have no weights. "
     f"{MARKERS_CAPTION}"
 )
-POINTS = papers_tables.POINTS
+POINTS_CAPTION = papers_tables.POINTS_CAPTION
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:

@@ -9,7 +9,7 @@ from figures.panels import make_figure
 from figures.published.classifiers import papers_tables
 from figures.published.classifiers.papers_tables import MARKERS_CAPTION, SIGNIFICANCE_CAPTION
 
-AXES = ("data", "classifier")  # sweep axes that this figure shows
+SWEEP_AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = (
     f"Accuracy on held-out folds and number of weights of each classifier. {MARKERS_CAPTION} "
     f"{SIGNIFICANCE_CAPTION} Trees have no weights."

@@ -15,14 +15,14 @@ from statmech.data_sets import find_data_source
 from statmech.errors import ConfigError
 
 NAME_HYPHEN_PATTERN = re.compile(r"(?<=[a-z])-(?=[a-z])")  # matches a hyphen within a name
-AXES = ()  # sweep axes that this figure shows
-VALUES = {"classifier": ("boosting",)}
+SWEEP_AXES = ()  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"classifier": ("boosting",)}
 CAPTION = (
     "The sparse perceptron learnt from all examples: one bar per conjunction, with a length equal to the weight. A "
     "true conjunction votes for the class of its colour (to the right for one class, to the left for the other), and a "
     "false conjunction votes against this class."
 )
-POINTS = ""
+POINTS_CAPTION = ""
 
 
 def draw(simulation: xr.Dataset, theory: None) -> Figure:

@@ -20,8 +20,8 @@ from figures.style import draw_seed_means, get_curve_style
 from statmech.results.results import as_results
 from theory import separability
 
-AXES = ("flip", "alpha")  # sweep axes that this figure shows
-VALUES = {"loss": ("perceptron",)}
+SWEEP_AXES = ("flip", "alpha")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"loss": ("perceptron",)}
 SEPARATION_ERROR_THRESHOLD = 1e-2  # a lower training error counts as separation
 CAPTION = (
     r"Rosenblatt's rule applied to all examples at once, which is gradient descent on the loss $\max(0,-yh)$. (a) "

@@ -7,12 +7,12 @@ from matplotlib.figure import Figure
 
 from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
 
-AXES = ("batch", "sampling")  # sweep axes that this figure shows
+SWEEP_AXES = ("batch", "sampling")  # sweep axes that this figure shows
 CAPTION = (
     r"Generalization error against the number of epochs, for descent in batches that contain a fraction $b$ of the "
-    r"examples ($1/b$ steps per epoch), at one learning rate of the loss summed over a batch. Each example is used "
-    r"once per epoch (shuffle), or batches are drawn independently (replacement). Lines join theory after complete "
-    r"epochs."
+    r"examples ($1/b$ steps per epoch). The learning rate, defined for the loss summed over a batch, is the same "
+    r"for all curves. Each example is used once per epoch (shuffle), or batches are drawn independently "
+    r"(replacement). Lines connect the theoretical values at the ends of epochs."
 )
 SAMPLING_TITLES = {"shuffle": "shuffled epochs", "replacement": "independent batches"}
 

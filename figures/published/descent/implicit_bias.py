@@ -21,8 +21,8 @@ from figures.style import draw_seed_means, get_curve_style
 from statmech.errors import ConfigError
 from theory.stored_examples.learning_curves import solve_learner_curve
 
-AXES = ()  # sweep axes that this figure shows
-VALUES = {"loss": ("logistic",)}
+SWEEP_AXES = ()  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"loss": ("logistic",)}
 CAPTION = (
     r"Gradient descent on the logistic loss without a penalty, for separable examples. (a) Generalization error "
     r"against the number of epochs $t$. (b) The same error on a scale of $1/\ln t$. Dotted: error of the perceptron of "

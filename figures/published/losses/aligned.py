@@ -25,9 +25,9 @@ from statmech.results.dataset import scenario_from_dataset
 from statmech.scenarios.axes import ensure_tuple
 from theory.convex.best_penalty import find_best_group_lambdas
 
-AXES = ("inputs", "lam")  # sweep axes that this figure shows
-VALUES = {"loss": ("square",)}
-NEEDS = ("noise", "R_field")
+SWEEP_AXES = ("inputs", "lam")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"loss": ("square",)}
+REQUIRED_VARIABLES = ("noise", "R_field")
 TEACHER_PART_POINTS = 121
 CAPTION = (
     r"Least squares on inputs with two variances. (a) Mean squared error against the penalty, for several fractions "

@@ -16,9 +16,9 @@ from figures.panels import (
 )
 from theory.solutions import solve_line
 
-AXES = ("lam", "alpha")  # sweep axes that this figure shows
-VALUES = {"loss": ("square",)}
-NEEDS = ("noise",)
+SWEEP_AXES = ("lam", "alpha")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"loss": ("square",)}
+REQUIRED_VARIABLES = ("noise",)
 ALPHA_LINE_POINTS, PEAK_ALPHAS = (
     61,
     10 ** np.linspace(-0.3, 0.3, 81),

@@ -18,8 +18,8 @@ from figures.panels import (
 from theory import separability
 from theory.solutions import solve_line
 
-AXES = ("gain", "alpha")  # sweep axes that this figure shows
-VALUES = {"loss": ("logistic",), "teacher": ("logit",)}
+SWEEP_AXES = ("gain", "alpha")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"loss": ("logistic",), "teacher": ("logit",)}
 LENGTH_LINE_POINTS = 400
 SOLVED_POINTS, THRESHOLD_FACTORS = (
     40,
@@ -27,9 +27,9 @@ SOLVED_POINTS, THRESHOLD_FACTORS = (
 )  # grid over all alphas, and factors around each threshold
 CAPTION = (
     r"Logistic regression on the labels of a logit teacher with gain $\beta$. (a) Fraction of separable data sets, for "
-    r"which logistic regression without a penalty has no solution; thin lines join points, which are nested where they "
-    r"coincide; dotted: the threshold $\alpha_c$, theory for $N\to\infty$. (b) Length of the student with a small "
-    r"penalty; as $\lambda\to0$ the length diverges only below the threshold."
+    r"which logistic regression without a penalty has no solution; thin lines join the points, which are drawn inside "
+    r"one another where they coincide; dotted: the threshold $\alpha_c$, theory for $N\to\infty$. (b) Length of the "
+    r"student with a small penalty; as $\lambda\to0$ the length diverges only below the threshold."
 )
 
 

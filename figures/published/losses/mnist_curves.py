@@ -17,7 +17,7 @@ from figures.published.losses.table_curves import (
 from figures.published.parallel_axes import check_parallel_axes
 
 LEARNER_KEYS = ("loss", "lam")  # swept in parallel (`zip`)
-AXES = ("population", "loss_lam", "P")  # sweep axes that this figure shows
+SWEEP_AXES = ("population", "loss_lam", "P")  # sweep axes that this figure shows
 CAPTION = (
     r"Fraction of wrong labels for learners of $P$ rows of a real table. Held-out rows: examples are drawn without "
     r"replacement, and learners are tested on the other rows; all rows: examples are drawn with replacement, and "

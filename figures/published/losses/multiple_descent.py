@@ -18,9 +18,9 @@ from figures.style import COLUMN_WIDTH
 from statmech.results.dataset import scenario_from_dataset
 from theory.solutions import solve_line
 
-AXES = ("lam", "alpha")  # sweep axes that this figure shows
-VALUES = {"loss": ("square",)}
-NEEDS = ("noise", "R_field")
+SWEEP_AXES = ("lam", "alpha")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"loss": ("square",)}
+REQUIRED_VARIABLES = ("noise", "R_field")
 DESCENT_LINE_POINTS, PEAK_FACTORS = (
     161,
     10 ** (0.15 * np.linspace(-1, 1, 41) ** 3),

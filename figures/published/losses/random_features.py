@@ -22,8 +22,8 @@ from statmech.results.dataset import scenario_from_dataset
 from theory.solutions import solve_line
 
 WIDTH_AXIS = "N_inputs_alpha"  # keys that are swept in parallel (`zip`)
-AXES = ("lam", WIDTH_AXIS)  # sweep axes that this figure shows
-VALUES = {"loss": ("square",)}
+SWEEP_AXES = ("lam", WIDTH_AXIS)  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"loss": ("square",)}
 WIDTH_LINE_POINTS, WIDTH_PEAK_FACTORS = (
     121,
     10 ** np.linspace(-0.1, 0.1, 61),

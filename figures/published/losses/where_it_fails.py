@@ -29,7 +29,7 @@ from statmech.table_diagnosis import (
 
 TABLE_KEYS = ("inputs", "loss", "lam")  # swept in parallel, by `zip`
 TABLE_AXIS = "inputs_loss_lam"
-AXES = ("population", TABLE_AXIS, "P")  # sweep axes that this figure shows
+SWEEP_AXES = ("population", TABLE_AXIS, "P")  # sweep axes that this figure shows
 CAPTION = (
     r"Errors of learners of $P$ rows of real tables that theory does not describe. Above each panel: numbers of rows "
     r"$n$ and columns $N$ of the table, and the warnings of its diagnosis: fewer than 30 effective directions, squared "

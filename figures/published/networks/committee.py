@@ -14,14 +14,14 @@ from figures.legends import make_line_handle
 from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
 from figures.style import CURVE_MARKERS
 
-AXES = ("network", "M")  # sweep axes that this figure shows
-NEEDS = ("label_error",)
+SWEEP_AXES = ("network", "M")  # sweep axes that this figure shows
+REQUIRED_VARIABLES = ("label_error",)
 CAPTION = (
     r"Students that learn by gradient descent from a committee of $M$ units with a binary output (hollow points: "
     r"smallest $M$; full points: larger $M$). (a) $\epsilon_g$, half the mean squared error of the output; (b) "
     r"fraction of new inputs for which the sign of the student's output differs from the label."
 )
-LINES = r"Lines: theory for $\epsilon_g$ at $M=1$, $N\to\infty$; no equations exist yet for the other errors."
+LINES_CAPTION = r"Lines: theory for $\epsilon_g$ at $M=1$, $N\to\infty$; no equations exist yet for the other errors."
 LABELS = {"eps_g": "", "label_error": "label error"}
 
 

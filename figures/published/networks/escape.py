@@ -25,14 +25,14 @@ from statmech.numerics.gaussian import normal_density
 from statmech.results.dataset import scenario_from_dataset
 from theory import escape
 
-AXES = ("N",)  # sweep axes that this figure shows
+SWEEP_AXES = ("N",)  # sweep axes that this figure shows
 NUM_ESCAPE_TIME_BINS = 14
 CAPTION = (
     r"Times at which runs leave the symmetric plateau ($|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$), minus $\ln "
     r"N/(2\Lambda)$: (a) their density and (b) the fraction of runs still on the plateau."
 )
-POINTS = "Points: simulation; bars: standard errors of counts."
-LINES = (
+POINTS_CAPTION = "Points: simulation; bars: standard errors of counts."
+LINES_CAPTION = (
     r"Line: $-\ln|\xi|/\Lambda+c$ with a standard normal $\xi$; the growth rate $\Lambda$ and the constant $c$ follow "
     r"from the equations and their fluctuations. Nothing is fitted."
 )

@@ -16,15 +16,15 @@ from figures.style import draw_seed_means, draw_theory_line, get_curve_style
 from statmech.errors import ConfigError
 from theory import solve
 
-AXES = ("overlap", "start")  # sweep axes that this figure shows
-NEEDS = ("R",)
+SWEEP_AXES = ("overlap", "start")  # sweep axes that this figure shows
+REQUIRED_VARIABLES = ("R",)
 OVERLAP_LINE_POINTS = 40
 CAPTION = (
     r"Forgetting of the first of two tasks: growth of its error within a time $s$ after the switch to the second task, "
     r"against the overlap $r$ of the tasks, for each initial condition of the student. Each task has its own second "
     r"layer."
 )
-LINES = r"Lines: equations, $N\to\infty$."
+LINES_CAPTION = r"Lines: equations, $N\to\infty$."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -69,7 +69,7 @@ def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
 
 
 def _compute_forgetting(results: xr.Dataset, switch: float, t: float) -> xr.DataArray:
-    """Compute the growth of the first task's error from the switch to a later time."""
+    """Compute how much the error on the first task has grown between the switch and a later time."""
     error = results.eps_g.sel(task=1)
     return error.sel(t=t) - error.sel(t=switch)
 

@@ -22,7 +22,7 @@ from statmech.results.dataset import scenario_from_dataset
 from theory import noise_floor, solve
 
 UNIT_COUNT_KEYS = ("M", "K")
-AXES = ("_".join(UNIT_COUNT_KEYS),)  # sweep axes that this figure shows
+SWEEP_AXES = ("_".join(UNIT_COUNT_KEYS),)  # sweep axes that this figure shows
 TIME_LINE_POINTS = 60
 CAPTION = (
     r"Networks that learn from noisy labels. (a) $\epsilon_g$ at the last recorded time against the number $K$ of "
@@ -30,7 +30,7 @@ CAPTION = (
     r"equal surplus units, stable only for $K\leq M+1$; dotted: the error of this state to first order in the learning "
     r"rate. (b) $\epsilon_g$ against $t$ for the smallest $M$; dashed: the same stationary state."
 )
-LINES = r"Lines: equations, $N\to\infty$."
+LINES_CAPTION = r"Lines: equations, $N\to\infty$."
 EQUAL_UNITS_LINE_STYLE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
 DRAWN_ERROR_SCALE = 1e4  # errors are drawn in units of 1e-4
 
@@ -44,13 +44,17 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for index, M in enumerate(units):
         columns = np.flatnonzero(theory.M.values == M)
         _draw_final_errors(
-            late, simulation.isel({AXES[0]: columns}), theory.isel({AXES[0]: columns}), floors[columns], index
+            late,
+            simulation.isel({SWEEP_AXES[0]: columns}),
+            theory.isel({SWEEP_AXES[0]: columns}),
+            floors[columns],
+            index,
         )
     columns = np.flatnonzero(theory.M.values == units[0])
     times = [
         _draw_error_against_time(
             time_course,
-            simulation.isel({AXES[0]: column}),
+            simulation.isel({SWEEP_AXES[0]: column}),
             floors[column],
             {"color": shade, "marker": CURVE_MARKERS[order]},
         )

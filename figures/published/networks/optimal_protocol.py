@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from figures.published import best_control
 
-AXES = ("eta",)  # sweep axes that this figure shows
-NEEDS = ("protocol",)
+SWEEP_AXES = ("eta",)  # sweep axes that this figure shows
+REQUIRED_VARIABLES = ("protocol",)
 CAPTION = (
     "(a), (b) Errors on two tasks of a network that learns the first task up to the switch, then both tasks. Either "
     "the fraction of the first task is optimal at a constant learning rate, or fraction and learning rate are optimal "

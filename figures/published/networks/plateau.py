@@ -30,7 +30,7 @@ from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_from_dataset
 from theory import solve
 
-AXES = ()  # sweep axes that this figure shows
+SWEEP_AXES = ()  # sweep axes that this figure shows
 TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, ESCAPE_TIME_POINTS = 30.0, 50.0, 9
 INITIAL_ASYMMETRY = 1e-4  # initial R_11 = R_22 of the lines
 MAX_ESCAPE_TIME, ESCAPE_SEARCH_STEPS = 400.0, 200  # grid of the search for the escape of the lines
@@ -45,14 +45,14 @@ PANEL_VARIABLES: dict[str, dict[str, str]] = {  # variables and legend labels, b
     },
 }
 CAPTION = (
-    r"Two units learn online from a two-unit teacher. (a) $\epsilon_g$ of single runs (thin), and of the equations, "
-    r"which stay on the plateau from a symmetric start. (b) to (d) Quantities against the time since the escape of "
-    r"each run, $|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$: $\epsilon_g$; overlaps of student units with their own and with "
-    r"the other teacher unit; overlaps of the student units; specialisation, the mean cosine of student and teacher "
-    r"units, each with its partner."
+    r"Two units learn online from a two-unit teacher. (a) $\epsilon_g$ for single runs (thin) and from the "
+    r"equations, whose solution stays on the plateau if it starts symmetrically. (b) to (d) Quantities against the "
+    r"time since the escape of each run, when $|R_{11}+R_{22}-R_{12}-R_{21}|/2$ passes 1/4: (b) $\epsilon_g$; (c) "
+    r"overlaps of student units with their own and with the other teacher unit; (d) overlaps of the student units, "
+    r"and specialisation, the mean cosine of student and teacher units, each with its partner."
 )
-POINTS = "Points: means over runs; bars: standard errors of these means."
-LINES = r"Lines: equations, $N\to\infty$, started $10^{-4}$ off the plateau."
+POINTS_CAPTION = "Points: means over runs; bars: standard errors of these means."
+LINES_CAPTION = r"Lines: equations, $N\to\infty$, started $10^{-4}$ off the plateau."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:

@@ -29,8 +29,8 @@ from statmech.inputs import Spectrum
 from statmech.results.dataset import scenario_from_dataset
 from theory import plateau, solve
 
-AXES = ("inputs",)  # sweep axes that this figure shows
-VALUES = {"network": ("erf",)}
+SWEEP_AXES = ("inputs",)  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"network": ("erf",)}
 PLATEAU_STYLE: dict[str, Any] = GUIDE_STYLE | {"color": "0.3"}
 SPREAD_LINE_POINTS = 24
 CAPTION = (

@@ -7,12 +7,12 @@ from matplotlib.figure import Figure
 
 from figures.published import best_control
 
-AXES = ("protocol",)  # sweep axes that this figure shows
-NEEDS = ("protocol",)
+SWEEP_AXES = ("protocol",)  # sweep axes that this figure shows
+REQUIRED_VARIABLES = ("protocol",)
 CAPTION = (
     "Errors on two tasks of a network that learns the first task up to the switch, then the second task with some "
-    "examples of the first. The fraction of these examples is constant, or optimal (last panel), so that the mean "
-    "error of both tasks at the last time is smallest. Error bars smaller than the markers are not visible."
+    "examples of the first. The fraction of these examples is constant or, in the last panel, chosen to minimise the "
+    "mean error of both tasks at the final time. Error bars smaller than the markers are not visible."
 )
 
 

@@ -5,6 +5,6 @@ The gain is the largest of the three rules, as AdaTron students stay different f
 
 from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rule_panels
 
-AXES = ("rule", "K")  # sweep axes that this figure shows
+SWEEP_AXES = ("rule", "K")  # sweep axes that this figure shows
 CAPTION = RULE_CAPTION
 draw = draw_rule_panels

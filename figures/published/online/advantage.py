@@ -25,17 +25,17 @@ from figures.panels import (
 from figures.style import MINIMUM_STAR_STYLE, set_log_ticks
 from theory import advantage
 
-AXES = ("rule",)  # sweep axes that this figure shows
+SWEEP_AXES = ("rule",)  # sweep axes that this figure shows
 MIN_LINE_TIME, MAX_LINE_TIME, GAIN_LINE_POINTS = 0.05, 1e5, 200  # the lines extend to late times to show their limit
 LATE_ERROR_RATIO = 1 / np.sqrt(2)
 FINITE_ENSEMBLE_STYLE: dict[str, Any] = {"linestyle": "--", "linewidth": 0.7}
 CAPTION = (
     r"Generalization error of an ensemble, divided by the error of one student, during learning. Solid: infinite "
-    r"ensemble, whose majority vote and weight mean are equally good; stars: maximum gain. Dashed lines and points: "
-    r"weight mean of $K$ students. Dotted: $1/\sqrt{2}$, the limit $t\to\infty$ of all rules but Hebb's."
+    r"ensemble, whose majority vote and averaged weights perform equally well; stars: maximum gain. Dashed lines and "
+    r"points: averaged weights of $K$ students. Dotted: $1/\sqrt{2}$, the limit $t\to\infty$ of all rules but Hebb's."
 )
-POINTS = (
-    "Points: error of the weight mean divided by the mean error of the run's students, averaged over runs; bars: "
+POINTS_CAPTION = (
+    "Points: error of the averaged weights divided by the mean error of the run's students, averaged over runs; bars: "
     "standard errors."
 )
 

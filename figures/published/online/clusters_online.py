@@ -11,8 +11,8 @@ from figures.legends import make_line_handle
 from figures.panels import add_title_and_legend, draw_guide, draw_panel, make_figure, select_with_dense_theory
 from figures.style import PAGE_WIDTH, THEORY_COLOUR
 
-AXES = ("rule", "positives")  # sweep axes that this figure shows
-NEEDS = ("m_field",)  # absent in scenarios with a teacher
+SWEEP_AXES = ("rule", "positives")  # sweep axes that this figure shows
+REQUIRED_VARIABLES = ("m_field",)  # absent in scenarios with a teacher
 CAPTION = (
     r"Generalization error against time of students that learn online to classify two Gaussian clusters, for several "
     r"fractions $\pi_+$ of the label +1. Dotted: the Bayes-optimal error for the same number of examples; dashed: the "

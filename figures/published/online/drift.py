@@ -22,7 +22,7 @@ from statmech.errors import ConfigError
 from theory import stationary
 
 DRIFT_KEYS = ("rule", "drift", "decay")
-AXES = ("_".join(DRIFT_KEYS),)  # sweep axes that this figure shows
+SWEEP_AXES = ("_".join(DRIFT_KEYS),)  # sweep axes that this figure shows
 MIN_DRIFT, DRIFT_LINE_POINTS = 1e-4, 25
 SUITABLE_DECAYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bayes": (r"decay $\delta$", lambda drift: drift),
@@ -40,7 +40,7 @@ CAPTION = (
     r"suitable weight decay. Thin grey: power laws for small drifts. Dotted: drift at which Hebb's rule and the "
     r"perceptron are equally good. Error bars smaller than the markers are not visible."
 )
-LINES = r"Lines: stationary states of the order-parameter equations, $N\to\infty$."
+LINES_CAPTION = r"Lines: stationary states of the order-parameter equations, $N\to\infty$."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -111,7 +111,7 @@ def _select_matching_runs(runs: xr.DataArray, rule: str) -> xr.DataArray:
 
     Raises `ConfigError` unless the runs have the suitable decay, to the digits of a config.
     """
-    rule_runs = runs.isel({AXES[0]: runs.rule.values == rule})
+    rule_runs = runs.isel({SWEEP_AXES[0]: runs.rule.values == rule})
     if not np.allclose(rule_runs.decay, _get_suitable_decay(rule)[1](rule_runs.drift), rtol=1e-3, atol=1e-12):
         raise ConfigError(f'the figure "drift" requires the rule {rule} with the weight decay that suits it')
     return rule_runs

@@ -10,7 +10,7 @@ from figures.panels import add_title_and_legend, solve_dense_theory
 from figures.published.online import ensemble_panels
 from figures.style import PAGE_WIDTH, get_curve_style, get_kind_label
 
-AXES = ("rule", "K")  # sweep axes that this figure shows
+SWEEP_AXES = ("rule", "K")  # sweep axes that this figure shows
 CAPTION = (
     r"Generalization error of $K$ students divided by the error of one student at the last recorded time, one panel "
     r"per rule: majority vote and weight mean; theory has a step at each $K$. The votes of $2n$ and of $2n-1$ students "
@@ -28,13 +28,13 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     )
     colours = [str(get_curve_style(index)["color"]) for index in range(len(rules))]
     for ax, rule, colour in zip(axes, rules, colours, strict=True):
-        ensemble_panels.draw_gain_panel(ax, parts.of(rule), colour)
+        ensemble_panels.draw_gain_panel(ax, parts.select_rule(rule), colour)
         ensemble_panels.label_students_axis(ax, theory.K.values)
         ensemble_panels.label_infinite_ensemble(ax, theory.sel(rule=rule))
         ax.set_title(f"{get_kind_label(rule)}, $t={simulation.t.values[-1]:g}$")
     ensemble_panels.set_common_y_limits(axes)
     for ax, rule, colour in zip(axes, rules, colours, strict=True):
-        ensemble_panels.add_enlarged_inset(ax, parts.of(rule), colour)
+        ensemble_panels.add_enlarged_inset(ax, parts.select_rule(rule), colour)
     ensemble_panels.draw_similarity_panel(last, simulation.isel(K=-1), solve_dense_theory(theory, "t").isel(K=-1))
     last.set_title("variety among the students")
     last.legend(loc="upper left")

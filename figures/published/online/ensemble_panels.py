@@ -51,7 +51,7 @@ class EnsembleResults(NamedTuple):
     theory: xr.Dataset
     lines: xr.Dataset
 
-    def of(self, rule: str) -> EnsembleResults:
+    def select_rule(self, rule: str) -> EnsembleResults:
         """Return the results of one rule."""
         return EnsembleResults(*(part.sel(rule=rule) for part in self))
 
@@ -173,12 +173,12 @@ def draw_rule_panels(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         EnsembleResults(simulation, theory, solve_dense_theory(theory, "K")),
         [str(rule) for rule in theory.rule.values],
     )
-    narrow = len(rules) == 1 or get_medium().column
+    narrow = len(rules) == 1 or get_medium().is_one_column
     figure, axes = make_panel_grid(
         len(rules), *((1, 2.0, COLUMN_WIDTH) if narrow else (MAX_RULE_COLUMNS, 2.0, PAGE_WIDTH)), HEADER_INCHES
     )
     for ax, rule in zip(axes, rules, strict=True):
-        draw_gain_panel(ax, parts.of(rule))
+        draw_gain_panel(ax, parts.select_rule(rule))
         label_students_axis(ax, theory.K.values)
         label_infinite_ensemble(ax, theory.sel(rule=rule))
         ax.set_title(get_kind_label(rule))

@@ -21,7 +21,7 @@ from statmech.numerics.gaussian import normal_density
 from statmech.results.corrections import predict_mean_and_std
 from theory.solutions import solve_line
 
-AXES = ("rule", "N")  # sweep axes that this figure shows
+SWEEP_AXES = ("rule", "N")  # sweep axes that this figure shows
 NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 20, 1e5  # lines end at LINE_TIME_FACTOR times the last time
 Z_BIN_WIDTH, MAX_BINNED_Z = 0.6, 4.2  # bins of z
 MAX_SCALED_BIAS_ERROR = 0.1  # points with a larger standard error of the bias times N are omitted
@@ -32,8 +32,8 @@ CAPTION = (
     r"distribution, at the last recorded time, of the deviation of a run from the predicted mean in units of the "
     r"predicted standard deviation; line: normal density. Markers of smaller $N$ are larger to remain visible."
 )
-POINTS = "Points: simulation; bars: standard errors."
-LINES = "Lines: theory to order $1/N$."
+POINTS_CAPTION = "Points: simulation; bars: standard errors."
+LINES_CAPTION = "Lines: theory to order $1/N$."
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:

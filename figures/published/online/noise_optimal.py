@@ -35,11 +35,11 @@ from statmech.scenarios.online import Scenario
 from theory import solve
 
 FLIP_KEYS = ("rule", "assumed_flip", "flip", "schedule")
-AXES = ("_".join(FLIP_KEYS),)  # sweep axes that this figure shows
+SWEEP_AXES = ("_".join(FLIP_KEYS),)  # sweep axes that this figure shows
 FLIP_LINE_POINTS, INTEGRAL_CUTOFF, INTEGRAL_STEP = 61, 12.0, 1e-3  # the last two apply to the integral I(p_f)
 EQUAL_ERROR_FLIP = 0.25  # Hebb's rule and the perceptron are then equally good
 RULE_SCHEDULE_LABELS = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # labels of schedules
-VALUES = {"rule": tuple(RULE_SCHEDULE_LABELS)}
+SUPPORTED_VALUES = {"rule": tuple(RULE_SCHEDULE_LABELS)}
 CAPTION = (
     r"Generalization error of one student against the fraction $p_f$ of flipped labels. (a) Error of the optimal rule "
     r"times $t$; the rule assumes the true fraction ($\hat p_f=p_f$). (b) Error of Hebb's rule and of the perceptron "
@@ -48,7 +48,7 @@ CAPTION = (
     r"every time. In (b) these limits are equal at $p_f=1/4$ (dotted). Dashed: theory at the time of the simulation, "
     r"for the perceptron with interpolated $t_0$. Error bars smaller than the markers are not visible."
 )
-LINES = ""
+LINES_CAPTION = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -89,7 +89,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 def _has_several_flips(scenario: Scenario) -> bool:
     """Return True if every rule has several increasing flips, so that t0 can be interpolated."""
-    flips = [[flip for name, flip in scenario.pairs("rule", "flip") if name == rule] for rule in RULE_SCHEDULE_LABELS]
+    flips = [
+        [flip for name, flip in scenario.list_value_pairs("rule", "flip") if name == rule]
+        for rule in RULE_SCHEDULE_LABELS
+    ]
     return all(len(rule_flips) > 1 and rule_flips == sorted(set(rule_flips)) for rule_flips in flips)
 
 
@@ -117,7 +120,7 @@ def _solve_final_errors(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.
 
     The time constant t0 is interpolated between the flips of the sweep.
     """
-    rule_theory = theory.isel({AXES[0]: theory.rule.values == rule})
+    rule_theory = theory.isel({SWEEP_AXES[0]: theory.rule.values == rule})
     t0 = np.exp(np.interp(flips, rule_theory.flip.values, np.log(rule_theory.schedule.values)))
     assumed_flips = {"assumed_flip": flips.tolist()} if rule == "bayes" else {}
     zipped_keys = {

@@ -5,6 +5,6 @@ The gain lies between the gains of the two other rules. The weight mean gains mo
 
 from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rule_panels
 
-AXES = ("rule", "K")  # sweep axes that this figure shows
+SWEEP_AXES = ("rule", "K")  # sweep axes that this figure shows
 CAPTION = RULE_CAPTION
 draw = draw_rule_panels

@@ -19,7 +19,7 @@ from statmech.errors import ConfigError
 from statmech.inputs import PowerLaw
 from statmech.results.dataset import scenario_from_dataset
 
-AXES = ("inputs",)  # sweep axes that this figure shows
+SWEEP_AXES = ("inputs",)  # sweep axes that this figure shows
 GUIDE_START_FACTOR, GUIDE_STOP_FACTOR, GUIDE_HEIGHT_FACTOR = (
     1.5,
     0.05,

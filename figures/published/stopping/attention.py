@@ -30,7 +30,7 @@ from statmech.boundaries import BOUNDARIES
 from statmech.scenarios.attention import MAX_WINDOW_PROBES
 from statmech.scenarios.registry import scenario_from
 
-AXES = ("attention", "error_rate")  # sweep axes that this figure shows
+SWEEP_AXES = ("attention", "error_rate")  # sweep axes that this figure shows
 CAPTION = (
     r"Online learning with the Attentive Perceptron; points: simulation, lines: theory. (a) to (c) One boundary and "
     r"several target rates $\epsilon_d$ of decision errors: generalization error $\epsilon_g$; fraction of the "

@@ -21,7 +21,7 @@ from figures.panels import add_title_and_legend, draw_panel, make_figure, select
 from statmech.boundaries import brownian_decision_error, threshold
 from statmech.results.results import Results
 
-AXES = ("boundary", "mean", "error_rate")  # sweep axes that this figure shows
+SWEEP_AXES = ("boundary", "mean", "error_rate")  # sweep axes that this figure shows
 PANEL_MEAN, PANEL_ERROR_RATE = 1.0, 0.01
 MIN_DRAWN_ERROR = 1e-7  # smaller theoretical errors are not drawn
 TARGET_LINE_POINTS = 200
@@ -35,7 +35,7 @@ CAPTION = (
     r"the target $\epsilon_d$. Grey dashes: infinitely many looks at a constant level that is computed as if the sums "
     r"had no drift, $m=0$. A missing point means that no run had a decision error."
 )
-LINES = ""
+LINES_CAPTION = ""
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:

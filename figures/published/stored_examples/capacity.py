@@ -21,8 +21,8 @@ from figures.published.stored_examples.stored_runs import select_last_recorded
 from figures.style import CURVE_DASHES, draw_mean_points, draw_seed_means, get_curve_style
 from theory import capacity, separable_fraction
 
-AXES = ("N", "alpha")  # sweep axes that this figure shows
-VALUES = {"learner": ("max_stability",)}
+SWEEP_AXES = ("N", "alpha")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"learner": ("max_stability",)}
 CAPTION = (
     r"Random labels of $P=\alpha N$ examples. (a) Largest stability of a perceptron that stores the labels: median "
     r"over data sets if at least half of them can be stored, and Gardner's capacity $\alpha_c(\kappa)$, above which "

@@ -27,8 +27,8 @@ from figures.published.stored_examples.stored_runs import (
 )
 from figures.style import THEORY_COLOUR
 
-AXES = ("N", "alpha")  # sweep axes that this figure shows
-VALUES = {"learner": ("minover",)}
+SWEEP_AXES = ("N", "alpha")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"MinOver on $P=\alpha N$ stored examples: (a) generalization error, (b) smallest stability and (c) generalization "
     r"error divided by the error of maximum stability for $N\to\infty$, against $\alpha$ for several numbers of "

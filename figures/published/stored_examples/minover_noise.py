@@ -18,8 +18,8 @@ from figures.panels import add_title_and_legend, combine_with_lines, draw_panel,
 from figures.published.stored_examples.stored_runs import POINT_FILL_NOTE, get_recorded_dimension, select_last_recorded
 from theory import noisy_capacity
 
-AXES = ("flip", "alpha")  # sweep axes that this figure shows
-VALUES = {"learner": ("minover",)}
+SWEEP_AXES = ("flip", "alpha")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"learner": ("minover",)}
 CAPACITY_TICK_STYLE: dict[str, Any] = {"marker": "|", "markersize": 10, "markeredgewidth": 1.4, "linestyle": "none"}
 CAPTION = (
     r"Last recorded generalization error of MinOver on $P=\alpha N$ stored examples, whose labels are flipped with "

@@ -20,8 +20,8 @@ from figures.published.stored_examples.stored_runs import select_last_recorded
 from statmech.learners import STOP_REASONS
 from statmech.results.results import as_results
 
-AXES = ("stop", "alpha")  # sweep axes that this figure shows
-VALUES = {"learner": ("minover",)}
+SWEEP_AXES = ("stop", "alpha")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"Stop rules of MinOver on $P=\alpha N$ stored examples: (a) fractions of runs that field-patience, the code of "
     r"the assignment's appendix, stops at update $P+1$, later, and never; (b) number of updates until a run ends, in "

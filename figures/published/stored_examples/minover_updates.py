@@ -23,8 +23,8 @@ from figures.style import (
     standard_error_over_seeds,
 )
 
-AXES = ("alpha",)  # sweep axes that this figure shows
-VALUES = {"learner": ("minover",)}
+SWEEP_AXES = ("alpha",)  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"MinOver on $P=\alpha N$ stored examples against the number of updates: (a) generalization error, (b) certified "
     r"relative distance of the stability from its maximum, where this distance is below 1. Dashed: theory of maximum "

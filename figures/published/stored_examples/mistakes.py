@@ -19,13 +19,13 @@ from statmech.results.results import as_results
 from theory import mistake_bound
 from theory.stored_examples.learning_curves import solve_learner_curve
 
-AXES = ("learner", "alpha")  # sweep axes that this figure shows
-VALUES = {"learner": ("perceptron", "max_stability")}
+SWEEP_AXES = ("learner", "alpha")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"learner": ("perceptron", "max_stability")}
 MISTAKE_LINE_POINTS = 300
 CAPTION = (
-    r"Number of mistakes of Rosenblatt's perceptron until all $P=\alpha N$ stored examples are classified correctly, "
-    r"divided by $N$, and the bound $1/\kappa^2$ of Block and Novikoff: from the largest stability $\kappa$ of each "
-    r"data set (mean over data sets), and from replica theory for $N\to\infty$ (line)."
+    r"Number of mistakes made by Rosenblatt's perceptron before it classifies all $P=\alpha N$ stored examples "
+    r"correctly, divided by $N$, and the bound $1/\kappa^2$ of Block and Novikoff, with $\kappa$ the largest "
+    r"stability: for each data set (mean over data sets), and from replica theory for $N\to\infty$ (line)."
 )
 
 

@@ -24,8 +24,8 @@ from simulate.learners.examples import draw_data_set as draw_examples
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_from_dataset
 
-AXES = ("learner",)  # sweep axes that this figure shows
-VALUES = {"learner": ("perceptron", "max_stability")}
+SWEEP_AXES = ("learner",)  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"learner": ("perceptron", "max_stability")}
 PROJECTION_COLOUR, LENGTH_COLOUR = CURVE_COLOURS[:2]
 CAPTION = (
     r"Updates $k$ of the perceptron on separable data, without bias. (a) One data set: activation $a$ of the example "
@@ -36,21 +36,21 @@ CAPTION = (
     r"data set of (a): the bounds $k\gamma$ and $Rk^{1/2}$ on $|\mathbf{w}|$ meet at the largest possible number of "
     r"updates, $(R/\gamma)^2$."
 )
-POINTS = ""
-LINES = ""
+POINTS_CAPTION = ""
+LINES_CAPTION = ""
 
 
 class PerceptronRun(NamedTuple):
     """Perceptron updates on one data set, with the largest margin and the length of the longest example."""
 
     update_history: UpdateHistory
-    growth: np.ndarray  # increase of the activation by each update
+    activation_growth: np.ndarray  # increase of the activation by each update
     margin: float
     radius: float
 
     @property
-    def k(self) -> np.ndarray:
-        return np.arange(1, len(self.growth) + 1)
+    def update_numbers(self) -> np.ndarray:
+        return np.arange(1, len(self.activation_growth) + 1)
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -77,25 +77,46 @@ def _order_legend_handles(*panels: Axes) -> list[Artist]:
 
 
 def _draw_activations(ax: Axes, run: PerceptronRun) -> None:
-    before, after = run.update_history.before / run.growth, run.update_history.after / run.growth
-    ax.vlines(run.k, before, after, color="0.7", linewidth=0.8)
-    ax.plot(run.k, before, "v", color="0.2", markerfacecolor="white", label="before the update", gid=NO_LEGEND_GID)
-    ax.plot(run.k, after, "^", color="0.2", label="after the update", gid=NO_LEGEND_GID)
+    before, after = (
+        run.update_history.activation_before / run.activation_growth,
+        run.update_history.activation_after / run.activation_growth,
+    )
+    ax.vlines(run.update_numbers, before, after, color="0.7", linewidth=0.8)
+    ax.plot(
+        run.update_numbers,
+        before,
+        "v",
+        color="0.2",
+        markerfacecolor="white",
+        label="before the update",
+        gid=NO_LEGEND_GID,
+    )
+    ax.plot(run.update_numbers, after, "^", color="0.2", label="after the update", gid=NO_LEGEND_GID)
     ax.axhline(0, color="0.3", linewidth=0.7)
     ax.yaxis.set_major_locator(MultipleLocator(0.5))
     ax.set_ylabel(r"activation $y\,\mathbf{w}\cdot\mathbf{x}\,/\,|\mathbf{x}|^2$")
 
 
 def _draw_growth(ax: Axes, runs: list[PerceptronRun]) -> None:
-    max_updates = max(run.k.size for run in runs)
+    max_updates = max(run.update_numbers.size for run in runs)
     for index, run in enumerate(runs):
         labels = (r"$\mathbf{u}\cdot\mathbf{w}/\gamma$", r"$|\mathbf{w}|^2/R^2$") if index == 0 else ("", "")
         projection, squared = (
             run.update_history.projection / run.margin,
             run.update_history.squared_length / run.radius**2,
         )
-        ax.plot(run.k, projection, linewidth=0.6, label=labels[0], color=PROJECTION_COLOUR, gid=NO_LEGEND_GID)
-        ax.plot(run.k, squared, linewidth=0.6, linestyle="-.", label=labels[1], color=LENGTH_COLOUR, gid=NO_LEGEND_GID)
+        ax.plot(
+            run.update_numbers, projection, linewidth=0.6, label=labels[0], color=PROJECTION_COLOUR, gid=NO_LEGEND_GID
+        )
+        ax.plot(
+            run.update_numbers,
+            squared,
+            linewidth=0.6,
+            linestyle="-.",
+            label=labels[1],
+            color=LENGTH_COLOUR,
+            gid=NO_LEGEND_GID,
+        )
     ax.plot([1, max_updates], [1, max_updates], "--", color="0.1", label="$k$, bound of both")
     ax.set_ylabel("projection, squared length")
     set_log_axes(ax, "xy")
@@ -103,10 +124,10 @@ def _draw_growth(ax: Axes, runs: list[PerceptronRun]) -> None:
 
 def _draw_bounds(ax: Axes, run: PerceptronRun) -> None:
     max_updates = (run.radius / run.margin) ** 2
-    dense_k, marker_step = np.geomspace(1, 1.4 * max_updates, 200), choose_drawn_steps(run.k.size)
+    dense_k, marker_step = np.geomspace(1, 1.4 * max_updates, 200), choose_drawn_steps(run.update_numbers.size)
     ax.plot(dense_k, np.sqrt(dense_k) * run.radius, "--", color="0.1", label=r"$\sqrt{k}\,R$")
     ax.plot(
-        run.k,
+        run.update_numbers,
         np.sqrt(run.update_history.squared_length),
         "D",
         color=LENGTH_COLOUR,
@@ -116,7 +137,7 @@ def _draw_bounds(ax: Axes, run: PerceptronRun) -> None:
     )
     marker_style: dict[str, Any] = {"markersize": 2.5, "markerfacecolor": "white", "markeredgewidth": 0.7}
     ax.plot(
-        run.k,
+        run.update_numbers,
         run.update_history.projection,
         "o",
         color=PROJECTION_COLOUR,

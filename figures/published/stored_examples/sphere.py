@@ -63,7 +63,7 @@ class SphereView:
         depth = np.sqrt(np.where(depth2 >= 0, depth2, np.nan))
         return grid, np.stack([x, y, depth], axis=-1) @ self.axes
 
-    def plane(self, width: float, num_points: int) -> tuple[np.ndarray, np.ndarray]:
+    def make_tangent_grid(self, width: float, num_points: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the grid (n,) of a gnomonic view, and the directions (n, n, 3) as unit vectors."""
         grid = np.linspace(-width, width, num_points)
         x, y = np.meshgrid(grid, grid)

@@ -32,8 +32,8 @@ from simulate.learners.examples import draw_data_set as data_set
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_from_dataset
 
-AXES = ("learner", "alpha")  # sweep axes that this figure shows
-VALUES = {"learner": ("minover", "max_stability")}
+SWEEP_AXES = ("learner", "alpha")  # sweep axes that this figure shows
+SUPPORTED_VALUES = {"learner": ("minover", "max_stability")}
 CAPTION = (
     r"Version space (shaded) of $P$ examples of a teacher in $N=3$ dimensions, on the sphere of student directions, "
     r"seen from the point of largest stability at the largest $P$. (a)-(c) Each example cuts the sphere along a great "
@@ -56,8 +56,8 @@ BEST_STUDENT_STYLE = TEACHER_MARKER_STYLE | {
     "markerfacecolor": "white",
     "label": "largest stability",
 }
-POINTS = ""
-LINES = ""
+POINTS_CAPTION = ""
+LINES_CAPTION = ""
 
 
 class MinOverWalk(NamedTuple):
@@ -69,7 +69,7 @@ class MinOverWalk(NamedTuple):
     teacher: np.ndarray
     z: np.ndarray
     students: np.ndarray
-    best: np.ndarray
+    best_student: np.ndarray
     updates: np.ndarray
 
     @property
@@ -78,9 +78,9 @@ class MinOverWalk(NamedTuple):
         return compute_stability(self.students / np.linalg.norm(self.students, axis=-1, keepdims=True), self.z)
 
     @property
-    def largest(self) -> float:
+    def max_stability(self) -> float:
         """The largest possible stability kappa."""
-        return float(compute_stability(self.best / np.linalg.norm(self.best), self.z))
+        return float(compute_stability(self.best_student / np.linalg.norm(self.best_student), self.z))
 
 
 def compute_stability(directions: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -97,12 +97,12 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     above, below = rows[0].subgridspec(1, len(minover_walks)), rows[1].subgridspec(1, 2, width_ratios=(1, 1.7))
     balls = [figure.add_subplot(above[index]) for index in range(len(minover_walks))]
     plane, curve = (figure.add_subplot(below[index]) for index in range(2))
-    view = SphereView.from_centre(minover_walks[-1].best)
+    view = SphereView.from_centre(minover_walks[-1].best_student)
     for index, (ax, walk) in enumerate(zip(balls, minover_walks, strict=True)):
         draw_sphere(ax, view, walk.z, walk.teacher)
         ax.set_title(f"$P={len(walk.z)}$")
         _draw_walk(ax, view.project_orthographic(walk.students), index)
-        ax.plot(*view.project_orthographic(walk.best[None]).T, **BEST_STUDENT_STYLE, zorder=6)
+        ax.plot(*view.project_orthographic(walk.best_student[None]).T, **BEST_STUDENT_STYLE, zorder=6)
         _draw_stability(curve, walk, index)
     _draw_tangent_view(plane, view, minover_walks[-1], len(minover_walks) - 1)
     curve.set(xscale="log", xlabel="MinOver updates", ylabel=r"stability $\kappa$")
@@ -115,7 +115,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 def film(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[tuple[Figure, int]]:
     """Yield frames with durations in milliseconds: the examples one by one, then MinOver's updates."""
     walk = make_walks(simulation)[-1]
-    view = SphereView.from_centre(walk.best)
+    view = SphereView.from_centre(walk.best_student)
     for P in range(1, len(walk.z) + 1):
         yield _draw_film_frame(view, walk, P, 0), 600
     for update in walk.updates[:-1]:
@@ -183,10 +183,10 @@ def _draw_tangent_view(ax: Axes, view: SphereView, walk: MinOverWalk, index: int
     """Draw the version space on the tangent plane, with contours of equal stability."""
     corners = view.project_gnomonic(_find_corners(walk.z))
     width = 1.12 * float(np.nanmax(np.abs(corners))) if len(corners) else 1.0
-    grid, points = view.plane(width, SPHERE_GRID_POINTS)
+    grid, points = view.make_tangent_grid(width, SPHERE_GRID_POINTS)
     stability = compute_stability(points, walk.z)
     _shade_version_space(ax, grid, stability)
-    ax.contour(grid, grid, stability, levels=walk.largest * np.arange(0.2, 1, 0.2), colors="0.45", linewidths=0.5)
+    ax.contour(grid, grid, stability, levels=walk.max_stability * np.arange(0.2, 1, 0.2), colors="0.45", linewidths=0.5)
     for example in walk.z:
         ax.plot(
             *_mask_outside(view.project_gnomonic(make_great_circle(example)), width).T,
@@ -230,7 +230,7 @@ def _draw_stability(ax: Axes, walk: MinOverWalk, index: int) -> None:
         markevery=choose_drawn_steps(len(walk.updates)),
         gid=NO_LEGEND_GID,
     )
-    ax.axhline(walk.largest, color=line_style["color"], linestyle="--", linewidth=0.8)
+    ax.axhline(walk.max_stability, color=line_style["color"], linestyle="--", linewidth=0.8)
 
 
 def _make_legend_handles(ax: Axes) -> list[Any]:
@@ -261,11 +261,11 @@ def _draw_film_frame(view: SphereView, walk: MinOverWalk, P: int, update: int) -
         *view.project_orthographic(walk.students[is_made][-1:]).T, color="black", marker="o", markersize=4, zorder=7
     )
     if update:
-        ball.plot(*view.project_orthographic(walk.best[None]).T, **BEST_STUDENT_STYLE, zorder=6)
+        ball.plot(*view.project_orthographic(walk.best_student[None]).T, **BEST_STUDENT_STYLE, zorder=6)
     curve.plot(walk.updates[is_made], walk.stability[is_made], **get_curve_style(0), markersize=2.5, label="MinOver")
-    curve.axhline(walk.largest, color="0.3", linestyle="--", linewidth=0.8)
+    curve.axhline(walk.max_stability, color="0.3", linestyle="--", linewidth=0.8)
     low = float(walk.stability.min())
-    curve.set(xlim=(0, walk.updates[-1] + 1), ylim=(1.08 * low if low < 0 else 0, 1.25 * walk.largest))
+    curve.set(xlim=(0, walk.updates[-1] + 1), ylim=(1.08 * low if low < 0 else 0, 1.25 * walk.max_stability))
     curve.set(xlabel="MinOver updates", ylabel=r"stability $\kappa$")
     draw_legend_below(figure, _make_legend_handles(curve), columns=3)
     return figure
