@@ -207,7 +207,7 @@ class NetworkStart(ConfigSection):
 
         Returns
         -------
-        Units
+        StudentUnits
             R (K, M), Q (K, K) and v (K,).
         """
         v = np.broadcast_to(np.asarray(self.v, float), K).copy()

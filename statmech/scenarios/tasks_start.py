@@ -99,7 +99,7 @@ class TasksStart(ConfigSection):
 
         Returns
         -------
-        Units
+        StudentUnits
         """
         v = np.broadcast_to(np.asarray(self.v, float), (heads, K)).copy()
         return self._make_first_layer_start(T).compute_start(K, len(T))._replace(v=v)

@@ -39,8 +39,8 @@ class Variable:
     in_theory : whether theory computes the variable as well
     attrs : further attributes in a dataset
     bound : for a bound instead of a value in theory, whether it lies "above" or "below" every run
-    between : whether the variable is a mean between two recorded times
-    levels : theory variables to compare with, such as the error of the best student
+    is_interval_mean : whether the variable is a mean between two recorded times
+    reference_variables : theory variables to compare with, such as the error of the best student
     role : figures show results by default, but no details, diagnostics of the computation, or controls (functions of
         time that a student learns under)
     single_student_variable : for a variable of an ensemble, the equivalent variable of a single student
