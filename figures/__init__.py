@@ -279,7 +279,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     shown_axes: tuple[str, ...] = module.SWEEP_AXES
     if extra_axes := [dim for dim in results.scenario.shape if dim in data.dims and dim not in shown_axes]:
         raise ConfigError(f"the figure {name} cannot show the axis {', '.join(extra_axes)}")
-    keys = [axis for axis in shown_axes if axis in type(results.scenario).list_keys()]  # a parallel axis is no key
+    keys = [axis for axis in shown_axes if axis in type(results.scenario).list_keys()]  # a parallel axis is not a key
     if missing_names := [need for need in (*keys, *getattr(module, "REQUIRED_VARIABLES", ())) if need not in data]:
         raise ConfigError(f"the figure {name} needs {', '.join(missing_names)}, which these results lack")
     for key, possible in getattr(module, "SUPPORTED_VALUES", {}).items():

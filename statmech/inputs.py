@@ -137,7 +137,7 @@ class Inputs(ABC):
 
     @property
     def centre_spectrum(self) -> Spectrum | None:
-        """The same distribution as groups of axes around the centre of a cluster, None if clusters do not have it."""
+        """Groups of axes with this distribution around a cluster's centre, or None if not supported."""
         return None
 
     def find_centre_problem(self) -> str:

@@ -400,7 +400,7 @@ def overlapping(figure):
     [ax] = figure.axes
     texts = [*ax.get_yticklabels(), *ax.texts]
     boxes = [text.get_window_extent() for text in texts if text.get_text()]
-    return [(i, j) for i in range(len(boxes)) for j in range(i) if boxes[i].compute_overlaps(boxes[j])]
+    return [(i, j) for i in range(len(boxes)) for j in range(i) if boxes[i].overlaps(boxes[j])]
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def equal_segments(last, number):
 
 
 def searched(problem, constant, low=1e-3, high=30.0):
-    size = problem.segments.size * problem.controls
+    size = problem.segments.num_values * problem.controls
     return minimise_control_cost(
         problem, ControlBounds(np.full(size, low), np.full(size, high)), np.atleast_1d(constant)
     )

@@ -195,10 +195,11 @@ def test_a_planted_error_of_theory_is_found(runs, mistake, monkeypatch):
     scenario, simulation = runs
     if mistake == "length":
         honest = scaled_averages.compute_field_averages
-        monkeypatch.setattr(
-            structured, "compute_field_averages",
-            lambda rule, fields, flip: honest(rule, fields._replace(ratio=np.ones_like(fields.ratio)), flip),
-        )  # fmt: skip
+
+        def without_deviation(rule, fields, flip):
+            return honest(rule, fields._replace(deviation_ratio=np.ones_like(fields.deviation_ratio)), flip)
+
+        monkeypatch.setattr(structured, "compute_field_averages", without_deviation)
     if mistake == "powers":
         monkeypatch.setattr(
             structured_trajectories, "condense_modes", lambda modes: replace(modes, teacher=modes.shares)

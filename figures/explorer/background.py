@@ -89,7 +89,7 @@ class BackgroundSimulator:
                     self._run_seeds(scenario.model_copy(update={"seeds": seeds}), token)
         except SupersededError:
             return
-        except BaseException as problem:  # any exception of a user's rule would be lost in this thread
+        except BaseException as problem:  # any exception in a rule that a user wrote would be lost in this thread
             if self.token == token:
                 self.report(None, describe_exception(problem))
 

@@ -320,7 +320,7 @@ class ScenarioControls:
             self.on_settled()
             self._refine_theory()
             self._simulate()
-        except Exception as problem:  # the equations of a user's rule may raise any exception
+        except Exception as problem:  # the equations of a rule that a user wrote may raise any exception
             self._report_failure(problem)
             return
         if self.plane is not None and ensure_tuple(self.scenario.axis_values().get("K", 2))[-1] == 1:

@@ -31,7 +31,7 @@ RECORDED_LINE_POINTS, SWEEP_LINE_POINTS = (
 )  # points of a theory line: along recorded times, and along a sweep axis
 UNIFORM_LINE_POINTS = 240  # for uniformly spaced times, as a rate may jump at any time
 CONSECUTIVE_INTEGER_LIMIT = 12  # every smaller integer is solved, and only slider stops above
-COMPILED_KINDS = ("rule",)  # theory is compiled anew for each number of values
+COMPILED_KINDS = ("rule",)  # theory is compiled again for each number of values
 SHARED_EQUATION_KEYS = ("K", "N")  # all values of these keys share one compiled program
 DECADE_MULTIPLES = (1, 2, 5)
 INTEGER_STOPS = (0, *(m * 10**e for e in range(5) for m in DECADE_MULTIPLES), 10**5)

@@ -24,7 +24,7 @@ def wrap_label(label: str) -> str:
 
 
 def separate_positions(targets: Sequence[float], min_distance: float, height: float) -> list[float]:
-    """Move positions apart to a minimal distance, as little as possible and in the same order.
+    """Spread positions to a minimal distance, as little as possible and in the same order.
 
     The new positions lie between 0 and the height if there is enough space.
 

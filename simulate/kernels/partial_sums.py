@@ -15,7 +15,7 @@ import numpy as np
 from statmech.boundaries import Boundary, compute_level_rise, threshold
 
 MIN_PROBED_MARGINS = 10
-MARGIN_WINDOW = 200  # averaging window: the moments change because w grows
+MARGIN_WINDOW = 200  # averaging window: mean and variance change because w grows
 MIN_BLOCK_EXAMPLES, MAX_BLOCK_EXAMPLES = 8, 8192  # the block size is halved after a mistake, else doubled
 COMPILED_ARRAY_FLAGS: Final = ("C", "A", "W")  # arguments of compiled loops must be contiguous, aligned and writeable
 

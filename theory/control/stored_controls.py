@@ -35,7 +35,7 @@ def restore_best_controls(theory: xr.Dataset) -> None:
     for cell, plain in zip(scenario.cells(), json.loads(theory.attrs[NAME]), strict=True):
         if plain:
             best_controls.cache_best_controls(
-                cell, scenario.recorded["t"][-1], _deserialise_controls(cell.optimal_keys, plain)
+                cell, scenario.recorded_coordinates["t"][-1], _deserialise_controls(cell.optimal_keys, plain)
             )
 
 
