@@ -527,9 +527,7 @@ def inputs_from_config(form: Any) -> Inputs:
             raise ValueError(format_unknown_name(key, f"a parameter of {name}", defaults))
         if not _is_like_default(value, defaults[key]):
             text = shorten_text(" ".join(repr(value).split()))
-            raise ValueError(
-                f"{key} of {name} must have the same form as {parameter_to_config(defaults[key])}, not {text}"
-            )
+            raise ValueError(f"{key} of {name} must be {_describe_form(defaults[key])}, not {text}")
     return INPUTS[name](**parameters)
 
 
@@ -550,6 +548,13 @@ def _split_name_and_parameters(form: dict[Any, Any]) -> tuple[Any, dict[Any, Any
     if field_names and field_names[0] not in remaining:
         return name, {field_names[0]: form[name], **remaining}
     raise ValueError(f"{name} takes its parameters by name, as in {{{name}: {{parameter: value}}}}")
+
+
+def _describe_form(default: Any) -> str:
+    """Describe the possible values of a parameter, for messages."""
+    if default is None or default in TEACHER_DIRECTIONS:
+        return "a column's name or index" if default is None else f"{' or '.join(TEACHER_DIRECTIONS)}, or a list"
+    return {bool: "true or false", str: "a string", tuple: "a list"}.get(type(default), "a number")
 
 
 def _is_like_default(value: Any, default: Any) -> bool:

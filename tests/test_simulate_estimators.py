@@ -874,7 +874,7 @@ def test_impossible_parameters_of_a_sparse_perceptron_are_refused(given, message
         (AttentivePerceptron(error_rate=0.5), "error_rate must lie between 1e-300 and 0.5, not 0.5"),
         (AttentivePerceptron(boundary="brownian"), '"brownian" is not a boundary. Did you mean "brownian-bridge"'),
         (AttentivePerceptron(order="weights"), '"weights" is not an order. Did you mean "weight"'),
-        (AttentivePerceptron(order="weight", budget=3), "a budget requires order fixed or random"),
+        (AttentivePerceptron(order="weight", budget=3), "a budget requires `order` to be fixed or random"),
         (AttentivePerceptron(probes=0), "probes must be greater than 0 and at most 1, not 0"),
         (AttentivePerceptron(chunk=0), "chunk must be an integer of at least 1, not 0"),
         (AttentivePerceptron(theta=-1.0), "theta must be at least 0, not -1.0"),

@@ -179,7 +179,7 @@ def test_a_distribution_survives_a_round_trip_through_yaml(inputs):
         ("gausian", 'Did you mean "gaussian"'),
         (3, "is not a distribution of inputs"),
         ({"rows": {"file": "x"}}, '"file" is not a parameter of rows'),
-        ({"rows": {"path": 3}}, "path of rows must be like"),
+        ({"rows": {"path": 3}}, "path of rows must be a string, not 3"),
         ({"gaussian": 3}, "takes its parameters by name"),
         ({"gaussian": {}, "rows": "x.csv"}, "must name one distribution"),
         ({"spectrum": [0.2, 1.8], "shares": [0.5, 0.6]}, "shares of a spectrum must add up to 1, not to 1.1"),

@@ -355,7 +355,7 @@ def test_the_perceptron_has_no_minimum():
 
 def test_the_bytes_of_more_samples_are_checked(monkeypatch):
     monkeypatch.setattr(replicas, "get_total_memory", lambda: 2.0**20)
-    with pytest.raises(Exception, match=r"theory of \d+ directions takes .* GiB, and this machine has 0.000977 GiB"):
+    with pytest.raises(Exception, match=r"theory with \d+ directions takes .* GiB, and this machine has 0.000977 GiB"):
         compute_curves(cell(loss="hinge", flip=0.1, alpha=3, eta=0.05, epochs=[20]))
 
 
