@@ -121,6 +121,11 @@ class Inputs(ABC):
         return not self.isotropic and type(self).modes is not Inputs.modes
 
     @property
+    def has_field_variables(self) -> bool:
+        """True if the overlaps of fields are recorded in addition to the overlaps of weight vectors."""
+        return self.has_unequal_variances and self.normal_fields
+
+    @property
     def isotropic_normal(self) -> bool:
         """True if the fields of all vectors of one length have the same normal distribution at finite N."""
         return self.isotropic and self.normal_fields
@@ -140,9 +145,11 @@ class Inputs(ABC):
         """Groups of axes with this distribution around a cluster's centre, or None if not supported."""
         return None
 
-    def find_centre_problem(self) -> str:
-        """Explain why inputs around the centre of a cluster cannot have this distribution, or return ""."""
-        return "" if self.centre_spectrum else f"{CENTRE_INPUTS_NOTE}, not {format_inputs_label(self)}"
+    def find_centre_problem(self, N: int) -> Problem | None:
+        """Explain why inputs around the centre of a cluster cannot have this distribution, or return None."""
+        if self.centre_spectrum is None:
+            return ("inputs",), f"{CENTRE_INPUTS_NOTE}, not {format_inputs_label(self)}"
+        return self.problem(N)
 
     def find_online_problem(self) -> str:
         """Explain why the distribution has no meaning for online learning, or return ""."""
@@ -315,10 +322,12 @@ class Spectrum(GroupedInputs):
     def centre_spectrum(self) -> Spectrum:
         return self
 
-    def find_centre_problem(self) -> str:
+    def find_centre_problem(self, N: int) -> Problem | None:
+        if problem := self.problem(N):
+            return problem
         if self.misfit:
-            return "misfit belongs to a teacher's field: clusters have no teacher"
-        return "ridge must be greater than 0 in all groups" if self.has_unpenalised_axes else ""
+            return ("inputs",), "misfit belongs to a teacher's field: clusters have no teacher"
+        return (("inputs",), "ridge must be greater than 0 in all groups") if self.has_unpenalised_axes else None
 
     def find_online_problem(self) -> str:
         if self.misfit > 0:

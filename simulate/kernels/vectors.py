@@ -324,7 +324,7 @@ def _make_record(
     parts = parallel, perpendicular, learner.saved_state(carried.state), measured
     if isinstance(program.inputs, SignedRows):
         return *parts, None, None, None, students
-    if not (program.inputs.has_unequal_variances and program.inputs.normal_fields):
+    if not program.inputs.has_field_variables:
         return parts
     return *parts, *(_compute_field_overlaps if learner.uses_field_variances else _compute_angle_overlaps)(
         program, basis, students

@@ -238,9 +238,6 @@ def reject_teacher_keys(config: dict[str, Any], teacher_keys: Sequence[str]) -> 
 def find_cluster_input_problems(scenario: AbstractScenario) -> Iterator[Problem]:
     """Find the first distribution of inputs that is not supported around a cluster's centre."""
     for inputs, N in scenario.list_value_pairs("inputs", "N"):
-        problem = inputs.problem(N) if inputs.centre_spectrum else None
-        if sentence := inputs.find_centre_problem():
-            problem = problem or (("inputs",), sentence)
-        if problem:
+        if problem := inputs.find_centre_problem(N):
             yield problem
             return

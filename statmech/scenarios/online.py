@@ -357,7 +357,7 @@ class Scenario(AbstractScenario):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        structured = any(inputs.has_unequal_variances and inputs.normal_fields for inputs in ensure_tuple(self.inputs))
+        structured = any(inputs.has_field_variables for inputs in ensure_tuple(self.inputs))
         return (
             ONLINE_VARIABLES
             | (ONLINE_FIELD_VARIABLES if structured else {})
