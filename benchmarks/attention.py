@@ -19,8 +19,8 @@ import numpy as np
 import timing
 
 from simulate.kernels.mistakes import iterate_mistakes
-from simulate.kernels.partial_sums import AttentionState, StoppedSums, evaluate_in_blocks, sum_rows_until_level
-from statmech.boundaries import get_check_positions, threshold
+from simulate.kernels.partial_sums import AttentionState, StoppedSums, evaluate_margins_in_blocks, sum_rows_until_level
+from statmech.boundaries import compute_stopping_level, get_check_positions
 
 R = 0.95
 DELTAS = (0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
@@ -60,7 +60,7 @@ def ordered(given: Task) -> Task:
 
 
 def level(given: Task, error_rate: float) -> float:
-    return float(threshold("brownian-bridge", error_rate, 0.0, given.w @ given.w))
+    return float(compute_stopping_level("brownian-bridge", error_rate, 0.0, given.w @ given.w))
 
 
 def predict(given: Task, chunk: int, tau: float, rows: slice = slice(None)) -> StoppedSums:
@@ -144,7 +144,9 @@ def plain(z: np.ndarray) -> tuple[np.ndarray, int]:
 def attentive(z: np.ndarray, chunk: int) -> tuple[np.ndarray, int]:
     student, features = AttentionState(np.zeros(z.shape[1]), "brownian-bridge", 0.1), 0
     probes = np.random.default_rng(0).random(len(z)) < 0.05
-    for lesson in evaluate_in_blocks(student, z, np.zeros(len(z)), probes, get_check_positions(z.shape[1], chunk)):
+    for lesson in evaluate_margins_in_blocks(
+        student, z, np.zeros(len(z)), probes, get_check_positions(z.shape[1], chunk)
+    ):
         features += lesson.features
         if lesson.is_mistake:
             student.w = student.w + z[lesson.last_index]

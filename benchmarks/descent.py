@@ -91,7 +91,7 @@ def of_theory(cells: dict[str, DescentCell], repeats: int) -> None:
 
         def solve(cell: DescentCell = cell) -> replicas.DescentCurves:
             replicas._get_cached_curves.cache_clear()
-            return replicas.compute_curves(cell)
+            return replicas.compute_descent_curves(cell)
 
         took = timing.measure({"solve": solve}, repeats, timing.clock())["solve"].seconds
         tracemalloc.start()
@@ -99,7 +99,7 @@ def of_theory(cells: dict[str, DescentCell], repeats: int) -> None:
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         directions = ladder.simulate_descent(cell, 0, found.samples_per_replica).num_directions
-        stated = replicas.estimate_bytes(cell, directions, found.samples_per_replica)
+        stated = replicas.estimate_replica_bytes(cell, directions, found.samples_per_replica)
         errors = (np.nanmax(found.error[name]) for name in ("R", "eps_g"))
         rows.append(
             [

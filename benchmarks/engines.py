@@ -239,7 +239,7 @@ def fraction_of_limit(size: Size) -> None:
     best = {name: max((n * DRAWS / took[name, n].seconds, n) for n in size.normals) for name in SOURCES}
     limit = best["statmech.random_numbers.draw_normals"][0]
     # a step's coordinates on the K + 1 basis vectors and the axes added by its block, and one for its chi
-    needed = {"Gram": 3 + 1 + (gram.choose_block_steps(3) - 1) / 2 + 1, "direct, float32": size.N}
+    needed = {"Gram": 3 + 1 + (gram.choose_steps_per_block(3) - 1) / 2 + 1, "direct, float32": size.N}
     seeds = {"Gram": gram.batch(3), "direct, float32": vectors.batch(3)}
     rows = []
     for name, (rate, count) in best.items():

@@ -80,7 +80,7 @@ def minover_theory(steps: int) -> float:
     def solve(flip: float) -> object:
         given = {"learner": ["minover"], "alpha": 20, "N": 100, "epochs": 100, "flip": flip}
         return page_theory.solve_with_dense_grid(
-            scenario_from(settings.make_page_config("learner", given, "alpha")), "alpha"
+            scenario_from(settings.expand_page_config("learner", given, "alpha")), "alpha"
         )
 
     return cpu_ms([lambda flip=flip: solve(flip) for flip in np.linspace(0, 0.2, steps).round(4)])  # type: ignore[misc]

@@ -103,10 +103,10 @@ def overridden(name: str, overrides: list[str]) -> xr.Dataset:
 
 def done(store: Path) -> int:
     """The number of done runs in the store that the same command would resume."""
-    from statmech.results.store_creation import recover_replacement
+    from statmech.results.store_creation import recover_interrupted_replacement
     from statmech.results.sweep_store import DONE_STATE, SweepStore
 
-    recover_replacement(store)
+    recover_interrupted_replacement(store)
     return SweepStore(store).count_states()[DONE_STATE] if store.exists() else 0
 
 

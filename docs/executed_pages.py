@@ -8,7 +8,7 @@ from pathlib import Path
 from jupyter_cache import get_cache
 from jupyter_cache.cache.main import JupyterCacheBase
 
-from statmech.data_sets import DATA_FOLDER_VARIABLE
+from statmech.data_sets import DATA_FOLDER_ENV_VARIABLE
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("statmech", "simulate", "theory", "figures", "configs")
@@ -47,5 +47,5 @@ def _sources(root: Path) -> list[Path]:
 
 def _data() -> list[Path]:
     """The files of real data, without which pages show other output."""
-    folder = os.environ.get(DATA_FOLDER_VARIABLE)
+    folder = os.environ.get(DATA_FOLDER_ENV_VARIABLE)
     return sorted(file for file in Path(folder).rglob("*") if file.is_file()) if folder else []

@@ -1,6 +1,6 @@
 """The figures of statmech: the overlay, which draws every scenario, and published figures.
 
-A published figure is one file in a folder of `figures/published`, one line in `PUBLISHED_FIGURES`, and one config. The
+A published figure is one file in a folder of `figures/published`, one line in `PUBLISHED_FIGURE_DESCRIPTIONS`, and one config. The
 file defines `SWEEP_AXES`, the sweep axes that are shown completely, and a pure `draw(simulation, theory) -> Figure`,
 which raises `ConfigError` for results that it cannot show. Two constants are optional: `REQUIRED_VARIABLES`, variables
 and coordinates that only some results of its kind have, and `SUPPORTED_VALUES`, the only values of some keys that the
@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from statmech.errors import ConfigError, StatmechError, format_unknown_name
-from statmech.scenarios.composition import Composition, FigureKey
+from statmech.scenarios.composition import Composition, FigureKeyValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-PUBLISHED_FIGURES = {  # descriptions by kind of scenario and name of the figure
+PUBLISHED_FIGURE_DESCRIPTIONS = {  # descriptions by kind of scenario and name of the figure
     "rule": {
         "ensemble": "Figures 1 to 4 of Miyoshi, Hara & Okada on one page",
         "hebb_ensemble": "Figure 1: effect of the ensemble in Hebbian learning",
@@ -115,7 +115,7 @@ PUBLISHED_FIGURES = {  # descriptions by kind of scenario and name of the figure
         "digits_theta": "margin-based learners under the boundary: error and features against the threshold theta",
     },
 }
-PUBLISHED_FOLDERS = {  # subfolder of `figures/published` for each kind of scenario
+PUBLISHED_SUBFOLDERS_BY_KIND = {  # subfolder of `figures/published` for each kind of scenario
     "rule": "online",
     "network": "networks",
     "loss": "losses",
@@ -130,7 +130,7 @@ PUBLISHED_FOLDERS = {  # subfolder of `figures/published` for each kind of scena
     "classifier": "classifiers",
 }
 DEFAULT_OVERLAY = "overlay"
-OVERLAY_KINDS = {  # kind of scenario by name (None: any); all names draw the same overlay
+SCENARIO_KINDS_BY_OVERLAY = {  # kind of scenario by name (None: any); all names draw the same overlay
     "overlay": None,
     "stored_overlay": "learner",
     "stopping_overlay": "boundary",
@@ -148,14 +148,14 @@ def list_figures(kind_name: str) -> dict[str, str]:
     >>> list(list_figures("boundary")), list(list_figures("key of a kind of scenario without published figures"))
     (['stopping', 'stopping_law', 'stopping_overlay', 'overlay'], ['overlay'])
     """
-    overlays = [name for name, key in reversed(OVERLAY_KINDS.items()) if key in (kind_name, None)]
-    return PUBLISHED_FIGURES.get(kind_name, {}) | dict.fromkeys(overlays, OVERLAY_DESCRIPTION)
+    overlays = [name for name, key in reversed(SCENARIO_KINDS_BY_OVERLAY.items()) if key in (kind_name, None)]
+    return PUBLISHED_FIGURE_DESCRIPTIONS.get(kind_name, {}) | dict.fromkeys(overlays, OVERLAY_DESCRIPTION)
 
 
-FIGURES_BY_KIND = {choice: list_figures(choice) for choice in PUBLISHED_FIGURES}
+FIGURES_BY_KIND = {choice: list_figures(choice) for choice in PUBLISHED_FIGURE_DESCRIPTIONS}
 
 
-def choose_figure(figure: FigureKey, config_name: str, kind_name: str) -> str | Composition:
+def choose_figure(figure: FigureKeyValue, config_name: str, kind_name: str) -> str | Composition:
     """Choose the figure named in a config, the figure of a shipped config, or the overlay.
 
     Parameters
@@ -194,7 +194,7 @@ def choose_figure(figure: FigureKey, config_name: str, kind_name: str) -> str | 
 
 def get_overlay_name(kind_name: str) -> str:
     """Return the name of the overlay for a kind of scenario."""
-    return next((name for name, key in OVERLAY_KINDS.items() if key == kind_name), DEFAULT_OVERLAY)
+    return next((name for name, key in SCENARIO_KINDS_BY_OVERLAY.items() if key == kind_name), DEFAULT_OVERLAY)
 
 
 class DrawnFigure(NamedTuple):
@@ -271,7 +271,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     results = _as_results(simulation, theory)
     choice = results.scenario.CHOICE
     choose_figure(name, name, choice)
-    if name in OVERLAY_KINDS:
+    if name in SCENARIO_KINDS_BY_OVERLAY:
         return compose(results, Composition())
     module, data = import_figure_module(name), results.either
     if not results.complete:
@@ -348,7 +348,7 @@ def import_figure_module(name: str) -> Any:
     >>> import_figure_module("variety").SWEEP_AXES, import_figure_module("overlay")
     (('rule',), None)
     """
-    if name in OVERLAY_KINDS:
+    if name in SCENARIO_KINDS_BY_OVERLAY:
         return None
-    choice = next(choice for choice, names in PUBLISHED_FIGURES.items() if name in names)
-    return import_module(f"figures.published.{PUBLISHED_FOLDERS[choice]}.{name}")
+    choice = next(choice for choice, names in PUBLISHED_FIGURE_DESCRIPTIONS.items() if name in names)
+    return import_module(f"figures.published.{PUBLISHED_SUBFOLDERS_BY_KIND[choice]}.{name}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from statmech.scenarios.variables import Variable
 
 
-MAX_LEGEND_VALUES = 12  # a legend lists only a few values of a longer axis
+MAX_UNTHINNED_AXIS_VALUES = 12  # a legend lists only a few values of a longer axis
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ArrangedResults:
 
 def choose_abscissa(results: Results) -> str | None:
     """Return the axis or single-valued key for the horizontal axis, or None for results drawn in rows."""
-    data, usual_key = results.either, labels.get_abscissa_key(results.scenario)
+    data, usual_key = results.either, labels.get_usual_abscissa_key(results.scenario)
     numeric = [axis for axis in series.get_chart_axes(data) if series.has_several_numbers(data, axis)]
     if results.scenario.on_data or (usual_key is None and not numeric):
         return None
@@ -169,11 +169,13 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
 def _thin_long_axes(results: Results, x: str, requested_axes: list[str]) -> tuple[Results, list[str]]:
     """Thin long axes to a few values (recorded times: to the last), and describe the omitted values."""
     data, notes = results.either, []
-    long = [axis for axis in series.get_chart_axes(data) if axis != x and data.sizes[axis] > MAX_LEGEND_VALUES]
+    long = [axis for axis in series.get_chart_axes(data) if axis != x and data.sizes[axis] > MAX_UNTHINNED_AXIS_VALUES]
     for axis in (axis for axis in long if series.has_several_numbers(data, axis)):
         size, last = data.sizes[axis], axis in get_drawable_coordinates(results.scenario) and axis not in requested_axes
         positions = (
-            [size - 1] if last else np.unique(np.linspace(0, size - 1, series.MAX_CURVES).round().astype(int)).tolist()
+            [size - 1]
+            if last
+            else np.unique(np.linspace(0, size - 1, series.MAX_CURVES_PER_CHART).round().astype(int)).tolist()
         )
         if not last:
             symbol = labels.axis_label(results.scenario, series.get_axis_coordinates(data, axis))

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from figures import arrangement, labels, legends, series, stated_keys
 from figures.labels import plain_from_latex
-from figures.style import MAX_CURVE_MARKERS
+from figures.style import MAX_MARKERS_PER_CURVE
 from statmech import config
 from statmech.errors import StatmechError
 from statmech.runtime import files
 from statmech.scenarios.composition import Composition, find_drawable_variables
-from statmech.scenarios.variables import ERROR_SUFFIX
+from statmech.scenarios.variables import STANDARD_ERROR_SUFFIX
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
@@ -104,18 +104,18 @@ def _make_caption_sentences(results: Results, figure: str | Composition) -> Iter
     yield f"{_describe_parameters(results)}."
     yield from _describe_points(results, figure)
     yield from _describe_lines(results, figure)
-    yield from _describe_composition_extras(figure)
+    yield from _describe_points_file_and_fits(figure)
     yield f"Command: `{get_figure_command(results, figure)}`."
 
 
 def _describe_content(results: Results, figure: str | Composition) -> str:
     """Return the first sentence of a caption, which describes the content of the figure."""
-    from figures import OVERLAY_KINDS, PUBLISHED_FIGURES
+    from figures import PUBLISHED_FIGURE_DESCRIPTIONS, SCENARIO_KINDS_BY_OVERLAY
 
     composition = figure if isinstance(figure, Composition) else Composition()
-    if isinstance(figure, str) and figure not in OVERLAY_KINDS:
-        description = PUBLISHED_FIGURES[results.scenario.CHOICE][figure]
-        return _get_module_sentence(results, figure, "CAPTION") or f"{description[0].upper()}{description[1:]}."
+    if isinstance(figure, str) and figure not in SCENARIO_KINDS_BY_OVERLAY:
+        description = PUBLISHED_FIGURE_DESCRIPTIONS[results.scenario.CHOICE][figure]
+        return _get_caption_constant(results, figure, "CAPTION") or f"{description[0].upper()}{description[1:]}."
     title = (results.scenario.TITLE or type(results.scenario).__name__).capitalize()
     variable_text = join_variable_symbols(results, [*arrangement.select_variables(results, composition)])
     over = f", divided by {join_variable_symbols(results, [composition.over])}" if composition.over else ""
@@ -140,7 +140,7 @@ def join_variable_symbols(results: Results, names: Iterable[str | None]) -> str:
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
-def _get_module_sentence(results: Results, figure: str | Composition, constant_name: str) -> str | None:
+def _get_caption_constant(results: Results, figure: str | Composition, constant_name: str) -> str | None:
     """Return a caption constant from a figure's module, or None for the default sentence."""
     from figures import import_figure_module
 
@@ -162,7 +162,7 @@ def _describe_parameters(results: Results) -> str:
 
 
 def _describe_points(results: Results, figure: str | Composition) -> Iterator[str]:
-    if (own_text := _get_module_sentence(results, figure, "POINTS_CAPTION")) is not None or results.simulation is None:
+    if (own_text := _get_caption_constant(results, figure, "POINTS_CAPTION")) is not None or results.simulation is None:
         yield own_text or ""
         return
     runs, seeds, folds = results.simulation, results.scenario.seeds, results.simulation.sizes.get("fold")
@@ -173,23 +173,23 @@ def _describe_points(results: Results, figure: str | Composition) -> Iterator[st
     else:
         yield f"Points: means over {seeds:,} independent runs; bars: standard errors of these means."
     if any(
-        runs.sizes[axis] > MAX_CURVE_MARKERS
+        runs.sizes[axis] > MAX_MARKERS_PER_CURVE
         for axis in series.get_chart_axes(runs)
         if series.has_several_numbers(runs, axis)
     ):
-        yield f"Of each curve at most {MAX_CURVE_MARKERS} points are drawn."
+        yield f"Of each curve at most {MAX_MARKERS_PER_CURVE} points are drawn."
 
 
 def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str]:
-    from figures import OVERLAY_KINDS
+    from figures import SCENARIO_KINDS_BY_OVERLAY
 
-    if (own_text := _get_module_sentence(results, figure, "LINES_CAPTION")) is not None or results.theory is None:
+    if (own_text := _get_caption_constant(results, figure, "LINES_CAPTION")) is not None or results.theory is None:
         yield own_text or ""
         return
     bounds = any(variable.bound for variable in results.scenario.variables.values())
-    limit = r" in the limit $N\to\infty$" if "N" in series.get_axes_ignored_in_limit(results.scenario) else ""
+    limit = r" in the limit $N\to\infty$" if "N" in series.get_axes_ignored_by_theory(results.scenario) else ""
     yield "Dashed lines: bounds of theory." if bounds else f"Lines: theory{limit}."
-    errors = [values for name, values in results.theory.items() if str(name).endswith(ERROR_SUFFIX)]
+    errors = [values for name, values in results.theory.items() if str(name).endswith(STANDARD_ERROR_SUFFIX)]
     if (
         any((error > 0).any() for error in errors)
         and arrangement.choose_abscissa(results) not in results.scenario.recorded_coordinates
@@ -197,12 +197,14 @@ def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str
         yield "Theory is sampled: its lines are splines within its standard errors."
     if (reason := results.scenario.expected_deviation) and results.simulation is not None:
         yield f"{reason[0].upper()}{reason[1:]}.".replace("1/sqrt(N)", r"$1/\sqrt{N}$")
-    if series.has_run_bands(results.scenario) and (isinstance(figure, Composition) or figure in OVERLAY_KINDS):
+    if series.has_run_bands(results.scenario) and (
+        isinstance(figure, Composition) or figure in SCENARIO_KINDS_BY_OVERLAY
+    ):
         sentence = legends.describe_bands(results)
         yield f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _describe_composition_extras(figure: str | Composition) -> Iterator[str]:
+def _describe_points_file_and_fits(figure: str | Composition) -> Iterator[str]:
     """Describe the points read from a file and the fitted lines."""
     if isinstance(figure, Composition) and figure.points:
         yield f"Diamonds: {Path(figure.points).name}."
@@ -257,7 +259,7 @@ def make_joint_caption(labelled_results: Mapping[str, Results], composition: Com
         sentence = _describe_parameters(results)
         sentences.append(f"{label}: {sentence[0].lower()}{sentence[1:]}; {results.scenario.seeds:,} runs.")
     sentences.append("Points: means over runs; bars: standard errors of these means. Lines: theory.")
-    sentences += _describe_composition_extras(composition)
+    sentences += _describe_points_file_and_fits(composition)
     folders = [str(results.folder or label) for label, results in labelled_results.items()]
     return " ".join([*sentences, f"Command: `{make_composition_command(folders, composition)}`."])
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from figures.style import CURVE_COLOURS, PAGE_WIDTH, SMALL_FONT, apply_style
+from figures.style import CURVE_COLOURS, PAGE_WIDTH, SMALL_FONT_SIZE, apply_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +86,7 @@ def _draw_bars(ax: Axes, bars: list[ConceptBar], lines: list[list[str]]) -> None
             {"ha": "left", "xytext": (2, 0)} if bar.weight >= 0 else {"ha": "right", "xytext": (-2, 0)}
         )
         ax.annotate(
-            weight, (bar.weight, centres[-1]), textcoords="offset points", va="center", fontsize=SMALL_FONT, **side
+            weight, (bar.weight, centres[-1]), textcoords="offset points", va="center", fontsize=SMALL_FONT_SIZE, **side
         )
     ax.set_yticks(centres, ["\n".join(text) for text in lines])
     for tick in ax.get_yticklabels():

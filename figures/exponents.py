@@ -71,7 +71,7 @@ def fit_exponent(x: np.ndarray, run_values: np.ndarray, min_x: float = 0.0) -> F
     if selected.sum() < MIN_FIT_POINTS:
         return None
     x, run_values = x[selected], run_values[:, selected]
-    slope, offset = _fit_line(x, mean[selected])
+    slope, offset = _fit_log_log_line(x, mean[selected])
     ends = np.array([x.min(), x.max()])
     return FittedExponent(slope, _jackknife_error(x, run_values), ends, np.exp(offset) * ends**slope)
 
@@ -82,7 +82,7 @@ def _average_runs(run_values: np.ndarray) -> np.ndarray:
         return np.asarray(np.where(is_finite, run_values, 0).sum(axis=0) / is_finite.sum(axis=0))
 
 
-def _fit_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+def _fit_log_log_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     slope, offset = np.polyfit(np.log(x), np.log(y), 1)
     return float(slope), float(offset)
 
@@ -93,5 +93,5 @@ def _jackknife_error(x: np.ndarray, run_values: np.ndarray) -> float:
     means = [_average_runs(np.delete(run_values, seed, axis=0)) for seed in range(count)] if count > 1 else []
     if not means or not np.all(np.array(means) > 0):
         return float("nan")
-    slopes = np.array([_fit_line(x, mean)[0] for mean in means])
+    slopes = np.array([_fit_log_log_line(x, mean)[0] for mean in means])
     return float(np.sqrt((count - 1) / count * ((slopes - slopes.mean()) ** 2).sum()))

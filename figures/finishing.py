@@ -10,7 +10,7 @@ from matplotlib.ticker import AutoLocator, MaxNLocator
 
 from figures import labels
 from figures.panels import add_panel_letters, set_heading, wrap_texts
-from figures.residuals import is_strip, label_strips
+from figures.residuals import is_residual_strip, move_x_labels_below_strips
 from figures.series import widen_equal_limits
 from figures.style import DRAWING_OPTIONS
 from statmech.results.results import Results
@@ -50,7 +50,7 @@ def finish_figure(
         set_heading(figure, [labels.describe_size_and_runs(results.either)])
     if results.simulation is not None and (points, lines) != ("", ""):
         _write_legend_note(figure, results, points, lines)
-    label_strips(figure)
+    move_x_labels_below_strips(figure)
     for ax in panels:
         limits = ax.get_ylim()
         if ax.get_yscale() == "linear" and (wider := widen_equal_limits(min(limits), max(limits))) != (
@@ -58,11 +58,11 @@ def finish_figure(
             max(limits),
         ):
             ax.set_ylim(*wider)
-        _round_ticks(ax)
+        _set_round_ticks(ax)
     return figure
 
 
-def _round_ticks(ax: Axes) -> None:
+def _set_round_ticks(ax: Axes) -> None:
     """Set ticks of linear axes at multiples of 1, 2 or 5, and at integers for steps, epochs and units."""
     for axis in (ax.xaxis, ax.yaxis):
         if isinstance(axis.get_major_locator(), AutoLocator):
@@ -72,7 +72,7 @@ def _round_ticks(ax: Axes) -> None:
 
 def get_panels(figure: Figure) -> list[Axes]:
     """Return the panels of a figure, without colour bars, residual strips and hidden axes."""
-    return [ax for ax in figure.axes if ax.axison and ax.get_label() != "<colorbar>" and not is_strip(ax)]
+    return [ax for ax in figure.axes if ax.axison and ax.get_label() != "<colorbar>" and not is_residual_strip(ax)]
 
 
 def _explain_marks(results: Results, points: str | None, lines: str | None, legend_text: str) -> list[str]:

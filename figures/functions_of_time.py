@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.controls import Control, collect_segment_starts, is_time_dependent
+from statmech.controls import ControlFunction, collect_segment_starts, is_time_dependent
 from statmech.scenarios.axes import ensure_tuple
-from statmech.scenarios.variables import HIDDEN_DIMS, Variable
+from statmech.scenarios.variables import DIMS_HIDDEN_IN_FIGURES, Variable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
     from statmech.scenarios.base import AbstractScenario
 
-TIME_SUFFIX = "_of_t"  # appended to the name of a key
+TIME_DEPENDENT_KEY_SUFFIX = "_of_t"  # appended to the name of a key
 
 
 def get_time_dependent_keys(scenario: AbstractScenario) -> dict[str, tuple[Any, ...]]:
@@ -39,7 +39,7 @@ def describe_time_dependent_keys(scenario: AbstractScenario) -> dict[str, Variab
         else {}
     )
     return {
-        name + TIME_SUFFIX: Variable(("t",), f"{key.meaning}, at time t", key.label, role="control")
+        name + TIME_DEPENDENT_KEY_SUFFIX: Variable(("t",), f"{key.meaning}, at time t", key.label, role="control")
         for name, key in described.items()
     }
 
@@ -59,7 +59,10 @@ def add_time_dependent_keys(results: Results) -> Results:
 def get_jump_times(scenario: AbstractScenario) -> tuple[float, ...]:
     """Return all positive jump times of the keys of a scenario."""
     controls = [
-        value for values in get_time_dependent_keys(scenario).values() for value in values if isinstance(value, Control)
+        value
+        for values in get_time_dependent_keys(scenario).values()
+        for value in values
+        if isinstance(value, ControlFunction)
     ]
     return tuple(edge for edge in collect_segment_starts(controls) if edge > 0)
 
@@ -68,8 +71,8 @@ def _add_key_values(scenario: AbstractScenario, names: list[str], dataset: xr.Da
     dims = next(
         array.dims for name, array in dataset.data_vars.items() if name in scenario.variables and "t" in array.dims
     )
-    sizes = {dim: dataset.sizes[dim] for dim in dims if dim not in HIDDEN_DIMS}
-    arrays = {name + TIME_SUFFIX: _compute_key_values(scenario, name, dataset) for name in names}
+    sizes = {dim: dataset.sizes[dim] for dim in dims if dim not in DIMS_HIDDEN_IN_FIGURES}
+    arrays = {name + TIME_DEPENDENT_KEY_SUFFIX: _compute_key_values(scenario, name, dataset) for name in names}
     missing = {name: {dim: n for dim, n in sizes.items() if dim not in array.dims} for name, array in arrays.items()}
     return dataset.assign({name: array.expand_dims(missing[name]) for name, array in arrays.items()})
 
@@ -90,6 +93,6 @@ def _compute_key_values(scenario: AbstractScenario, name: str, dataset: xr.Datas
 
 def _evaluate_at_times(value: Any, t: np.ndarray) -> np.ndarray:
     """Evaluate a constant or function at times t, or return NaN if theory optimises the value."""
-    if isinstance(value, Control):
+    if isinstance(value, ControlFunction):
         return value.value_at(t)
     return np.full(t.shape, np.nan if is_time_dependent(value) else value, float)

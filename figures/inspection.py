@@ -18,12 +18,12 @@ from figures import labels
 from figures.style import (
     COLUMN_WIDTH,
     CURVE_MARKERS,
+    DATA_OUTSIDE_AXES_GID,
     FIGURE_MEDIA,
-    MAX_CURVE_MARKERS,
+    MAX_MARKERS_PER_CURVE,
     NO_LEGEND_GID,
-    OUTSIDE_GID,
     PAGE_WIDTH,
-    get_figure_settings,
+    get_matplotlib_settings,
 )
 
 if TYPE_CHECKING:
@@ -33,14 +33,16 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-MIN_TEXT_POINTS = 6.0  # font size in a figure as wide as a column
-MAX_TURN_RADIANS = 0.12  # smooth lines do not turn further to one side and back
-MIN_SMOOTH_LINE_POINTS = 30  # a line with fewer points need not be smooth
+MIN_FONT_SIZE_POINTS = 6.0  # font size in a figure as wide as a column
+MAX_ZIGZAG_TURN_RADIANS = 0.12  # smooth lines do not turn further to one side and back
+MIN_POINTS_FOR_SMOOTHNESS_CHECK = 30  # a line with fewer points need not be smooth
 MAX_TEXT_OVERLAP_PIXELS = 1.0
-MIN_TICK_GAP_PIXELS = 3.0  # closer tick labels would read as one number
-RUN_COUNT_PATTERN = re.compile(r"(?:[\d,]+ (?:seeds?|folds|shuffles?)(?:, )?)+")  # a title with only the number of runs
+MIN_TICK_LABEL_GAP_PIXELS = 3.0  # closer tick labels would read as one number
+RUN_COUNT_TITLE_PATTERN = re.compile(
+    r"(?:[\d,]+ (?:seeds?|folds|shuffles?)(?:, )?)+"
+)  # a title with only the number of runs
 NAMED_TICK_PATTERN = re.compile(r"[^\W\d_]{2}")  # matches tick labels that are names, not numbers
-MAX_OUTSIDE_PIXELS = 1.5  # a point may lie this far outside its axes
+MAX_POINT_OUTSIDE_AXES_PIXELS = 1.5  # a point may lie this far outside its axes
 MAX_GREY_DIFFERENCE = 0.12  # largest difference of the RGB channels (0 to 1) of a grey
 _EMPTY_POINTS = np.zeros((0, 2))
 
@@ -75,23 +77,23 @@ def find_figure_faults(figure: Figure, results: Results | None = None) -> list[s
     >>> find_figure_faults(figure)
     ['axes 1: 1 of 2 points lie outside', 'axes 1: a line of colour #ff7f0e is in no legend']
     """
-    with mpl.rc_context(get_figure_settings(figure)):
+    with mpl.rc_context(get_matplotlib_settings(figure)):
         figure.draw_without_rendering()
     data_faults = [
         *_find_points_outside(figure),
-        *_find_covered_data(figure),
+        *_find_data_under_legends(figure),
         *_find_unexplained_colours(figure),
         *_find_crowded_markers(figure),
         *_find_jagged_lines(figure),
     ]
     if results is not None:
-        data_faults += _find_displaced_points(figure, results)
+        data_faults += _find_points_off_key_values(figure, results)
     text_faults = [
         *_find_small_text(figure),
         *_find_raw_tex(figure),
         *_find_misplaced_text(figure),
-        *_find_touching_ticks(figure),
-        *_find_nameless_titles(figure),
+        *_find_touching_tick_labels(figure),
+        *_find_uninformative_titles(figure),
     ]
     return [*_check_width(figure), *data_faults, *text_faults]
 
@@ -137,17 +139,20 @@ def _get_data_artists(ax: Axes) -> Iterator[Any]:
 def _find_points_outside(figure: Figure) -> Iterator[str]:
     """Report points and ends of error bars outside their axes."""
     for number, ax in _enumerate_axes(figure):
-        if any(artist.get_gid() == OUTSIDE_GID for artist in [*ax.texts, *ax.lines, *ax.patches]):
+        if any(artist.get_gid() == DATA_OUTSIDE_AXES_GID for artist in [*ax.texts, *ax.lines, *ax.patches]):
             continue
         box = ax.get_window_extent()
         points = np.concatenate([_EMPTY_POINTS, *(_get_pixel_points(ax, artist) for artist in _get_data_artists(ax))])
-        low, high = np.asarray(box.min) - MAX_OUTSIDE_PIXELS, np.asarray(box.max) + MAX_OUTSIDE_PIXELS
+        low, high = (
+            np.asarray(box.min) - MAX_POINT_OUTSIDE_AXES_PIXELS,
+            np.asarray(box.max) + MAX_POINT_OUTSIDE_AXES_PIXELS,
+        )
         inside = ((points >= low) & (points <= high)).all(axis=1)
         if not inside.all():
             yield f"axes {number}: {np.count_nonzero(~inside)} of {inside.size} points lie outside"
 
 
-def _find_displaced_points(figure: Figure, results: Results) -> Iterator[str]:
+def _find_points_off_key_values(figure: Figure, results: Results) -> Iterator[str]:
     """Report points whose x is not a value of the key on the horizontal axis."""
     data, scenario = results.either, results.scenario
     names = [
@@ -168,7 +173,7 @@ def _get_legends(figure: Figure) -> list[Legend]:
     return [*figure.legends, *(legend for ax in figure.axes if (legend := ax.get_legend()) is not None)]
 
 
-def _find_covered_data(figure: Figure) -> Iterator[str]:
+def _find_data_under_legends(figure: Figure) -> Iterator[str]:
     """Report points and lines that a legend covers."""
     for legend in _get_legends(figure):
         box = legend.get_window_extent()
@@ -237,10 +242,10 @@ def _find_small_text(figure: Figure) -> Iterator[str]:
     small_texts = {
         text.get_text()
         for text in figure.findobj(Text)
-        if text.get_text() and text.get_visible() and float(text.get_fontsize()) < MIN_TEXT_POINTS
+        if text.get_text() and text.get_visible() and float(text.get_fontsize()) < MIN_FONT_SIZE_POINTS
     }
     if small_texts:
-        yield f"text below {MIN_TEXT_POINTS:g} points: {', '.join(sorted(small_texts)[:3])}"
+        yield f"text below {MIN_FONT_SIZE_POINTS:g} points: {', '.join(sorted(small_texts)[:3])}"
 
 
 def _find_crowded_markers(figure: Figure) -> Iterator[str]:
@@ -255,7 +260,7 @@ def _find_crowded_markers(figure: Figure) -> Iterator[str]:
             )
             count, steps = len(points), np.diff(points[:, 0])
             scattered = steps.min(initial=0) < 0 < steps.max(initial=0)  # in a plane of two variables, x is not sorted
-            if count > MAX_CURVE_MARKERS and not (scattered or _has_dash_marker(line)):
+            if count > MAX_MARKERS_PER_CURVE and not (scattered or _has_dash_marker(line)):
                 yield f"axes {number}: {count} markers of one curve"
 
 
@@ -275,11 +280,11 @@ def _find_jagged_lines(figure: Figure) -> Iterator[str]:
             )
             x = np.asarray(line.get_xdata(), float)
             is_smooth = (
-                is_solid and x.size >= MIN_SMOOTH_LINE_POINTS and not np.array_equal(x, np.round(x))
+                is_solid and x.size >= MIN_POINTS_FOR_SMOOTHNESS_CHECK and not np.array_equal(x, np.round(x))
             )  # values at integers may alternate
             if (
                 is_smooth
-                and line.get_gid() not in (NO_LEGEND_GID, OUTSIDE_GID)
+                and line.get_gid() not in (NO_LEGEND_GID, DATA_OUTSIDE_AXES_GID)
                 and any(map(_has_zigzag, _split_at_gaps(line)))
             ):
                 yield f"axes {number}: a line of colour {mpl.colors.to_hex(line.get_color())} is jagged"
@@ -296,7 +301,9 @@ def _has_zigzag(points: np.ndarray) -> bool:
     steps = np.diff(points, axis=0)
     steps = steps[np.hypot(*steps.T) > 1]  # shorter steps are not visible
     turns = np.diff(np.unwrap(np.arctan2(steps[:, 1], steps[:, 0])))
-    return bool((np.minimum(abs(turns[:-1]), abs(turns[1:])) > MAX_TURN_RADIANS)[turns[:-1] * turns[1:] < 0].any())
+    return bool(
+        (np.minimum(abs(turns[:-1]), abs(turns[1:])) > MAX_ZIGZAG_TURN_RADIANS)[turns[:-1] * turns[1:] < 0].any()
+    )
 
 
 def _get_visible_texts(figure: Figure) -> list[Text]:
@@ -345,7 +352,7 @@ def _get_axis_pair(ax: Any) -> list[Any]:
     return [ax.xaxis, ax.yaxis]
 
 
-def _find_touching_ticks(figure: Figure) -> Iterator[str]:
+def _find_touching_tick_labels(figure: Figure) -> Iterator[str]:
     """Report neighbouring tick labels without a gap."""
     drawn_ids = {id(text) for text in _get_drawn_texts(figure)}
     for number, ax in _enumerate_axes(figure):
@@ -353,12 +360,13 @@ def _find_touching_ticks(figure: Figure) -> Iterator[str]:
             visible_labels = [label for label in axis.get_ticklabels(which="both") if id(label) in drawn_ids]
             boxes = sorted((label.get_window_extent() for label in visible_labels), key=lambda box: box.min[side])
             if any(
-                after.min[side] - box.max[side] < MIN_TICK_GAP_PIXELS * (side == 0) for box, after in pairwise(boxes)
+                after.min[side] - box.max[side] < MIN_TICK_LABEL_GAP_PIXELS * (side == 0)
+                for box, after in pairwise(boxes)
             ):
                 yield f"axes {number}: labels of {axis.axis_name} ticks touch"
 
 
-def _find_nameless_titles(figure: Figure) -> Iterator[str]:
+def _find_uninformative_titles(figure: Figure) -> Iterator[str]:
     """Report a title with only the number of runs, unless other labels name the content."""
     titles = [figure.get_suptitle(), *(ax.get_title() + ax.get_title(loc="left")[len("(a) ") :] for ax in figure.axes)]
     nonempty = [title for title in titles if title]
@@ -369,7 +377,7 @@ def _find_nameless_titles(figure: Figure) -> Iterator[str]:
         for label in axis.get_ticklabels()
     ]
     has_named_ticks = any(NAMED_TICK_PATTERN.match(tick) for tick in ticks)
-    if nonempty and not has_named_ticks and all(RUN_COUNT_PATTERN.fullmatch(title) for title in nonempty):
+    if nonempty and not has_named_ticks and all(RUN_COUNT_TITLE_PATTERN.fullmatch(title) for title in nonempty):
         yield f"a title that names nothing: {nonempty[0]}"
 
 

@@ -44,7 +44,7 @@ def get_symbol(scenario: AbstractScenario, name: str) -> str:
     return str(scenario.describe(name).label)
 
 
-def get_abscissa_key(scenario: AbstractScenario) -> str | None:
+def get_usual_abscissa_key(scenario: AbstractScenario) -> str | None:
     """Return the usual key of the x axis for this kind of scenario, or None."""
     return None if scenario.PAGE is None else str(scenario.PAGE.x_key)
 
@@ -101,7 +101,7 @@ def make_browser_labeller(scenario: AbstractScenario) -> Callable[[str, Any], st
             return kind_label(scenario.choices().get(name, {}), value)
         return format_key_value(
             unicode_from_latex(key) or format_key_name(name),
-            format_control_steps(value) if isinstance(value, str) else f"{value:g}",
+            format_control_with_arrows(value) if isinstance(value, str) else f"{value:g}",
         )
 
     return label
@@ -153,7 +153,7 @@ def format_config_value(value: Any) -> str:
     '1 → 2 at t = 5'
     """
     if isinstance(value, dict) and {*value} == {"at", "is"}:
-        return format_control_steps(str(control_from_config(value)))
+        return format_control_with_arrows(str(control_from_config(value)))
     if isinstance(value, dict):
         entries = [
             (name.replace("_", " "), format_config_value(part)) for name, part in value.items() if part is not None
@@ -166,10 +166,10 @@ def format_config_value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def format_control_steps(control_name: str) -> str:
+def format_control_with_arrows(control_name: str) -> str:
     """Return the name of a function of time for a browser, with arrows for its steps.
 
-    >>> format_control_steps("0.2, from t = 10 on 0"), format_control_steps("optimal")
+    >>> format_control_with_arrows("0.2, from t = 10 on 0"), format_control_with_arrows("optimal")
     ('0.2 → 0 at t = 10', 'optimal')
     """
     return CONTROL_STEP_PATTERN.sub(r" → \2 at t = \1", control_name)

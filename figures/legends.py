@@ -12,9 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from figures import labels, series, stated_keys
-from figures.panels import CONVERGED_FLAG, draw_legend_below, relative_letter_count
+from figures.panels import RUN_CONVERGED_VARIABLE, draw_legend_below, get_relative_letters_per_line
 from figures.style import (
-    BAND_EDGE_POINTS,
+    BAND_EDGE_WIDTH_POINTS,
     BAND_OPACITY,
     CURVE_COLOURS,
     CURVE_DASHES,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from statmech.results.results import Results
 
 LegendEntry = tuple[Any, str]
-MAJORITY_VOTE_ERROR = "eps_g_majority_vote"
+MAJORITY_VOTE_ERROR_VARIABLE = "eps_g_majority_vote"
 BOUNDS_NOTE, HOLLOW_POINTS_NOTE = "dashed: bounds of theory", "hollow points: not all runs converged"
 SIMULATION_ENTRY_TEXT = "simulation (mean, standard error)"
 RUN_BAND_ENTRY_TEXT = r"theory + bias $\pm$ std of a run"
@@ -39,14 +39,14 @@ BANDS_NOTE = r"band: theory + bias $\pm$ one standard deviation of a run, to ord
 VOTE_BIAS_NOTE = "of the vote without bias, which has no equation"
 UNRESOLVED_BAND_NOTE = "none where terms beyond order 1/N are not small"
 HANDLE_NOUNS = {ErrorbarContainer: "points", Line2D: "lines"}  # bands have a note of their own
-MAX_OVERLAY_LINE_LETTERS = 125  # per line
+MAX_OVERLAY_TEXT_LINE_LETTERS = 125  # per line
 
 
 def draw_right_legend(figure: Figure, parts: list[ArrangedResults], extra_handles: Sequence[Any] = ()) -> None:
     """Draw the legend of a single panel, to its right."""
     key = [(handle, text.replace(" (", "\n(")) for handle, text in _make_mark_entries(parts)]
     entries = [*_make_series_entries(parts, extra_handles), *key]
-    notes = textwrap.fill("; ".join(_collect_notes(parts)), MAX_OVERLAY_LINE_LETTERS // 3)
+    notes = textwrap.fill("; ".join(_collect_notes(parts)), MAX_OVERLAY_TEXT_LINE_LETTERS // 3)
     figure.legend(*zip(*entries, strict=True), loc="outside right upper", title=notes or None)
 
 
@@ -67,7 +67,8 @@ def draw_lower_legend(figure: Figure, parts: list[ArrangedResults], extra_handle
     for handle, text in entries:
         handle.set_label(text)
     note = "; ".join(
-        textwrap.fill(note, int(MAX_OVERLAY_LINE_LETTERS * relative_letter_count(figure))) for note in notes
+        textwrap.fill(note, int(MAX_OVERLAY_TEXT_LINE_LETTERS * get_relative_letters_per_line(figure)))
+        for note in notes
     )
     draw_legend_below(figure, [handle for handle, _ in entries], note=note)
 
@@ -82,9 +83,11 @@ def draw_title(figure: Figure, parts: list[ArrangedResults]) -> None:
     if not shared_texts:
         return
     if len(figure.axes) == 1:  # the legend may be to the right of the panel
-        figure.axes[0].set_title(_wrap_lines(shared_texts, MAX_OVERLAY_LINE_LETTERS // 2))
+        figure.axes[0].set_title(_wrap_lines(shared_texts, MAX_OVERLAY_TEXT_LINE_LETTERS // 2))
     else:
-        figure.suptitle(_wrap_lines(shared_texts, int(MAX_OVERLAY_LINE_LETTERS * relative_letter_count(figure))))
+        figure.suptitle(
+            _wrap_lines(shared_texts, int(MAX_OVERLAY_TEXT_LINE_LETTERS * get_relative_letters_per_line(figure)))
+        )
 
 
 def _wrap_lines(texts: list[str], max_letters: int) -> str:
@@ -176,7 +179,9 @@ def _make_marker_entries(part: ArrangedResults) -> Iterator[LegendEntry]:
         has_line = results.theory is not None and (not ignored or series.has_run_bands(results.scenario))
         dashes: Any = CURVE_DASHES[index % len(CURVE_DASHES)] if has_line else "none"
         marker = CURVE_MARKERS[index % len(CURVE_MARKERS)] if results.simulation is not None else "none"
-        width: dict[str, Any] = {"linewidth": BAND_EDGE_POINTS} if ignored else {}  # the line is the edge of a band
+        width: dict[str, Any] = (
+            {"linewidth": BAND_EDGE_WIDTH_POINTS} if ignored else {}
+        )  # the line is the edge of a band
         yield (
             Line2D([], [], color=THEORY_COLOUR, marker=marker, linestyle=dashes, markerfacecolor="white", **width),
             text,
@@ -194,7 +199,7 @@ def _make_point_and_line_entries(part: ArrangedResults, has_several_results: boo
         yield make_points_handle(color=colour), SIMULATION_ENTRY_TEXT
     if results.theory is not None:
         dash: dict[str, Any] = {} if layout.x else {"marker": "|", "linestyle": "none", "markersize": 9}
-        limit = r", $N=\infty$" if "N" in series.get_axes_ignored_in_limit(results.scenario) else ""
+        limit = r", $N=\infty$" if "N" in series.get_axes_ignored_by_theory(results.scenario) else ""
         yield Line2D([], [], color=colour if layout.x else THEORY_COLOUR, **dash), f"theory{limit}"
         if series.has_run_bands(results.scenario):
             yield (
@@ -207,8 +212,8 @@ def has_unconverged_runs(results: Results) -> bool:
     """Return True if any run of these results failed to converge."""
     return (
         results.simulation is not None
-        and CONVERGED_FLAG in results.simulation
-        and not results.simulation[CONVERGED_FLAG].all()
+        and RUN_CONVERGED_VARIABLE in results.simulation
+        and not results.simulation[RUN_CONVERGED_VARIABLE].all()
     )
 
 
@@ -226,8 +231,8 @@ def describe_bands(results: Results) -> str:
     theory = results.theory
     lacks_vote_bias = (
         theory is not None
-        and MAJORITY_VOTE_ERROR + STD_SUFFIX in theory
-        and MAJORITY_VOTE_ERROR + BIAS_SUFFIX not in theory
+        and MAJORITY_VOTE_ERROR_VARIABLE + STD_SUFFIX in theory
+        and MAJORITY_VOTE_ERROR_VARIABLE + BIAS_SUFFIX not in theory
     )
     notes = {
         BANDS_NOTE: True,

@@ -35,7 +35,7 @@ MAX_PANEL_COLUMNS, PANEL_HEIGHT, STACKED_PANEL_HEIGHT = 3, 2.0, 1.7  # heights i
 MAX_COLUMNS_BY_PANEL_COUNT = {4: 2}  # four panels form a square
 SINGLE_PANEL_HEIGHT, SINGLE_PANEL_WIDTH = 2.7, 5.6  # inches
 TITLE_AND_LEGEND_HEIGHT = 0.9  # inches for title and legend
-MAX_INTEGER_MARKERS = 40  # theory at more integers is drawn as a line
+MAX_INTEGER_THEORY_MARKERS = 40  # theory at more integers is drawn as a line
 MEASURED_POINT_STYLE: dict[str, Any] = {
     "color": "0",
     "marker": "D",
@@ -260,7 +260,11 @@ def _draw_power_law(
     x = series.get_axis_values(selection.either, part.x)
     runs = selection.simulation[name] if selection.simulation is not None and name in selection.simulation else None
     if runs is not None:
-        runs = runs.mean([dim for dim in series.AVERAGED_DIMS if dim in runs.dims]).transpose("seed", ...).values
+        runs = (
+            runs.mean([dim for dim in series.DIMS_AVERAGED_IN_FIGURES if dim in runs.dims])
+            .transpose("seed", ...)
+            .values
+        )
     fitted = (
         exponents.fit_exponent(x, runs)
         if runs is not None
@@ -297,7 +301,7 @@ def _choose_log_axes(
             entries.append((series.choose_scales(part.results, part.x, part_variables, lossless=True), part))
     log_x = bool(entries) and all(scales.log_x for scales, _ in entries)
     log_y = any(name in scales.log_y for scales, _ in entries)
-    log_y &= not any(series.has_zero_means(part.results, name) for _, part in entries)
+    log_y &= not any(series.has_nonpositive_means(part.results, name) for _, part in entries)
     return "x" * log_x + "y" * log_y
 
 
@@ -323,4 +327,4 @@ def _is_discrete_axis(results: Results, x: str) -> bool:
     key = series.get_axis_coordinates(results.either, x)[0]
     dense = results.lines if results.lines is not None else results.either
     is_integer = x in results.scenario.shape and results.scenario.describe(key).type is int
-    return is_integer and x in dense.dims and dense.sizes[x] <= MAX_INTEGER_MARKERS
+    return is_integer and x in dense.dims and dense.sizes[x] <= MAX_INTEGER_THEORY_MARKERS

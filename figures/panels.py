@@ -30,7 +30,7 @@ from figures.style import (
     DRAWING_OPTIONS,
     NO_LEGEND_GID,
     PAGE_WIDTH,
-    SMALL_FONT,
+    SMALL_FONT_SIZE,
     STYLE_SETTINGS,
     THEORY_COLOUR,
     draw_mean_points,
@@ -44,19 +44,19 @@ from figures.style import (
 from statmech.results.dataset import scenario_from_dataset
 from statmech.results.results import Results, as_results
 
-CONVERGED_FLAG = "converged"  # variable that only some kinds of scenarios have
-SHARED_LINE_STYLE: dict[str, Any] = {"color": THEORY_COLOUR}  # one line of theory for points of all colours
+RUN_CONVERGED_VARIABLE = "converged"  # variable that only some kinds of scenarios have
+SHARED_THEORY_LINE_STYLE: dict[str, Any] = {"color": THEORY_COLOUR}  # one line of theory for points of all colours
 MAX_LEGEND_COLUMNS, MAX_LEGEND_LETTERS = 5, 110  # for a legend as wide as a page
-FOOT_MARKER_STYLE: dict[str, Any] = {
+ZERO_MARKER_STYLE: dict[str, Any] = {
     "marker": "v",
     "markersize": 3,
     "linestyle": "none",
     "clip_on": False,
     "gid": NO_LEGEND_GID,
 }
-FOOT_MARKER_FRACTION = 0.015  # fraction of the axis
+ZERO_MARKER_HEIGHT_FRACTION = 0.015  # fraction of the axis
 LEGEND_ROW_HEIGHT = 0.16  # inches
-MAX_HEADING_LETTERS = 100  # per line, for a figure as wide as a page
+MAX_HEADING_LINE_LETTERS = 100  # per line, for a figure as wide as a page
 PANEL_LETTER_WIDTH, MIN_TITLE_ROOM = 6, 16  # letters: width of "(a)", and room for "(a)" and a title
 MAX_STACKED_PANELS, COLUMN_PANEL_HEIGHT = 3, 1.9  # limits a row that becomes a column: panels, inches each
 GUIDE_STYLE: dict[str, Any] = {"color": "0.5", "linestyle": ":", "linewidth": 0.8, "zorder": 0, "gid": NO_LEGEND_GID}
@@ -223,7 +223,9 @@ def draw_panel(
     keep_outer_labels(panels)
     keys = [make_legend_handle(curve, style) for curve, style in zip(curves, styles, strict=True)]
     ignores_colour &= any(curve.theory is not None for curve in curves)
-    return [*keys, Line2D([], [], **SHARED_LINE_STYLE, label=r"theory, $N\to\infty$")] if ignores_colour else keys
+    return (
+        [*keys, Line2D([], [], **SHARED_THEORY_LINE_STYLE, label=r"theory, $N\to\infty$")] if ignores_colour else keys
+    )
 
 
 def make_curve_style(
@@ -243,7 +245,7 @@ def make_curve_style(
         CURVE_DASHES[index % len(CURVE_DASHES)],
     )
     line = {"color": colour_and_marker["color"], "linestyle": "--" if bound else dash if dashes else "-"}
-    shared = SHARED_LINE_STYLE if index == 0 else None
+    shared = SHARED_THEORY_LINE_STYLE if index == 0 else None
     return CurveStyle(
         {**colour_and_marker, **points},
         shared if has_shared_line else line,
@@ -256,7 +258,9 @@ def make_legend_handle(curve: series.Curve, style: CurveStyle) -> Line2D:
     marker_style = {"markerfacecolor": "white", **style.points, "linestyle": "none", "label": curve.label}
     has_theory = curve.theory is not None and bool(np.isfinite(curve.theory).any())
     return Line2D(
-        [], [], **marker_style | (style.line if has_theory and style.line and style.line != SHARED_LINE_STYLE else {})
+        [],
+        [],
+        **marker_style | (style.line if has_theory and style.line and style.line != SHARED_THEORY_LINE_STYLE else {}),
     )
 
 
@@ -323,10 +327,12 @@ def _drop_nonpositive(curve: series.Curve, log: str) -> series.Curve:
 
 def get_converged_mask(simulation: xr.Dataset | None) -> np.ndarray | None:
     """Return a mask along x that is True where all runs converged, or None if not recorded."""
-    if simulation is None or CONVERGED_FLAG not in simulation:
+    if simulation is None or RUN_CONVERGED_VARIABLE not in simulation:
         return None
-    flags = simulation[CONVERGED_FLAG]
-    return np.atleast_1d(flags.all([dim for dim in ("seed", *series.AVERAGED_DIMS) if dim in flags.dims]).values)
+    flags = simulation[RUN_CONVERGED_VARIABLE]
+    return np.atleast_1d(
+        flags.all([dim for dim in ("seed", *series.DIMS_AVERAGED_IN_FIGURES) if dim in flags.dims]).values
+    )
 
 
 def set_log_axes(ax: Axes, log: str) -> None:
@@ -346,7 +352,7 @@ def draw_guide(*panels: Axes, x: float | None = None, y: float | None = None, te
     for ax in panels:
         _ = ax.axvline(x, **GUIDE_STYLE | style) if x is not None else ax.axhline(y or 0.0, **GUIDE_STYLE | style)
     ax = panels[0]
-    small: dict[str, Any] = {"fontsize": SMALL_FONT, "color": "0.4", "textcoords": "offset points"}
+    small: dict[str, Any] = {"fontsize": SMALL_FONT_SIZE, "color": "0.4", "textcoords": "offset points"}
     if x is not None:
         ax.annotate(text, (x, 0), (3, 3), xycoords=ax.get_xaxis_transform(), **small)
     else:
@@ -358,9 +364,9 @@ def mark_zeros_at_foot(ax: Axes, x: Any, colour: Any, **style: Any) -> None:
     for position in x:
         foot = ax.plot(
             position,
-            FOOT_MARKER_FRACTION,
+            ZERO_MARKER_HEIGHT_FRACTION,
             transform=ax.get_xaxis_transform(),
-            **FOOT_MARKER_STYLE | {"color": colour} | style,
+            **ZERO_MARKER_STYLE | {"color": colour} | style,
         )
         foot[0].set_in_layout(False)
 
@@ -393,7 +399,7 @@ def _get_width_in_letters(ax: Axes) -> float:
     """Return the width of a panel, in letters."""
     spec = ax.get_subplotspec()
     figure: Any = ax.get_figure(root=True)
-    return MAX_HEADING_LETTERS * figure.get_figwidth() / PAGE_WIDTH / (spec.get_gridspec().ncols if spec else 1)
+    return MAX_HEADING_LINE_LETTERS * figure.get_figwidth() / PAGE_WIDTH / (spec.get_gridspec().ncols if spec else 1)
 
 
 def add_title_and_legend(
@@ -432,7 +438,7 @@ def add_title_and_legend(
     return figure
 
 
-def relative_letter_count(figure: Figure) -> float:
+def get_relative_letters_per_line(figure: Figure) -> float:
     """Return the ratio of letters per line in a figure to letters per line on a page."""
     size = FontProperties(size=mpl.rcParams["legend.fontsize"]).get_size_in_points()
     return float(figure.get_size_inches()[0] / PAGE_WIDTH * STYLE_SETTINGS["legend.fontsize"] / size)
@@ -447,7 +453,7 @@ def wrap_texts(figure: Figure, texts: Sequence[str], separator: str) -> str:
     """Join texts with a separator, wrapped to the width of a figure."""
     lines: list[str] = []
     for text in filter(None, texts):
-        if lines and len(lines[-1]) + len(text) < MAX_HEADING_LETTERS * relative_letter_count(figure):
+        if lines and len(lines[-1]) + len(text) < MAX_HEADING_LINE_LETTERS * get_relative_letters_per_line(figure):
             lines[-1] += separator + text
         else:
             lines.append(text)
@@ -458,10 +464,12 @@ def draw_legend_below(figure: Figure, legend_handles: Sequence[Any], columns: in
     """Draw the legend below all panels, in at most `columns` columns (0: as many as fit)."""
     max_letters = max((len(labels.plain_from_latex(str(key.get_label()))) for key in legend_handles), default=0)
     max_columns = max(
-        1, min(MAX_LEGEND_COLUMNS, int(MAX_LEGEND_LETTERS * relative_letter_count(figure)) // (max_letters + 6))
+        1, min(MAX_LEGEND_COLUMNS, int(MAX_LEGEND_LETTERS * get_relative_letters_per_line(figure)) // (max_letters + 6))
     )
     column_count = (
-        min(columns or max_columns, len(legend_handles) or 1) if relative_letter_count(figure) >= 1 else max_columns
+        min(columns or max_columns, len(legend_handles) or 1)
+        if get_relative_letters_per_line(figure) >= 1
+        else max_columns
     )
     if get_medium().is_one_column:
         figure.set_figheight(figure.get_figheight() + LEGEND_ROW_HEIGHT * -(-len(legend_handles) // column_count))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from statmech.errors import ConfigError
-from statmech.scenarios.variables import AVERAGED_DIMS, BIAS_SUFFIX, STD_SUFFIX
+from statmech.scenarios.variables import BIAS_SUFFIX, DIMS_AVERAGED_IN_FIGURES, STD_SUFFIX
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -80,7 +80,7 @@ def _linearise_ratio(simulation: xr.Dataset, divisor_name: str, names: list[str]
 
 
 def _average_over_students(values: xr.DataArray) -> xr.DataArray:
-    return values.mean([dim for dim in AVERAGED_DIMS if dim in values.dims])
+    return values.mean([dim for dim in DIMS_AVERAGED_IN_FIGURES if dim in values.dims])
 
 
 def _check_divisor(divisor: xr.DataArray, divisor_name: str) -> None:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from figures.series import Curve
-from figures.style import NO_LEGEND_GID, SMALL_FONT
+from figures.style import NO_LEGEND_GID, SMALL_FONT_SIZE
 
 STRIP_LABEL_TEMPLATE = "residuals of panel {}"  # identifies the axes of a strip
 STRIP_HEIGHT_RATIOS = (3, 1)  # relative heights of panel and strip
@@ -23,7 +23,7 @@ def draw_residual_strip(ax: Axes, curve: Curve, style: dict[str, Any]) -> None:
     """Draw the residuals z = (mean - theory) / standard error of a curve in the strip below a panel."""
     if curve.mean is None or curve.theory_at_x is None or curve.error is None:
         return
-    strip = get_strip(ax) or _add_strip(ax)
+    strip = get_residual_strip(ax) or _add_strip(ax)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (curve.mean - curve.theory_at_x) / curve.error
     is_finite = np.isfinite(z)
@@ -36,7 +36,7 @@ def draw_residual_strip(ax: Axes, curve: Curve, style: dict[str, Any]) -> None:
     strip.set_ylim(-limit, limit)
 
 
-def get_strip(ax: Axes) -> Any:
+def get_residual_strip(ax: Axes) -> Any:
     """Return the strip below a panel, or None without a strip."""
     all_axes = ax.figure.axes
     return next(
@@ -49,15 +49,15 @@ def get_strip(ax: Axes) -> Any:
     )
 
 
-def is_strip(ax: Axes) -> bool:
+def is_residual_strip(ax: Axes) -> bool:
     """Return True if axes are a strip of residuals."""
     return str(ax.get_label()).startswith(STRIP_LABEL_TEMPLATE.format(""))
 
 
-def label_strips(figure: Figure) -> None:
+def move_x_labels_below_strips(figure: Figure) -> None:
     """Move the labels of horizontal axes below the strips."""
     for ax in figure.axes:
-        if strip := get_strip(ax):
+        if strip := get_residual_strip(ax):
             strip.set_xlabel(ax.get_xlabel())
             ax.set_xlabel("")
             ax.tick_params(labelbottom=False)
@@ -76,5 +76,5 @@ def _add_strip(ax: Axes) -> Axes:
     strip.axhline(0, color="0.5", linewidth=0.6, zorder=0)
     strip.set(ylabel="$z$", ylim=(-MIN_Z_AXIS_LIMIT, MIN_Z_AXIS_LIMIT))
     strip.yaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
-    strip.tick_params(axis="y", labelsize=SMALL_FONT)
+    strip.tick_params(axis="y", labelsize=SMALL_FONT_SIZE)
     return strip

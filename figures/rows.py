@@ -13,7 +13,7 @@ from figures.arrangement import ArrangedResults
 from figures.grid_of_panels import make_panel_grid
 from figures.series import Layout
 from figures.style import BAND_OPACITY, CURVE_COLOURS, PAGE_WIDTH, THEORY_COLOUR
-from statmech.results.corrections import find_unresolved_values, predict_mean_and_std
+from statmech.results.corrections import find_unresolved_std_mask, predict_mean_and_std
 from statmech.scenarios.composition import Composition
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _draw_value(ax: Axes, results: Results, name: str, row: int) -> None:
         )
     if results.theory is not None and name in results.theory:
         mean, std = predict_mean_and_std(results.theory, name)
-        if std is not None and not find_unresolved_values(results.theory, name).any():
+        if std is not None and not find_unresolved_std_mask(results.theory, name).any():
             ends = [float((mean + side * std).mean()) for side in (-1, 1)]
             ax.plot(
                 ends, [row, row], color=THEORY_COLOUR, alpha=BAND_OPACITY, linewidth=7, solid_capstyle="butt", zorder=0

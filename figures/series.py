@@ -16,20 +16,26 @@ import numpy as np
 
 from figures import functions_of_time
 from figures.labels import value_label
-from figures.style import CURVE_COLOURS, MAX_CURVE_MARKERS, make_shades
+from figures.style import CURVE_COLOURS, MAX_MARKERS_PER_CURVE, make_shades
 from statmech.numerics.statistics import compute_run_standard_error
 from statmech.results import comparison
-from statmech.results.corrections import find_unresolved_values, predict_mean_and_std
+from statmech.results.corrections import find_unresolved_std_mask, predict_mean_and_std
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.variables import AVERAGED_DIMS, BIAS_SUFFIX, HIDDEN_DIMS, STD_SUFFIX, Variable
+from statmech.scenarios.variables import (
+    BIAS_SUFFIX,
+    DIMS_AVERAGED_IN_FIGURES,
+    DIMS_HIDDEN_IN_FIGURES,
+    STD_SUFFIX,
+    Variable,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from statmech.results.results import Results
 
-MAX_CURVES = 7  # one per colour
-MAX_DISTINCT_COLOURS = 3  # more ordered values are easier to read as shades
+MAX_CURVES_PER_CHART = 7  # one per colour
+MAX_VALUES_WITHOUT_SHADES = 3  # more ordered values are easier to read as shades
 MAX_SINGLE_RUNS = 32  # more runs are not drawn individually
 NORMALISATION_LABELS = {
     "": "as they are",
@@ -37,7 +43,7 @@ NORMALISATION_LABELS = {
     "one student": "errors over that of one student",
 }
 LOG_MIN_RATIO, LOSSLESS_LOG_MIN_RATIO = 100, 4  # ratio of maximum to minimum that makes an axis logarithmic
-MIN_BAND_FRACTION = 1e-2  # lower end of a band on a logarithmic axis, relative to its line
+MIN_LOG_BAND_END_FRACTION = 1e-2  # lower end of a band on a logarithmic axis, relative to its line
 GAP_SPREAD_TOL = 0.2  # largest spread of equal gaps, relative to their mean
 EQUAL_VARIABLE_TOL = 1e-6  # relative: the numerical error of an integrated vote
 RELATIVE_ZERO_TOL = 1e-12  # smaller values, relative to the maximum, count as 0
@@ -101,7 +107,7 @@ def get_chart_variables(scenario: AbstractScenario) -> dict[str, Variable]:
     """
     recorded = get_recorded_times(scenario)
     allowed_dims, required_dims = (
-        {*recorded, *AVERAGED_DIMS},
+        {*recorded, *DIMS_AVERAGED_IN_FIGURES},
         {dim for dim, values in recorded.items() if len(values) > 1},
     )
     controls = {
@@ -122,7 +128,7 @@ def get_chart_variables(scenario: AbstractScenario) -> dict[str, Variable]:
 
 def get_recorded_times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
     """Return the recorded axes that can lie along x, such as times, but not students or searches."""
-    recorded = {dim for variable in scenario.variables.values() for dim in variable.dims} - {*HIDDEN_DIMS}
+    recorded = {dim for variable in scenario.variables.values() for dim in variable.dims} - {*DIMS_HIDDEN_IN_FIGURES}
     return {dim: np.asarray(values) for dim, values in scenario.recorded_coordinates.items() if dim in recorded}
 
 
@@ -177,7 +183,7 @@ def _are_variables_equal(results: Results, name: str, other_name: str) -> bool:
 
 
 def _average_over_students(values: xr.DataArray) -> xr.DataArray:
-    return values.mean([dim for dim in AVERAGED_DIMS if dim in values.dims])
+    return values.mean([dim for dim in DIMS_AVERAGED_IN_FIGURES if dim in values.dims])
 
 
 def distinguish_symbols(variables: dict[str, Variable]) -> dict[str, Variable]:
@@ -191,7 +197,7 @@ def distinguish_symbols(variables: dict[str, Variable]) -> dict[str, Variable]:
 
 def get_chart_axes(dataset: xr.Dataset) -> list[str]:
     """Return the axes that can lie along x: swept axes and recorded times."""
-    return [str(dim) for dim in dataset.dims if dim not in HIDDEN_DIMS]
+    return [str(dim) for dim in dataset.dims if dim not in DIMS_HIDDEN_IN_FIGURES]
 
 
 def get_axis_values(dataset: xr.Dataset, axis: str) -> np.ndarray:
@@ -217,7 +223,7 @@ def choose_default_layout(results: Results) -> Layout:
     dataset, choice = results.either, results.scenario.CHOICE
     all_axes = get_chart_axes(dataset)
     x = get_longest_axis([axis for axis in all_axes if has_several_numbers(dataset, axis)] or all_axes, dataset)
-    short_axes = [axis for axis in all_axes if axis != x and 1 < dataset.sizes[axis] <= MAX_CURVES]
+    short_axes = [axis for axis in all_axes if axis != x and 1 < dataset.sizes[axis] <= MAX_CURVES_PER_CHART]
     colour = choice if choice in short_axes else next(iter(short_axes), None)
     return Layout(x, (colour,) if colour else (), tuple(axis for axis in all_axes if axis not in (x, colour)))
 
@@ -233,7 +239,7 @@ def choose_figure_layout(
     theory does not depend on. Axes in `requested_axes` come first, the last of several by marker. Axes in `split` have
     panels.
     """
-    dataset, ignored = results.either, get_axes_ignored_in_limit(results.scenario)
+    dataset, ignored = results.either, get_axes_ignored_by_theory(results.scenario)
     other_axes = [axis for axis in get_chart_axes(dataset) if axis != x]
     swept_axes = [axis for axis in other_axes if dataset.sizes[axis] > 1]
     ranked = sorted(swept_axes, key=lambda axis: (axis != results.scenario.CHOICE, axis in ignored))
@@ -241,13 +247,16 @@ def choose_figure_layout(
     shaded = [
         axis
         for axis in free
-        if axis not in ignored and has_several_numbers(dataset, axis) and dataset.sizes[axis] > MAX_DISTINCT_COLOURS
+        if axis not in ignored
+        and has_several_numbers(dataset, axis)
+        and dataset.sizes[axis] > MAX_VALUES_WITHOUT_SHADES
     ]
     shaded = shaded[:1] if len(free) > 1 and not requested_axes else []
     colours = [*requested_axes[: max(1, len(requested_axes) - 1)]] or shaded or free[:1]
     remaining = [axis for axis in free if axis not in colours and (not shaded or axis in ignored)]
     short_axes = sorted(
-        (axis for axis in remaining if dataset.sizes[axis] <= MAX_CURVES), key=lambda axis: axis not in ignored
+        (axis for axis in remaining if dataset.sizes[axis] <= MAX_CURVES_PER_CHART),
+        key=lambda axis: axis not in ignored,
     )
     markers = [*requested_axes[1:][-1:]] or short_axes[:1]
     panels = (*split, *(axis for axis in swept_axes if axis not in (*colours, *markers, *split)))
@@ -257,10 +266,10 @@ def choose_figure_layout(
 
 def is_ignored_by_theory(results: Results, axes: Iterable[str]) -> bool:
     """Return True if the lines of theory depend on none of these axes."""
-    return {*axes} <= get_axes_ignored_in_limit(results.scenario)
+    return {*axes} <= get_axes_ignored_by_theory(results.scenario)
 
 
-def get_axes_ignored_in_limit(scenario: AbstractScenario) -> set[str]:
+def get_axes_ignored_by_theory(scenario: AbstractScenario) -> set[str]:
     """Return the axes without effect on the lines of theory (the 1/N bands may depend on them)."""
     return {*scenario.keys_ignored_by_theory, *(["N"] if has_run_bands(scenario) else [])}
 
@@ -273,7 +282,7 @@ def has_run_bands(scenario: AbstractScenario) -> bool:
 def choose_colours(dataset: xr.Dataset, axes: tuple[str, ...]) -> list[Any]:
     """Return a colour for each position on these axes, or shades for many ordered numbers."""
     count = int(np.prod([dataset.sizes[name] for name in axes]))
-    if count > MAX_DISTINCT_COLOURS and all(has_several_numbers(dataset, name) for name in axes):
+    if count > MAX_VALUES_WITHOUT_SHADES and all(has_several_numbers(dataset, name) for name in axes):
         return make_shades(count)
     return [CURVE_COLOURS[index % len(CURVE_COLOURS)] for index in range(count)]
 
@@ -304,7 +313,7 @@ def choose_scales(results: Results, x: str, variables: dict[str, Variable], loss
     """
     log_y = {name for name, variable in variables.items() if _needs_log_axis(name, variable, results)}
     if lossless:
-        log_y -= {name for name in log_y if has_zero_means(results, name)}
+        log_y -= {name for name in log_y if has_nonpositive_means(results, name)}
     if not has_several_numbers(results.either, x):
         return Scales(tuple(label_positions(results.either, x)), False, frozenset(log_y))
     x_values = get_axis_values(results.either, x)
@@ -315,7 +324,7 @@ def choose_scales(results: Results, x: str, variables: dict[str, Variable], loss
     return Scales((), log_x and not (lossless and positive.size < x_values.size), frozenset(log_y))
 
 
-def has_zero_means(results: Results, name: str) -> bool:
+def has_nonpositive_means(results: Results, name: str) -> bool:
     """Return True if a mean over runs is 0 or less, so that a logarithmic axis cannot show it."""
     simulation = results.simulation
     return simulation is not None and name in simulation and bool((simulation[name].mean("seed") <= 0).any())
@@ -396,7 +405,7 @@ def make_curves(
             single_runs=single_runs,
         )
         for curve_label, position in itertools.islice(
-            iterate_positions(either, layout.colours, label_value), MAX_CURVES
+            iterate_positions(either, layout.colours, label_value), MAX_CURVES_PER_CHART
         )
     ]
 
@@ -499,7 +508,7 @@ def get_common_label(curve_labels: Sequence[str]) -> str:
 
 
 def thin_curve(curve: Curve, log: bool) -> Curve:
-    """Thin a curve to at most `MAX_CURVE_MARKERS` points, equally spaced on a linear or logarithmic axis.
+    """Thin a curve to at most `MAX_MARKERS_PER_CURVE` points, equally spaced on a linear or logarithmic axis.
 
     If the points are equally spaced, every second, third, ... point is kept, otherwise the points nearest to equally
     spaced positions.
@@ -507,13 +516,13 @@ def thin_curve(curve: Curve, log: bool) -> Curve:
     if curve.mean is None or curve.x.dtype.kind not in "iuf":
         return curve
     indices = np.flatnonzero(np.isfinite(curve.mean) & np.isfinite(curve.x))
-    if indices.size <= MAX_CURVE_MARKERS:
+    if indices.size <= MAX_MARKERS_PER_CURVE:
         return curve
     coordinates = np.log(curve.x[indices]) if log else curve.x[indices]
     if np.ptp(gaps := np.diff(coordinates)) < GAP_SPREAD_TOL * abs(gaps.mean()):
-        selected = indices[:: -(-indices.size // MAX_CURVE_MARKERS)]
+        selected = indices[:: -(-indices.size // MAX_MARKERS_PER_CURVE)]
     else:
-        targets = np.linspace(coordinates.min(), coordinates.max(), MAX_CURVE_MARKERS)
+        targets = np.linspace(coordinates.min(), coordinates.max(), MAX_MARKERS_PER_CURVE)
         selected = indices[np.unique(np.abs(coordinates - targets[:, None]).argmin(axis=1))]
     error, expected = (None if part is None else part[selected] for part in (curve.error, curve.theory_at_x))
     return replace(curve, x=curve.x[selected], mean=curve.mean[selected], error=error, theory_at_x=expected)
@@ -529,7 +538,7 @@ def _compute_band(
     mean, std = predict_mean_and_std(theory, name)
     if std is None or not np.isfinite(std).any():
         return None
-    std = std.where(~find_unresolved_values(theory, name))
+    std = std.where(~find_unresolved_std_mask(theory, name))
     middle, spread = _broadcast_theory(mean, x), _broadcast_theory(std, x)
     return _divide_quietly(middle - spread, divisor), _divide_quietly(middle + spread, divisor)
 
@@ -539,7 +548,10 @@ def has_unresolved_bands(results: Results) -> bool:
     parts = [part for part in (results.theory, results.lines) if part is not None]
     names = [name for name in get_chart_variables(results.scenario) if any(name + STD_SUFFIX in part for part in parts)]
     return any(
-        bool(find_unresolved_values(part, name).any()) for part in parts for name in names if name + STD_SUFFIX in part
+        bool(find_unresolved_std_mask(part, name).any())
+        for part in parts
+        for name in names
+        if name + STD_SUFFIX in part
     )
 
 
@@ -563,7 +575,7 @@ def _is_rounding_difference(low: float, high: float) -> bool:
 
 def clip_band_for_log(low: np.ndarray, line: np.ndarray) -> np.ndarray:
     """Raise the lower end of a band to a positive value for a logarithmic axis."""
-    return np.maximum(low, MIN_BAND_FRACTION * line)
+    return np.maximum(low, MIN_LOG_BAND_END_FRACTION * line)
 
 
 def _divide_quietly(part: np.ndarray, divisor: np.ndarray | float) -> np.ndarray:
@@ -579,7 +591,7 @@ def _get_divisor(name: str, theory: xr.Dataset | None, x: np.ndarray, normalisat
 
 def _broadcast_theory(array: Any, x: np.ndarray) -> np.ndarray:
     """Average theory over students, and broadcast it to every x."""
-    line = array.mean([dim for dim in AVERAGED_DIMS if dim in array.dims])
+    line = array.mean([dim for dim in DIMS_AVERAGED_IN_FIGURES if dim in array.dims])
     return np.asarray(np.broadcast_to(line.values, x.shape), float)
 
 
@@ -591,14 +603,14 @@ def compute_mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArr
     """
     if "fold" in runs.dims:
         return runs.mean(["seed", "fold"]), compute_run_standard_error(runs, "fold").mean("seed")
-    runs = runs.mean([dim for dim in AVERAGED_DIMS if dim in runs.dims])
+    runs = runs.mean([dim for dim in DIMS_AVERAGED_IN_FIGURES if dim in runs.dims])
     return runs.mean("seed"), compute_run_standard_error(runs, "seed")
 
 
 def get_single_runs(runs: xr.DataArray) -> np.ndarray:
     """Return the first few individual runs (seeds, x), averaged over students."""
     runs = (
-        runs.mean([dim for dim in AVERAGED_DIMS if dim in runs.dims])
+        runs.mean([dim for dim in DIMS_AVERAGED_IN_FIGURES if dim in runs.dims])
         .isel(seed=slice(MAX_SINGLE_RUNS))
         .transpose("seed", ...)
     )

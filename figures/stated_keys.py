@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from figures import labels
 from statmech.boundaries import BOUNDARIES
-from statmech.convex.weights import WEIGHTS
+from statmech.convex.weights import WEIGHT_DISTRIBUTIONS
 from statmech.parameters import collect_parameters, get_parameters
 from statmech.scenarios.axes import drop_duplicates
 from statmech.scenarios.base import AbstractScenario
@@ -69,8 +69,8 @@ TITLE_OMITTED_KEYS = (
     "tolerance",
 )  # N and folds are given with the number of runs
 ZERO_VALUE_PHRASES = {"stages": "stages by cross-validation", "budget": "no budget of features"}
-LABELLED_KINDS: dict[str, Mapping[str, Any]] = {
-    "weights": WEIGHTS,
+LABELLED_KINDS_BY_KEY: dict[str, Mapping[str, Any]] = {
+    "weights": WEIGHT_DISTRIBUTIONS,
     "level": BOUNDARIES,
     "population": TABLE_POPULATIONS,
 }
@@ -182,7 +182,9 @@ def format_values(scenario: AbstractScenario, name: str, value: Any) -> str:
 
 def _format_single_value(scenario: AbstractScenario, name: str, value: Any) -> str:
     if isinstance(value, str):
-        return labels.kind_label(scenario.choices().get(name) or LABELLED_KINDS.get(name, {}), value).replace("_", " ")
+        return labels.kind_label(scenario.choices().get(name) or LABELLED_KINDS_BY_KEY.get(name, {}), value).replace(
+            "_", " "
+        )
     if isinstance(value, int):
         return f"{value:,}" if not isinstance(value, bool) else "yes" if value else "no"
     text = labels.format_power_of_ten(labels.format_config_value(value))

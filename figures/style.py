@@ -22,7 +22,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from statmech.activations import ACTIVATIONS
 from statmech.convex.losses import LOSSES
-from statmech.convex.weights import WEIGHTS
+from statmech.convex.weights import WEIGHT_DISTRIBUTIONS
 from statmech.errors import ConfigError, format_unknown_name
 from statmech.learners import LEARNERS
 from statmech.numerics.statistics import compute_run_standard_error
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMN_WIDTH, PAGE_WIDTH = 3.375, 6.75  # inches
-OUTSIDE_GID = "outside"  # marks an arrow or a line that points to data outside the axes
+DATA_OUTSIDE_AXES_GID = "outside"  # marks an arrow or a line that points to data outside the axes
 NO_LEGEND_GID = "aid"  # marks artists without a legend entry: guides to the eye, points that are named by their row
 CURVE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito
 CURVE_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 CURVE_DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 3)), (0, (8, 3)))
 THEORY_COLOUR = "0.25"  # one grey line for points of all colours
 SHADES_COLORMAP = "viridis"  # for more ordered values than there are colours
-MAX_CURVE_MARKERS = 15  # more markers would hide the line of a curve
-NESTED_MARKER_EXCESS = 0.7  # the largest nested marker exceeds the smallest by this fraction
+MAX_MARKERS_PER_CURVE = 15  # more markers would hide the line of a curve
+NESTED_MARKER_SIZE_EXCESS = 0.7  # the largest nested marker exceeds the smallest by this fraction
 JOINING_LINE_STYLE: dict[str, Any] = {
     "color": "0.7",
     "linewidth": 0.6,
@@ -57,16 +57,18 @@ MINIMUM_STAR_STYLE: dict[str, Any] = {  # marks a minimum, drawn beneath the poi
     "linestyle": "none",
     "zorder": 2.5,
 }
-SMALL_FONT = "small"  # text inside panels
+SMALL_FONT_SIZE = "small"  # text inside panels
 BAND_OPACITY = 0.18  # for the band that theory predicts for a single run
-BAND_EDGE_POINTS = 0.5  # points
+BAND_EDGE_WIDTH_POINTS = 0.5  # points
 DIVERGENCE_FACTOR = 1e4  # a divergence is drawn this many times higher than its neighbours
-LOG_TICKS_BY_RATIO: dict[float, tuple[float, ...]] = {  # multiples of powers of ten, by maximal ratio of limits
+LOG_TICK_MULTIPLES_BY_RATIO: dict[
+    float, tuple[float, ...]
+] = {  # multiples of powers of ten, by maximal ratio of limits
     5: (1, 1.5, 2, 3, 5, 7),
     20: (1, 2, 3, 5),
     200: (1, 2, 5),
 }
-SPARSE_LOG_TICKS: tuple[tuple[float, ...], ...] = ((1, 3), (1,))  # if the labels of denser ticks would overlap
+SPARSE_LOG_TICK_MULTIPLES: tuple[tuple[float, ...], ...] = ((1, 3), (1,))  # if the labels of denser ticks would overlap
 LETTER_WIDTH, PANEL_WIDTH_FRACTION = (
     0.64 / 72,
     0.75,
@@ -183,7 +185,7 @@ def get_medium() -> Medium:
     return FIGURE_MEDIA[DRAWING_OPTIONS.get().medium]
 
 
-def get_figure_settings(figure: Figure) -> dict[Any, Any]:
+def get_matplotlib_settings(figure: Figure) -> dict[Any, Any]:
     """Return the matplotlib settings for the medium of a figure, which the figure's gid names."""
     return STYLE_SETTINGS | FIGURE_MEDIA.get(figure.get_gid() or "page", FIGURE_MEDIA["page"]).settings
 
@@ -217,7 +219,7 @@ def apply_style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 
 def get_kind_label(name: str) -> str:
     """Return the label of a rule, a learner, an activation, a loss or a prior in figures."""
-    kinds: dict[str, Any] = {**WEIGHTS, **LOSSES, **ACTIVATIONS, **LEARNERS, **RULES}
+    kinds: dict[str, Any] = {**WEIGHT_DISTRIBUTIONS, **LOSSES, **ACTIVATIONS, **LEARNERS, **RULES}
     return str(kinds[name].label)
 
 
@@ -232,17 +234,17 @@ def nested_marker_size(index: int, count: int) -> dict[str, Any]:
 
     The x of a point does not change. Each curve has smaller markers than the curve below it.
     """
-    excess = NESTED_MARKER_EXCESS * (count - 1 - index) / max(count - 1, 1)
+    excess = NESTED_MARKER_SIZE_EXCESS * (count - 1 - index) / max(count - 1, 1)
     return {"markersize": mpl.rcParams["lines.markersize"] * (1 + excess)}
 
 
 def choose_drawn_steps(num_steps: int) -> list[int]:
-    """Choose at most `MAX_CURVE_MARKERS` of `num_steps` steps, geometrically spaced from the first to the last.
+    """Choose at most `MAX_MARKERS_PER_CURVE` of `num_steps` steps, geometrically spaced from the first to the last.
 
     >>> choose_drawn_steps(100)
     [0, 1, 2, 4, 6, 9, 12, 18, 25, 36, 50, 70, 99]
     """
-    steps = np.unique(np.geomspace(1, max(num_steps, 1), MAX_CURVE_MARKERS).astype(int) - 1)
+    steps = np.unique(np.geomspace(1, max(num_steps, 1), MAX_MARKERS_PER_CURVE).astype(int) - 1)
     return [int(step) for step in steps if step < num_steps]
 
 
@@ -268,7 +270,7 @@ def draw_theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **st
     rising = replace_infinities(values)
     for index in np.flatnonzero(np.isinf(values)):
         neighbours = slice(max(index - 1, 0), index + 2)
-        line = Line2D(x[neighbours], rising[neighbours], **{**style, "gid": OUTSIDE_GID})
+        line = Line2D(x[neighbours], rising[neighbours], **{**style, "gid": DATA_OUTSIDE_AXES_GID})
         ax.add_artist(line)  # unlike plot, this does not change the limits
 
 
@@ -331,19 +333,19 @@ def draw_run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: An
         return
     ax.fill_between(x, low, high, color=colour, alpha=BAND_OPACITY, linewidth=0, zorder=0)
     for edge in (low, high):
-        ax.plot(x, edge, color=colour, linestyle=dashes, linewidth=BAND_EDGE_POINTS, alpha=0.7, zorder=1)
+        ax.plot(x, edge, color=colour, linestyle=dashes, linewidth=BAND_EDGE_WIDTH_POINTS, alpha=0.7, zorder=1)
 
 
 def set_log_ticks(axis: Axis) -> None:
     """Set as many legible ticks on a logarithmic axis as fit between its current limits."""
     low, high = axis.get_view_interval()
-    subs = [subs for max_ratio, subs in LOG_TICKS_BY_RATIO.items() if high < max_ratio * low]
+    subs = [subs for max_ratio, subs in LOG_TICK_MULTIPLES_BY_RATIO.items() if high < max_ratio * low]
     fitting_subs = (
         candidate
-        for candidate in (*subs, *SPARSE_LOG_TICKS)
+        for candidate in (*subs, *SPARSE_LOG_TICK_MULTIPLES)
         if isinstance(axis, YAxis) or _has_room_for_ticks(axis, candidate)
     )
-    axis.set_major_locator(LogLocator(subs=next(fitting_subs) if subs else SPARSE_LOG_TICKS[-1]))
+    axis.set_major_locator(LogLocator(subs=next(fitting_subs) if subs else SPARSE_LOG_TICK_MULTIPLES[-1]))
     if low > 1e-4 and high < 1e5:
         axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())
@@ -361,7 +363,7 @@ def _has_room_for_ticks(axis: Axis, multiples: tuple[float, ...]) -> bool:
     letter = LETTER_WIDTH * FontProperties(size=mpl.rcParams["xtick.labelsize"]).get_size_in_points()
     gaps = [width * np.log(after / tick) for tick, after in pairwise(ticks)]
     label_widths = [letter * (1 + (len(f"{tick:g}") + len(f"{after:g}")) / 2) for tick, after in pairwise(ticks)]
-    return multiples == SPARSE_LOG_TICKS[-1] or all(
+    return multiples == SPARSE_LOG_TICK_MULTIPLES[-1] or all(
         gap > label_width for gap, label_width in zip(gaps, label_widths, strict=True)
     )
 
@@ -406,7 +408,9 @@ def _lay_out_once(figure: Figure, settings: dict[Any, Any] | None = None) -> Ite
 
     A second layout would start from the first one and move the panels.
     """
-    with mpl.rc_context({**get_figure_settings(figure), "figure.constrained_layout.use": False, **(settings or {})}):
+    with mpl.rc_context(
+        {**get_matplotlib_settings(figure), "figure.constrained_layout.use": False, **(settings or {})}
+    ):
         engine = figure.get_layout_engine()
         if engine is not None:
             engine.execute(figure)

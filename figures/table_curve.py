@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures.panels import make_figure
-from figures.style import BAND_OPACITY, CURVE_COLOURS, SMALL_FONT, STYLE_SETTINGS, THEORY_COLOUR, set_log_ticks
+from figures.style import BAND_OPACITY, CURVE_COLOURS, SMALL_FONT_SIZE, STYLE_SETTINGS, THEORY_COLOUR, set_log_ticks
 
 ERROR_LABELS = {"eps_y": "error on fresh rows", "mse": "mean squared error on fresh rows"}
 
@@ -61,7 +61,7 @@ def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
         ax.set_ylabel(ERROR_LABELS[name])
         penalty = r"best $\lambda$" if attributes["lam"] == "best" else rf"$\lambda$ = {attributes['lam']}"
         ax.set_title(f"{escape_dollars(table)}{': ' if table else ''}{attributes['loss']} loss, {penalty}")
-        ax.legend(frameon=False, fontsize=SMALL_FONT, loc="upper center", bbox_to_anchor=(0.45, -0.17), ncols=2)
+        ax.legend(frameon=False, fontsize=SMALL_FONT_SIZE, loc="upper center", bbox_to_anchor=(0.45, -0.17), ncols=2)
     return figure
 
 

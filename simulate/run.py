@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from simulate.execution.units import check_simulator, make_attributes, make_simulator, run_units
+from simulate.execution.units import check_can_simulate, make_dataset_attributes, make_simulator, run_units
 from statmech.results.dataset import (
     ProgressCallback,
     fill_arrays,
@@ -16,7 +16,7 @@ from statmech.results.dataset import (
 from statmech.runtime import garbage
 from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.controlled_keys import describe_optimum_searches
+from statmech.scenarios.controlled_keys import announce_optimum_searches
 from statmech.scenarios.cost import thin_scenario
 from statmech.scenarios.inputs_key import make_few_direction_warnings
 
@@ -64,11 +64,11 @@ def run(
     """
     simulator = make_simulator(scenario)
     set_up_compilation_cache()
-    check_simulator(simulator)
+    check_can_simulate(simulator)
     with garbage.pause_garbage_collection():
         cells = list(scenario.cells())
     dataset = make_empty_dataset(
-        scenario, seeds=scenario.seeds, title="statmech simulation", **make_attributes(simulator)
+        scenario, seeds=scenario.seeds, title="statmech simulation", **make_dataset_attributes(simulator)
     )
     arrays, units = get_variable_arrays(dataset), list(simulator.prepare_units(cells, range(scenario.seeds)))
     for _, results in report_progress(run_units(simulator, units, before_unit=before_unit), len(units), progress):
@@ -84,5 +84,5 @@ def remarks(scenario: AbstractScenario) -> list[str]:
     return [
         *make_simulator(thin_scenario(scenario)).remarks(),
         *make_few_direction_warnings(scenario),
-        *describe_optimum_searches(scenario),
+        *announce_optimum_searches(scenario),
     ]

@@ -51,7 +51,7 @@ from statmech.numerics.orthants import (
 )
 
 GAUSSIAN_AVERAGE_METHODS = ("I2", "I3", "I4", "J2", "J2_along", "given", "S2", "S3", "S4")
-ACTIVATION_DEPENDENT_ATTRIBUTES = ("kinks", "equation", "has_closed_forms", "odd", *GAUSSIAN_AVERAGE_METHODS)
+OVERRIDE_RESET_ATTRIBUTES = ("kinks", "equation", "has_closed_forms", "odd", *GAUSSIAN_AVERAGE_METHODS)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Activation(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Reset inherited attributes that depend on g if a subclass overrides g."""
         super().__init_subclass__(**options)
-        reset_inherited_attributes(cls, "both", ACTIVATION_DEPENDENT_ATTRIBUTES, Activation)
+        reset_inherited_attributes(cls, "both", OVERRIDE_RESET_ATTRIBUTES, Activation)
 
     @abstractmethod
     def both(self, x: Array) -> tuple[Array, Array]:

@@ -12,11 +12,11 @@ from statmech.errors import ConfigError, StatmechError
 from statmech.results import results
 from statmech.results.comparison import distances as distances
 from statmech.results.results import as_results
-from statmech.results.study_tables import make_tables
+from statmech.results.study_tables import make_results_tables
 from statmech.runtime.hidden_packages import check_shadowing
 from statmech.runtime.progress import ProgressBar, show_progress_bar
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.composition import read_composition
+from statmech.scenarios.composition import read_figure_composition
 from statmech.scenarios.registry import scenario_from
 
 if TYPE_CHECKING:
@@ -251,10 +251,10 @@ def draw(
         raise ConfigError("a published figure determines its own variables and style: remove all other arguments")
     with use_medium(style, residuals):
         if isinstance(simulation, list | tuple | dict):
-            return figures.compose(_label_results(simulation), read_composition(given_options))
+            return figures.compose(_label_results(simulation), read_figure_composition(given_options))
         single_results = as_results(simulation, theory)
         if given_options:
-            return figures.compose(single_results, read_composition(given_options))
+            return figures.compose(single_results, read_figure_composition(given_options))
         name = figures.choose_figure(figure or single_results.figure, "", single_results.scenario.CHOICE)
         return (
             figures.draw(figure, single_results) if figure else figures.draw_with_fallback(name, single_results).figure
@@ -300,7 +300,7 @@ def compare(simulation: results.Results | xr.Dataset, theory: xr.Dataset | None 
     >>> len(compare(results))
     1
     """
-    return make_tables(simulation, theory)
+    return make_results_tables(simulation, theory)
 
 
 def explore(scenario: AbstractScenario | results.Results | str | Path | None = None, **overrides: Any) -> Any:
@@ -346,7 +346,7 @@ def _load_scenario(source: AbstractScenario | str | Path) -> tuple[AbstractScena
 def _format_tables_html(run_results: results.Results) -> str:
     """Return the comparison tables of results as HTML, or the error message if they cannot be compared."""
     try:
-        return make_tables(run_results)._repr_html_()
+        return make_results_tables(run_results)._repr_html_()
     except StatmechError as failure:
         return f"<p>{escape(str(failure))}</p>"
 

@@ -22,10 +22,10 @@ follow. Its level may depend on `error_rate`, m, :math:`\sigma^2` and theta, and
 
 >>> class Cautious(Boundary):
 ...     label = "cautious"
-...     def threshold(self, error_rate, mean, variance, theta):
+...     def compute_stopping_level(self, error_rate, mean, variance, theta):
 ...         return 2 * BrownianBridgeBoundary().threshold(error_rate, mean, variance, theta)
 >>> BOUNDARIES["cautious"] = Cautious
->>> float(threshold("cautious", 0.01, 1.0, 1.0) / threshold("brownian-bridge", 0.01, 1.0, 1.0))
+>>> float(compute_stopping_level("cautious", 0.01, 1.0, 1.0) / compute_stopping_level("brownian-bridge", 0.01, 1.0, 1.0))
 2.0
 >>> del BOUNDARIES["cautious"]
 """
@@ -44,9 +44,9 @@ from statmech.errors import ScenarioError, SolverError, format_unknown_name
 from statmech.numerics.zeros import find_zeros
 
 GAUSSIAN_WALK_OVERSHOOT = 0.5825971579390106  # -zeta(1/2)/sqrt(2 pi) standard deviations of a step (Siegmund 1985)
-MIN_DECISION_ERROR = 1e-300  # 1/error_rate must be finite
+MIN_TARGET_ERROR_RATE = 1e-300  # 1/error_rate must be finite
 MAX_LEVEL_NEWTON_STEPS = 50  # about eight usually suffice
-PARTIAL_SUM_CUTOFF = 9.0  # standard deviations; the Gaussian tail outside is negligible
+PARTIAL_SUM_CUTOFF_DEVIATIONS = 9.0  # standard deviations; the Gaussian tail outside is negligible
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def get_boundary(boundary: str | Boundary) -> Boundary:
     return BOUNDARIES[boundary]()
 
 
-def compute_level_rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
+def compute_total_level_rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
     """Return the total rise of a boundary's level: the mean of the full sum for `centred`, otherwise 0.
 
     Parameters
@@ -195,7 +195,7 @@ def compute_level_rise(boundary: str | Boundary, mean: ArrayLike) -> np.ndarray:
 
     Examples
     --------
-    >>> float(compute_level_rise("centred", 0.5)), float(compute_level_rise("constant", 0.5))
+    >>> float(compute_total_level_rise("centred", 0.5)), float(compute_total_level_rise("constant", 0.5))
     (0.5, 0.0)
     """
     return get_boundary(boundary).total_rise(np.asarray(mean, float))
@@ -224,7 +224,7 @@ def get_check_positions(n: int, chunk: int) -> np.ndarray:
     return np.append(np.arange(chunk, n, chunk), n)
 
 
-def threshold(
+def compute_stopping_level(
     boundary: str | Boundary, error_rate: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0
 ) -> np.ndarray:
     r"""Return the stopping level :math:`\tau\ge 0` of a boundary for arguments that broadcast.
@@ -248,7 +248,7 @@ def threshold(
 
     Examples
     --------
-    >>> [float(threshold(name, 0.01, 1.0, 1.0).round(4)) for name in BOUNDARIES]
+    >>> [float(compute_stopping_level(name, 0.01, 1.0, 1.0).round(4)) for name in BOUNDARIES]
     [0.9994, 1.5174, 0.6632, 0.6632]
     """
     boundary_object = get_boundary(boundary)
@@ -277,7 +277,7 @@ def brownian_decision_error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike
 
     Examples
     --------
-    >>> float(brownian_decision_error(threshold("as-printed", 0.01, 1.0, 1.0), 1.0, 1.0).round(3))      # target: 0.01
+    >>> float(brownian_decision_error(compute_stopping_level("as-printed", 0.01, 1.0, 1.0), 1.0, 1.0).round(3))      # target: 0.01
     0.038
     """
     tau, mean, variance, theta = np.broadcast_arrays(*(np.asarray(v, float) for v in (tau, mean, variance, theta)))
@@ -338,9 +338,9 @@ def _solve_level_below_theta(
 def _check_boundary_arguments(*values: ArrayLike) -> list[np.ndarray]:
     """Check error rate, mean, variance and theta, and return them as broadcast arrays."""
     error_rate, mean, variance, theta = (np.asarray(value, float) for value in values)
-    if not ((error_rate >= MIN_DECISION_ERROR) & (error_rate < 0.5)).all():
+    if not ((error_rate >= MIN_TARGET_ERROR_RATE) & (error_rate < 0.5)).all():
         raise ScenarioError(
-            [(("error_rate",), f"must lie between {MIN_DECISION_ERROR:g} and 0.5, not {np.ravel(error_rate)[0]:g}")]
+            [(("error_rate",), f"must lie between {MIN_TARGET_ERROR_RATE:g} and 0.5, not {np.ravel(error_rate)[0]:g}")]
         )
     if not (variance > 0).all():
         raise ScenarioError([(("variance",), "must be greater than 0")])

@@ -10,12 +10,12 @@ from typing import Any
 
 from statmech import yaml_messages
 from statmech.errors import (
-    MAX_MESSAGE_LINE_LENGTH,
+    MAX_QUOTED_TEXT_LENGTH,
     ConfigError,
     Problem,
     ScenarioError,
     format_unknown_name,
-    make_unreadable_error,
+    make_unreadable_store_error,
     shorten_text,
 )
 from statmech.parameters import collect_parameters, get_parameters
@@ -120,7 +120,7 @@ def get_shipped_config_name(config: str | Path) -> str:
     return path.stem if path.parent == SHIPPED_CONFIG_FOLDER.resolve() else ""
 
 
-def check_folder_has_results(folder: Path) -> None:
+def check_results_not_in_subfolders(folder: Path) -> None:
     """Raise `ConfigError` if a folder has no results but some of its subfolders have.
 
     The message lists these subfolders.
@@ -196,7 +196,7 @@ def load(
     try:
         scenario = scenario_from(keys)
         problems += scenario.find_data_problems() if data else []
-        problems += _find_figure_problems(scenario)
+        problems += _find_composed_figure_problems(scenario)
     except ScenarioError as failure:
         problems = [*failure.problems, *problems]
     if problems:
@@ -226,7 +226,7 @@ def _wrap_in_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _find_figure_problems(scenario: AbstractScenario) -> list[Problem]:
+def _find_composed_figure_problems(scenario: AbstractScenario) -> list[Problem]:
     """Return the reasons why a composed figure cannot be drawn. Named figures are checked elsewhere."""
     figure = scenario.figure
     return (
@@ -309,7 +309,7 @@ def _parse_config(path: Path) -> Any:
         raise ConfigError(_prefix_location(path, *yaml_messages.describe_yaml_mistake(failure, text))) from None
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
         mapping = (None, "a config is a mapping of keys to values, such as `rule: hebb`")
-        raise ConfigError(_prefix_location(path, *(yaml_messages.find_missing_space(text) or mapping)))
+        raise ConfigError(_prefix_location(path, *(yaml_messages.find_missing_colon_space(text) or mapping)))
     return document
 
 
@@ -329,7 +329,7 @@ def _read_stored_config(store: Path) -> Any:
     try:
         return config_from_attributes(read_group_metadata(store)["attributes"])
     except (ValueError, LookupError, TypeError) as failure:
-        raise make_unreadable_error(store, failure) from None
+        raise make_unreadable_store_error(store, failure) from None
 
 
 def _parse_override(text: str) -> tuple[str, Any]:
@@ -372,7 +372,7 @@ def _locate_problems(failure: ScenarioError, path: Path, document: Any, override
 
 def _shorten_override(override: str) -> str:
     """Shorten an override for a message."""
-    return shorten_text(override, MAX_MESSAGE_LINE_LENGTH)
+    return shorten_text(override, MAX_QUOTED_TEXT_LENGTH)
 
 
 def _quote_range_brackets(sentence: str, key: str) -> str:

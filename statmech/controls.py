@@ -24,7 +24,13 @@ import numpy as np
 
 from statmech.errors import quote_value
 from statmech.numerics.gaussian import Array, get_array_module
-from statmech.optima import DEFAULT_SEGMENTS, OPTIMAL_KEYWORD, OptimalControl, optimal_from_config, optimal_to_config
+from statmech.optima import (
+    DEFAULT_CONTROL_SEGMENTS,
+    OPTIMAL_KEYWORD,
+    OptimalControlOptions,
+    optimum_options_from_config,
+    optimum_options_to_config,
+)
 
 
 class PiecewisePolynomial(NamedTuple):
@@ -82,17 +88,17 @@ class TimeSegments:
 
 
 @dataclass(frozen=True)
-class Control:
+class ControlFunction:
     """A function of time, given by its values on successive segments, with optional optimisation settings.
 
-    >>> control = Control(TimeSegments((0.0, 50.0, np.inf)), (1.0, 0.1))
+    >>> control = ControlFunction(TimeSegments((0.0, 50.0, np.inf)), (1.0, 0.1))
     >>> str(control), control.value_at(np.array([0.0, 49.0, 50.0])).tolist()
     ('1, from t = 50 on 0.1', [1.0, 1.0, 0.1])
     """
 
     segments: TimeSegments
     values: tuple[float, ...]
-    optimum_options: OptimalControl | None = None
+    optimum_options: OptimalControlOptions | None = None
 
     def __str__(self) -> str:
         """Return the label of the control on a dataset axis."""
@@ -117,7 +123,7 @@ class Control:
         """Return the control at times t (...)."""
         return np.asarray(self.polynomials.value_at(np.asarray(t, float)))
 
-    def segment_from(self, t: float) -> float | Control:
+    def segment_from(self, t: float) -> float | ControlFunction:
         """Return the control on the segment that contains t, with time counted from t.
 
         A constant is returned as a number.
@@ -127,7 +133,7 @@ class Control:
         if self.segments.points == 1:
             return float(values[segment, 0])
         assert t == starts[segment]  # smooth segments are only integrated from their start
-        return Control(
+        return ControlFunction(
             TimeSegments((0.0, float(widths[segment])), self.segments.points), tuple(values[segment].tolist())
         )
 
@@ -156,7 +162,7 @@ def interpolation_weights(x: Array, points: int) -> Array:
 
 def is_time_dependent(value: Any) -> bool:
     """Return True if a key's value varies in time, as a given function or an optimum."""
-    return isinstance(value, Control | OptimalControl)
+    return isinstance(value, ControlFunction | OptimalControlOptions)
 
 
 def get_control_values(value: Any) -> tuple[Any, ...]:
@@ -168,42 +174,44 @@ def get_control_values(value: Any) -> tuple[Any, ...]:
     ... )
     ((2.0,), (), (1.0, 2.0))
     """
-    if isinstance(value, Control):
+    if isinstance(value, ControlFunction):
         return value.values
-    return () if isinstance(value, OptimalControl) else (value,)
+    return () if isinstance(value, OptimalControlOptions) else (value,)
 
 
-def get_value_at_start(value: Any, default: Any = 1.0) -> Any:
+def get_initial_value(value: Any, default: Any = 1.0) -> Any:
     """Return the value of a key at t = 0, or `default` if it is an optimum that is not yet known."""
     return next(iter(get_control_values(value)), default)
 
 
-def collect_segment_starts(controls: Iterable[Control | OptimalControl]) -> tuple[float, ...]:
+def collect_segment_starts(controls: Iterable[ControlFunction | OptimalControlOptions]) -> tuple[float, ...]:
     """Return the sorted start times of the segments of all controls, except unknown optima."""
-    return tuple(sorted({edge for control in controls if isinstance(control, Control) for edge in control.edges}))
+    return tuple(
+        sorted({edge for control in controls if isinstance(control, ControlFunction) for edge in control.edges})
+    )
 
 
-def control_from_config(form: Any, number: Callable[[Any], float] = float) -> Control | OptimalControl:
+def control_from_config(form: Any, number: Callable[[Any], float] = float) -> ControlFunction | OptimalControlOptions:
     """Make a control from its config form, parsing each value with `number`.
 
     >>> str(control_from_config({"optimal": {"segments": 40}}))
     'optimal in 40 segments'
     """
-    if isinstance(form, Control | OptimalControl):
+    if isinstance(form, ControlFunction | OptimalControlOptions):
         return form
     if form == OPTIMAL_KEYWORD:
-        return OptimalControl()
+        return OptimalControlOptions()
     if isinstance(form, dict) and set(form) == {"at", "is"}:
         return _make_step_control(form["at"], form["is"], number)
     if isinstance(form, dict) and [*form] == [OPTIMAL_KEYWORD]:
-        return optimal_from_config(form[OPTIMAL_KEYWORD], number)
+        return optimum_options_from_config(form[OPTIMAL_KEYWORD], number)
     raise ValueError(
         "a function of time must be {at: [0, ...], is: [...]}, optimal or "
-        f"{{optimal: {{segments: {DEFAULT_SEGMENTS}}}}}, not {quote_value(form)}"
+        f"{{optimal: {{segments: {DEFAULT_CONTROL_SEGMENTS}}}}}, not {quote_value(form)}"
     )
 
 
-def _make_step_control(start_times: Any, values: Any, number: Callable[[Any], float]) -> Control:
+def _make_step_control(start_times: Any, values: Any, number: Callable[[Any], float]) -> ControlFunction:
     """Make a piecewise constant control from start times and values."""
     if not (
         isinstance(start_times, list | tuple)
@@ -214,7 +222,7 @@ def _make_step_control(start_times: Any, values: Any, number: Callable[[Any], fl
     times = [*map(_parse_time, start_times)]
     if times[0] != 0 or any(np.diff(times) <= 0):
         raise ValueError("`at` must be a list of increasing times that begins with 0")
-    return Control(TimeSegments((*times, np.inf)), tuple(map(number, values)))
+    return ControlFunction(TimeSegments((*times, np.inf)), tuple(map(number, values)))
 
 
 def _parse_time(value: Any) -> float:
@@ -233,10 +241,10 @@ def control_to_config(value: Any) -> Any:
     ... )
     ({'at': [0.0, 5.0], 'is': [1.0, 2.0]}, 'optimal', 2.0)
     """
-    if isinstance(value, Control):
+    if isinstance(value, ControlFunction):
         return (
             control_to_config(value.optimum_options)
             if value.optimum_options
             else {"at": [*value.edges], "is": [*value.values]}
         )
-    return optimal_to_config(value) if isinstance(value, OptimalControl) else value
+    return optimum_options_to_config(value) if isinstance(value, OptimalControlOptions) else value

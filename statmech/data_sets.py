@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.errors import MAX_MESSAGE_LINE_LENGTH, ConfigError, ScenarioError, format_unknown_name, shorten_text
+from statmech.errors import MAX_QUOTED_TEXT_LENGTH, ConfigError, ScenarioError, format_unknown_name, shorten_text
 from statmech.running_command import format_option, join_alternatives
 from statmech.runtime import files
 from statmech.runtime.csv_files import read_csv_rows
 from statmech.runtime.extras import require_modules
 
-DATA_FOLDER_VARIABLE = "STATMECH_DATA"
+DATA_FOLDER_ENV_VARIABLE = "STATMECH_DATA"
 DIGIT_PAIR_PATTERN = re.compile(r"digits-(\d)-(\d)")
-NUMBERED_RANGE_PATTERN = re.compile(r"(\D+)(\d+)\.\.(\d+)")
+NUMBERED_COLUMNS_PATTERN = re.compile(r"(\D+)(\d+)\.\.(\d+)")
 MISSING_VALUE_MARK = "?"
 MAX_DATA_FILE_BYTES = 2**26  # compressed or not; in memory, the entries take 16 times as much
 
@@ -105,12 +105,12 @@ def _read_data_sources(path: Path) -> dict[str, DataSource]:
     """Read the descriptions of data sets from a TOML file."""
     tables: dict[str, dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))
     return {
-        name: DataSource(**{key: _parse_table_value(value) for key, value in table.items()})
+        name: DataSource(**{key: _convert_toml_value(value) for key, value in table.items()})
         for name, table in tables.items()
     }
 
 
-def _parse_table_value(value: Any) -> Any:
+def _convert_toml_value(value: Any) -> Any:
     return _expand_column_names(value) if isinstance(value, list) else value
 
 
@@ -122,7 +122,7 @@ def _expand_column_names(patterns: list[str]) -> tuple[str, ...]:
     """
     names: list[str] = []
     for pattern in patterns:
-        match = NUMBERED_RANGE_PATTERN.fullmatch(pattern)
+        match = NUMBERED_COLUMNS_PATTERN.fullmatch(pattern)
         names += [f"{match[1]}{i}" for i in range(int(match[2]), int(match[3]) + 1)] if match else [pattern]
     return tuple(names)
 
@@ -159,7 +159,7 @@ def load_data_set(name: str) -> DataSetContent:
     data_source = find_data_source(name)
     if name in GENERATED_DATA_SOURCES:
         return _generate_data(name, data_source)
-    folder = os.environ.get(DATA_FOLDER_VARIABLE, "")
+    folder = os.environ.get(DATA_FOLDER_ENV_VARIABLE, "")
     if folder:
         return _select_classes(data_source, *_read_data_file(data_source, Path(folder) / data_source.file))
     if data_source.openml is None:
@@ -181,7 +181,7 @@ def _load_data_set_version(name: str, version: tuple[object, ...]) -> DataSetCon
 
 def get_data_file_version(name: str) -> tuple[object, ...]:
     """Return the data folder and the version of a data set's file (`files.get_file_signature`)."""
-    folder = os.environ.get(DATA_FOLDER_VARIABLE, "")
+    folder = os.environ.get(DATA_FOLDER_ENV_VARIABLE, "")
     return folder, *files.get_file_signature(Path(folder) / find_data_source(name).file)
 
 
@@ -270,7 +270,7 @@ def _read_data_file(data_source: DataSource, path: Path) -> tuple[np.ndarray, np
         names, rows = tuple(rows[0]), rows[1:]
         missing = [name for name in data_source.columns if name not in names]
         if missing:
-            column_names = shorten_text(" ".join(", ".join(names).split()), MAX_MESSAGE_LINE_LENGTH)
+            column_names = shorten_text(" ".join(", ".join(names).split()), MAX_QUOTED_TEXT_LENGTH)
             raise ScenarioError([(("data",), f"{path} has no column {', '.join(missing)}. It has: {column_names}")])
         keep = [names.index(name) for name in data_source.columns]
         rows = [[row[i] for i in keep] if len(row) == len(names) else row for row in rows]
@@ -317,7 +317,7 @@ def _get_attributes(data_source: DataSource, table: np.ndarray, path: Path) -> n
 
 def _format_data_folder_option() -> str:
     """Return the option or environment variable that sets the data folder."""
-    return join_alternatives(format_option("--data-dir DIR"), DATA_FOLDER_VARIABLE)
+    return join_alternatives(format_option("--data-dir DIR"), DATA_FOLDER_ENV_VARIABLE)
 
 
 def _download_data_set(name: str, data_source: DataSource) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -20,9 +20,16 @@ MIN_NAME_SIMILARITY, MIN_SHORT_NAME_SIMILARITY, MAX_SHORT_NAME_LENGTH = (
 
 MAX_LISTED_KNOWN_NAMES = 12  # longer lists are omitted if the message suggests a name
 MAX_QUOTED_VALUE_LENGTH = 60  # longer quoted values are shortened
-MAX_MESSAGE_LINE_LENGTH = 200  # limit for names and for messages of other libraries
-INVISIBLE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # Unicode categories of invisible and control characters
-VISIBLE_LAYOUT_CHARACTERS = "\n\t\u200c\u200d"  # line break, tab and joiners, which messages and some scripts need
+MAX_QUOTED_TEXT_LENGTH = 200  # limit for names and for messages of other libraries
+INVISIBLE_UNICODE_CATEGORIES = {
+    "Cc",
+    "Cf",
+    "Cs",
+    "Co",
+    "Zl",
+    "Zp",
+}  # Unicode categories of invisible and control characters
+UNESCAPED_LAYOUT_CHARACTERS = "\n\t\u200c\u200d"  # line break, tab and joiners, which messages and some scripts need
 
 
 class StatmechError(Exception):
@@ -32,10 +39,10 @@ class StatmechError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the message instead of the constructor's arguments, which differ between classes."""
-        return _rebuild_error, (type(self), *self.args), vars(self)
+        return _rebuild_unpickled_error, (type(self), *self.args), vars(self)
 
 
-def _rebuild_error(kind: type[StatmechError], *args: object) -> StatmechError:
+def _rebuild_unpickled_error(kind: type[StatmechError], *args: object) -> StatmechError:
     """Rebuild an unpickled error from its message, without calling its constructor."""
     error = kind.__new__(kind, *args)
     error.args = args  # an OSError sets them only in its constructor
@@ -68,7 +75,7 @@ class StoreError(StatmechError, OSError):
     """A stored result that is missing, unreadable, or belongs to another config."""
 
 
-def make_unwritable_error(path: object, failure: OSError) -> StoreError:
+def make_unwritable_file_error(path: object, failure: OSError) -> StoreError:
     """Make the error for a file that cannot be written."""
     return StoreError(f"{path}: cannot be written: {failure.strerror or failure}")
 
@@ -77,13 +84,13 @@ class DamagedStoreError(StoreError):
     """A store with missing or corrupted files."""
 
     def __init__(self, path: object, names: list[str]):
-        files = ", ".join(_join_lines(name, MAX_MESSAGE_LINE_LENGTH) for name in names[:5]) + (
+        files = ", ".join(_join_and_shorten_lines(name, MAX_QUOTED_TEXT_LENGTH) for name in names[:5]) + (
             ", ..." if len(names) > 5 else ""
         )
         super().__init__(f"{path}: not a readable store (corrupted or missing: {files})")
 
 
-def make_unreadable_error(path: object, failure: Exception) -> DamagedStoreError:
+def make_unreadable_store_error(path: object, failure: Exception) -> DamagedStoreError:
     """Make the error for a store that cannot be read or interpreted."""
     return DamagedStoreError(path, [f"{type(failure).__name__}: {failure}"])
 
@@ -102,7 +109,7 @@ class DivergedStudentError(StatmechError, ArithmeticError):
     """A simulated student whose length has left the range of accurate arithmetic."""
 
 
-class DeviceError(StatmechError, RuntimeError):
+class MissingDeviceError(StatmechError, RuntimeError):
     """A device that JAX is configured to use but this machine lacks."""
 
 
@@ -115,7 +122,7 @@ class ForkAfterJaxError(StatmechError, RuntimeError):
 
 
 # synonym in other programs and books -> {name in statmech: explanation}
-SYNONYMS: dict[str, dict[str, str]] = {
+EXTERNAL_NAME_SYNONYMS: dict[str, dict[str, str]] = {
     "flip": {"noise": ", the noise of the output"},
     "ising": {"binary": ""},
     "lambda": {"lam": ""},
@@ -144,21 +151,21 @@ def format_unknown_name(value: object, noun: str, choices: Iterable[str]) -> str
         n=1,
         cutoff=MIN_NAME_SIMILARITY if len(lowered) > MAX_SHORT_NAME_LENGTH else MIN_SHORT_NAME_SIMILARITY,
     )
-    suggestions = {name: remark for name, remark in SYNONYMS.get(lowered, {}).items() if name in names}
+    suggestions = {name: remark for name, remark in EXTERNAL_NAME_SYNONYMS.get(lowered, {}).items() if name in names}
     candidates = (
         [*suggestions]
         or candidates
         or [name for name in folded if len(lowered) > MAX_SHORT_NAME_LENGTH and name.startswith(lowered)]
     )  # last resort: names that begin with the value
     likely = f' Did you mean "{folded[candidates[0]]}"{suggestions.get(candidates[0], "")}?' if candidates else ""
-    name = _join_lines(str(value).encode(errors="backslashreplace").decode())
+    name = _join_and_shorten_lines(str(value).encode(errors="backslashreplace").decode())
     listed = "" if likely and len(names) > MAX_LISTED_KNOWN_NAMES else f" Known: {', '.join(names)}."
     return f'"{name}" is not {noun}.{likely}{listed}'
 
 
 def list_synonyms(name: str) -> list[str]:
     """Return a name and its synonyms in other programs and books."""
-    return [name, *SYNONYMS.get(name.casefold(), {})]
+    return [name, *EXTERNAL_NAME_SYNONYMS.get(name.casefold(), {})]
 
 
 def quote_value(value: object) -> str:
@@ -169,7 +176,7 @@ def quote_value(value: object) -> str:
     """
     for write in (partial(json.dumps, default=str), repr):
         with suppress(TypeError, ValueError, RecursionError):  # e.g. lists as keys, or lists that contain themselves
-            return _join_lines(write(value))
+            return _join_and_shorten_lines(write(value))
     return f"of type {type(value).__name__}"  # for example, an integer too long for Python to format
 
 
@@ -201,7 +208,9 @@ def escape_text(text: str) -> str:
 
 def _escape_character(character: str) -> str:
     """Return a character, or its escape if it is invisible or a control character."""
-    hidden = unicodedata.category(character) in INVISIBLE_CATEGORIES and character not in VISIBLE_LAYOUT_CHARACTERS
+    hidden = (
+        unicodedata.category(character) in INVISIBLE_UNICODE_CATEGORIES and character not in UNESCAPED_LAYOUT_CHARACTERS
+    )
     code = ord(character)
     return f"\\u{code:04x}" if hidden and code < 2**16 else f"\\U{code:08x}" if hidden else character
 
@@ -209,10 +218,10 @@ def _escape_character(character: str) -> str:
 def _format_location(location: tuple[str | int, ...]) -> str:
     """Format a location, such as `start.R[2]`."""
     head, *rest = location
-    names = (f"[{part}]" if isinstance(part, int) else f".{_join_lines(part)}" for part in rest)
-    return _join_lines(str(head)) + "".join(names)
+    names = (f"[{part}]" if isinstance(part, int) else f".{_join_and_shorten_lines(part)}" for part in rest)
+    return _join_and_shorten_lines(str(head)) + "".join(names)
 
 
-def _join_lines(text: str, max_length: int = MAX_QUOTED_VALUE_LENGTH) -> str:
+def _join_and_shorten_lines(text: str, max_length: int = MAX_QUOTED_VALUE_LENGTH) -> str:
     """Join the lines of a text to a single line, and shorten long text."""
     return shorten_text(" ".join(text.split()), max_length)

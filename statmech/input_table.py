@@ -13,7 +13,7 @@ from statmech.runtime.files import get_file_signature, open_regular_file
 from statmech.table_columns import DEFAULT_COLUMN_OPTIONS, encode_columns
 from statmech.table_files import read_table_file
 
-EIGENVALUE_ROUNDING = 1e-15  # relative to N times the largest eigenvalue; smaller eigenvalues are rounding errors
+EIGENVALUE_ROUNDING_TOL = 1e-15  # relative to N times the largest eigenvalue; smaller eigenvalues are rounding errors
 MAX_NPY_BYTES = 2**30  # conversion to float64 and centring need several times as much memory
 
 
@@ -42,7 +42,7 @@ def _compute_covariance_eigenvalues(path: str, state: tuple[int, ...]) -> np.nda
     squares = rows.T @ rows if count >= N else rows @ rows.T
     values = np.linalg.eigvalsh(squares) * N / count
     return np.concatenate(
-        [np.zeros(N - len(values)), np.where(values > N * EIGENVALUE_ROUNDING * values[-1], values, 0.0)]
+        [np.zeros(N - len(values)), np.where(values > N * EIGENVALUE_ROUNDING_TOL * values[-1], values, 0.0)]
     )
 
 

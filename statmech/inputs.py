@@ -33,13 +33,13 @@ from statmech.numerics.gaussian import Array
 from statmech.random_numbers import draw_normals, draw_signs
 
 MAX_INPUT_EIGENVALUE = 1e20  # the minimum is its inverse: inputs and their squares are float32
-TEACHER_DIRECTIONS = ("random", "aligned")
+TEACHER_DIRECTION_NAMES = ("random", "aligned")
 FRACTION_SUM_TOL = 1e-6  # allowed deviation of the sum from 1
 MAX_POWER_LAW_DECAY = 10.0
 MAX_POWER_LAW_MODES = 10**7
 MAX_LATENT_RATIO = 1000.0  # limits latent variables per feature, and features per latent variable
 MIN_NONLINEAR_COEFFICIENT = 1e-6  # features with a smaller nonlinear part are treated as linear
-CENTRE_INPUTS_NOTE = "inputs around a centre are gaussian, anisotropic or a spectrum"
+CLUSTER_INPUT_KINDS_NOTE = "inputs around a centre are gaussian, anisotropic or a spectrum"
 
 
 class InputAxes(NamedTuple):
@@ -148,7 +148,7 @@ class Inputs(ABC):
     def find_centre_problem(self, N: int) -> Problem | None:
         """Explain why inputs around the centre of a cluster cannot have this distribution, or return None."""
         if self.centre_spectrum is None:
-            return ("inputs",), f"{CENTRE_INPUTS_NOTE}, not {format_inputs_label(self)}"
+            return ("inputs",), f"{CLUSTER_INPUT_KINDS_NOTE}, not {format_inputs_label(self)}"
         return self.problem(N)
 
     def find_online_problem(self) -> str:
@@ -362,8 +362,8 @@ class Spectrum(GroupedInputs):
                     yield f"{name} of a spectrum must be {numbers}, not {list(values)}"
                 elif name != "ridge" and abs(sum(values) - 1) > FRACTION_SUM_TOL:
                     yield f"{name} of a spectrum must add up to 1, not to {sum(values):.6g}"
-        if isinstance(self.teacher, str) and self.teacher not in TEACHER_DIRECTIONS:
-            directions = " or ".join(TEACHER_DIRECTIONS)
+        if isinstance(self.teacher, str) and self.teacher not in TEACHER_DIRECTION_NAMES:
+            directions = " or ".join(TEACHER_DIRECTION_NAMES)
             yield f"teacher of a spectrum is a list of powers or {directions}, not {quote_value(self.teacher)}"
         elif not isinstance(self.teacher, str) and not np.dot(self.teacher, self.eigenvalues) > 0:
             yield "the teacher must have power in a group whose eigenvalue is not 0"
@@ -473,9 +473,9 @@ class Rows(Inputs):
         return Path(self.path).name
 
     def problem(self, N: int) -> Problem | None:
-        from statmech.real_table import is_data_set  # imported here: other inputs do not need data sets
+        from statmech.real_table import is_data_set_name  # imported here: other inputs do not need data sets
 
-        if self.target is None and not is_data_set(self.path):
+        if self.target is None and not is_data_set_name(self.path):
             return None
         return (
             "inputs",
@@ -534,7 +534,7 @@ def inputs_from_config(form: Any) -> Inputs:
     for key, value in parameters.items():
         if key not in defaults:
             raise ValueError(format_unknown_name(key, f"a parameter of {name}", defaults))
-        if not _is_like_default(value, defaults[key]):
+        if not _matches_default_type(value, defaults[key]):
             text = shorten_text(" ".join(repr(value).split()))
             raise ValueError(f"{key} of {name} must be {_describe_form(defaults[key])}, not {text}")
     return INPUTS[name](**parameters)
@@ -561,12 +561,12 @@ def _split_name_and_parameters(form: dict[Any, Any]) -> tuple[Any, dict[Any, Any
 
 def _describe_form(default: Any) -> str:
     """Describe the possible values of a parameter, for messages."""
-    if default is None or default in TEACHER_DIRECTIONS:
-        return "a column's name or index" if default is None else f"{' or '.join(TEACHER_DIRECTIONS)}, or a list"
+    if default is None or default in TEACHER_DIRECTION_NAMES:
+        return "a column's name or index" if default is None else f"{' or '.join(TEACHER_DIRECTION_NAMES)}, or a list"
     return {bool: "true or false", str: "a string", tuple: "a list"}.get(type(default), "a number")
 
 
-def _is_like_default(value: Any, default: Any) -> bool:
+def _matches_default_type(value: Any, default: Any) -> bool:
     """Return True if a parameter's value has the type of its default.
 
     A list is allowed for the teacher's direction, a string or an integer for the default None, and an integer for a
@@ -576,7 +576,7 @@ def _is_like_default(value: Any, default: Any) -> bool:
         return isinstance(default, bool)
     if default is None:
         return isinstance(value, str | int)
-    if default in TEACHER_DIRECTIONS:
+    if default in TEACHER_DIRECTION_NAMES:
         return isinstance(value, str | tuple)
     return isinstance(value, (int, float) if isinstance(default, float) else type(default))
 

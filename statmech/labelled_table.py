@@ -10,8 +10,8 @@ import numpy as np
 from statmech import table_columns, table_files
 from statmech.errors import ConfigError, quote_value
 from statmech.running_command import format_option
-from statmech.table_columns import ARRAY_COLUMN_OPTIONS, MAX_LISTED_ENTRIES, ColumnOptions, encode_columns
-from statmech.table_files import FileFormat, read_table_file
+from statmech.table_columns import ARRAY_COLUMN_OPTIONS, MAX_LISTED_MESSAGE_ENTRIES, ColumnOptions, encode_columns
+from statmech.table_files import TableFileFormat, read_table_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +87,7 @@ def make_labelled_table(
 def read_labelled_table(
     path: str,
     target: str,
-    file: FileFormat = table_files.DEFAULT_FILE_FORMAT,
+    file: TableFileFormat = table_files.DEFAULT_FILE_FORMAT,
     options: ColumnOptions = table_columns.DEFAULT_COLUMN_OPTIONS,
     *,
     numbers: bool = False,
@@ -146,8 +146,8 @@ def _table_from_frame(
         low, high = map(str, values.tolist())
         return _table_from_labels(rows, y == values[1], high, low, columns.notes)
     if y.dtype.kind not in "buif":
-        listing = ", ".join(map(str, values[:MAX_LISTED_ENTRIES])) + (
-            ", ..." if len(values) > MAX_LISTED_ENTRIES else ""
+        listing = ", ".join(map(str, values[:MAX_LISTED_MESSAGE_ENTRIES])) + (
+            ", ..." if len(values) > MAX_LISTED_MESSAGE_ENTRIES else ""
         )
         hint = format_option(f"--positive {quote_value(str(values[0]))}", f"positive={str(values[0])!r}")
         advice = f". To predict one of them against all others, name it: {hint}" if hint else ""
@@ -169,7 +169,7 @@ def _name_negative_label(y: np.ndarray, positive: str) -> str:
     values = sorted(set(map(str, y.tolist())))
     if positive not in values:
         raise ConfigError(
-            f"no row has the target {quote_value(positive)}: its values are {', '.join(values[:MAX_LISTED_ENTRIES])}"
+            f"no row has the target {quote_value(positive)}: its values are {', '.join(values[:MAX_LISTED_MESSAGE_ENTRIES])}"
         )
     other_values = [value for value in values if value != positive]
     if not other_values:

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 
 from statmech.parameters import parameter
 
-STOP_RULES = {
+STOP_RULE_MEANINGS = {
     "epochs": "all epochs are done",
     "stability-patience": "the smallest stability has not increased for P updates",
     "field-patience": "the smallest field w.xi S has been below its maximum for P updates",
 }
 STOP_REASONS = ("epochs", "stability-patience", "field-patience", "gap", "no-errors", "exact", "sampled", "no-solution")
-SWEEPS_DESCRIPTION = "sweeps of the Markov chain through the version space"
-MAX_SWEEPS, MAX_VOTES = 10**9, 10**4  # larger values are typos: the excess error of n votes decays as 1/n
+GIBBS_SWEEPS_DESCRIPTION = "sweeps of the Markov chain through the version space"
+MAX_GIBBS_SWEEPS, MAX_BAYES_VOTES = 10**9, 10**4  # larger values are typos: the excess error of n votes decays as 1/n
 MIN_ADATRON_STEP = 1e-100  # the square must have full precision
 
 
@@ -74,7 +74,9 @@ class MinOverLearner(Learner):
         above=0,
         below=1,
     )
-    stop: str = parameter("epochs", "when MinOver stops before its last epoch", choices=STOP_RULES, noun="a stop rule")
+    stop: str = parameter(
+        "epochs", "when MinOver stops before its last epoch", choices=STOP_RULE_MEANINGS, noun="a stop rule"
+    )
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -130,7 +132,7 @@ class GibbsLearner(Learner):
     label, limit, separable = "Gibbs", "gibbs", True
     cites = ("opper1991",)
     equation = r"\mathbf w \sim \text{uniform on } \{\mathbf w: S^\mu\,\mathbf w\cdot\xi^\mu > 0 \;\forall\mu\}"
-    sweeps: int = parameter(4000, SWEEPS_DESCRIPTION, at_least=10, at_most=MAX_SWEEPS)
+    sweeps: int = parameter(4000, GIBBS_SWEEPS_DESCRIPTION, at_least=10, at_most=MAX_GIBBS_SWEEPS)
 
 
 @dataclass(frozen=True)
@@ -142,8 +144,10 @@ class BayesLearner(GibbsLearner):
 
     label, limit, separable = "Bayes", "bayes", True
     equation = r"\mathrm{sign}\,\langle \mathrm{sign}(\mathbf w\cdot\xi)\rangle, \quad \mathbf w \sim \text{Gibbs}"
-    sweeps: int = parameter(20_000, SWEEPS_DESCRIPTION, at_least=10, at_most=MAX_SWEEPS)
-    votes: int = parameter(201, "students of the version space that vote", symbol="$n$", at_least=1, at_most=MAX_VOTES)
+    sweeps: int = parameter(20_000, GIBBS_SWEEPS_DESCRIPTION, at_least=10, at_most=MAX_GIBBS_SWEEPS)
+    votes: int = parameter(
+        201, "students of the version space that vote", symbol="$n$", at_least=1, at_most=MAX_BAYES_VOTES
+    )
 
 
 LEARNERS: dict[str, type[Learner]] = {

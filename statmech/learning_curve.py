@@ -20,26 +20,31 @@ from statmech.convex.losses import DESCENT_ONLY_LOSSES, LOSSES, Loss
 from statmech.errors import ConfigError, format_unknown_name
 from statmech.labelled_table import LabelledTable, make_labelled_table, read_labelled_table
 from statmech.real_table import RealTable, make_real_table
-from statmech.table_columns import NO_INDEX_COLUMN, ColumnOptions
+from statmech.table_columns import NO_INDEX_COLUMN_KEYWORD, ColumnOptions
 from statmech.table_diagnosis import diagnose_table
-from statmech.table_files import FileFormat
+from statmech.table_files import TableFileFormat
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from theory.tables.anchored_curves import ErrorScale, MeasuredErrors, PredictedCurve
-    from theory.tables.fresh_rows import FreshRowErrors
+    from theory.tables.fresh_rows import FreshRowErrorPredictor
 
-CITES = ("golub1979", "jacot2020", "wei2022", "misiakiewicz2024")  # bibliography keys of the papers
-CLASSIFICATION_CITES = ("mignacco2020", "loureiro2021mixtures")
+LEARNING_CURVE_CITATION_KEYS = (
+    "golub1979",
+    "jacot2020",
+    "wei2022",
+    "misiakiewicz2024",
+)  # bibliography keys of the papers
+CLASSIFICATION_CITATION_KEYS = ("mignacco2020", "loureiro2021mixtures")
 BEST_PENALTY_KEYWORD = "best"
-MIN_EXAMPLES_RATIO, MAX_EXAMPLES_RATIO = 1 / 16, 4  # examples per row: error bands have been tested up to 4
+MIN_EXAMPLES_PER_ROW, MAX_EXAMPLES_PER_ROW = 1 / 16, 4  # examples per row: error bands have been tested up to 4
 PENALTY_GRIDS = {True: np.geomspace(1e-4, 1e2, 7), False: np.geomspace(1e-6, 1e4, 11)}  # True: labels
-MIN_SPLINE_KNOTS, SPLINE_POINTS = 4, 481
+MIN_SPLINE_KNOTS, NUM_PENALTY_SEARCH_POINTS = 4, 481
 MIN_FIT_SETS, MAX_FIT_SETS = 6, 20  # random sets of examples at each of two sizes
 FIT_BUDGET_SECONDS = 1.8  # on one core, for the fits at both sizes
 MIN_FIT_EXAMPLES = 8
-DEFAULT_CHECK_SETS = 20
+DEFAULT_NUM_CHECK_SETS = 20
 
 
 def predict_learning_curve(
@@ -130,7 +135,7 @@ def predict_learning_curve(
 def load_labelled_table(
     X: object,
     y: object,
-    file: FileFormat = table_files.DEFAULT_FILE_FORMAT,
+    file: TableFileFormat = table_files.DEFAULT_FILE_FORMAT,
     options: ColumnOptions = table_columns.DEFAULT_COLUMN_OPTIONS,
     *,
     numbers: bool = False,
@@ -149,7 +154,9 @@ def load_labelled_table(
 
     if isinstance(X, str | PathLike):
         return read_labelled_table(str(X), str(y), file, options, numbers=numbers, positive=positive)
-    options = options if hasattr(X, "columns") else ColumnOptions(options.drop, NO_INDEX_COLUMN, options.missing)
+    options = (
+        options if hasattr(X, "columns") else ColumnOptions(options.drop, NO_INDEX_COLUMN_KEYWORD, options.missing)
+    )
     return make_labelled_table(X, y, numbers=numbers, positive=positive, options=options)
 
 
@@ -173,12 +180,12 @@ class LearningCurvePredictor:
     """
 
     def __init__(self, table: LabelledTable, loss: str | None = None, intercept: bool = True, standardise: bool = True):
-        from theory.tables.fresh_rows import FreshRowErrors
+        from theory.tables.fresh_rows import FreshRowErrorPredictor
 
         self.table: RealTable = make_real_table(table, standardise)
         self.loss_name, self.loss = _get_loss(loss, self.table)
         self.intercept, self.standardise, self.notes = intercept, standardise, table.notes
-        self.rows: FreshRowErrors = FreshRowErrors(self.table, intercept)
+        self.rows: FreshRowErrorPredictor = FreshRowErrorPredictor(self.table, intercept)
         self.name = "eps_y" if self.table.labels else "mse"
         self._fits: dict[tuple[int, float, int, int], tuple[float, float]] = {}
         self._left_out: dict[float, np.ndarray] = {}
@@ -221,7 +228,7 @@ class LearningCurvePredictor:
         examples = _choose_example_counts(P, len(self.table.Z))
         values, attributes = (self._predict_anchored if fits else self._predict_by_theory)(examples, lam, key)
         if check:
-            sets = DEFAULT_CHECK_SETS if check is True else int(check)
+            sets = DEFAULT_NUM_CHECK_SETS if check is True else int(check)
             check_fits = [
                 self._fit_example_sets(p, strength, sets, key)
                 for p, strength in zip(examples, values["lam"], strict=True)
@@ -249,7 +256,7 @@ class LearningCurvePredictor:
             "target": table.kind,
             "notes": "\n".join(self.notes),
             **diagnose_table(table),
-            "cites": " ".join([*CITES, *(CLASSIFICATION_CITES if table.labels else ())]),
+            "cites": " ".join([*LEARNING_CURVE_CITATION_KEYS, *(CLASSIFICATION_CITATION_KEYS if table.labels else ())]),
         }
         if table.labels:
             about["rarer_label"] = table.labels[int(np.argmin(self.fractions))]
@@ -300,7 +307,7 @@ class LearningCurvePredictor:
         }
         attributes: dict[str, Any] = {
             "verdict": verdict,
-            "drift": _compute_ratio_drift(measured, measured_curve, scale),
+            "drift": _compute_log_ratio_drift(measured, measured_curve, scale),
             "wrong": wrong,
         }
         if self.table.labels:
@@ -314,18 +321,18 @@ class LearningCurvePredictor:
 
     def _make_error_scale(self, measured: MeasuredErrors) -> ErrorScale:
         """Return the scale of the errors that are shifted from theory to the measurements."""
-        from theory.tables.anchored_curves import LabelScale, SquaredScale
+        from theory.tables.anchored_curves import LabelErrorScale, SquaredErrorScale
 
         if self.table.labels:
-            return LabelScale(len(self.table.Z))
-        return SquaredScale(float(measured.deviation[-1] / measured.error[-1]))
+            return LabelErrorScale(len(self.table.Z))
+        return SquaredErrorScale(float(measured.deviation[-1] / measured.error[-1]))
 
     def _get_leave_one_out_values(self, lam: float) -> np.ndarray:
         """Return the leave-one-out stabilities or residuals (n,) of all rows."""
-        from simulate.kernels.leave_one_out import leave_one_out_arguments
+        from simulate.kernels.leave_one_out import leave_one_out_loss_arguments
 
         if lam not in self._left_out:
-            self._left_out[lam] = leave_one_out_arguments(self.table, self.loss, lam, self.intercept)
+            self._left_out[lam] = leave_one_out_loss_arguments(self.table, self.loss, lam, self.intercept)
         return self._left_out[lam]
 
     def _measure_errors(self, lam: np.ndarray, key: int) -> MeasuredErrors:
@@ -394,7 +401,7 @@ class LearningCurvePredictor:
         penalty_curves = [self._compute_curves_at_penalty(P, float(lam)) for lam in np.exp(grid)]
         with np.errstate(all="ignore"):  # log(0) for an error of 0
             log_errors = np.log([curves.total.anchored for curves in penalty_curves]).T
-        log_lam = np.array([_find_best_penalty(grid, column) for column in log_errors])
+        log_lam = np.array([_find_best_log_penalty(grid, column) for column in log_errors])
         if self.table.labels and np.isnan(log_lam).any():  # theory fails on the table: use leave-one-out
             left_out = [
                 float(np.mean(_score_wrong_labels(self._get_leave_one_out_values(float(lam))))) for lam in np.exp(grid)
@@ -418,7 +425,7 @@ def _score_wrong_labels(stabilities: np.ndarray) -> np.ndarray:
     return 0.5 - 0.5 * np.sign(stabilities)
 
 
-def _find_best_penalty(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
+def _find_best_log_penalty(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
     """Return ln lambda at the minimum of a spline through the errors of the tried penalties, or NaN."""
     is_finite = np.isfinite(log_errors)
     if is_finite.sum() < MIN_SPLINE_KNOTS:  # not enough known positive errors
@@ -428,9 +435,9 @@ def _find_best_penalty(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
             log_lam[len(log_lam) - 1 - int(np.nanargmin(log_errors[::-1]))]
         )  # among equal errors, take the strongest penalty
     tried = log_lam[is_finite]
-    line = np.linspace(tried[0], tried[-1], SPLINE_POINTS)
+    line = np.linspace(tried[0], tried[-1], NUM_PENALTY_SEARCH_POINTS)
     values = _make_spline(tried, log_errors[is_finite])(line)
-    return float(line[SPLINE_POINTS - 1 - int(np.argmin(values[::-1]))])
+    return float(line[NUM_PENALTY_SEARCH_POINTS - 1 - int(np.argmin(values[::-1]))])
 
 
 def _interpolate_log_error(log_lam: np.ndarray, log_errors: np.ndarray, penalty: float) -> float:
@@ -449,14 +456,14 @@ def _make_spline(x: np.ndarray, y: np.ndarray) -> Any:
     return Akima1DInterpolator(x, y, method="makima")
 
 
-def _compute_ratio_drift(measured: MeasuredErrors, curve: PredictedCurve, scale: ErrorScale) -> float:
+def _compute_log_ratio_drift(measured: MeasuredErrors, curve: PredictedCurve, scale: ErrorScale) -> float:
     """Return the change of ln(measured / theory) from the smallest size to all rows.
 
     A change of less than 2 standard errors is returned as 0.
     """
-    from theory.tables.anchored_curves import compute_log_ratios
+    from theory.tables.anchored_curves import compute_log_error_ratios
 
-    ratios = compute_log_ratios(measured, curve.theory, scale)
+    ratios = compute_log_error_ratios(measured, curve.theory, scale)
     noise = measured.deviation / np.maximum(measured.error, scale.smallest_error)
     drift = ratios[-1] - ratios[0]
     return float(drift) if abs(drift) > 2 * np.hypot(noise[0], noise[-1]) else 0.0
@@ -476,7 +483,7 @@ def _get_loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
 def _choose_example_counts(P: Sequence[int] | None, n: int) -> np.ndarray:
     """Check the numbers of examples, and return them or, by default, powers of two times n."""
     if P is None:
-        doublings = np.arange(np.log2(MIN_EXAMPLES_RATIO), np.log2(MAX_EXAMPLES_RATIO) + 1)
+        doublings = np.arange(np.log2(MIN_EXAMPLES_PER_ROW), np.log2(MAX_EXAMPLES_PER_ROW) + 1)
         return np.unique(np.maximum((n * 2.0**doublings).astype(int), 2))
     examples = np.unique(np.atleast_1d(np.asarray(P)))
     if examples.dtype.kind not in "iu" or examples.size == 0 or examples[0] < 2:

@@ -10,10 +10,15 @@ import xarray as xr
 from statmech.learning_curve import PENALTY_GRIDS
 
 ERROR_NAMES = {"eps_y": "error", "mse": "squared error"}  # eps_y: fraction of wrong labels; mse: mean squared residual
-LOG_GAIN_HALF_BAND = 0.075  # half-width of the 90 % band of ln(gain), per doubling of the examples
-STEEP_CURVE_DRIFT = -0.3  # change of ln(measured / theory); if more negative, more rows help more than predicted
-USELESS_ERROR_RATIO, WEAK_ERROR_RATIO = 0.95, 0.9  # error relative to always predicting the more frequent label
-MIN_RELIABLE_ROW_RATIO = 10  # with fewer rows per column, theory alone is noisy
+LOG_GAIN_HALF_BAND_PER_DOUBLING = 0.075  # half-width of the 90 % band of ln(gain), per doubling of the examples
+STEEP_CURVE_DRIFT_THRESHOLD = (
+    -0.3
+)  # change of ln(measured / theory); if more negative, more rows help more than predicted
+USELESS_LEARNER_ERROR_RATIO, WEAK_LEARNER_ERROR_RATIO = (
+    0.95,
+    0.9,
+)  # error relative to always predicting the more frequent label
+MIN_RELIABLE_ROWS_PER_COLUMN = 10  # with fewer rows per column, theory alone is noisy
 MIN_EXTRAPOLATION_ROW_RATIO = 2  # rows per column required to predict errors beyond the table's rows
 PENALTY_EDGE_FACTOR = 1.01  # factor: a best penalty this close to the ends of the tried penalties is at the edge
 
@@ -107,7 +112,7 @@ def _format_verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
         yield "theory alone: nothing was measured, and theory may be off by a factor."
         return
     low, middle, _ = (f"{size:,}" for size in curve.size.values.tolist())
-    factor = _format_theory_factor(curve, name)
+    factor = _describe_theory_deviation(curve, name)
     if verdict == "good":
         yield (
             f"verdict: good. Theory alone agrees with fits at {low} and {middle} examples and with leave-one-out at "
@@ -131,7 +136,7 @@ def _format_verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
         )
 
 
-def _format_theory_factor(curve: xr.Dataset, name: str) -> str:
+def _describe_theory_deviation(curve: xr.Dataset, name: str) -> str:
     """Describe the largest factor between theory alone and a measurement."""
     floor = 0.3 / curve.attrs["rows"] if name == "eps_y" else 0.0
     ratios = (curve[f"{name}_measured"].values + floor) / (curve[f"{name}_measured_theory"].values + floor)
@@ -147,8 +152,8 @@ def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
     if name == "eps_y":
         at_rows = curve[name].sel(P=about["rows"], method="nearest")
         error, rarer = float(at_rows), about["rarer_fraction"]
-        if error > WEAK_ERROR_RATIO * rarer:
-            better = "no" if error > USELESS_ERROR_RATIO * rarer else "hardly"
+        if error > WEAK_LEARNER_ERROR_RATIO * rarer:
+            better = "no" if error > USELESS_LEARNER_ERROR_RATIO * rarer else "hardly"
             frequent = f"always answering the more frequent label errs on {rarer:.4f}"
             yield f"note: {frequent}; this learner is {better} better."
         if "class_errors" in about:
@@ -156,16 +161,16 @@ def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
             high, low = curve.label.values.tolist()
             by_class = f"{high} {first_error:.4f}, {low} {second_error:.4f}"
             yield f"errors by class with all rows: {by_class}; their mean {(first_error + second_error) / 2:.4f}"
-    if about["lam"] == "best" and (ends := _format_penalty_edge(curve, name)):
+    if about["lam"] == "best" and (ends := _format_penalty_edge_note(curve, name)):
         yield ends
-    if about["rows"] < MIN_RELIABLE_ROW_RATIO * about["columns"]:
+    if about["rows"] < MIN_RELIABLE_ROWS_PER_COLUMN * about["columns"]:
         yield (
             f"note: {about['rows']:,} rows of {about['columns']:,} columns: fewer than ten rows per column, theory "
             "alone is itself noisy."
         )
 
 
-def _format_penalty_edge(curve: xr.Dataset, name: str) -> str:
+def _format_penalty_edge_note(curve: xr.Dataset, name: str) -> str:
     """Return a note if the best penalty lies at an end of the tried penalties, else an empty string."""
     tried = PENALTY_GRIDS[name == "eps_y"]
     lam = curve.lam.values
@@ -205,9 +210,9 @@ def _format_expected_gain(curve: xr.Dataset, name: str) -> Iterator[str]:
     change = f"{abs(gain)} % {less if gain >= 0 else 'more'} {unit}"
     sentence = f"{times:.3g} times as many rows: {before:.4g} -> {after:.4g}, {change}"
     if curve.attrs["verdict"] != "theory":
-        width = LOG_GAIN_HALF_BAND * np.log2(times)
+        width = LOG_GAIN_HALF_BAND_PER_DOUBLING * np.log2(times)
         ends = [100 * (1 - after / before * np.exp(sign * width)) for sign in (1, -1)]
         sentence += f" (90 % band of this gain: {ends[0]:.0f} to {ends[1]:.0f} %)"
     yield sentence
-    if curve.attrs.get("drift", 0.0) < STEEP_CURVE_DRIFT:
+    if curve.attrs.get("drift", 0.0) < STEEP_CURVE_DRIFT_THRESHOLD:
         yield "note: measured errors fall faster with the rows than theory's: more rows may help more than this."

@@ -36,8 +36,8 @@ from statmech.numerics.gaussian import (
     MIN_DIVISOR,
     Array,
     get_array_module,
+    make_clipped_composite_rule,
     make_composite_rule,
-    make_gaussian_panels,
     normal_cdf,
     normal_density,
     replace_zero,
@@ -83,7 +83,7 @@ def student_pair_average(c: Array, theta_1: Array, theta_2: Array, mutual_angle:
     0.42961
     """
     together = normal_cdf(c) - normal_cdf(-abs(c)) + wedge_integral(c, (np.pi - mutual_angle) / 2)
-    return 2 * flip * together + 2 * (1 - 2 * flip) * _both_below_margin(c, theta_1, theta_2, mutual_angle)
+    return 2 * flip * together + 2 * (1 - 2 * flip) * _joint_probability_below_margin(c, theta_1, theta_2, mutual_angle)
 
 
 def wedge_integral(c: Array, theta: Array) -> Array:
@@ -99,7 +99,7 @@ def wedge_integral(c: Array, theta: Array) -> Array:
     return xp.where(theta <= np.pi / 2, part, 2 * normal_cdf(-abs(c)) - part)
 
 
-def _both_below_margin(c: Array, theta_1: Array, theta_2: Array, mutual_angle: Array) -> Array:
+def _joint_probability_below_margin(c: Array, theta_1: Array, theta_2: Array, mutual_angle: Array) -> Array:
     """Return P_3, the probability that both stabilities are below c and v > 0."""
     xp = get_array_module(mutual_angle)
     sin, cos = (xp.sin(theta_1), xp.sin(theta_2)), (xp.cos(theta_1), xp.cos(theta_2))
@@ -132,7 +132,7 @@ def _independent_joint_probability(c: Array, sin: tuple[Array, Array], cos: tupl
                 GAUSSIAN_ARGUMENT_CUTOFF,
             )
         ]
-    v, weight = make_gaussian_panels(xp.maximum(xp.stack(edges), 0.0))
+    v, weight = make_clipped_composite_rule(xp.maximum(xp.stack(edges), 0.0))
     below = (normal_cdf((c - r * v) / s) for s, r in zip(sin, cos, strict=True))
     return xp.sum(weight * normal_density(v) * next(below) * next(below))
 

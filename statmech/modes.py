@@ -34,8 +34,8 @@ from statmech.numerics.accuracy import is_chart_accuracy_active
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, NODES, make_composite_rule, normal_density
 
 NUM_EXPLICIT_MODES = 16  # power-law modes summed one by one; later modes form blocks of doubling size
-GAUSS_NODES_PER_BLOCK = 8  # sums have a relative accuracy of 1e-12
-CHART_EXPLICIT_MODES, CHART_NODES_PER_BLOCK = 8, 4  # in charts, sums have a relative accuracy of 1e-6
+GAUSS_NODES_PER_MODE_BLOCK = 8  # sums have a relative accuracy of 1e-12
+NUM_CHART_EXPLICIT_MODES, CHART_GAUSS_NODES_PER_BLOCK = 8, 4  # in charts, sums have a relative accuracy of 1e-6
 MODE_ROUNDING_TOL = 1e-12  # relative to a sum or to the largest eigenvalue
 MIN_EFFECTIVE_DIRECTIONS = 30.0  # theory assumes many directions and may be inaccurate for fewer
 NUM_MARCHENKO_PASTUR_NODES = 64
@@ -170,9 +170,9 @@ def make_power_law_modes(decay: float, teacher_decay: float, modes: int) -> Mode
     (144, 1.0, 1.0)
     """
     sizes = (
-        (CHART_EXPLICIT_MODES, CHART_NODES_PER_BLOCK)
+        (NUM_CHART_EXPLICIT_MODES, CHART_GAUSS_NODES_PER_BLOCK)
         if is_chart_accuracy_active()
-        else (NUM_EXPLICIT_MODES, GAUSS_NODES_PER_BLOCK)
+        else (NUM_EXPLICIT_MODES, GAUSS_NODES_PER_MODE_BLOCK)
     )
     number, count = _compress_power_law_modes(modes, *sizes)
     log = np.log(number)
@@ -214,11 +214,11 @@ def _lanczos_gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, 
     """Compute nodes and weights of the Gauss rule for weighted sums over x by Lanczos's recurrence."""
     if x[0] == 0:
         return np.zeros(1), weight.sum(keepdims=True)
-    if len(x) <= GAUSS_NODES_PER_BLOCK:
+    if len(x) <= GAUSS_NODES_PER_MODE_BLOCK:
         return x, weight
     centre, total = x.mean(), weight.sum()
     vectors = [np.sqrt(weight / total)]
-    while len(vectors) < GAUSS_NODES_PER_BLOCK:
+    while len(vectors) < GAUSS_NODES_PER_MODE_BLOCK:
         following = (x - centre) * vectors[-1]
         for _ in range(2):  # orthogonalise twice, against rounding errors
             following = following - sum((vector @ following) * vector for vector in vectors)

@@ -19,8 +19,8 @@ import numpy as np
 from statmech.errors import quote_value
 
 OPTIMAL_KEYWORD = "optimal"
-DEFAULT_SEGMENTS, MAX_SEGMENTS = 20, 500
-MAX_SEGMENT_POINTS = 100
+DEFAULT_CONTROL_SEGMENTS, MAX_CONTROL_SEGMENTS = 20, 500
+MAX_POINTS_PER_SEGMENT = 100
 SEARCH_EDGE_TOL = 1e-4  # relative; closer to an edge of the search range, an optimum counts as lying on it
 LAST_TIME_OBJECTIVE, INTEGRAL_OBJECTIVE = "last", "integral"
 OBJECTIVE_NAMES = LAST_TIME_OBJECTIVE, INTEGRAL_OBJECTIVE
@@ -48,10 +48,10 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class OptimalControl:
+class OptimalControlOptions:
     """Options of a control to be optimised: equal segments, values per segment, upper bound and objective."""
 
-    segments: int = DEFAULT_SEGMENTS
+    segments: int = DEFAULT_CONTROL_SEGMENTS
     points: int = 1
     at_most: float | None = None
     objective: Objective = Objective()
@@ -59,7 +59,9 @@ class OptimalControl:
     def __str__(self) -> str:
         """Return the label of the optimum on a dataset axis."""
         further = (
-            [f"in {self.segments} segments"] if self.segments != (DEFAULT_SEGMENTS if self.points == 1 else 1) else []
+            [f"in {self.segments} segments"]
+            if self.segments != (DEFAULT_CONTROL_SEGMENTS if self.points == 1 else 1)
+            else []
         )
         further += [f"with {self.points} points"] if self.points > 1 else []
         further += [f"up to {self.at_most:g}"] if self.at_most is not None else []
@@ -84,30 +86,32 @@ def describe_edge_optimum(name: str, value: float, search_min: float, search_max
     return ""
 
 
-def optimal_from_config(section: Any, number: Callable[[Any], float] = float) -> OptimalControl:
+def optimum_options_from_config(section: Any, number: Callable[[Any], float] = float) -> OptimalControlOptions:
     """Read the options of an optimum from a config section, parsing the bound with `number`.
 
-    >>> str(optimal_from_config({"points": 8})), str(optimal_from_config({"at_most": 3, "objective": {"last": [1, 3]}}))
+    >>> str(optimum_options_from_config({"points": 8})), str(optimum_options_from_config({"at_most": 3, "objective": {"last": [1, 3]}}))
     ('optimal with 8 points', 'optimal up to 3 for the last of tasks 1 3')
     """
     names = "segments", "points", "at_most", "objective"
     if not isinstance(section, dict) or section.keys() - set(names):
         raise ValueError(f"optimal takes the keys {', '.join(names[:-1])} and {names[-1]}, not {quote_value(section)}")
-    points = _check_integer("points", section.get("points", 1), MAX_SEGMENT_POINTS)
-    segments = _check_integer("segments", section.get("segments", DEFAULT_SEGMENTS if points == 1 else 1), MAX_SEGMENTS)
+    points = _check_integer("points", section.get("points", 1), MAX_POINTS_PER_SEGMENT)
+    segments = _check_integer(
+        "segments", section.get("segments", DEFAULT_CONTROL_SEGMENTS if points == 1 else 1), MAX_CONTROL_SEGMENTS
+    )
     at_most = section.get("at_most")
     objective = _objective_from_config(section["objective"]) if "objective" in section else Objective()
-    return OptimalControl(segments, points, None if at_most is None else number(at_most), objective)
+    return OptimalControlOptions(segments, points, None if at_most is None else number(at_most), objective)
 
 
-def optimal_to_config(optimum: OptimalControl) -> Any:
+def optimum_options_to_config(optimum: OptimalControlOptions) -> Any:
     """Convert the options of an optimum to their config form.
 
-    >>> optimal_to_config(OptimalControl()), optimal_to_config(OptimalControl(objective=Objective("integral")))
+    >>> optimum_options_to_config(OptimalControlOptions()), optimum_options_to_config(OptimalControlOptions(objective=Objective("integral")))
     ('optimal', {'optimal': {'objective': 'integral'}})
     """
     further: dict[str, Any] = {}
-    if optimum.segments != (DEFAULT_SEGMENTS if optimum.points == 1 else 1):
+    if optimum.segments != (DEFAULT_CONTROL_SEGMENTS if optimum.points == 1 else 1):
         further["segments"] = optimum.segments
     further |= {"points": optimum.points} if optimum.points > 1 else {}
     further |= {"at_most": optimum.at_most} if optimum.at_most is not None else {}
@@ -122,8 +126,8 @@ def make_optimum_schema(number: dict[str, Any]) -> dict[str, Any]:
     weights = {"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 1}
     weighted = {"type": "object", "properties": dict.fromkeys(OBJECTIVE_NAMES, weights), "additionalProperties": False}
     keys = {
-        "segments": {"type": "integer", "minimum": 1, "maximum": MAX_SEGMENTS},
-        "points": {"type": "integer", "minimum": 1, "maximum": MAX_SEGMENT_POINTS},
+        "segments": {"type": "integer", "minimum": 1, "maximum": MAX_CONTROL_SEGMENTS},
+        "points": {"type": "integer", "minimum": 1, "maximum": MAX_POINTS_PER_SEGMENT},
         "at_most": number,
         "objective": {"anyOf": [{"enum": [*OBJECTIVE_NAMES]}, weighted | {"minProperties": 1, "maxProperties": 1}]},
     }
@@ -143,7 +147,7 @@ def _objective_from_config(form: Any) -> Objective:
         return Objective(form)
     if isinstance(form, dict) and len(form) == 1 and next(iter(form)) in OBJECTIVE_NAMES:
         [(over, weights)] = form.items()
-        if isinstance(weights, list | tuple) and all(map(_is_weight, weights)) and sum(weights) > 0:
+        if isinstance(weights, list | tuple) and all(map(_is_task_weight, weights)) and sum(weights) > 0:
             return Objective(over, tuple(map(float, weights)))
         raise ValueError(
             f"the objective's weights must be a list of numbers, one for each task, not {quote_value(weights)}"
@@ -151,5 +155,5 @@ def _objective_from_config(form: Any) -> Objective:
     raise ValueError(f"an objective must be last or integral, alone or as {{last: [...]}}, not {quote_value(form)}")
 
 
-def _is_weight(value: Any) -> bool:
+def _is_task_weight(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < np.inf

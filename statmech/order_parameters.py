@@ -40,7 +40,7 @@ def angle_from_versine(y: Array) -> Array:
     >>> float(angle_from_versine(5e-19))
     1e-09
     """
-    return _angle_from_half_squares(y, 2 - y)
+    return _angle_from_half_angle_squares(y, 2 - y)
 
 
 def angle_between_students(theta_1: Array, theta_2: Array, c: Array) -> Array:
@@ -56,10 +56,10 @@ def angle_between_students(theta_1: Array, theta_2: Array, c: Array) -> Array:
     haversine = xp.sin(theta_1) * xp.sin(theta_2) * (1 - c) / 2
     if theta_1 is not theta_2:  # the term vanishes for two equivalent students
         haversine = haversine + xp.sin((theta_1 - theta_2) / 2) ** 2
-    return _angle_from_half_squares(haversine, 1 - haversine)
+    return _angle_from_half_angle_squares(haversine, 1 - haversine)
 
 
-def _angle_from_half_squares(sin2: Array, cos2: Array) -> Array:
+def _angle_from_half_angle_squares(sin2: Array, cos2: Array) -> Array:
     """Return 2 arctan(sqrt(sin2 / cos2)), which compiles to code twice as fast as arctan2."""
     xp = get_array_module(sin2)
     return 2 * xp.arctan(xp.sqrt(sin2 / xp.maximum(cos2, MIN_SQUARED_COSINE)))
@@ -122,15 +122,15 @@ def student_coordinates(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.
     """
     parallel = length * R
     perpendicular = gram_matrix(length, R, q)[1:, 1:] - np.outer(parallel, parallel)
-    return np.column_stack([parallel, matrix_square_root(perpendicular)])
+    return np.column_stack([parallel, factor_semidefinite_matrix(perpendicular)])
 
 
-def matrix_square_root(matrix: np.ndarray) -> np.ndarray:
+def factor_semidefinite_matrix(matrix: np.ndarray) -> np.ndarray:
     r"""Return factors F with :math:`FF^\mathsf{T} = M` of positive semidefinite matrices M (..., K, K).
 
     The matrices may be singular.
 
-    >>> factor = matrix_square_root(np.ones((2, 2)))
+    >>> factor = factor_semidefinite_matrix(np.ones((2, 2)))
     >>> factor @ factor.T
     array([[1., 1.],
            [1., 1.]])

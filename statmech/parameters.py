@@ -31,7 +31,7 @@ from statmech.controls import get_control_values
 from statmech.errors import ScenarioError, format_unknown_name, quote_value
 
 
-class Bound(NamedTuple):
+class BoundKind(NamedTuple):
     """A kind of bound: its name, sign, JSON Schema keyword, and the comparison that must hold."""
 
     words: str
@@ -46,10 +46,10 @@ class Bound(NamedTuple):
 
 
 BOUND_KINDS = {
-    "above": Bound("greater than", ">", "exclusiveMinimum", operator.gt),
-    "at_least": Bound("at least", "≥", "minimum", operator.ge),
-    "below": Bound("less than", "<", "exclusiveMaximum", operator.lt),
-    "at_most": Bound("at most", "≤", "maximum", operator.le),
+    "above": BoundKind("greater than", ">", "exclusiveMinimum", operator.gt),
+    "at_least": BoundKind("at least", "≥", "minimum", operator.ge),
+    "below": BoundKind("less than", "<", "exclusiveMaximum", operator.lt),
+    "at_most": BoundKind("at most", "≤", "maximum", operator.le),
 }
 INTEGER_METADATA_KEY = "of whole numbers"  # metadata key of fields annotated `float` that take integers
 TYPE_NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
@@ -103,7 +103,7 @@ class ConfigKey:
         return next((bound for bound in (self.below, self.at_most) if bound is not None), np.inf)
 
     @cached_property  # read for each value of a sweep
-    def bounds(self) -> tuple[tuple[Bound, float], ...]:
+    def bounds(self) -> tuple[tuple[BoundKind, float], ...]:
         """The bounds as pairs of kind and value, with the lower bound first."""
         limits = ((bound, getattr(self, name)) for name, bound in BOUND_KINDS.items())
         return tuple((bound, value) for bound, value in limits if value is not None and np.isfinite(value))
@@ -160,10 +160,10 @@ class ConfigKey:
         return self.type(value)
 
 
-def format_value(value: Any) -> str:
+def format_parameter_value(value: Any) -> str:
     """Format a parameter's value for labels and messages, such as `2` for 2.0.
 
-    >>> format_value(2.0), format_value(1e-6), format_value("random")
+    >>> format_parameter_value(2.0), format_parameter_value(1e-6), format_parameter_value("random")
     ('2', '1e-06', 'random')
     """
     return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
@@ -265,7 +265,7 @@ def _resolve_annotation(cls: type, f: Field[Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class ParameterFamily:
+class RealParameterFamily:
     """Objects of a class that differ only in real parameters and therefore share a compiled program.
 
     A call with real parameters, which JAX may trace, makes an object of the family.
@@ -277,26 +277,28 @@ class ParameterFamily:
     @property
     def real_names(self) -> list[str]:
         """The names of the real parameters."""
-        return list(_split_parameter_names(self.kind)[0])
+        return list(_split_real_parameter_names(self.kind)[0])
 
     def __call__(self, **reals: Any) -> Any:
         """Make the object with these real parameters."""
         return self.kind(**dict(self.fixed), **reals)
 
 
-def get_parameter_family(thing: Any) -> ParameterFamily:
+def get_real_parameter_family(thing: Any) -> RealParameterFamily:
     """Return the family of an object with parameters.
 
     >>> from statmech.rules import Perceptron
-    >>> get_parameter_family(Perceptron(margin=0.5)) == get_parameter_family(Perceptron(eta=2.0))
+    >>> get_real_parameter_family(Perceptron(margin=0.5)) == get_real_parameter_family(Perceptron(eta=2.0))
     True
     """
     kind: type = type(thing)
-    return ParameterFamily(kind, tuple([(name, getattr(thing, name)) for name in _split_parameter_names(kind)[1]]))
+    return RealParameterFamily(
+        kind, tuple([(name, getattr(thing, name)) for name in _split_real_parameter_names(kind)[1]])
+    )
 
 
 @cache
-def _split_parameter_names(cls: type) -> tuple[list[str], list[str]]:
+def _split_real_parameter_names(cls: type) -> tuple[list[str], list[str]]:
     """Split the names of a class's parameters into real parameters and all others."""
     real = {name: key.type is float for name, key in get_parameters(cls).items()}
     return [name for name in real if real[name]], [name for name in real if not real[name]]

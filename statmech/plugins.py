@@ -29,18 +29,18 @@ from statmech.convex.stated_properties import (
     find_weights_problem,
 )
 from statmech.convex.teachers import TEACHERS
-from statmech.convex.weights import WEIGHTS
+from statmech.convex.weights import WEIGHT_DISTRIBUTIONS
 from statmech.errors import ConfigError, ScenarioError
 from statmech.numerics.stated_derivatives import find_jump, find_wrong_slope
 from statmech.parameters import get_parameters
 from statmech.rules import RULES
 from statmech.runtime import files, own_code
-from statmech.runtime.devices import use_double_precision
+from statmech.runtime.devices import use_cpu_double_precision
 
 MAX_PLUGIN_BYTES = 10_000_000
-PLUGIN_FILES_VARIABLE = "STATMECH_LOAD"  # list of files, separated as in PATH
-SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"  # keeps `python -c` and `python -m` from importing from the current folder
-BRANCH_HINT = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
+PLUGIN_FILES_ENV_VARIABLE = "STATMECH_LOAD"  # list of files, separated as in PATH
+SAFE_PATH_ENV_VARIABLE = "PYTHONSAFEPATH"  # keeps `python -c` and `python -m` from importing from the current folder
+ARRAY_BRANCH_HINT = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
 _loaded_modules: dict[str, ModuleType] = {}  # keys: absolute paths
 
 
@@ -87,7 +87,7 @@ def check_rule(name: str) -> None:
 
     with (
         _convert_plugin_failures(f'the rule "{name}"', _make_tracing_hint("stabilities", "kappa")),
-        use_double_precision(),
+        use_cpu_double_precision(),
     ):
         rule = RULES[name]()
         get_parameters(rule)
@@ -108,7 +108,7 @@ def check_activation(name: str) -> None:
 
     with (
         _convert_plugin_failures(f'the activation "{name}"', _make_tracing_hint("fields", "x")),
-        use_double_precision(),
+        use_cpu_double_precision(),
     ):
         activation = ACTIVATIONS[name]()
         get_parameters(activation)
@@ -128,7 +128,7 @@ def check_loss(name: str) -> None:
 
     >>> check_loss("huber")
     """
-    _check_convex("loss", LOSSES, name, find_loss_problem)
+    _check_convex_plugin("loss", LOSSES, name, find_loss_problem)
 
 
 def check_descent(name: str) -> None:
@@ -136,7 +136,7 @@ def check_descent(name: str) -> None:
 
     >>> check_descent("nesterov")
     """
-    _check_convex("descent", DESCENTS, name, find_descent_problem)
+    _check_convex_plugin("descent", DESCENTS, name, find_descent_problem)
 
 
 def check_teacher(name: str) -> None:
@@ -144,20 +144,22 @@ def check_teacher(name: str) -> None:
 
     >>> check_teacher("probit")
     """
-    _check_convex("teacher", TEACHERS, name, find_teacher_problem)
+    _check_convex_plugin("teacher", TEACHERS, name, find_teacher_problem)
 
 
-def check_weights(name: str) -> None:
+def check_weight_distribution(name: str) -> None:
     """Check that a distribution of weights has mean square 1, or raise `ConfigError`.
 
-    >>> check_weights("sparse")
+    >>> check_weight_distribution("sparse")
     """
-    _check_convex("distribution of weights", WEIGHTS, name, find_weights_problem)
+    _check_convex_plugin("distribution of weights", WEIGHT_DISTRIBUTIONS, name, find_weights_problem)
 
 
-def _check_convex(noun: str, kinds: dict[str, Any], name: str, find_problem: Callable[[Any], str | None]) -> None:
+def _check_convex_plugin(
+    noun: str, kinds: dict[str, Any], name: str, find_problem: Callable[[Any], str | None]
+) -> None:
     """Check a registered class of `statmech.convex` at its default parameters with `find_problem`."""
-    with _convert_plugin_failures(f'the {noun} "{name}"', BRANCH_HINT):
+    with _convert_plugin_failures(f'the {noun} "{name}"', ARRAY_BRANCH_HINT):
         thing = kinds[name]()
         get_parameters(thing)
         str(thing.label)
@@ -172,7 +174,7 @@ REGISTRY_CHECKS: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = (
     (LOSSES, check_loss),
     (DESCENTS, check_descent),
     (TEACHERS, check_teacher),
-    (WEIGHTS, check_weights),
+    (WEIGHT_DISTRIBUTIONS, check_weight_distribution),
 )
 
 
@@ -210,12 +212,12 @@ def _describe_wrong_derivative(activation: Activation) -> str | None:
     return None
 
 
-def load_listed_plugins() -> None:
+def load_plugins_from_environment() -> None:
     """Run the files listed in the environment variable STATMECH_LOAD."""
-    for file in filter(None, os.environ.get(PLUGIN_FILES_VARIABLE, "").split(os.pathsep)):
+    for file in filter(None, os.environ.get(PLUGIN_FILES_ENV_VARIABLE, "").split(os.pathsep)):
         if not Path(file).is_absolute():
             raise ConfigError(
-                f"{PLUGIN_FILES_VARIABLE}={file}: is relative to the current folder: write the absolute path"
+                f"{PLUGIN_FILES_ENV_VARIABLE}={file}: is relative to the current folder: write the absolute path"
             )
         load_plugin(file)
 
@@ -231,7 +233,7 @@ def make_child_environment() -> dict[str, str]:
     The child does not import from the current folder: it may hold results from an unknown source, with modules that
     have the names of libraries.
     """
-    return os.environ | {PLUGIN_FILES_VARIABLE: os.pathsep.join(_loaded_modules), SAFE_PATH_VARIABLE: "1"}
+    return os.environ | {PLUGIN_FILES_ENV_VARIABLE: os.pathsep.join(_loaded_modules), SAFE_PATH_ENV_VARIABLE: "1"}
 
 
 def _format_failure_line(path: Path, failure: Exception) -> str:

@@ -17,9 +17,9 @@ class InputPopulation:
     N is 0 if theory does not depend on N.
 
     >>> from statmech.inputs import Gaussian, inputs_from_config
-    >>> make_population(Gaussian(), 100) is None                 # isotropic
+    >>> make_input_population(Gaussian(), 100) is None                 # isotropic
     True
-    >>> make_population(inputs_from_config({"spectrum": [0.5, 1.5]}), 100).modes.variances
+    >>> make_input_population(inputs_from_config({"spectrum": [0.5, 1.5]}), 100).modes.variances
     array([0.5, 1.5])
     """
 
@@ -30,10 +30,10 @@ class InputPopulation:
     @property
     def modes(self) -> Modes:
         """The variances of the inputs and of the teacher's field."""
-        return _compute_modes(self)
+        return _compute_population_modes(self)
 
 
-def make_population(inputs: Inputs, N: int) -> InputPopulation | None:
+def make_input_population(inputs: Inputs, N: int) -> InputPopulation | None:
     """Return the population of a distribution of inputs, or None for isotropic inputs.
 
     Parameters
@@ -49,7 +49,7 @@ def make_population(inputs: Inputs, N: int) -> InputPopulation | None:
 
 
 @lru_cache(maxsize=16)
-def _compute_modes(population: InputPopulation) -> Modes:
+def _compute_population_modes(population: InputPopulation) -> Modes:
     """Compute the modes of a population, or raise `ScenarioError` if theory does not support the inputs."""
     modes = population.inputs.modes(population.N)
     if modes is None:

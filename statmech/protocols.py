@@ -3,7 +3,7 @@ r"""Protocols: the order of the tasks that a student learns.
 At time t the next example belongs to task k with probability :math:`p_k(t)`, a piecewise constant function. Its
 `ProtocolPieces` are the start times and the probabilities of the pieces.
 
-**To add a protocol** write one class with `pieces` and add one line to `PROTOCOLS`. In a config it is written by its
+**To add a protocol** write one class with `pieces` and add one line to `TASK_PROTOCOLS`. In a config it is written by its
 name or, with a parameter, as a mapping: `blocked`, `{replay: 0.1}`. The fraction of replay may change with time,
 and `optimal` is the fraction of the first task with the lowest final error (`statmech.controls`).
 """
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.controls import Control, control_from_config, control_to_config, get_control_values
+from statmech.controls import ControlFunction, control_from_config, control_to_config, get_control_values
 from statmech.errors import format_unknown_name, quote_value
 from statmech.numerics.gaussian import Array, get_array_module
-from statmech.optima import OPTIMAL_KEYWORD, OptimalControl
-from statmech.parameters import format_value
+from statmech.optima import OPTIMAL_KEYWORD, OptimalControlOptions
+from statmech.parameters import format_parameter_value
 
 NUM_SWITCHED_TASKS = 2  # one switch separates two tasks
 
@@ -42,7 +42,7 @@ class ProtocolPieces(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Protocol(ABC):
+class TaskProtocol(ABC):
     """The order of the tasks during learning."""
 
     @abstractmethod
@@ -56,11 +56,11 @@ class Protocol(ABC):
     def __str__(self) -> str:
         """Return the label of the protocol on a dataset axis."""
         values = [part for value in vars(self).values() for part in (value if isinstance(value, tuple) else (value,))]
-        return " ".join([_get_protocol_name(self), *map(format_value, values)])
+        return " ".join([_get_protocol_name(self), *map(format_parameter_value, values)])
 
 
 @dataclass(frozen=True)
-class InterleavedProtocol(Protocol):
+class InterleavedProtocol(TaskProtocol):
     """All tasks at all times, with equal probabilities."""
 
     def pieces(self, tasks: int, switch: float | None) -> ProtocolPieces:
@@ -68,14 +68,14 @@ class InterleavedProtocol(Protocol):
 
 
 @dataclass(frozen=True)
-class ReplayProtocol(Protocol):
+class ReplayProtocol(TaskProtocol):
     """The first task until the switch, then the second with a fraction of replayed first-task examples."""
 
-    share: float | Control
+    share: float | ControlFunction
 
     def pieces(self, tasks: int, switch: float | None) -> ProtocolPieces:
         assert switch is not None  # `problem` reports a missing switch
-        if not isinstance(self.share, Control):
+        if not isinstance(self.share, ControlFunction):
             return _pieces_from_fractions(np.array([0.0, switch]), np.array([1.0, self.share]))
         starts = np.array([0.0, switch, *(t for t in self.share.edges if t > switch)])
         return _pieces_from_fractions(starts, np.append(1.0, self.share.value_at(starts[1:])))
@@ -84,7 +84,7 @@ class ReplayProtocol(Protocol):
         for fraction in get_control_values(self.share):
             if not 0 <= fraction <= 1:
                 return f"the fraction of replay must lie between 0 and 1, not be {fraction:g}"
-        if isinstance(self.share, Control) and self.share.edges[-1] >= end_time:
+        if isinstance(self.share, ControlFunction) and self.share.edges[-1] >= end_time:
             return f"replay changes at {self.share.edges[-1]:g}, not before the last time, t = {end_time:g}"
         if tasks != NUM_SWITCHED_TASKS:
             return _format_task_count_problem(self, tasks)
@@ -112,7 +112,7 @@ class BlockedProtocol(ReplayProtocol):
 
 
 @dataclass(frozen=True)
-class BlocksProtocol(Protocol):
+class CyclicBlocksProtocol(TaskProtocol):
     """Blocks of a single task each, with given start times and the tasks in cyclic order."""
 
     starts: tuple[float, ...]
@@ -131,11 +131,11 @@ class BlocksProtocol(Protocol):
 
 
 @dataclass(frozen=True)
-class OptimalProtocol(Protocol):
+class OptimalProtocol(TaskProtocol):
     """Two tasks, mixed for the lowest final error, but only the first task before a switch."""
 
-    optimum_options: OptimalControl = field(default_factory=OptimalControl)
-    share: Control | None = None  # fraction of the first task, None before the optimisation
+    optimum_options: OptimalControlOptions = field(default_factory=OptimalControlOptions)
+    share: ControlFunction | None = None  # fraction of the first task, None before the optimisation
 
     def pieces(self, tasks: int, switch: float | None) -> ProtocolPieces:
         if self.share is not None:
@@ -165,32 +165,32 @@ def _pieces_from_fractions(starts: np.ndarray, first_fractions: np.ndarray) -> P
     return ProtocolPieces(starts, np.column_stack([first_fractions, 1.0 - first_fractions]))
 
 
-def _format_task_count_problem(protocol: Protocol, tasks: int) -> str:
+def _format_task_count_problem(protocol: TaskProtocol, tasks: int) -> str:
     """Return the message for a protocol that requires exactly two tasks."""
     return f"{_get_protocol_name(protocol)} requires two tasks, not {tasks}: use blocks or interleaved"
 
 
-PROTOCOLS: dict[str, type[Any]] = {
+TASK_PROTOCOLS: dict[str, type[Any]] = {
     "blocked": BlockedProtocol,
     "interleaved": InterleavedProtocol,
     "replay": ReplayProtocol,
-    "blocks": BlocksProtocol,
+    "blocks": CyclicBlocksProtocol,
     OPTIMAL_KEYWORD: OptimalProtocol,
 }
 PARAMETERLESS_PROTOCOLS = ("blocked", "interleaved", OPTIMAL_KEYWORD)
 PROTOCOL_FORMS_TEXT = "blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} or optimal"
 
 
-def protocol_from_config(form: Any) -> Protocol:
+def protocol_from_config(form: Any) -> TaskProtocol:
     """Make a protocol from its config form: a name, or a name with its parameter.
 
     >>> str(protocol_from_config("blocked")), str(protocol_from_config({"blocks": [0, 50, 75]}))
     ('blocked', 'blocks 0 50 75')
     """
-    if isinstance(form, Protocol):
+    if isinstance(form, TaskProtocol):
         return form
     if isinstance(form, str) and form in PARAMETERLESS_PROTOCOLS:
-        protocol: Protocol = PROTOCOLS[form]()
+        protocol: TaskProtocol = TASK_PROTOCOLS[form]()
         return protocol
     if isinstance(form, dict) and len(form) == 1:
         [(name, value)] = form.items()
@@ -198,22 +198,22 @@ def protocol_from_config(form: Any) -> Protocol:
             return ReplayProtocol(float(value))
         if name == "replay" and isinstance(value, dict) and "at" in value:
             return ReplayProtocol(_require_control(control_from_config(value)))
-        if name == OPTIMAL_KEYWORD and isinstance(control := control_from_config(form), OptimalControl):
+        if name == OPTIMAL_KEYWORD and isinstance(control := control_from_config(form), OptimalControlOptions):
             return OptimalProtocol(control)
         if name == "blocks" and isinstance(value, list | tuple) and value and all(map(_is_finite_number, value)):
-            return BlocksProtocol(tuple(map(float, value)))
-    if isinstance(form, str) and form not in PROTOCOLS:
-        raise ValueError(format_unknown_name(form, "a protocol", PROTOCOLS))
+            return CyclicBlocksProtocol(tuple(map(float, value)))
+    if isinstance(form, str) and form not in TASK_PROTOCOLS:
+        raise ValueError(format_unknown_name(form, "a protocol", TASK_PROTOCOLS))
     raise ValueError(f"a protocol must be {PROTOCOL_FORMS_TEXT}, not {quote_value(form)}")
 
 
-def _require_control(control: Control | OptimalControl) -> Control:
+def _require_control(control: ControlFunction | OptimalControlOptions) -> ControlFunction:
     """Return a control unchanged, or fail for an optimum that is still unknown."""
-    assert isinstance(control, Control)
+    assert isinstance(control, ControlFunction)
     return control
 
 
-def protocol_to_config(protocol: Protocol) -> Any:
+def protocol_to_config(protocol: TaskProtocol) -> Any:
     """Convert a protocol to its config form.
 
     >>> protocol_to_config(ReplayProtocol(0.1)), protocol_to_config(InterleavedProtocol())
@@ -228,9 +228,9 @@ def protocol_to_config(protocol: Protocol) -> Any:
     return {name: list(value) if isinstance(value, tuple) else control_to_config(value)}
 
 
-def _get_protocol_name(protocol: Protocol) -> str:
+def _get_protocol_name(protocol: TaskProtocol) -> str:
     """Return the config name of a protocol."""
-    return next(name for name, kind in PROTOCOLS.items() if type(protocol) is kind)
+    return next(name for name, kind in TASK_PROTOCOLS.items() if type(protocol) is kind)
 
 
 def _is_finite_number(value: Any) -> bool:

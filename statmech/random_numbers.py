@@ -21,10 +21,10 @@ from numpy.random.bit_generator import ISeedSequence
 from statmech.numerics.gaussian import Array
 
 EIGHTH_TURN = math.pi / 4
-COSINE_COEFFICIENTS = [
+COSINE_TAYLOR_COEFFICIENTS = [
     (-1) ** k * EIGHTH_TURN ** (2 * k) / math.factorial(2 * k) for k in range(5)
 ]  # Taylor coefficients of cos(v pi/4) in powers of v^2
-SINE_COEFFICIENTS = [
+SINE_TAYLOR_COEFFICIENTS = [
     (-1) ** k * EIGHTH_TURN ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5)
 ]  # Taylor coefficients of sin(v pi/4) / v in powers of v^2
 THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # bits; the two rows alternate after every four rounds
@@ -265,8 +265,8 @@ def _box_muller(radial: Array, angular: Array) -> Array:
     radius = jnp.sqrt(np.float32(-2) * jnp.log(_uniform_from_bits(radial)))
     v = 2 * _uniform_from_bits(angular) - 1
     cosine, sine = (
-        radius * _evaluate_polynomial(COSINE_COEFFICIENTS, v * v),
-        radius * v * _evaluate_polynomial(SINE_COEFFICIENTS, v * v),
+        radius * _evaluate_polynomial(COSINE_TAYLOR_COEFFICIENTS, v * v),
+        radius * v * _evaluate_polynomial(SINE_TAYLOR_COEFFICIENTS, v * v),
     )
     cosine = jnp.where(angular & np.uint32(1), cosine, -cosine)  # low bits are free: `_uniform_from_bits` discards them
     swap = (angular & np.uint32(2)) > 0

@@ -125,7 +125,7 @@ def load_named_table(rows: str, target: str | int | None, raw: bool = False) -> 
     ScenarioError
         If the file of a data set differs from its description.
     """
-    return _load_real_table(rows, target, raw, _get_rows_version(rows))
+    return _load_real_table(rows, target, raw, _get_table_file_version(rows))
 
 
 def compute_table_digest(table: RealTable) -> str:
@@ -136,25 +136,25 @@ def compute_table_digest(table: RealTable) -> str:
     return digest.hexdigest()
 
 
-def is_data_set(rows: str) -> bool:
+def is_data_set_name(rows: str) -> bool:
     """Return True if `rows` is the name of a data set.
 
-    >>> is_data_set("digits-odd"), is_data_set("digits.csv")
+    >>> is_data_set_name("digits-odd"), is_data_set_name("digits.csv")
     (True, False)
     """
     pair = data_sets.DIGIT_PAIR_PATTERN.fullmatch(rows)
     return rows in data_sets.DATA_SOURCES or (pair is not None and pair[1] != pair[2])
 
 
-def _get_rows_version(rows: str) -> tuple[object, ...]:
+def _get_table_file_version(rows: str) -> tuple[object, ...]:
     """Return the version of a data set's or table's file."""
-    return data_sets.get_data_file_version(rows) if is_data_set(rows) else get_file_signature(rows)
+    return data_sets.get_data_file_version(rows) if is_data_set_name(rows) else get_file_signature(rows)
 
 
 @lru_cache(maxsize=4)
 def _load_real_table(rows: str, target: str | int | None, raw: bool, state: tuple[object, ...]) -> RealTable:
     """Load a table, cached under the version `state` of its file."""
-    if not is_data_set(rows):
+    if not is_data_set_name(rows):
         if target is None:
             raise ConfigError(f"{rows}: a file needs a target, the name or the number of the column to predict")
         return make_real_table(read_labelled_table(rows, str(target)), standardise=not raw)
@@ -163,9 +163,11 @@ def _load_real_table(rows: str, target: str | int | None, raw: bool, state: tupl
     data = data_sets.get_cached_data_set(rows)
     if data.y.dtype != float and len(values := np.unique(data.y)) != 2:
         raise ConfigError(f"{rows}: has {len(values)} classes, but two are required")
-    return make_real_table(make_labelled_table(data.X if data.X.dtype == float else _encode_indicators(data.X), data.y))
+    return make_real_table(
+        make_labelled_table(data.X if data.X.dtype == float else _encode_text_columns(data.X), data.y)
+    )
 
 
-def _encode_indicators(X: np.ndarray) -> np.ndarray:
+def _encode_text_columns(X: np.ndarray) -> np.ndarray:
     """Encode each text column by indicators of its values."""
     return np.array([values for column in X.T for values in make_indicators(column).values()]).T

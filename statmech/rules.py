@@ -59,7 +59,7 @@ from statmech.parameters import parameter
 POSTERIOR_CUTOFF = 8.5  # posterior standard deviations
 MIN_POSTERIOR_VARIANCE = 1e-30  # replaces s^2 <= 0 at lengths of 1 or more, where g takes its limit for s -> 0
 MAX_LOG_ODDS = 80.0  # exp(-80) is negligible
-G_DEPENDENT_ATTRIBUTES = (
+G_OVERRIDE_RESET_ATTRIBUTES = (
     "closed_form",
     "closed_form_pair",
     "line_form",
@@ -100,7 +100,7 @@ class Rule(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Reset inherited attributes that depend on g if a subclass overrides g."""
         super().__init_subclass__(**options)
-        reset_inherited_attributes(cls, "g", G_DEPENDENT_ATTRIBUTES, Rule)
+        reset_inherited_attributes(cls, "g", G_OVERRIDE_RESET_ATTRIBUTES, Rule)
 
     @abstractmethod
     def g(self, kappa: Array, length: Array) -> Array:

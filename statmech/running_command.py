@@ -32,7 +32,7 @@ def declare_running_command(name: str, options: Iterable[str]) -> Iterator[None]
         _RUNNING_COMMANDS.pop()
 
 
-def get_command_name() -> str:
+def get_running_command_name() -> str:
     """Return the name of the running command, or an empty string if statmech runs as a library."""
     return _RUNNING_COMMANDS[-1].name if _RUNNING_COMMANDS else ""
 

@@ -2,7 +2,7 @@ r"""Schedules of the learning rate, and other quantities that may change during 
 
 With a schedule the learning rate decays within a time :math:`t_0`, which is infinite for a constant rate.
 
-**To add a schedule** write one class with `rate` and add one line to `SCHEDULES`: its name in a config, both engines,
+**To add a schedule** write one class with `rate` and add one line to `LEARNING_RATE_SCHEDULES`: its name in a config, both engines,
 the equations and their corrections of order 1/N follow. Times are traced by JAX, so `rate` uses operators and the
 functions of `get_array_module(t)`, and must stay above 0, where the logarithm of the rate has a slope.
 """
@@ -42,7 +42,7 @@ class ExponentialSchedule(NamedTuple):
 CONSTANT_SCHEDULE = HyperbolicSchedule(
     np.float64(np.inf)
 )  # also used if only other quantities change, to share the compiled program
-SCHEDULES: dict[str, type[Any]] = {
+LEARNING_RATE_SCHEDULES: dict[str, type[Any]] = {
     "hyperbolic": HyperbolicSchedule,
     "exponential": ExponentialSchedule,
 }

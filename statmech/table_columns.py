@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 MIN_CATEGORY_FRACTION = 0.01  # rarer values of a text column do not get an indicator
 NUMERIC_MAJORITY_FRACTION = 0.5  # text in a column with a larger fraction of numbers is an error
-MAX_LISTED_ENTRIES = 8
+MAX_LISTED_MESSAGE_ENTRIES = 8
 MAX_CATEGORY_LEVELS = 20  # for text columns, and for columns that determine the target
-NO_INDEX_COLUMN = "none"
+NO_INDEX_COLUMN_KEYWORD = "none"
 MissingPolicy = Literal["mean", "drop", "refuse"]
 
 
@@ -45,7 +45,7 @@ class ColumnOptions:
 
 
 DEFAULT_COLUMN_OPTIONS = ColumnOptions()
-ARRAY_COLUMN_OPTIONS = ColumnOptions(index=NO_INDEX_COLUMN)  # numerical arrays have no index column
+ARRAY_COLUMN_OPTIONS = ColumnOptions(index=NO_INDEX_COLUMN_KEYWORD)  # numerical arrays have no index column
 
 
 class NumericColumns(NamedTuple):
@@ -91,13 +91,13 @@ def encode_columns(
     notes: list[str] = []
     y = np.zeros(len(frame))
     if target is not None:
-        name = find_column(target, frame.columns)
+        name = resolve_column_name(target, frame.columns)
         missing = frame[name].isna()
         if missing.any():
             notes.append(f"{_format_count(int(missing.sum()), 'row')} without a target left out")
             frame = frame[~missing]
         y, frame = frame[name].to_numpy(), frame.drop(columns=name)
-    frame = frame.drop(columns=[find_column(name, frame.columns) for name in options.drop])
+    frame = frame.drop(columns=[resolve_column_name(name, frame.columns) for name in options.drop])
     frame = _drop_index(frame, options.index, notes)
     if options.missing != "mean" and frame.isna().to_numpy().any():
         rows = frame.notna().all(axis=1).to_numpy()
@@ -110,7 +110,7 @@ def encode_columns(
     return _encode_all_columns(frame, y, notes, first_row)
 
 
-def find_column(column: str, names: Sequence[object]) -> str:
+def resolve_column_name(column: str, names: Sequence[object]) -> str:
     """Return the name of a column that is given by its name or its number (from 0).
 
     Parameters
@@ -157,10 +157,10 @@ def make_indicators(entries: np.ndarray) -> dict[str, np.ndarray]:
 
 def _drop_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> pd.DataFrame:
     """Drop the given index column, or by default all columns that number or name the rows."""
-    if index == NO_INDEX_COLUMN:
+    if index == NO_INDEX_COLUMN_KEYWORD:
         return frame
     if index is not None:
-        return frame.drop(columns=find_column(index, frame.columns))
+        return frame.drop(columns=resolve_column_name(index, frame.columns))
     left_out = [
         str(name) for position, name in enumerate(frame.columns) if _is_index_column(frame[name], str(name), position)
     ]
@@ -237,10 +237,12 @@ def _encode_all_columns(frame: pd.DataFrame, y: np.ndarray, notes: list[str], fi
         holes = np.isnan(values)
         num_filled += int(holes.sum())
         parts[name] = np.where(holes, np.mean(values[~holes]), values)
-    notes += [f"left out: {', '.join(texts[:MAX_LISTED_ENTRIES])} (text that differs in most rows)"] if texts else []
+    notes += (
+        [f"left out: {', '.join(texts[:MAX_LISTED_MESSAGE_ENTRIES])} (text that differs in most rows)"] if texts else []
+    )
     notes += [f"{_format_count(empty, 'empty column')} left out"] if empty else []
     notes += [f"{_format_count(num_filled, 'missing cell')} replaced by the mean of the column"] if num_filled else []
-    for name in copies[:MAX_LISTED_ENTRIES]:
+    for name in copies[:MAX_LISTED_MESSAGE_ENTRIES]:
         advice = format_option(f"--drop {name}", f"drop {name}")
         notes.append(f"warning: column {name} determines the target: {advice} if it is not known beforehand")
     kinds_text = ", ".join(f"{count} of {kind}" for kind, count in kinds.items() if count)

@@ -9,7 +9,7 @@ import numpy as np
 from statmech.modes import MIN_EFFECTIVE_DIRECTIONS
 from statmech.real_table import RealTable
 
-MAX_TAIL_RATIO, MIN_TRUSTED_ROWS_PER_COLUMN = 2.0, 10.0
+MAX_ROW_LENGTH_VARIANCE_RATIO, MIN_TRUSTED_ROWS_PER_COLUMN = 2.0, 10.0
 MIN_NOISELESS_R2 = 0.999  # above it, the target counts as a linear function of the inputs
 
 
@@ -40,7 +40,7 @@ def diagnose_table(table: RealTable) -> dict[str, Any]:
     warnings = []
     if directions < MIN_EFFECTIVE_DIRECTIONS:
         warnings.append(f"the rows vary in effectively {directions:.3g} directions; theory assumes many, 30 or more")
-    if heavy > MAX_TAIL_RATIO:
+    if heavy > MAX_ROW_LENGTH_VARIANCE_RATIO:
         warnings.append(
             f"squared lengths of the rows vary {heavy:.2g} times as much as those of Gaussian rows: for such heavy "
             "tails, errors can be half of the predicted errors"

@@ -1,6 +1,6 @@
 """Reading of table files with automatic detection of separator, decimal comma, encoding and header.
 
-Notes report the recognised format, and each choice is an option of `FileFormat`. Only ordinary files of bounded size
+Notes report the recognised format, and each choice is an option of `TableFileFormat`. Only ordinary files of bounded size
 are opened, and their content is never executed.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_TABLE_BYTES = 2**28  # uncompressed; pandas needs about four times as much memory
 MAX_TABLE_COLUMNS = 20_000
 COLUMN_SEPARATORS = (",", ";", "\t", "|")
-NUM_SAMPLE_ROWS = 200  # used to detect the separator, decimal commas and the header
+NUM_FORMAT_SAMPLE_ROWS = 200  # used to detect the separator, decimal commas and the header
 MISSING_CELL_MARKS = ("", "?", "NA", "N/A", "na", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "null", "NULL")
 MISSING_NUMBER_MARKS = ("-", "--", ".", "None")  # only in columns of numbers; a text target may have the values + and -
 UNPACKERS_BY_MAGIC_BYTES: dict[
@@ -44,7 +44,7 @@ ENCODINGS_BY_BYTE_ORDER_MARK = {
     b"\xff\xfe": "utf-16",
     b"\xfe\xff": "utf-16",
 }  # mark -> encoding
-TYPED_FORMAT_READERS = {  # suffix -> reader of pandas and the package that it requires
+PANDAS_READERS_BY_SUFFIX = {  # suffix -> reader of pandas and the package that it requires
     ".parquet": ("read_parquet", "pyarrow"),
     ".feather": ("read_feather", "pyarrow"),
     ".xlsx": ("read_excel", "openpyxl"),
@@ -56,7 +56,7 @@ DECIMAL_COMMA_PATTERN, DECIMAL_POINT_PATTERN = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
 @dataclass(frozen=True)
-class FileFormat:
+class TableFileFormat:
     """The format of a table file, with None for properties to be detected."""
 
     sep: str | None = None
@@ -65,7 +65,7 @@ class FileFormat:
     na: tuple[str, ...] = ()  # additional marks of missing cells
 
 
-DEFAULT_FILE_FORMAT = FileFormat()
+DEFAULT_FILE_FORMAT = TableFileFormat()
 
 
 class TableFile(NamedTuple):
@@ -76,7 +76,7 @@ class TableFile(NamedTuple):
     first_row: int
 
 
-def read_table_file(path: str, file_format: FileFormat = DEFAULT_FILE_FORMAT) -> TableFile:
+def read_table_file(path: str, file_format: TableFileFormat = DEFAULT_FILE_FORMAT) -> TableFile:
     """Read a table from a .csv, .tsv or .txt file, possibly compressed, or a Parquet, Feather or Excel file.
 
     Parameters
@@ -102,11 +102,11 @@ def read_table_file(path: str, file_format: FileFormat = DEFAULT_FILE_FORMAT) ->
     """
     try:
         content = files.read_bounded_file(Path(path), MAX_TABLE_BYTES)
-        if reader := TYPED_FORMAT_READERS.get(Path(path).suffix.lower()):
+        if reader := PANDAS_READERS_BY_SUFFIX.get(Path(path).suffix.lower()):
             return TableFile(_read_typed_file(path, content, *reader), (), 1)
         text, notes = _decode_text(_decompress(content), file_format.encoding)
     except (OSError, EOFError, lzma.LZMAError, zlib.error, UnicodeError, LookupError) as failure:
-        raise ConfigError(f"{path}: not a readable table: {_explain_failure(failure)}") from None
+        raise ConfigError(f"{path}: not a readable table: {_explain_read_failure(failure)}") from None
     return _parse_table_text(path, text, notes, file_format)
 
 
@@ -144,7 +144,7 @@ def _format_option_hint(flag: str, effect: str) -> str:
     return f"; {flag_text} {effect}" if (flag_text := format_option(flag)) else ""
 
 
-def _explain_failure(failure: Exception) -> str:
+def _explain_read_failure(failure: Exception) -> str:
     """Return the reason why a file is not readable."""
     if isinstance(failure, EOFError | zlib.error | lzma.LZMAError):
         return "cannot be unpacked: it is cut or damaged"
@@ -168,12 +168,12 @@ def _read_typed_file(path: str, content: bytes, reader: str, package: str) -> pd
     return frame.rename(columns=str)
 
 
-def _parse_table_text(path: str, text: str, notes: list[str], file_format: FileFormat) -> TableFile:
+def _parse_table_text(path: str, text: str, notes: list[str], file_format: TableFileFormat) -> TableFile:
     """Parse the text of a table file."""
     import pandas as pd
 
     sep = file_format.sep or recognise_separator(text)
-    rows = _read_sample_rows(path, text, sep)
+    rows = _read_and_check_sample_rows(path, text, sep)
     notes += [f"separated by {quote_value(sep)}"] if sep != "," else []
     comma = sep != "," and _has_decimal_commas(rows)
     notes += ["decimal commas"] if comma else []
@@ -229,7 +229,7 @@ def recognise_separator(text: str) -> str:
     """
     counts = {}
     for sep in (*COLUMN_SEPARATORS, " "):
-        lengths = [len(row) for row in islice(_iterate_rows(text, sep), NUM_SAMPLE_ROWS)]
+        lengths = [len(row) for row in islice(_iterate_rows(text, sep), NUM_FORMAT_SAMPLE_ROWS)]
         usual = max(set(lengths), key=lengths.count, default=1)
         counts[sep] = (lengths.count(usual) == len(lengths), usual > 1, usual) if usual > 1 else (False, False, 1)
     even = [sep for sep, (all_equal, several, _) in counts.items() if all_equal and several]
@@ -247,13 +247,13 @@ def _iterate_rows(text: str, sep: str) -> Iterator[list[str]]:
     return (row for row in csv.reader(lines, delimiter=sep, skipinitialspace=True) if row)
 
 
-def _read_sample_rows(path: str, text: str, sep: str) -> list[list[str]]:
+def _read_and_check_sample_rows(path: str, text: str, sep: str) -> list[list[str]]:
     """Return the first rows of a table, or raise `ConfigError` if the rows differ in length."""
     sample: list[list[str]] = []
     length = 0
     try:
         for number, row in enumerate(_iterate_rows(text, sep), 1):
-            if number <= NUM_SAMPLE_ROWS:
+            if number <= NUM_FORMAT_SAMPLE_ROWS:
                 sample.append(row)
             if number == 2:
                 length = len(row)

@@ -45,7 +45,7 @@ class TablePopulation(ABC):
 
 
 @dataclass(frozen=True)
-class Table(TablePopulation):
+class ResampledTablePopulation(TablePopulation):
     """The table itself: examples are drawn with replacement, and all rows are test rows."""
 
     label: ClassVar = "all rows"
@@ -56,7 +56,7 @@ class Table(TablePopulation):
 
 
 @dataclass(frozen=True)
-class HeldOut(TablePopulation):
+class HeldOutRowsPopulation(TablePopulation):
     """The population behind the table: examples are drawn without replacement, and all other rows are test rows."""
 
     label: ClassVar = "held-out rows"
@@ -70,4 +70,7 @@ class HeldOut(TablePopulation):
         return rows - 1
 
 
-TABLE_POPULATIONS: dict[str, type[TablePopulation]] = {"table": Table, "held_out": HeldOut}
+TABLE_POPULATIONS: dict[str, type[TablePopulation]] = {
+    "table": ResampledTablePopulation,
+    "held_out": HeldOutRowsPopulation,
+}

@@ -12,7 +12,7 @@ from ruamel.yaml.reader import ReaderError
 
 MAX_QUOTED_LINE_LENGTH = 60  # characters
 YAML_KEY_PATTERN = re.compile(r"\s*[\w.]+:(\s|$)")
-MISSING_SPACE_PATTERN = re.compile(r"\s*([\w.]+):(?!//)([^\s:].*)")
+MISSING_COLON_SPACE_PATTERN = re.compile(r"\s*([\w.]+):(?!//)([^\s:].*)")
 
 LineMessage = tuple[int | None, str]  # line number from 1, if known, and message
 
@@ -70,15 +70,15 @@ def describe_yaml_mistake(failure: Exception, text: str) -> LineMessage:
     return mark.line + 1, f"not readable as YAML: {problem}"
 
 
-def find_missing_space(text: str) -> LineMessage | None:
+def find_missing_colon_space(text: str) -> LineMessage | None:
     """Return the line number and a message about the first missing space after a colon, or None."""
     for number, line in enumerate(text.splitlines(), 1):
-        if match := MISSING_SPACE_PATTERN.fullmatch(line):
+        if match := MISSING_COLON_SPACE_PATTERN.fullmatch(line):
             return number, f"a space is missing after the colon: {match[1]}: {_quote_line(match[2])}"
     return None
 
 
-def _explain_bracket(mistake: YamlMistake) -> LineMessage:
+def _explain_unclosed_bracket(mistake: YamlMistake) -> LineMessage:
     """Explain a bracket that is not closed, or is closed by a different bracket."""
     opening = mistake.line(mistake.start)[mistake.start_column : mistake.start_column + 1]
     closing = {"[": "]", "{": "}"}.get(opening, "")
@@ -97,7 +97,10 @@ def _explain_open_quote(mistake: YamlMistake) -> LineMessage:
 
 def _explain_missing_colon(mistake: YamlMistake) -> LineMessage:
     """Explain a key without a colon, or without a space after the colon."""
-    return _explain_missing_space(mistake, mistake.start) or (mistake.start, _format_not_a_key(mistake, mistake.start))
+    return _explain_missing_space(mistake, mistake.start) or (
+        mistake.start,
+        _format_missing_colon_message(mistake, mistake.start),
+    )
 
 
 def _explain_second_colon(mistake: YamlMistake) -> LineMessage:
@@ -106,7 +109,7 @@ def _explain_second_colon(mistake: YamlMistake) -> LineMessage:
     if above and not re.search(r":(\s|$)", above):
         return _explain_missing_space(mistake, mistake.line_above_number) or (
             mistake.line_above_number,
-            _format_not_a_key(mistake, mistake.line_above_number),
+            _format_missing_colon_message(mistake, mistake.line_above_number),
         )
     if above and _get_indent(line) > _get_indent(above):
         return (
@@ -117,7 +120,7 @@ def _explain_second_colon(mistake: YamlMistake) -> LineMessage:
     return mistake.line_number, f'a value contains a second colon; put it in quotes: {key}: "{value}"'
 
 
-def _explain_first_character(mistake: YamlMistake) -> LineMessage:
+def _explain_bad_first_character(mistake: YamlMistake) -> LineMessage:
     """Explain a character that cannot begin a value."""
     character = mistake.line(mistake.line_number)[mistake.column : mistake.column + 1]
     if character == "\t":
@@ -137,7 +140,7 @@ def _explain_misplaced_text(mistake: YamlMistake) -> LineMessage:
     above = [text for text in mistake.lines[: mistake.line_number - 1] if _has_content(text)]
     if mistake.problem[1] == "'<document start>'" and above and not YAML_KEY_PATTERN.match(above[0]):
         first = mistake.lines.index(above[0]) + 1
-        return _explain_missing_space(mistake, first) or (first, _format_not_a_key(mistake, first))
+        return _explain_missing_space(mistake, first) or (first, _format_missing_colon_message(mistake, first))
     if above and line.lstrip().startswith("- ") != above[0].lstrip().startswith("- "):
         return mistake.line_number, f"a list item and a key side by side: {_quote_line(line)}"
     if above and YAML_KEY_PATTERN.match(line) and mistake.column == _get_indent(line):
@@ -146,11 +149,11 @@ def _explain_misplaced_text(mistake: YamlMistake) -> LineMessage:
 
 
 EXPLAINERS_BY_PARSER_ERROR: dict[str, Callable[[YamlMistake], LineMessage]] = {
-    r"expected ',' or '[\]}]', but got '(.*)'": _explain_bracket,
+    r"expected ',' or '[\]}]', but got '(.*)'": _explain_unclosed_bracket,
     "found unexpected end of stream": _explain_open_quote,
     "could not find expected ':'": _explain_missing_colon,
     "mapping values are not allowed here": _explain_second_colon,
-    "found character .* that cannot start any token": _explain_first_character,
+    "found character .* that cannot start any token": _explain_bad_first_character,
     'found duplicate key "(.*?)" with': lambda mistake: (
         mistake.line_number,
         f'"{_quote_line(mistake.problem[1])}" is given twice',
@@ -166,11 +169,11 @@ EXPLAINERS_BY_PARSER_ERROR: dict[str, Callable[[YamlMistake], LineMessage]] = {
 
 def _explain_missing_space(mistake: YamlMistake, number: int) -> LineMessage | None:
     """Explain a missing space after a colon, or return None if no space is missing."""
-    missing = find_missing_space(mistake.line(number))
+    missing = find_missing_colon_space(mistake.line(number))
     return missing and (number, missing[1])
 
 
-def _format_not_a_key(mistake: YamlMistake, number: int) -> str:
+def _format_missing_colon_message(mistake: YamlMistake, number: int) -> str:
     """Return the message for a line without a colon."""
     return f'"{_quote_line(mistake.line(number))}" is not `key: value`: the colon is missing'
 

@@ -22,8 +22,8 @@ from figures.report.html import use_mathematical_signs, write_report
 from statmech import Results, load, load_results
 from statmech.results import store
 from statmech.results.citations import get_citation_keys
-from statmech.results.study_tables import make_tables
-from theory.dense_lines import cache_lines
+from statmech.results.study_tables import make_results_tables
+from theory.dense_lines import cache_theory_lines
 
 pytest.importorskip("panel")  # a notebook may have loaded it; a report must contain nothing of it
 pytestmark = [pytest.mark.quick, pytest.mark.slow]
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.slow]
 
 @pytest.fixture(autouse=True, scope="module")
 def _each_line_once():
-    with cache_lines():
+    with cache_theory_lines():
         yield
 
 
@@ -146,7 +146,7 @@ def test_a_report_is_one_file_with_all_results_that_loads_nothing(choice, tmp_pa
     ]
     assert charted
     assert [variable for variable in charted if use_mathematical_signs(variable.long_name) not in plain] == []
-    shown = make_tables(results)
+    shown = make_results_tables(results)
     assert "<table" in shown._repr_html_() or "not judged" in shown._repr_html_()
     for table in shown:
         assert table.rows or scenario.has_symmetric_start  # a network on its plateau is not judged

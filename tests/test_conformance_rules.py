@@ -20,7 +20,7 @@ from statmech.parameters import get_parameters, parameter
 from statmech.rules import AdaTron, AdaTronTextbook, Perceptron, Rule
 from theory.fluctuations import student_noise
 from theory.online import averages, combinations, equations, trajectories
-from theory.online.averages import StudentPair, integrate_averages, integrate_pair_average
+from theory.online.averages import StudentPair, integrate_pair_average, integrate_rule_averages
 
 ANGLES = [np.pi / 2, 2.5, 1.0, 0.1, 1e-3, 1e-6]
 COSINES = [-0.3, 0.0, 0.9, 1 - 1e-9, 1.0]
@@ -63,7 +63,7 @@ def test_closed_forms_equal_the_quadrature(rule):
         )  # a rule without a closed form has the default, and theory integrates
         return
     with jax.enable_x64(True):
-        single = jax.jit(lambda theta, flip: integrate_averages(kind, theta, 1.3, flip))
+        single = jax.jit(lambda theta, flip: integrate_rule_averages(kind, theta, 1.3, flip))
         double = jax.jit(lambda a, b, c, flip: integrate_pair_average(kind, StudentPair((a, b), c, (1.3, 0.7)), flip))
         for theta in np.asarray(ANGLES):
             for flip in (0.0, 0.2):
@@ -82,7 +82,7 @@ def test_closed_forms_equal_the_quadrature(rule):
 def test_the_line_forms_of_a_margin_equal_the_quadrature(margin):
     kind = Perceptron(margin=margin)
     with jax.enable_x64(True):
-        single = jax.jit(lambda theta, flip: integrate_averages(kind, theta, 1.3, flip))
+        single = jax.jit(lambda theta, flip: integrate_rule_averages(kind, theta, 1.3, flip))
         double = jax.jit(lambda a, b, c, flip: integrate_pair_average(kind, StudentPair((a, b), c, (1.3, 0.7)), flip))
         for theta in (1e-6, 0.1, 1.2, 2.6):
             for flip in (0.0, 0.2):
@@ -103,7 +103,9 @@ def test_more_quadrature_nodes_change_nothing(rule):
     assert not kind.has_closed_form
     with jax.enable_x64(True):
         double = jax.jit(lambda pair, nodes: integrate_pair_average(kind, pair, 0.1, nodes=nodes), static_argnums=1)
-        single = jax.jit(lambda theta, nodes: integrate_averages(kind, theta, 1.0, 0.1, nodes=nodes), static_argnums=1)
+        single = jax.jit(
+            lambda theta, nodes: integrate_rule_averages(kind, theta, 1.0, 0.1, nodes=nodes), static_argnums=1
+        )
         for theta, c in [(1.0, 0.3), (0.1, 0.99), (1e-4, 0.5)]:
             pair = StudentPair((theta, 0.7 * theta), c, (1.0, 1.5))
             np.testing.assert_allclose(double(pair, 32), double(pair, 64), rtol=1e-11)
@@ -282,7 +284,7 @@ def test_a_subclass_with_another_modulation_is_solved_as_a_rule_without_parents(
 
     def solved(rule, theta):
         rates = equations.compute_logarithmic_rates(rule, rule.has_closed_form, (0.0, jax.numpy.log(theta)), 0.1, None)
-        return rates, student_noise.compute_step_noise(rule, theta, 1.0, 0.1)
+        return rates, student_noise.compute_step_moments(rule, theta, 1.0, 0.1)
 
     with jax.enable_x64(True):
         one, other, parent = (jax.tree.leaves(jax.jit(partial(solved, it))(1.0)) for it in (child, alone, AdaTron()))
@@ -304,7 +306,7 @@ def test_one_step_drives_the_fluctuations_as_it_does_the_order_parameters(rule):
     """F as the average of the step whose products and second order are the noise, against `theory.online.equations`."""
     kind = RULES[rule](eta=0.8)
     with jax.enable_x64(True):
-        one = jax.jit(lambda theta, length, flip: student_noise.compute_step_noise(kind, theta, length, flip).first)
+        one = jax.jit(lambda theta, length, flip: student_noise.compute_step_moments(kind, theta, length, flip).first)
         closed = kind.has_closed_form
         rates = jax.jit(lambda state, flip: equations.compute_logarithmic_rates(kind, closed, state, flip, None))
         for theta in (2.5, 1.0, 0.1, 1e-3, 1e-6):
@@ -341,7 +343,7 @@ def test_few_nodes_serve_linear_rules(rule):
         @jax.jit
         def by_few_and_by_many(at, flip):
             panels = student_noise.make_stability_nodes(
-                student_noise.compute_stability_edges(kind, at, 0.9), at, flip, nodes=64
+                student_noise.compute_stability_panel_edges(kind, at, 0.9), at, flip, nodes=64
             )
             return means(student_noise.make_linear_rule_nodes(at, flip), at, flip), means(panels, at, flip)
 

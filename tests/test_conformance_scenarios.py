@@ -19,7 +19,7 @@ from statmech import ScenarioError
 from statmech.results import chunks
 from statmech.results.fingerprints import FINGERPRINT_VARIABLE
 from statmech.results.status import read_status
-from statmech.results.store import STATE_VARIABLE
+from statmech.results.store import RUN_STATE_VARIABLE
 from statmech.results.store_creation import create_store
 from statmech.scenarios.config_keys import COMMON_COORDINATES
 from statmech.scenarios.registry import get_kind_name, get_kinds, scenario_from
@@ -45,7 +45,7 @@ def test_names_in_a_store_differ_by_more_than_case(scenario, path):
         *scenario.recorded_coordinates,
         *scenario.derived_coordinates,
         *COMMON_COORDINATES,
-        STATE_VARIABLE,
+        RUN_STATE_VARIABLE,
         FINGERPRINT_VARIABLE,
     } <= stored
     assert len({name.lower() for name in possible}) == len(possible)

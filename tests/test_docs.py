@@ -28,7 +28,7 @@ import statmech
 import theory
 from docs import executed_pages
 from statmech.config import list_shipped_configs
-from statmech.data_sets import DATA_FOLDER_VARIABLE
+from statmech.data_sets import DATA_FOLDER_ENV_VARIABLE
 from statmech.scenarios.registry import get_kinds
 
 ROOT = Path(__file__).parent.parent
@@ -46,7 +46,7 @@ def public(module):
 
 NAMES = [f"statmech.{name}" for name in statmech.__all__ if not ismodule(getattr(statmech, name))]
 NAMES += [f"theory.{name}" for name in public(theory)] + [f"simulate.{name}" for name in public(simulate)]
-NAMES += [f"simulate.learners.{name}" for name in simulate.learners.ESTIMATORS]
+NAMES += [f"simulate.learners.{name}" for name in simulate.learners.ESTIMATOR_MODULES]
 NAMES += [f"figures.{name}" for name in ("draw", "choose_figure", "draw_with_fallback", "compose")]
 GALLERY = {path.stem: path.read_text() for path in (DOCS / "gallery").glob("*.md")}
 
@@ -114,10 +114,12 @@ RUN = re.compile(r"statmech\.run\(\s*\"(\w+)\"")
 
 
 def test_every_figure_but_the_overlays_has_a_page_of_the_gallery():
-    published = {name for of in figures.FIGURES_BY_KIND.values() for name in of} - set(figures.OVERLAY_KINDS)
+    published = {name for of in figures.FIGURES_BY_KIND.values() for name in of} - set(
+        figures.SCENARIO_KINDS_BY_OVERLAY
+    )
     drawn = {statmech.load(name).figure or name for text in GALLERY.values() for name in RUN.findall(text)}
     assert published <= drawn
-    assert set(figures.OVERLAY_KINDS) <= set(re.findall(r"`(\w*overlay)`", GALLERY["overlays"]))
+    assert set(figures.SCENARIO_KINDS_BY_OVERLAY) <= set(re.findall(r"`(\w*overlay)`", GALLERY["overlays"]))
 
 
 @pytest.mark.parametrize("name", list_shipped_configs())
@@ -561,7 +563,7 @@ def test_plain_words_are_not(text):
 @pytest.fixture
 def checkout(tmp_path, monkeypatch) -> Path:
     """A small package with a page, whose cache may be made; jupyter_cache is itself again afterwards."""
-    monkeypatch.delenv(DATA_FOLDER_VARIABLE, raising=False)
+    monkeypatch.delenv(DATA_FOLDER_ENV_VARIABLE, raising=False)
     monkeypatch.setattr(JupyterCacheBase, "truncate_caches", JupyterCacheBase.truncate_caches)
     for name in ("statmech/rules.py", "configs/ensemble.yaml", "docs/tutorial.md", *executed_pages.FILES):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -580,7 +582,7 @@ def test_pages_are_executed_again_if_the_package_a_config_or_the_data_changed_an
     for name in ("statmech/rules.py", "configs/ensemble.yaml", *executed_pages.FILES):
         (checkout / name).write_text("second")
         seen.add(Path(executed_pages.cache(checkout)))
-    monkeypatch.setenv(DATA_FOLDER_VARIABLE, str(checkout / "statmech"))
+    monkeypatch.setenv(DATA_FOLDER_ENV_VARIABLE, str(checkout / "statmech"))
     seen.add(Path(executed_pages.cache(checkout)))
     assert len(seen) == 4 + len(executed_pages.FILES)
     assert not before.exists()

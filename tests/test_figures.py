@@ -16,7 +16,7 @@ import simulate
 import theory
 from figures import (
     FIGURES_BY_KIND,
-    OVERLAY_KINDS,
+    SCENARIO_KINDS_BY_OVERLAY,
     captions,
     concept,
     film,
@@ -45,7 +45,7 @@ from statmech import (
 )
 from statmech.config import list_shipped_configs
 from statmech.scenarios.composition import Composition
-from theory.dense_lines import cache_lines
+from theory.dense_lines import cache_theory_lines
 
 pytestmark = pytest.mark.quick  # of claims about what is drawn, and about equations
 
@@ -173,8 +173,8 @@ def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
     every = {name: load(name) for name in list_shipped_configs()}
     own = {name for name, scenario in every.items() if isinstance(scenario.figure, Composition)}
     drawn = {figures.choose_figure(every[name].figure, name, every[name].CHOICE) for name in every.keys() - own}
-    assert drawn == set(NAMES) - set(OVERLAY_KINDS)
-    for name in set(NAMES) - set(OVERLAY_KINDS):
+    assert drawn == set(NAMES) - set(SCENARIO_KINDS_BY_OVERLAY)
+    for name in set(NAMES) - set(SCENARIO_KINDS_BY_OVERLAY):
         assert figures.import_figure_module(name).__doc__
 
 
@@ -265,7 +265,7 @@ def test_a_sweep_that_a_figure_cannot_show_is_drawn_as_an_overlay():
 @pytest.fixture
 def lines_once():
     """Overlays of the same results take the place of most figures of a kind, and their lines are the same."""
-    with cache_lines():
+    with cache_theory_lines():
         yield
 
 
@@ -298,7 +298,7 @@ FOREIGN = {  # results of the kind of a figure, but not those that it is drawn o
 @pytest.mark.parametrize("choice", FOREIGN)
 def test_a_figure_that_cannot_show_results_of_its_kind_is_replaced_by_the_overlay(choice, lines_once, data_folder):
     for results in map(computed, FOREIGN[choice]):
-        for name in set(FIGURES_BY_KIND[choice]) - set(OVERLAY_KINDS):
+        for name in set(FIGURES_BY_KIND[choice]) - set(SCENARIO_KINDS_BY_OVERLAY):
             drawn = figures.draw_with_fallback(name, results)
             assert drawn.name == (figures.get_overlay_name(choice) if drawn.reason else name)
             assert not re.search(r"\((Key|Index|Value)Error", drawn.reason), drawn.reason
@@ -575,7 +575,7 @@ def test_the_lines_of_fluctuations_are_smooth_between_whole_steps_too(monkeypatc
 
     def bend():
         """The largest second difference of a line of the bias, over its range."""
-        line = fluctuations._solve_lines(solution).isel(rule=0, t=slice(None, -1))
+        line = fluctuations._solve_until_late_times(solution).isel(rule=0, t=slice(None, -1))
         relative = (line.eps_g_bias / line.eps_g).values.ravel()
         return np.abs(np.diff(relative, 2)).max() / np.ptp(relative)
 
@@ -602,16 +602,16 @@ def test_fluctuations_times_N_lie_on_one_line_that_tends_to_the_constant_of_late
 @pytest.mark.slow
 def test_the_limits_of_noise_are_approached_and_cross_at_one_quarter():
     """Solid lines against the equations at a late time, where the optimal rule and Hebb's have reached their powers."""
-    from figures.published.online.noise_optimal import compute_late_error_limit
+    from figures.published.online.noise_optimal import compute_scaled_error_limit
 
     flips, t = [0.0, 0.1, 0.25], 1e6
     start = {"length": 0.2, "R": 0.2}
     best = theory.solve(Scenario(rule="bayes", start=start, t=t, zip={"flip": flips, "assumed_flip": flips}))
     hebb = theory.solve(Scenario(rule="hebb", start=start, t=t, flip=flips))
-    np.testing.assert_allclose(best.eps_g.values.ravel() * t, compute_late_error_limit("bayes", flips), rtol=1e-4)
-    np.testing.assert_allclose(hebb.eps_g.values.ravel() * t**0.5, compute_late_error_limit("hebb", flips), rtol=1e-4)
-    assert compute_late_error_limit("perceptron", 0.249) < compute_late_error_limit("hebb", 0.249)
-    assert compute_late_error_limit("perceptron", 0.251) > compute_late_error_limit("hebb", 0.251)
+    np.testing.assert_allclose(best.eps_g.values.ravel() * t, compute_scaled_error_limit("bayes", flips), rtol=1e-4)
+    np.testing.assert_allclose(hebb.eps_g.values.ravel() * t**0.5, compute_scaled_error_limit("hebb", flips), rtol=1e-4)
+    assert compute_scaled_error_limit("perceptron", 0.249) < compute_scaled_error_limit("hebb", 0.249)
+    assert compute_scaled_error_limit("perceptron", 0.251) > compute_scaled_error_limit("hebb", 0.251)
 
 
 @pytest.mark.slow

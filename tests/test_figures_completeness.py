@@ -15,7 +15,7 @@ from figures import style
 from figures.inspection import find_figure_faults
 from statmech import ConfigError, Results, Scenario, StoredExamples, load, run
 from statmech.rules import RULES, Hebb
-from theory.dense_lines import cache_lines
+from theory.dense_lines import cache_theory_lines
 
 pytestmark = pytest.mark.quick
 
@@ -92,7 +92,7 @@ FURTHER_ROWS = {  # of parallel axes
 }
 WITH_AXES = [
     name
-    for names in figures.PUBLISHED_FIGURES.values()
+    for names in figures.PUBLISHED_FIGURE_DESCRIPTIONS.values()
     for name in names
     if figures.import_figure_module(name).SWEEP_AXES
 ]
@@ -162,7 +162,7 @@ def test_a_figure_shows_every_value_of_its_axes_or_says_that_it_cannot(name, dat
         monkeypatch.setattr(figures.import_figure_module(name), constant, value)
     results = computed(with_further_values(name))
     assert min(results.scenario.shape.values()) > 1, "the test needs several values of each axis"
-    with cache_lines(), contextlib.suppress(ConfigError):
+    with cache_theory_lines(), contextlib.suppress(ConfigError):
         assert {(name, *place) for place in left_out(name, results)} <= WITHOUT_EFFECT.keys()
 
 

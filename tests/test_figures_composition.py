@@ -15,7 +15,7 @@ from figures.grid_of_panels import make_panel_grid
 from figures.inspection import find_figure_faults
 from statmech import ConfigError, Inference, Network, Risk, Scenario, StoredExamples
 from statmech.results.results import Results
-from statmech.scenarios.composition import Composition, read_composition
+from statmech.scenarios.composition import Composition, read_figure_composition
 
 pytestmark = pytest.mark.quick
 
@@ -268,7 +268,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("given", "said"), WRONG.values(), ids=WRONG)
 def test_a_wish_that_results_cannot_meet_is_refused_with_what_they_have(given, said, losses, tmp_path):
-    wish = read_composition(given)
+    wish = read_figure_composition(given)
     if said is None:
         assert figures.compose(losses, wish).axes
         return

@@ -93,13 +93,13 @@ def test_split_gives_a_panel_per_position_with_its_title_and_one_label_per_row(r
 
 def test_a_column_of_panels_names_its_axis_once_and_each_variable_with_strips_too(results):
     from figures.overlay import draw
-    from figures.residuals import is_strip
+    from figures.residuals import is_residual_strip
     from figures.style import use_medium
 
     for residuals in (False, True):
         with use_medium("pre", residuals):
             axes = draw(results).axes
-        shown = [ax for ax in axes if not is_strip(ax)]
+        shown = [ax for ax in axes if not is_residual_strip(ax)]
         assert len(shown) > 1
         assert all(ax.get_ylabel() for ax in shown)
         assert sum(bool(ax.get_xlabel()) for ax in axes) == 1

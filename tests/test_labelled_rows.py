@@ -19,9 +19,9 @@ from statmech.convex.losses import Logistic, Square
 from statmech.labelled_table import make_labelled_table
 from statmech.real_table import load_named_table, make_real_table
 from statmech.scenarios.registry import scenario_from
-from statmech.table_populations import HeldOut, Table
-from theory.tables.fresh_rows import FreshRowErrors
-from theory.tables.table_rows import TableRowErrors
+from statmech.table_populations import HeldOutRowsPopulation, ResampledTablePopulation
+from theory.tables.fresh_rows import FreshRowErrorPredictor
+from theory.tables.table_rows import TableRowErrorPredictor
 
 CLOUDS = {"loss": "logistic", "inputs": {"rows": "clouds-60"}, "P": [40, 300], "seeds": 2}
 
@@ -44,7 +44,7 @@ def ridge_rows(noise=0.3):
 
 
 def test_least_squares_of_a_table_has_the_recorded_error():
-    squares = TableRowErrors(ridge_rows()).predict_squares(np.array([0.8 * 8]), np.array([0.01]))
+    squares = TableRowErrorPredictor(ridge_rows()).predict_squares(np.array([0.8 * 8]), np.array([0.01]))
     assert squares.fresh[0] - 0.3**2 == pytest.approx(1.2173264419, abs=2e-10)
     assert squares.training[0] == pytest.approx(2 * 0.0074422238, abs=2e-10)
 
@@ -56,7 +56,7 @@ def test_classes_of_a_table_have_the_recorded_error():
     half = np.sqrt(np.array([0.25, 0.25, 1.5]) / 3)
     X = within + np.outer(np.where(y > 0, 1.4, -0.6), half)
     scale = np.mean(np.sum(X**2, axis=1))  # lam refers to rows of mean square 1
-    state = TableRowErrors(make_real_table(make_labelled_table(X, y)), intercept=False).predict_errors(
+    state = TableRowErrorPredictor(make_real_table(make_labelled_table(X, y)), intercept=False).predict_errors(
         Square(), np.array([3.0]), np.array([0.1 / scale]), "clusters"
     )
     assert state.eps_y[0] == pytest.approx(0.2711702007, abs=2e-10)
@@ -68,7 +68,7 @@ def test_held_out_rows_have_the_error_that_the_learning_curve_predicts():
         curve = statmech.predict_learning_curve(
             table.Z, y, loss=loss, lam=0.1, P=[40, 300], fits=False, standardise=False
         )
-        of = FreshRowErrors(make_real_table(make_labelled_table(table.Z, y)))
+        of = FreshRowErrorPredictor(make_real_table(make_labelled_table(table.Z, y)))
         state = of.predict_errors(
             {"logistic": Logistic, "square": Square}[loss](), np.array([40, 300]), np.full(2, 0.1)
         )
@@ -99,7 +99,7 @@ def test_runs_agree_with_the_theory_of_their_population_and_not_with_that_of_the
 
 
 def test_both_models_of_labels_have_the_same_squared_error_but_for_terms_of_order_1_over_n():
-    rows = TableRowErrors(load_named_table("clouds-60", None))
+    rows = TableRowErrorPredictor(load_named_table("clouds-60", None))
     P, lam = np.array([60.0, 300.0]), np.full(2, 0.1)
     clusters, moments = (rows.predict_errors(Square(), P, lam, model) for model in ("clusters", "moments"))
     np.testing.assert_allclose(clusters.mse_y, moments.mse_y, rtol=2 / 60)
@@ -125,12 +125,14 @@ def test_classes_that_do_not_differ_are_told_apart_by_chance_on_held_out_rows():
     given = Logistic(), np.array([30.0, 200.0]), np.full(2, 0.1)
     half = rows.Z[rows.y > 0].mean(axis=0) - rows.Z[rows.y < 0].mean(axis=0)
     alike = rows._replace(Z=rows.Z - np.outer(rows.y, half) / 2)
-    np.testing.assert_allclose(FreshRowErrors(alike).predict_errors(*given).eps_y, 0.5, atol=0.01)
-    assert (FreshRowErrors(rows._replace(Z=rows.Z + np.outer(rows.y, half))).predict_errors(*given).eps_y < 0.45).all()
+    np.testing.assert_allclose(FreshRowErrorPredictor(alike).predict_errors(*given).eps_y, 0.5, atol=0.01)
+    assert (
+        FreshRowErrorPredictor(rows._replace(Z=rows.Z + np.outer(rows.y, half))).predict_errors(*given).eps_y < 0.45
+    ).all()
 
 
 def test_a_larger_set_has_the_examples_of_a_smaller_one_and_held_out_rows_are_no_examples():
-    for population in (Table(), HeldOut()):
+    for population in (ResampledTablePopulation(), HeldOutRowsPopulation()):
         few, more = (population.draw(np.random.default_rng(1), 50, P) for P in (5, 30))
         np.testing.assert_array_equal(few.examples, more.examples[:5])
     assert sorted([*more.examples, *more.test_rows]) == list(range(50))

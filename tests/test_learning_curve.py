@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import statmech
-from simulate.kernels.leave_one_out import leave_one_out_arguments
+from simulate.kernels.leave_one_out import leave_one_out_loss_arguments
 from simulate.kernels.table_fits import fit_table_rows, make_table_problem, measure_table_errors
 from statmech.convex.losses import LOSSES, convert_to_stability_loss
 from statmech.labelled_table import make_labelled_table
@@ -15,9 +15,15 @@ from statmech.learning_curve_report import format_curve_report
 from statmech.numerics.gaussian import normal_cdf
 from statmech.real_table import make_real_table
 from theory.tables import anchored_curves
-from theory.tables.anchored_curves import LabelScale, MeasuredErrors, SquaredScale, judge_theory, move_curve_to_errors
-from theory.tables.fresh_clusters import make_class_table, predict_fresh_errors, solve_fresh_stabilities
-from theory.tables.fresh_rows import FreshRowErrors
+from theory.tables.anchored_curves import (
+    LabelErrorScale,
+    MeasuredErrors,
+    SquaredErrorScale,
+    judge_theory,
+    move_curve_to_errors,
+)
+from theory.tables.fresh_clusters import make_class_decomposition, predict_fresh_errors, solve_fresh_stabilities
+from theory.tables.fresh_rows import FreshRowErrorPredictor
 
 
 def cluster_table(seed, n, N, share, separation=1.25):
@@ -42,7 +48,7 @@ VALUES = [  # of a solver of the same equations that shares no code with this pa
 
 @pytest.mark.parametrize(("rows", "loss", "P", "lam", "error", "state"), VALUES)
 def test_the_equations_with_an_intercept_have_the_recorded_solution(rows, loss, P, lam, error, state):
-    table = make_class_table(*cluster_table(*rows))
+    table = make_class_decomposition(*cluster_table(*rows))
     kind = convert_to_stability_loss(LOSSES[loss]())
     tolerance = 2e-8 if loss == "hinge" else 1e-10
     assert predict_fresh_errors(kind, table, np.array([P]), np.array([lam]))[0] == pytest.approx(error, abs=tolerance)
@@ -55,13 +61,13 @@ def test_the_equations_with_an_intercept_have_the_recorded_solution(rows, loss, 
 
 @pytest.mark.parametrize(("noise", "error"), [(0.0, 0.07675), (1 / 1000, 0.07793)])
 def test_a_wrong_noise_of_the_class_means_changes_the_recorded_value(noise, error):
-    table = make_class_table(*cluster_table(2, 1000, 40, 0.1))._replace(centre_noise=noise)
+    table = make_class_decomposition(*cluster_table(2, 1000, 40, 0.1))._replace(centre_noise=noise)
     found = predict_fresh_errors(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]))
     assert found[0] == pytest.approx(error, abs=5e-6)
 
 
 def test_swapped_fractions_of_the_classes_change_the_recorded_error():
-    table = make_class_table(*cluster_table(2, 1000, 40, 0.1))
+    table = make_class_decomposition(*cluster_table(2, 1000, 40, 0.1))
     equations, at = solve_fresh_stabilities(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]), True)
     wrong = normal_cdf(-at.means / at.Q)[:, 0]
     assert equations.clusters.weights @ wrong == pytest.approx(0.0800736664, abs=1e-10)
@@ -69,14 +75,14 @@ def test_swapped_fractions_of_the_classes_change_the_recorded_error():
 
 
 def test_without_an_intercept_unequal_classes_are_learnt_much_worse():
-    table = make_class_table(*cluster_table(2, 1000, 40, 0.1))
+    table = make_class_decomposition(*cluster_table(2, 1000, 40, 0.1))
     without = predict_fresh_errors(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]), intercept=False)
     assert without[0] == pytest.approx(0.4166, abs=5e-5)
 
 
 def test_a_hinge_has_a_solution_for_rare_classes_at_any_number_of_examples():
     """Solutions are followed from equal classes where freeing the intercept leads nowhere."""
-    table, P = make_class_table(*cluster_table(2, 1000, 40, 0.1)), np.array([100, 400, 1600, 6400])
+    table, P = make_class_decomposition(*cluster_table(2, 1000, 40, 0.1)), np.array([100, 400, 1600, 6400])
     errors = predict_fresh_errors(LOSSES["hinge"](), table, P, np.full(4, 0.1))
     assert np.all(np.diff(errors) < 0)
     assert errors[2] == pytest.approx(0.0612767, abs=1e-6)
@@ -84,7 +90,7 @@ def test_a_hinge_has_a_solution_for_rare_classes_at_any_number_of_examples():
 
 def test_a_hinge_that_answers_the_more_frequent_label_errs_on_the_rarer_one():
     table = make_real_table(make_labelled_table(*cluster_table(3, 400, 20, 0.05, 0.3)))
-    state = FreshRowErrors(table).predict_errors(LOSSES["hinge"](), np.array([200.0]), np.array([10.0]))
+    state = FreshRowErrorPredictor(table).predict_errors(LOSSES["hinge"](), np.array([200.0]), np.array([10.0]))
     assert state.eps_y[0] == pytest.approx(0.05, abs=1e-4)
 
 
@@ -94,7 +100,7 @@ def test_fits_with_an_intercept_agree_with_theory_and_not_with_a_penalised_inter
     table = make_real_table(make_labelled_table(*cluster_table(5, 3000, 60, 0.3)))
     lam, P, sets = 5.0, 200, 60
     theory = predict_fresh_errors(
-        LOSSES["logistic"](), make_class_table(table.Z, table.y), np.array([P]), np.array([lam])
+        LOSSES["logistic"](), make_class_decomposition(table.Z, table.y), np.array([P]), np.array([lam])
     )[0]
     errors = {False: [], True: []}
     for seed in range(sets):
@@ -131,7 +137,7 @@ def test_one_step_of_newton_leaves_a_row_out(name, shape):
         )[i]
         for i in rows
     ]
-    found = leave_one_out_arguments(table, loss, 0.1, True)
+    found = leave_one_out_loss_arguments(table, loss, 0.1, True)
     trained = make_table_problem(table, loss, 0.1, rows, True).x(fit_table_rows(table, loss, 0.1, rows, True).w)
     deviation = np.std(exact)
     assert np.sqrt(np.mean((found - exact) ** 2)) < 0.1 * deviation
@@ -143,7 +149,7 @@ def test_one_step_of_newton_leaves_a_row_out(name, shape):
 def test_leave_one_out_has_the_recorded_values():
     """200 rows of 20 columns: exact by 200 fits .205 and 1.47366; one step .210 and 1.47474."""
     table = make_real_table(make_labelled_table(*cluster_table(21, 200, 20, 0.3, 1.0)))
-    left = leave_one_out_arguments(table, LOSSES["logistic"](), 0.1, True)
+    left = leave_one_out_loss_arguments(table, LOSSES["logistic"](), 0.1, True)
     assert np.mean(left < 0) == pytest.approx(0.21)
     assert np.mean(left) == pytest.approx(1.47474, abs=1e-5)
 
@@ -151,9 +157,11 @@ def test_leave_one_out_has_the_recorded_values():
 def test_the_anchored_curve_has_the_recorded_values():
     Z, y = cluster_table(21, 200, 20, 0.3, 1.0)
     table, loss, P = make_real_table(make_labelled_table(Z, y)), LOSSES["logistic"](), np.array([50.0, 200.0, 800.0])
-    _, at = solve_fresh_stabilities(loss, make_class_table(table.Z, y), np.append(P, 199.0), np.full(4, 0.1), True)
+    _, at = solve_fresh_stabilities(
+        loss, make_class_decomposition(table.Z, y), np.append(P, 199.0), np.full(4, 0.1), True
+    )
     positions = at.means / at.Q
-    stabilities = anchored_curves.standardise_stabilities(leave_one_out_arguments(table, loss, 0.1, True), y)
+    stabilities = anchored_curves.standardise_stabilities(leave_one_out_loss_arguments(table, loss, 0.1, True), y)
     theory, of_all = positions[:, :-1], positions[:, -1:]
     D, position = theory.sum(axis=0) / of_all.sum(), stabilities.positions
     O = theory[0] - theory[1] + position[0] - position[1] - (of_all[0] - of_all[1])
@@ -180,9 +188,11 @@ def test_the_intercept_follows_the_fraction_of_labels_among_few_examples(name):
             measure_table_errors(table, fit_table_rows(table, loss, lam, order[:P], True).w, order[P:]).labels
         )
     plain = predict_fresh_errors(
-        convert_to_stability_loss(loss), make_class_table(table.Z, y), np.array([P]), np.array([lam])
+        convert_to_stability_loss(loss), make_class_decomposition(table.Z, y), np.array([P]), np.array([lam])
     )[0]
-    drawn = float(np.mean(normal_cdf(-FreshRowErrors(table).positions(loss, np.array([float(P)]), np.array([lam])))))
+    drawn = float(
+        np.mean(normal_cdf(-FreshRowErrorPredictor(table).positions(loss, np.array([float(P)]), np.array([lam]))))
+    )
     noise = np.std(errors, ddof=1) / np.sqrt(len(errors))
     assert abs(np.mean(errors) - drawn) < 4 * noise
     assert np.mean(errors) - plain > (2 if name == "square" else 4) * noise
@@ -191,7 +201,7 @@ def test_the_intercept_follows_the_fraction_of_labels_among_few_examples(name):
 def test_a_moved_curve_goes_through_what_was_measured():
     measured = MeasuredErrors(np.array([50, 200, 400]), np.array([0.3, 0.2, 0.15]), np.array([0.01, 0.01, 0.02]))
     at = anchored_curves.PredictedCurve(np.array([0.2, 0.15, 0.13]), np.array([0.22, 0.16, 0.12]))
-    for scale in (LabelScale(400), SquaredScale(0.1)):
+    for scale in (LabelErrorScale(400), SquaredErrorScale(0.1)):
         moved = move_curve_to_errors(measured.P, at, measured, at, scale)
         np.testing.assert_allclose(moved[:2], measured.error[:2])
         assert moved[2] == pytest.approx((0.15 + (0.2 + 0.13 - 0.15)) / 2)  # what the fits before it say counts half
@@ -209,7 +219,7 @@ def test_a_moved_curve_goes_through_what_was_measured():
 def test_a_verdict_compares_theory_with_what_was_measured(errors, wrong, verdict):
     measured = MeasuredErrors(np.array([50, 200, 400]), np.array(errors), np.full(3, 0.005))
     at = anchored_curves.PredictedCurve(np.array([0.2, 0.15, 0.13]), np.array([0.3, 0.22, 0.2]))
-    assert judge_theory(measured, at, LabelScale(400), wrong) == verdict
+    assert judge_theory(measured, at, LabelErrorScale(400), wrong) == verdict
 
 
 def made(kind, seed, n=500, N=30):

@@ -104,7 +104,7 @@ def test_the_explorer_drags_it(kind):
         assert low < high
         assert step > 0
     start = settings.get_page_settings("algorithm").start
-    scenario = scenario_from(settings.make_page_config("algorithm", start))
+    scenario = scenario_from(settings.expand_page_config("algorithm", start))
     assert theory.solve(scenario).eps_g.sizes["t"] == len(scenario.t)
 
 

@@ -14,13 +14,13 @@ from figures.arrangement import choose_abscissa
 from figures.finishing import finish_figure
 from figures.inspection import find_figure_faults
 from figures.panels import CurveStyle
-from figures.residuals import get_strip
+from figures.residuals import get_residual_strip
 from figures.series import Curve
 from figures.style import (
     COLUMN_WIDTH,
-    MAX_CURVE_MARKERS,
+    DATA_OUTSIDE_AXES_GID,
+    MAX_MARKERS_PER_CURVE,
     NO_LEGEND_GID,
-    OUTSIDE_GID,
     PAGE_WIDTH,
     apply_style,
     draw_theory_line,
@@ -82,7 +82,7 @@ def test_guides_need_no_legend_and_an_arrow_may_say_what_lies_outside():
 
     def arrow(figure, ax):
         ax.set_ylim(0, 3)
-        ax.annotate("1 above", (2, 3), gid=OUTSIDE_GID)
+        ax.annotate("1 above", (2, 3), gid=DATA_OUTSIDE_AXES_GID)
 
     assert find_figure_faults(picture(arrow)) == []
 
@@ -246,7 +246,7 @@ def test_a_curve_has_at_most_15_points_evenly_spaced_in_the_scale_of_its_axis_an
     panels.draw_curve(ax, whole, CurveStyle(get_curve_style(0), None, {}), "", filled_mask=whole.x < 31)
     assert ax.lines[-1].get_xdata().tolist() == [1, 6, 11, 16, 21, 26]  # the full ones of those that are drawn
     uneven = series.thin_curve(whole, log=True)
-    assert uneven.x.size <= MAX_CURVE_MARKERS
+    assert uneven.x.size <= MAX_MARKERS_PER_CURVE
     assert {1, 61} <= {*uneven.x}
     assert (np.diff(np.log(uneven.x[3:])) < 0.45).all()
     drawn = results(t=np.linspace(1, 8, 40).tolist())
@@ -273,7 +273,7 @@ def test_a_line_that_diverges_leaves_the_frame():
     finite, beyond = ax.lines
     assert ax.get_ylim()[1] < 1.1 * np.nanmax(finite.get_ydata())
     assert beyond.get_ydata().max() > 100 * ax.get_ylim()[1]
-    assert beyond.get_gid() == OUTSIDE_GID
+    assert beyond.get_gid() == DATA_OUTSIDE_AXES_GID
 
 
 @pytest.mark.slow
@@ -291,7 +291,7 @@ def test_a_figure_for_a_paper_is_one_column_in_8_points_and_one_for_a_talk_is_la
 def test_a_strip_of_residuals_holds_z_of_every_point():
     swept = results(t=[1, 2, 4])
     figure = statmech.draw(swept, figure="overlay", residuals=True)
-    strip = get_strip(panel(figure, "$R$"))
+    strip = get_residual_strip(panel(figure, "$R$"))
     [points] = [line for line in strip.lines if line.get_marker() == "o"]
     runs = swept.simulation.R.mean("student")
     z = (runs.mean("seed") - swept.theory.R.isel(student=0)) / (runs.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"]))

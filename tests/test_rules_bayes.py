@@ -16,9 +16,9 @@ import simulate
 import theory
 from statmech import RULES, Scenario, ScenarioError
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, normal_density, reversed_hazard
-from statmech.parameters import get_parameter_family
+from statmech.parameters import get_real_parameter_family
 from statmech.rules import AdaTronTextbook, Bayes, Hebb
-from theory.online.averages import StudentPair, integrate_averages, integrate_pair_average
+from theory.online.averages import StudentPair, integrate_pair_average, integrate_rule_averages
 
 START = {"length": 0.2, "R": 0.2}
 
@@ -154,9 +154,9 @@ def test_the_assumed_noise_is_exact_however_small(assumed_flip):
 @pytest.mark.slow
 def test_the_quadrature_resolves_a_student_that_is_surer_than_it_may_be():
     """More nodes change nothing: l near 1 at any angle, where g bends on a scale that no other function has."""
-    kind = get_parameter_family(Bayes())
+    kind = get_real_parameter_family(Bayes())
     single = jax.jit(
-        lambda p, theta, l, nodes: integrate_averages(kind(eta=1.0, assumed_flip=p), theta, l, 0.1, nodes),
+        lambda p, theta, l, nodes: integrate_rule_averages(kind(eta=1.0, assumed_flip=p), theta, l, 0.1, nodes),
         static_argnums=3,
     )
     double = jax.jit(

@@ -13,7 +13,7 @@ import theory
 from simulate.kernels.partial_sums import (
     MIN_BLOCK_EXAMPLES,
     AttentionState,
-    evaluate_in_blocks,
+    evaluate_margins_in_blocks,
     sum_rows_until_level,
 )
 from simulate.scenarios import attention
@@ -22,9 +22,9 @@ from statmech.boundaries import (
     BOUNDARIES,
     GAUSSIAN_WALK_OVERSHOOT,
     brownian_decision_error,
-    compute_level_rise,
+    compute_stopping_level,
+    compute_total_level_rise,
     get_check_positions,
-    threshold,
 )
 from statmech.results import comparison
 from statmech.results.chunks import compute_chunk_lengths
@@ -47,7 +47,7 @@ def walk(z, w, at, tau, slope):
 def test_walks_stop_at_the_first_look_that_reaches_the_level(at):
     rng = np.random.default_rng(0)
     z, w = rng.standard_normal((30, 20)), rng.standard_normal(20)
-    found = sum_rows_until_level(z, w, np.array(at), tau=2.0, slope=0.5)
+    found = sum_rows_until_level(z, w, np.array(at), tau=2.0, level_rise=0.5)
     slow = [walk(row, w, at, 2.0, 0.5) for row in z]
     np.testing.assert_allclose(found.sums, [total for total, _ in slow], atol=1e-12)
     assert found.features.tolist() == [features for _, features in slow]
@@ -62,7 +62,7 @@ def test_the_loop_learns_and_counts_as_a_caller_does_who_adds_the_mistakes(chunk
         student = AttentionState(first.copy(), "constant", 0.2)
         student.set_moments(0.0, float(first @ first))
         features, lost = 0, 0
-        for lesson in evaluate_in_blocks(
+        for lesson in evaluate_margins_in_blocks(
             student, z, np.zeros(400), probes, get_check_positions(60, chunk), MIN_BLOCK_EXAMPLES, learns
         ):
             rows = z[lesson.last_index + 1 - lesson.stopped.size : lesson.last_index + 1]
@@ -124,7 +124,7 @@ def test_a_constant_level_is_the_root_wherever_there_is_one():
     mean, error_rate, theta = np.meshgrid(
         np.linspace(-3, 3, 7), [1e-40, 1e-3, 0.3, 0.49], [-1, 0, 0.5, 2], indexing="ij"
     )
-    tau = threshold("constant", error_rate, mean, 1.0, theta)
+    tau = compute_stopping_level("constant", error_rate, mean, 1.0, theta)
     there = tau > 0
     np.testing.assert_allclose(brownian_decision_error(tau, mean, 1.0, theta)[there], error_rate[there], rtol=1e-10)
     assert np.all(brownian_decision_error(0.0, mean, 1.0, theta)[~there] <= error_rate[~there])
@@ -151,8 +151,8 @@ def by_hand(cell, world, steps):
             w = w[world.draw_feature_order()]
             z, probes = world.draw_examples(attention.EXAMPLES_PER_FEATURE_ORDER)
         row = step % attention.EXAMPLES_PER_FEATURE_ORDER
-        tau = np.inf if probes[row] else threshold(cell.boundary, cell.error_rate, mean, variance)
-        total, seen = walk(z[row], w, cell.check_positions, tau, compute_level_rise(cell.boundary, mean))
+        tau = np.inf if probes[row] else compute_stopping_level(cell.boundary, cell.error_rate, mean, variance)
+        total, seen = walk(z[row], w, cell.check_positions, tau, compute_total_level_rise(cell.boundary, mean))
         features += seen
         errors += seen < N and z[row] @ w <= 0
         if probes[row]:
@@ -170,7 +170,7 @@ def test_an_attentive_student_equals_that_of_a_plain_loop(boundary, monkeypatch)
     monkeypatch.setattr(attention, "EXAMPLES_PER_FEATURE_ORDER", 1)
     scenario = Attention(attention=boundary, error_rate=0.2, N=24, chunk=5, t=[3, 20], seeds=1, probes=0.3, memory=8)
     [cell], sim = scenario.cells(), simulate.run(scenario).isel(seed=0)
-    R, features, errors = by_hand(cell, attention.AttentionData(0, 0, 24, 0.3), 20 * 24)
+    R, features, errors = by_hand(cell, attention.AttentionSeedData(0, 0, 24, 0.3), 20 * 24)
     assert sim.R[-1] == pytest.approx(R, rel=1e-9)
     assert sim.work[-1] * 24**2 == pytest.approx(features)
     spans = np.diff(sim.t, prepend=0) * 24
@@ -266,7 +266,7 @@ def test_a_fixed_order_of_features_defines_a_different_learner(monkeypatch):
     scenario = Attention(attention="constant", error_rate=0.05, N=300, chunk=3, t=[2, 20], seeds=12)
     solution = theory.solve(scenario)
     assert not disagreements(simulate.run(scenario), solution)
-    monkeypatch.setattr(attention.AttentionData, "draw_feature_order", lambda self: np.arange(self.teacher.size))
+    monkeypatch.setattr(attention.AttentionSeedData, "draw_feature_order", lambda self: np.arange(self.teacher.size))
     differences = " ".join(disagreements(simulate.run(scenario), solution))
     assert "features" in differences
     assert "eps_g" in differences

@@ -135,7 +135,7 @@ def test_a_run_that_ends_before_its_bound_has_no_stages_and_is_not_judged_by_it(
 
 
 def test_a_run_that_is_abandoned_at_its_bound_violates_it(monkeypatch):
-    stage = conjunctions.Stage(conjunctions.Conjunction((0,), 1), 0.4, 0.4)
+    stage = conjunctions.BoostingStage(conjunctions.Conjunction((0,), 1), 0.4, 0.4)
     monkeypatch.setattr(simulation, "boost_until_correct", lambda *args: ([stage], False))
     one = scenario(s=1, cap=bounds.bound_stages(1, 200))
     [(_, kept)] = comparison.count_runs_within_bounds(simulate.run(one), theory.solve(one))

@@ -18,7 +18,7 @@ from simulate.execution.to_store import run_into
 from simulate.kernels import courses, gram, perceptrons, vectors
 from statmech import RULES, Scenario, ScenarioError
 from statmech.random_numbers import make_key_data
-from statmech.schedules import SCHEDULES
+from statmech.schedules import LEARNING_RATE_SCHEDULES
 
 LEVEL = 1e-4  # family-wise, of the distributions that a test compares
 ALL = {"drift": 0.3, "decay": 0.6, "schedule": {"t0": 2}}
@@ -31,7 +31,7 @@ both_engines = pytest.mark.parametrize("engine", ["gram", pytest.param("vectors"
 def traced_again(monkeypatch):
     """Programs are kept by what the files of the package say, which a planted error does not change."""
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    programs = gram._run, vectors._run
+    programs = gram._simulate_all_seeds, vectors._simulate_all_seeds
     for program in programs:
         program.clear_cache()
     yield
@@ -59,7 +59,7 @@ def test_each_change_and_all_together_agree_with_theory(engine, K, rule):
 @pytest.mark.quick
 @pytest.mark.slow
 @both_engines
-@pytest.mark.parametrize("annealing", SCHEDULES)
+@pytest.mark.parametrize("annealing", LEARNING_RATE_SCHEDULES)
 def test_each_schedule_agrees_with_theory_at_finite_n_and_with_no_other(annealing, engine):
     """Means and standard deviations of runs at N = 100; theory with another schedule deviates."""
     base = {"rule": "perceptron", "K": 2, "N": 100, "t": [1, 4], "start": {"R": 0.3, "q": 0.2}, "schedule": {"t0": 1.5}}
@@ -76,7 +76,7 @@ def test_each_schedule_agrees_with_theory_at_finite_n_and_with_no_other(annealin
         return max(found)
 
     assert deviation(annealing) < 6
-    assert all(deviation(other) > 30 for other in SCHEDULES if other != annealing)
+    assert all(deviation(other) > 30 for other in LEARNING_RATE_SCHEDULES if other != annealing)
 
 
 @pytest.mark.quick
@@ -316,7 +316,7 @@ def test_values_of_drift_decay_and_schedule_are_data(engine):
     from test_simulate_engines import compilations
 
     base = {"rule": "perceptron", "K": 2, "N": 30, "t": [0.5, 1], "seeds": 2, "engine": engine}
-    for program in (gram._run, vectors._run):
+    for program in (gram._simulate_all_seeds, vectors._simulate_all_seeds):
         program.clear_cache()
     first = compilations(lambda: simulate.run(Scenario(**base, drift=0.1)))
     assert first > 0

@@ -16,7 +16,7 @@ from simulate.kernels.deferred import DeferredInputs
 from simulate.kernels.example_batches import iterate_batches
 from statmech import Descent, Scenario
 from statmech.results.corrections import predict_mean_and_std
-from theory.descent.replicas import compute_curves
+from theory.descent.replicas import compute_descent_curves
 
 ENGINES = pytest.mark.parametrize("engine", [deferred, explicit_data])
 RUNS = 1500  # see an error of 10 % in a variance, and at N = 20 all the planted ones
@@ -188,7 +188,7 @@ BESIDE_THEORY = {
 @pytest.mark.parametrize("name", BESIDE_THEORY)
 def test_large_runs_agree_with_theory(name):
     cell, runs = cell_of(**LARGE | BESIDE_THEORY[name]), 64
-    solution = compute_curves(cell)
+    solution = compute_descent_curves(cell)
     found = [deferred.run(cell, np.random.default_rng(seed)) for seed in range(runs)]
     values = {name: np.array([run[name] for run in found]) for name in found[0]}
     z = np.stack(

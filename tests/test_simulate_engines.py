@@ -16,11 +16,11 @@ import simulate
 import theory
 from simulate.execution.units import make_simulator
 from simulate.kernels import gram, perceptrons, vectors
-from simulate.kernels.field_steps import compute_modulations
+from simulate.kernels.field_steps import compute_block_modulations
 from simulate.kernels.perceptrons import PerceptronLearner
 from simulate.scenarios import batches
 from statmech import RULES, Scenario, ScenarioError
-from statmech.parameters import get_parameter_family
+from statmech.parameters import get_real_parameter_family
 from statmech.random_numbers import make_key_data
 from statmech.runtime import programs
 from statmech.scenarios.registry import scenario_from
@@ -40,12 +40,12 @@ def test_a_block_of_steps_equals_its_steps_one_by_one():
     for name, kind in RULES.items():
         rule = kind(eta=0.7)
         learner = PerceptronLearner(
-            get_parameter_family(rule),
-            {name: getattr(rule, name) for name in get_parameter_family(rule).real_names},
+            get_real_parameter_family(rule),
+            {name: getattr(rule, name) for name in get_real_parameter_family(rule).real_names},
             0.0,
             N,
         )
-        modulated = jax.jit(partial(compute_modulations, learner))
+        modulated = jax.jit(partial(compute_block_modulations, learner))
         blocked = plain = rng.standard_normal((K, N))
         with jax.enable_x64(True):
             for _ in range(rounds):
@@ -101,9 +101,9 @@ def test_a_deliberate_error_changes_the_distribution(planted, monkeypatch):
     else:
         monkeypatch.setattr(gram, "make_input_rows", lambda normals, chi, n: rows(normals, chi, n).at[:, n:].set(0.0))
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
-    gram._run.clear_cache()
+    gram._simulate_all_seeds.clear_cache()
     wrong = simulate.run(Scenario(**{**scenario.config(), "key": 1}))
-    gram._run.clear_cache()
+    gram._simulate_all_seeds.clear_cache()
     assert ks_2samp(right.length[:, 0, 0], wrong.length[:, 0, 0]).pvalue < 1e-6
 
 
@@ -151,11 +151,11 @@ def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
 def test_a_short_run_has_the_bits_of_a_long_one(given, monkeypatch):
     """Its program is compiled in half the time."""
     scenario = scenario_from({**given, "N": 300, "t": [0.5, 3], "seeds": 8})
-    gram._run.clear_cache()
+    gram._simulate_all_seeds.clear_cache()
     short = simulate.run(scenario)
     monkeypatch.setattr(gram, "MAX_FAST_COMPILE_STEPS", 0)
     xr.testing.assert_identical(simulate.run(scenario), short)
-    assert [program.fast_compile for program, *_ in gram._run.programs] == [True, False]
+    assert [program.fast_compile for program, *_ in gram._simulate_all_seeds.programs] == [True, False]
 
 
 @pytest.mark.slow
@@ -164,10 +164,10 @@ def test_a_program_of_too_few_optimisations_has_other_bits(monkeypatch):
     scenario = Scenario(rule="hebb", K=1, N=300, t=[0.5, 3], seeds=8)
     short = simulate.run(scenario)
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    gram._run.clear_cache()
+    gram._simulate_all_seeds.clear_cache()
     with few_optimisations():
         fewer = simulate.run(scenario)
-    gram._run.clear_cache()
+    gram._simulate_all_seeds.clear_cache()
     assert not fewer.R.equals(short.R)
     np.testing.assert_allclose(fewer.R, short.R, rtol=1e-6)
 
@@ -310,7 +310,10 @@ def test_a_sweep_compiles_once(solve):
     """Parameters, label noise, times and (simulated) N and start are data; rule, K and sizes fix the program."""
     base = {"rule": "perceptron", "K": 2, "N": 50, "t": [0.5, 1, 2, 3, 4, 5, 6], "seeds": 2, "eta": [0.5, 2]}
     other = {"eta": [0.1, 3], "flip": 0.1, "t": [0.7, 2, 3, 4, 5, 6, 7], "N": 60, "start": {"R": 0.5, "q": 0.4}}
-    for program in (gram._run, combinations.solve_batch):  # another test of this process may have called them
+    for program in (
+        gram._simulate_all_seeds,
+        combinations.solve_batch,
+    ):  # another test of this process may have called them
         program.clear_cache()
     assert compilations(lambda: solve(Scenario(**base))) > 0
     assert compilations(lambda: solve(Scenario(**base | other))) == 0

@@ -35,7 +35,7 @@ from simulate.estimators.margin_updates import passive_aggressive_strength
 from simulate.estimators.optimal_brain_damage import PrunedPerceptron
 from simulate.kernels.coordinate_loops import compile_loop
 from simulate.kernels.mistakes import iterate_mistakes as walk
-from simulate.kernels.partial_sums import AttentionState, evaluate_in_blocks, sum_rows_until_level
+from simulate.kernels.partial_sums import AttentionState, evaluate_margins_in_blocks, sum_rows_until_level
 from simulate.learners import (
     AdaTron,
     AttentivePerceptron,
@@ -50,7 +50,7 @@ from simulate.learners import (
 from simulate.learners.convergence import compute_update_history, find_broken_inequalities
 from simulate.learners.interface import LearnerTask
 from statmech import learners
-from statmech.boundaries import threshold
+from statmech.boundaries import compute_stopping_level
 from theory import mistake_bound
 
 DATA = Path(os.environ.get("STATMECH_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -491,27 +491,27 @@ def test_decision_errors_stay_below_the_target(boundary):
     z = rng.standard_normal((m, n)) + 0.9 * w / np.linalg.norm(w) ** 2 * np.linalg.norm(w)
     full = z @ w
     level, slope = (
-        float(threshold(boundary, 0.02, full.mean(), full.var())),
+        float(compute_stopping_level(boundary, 0.02, full.mean(), full.var())),
         full.mean() if boundary == "centred" else 0.0,
     )
     looks = np.arange(16, n + 1, 16)
 
     def errs(tau, slope):
-        found = sum_rows_until_level(z, w, looks, tau, slope=slope)
+        found = sum_rows_until_level(z, w, looks, tau, level_rise=slope)
         return (found.features < n) & (full < 0), found.features
 
     wrong, features = errs(level, slope)
     error = np.sqrt(0.02 * 0.98 / m)
     assert wrong.mean() < 0.02 + 4 * error
     assert features.mean() < 0.95 * n
-    printed, _ = errs(float(threshold("as-printed", 0.02, full.mean(), full.var())), 0.0)
+    printed, _ = errs(float(compute_stopping_level("as-printed", 0.02, full.mean(), full.var())), 0.0)
     assert printed.mean() > 0.02 + 4 * error
 
 
 def test_walks_are_partial_sums_until_they_reach_the_level():
     rng = np.random.default_rng(0)
     z, w, looks = rng.standard_normal((50, 20)), rng.standard_normal(20), np.array([3, 4, 11, 20])
-    found = sum_rows_until_level(z, w, looks, tau=1.5, start=0.25, slope=0.5)
+    found = sum_rows_until_level(z, w, looks, tau=1.5, initial_sums=0.25, level_rise=0.5)
     for row, total, features in zip(z, found.sums, found.features, strict=True):
         sums = [0.25 + row[:look] @ w[:look] for look in looks]
         stop = next((i for i, s in enumerate(sums) if s >= 1.5 + 0.5 * looks[i] / 20), 3)
@@ -567,7 +567,7 @@ def test_decision_errors_about_theta_stay_below_the_target(boundary):
         student.set_moments((z @ w).mean(), (z @ w).var())
         student.theta = theta  # whatever its level is for
         stopped, margins = [], z @ w
-        for lesson in evaluate_in_blocks(student, z, np.zeros(m), np.zeros(m, bool), np.arange(16, n + 1, 16)):
+        for lesson in evaluate_margins_in_blocks(student, z, np.zeros(m), np.zeros(m, bool), np.arange(16, n + 1, 16)):
             stopped.append(lesson.stopped)
             assert lesson.is_mistake == (margins[lesson.last_index] <= theta and not lesson.stopped[-1])
         return np.concatenate(stopped) & (margins < theta)

@@ -129,10 +129,10 @@ def test_a_deliberate_error_changes_the_law(planted, monkeypatch):
         monkeypatch.setattr(
             perceptrons.PerceptronLearner, "start_block", lambda self, kept, square: begin(self, kept, spread * square)
         )
-    gram_of_groups._run.clear_cache()
+    gram_of_groups._simulate_all_seeds.clear_cache()
     cell = cell_of(rule="adatron", K=1)
     p = smallest(cell, 4000, np.random.default_rng(4))
-    gram_of_groups._run.clear_cache()
+    gram_of_groups._simulate_all_seeds.clear_cache()
     assert p < 1e-6
 
 

@@ -13,7 +13,7 @@ from simulate.kernels import gram
 from statmech import Scenario
 from statmech.random_numbers import fold_in_key_data, make_generators
 from statmech.results import store
-from statmech.results.chunks import MAX_COMBINATIONS_PER_CHUNK, compute_chunk_lengths
+from statmech.results.chunks import MAX_CELLS_PER_STORE_CHUNK, compute_chunk_lengths
 from statmech.scenarios.cost import estimate_cost
 from statmech.scenarios.registry import scenario_from
 
@@ -95,7 +95,7 @@ def test_the_estimate_counts_what_is_simulated_side_by_side():
     swept = {"rule": "perceptron", "N": 100, "t": 1, "seeds": 2, "eta": {"linspace": [0.5, 2, 20_000]}}
     fast, many, direct = (Scenario(**swept, **given) for given in ({"K": 3}, {"K": 10}, {"engine": "vectors"}))
     assert min(estimate_cost(slow).seconds for slow in (many, direct)) > 20 * estimate_cost(fast).seconds
-    assert compute_chunk_lengths(fast)[0] == MAX_COMBINATIONS_PER_CHUNK > compute_chunk_lengths(many)[0]
+    assert compute_chunk_lengths(fast)[0] == MAX_CELLS_PER_STORE_CHUNK > compute_chunk_lengths(many)[0]
 
 
 def test_several_keys_give_the_numbers_of_each():

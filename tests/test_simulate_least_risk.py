@@ -13,7 +13,7 @@ from simulate.minimisers import problem as problems
 from simulate.minimisers.interior_point import minimise_by_interior_point
 from simulate.minimisers.method import minimise
 from simulate.minimisers.optimality import bound_relative_gap
-from simulate.minimisers.problem import GAP_TOL, Problem, make_argument_map
+from simulate.minimisers.problem import GAP_TOL, Problem, make_loss_argument_map
 from simulate.minimisers.slope_intervals import split_loss_at_kinks
 from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, Square, SquaredHinge, StabilityLoss
 from statmech.convex.penalties import Penalty
@@ -32,7 +32,7 @@ def data(alpha, linear=False, seed=0):
 
 
 def problem(X, y, loss, penalty, lam):
-    return Problem(*make_argument_map(X, y, loss.of == "stability"), loss, *penalty.split_strength(lam))
+    return Problem(*make_loss_argument_map(X, y, loss.of == "stability"), loss, *penalty.split_strength(lam))
 
 
 def minimised(*of, **limits):
@@ -141,7 +141,7 @@ def test_a_wrong_quick_minimum_is_refused_and_found_by_interior_points(monkeypat
     wrong = least_risk.minimise_by_message_passing(one)
     wrong = wrong._replace(w=(1 + 1e-4) * wrong.w)
     monkeypatch.setattr(least_risk, "_iterate_messages", lambda _: iter([(wrong.w, -wrong.slopes, 0.0)]))
-    assert least_risk.try_quick_minimisation(one).gap > 10 * GAP_TOL
+    assert least_risk.try_quick_message_passing(one).gap > 10 * GAP_TOL
     np.testing.assert_array_equal(minimise(one).w, exact.w)
 
 
@@ -150,14 +150,14 @@ def test_signs_that_stay_give_the_minimum_if_they_are_its_signs(monkeypatch, los
     monkeypatch.setattr(least_risk, "MAX_SOLVE_COST_RATIO", np.inf)
     one, exact = large(monkeypatch, loss, penalty, linear)
     one, signs = least_risk._convert_to_residual_loss(one), np.sign(exact.w)
-    assert distance(least_risk.try_quick_minimisation(one).w, exact.w) < 1e-6
+    assert distance(least_risk.try_quick_message_passing(one).w, exact.w) < 1e-6
     stays = [(signs, None, 1e-3)] * 10
     monkeypatch.setattr(least_risk, "_iterate_messages", lambda _: iter(stays))
-    found = least_risk.try_quick_minimisation(one)
+    found = least_risk.try_quick_message_passing(one)
     assert found.gap < 1e-13
     np.testing.assert_array_equal(np.sign(found.w), signs)
     signs[exact.w == 0] = 1  # of the same array
-    assert least_risk.try_quick_minimisation(one).gap == np.inf
+    assert least_risk.try_quick_message_passing(one).gap == np.inf
 
 
 def test_steps_end_early_where_they_will_not_converge_in_time(monkeypatch):
@@ -166,6 +166,6 @@ def test_steps_end_early_where_they_will_not_converge_in_time(monkeypatch):
     monkeypatch.setattr(
         least_risk, "_iterate_messages", lambda problem: map(lambda move: made.append(move) or move, moves(problem))
     )
-    assert least_risk.try_quick_minimisation(one).gap == np.inf
+    assert least_risk.try_quick_message_passing(one).gap == np.inf
     assert 20 <= len(made) < 50
     np.testing.assert_array_equal(minimise(one).w, exact.w)

@@ -14,7 +14,7 @@ from test_simulate_engines import compilations
 
 import simulate
 from simulate.kernels import gram, networks, vectors
-from simulate.kernels.field_steps import compute_modulations
+from simulate.kernels.field_steps import compute_block_modulations
 from simulate.scenarios import network
 from simulate.scenarios.network import Simulator
 from statmech import Network
@@ -22,7 +22,7 @@ from statmech.activations import ACTIVATIONS
 from statmech.errors import DivergedStudentError, ScenarioError
 from statmech.networks.specialisation import specialisation
 from statmech.numerics.error_function import scaled_erf_and_derivative
-from statmech.parameters import get_parameter_family
+from statmech.parameters import get_real_parameter_family
 
 LEVEL = 1e-3  # family-wise, over all distributions compared
 CORRELATED = {"T": [[1.0, 0.4], [0.4, 0.8]], "w": [1.0, -0.7]}
@@ -39,7 +39,7 @@ def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign, dropout)
     K, M, N, B, steps = 3, 2, 20, 4, 3
     teachers, J, v = rng.standard_normal((M, N)), rng.standard_normal((K, N)), rng.standard_normal(K)
     w, sigma, decay, eta, eta_v = np.array([1.0, -0.7]), 0.3, 0.4, 0.8, 0.6
-    family = get_parameter_family(ACTIVATIONS[name]())
+    family = get_real_parameter_family(ACTIVATIONS[name]())
     rates = {"eta": eta, "eta_v": eta_v, "sigma": sigma, "rows": np.eye(M), "w": w, "N": N, "copies": np.ones(K)}
     learner = networks.NetworkLearner(family, family, sign, True, {}, {}, **rates, dropout=dropout)
     blocked, kept, plain, weights = J, v, J.copy(), v.copy()
@@ -52,7 +52,7 @@ def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign, dropout)
             y, h = learner.teachers(teachers) @ x.T, blocked @ x.T
             course = networks.StepRates(np.full(B, eta), np.zeros(B), np.full(B, decay / N), before)
             examples = learner.examples(learner.noise(xi, uniforms, float), np.ones(B, bool))
-            f, kept = compute_modulations(learner, y.T, h.T, x @ x.T, kept, examples, course)
+            f, kept = compute_block_modulations(learner, y.T, h.T, x @ x.T, kept, examples, course)
             blocked = fade**B * blocked + np.asarray(f).T @ x
         masks = np.ones((K, B)) if dropout is None else (uniforms.reshape(K, B) < 1 - dropout) / (1 - dropout)
         for example, noise, mask in zip(x, xi, masks.T, strict=True):
@@ -118,11 +118,11 @@ def test_one_degree_of_freedom_too_many_changes_the_distribution(monkeypatch):
     chi_variable = gram.draw_chi
     monkeypatch.setattr(gram, "draw_chi", lambda key, d, *others: chi_variable(key, d + 1, *others))
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
-    gram._run.clear_cache()
+    gram._simulate_all_seeds.clear_cache()
     try:
         p = deviations(2)
     finally:
-        gram._run.clear_cache()
+        gram._simulate_all_seeds.clear_cache()
     assert min(p) < LEVEL / len(p) / len(CASES)
 
 
@@ -146,7 +146,7 @@ NOISY = {"noise": 0.2, "decay": 0.5}  # both tests of bits take one program
 @pytest.mark.slow
 def test_more_seeds_values_and_times_change_no_old_number():
     """All runs of as many recorded times take one program of the engine, whatever their numbers of steps."""
-    gram._run.clear_cache()
+    gram._simulate_all_seeds.clear_cache()
     assert compilations(lambda: simulate.run(small(t=[0, 1, 2, 7], **NOISY))) == 1
     sweep = {"eta": [0.3, 1.0], "N": [20, 50], "eta_v": 0.3, "teacher": CORRELATED, "start": START, "seeds": 5}
     assert compilations(lambda: simulate.run(small(t=[0.5, 1, 4, 9], **NOISY, **sweep))) == 0
@@ -215,9 +215,9 @@ def test_many_units_take_matrices_and_agree_with_lanes(monkeypatch):
     lanes = simulate.run(small(**given))
     monkeypatch.setattr(gram, "MIN_UNITS_FOR_MATRICES", 2)
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    gram._run.clear_cache()
+    gram._simulate_all_seeds.clear_cache()
     matrices = simulate.run(small(**given, key=1))
-    gram._run.clear_cache()
+    gram._simulate_all_seeds.clear_cache()
     p = [ks_2samp(lanes[n].values[(..., *at)], matrices[n].values[(..., *at)]).pvalue for n, at in ENTRIES]
     assert min(p) > LEVEL / len(p)
     assert np.isfinite(simulate.run(small(M=12, K=12, N=24, eta=0.1, t=[1])).R).all()

@@ -169,9 +169,9 @@ def test_a_deliberate_error_changes_the_law(planted, monkeypatch):
         monkeypatch.setattr(gram_of_groups, "draw_chi", lambda key, d, shape: chi(key, d + 1, shape))
     else:
         monkeypatch.setattr(gram_of_groups, "sum_over_groups", lambda terms: sum(terms)[..., -1, :])
-    gram_of_groups._run.clear_cache()
+    gram_of_groups._simulate_all_seeds.clear_cache()
     p = deviation(cell_of(network="erf", **FIXED | {"eta": 2.0}), 2000, seed=3)
-    gram_of_groups._run.clear_cache()
+    gram_of_groups._simulate_all_seeds.clear_cache()
     assert p < 1e-6
 
 

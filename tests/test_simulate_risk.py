@@ -21,7 +21,7 @@ from simulate.minimisers import problem as problems
 from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import compute_susceptibility
 from simulate.minimisers.optimality import bound_relative_gap
-from simulate.minimisers.problem import Problem, make_argument_map
+from simulate.minimisers.problem import Problem, make_loss_argument_map
 from simulate.minimisers.separability import find_separation
 from simulate.minimisers.vanishing_penalty import minimise_vanishing_penalty
 from simulate.scenarios import risk as simulation
@@ -52,7 +52,7 @@ def problem(loss, penalty, P, lam=LAM, labels=None, seed=0):
     X, y = examples(P, labels, seed)
     l1, l2 = Penalty(SHARES[penalty]).split_strength(lam)
     return (
-        Problem(*make_argument_map(X, y, labels), convert_to_stability_loss(loss) if labels else loss, l1, l2),
+        Problem(*make_loss_argument_map(X, y, labels), convert_to_stability_loss(loss) if labels else loss, l1, l2),
         X / np.sqrt(N),
         y,
     )

@@ -201,12 +201,12 @@ def test_a_significantly_worse_classifier_is_marked(data_folder):
 
 
 def test_the_papers_stars_stand_behind_accuracies_below_that_of_boosting():
-    from statmech.results.published_values import PUBLISHED_ACCURACY, PUBLISHED_LESS_ACCURATE
+    from statmech.results.published_values import CLASSIFIERS_WORSE_THAN_BOOSTING, PUBLISHED_ACCURACY
 
-    for data, starred in PUBLISHED_LESS_ACCURATE.items():
+    for data, starred in CLASSIFIERS_WORSE_THAN_BOOSTING.items():
         [boosting] = PUBLISHED_ACCURACY[data]["boosting"]
         assert all(max(PUBLISHED_ACCURACY[data][name]) < boosting for name in starred)
-    assert sum(map(len, PUBLISHED_LESS_ACCURATE.values())) == 12  # as many as the scan shows
+    assert sum(map(len, CLASSIFIERS_WORSE_THAN_BOOSTING.values())) == 12  # as many as the scan shows
 
 
 def test_the_concept_of_all_examples_is_kept(data_folder):
@@ -226,16 +226,16 @@ def test_pruning_keeps_the_relevant_weights():
 
 
 def test_pruning_among_all_pairs_keeps_the_pair_that_decides():
-    from simulate.estimators.classifiers import ModelTask, count_weights, make_model
+    from simulate.estimators.classifiers import TrainingDataProperties, count_nonzero_weights, make_model
     from statmech.classifiers import PrunedSecondOrderClassifier
 
     X = np.random.default_rng(0).integers(0, 2, (400, 20)).astype(float)
     y = X[:, 3] * X[:, 7] > 0
-    model = make_model(PrunedSecondOrderClassifier(), ModelTask("auto", 400, 0)).fit(X, y)
+    model = make_model(PrunedSecondOrderClassifier(), TrainingDataProperties("auto", 400, 0)).fit(X, y)
     kept = model[1].powers_[model[-1].coef_[0] != 0]
     assert [3, 7] in [np.flatnonzero(powers).tolist() for powers in kept]
     assert model.score(X, y) == 1.0
-    assert count_weights(model) == len(kept) <= 3  # of 210
+    assert count_nonzero_weights(model) == len(kept) <= 3  # of 210
 
 
 def test_a_plane_contains_the_decisions_of_its_corners():

@@ -145,9 +145,9 @@ def test_the_direct_engine_and_a_shared_head_have_it_too(given, batch):
 def recompiled(monkeypatch):
     """Compile the chain with what a test plants in it, and again after it."""
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
-    gram._run.clear_cache()
+    gram._simulate_all_seeds.clear_cache()
     yield
-    gram._run.clear_cache()
+    gram._simulate_all_seeds.clear_cache()
 
 
 @pytest.mark.quick

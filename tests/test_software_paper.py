@@ -9,7 +9,7 @@ import pytest
 from test_papers import commands, found, subcommands
 
 from statmech.config import list_shipped_configs, load
-from statmech.results.citations import PAPER_FIELDS
+from statmech.results.citations import BIBTEX_FIELDS_BY_KEY
 
 FOLDER = Path(__file__).parents[1] / "docs/paper"
 DRAFT = (FOLDER / "paper.md").read_text().replace("−", "-")
@@ -74,9 +74,9 @@ def test_a_number_that_no_page_states_is_found():
 
 
 def test_every_citation_has_one_entry_and_every_entry_of_the_paper_is_cited():
-    assert CITED - set(OWN) - set(PAPER_FIELDS) == set()
+    assert CITED - set(OWN) - set(BIBTEX_FIELDS_BY_KEY) == set()
     assert set(OWN) <= CITED
-    assert set(OWN) & set(PAPER_FIELDS) == set()
+    assert set(OWN) & set(BIBTEX_FIELDS_BY_KEY) == set()
     assert len(OWN) == len(set(OWN))
 
 

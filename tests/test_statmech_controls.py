@@ -8,7 +8,7 @@ import pytest
 import simulate
 import theory
 from statmech import Network, NetworkTasks, OnlineTasks, Scenario, ScenarioError
-from statmech.controls import Control, TimeSegments
+from statmech.controls import ControlFunction, TimeSegments
 from theory.control import best_controls
 from theory.control.best_rates import compute_best_rates
 from theory.control.systems import make_control_problem
@@ -180,7 +180,7 @@ def test_polynomials_of_a_segment_are_exact_for_jax_as_for_numpy():
 
     t = np.linspace(0.0, 6.0, 25)
     segments = TimeSegments((0.0, 2.0, 6.0), points=4)
-    control = Control(segments, tuple(segments.value_times**3))
+    control = ControlFunction(segments, tuple(segments.value_times**3))
     with jax.enable_x64(True):
         traced = np.asarray(jax.jit(lambda polynomials, t: polynomials.value_at(t))(control.polynomials, t))
     np.testing.assert_allclose(control.value_at(t), t**3, atol=1e-12)

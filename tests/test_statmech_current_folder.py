@@ -223,7 +223,7 @@ def test_a_child_imports_modules_beside_a_file_of_the_user_and_none_of_the_curre
     plugins.load_plugin(own_file)
     scenario = Scenario(rule="mine", N=20, t=1, seeds=2)
     of = create_store(folder / "mine.zarr", scenario, _make_store_attributes(scenario))
-    assert isolated._simulate_in_child(of.path, of.list_chunks()[0], False) == ""
+    assert isolated._run_child_and_get_death_cause(of.path, of.list_chunks()[0], False) == ""
     assert imported(folder) == []
     assert of.count_states()[DONE_STATE] == 2
 
@@ -242,9 +242,9 @@ def test_a_worker_imports_modules_beside_a_file_of_the_user_and_none_of_the_curr
 def test_a_relative_path_in_the_environment_names_no_code(own_file, monkeypatch):
     monkeypatch.chdir(own_file.parent)
     own_file.write_text("")
-    monkeypatch.setenv(plugins.PLUGIN_FILES_VARIABLE, own_file.name)
+    monkeypatch.setenv(plugins.PLUGIN_FILES_ENV_VARIABLE, own_file.name)
     with pytest.raises(ConfigError, match="is relative to the current folder"):
-        plugins.load_listed_plugins()
+        plugins.load_plugins_from_environment()
     monkeypatch.setenv("STATMECH_CACHE", "cache")
     assert jax_cache.get_cache_folder() is None
     monkeypatch.setenv("STATMECH_CACHE", str(own_file.parent / "cache"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import simulate
-from simulate.execution.units import check_simulator, make_simulator
+from simulate.execution.units import check_can_simulate, make_simulator
 from simulate.run import remarks
 from statmech import LOSSES, ConfigError, Descent, Risk, ScenarioError, plugins
 from statmech.cli.jobs import job_from_source
@@ -220,7 +220,7 @@ def test_the_engine_is_the_faster_one_or_the_given_one():
 def test_a_run_that_this_machine_cannot_hold_is_refused():
     for engine, place in (("deferred", "epochs"), ("explicit", "alpha")):
         with pytest.raises(ScenarioError, match="GiB are available per core") as refused:
-            check_simulator(make_simulator(Descent(**GIVEN, N=10**9, engine=engine)))
+            check_can_simulate(make_simulator(Descent(**GIVEN, N=10**9, engine=engine)))
         assert refused.value.problems[0][0] == (place,)
 
 

@@ -35,16 +35,16 @@ pytestmark = pytest.mark.quick
 SMALL = {"N": 50, "seeds": 3}
 
 
-@pytest.mark.parametrize("choice", settings.get_settings_by_kind())
+@pytest.mark.parametrize("choice", settings.get_page_settings_by_kind())
 def test_a_page_begins_with_a_scenario_that_theory_solves(choice):
-    scenario = scenario_from(settings.make_page_config(choice, settings.get_page_settings(choice).start))
+    scenario = scenario_from(settings.expand_page_config(choice, settings.get_page_settings(choice).start))
     assert choice == settings.get_page_kind(scenario)
     assert not scenario.unsolved
 
 
 PRESETS = {
     title: (choice, view)
-    for choice, page in settings.get_settings_by_kind().items()
+    for choice, page in settings.get_page_settings_by_kind().items()
     for title, view in page.presets.items()
 }
 
@@ -56,7 +56,7 @@ def test_a_preset_is_a_valid_view_that_its_link_restores(title):
     choice, view = PRESETS[title]
     made = complete_view(choice, view)
     config_, again = (
-        settings.make_page_config(choice, it.config, it.x) for it in (made, link.read(link.format_query(made)))
+        settings.expand_page_config(choice, it.config, it.x) for it in (made, link.read(link.format_query(made)))
     )
     assert scenario_from(config_) == scenario_from(again)
     assert link.read(link.format_query(made)).x == made.x
@@ -85,7 +85,7 @@ def having(known, key):
     return [name for name, kind in known.items() if key in get_parameters(kind)][:1]
 
 
-@pytest.mark.parametrize("choice", settings.get_settings_by_kind())
+@pytest.mark.parametrize("choice", settings.get_page_settings_by_kind())
 def test_every_number_can_lie_along_x(choice):
     start = settings.get_page_settings(choice).start
     for x in settings.list_abscissas(choice):
@@ -100,7 +100,7 @@ def test_every_number_can_lie_along_x(choice):
         given = {**start, **learning, key: settings.get_axis_end(choice, key, value)}
         if kind.CHOICE == "rule":
             given["start"] = start_of(learning["rule"][0])
-        scenario = scenario_from(settings.make_page_config(choice, given, x))
+        scenario = scenario_from(settings.expand_page_config(choice, given, x))
         values = scenario.recorded_coordinates.get(key, scenario.axis_values().get(key))
         assert len(values) > 2, key
 
@@ -147,7 +147,7 @@ def test_a_link_of_one_rule_may_state_its_parameters():
     assert link.read("rule=perceptron&t=50&eta=0.5").config["eta"] == 0.5
 
 
-@pytest.mark.parametrize("choice", settings.get_settings_by_kind())
+@pytest.mark.parametrize("choice", settings.get_page_settings_by_kind())
 def test_the_address_of_a_page_opens_a_page_of_the_same_kind(choice):
     """Descents and tables have losses, too."""
     from figures.explorer.page import choose_opening_page, complete_view
@@ -197,9 +197,9 @@ def test_a_notebook_shows_the_same_controls_and_charts():
 
 
 def test_a_slider_states_numbers_as_they_are_typed():
-    from figures.explorer.sliders import RoundedSlider
+    from figures.explorer.sliders import RoundedValueSlider
 
-    slider = RoundedSlider(start=0.05, end=3, step=0.05, value=1)
+    slider = RoundedValueSlider(start=0.05, end=3, step=0.05, value=1)
     slider._process_events({"value": 1.3000000000000003})
     assert slider.value == 1.3
 
@@ -207,12 +207,12 @@ def test_a_slider_states_numbers_as_they_are_typed():
 def test_every_kind_of_scenario_with_a_theory_can_be_dragged():
     without = {"rule_clusters", "rule_population"}  # have no sliders yet
     assert (
-        set(settings.get_settings_by_kind())
+        set(settings.get_page_settings_by_kind())
         == {choice for choice, kind in get_kinds().items() if not kind.on_data} - without
     )
 
 
-@pytest.mark.parametrize("choice", settings.get_settings_by_kind())
+@pytest.mark.parametrize("choice", settings.get_page_settings_by_kind())
 def test_every_number_that_may_be_an_axis_has_a_slider(choice):
     dragged, kind = settings.list_slider_keys(choice), get_kinds()[choice]
     numbers = {name for name in kind.axis_names() if kind.describe(name).numeric}
@@ -249,7 +249,7 @@ def test_a_config_written_and_read_is_the_same_config(name, tmp_path):
 def test_every_shipped_config_with_a_theory_opens(name):
     given, _ = settings.reduce_config(config.load(name))
     choice = settings.get_page_kind(config.load(name))
-    assert choice == settings.get_page_kind(scenario_from(settings.make_page_config(choice, given)))
+    assert choice == settings.get_page_kind(scenario_from(settings.expand_page_config(choice, given)))
 
 
 @pytest.mark.slow
@@ -594,8 +594,8 @@ def test_the_switch_of_the_band_adds_it_to_the_charts_and_to_the_link(page):
 
 def test_a_schedule_is_one_number_on_the_page():
     start = {"rule": "hebb", "N": 50, "seeds": 3, "t": 5}
-    assert "schedule" not in settings.make_page_config("rule", start)
-    assert scenario_from(settings.make_page_config("rule", {**start, "schedule": 5})).schedule == 5
+    assert "schedule" not in settings.expand_page_config("rule", start)
+    assert scenario_from(settings.expand_page_config("rule", {**start, "schedule": 5})).schedule == 5
     held, cut = settings.reduce_config(Scenario(rule="hebb", t=[1, 2], schedule={"t0": [2, 5]}))
     assert (held["schedule"], cut) == ([2, 5], [])
 
@@ -623,7 +623,14 @@ def words_on(page):
         yield html.unescape(page.message.object)
 
 
-SHOWN = [*settings.get_settings_by_kind(), "attention", "forgetting", "noise_optimal", "stopping", "binary_perceptron"]
+SHOWN = [
+    *settings.get_page_settings_by_kind(),
+    "attention",
+    "forgetting",
+    "noise_optimal",
+    "stopping",
+    "binary_perceptron",
+]
 
 
 @pytest.mark.slow
@@ -637,7 +644,7 @@ def test_no_word_of_a_page_is_html_json_latex_or_the_name_of_a_key(name):
 
     given = (
         {"view": complete_view(name, settings.get_page_settings(name).view)}
-        if name in settings.get_settings_by_kind()
+        if name in settings.get_page_settings_by_kind()
         else {}
     )
     with set_curdoc(Document()):

@@ -15,7 +15,7 @@ from statmech.errors import ConfigError
 from statmech.inputs import inputs_from_config
 from statmech.scenarios.page import View
 
-PAGES = [name for name, page in settings.get_settings_by_kind().items() if page.inputs]
+PAGES = [name for name, page in settings.get_page_settings_by_kind().items() if page.inputs]
 pytestmark = pytest.mark.quick
 WARNED = pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
 FEW = {"t": [1.0, 10.0], "alpha": [1.0, 2.0], "N": 50, "seeds": 2}
@@ -211,7 +211,7 @@ def test_a_shipped_config_of_structured_inputs_opens_on_the_charts_of_its_figure
 
     scenario = config.load(name)
     view, _ = make_opening_view(scenario, named(scenario, name))
-    assert link.validate_view(view, scenario.CHOICE).show == charts
+    assert link.check_and_complete_view(view, scenario.CHOICE).show == charts
     assert {*charts} <= {*series.get_chart_variables(scenario)}
 
 

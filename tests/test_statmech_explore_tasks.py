@@ -99,7 +99,7 @@ def test_perceptrons_of_two_tasks_open_at_their_errors():
     view = link.read("rule=hebb,perceptron&tasks=2&t=5&switch=2")
     assert {name: view.config[name] for name in ("tasks", "switch", "t")} == {"tasks": 2, "switch": 2, "t": 5}
     assert settings.find_page_kind(view.config) == "rule_tasks"
-    assert settings.make_page_config("rule_tasks", start)["t"][0] == 0
+    assert settings.expand_page_config("rule_tasks", start)["t"][0] == 0
 
 
 @pytest.mark.slow

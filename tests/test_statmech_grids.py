@@ -18,7 +18,7 @@ from statmech.config import load
 from statmech.errors import ConfigError, ScenarioError
 from statmech.results.chunks import compute_chunk_lengths, count_chunks, iterate_chunks
 from statmech.scenarios import cost
-from statmech.scenarios.cost import BYTES_PER_CELL
+from statmech.scenarios.cost import MEMORY_BYTES_PER_CELL
 from statmech.scenarios.grid import Grid
 
 
@@ -86,4 +86,4 @@ def test_the_memory_of_a_large_grid_is_that_of_its_largest_unit_and_its_combinat
     many = Scenario(rule="hebb", engine="vectors", N=[50, 5000], t=1, eta=eta, flip=flip, seeds=4)
     monkeypatch.setattr(units, "get_peak_memory", lambda: 0.0)
     more = units.estimate_peak_memory(make_simulator(many)) - units.estimate_peak_memory(make_simulator(few))
-    assert BYTES_PER_CELL * 3192 <= more < 2 * BYTES_PER_CELL * 3192
+    assert MEMORY_BYTES_PER_CELL * 3192 <= more < 2 * MEMORY_BYTES_PER_CELL * 3192

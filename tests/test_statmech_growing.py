@@ -96,7 +96,7 @@ def test_every_damaged_chunk_is_found_and_recomputed(path, harm):
     scenario = Scenario(**SWEEP)
     simulated = simulate.run(scenario)
     run_into(path, scenario)
-    names = [*SweepStore(path).arrays, FINGERPRINT_VARIABLE, store.STATE_VARIABLE]
+    names = [*SweepStore(path).arrays, FINGERPRINT_VARIABLE, store.RUN_STATE_VARIABLE]
     chunks = [file for name in names for file in (path / name / "c").rglob("*") if file.is_file()]
     for file in sorted(chunks)[HARMS.index(harm) :: len(HARMS)]:
         _harm(file, harm)
@@ -165,7 +165,7 @@ def test_a_rule_that_raises_is_recorded_and_stops_no_other(path, monkeypatch):
     assert read_status(path)["failed"] == 3
     assert run_into(path, scenario) == (6, 3, 0)  # not tried again unless asked for
     monkeypatch.setattr(Brittle, "g", lambda self, kappa, length: 1.0 + 0 * kappa)
-    assert run_into(path, scenario, again=True) == (9, 0, 0)
+    assert run_into(path, scenario, rerun_failed=True) == (9, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
         simulate_stored_chunk(path, chunk.number, cell_index=index)
         return ""
 
-    monkeypatch.setattr("simulate.execution.isolated._simulate_in_child", run_child)
+    monkeypatch.setattr("simulate.execution.isolated._run_child_and_get_death_cause", run_child)
     outcome = run_into(path, scenario)
     assert outcome.missing == 0
     assert outcome.failed == 6
@@ -260,12 +260,12 @@ def test_a_child_simulates_a_chunk_and_its_cause_of_death_is_known(path, monkeyp
 
     store_ = create_store(path, Scenario(**SWEEP), {"title": "statmech simulation"})
     chunk = store_.list_chunks()[0]
-    assert isolated._simulate_in_child(path, chunk, False) == ""
+    assert isolated._run_child_and_get_death_cause(path, chunk, False) == ""
     assert (store_.read_states(chunk) == DONE_STATE).all()
     monkeypatch.setattr(isolated, "CHILD_PROCESS_CODE", "import os; os.kill(os.getpid(), 11)")
-    assert isolated._simulate_in_child(path, chunk, False) == "the process died of SIGSEGV"
+    assert isolated._run_child_and_get_death_cause(path, chunk, False) == "the process died of SIGSEGV"
     monkeypatch.setattr(isolated, "CHILD_PROCESS_CODE", "raise ValueError")
-    assert isolated._simulate_in_child(path, chunk, False) is None
+    assert isolated._run_child_and_get_death_cause(path, chunk, False) is None
 
 
 KILLED = {

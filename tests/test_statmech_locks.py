@@ -151,7 +151,7 @@ def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_chunk(pat
 
 
 def test_a_process_that_waits_for_another_to_create_a_store_names_it(path, monkeypatch):
-    monkeypatch.setattr("statmech.results.locks.LOCK_NOTICE_SECONDS", 0.05)
+    monkeypatch.setattr("statmech.results.locks.LOCK_WAIT_NOTICE_SECONDS", 0.05)
     path.parent.mkdir(exist_ok=True)
     named, going = [], threading.Event()
 

@@ -12,7 +12,7 @@ import simulate
 import theory
 from statmech import Scenario
 from statmech.numerics.statistics import standard_error
-from statmech.order_parameters import matrix_square_root
+from statmech.order_parameters import factor_semidefinite_matrix
 from statmech.votes import majority_vote
 from statmech.votes.equal_students import integrate_vote_error
 from statmech.votes.equal_students import majority_vote_error as of_equal_students
@@ -21,7 +21,7 @@ from statmech.votes.majority_vote import (
     NUM_TEST_CIRCLES,
     choose_test_circle_count,
     draw_random_circles,
-    measure_near_equal_vote,
+    measure_near_equal_vote_error,
     measure_vote_error,
 )
 
@@ -135,7 +135,7 @@ def measured(along: np.ndarray, rows: np.ndarray, draws: int, points: int = 200)
     """The vote of each ensemble (n,) measured in independent draws (draws, n)."""
     rng, K = np.random.default_rng(3), along.shape[-1]
     inputs = (np.stack([draw_random_circles(rng, points, K) for _ in along], axis=1) for _ in range(draws))
-    return np.stack([measure_near_equal_vote(along, gram(rows), x) for x in inputs])
+    return np.stack([measure_near_equal_vote_error(along, gram(rows), x) for x in inputs])
 
 
 def z_of_the_measured_vote(K: int, kind: str) -> np.ndarray:
@@ -180,8 +180,8 @@ def measuring_share(K: int, N: int, old: bool = False) -> tuple[np.ndarray, np.n
     rng, points = np.random.default_rng(4), NUM_TEST_CIRCLES if old else choose_test_circle_count(K, N)
     votes = np.empty((2, *along.shape[:-1]))
     for turn, seed in np.ndindex(2, len(along)):
-        of = (along[seed], matrix_square_root(across[seed])) if old else (along[seed], across[seed])
-        votes[turn, seed] = (measure_vote_error if old else measure_near_equal_vote)(
+        of = (along[seed], factor_semidefinite_matrix(across[seed])) if old else (along[seed], across[seed])
+        votes[turn, seed] = (measure_vote_error if old else measure_near_equal_vote_error)(
             *of, draw_random_circles(rng, points, K)[:, None]
         )
     noise = np.var(votes[0] - votes[1], axis=0, ddof=1) / 2

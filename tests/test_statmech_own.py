@@ -78,12 +78,12 @@ def test_child_processes_load_the_files_that_their_parent_has_run(mine):
     plugins.load_plugin(file)
     plugins.load_plugin(file)  # once per process
     assert plugins.list_loaded_plugin_files() == [str(file)]
-    assert plugins.make_child_environment()[plugins.PLUGIN_FILES_VARIABLE] == str(file)
+    assert plugins.make_child_environment()[plugins.PLUGIN_FILES_ENV_VARIABLE] == str(file)
 
 
 def test_the_environment_names_files_for_every_command(mine, monkeypatch):
-    monkeypatch.setenv(plugins.PLUGIN_FILES_VARIABLE, str(mine()))
-    plugins.load_listed_plugins()
+    monkeypatch.setenv(plugins.PLUGIN_FILES_ENV_VARIABLE, str(mine()))
+    plugins.load_plugins_from_environment()
     assert "cautious" in RULES
 
 

@@ -13,7 +13,7 @@ from test_statmech_cli import statmech
 
 import simulate
 import theory
-from simulate.scenarios.stored_examples import _make_entropy
+from simulate.scenarios.stored_examples import _make_rng_entropy
 from statmech import LEARNERS, RULES, Attention, Rule, Scenario, ScenarioError, Stopping, StoredExamples, Study, plugins
 from statmech.boundaries import BOUNDARIES, Boundary, BrownianBridgeBoundary
 from statmech.classifiers import CLASSIFIERS, Classifier
@@ -22,8 +22,8 @@ from statmech.parameters import (
     ConfigKey,
     collect_parameters,
     find_parameter_definitions,
-    get_parameter_family,
     get_parameters,
+    get_real_parameter_family,
     parameter,
 )
 from statmech.scenarios.registry import SCENARIOS, make_config_schema, scenario_from
@@ -168,7 +168,7 @@ def test_a_word_that_the_axes_name_is_always_stated_and_keeps_its_place():
 def test_a_stop_rule_does_not_change_the_random_numbers_of_a_run_and_other_parameters_do():
     def words(**given):
         scenario = StoredExamples(alpha=1, N=10, **given)
-        return [_make_entropy(scenario, cell, 0) for cell in scenario.cells()]
+        return [_make_rng_entropy(scenario, cell, 0) for cell in scenario.cells()]
 
     [plain], patient = words(learner="minover"), words(learner="minover", stop=["epochs", "field-patience"])
     assert patient == [plain, plain]
@@ -279,13 +279,13 @@ def test_simulation_and_theory_take_whole_numbers_and_words_of_a_rule(mine, engi
 
 def test_a_program_serves_all_real_parameters_and_one_word_each(mine):
     powered = RULES["powered"]
-    assert get_parameter_family(powered(eta=2.0)) == get_parameter_family(powered())
+    assert get_real_parameter_family(powered(eta=2.0)) == get_real_parameter_family(powered())
     assert (
-        get_parameter_family(powered(shape="soft"))
-        != get_parameter_family(powered())
-        != get_parameter_family(powered(power=3))
+        get_real_parameter_family(powered(shape="soft"))
+        != get_real_parameter_family(powered())
+        != get_real_parameter_family(powered(power=3))
     )
-    assert get_parameter_family(powered()).real_names == ["eta"]
+    assert get_real_parameter_family(powered()).real_names == ["eta"]
 
 
 def test_the_explorer_has_sliders_for_numbers_with_integer_steps_for_whole_ones(mine):

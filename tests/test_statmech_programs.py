@@ -88,19 +88,21 @@ ANOTHER = {"xla_option_of_another_version": 1, "xla_backend_optimization_level":
 @pytest.mark.parametrize("another", [ANOTHER, {"xla_backend_optimization_level": "an unknown value"}])
 def test_options_that_the_compiler_does_not_know_are_left_out_with_their_group(another):
     """XLA's options come and go with its versions; that of JAX 0.10 knows those that are used."""
-    program = programs.CachedProgram(lambda slope, x: (x * slope,), options={2.0: [another, gram.NO_YNN_OPTIONS]}.get)
-    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS | gram.NO_YNN_OPTIONS
+    program = programs.CachedProgram(
+        lambda slope, x: (x * slope,), options={2.0: [another, gram.NO_YNNPACK_COMPILER_OPTIONS]}.get
+    )
+    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS | gram.NO_YNNPACK_COMPILER_OPTIONS
     np.testing.assert_array_equal(program(2.0, np.arange(3.0))[0], [0, 2, 4])
     of_all = (
         programs.SINGLE_THREAD_OPTIONS,
         programs.MULTI_THREAD_OPTIONS,
-        programs.DETERMINISTIC_OPTIONS,
-        programs.SEQUENTIAL_OPTIONS,
+        programs.DETERMINISTIC_GPU_OPTIONS,
+        programs.SEQUENTIAL_EXECUTION_OPTIONS,
         programs.WIDE_VECTOR_OPTIONS,
     )
     known = [
         programs._are_options_known(tuple(group.items()))
-        for group in (*of_all, gram.NO_YNN_OPTIONS, gram.FAST_COMPILE_OPTIONS)
+        for group in (*of_all, gram.NO_YNNPACK_COMPILER_OPTIONS, gram.FAST_COMPILE_OPTIONS)
     ]
     assert known == [True] * 6 + [jax.__version__.startswith("0.10.")]
 
@@ -138,7 +140,7 @@ def test_programs_of_a_GPU_do_not_depend_on_what_the_compiler_times(monkeypatch)
     program = programs.CachedProgram(lambda slope, x: (x * slope,))
     assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS
     monkeypatch.setattr(programs, "_get_platform", lambda: ("gpu", "NVIDIA H100 80GB HBM3"))
-    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS | programs.DETERMINISTIC_OPTIONS
+    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS | programs.DETERMINISTIC_GPU_OPTIONS
 
 
 def test_what_the_user_states_in_XLA_FLAGS_prevails(monkeypatch):
@@ -477,13 +479,13 @@ def test_a_program_that_jax_cannot_keep_is_traced(process, tmp_path):
 )
 def test_rules_and_kernels_of_the_packages_are_determined(module):
     from statmech.learners import AdaTronLearner
-    from statmech.parameters import get_parameter_family
+    from statmech.parameters import get_real_parameter_family
     from statmech.rules import RULES
 
     program = importlib.import_module(module)
     function = next(thing for thing in vars(program).values() if isinstance(thing, CachedProgram))
     assert list(programs._describe_argument(function.function))
-    for thing in (*map(get_parameter_family, (kind() for kind in RULES.values())), type(AdaTronLearner())):
+    for thing in (*map(get_real_parameter_family, (kind() for kind in RULES.values())), type(AdaTronLearner())):
         assert list(programs._describe_argument(thing))
 
 

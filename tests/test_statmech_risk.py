@@ -7,7 +7,7 @@ import pytest
 
 from statmech import Inference, Risk, ScenarioError, load
 from statmech.convex.teachers import TEACHERS, Teacher
-from statmech.convex.weights import WEIGHTS
+from statmech.convex.weights import WEIGHT_DISTRIBUTIONS
 from statmech.scenarios.registry import scenario_from
 
 
@@ -95,10 +95,10 @@ def test_a_word_among_numbers_makes_all_values_of_a_coordinate_words():
     assert float(solved.R.sel(lam="best")) >= float(solved.R.max()) - 1e-15
 
 
-@pytest.mark.parametrize("name", WEIGHTS)
+@pytest.mark.parametrize("name", WEIGHT_DISTRIBUTIONS)
 def test_weights_are_drawn_with_mean_square_one(name):
     for N in (1, 2, 1000):
-        w = WEIGHTS[name]().draw(np.random.default_rng(0), N)
+        w = WEIGHT_DISTRIBUTIONS[name]().draw(np.random.default_rng(0), N)
         assert w @ w == pytest.approx(N, rel=1e-12)
 
 

@@ -123,7 +123,7 @@ def test_a_folder_whose_config_is_corrupted_is_refused_with_options_of_the_comma
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_folder_of_data_is_set_by_an_option_only_where_there_is_one(command, monkeypatch, tmp_path):
-    monkeypatch.delenv(data_sets.DATA_FOLDER_VARIABLE, raising=False)
+    monkeypatch.delenv(data_sets.DATA_FOLDER_ENV_VARIABLE, raising=False)
     with declare_running_command(command, COMMANDS[command]), pytest.raises(ConfigError) as refused:
         data_sets._read_data_file(data_sets.find_data_source("votes"), tmp_path / "votes.data")
     assert ("--data-dir DIR or STATMECH_DATA" in str(refused.value)) == ("--data-dir" in COMMANDS[command])

@@ -166,9 +166,9 @@ def test_an_editor_knows_the_population_of_rows_and_finds_what_is_wrong(accepted
 def test_every_citation_is_in_the_bibliography_and_every_entry_is_cited():
     learning = [getattr(it, "cites", ()) for kind in get_kinds().values() for it in kind.KINDS.values()]
     theory = [kind.CITES + kind.UNEQUAL_VARIANCE_CITES for kind in get_kinds().values()]
-    tables = [learning_curve.CITES, learning_curve.CLASSIFICATION_CITES]
+    tables = [learning_curve.LEARNING_CURVE_CITATION_KEYS, learning_curve.CLASSIFICATION_CITATION_KEYS]
     named = {key for keys in (*learning, *theory, *tables, *(it.cites for it in INPUTS.values())) for key in keys}
-    assert named == set(citations.PAPER_FIELDS)
+    assert named == set(citations.BIBTEX_FIELDS_BY_KEY)
     for name in list_shipped_configs():
         entries = citations.format_bibtex(citations.get_citation_keys(load(name)))
         assert entries.count("@") >= 1

@@ -158,7 +158,7 @@ def test_a_link_is_refused_also_where_no_flag_does(tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(tmp_path / "target")
     monkeypatch.setattr(system, "NO_FOLLOW_FLAG", 0)
     with pytest.raises(StoreError, match="is a symbolic link"):
-        locks.open_text_file(tmp_path / "link", os.O_RDWR | os.O_CREAT)
+        locks.open_regular_text_file(tmp_path / "link", os.O_RDWR | os.O_CREAT)
     assert not (tmp_path / "target").exists()
 
 
@@ -201,7 +201,7 @@ def test_on_a_machine_with_a_gpu_only_weight_vectors_leave_the_cpu(monkeypatch):
     cpus, gpu = jax.local_devices(backend="cpu"), object()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(jax, "local_devices", lambda backend=None: cpus if backend == "cpu" else [gpu])
-    with devices.use_double_precision():
+    with devices.use_cpu_double_precision():
         assert jax.config.jax_default_device == cpus[0]
         assert jax.config.jax_enable_x64
     with devices.use_next_device(gpu=False):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from statmech import Scenario, ScenarioError
-from statmech.protocols import BlocksProtocol, ReplayProtocol
+from statmech.protocols import CyclicBlocksProtocol, ReplayProtocol
 from statmech.scenarios.registry import scenario_from
 
 COMMON = {"tasks": 2, "N": 100, "t": [0, 5, 10], "switch": 5}
@@ -121,7 +121,7 @@ def test_every_form_of_a_protocol_and_a_start_is_read_and_written(learning):
 
 
 def test_blocks_present_one_task_after_the_other_and_begin_again():
-    pieces = BlocksProtocol((0.0, 4.0, 7.0)).pieces(2, None)
+    pieces = CyclicBlocksProtocol((0.0, 4.0, 7.0)).pieces(2, None)
     assert pieces.at(np.array([0.0, 3.9, 4.0, 7.0])).tolist() == [[1, 0], [1, 0], [0, 1], [1, 0]]
     assert ReplayProtocol(0.1).pieces(2, 4.0).at(np.array([3.9, 4.0])).tolist() == [[1, 0], [0.1, 0.9]]
 

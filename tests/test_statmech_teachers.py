@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from statmech.convex.logistic_average import logistic_average
 from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
-from statmech.convex.weights import Binary, Gauss, MixtureComponent, Sparse, Weights
+from statmech.convex.weights import Binary, Gauss, MixtureComponent, Sparse, WeightDistribution
 
 OF_LABELS = [
     SignTeacher(),
@@ -28,7 +28,7 @@ MEANS = np.array([-4.0, -1.5, -0.2, 0.0, 0.3, 2.0, 5.0])
 
 
 @dataclass(frozen=True)
-class Three(Weights):
+class Three(WeightDistribution):
     """Two Gaussians and an atom, of mean square 1 and mean -0.05."""
 
     @property

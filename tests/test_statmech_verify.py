@@ -231,7 +231,7 @@ def test_fingerprints_of_simple_numbers_differ_like_those_of_random_ones():
 def test_a_fingerprint_does_not_depend_on_how_many_runs_are_read_together(monkeypatch):
     values = {"a": np.random.default_rng(0).normal(size=(50, 7))}
     reference = compute_fingerprints(values, np.arange(50), compute_fingerprint_salt({}, {}))
-    monkeypatch.setattr("statmech.results.fingerprints.MAX_BLOCK_NUMBERS", 10)
+    monkeypatch.setattr("statmech.results.fingerprints.MAX_WORDS_PER_BLOCK", 10)
     np.testing.assert_array_equal(
         compute_fingerprints(values, np.arange(50), compute_fingerprint_salt({}, {})), reference
     )

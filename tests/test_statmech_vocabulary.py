@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from statmech.scenarios.vocabulary import TERM_EXCEPTIONS, VocabularyEntry, list_entries
+from statmech.scenarios.vocabulary import NAMES_WITH_TWO_MEANINGS, VocabularyEntry, list_vocabulary_entries
 
 
 def clashes(stated):
@@ -15,14 +15,14 @@ def clashes(stated):
     for one, other in (("name", "term"), ("name", "label"), ("term", "name"), ("label", "name")):
         groups = defaultdict(set)
         for entry in stated:
-            if not entry.switch and entry.name not in TERM_EXCEPTIONS:
+            if not entry.switch and entry.name not in NAMES_WITH_TWO_MEANINGS:
                 groups[getattr(entry, one)].add(getattr(entry, other))
         found += [f"the {one} {it!r} has {len(of)} {other}s: {sorted(of)}" for it, of in groups.items() if len(of) > 1]
     return found
 
 
 def test_every_name_has_one_term_and_one_symbol_and_each_of_these_one_name():
-    assert not clashes(list_entries())
+    assert not clashes(list_vocabulary_entries())
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_every_name_has_one_term_and_one_symbol_and_each_of_these_one_name():
     ],
 )
 def test_a_planted_clash_is_found(planted, clash):
-    assert any(clash in found for found in clashes([*list_entries(), planted]))
+    assert any(clash in found for found in clashes([*list_vocabulary_entries(), planted]))
 
 
 def test_each_exception_is_one():
-    for name in TERM_EXCEPTIONS:
-        assert len({entry.term for entry in list_entries() if entry.name == name}) == 2
+    for name in NAMES_WITH_TWO_MEANINGS:
+        assert len({entry.term for entry in list_vocabulary_entries() if entry.name == name}) == 2
 
 
 def test_every_name_states_what_it_means():
-    assert [entry.name for entry in list_entries() if not entry.term] == []
+    assert [entry.name for entry in list_vocabulary_entries() if not entry.term] == []

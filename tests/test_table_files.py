@@ -19,7 +19,7 @@ from statmech.cli.commands import app
 from statmech.errors import ConfigError
 from statmech.labelled_table import make_labelled_table, read_labelled_table
 from statmech.table_columns import ColumnOptions
-from statmech.table_files import FileFormat, read_table_file
+from statmech.table_files import TableFileFormat, read_table_file
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((60, 3)).round(4)
@@ -83,7 +83,7 @@ def test_numbers_that_count_columns_or_years_are_names_unless_they_are_data(head
     found = read_table_file(str(tmp_path / "t.csv"))
     assert len(found.frame) == 60
     assert "is taken for names" in "\n".join(found.notes)
-    assert len(read_table_file(str(tmp_path / "t.csv"), FileFormat(header=False)).frame) == 61
+    assert len(read_table_file(str(tmp_path / "t.csv"), TableFileFormat(header=False)).frame) == 61
     (tmp_path / "t.csv").write_text(content)
     assert len(read_table_file(str(tmp_path / "t.csv")).frame) == 60
 

@@ -132,7 +132,7 @@ def test_the_bayes_optimal_learner_reaches_its_error_at_finite_N():
         m, Q = w @ data.half_centre_difference / cell.N, np.sqrt(data.variances @ w**2 / cell.N)
         q = mean @ w / cell.N
         b = (two.centre_distances[1] - two.centre_distances[0]) * q / 2 + np.log(0.3 / 0.7) / 2
-        errors.append(two.weights @ normal_cdf(-(two.centre_distances * m + vocabulary.LABELS * b) / Q))
+        errors.append(two.weights @ normal_cdf(-(two.centre_distances * m + vocabulary.CLUSTER_LABELS * b) / Q))
     expected = compute_best_plane_error(two.compute_learnt_separation(1.0), 0.3)
     spread = np.std(errors) / np.sqrt(len(errors))
     assert abs(np.mean(errors) - expected) < 3 * spread + 1 / cell.N

@@ -7,8 +7,8 @@ import pytest
 
 import theory
 from statmech import Network, NetworkTasks, OnlineTasks, Scenario
-from statmech.controls import Control, TimeSegments
-from statmech.optima import OptimalControl
+from statmech.controls import ControlFunction, TimeSegments
+from statmech.optima import OptimalControlOptions
 from theory.control import best_controls
 from theory.control.best_controls import add_best_controls
 from theory.control.best_rates import compute_best_rates
@@ -207,8 +207,10 @@ def test_the_mean_error_over_time_of_a_perceptron_is_least_at_the_same_rate():
 @pytest.mark.slow
 @pytest.mark.quick
 def test_where_a_search_errs_the_best_constant_is_taken(monkeypatch):
-    wish = OptimalControl(segments=2)
-    lost = best_controls.ControlSearchResult({"eta": Control(TimeSegments((0.0, np.inf)), (20.0,), wish)}, 1.0, [0.4])
+    wish = OptimalControlOptions(segments=2)
+    lost = best_controls.ControlSearchResult(
+        {"eta": ControlFunction(TimeSegments((0.0, np.inf)), (20.0,), wish)}, 1.0, [0.4]
+    )
     monkeypatch.setattr(best_controls, "_search_controls", lambda *_: lost)
     [(cell, best)] = add_best_controls([student(eta=wish, drift=0.01)], 3.0)
     assert best.gain == 1.0

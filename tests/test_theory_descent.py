@@ -27,7 +27,7 @@ from statmech.scenarios.risk import Risk
 from theory import solutions
 from theory.convex.empirical_risk import solve_loss_minimum
 from theory.descent import ladder, replicas, samples
-from theory.descent.replicas import compute_curves
+from theory.descent.replicas import compute_descent_curves
 
 NOISY = {"loss": "logistic", "flip": 0.1, "alpha": 2, "lam": 0.02, "eta": 0.8, "start": {"length": 1}}
 SETTINGS = {  # of the square loss
@@ -47,7 +47,7 @@ def cell(**keys):
 def at_size(this, size):
     """Means and standard errors of replicas of a fixed number of samples."""
     return replicas._average_paths(
-        this, [ladder.simulate_descent(this, replica, size) for replica in range(replicas.NUM_REPLICAS)], size
+        this, [ladder.simulate_descent(this, replica, size) for replica in range(replicas.NUM_DESCENT_REPLICAS)], size
     )
 
 
@@ -74,7 +74,9 @@ def closed_form(this):
     with labels a = <yu>, and y - a u acts as noise.
     """
     a, noise = (
-        (1.0, this.teacher.noise**2) if not this.teacher.labels else (samples.compute_mean_field(this.teacher), None)
+        (1.0, this.teacher.noise**2)
+        if not this.teacher.labels
+        else (samples.compute_mean_teacher_field(this.teacher), None)
     )
     noise = 1 - a * a if noise is None else noise
     heavy = this.descent.momentum if isinstance(this.descent, HeavyBall) else 0.0
@@ -164,12 +166,12 @@ def test_the_first_steps_of_the_logistic_loss_are_those_of_a_quadrature():
 def test_intervals_of_the_standard_error_hold_the_exact_value():
     this = cell(**{**NOISY, "start": {"length": 0}}, epochs=[2, 3, 4])
     groups = 48
-    paths = [ladder.simulate_descent(this, replica, 512) for replica in range(replicas.NUM_REPLICAS * groups)]
+    paths = [ladder.simulate_descent(this, replica, 512) for replica in range(replicas.NUM_DESCENT_REPLICAS * groups)]
     held = []
-    for first in range(0, len(paths), replicas.NUM_REPLICAS):
-        found = replicas._average_paths(this, paths[first : first + replicas.NUM_REPLICAS], 512)
+    for first in range(0, len(paths), replicas.NUM_DESCENT_REPLICAS):
+        found = replicas._average_paths(this, paths[first : first + replicas.NUM_DESCENT_REPLICAS], 512)
         deviation = np.abs(found.mean["eps_g"] - QUADRATURE[1:])
-        held.append(deviation < t.ppf(0.975, replicas.NUM_REPLICAS - 1) * found.error["eps_g"])
+        held.append(deviation < t.ppf(0.975, replicas.NUM_DESCENT_REPLICAS - 1) * found.error["eps_g"])
     assert 0.88 <= np.mean(held) <= 0.995
 
 
@@ -177,7 +179,7 @@ def responses(this, replica, size):
     """Cosines after every step by response functions: Gaussian fields of a covariance, and the reaction's kernels."""
     steps, alpha, eta, lam = this.steps[-1], this.alpha, this.eta, this.lam
     net = np.clip(qmc.Sobol(steps + 2, rng=np.random.default_rng(replica)).random(size), 1e-16, 1 - 1e-16)
-    u, normals = samples.compute_field_quantiles(this.teacher, net[:, 0]), ndtri(net[:, 1:])
+    u, normals = samples.compute_teacher_field_quantiles(this.teacher, net[:, 0]), ndtri(net[:, 1:])
     m, a, q0 = np.zeros(steps + 1), np.ones(steps + 1), this.length**2
     W, factor = np.zeros((steps + 1, steps)), np.zeros((steps + 1, steps + 1))
     G, D = np.zeros((steps, size)), np.zeros((steps, steps, size))
@@ -218,7 +220,7 @@ REFERENCE = {  # steps: eps_g and its error
 
 
 def test_curves_are_within_their_errors_of_the_reference():
-    found = compute_curves(cell(**NOISY, epochs=list(REFERENCE)))
+    found = compute_descent_curves(cell(**NOISY, epochs=list(REFERENCE)))
     expected, known = np.array(list(REFERENCE.values())).T
     assert np.all(found.error["eps_g"] < 1e-4)
     assert np.all(found.error["R"] < 1e-4)
@@ -254,7 +256,7 @@ def test_many_epochs_lead_to_the_minimum(keys):
 def test_the_first_step_from_0_is_hebbs_rule(loss, teacher):
     this = replace(cell(loss=loss, alpha=1.5, eta=0.1, epochs=[1]), teacher=teacher)
     path = ladder.simulate_descent(this, 0, 512)
-    mean = samples.compute_mean_field(teacher)
+    mean = samples.compute_mean_teacher_field(teacher)
     assert path.perpendicular[1] / path.parallel[1] == pytest.approx(1 / np.sqrt(1.5) / mean, rel=1e-7)
 
 
@@ -296,7 +298,7 @@ def test_quantiles_of_the_teachers_field_invert_its_distribution(teacher):
     shares = np.array([1e-7, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-5])
     width = float(teacher.width(np.zeros(1))[0])
     cuts = np.sort(np.outer([-1, 1], width * np.array([1, 3, 8, 30])).ravel())
-    for share, field in zip(shares, samples.compute_field_quantiles(teacher, shares), strict=True):
+    for share, field in zip(shares, samples.compute_teacher_field_quantiles(teacher, shares), strict=True):
         edges = [-9.5, *cuts[(cuts > -9.5) & (cuts < field)], field]
         edges = np.sort([*edges, 0.0]) if field > 0 else edges
         below = sum(
@@ -314,7 +316,7 @@ def test_a_longer_run_extends_a_shorter_one(keys):
 
 def test_what_overflows_is_no_number_from_there_on():
     this = cell(loss="exponential", flip=0.1, alpha=3, eta=40, epochs=range(1, 13))
-    found = compute_curves(this)
+    found = compute_descent_curves(this)
     numbers = np.isfinite(found.mean["R"])
     assert numbers[0]
     assert not numbers[-1]
@@ -356,7 +358,7 @@ def test_the_perceptron_has_no_minimum():
 def test_the_bytes_of_more_samples_are_checked(monkeypatch):
     monkeypatch.setattr(replicas, "get_total_memory", lambda: 2.0**20)
     with pytest.raises(Exception, match=r"theory with \d+ directions takes .* GiB, and this machine has 0.000977 GiB"):
-        compute_curves(cell(loss="hinge", flip=0.1, alpha=3, eta=0.05, epochs=[20]))
+        compute_descent_curves(cell(loss="hinge", flip=0.1, alpha=3, eta=0.05, epochs=[20]))
 
 
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
@@ -367,7 +369,7 @@ def test_a_replica_takes_at_most_the_bytes_stated(loss):
     path = ladder.simulate_descent(cell, 0, 2**13)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 0.3 < peak / replicas.estimate_bytes(cell, path.num_directions, 2**13) < 1.3
+    assert 0.3 < peak / replicas.estimate_replica_bytes(cell, path.num_directions, 2**13) < 1.3
 
 
 def test_theory_is_solved_with_one_blas_thread(monkeypatch):

@@ -18,7 +18,7 @@ from statmech import Descent, Inference, Risk
 from statmech.convex.descents import Adam, Gradient, Nesterov
 from statmech.convex.weights import Binary, Gauss, Sparse
 from theory.descent import ladder, replicas, two_sided
-from theory.descent.samples import compute_mean_field
+from theory.descent.samples import compute_mean_teacher_field
 
 SPARSE = {"weights": "sparse", "rho": 0.2}
 NOISY = {"flip": 0.1, "lam": 0.3, "eta": 0.3, "epochs": [1, 2, 5, 10, 20]}
@@ -32,7 +32,7 @@ def cell(**keys):
 def at_size(this, size):
     """Means and standard errors of replicas of a fixed number of samples."""
     return replicas._average_paths(
-        this, [ladder.simulate_descent(this, replica, size) for replica in range(replicas.NUM_REPLICAS)], size
+        this, [ladder.simulate_descent(this, replica, size) for replica in range(replicas.NUM_DESCENT_REPLICAS)], size
     )
 
 
@@ -103,7 +103,7 @@ def test_the_first_step_of_signs_is_known():
     """The force on a weight is a w* + b n with normal n and a/b = <yu> sqrt(alpha), Hebb's, for any loss."""
     for weights in ("gauss", "binary"):
         this = cell(descent="sign", loss="hinge", flip=0.1, epochs=[1], weights=weights, eta=0.2)
-        odds = compute_mean_field(this.teacher) * np.sqrt(2)
+        odds = compute_mean_teacher_field(this.teacher) * np.sqrt(2)
         normal, binary = np.sqrt(2 / np.pi) * odds / np.sqrt(1 + odds**2), erf(odds / np.sqrt(2))
         found = at_size(this, 2**14)
         assert found.error["R"][0] < 5e-4

@@ -15,7 +15,7 @@ import theory
 from statmech import RULES, Scenario, ScenarioError, compare, load
 from statmech.results import comparison, corrections, multiplicity
 from statmech.results.corrections import predict_mean_and_std
-from statmech.schedules import SCHEDULES
+from statmech.schedules import LEARNING_RATE_SCHEDULES
 from theory.fluctuations import student_fluctuations
 from theory.online import combinations, trajectories
 from theory.solutions import solve_line
@@ -247,7 +247,7 @@ FALLING = {"hyperbolic": lambda t: 1 / (1 + t), "exponential": lambda t: np.exp(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("annealing", SCHEDULES)
+@pytest.mark.parametrize("annealing", LEARNING_RATE_SCHEDULES)
 def test_a_schedule_enters_with_its_explicit_derivative(annealing):
     given = {"schedule": {"t0": 1}, "annealing": annealing, "start": {"R": 0.3}}
     scenario = Scenario(rule="hebb", N=20, t=[2, 5], seeds=1, corrections=True, **given)
@@ -296,21 +296,25 @@ def test_the_standard_deviation_is_off_by_more_than_an_eighth_where_nothing_is_j
     scenario = Scenario(rule="adatron", N=5, t=[50], seeds=4000, corrections=True)
     runs, solution = simulate.run(scenario), theory.solve(scenario)
     for name in ("R", "eps_g", "length"):
-        assert corrections.find_unresolved_values(solution, name).all()
+        assert corrections.find_unresolved_std_mask(solution, name).all()
         assert runs[name].std("seed", ddof=1).item() / solution[f"{name}_std"].item() > 1.125 + 4 / 8000**0.5
     forgetting = Scenario(rule="adatron_textbook", N=100, decay=5, schedule={"t0": 1}, t=[0.1, 2], corrections=True)
-    assert corrections.find_resolved_values(theory.solve(forgetting), "length").values.ravel().tolist() == [True, False]
+    assert corrections.find_resolved_std_mask(theory.solve(forgetting), "length").values.ravel().tolist() == [
+        True,
+        False,
+    ]
     drifting = {"rule": "adatron", "flip": 0.1, "drift": 0.3, "start": {"length": 1, "R": 0.1}, "t": 6}
     at = theory.solve(Scenario(**drifting, N=[100, 1000], corrections=True))
-    assert corrections.find_resolved_values(at, "length").values.ravel().tolist() == [False, True]
-    assert corrections.find_resolved_values(at, "eps_g").all()
+    assert corrections.find_resolved_std_mask(at, "length").values.ravel().tolist() == [False, True]
+    assert corrections.find_resolved_std_mask(at, "eps_g").all()
 
 
 @pytest.mark.slow
 def test_all_values_of_the_figure_of_fluctuations_are_judged():
     solution = theory.solve(load("fluctuations"))
     assert all(
-        corrections.find_resolved_values(solution, name).all() for name in ("R", "length", "eps_g", "eps_g_weight_mean")
+        corrections.find_resolved_std_mask(solution, name).all()
+        for name in ("R", "length", "eps_g", "eps_g_weight_mean")
     )
 
 

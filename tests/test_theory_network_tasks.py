@@ -10,7 +10,7 @@ import pytest
 
 import theory
 from statmech import NetworkTasks
-from statmech.controls import Control, TimeSegments
+from statmech.controls import ControlFunction, TimeSegments
 from statmech.protocols import OptimalProtocol
 from statmech.scenarios.network_matrices import StudentUnits
 from theory.networks import equations as one_task
@@ -164,7 +164,7 @@ def test_batches_are_single_examples_of_smaller_rates():
     np.testing.assert_allclose(rates_of(batches, [0.7, 0.3]), 8 * rates_of(single, [0.7, 0.3]), rtol=1e-12)
     times = [2, 5, 10, 20]
     cell = cell_of(batch=10, eta=2, eta_v=2, noise=0.5, decay=0, teacher={"w": 1})
-    share = Control(TimeSegments((0.0, np.inf)), (0.7,))
+    share = ControlFunction(TimeSegments((0.0, np.inf)), (0.7,))
     [(R, Q, v)] = tasks.solve_cells([replace(cell, protocol=OptimalProtocol(share=share))], times)
     error = [one_task.generalization_error(cell.activation, cell.T, cell.w[k], R, Q, v[:, k]) for k in (0, 1)]
     np.testing.assert_allclose(np.stack(error, axis=-1), BATCHES, atol=5.1e-7)

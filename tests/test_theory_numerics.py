@@ -17,7 +17,7 @@ from scipy.optimize.elementwise import find_root
 from scipy.special import log_ndtr, ndtr
 
 from statmech import Scenario
-from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_gaussian_panels, normal_density
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_clipped_composite_rule, normal_density
 from statmech.numerics.zeros import find_zeros
 from theory.fluctuations import student_noise
 from theory.numerics import collocation, dormand_prince, sobol_net
@@ -191,7 +191,7 @@ def test_panels_are_halved_where_coefficients_change_fast(monkeypatch):
     width, times = 0.02, np.array([0.5, 0.97, 1.0, 1.01, 3.0])
 
     def error():
-        found = collocation.solve_linear_equations(steep, np.ones(1), times, np.ones_like)[:, 0]
+        found = collocation.solve_linear_odes(steep, np.ones(1), times, np.ones_like)[:, 0]
         return np.max(abs(found / np.exp(np.arctan((times - 1) / width) + np.arctan(1 / width)) - 1))
 
     def steep(t):
@@ -205,7 +205,7 @@ def test_panels_are_halved_where_coefficients_change_fast(monkeypatch):
 @pytest.mark.parametrize("kink", [-2.5, 0.0, 0.7, 4.0])
 def test_panels_integrate_a_jump_at_their_edge(kink):
     def above(edges):
-        x, weight = make_gaussian_panels(np.array([-GAUSSIAN_CUTOFF, *edges, GAUSSIAN_CUTOFF]))
+        x, weight = make_clipped_composite_rule(np.array([-GAUSSIAN_CUTOFF, *edges, GAUSSIAN_CUTOFF]))
         return np.sum(weight * normal_density(x) * (x > kink))
 
     assert above([kink]) == pytest.approx(ndtr(-kink), rel=1e-12)

@@ -17,7 +17,7 @@ from statmech.convex.weights import Gauss
 from statmech.errors import ScenarioError
 from statmech.inputs import Features, PowerLaw, Spectrum
 from statmech.modes import Modes
-from statmech.population import InputPopulation, make_population
+from statmech.population import InputPopulation, make_input_population
 from statmech.scenarios.risk import Risk
 from theory.convex.best_lambda import find_best_lambda, search_best_lambda
 from theory.convex.empirical_risk import make_convex_equations, solve_loss_minimum
@@ -33,7 +33,7 @@ def of_powers(*powers, **more):
     """Two modes with these parts of the variance of the teacher's field."""
     T = np.array(powers) / OMEGA
     law = Spectrum(tuple(OMEGA), SHARES, tuple(T / T.sum()), misfit=1 - sum(powers), **more)
-    return make_population(law, 400)
+    return make_input_population(law, 400)
 
 
 def solved(loss, teacher, inputs, alpha, lam):
@@ -71,7 +71,7 @@ VALUES = [  # of two routes that agree to 1e-12
     ),
     (
         "F1: random features",
-        (Square(), LinearTeacher(), make_population(Features("relu", 0.5), 400), 1.5, 0.1),
+        (Square(), LinearTeacher(), make_input_population(Features("relu", 0.5), 400), 1.5, 0.1),
         {"mse": 0.3635021427},
     ),
 ]
@@ -96,7 +96,7 @@ def test_maximum_stability_and_the_best_penalty_are_those_of_two_other_routes():
 
 def test_of_several_minima_the_best_penalty_is_the_least():
     """Two well-filled groups of directions leave two minima, of which the shallower one is enclosed more closely."""
-    inputs = make_population(Spectrum((1e4, 1.0, 1e-4), (0.1, 0.3, 0.6), (1e-8, 1e-4, 0.99989999)), 400)
+    inputs = make_input_population(Spectrum((1e4, 1.0, 1e-4), (0.1, 0.3, 0.6), (1e-8, 1e-4, 0.99989999)), 400)
     learner, alpha = (Square(), LinearTeacher(0.3), inputs), np.array([0.3614, 0.7198])
     best = find_best_lambda(*learner[:2], L2, Gauss(), alpha, inputs)
     least = solved(*learner, alpha, best).mse
@@ -113,7 +113,9 @@ def test_isotropic_modes_are_the_isotropic_equations(loss, teacher, lam):
     if not teacher.labels and loss.of == "stability":
         return
     alpha = np.array([0.4, 1.7, 6.0])
-    one, three = (solved(loss, teacher, make_population(Spectrum(at), 99), alpha, lam) for at in ((1.0,), (1.0,) * 3))
+    one, three = (
+        solved(loss, teacher, make_input_population(Spectrum(at), 99), alpha, lam) for at in ((1.0,), (1.0,) * 3)
+    )
     iso = solved(loss, teacher, None, alpha, lam)
     for name, expected in iso._asdict().items():
         if name != "residual":
@@ -132,7 +134,7 @@ def test_isotropic_modes_are_the_isotropic_equations(loss, teacher, lam):
 def test_outputs_without_noise_are_recovered_as_with_isotropic_inputs(loss):
     alpha, lam = np.array([0.5, 1.5, 4.0, 4.0]), np.array([0.0, 0.0, 0.05, 3.0])
     iso, modes = (
-        solved(loss, LinearTeacher(), it, alpha, lam) for it in (None, make_population(Spectrum((1.0, 1.0)), 99))
+        solved(loss, LinearTeacher(), it, alpha, lam) for it in (None, make_input_population(Spectrum((1.0, 1.0)), 99))
     )
     assert np.allclose(modes.mse, iso.mse, rtol=1e-12, atol=1e-30)
     assert np.allclose(modes.V, iso.V, rtol=1e-12)
@@ -202,15 +204,17 @@ def test_own_penalties_are_those_of_other_units():
     law = Spectrum(tuple(OMEGA), SHARES, (0.9, 0.1), ridge=tuple(ridge))
     T = np.array([0.9, 0.1]) * ridge
     same = Spectrum(tuple(OMEGA / ridge), SHARES, tuple(T / T.sum()))
-    one, other = (solved(Logistic(), SignTeacher(), make_population(it, 400), [0.5, 2.0], 0.1) for it in (law, same))
+    one, other = (
+        solved(Logistic(), SignTeacher(), make_input_population(it, 400), [0.5, 2.0], 0.1) for it in (law, same)
+    )
     for name in ("R_field", "length_field", "V", "train_loss"):
         assert np.allclose(getattr(one, name), getattr(other, name), rtol=1e-12), name
     assert np.all(np.abs(one.length / other.length - 1) > 0.01)
 
 
 def test_weights_in_no_direction_of_the_inputs_only_lower_the_ratio_of_examples():
-    half = make_population(Spectrum((0.0, 2.0)), 400)
-    full = make_population(Spectrum((1.0,)), 200)
+    half = make_input_population(Spectrum((0.0, 2.0)), 400)
+    full = make_input_population(Spectrum((1.0,)), 200)
     for loss, teacher, lam in (
         (Square(), LinearTeacher(0.3), 0.1),
         (Logistic(), SignTeacher(0.1), 0.1),
@@ -228,13 +232,13 @@ def test_weights_in_no_direction_of_the_inputs_only_lower_the_ratio_of_examples(
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 3.0])
 def test_the_best_ridge_of_a_random_teacher_is_the_noise_whatever_the_spectrum(alpha):
-    inputs = make_population(Spectrum(tuple(OMEGA), SHARES), 400)
+    inputs = make_input_population(Spectrum(tuple(OMEGA), SHARES), 400)
     known, found = (
         by(Square(), LinearTeacher(0.5), L2, Gauss(), np.array([alpha]), inputs)
         for by in (find_best_lambda, search_best_lambda)
     )
     assert np.allclose([known, found], 0.25, rtol=1e-8)
-    scaled = make_population(Spectrum(tuple(3 * OMEGA), SHARES, misfit=0.2, ridge=(2.0, 2.0)), 400)
+    scaled = make_input_population(Spectrum(tuple(3 * OMEGA), SHARES, misfit=0.2, ridge=(2.0, 2.0)), 400)
     known, found = (
         by(Square(), SignTeacher(0.1), L2, Gauss(), np.array([alpha]), scaled)
         for by in (find_best_lambda, search_best_lambda)
@@ -244,7 +248,7 @@ def test_the_best_ridge_of_a_random_teacher_is_the_noise_whatever_the_spectrum(a
 
 def test_the_best_ridge_of_an_aligned_teacher_is_smaller_and_may_be_none():
     def best(noise, T):
-        inputs = make_population(Spectrum(tuple(OMEGA), SHARES, T), 400)
+        inputs = make_input_population(Spectrum(tuple(OMEGA), SHARES, T), 400)
         return find_best_lambda(Square(), LinearTeacher(noise), L2, Gauss(), np.array([0.3]), inputs)[0]
 
     bests = [best(0.5, T) for T in ((0.9, 0.1), "random", (0.3, 0.7), "aligned")]
@@ -289,7 +293,7 @@ def test_separability_of_a_logit_teacher_with_a_misfit_is_that_of_its_average():
 
 def test_margins_end_at_the_threshold_whatever_the_spectrum():
     for T in ((0.9, 0.1), (0.1, 0.9)):
-        inputs = make_population(Spectrum(tuple(OMEGA), SHARES, T, misfit=0.3), 400)
+        inputs = make_input_population(Spectrum(tuple(OMEGA), SHARES, T, misfit=0.3), 400)
         edge = compute_separability_threshold(SignTeacher(), 0.7)
         state = solved(Hinge(), SignTeacher(), inputs, [0.98 * edge, 1.02 * edge], 0.0)
         assert np.isinf(state.V[0])
@@ -308,16 +312,16 @@ def test_random_features_descend_twice_in_their_width():
     """Mei & Montanari 2019: three examples per latent variable, ReLU, outputs without noise, lam -> 0."""
     widths = {1.5: 0.619504, 2.5: 1.068035, 4.0: 0.462374, 10.0: 0.089842}
     for width, mse in widths.items():
-        inputs = make_population(Features("relu", 1 / width), 10**4)
+        inputs = make_input_population(Features("relu", 1 / width), 10**4)
         assert solved(Square(), LinearTeacher(), inputs, 3 / width, 1e-8).mse[0] == pytest.approx(mse, abs=6e-7)
 
 
 def test_many_modes_of_a_power_law_are_those_of_its_sum_rule():
-    few = make_population(PowerLaw(1.5, 1.75), 4000)
+    few = make_input_population(PowerLaw(1.5, 1.75), 4000)
     i = np.arange(1, 4001.0)
     omega, p = i**-1.5, i**-1.75
     T = tuple((p / omega) / np.sum(p / omega))
-    all_modes = make_population(Spectrum(tuple(omega * 4000 / omega.sum()), (), T), 4000)
+    all_modes = make_input_population(Spectrum(tuple(omega * 4000 / omega.sum()), (), T), 4000)
     one, other = (solved(Logistic(), SignTeacher(), it, [0.05, 0.5], 1e-3) for it in (few, all_modes))
     assert np.allclose(one.R_field, other.R_field, rtol=1e-11)
     assert np.allclose(one.length, other.length, rtol=1e-10)
@@ -328,7 +332,7 @@ def test_wide_spectra_are_solved_from_large_to_small_penalties(loss):
     law = Spectrum((1e4, 1.0, 1e-4), (0.1, 0.3, 0.6), (1 / 3, 1 / 3, 1 / 3))
     alpha = np.array([0.05, 0.2, 0.7, 1.5])
     for lam in (1e5, 1.0, 1e-4, 1e-8):
-        state = solved(loss, SignTeacher(0.1), make_population(law, 1000), alpha, lam)
+        state = solved(loss, SignTeacher(0.1), make_input_population(law, 1000), alpha, lam)
         assert np.all(state.residual <= 1e-9), lam
 
 

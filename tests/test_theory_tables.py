@@ -18,10 +18,10 @@ from statmech.learning_curve import LearningCurvePredictor
 from statmech.learning_curve_report import format_curve_report
 from statmech.real_table import make_real_table
 from theory.convex.clusters import solve_cluster_minimum
-from theory.tables.fresh_clusters import make_class_table, predict_fresh_errors
-from theory.tables.fresh_rows import FreshRowErrors
+from theory.tables.fresh_clusters import make_class_decomposition, predict_fresh_errors
+from theory.tables.fresh_rows import FreshRowErrorPredictor
 from theory.tables.resolvents import Resolvent
-from theory.tables.ridge import make_ridge_table, predict_squared_errors, ridge_from_table
+from theory.tables.ridge import decompose_real_table, make_ridge_decomposition, predict_squared_errors
 
 ALPHA = np.array([0.25, 0.5, 1.0, 2.0])
 
@@ -35,7 +35,7 @@ def test_the_squared_error_of_a_small_table_is_the_recorded_one():
     i, j = np.arange(1, 61)[:, None], np.arange(1, 21)
     X = np.sin(1 + i * j + j**2)
     y = np.cos(i[:, 0]) + X[:, 0]
-    table = make_ridge_table(scaled(X), y - y.mean())
+    table = make_ridge_decomposition(scaled(X), y - y.mean())
     assert predict_squared_errors(table, np.array([25]), np.array([0.1]))[0] == pytest.approx(0.4186931609, abs=5e-11)
 
 
@@ -47,7 +47,7 @@ def test_as_many_examples_as_degrees_of_freedom_give_generalised_cross_validatio
     y, lam = y - y.mean(), 0.3
     hat = Z @ np.linalg.solve(Z.T @ Z + lam * np.eye(30), Z.T)
     by_hand = np.sum((y - hat @ y) ** 2) / 79 / (1 - np.trace(hat) / 79) ** 2
-    error = predict_squared_errors(make_ridge_table(Z, y), np.array([79]), np.array([lam]))[0]
+    error = predict_squared_errors(make_ridge_decomposition(Z, y), np.array([79]), np.array([lam]))[0]
     assert error == pytest.approx(by_hand, rel=1e-9)
 
 
@@ -91,7 +91,7 @@ def test_short_tables_predict_the_squared_error_of_fresh_rows_with_one_degree_of
     found, wrong = [], []
     for seed in range(200):
         X, y = linear_rows(n, seed)
-        table, point = make_ridge_table(scaled(X), y - y.mean()), (np.array([P]), np.array([lam]))
+        table, point = make_ridge_decomposition(scaled(X), y - y.mean()), (np.array([P]), np.array([lam]))
         found += list(predict_squared_errors(table, *point))
         of = table.resolvent
         wrong += list(predict_squared_errors(table._replace(resolvent=Resolvent(of.eigenvalues, n, 60)), *point))
@@ -109,7 +109,8 @@ def test_the_squared_error_of_unbalanced_labels_has_their_mean_as_noise():
         return rng.standard_normal((n, 60)) + 0.2 * y[:, None], y
 
     tables = [
-        ridge_from_table(make_real_table(make_labelled_table(*rows(200, seed))), intercept=False) for seed in range(20)
+        decompose_real_table(make_real_table(make_labelled_table(*rows(200, seed))), intercept=False)
+        for seed in range(20)
     ]
     predicted = np.array([predict_squared_errors(table, np.array([80]), np.array([0.3]))[0] for table in tables])
     errors = []
@@ -137,8 +138,10 @@ def test_short_tables_of_60_columns_predict_the_squared_error_of_fresh_rows(n, P
     for seed in range(60):
         X, y = numbers(np.random.default_rng([2, seed]), n, N)
         table = make_real_table(make_labelled_table(X, y))
-        predicted.append(FreshRowErrors(table).predict_errors(Square(), np.array([P]), np.array([lam])).mse_y[0])
-        ridge = ridge_from_table(table, True)
+        predicted.append(
+            FreshRowErrorPredictor(table).predict_errors(Square(), np.array([P]), np.array([lam])).mse_y[0]
+        )
+        ridge = decompose_real_table(table, True)
         wrong = replace(ridge.resolvent, degrees_of_freedom=n)
         planted.append(predict_squared_errors(ridge._replace(resolvent=wrong), np.array([P - 1]), np.array([lam]))[0])
         X, y = numbers(np.random.default_rng([3, seed]), P, N)
@@ -184,7 +187,7 @@ def predicted(loss, planted=False):
     found = []
     for seed in range(12):
         Z, y, scale = clusters(600, 200, seed)
-        table = make_class_table(Z, y)
+        table = make_class_decomposition(Z, y)
         if planted:
             table = table._replace(centre_noise=0.0)
         found.append(predict_fresh_errors(loss, table, 200 * ALPHA, np.full(4, 0.1 / scale**2)))

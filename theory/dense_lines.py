@@ -14,7 +14,7 @@ from scipy.interpolate import UnivariateSpline
 
 from statmech.errors import ScenarioError, SolverError
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.variables import ERROR_SUFFIX
+from statmech.scenarios.variables import STANDARD_ERROR_SUFFIX
 from theory.solutions import get_solver, solve_line
 
 DEFAULT_LINE_POINTS = 200
@@ -25,7 +25,7 @@ SINGULARITY_GRID_FACTORS = 1 + np.array(
     [-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08]
 )  # grid points, relative to the singular value
 TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
-JUMP_STATE_TOL = 0.05  # relative to the jump: closer values belong to the same state
+SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
 MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
 MIN_DENSE_LINE_POINTS = 40  # a coarser line looks like a polygon
 SPLINE_MEAN_CHI_SQUARED = (
@@ -37,13 +37,13 @@ _LINE_CACHE: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_LINE
 
 
 @contextmanager
-def cache_lines() -> Iterator[None]:
+def cache_theory_lines() -> Iterator[None]:
     """Solve each line at most once within this block.
 
     Charts of a report and figures that request the same line share one solution.
 
     >>> from statmech import Scenario
-    >>> with cache_lines():
+    >>> with cache_theory_lines():
     ...     first, again = (smooth(Scenario(rule="hebb", t=[1, 10]), "t") for _ in range(2))
     >>> first is not again, first.R.values is again.R.values
     (True, True)
@@ -113,7 +113,7 @@ def _solve_dense_line(scenario: AbstractScenario, axis: str, max_points: int) ->
     ignored = [str(dim) for dim in solution.dims if dim in scenario.keys_ignored_by_theory]
     lines = solution.isel(dict.fromkeys(ignored, 0), drop=True)
     sampled = axis not in dense.recorded_coordinates and any(
-        (lines[name] > 0).any() for name in lines if str(name).endswith(ERROR_SUFFIX)
+        (lines[name] > 0).any() for name in lines if str(name).endswith(STANDARD_ERROR_SUFFIX)
     )
     return break_at_declared_transitions(scenario, _smooth_sampled_values(lines, axis) if sampled else lines, axis)
 
@@ -129,7 +129,7 @@ def _smooth_sampled_values(lines: xr.Dataset, axis: str) -> xr.Dataset:
     def spline(values: xr.DataArray) -> xr.DataArray:
         if axis not in values.dims or values.dtype.kind != "f":
             return values
-        error = lines.get(f"{values.name}{ERROR_SUFFIX}", exact)
+        error = lines.get(f"{values.name}{STANDARD_ERROR_SUFFIX}", exact)
         smooth: xr.DataArray = xr.apply_ufunc(
             lambda y, y_error: _evaluate_spline(x, y, y_error, fine),
             values,
@@ -236,7 +236,7 @@ def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition
             & (steps[1] > min_jump.values)
         )
         just_above = (extended[axis] >= transition) & (extended[axis] < above)
-        in_transit = np.abs(extended[just_above].values - values[2]) > JUMP_STATE_TOL * steps[1]
+        in_transit = np.abs(extended[just_above].values - values[2]) > SAME_STATE_JUMP_FRACTION * steps[1]
     extended[just_above] = np.where(jumps & in_transit, np.nan, extended[just_above])
     return extended.transpose(*line.dims)
 
@@ -264,10 +264,10 @@ def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -
         getattr(get_solver(scenario), "SINGULARITIES", {}).get(axis, ()), SINGULARITY_GRID_FACTORS
     ).ravel()
     added_points = singular[(singular > dense[0]) & (singular < dense[-1])]
-    return {**config, axis: np.union1d(dense, added_points).tolist(), **_choose_ignored_values(config, ignores)}
+    return {**config, axis: np.union1d(dense, added_points).tolist(), **_choose_ignored_key_values(config, ignores)}
 
 
-def _choose_ignored_values(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
+def _choose_ignored_key_values(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
     """Choose one value for each configured key that the theory ignores.
 
     A value in `ignores` takes precedence over the first value in the config.

@@ -10,7 +10,7 @@ import xarray as xr
 
 from statmech.optima import describe_edge_optimum
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.controlled_keys import TASK_FRACTION_KEY
+from statmech.scenarios.controlled_keys import FIRST_TASK_FRACTION_CONTROL
 
 
 def describe_optima_at_edges(scenario: AbstractScenario, dataset: xr.Dataset, solver: Any) -> list[str]:
@@ -48,5 +48,5 @@ def _describe_controls_at_edges(cells: list[Any], dataset: xr.Dataset) -> Iterat
             low, high = get_search_range(name, options)[:2]
             values = dataset.control.values[cell.index][names.index(name)]
             for extreme in (np.nanmin(values), np.nanmax(values)):
-                if name != TASK_FRACTION_KEY or extreme < 1:  # a fraction of 1 may be a true optimum
+                if name != FIRST_TASK_FRACTION_CONTROL or extreme < 1:  # a fraction of 1 may be a true optimum
                     yield describe_edge_optimum(f"{name}: optimal, at some times,", float(extreme), low, high)

@@ -136,13 +136,13 @@ def get_solver(scenario: AbstractScenario) -> Any:
     The solver is the scenario's own method `solve`, or else the module of the same name in `theory/scenarios/`.
     """
     return (
-        CellwiseSolver
+        ScenarioMethodSolver
         if scenario.solve is not None
         else import_module(f"theory.scenarios.{scenario.get_module_name()}")
     )
 
 
-class CellwiseSolver:
+class ScenarioMethodSolver:
     """Solver of scenario kinds that have a method `solve(cell)`."""
 
     SOURCE = "the scenario's own equations"

@@ -11,7 +11,7 @@ from IPython.display import Markdown
 
 from statmech.parameters import BOUND_KINDS, ConfigKey, collect_parameters, find_parameter_definitions, get_parameters
 from statmech.scenarios.registry import SCENARIOS
-from statmech.scenarios.vocabulary import TERM_EXCEPTIONS, VocabularyEntry, list_entries
+from statmech.scenarios.vocabulary import NAMES_WITH_TWO_MEANINGS, VocabularyEntry, list_vocabulary_entries
 
 SIGNS = {word: bound.sign for bound in BOUND_KINDS.values() for word in (bound.schema, bound.pydantic)}
 NOUNS = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
@@ -156,7 +156,7 @@ def _option(one: Any) -> tuple[str, str]:
 def vocabulary() -> Markdown:
     """Every name in configs and datasets once: its label on axes, its meanings, and the kinds that have it."""
     by_name: dict[str, list[VocabularyEntry]] = {}
-    for entry in list_entries():
+    for entry in list_vocabulary_entries():
         if entry.kind in SCENARIOS:
             by_name.setdefault(entry.name, []).append(entry)
     rows = ((f"`{name}`", *_of_a_name(found)) for name, found in sorted(by_name.items(), key=lambda it: it[0].lower()))
@@ -164,7 +164,7 @@ def vocabulary() -> Markdown:
 
 
 def exceptions() -> Markdown:
-    return named(TERM_EXCEPTIONS)
+    return named(NAMES_WITH_TWO_MEANINGS)
 
 
 def _of_a_name(found: list[VocabularyEntry]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from figures.style import (
 )
 from simulate.kernels.conjunctions import Conjunction, boost_conjunctions, compute_weighted_vote
 from statmech import theory
-from statmech.boundaries import brownian_decision_error, compute_level_rise, threshold
+from statmech.boundaries import brownian_decision_error, compute_stopping_level, compute_total_level_rise
 from statmech.rules import RULES
 from theory.boosting.bounds import bound_stages, bound_training_error, guaranteed_advantage
 from theory.control.best_rates import compute_best_rates
@@ -171,10 +171,15 @@ def stopping() -> Figure:
         left.plot(s, walk, color="#999999", linewidth=0.6)
     for index, name in enumerate(("constant", "brownian-bridge", "centred", "as-printed")):
         look = {"color": CURVE_COLOURS[index], "linestyle": DASHES[index]}
-        level, up = float(threshold(name, error_rate, mean, 1.0)), float(compute_level_rise(name, mean))
+        level, up = (
+            float(compute_stopping_level(name, error_rate, mean, 1.0)),
+            float(compute_total_level_rise(name, mean)),
+        )
         left.plot([0, 1], [level, level + up], **look)
         means = np.linspace(0, 3, 61)
-        levels = np.array([(threshold(name, error_rate, m, 1.0), compute_level_rise(name, m)) for m in means])
+        levels = np.array(
+            [(compute_stopping_level(name, error_rate, m, 1.0), compute_total_level_rise(name, m)) for m in means]
+        )
         made = [brownian_decision_error(tau, m - up, 1.0, -up) for (tau, up), m in zip(levels, means, strict=True)]
         right.plot(means, made, label=name, **look)
     right.axhline(error_rate, color="#888888", linestyle=":", linewidth=0.8)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from figures import series
-from figures.labels import format_control_steps, html_from_latex
+from figures.labels import format_control_with_arrows, html_from_latex
 from figures.legends import UNRESOLVED_BAND_NOTE
 from figures.series import Layout
 from statmech.results.results import Results
@@ -51,7 +51,7 @@ def format_chart_caption(
     ]
     seeds = [] if results.simulation is None else [_describe_points(results.simulation.sizes["seed"], single_runs)]
     thick = single_runs and results.simulation is not None
-    lines = ["thick: theory" if thick else "lines: theory"] if has_lines(results) else []
+    lines = ["thick: theory" if thick else "lines: theory"] if has_theory_lines(results) else []
     if lines and series.has_run_bands(scenario):
         lines += [BAND_CAPTION_TEXT + (f", {UNRESOLVED_BAND_NOTE}" if series.has_unresolved_bands(results) else "")]
     variables = scenario.variables | scenario.theory_only_variables
@@ -66,7 +66,7 @@ def format_chart_caption(
 
 def format_key_equation(scenario: AbstractScenario, name: str, value: Any) -> str:
     """Format `key = value` as HTML without line breaks."""
-    text = f"{value:,g}" if isinstance(value, int | float) else html.escape(format_control_steps(str(value)))
+    text = f"{value:,g}" if isinstance(value, int | float) else html.escape(format_control_with_arrows(str(value)))
     return f"{html_from_latex(scenario.describe(name).label)}\u00a0=\u00a0{text}"
 
 
@@ -75,7 +75,7 @@ def _is_zero(value: Any) -> bool:
     return not isinstance(value, str) and value == 0
 
 
-def has_lines(results: Results) -> bool:
+def has_theory_lines(results: Results) -> bool:
     """Return True if theory has finite values of a variable that is not a bound."""
     theory, drawn_variables = results.theory, series.get_chart_variables(results.scenario)
     curves = (

@@ -28,7 +28,7 @@ NUM_INITIAL_CHARTS = 2  # charts shown when a page opens
 LEFT_BORDER_PIXELS = 80  # aligns the y axes of stacked charts
 LECTURE_SCALE = 1.6  # enlarges letters, lines and points in lecture mode
 CONTROL_CHART_HEIGHT_PIXELS = 100  # height that a control chart takes from the charts above it
-CONTROL_CHART_CLASS = "below"  # CSS class of the low charts that show controls
+CONTROL_CHART_CSS_CLASS = "below"  # CSS class of the low charts that show controls
 CHART_AREA_CSS = """
 :host { flex: 1 1 0; min-height: 0 }
 div[id^="flexbox"] {
@@ -46,7 +46,7 @@ div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax
 CHART_CELL_CSS = ":host { width: 100% !important; height: 100% !important; min-height: 0; min-width: 0 }"
 MARKER_GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "X": "✖"}
 OPEN_MARKER_GLYPHS = {"o": "○", "s": "□", "^": "△", "D": "◇", "v": "▽", "P": "✚", "X": "✖"}
-UNITS_BY_LABEL = {label: unit for unit, label in series.NORMALISATION_LABELS.items()}
+NORMALISATIONS_BY_LABEL = {label: unit for unit, label in series.NORMALISATION_LABELS.items()}
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ class ExplorerCharts:
         self.variables = pmui.MultiChoice(label="charts", options={}, sizing_mode="stretch_width")
         self.log_x = pmui.Switch(label="log x", value=True, margin=(4, 8))
         self.log_y = pmui.Switch(label="log y", value=False, margin=(4, 8))
-        self.unit = pmui.Select(label="normalise", options=UNITS_BY_LABEL, value="", sizing_mode="stretch_width")
+        self.unit = pmui.Select(
+            label="normalise", options=NORMALISATIONS_BY_LABEL, value="", sizing_mode="stretch_width"
+        )
         self.runs = pmui.Switch(label="single runs", value=False, margin=(4, 8))
         self.hold = pmui.Button(label="Hold to compare", variant="outlined", size="small", margin=(2, 4))
         self.release = pmui.Button(label="Release", variant="text", size="small", margin=(2, 4), visible=False)
@@ -210,7 +212,7 @@ class ExplorerCharts:
             return self.plane.show(results, layout, self.held.get(self._get_plane_name(), ()))
         assert self.grid is not None
         for chart in self.grid.charts.values():
-            chart.colours = _count_colours(results, layout)
+            chart.colours = _count_colours_per_marker(results, layout)
         self.grid.show(results, layout, self.held, self.runs.value)
         if self.has_control_charts:
             self._align_right_borders()
@@ -256,7 +258,7 @@ class ExplorerCharts:
         for figure in (*above, *below):
             figure.min_border_left = LEFT_BORDER_PIXELS
         for chart in controls:
-            chart.figure.css_classes = [CONTROL_CHART_CLASS]
+            chart.figure.css_classes = [CONTROL_CHART_CSS_CLASS]
             chart.figure.x_range = above[0].x_range
         for figure in [*(above if len(above) == 1 else []), *below[:-1]]:
             figure.xaxis.axis_label = None  # the lowest chart labels the common axis
@@ -338,12 +340,12 @@ class ExplorerCharts:
             self.draw()
 
 
-def _count_colours(results: Results, layout: Layout) -> int:
+def _count_colours_per_marker(results: Results, layout: Layout) -> int:
     """Return the number of colours before they repeat with the next marker.
 
     Colours repeat where theory does not depend on an axis such as N. The number is 0 if every curve has its own colour.
     """
-    ignored = series.get_axes_ignored_in_limit(results.scenario)
+    ignored = series.get_axes_ignored_by_theory(results.scenario)
     sizes = [results.either.sizes[axis] for axis in layout.colours if axis not in ignored]
     number = math.prod(sizes)
     return number if len(sizes) < len(layout.colours) and number > 1 else 0

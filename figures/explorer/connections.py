@@ -20,7 +20,7 @@ NO_DESCRIPTOR_PAUSE_SECONDS = 1.0
 MAX_BODY_BYTES = 2**16  # valid requests have no body
 
 
-class BoundedServer(HTTPServer):
+class ConnectionLimitedServer(HTTPServer):
     """HTTP server that limits the number of connections without a complete request.
 
     A new connection replaces the oldest one.
@@ -58,7 +58,7 @@ class BoundedServer(HTTPServer):
     def start_request(self, server_conn: Any, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         stream = server_conn.stream
         self._wait_for_request(stream)
-        return _MonitoredRequest(
+        return _ArrivalReportingRequest(
             super().start_request(server_conn, request_conn), lambda: self.waiting_streams.pop(stream, None)
         )
 
@@ -74,7 +74,7 @@ class BoundedServer(HTTPServer):
             oldest.close()
 
 
-class _MonitoredRequest(HTTPMessageDelegate):
+class _ArrivalReportingRequest(HTTPMessageDelegate):
     """A request that calls `on_arrival()` when it is complete."""
 
     def __init__(self, request: HTTPMessageDelegate, on_arrival: Callable[[], Any]):

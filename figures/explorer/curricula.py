@@ -9,10 +9,10 @@ import numpy as np
 
 from figures.explorer import settings
 from figures.explorer.forms import SEVERAL_VALUES_LABEL, FormMenu, KeyForm, SliderSpec
-from figures.labels import format_control_steps
-from figures.series import MAX_CURVES
-from statmech.controls import Control, control_from_config, get_control_values, is_time_dependent
-from statmech.optima import OPTIMAL_KEYWORD, OptimalControl
+from figures.labels import format_control_with_arrows
+from figures.series import MAX_CURVES_PER_CHART
+from statmech.controls import ControlFunction, control_from_config, get_control_values, is_time_dependent
+from statmech.optima import OPTIMAL_KEYWORD, OptimalControlOptions
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.controlled_keys import is_time_function_section
 from statmech.scenarios.registry import get_kinds
@@ -26,7 +26,7 @@ MIN_MENU_PIXELS, MENU_BORDER_PIXELS, MENU_LETTER_PIXELS = (
 )  # menu width in pixels: minimum, border, per letter
 
 
-class ControlMenu(FormMenu):
+class TimeFunctionMenu(FormMenu):
     """Menu of a key that may change with time.
 
     The key's own slider sets a constant value.
@@ -52,30 +52,33 @@ def list_time_function_values(scenario: AbstractScenario | None) -> dict[str, li
         config |= group
     return {
         name: _ensure_list(config[name])
-        for name in settings.list_controllable_keys(scenario)
+        for name in settings.list_allowed_time_function_keys(scenario)
         if _has_time_function(config.get(name))
     }
 
 
-def make_control_menus(
+def make_time_function_menus(
     kind_name: str, config: Mapping[str, Any], listed_values: Mapping[str, list[Any]]
-) -> list[ControlMenu]:
+) -> list[TimeFunctionMenu]:
     """Make a menu for each time-dependent key in the config of a page.
 
     `listed_values` replaces the values of the config.
     """
     kind = get_kinds()[kind_name]
     values_by_key = {
-        name: listed_values.get(name, _ensure_list(config.get(name))) for name in settings.list_controllable_keys(kind)
+        name: listed_values.get(name, _ensure_list(config.get(name)))
+        for name in settings.list_allowed_time_function_keys(kind)
     }
     return [
-        _make_control_menu(kind_name, name, config, values)
+        _make_time_function_menu(kind_name, name, config, values)
         for name, values in values_by_key.items()
         if _has_time_function(values)
     ]
 
 
-def _make_control_menu(kind_name: str, name: str, config: Mapping[str, Any], values: list[Any]) -> ControlMenu:
+def _make_time_function_menu(
+    kind_name: str, name: str, config: Mapping[str, Any], values: list[Any]
+) -> TimeFunctionMenu:
     functions = [value for value in values if _has_time_function(value)]
     listed = isinstance(config.get(name), list)
     key = get_kinds()[kind_name].describe(name)
@@ -91,13 +94,13 @@ def _make_control_menu(kind_name: str, name: str, config: Mapping[str, Any], val
     forms[STEP_FORM] = _make_step_form(kind_name, name, functions, _get_last_time(config))
     if name in get_kinds()[kind_name].OPTIMISABLE_KEYS:
         forms[OPTIMAL_KEYWORD] = KeyForm(
-            OPTIMAL_KEYWORD, (), lambda: OPTIMAL_KEYWORD, lambda value: () if value == OptimalControl() else None
+            OPTIMAL_KEYWORD, (), lambda: OPTIMAL_KEYWORD, lambda value: () if value == OptimalControlOptions() else None
         )
-    if 1 < len(values) <= MAX_CURVES and not listed:
+    if 1 < len(values) <= MAX_CURVES_PER_CHART and not listed:
         forms[ALL_VALUES_FORM] = KeyForm(SEVERAL_VALUES_LABEL, (), lambda: values, lambda value: None)
     title = f"{settings.get_slider_label(kind_name, name)}(t)"
-    menu = ControlMenu(
-        name, forms, config, key.default, _parse_control, lambda value: format_control_steps(str(value)), title
+    menu = TimeFunctionMenu(
+        name, forms, config, key.default, _parse_control, lambda value: format_control_with_arrows(str(value)), title
     )
     menu.menu.width = max(MIN_MENU_PIXELS, MENU_BORDER_PIXELS + MENU_LETTER_PIXELS * max(map(len, menu.menu.options)))
     return menu
@@ -106,7 +109,7 @@ def _make_control_menu(kind_name: str, name: str, config: Mapping[str, Any], val
 def _make_listed_function_form(value: Any) -> KeyForm:
     control = control_from_config(value)
     return KeyForm(
-        format_control_steps(str(control)), (), lambda: value, lambda other: () if other == control else None
+        format_control_with_arrows(str(control)), (), lambda: value, lambda other: () if other == control else None
     )
 
 
@@ -115,7 +118,7 @@ def _make_step_form(kind_name: str, name: str, functions: Sequence[Any], last_ti
 
     Its sliders start at the first function with one step, or else in the middle of their ranges.
     """
-    step_values = (_get_step_values(control_from_config(value)) for value in functions)
+    step_values = (_get_levels_and_step_time(control_from_config(value)) for value in functions)
     low, high, _ = settings.get_slider_range(kind_name, name)
     before, after, time = next(
         (values_of_step for values_of_step in step_values if values_of_step is not None), (low, high, last_time / 2)
@@ -131,7 +134,7 @@ def _make_step_form(kind_name: str, name: str, functions: Sequence[Any], last_ti
         "one step",
         sliders,
         lambda level_before, level_after, t: {"at": [0, t], "is": [level_before, level_after]},
-        _get_step_values,
+        _get_levels_and_step_time,
     )
 
 
@@ -141,9 +144,9 @@ def _get_last_time(config: Mapping[str, Any]) -> float:
     return float(times[-1] if isinstance(times, list) else times)
 
 
-def _get_step_values(value: Any) -> tuple[Any, ...] | None:
+def _get_levels_and_step_time(value: Any) -> tuple[Any, ...] | None:
     """Return the two levels and the time of a single step, or None for any other value."""
-    if not isinstance(value, Control) or value.segments.num_segments != 2 or value.segments.points > 1:
+    if not isinstance(value, ControlFunction) or value.segments.num_segments != 2 or value.segments.points > 1:
         return None
     return *value.values, value.edges[1]
 

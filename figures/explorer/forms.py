@@ -9,7 +9,7 @@ import panel_material_ui as pmui
 
 from figures.explorer.sliders import make_stop_slider, set_slider_title
 
-GIVEN_FORM_NAME = "as given"  # for a value that no form describes
+UNCHANGED_VALUE_FORM_NAME = "as given"  # for a value that no form describes
 SEVERAL_VALUES_LABEL = "as listed"  # menu entry for a list of values
 
 
@@ -75,10 +75,10 @@ class FormMenu:
         self.given = config.get(key) or default
         several = isinstance(self.given, list)  # one curve per value
         value = parse_value(self.given[0] if several else self.given)
-        name, values = (GIVEN_FORM_NAME, ()) if several else self._find_form(value)
+        name, values = (UNCHANGED_VALUE_FORM_NAME, ()) if several else self._find_form(value)
         options = {form.title: name for name, form in forms.items()}
-        if name == GIVEN_FORM_NAME:
-            options[SEVERAL_VALUES_LABEL if several else describe_value(value)] = GIVEN_FORM_NAME
+        if name == UNCHANGED_VALUE_FORM_NAME:
+            options[SEVERAL_VALUES_LABEL if several else describe_value(value)] = UNCHANGED_VALUE_FORM_NAME
         self.menu = pmui.Select(
             label=title or key,
             options=options,
@@ -102,14 +102,14 @@ class FormMenu:
         if not self.forms:
             return {}
         name, values = self._get_state()
-        as_given = self._get_state() == self.initial_state or name == GIVEN_FORM_NAME
+        as_given = self._get_state() == self.initial_state or name == UNCHANGED_VALUE_FORM_NAME
         return {self.key: self.given if as_given else self.forms[name].make_config_value(*values)}
 
     @property
     def inapplicable_keys(self) -> set[str]:
         """Keys that apply only to forms other than the selected one."""
         all_keys = {key for form in self.forms.values() for key in form.form_only_keys}
-        if self.menu.value == GIVEN_FORM_NAME:
+        if self.menu.value == UNCHANGED_VALUE_FORM_NAME:
             return {key for key in all_keys if self.initial_config.get(key) is None}
         return all_keys - {*self.forms[self.menu.value].form_only_keys}
 
@@ -132,7 +132,9 @@ class FormMenu:
     def _find_form(self, value: Any) -> tuple[str, tuple[Any, ...]]:
         """Return the name of the form that describes a value, and the values of its sliders."""
         candidates = ((name, form.get_slider_values(value)) for name, form in self.forms.items())
-        return next(((name, values) for name, values in candidates if values is not None), (GIVEN_FORM_NAME, ()))
+        return next(
+            ((name, values) for name, values in candidates if values is not None), (UNCHANGED_VALUE_FORM_NAME, ())
+        )
 
     @staticmethod
     def _make_sliders(form: KeyForm, values: tuple[Any, ...]) -> list[Any]:

@@ -7,8 +7,8 @@ from typing import ClassVar
 import param
 from panel.custom import JSComponent
 
-STEPS_BY_KEY = {"ArrowLeft": -1, "ArrowRight": 1}
-CHART_STEPS_BY_KEY = {
+SLIDER_STEPS_BY_ARROW_KEY = {"ArrowLeft": -1, "ArrowRight": 1}
+CHART_STEPS_BY_PRESSED_KEY = {
     "ArrowUp": -1,
     "PageUp": -1,
     "ArrowDown": 1,

@@ -18,7 +18,7 @@ from statmech.scenarios.page import View, explain_missing_page
 from statmech.scenarios.registry import get_kinds, scenario_from
 
 VIEW_SECTION = "view"  # section of a link for settings that are not config keys
-VIEW_SETTINGS = ("x", "show", "over", "log", "at", "runs")  # keys of the section `view`
+VIEW_SETTING_NAMES = ("x", "show", "over", "log", "at", "runs")  # keys of the section `view`
 IDENTIFIER_PATTERN = re.compile(r"[A-Za-z_][\w-]*")
 YAML_LITERALS = ("null", "true", "false")
 FILE_NOT_ALLOWED_MESSAGE = (
@@ -70,14 +70,14 @@ def read(query: str | Iterable[tuple[str, str]], allowed_files: Sequence[Any] = 
         raise ConfigError(f"link: {problem}") from None
 
 
-def validate_view(view: View, kind_name: str) -> View:
+def check_and_complete_view(view: View, kind_name: str) -> View:
     """Check a view of this kind of scenario, and complete its settings.
 
     Raises `ScenarioError` for an invalid config.
     """
     page = settings.get_page_settings(kind_name)
     x = view.x or page.view.x or page.x_key
-    scenario = scenario_from(settings.make_page_config(kind_name, view.config, x))
+    scenario = scenario_from(settings.expand_page_config(kind_name, view.config, x))
     if why := explain_missing_page(scenario):
         raise ConfigError(why)
     page_config, _ = settings.reduce_config(scenario, x)
@@ -95,17 +95,19 @@ def _check_query_config(config: dict[str, Any], allowed_files: Sequence[Any]) ->
         raise ConfigError(f"{VIEW_SECTION} is a section without a value: set for example {VIEW_SECTION}.x=K")
     choice = settings.find_page_kind(config)
     if not choice:
-        raise ConfigError(f"must contain one of the keys {', '.join(settings.get_settings_by_kind())}")
+        raise ConfigError(f"must contain one of the keys {', '.join(settings.get_page_settings_by_kind())}")
     if any(file not in allowed_files for file in settings.files(config)):
         raise ConfigError(FILE_NOT_ALLOWED_MESSAGE.format("link"))
     start = {name: value for name, value in settings.get_page_settings(choice).start.items() if name not in config}
     needed = {
-        name: start[name] for name in start if get_kinds()[choice].model_fields.get(name, _OptionalField).is_required()
+        name: start[name]
+        for name in start
+        if get_kinds()[choice].model_fields.get(name, _NeverRequiredField).is_required()
     }
-    return validate_view(_parse_view({**needed, **config}, dict(view_settings), choice), choice)
+    return check_and_complete_view(_parse_view({**needed, **config}, dict(view_settings), choice), choice)
 
 
-class _OptionalField:
+class _NeverRequiredField:
     """Stand-in for a key that is not a field, such as a parameter, and never required."""
 
     @staticmethod
@@ -115,9 +117,9 @@ class _OptionalField:
 
 def _parse_view(config: dict[str, Any], view_settings: dict[str, Any], kind_name: str) -> View:
     for name in view_settings:
-        if name not in VIEW_SETTINGS:
+        if name not in VIEW_SETTING_NAMES:
             raise ConfigError(
-                f"{VIEW_SECTION}.{name}: {format_unknown_name(name, 'a setting of the view', VIEW_SETTINGS)}"
+                f"{VIEW_SECTION}.{name}: {format_unknown_name(name, 'a setting of the view', VIEW_SETTING_NAMES)}"
             )
     x, over, time = view_settings.get("x", ""), view_settings.get("over", ""), view_settings.get("at")
     if x and x not in settings.list_abscissas(kind_name):

@@ -15,8 +15,8 @@ import panel_material_ui as pmui
 from figures import series
 from figures.explorer import page_theory, settings, sliders
 from figures.explorer.background import NUM_PREVIEW_SEEDS, BackgroundSimulator, describe_exception
-from figures.explorer.chart_content import ChartContent, format_chart_caption, format_key_equation, has_lines
-from figures.explorer.curricula import find_first_constant, make_control_menus
+from figures.explorer.chart_content import ChartContent, format_chart_caption, format_key_equation, has_theory_lines
+from figures.explorer.curricula import find_first_constant, make_time_function_menus
 from figures.explorer.delayed_calls import CallScheduler
 from figures.explorer.link import FILE_NOT_ALLOWED_MESSAGE
 from figures.explorer.spectrum import make_input_menu
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     import xarray as xr
 
 DRAG_DEBOUNCE_MILLISECONDS = 1  # Panel's default of 50 would be a visible delay
-REST = 250  # a drag ends after this time without a step
-NUM_TIME_SLIDER_STEPS = 100  # for times before the end of the x axis
-MAX_SMOOTH_LINE_SECONDS = 1.5  # limits the time for solving theory on a fine grid after a drag
+DRAG_END_DELAY_MILLISECONDS = 250  # a drag ends after this time without a step
+NUM_EARLIER_TIME_SLIDER_STEPS = 100  # for times before the end of the x axis
+MAX_SMOOTH_LINE_SOLVING_SECONDS = 1.5  # limits the time for solving theory on a fine grid after a drag
 MAX_SECONDS_WITHOUT_PREVIEW = 1.0  # a preview would cost longer: it needs another compilation
-SIMULATION_TIME_LIMITS = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
+SIMULATION_TIME_LIMIT_OPTIONS = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 CORRECTIONS_KEY, BAND_SWITCH_LABEL = "corrections", "band of one run"  # a key, and the label of its switch
-SEARCH_MESSAGE = "searching for the optimum: a minute or more"
+OPTIMUM_SEARCH_MESSAGE = "searching for the optimum: a minute or more"
 PREVIOUS_SETTINGS_NOTE = "; the charts show the settings before"
-NO_OPTIMUM_NOTE = "; until then without it"
-SINGLE_STUDENT_MESSAGE = "q compares two students, and K = 1: set K to 2 or more"
+SHOWN_WITHOUT_OPTIMUM_NOTE = "; until then without it"
+SINGLE_STUDENT_HAS_NO_Q_MESSAGE = "q compares two students, and K = 1: set K to 2 or more"
 
 
 class ScenarioControls:
@@ -98,14 +98,14 @@ class ScenarioControls:
             margin=(4, 6),
             visual_size="small",
         )
-        self.controls = {menu.key: menu for menu in make_control_menus(kind_name, view.config, self.functions)}
+        self.controls = {menu.key: menu for menu in make_time_function_menus(kind_name, view.config, self.functions)}
         self.menus = (
             make_input_menu(kind_name, view.config),
             make_protocol_menu(kind_name, view.config),
             *self.controls.values(),
         )
         listed = {**view.config, **{menu.key: None for menu in self.menus}}  # menus list their values themselves
-        several = settings.find_listed_key(kind_name, listed, self.x_key)
+        several = settings.find_several_valued_key(kind_name, listed, self.x_key)
         self.listed_curves = several, view.config.get(several, [])
         curves = {
             "(none)": "",
@@ -135,7 +135,7 @@ class ScenarioControls:
             label="other keys", placeholder="key=value key=value", sizing_mode="stretch_width"
         )
         self.longest = pmui.Select(
-            label="simulate for up to", options=SIMULATION_TIME_LIMITS, value=10.0, sizing_mode="stretch_width"
+            label="simulate for up to", options=SIMULATION_TIME_LIMIT_OPTIONS, value=10.0, sizing_mode="stretch_width"
         )
         self.last_moved_slider: Any = None  # the arrow keys move it in lecture mode
         forms = [widget for menu in self.menus for widget in menu.widgets]
@@ -199,7 +199,8 @@ class ScenarioControls:
         token = self.background.stop()
         self.message(
             "progress",
-            SEARCH_MESSAGE + (NO_OPTIMUM_NOTE if self.scenario == without_optimum else PREVIOUS_SETTINGS_NOTE),
+            OPTIMUM_SEARCH_MESSAGE
+            + (SHOWN_WITHOUT_OPTIMUM_NOTE if self.scenario == without_optimum else PREVIOUS_SETTINGS_NOTE),
         )
 
         def search() -> None:
@@ -210,7 +211,7 @@ class ScenarioControls:
                 )
                 self.background.search_optimum(find_optimum, on_found)
 
-        self.scheduler.call_later(REST, search)
+        self.scheduler.call_later(DRAG_END_DELAY_MILLISECONDS, search)
 
     @property
     def results(self) -> Results:
@@ -224,7 +225,7 @@ class ScenarioControls:
         swept = [axis for axis in self.scenario.axis_names() if axis in either.dims and axis != self.x_key]
         curves = [axis for axis in settings.get_page_settings(self.choice).curves if axis != self.x_key]
         curve_axes = [axis for axis in (*swept, *curves) if either.sizes[axis] > 1]
-        ignored = series.get_axes_ignored_in_limit(self.scenario)
+        ignored = series.get_axes_ignored_by_theory(self.scenario)
         curve_axes.sort(key=lambda axis: axis not in ignored)  # colours then repeat with the next marker
         colours = tuple(curve_axes) or (self.learner_key,)
         rest = tuple(axis for axis in series.get_chart_axes(either) if axis not in (self.x_key, *colours))
@@ -313,7 +314,7 @@ class ScenarioControls:
                 self.message("", "")
                 self._refine_and_simulate()
 
-        self.scheduler.call_later(REST, settle)
+        self.scheduler.call_later(DRAG_END_DELAY_MILLISECONDS, settle)
 
     def _refine_and_simulate(self) -> None:
         try:
@@ -324,7 +325,7 @@ class ScenarioControls:
             self._report_failure(problem)
             return
         if self.plane is not None and ensure_tuple(self.scenario.axis_values().get("K", 2))[-1] == 1:
-            self.message("error", SINGLE_STUDENT_MESSAGE)
+            self.message("error", SINGLE_STUDENT_HAS_NO_Q_MESSAGE)
 
     def _report_failure(self, problem: Exception) -> None:
         """Stop the simulation and show the error."""
@@ -346,7 +347,7 @@ class ScenarioControls:
             config[CORRECTIONS_KEY] = self.band.value
         for name, slider in self.sliders.items():
             if slider.visible:
-                config[name] = settings.choose_slider_value(config.get(name), slider.value)
+                config[name] = settings.choose_list_or_slider_value(config.get(name), slider.value)
         if self.curves_key.value:
             listed = self.listed_curves[1] if self.curves_key.value == self.listed_curves[0] else ()
             typed = parse_value_line(self.values.value or "", listed)
@@ -356,7 +357,7 @@ class ScenarioControls:
 
     def _make_scenario(self) -> Any:
         try:
-            config = settings.make_page_config(self.choice, self._read_config(), self.x.value)
+            config = settings.expand_page_config(self.choice, self._read_config(), self.x.value)
             full_config, _ = apply_overrides(config, shlex.split(self.more_keys.value or ""))
         except ValueError as problem:
             raise ConfigError(f"other keys: {problem}") from None
@@ -372,7 +373,8 @@ class ScenarioControls:
         if self.theory is None or self.is_refined or len(values) < 2:
             return
         number = min(
-            settings.RECORDED_LINE_POINTS, int(len(values) * MAX_SMOOTH_LINE_SECONDS / max(self.solve_seconds, 1e-3))
+            settings.RECORDED_LINE_POINTS,
+            int(len(values) * MAX_SMOOTH_LINE_SOLVING_SECONDS / max(self.solve_seconds, 1e-3)),
         )
         if number > len(values):
             lines = smooth(self.scenario, self.x_key, number)
@@ -406,7 +408,7 @@ class ScenarioControls:
 
         It is 1 if the charts would be empty without a simulation.
         """
-        return NUM_PREVIEW_SEEDS if has_lines(self.results) else 1
+        return NUM_PREVIEW_SEEDS if has_theory_lines(self.results) else 1
 
     def _receive_result(self, simulation: xr.Dataset | None, text: str) -> None:
         """Pass a result from the simulation's thread to the page's thread."""
@@ -505,7 +507,7 @@ class ScenarioControls:
     def _get_inner_time_range(self) -> tuple[float, float, float]:
         """Return the minimum, maximum and step of a slider for times before the last time."""
         last = self.sliders[settings.get_page_settings(self.choice).x_key].value
-        step = last / NUM_TIME_SLIDER_STEPS
+        step = last / NUM_EARLIER_TIME_SLIDER_STEPS
         return settings.round_float(step), settings.round_float(last - step), settings.round_float(step)
 
     def _handle_change(self, event: Any) -> None:

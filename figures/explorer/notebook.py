@@ -8,7 +8,7 @@ from typing import Any
 import panel as pn
 
 from figures.explorer.page import ExplorerPage, complete_view, make_opening_view, named
-from figures.explorer.settings import get_settings_by_kind
+from figures.explorer.settings import get_page_settings_by_kind
 from statmech import config
 from statmech.errors import ConfigError
 from statmech.results.results import Results
@@ -30,8 +30,8 @@ def _make_page_arguments(
 ) -> tuple[Any, None, View]:
     """Return the arguments of `ExplorerPage`: no scenario, no stored results, and the view of a source."""
     if source is None:
-        choice = next(iter(get_settings_by_kind()))
-        start = complete_view(choice, get_settings_by_kind()[choice].view)
+        choice = next(iter(get_page_settings_by_kind()))
+        start = complete_view(choice, get_page_settings_by_kind()[choice].view)
         return None, None, complete_view(choice, _override_config(start, overrides))
     opened_scenario = source if isinstance(source, AbstractScenario) else config.load(source, data=True)
     if overrides:

@@ -20,7 +20,7 @@ from figures import functions_of_time
 from figures.explorer import curricula, link, page_theory, settings
 from figures.explorer.background import describe_exception
 from figures.explorer.charts import ExplorerCharts
-from figures.explorer.keys import CHART_STEPS_BY_KEY, LECTURE_MODE_HELP, STEPS_BY_KEY, KeyListener
+from figures.explorer.keys import CHART_STEPS_BY_PRESSED_KEY, LECTURE_MODE_HELP, SLIDER_STEPS_BY_ARROW_KEY, KeyListener
 from figures.explorer.live import ScenarioControls
 from figures.explorer.stored_results import StoredResultsControls
 from figures.labels import kind_label
@@ -35,11 +35,11 @@ from statmech.scenarios.registry import get_kinds, scenario_from
 
 NAMED_EQUATION_LATEX = r"\begin{array}{l}\text{%s:}\\ %s\end{array}"
 EQUATION_CSS = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}
-EQUATION_OPTIONS: dict[str, Any] = {"renderer": "mathjax", "styles": EQUATION_CSS, "margin": (2, 4)}
+EQUATION_PANE_OPTIONS: dict[str, Any] = {"renderer": "mathjax", "styles": EQUATION_CSS, "margin": (2, 4)}
 COPY_TEXT_JS = "navigator.clipboard.writeText(text.value)"
 COPY_LINK_JS = "navigator.clipboard.writeText(location.origin + location.pathname + '?' + text.value)"
 UPDATE_ADDRESS_JS = "history.replaceState(null, '', '?' + cb_obj.value)"
-INLINE_CHART_PIXELS = 460  # height of the charts in a notebook
+NOTEBOOK_CHART_HEIGHT_PIXELS = 460  # height of the charts in a notebook
 NO_PRESET_LABEL = "(as chosen)"
 HEADER_TEXT_COLOUR = "rgba(255, 255, 255, 0.85)"
 HEADER_MENU_STYLE = {  # menus on the coloured bar
@@ -81,7 +81,7 @@ class ExplorerPage:
         inline: bool = False,
     ):
         self.inline = inline
-        self.charts = ExplorerCharts(self._update_link, INLINE_CHART_PIXELS if inline else 0)
+        self.charts = ExplorerCharts(self._update_link, NOTEBOOK_CHART_HEIGHT_PIXELS if inline else 0)
         self.message = pmui.Alert(
             "", severity="info", visible=False, sizing_mode="stretch_width", margin=(2, 8), sx=NOTICE_STYLE
         )
@@ -219,7 +219,7 @@ class ExplorerPage:
             )
 
     def _make_header_menus(self, kind_name: str) -> None:
-        titles = {get_kinds()[name].TITLE: name for name in settings.get_settings_by_kind()}
+        titles = {get_kinds()[name].TITLE: name for name in settings.get_page_settings_by_kind()}
         presets = {title: (name, view) for name in titles.values() for title, view in get_presets(name).items()}
         menu_options: dict[str, Any] = {
             "size": "small",
@@ -274,10 +274,10 @@ class ExplorerPage:
         key = pressed.partition(" ")[0]
         if key == "Escape":
             self.lecture.value = False
-        elif key in CHART_STEPS_BY_KEY:
-            self.charts.turn_chart(CHART_STEPS_BY_KEY[key])
-        elif isinstance(self.source, ScenarioControls) and key in STEPS_BY_KEY:
-            self._show_message("progress", self.source.move_last_slider(STEPS_BY_KEY[key]))
+        elif key in CHART_STEPS_BY_PRESSED_KEY:
+            self.charts.turn_chart(CHART_STEPS_BY_PRESSED_KEY[key])
+        elif isinstance(self.source, ScenarioControls) and key in SLIDER_STEPS_BY_ARROW_KEY:
+            self._show_message("progress", self.source.move_last_slider(SLIDER_STEPS_BY_ARROW_KEY[key]))
 
     def _open_view(self, kind_name: str, view: View, functions: dict[str, list[Any]] | None = None) -> None:
         """Open a page of this kind of scenario with a view.
@@ -347,7 +347,7 @@ class ExplorerPage:
         equations = [_sanitise_equation(equation) for equation in (*scenario.displayed_equations, *named_equations)]
         if equations != [pane.name for pane in self.equations]:
             self.equations.objects = [
-                pn.pane.LaTeX(f"$${equation}$$", name=equation, **EQUATION_OPTIONS) for equation in equations
+                pn.pane.LaTeX(f"$${equation}$$", name=equation, **EQUATION_PANE_OPTIONS) for equation in equations
             ]
 
     def _show_message(self, severity: str, message: str) -> None:
@@ -428,7 +428,9 @@ def get_presets(kind_name: str) -> dict[str, View]:
 def complete_view(kind_name: str, view: View) -> View:
     """Complete the config of a view with the initial values of its page."""
     config = {**settings.get_page_settings(kind_name).start, **view.config}
-    return link.validate_view(replace(view, config={name: v for name, v in config.items() if v is not None}), kind_name)
+    return link.check_and_complete_view(
+        replace(view, config={name: v for name, v in config.items() if v is not None}), kind_name
+    )
 
 
 def choose_opening_page(
@@ -439,7 +441,7 @@ def choose_opening_page(
         return settings.find_page_kind(view.config), view, []
     if scenario is not None:
         return settings.get_page_kind(scenario), *make_opening_view(scenario, view)
-    choice = next(iter(settings.get_settings_by_kind()))
+    choice = next(iter(settings.get_page_settings_by_kind()))
     return choice, complete_view(choice, settings.get_page_settings(choice).view), []
 
 
@@ -456,7 +458,7 @@ def prepare(scenario: AbstractScenario | None = None, view: View | None = None) 
     choice, view, _ = choose_opening_page(scenario, view)
     with contextlib.suppress(Exception):  # a user's rule may raise any exception
         x = view.x or settings.get_page_settings(choice).x_key
-        opened_scenario = scenario_from(settings.make_page_config(choice, view.config, x))
+        opened_scenario = scenario_from(settings.expand_page_config(choice, view.config, x))
         if not page_theory.has_unknown_optimum(opened_scenario):
             page_theory.solve_with_dense_grid(opened_scenario, settings.get_x_key(choice, x))
 
@@ -470,7 +472,7 @@ def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> t
     page_views = [page.view, *page.presets.values()]
     view = view or next((page_view for page_view in page_views if scenario.figure in page_view.figures), None)
     x = view.x if view is not None and view.x else settings.choose_abscissa_key(scenario)
-    default_view = page.view if x == (page.view.x or page.x_key) else View(log=settings.get_log_axes(scenario, x))
+    default_view = page.view if x == (page.view.x or page.x_key) else View(log=settings.get_log_x_axis(scenario, x))
     if getattr(scenario, "K", None) == 1:
         variables = scenario.variables
         default_view = replace(
@@ -483,7 +485,7 @@ def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> t
         default_view = replace(
             default_view,
             show=(*shown_variables, *controls),
-            log=(*settings.get_log_axes(scenario, x), *_get_log_y(default_view)),
+            log=(*settings.get_log_x_axis(scenario, x), *_get_log_y(default_view)),
         )
     page_config, cut = settings.reduce_config(scenario, x)
     return replace(view or default_view, config=page_config, x=x), cut

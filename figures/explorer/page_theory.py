@@ -25,7 +25,7 @@ from statmech.scenarios.variables import BIAS_SUFFIX, STD_SUFFIX
 if TYPE_CHECKING:
     import xarray as xr
 
-LARGE_N = 10**6  # above every K: one solution is rescaled to all other N
+CACHED_SOLUTION_N = 10**6  # above every K: one solution is rescaled to all other N
 MAX_CACHED_DATASETS = 32  # a slider can return to earlier values without delay
 SOLVER_LOCK = threading.Lock()  # a page waits for the thread that solves its theory in advance
 
@@ -93,7 +93,9 @@ def remove_optima(scenario: AbstractScenario) -> AbstractScenario:
     [0.5]
     """
     config, choice = scenario.config(), settings.get_page_kind(scenario)
-    simple = {name: settings.get_default_value(choice, name) for name in settings.list_controllable_keys(scenario)}
+    simple = {
+        name: settings.get_default_value(choice, name) for name in settings.list_allowed_time_function_keys(scenario)
+    }
     simple[settings.PROTOCOL_KEY] = "interleaved" if config.get("switch") is None else "blocked"
     for name in simple.keys() & config.keys():
         values = config[name] if isinstance(config[name], list) else [config[name]]
@@ -144,13 +146,15 @@ def _make_dense_grid(kind_name: str, axis: str, values: list[float]) -> list[flo
             kind_name,
             axis,
             values,
-            settings.UNIFORM_LINE_POINTS
+            settings.UNIFORM_TIME_LINE_POINTS
             if settings.get_page_settings(kind_name).evenly_spaced
             else settings.RECORDED_LINE_POINTS,
         )
-    if kind_name in settings.COMPILED_KINDS:
+    if kind_name in settings.KINDS_WITH_COMPILED_THEORY:
         # always the largest number of values: any other number takes seconds to compile
-        slider_stops = [] if axis in settings.SHARED_EQUATION_KEYS else settings.get_slider_stops(kind_name, axis)
+        slider_stops = (
+            [] if axis in settings.KEYS_SHARING_COMPILED_PROGRAM else settings.get_slider_stops(kind_name, axis)
+        )
         stops = [stop for stop in slider_stops if stop > values[-1]]
         return settings.make_theory_grid(kind_name, axis, [*values, *stops], settings.SWEEP_LINE_POINTS)
     return []
@@ -177,18 +181,20 @@ def _solve_cached(scenario: AbstractScenario) -> xr.Dataset:
     classes = scenario.classes()
     kinds = tuple(classes[name] for name in scenario.list_chosen_names())
     config = scenario.config()
-    one_size = "N" in series.get_axes_ignored_in_limit(scenario) and isinstance(config.get("N"), int)
+    one_size = "N" in series.get_axes_ignored_by_theory(scenario) and isinstance(config.get("N"), int)
     with SOLVER_LOCK:
-        theory = _solve_config(json.dumps({**config, "N": LARGE_N, "seeds": 1} if one_size else config), kinds)
+        theory = _solve_config(
+            json.dumps({**config, "N": CACHED_SOLUTION_N, "seeds": 1} if one_size else config), kinds
+        )
     return _rescale_to_size(theory, scenario, config["N"]) if one_size else theory
 
 
 def _rescale_to_size(theory_at_large_size: xr.Dataset, scenario: AbstractScenario, N: int) -> xr.Dataset:
-    """Rescale theory from `LARGE_N` to another N.
+    """Rescale theory from `CACHED_SOLUTION_N` to another N.
 
     Variances and biases of order 1/N are proportional to 1/N.
     """
-    ratio = LARGE_N / N
+    ratio = CACHED_SOLUTION_N / N
     factors = {STD_SUFFIX: ratio**0.5, BIAS_SUFFIX: ratio}
     rescaled = {
         name: theory_at_large_size[name] * factor

@@ -28,16 +28,16 @@ from tornado.ioloop import IOLoop
 from tornado.web import OutputTransform, RequestHandler
 
 from figures.explorer.access import LOCALHOST, SECURITY_HEADERS, WEBSOCKET_PATH, RequestGuard, StatusAndMessage
-from figures.explorer.connections import BoundedServer
+from figures.explorer.connections import ConnectionLimitedServer
 from statmech.errors import ConfigError
 
 DEFAULT_PORT = 5006
 MAX_OPEN_PAGES = 20  # every open page keeps charts and datasets in memory
 LOADING_TIMEOUT_SECONDS = 60  # for a loaded page to open its websocket
-DISCONNECT_SECONDS = 10  # a disconnected page may reconnect until it is discarded
-PAGE_LEFT_CODE = 1001  # browsers close the websocket of a closed or left page with this code
-PAGE_CHECK_SECONDS = 2  # interval between checks for pages to discard
-SESSION_TOKEN_SECONDS = 7 * 24 * 3600  # one week: a page may reconnect while its session exists
+RECONNECT_TIMEOUT_SECONDS = 10  # a disconnected page may reconnect until it is discarded
+PAGE_LEFT_WEBSOCKET_CODE = 1001  # browsers close the websocket of a closed or left page with this code
+UNUSED_PAGE_CHECK_SECONDS = 2  # interval between checks for pages to discard
+SESSION_TOKEN_LIFETIME_SECONDS = 7 * 24 * 3600  # one week: a page may reconnect while its session exists
 STOPPED_MESSAGE = "statmech explore: stopped"
 TOO_MANY_PAGES_TEMPLATE = "{} pages are open already. Close one and reload this page after {} seconds."
 
@@ -54,7 +54,7 @@ class RefusalHandler(RequestHandler):
         self.finish(f"{self.sentence}\n")
 
 
-class HeaderTransform(OutputTransform):
+class SecurityHeaderTransform(OutputTransform):
     """Transform that adds security headers to every response.
 
     A cookie holds the token, so that the page's own requests need not contain it.
@@ -107,8 +107,8 @@ class OrderedWebSocket(WSHandler):
         """Discard a page immediately if it was closed or left, to stop its simulation."""
         session = self.connection and self.connection._session
         super().on_close()
-        if session is not None and self.close_code == PAGE_LEFT_CODE:
-            _discard_session(session)
+        if session is not None and self.close_code == PAGE_LEFT_WEBSOCKET_CODE:
+            _discard_unconnected_session(session)
 
     async def _handle(self, message: Any) -> Any:
         if self.connection is None or self.connection._session is None:
@@ -127,14 +127,14 @@ class ExplorerApplication(BokehTornado):
             extra_websocket_origins=sorted(guard.hosts),
             extra_patterns=get_static_routes({}),
             ico_path=str(DIST_DIR / "images" / "favicon.ico"),
-            transforms=[partial(HeaderTransform, guard)],
+            transforms=[partial(SecurityHeaderTransform, guard)],
             secret_key=secrets.token_bytes(32),
             sign_sessions=True,
-            session_token_expiration=SESSION_TOKEN_SECONDS,
+            session_token_expiration=SESSION_TOKEN_LIFETIME_SECONDS,
             include_cookies=[],  # keeps the token out of the page
             exclude_headers=["Cookie"],
             unused_session_lifetime_milliseconds=1000 * LOADING_TIMEOUT_SECONDS,
-            check_unused_sessions_milliseconds=1000 * PAGE_CHECK_SECONDS,
+            check_unused_sessions_milliseconds=1000 * UNUSED_PAGE_CHECK_SECONDS,
         )
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:
@@ -166,7 +166,7 @@ class ExplorerApplication(BokehTornado):
         """
         session = connection.session
         super().client_lost(connection)
-        self.io_loop.call_later(DISCONNECT_SECONDS, _discard_session, session)
+        self.io_loop.call_later(RECONNECT_TIMEOUT_SECONDS, _discard_unconnected_session, session)
 
     def _reject_if_crowded(self, request: Any) -> StatusAndMessage | None:
         """Reject a new page if too many are open, and otherwise count its request as pending.
@@ -179,7 +179,7 @@ class ExplorerApplication(BokehTornado):
         if request.path == "/":
             if len(session_ids) + len(self.pending_requests) >= MAX_OPEN_PAGES:
                 return HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY_PAGES_TEMPLATE.format(
-                    MAX_OPEN_PAGES, DISCONNECT_SECONDS + PAGE_CHECK_SECONDS
+                    MAX_OPEN_PAGES, RECONNECT_TIMEOUT_SECONDS + UNUSED_PAGE_CHECK_SECONDS
                 )
             self.pending_requests.add(request)
         return None
@@ -217,7 +217,7 @@ def serve(
     guard = RequestGuard(bound.getsockname()[1])
     loop = IOLoop.current()
     application = ExplorerApplication(lambda: _open_page_view(make_page()), guard)
-    http = BoundedServer(application)
+    http = ConnectionLimitedServer(application)
     server = BaseServer(loop, application, http)
     http.accept_from(bound)
     _exit_on_signals()
@@ -264,7 +264,7 @@ def _open_page_view(page: Any) -> Any:
     return page.view()
 
 
-def _discard_session(session: Any) -> None:
+def _discard_unconnected_session(session: Any) -> None:
     if not session.connection_count:
         session.request_expiration()
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from figures.functions_of_time import get_time_dependent_keys
 from figures.labels import key_label, kind_label
-from figures.series import LOSSLESS_LOG_MIN_RATIO, MAX_CURVES
-from statmech.controls import get_value_at_start
+from figures.series import LOSSLESS_LOG_MIN_RATIO, MAX_CURVES_PER_CHART
+from statmech.controls import get_initial_value
 from statmech.data_sets import GENERATED_DATA_SOURCES
 from statmech.parameters import collect_parameters, get_parameters
 from statmech.scenarios.axes import drop_duplicates, ensure_tuple
@@ -29,10 +29,10 @@ RECORDED_LINE_POINTS, SWEEP_LINE_POINTS = (
     80,
     40,
 )  # points of a theory line: along recorded times, and along a sweep axis
-UNIFORM_LINE_POINTS = 240  # for uniformly spaced times, as a rate may jump at any time
-CONSECUTIVE_INTEGER_LIMIT = 12  # every smaller integer is solved, and only slider stops above
-COMPILED_KINDS = ("rule",)  # theory is compiled again for each number of values
-SHARED_EQUATION_KEYS = ("K", "N")  # all values of these keys share one compiled program
+UNIFORM_TIME_LINE_POINTS = 240  # for uniformly spaced times, as a rate may jump at any time
+ALL_INTEGERS_SOLVED_BELOW = 12  # every smaller integer is solved, and only slider stops above
+KINDS_WITH_COMPILED_THEORY = ("rule",)  # theory is compiled again for each number of values
+KEYS_SHARING_COMPILED_PROGRAM = ("K", "N")  # all values of these keys share one compiled program
 DECADE_MULTIPLES = (1, 2, 5)
 INTEGER_STOPS = (0, *(m * 10**e for e in range(5) for m in DECADE_MULTIPLES), 10**5)
 SLIDER_STOPS: dict[str, tuple[float, ...]] = {
@@ -66,7 +66,7 @@ SLIDER_RANGES = {  # minimum, maximum, step
 }
 
 
-def get_settings_by_kind() -> dict[str, Page]:
+def get_page_settings_by_kind() -> dict[str, Page]:
     """Return the initial settings of pages, by kind of scenario."""
     return {choice: kind.PAGE for choice, kind in get_kinds().items() if kind.PAGE is not None}
 
@@ -78,7 +78,11 @@ def find_page_kind(config: Mapping[str, Any]) -> str:
     ('descent', '')
     """
     return next(
-        (name for name in (get_kind_name(config), *find_selecting_keys({*config})) if name in get_settings_by_kind()),
+        (
+            name
+            for name in (get_kind_name(config), *find_selecting_keys({*config}))
+            if name in get_page_settings_by_kind()
+        ),
         "",
     )
 
@@ -90,7 +94,7 @@ def get_page_kind(scenario: AbstractScenario) -> str:
 
 def get_page_settings(kind_name: str) -> Page:
     """Return the initial settings of a page."""
-    return get_settings_by_kind()[kind_name]
+    return get_page_settings_by_kind()[kind_name]
 
 
 def list_slider_keys(kind_name: str) -> list[str]:
@@ -132,7 +136,7 @@ def get_slider_range(kind_name: str, name: str) -> tuple[float, float, float]:
     return low + step, high - step, step
 
 
-def list_controllable_keys(kind: Any) -> list[str]:
+def list_allowed_time_function_keys(kind: Any) -> list[str]:
     """Return the keys of a kind that may be functions of time."""
     return [*kind.OPTIMISABLE_KEYS, *kind.STEPWISE_KEYS]
 
@@ -196,7 +200,7 @@ def make_key_values(
     `snapshots` reduces the number of times for a page with another key on the x axis.
     """
     if name == get_page_settings(kind_name).x_key:
-        return make_axis_values(
+        return make_default_x_values(
             kind_name, end, NUM_SNAPSHOT_TIMES if snapshots else get_page_settings(kind_name).num_points
         )
     stops = get_slider_stops(kind_name, name)
@@ -220,7 +224,7 @@ def get_axis_end(kind_name: str, name: str, value: Any) -> Any:
     return max(value, stops[min(MIN_STOP_VALUES, len(stops)) - 1])
 
 
-def make_axis_values(kind_name: str, end: float, num_values: int) -> list[float]:
+def make_default_x_values(kind_name: str, end: float, num_values: int) -> list[float]:
     """Return values of the default x axis up to a maximum, usually spaced logarithmically."""
     page = get_page_settings(kind_name)
     values = (
@@ -250,10 +254,10 @@ def round_float(value: float) -> float:
     return float(f"{value:.10g}")
 
 
-def choose_slider_value(config_value: Any, slider_value: Any) -> Any:
+def choose_list_or_slider_value(config_value: Any, slider_value: Any) -> Any:
     """Return the value of a slider, or the list in the config while the slider is at its last value.
 
-    >>> choose_slider_value([1, 2, 5], 5), choose_slider_value([1, 2, 5], 10), choose_slider_value(3, 4)
+    >>> choose_list_or_slider_value([1, 2, 5], 5), choose_list_or_slider_value([1, 2, 5], 10), choose_list_or_slider_value(3, 4)
     ([1, 2, 5], 10, 4)
     """
     return config_value if isinstance(config_value, list) and slider_value == config_value[-1] else slider_value
@@ -286,7 +290,7 @@ def files(value: Any) -> list[Any]:
     return [value] if value == "rows" else []
 
 
-def make_page_config(kind_name: str, page_config: dict[str, Any], x: str = "") -> dict[str, Any]:
+def expand_page_config(kind_name: str, page_config: dict[str, Any], x: str = "") -> dict[str, Any]:
     """Return a config from the settings of a page.
 
     One number is expanded to all values up to it for the key on the x axis, and for recorded times.
@@ -336,13 +340,13 @@ def choose_abscissa_key(scenario: AbstractScenario) -> str:
     return default_key if has_more_times or default_key in numbers or not numbers else numbers[0]
 
 
-def get_log_axes(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
+def get_log_x_axis(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
     """Return ("x",) if the values of a key are positive and span enough for a logarithmic axis.
 
     >>> from statmech import Scenario
-    >>> get_log_axes(Scenario(rule="hebb", t=1, flip=[0, 0.1, 0.3]), "flip")
+    >>> get_log_x_axis(Scenario(rule="hebb", t=1, flip=[0, 0.1, 0.3]), "flip")
     ()
-    >>> get_log_axes(Scenario(rule="hebb", t=1, drift=[0.01, 0.1, 1]), "drift")
+    >>> get_log_x_axis(Scenario(rule="hebb", t=1, drift=[0.01, 0.1, 1]), "drift")
     ('x',)
     """
     key_values = scenario.recorded_coordinates.get(x, scenario.axis_values().get(x, ()))
@@ -368,7 +372,7 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
     config[learning] = drop_duplicates(list(ensure_tuple(getattr(scenario, learning))))
     curves = math.prod(len(scenario.recorded_coordinates[dim]) for dim in page.curves)
     names = [name for name in scenario.axis_names() if name not in (learning, key)]
-    max_values = MAX_CURVES // (curves * len(config[learning]))
+    max_values = MAX_CURVES_PER_CHART // (curves * len(config[learning]))
     single_value_keys = [PROTOCOL_KEY] if page.protocols else []
     single_value_keys += [
         name for name, values in get_time_dependent_keys(scenario).items() if name != key and len(values) > max_values
@@ -399,12 +403,12 @@ def _reduce_lists(
     return [name for name in lists if lists[name] > (max_values if name == several else 1)]
 
 
-def find_listed_key(kind_name: str, config: Mapping[str, Any], x: str) -> str:
+def find_several_valued_key(kind_name: str, config: Mapping[str, Any], x: str) -> str:
     """Return the key with several values that is not on the x axis, or an empty string.
 
     Each value is a curve.
 
-    >>> find_listed_key("loss", {"loss": ["square"], "lam": [0, 0.1], "alpha": [1, 2]}, "alpha")
+    >>> find_several_valued_key("loss", {"loss": ["square"], "lam": [0, 0.1], "alpha": [1, 2]}, "alpha")
     'lam'
     """
     kind = get_kinds()[kind_name]
@@ -435,7 +439,7 @@ def _numbers_from_sections(scenario: AbstractScenario, name: str, config_value: 
     ) or name in get_time_dependent_keys(scenario)
     if not sections or not scenario.describe(name).numeric:
         return config_value
-    values = drop_duplicates([get_value_at_start(value, scenario.describe(name).default) for value in axis_values])
+    values = drop_duplicates([get_initial_value(value, scenario.describe(name).default) for value in axis_values])
     return values if isinstance(config_value, list) else values[0]
 
 
@@ -456,12 +460,12 @@ def thin_values(values: list[Any]) -> Any:
 def make_theory_grid(kind_name: str, x: str, values: Sequence[float], num_points: int) -> list[float]:
     """Return about `num_points` points for a smooth line of theory, including these values.
 
-    For an integer key the missing integers below `CONSECUTIVE_INTEGER_LIMIT` are added instead.
+    For an integer key the missing integers below `ALL_INTEGERS_SOLVED_BELOW` are added instead.
     """
     if len(values) < 2:
         return list(values)
     if get_kinds()[kind_name].has_integer_values(x):
-        return sorted({*values, *(n for n in range(1, CONSECUTIVE_INTEGER_LIMIT) if values[0] < n < values[-1])})
+        return sorted({*values, *(n for n in range(1, ALL_INTEGERS_SOLVED_BELOW) if values[0] < n < values[-1])})
     from theory.dense_lines import make_line_grid
 
     return sorted(

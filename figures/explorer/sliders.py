@@ -20,7 +20,7 @@ TYPED_SLIDER_STYLE: dict[str, Any] = STOP_SLIDER_STYLE | {
 }
 
 
-class RoundedSlider(pmui.EditableFloatSlider):
+class RoundedValueSlider(pmui.EditableFloatSlider):
     """Slider that rounds away the digits that its steps add to a value."""
 
     def _process_property_change(self, msg: dict[str, Any]) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def set_slider_title(slider: Any, title: str, visible: bool = True) -> None:
     """
     if (slider.visible, slider.label) == (visible, title):
         return
-    if isinstance(slider, RoundedSlider):
+    if isinstance(slider, RoundedValueSlider):
         width = TYPED_SLIDER_STYLE["width"] + TYPED_LETTER_PIXELS * max(0, len(title) - FREE_LABEL_LETTERS)
     else:
         width = STOP_SLIDER_STYLE["width"] + LETTER_PIXELS * max(
@@ -49,16 +49,16 @@ def set_slider_title(slider: Any, title: str, visible: bool = True) -> None:
 
 def move_slider(slider: Any, num_steps: int) -> None:
     """Move a slider by a number of steps within its range."""
-    if isinstance(slider, RoundedSlider):
+    if isinstance(slider, RoundedValueSlider):
         slider.value = settings.round_float(min(slider.end, max(slider.start, slider.value + num_steps * slider.step)))
         return
     stops = [*slider.options.values()] if isinstance(slider.options, dict) else [*slider.options]
     slider.value = stops[min(len(stops) - 1, max(0, stops.index(slider.value) + num_steps))]
 
 
-def make_typed_slider(low: float, high: float, step: float, value: float) -> RoundedSlider:
+def make_typed_slider(low: float, high: float, step: float, value: float) -> RoundedValueSlider:
     """Return a slider with equal steps, which also accepts a typed number."""
-    return RoundedSlider(start=min(low, value), end=max(high, value), step=step, value=value, **TYPED_SLIDER_STYLE)
+    return RoundedValueSlider(start=min(low, value), end=max(high, value), step=step, value=value, **TYPED_SLIDER_STYLE)
 
 
 def make_stop_slider(name: str, stops: Iterable[float], value: Any, text_option: str = "") -> Any:

@@ -23,8 +23,8 @@ ALIGNMENT_DECIMALS = 5  # rounds the initial value of a slider
 MIN_NUM_DIRECTIONS = 2  # required by theory, although two variances suffice
 
 
-def _make_stops(stop: float) -> tuple[float, ...]:
-    return tuple(round(0.05 * step, 2) for step in range(round(stop / 0.05) + 1))
+def _make_slider_stops(last_stop: float) -> tuple[float, ...]:
+    return tuple(round(0.05 * step, 2) for step in range(round(last_stop / 0.05) + 1))
 
 
 def make_two_variance_spectrum(spread: float, alignment: Any = RANDOM_TEACHER) -> Spectrum:
@@ -55,11 +55,11 @@ def _get_spread_and_alignment(inputs: Inputs) -> tuple[Any, ...] | None:
     return spread, RANDOM_TEACHER if inputs.teacher == RANDOM_TEACHER else round(float(powers[1]), ALIGNMENT_DECIMALS)
 
 
-def _get_exponents(inputs: Inputs) -> tuple[Any, ...] | None:
+def _get_power_law_exponents(inputs: Inputs) -> tuple[Any, ...] | None:
     return (inputs.decay, inputs.teacher_decay) if isinstance(inputs, PowerLaw) else None
 
 
-def _make_config_writer(make_inputs: Callable[..., Inputs]) -> Callable[..., Any]:
+def _make_slider_value_converter(make_inputs: Callable[..., Inputs]) -> Callable[..., Any]:
     """Return a function that converts the values of sliders to inputs in a config."""
     return lambda *values: inputs_to_config(make_inputs(*values))
 
@@ -74,17 +74,17 @@ INPUT_MENU_FORMS = {  # keys are names in a config
     "spectrum": KeyForm(
         "two variances",
         (
-            SliderSpec("spread", _make_stops(0.95), 0.5),
-            SliderSpec("alignment", _make_stops(1.0), RANDOM_TEACHER, RANDOM_TEACHER),
+            SliderSpec("spread", _make_slider_stops(0.95), 0.5),
+            SliderSpec("alignment", _make_slider_stops(1.0), RANDOM_TEACHER, RANDOM_TEACHER),
         ),
-        _make_config_writer(make_two_variance_spectrum),
+        _make_slider_value_converter(make_two_variance_spectrum),
         _get_spread_and_alignment,
     ),
     "power_law": KeyForm(
         "power law",
-        (SliderSpec("decay", _make_stops(3.0), 1.0), SliderSpec("teacher decay", _make_stops(4.0), 1.5)),
-        _make_config_writer(PowerLaw),
-        _get_exponents,
+        (SliderSpec("decay", _make_slider_stops(3.0), 1.0), SliderSpec("teacher decay", _make_slider_stops(4.0), 1.5)),
+        _make_slider_value_converter(PowerLaw),
+        _get_power_law_exponents,
     ),
 }
 

@@ -16,8 +16,8 @@ from figures.series import Layout
 from statmech.results.results import Results
 
 NO_AXIS_LABEL = "(none)"
-MENU_OPTIONS: dict[str, Any] = {"width": 150, "margin": (4, 6), "size": "small"}
-SLIDER_OPTIONS: dict[str, Any] = {"width": 160, "margin": (4, 10), "size": "small", "tooltips": False}
+MENU_WIDGET_OPTIONS: dict[str, Any] = {"width": 150, "margin": (4, 6), "size": "small"}
+SLIDER_WIDGET_OPTIONS: dict[str, Any] = {"width": 160, "margin": (4, 10), "size": "small", "tooltips": False}
 
 
 class StoredResultsControls:
@@ -28,12 +28,12 @@ class StoredResultsControls:
         self.whole = series.ensure_chart_axis(results)
         names, first = series.get_chart_axes(self.whole.either), series.choose_default_layout(self.whole)
         axes = {self._get_axis_title(axis): axis for axis in names}
-        self.x = pmui.Select(label="along x", options=axes, value=first.x, **MENU_OPTIONS)
+        self.x = pmui.Select(label="along x", options=axes, value=first.x, **MENU_WIDGET_OPTIONS)
         self.colour = pmui.Select(
             label="in colours",
             options={NO_AXIS_LABEL: NO_AXIS_LABEL, **axes},
             value=next(iter(first.colours), NO_AXIS_LABEL),
-            **MENU_OPTIONS,
+            **MENU_WIDGET_OPTIONS,
         )
         self.sliders = {axis: self._make_slider(axis) for axis in names}
         for widget in (self.x, self.colour, *self.sliders.values()):
@@ -81,7 +81,7 @@ class StoredResultsControls:
         }
         number = np.issubdtype(values.dtype, np.number)
         kind = pmui.DiscreteSlider if number and len(options) > 1 else pmui.Select
-        style = SLIDER_OPTIONS if kind is pmui.DiscreteSlider else MENU_OPTIONS
+        style = SLIDER_WIDGET_OPTIONS if kind is pmui.DiscreteSlider else MENU_WIDGET_OPTIONS
         return kind(label=self._get_axis_title(axis), options=options, value=len(values) - 1 if number else 0, **style)
 
     def _format_axis_value(self, name: str, value: Any) -> str:

@@ -7,44 +7,46 @@ from typing import Any
 
 from figures.explorer import settings
 from figures.explorer.forms import FormMenu, KeyForm, SliderSpec
-from statmech.controls import OPTIMAL_KEYWORD, Control
+from statmech.controls import OPTIMAL_KEYWORD, ControlFunction
 from statmech.protocols import (
     BlockedProtocol,
     InterleavedProtocol,
     OptimalProtocol,
-    Protocol,
     ReplayProtocol,
+    TaskProtocol,
     protocol_from_config,
 )
 
 REPLAY_FRACTIONS = tuple(round(0.05 * step, 2) for step in range(1, 20))
-TWO_BLOCK_KEYS = ("switch",)  # used by protocols with two blocks
+TWO_BLOCK_PROTOCOL_KEYS = ("switch",)  # used by protocols with two blocks
 
 
-def _make_protocol_matcher(kind: type[Protocol]) -> Callable[[Any], tuple[Any, ...] | None]:
+def _make_protocol_matcher(kind: type[TaskProtocol]) -> Callable[[Any], tuple[Any, ...] | None]:
     """Return a function that gives () (no sliders) for a protocol of this kind and None for any other."""
     return lambda protocol: () if type(protocol) is kind else None
 
 
-def _get_replay_fraction(protocol: Protocol) -> tuple[Any, ...] | None:
+def _get_replay_fraction(protocol: TaskProtocol) -> tuple[Any, ...] | None:
     """Return the fraction of replay if it is constant, and otherwise None."""
-    if type(protocol) is not ReplayProtocol or isinstance(protocol.share, Control):
+    if type(protocol) is not ReplayProtocol or isinstance(protocol.share, ControlFunction):
         return None
     return (protocol.share,)
 
 
 PROTOCOL_MENU_FORMS = {  # keys are names in a config
-    "blocked": KeyForm("blocked", (), lambda: "blocked", _make_protocol_matcher(BlockedProtocol), TWO_BLOCK_KEYS),
+    "blocked": KeyForm(
+        "blocked", (), lambda: "blocked", _make_protocol_matcher(BlockedProtocol), TWO_BLOCK_PROTOCOL_KEYS
+    ),
     "replay": KeyForm(
         "replay",
         (SliderSpec("fraction", REPLAY_FRACTIONS, 0.1),),
         lambda fraction: {"replay": fraction},
         _get_replay_fraction,
-        TWO_BLOCK_KEYS,
+        TWO_BLOCK_PROTOCOL_KEYS,
     ),
     "interleaved": KeyForm("interleaved", (), lambda: "interleaved", _make_protocol_matcher(InterleavedProtocol)),
     OPTIMAL_KEYWORD: KeyForm(
-        "optimal replay", (), lambda: OPTIMAL_KEYWORD, _make_protocol_matcher(OptimalProtocol), TWO_BLOCK_KEYS
+        "optimal replay", (), lambda: OPTIMAL_KEYWORD, _make_protocol_matcher(OptimalProtocol), TWO_BLOCK_PROTOCOL_KEYS
     ),
 }
 

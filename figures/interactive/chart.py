@@ -35,10 +35,10 @@ BOKEH_MARKERS = {
 }
 LEVEL_LINE_DASH = "dotted"  # line style of reference levels
 HELD_CURVE_OPACITY = 0.45  # for earlier curves kept for comparison
-MAX_MARKED_POINTS = 30  # more marks would hide the line
+MAX_INTEGER_MARKS_PER_LINE = 30  # more marks would hide the line
 MAX_LINEAR_TICKS, LOW_CHART_TICKS = 12, 3
-LINE_COLUMNS: dict[str, Any] = {"xs": "x", "ys": "y", "line_color": "color"}
-BAR_COLUMNS: dict[str, Any] = {"x0": "x", "y0": "low", "x1": "x", "y1": "high", "line_color": "color"}
+LINE_GLYPH_COLUMNS: dict[str, Any] = {"xs": "x", "ys": "y", "line_color": "color"}
+ERROR_BAR_GLYPH_COLUMNS: dict[str, Any] = {"x0": "x", "y0": "low", "x1": "x", "y1": "high", "line_color": "color"}
 POINT_COLUMNS = ("x", "y", "low", "high", "error", "color", "marker", "label")
 END_LABEL_COLUMNS = ("x", "y", "text", "color", "offset")
 TICK_FONT_PIXELS, AXIS_NAME_FONT_PIXELS, END_LABEL_FONT_PIXELS = 13, 17, 14  # pixels
@@ -119,7 +119,9 @@ class Chart:
         self.figure.xaxis.major_label_orientation = 0.7 if names else "horizontal"
         self._apply_theme()
         self.runs = ColumnDataSource({name: [] for name in ("x", "y", "color")})
-        self._add_glyph(self.runs, MultiLine(**LINE_COLUMNS, line_width=theme.size, line_alpha=SINGLE_RUN_OPACITY))
+        self._add_glyph(
+            self.runs, MultiLine(**LINE_GLYPH_COLUMNS, line_width=theme.size, line_alpha=SINGLE_RUN_OPACITY)
+        )
         self.held = self._make_glyph_group("dotted" if variable.bound else "dashed", HELD_CURVE_OPACITY)
         self.curves = self._make_glyph_group("dashed" if variable.bound else "solid")
         line = [("", "@label"), (x_name, "@x" if names else "$data_x"), (y_name, "@y" if names else "$data_y")]
@@ -161,20 +163,20 @@ class Chart:
             lines = self._add_glyph(theory, Scatter(**style, line_alpha=alpha))
         else:
             lines = self._add_glyph(
-                theory, MultiLine(**LINE_COLUMNS, line_width="width", line_dash="dash", line_alpha=alpha)
+                theory, MultiLine(**LINE_GLYPH_COLUMNS, line_width="width", line_dash="dash", line_alpha=alpha)
             )
         bands = ColumnDataSource(self._make_band_rows(()))
         if self.named:
-            self._add_glyph(bands, Segment(**BAR_COLUMNS, line_width=14, line_alpha=alpha * BAND_OPACITY))
+            self._add_glyph(bands, Segment(**ERROR_BAR_GLYPH_COLUMNS, line_width=14, line_alpha=alpha * BAND_OPACITY))
         else:
             self._add_glyph(
-                bands, Patches(**LINE_COLUMNS, fill_color="color", fill_alpha=alpha * BAND_OPACITY, line_width=0)
+                bands, Patches(**LINE_GLYPH_COLUMNS, fill_color="color", fill_alpha=alpha * BAND_OPACITY, line_width=0)
             )
         dots = ColumnDataSource(self._make_integer_rows(()))
         if self.whole and not self.named:
             style = {"line_color": "color", "fill_color": "color", "line_alpha": alpha, "fill_alpha": alpha}
             self._add_glyph(dots, Scatter(size=3, **style))
-        self._add_glyph(points, Segment(**BAR_COLUMNS, line_width=1.2, line_alpha=alpha))
+        self._add_glyph(points, Segment(**ERROR_BAR_GLYPH_COLUMNS, line_width=1.2, line_alpha=alpha))
         style = {
             "marker": "marker",
             "size": 7 * self.size,
@@ -445,7 +447,7 @@ class Chart:
         for index, curve in enumerate(curves):
             if self.whole and not self.named and curve.theory is not None and curve.theory_x is not None:
                 x, y = self._get_visible_points(curve.theory_x, curve.theory)
-                if len(x) > MAX_MARKED_POINTS:
+                if len(x) > MAX_INTEGER_MARKS_PER_LINE:
                     continue
                 data["x"] += x
                 data["y"] += y

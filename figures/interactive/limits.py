@@ -10,9 +10,9 @@ import numpy as np
 
 from figures.series import Curve, widen_equal_limits
 
-MAX_CUT_PEAK_FRACTION = 0.01  # a peak on a smaller fraction of x is cut off
+MAX_CUT_PEAK_WIDTH_FRACTION = 0.01  # a peak on a smaller fraction of x is cut off
 PEAK_MARGIN, LIMIT_MARGIN = 0.3, 0.05  # relative to the height
-LEVEL_CUTOFF_HEIGHTS = 1.0  # in heights of the curves: levels farther away are not shown
+MAX_LEVEL_DISTANCE_IN_HEIGHTS = 1.0  # in heights of the curves: levels farther away are not shown
 
 
 class AxisLimits(NamedTuple):
@@ -60,14 +60,18 @@ def compute_y_limits(
     """
     curves = [*curves]
     points = [replace(curve, theory=None) for curve in curves] if theory_is_bound else []
-    values = _collect_finite((part for curve in points for part in _get_visible_values(curve, log_x, log_y)), log_y)
+    values = _collect_finite_scaled_values(
+        (part for curve in points for part in _get_values_to_show(curve, log_x, log_y)), log_y
+    )
     bounds = [curve.theory for curve in curves if curve.theory is not None] if values.size else []
     if not bounds:
-        values = _collect_finite((part for curve in curves for part in _get_visible_values(curve, log_x, log_y)), log_y)
+        values = _collect_finite_scaled_values(
+            (part for curve in curves for part in _get_values_to_show(curve, log_x, log_y)), log_y
+        )
     if not values.size:
         return None
-    levels = _collect_finite((*bounds, *(level for curve in curves for _, level in curve.levels)), log_y)
-    cutoff = LEVEL_CUTOFF_HEIGHTS * np.ptp(values) or (abs(values[0]) if bounds else 0.0) or np.inf
+    levels = _collect_finite_scaled_values((*bounds, *(level for curve in curves for _, level in curve.levels)), log_y)
+    cutoff = MAX_LEVEL_DISTANCE_IN_HEIGHTS * np.ptp(values) or (abs(values[0]) if bounds else 0.0) or np.inf
     near_levels = levels[(levels >= values.min() - cutoff) & (levels <= values.max() + cutoff)]
     low, high = (
         values.min(initial=near_levels.min(initial=np.inf)),
@@ -78,13 +82,13 @@ def compute_y_limits(
     return AxisLimits(10**low, 10**high) if log_y else AxisLimits(*widen_equal_limits(low, high))
 
 
-def _collect_finite(parts: Iterable[np.ndarray], log: bool) -> np.ndarray:
+def _collect_finite_scaled_values(parts: Iterable[np.ndarray], log: bool) -> np.ndarray:
     """Return all finite values in the linear or logarithmic coordinates of an axis."""
     values = np.concatenate([np.zeros(0), *(_scale_values(part, log).ravel() for part in parts)])
     return values[np.isfinite(values)]
 
 
-def _get_visible_values(curve: Curve, log_x: bool, log_y: bool) -> Iterable[np.ndarray]:
+def _get_values_to_show(curve: Curve, log_x: bool, log_y: bool) -> Iterable[np.ndarray]:
     """Yield the values of a curve that must be visible."""
     if curve.runs is not None:
         yield curve.runs.ravel()
@@ -115,7 +119,9 @@ def _cut_peaks(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> np.nda
     order = np.argsort(values)
     cumulative = np.cumsum(length[order]) / length.sum()
     low, high = values[order][
-        np.searchsorted(cumulative, [MAX_CUT_PEAK_FRACTION, 1 - MAX_CUT_PEAK_FRACTION]).clip(0, values.size - 1)
+        np.searchsorted(cumulative, [MAX_CUT_PEAK_WIDTH_FRACTION, 1 - MAX_CUT_PEAK_WIDTH_FRACTION]).clip(
+            0, values.size - 1
+        )
     ]
     low, high = min(low, values[0], values[-1]), max(high, values[0], values[-1])
     clipped = np.clip(values, low - PEAK_MARGIN * (high - low), high + PEAK_MARGIN * (high - low))

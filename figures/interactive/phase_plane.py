@@ -17,7 +17,7 @@ from figures.series import Curve, Layout
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
-PLANE_GUIDES = {("R", "q"): lambda R: R**2}  # at q = R^2, only the teacher correlates the students
+PHASE_PLANE_GUIDE_CURVES = {("R", "q"): lambda R: R**2}  # at q = R^2, only the teacher correlates the students
 
 
 class PhasePlane:
@@ -30,9 +30,9 @@ class PhasePlane:
         x, y = (results.scenario.variables[name] for name in variable_names)
         self.chart = Chart(y, x.symbol, height=height, theme=theme)
         self.chart.is_smooth = False  # the curve need not be a function of x
-        if variable_names in PLANE_GUIDES:
+        if variable_names in PHASE_PLANE_GUIDE_CURVES:
             x_values = np.linspace(0, 1, 101)
-            self.chart.draw_guide(x_values.tolist(), PLANE_GUIDES[variable_names](x_values).tolist())
+            self.chart.draw_guide(x_values.tolist(), PHASE_PLANE_GUIDE_CURVES[variable_names](x_values).tolist())
 
     def show(self, results: Results, layout: Layout, compared: Sequence[Curve] = ()) -> list[Curve]:
         """Show results that only have the axes of the layout, and curves for comparison."""

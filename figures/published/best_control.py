@@ -22,7 +22,7 @@ from figures.style import get_curve_style
 from statmech.errors import ConfigError
 
 MAX_PANELS_PER_ROW = 3
-CONTROL_SYMBOLS = {"eta": r"$\eta$", "task_share": "fraction of task 1"}  # axis labels of controls
+CONTROL_AXIS_LABELS = {"eta": r"$\eta$", "task_share": "fraction of task 1"}  # axis labels of controls
 
 
 def draw(
@@ -61,8 +61,8 @@ def draw(
     keys = draw_panel(axes.flat[:tasks], results, "t", "eps_g", control_axis, split=split, log=log, dashes=tasks > 1)
     lines = results.lines if results.lines is not None else theory
     for ax, control in zip(axes.flat[tasks:], controls, strict=True):
-        optimum_indices = _draw_controls(ax, lines.sel(controlled=control), control_axis)
-        ax.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=CONTROL_SYMBOLS[control])
+        optimum_indices = _draw_optimal_controls(ax, lines.sel(controlled=control), control_axis)
+        ax.set(xlabel=labels.axis_label(results.scenario, ["t"]), ylabel=CONTROL_AXIS_LABELS[control])
         set_log_axes(ax, log if "x" in log else "")
         if len(optimum_indices) == 1:
             best = theory.best_constant.sel(controlled=control).isel({control_axis: optimum_indices[0]})
@@ -70,7 +70,7 @@ def draw(
     return add_title_and_legend(figure, results, [*keys, *extra_handles], "rule", "network")
 
 
-def _draw_controls(ax: Axes, lines: xr.Dataset, control_axis: str) -> list[int]:
+def _draw_optimal_controls(ax: Axes, lines: xr.Dataset, control_axis: str) -> list[int]:
     """Draw every optimal control along the axis, and return the indices of the optimal values.
 
     A control that is constant on segments is drawn as steps.

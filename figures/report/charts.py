@@ -19,7 +19,7 @@ import numpy as np
 from figures import series
 from figures.interactive.grid import ChartGrid, get_axis_label
 from figures.interactive.look import LIGHT_THEME, ChartTheme
-from figures.labels import get_abscissa_key, get_symbol, html_from_latex, make_mathtext_labeller, plain_from_latex
+from figures.labels import get_symbol, get_usual_abscissa_key, html_from_latex, make_mathtext_labeller, plain_from_latex
 from figures.series import Layout, Scales
 from figures.style import CURVE_MARKERS
 from statmech.scenarios.variables import Variable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_PAGE_CHARTS = 36
 MAX_POINTS_WITH_LINE, MAX_POINTS_WITHOUT_LINE = 15, 400  # per curve
-IGNORED_AXIS_TOL = 1e-9  # relative: larger differences show that theory depends on an axis
+AXIS_IGNORED_BY_THEORY_TOL = 1e-9  # relative: larger differences show that theory depends on an axis
 REPORT_CHART_HEIGHT = 320  # pixels
 
 
@@ -77,9 +77,9 @@ def charts(results: Results) -> ReportCharts:
     for choice, position in _iterate_positions(positions):
         grid = ChartGrid(variables, xlabel, scales, REPORT_CHART_HEIGHT, theme=ChartTheme(bare=True))
         _show_curves(grid, series.select_position(results, position), layout, marked)
-        names = _select_unequal_charts(grid)
+        names = _select_distinct_charts(grid)
         titles = [html_from_latex(variables[name].symbol) for name in names]
-        sets.append(ChartSet(choice, [_enable_scrolling(grid.charts[name].figure) for name in names], titles))
+        sets.append(ChartSet(choice, [_enable_page_scrolling(grid.charts[name].figure) for name in names], titles))
     return ReportCharts(
         html_from_latex(xlabel),
         {
@@ -100,7 +100,7 @@ def charts(results: Results) -> ReportCharts:
     )
 
 
-def _select_unequal_charts(grid: ChartGrid) -> list[str]:
+def _select_distinct_charts(grid: ChartGrid) -> list[str]:
     """Return the variables whose charts show values, without duplicates such as vote and mean for K = 1."""
     names_by_values: dict[bytes, str] = {}
     for name in grid.list_nonempty_charts():
@@ -115,7 +115,7 @@ def _choose_layout(results: Results) -> tuple[Layout, str | None]:
     short_axes = [
         axis
         for axis in series.get_chart_axes(dataset)
-        if axis != default.x and 1 < dataset.sizes[axis] <= series.MAX_CURVES
+        if axis != default.x and 1 < dataset.sizes[axis] <= series.MAX_CURVES_PER_CHART
     ]
     spread = {axis: _compute_theory_spread(results, axis) for axis in short_axes}
     colours = (
@@ -126,14 +126,20 @@ def _choose_layout(results: Results) -> tuple[Layout, str | None]:
     if not colours or results.theory is None:
         return default, None
     colour = colours[0]
-    marker_axis = next((axis for axis in short_axes if axis != colour and spread[axis] < IGNORED_AXIS_TOL), None)
+    marker_axis = next(
+        (axis for axis in short_axes if axis != colour and spread[axis] < AXIS_IGNORED_BY_THEORY_TOL), None
+    )
     rest = tuple(axis for axis in (*default.colours, *default.rest) if axis not in (colour, marker_axis))
     return Layout(default.x, (colour,), rest), marker_axis
 
 
 def _choose_usual_layout(results: Results) -> Layout:
     """Return the default layout, with the scenario's usual key along x if it has several values."""
-    default, key, dataset = series.choose_default_layout(results), get_abscissa_key(results.scenario), results.either
+    default, key, dataset = (
+        series.choose_default_layout(results),
+        get_usual_abscissa_key(results.scenario),
+        results.either,
+    )
     if (
         key is None
         or key == default.x
@@ -148,11 +154,12 @@ def _choose_usual_layout(results: Results) -> Layout:
 def _select_last_time(results: Results) -> Results:
     """Select the last recorded time (step, ...) of results that are usually drawn against another key."""
     scenario = results.scenario
-    key = get_abscissa_key(scenario)
+    key = get_usual_abscissa_key(scenario)
     if key not in series.get_chart_axes(results.either) or key in scenario.recorded_coordinates:
         return results
     return series.select_position(
-        results, {axis: slice(-1, None) for axis in scenario.recorded_coordinates if axis not in series.HIDDEN_DIMS}
+        results,
+        {axis: slice(-1, None) for axis in scenario.recorded_coordinates if axis not in series.DIMS_HIDDEN_IN_FIGURES},
     )
 
 
@@ -191,7 +198,9 @@ def _show_curves(grid: ChartGrid, results: Results, layout: Layout, marker_axis:
     colours = [_label_positions(results, axis) for axis in layout.colours] or [[""]]
     markers = _label_positions(results, marker_axis) if marker_axis else [""]
     names = [
-        ", ".join(filter(None, (label, marker))) for marker in markers for label in colours[0][: series.MAX_CURVES]
+        ", ".join(filter(None, (label, marker)))
+        for marker in markers
+        for label in colours[0][: series.MAX_CURVES_PER_CHART]
     ]
     for name, chart in grid.charts.items():
         chart.colours = len(colours[0]) if marker_axis else 0
@@ -227,7 +236,7 @@ def _spans_decades(values: np.ndarray) -> bool:
     return bool(values.size and values.min() > 0 and values.max() >= series.LOG_MIN_RATIO * values.min())
 
 
-def _enable_scrolling(figure: Any) -> Any:
+def _enable_page_scrolling(figure: Any) -> Any:
     """Let touch gestures on a chart scroll the page."""
     figure.toolbar.active_drag = None
     return figure
@@ -315,12 +324,12 @@ def _describe_hidden_zeros(
     if scales.log_x and (series.get_axis_values(results.either, x) <= 0).any():
         yield f"{xlabel} = 0, which a logarithmic axis cannot show"
     for name, variable in variables.items():
-        if name in scales.log_y and series.has_zero_means(results, name):
+        if name in scales.log_y and series.has_nonpositive_means(results, name):
             yield f"means of {html_from_latex(variable.symbol)} that are 0, which a logarithmic axis cannot show"
 
 
 def _make_legend(results: Results, layout: Layout, marker_axis: str | None) -> list[tuple[str, str, str]]:
-    labels = _label_positions(results, layout.colours[0])[: series.MAX_CURVES] if layout.colours else []
+    labels = _label_positions(results, layout.colours[0])[: series.MAX_CURVES_PER_CHART] if layout.colours else []
     if marker_axis is None:
         return [
             (label, LIGHT_THEME.get_curve_colour(index), CURVE_MARKERS[index]) for index, label in enumerate(labels)

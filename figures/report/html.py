@@ -70,9 +70,9 @@ def render_page(results: Results) -> str:
 
     from figures.report.charts import charts
     from figures.report.equations import render_equations
-    from theory.dense_lines import cache_lines
+    from theory.dense_lines import cache_theory_lines
 
-    with cache_lines():
+    with cache_theory_lines():
         page_charts, picture = charts(results), _draw_figure(results)
     script, elements = _embed_charts([chart for chart_set in page_charts.sets for chart in chart_set.charts])
     remaining = iter(map(Markup, elements))
@@ -134,7 +134,7 @@ def _embed_charts(charts: list[Any]) -> tuple[str, list[str]]:
 
 def _collect_texts(results: Results) -> dict[str, Any]:
     """Collect the texts and tables of the page."""
-    from statmech.results.study_tables import make_tables
+    from statmech.results.study_tables import make_results_tables
 
     scenario = results.scenario
     keys = get_citation_keys(scenario)
@@ -145,7 +145,7 @@ def _collect_texts(results: Results) -> dict[str, Any]:
         "sizes": _get_dimensions_and_seeds(scenario),
         "status": results.status,
         "missing": _explain_missing_part(results),
-        "tables": list(make_tables(results)),
+        "tables": list(make_results_tables(results)),
         "config": format_config(scenario),
         "stores": {part: _get_provenance(results, part) for part in ("simulation", "theory")},
         "references": [(key, format_reference(key)) for key in keys],

@@ -9,17 +9,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from simulate.estimators.example_weights import VisitSchedule, resample_by_weight
-from simulate.estimators.linear import LinearClassifier, LinearStudent, check_large_features, multiply_by_labels
-from simulate.estimators.margin_updates import MARGIN_UPDATES
+from simulate.estimators.linear import (
+    LinearClassifier,
+    LinearStudent,
+    append_bias_multiply_by_labels,
+    check_large_features,
+)
+from simulate.estimators.margin_updates import MARGIN_UPDATE_RULES
 from simulate.estimators.one_against_rest import check_integer_parameters, format_python_value, sum_counts_per_pass
 from simulate.kernels.partial_sums import (
     AttentionState,
     StoppedSums,
-    evaluate_in_blocks,
+    evaluate_margins_in_blocks,
     sum_rows_until_level,
     sum_up_to_checkpoints,
 )
-from statmech.boundaries import BOUNDARIES, MIN_DECISION_ERROR, get_check_positions
+from statmech.boundaries import BOUNDARIES, MIN_TARGET_ERROR_RATE, get_check_positions
 from statmech.errors import format_unknown_name
 
 FEATURE_ORDER_OPTIONS = ("fixed", "random", "weight")
@@ -38,7 +43,7 @@ class PartialSums(NamedTuple):
     order: np.ndarray  # features in their order of evaluation, (features,)
 
 
-class AttentiveProgress:
+class AttentiveTrainingState:
     """Training state of a student: its features, their order, and the counts of each pass."""
 
     def __init__(
@@ -153,7 +158,7 @@ class AttentivePerceptron(LinearClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier to examples X (m, features) with labels y (m,) and sample weights (m,)."""
-        self._student_passes: list[AttentiveProgress] = []
+        self._student_passes: list[AttentiveTrainingState] = []
         super().fit(X, y, sample_weight)
         self._set_fitted_attributes()
         return self
@@ -172,7 +177,7 @@ class AttentivePerceptron(LinearClassifier):
             passes.order = self._order_features(passes.student.w, passes.random)
             indices = np.arange(len(y))
             rows = indices if weights is None else resample_by_weight(indices, weights, passes.random)
-            self._run_pass(passes, multiply_by_labels(X, labels, self.fit_intercept), rows)
+            self._run_pass(passes, append_bias_multiply_by_labels(X, labels, self.fit_intercept), rows)
             students.append(self._get_student(passes))
         self._take(students)
         self._set_fitted_attributes()
@@ -255,18 +260,18 @@ class AttentivePerceptron(LinearClassifier):
         self._student_passes.append(passes)
         return self._get_student(passes)
 
-    def _start_progress(self, num_features: int) -> AttentiveProgress:
+    def _start_progress(self, num_features: int) -> AttentiveTrainingState:
         random = check_random_state(self.random_state)
         used_features = self._choose_features(num_features, random)
-        theta = MARGIN_UPDATES[self.update].theta if self.theta is None else self.theta
-        return AttentiveProgress(
+        theta = MARGIN_UPDATE_RULES[self.update].theta if self.theta is None else self.theta
+        return AttentiveTrainingState(
             AttentionState(np.zeros(used_features.size), self.boundary, self.error_rate, theta=theta),
             num_features,
             used_features,
             random,
         )
 
-    def _run_pass(self, progress: AttentiveProgress, z: np.ndarray, rows: np.ndarray) -> None:
+    def _run_pass(self, progress: AttentiveTrainingState, z: np.ndarray, rows: np.ndarray) -> None:
         """Make one pass over the given rows of z, the examples times their labels.
 
         The constant feature is the last column.
@@ -280,7 +285,7 @@ class AttentivePerceptron(LinearClassifier):
         progress.mistakes_per_pass.append(wrong)
         progress.mean_features_per_pass.append(features / max(1, len(rows)))
 
-    def _get_student(self, progress: AttentiveProgress) -> LinearStudent:
+    def _get_student(self, progress: AttentiveTrainingState) -> LinearStudent:
         weights = np.zeros(progress.features + 1)
         weights[progress.feature_indices], weights[-1] = progress.student.w, progress.student.b
         return LinearStudent(weights, len(progress.mistakes_per_pass))
@@ -300,7 +305,9 @@ class AttentivePerceptron(LinearClassifier):
         """Make one pass over the rows z and return the numbers of learnt examples and evaluated features."""
         wrong = features = 0
         probes = random.random_sample(len(z)) < self.probes
-        for block in evaluate_in_blocks(student, z, bias_inputs, probes, get_check_positions(z.shape[1], self.chunk)):
+        for block in evaluate_margins_in_blocks(
+            student, z, bias_inputs, probes, get_check_positions(z.shape[1], self.chunk)
+        ):
             features += block.features
             if block.is_mistake:
                 self._learn_example(student, z[block.last_index], bias_inputs[block.last_index], block.margin)
@@ -311,7 +318,7 @@ class AttentivePerceptron(LinearClassifier):
 
     def _learn_example(self, student: AttentionState, z: np.ndarray, bias_input: float, margin: float) -> None:
         """Update the student with an example (times its label) whose margin does not exceed theta."""
-        strength = MARGIN_UPDATES[self.update].strength(
+        strength = MARGIN_UPDATE_RULES[self.update].strength(
             student.theta - margin, z @ z + bias_input**2, self.aggressiveness
         )
         student.w = student.w + strength * z
@@ -332,9 +339,9 @@ class AttentivePerceptron(LinearClassifier):
         return np.argsort(-np.abs(w), kind="stable") if self.order == "weight" else np.arange(w.size)
 
     def _check_parameters(self) -> None:
-        if not MIN_DECISION_ERROR <= self.error_rate < 0.5:
+        if not MIN_TARGET_ERROR_RATE <= self.error_rate < 0.5:
             raise ValueError(
-                f"error_rate must lie between {MIN_DECISION_ERROR:g} and 0.5, "
+                f"error_rate must lie between {MIN_TARGET_ERROR_RATE:g} and 0.5, "
                 f"not {format_python_value(self.error_rate)}"
             )
         if self.boundary not in BOUNDARIES:
@@ -353,8 +360,8 @@ class AttentivePerceptron(LinearClassifier):
         self._check_update()
 
     def _check_update(self) -> None:
-        if self.update not in MARGIN_UPDATES:
-            raise ValueError(f"update: {format_unknown_name(self.update, 'an update', MARGIN_UPDATES)}")
+        if self.update not in MARGIN_UPDATE_RULES:
+            raise ValueError(f"update: {format_unknown_name(self.update, 'an update', MARGIN_UPDATE_RULES)}")
         passive = self.update == "passive_aggressive"
         if self.theta is not None and (not 0 <= self.theta < np.inf or (passive and self.theta == 0)):
             raise ValueError(

@@ -27,11 +27,18 @@ from statmech.data_sets import DataSetContent, list_distinct_values
 HIDDEN_LAYER_SIZES = (5, 10, 20, 40, 80)  # candidates for multi-layer perceptrons (Jackson & Craven, section 4)
 VALIDATION_FRACTION, MLP_BATCH_EXAMPLES = 0.2, 200  # for multi-layer perceptrons only
 MIN_MLP_PATIENCE_STEPS = 100  # 10 passes (only 20 steps on the data set votes) stop small hidden layers too early
-TREE_PRUNING_COSTS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)  # candidate costs of a leaf, chosen by cross-validation
+TREE_PRUNING_COST_CANDIDATES = (
+    0.0,
+    0.001,
+    0.003,
+    0.01,
+    0.03,
+    0.1,
+)  # candidate costs of a leaf, chosen by cross-validation
 MODEL_SELECTION_FOLDS = 5  # for model selection within each training set
 
 
-class ModelTask(NamedTuple):
+class TrainingDataProperties(NamedTuple):
     """Properties of a model's training data: attribute categories, number of examples, and random state.
 
     The categories are "auto" for columns of numbers.
@@ -63,7 +70,7 @@ def encode_as_numbers(data: DataSetContent) -> np.ndarray:
     return encoded
 
 
-def make_model(classifier: Any, task: ModelTask) -> Any:
+def make_model(classifier: Any, task: TrainingDataProperties) -> Any:
     """Make the unfitted scikit-learn model of a classifier.
 
     A classifier that has a method `make(task)` makes its own model. Models learn from columns of text if the
@@ -78,14 +85,14 @@ def make_model(classifier: Any, task: ModelTask) -> Any:
     -------
     a scikit-learn classifier
 
-    >>> make_model(classifiers.NeighboursClassifier(neighbours=3), ModelTask("auto", size=100, random=0))
+    >>> make_model(classifiers.NeighboursClassifier(neighbours=3), TrainingDataProperties("auto", size=100, random=0))
     KNeighborsClassifier(n_neighbors=3)
     """
-    return classifier.make(task) if hasattr(classifier, "make") else make_registered_model(classifier, task)
+    return classifier.make(task) if hasattr(classifier, "make") else make_model_by_classifier_type(classifier, task)
 
 
 @singledispatch
-def make_registered_model(classifier: Any, task: ModelTask) -> Any:
+def make_model_by_classifier_type(classifier: Any, task: TrainingDataProperties) -> Any:
     """Make the model with the function registered for the classifier's class or nearest base class."""
     name = type(classifier).__name__
     raise NotImplementedError(
@@ -93,22 +100,22 @@ def make_registered_model(classifier: Any, task: ModelTask) -> Any:
     )
 
 
-@make_registered_model.register
-def make_sparse_perceptron(classifier: classifiers.BoostingClassifier, task: ModelTask) -> Any:
+@make_model_by_classifier_type.register
+def make_sparse_perceptron(classifier: classifiers.BoostingClassifier, task: TrainingDataProperties) -> Any:
     """Make a sparse perceptron, whose number of stages is cross-validated unless it is given."""
     stages = classifier.stages or "cv"
     return SparsePerceptron(classifier.k, stages, classifier.discount, categories=task.domain, random_state=task.random)
 
 
-@make_registered_model.register
-def make_decision_tree(classifier: classifiers.TreeClassifier, task: ModelTask) -> Any:
+@make_model_by_classifier_type.register
+def make_decision_tree(classifier: classifiers.TreeClassifier, task: TrainingDataProperties) -> Any:
     """Make a decision tree whose pruning is selected by cross-validation."""
     tree = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, random_state=task.random)
-    return GridSearchCV(tree, {"ccp_alpha": TREE_PRUNING_COSTS}, cv=MODEL_SELECTION_FOLDS)
+    return GridSearchCV(tree, {"ccp_alpha": TREE_PRUNING_COST_CANDIDATES}, cv=MODEL_SELECTION_FOLDS)
 
 
-@make_registered_model.register
-def make_multilayer_perceptron(classifier: classifiers.MlpClassifier, task: ModelTask) -> Any:
+@make_model_by_classifier_type.register
+def make_multilayer_perceptron(classifier: classifiers.MlpClassifier, task: TrainingDataProperties) -> Any:
     """Make a multi-layer perceptron whose hidden layer is selected by cross-validation."""
     network = MLPClassifier(
         learning_rate_init=0.01,
@@ -135,26 +142,28 @@ def _compute_patience_passes(num_examples: int) -> int:
     return max(10, ceil(MIN_MLP_PATIENCE_STEPS / steps))
 
 
-@make_registered_model.register
-def make_logistic_regression(classifier: classifiers.OrdinaryClassifier, task: ModelTask) -> Any:
+@make_model_by_classifier_type.register
+def make_logistic_regression(classifier: classifiers.OrdinaryClassifier, task: TrainingDataProperties) -> Any:
     """Make a logistic regression."""
     return LogisticRegression(C=1 / (classifier.lam_per_example * task.size), max_iter=5000)
 
 
-@make_registered_model.register
-def make_pair_logistic(classifier: classifiers.SecondOrderClassifier, task: ModelTask) -> Any:
+@make_model_by_classifier_type.register
+def make_pair_logistic(classifier: classifiers.SecondOrderClassifier, task: TrainingDataProperties) -> Any:
     """Make a logistic regression on all inputs and all pairs of inputs."""
     return _add_pair_features(make_logistic_regression(classifier, task))
 
 
-@make_registered_model.register
-def make_pruned_perceptron(classifier: classifiers.PrunedClassifier, task: ModelTask) -> Any:
+@make_model_by_classifier_type.register
+def make_pruned_perceptron(classifier: classifiers.PrunedClassifier, task: TrainingDataProperties) -> Any:
     """Make a perceptron pruned by optimal brain damage."""
     return PrunedPerceptron(classifier.lam_per_example, random_state=task.random)
 
 
-@make_registered_model.register
-def make_pruned_pair_perceptron(classifier: classifiers.PrunedSecondOrderClassifier, task: ModelTask) -> Any:
+@make_model_by_classifier_type.register
+def make_pruned_pair_perceptron(
+    classifier: classifiers.PrunedSecondOrderClassifier, task: TrainingDataProperties
+) -> Any:
     """Make a pruned perceptron on all inputs and all pairs of inputs."""
     return _add_pair_features(
         PrunedPerceptron(classifier.lam_per_example, share=classifier.share, random_state=task.random)
@@ -167,15 +176,15 @@ def _add_pair_features(model: Any) -> Any:
     return make_pipeline(FunctionTransformer(csr_array), pairs, model)
 
 
-@make_registered_model.register
-def make_perceptron(classifier: classifiers.PerceptronClassifier, task: ModelTask) -> Any:
+@make_model_by_classifier_type.register
+def make_perceptron(classifier: classifiers.PerceptronClassifier, task: TrainingDataProperties) -> Any:
     """Make a perceptron with the given example order and output."""
     order = "constant" if classifier.order == "by-class" else classifier.order
     return Perceptron(classifier.passes, order, classifier.output, random_state=task.random)
 
 
-@make_registered_model.register
-def make_attentive_perceptron(classifier: classifiers.AttentiveClassifier, task: ModelTask) -> Any:
+@make_model_by_classifier_type.register
+def make_attentive_perceptron(classifier: classifiers.AttentiveClassifier, task: TrainingDataProperties) -> Any:
     """Make an attentive perceptron with a budget of features or an error rate."""
     options: dict[str, Any] = {
         "max_iter": classifier.passes,
@@ -189,14 +198,14 @@ def make_attentive_perceptron(classifier: classifiers.AttentiveClassifier, task:
     return AttentivePerceptron(classifier.error_rate, classifier.level, classifier.chunk, classifier.chosen, **options)
 
 
-@make_registered_model.register
-def make_nearest_neighbours(classifier: classifiers.NeighboursClassifier, task: ModelTask) -> Any:
+@make_model_by_classifier_type.register
+def make_nearest_neighbours(classifier: classifiers.NeighboursClassifier, task: TrainingDataProperties) -> Any:
     """Make a nearest-neighbours classifier."""
     return KNeighborsClassifier(classifier.neighbours)
 
 
 @singledispatch
-def count_weights(model: Any) -> float:
+def count_nonzero_weights(model: Any) -> float:
     """Count the nonzero weights of a fitted model, excluding thresholds.
 
     The count is NaN for models without weights.
@@ -204,22 +213,22 @@ def count_weights(model: Any) -> float:
     return float(np.count_nonzero(model.coef_)) if hasattr(model, "coef_") else np.nan
 
 
-@count_weights.register
+@count_nonzero_weights.register
 def _(model: GridSearchCV) -> float:
-    return count_weights(model.best_estimator_)
+    return count_nonzero_weights(model.best_estimator_)
 
 
-@count_weights.register
+@count_nonzero_weights.register
 def _(model: Pipeline) -> float:
-    return count_weights(model[-1])
+    return count_nonzero_weights(model[-1])
 
 
-@count_weights.register
+@count_nonzero_weights.register
 def _(model: MLPClassifier) -> float:
     return float(sum(np.count_nonzero(layer) for layer in model.coefs_))
 
 
-@count_weights.register
+@count_nonzero_weights.register
 def _(model: SparsePerceptron) -> float:
     return float(len({hypothesis.indicators for hypothesis in _get_voting_hypotheses(model) if hypothesis.indicators}))
 
@@ -253,7 +262,7 @@ def count_pair_weights(model: Any, codons: bool) -> dict[str, float]:
 
 @count_pair_weights.register
 def _(model: SparsePerceptron, codons: bool) -> dict[str, float]:
-    position = _get_attribute_indices(model)
+    position = _get_indicator_attributes(model)
     attribute_pairs = {
         hypothesis.indicators for hypothesis in _get_voting_hypotheses(model) if len(hypothesis.indicators) == 2
     }
@@ -272,14 +281,14 @@ def sum_pair_weights(model: Any, length: int) -> np.ndarray:
 
 @sum_pair_weights.register
 def _(model: SparsePerceptron, length: int) -> np.ndarray:
-    sums, position = np.zeros((length, length)), _get_attribute_indices(model)
+    sums, position = np.zeros((length, length)), _get_indicator_attributes(model)
     for voter, weight in [pair for stages in model.stages_ for pair in sum_conjunction_weights(stages).items()]:
         if len(voter.indicators) == 2:
             sums[tuple(position[sorted(voter.indicators)])] += weight
     return sums
 
 
-def _get_attribute_indices(model: SparsePerceptron) -> np.ndarray:
+def _get_indicator_attributes(model: SparsePerceptron) -> np.ndarray:
     """Return the index of the attribute that each indicator belongs to."""
     size = [len(attribute.get_conditions()) for attribute in model.attributes_]
     return np.repeat(np.arange(len(size)), size)

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-MAX_VISITS_PER_PASS = 10**8  # limits the indices of a pass to 1 GB
+MAX_TOTAL_VISITS_PER_PASS = 10**8  # limits the indices of a pass to 1 GB
 
 
 def combine_example_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray | None:
@@ -80,9 +80,9 @@ def resample_by_weight(order: np.ndarray, weights: np.ndarray, random: np.random
     >>> resample_by_weight(np.array([2, 0, 1]), np.array([1.0, 2.0, 0.0]), np.random.RandomState(0))
     array([0, 1, 1])
     """
-    if weights.sum() > MAX_VISITS_PER_PASS:
+    if weights.sum() > MAX_TOTAL_VISITS_PER_PASS:
         raise ValueError(
-            f"the weights add up to {weights.sum():g} visits, more than {MAX_VISITS_PER_PASS:,}: divide them"
+            f"the weights add up to {weights.sum():g} visits, more than {MAX_TOTAL_VISITS_PER_PASS:,}: divide them"
         )
     ends = np.floor(np.cumsum(weights) + random.random_sample())
     return np.repeat(order, np.diff(ends, prepend=0.0).astype(int)[order])

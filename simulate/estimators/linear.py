@@ -40,7 +40,7 @@ class LinearClassifier(OneAgainstRestClassifier, ABC):
         check_small_features(X)
         X, y, weights = drop_zero_weight_examples(X, y, combine_example_weights(X, y, sample_weight, self.class_weight))
         self._set_classes(y)
-        rows = (multiply_by_labels(X, signs, self.fit_intercept) for signs in self._make_sign_labels(y))
+        rows = (append_bias_multiply_by_labels(X, signs, self.fit_intercept) for signs in self._make_sign_labels(y))
         self._take([self._learn(z, VisitSchedule(len(y), weights)) for z in rows])
         return self
 
@@ -117,7 +117,7 @@ def check_small_features(X: Any) -> None:
         raise ValueError(f"{fault}, less than {1 / MAX_FEATURE_VALUE:g}: multiply it by a constant")
 
 
-def multiply_by_labels(X: Any, signs: np.ndarray, intercept: bool) -> Any:
+def append_bias_multiply_by_labels(X: Any, signs: np.ndarray, intercept: bool) -> Any:
     """Append a constant feature (0 without an intercept) to examples and multiply them by their labels."""
     signs = signs.astype(float)
     constant = (signs if intercept else 0 * signs)[:, None]

@@ -47,14 +47,14 @@ def passive_aggressive_strength(loss: float, squared_length: float, aggressivene
     return min(aggressiveness, loss / squared_length) if squared_length > 0 else 0.0
 
 
-class MarginUpdate(NamedTuple):
+class MarginUpdateRule(NamedTuple):
     """An update rule: its default margin threshold and the function for its strength."""
 
     theta: float
     strength: Callable[[float, float, float], float]
 
 
-MARGIN_UPDATES = {
-    "perceptron": MarginUpdate(0.0, perceptron_strength),
-    "passive_aggressive": MarginUpdate(1.0, passive_aggressive_strength),
+MARGIN_UPDATE_RULES = {
+    "perceptron": MarginUpdateRule(0.0, perceptron_strength),
+    "passive_aggressive": MarginUpdateRule(1.0, passive_aggressive_strength),
 }

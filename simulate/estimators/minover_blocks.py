@@ -27,13 +27,13 @@ import numpy as np
 
 from simulate.kernels.coordinate_loops import compile_loop
 
-FIELDS_PER_COMPARISON = 4  # fields compared at a time, so that the compiler vectorises the loop
+FIELDS_PER_SIMD_COMPARISON = 4  # fields compared at a time, so that the compiler vectorises the loop
 MIN_BLOCK_UPDATES, MAX_BLOCK_UPDATES = 16, 2**17
 MAX_FULL_GRAM_CANDIDATES = 256  # with more candidates, Gram matrix rows are computed on demand
-MAX_UPDATE_COST_RATIO = 8  # cost of a block's updates over the cost of its verification
-BLOCK_OVERHEAD_PRODUCTS = 2 * 10**5  # multiplications equivalent to the fixed cost of a block
-MAX_GRAM_ROW_ENTRIES = 2**27  # 1 GiB for the candidates' rows of the Gram matrix
-CANDIDATE_PRUNING_FRACTION = 0.8  # candidates are reduced when a smaller fraction is needed
+MAX_UPDATE_TO_CHECK_COST_RATIO = 8  # cost of a block's updates over the cost of its verification
+BLOCK_OVERHEAD_MULTIPLICATIONS = 2 * 10**5  # multiplications equivalent to the fixed cost of a block
+MAX_STORED_GRAM_ENTRIES = 2**27  # 1 GiB for the candidates' rows of the Gram matrix
+MAX_NEEDED_FRACTION_TO_PRUNE = 0.8  # candidates are reduced when a smaller fraction is needed
 PADDING_FIELD = 1e300  # never the smallest field
 
 
@@ -55,7 +55,7 @@ def run_minover(z: np.ndarray, recorded_updates: np.ndarray, stop_rule: str = "e
     recorded_updates : array (T,)
         Increasing numbers of updates. Strengths are recorded at these numbers.
     stop_rule : str
-        Stop rule, one of `statmech.learners.STOP_RULES`.
+        Stop rule, one of `statmech.learners.STOP_RULE_MEANINGS`.
 
     Returns
     -------
@@ -98,11 +98,11 @@ class MinOverCandidates:
     """
 
     def __init__(self, examples: ExampleGram, indices: np.ndarray, updates: int):
-        self.example_indices, padding = indices, -len(indices) % FIELDS_PER_COMPARISON
+        self.example_indices, padding = indices, -len(indices) % FIELDS_PER_SIMD_COMPARISON
         self.z, self.squares = examples.z[indices], np.pad(examples.squares[indices], (0, padding))
         self.slots, self.num_rows = np.full(len(indices) + padding, -1), 0
         if examples.gram is None and len(indices) > MAX_FULL_GRAM_CANDIDATES:
-            room = max(updates, MAX_GRAM_ROW_ENTRIES // len(self.slots))
+            room = max(updates, MAX_STORED_GRAM_ENTRIES // len(self.slots))
             self.rows = np.zeros((min(len(indices), room), len(self.slots)))  # memory pages are allocated on first use
         else:
             inner = self.z @ self.z.T if examples.gram is None else examples.gram[np.ix_(indices, indices)]
@@ -161,9 +161,9 @@ class MinOverRun:
     def _plan_next_block(self, slack: np.ndarray) -> None:
         """Choose the next block's length, and keep only doubtful candidates plus a reserve of one eighth."""
         number, doubt = len(self.candidates.example_indices), int(np.sum(slack <= 0))
-        longest = MAX_UPDATE_COST_RATIO * (self.examples.z.size + BLOCK_OVERHEAD_PRODUCTS) // number
+        longest = MAX_UPDATE_TO_CHECK_COST_RATIO * (self.examples.z.size + BLOCK_OVERHEAD_MULTIPLICATIONS) // number
         self.size = max(MIN_BLOCK_UPDATES, min(2 * self.size, longest, MAX_BLOCK_UPDATES))
-        if doubt + doubt // 8 + FIELDS_PER_COMPARISON < CANDIDATE_PRUNING_FRACTION * number:
+        if doubt + doubt // 8 + FIELDS_PER_SIMD_COMPARISON < MAX_NEEDED_FRACTION_TO_PRUNE * number:
             self._choose_examples(find_lowest_indices(slack, doubt + doubt // 8))
         elif not self.candidates.has_room(self.size):
             self._choose_examples(self.candidates.example_indices)
@@ -216,9 +216,9 @@ class MinOverRun:
 def find_lowest_indices(values: np.ndarray, number: int) -> np.ndarray:
     """Return the indices of the `number` lowest values (P,) in increasing order.
 
-    The number is rounded up to a positive multiple of `FIELDS_PER_COMPARISON`.
+    The number is rounded up to a positive multiple of `FIELDS_PER_SIMD_COMPARISON`.
     """
-    number = min(len(values), max(FIELDS_PER_COMPARISON, number + -number % FIELDS_PER_COMPARISON))
+    number = min(len(values), max(FIELDS_PER_SIMD_COMPARISON, number + -number % FIELDS_PER_SIMD_COMPARISON))
     return np.sort(np.argpartition(values, number - 1)[:number])
 
 
@@ -260,12 +260,12 @@ class PatienceRule:
 
 
 @compile_loop("UniTuple(i8, 2)(i8[::1], f8[:,::1], f8[::1], f8[::1], i8[::1], f8[::1], i8)")
-def run_minover_updates(slots, rows, fields, counts, added, min_fields, updates):  # type: ignore[no-untyped-def]
+def run_minover_updates(gram_row_indices, rows, fields, counts, added, min_fields, updates):  # type: ignore[no-untyped-def]
     """Run MinOver updates until the block is complete or a Gram matrix row is missing.
 
     Parameters
     ----------
-    slots
+    gram_row_indices
         Index of each candidate's row in `rows` (n,), negative if missing.
     rows
         Rows of the Gram matrix.
@@ -289,7 +289,7 @@ def run_minover_updates(slots, rows, fields, counts, added, min_fields, updates)
         if fields[i] < lowest:
             lowest, index = fields[i], i
     for s in range(updates, len(added)):
-        slot = slots[index]
+        slot = gram_row_indices[index]
         if slot < 0:
             return s, index
         added[s], min_fields[s] = index, lowest

@@ -9,7 +9,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from simulate.estimators.example_weights import VisitSchedule, resample_by_weight
-from simulate.estimators.linear import LinearClassifier, LinearStudent, check_large_features, multiply_by_labels
+from simulate.estimators.linear import (
+    LinearClassifier,
+    LinearStudent,
+    append_bias_multiply_by_labels,
+    check_large_features,
+)
 from simulate.estimators.one_against_rest import check_integer_parameters, format_python_value, sum_counts_per_pass
 from simulate.kernels.mistakes import iterate_mistakes
 
@@ -17,7 +22,7 @@ EXAMPLE_ORDER_OPTIONS = ("constant", "once", "every")
 PERCEPTRON_OUTPUT_OPTIONS = ("last", "averaged", "voted")
 
 
-class PerceptronProgress:
+class PerceptronTrainingState:
     """Training state of a student: weights, number of visits, and sums for averaged and voted outputs."""
 
     def __init__(self, features: int, voted: bool, random: np.random.RandomState):
@@ -112,7 +117,7 @@ class Perceptron(LinearClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the classifier to examples X (m, features) with labels y (m,) and sample weights (m,)."""
-        self._progress: list[PerceptronProgress] = []
+        self._progress: list[PerceptronTrainingState] = []
         self._mistakes_per_student: list[list[int]] = []
         super().fit(X, y, sample_weight)
         self.mistakes_ = sum_counts_per_pass(self._mistakes_per_student)
@@ -127,7 +132,7 @@ class Perceptron(LinearClassifier):
         if first:
             self.mistakes_ = []
             self._progress = [self._start_progress(X.shape[1] + 1) for _ in self._make_sign_labels(y)]
-        rows = [multiply_by_labels(X, signs, self.fit_intercept) for signs in self._make_sign_labels(y)]
+        rows = [append_bias_multiply_by_labels(X, signs, self.fit_intercept) for signs in self._make_sign_labels(y)]
         if weights is not None:
             indices = np.arange(len(y))
             rows = [
@@ -156,8 +161,8 @@ class Perceptron(LinearClassifier):
             votes.append(np.sign(X @ w[:, :-1].T + w[:, -1]) @ counts / counts.sum())
         return self._stack_decisions(votes)
 
-    def _start_progress(self, num_features: int) -> PerceptronProgress:
-        return PerceptronProgress(num_features, self.output == "voted", check_random_state(self.random_state))
+    def _start_progress(self, num_features: int) -> PerceptronTrainingState:
+        return PerceptronTrainingState(num_features, self.output == "voted", check_random_state(self.random_state))
 
     def _learn(self, z: Any, visits: VisitSchedule) -> LinearStudent:
         progress = self._start_progress(z.shape[1])
@@ -173,7 +178,7 @@ class Perceptron(LinearClassifier):
         self._mistakes_per_student.append(mistake_counts)
         return LinearStudent(self._get_final_weights(progress), len(mistake_counts))
 
-    def _get_final_weights(self, progress: PerceptronProgress) -> np.ndarray:
+    def _get_final_weights(self, progress: PerceptronTrainingState) -> np.ndarray:
         return progress.compute_mean_weights() if self.output == "averaged" else progress.w
 
     def _check_parameters(self) -> None:

@@ -19,8 +19,8 @@ from simulate.estimators.example_weights import combine_example_weights, drop_ze
 from simulate.estimators.indicators import encode_indicators, make_indicator_attribute
 from simulate.estimators.one_against_rest import OneAgainstRestClassifier, check_integer_parameters, format_python_value
 from simulate.kernels.conjunctions import (
+    BoostingStage,
     Conjunction,
-    Stage,
     boost_conjunctions,
     compute_weighted_vote,
     sum_conjunction_weights,
@@ -227,7 +227,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
         """Return a copy with these conjunctions and integer weights."""
         model = copy.copy(self)
         model.stages_ = [
-            [Stage(h, np.nan, int(weight)) for h, weight in zip(voters, weights, strict=True) if weight]
+            [BoostingStage(h, np.nan, int(weight)) for h, weight in zip(voters, weights, strict=True) if weight]
             for voters, weights in zip(voter_weights, integer_weights, strict=True)
         ]
         model.n_weights_ = sum(map(len, model.stages_))
@@ -275,14 +275,14 @@ class SparsePerceptron(OneAgainstRestClassifier):
         tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
 
-    def _learn(self, data: BoostingData, y: np.ndarray, splits: list[FoldIndices] | None) -> list[Stage]:
+    def _learn(self, data: BoostingData, y: np.ndarray, splits: list[FoldIndices] | None) -> list[BoostingStage]:
         max_stages = data.X.shape[1] // (2 if self.negated else 1)  # an ordinary perceptron has no negated inputs
         stages = self.stages
         if stages == "cv":
             stages = self._cross_validate_stages(data, y, splits, min(max_stages, MAX_CV_STAGES))
         return list(self._iterate_stages(data, y, int(stages)))
 
-    def _iterate_stages(self, data: BoostingData, y: np.ndarray, stages: int) -> Iterator[Stage]:
+    def _iterate_stages(self, data: BoostingData, y: np.ndarray, stages: int) -> Iterator[BoostingStage]:
         return boost_conjunctions(data.X, y, data.attributes, self.k, stages, self.discount, data.weights)
 
     def _cross_validate_stages(

@@ -33,13 +33,13 @@ class StabilityClassifier(LinearClassifier):
 
     def __new__(cls, *values: Any, **options: Any) -> Self:
         """Reject class weights and create the estimator."""
-        _reject_weights(cls.__name__, options)
+        _reject_weight_options(cls.__name__, options)
         return super().__new__(cls)
 
     def fit(self, X: Any, y: Any, **options: Any) -> Self:  # type: ignore[override]  # scikit-learn reads the names
         """Fit the classifier to examples X (m, features) with labels y (m,), without sample weights."""
         name = type(self).__name__
-        _reject_weights(name, options)
+        _reject_weight_options(name, options)
         if unknown := options.keys() - {"sample_weight"}:
             raise TypeError(f"{name}.fit() got an unexpected keyword argument '{min(unknown)}'")
         self.strengths_ = []
@@ -75,7 +75,7 @@ class StabilityClassifier(LinearClassifier):
         )  # checks the parameters, with the messages of a config
 
 
-def _reject_weights(name: str, options: dict[str, Any]) -> None:
+def _reject_weight_options(name: str, options: dict[str, Any]) -> None:
     """Raise `TypeError` if an estimator's options contain weights."""
     for option in ("sample_weight", "class_weight"):
         if options.get(option) is not None:

@@ -12,7 +12,7 @@ from statmech.runtime.system import die_with_parent
 
 def main() -> None:
     """Simulate the chunk that the arguments name: store, number, whether to retry failed runs, optional cell index."""
-    plugins.load_listed_plugins()
+    plugins.load_plugins_from_environment()
     die_with_parent()
     path, number, again, *index = sys.argv[1:]
     simulate_stored_chunk(

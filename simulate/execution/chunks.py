@@ -41,7 +41,7 @@ def get_states_to_simulate(include_failed: bool) -> tuple[int, ...]:
 def simulate_stored_chunk(
     path: Path,
     number: int,
-    again: bool = False,
+    rerun_failed: bool = False,
     tell: EventListener | None = None,
     *,
     cell_index: tuple[int, ...] | None = None,
@@ -58,7 +58,7 @@ def simulate_stored_chunk(
     ----------
     path, number
         The store, and the chunk.
-    again
+    rerun_failed
         True to try failed runs again.
     tell
         Callback for each event of the log.
@@ -85,7 +85,7 @@ def simulate_stored_chunk(
     cells = [cell for cell in scenario.cells() if cell_index is None or cell.index == cell_index]
     log = log or StoreLog(path, tell)
     for _, values, states in simulate_chunks(
-        scenario, store, [chunk], get_states_to_simulate(again), workers, log, cells
+        scenario, store, [chunk], get_states_to_simulate(rerun_failed), workers, log, cells
     ):
         store.write(chunk, values, states)
     states = store.read_states(chunk)
@@ -96,7 +96,7 @@ def simulate_chunks(
     scenario: AbstractScenario,
     store: SweepStore,
     todo: list[Chunk],
-    states: tuple[int, ...],
+    states_to_simulate: tuple[int, ...],
     workers: int | None,
     log: StoreLog,
     cells: list[Any] | None = None,
@@ -109,7 +109,7 @@ def simulate_chunks(
         The sweep and its store.
     todo
         The chunks to simulate.
-    states
+    states_to_simulate
         States of the runs to simulate.
     workers
         Number of threads.
@@ -130,7 +130,9 @@ def simulate_chunks(
     def units() -> Iterable[Any]:
         for chunk in todo:
             log(event="playing", block=chunk.number)
-            buffer = ChunkBuffer(store, chunk, cells_by_chunk[store.get_chunk_index(chunk.first_index)], states)
+            buffer = ChunkBuffer(
+                store, chunk, cells_by_chunk[store.get_chunk_index(chunk.first_index)], states_to_simulate
+            )
             for unit in simulator.prepare_units(buffer.cells, chunk.seeds):
                 buffers.append(buffer)
                 yield unit

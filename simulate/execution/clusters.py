@@ -37,7 +37,7 @@ import numpy as np
 from simulate.execution.chunks import get_states_to_simulate, simulate_stored_chunk
 from simulate.execution.to_store import Outcome, run_into
 from statmech import plugins
-from statmech.data_sets import DATA_FOLDER_VARIABLE
+from statmech.data_sets import DATA_FOLDER_ENV_VARIABLE
 from statmech.errors import ClusterError, ConfigError, StoreError
 from statmech.results.chunks import Chunk
 from statmech.results.log import StoreLog
@@ -55,9 +55,9 @@ ACTIVE_WORKER_SECONDS, QUEUE_SECONDS = (
 )  # longest time without an active worker: on running clusters, and with queued jobs
 MAX_CLUSTER_FILE_BYTES = 1_000_000
 ANSWER_TIMEOUT_SECONDS, POLL_SECONDS = 8.0, 2.0
-LONG_TIMEOUT_SECONDS = 60.0  # to start a cluster, ask SLURM, or get a result from a busy machine
+SLOW_OPERATION_TIMEOUT_SECONDS = 60.0  # to start a cluster, ask SLURM, or get a result from a busy machine
 LOST_RESULT_STATES = ("lost", "pending")  # a finished task has these states if its worker has died
-MAX_SUBMITTED_PER_THREAD = 4  # keeps every thread busy without submitting the whole sweep
+MAX_SUBMITTED_CHUNKS_PER_THREAD = 4  # keeps every thread busy without submitting the whole sweep
 STORE_VISIBLE_SECONDS = 60.0  # a shared file system needs time to show a new store to every worker
 CLUSTER_FORMATS = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
 
@@ -122,13 +122,13 @@ class DaskWorkers:
         self.client, self.cluster, self.patience, self.revive = client, where, patience, revive
         self.seen, self.threads, self.busy = -POLL_SECONDS, 1, False
 
-    def simulate(self, store: SweepStore, todo: list[Chunk], again: bool, log: StoreLog) -> Iterator[Chunk]:
+    def simulate(self, store: SweepStore, todo: list[Chunk], rerun_failed: bool, log: StoreLog) -> Iterator[Chunk]:
         """Simulate chunks on the workers, and yield each chunk once it is written or has failed."""
         task = partial(
             _simulate_chunk_on_worker,
             str(store.path.resolve()),
             _hash_config(store),
-            again,
+            rerun_failed,
             _collect_worker_requirements(),
         )
         run = partial(self._submit_chunks, task, log)
@@ -137,9 +137,9 @@ class DaskWorkers:
             if _has_killed_workers(problem):
                 suspects.append(chunk)
             else:
-                yield _mark_failed_runs(store, chunk, again, problem, log)
+                yield _mark_failed_runs(store, chunk, rerun_failed, problem, log)
         for chunk, problem in run(suspects, lambda: 1):
-            yield _mark_failed_runs(store, chunk, again, problem, log)
+            yield _mark_failed_runs(store, chunk, rerun_failed, problem, log)
 
     def _submit_chunks(
         self, task: Callable[..., Any], log: StoreLog, chunks: list[Chunk], get_capacity: Callable[[], int]
@@ -172,7 +172,7 @@ class DaskWorkers:
     def _get_submission_capacity(self) -> int:
         """Return the number of chunks that may be submitted at a time."""
         self._poll_scheduler()
-        return MAX_SUBMITTED_PER_THREAD * max(self.threads, 1)
+        return MAX_SUBMITTED_CHUNKS_PER_THREAD * max(self.threads, 1)
 
     def _wait_for_task(self, ended: queue.SimpleQueue[Any]) -> Any:
         """Wait for a task to end. Raises `ClusterError` if no worker is active for too long."""
@@ -213,10 +213,10 @@ class DaskWorkers:
             raise self._make_cluster_error("the scheduler is gone, or has dropped a chunk")
         try:
             if future.status == "finished":
-                for event in future.result(timeout=LONG_TIMEOUT_SECONDS):
+                for event in future.result(timeout=SLOW_OPERATION_TIMEOUT_SECONDS):
                     log(**event)
                 return None
-            problem: Exception = future.exception(timeout=LONG_TIMEOUT_SECONDS)
+            problem: Exception = future.exception(timeout=SLOW_OPERATION_TIMEOUT_SECONDS)
         except (OSError, CancelledError) as failure:  # including timeouts and closed connections
             if future.status in LOST_RESULT_STATES:
                 raise _ResultLostError from None
@@ -238,11 +238,13 @@ def _has_killed_workers(problem: Exception | None) -> bool:
     return isinstance(problem, KilledWorker)
 
 
-def _mark_failed_runs(store: SweepStore, chunk: Chunk, again: bool, problem: Exception | None, log: StoreLog) -> Chunk:
+def _mark_failed_runs(
+    store: SweepStore, chunk: Chunk, rerun_failed: bool, problem: Exception | None, log: StoreLog
+) -> Chunk:
     """Mark a chunk's runs as failed if the worker has not done so, and return the chunk."""
     if problem is not None:
         states = store.read_states(chunk)
-        failed = np.isin(states, get_states_to_simulate(again))
+        failed = np.isin(states, get_states_to_simulate(rerun_failed))
         error = f"{type(problem).__name__}: {problem}"
         if _has_killed_workers(problem):
             error = "its worker died repeatedly: a crash, or too little memory"
@@ -268,7 +270,7 @@ class WorkerRequirements(NamedTuple):
 
 
 def _simulate_chunk_on_worker(
-    path: str, digest: str, again: bool, required: WorkerRequirements, number: int
+    path: str, digest: str, rerun_failed: bool, required: WorkerRequirements, number: int
 ) -> list[dict[str, Any]]:
     """Simulate and write a chunk on a worker, and return the events for the log."""
     from distributed import get_worker
@@ -276,12 +278,12 @@ def _simulate_chunk_on_worker(
     notes = EventCollector()
     _check_worker_version(required.version)
     if required.data:
-        os.environ[DATA_FOLDER_VARIABLE] = required.data
+        os.environ[DATA_FOLDER_ENV_VARIABLE] = required.data
     for file in required.files:
         plugins.load_plugin(file)
     with _ONE_CHUNK_LOCK:
         _wait_for_store(Path(path), digest)
-        simulate_stored_chunk(Path(path), number, again, workers=get_worker().state.nthreads, log=notes)
+        simulate_stored_chunk(Path(path), number, rerun_failed, workers=get_worker().state.nthreads, log=notes)
     return notes.events
 
 
@@ -325,7 +327,7 @@ def _hash_config(store: SweepStore) -> str:
 
 def _collect_worker_requirements() -> WorkerRequirements:
     """Collect the settings of this host that workers need."""
-    folder = os.environ.get(DATA_FOLDER_VARIABLE, "")
+    folder = os.environ.get(DATA_FOLDER_ENV_VARIABLE, "")
     data = str(Path(folder).resolve()) if folder else ""
     return WorkerRequirements(data, plugins.list_loaded_plugin_files(), get_recorded_version(provenance()))
 
@@ -345,7 +347,7 @@ def _connect_to_cluster(where: str, closing: ExitStack) -> tuple[Any, Callable[[
         address, security, revive = where, None, lambda: None
     else:
         cluster, revive = _call_with_timeout(
-            LONG_TIMEOUT_SECONDS,
+            SLOW_OPERATION_TIMEOUT_SECONDS,
             partial(_start_local_cluster, rest) if scheme == "local" else partial(_start_slurm_cluster, Path(rest)),
         )
         closing.callback(_close_with_timeout, cluster.close)
@@ -421,7 +423,7 @@ def _test_slurm_submission(file: Path, cluster: Any) -> None:
             input=cluster.job_script(),
             capture_output=True,
             text=True,
-            timeout=LONG_TIMEOUT_SECONDS,
+            timeout=SLOW_OPERATION_TIMEOUT_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as failure:
         raise ConfigError(f"{file}: sbatch does not answer ({failure})") from None
@@ -462,14 +464,14 @@ def _close_with_timeout(close: Callable[..., Any]) -> None:
 @contextmanager
 def _forbid_imports_from_cwd() -> Iterator[None]:
     """Prevent new workers from importing from the current folder, which may belong to another user."""
-    previous = os.environ.get(plugins.SAFE_PATH_VARIABLE)
-    os.environ[plugins.SAFE_PATH_VARIABLE] = "1"
+    previous = os.environ.get(plugins.SAFE_PATH_ENV_VARIABLE)
+    os.environ[plugins.SAFE_PATH_ENV_VARIABLE] = "1"
     try:
         yield
     finally:
-        del os.environ[plugins.SAFE_PATH_VARIABLE]
+        del os.environ[plugins.SAFE_PATH_ENV_VARIABLE]
         if previous is not None:
-            os.environ[plugins.SAFE_PATH_VARIABLE] = previous
+            os.environ[plugins.SAFE_PATH_ENV_VARIABLE] = previous
 
 
 @contextmanager

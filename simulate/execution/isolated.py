@@ -27,7 +27,7 @@ CHILD_PROCESS_CODE = (
 
 
 def simulate_in_child_processes(
-    store: SweepStore, chunks: Iterable[Chunk], again: bool, log: StoreLog
+    store: SweepStore, chunks: Iterable[Chunk], rerun_failed: bool, log: StoreLog
 ) -> Iterator[Chunk]:
     """Simulate chunks in child processes, and yield each chunk that a child could simulate.
 
@@ -35,21 +35,23 @@ def simulate_in_child_processes(
     """
     for chunk in chunks:
         log(event="apart", block=chunk.number)
-        death = _simulate_in_child(store.path, chunk, again)
+        death = _run_child_and_get_death_cause(store.path, chunk, rerun_failed)
         if death == "":
             yield chunk
         elif death is not None:
             log(event="crashed", block=chunk.number, error=death)
-            _simulate_cells_in_children(store, chunk, again, log)
+            _simulate_cells_in_children(store, chunk, rerun_failed, log)
             yield chunk
 
 
-def _simulate_in_child(path: Path, chunk: Chunk, again: bool, index: tuple[int, ...] = ()) -> str | None:
+def _run_child_and_get_death_cause(
+    path: Path, chunk: Chunk, rerun_failed: bool, cell_index: tuple[int, ...] = ()
+) -> str | None:
     """Simulate a chunk in a child process, and return the child's cause of death.
 
     The result is empty if the child has simulated the chunk, and None if it could not simulate it.
     """
-    arguments = [str(PROJECT_ROOT), str(path), str(chunk.number), str(again), *map(str, index)]
+    arguments = [str(PROJECT_ROOT), str(path), str(chunk.number), str(rerun_failed), *map(str, cell_index)]
     command = [sys.executable, "-c", CHILD_PROCESS_CODE, *arguments]
     process = subprocess.run(command, capture_output=True, check=False, env=plugins.make_child_environment())
     if death := describe_exit_code(process.returncode):
@@ -57,13 +59,13 @@ def _simulate_in_child(path: Path, chunk: Chunk, again: bool, index: tuple[int, 
     return "" if process.returncode == 0 else None
 
 
-def _simulate_cells_in_children(store: SweepStore, chunk: Chunk, again: bool, log: StoreLog) -> None:
+def _simulate_cells_in_children(store: SweepStore, chunk: Chunk, rerun_failed: bool, log: StoreLog) -> None:
     """Simulate each parameter combination of a chunk in a separate child process."""
     for inside in np.ndindex(store.read_states(chunk).shape[:-1]):
         if (store.read_states(chunk)[inside] == DONE_STATE).all():
             continue
         index = tuple(int(i + start) for i, start in zip(inside, chunk.first_index, strict=True))
-        death = _simulate_in_child(store.path, chunk, again, index)
+        death = _run_child_and_get_death_cause(store.path, chunk, rerun_failed, index)
         if death:
             states = store.read_states(chunk)
             values = store.make_buffer(chunk, states)

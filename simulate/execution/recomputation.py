@@ -76,7 +76,7 @@ def recompute(path: Path, max_cells: int) -> Recomputation:
         index = sample.first_index
         stored, is_done = (
             store.make_buffer(sample, store.read_states(sample)),
-            _find_runs_by_version(store, sample, version),
+            _find_done_runs_of_version(store, sample, version),
         )
         runs += int(is_done.sum())
         for names in _find_differing_variables(simulator, cells[index], sample, stored, is_done):
@@ -96,12 +96,12 @@ def _draw_run_samples(store: SweepStore, max_cells: int, seeds_together: int) ->
     """
     rng, chunks = np.random.default_rng(0), store.list_chunks()
     for version in [*range(len(store.provenances)), UNKNOWN_VERSION_INDEX]:
-        counts = [int(_find_runs_by_version(store, chunk, version).sum()) for chunk in chunks]
+        counts = [int(_find_done_runs_of_version(store, chunk, version).sum()) for chunk in chunks]
         numbers = rng.choice(sum(counts), min(max_cells, sum(counts)), replace=False)
         for number in sorted(numbers):
             chunk_number = int(np.searchsorted(np.cumsum(counts), number, side="right"))
             chunk, inside = chunks[chunk_number], int(number) - sum(counts[:chunk_number])
-            *cell_index, seed = np.argwhere(_find_runs_by_version(store, chunk, version))[inside] + [
+            *cell_index, seed = np.argwhere(_find_done_runs_of_version(store, chunk, version))[inside] + [
                 side.start for side in chunk.slices
             ]
             first = int(seed) // seeds_together * seeds_together
@@ -109,7 +109,7 @@ def _draw_run_samples(store: SweepStore, max_cells: int, seeds_together: int) ->
             yield Chunk(chunk.number, (*(slice(int(i), int(i) + 1) for i in cell_index), seeds)), version
 
 
-def _find_runs_by_version(store: SweepStore, chunk: Chunk, version: int) -> np.ndarray:
+def _find_done_runs_of_version(store: SweepStore, chunk: Chunk, version: int) -> np.ndarray:
     """Return a mask of a chunk's finished runs that this version simulated."""
     finished: np.ndarray = (store.read_states(chunk) == DONE_STATE) & (store.read_versions(chunk) == version)
     return finished

@@ -11,7 +11,7 @@ import numpy as np
 
 from simulate.execution.chunks import get_states_to_simulate, simulate_chunks
 from simulate.execution.isolated import simulate_in_child_processes
-from simulate.execution.units import check_simulator, count_affordable_units, make_attributes, make_simulator
+from simulate.execution.units import check_can_simulate, count_affordable_units, make_dataset_attributes, make_simulator
 from statmech.errors import StatmechError, StoreError
 from statmech.results.checksums import check_regular_files, find_corrupted_files
 from statmech.results.chunks import Chunk, compute_chunk_lengths
@@ -29,14 +29,14 @@ from statmech.results.store_creation import (
     check_variable_forms,
     create_store,
     is_extension,
-    recover_replacement,
+    recover_interrupted_replacement,
     repair_metadata,
 )
 from statmech.results.stored_config import FIGURE_KEY, list_config_differences
 from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
 from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.composition import FigureKey
+from statmech.scenarios.composition import FigureKeyValue
 from statmech.scenarios.registry import scenario_from
 
 ChunkSimulator = Callable[[SweepStore, list[Chunk], bool, StoreLog], Iterator[Chunk]]  # yields written chunks
@@ -55,11 +55,11 @@ def run_into(
     scenario: AbstractScenario,
     *,
     fresh: bool = False,
-    again: bool = False,
+    rerun_failed: bool = False,
     shard: tuple[int, int] = (1, 1),
     workers: int | None = None,
     memory: float | None = None,
-    figure: FigureKey = None,
+    figure: FigureKeyValue = None,
     progress: ProgressCallback | None = None,
     tell: EventListener | None = None,
     chunk_simulator: ChunkSimulator | None = None,
@@ -76,7 +76,7 @@ def run_into(
         The scenario.
     fresh
         True to replace stored results, including results of another config.
-    again
+    rerun_failed
         True to try failed runs again.
     shard
         (k, n) to simulate every n-th chunk, starting with the k-th.
@@ -114,12 +114,12 @@ def run_into(
     """
     simulator = make_simulator(scenario)
     set_up_compilation_cache()
-    check_simulator(simulator)
+    check_can_simulate(simulator)
     compute_chunk_lengths(scenario)  # fails before anything is written if there are too many chunks
     workers = count_affordable_units(simulator, workers, memory)
     with claim_store(path, shard) as claim:
         log = StoreLog(path, tell, shard)
-        run = StoreRun(path, scenario, log, fresh, again, shard, workers, figure, progress, chunk_simulator)
+        run = StoreRun(path, scenario, log, fresh, rerun_failed, shard, workers, figure, progress, chunk_simulator)
         store = run.open(claim)
         run.run(store, run.plan_chunks(store))
         return run.finish(store)
@@ -136,7 +136,7 @@ class StoreRun:
     again: bool = False
     shard: tuple[int, int] = (1, 1)
     workers: int | None = None
-    figure: FigureKey = None
+    figure: FigureKeyValue = None
     progress: ProgressCallback | None = None
     chunk_simulator: ChunkSimulator | None = None
     done: int = 0  # finished runs of this shard
@@ -154,7 +154,7 @@ class StoreRun:
     def _create_or_extend(self) -> SweepStore:
         """Open the store, which is created if missing and extended if the scenario has grown."""
         path, scenario, log = self.path, self.scenario, self.log
-        recover_replacement(path)
+        recover_interrupted_replacement(path)
         if self.fresh or not (path.exists() or path.is_symlink()):
             return create_store(path, scenario, _make_store_attributes(scenario), figure=self.figure)
         check_regular_files(path)
@@ -168,7 +168,7 @@ class StoreRun:
         changed = list_config_differences(scenario.config(), config)
         if changed and not is_extension(scenario, config):
             raise StoreError(describe_other_config(path, changed, get_replacement_hint()))
-        if problem := _describe_changed_inputs(store, scenario_from(config)):
+        if problem := _describe_data_or_code_change(store, scenario_from(config)):
             raise StoreError(f"{problem}. {get_replacement_hint()}")
         if not changed and not _must_record_version(store, self.again):
             return store
@@ -236,31 +236,33 @@ class StoreRun:
             self.progress(self.done, self.total)
 
 
-def find_matching_store(path: Path, scenario: AbstractScenario, again: bool = False) -> SweepStore | None:
+def find_matching_store(path: Path, scenario: AbstractScenario, rerun_failed: bool = False) -> SweepStore | None:
     """Return the store at `path` if it is intact and matches this scenario and its data, else None."""
     check_regular_files(path)
     if not path.exists() or find_corrupted_files(path):
         return None
     store = SweepStore(path)
-    change = list_config_differences(scenario.config(), store.config) or _describe_changed_inputs(store, scenario)
-    return None if change or _must_record_version(store, again) else store
+    change = list_config_differences(scenario.config(), store.config) or _describe_data_or_code_change(store, scenario)
+    return None if change or _must_record_version(store, rerun_failed) else store
 
 
-def _describe_changed_inputs(store: SweepStore, scenario: AbstractScenario) -> str:
+def _describe_data_or_code_change(store: SweepStore, scenario: AbstractScenario) -> str:
     """Describe a change of data or code that forbids adding runs to the store, or return an empty string."""
     return describe_changed_data(store.path, scenario, store.data) or describe_changed_code(
         store.path, scenario, store.code or {}
     )
 
 
-def _must_record_version(store: SweepStore, again: bool) -> bool:
+def _must_record_version(store: SweepStore, rerun_failed: bool) -> bool:
     """Return True if the store must record this version before runs are added."""
-    return not store.is_running_version and any(store.count_states()[state] for state in get_states_to_simulate(again))
+    return not store.is_running_version and any(
+        store.count_states()[state] for state in get_states_to_simulate(rerun_failed)
+    )
 
 
 def _make_store_attributes(scenario: AbstractScenario) -> dict[str, object]:
     """Return the attributes of a new store."""
-    return {"title": "statmech simulation", **make_attributes(make_simulator(scenario))}
+    return {"title": "statmech simulation", **make_dataset_attributes(make_simulator(scenario))}
 
 
 def _get_intact_states(store: SweepStore, chunk: Chunk, log: StoreLog) -> np.ndarray:

@@ -24,7 +24,7 @@ from statmech.runtime.system import count_cores, get_peak_memory
 from statmech.runtime.system import get_total_memory as machine_memory
 from statmech.scenarios.base import AbstractScenario, check_is_scenario
 from statmech.scenarios.cells import Cell
-from statmech.scenarios.cost import BYTES_PER_CELL, check_cell_memory, estimate_cost, thin_scenario
+from statmech.scenarios.cost import MEMORY_BYTES_PER_CELL, check_cell_memory, estimate_cost, thin_scenario
 
 MAX_PENDING_UNITS_PER_WORKER = 2  # limits the memory of results that wait
 # bytes, measured by `benchmarks/everyday.py memory`: libraries for stores and figures, and compilers with programs
@@ -148,7 +148,7 @@ def make_simulator(scenario: AbstractScenario) -> Simulator:
     return simulator
 
 
-def check_simulator(simulator: Simulator) -> None:
+def check_can_simulate(simulator: Simulator) -> None:
     """Raise `ScenarioError` if this machine cannot simulate the scenario, before anything runs."""
     if problems := list(simulator.scenario.find_data_problems()):
         raise ScenarioError(problems)
@@ -177,17 +177,17 @@ def count_affordable_units(simulator: Simulator, workers: int | None, memory: fl
     return max(1, min(workers or count_cores(), int(left / max(unit, 1.0))))
 
 
-def estimate_peak_memory(simulator: Simulator, memory: float | None = None, with_drawing: bool = False) -> float:
+def estimate_peak_memory(simulator: Simulator, memory: float | None = None, with_figures: bool = False) -> float:
     """Estimate the peak memory of this process, in bytes, during a simulation that respects a memory limit.
 
-    With `with_drawing`, results are then compared and drawn, which may need more memory than the simulation.
+    With `with_figures`, results are then compared and drawn, which may need more memory than the simulation.
     """
     scenario, small_simulator = simulator.scenario, _make_small_simulator(simulator)
     workers = count_affordable_units(simulator, scenario.workers, memory) or count_cores()
     cells = list(small_simulator.scenario.cells())
     seeds = range(min(scenario.seeds, MAX_SEEDS_PER_CHUNK * -(-workers // len(cells))))
     at_once = len(list(islice(small_simulator.units(cells, seeds), workers)))
-    is_drawn = with_drawing and can_draw_within_memory(scenario, memory)
+    is_drawn = with_figures and can_draw_within_memory(scenario, memory)
     drawing_bytes = (
         _get_library_bytes(simulator)
         + PICTURE_LIBRARY_BYTES
@@ -225,10 +225,10 @@ def _estimate_shared_bytes(simulator: Simulator, workers: int | None) -> float:
         1 + math.ceil(MAX_PENDING_UNITS_PER_WORKER * (workers or count_cores()) / units),
     )
     # each started chunk holds its variables and results that wait for other units, and one chunk is being written
-    return _get_library_bytes(simulator) + BYTES_PER_CELL * cost.cells + chunk * (2 * begun + 1)
+    return _get_library_bytes(simulator) + MEMORY_BYTES_PER_CELL * cost.cells + chunk * (2 * begun + 1)
 
 
-def make_attributes(simulator: Simulator) -> dict[str, Any]:
+def make_dataset_attributes(simulator: Simulator) -> dict[str, Any]:
     """Return the attributes of a scenario's dataset, with digests of its data and code."""
     data, code = simulator.scenario.data_digests(), simulator.scenario.code_digests()
     return {"source": simulator.source, **({"data": data} if data else {}), "code": code, **simulator.make_attributes()}

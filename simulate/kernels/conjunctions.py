@@ -62,7 +62,7 @@ class Conjunction(NamedTuple):
         return np.where(X[:, list(self.indicators)].all(axis=1), self.sense, -self.sense)
 
 
-class Stage(NamedTuple):
+class BoostingStage(NamedTuple):
     """A weak hypothesis, its error under the stage's distribution, and its weight -ln(beta) in the output."""
 
     hypothesis: Conjunction
@@ -78,7 +78,7 @@ def boost_conjunctions(
     max_stages: int,
     discount: float = 0.5,
     weights: np.ndarray | None = None,
-) -> Iterator[Stage]:
+) -> Iterator[BoostingStage]:
     """Boost conjunctions of 0-1 indicators by AdaBoost, and yield each stage.
 
     A hypothesis that is always right ends the stages early: its weight is undefined (beta = 0) and set to 1, and it
@@ -123,12 +123,12 @@ def boost_conjunctions(
         wrong = hypothesis(X) != y
         error = float(distribution[wrong].sum())
         if not wrong.any():
-            yield Stage(hypothesis, 0.0, 1.0)
+            yield BoostingStage(hypothesis, 0.0, 1.0)
             return
         if error >= 0.5 - 1e-12:
             return
         beta = error / (1 - error)
-        yield Stage(hypothesis, error, -float(np.log(beta)))
+        yield BoostingStage(hypothesis, error, -float(np.log(beta)))
         search.update_distribution(wrong, error)
         distribution = distribution * np.where(wrong, 1.0, beta)
         distribution /= distribution.sum()
@@ -322,13 +322,13 @@ class BestConjunctions:
         self.largest, self.least = 0.0, 0.0
         self.known: list[tuple[float, Conjunction]] = []
 
-    def add_if_best(self, indicators: tuple[int, ...], score: float, signed: float) -> None:
+    def add_if_best(self, indicators: tuple[int, ...], score: float, correlation: float) -> None:
         """Record a conjunction if its score equals or exceeds the best.
 
-        The score is the absolute value of the discounted correlation, `signed` the correlation itself.
+        The score is the absolute value of the discounted correlation, `correlation` the correlation itself.
         """
         if score >= self.least:
-            self.known.append((score, Conjunction(indicators, 1 if signed >= 0 else -1)))
+            self.known.append((score, Conjunction(indicators, 1 if correlation >= 0 else -1)))
             self.largest = max(self.largest, score)
             self.least = self.largest * (1 - 1e-12) - 1e-15
 
@@ -343,17 +343,17 @@ def _find_first_near_max(values: np.ndarray) -> int:
     return int(np.argmax(values >= values.max() * (1 - 1e-12)))
 
 
-def get_voting_stages(stages: list[Stage]) -> list[Stage]:
+def get_voting_stages(stages: list[BoostingStage]) -> list[BoostingStage]:
     """Return the stages that vote: only the last if it makes no mistakes, else all."""
     return stages[-1:] if stages and stages[-1].error == 0.0 else stages
 
 
-def compute_weighted_vote(stages: list[Stage], X: np.ndarray) -> np.ndarray:
+def compute_weighted_vote(stages: list[BoostingStage], X: np.ndarray) -> np.ndarray:
     """Return the weighted vote (m,) of the stages, whose sign is the prediction."""
     return sum((stage.weight * stage.hypothesis(X) for stage in get_voting_stages(stages)), np.zeros(len(X)))
 
 
-def sum_conjunction_weights(stages: list[Stage]) -> dict[Conjunction, float]:
+def sum_conjunction_weights(stages: list[BoostingStage]) -> dict[Conjunction, float]:
     """Return each distinct conjunction with its total weight, sorted by decreasing weight.
 
     Both senses of a conjunction are combined.

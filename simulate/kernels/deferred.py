@@ -29,7 +29,9 @@ from simulate.kernels.example_batches import iterate_batches
 from statmech.scenarios.descent import DescentCell
 
 MIN_NEW_DIRECTION_LENGTH = 1e-9  # relative to the length of the slopes: a smaller new component is rounding error
-NUM_EXTRA_VECTORS = 8  # length P each, in addition to A and f: outputs, slopes, products, work arrays of the loss
+NUM_DEFERRED_WORK_VECTORS = (
+    8  # length P each, in addition to A and f: outputs, slopes, products, work arrays of the loss
+)
 
 
 class DeferredInputs:
@@ -134,7 +136,7 @@ def add_penalty_force(cell: DescentCell, force: np.ndarray, z: np.ndarray) -> np
 
 def estimate_run_bytes(cell: DescentCell) -> float:
     """Return the memory in bytes of a run that learns in a new direction at every step."""
-    return 8.0 * cell.P * (2 * _count_max_directions(cell) + NUM_EXTRA_VECTORS)
+    return 8.0 * cell.P * (2 * _count_max_directions(cell) + NUM_DEFERRED_WORK_VECTORS)
 
 
 def _count_max_directions(cell: DescentCell) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
-from statmech.results.dataset import compute_student_parameters
+from statmech.results.dataset import compute_student_order_parameters
 from statmech.scenarios.descent import DescentCell
 
 
@@ -21,10 +21,15 @@ class DescentRecord:
         self.places = {step: index for index, step in enumerate(cell.steps)}
         self.values = np.full((4, len(cell.steps)), np.nan)
 
-    def write(self, step: int, parallel: float, perpendicular: float, x: np.ndarray) -> None:
+    def write(self, step: int, parallel: float, perpendicular: float, stabilities_or_residuals: np.ndarray) -> None:
         """Record the components of w/sqrt(N) and the stabilities or residuals (P,) of all examples."""
-        wrong = np.mean((1 - np.sign(x)) / 2)
-        self.values[:, self.places[step]] = parallel, perpendicular, np.mean(self.cell.converted_loss.value(x)), wrong
+        wrong = np.mean((1 - np.sign(stabilities_or_residuals)) / 2)
+        self.values[:, self.places[step]] = (
+            parallel,
+            perpendicular,
+            np.mean(self.cell.converted_loss.value(stabilities_or_residuals)),
+            wrong,
+        )
 
     def variables(self) -> dict[str, np.ndarray]:
         """Return the variables of the run at the recorded steps."""
@@ -32,7 +37,7 @@ class DescentRecord:
         self.values[:, np.maximum.accumulate(overflowed)] = np.nan
         parallel, perpendicular, loss, wrong = self.values
         with np.errstate(invalid="ignore"):
-            student = compute_student_parameters(parallel, perpendicular)
+            student = compute_student_order_parameters(parallel, perpendicular)
         at_zero = student["length"] == 0  # a student of length 0 guesses at random
         student["R"][at_zero], student["eps_g"][at_zero] = 0.0, 0.5
         if isinstance(self.cell.teacher, LabelTeacher):

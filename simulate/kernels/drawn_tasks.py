@@ -11,7 +11,7 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array
 from statmech.protocols import ProtocolPieces
-from statmech.runtime.programs import pad_program_count
+from statmech.runtime.programs import pad_array_length
 
 
 def pad_protocol(pieces: ProtocolPieces) -> ProtocolPieces:
@@ -19,7 +19,7 @@ def pad_protocol(pieces: ProtocolPieces) -> ProtocolPieces:
 
     The added pieces never start. One program then serves protocols of different lengths.
     """
-    missing = pad_program_count(max(len(pieces.starts), 2)) - len(pieces.starts)
+    missing = pad_array_length(max(len(pieces.starts), 2)) - len(pieces.starts)
     starts = np.pad(pieces.starts, (0, missing), constant_values=np.inf)
     return ProtocolPieces(starts[None], np.pad(pieces.shares, ((0, missing), (0, 0)), mode="edge")[None])
 

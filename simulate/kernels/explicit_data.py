@@ -15,7 +15,7 @@ from simulate.kernels.example_batches import iterate_batches
 from statmech.convex.penalties import Penalty
 from statmech.scenarios.descent import DescentCell
 
-NUM_WORK_VECTORS = 8  # once with length P, and once with length N
+NUM_EXPLICIT_WORK_VECTORS = 8  # once with length P, and once with length N
 UNIT_LASSO_PENALTY = Penalty(1.0)
 
 
@@ -38,7 +38,7 @@ def run(cell: DescentCell, rng: np.random.Generator) -> dict[str, np.ndarray]:
             if step in record.places:
                 parallel = w @ teacher / cell.N
                 perpendicular = float(np.linalg.norm(w - parallel * teacher)) / root
-                record.write(step, parallel, perpendicular, compute_stabilities(cell, X @ w, y))
+                record.write(step, parallel, perpendicular, compute_stability_or_residual(cell, X @ w, y))
     return record.variables()
 
 
@@ -65,7 +65,7 @@ def draw_initial_weights(cell: DescentCell, teacher: np.ndarray, rng: np.random.
     return cell.length * (cell.R * teacher + np.sqrt(1 - cell.R**2) * perpendicular)
 
 
-def compute_stabilities(cell: DescentCell, h: np.ndarray, y: np.ndarray) -> np.ndarray:
+def compute_stability_or_residual(cell: DescentCell, h: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Compute the stabilities of labels or the residuals of real outputs from fields h."""
     return y * h if cell.teacher.labels else y - h
 
@@ -75,11 +75,11 @@ def compute_batch_force(cell: DescentCell, X: np.ndarray, y: np.ndarray, z: np.n
 
     The force is the sum of the inputs / sqrt(N) times the derivatives of the losses with respect to the fields.
     """
-    slope = cell.converted_loss.slope(compute_stabilities(cell, X @ z, y))
+    slope = cell.converted_loss.slope(compute_stability_or_residual(cell, X @ z, y))
     return (y * slope if cell.teacher.labels else -slope) @ X
 
 
 def estimate_run_bytes(cell: DescentCell) -> float:
     """Return the memory in bytes of a run: all inputs, the inputs of a batch, and vectors."""
     copied = cell.batch if cell.batch < 1 else 0.0
-    return 8.0 * (cell.P * cell.N * (1 + copied) + NUM_WORK_VECTORS * (cell.P + cell.N))
+    return 8.0 * (cell.P * cell.N * (1 + copied) + NUM_EXPLICIT_WORK_VECTORS * (cell.P + cell.N))

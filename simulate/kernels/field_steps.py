@@ -42,13 +42,13 @@ import jax
 import jax.numpy as jnp
 
 from simulate.kernels.courses import StepRates
-from simulate.kernels.learner import LearnerArrays, OnlineLearner
+from simulate.kernels.learner import LearnerStateArrays, OnlineLearner
 from statmech.numerics.gaussian import Array
 
-MIN_FLOAT32_RATE = 1e-6  # minimum decay/N (Gram engine: also drift/N) in float32 (docs/gram_engine.md)
+MIN_FLOAT32_RATE_PER_STEP = 1e-6  # minimum decay/N (Gram engine: also drift/N) in float32 (docs/gram_engine.md)
 
 
-def compute_teacher_path(teacher_products: Array, inner: Array, drift: Array, N: Array) -> tuple[Array, Array]:
+def compute_drifting_teacher_path(teacher_products: Array, inner: Array, drift: Array, N: Array) -> tuple[Array, Array]:
     """Compute the fields (M,) of a drifting teacher and its coefficients (M + 1,) after a block.
 
     Each field is taken at the step of its input. `teacher_products` (2M,) are the products of the teacher at the
@@ -72,15 +72,15 @@ def compute_teacher_path(teacher_products: Array, inner: Array, drift: Array, N:
     return fields, path
 
 
-def compute_modulations(
+def compute_block_modulations(
     learner: OnlineLearner,
     teacher_fields: Array,
     student_fields: Array,
     inner: Array,
-    carry: LearnerArrays,
+    carry: LearnerStateArrays,
     examples: Any,
     block_rates: StepRates | None = None,
-) -> tuple[Array, LearnerArrays]:
+) -> tuple[Array, LearnerStateArrays]:
     """Compute the modulations f (M, K) of a block of M steps and the learner's state after the block.
 
     Every array may have a trailing axis of batch elements, one per seed.
@@ -101,7 +101,9 @@ def compute_modulations(
         Rates that change with time. Modulations are then returned with their decay up to the block's end.
     """
 
-    def step(carry: tuple[Array, LearnerArrays], xs: tuple[Any, ...]) -> tuple[tuple[Array, LearnerArrays], None]:
+    def step(
+        carry: tuple[Array, LearnerStateArrays], xs: tuple[Any, ...]
+    ) -> tuple[tuple[Array, LearnerStateArrays], None]:
         f, carry = carry
         m, y, h, inner, example, step_rates = xs
         h = subtract_fraction(h, h, step_rates and step_rates.lost_before) + jnp.sum(

@@ -10,7 +10,21 @@ from simulate.kernels.partial_sums import MAX_BLOCK_EXAMPLES, MIN_BLOCK_EXAMPLES
     "UniTuple(i8, 3)(f8[:,::1], f8[::1], f8, f8[::1], b1[::1], i8[::1], f8, f8, b1, f8, i8, i8, b1, f8[::1], i8[::1])"
 )
 def sum_block_until_mistake(  # type: ignore[no-untyped-def]
-    z, w, b, start, probes, checkpoints, tau, slope, two_sided, theta, row, block, learns, sums, features
+    z,
+    w,
+    b,
+    bias_factors,
+    probes,
+    checkpoints,
+    tau,
+    level_rise_per_feature,
+    two_sided,
+    theta,
+    row,
+    block,
+    learns,
+    sums,
+    features,
 ):
     """Sum rows z times w until a block ends or a mistake occurs, a full sum of at most theta.
 
@@ -21,11 +35,11 @@ def sum_block_until_mistake(  # type: ignore[no-untyped-def]
     ----------
     z, w, b
         Rows (m, n), weights (n,) and bias.
-    start, probes
+    bias_factors, probes
         Factors of the bias (m,), and True for rows that do not stop (m,).
     checkpoints
         Increasing numbers of features, up to n: sums are compared with the level there.
-    tau, slope
+    tau, level_rise_per_feature
         The level, and its rise per feature.
     two_sided
         True to compare the absolute value of the sum.
@@ -41,13 +55,13 @@ def sum_block_until_mistake(  # type: ignore[no-untyped-def]
     m, n = z.shape
     num_lost, end, probed = 0, row + block, False
     while row < m:
-        total, first, probe = b * start[row], 0, probes[row]
+        total, first, probe = b * bias_factors[row], 0, probes[row]
         for checkpoint in checkpoints:
             total += z[row, first] * w[first]  # the only feature up to this checkpoint if all features are checkpoints
             for i in range(first + 1, checkpoint):
                 total += z[row, i] * w[i]
             first = checkpoint
-            if not probe and (abs(total) if two_sided else total) >= tau + slope * checkpoint:
+            if not probe and (abs(total) if two_sided else total) >= tau + level_rise_per_feature * checkpoint:
                 break
         sums[row], features[row] = total, first
         mistaken = first == n and total <= theta

@@ -47,11 +47,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate.kernels.courses import StepRates, compute_step_rates
-from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
-from simulate.kernels.learner import EngineRecord, EngineTask, LearnerArrays, OnlineLearner
+from simulate.kernels.field_steps import compute_block_modulations, compute_drifting_teacher_path, subtract_fraction
+from simulate.kernels.learner import EngineRecord, EngineTask, LearnerStateArrays, OnlineLearner
 from statmech.inputs import Inputs
 from statmech.numerics.gaussian import Array
-from statmech.parameters import ParameterFamily
+from statmech.parameters import RealParameterFamily
 from statmech.random_numbers import (
     BatchSlice,
     draw_normal_and_uniform_at,
@@ -61,13 +61,13 @@ from statmech.random_numbers import (
     make_generators,
     wrap_key_data,
 )
-from statmech.runtime.programs import OLD_FUSION_OPTIONS, WIDE_VECTOR_OPTIONS, CachedProgram, pad_program_count
+from statmech.runtime.programs import OLD_FUSION_OPTIONS, WIDE_VECTOR_OPTIONS, CachedProgram, pad_array_length
 from statmech.schedules import TimeDependence
 
 GRAM_BLOCKS_PER_DRAW = 32  # drawn together: XLA would compute numbers drawn inside a block twice
 MATRIX_BLOCKS_PER_DRAW = 4  # fewer, because these blocks have more steps
 MIN_UNITS_FOR_MATRICES = 16  # minimum of K + teachers - 1 for matrix products, which are then faster
-MIN_COMPILED_RECORDS = 32  # programs for fewer recorded times would not be faster
+MIN_RECORDED_TIMES_PER_PROGRAM = 32  # programs for fewer recorded times would not be faster
 MAX_SPLIT_BATCH_STUDENTS = 3  # with more, part of a batch does not reproduce the full batch bit for bit
 
 # Batch elements of a program that simulates several tasks. WIDE_BATCH_WIDTH requires results that do not depend on
@@ -78,15 +78,15 @@ BATCH_WIDTH, WIDE_BATCH_WIDTH = 64, 256
 HAS_WIDTH_INDEPENDENT_BITS = jax.__version_info__ < (0, 11)
 
 # Up to this number of students, float32 sums over an axis take half the time without YNNPACK.
-MAX_STUDENTS_WITHOUT_YNN = 10
-NO_YNN_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""}
+MAX_STUDENTS_WITHOUT_YNNPACK = 10
+NO_YNNPACK_COMPILER_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 # Up to this number of steps, an optimised program takes longer to compile than it saves. Applies with one example per
 # step and up to MAX_DIVISIBLE_STUDENTS students: other results may depend on the compiler's options bit by bit.
 MAX_FAST_COMPILE_STEPS = 1e5
 FAST_COMPILE_OPTIONS = OLD_FUSION_OPTIONS | {"xla_backend_optimization_level": 1}  # steps take up to 1.7 times as long
 
-MAX_FLOAT32_STEP_RATIO = 5e5  # maximum length * N / eta with steps that float32 resolves (docs/gram_engine.md)
+MAX_FLOAT32_LENGTH_PER_STEP = 5e5  # maximum length * N / eta with steps that float32 resolves (docs/gram_engine.md)
 
 NAME = "order parameters in their exact law at finite N (simulate.kernels.gram)"
 
@@ -115,7 +115,7 @@ def can_split_batch(K: int, teachers: int = 1) -> bool:
     return K + teachers - 1 <= MAX_SPLIT_BATCH_STUDENTS
 
 
-def choose_block_steps(K: int, teachers: int = 1, drifting: bool = False) -> int:
+def choose_steps_per_block(K: int, teachers: int = 1, drifting: bool = False) -> int:
     """Return the number of steps per block.
 
     The LQ decomposition costs K^2 (K + M) per block, the growing basis costs M per step, or 2 M if the teacher moves.
@@ -133,7 +133,7 @@ class GramProgram:
     One program is compiled for each combination.
     """
 
-    learner: ParameterFamily
+    learner: RealParameterFamily
     K: int
     teachers: int
     M: int  # steps per block
@@ -207,7 +207,7 @@ def simulate_task_batches(
     """
     size, count, tasks = batch(task.K), len(steps), len(keys)
     first, last, _ = part.indices(size)
-    width, blocks = last - first, choose_block_steps(task.K, task.M, task.drifting) if task.batch == 1 else 1
+    width, blocks = last - first, choose_steps_per_block(task.K, task.M, task.drifting) if task.batch == 1 else 1
     fast_compile = fast_compile and task.batch == 1
     program = GramProgram(
         task.learner,
@@ -254,7 +254,9 @@ def _run_program(
     students = np.moveaxis(students, 0, -2).reshape(*students.shape[1:3], -1)
     state = jax.tree.map(lambda values: np.repeat(values[..., None], students.shape[-1], axis=-1), task.saved_state)
     problem = GramArguments(keys, parameters, np.float64(task.N), np.uint32(first_seed), changes)
-    parts = map(np.asarray, _run(program, problem, students, state, steps))  # slicing JAX arrays would compile programs
+    parts = map(
+        np.asarray, _simulate_all_seeds(program, problem, students, state, steps)
+    )  # slicing JAX arrays would compile programs
     return [part.reshape(program.tasks, width, *part.shape[1:]) for part in parts]
 
 
@@ -263,13 +265,17 @@ def pad_recorded_steps(steps: np.ndarray) -> np.ndarray:
 
     One program then serves several numbers of recorded times.
     """
-    return np.pad(steps, (0, pad_program_count(max(MIN_COMPILED_RECORDS, len(steps))) - len(steps)), mode="edge")
+    return np.pad(
+        steps, (0, pad_array_length(max(MIN_RECORDED_TIMES_PER_PROGRAM, len(steps))) - len(steps)), mode="edge"
+    )
 
 
 def choose_compiler_options(program: Any) -> list[dict[str, Any]]:
     """Return the compiler's options for a program of this engine, or of `simulate.kernels.gram_of_groups`."""
     return [WIDE_VECTOR_OPTIONS] + (
-        [NO_YNN_OPTIONS] if program.dtype == "float32" and program.K <= MAX_STUDENTS_WITHOUT_YNN else []
+        [NO_YNNPACK_COMPILER_OPTIONS]
+        if program.dtype == "float32" and program.K <= MAX_STUDENTS_WITHOUT_YNNPACK
+        else []
     )
 
 
@@ -278,8 +284,8 @@ def _choose_gram_options(program: GramProgram) -> list[dict[str, Any]]:
 
 
 @partial(CachedProgram, options=_choose_gram_options)
-def _run(
-    program: GramProgram, problem: GramArguments, students: Array, state: LearnerArrays, steps: Array
+def _simulate_all_seeds(
+    program: GramProgram, problem: GramArguments, students: Array, state: LearnerStateArrays, steps: Array
 ) -> tuple[Array, ...]:
     """Simulate all seeds of a call and return their record.
 
@@ -322,8 +328,8 @@ def _move_seeds_first(arrays: Any) -> Any:
 
 
 def _advance_block(
-    learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerArrays], xs: tuple[Any, ...]
-) -> tuple[tuple[Array, LearnerArrays], None]:
+    learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerStateArrays], xs: tuple[Any, ...]
+) -> tuple[tuple[Array, LearnerStateArrays], None]:
     """Advance the students (K, n, width) by M steps.
 
     Sums are unrolled: XLA reduces inner axes element by element.
@@ -335,13 +341,13 @@ def _advance_block(
     student_fields = add_in_order(students[None, :, i] * z[:M, None, i] for i in range(n))
     inner = add_in_order(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / learner.N
     if vectors > M:
-        fields, path = compute_teacher_path(z[:, 0], inner, block_rates.drift, learner.N)
+        fields, path = compute_drifting_teacher_path(z[:, 0], inner, block_rates.drift, learner.N)
         teacher = fields[:, None]
     else:
         teacher, path = jnp.swapaxes(learner.teachers(jnp.swapaxes(z[:, :teachers], 0, 1)), 0, 1), None
     carry = learner.start_block(state, add_in_order(students[:, i] ** 2 for i in range(n)))
     examples = learner.examples(noise, active)
-    f, carry = compute_modulations(learner, teacher, student_fields, inner[:M, :M], carry, examples, block_rates)
+    f, carry = compute_block_modulations(learner, teacher, student_fields, inner[:M, :M], carry, examples, block_rates)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, width), students.dtype)], axis=1)
     gain = subtract_fraction(
         add_in_order(f[m, :, None] * z[m, None] for m in range(M)) / learner.N,
@@ -357,8 +363,8 @@ def _advance_block(
 
 
 def _advance_batch_step(
-    learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerArrays], xs: tuple[Any, ...]
-) -> tuple[tuple[Array, LearnerArrays], None]:
+    learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerStateArrays], xs: tuple[Any, ...]
+) -> tuple[tuple[Array, LearnerStateArrays], None]:
     """Advance the students (K, n, width) by one step of several examples.
 
     All examples use the same students, and the step is the mean of their changes.
@@ -413,8 +419,8 @@ def add_in_order(terms: Iterable[Array]) -> Array:
 
 
 def _advance_block_by_matrices(
-    learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerArrays], xs: tuple[Any, ...]
-) -> tuple[tuple[Array, LearnerArrays], None]:
+    learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerStateArrays], xs: tuple[Any, ...]
+) -> tuple[tuple[Array, LearnerStateArrays], None]:
     """Advance the students (seeds, K, n) by M steps, with matrix products."""
     (students, state), (normals, chi, noise, active, block_rates) = carried, xs
     n, M, vectors = students.shape[2], active.size, chi.shape[0]
@@ -423,7 +429,9 @@ def _advance_block_by_matrices(
     student_fields = x[:, :, :n] @ jnp.swapaxes(students, 1, 2)
     inner = z @ jnp.swapaxes(z, 1, 2) / learner.N
     if vectors > M:
-        fields, path = compute_teacher_path(z[:, :, 0].T, jnp.moveaxis(inner, 0, -1), block_rates.drift, learner.N)
+        fields, path = compute_drifting_teacher_path(
+            z[:, :, 0].T, jnp.moveaxis(inner, 0, -1), block_rates.drift, learner.N
+        )
         teacher = fields.T[:, :, None]
     else:
         teacher, path = jnp.moveaxis(learner.teachers(jnp.moveaxis(x[:, :, :teachers], 2, 0)), 0, 2), None
@@ -457,16 +465,18 @@ def _compute_modulations_seeds_first(
     teacher_fields: Array,
     student_fields: Array,
     inner: Array,
-    carry: LearnerArrays,
+    carry: LearnerStateArrays,
     examples: Any,
     block_rates: StepRates | None,
-) -> tuple[Array, LearnerArrays]:
-    """Compute modulations like `compute_modulations`, with seeds first: (seeds, K, M).
+) -> tuple[Array, LearnerStateArrays]:
+    """Compute modulations like `compute_block_modulations`, with seeds first: (seeds, K, M).
 
     A loop with the batch on the last axis takes 15 to 50 % longer for K >= 20.
     """
 
-    def step(carry: tuple[Array, LearnerArrays], xs: tuple[Any, ...]) -> tuple[tuple[Array, LearnerArrays], None]:
+    def step(
+        carry: tuple[Array, LearnerStateArrays], xs: tuple[Any, ...]
+    ) -> tuple[tuple[Array, LearnerStateArrays], None]:
         f, carry = carry
         m, y, h, inner, example, step_rates = xs
         h = subtract_fraction(h, h, step_rates and step_rates.lost_before) + jnp.einsum(
@@ -506,7 +516,7 @@ def compute_lq_factor(rows: Array) -> Array:
     for k in range(K):
         norm = jnp.sqrt(jnp.sum(rows[0] ** 2, axis=0))
         axis = rows[0] / jnp.where(norm > 0, norm, 1.0)
-        unrolled = rows.dtype == jnp.float32 and K > MAX_STUDENTS_WITHOUT_YNN
+        unrolled = rows.dtype == jnp.float32 and K > MAX_STUDENTS_WITHOUT_YNNPACK
         onto = dot_rows_with_axis(rows, axis) if unrolled else jnp.sum(rows * axis, axis=1)
         columns.append(jnp.concatenate([jnp.zeros((k, *norm.shape), rows.dtype), norm[None], onto[1:]]))
         rows = rows[1:] - onto[1:, None] * axis
@@ -611,10 +621,10 @@ def _make_initial_students(task: EngineTask, keys: np.ndarray, num_seeds: int) -
     """Return the initial students of all tasks, an array (tasks, K, teachers + K, seeds)."""
     if task.coordinates is not None:
         return np.tile(task.coordinates[..., None], (len(keys), 1, 1, num_seeds))
-    return _draw_students(keys, task.K, task.M, task.N, num_seeds) * task.scale
+    return _draw_student_coordinates(keys, task.K, task.M, task.N, num_seeds) * task.scale
 
 
-def _draw_students(keys: np.ndarray, K: int, teachers: int, N: float, num_seeds: int) -> np.ndarray:
+def _draw_student_coordinates(keys: np.ndarray, K: int, teachers: int, N: float, num_seeds: int) -> np.ndarray:
     """Draw students with N(0, 1) weights, as coordinates in the span of teachers and students.
 
     The K rows consist of normals and chi variables. NumPy draws them: a compiled program would take longer to load
@@ -631,7 +641,7 @@ def _draw_students(keys: np.ndarray, K: int, teachers: int, N: float, num_seeds:
     return np.moveaxis(rows, 1, -1) / np.sqrt(N)
 
 
-def _decompose_students(teachers: int, students: Array, state: LearnerArrays) -> tuple[Array, ...]:
+def _decompose_students(teachers: int, students: Array, state: LearnerStateArrays) -> tuple[Array, ...]:
     """Return the components of students (seeds, K, n) along the teachers, their remaining Gram matrix, and the state.
 
     The components have the shape (seeds, K, teachers), the Gram matrix (seeds, K, K).

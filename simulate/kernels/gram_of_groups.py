@@ -32,11 +32,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate.kernels.courses import compute_step_rates
-from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
+from simulate.kernels.field_steps import compute_block_modulations, compute_drifting_teacher_path, subtract_fraction
 from simulate.kernels.gram import (
     add_in_order,
-    choose_block_steps,
     choose_compiler_options,
+    choose_steps_per_block,
     compute_lq_factor,
     compute_rotation_gain,
     dot_rows_with_axis,
@@ -44,11 +44,11 @@ from simulate.kernels.gram import (
     make_input_rows,
     pad_recorded_steps,
 )
-from simulate.kernels.learner import EngineRecord, EngineTask, LearnerArrays, OnlineLearner
+from simulate.kernels.learner import EngineRecord, EngineTask, LearnerStateArrays, OnlineLearner
 from simulate.kernels.starts_of_groups import draw_group_start
 from statmech.modes import compute_group_sizes
 from statmech.numerics.gaussian import Array
-from statmech.parameters import ParameterFamily
+from statmech.parameters import RealParameterFamily
 from statmech.random_numbers import draw_normals_and_uniforms, fold_in, fold_in_key_data, wrap_key_data
 from statmech.runtime.programs import CachedProgram
 from statmech.schedules import TimeDependence
@@ -67,7 +67,7 @@ class GroupProgram:
     One program is compiled for each combination.
     """
 
-    learner: ParameterFamily
+    learner: RealParameterFamily
     K: int
     teachers: int
     M: int  # steps per block
@@ -105,7 +105,7 @@ class GroupBlockState(NamedTuple):
 
     students: Array
     teachers: Array
-    state: LearnerArrays
+    state: LearnerStateArrays
 
 
 def batch(K: int) -> int:
@@ -122,7 +122,7 @@ def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slic
     modes = task.inputs.modes(int(task.N))
     assert modes is not None
     sizes = compute_group_sizes(modes.shares, int(task.N))
-    blocks = choose_block_steps(task.K, task.M, task.drifting)
+    blocks = choose_steps_per_block(task.K, task.M, task.drifting)
     program = GroupProgram(task.learner, task.K, task.M, blocks, len(sizes), task.dtype, task.drifting)
     teachers, students = draw_group_start(task, modes, sizes, GROUP_BATCH_SEEDS, fold_in_key_data(key, 0))
     parameters, changes = task.numbers()
@@ -131,14 +131,16 @@ def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slic
     arguments = GroupArguments(
         fold_in_key_data(key, 1), parameters, np.float64(task.N), sizes, modes.variances, changes
     )
-    results = _run(program, arguments, carried, pad_recorded_steps(steps))
+    results = _simulate_all_seeds(program, arguments, carried, pad_recorded_steps(steps))
     arrays = jax.tree.map(lambda array: np.moveaxis(np.asarray(array), -1, 0)[part, : len(steps)], results)
     (parallel, perpendicular, _), fields, saved_state = arrays
     return EngineRecord(parallel, perpendicular, next(iter(jax.tree.leaves(saved_state)), None), None, *fields)
 
 
 @partial(CachedProgram, options=choose_compiler_options)
-def _run(program: GroupProgram, arguments: GroupArguments, carried: GroupBlockState, steps: Array) -> tuple[Any, ...]:
+def _simulate_all_seeds(
+    program: GroupProgram, arguments: GroupArguments, carried: GroupBlockState, steps: Array
+) -> tuple[Any, ...]:
     """Simulate all seeds and return their record, arrays (T, ..., seeds).
 
     The record has the students as vectors, the students as fields, and the learner's saved state.
@@ -190,12 +192,12 @@ def _advance_group_block(
     fields = sum_over_groups(teachers[:, None, i] * z[None, :, i] for i in range(first))
     path = None
     if vectors > M:
-        turned, path = compute_teacher_path(fields[0], inner, block_rates.drift, learner.N)
+        turned, path = compute_drifting_teacher_path(fields[0], inner, block_rates.drift, learner.N)
         fields = turned[None]
     carry = learner.start_block(state, jnp.sum(students**2, axis=(1, 2)))
     examples = learner.examples(noise, active)
     y = jnp.swapaxes(learner.teachers(fields), 0, 1)
-    f, carry = compute_modulations(learner, y, student_fields, inner[:M, :M], carry, examples, block_rates)
+    f, carry = compute_block_modulations(learner, y, student_fields, inner[:M, :M], carry, examples, block_rates)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, groups, seeds), students.dtype)], axis=1)
     gain = add_in_order(f[m, :, None, None] * z[m, None] for m in range(M)) / learner.N
     wide = (wide + subtract_fraction(gain, wide, block_rates and block_rates.lost_in_block)).reshape(

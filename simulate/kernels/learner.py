@@ -5,7 +5,7 @@ An engine draws inputs, knows the fields :math:`y_m` of M teachers and :math:`h_
 of two layers (`simulate.kernels.networks`).
 
 A learner is a dataclass. Its integers, strings and classes are known when a program is compiled (the `fixed` parameters
-of its family, `statmech.parameters.ParameterFamily`), and its real numbers are arrays.
+of its family, `statmech.parameters.RealParameterFamily`), and its real numbers are arrays.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import numpy as np
 from simulate.kernels.courses import StepRates
 from statmech.inputs import Gaussian, Inputs
 from statmech.numerics.gaussian import Array
-from statmech.parameters import ParameterFamily
+from statmech.parameters import RealParameterFamily
 from statmech.schedules import TimeDependence
 
 DEFAULT_INPUTS = Gaussian()
-LearnerArrays = Any  # a tree of arrays with students on the first axis
+LearnerStateArrays = Any  # a tree of arrays with students on the first axis
 
 
 class OnlineLearner(ABC):
@@ -73,17 +73,17 @@ class OnlineLearner(ABC):
         return None
 
     @abstractmethod
-    def start_block(self, saved_state: LearnerArrays, squared_length: Array) -> LearnerArrays:
+    def start_block(self, saved_state: LearnerStateArrays, squared_length: Array) -> LearnerStateArrays:
         """Return the state at the start of a block, given the students' squared lengths J^2/N."""
 
     @abstractmethod
-    def saved_state(self, carry: LearnerArrays) -> LearnerArrays:
+    def saved_state(self, carry: LearnerStateArrays) -> LearnerStateArrays:
         """Return the part of the state that is passed on to the next block."""
 
     @abstractmethod
     def step(
-        self, carry: LearnerArrays, y: Array, h: Array, norm: Array, example: Any, step_rates: StepRates | None
-    ) -> tuple[Array, LearnerArrays]:
+        self, carry: LearnerStateArrays, y: Array, h: Array, norm: Array, example: Any, step_rates: StepRates | None
+    ) -> tuple[Array, LearnerStateArrays]:
         """Return the modulations f of one step, and the state after the step.
 
         Nothing changes where the example is inactive.
@@ -111,7 +111,7 @@ class EngineTask:
     tasks share them.
     """
 
-    learner: ParameterFamily
+    learner: RealParameterFamily
     parameters: dict[str, Any]
     K: int
     M: int
@@ -119,7 +119,7 @@ class EngineTask:
     dtype: str
     coordinates: np.ndarray | None  # initial students (K, M + K), teachers' axes first, or None to draw them
     scale: float  # standard deviation of drawn weights
-    saved_state: LearnerArrays  # the learner's saved state at t = 0
+    saved_state: LearnerStateArrays  # the learner's saved state at t = 0
     changes: TimeDependence | None = None
     drifting: bool = False
     inputs: Inputs = DEFAULT_INPUTS
@@ -140,13 +140,13 @@ def stack_task_numbers(numbers: Iterable[Any], dtype: str = "float64") -> Any:
     return jax.tree.map(lambda *values: np.array(values, dtype), *numbers)
 
 
-def combine_basis_values(rows: Array, basis: Array, units: int) -> Array:
+def combine_basis_values(rows: Array, basis: Array, unit_axis: int) -> Array:
     """Convert values (M, ...) for an orthonormal basis e of the teachers into values for the teachers.
 
-    The coefficients are the `rows`: B_m/sqrt N = sum_n rows_mn e_n. `units` is the axis of units of one step (see
+    The coefficients are the `rows`: B_m/sqrt N = sum_n rows_mn e_n. `unit_axis` is the axis of units of one step (see
     `OnlineLearner`): 0 where the last axis is the batch, whose sums are unrolled.
     """
-    if units:
+    if unit_axis:
         return jnp.tensordot(rows, basis, 1)
     columns = rows.reshape(*rows.shape, *[1] * (basis.ndim - 1))
     return reduce(add, (columns[:, n] * basis[n] for n in range(len(basis))))

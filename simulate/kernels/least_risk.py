@@ -29,7 +29,7 @@ DAMPING_FRACTION = 0.5  # weight of the previous iterate, if undamped steps do n
 MIN_WEIGHT_STIFFNESS = 1e-8  # also the minimum variance of a weight; has no effect on minima
 QUICK_WEIGHT_CHANGE_TOL = 1e-12  # relative change of the weights per step
 QUICK_STEPS_DIVISOR = 2  # more than min(N, P) / divisor steps cost more than an interior point method
-MIN_STEPS_FOR_RATE = 20  # fewer steps do not determine the convergence rate
+MIN_STEPS_FOR_CONVERGENCE_RATE = 20  # fewer steps do not determine the convergence rate
 MIN_STABLE_SIGN_STEPS = 3  # the signs are tried after this number of steps without a sign change
 MAX_SOLVE_COST_RATIO = 6  # a direct solve is cheaper if nonzero weights^2 < ratio * N * steps left
 
@@ -84,7 +84,7 @@ def minimise_by_message_passing(
 
 
 @np.errstate(all="ignore")  # the steps may diverge
-def try_quick_minimisation(problem: Problem) -> Minimum:
+def try_quick_message_passing(problem: Problem) -> Minimum:
     """Try to find the minimum, or its signs, in a few undamped steps.
 
     If this fails the gap of the result is infinite.
@@ -97,7 +97,7 @@ def try_quick_minimisation(problem: Problem) -> Minimum:
         progress = np.log(change) / np.log(
             QUICK_WEIGHT_CHANGE_TOL
         )  # fraction of the convergence achieved, on a logarithmic scale
-        if steps >= MIN_STEPS_FOR_RATE and not progress >= steps / max_steps:
+        if steps >= MIN_STEPS_FOR_CONVERGENCE_RATE and not progress >= steps / max_steps:
             break
         stable_steps, before = stable_steps + 1 if np.array_equal(np.sign(w), before) else 0, np.sign(w)
         if stable_steps == MIN_STABLE_SIGN_STEPS and _is_direct_solve_cheaper(problem, w, steps / progress - steps):

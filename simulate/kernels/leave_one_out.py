@@ -25,7 +25,7 @@ MIN_INTERCEPT_CURVATURE = 1e-12  # per row, where the loss has no curvature
 MIN_ONE_MINUS_LEVERAGE = 1e-9  # lower bound of 1 - v l'', which is positive up to rounding
 
 
-def leave_one_out_arguments(table: RealTable, loss: Loss, lam: float, intercept: bool) -> np.ndarray:
+def leave_one_out_loss_arguments(table: RealTable, loss: Loss, lam: float, intercept: bool) -> np.ndarray:
     """Compute the argument of the loss (n,) for each row, with a learner fitted without the row.
 
     The argument is the stability y h of a label, or the residual y - h of a number.
@@ -49,13 +49,13 @@ def leave_one_out_arguments(table: RealTable, loss: Loss, lam: float, intercept:
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(40) % 2
     >>> table = make_real_table(make_labelled_table(rng.standard_normal((40, 3)) + y[:, None], y))
-    >>> leave_one_out_arguments(table, Square(), 0.1, intercept=True)[:3].round(3)
+    >>> leave_one_out_loss_arguments(table, Square(), 0.1, intercept=True)[:3].round(3)
     array([0.281, 0.271, 0.613])
     """
     all_rows = np.arange(len(table.y))
     problem = make_table_problem(table, loss, lam, all_rows, intercept)
     if not problem.loss.kinks:
-        return newton_leave_one_out(problem, fit_table_rows(table, loss, lam, all_rows, intercept).w)
+        return leave_one_out_by_newton_step(problem, fit_table_rows(table, loss, lam, all_rows, intercept).w)
     x = np.empty(len(all_rows))
     order = np.random.default_rng(0).permutation(all_rows)
     for fold in range(NUM_KINK_FOLDS):
@@ -65,7 +65,7 @@ def leave_one_out_arguments(table: RealTable, loss: Loss, lam: float, intercept:
     return x
 
 
-def newton_leave_one_out(problem: Problem, w: np.ndarray) -> np.ndarray:
+def leave_one_out_by_newton_step(problem: Problem, w: np.ndarray) -> np.ndarray:
     """Compute the leave-one-out argument of a smooth loss (P,) for each row by a Newton step.
 
     Parameters

@@ -19,7 +19,7 @@ from simulate.kernels.drawn_tasks import draw_task_masks, pad_protocol, select_t
 from simulate.kernels.learner import EngineTask, stack_task_numbers
 from simulate.kernels.networks import NetworkLearner, StepNoise, split_step_uniforms
 from statmech.numerics.gaussian import Array
-from statmech.parameters import ParameterFamily
+from statmech.parameters import RealParameterFamily
 from statmech.scenarios.network_tasks import NetworkTaskCell
 from statmech.schedules import TimeDependence
 
@@ -65,7 +65,7 @@ def make_multitask_network_task(cell: NetworkTaskCell, dtype: str) -> EngineTask
     changes: TimeDependence = stack_task_numbers([cell.time_dependence])
     return replace(
         single_task,
-        learner=ParameterFamily(MultitaskNetworks, single_task.learner.fixed),
+        learner=RealParameterFamily(MultitaskNetworks, single_task.learner.fixed),
         saved_state=single_task.saved_state.reshape(-1),
         changes=changes._replace(tasks=pad_protocol(cell.pieces)),
         batch=cell.batch,

@@ -29,7 +29,7 @@ from simulate.kernels.courses import StepRates
 from simulate.kernels.learner import EngineTask, OnlineLearner, combine_basis_values, stack_task_numbers
 from statmech.activations import Activation
 from statmech.numerics.gaussian import Array
-from statmech.parameters import ParameterFamily, get_parameter_family
+from statmech.parameters import RealParameterFamily, get_real_parameter_family
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import factorise_gram
 
@@ -50,8 +50,8 @@ class NetworkLearner(OnlineLearner):
     """
 
     uses_field_variances: ClassVar[bool] = True
-    family: ParameterFamily
-    of_teacher: ParameterFamily
+    family: RealParameterFamily
+    of_teacher: RealParameterFamily
     sign: bool
     noisy: bool
     parameters: dict[str, Array]
@@ -195,16 +195,16 @@ def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[Netwo
     R, Q, v = cell.units.R[first], cell.units.Q[np.ix_(first, first)], cell.units.v[..., first]
     rows = factorise_gram(np.block([[cell.T, R.T], [R, Q]]))
     fixed = {
-        "family": get_parameter_family(cell.activation),
-        "of_teacher": get_parameter_family(cell.teacher_activation),
+        "family": get_real_parameter_family(cell.activation),
+        "of_teacher": get_real_parameter_family(cell.teacher_activation),
         "sign": cell.sign,
         "noisy": cell.noise > 0 or "noise" in dict(cell.controls),
     }
     common = {"rows": factorise_gram(cell.T)[None], "w": cell.w[None], "copies": np.bincount(group)[None]}
     cells = [cell, *other_cells]
-    numbers = stack_task_numbers(map(_collect_cell_parameters, cells), dtype)
+    numbers = stack_task_numbers(map(_collect_varying_parameters, cells), dtype)
     return EngineTask(
-        learner=ParameterFamily(NetworkLearner, tuple(fixed.items())),
+        learner=RealParameterFamily(NetworkLearner, tuple(fixed.items())),
         parameters=numbers | {name: np.asarray(array, dtype) for name, array in common.items()},
         K=len(first),
         M=cell.M,
@@ -218,7 +218,7 @@ def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[Netwo
     )
 
 
-def _collect_cell_parameters(cell: NetworkCell) -> dict[str, Any]:
+def _collect_varying_parameters(cell: NetworkCell) -> dict[str, Any]:
     """Collect the parameters that may differ between cells simulated by one program."""
     parameters = {
         "parameters": get_real_parameters(cell.activation),
@@ -247,4 +247,4 @@ def split_step_uniforms(uniforms: Array, number: int) -> tuple[Array, ...]:
 
 def get_real_parameters(activation: Activation) -> dict[str, float]:
     """Return the real parameters of an activation: arguments of a program, not constants."""
-    return {name: getattr(activation, name) for name in get_parameter_family(activation).real_names}
+    return {name: getattr(activation, name) for name in get_real_parameter_family(activation).real_names}

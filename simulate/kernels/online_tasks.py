@@ -16,15 +16,15 @@ from simulate.kernels import perceptrons
 from simulate.kernels.courses import StepRates
 from simulate.kernels.drawn_tasks import draw_task_masks, pad_protocol, select_task_values
 from simulate.kernels.learner import EngineTask, combine_basis_values, stack_task_numbers
-from simulate.kernels.perceptrons import UniformLabelPerceptrons
+from simulate.kernels.perceptrons import PerceptronsWithFlipUniforms
 from statmech.numerics.gaussian import Array
-from statmech.parameters import ParameterFamily
+from statmech.parameters import RealParameterFamily
 from statmech.scenarios.network_matrices import factorise_gram
 from statmech.scenarios.online_tasks import OnlineTaskCell
 
 
 @dataclass(frozen=True)
-class MultitaskPerceptrons(UniformLabelPerceptrons):
+class MultitaskPerceptrons(PerceptronsWithFlipUniforms):
     """A student of several teachers. Their `rows` (tasks, tasks) are B/sqrt N in an orthonormal basis."""
 
     rows: Array = 1.0
@@ -54,7 +54,7 @@ class MultitaskPerceptrons(UniformLabelPerceptrons):
         )
 
 
-def make_multitask_perceptron(cell: OnlineTaskCell, dtype: str) -> EngineTask:
+def make_multitask_perceptron_task(cell: OnlineTaskCell, dtype: str) -> EngineTask:
     """Return the engine's task for a perceptron that learns the tasks of a protocol."""
     single_task = replace(perceptrons.make_perceptron_task(cell, dtype), batch=cell.batch)
     if cell.tasks == 1:
@@ -62,7 +62,7 @@ def make_multitask_perceptron(cell: OnlineTaskCell, dtype: str) -> EngineTask:
     changes = stack_task_numbers([cell.time_dependence])
     return replace(
         single_task,
-        learner=ParameterFamily(MultitaskPerceptrons, single_task.learner.fixed),
+        learner=RealParameterFamily(MultitaskPerceptrons, single_task.learner.fixed),
         parameters=single_task.parameters | {"rows": np.asarray(factorise_gram(cell.task_overlaps), dtype)[None]},
         M=cell.tasks,
         changes=changes._replace(tasks=pad_protocol(cell.pieces)),

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from statmech.boundaries import Boundary, compute_level_rise, threshold
+from statmech.boundaries import Boundary, compute_stopping_level, compute_total_level_rise
 
 MIN_PROBED_MARGINS = 10
-MARGIN_WINDOW = 200  # averaging window: mean and variance change because w grows
+MARGIN_AVERAGING_WINDOW = 200  # averaging window: mean and variance change because w grows
 MIN_BLOCK_EXAMPLES, MAX_BLOCK_EXAMPLES = 8, 8192  # the block size is halved after a mistake, else doubled
 COMPILED_ARRAY_FLAGS: Final = ("C", "A", "W")  # arguments of compiled loops must be contiguous, aligned and writeable
 
@@ -32,8 +32,8 @@ def sum_rows_until_level(
     w: np.ndarray,
     checkpoints: np.ndarray,
     tau: float,
-    start: np.ndarray | float = 0.0,
-    slope: float = 0.0,
+    initial_sums: np.ndarray | float = 0.0,
+    level_rise: float = 0.0,
     two_sided: bool = False,
 ) -> StoppedSums:
     """Sum rows z times w from left to right, and stop each row at the first checkpoint above the level.
@@ -48,9 +48,9 @@ def sum_rows_until_level(
         Increasing numbers of features, up to n: sums are compared with the level there.
     tau
         The level.
-    start
+    initial_sums
         Initial sum, a bias.
-    slope
+    level_rise
         Rise of the level by the end.
     two_sided
         True to compare the absolute value of the sum.
@@ -63,20 +63,20 @@ def sum_rows_until_level(
     from simulate.kernels.first_passage import sum_block_until_mistake  # needs Numba
 
     (m, n), sums, features = z.shape, np.empty(len(z)), np.empty(len(z), int)
-    z, w, start = (
+    z, w, initial_sums = (
         np.require(z, float, COMPILED_ARRAY_FLAGS),
         np.require(w, float, COMPILED_ARRAY_FLAGS),
-        np.full(m, start, float),
+        np.full(m, initial_sums, float),
     )
     sum_block_until_mistake(
         z,
         w,
         1.0,
-        start,
+        initial_sums,
         np.zeros(m, bool),
         checkpoints,
         tau,
-        slope / n,
+        level_rise / n,
         two_sided,
         -np.inf,
         0,
@@ -127,7 +127,7 @@ class AttentionState:
         w: np.ndarray,
         boundary: str | Boundary,
         error_rate: float,
-        memory: int = MARGIN_WINDOW,
+        memory: int = MARGIN_AVERAGING_WINDOW,
         theta: float = 0.0,
     ):
         self.w, self.b = w, 0.0
@@ -160,11 +160,11 @@ class AttentionState:
         """
         if not np.isfinite(self.level.tau):
             return np.inf
-        return float(threshold(self.boundary, self.error_rate, 0.0, self.variance))
+        return float(compute_stopping_level(self.boundary, self.error_rate, 0.0, self.variance))
 
     def _update_level(self) -> None:
-        tau = float(threshold(self.boundary, self.error_rate, self.mean, self.variance, self.theta))
-        self.level = StoppingLevel(tau, float(compute_level_rise(self.boundary, self.mean)))
+        tau = float(compute_stopping_level(self.boundary, self.error_rate, self.mean, self.variance, self.theta))
+        self.level = StoppingLevel(tau, float(compute_total_level_rise(self.boundary, self.mean)))
 
 
 class StoppingStudent(Protocol):
@@ -176,10 +176,10 @@ class StoppingStudent(Protocol):
     theta: float
 
 
-def evaluate_in_blocks(
+def evaluate_margins_in_blocks(
     student: StoppingStudent,
     z: np.ndarray,
-    start: np.ndarray,
+    bias_factors: np.ndarray,
     probes: np.ndarray,
     checkpoints: np.ndarray,
     block: int = 64,
@@ -195,7 +195,7 @@ def evaluate_in_blocks(
         Weights, bias and level; read at the start of each block.
     z
         Examples times their labels (m, n).
-    start
+    bias_factors
         Factors of the bias (m,): the labels, or 0 without a bias.
     probes
         True for examples that are evaluated fully (m,): their margins are an unbiased sample.
@@ -209,11 +209,11 @@ def evaluate_in_blocks(
     from simulate.kernels.first_passage import sum_block_until_mistake  # needs Numba
 
     (m, n), row = z.shape, 0
-    z, start = np.require(z, float, COMPILED_ARRAY_FLAGS), np.require(start, float, COMPILED_ARRAY_FLAGS)
+    z, bias_factors = np.require(z, float, COMPILED_ARRAY_FLAGS), np.require(bias_factors, float, COMPILED_ARRAY_FLAGS)
     sums, features = np.empty(m), np.empty(m, int)
     while row < m:
         first, (tau, slope), theta = row, student.level, student.theta
-        arguments = z, student.w, student.b, start, probes, checkpoints, tau, slope / n, False, theta
+        arguments = z, student.w, student.b, bias_factors, probes, checkpoints, tau, slope / n, False, theta
         row, block, num_lost = sum_block_until_mistake(*arguments, row, block, learns, sums, features)
         ends, evaluated = sums[first:row], features[first:row]
         margin = float(ends[-1])

@@ -19,7 +19,7 @@ from simulate.kernels.field_steps import subtract_fraction
 from simulate.kernels.learner import EngineTask, OnlineLearner, stack_task_numbers
 from simulate.kernels.signed_rows import SignedRows
 from statmech.numerics.gaussian import Array
-from statmech.parameters import ParameterFamily, get_parameter_family
+from statmech.parameters import RealParameterFamily, get_real_parameter_family
 from statmech.rules import Rule
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class PerceptronLearner(OnlineLearner):
     """Perceptrons of one learning rule whose labels are flipped with the probability `flip`."""
 
     uniforms_per_step: ClassVar[int] = 1
-    family: ParameterFamily
+    family: RealParameterFamily
     parameters: dict[str, Array]
     flip: Array
     N: Array
@@ -83,7 +83,7 @@ class PerceptronLearner(OnlineLearner):
 
 
 @dataclass(frozen=True)
-class UniformLabelPerceptrons(PerceptronLearner):
+class PerceptronsWithFlipUniforms(PerceptronLearner):
     """Perceptrons of one learning rule whose labels are decided at each step by one uniform number."""
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Array:
@@ -96,7 +96,7 @@ class UniformLabelPerceptrons(PerceptronLearner):
 
 
 @dataclass(frozen=True)
-class TimeDependentFlipPerceptrons(UniformLabelPerceptrons):
+class TimeDependentFlipPerceptrons(PerceptronsWithFlipUniforms):
     """Perceptrons of one learning rule whose flip probability changes with time."""
 
     def step(
@@ -148,7 +148,7 @@ def make_cluster_perceptron_task(cell: OnlineClusterCell) -> EngineTask:
     parameters = {name: online_task.parameters[name] for name in online_task.parameters}
     parameters |= {name: np.array([value]) for name, value in vars(cell.clusters).items()}
     return replace(
-        online_task, learner=ParameterFamily(ClusterPerceptrons, online_task.learner.fixed), parameters=parameters
+        online_task, learner=RealParameterFamily(ClusterPerceptrons, online_task.learner.fixed), parameters=parameters
     )
 
 
@@ -156,7 +156,9 @@ def make_table_row_task(cell: OnlineRowsCell) -> EngineTask:
     """Return the engine's task for perceptrons that learn the rows of a table online."""
     online_task = make_perceptron_task(cell, "float64")
     inputs = SignedRows(cell.inputs.path, cell.inputs.target, cell.inputs.raw)
-    return replace(online_task, learner=ParameterFamily(TableRowPerceptrons, online_task.learner.fixed), inputs=inputs)
+    return replace(
+        online_task, learner=RealParameterFamily(TableRowPerceptrons, online_task.learner.fixed), inputs=inputs
+    )
 
 
 def make_perceptron_task(cell: OnlineCell, dtype: str, other_cells: Sequence[OnlineCell] = ()) -> EngineTask:
@@ -164,12 +166,12 @@ def make_perceptron_task(cell: OnlineCell, dtype: str, other_cells: Sequence[Onl
 
     With `other_cells`, cells of the same program are simulated side by side.
     """
-    family, cells = get_parameter_family(cell.rule), [cell, *other_cells]
+    family, cells = get_real_parameter_family(cell.rule), [cell, *other_cells]
     with np.errstate(over="ignore"):  # overflow of float32 makes the student infinite, which raises DivergedError
         parameters = {name: np.array([getattr(item.rule, name) for item in cells], dtype) for name in family.real_names}
     kind = TimeDependentFlipPerceptrons if "flip" in dict(cell.controls) else PerceptronLearner
     return EngineTask(
-        learner=ParameterFamily(kind, (("family", family),)),
+        learner=RealParameterFamily(kind, (("family", family),)),
         parameters={"parameters": parameters, "flip": np.array([item.flip for item in cells], np.float32)},
         K=cell.K,
         M=1,

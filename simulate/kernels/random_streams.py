@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from statmech.scenarios.cells import hash_identity
 
 TEACHER_STREAM, START_STREAM, INPUT_STREAM, OUTPUT_STREAM, MISFIT_STREAM, PROJECTION_STREAM, TEST_STREAM = range(
@@ -20,6 +20,6 @@ def make_random_stream(part: int, **identity: Any) -> np.random.Generator:
     return np.random.default_rng([*hash_identity(identity), part])
 
 
-def describe_weight_prior(weights: Weights) -> dict[str, Any]:
+def describe_weight_prior(weights: WeightDistribution) -> dict[str, Any]:
     """Return the name and parameters of a weight prior, which identify its random stream."""
     return {"weights": type(weights).__name__, **asdict(weights)}

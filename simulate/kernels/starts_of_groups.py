@@ -47,9 +47,9 @@ def draw_group_start(task: EngineTask, modes: Modes, sizes: np.ndarray, seeds: i
     """
     [rng] = make_generators(key[None])
     teachers = _draw_teacher_basis(modes, sizes, task.M, seeds, rng)
-    rows = np.stack([_draw_group_rows(rng, task.K, task.M, size, seeds) for size in sizes.tolist()], axis=2) / np.sqrt(
-        task.N
-    )
+    rows = np.stack(
+        [_draw_group_vectors(rng, task.K, task.M, size, seeds) for size in sizes.tolist()], axis=2
+    ) / np.sqrt(task.N)
     if task.coordinates is None:
         return GroupStart(teachers, rows * task.scale)
     first = np.pad(teachers, ((0, 0), (0, task.K), (0, 0), (0, 0)))
@@ -57,7 +57,7 @@ def draw_group_start(task: EngineTask, modes: Modes, sizes: np.ndarray, seeds: i
     return GroupStart(teachers, np.einsum("kj,jigs->kigs", task.coordinates.reshape(task.K, -1), basis))
 
 
-def _draw_group_rows(
+def _draw_group_vectors(
     rng: np.random.Generator, num_vectors: int, num_previous: int, dimension: int, seeds: int
 ) -> np.ndarray:
     """Draw normal vectors of a group, as coordinates in the basis of these and earlier vectors.
@@ -83,7 +83,7 @@ def _draw_teacher_basis(modes: Modes, sizes: np.ndarray, M: int, seeds: int, rng
     if M == 1:
         squares = _draw_group_powers(sizes, seeds, rng) if powers is None else np.repeat(powers[:, None], seeds, axis=1)
         return np.sqrt(squares)[None, None]
-    parts = [_draw_group_rows(rng, M, 0, size, seeds) for size in sizes.tolist()]
+    parts = [_draw_group_vectors(rng, M, 0, size, seeds) for size in sizes.tolist()]
     if powers is not None:
         orthogonal = np.repeat(np.eye(M)[..., None], seeds, axis=2)
         parts = [orthogonal if size >= M else part for size, part in zip(sizes.tolist(), parts, strict=True)]

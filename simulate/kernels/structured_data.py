@@ -64,7 +64,7 @@ class GaussianStudentMeasure(StudentMeasure):
         N, parallel = len(w), self.variances @ (w * self.teacher) / len(w)
         length = np.sqrt(self.variances @ w**2 / N)
         R = float(np.clip(parallel / length, -1, 1)) if length > 0 else 0.0
-        values = {**_compute_weight_overlap(w, self.teacher), "R_field": R, "length_field": float(length)}
+        values = {**_compute_overlap_and_length(w, self.teacher), "R_field": R, "length_field": float(length)}
         values["eps_g"] = float(np.arccos(R) / np.pi)
         if isinstance(cell.teacher, LabelTeacher):
             return values | {"eps_y": float(label_error(cell.teacher, R))}
@@ -88,7 +88,7 @@ class SampleStudentMeasure(StudentMeasure):
         h, u = self.X @ w / np.sqrt(len(w)), self.u
         length = np.sqrt(np.mean(h**2))
         R = float(np.mean(h * u) / length / np.sqrt(np.mean(u**2))) if length > 0 else 0.0
-        values = {**_compute_weight_overlap(w, self.teacher), "R_field": R, "length_field": float(length)}
+        values = {**_compute_overlap_and_length(w, self.teacher), "R_field": R, "length_field": float(length)}
         values["eps_g"] = float(np.mean(0.5 - 0.5 * np.sign(h) * np.sign(u)))
         if isinstance(cell.teacher, LabelTeacher):
             right = cell.teacher.probability(np.abs(u))
@@ -101,7 +101,7 @@ class SampleStudentMeasure(StudentMeasure):
         return float(np.sum((X @ matrix) * X) / len(X))
 
 
-def _compute_weight_overlap(w: np.ndarray, teacher: np.ndarray | None) -> dict[str, float]:
+def _compute_overlap_and_length(w: np.ndarray, teacher: np.ndarray | None) -> dict[str, float]:
     """Compute the overlap R with the teacher, and the length of the weights."""
     norm = np.linalg.norm(w)
     length = {"length": float(norm / np.sqrt(len(w)))}
@@ -127,10 +127,10 @@ def draw_teacher_inputs(cell: RiskCell, stream_identity: dict[str, int]) -> Teac
     if D := cell.inputs.count_latent_variables(cell.N):
         return _draw_random_features(cell, D, stream_identity)
     axes = cell.inputs.axes(cell.N)
-    return _draw_axis_inputs(cell, axes, stream_identity) if axes else _draw_table_rows(cell, stream_identity)
+    return _draw_gaussian_axis_inputs(cell, axes, stream_identity) if axes else _draw_table_rows(cell, stream_identity)
 
 
-def _draw_axis_inputs(cell: RiskCell, axes: InputAxes, identity: dict[str, int]) -> TeacherInputs:
+def _draw_gaussian_axis_inputs(cell: RiskCell, axes: InputAxes, identity: dict[str, int]) -> TeacherInputs:
     weights = cell.weights.draw(
         make_random_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), cell.N
     )

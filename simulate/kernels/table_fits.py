@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.minimisers.method import minimise
-from simulate.minimisers.problem import Minimum, Problem, make_argument_map
+from simulate.minimisers.problem import Minimum, Problem, make_loss_argument_map
 from statmech.convex.losses import Loss, convert_to_stability_loss
 from statmech.real_table import RealTable
 
@@ -36,7 +36,7 @@ def make_table_problem(table: RealTable, loss: Loss, lam: float, row_indices: np
         Whether the last weight is an intercept, which has no penalty.
     """
     labels, y = table.labels is not None, table.y[row_indices]
-    B, c = make_argument_map(table.Z[row_indices] * np.sqrt(table.N), y, labels)
+    B, c = make_loss_argument_map(table.Z[row_indices] * np.sqrt(table.N), y, labels)
     B = np.column_stack([B, y if labels else -np.ones(len(y))]) if intercept else B
     return Problem(B, c, convert_to_stability_loss(loss) if labels else loss, 0.0, lam, int(intercept))
 

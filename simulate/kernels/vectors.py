@@ -25,12 +25,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate.kernels.courses import StepRates, compute_step_rates
-from simulate.kernels.field_steps import compute_modulations, compute_teacher_path, subtract_fraction
-from simulate.kernels.learner import EngineRecord, EngineTask, LearnerArrays, OnlineLearner
+from simulate.kernels.field_steps import compute_block_modulations, compute_drifting_teacher_path, subtract_fraction
+from simulate.kernels.learner import EngineRecord, EngineTask, LearnerStateArrays, OnlineLearner
 from simulate.kernels.signed_rows import SignedRows
 from statmech.inputs import InputAxes, Inputs
 from statmech.numerics.gaussian import Array
-from statmech.parameters import ParameterFamily
+from statmech.parameters import RealParameterFamily
 from statmech.random_numbers import draw_normals, fold_in_key_data, wrap_key_data
 from statmech.runtime.programs import MULTI_THREAD_OPTIONS, CachedProgram
 from statmech.schedules import TimeDependence
@@ -52,7 +52,7 @@ class VectorProgram:
     One program is compiled for each combination.
     """
 
-    learner: ParameterFamily
+    learner: RealParameterFamily
     inputs: Inputs
     K: int
     teachers: int
@@ -77,7 +77,7 @@ class VectorArguments(NamedTuple):
     parameters: dict[str, Array]
     start: Array | None
     scale: Array
-    saved_state: LearnerArrays
+    saved_state: LearnerStateArrays
     table: Array
     changes: TimeDependence | None
 
@@ -89,7 +89,7 @@ class VectorState(NamedTuple):
     """
 
     vectors: Array
-    state: LearnerArrays
+    state: LearnerStateArrays
 
 
 def batch(K: int) -> int:
@@ -97,7 +97,9 @@ def batch(K: int) -> int:
     return 4
 
 
-def estimate_unit_bytes(K: int, teachers: int, N: float, dtype: str, drifting: bool = False, exact: bool = True) -> int:
+def estimate_unit_bytes(
+    K: int, teachers: int, N: float, dtype: str, drifting: bool = False, has_exact_errors: bool = True
+) -> int:
     """Return the memory in bytes of one unit of work.
 
     XLA holds the inputs of a block three times, as drawn and as used.
@@ -112,11 +114,11 @@ def estimate_unit_bytes(K: int, teachers: int, N: float, dtype: str, drifting: b
         Precision of the vectors.
     drifting
         True for drifting teachers, which need as many directions as inputs.
-    exact
+    has_exact_errors
         False if errors are measured on new inputs.
     """
     num_vectors, size = 2 * VECTOR_BLOCK_STEPS if drifting else VECTOR_BLOCK_STEPS, np.dtype(dtype).itemsize
-    measured = 0 if exact else size * NUM_ERROR_INPUTS // NUM_ERROR_PARTS
+    measured = 0 if has_exact_errors else size * NUM_ERROR_INPUTS // NUM_ERROR_PARTS
     return int(N * ((2 * size + 4) * num_vectors + 3 * (size + 4) * (K + teachers) + measured))
 
 
@@ -132,13 +134,15 @@ def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slic
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
     parameters, changes = task.numbers()
     problem = VectorArguments(parameters, task.coordinates, scale, task.saved_state, table, changes)
-    results = jax.tree.map(np.asarray, _run(program, keys, problem, steps))  # slicing JAX arrays would compile programs
+    results = jax.tree.map(
+        np.asarray, _simulate_all_seeds(program, keys, problem, steps)
+    )  # slicing JAX arrays would compile programs
     parallel, perpendicular, state, measured, *fields = results
     return EngineRecord(parallel, perpendicular, next(iter(jax.tree.leaves(state)), None), measured, *fields)
 
 
 @partial(CachedProgram, options=lambda program: [MULTI_THREAD_OPTIONS] if program.N >= MIN_MULTITHREADED_N else [])
-def _run(program: VectorProgram, keys: Array, problem: VectorArguments, steps: Array) -> tuple[Any, ...]:
+def _simulate_all_seeds(program: VectorProgram, keys: Array, problem: VectorArguments, steps: Array) -> tuple[Any, ...]:
     """Simulate all seeds and return the arrays of their record."""
     # one seed after the other, because a block of inputs of one seed fills a core's cache
     return jax.lax.map(lambda key: _simulate_seed(program, key, problem, steps), wrap_key_data(keys))
@@ -250,7 +254,7 @@ def _advance_block(
         )
         fields = fields.at[0].set(teacher_fields)
     y, h = learner.teachers(fields[:teachers]), fields[teachers:]
-    f, state = compute_modulations(learner, y.T, h.T, inner, state, learner.examples(noise, active), block_rates)
+    f, state = compute_block_modulations(learner, y.T, h.T, inner, state, learner.examples(noise, active), block_rates)
     gain = jnp.pad(f.T, ((teachers, 0), (0, 0))) @ x  # teachers do not learn
     vectors = vectors + (
         gain if block_rates is None else gain.at[teachers:].add(-block_rates.lost_in_block * vectors[teachers:])
@@ -304,7 +308,7 @@ def _drift_teacher(
     directions = (draw_normals(key, (M, N)) / np.float32(N**0.5)).astype(x.dtype)
     cross_products = directions @ x.T
     products = jnp.block([[inner, cross_products.T], [cross_products, directions @ directions.T]])
-    fields, path = compute_teacher_path(jnp.concatenate([fields, directions @ teacher]), products, drift, N)
+    fields, path = compute_drifting_teacher_path(jnp.concatenate([fields, directions @ teacher]), products, drift, N)
     end_teacher = path[0] * teacher + N**0.5 * (path[1:] @ (N**0.5 * directions))
     return fields, end_teacher * (
         N**0.5 / jnp.linalg.norm(end_teacher)
@@ -326,7 +330,7 @@ def _make_record(
         return *parts, None, None, None, students
     if not program.inputs.has_field_variables:
         return parts
-    return *parts, *(_compute_field_overlaps if learner.uses_field_variances else _compute_angle_overlaps)(
+    return *parts, *(_decompose_student_fields if learner.uses_field_variances else _compute_teacher_field_overlaps)(
         program, basis, students
     )
 
@@ -339,7 +343,7 @@ def _compute_overlaps(basis: Array, students: Array) -> tuple[Array, Array]:
     return jnp.stack(parallel, axis=1), perpendicular @ perpendicular.T / N
 
 
-def _compute_angle_overlaps(program: VectorProgram, basis: Array, students: Array) -> tuple[Array, Array]:
+def _compute_teacher_field_overlaps(program: VectorProgram, basis: Array, students: Array) -> tuple[Array, Array]:
     """Return the components of the students' fields along the teacher's field, and the covariances of the rest.
 
     There is one teacher.
@@ -349,7 +353,7 @@ def _compute_angle_overlaps(program: VectorProgram, basis: Array, students: Arra
     return _compute_overlaps(field_axis[None] * (program.N**0.5 / jnp.linalg.norm(field_axis)), students * deviation)
 
 
-def _compute_field_overlaps(program: VectorProgram, basis: Array, students: Array) -> tuple[Array, Array, Array]:
+def _decompose_student_fields(program: VectorProgram, basis: Array, students: Array) -> tuple[Array, Array, Array]:
     """Decompose the students' fields along axes that span the fields of the teachers' basis.
 
     Returns the components, the covariances of the rest, and the coordinates of the basis on these axes.

@@ -38,7 +38,7 @@ def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     return learnt
 
 
-ESTIMATORS = {
+ESTIMATOR_MODULES = {
     "Perceptron": "simulate.estimators.perceptron",
     "MinOver": "simulate.estimators.stability",
     "AdaTron": "simulate.estimators.stability",
@@ -53,6 +53,6 @@ def __getattr__(name: str) -> Any:
 
     Importing scikit-learn alone takes a second.
     """
-    if name not in ESTIMATORS:
+    if name not in ESTIMATOR_MODULES:
         raise AttributeError(f"module 'simulate.learners' has no attribute {name!r}")
-    return getattr(import_module(ESTIMATORS[name]), name)
+    return getattr(import_module(ESTIMATOR_MODULES[name]), name)

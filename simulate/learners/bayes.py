@@ -11,10 +11,10 @@ from simulate.learners.interface import LearnerTask, LearntStudents
 from simulate.learners.version_space import sample_version_space
 from statmech.learners import BayesLearner
 
-MIN_VOTE_CHAIN_LENGTH = 100.0  # the vote is then close to the exact Bayes vote
+MIN_VOTE_AUTOCORRELATION_TIMES = 100.0  # the vote is then close to the exact Bayes vote
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Draw the voting students for each data set of a batch."""
     assert isinstance(task.learner, BayesLearner)
-    return sample_version_space(batch, task, task.learner.votes, task.learner.sweeps, MIN_VOTE_CHAIN_LENGTH)
+    return sample_version_space(batch, task, task.learner.votes, task.learner.sweeps, MIN_VOTE_AUTOCORRELATION_TIMES)

@@ -77,28 +77,28 @@ def run_epoch(
 
 @cached_program
 def learn_cyclic_batch(
-    learner: tuple[StrengthStep, StopCondition],
+    step_and_stop_condition: tuple[StrengthStep, StopCondition],
     gram: jax.Array,
     sizes: jax.Array,
-    until: jax.Array,
+    recorded_visits: jax.Array,
     parameter: jax.Array,
 ) -> tuple[jax.Array, ...]:
     """Train on all data sets, and return strengths (T, B, P), visits and a mask of stopped runs (T, B).
 
     Parameters
     ----------
-    learner
+    step_and_stop_condition
         `move` and `has_no_mistakes` of `run_epoch`.
     gram
         Gram matrices (B, P, P).
     sizes
         Numbers of examples (B,).
-    until
+    recorded_visits
         Numbers of visits to record (B, T).
     parameter
         Parameter of `move`.
     """
-    move, is_done = learner
+    move, is_done = step_and_stop_condition
     strengths = jnp.zeros(gram.shape[:2], gram.dtype)
     zeros = jnp.zeros(len(gram), jnp.int64)
     start = CyclicStudent(strengths, strengths, zeros, zeros > 0)
@@ -112,7 +112,7 @@ def learn_cyclic_batch(
         )
         return state, (state.strengths, state.visits, state.has_stopped)
 
-    _, recorded = jax.lax.scan(record, start, until.T)
+    _, recorded = jax.lax.scan(record, start, recorded_visits.T)
     return recorded
 
 

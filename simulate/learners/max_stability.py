@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 from simulate.learners.examples import DataSetBatch
 from simulate.learners.interface import LearnerTask, LearntStudents, at_once, one_by_one
 
-NULL_HULL_DISTANCE = 1e-8  # from the convex hull to the origin, in units of sqrt(N)
+NULL_HULL_DISTANCE_TOL = 1e-8  # from the convex hull to the origin, in units of sqrt(N)
 
 
 def compute_max_stability_strengths(z: np.ndarray) -> np.ndarray | None:
@@ -27,7 +27,7 @@ def compute_max_stability_strengths(z: np.ndarray) -> np.ndarray | None:
     x, _ = nnls(np.vstack([z.T, np.ones(P)]), np.append(np.zeros(N), 1.0), maxiter=100 * P)
     nearest = x @ z / x.sum()
     length2 = nearest @ nearest
-    return x / x.sum() * N / length2 if length2 > NULL_HULL_DISTANCE**2 * N else None
+    return x / x.sum() * N / length2 if length2 > NULL_HULL_DISTANCE_TOL**2 * N else None
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:

@@ -88,7 +88,9 @@ def update_minover_student(
 
 
 @cached_program
-def learn_minover_batch(stop: str, gram: jax.Array, sizes: jax.Array, until: jax.Array) -> tuple[jax.Array, ...]:
+def learn_minover_batch(
+    stop: str, gram: jax.Array, sizes: jax.Array, recorded_updates: jax.Array
+) -> tuple[jax.Array, ...]:
     """Train on all data sets, and return strengths (T, B, P), gaps, updates and stopped runs (T, B)."""
     B, P, _ = gram.shape
     fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # inf: never the minimum
@@ -109,7 +111,7 @@ def learn_minover_batch(stop: str, gram: jax.Array, sizes: jax.Array, until: jax
             state.stopped,
         )
 
-    _, recorded = jax.lax.scan(record, start, until.T)
+    _, recorded = jax.lax.scan(record, start, recorded_updates.T)
     return recorded
 
 

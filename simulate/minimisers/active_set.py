@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_solve, lstsq
 
-from simulate.minimisers.complementarity import InteriorPointState, SlopeBox
+from simulate.minimisers.complementarity import BoundedSlopes, InteriorPointState
 from simulate.minimisers.newton import compute_cholesky_factor
 from simulate.minimisers.problem import Problem
 from simulate.minimisers.slope_intervals import LossParts
@@ -25,7 +25,7 @@ GRADIENT_RESIDUAL_TOL = 1e-13  # relative to the slopes of the penalty
 PIVOT_TOL = 1e-13  # smaller relative pivots count as 0
 
 
-def is_vanishing_weight(weights: SlopeBox, l1: float) -> np.ndarray:
+def is_vanishing_weight(weights: BoundedSlopes, l1: float) -> np.ndarray:
     """Return a mask of the weights that are closer to 0 than their slopes are to the bounds."""
     vanish: np.ndarray = np.maximum(weights.s, weights.r) < np.minimum(weights.above, weights.below) / l1
     return vanish

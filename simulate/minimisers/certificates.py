@@ -8,7 +8,7 @@ e(x, a) >= 0, and with :math:`\mathbf v = -B^\top a`
 
 for every u. The bracket is largest where each weight is :math:`(|v|-l_1)_+/l_2`. Without the penalty l2 it is at most
 :math:`(\max|v|-l_1)_+\,|\mathbf u|_1`, where :math:`|\mathbf u|_1\le F(\mathbf w)/l_1` for every u better than w, if no
-loss is negative. Weights without a penalty add :math:`|v|\,|u - w|`, for u up to `FREE_WEIGHT_SEARCH_RADIUS` + |w|
+loss is negative. Weights without a penalty add :math:`|v|\,|u - w|`, for u up to `UNPENALISED_WEIGHT_RADIUS` + |w|
 away. All terms are small near the minimum, so that no digits cancel.
 """
 
@@ -18,18 +18,18 @@ import numpy as np
 
 from simulate.minimisers.problem import Problem
 
-FREE_WEIGHT_SEARCH_RADIUS = 1.0
+UNPENALISED_WEIGHT_RADIUS = 1.0
 
 
-def bound_free_weight_gap(problem: Problem, w: np.ndarray, v: np.ndarray) -> float:
+def bound_unpenalised_weight_gap(problem: Problem, w: np.ndarray, v: np.ndarray) -> float:
     """Return the maximum of v.(u - w) over nearby unpenalised weights u."""
     first = len(w) - problem.num_free_weights
-    return float(np.abs(v[first:]) @ (FREE_WEIGHT_SEARCH_RADIUS + np.abs(w[first:])))
+    return float(np.abs(v[first:]) @ (UNPENALISED_WEIGHT_RADIUS + np.abs(w[first:])))
 
 
 def bound_penalty_gap(problem: Problem, w: np.ndarray, v: np.ndarray, value: float) -> float:
     """Return the maximum of r(w) - v.w + v.u - r(u) over all u that may have F(u) < F(w) = `value`."""
-    l1, l2, free = problem.l1, problem.l2, bound_free_weight_gap(problem, w, v)
+    l1, l2, free = problem.l1, problem.l2, bound_unpenalised_weight_gap(problem, w, v)
     w, v = problem.penalised_weights(w), problem.penalised_weights(v)
     excess = np.maximum(np.abs(v) - l1, 0.0)
     clipped = np.clip(v, -l1, l1)

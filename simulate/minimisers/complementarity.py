@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class SlopeBox(NamedTuple):
+class BoundedSlopes(NamedTuple):
     """Slopes a, slacks s and r, and the distances high - a and a - low, arrays of one shape.
 
     For an infinite bound the distance is 1 and the slack 0.
@@ -24,13 +24,13 @@ class SlopeBox(NamedTuple):
     above: np.ndarray
     below: np.ndarray
 
-    def apply_step(self, step: SlopeBox, t: float, slope_fraction: float) -> SlopeBox:
+    def apply_step(self, step: BoundedSlopes, t: float, slope_fraction: float) -> BoundedSlopes:
         """Return the box after a fraction of a step.
 
         Slacks move by the fraction t of their step, slopes and their distances by the fraction `slope_fraction`.
         """
         parts = (slope_fraction, t, t, slope_fraction, slope_fraction)
-        return SlopeBox(*(value + part * change for value, part, change in zip(self, parts, step, strict=True)))
+        return BoundedSlopes(*(value + part * change for value, part, change in zip(self, parts, step, strict=True)))
 
     @property
     def product_sum(self) -> float:
@@ -47,7 +47,7 @@ class SlopeBox(NamedTuple):
         """The derivative of z with respect to a."""
         return self.s / self.above + self.r / self.below
 
-    def get_product_targets(self, mu: float, predictor: SlopeBox | None) -> tuple[np.ndarray, np.ndarray]:
+    def get_product_targets(self, mu: float, predictor: BoundedSlopes | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the targets of both complementarity products (Mehrotra's corrector).
 
         A target is 0 where its product always vanishes.
@@ -60,17 +60,17 @@ class SlopeBox(NamedTuple):
         """Return the offset e in the step (dz + e) / softness of the slopes."""
         return z - product_targets[0] / self.above + product_targets[1] / self.below
 
-    def step(self, da: np.ndarray, product_targets: tuple[np.ndarray, np.ndarray]) -> SlopeBox:
+    def step(self, da: np.ndarray, product_targets: tuple[np.ndarray, np.ndarray]) -> BoundedSlopes:
         """Return the step of the box for a step of the slopes."""
         ds = (product_targets[0] + self.s * da) / self.above - self.s
         dr = (product_targets[1] - self.r * da) / self.below - self.r
-        return SlopeBox(da, ds, dr, np.where(self.s > 0, -da, 0.0), np.where(self.r > 0, da, 0.0))
+        return BoundedSlopes(da, ds, dr, np.where(self.s > 0, -da, 0.0), np.where(self.r > 0, da, 0.0))
 
-    def longest(self, step: SlopeBox) -> tuple[float, float]:
+    def longest(self, step: BoundedSlopes) -> tuple[float, float]:
         """Return the largest fractions of a step that keep the slacks and the distances nonnegative."""
         return _get_max_step(self[1:3], step[1:3]), _get_max_step(self[3:], step[3:])
 
-    def barrier_slope(self, step: SlopeBox, t: float, mu: float) -> float:
+    def barrier_slope(self, step: BoundedSlopes, t: float, mu: float) -> float:
         """Return the derivative with respect to t of high s - low r - mu (log s + log r) along a step."""
         s, r = self.s + t * step.s, self.r + t * step.r
         of_s = (self.above + self.a) * step.s - mu * np.divide(step.s, s, out=np.zeros_like(s), where=self.s > 0)
@@ -83,8 +83,8 @@ class InteriorPointState(NamedTuple):
 
     w: np.ndarray
     x: np.ndarray
-    rows: SlopeBox
-    weights: SlopeBox | None
+    rows: BoundedSlopes
+    weights: BoundedSlopes | None
 
 
 def _get_max_step(values: tuple[np.ndarray, ...], step: tuple[np.ndarray, ...]) -> float:
@@ -94,7 +94,9 @@ def _get_max_step(values: tuple[np.ndarray, ...], step: tuple[np.ndarray, ...]) 
     return np.inf if max_ratio == 0 else 1 / max_ratio
 
 
-def make_slope_box(z: np.ndarray, low: np.ndarray, high: np.ndarray, softness: np.ndarray | float) -> SlopeBox:
+def make_bounded_slopes(
+    z: np.ndarray, low: np.ndarray, high: np.ndarray, softness: np.ndarray | float
+) -> BoundedSlopes:
     """Make an initial box, with slopes in the middle of their intervals or near the only finite bound.
 
     The slacks represent z - give a.
@@ -106,4 +108,4 @@ def make_slope_box(z: np.ndarray, low: np.ndarray, high: np.ndarray, softness: n
     rest = z - softness * a
     s = np.where(has_high, np.maximum(rest, 0.0) + 1, 0.0)
     r = np.where(has_low, np.maximum(-rest, 0.0) + 1, 0.0)
-    return SlopeBox(a, s, r, np.where(has_high, ceiling - a, 1.0), np.where(has_low, a - floor, 1.0))
+    return BoundedSlopes(a, s, r, np.where(has_high, ceiling - a, 1.0), np.where(has_low, a - floor, 1.0))

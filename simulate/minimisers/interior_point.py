@@ -23,17 +23,17 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from simulate.minimisers.active_set import is_vanishing_weight, solve_active_set
 from simulate.minimisers.certificates import bound_penalty_gap
-from simulate.minimisers.complementarity import InteriorPointState, make_slope_box
+from simulate.minimisers.complementarity import InteriorPointState, make_bounded_slopes
 from simulate.minimisers.line_search import find_step_length
 from simulate.minimisers.problem import GAP_TOL, Minimum, Problem
 from simulate.minimisers.slope_intervals import LossParts
 
 MAX_INTERIOR_STEPS = 200
 INTERIOR_GAP_TOL = 1e-14  # relative to the objective
-ACTIVE_SET_GAP_TOL = 1e-12  # a larger final gap is due to rounding: the active set is solved instead
-MAX_BOUNDARY_FRACTION = 0.99  # keeps slacks positive by stopping before the boundary
+MIN_GAP_FOR_ACTIVE_SET = 1e-12  # a larger final gap is due to rounding: the active set is solved instead
+MAX_STEP_FRACTION_TO_BOUNDARY = 0.99  # keeps slacks positive by stopping before the boundary
 NUM_STEP_REFINEMENTS = 2  # each refinement solves for the residual of the previous solution
-MIN_PRODUCT_RATIO = 0.05  # limits the decrease in a step if the slope of g is not linear
+MIN_SLACK_PRODUCT_RATIO = 0.05  # limits the decrease in a step if the slope of g is not linear
 
 
 def minimise_by_interior_point(problem: Problem, parts: LossParts) -> Minimum:
@@ -58,7 +58,7 @@ def minimise_by_interior_point(problem: Problem, parts: LossParts) -> Minimum:
     minimum = _set_small_weights_to_zero(problem, parts, best, min_gap)
     return (
         minimum
-        if minimum.gap <= ACTIVE_SET_GAP_TOL or not parts.linear
+        if minimum.gap <= MIN_GAP_FOR_ACTIVE_SET or not parts.linear
         else _refine_by_active_set(problem, parts, best, minimum)
     )
 
@@ -81,10 +81,10 @@ def _set_small_weights_to_zero(problem: Problem, parts: LossParts, state: Interi
 
 def _make_initial_state(problem: Problem, parts: LossParts) -> InteriorPointState:
     x = problem.c
-    rows = make_slope_box(x - parts.positions, parts.low, parts.high, parts.softness)
+    rows = make_bounded_slopes(x - parts.positions, parts.low, parts.high, parts.softness)
     w = np.zeros(problem.B.shape[1])
     limit = np.array(problem.l1)
-    return InteriorPointState(w, x, rows, make_slope_box(w, -limit, limit, 0.0) if problem.l1 > 0 else None)
+    return InteriorPointState(w, x, rows, make_bounded_slopes(w, -limit, limit, 0.0) if problem.l1 > 0 else None)
 
 
 def compute_certified_gap(problem: Problem, parts: LossParts, state: InteriorPointState) -> float:
@@ -202,13 +202,15 @@ def _take_interior_step(problem: Problem, parts: LossParts, state: InteriorPoint
     after, _ = _sum_slack_products(_apply_step(state, guess, t, t))
     fall = (after / total) ** 3
     if not parts.linear:
-        return _take_limited_step(problem, parts, state, system, guess, max(fall, MIN_PRODUCT_RATIO) * total / count)
+        return _take_line_search_step(
+            problem, parts, state, system, guess, max(fall, MIN_SLACK_PRODUCT_RATIO) * total / count
+        )
     step = system.step(fall * total / count, guess)
-    t = min(1.0, MAX_BOUNDARY_FRACTION * min(_get_max_steps(state, step)))
+    t = min(1.0, MAX_STEP_FRACTION_TO_BOUNDARY * min(_get_max_steps(state, step)))
     return _apply_step(state, step, t, t)
 
 
-def _take_limited_step(
+def _take_line_search_step(
     problem: Problem,
     parts: LossParts,
     state: InteriorPointState,
@@ -221,7 +223,7 @@ def _take_limited_step(
     The corrected step is used if F decreases along it, else the step without the corrector.
     """
     for step in (system.step(mu, guess), system.step(mu, None)):
-        longest, of_slopes = (min(1.0, MAX_BOUNDARY_FRACTION * part) for part in _get_max_steps(state, step))
+        longest, of_slopes = (min(1.0, MAX_STEP_FRACTION_TO_BOUNDARY * part) for part in _get_max_steps(state, step))
         slope = partial(_compute_barrier_slope, problem, parts, state, step, mu, longest)
         if slope(0.0) < 0:
             break

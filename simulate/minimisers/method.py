@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulate.kernels.least_risk import try_quick_minimisation
+from simulate.kernels.least_risk import try_quick_message_passing
 from simulate.minimisers.interior_point import minimise_by_interior_point
 from simulate.minimisers.newton import minimise_by_newton
 from simulate.minimisers.optimality import bound_relative_gap
@@ -18,7 +18,7 @@ def minimise(problem: Problem) -> Minimum:
     if problem.l1 == 0 and not problem.loss.kinks:
         return minimise_by_newton(problem)
     if problem.is_large and not problem.num_free_weights:
-        minimum = try_quick_minimisation(problem)
+        minimum = try_quick_message_passing(problem)
         if minimum.converged:
             return minimum
     minimum = minimise_by_interior_point(problem, split_loss_at_kinks(problem.loss))

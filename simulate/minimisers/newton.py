@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
-from simulate.minimisers.certificates import bound_free_weight_gap
+from simulate.minimisers.certificates import bound_unpenalised_weight_gap
 from simulate.minimisers.line_search import find_step_length
 from simulate.minimisers.problem import GAP_TOL, Minimum, Problem
 from simulate.minimisers.slope_intervals import CURVATURE_TEST_ARGUMENTS
@@ -76,7 +76,7 @@ def _suits_conjugate_gradients(problem: Problem) -> bool:
     return bool(problem.is_large and not sparse and not quadratic)
 
 
-def _solve_exactly(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+def _solve_by_cholesky_factor(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """Solve for Newton's direction by Cholesky factors."""
     direction: np.ndarray = -cho_solve(compute_cholesky_factor(problem, x), gradient)
     return direction
@@ -99,7 +99,7 @@ def _conjugate(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndar
 
 
 def _minimise_primal(
-    problem: Problem, w: np.ndarray, gap_tol: float, solve_direction: DirectionSolver = _solve_exactly
+    problem: Problem, w: np.ndarray, gap_tol: float, solve_direction: DirectionSolver = _solve_by_cholesky_factor
 ) -> Minimum:
     """Minimise over the weights, and return the minimum with its gap."""
 
@@ -113,7 +113,7 @@ def _minimise_primal(
 
         if problem.l2 > 0:
             pull = problem.penalised_weights(gradient)
-            return pull @ pull / problem.l2 / 2 + bound_free_weight_gap(problem, w, gradient), step
+            return pull @ pull / problem.l2 / 2 + bound_unpenalised_weight_gap(problem, w, gradient), step
         estimate = step()
         return -gradient @ estimate.direction / 2, lambda: estimate
 
@@ -169,7 +169,7 @@ def _run_newton_steps(
     preview_step: Callable[..., StepPreview],
     unknown: np.ndarray,
     x: np.ndarray,
-    square: Any,
+    squared_norm: Any,
     gap_tol: float,
 ) -> tuple[np.ndarray, float]:
     """Take steps of optimal length until the relative gap reaches the tolerance or rounding level.
@@ -179,7 +179,7 @@ def _run_newton_steps(
     best, min_gap = unknown, np.inf
     for _ in range(MAX_NEWTON_STEPS):
         gap, step = preview_step(unknown, x)
-        gap = problem.relative_gap(gap, problem.loss.value(x).sum() + problem.l2 * square(unknown) / 2)
+        gap = problem.relative_gap(gap, problem.loss.value(x).sum() + problem.l2 * squared_norm(unknown) / 2)
         stalled = min_gap <= GAP_TOL and gap > min_gap / 4
         if gap < min_gap:
             best, min_gap = unknown, gap

@@ -98,7 +98,7 @@ def make_missing_minimum(N: int) -> Minimum:
     return Minimum(np.full(N, np.nan), np.nan)
 
 
-def make_argument_map(X: np.ndarray, y: np.ndarray, labels: bool) -> tuple[np.ndarray, np.ndarray]:
+def make_loss_argument_map(X: np.ndarray, y: np.ndarray, has_labels: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return B and c for inputs X (P, N) and outputs y (P,): stabilities of labels, or residuals of real outputs."""
     root = np.sqrt(X.shape[1])
-    return (X * (y / root)[:, None], np.zeros(len(y))) if labels else (X / -root, y)
+    return (X * (y / root)[:, None], np.zeros(len(y))) if has_labels else (X / -root, y)

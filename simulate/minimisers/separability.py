@@ -52,12 +52,12 @@ def _separate_by_newton(problem: Problem) -> Separation:
             break
         dw = -cho_solve(compute_cholesky_factor(problem, x), pull)
         dx = problem.B @ dw
-        t = find_step_length(partial(_compute_logistic_slope, problem.loss, x, dx))
+        t = find_step_length(partial(_compute_loss_slope_along_step, problem.loss, x, dx))
         w, x = w + t * dw, x + t * dx
         if np.all(x > 0) or np.all(dx > 0):
             return Separation(True, w if np.all(x > 0) else dw)
     return Separation(False, w)
 
 
-def _compute_logistic_slope(loss: Loss, x: np.ndarray, dx: np.ndarray, t: float) -> float:
+def _compute_loss_slope_along_step(loss: Loss, x: np.ndarray, dx: np.ndarray, t: float) -> float:
     return float(loss.slope(x + t * dx) @ dx)

@@ -51,7 +51,7 @@ def split_loss_at_kinks(loss: Loss) -> LossParts:
 
     A loss whose slope is linear between two ends becomes one interval. Other losses have one interval per kink.
     """
-    return _make_clipped_interval(loss) or _split_at_kinks(loss)
+    return _make_single_slope_interval(loss) or _split_at_kinks(loss)
 
 
 def make_constraints(low: float, high: float) -> LossParts:
@@ -83,7 +83,7 @@ def _split_at_kinks(loss: Loss) -> LossParts:
     return LossParts(slope, loss.curvature, bool(linear), positions, low, high)
 
 
-def _make_clipped_interval(loss: Loss) -> LossParts | None:
+def _make_single_slope_interval(loss: Loss) -> LossParts | None:
     """Return the single interval of a loss with constant curvature between two bends and 0 elsewhere.
 
     An end of the curved region may be infinite. None for other losses.

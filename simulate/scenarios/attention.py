@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from simulate.execution.units import NUMBA_BYTES, PerSeedSimulator, SeedUnit, UnitResult
-from simulate.kernels.partial_sums import MIN_BLOCK_EXAMPLES, AttentionState, evaluate_in_blocks
-from statmech.results.dataset import compute_student_parameters
+from simulate.kernels.partial_sums import MIN_BLOCK_EXAMPLES, AttentionState, evaluate_margins_in_blocks
+from statmech.results.dataset import compute_student_order_parameters
 from statmech.runtime.extras import require_modules
 from statmech.scenarios.attention import Attention, AttentionCell
 from statmech.scenarios.cells import hash_identity
@@ -27,7 +27,7 @@ from statmech.scenarios.step_sizes import count_steps
 EXAMPLES_PER_FEATURE_ORDER = 64  # examples drawn together share one order of the features
 
 
-class FeatureCounts(NamedTuple):
+class EvaluationCounts(NamedTuple):
     """Numbers of evaluated features and of decision errors since the start."""
 
     evaluated_features: int = 0
@@ -41,7 +41,7 @@ class SignedInputs(NamedTuple):
     is_probe: np.ndarray
 
 
-class AttentionData:
+class AttentionSeedData:
     """Data of a seed: a teacher (N,) of length sqrt(N), an initial student, and an endless stream of examples."""
 
     def __init__(self, key: int, seed: int, N: int, probes: float):
@@ -99,9 +99,9 @@ class Simulator(PerSeedSimulator):
 def _learn_online(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndarray]]:
     """Train each cell's student online and return its variables (T,)."""
     N = unit.cells[0].N
-    world = AttentionData(scenario.key, unit.seed, N, scenario.probes)
+    world = AttentionSeedData(scenario.key, unit.seed, N, scenario.probes)
     students = [make_initial_state(cell, world.student) for cell in unit.cells]
-    counts = [FeatureCounts() for _ in students]
+    counts = [EvaluationCounts() for _ in students]
     records: list[list[tuple[float, ...]]] = [[] for _ in students]
     learnt_steps, left = 0, SignedInputs(np.zeros((0, N)), np.zeros(0, bool))
     recorded = count_steps(scenario.t, N)
@@ -132,24 +132,24 @@ def make_initial_state(cell: AttentionCell, w: np.ndarray) -> AttentionState:
 
 
 def learn_examples(
-    cell: AttentionCell, student: AttentionState, counts: FeatureCounts, examples: SignedInputs
-) -> FeatureCounts:
+    cell: AttentionCell, student: AttentionState, counts: EvaluationCounts, examples: SignedInputs
+) -> EvaluationCounts:
     """Train a student on examples and return the updated counts."""
     features, errors = counts
     zeros = np.zeros(len(examples.z))
-    for lesson in evaluate_in_blocks(
+    for lesson in evaluate_margins_in_blocks(
         student, examples.z, zeros, examples.is_probe, cell.check_positions, MIN_BLOCK_EXAMPLES, learns=True
     ):
         features, errors = features + lesson.features, errors + lesson.num_wrongly_stopped
         student.update_moments(lesson.margins)
-    return FeatureCounts(features, errors)
+    return EvaluationCounts(features, errors)
 
 
 def measure_student(teacher: np.ndarray, w: np.ndarray) -> tuple[float, float, float]:
     """Return R, length and eps_g of a student."""
     N = w.size
     parallel = w @ teacher / N
-    student = compute_student_parameters(parallel, np.linalg.norm(w - parallel * teacher) / np.sqrt(N))
+    student = compute_student_order_parameters(parallel, np.linalg.norm(w - parallel * teacher) / np.sqrt(N))
     return float(student["R"]), float(student["length"]), float(student["eps_g"])
 
 

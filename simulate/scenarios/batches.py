@@ -14,7 +14,7 @@ import numpy as np
 from simulate.execution import units
 from simulate.execution.units import UnitResult
 from simulate.kernels import gram, vectors
-from simulate.kernels.field_steps import MIN_FLOAT32_RATE
+from simulate.kernels.field_steps import MIN_FLOAT32_RATE_PER_STEP
 from simulate.kernels.learner import EngineRecord, EngineTask
 from statmech.errors import ScenarioError
 from statmech.random_numbers import fold_in_key_data, make_key_data
@@ -34,10 +34,10 @@ if TYPE_CHECKING:  # at run time, only the scenario's own kind is imported
     from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
 
 MIN_BATCH_SEEDS = 8  # fewer seeds take as long as 8
-MIN_SPLIT_BATCH_SEEDS = (
+MIN_SEEDS_PER_BATCH_PART = (
     16  # splitting occupies more cores, but two parts of 8 seeds take 1.5 times as long as a batch of 16
 )
-MAX_CALLS_PER_UNIT = 16  # program calls: the cells of a unit fold their random keys together
+MAX_PROGRAM_CALLS_PER_UNIT = 16  # program calls: the cells of a unit fold their random keys together
 C = TypeVar("C", "OnlineCell", "NetworkCell", "OnlineClusterCell", "OnlineRowsCell", "OnlineTaskCell")
 
 
@@ -154,7 +154,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
         if self.scenario.dtype != "float32":
             return []
         names = ("decay",) if self.choose_engine(cell) is vectors else self.float32_limited_rates
-        return [name for name in names if 0 < getattr(cell, name) < MIN_FLOAT32_RATE * cell.N]
+        return [name for name in names if 0 < getattr(cell, name) < MIN_FLOAT32_RATE_PER_STEP * cell.N]
 
     def prepare_cells(self, cells: Sequence[Any]) -> Sequence[Any]:
         """Return the cells, with best controls instead of `optimal` keys."""
@@ -193,7 +193,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
                 yield from (((cell,), self.choose_width(cell), 1, short) for cell in group)
             else:
                 calls = -(-cells_per_worker // cells_per_call)
-                size = -(-calls // -(-calls // MAX_CALLS_PER_UNIT)) * cells_per_call
+                size = -(-calls // -(-calls // MAX_PROGRAM_CALLS_PER_UNIT)) * cells_per_call
                 yield from (
                     (tuple(group[i : i + size]), width, cells_per_call, short) for i in range(0, len(group), size)
                 )
@@ -229,7 +229,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
             return width
         width = self._choose_part_width(width, MIN_BATCH_SEEDS)
         num_cells, workers = math.prod(self.scenario.shape.values()), self.scenario.workers or count_cores()
-        while width // 2 >= MIN_SPLIT_BATCH_SEEDS and num_cells * -(-self.scenario.seeds // width) < workers:
+        while width // 2 >= MIN_SEEDS_PER_BATCH_PART and num_cells * -(-self.scenario.seeds // width) < workers:
             width //= 2
         return width
 
@@ -238,7 +238,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
         record_jax_use()
         cell, num_seeds = unit.cells[0], unit.seeds.stop - unit.seeds.start
         keys, engine, task = (
-            make_unit_keys(self.scenario, unit),
+            make_unit_random_keys(self.scenario, unit),
             self.choose_engine(cell),
             self.describe_task(cell, unit.cells[1:]),
         )
@@ -254,7 +254,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
             return EngineRecord(*(part if part is None else np.asarray(part, float)[:, :num_seeds] for part in parts))
 
 
-def make_unit_keys(scenario: AbstractScenario, unit: BatchUnit[C]) -> np.ndarray:
+def make_unit_random_keys(scenario: AbstractScenario, unit: BatchUnit[C]) -> np.ndarray:
     """Return the random key of each cell's batch.
 
     A key depends on the experiment's key, the cell's parameters and the batch number, but not on a grid position.

@@ -15,8 +15,8 @@ import numpy as np
 from simulate.execution import units
 from simulate.kernels.conjunctions import (
     MAX_SEARCHED_CONJUNCTIONS,
+    BoostingStage,
     Conjunction,
-    Stage,
     boost_conjunctions,
     compute_weighted_vote,
     sum_conjunction_weights,
@@ -26,8 +26,8 @@ from statmech.runtime.extras import require_modules
 from statmech.scenarios.boosting import Boosting, BoostingCell
 from statmech.scenarios.cells import hash_identity
 
-TEACHER_INPUTS_PER_DRAW = 4096  # independent of P, so that all P share their first examples
-MIN_DECIDED_FRACTION = 0.1  # teachers that decide fewer inputs are redrawn
+INPUT_ROWS_PER_DRAW = 4096  # independent of P, so that all P share their first examples
+MIN_TEACHER_DECIDED_FRACTION = 0.1  # teachers that decide fewer inputs are redrawn
 
 
 class TeacherVote(NamedTuple):
@@ -69,7 +69,7 @@ class Simulator(units.PerRunSimulator[BoostingCell]):
 
 def _count_run_bytes(cell: BoostingCell, num_tests: int) -> float:
     """Count the bytes of the inputs, of their copy when blocks are joined, and of the sums of all pairs."""
-    return 8.0 * cell.N * (cell.P + max(cell.P, 2 * num_tests) + 3 * TEACHER_INPUTS_PER_DRAW + 5 * cell.N)
+    return 8.0 * cell.N * (cell.P + max(cell.P, 2 * num_tests) + 3 * INPUT_ROWS_PER_DRAW + 5 * cell.N)
 
 
 def _simulate_run(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, float]:
@@ -91,9 +91,11 @@ def _simulate_run(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str
     }
 
 
-def boost_until_correct(X: np.ndarray, y: np.ndarray, cell: BoostingCell, max_stages: int) -> tuple[list[Stage], bool]:
+def boost_until_correct(
+    X: np.ndarray, y: np.ndarray, cell: BoostingCell, max_stages: int
+) -> tuple[list[BoostingStage], bool]:
     """Run boosting until all examples are correct or `max_stages` is reached, and return the stages and the success."""
-    stages: list[Stage] = []
+    stages: list[BoostingStage] = []
     vote = np.zeros(len(y))
     for stage in boost_conjunctions(X, y, np.arange(cell.N), cell.k, max_stages, cell.booster.discount):
         stages.append(stage)
@@ -103,7 +105,7 @@ def boost_until_correct(X: np.ndarray, y: np.ndarray, cell: BoostingCell, max_st
     return stages, False
 
 
-def compute_min_advantage(stages: list[Stage], has_ended: bool) -> float:
+def compute_min_advantage(stages: list[BoostingStage], has_ended: bool) -> float:
     """Return the smallest advantage 1/2 - error of all stages, or 0 if no further stage is better than chance."""
     return min(0.5 - stage.error for stage in stages) if has_ended else 0.0
 
@@ -112,7 +114,7 @@ def draw_teacher(rng: np.random.Generator, cell: BoostingCell) -> TeacherVote:
     """Draw a teacher that decides enough inputs (see `statmech.scenarios.boosting`)."""
     while True:
         teacher = TeacherVote(tuple(_draw_conjunction(rng, cell.N, cell.k) for _ in range(cell.s)))
-        if np.mean(teacher(_draw_inputs(rng, cell.N)) != 0) >= MIN_DECIDED_FRACTION:
+        if np.mean(teacher(_draw_inputs(rng, cell.N)) != 0) >= MIN_TEACHER_DECIDED_FRACTION:
             return teacher
 
 
@@ -141,4 +143,4 @@ def _draw_conjunction(rng: np.random.Generator, N: int, k: int) -> Conjunction:
 
 def _draw_inputs(rng: np.random.Generator, N: int) -> np.ndarray:
     """Draw a block of binary inputs."""
-    return rng.integers(0, 2, size=(TEACHER_INPUTS_PER_DRAW, N)).astype(float)
+    return rng.integers(0, 2, size=(INPUT_ROWS_PER_DRAW, N)).astype(float)

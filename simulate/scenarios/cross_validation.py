@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulate.estimators.classifiers import (
-    ModelTask,
+    TrainingDataProperties,
     count_evaluated_features,
+    count_nonzero_weights,
     count_pair_weights,
-    count_weights,
     encode_as_numbers,
     get_attribute_categories,
     make_model,
@@ -29,10 +29,10 @@ from statmech.data_sets import DataSetContent
 from statmech.errors import ScenarioError
 from statmech.scenarios.axes import ensure_tuple
 from statmech.scenarios.cells import hash_identity
-from statmech.scenarios.cross_validation import DECISION_MAP_POINTS, Study, StudyCell
+from statmech.scenarios.cross_validation import DECISION_MAP_POINTS_PER_SIDE, Study, StudyCell
 
 
-class PreparedData(NamedTuple):
+class EncodedDataSet(NamedTuple):
     """A data set, with a numerical copy for the classifiers that require numbers."""
 
     data: DataSetContent
@@ -66,7 +66,7 @@ class Simulator(units.PerRunSimulator[StudyCell]):
     def check_resources(self) -> None:
         """Raise an error if data cannot be loaded (`ConfigError`) or have too few examples for the folds."""
         for name in ensure_tuple(self.scenario.data):
-            _split_folds(self.scenario, name, prepare_data(name).data, 0)
+            _split_folds(self.scenario, name, load_encoded_data_set(name).data, 0)
 
     def make_attributes(self) -> dict[str, str]:
         """Return notes on the data, and the concepts that boosting learns from all examples, as JSON."""
@@ -96,7 +96,7 @@ def _ignore_convergence_warnings() -> Iterator[None]:
 def make_folds(study: Study, cell: StudyCell, seed: int) -> list[Fold]:
     """Return every fold of a shuffle. The folds are the same for all classifiers."""
     random = hash_identity({"folds": study.folds, "data": cell.data, "key": study.key, "seed": seed})[0]
-    parts = _split_folds(study, cell.data, prepare_data(cell.data).data, random)
+    parts = _split_folds(study, cell.data, load_encoded_data_set(cell.data).data, random)
     return [Fold(cell, seed, inside, outside) for inside, outside in parts]
 
 
@@ -107,7 +107,7 @@ def evaluate_fold(study: Study, fold: Fold) -> dict[str, Any]:
     values = {
         "accuracy": np.mean(model.predict(X[outside]) == y[outside]),
         "accuracy_training": np.mean(model.predict(X[inside]) == y[inside]),
-        "nonzero_weights": count_weights(model),
+        "nonzero_weights": count_nonzero_weights(model),
         "passes_made": np.max(model.n_iter_) if "passes" in vars(fold.cell.classifier) else np.nan,
     }
     codons = sources.find_data_source(fold.cell.data).codons
@@ -121,12 +121,12 @@ def evaluate_fold(study: Study, fold: Fold) -> dict[str, Any]:
 
 def fit_fold(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
     """Fit the classifier of one fold and return it with the inputs and classes of all examples."""
-    prepared_data = prepare_data(fold.cell.data)
+    prepared_data = load_encoded_data_set(fold.cell.data)
     X, y = prepared_data.inputs(fold.cell.classifier), prepared_data.data.y
     inside = _order_training_examples(fold, y)
     random = fold.cell.random(study.key, fold.seed)
     return (
-        make_model(fold.cell.classifier, ModelTask(prepared_data.domain, inside.size, random)).fit(
+        make_model(fold.cell.classifier, TrainingDataProperties(prepared_data.domain, inside.size, random)).fit(
             X[inside], y[inside]
         ),
         X,
@@ -135,15 +135,15 @@ def fit_fold(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 @cache
-def _prepare_data_version(name: str, version: tuple[object, ...]) -> PreparedData:
+def _load_and_encode_version(name: str, version: tuple[object, ...]) -> EncodedDataSet:
     """Load and encode one version of a data set, once per process."""
     data = sources.get_cached_data_set(name)
-    return PreparedData(data, encode_as_numbers(data), get_attribute_categories(data))
+    return EncodedDataSet(data, encode_as_numbers(data), get_attribute_categories(data))
 
 
-def prepare_data(name: str) -> PreparedData:
+def load_encoded_data_set(name: str) -> EncodedDataSet:
     """Return a data set with its encodings, loaded once per version."""
-    return _prepare_data_version(name, sources.get_data_file_version(name))
+    return _load_and_encode_version(name, sources.get_data_file_version(name))
 
 
 def _split_folds(
@@ -173,20 +173,20 @@ def _order_training_examples(fold: Fold, y: np.ndarray) -> np.ndarray:
 
 def _predict_plane_decisions(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
     """Return a classifier's decisions on a plane, 1 for the second class. Rows are values of the second attribute."""
-    grid = make_plane_grid(prepare_data(cell.data).data.X)
+    grid = make_plane_grid(load_encoded_data_set(cell.data).data.X)
     model, scale = fit_plane_model(study, cell, seed)
     is_second_class = model.predict(grid / scale) == model.classes_[-1]
-    return is_second_class.reshape(DECISION_MAP_POINTS, DECISION_MAP_POINTS).astype(float)
+    return is_second_class.reshape(DECISION_MAP_POINTS_PER_SIDE, DECISION_MAP_POINTS_PER_SIDE).astype(float)
 
 
 def fit_plane_model(study: Study, cell: StudyCell, seed: int) -> tuple[Any, float]:
     """Fit the model for the plane of decisions and return it with the scale of the attributes."""
-    prepared_data = prepare_data(cell.data)
+    prepared_data = load_encoded_data_set(cell.data)
     X, y = prepared_data.data.X, prepared_data.data.y
     scale = float(np.abs(X).max())
-    return make_model(cell.classifier, ModelTask(prepared_data.domain, len(y), cell.random(study.key, seed))).fit(
-        X / scale, y
-    ), scale
+    return make_model(
+        cell.classifier, TrainingDataProperties(prepared_data.domain, len(y), cell.random(study.key, seed))
+    ).fit(X / scale, y), scale
 
 
 def get_plane_weights(
@@ -200,14 +200,18 @@ def get_plane_weights(
     if not hasattr(model, "coef_"):
         return None
     w, b = model.coef_[0] / scale, float(model.intercept_[0])
-    side = make_plane_grid(prepare_data(cell.data).data.X) @ w + b > 0
-    return (w, b) if np.array_equal(side.reshape(DECISION_MAP_POINTS, DECISION_MAP_POINTS), decision > 0) else None
+    side = make_plane_grid(load_encoded_data_set(cell.data).data.X) @ w + b > 0
+    return (
+        (w, b)
+        if np.array_equal(side.reshape(DECISION_MAP_POINTS_PER_SIDE, DECISION_MAP_POINTS_PER_SIDE), decision > 0)
+        else None
+    )
 
 
 def make_plane_grid(X: np.ndarray) -> np.ndarray:
     """Return the points (n, 2) of the recorded decisions, with the first attribute varying fastest."""
     low, high = compute_plane_corners(X)
-    first, second = (np.linspace(low[i], high[i], DECISION_MAP_POINTS) for i in range(2))
+    first, second = (np.linspace(low[i], high[i], DECISION_MAP_POINTS_PER_SIDE) for i in range(2))
     return np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
 
 
@@ -222,8 +226,8 @@ def _learn_concepts(study: Study) -> dict[str, Any]:
     concepts: dict[str, Any] = {}
     for cell in study.cells():
         if cell.classifier.uses_raw_attributes and cell.data not in concepts:
-            prepared_data = prepare_data(cell.data)
-            task = ModelTask(prepared_data.domain, len(prepared_data.data.y), cell.random(study.key, 0))
+            prepared_data = load_encoded_data_set(cell.data)
+            task = TrainingDataProperties(prepared_data.domain, len(prepared_data.data.y), cell.random(study.key, 0))
             model = make_model(cell.classifier, task).fit(prepared_data.data.X, prepared_data.data.y)
             named_attributes = zip(model.attributes_, prepared_data.data.names, strict=True)
             model.attributes_ = [replace(attribute, name=name) for attribute, name in named_attributes]

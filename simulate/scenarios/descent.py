@@ -17,7 +17,7 @@ from statmech.convex.descents import compute_max_stable_eta
 from statmech.scenarios.descent import Descent, DescentCell, choose_descent_engine
 
 DESCENT_ENGINE_MODULES: dict[str, ModuleType] = {"deferred": deferred, "explicit": explicit_data}
-DESCENT_STREAM_PART = 0
+DESCENT_RANDOM_STREAM = 0
 
 
 class Simulator(units.PerRunSimulator[DescentCell]):
@@ -29,9 +29,9 @@ class Simulator(units.PerRunSimulator[DescentCell]):
     def simulate(self, cell: DescentCell, seed: int) -> dict[str, np.ndarray]:
         """Simulate the variables of one run."""
         engine = choose_descent_engine(cell)
-        rng = make_random_stream(DESCENT_STREAM_PART, descent=engine, N=cell.N, key=self.scenario.key, seed=seed)
+        rng = make_random_stream(DESCENT_RANDOM_STREAM, descent=engine, N=cell.N, key=self.scenario.key, seed=seed)
         values = DESCENT_ENGINE_MODULES[engine].run(cell, rng)
-        return values | find_best_epoch(np.asarray(self.scenario.epochs), values)
+        return values | find_best_epoch_and_divergence(np.asarray(self.scenario.epochs), values)
 
     def check_resources(self) -> None:
         """Raise `ScenarioError` if examples and steps do not fit into memory."""
@@ -65,10 +65,10 @@ def describe_large_eta(cell: DescentCell) -> str:
     return f"eta = {cell.eta:g} exceeds {bound:.3g}: descent of {where} may oscillate or diverge"
 
 
-def find_best_epoch(epochs: np.ndarray, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def find_best_epoch_and_divergence(epochs: np.ndarray, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the recorded epoch of the smallest generalization error, and whether a number overflowed.
 
-    >>> best = find_best_epoch(np.array([0, 5]), {"eps_g": np.array([0.5, np.nan])})
+    >>> best = find_best_epoch_and_divergence(np.array([0, 5]), {"eps_g": np.array([0.5, np.nan])})
     >>> {name: value.item() for name, value in best.items()}
     {'best_epoch': 0, 'diverged': True}
     """

@@ -20,10 +20,10 @@ from simulate.minimisers.newton import compute_cholesky_factor
 from simulate.minimisers.problem import Minimum, Problem, make_missing_minimum
 from simulate.minimisers.separability import Separation, find_separation
 from simulate.minimisers.vanishing_penalty import minimise_vanishing_penalty
-from simulate.scenarios.risk import MAX_MEASURED_GAP, compute_mean_loss
+from simulate.scenarios.risk import MAX_MEASURABLE_RISK_GAP, compute_mean_loss
 from statmech.numerics.gaussian import normal_cdf
 from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters
-from theory.convex.best_lambda import clip_lambda
+from theory.convex.best_lambda import cap_infinite_lambda
 from theory.convex.clusters import find_best_cluster_lambdas
 
 ZERO_STUDENT_VARIABLES = {"m_field": 0.0, "length_field": 0.0, "length": 0.0}
@@ -45,7 +45,7 @@ class Simulator(units.PerRunSimulator[ClusterCell]):
             make_missing_minimum(problem.B.shape[1]) if np.isnan(lam) else _minimise_problem(problem, separated, lam)
         )
         values: dict[str, float] = {"gap": minimum.gap, "converged": minimum.converged}
-        if minimum.gap < MAX_MEASURED_GAP:
+        if minimum.gap < MAX_MEASURABLE_RISK_GAP:
             values |= measure_student(cell, data, problem, minimum.w, stretch)
             if not cell.loss.kinks:
                 bare = problem if lam > 0 else problem._replace(l2=0.0)
@@ -55,7 +55,7 @@ class Simulator(units.PerRunSimulator[ClusterCell]):
     def get_penalty_strength(self, cell: ClusterCell) -> float:
         """Return the penalty strength of a cell, where `best` minimises the error for N -> infinity."""
         return (
-            clip_lambda(self._best_penalties(cell.setting_values)[cell.alpha])
+            cap_infinite_lambda(self._best_penalties(cell.setting_values)[cell.alpha])
             if isinstance(cell.lam, str)
             else float(cell.lam)
         )

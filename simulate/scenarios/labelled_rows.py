@@ -16,36 +16,36 @@ import numpy as np
 from simulate.execution import units
 from simulate.kernels.random_streams import INPUT_STREAM, make_random_stream
 from simulate.kernels.table_fits import fit_table_rows, make_table_problem, measure_table_errors
-from simulate.scenarios.risk import MAX_MEASURED_GAP, compute_mean_loss
-from statmech.scenarios.labelled_rows import LabelledRows, RowsCell
+from simulate.scenarios.risk import MAX_MEASURABLE_RISK_GAP, compute_mean_loss
+from statmech.scenarios.labelled_rows import LabelledRows, LabelledRowsCell
 from statmech.scenarios.risk import BEST_PENALTY_KEYWORD
 from statmech.table_populations import RowSplit
 from theory.tables.best_penalties import find_best_penalties
 
 
-class Simulator(units.PerRunSimulator[RowsCell]):
+class Simulator(units.PerRunSimulator[LabelledRowsCell]):
     """Simulator of learners that minimise a convex loss on rows of a table, one run after the other."""
 
     source = "minimisation of a convex loss of rows of a table"
     scenario: LabelledRows
 
-    def simulate(self, cell: RowsCell, seed: int) -> dict[str, float]:
+    def simulate(self, cell: LabelledRowsCell, seed: int) -> dict[str, float]:
         """Simulate the variables of one run."""
         lam = self.get_penalty_strength(cell)
         return (
-            measure_student(cell, draw_rows(cell, self.scenario.key, seed), lam)
+            fit_and_measure_student(cell, draw_rows(cell, self.scenario.key, seed), lam)
             if np.isfinite(lam)
             else {"converged": False}
         )
 
-    def get_penalty_strength(self, cell: RowsCell) -> float:
+    def get_penalty_strength(self, cell: LabelledRowsCell) -> float:
         """Return the penalty strength of a cell, where `best` minimises the error predicted by theory."""
         return self._best_penalties(cell.setting_values)[cell.P] if isinstance(cell.lam, str) else float(cell.lam)
 
     @cached_property
     def _best_penalties(self) -> Any:
         """Function of a group of cells that returns the best penalty at each number of examples."""
-        groups: defaultdict[tuple[Any, ...], list[RowsCell]] = defaultdict(list)
+        groups: defaultdict[tuple[Any, ...], list[LabelledRowsCell]] = defaultdict(list)
         for cell in self.scenario.cells():
             if cell.lam == BEST_PENALTY_KEYWORD:
                 groups[cell.setting_values].append(cell)
@@ -73,10 +73,10 @@ class Simulator(units.PerRunSimulator[RowsCell]):
 
     def remarks(self) -> list[str]:
         """Return remarks on omitted columns, and on tables outside the valid range of theory."""
-        return describe_diagnoses(self.scenario.diagnoses())
+        return describe_table_diagnoses(self.scenario.diagnoses())
 
 
-def describe_diagnoses(diagnoses: Mapping[str, dict[str, Any]]) -> list[str]:
+def describe_table_diagnoses(diagnoses: Mapping[str, dict[str, Any]]) -> list[str]:
     """Return remarks on omitted columns, and on tables outside the valid range of theory.
 
     Parameters
@@ -84,10 +84,10 @@ def describe_diagnoses(diagnoses: Mapping[str, dict[str, Any]]) -> list[str]:
     diagnoses
         The diagnosis of each table, by its name.
     """
-    return [line for name, diagnosis in diagnoses.items() for line in _describe_diagnosis(name, diagnosis)]
+    return [line for name, diagnosis in diagnoses.items() for line in _describe_table_diagnosis(name, diagnosis)]
 
 
-def _describe_diagnosis(name: str, diagnosis: dict[str, Any]) -> list[str]:
+def _describe_table_diagnosis(name: str, diagnosis: dict[str, Any]) -> list[str]:
     """Return the remarks on one table."""
     constant = diagnosis["constant_columns"]
     subject = "1 constant column is" if constant == 1 else f"{constant} constant columns are"
@@ -95,13 +95,13 @@ def _describe_diagnosis(name: str, diagnosis: dict[str, Any]) -> list[str]:
     return [f"{name}: {sentence}" for sentence in (*columns, *diagnosis["warnings"].splitlines())]
 
 
-def count_run_bytes(cell: RowsCell) -> float:
+def count_run_bytes(cell: LabelledRowsCell) -> float:
     """Return the bytes of a run: three copies of the examples, the test rows, and three matrices."""
     n, N = cell.table.Z.shape
     return 8.0 * (3 * (cell.P * N + min(cell.P, N) ** 2) + n * N)
 
 
-def draw_rows(cell: RowsCell, key: int, seed: int) -> RowSplit:
+def draw_rows(cell: LabelledRowsCell, key: int, seed: int) -> RowSplit:
     """Draw the example rows and test rows of a seed.
 
     Parameters
@@ -116,7 +116,7 @@ def draw_rows(cell: RowsCell, key: int, seed: int) -> RowSplit:
     return cell.population.draw(rng, rows, cell.P)
 
 
-def measure_student(cell: RowsCell, rows: RowSplit, lam: float) -> dict[str, float]:
+def fit_and_measure_student(cell: LabelledRowsCell, rows: RowSplit, lam: float) -> dict[str, float]:
     """Fit a learner to rows and measure its variables, or only its gap if it is far from the minimum.
 
     Parameters
@@ -132,7 +132,7 @@ def measure_student(cell: RowsCell, rows: RowSplit, lam: float) -> dict[str, flo
     problem = make_table_problem(table, cell.loss, lam, rows.examples, cell.intercept)
     minimum = fit_table_rows(table, cell.loss, lam, rows.examples, cell.intercept)
     values: dict[str, float] = {"gap": minimum.gap, "converged": minimum.converged}
-    if not minimum.gap < MAX_MEASURED_GAP:
+    if not minimum.gap < MAX_MEASURABLE_RISK_GAP:
         return values
     x, errors = problem.x(minimum.w), measure_table_errors(table, minimum.w, rows.test_rows)
     values |= {"train_loss": compute_mean_loss(problem, x), "eps_y": errors.labels}

@@ -16,15 +16,15 @@ from statmech.errors import DivergedStudentError, ScenarioError
 from statmech.networks.measured_error import TeacherNetwork, label_error, measured_error
 from statmech.networks.network_error import generalization_error, generalization_error_from_coordinates
 from statmech.networks.specialisation import specialisation
-from statmech.parameters import get_parameter_family
-from statmech.scenarios.initial_conditions import MAX_LENGTH_BY_DTYPE
+from statmech.parameters import get_real_parameter_family
+from statmech.scenarios.initial_conditions import MAX_STUDENT_LENGTH_BY_DTYPE
 from statmech.scenarios.network import IDENTICAL_START_NOTE, SYMMETRIC_START_NOTE, Network, NetworkCell
 from statmech.scenarios.network_matrices import factorise_gram
 
 DIRECT_ENGINE_REMARK = "inputs with many variances for their N run on the direct engine (engine: vectors)"
 
 
-class NetworkFields(NamedTuple):
+class NetworkFieldCovariances(NamedTuple):
     """Covariances of fields in runs with a teacher T (M, M), whose `rows` are coordinates on unit-variance axes.
 
     `parallel` (seeds, T, K, M) are the students' components on these axes, `perpendicular` (seeds, T, K, K) the
@@ -82,7 +82,7 @@ class Simulator(BatchSimulator[NetworkCell]):
         """
         if not is_defined_by_statmech(cell.activation) or cell.controls:
             return None
-        return get_parameter_family(cell.activation), cell.K, cell.M, cell.N, *cell.program_flags
+        return get_real_parameter_family(cell.activation), cell.K, cell.M, cell.N, *cell.program_flags
 
     def run(self, unit: BatchUnit[NetworkCell]) -> list[UnitResult]:
         """Simulate the variables of each cell for a batch of seeds."""
@@ -109,7 +109,7 @@ class Simulator(BatchSimulator[NetworkCell]):
         values = {"R": R, "Q": Q, "v": v, "specialisation": specialisation(cell.T, R, Q)}
         if record.basis_field is None:
             return values | self._compute_errors(
-                cell, seeds, NetworkFields(cell.T, rows, record.parallel, record.perpendicular, R, Q, v)
+                cell, seeds, NetworkFieldCovariances(cell.T, rows, record.parallel, record.perpendicular, R, Q, v)
             )
         fields_by_seed = (_get_seed_fields(rows, record, seed) for seed in range(len(v)))
         errors = [
@@ -134,7 +134,7 @@ class Simulator(BatchSimulator[NetworkCell]):
 
     def _check_divergence(self, cell: NetworkCell, **products: np.ndarray) -> None:
         """Raise `DivergedStudentError` if a product has left the valid range of the number type."""
-        largest = MAX_LENGTH_BY_DTYPE[self.scenario.dtype]
+        largest = MAX_STUDENT_LENGTH_BY_DTYPE[self.scenario.dtype]
         for name, values in products.items():
             if not np.all(np.abs(values) < largest):
                 raise DivergedStudentError(f"{cell.described} has diverged: the size of {name} exceeds {largest:g}")
@@ -149,11 +149,11 @@ class Simulator(BatchSimulator[NetworkCell]):
             return
         lengths = {"eta": np.sqrt(np.max(np.diagonal(Q, axis1=-2, axis2=-1))), "eta_v": np.max(np.abs(v))}
         for name, length in lengths.items():
-            if 0 < getattr(cell, name) * gram.MAX_FLOAT32_STEP_RATIO < length * cell.N:
+            if 0 < getattr(cell, name) * gram.MAX_FLOAT32_LENGTH_PER_STEP < length * cell.N:
                 small = f"the update by one example at N = {cell.N:g} and {name} = {getattr(cell, name):g}"
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 
-    def _compute_errors(self, cell: NetworkCell, seeds: slice, fields: NetworkFields) -> dict[str, Any]:
+    def _compute_errors(self, cell: NetworkCell, seeds: slice, fields: NetworkFieldCovariances) -> dict[str, Any]:
         """Return the errors (seeds, T), in closed form if possible, otherwise measured on test fields."""
         T, rows, parallel, perpendicular, R, Q, v = fields
         closed = cell.activation.has_closed_forms
@@ -170,7 +170,9 @@ class Simulator(BatchSimulator[NetworkCell]):
             cell, seeds, fields, eps_g=measured_error, **({"label_error": label_error} if cell.sign else {})
         )
 
-    def _measured(self, cell: NetworkCell, seeds: slice, fields: NetworkFields, **errors: Any) -> dict[str, Any]:
+    def _measured(
+        self, cell: NetworkCell, seeds: slice, fields: NetworkFieldCovariances, **errors: Any
+    ) -> dict[str, Any]:
         """Measure errors on test fields, drawn separately for each seed."""
         T, _, _, _, R, Q, v = fields
         teacher = TeacherNetwork(cell.teacher_activation, T, cell.w, cell.teacher.output)
@@ -182,7 +184,7 @@ class Simulator(BatchSimulator[NetworkCell]):
         return values
 
 
-def _get_seed_fields(rows: np.ndarray, record: EngineRecord, seed: int) -> NetworkFields:
+def _get_seed_fields(rows: np.ndarray, record: EngineRecord, seed: int) -> NetworkFieldCovariances:
     """Return the covariances of the fields of one run, which has its own input variances."""
     parallel, perpendicular, basis = (
         np.asarray(part)[seed : seed + 1]
@@ -190,7 +192,7 @@ def _get_seed_fields(rows: np.ndarray, record: EngineRecord, seed: int) -> Netwo
     )
     scaled_rows = rows @ basis[0, 0]
     Q = parallel @ np.swapaxes(parallel, -1, -2) + perpendicular
-    return NetworkFields(
+    return NetworkFieldCovariances(
         scaled_rows @ scaled_rows.T,
         scaled_rows,
         parallel,

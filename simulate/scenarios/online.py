@@ -13,19 +13,19 @@ from simulate.kernels import gram, gram_of_groups, perceptrons, vectors
 from simulate.kernels.learner import EngineTask
 from simulate.scenarios.batches import BatchSimulator, BatchUnit, is_defined_by_statmech
 from statmech.errors import DivergedStudentError, ScenarioError
-from statmech.parameters import get_parameter_family
-from statmech.results.dataset import compute_ensemble_parameters, make_gram_matrix
+from statmech.parameters import get_real_parameter_family
+from statmech.results.dataset import compute_ensemble_order_parameters, make_gram_matrix
 from statmech.scenarios.online import OnlineCell, Scenario
-from statmech.scenarios.variables import FIELD_DESCRIPTIONS
+from statmech.scenarios.variables import LOCAL_FIELD_DESCRIPTIONS
 from statmech.votes.few_students import MAX_EXACT_STUDENTS, few_student_vote_error
 from statmech.votes.majority_vote import (
     NUM_TEST_CIRCLES,
     choose_test_circle_count,
     draw_random_circles,
-    measure_near_equal_vote,
+    measure_near_equal_vote_error,
 )
 
-MAX_EXACT_LENGTHS = {
+EXACT_LENGTH_LIMIT_BY_DTYPE = {
     "float64": 1e150,
     "float32": 1e15,
 }  # bounds length and 1/length, so that their squares stay representable after sums or division by N
@@ -64,7 +64,7 @@ class Simulator(BatchSimulator[OnlineCell]):
         """
         if not is_defined_by_statmech(cell.rule) or cell.schedule is not None or cell.controls:
             return None
-        return get_parameter_family(cell.rule), cell.K, cell.N, cell.drift > 0, bool(cell.nondefault_changes)
+        return get_real_parameter_family(cell.rule), cell.K, cell.N, cell.drift > 0, bool(cell.nondefault_changes)
 
     def has_same_bits_when_wide(self, cell: OnlineCell) -> bool:
         """Return True for one or two students with constant rates, in float64."""
@@ -74,11 +74,11 @@ class Simulator(BatchSimulator[OnlineCell]):
         """Simulate the variables of each cell for a batch of seeds."""
         scenario, record = self.scenario, self.run_engine(unit)
         parallel, perpendicular = record.parallel[..., 0], record.perpendicular
-        check_lengths(scenario, unit, parallel, perpendicular)
+        check_student_lengths(scenario, unit, parallel, perpendicular)
         if self.choose_engine(unit.cells[0]) is not vectors and scenario.dtype == "float32":
             for cell, *parts in zip(unit.cells, parallel, perpendicular, strict=True):
-                check_precision(scenario, cell, *parts)
-        values = compute_ensemble_parameters(parallel, perpendicular)
+                check_float32_precision(scenario, cell, *parts)
+        values = compute_ensemble_order_parameters(parallel, perpendicular)
         if record.measured is not None:
             *students, vote, mean = np.moveaxis(record.measured, -1, 0)
             values |= {"eps_g": np.stack(students, axis=-1), "eps_g_majority_vote": vote, "eps_g_weight_mean": mean}
@@ -89,7 +89,7 @@ class Simulator(BatchSimulator[OnlineCell]):
         else:
             values["eps_g_majority_vote"] = _compute_vote_errors(scenario, unit, parallel, perpendicular)
             if "R_field" in scenario.variables:  # for isotropic inputs, fields and weights have the same cosines
-                values |= {name: values[name.removesuffix("_field")] for name in FIELD_DESCRIPTIONS}
+                values |= {name: values[name.removesuffix("_field")] for name in LOCAL_FIELD_DESCRIPTIONS}
         if scenario.gram:
             values["gram"] = make_gram_matrix(parallel, perpendicular)
         return unit.make_results(values)
@@ -99,30 +99,30 @@ def _compute_field_variables(
     scenario: Scenario, unit: BatchUnit[OnlineCell], parallel: np.ndarray, perpendicular: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Compute errors and order parameters from the parallel and perpendicular parts of the fields."""
-    values = compute_ensemble_parameters(parallel, perpendicular)
-    field_values = {name: values.pop(name.removesuffix("_field")) for name in FIELD_DESCRIPTIONS}
+    values = compute_ensemble_order_parameters(parallel, perpendicular)
+    field_values = {name: values.pop(name.removesuffix("_field")) for name in LOCAL_FIELD_DESCRIPTIONS}
     return (
         field_values | values | {"eps_g_majority_vote": _compute_vote_errors(scenario, unit, parallel, perpendicular)}
     )
 
 
-def check_lengths(scenario: Any, unit: BatchUnit[Any], parallel: np.ndarray, perpendicular: np.ndarray) -> None:
+def check_student_lengths(scenario: Any, unit: BatchUnit[Any], parallel: np.ndarray, perpendicular: np.ndarray) -> None:
     """Raise `DivergedStudentError` if a student's length (cells, seeds, T, K) is NaN or outside the exact range."""
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.hypot(parallel, np.sqrt(np.diagonal(perpendicular, axis1=-2, axis2=-1)))
-    longest = MAX_EXACT_LENGTHS[scenario.dtype]
+    longest = EXACT_LENGTH_LIMIT_BY_DTYPE[scenario.dtype]
     exact = np.all((1 / longest < length) & (length < longest), axis=(1, 2, 3))
     if not exact.all():
         left = f"a student's length left the range from {1 / longest:g} to {longest:g}, where {scenario.dtype} is exact"
         raise DivergedStudentError(f"{unit.cells[int(np.argmin(exact))].described} has diverged: {left}")
 
 
-def check_precision(scenario: Any, cell: OnlineCell, parallel: np.ndarray, perpendicular: np.ndarray) -> None:
+def check_float32_precision(scenario: Any, cell: OnlineCell, parallel: np.ndarray, perpendicular: np.ndarray) -> None:
     """Raise `ScenarioError` if float32 rounding is not small compared with the update by one example."""
     if scenario.t[-1] * cell.N < 0.5:
         return
     length = np.sqrt(np.max(parallel**2 + np.diagonal(perpendicular, axis1=-2, axis2=-1)))
-    if length * cell.N > gram.MAX_FLOAT32_STEP_RATIO * cell.get_rule_at(scenario.t[-1]).eta:
+    if length * cell.N > gram.MAX_FLOAT32_LENGTH_PER_STEP * cell.get_rule_at(scenario.t[-1]).eta:
         small = f"the update by one example at N = {cell.N:g} for a student of length {length:.3g}"
         raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
 
@@ -134,14 +134,14 @@ def _compute_vote_errors(
     if unit.cells[0].K <= MAX_EXACT_STUDENTS:
         return few_student_vote_error(parallel, perpendicular)
     cells = zip(unit.cells, parallel, perpendicular, strict=True)
-    return np.stack([_measure_vote_errors(scenario, cell, unit.seeds, *parts) for cell, *parts in cells])
+    return np.stack([_measure_vote_errors_on_circles(scenario, cell, unit.seeds, *parts) for cell, *parts in cells])
 
 
-def _measure_vote_errors(
+def _measure_vote_errors_on_circles(
     scenario: Scenario, cell: OnlineCell, seeds: slice, parallel: np.ndarray, perpendicular: np.ndarray
 ) -> np.ndarray:
     """Measure the vote errors of a cell's seeds on random circles."""
-    points, errors = _choose_circle_count(cell), []
+    points, errors = _choose_vote_circle_count(cell), []
     block_seeds = max(1, VOTE_FIELDS_PER_BLOCK // (parallel[0].size * points))
     for first in range(0, len(parallel), block_seeds):
         block = slice(first, first + block_seeds)
@@ -150,10 +150,10 @@ def _measure_vote_errors(
             for seed in range(seeds.start, seeds.stop)[block]
         ]
         inputs = np.stack([draw_random_circles(rng, points, cell.K) for rng in rngs], axis=1)
-        errors.append(measure_near_equal_vote(parallel[block], perpendicular[block], inputs[:, :, None]))
+        errors.append(measure_near_equal_vote_error(parallel[block], perpendicular[block], inputs[:, :, None]))
     return np.concatenate(errors)
 
 
-def _choose_circle_count(cell: OnlineCell) -> int:
+def _choose_vote_circle_count(cell: OnlineCell) -> int:
     """Choose the number of circles per seed, which is small if students stay similar."""
     return choose_test_circle_count(cell.K, cell.N) if cell.has_equal_starts else NUM_TEST_CIRCLES

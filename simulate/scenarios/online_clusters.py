@@ -11,7 +11,7 @@ from simulate.execution.units import UnitResult
 from simulate.kernels import gram_of_groups, perceptrons, vectors
 from simulate.kernels.learner import EngineRecord, EngineTask
 from simulate.scenarios.batches import BatchSimulator, BatchUnit
-from simulate.scenarios.online import check_lengths
+from simulate.scenarios.online import check_student_lengths
 from statmech.numerics.gaussian import normal_cdf
 from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
 
@@ -37,7 +37,7 @@ class Simulator(BatchSimulator[OnlineClusterCell]):
     def run(self, unit: BatchUnit[OnlineClusterCell]) -> list[UnitResult]:
         """Simulate the variables of a cell for a batch of seeds."""
         record = self.run_engine(unit)
-        check_lengths(self.scenario, unit, record.parallel[..., 0], record.perpendicular)
+        check_student_lengths(self.scenario, unit, record.parallel[..., 0], record.perpendicular)
         return unit.make_results(_compute_variables(unit.cells[0], record))
 
 

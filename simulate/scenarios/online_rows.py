@@ -12,8 +12,8 @@ from simulate.execution.units import UnitResult
 from simulate.kernels import perceptrons, vectors
 from simulate.kernels.learner import EngineTask
 from simulate.scenarios.batches import BatchSimulator, BatchUnit
-from simulate.scenarios.labelled_rows import describe_diagnoses
-from simulate.scenarios.online import check_lengths
+from simulate.scenarios.labelled_rows import describe_table_diagnoses
+from simulate.scenarios.online import check_student_lengths
 from statmech.real_table import RealTable
 from statmech.scenarios.online_rows import OnlineRows, OnlineRowsCell
 
@@ -46,7 +46,7 @@ class Simulator(BatchSimulator[OnlineRowsCell]):
     def run(self, unit: BatchUnit[OnlineRowsCell]) -> list[UnitResult]:
         """Simulate the variables of a cell for a batch of seeds."""
         record = self.run_engine(unit)
-        check_lengths(self.scenario, unit, record.parallel[..., 0], record.perpendicular)
+        check_student_lengths(self.scenario, unit, record.parallel[..., 0], record.perpendicular)
         assert record.weights is not None
         return unit.make_results(measure_students(unit.cells[0].table, record.weights[..., 0, :]))
 
@@ -56,7 +56,7 @@ class Simulator(BatchSimulator[OnlineRowsCell]):
 
     def remarks(self) -> list[str]:
         """Return remarks on omitted columns, and on tables outside the valid range of theory."""
-        return describe_diagnoses(self.scenario.diagnoses())
+        return describe_table_diagnoses(self.scenario.diagnoses())
 
 
 def measure_students(table: RealTable, weights: np.ndarray) -> dict[str, np.ndarray]:
@@ -69,13 +69,13 @@ def measure_students(table: RealTable, weights: np.ndarray) -> dict[str, np.ndar
     weights
         The students (cells, seeds, T, N).
     """
-    fields = [_measure_fields(table.y, weights[..., t, :] @ table.Z.T) for t in range(weights.shape[2])]
+    fields = [_measure_fields_by_class(table.y, weights[..., t, :] @ table.Z.T) for t in range(weights.shape[2])]
     m, Q, wrong = (np.stack(part, axis=-1) for part in zip(*fields, strict=True))
     length = np.sqrt(np.mean(weights**2, axis=-1))
     return {"m_field": m, "length_field": Q, "length": length, "eps_y": wrong}
 
 
-def _measure_fields(y: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _measure_fields_by_class(y: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return half the distance between the class means of fields, the deviation from these means, and the error.
 
     The fields are h (..., n).

@@ -10,8 +10,8 @@ from simulate.execution.units import UnitResult
 from simulate.kernels import online_tasks
 from simulate.kernels.learner import EngineTask
 from simulate.scenarios.batches import BatchSimulator, BatchUnit
-from simulate.scenarios.online import check_lengths, check_precision
-from statmech.results.dataset import compute_student_parameters
+from simulate.scenarios.online import check_float32_precision, check_student_lengths
+from statmech.results.dataset import compute_student_order_parameters
 from statmech.scenarios.network_matrices import factorise_gram
 from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
 
@@ -24,7 +24,7 @@ class Simulator(BatchSimulator[OnlineTaskCell]):
 
     def describe_task(self, cell: OnlineTaskCell, other_cells: Sequence[OnlineTaskCell] = ()) -> EngineTask:
         """Describe the student of a cell and its teachers to the engine."""
-        return online_tasks.make_multitask_perceptron(cell, self.scenario.dtype)
+        return online_tasks.make_multitask_perceptron_task(cell, self.scenario.dtype)
 
     def count_teachers(self, cell: OnlineTaskCell) -> int:
         """Return the number of tasks."""
@@ -38,9 +38,9 @@ class Simulator(BatchSimulator[OnlineTaskCell]):
         """Simulate the variables of a cell for a batch of seeds."""
         record, [cell], scenario = self.run_engine(unit), unit.cells, self.scenario
         length, perpendicular = np.linalg.norm(record.parallel, axis=-1), record.perpendicular
-        check_lengths(scenario, unit, length, perpendicular)
+        check_student_lengths(scenario, unit, length, perpendicular)
         if scenario.dtype == "float32" and scenario.engine == "gram":
-            check_precision(scenario, cell, length[0], perpendicular[0])
+            check_float32_precision(scenario, cell, length[0], perpendicular[0])
         rows = factorise_gram(cell.task_overlaps).astype(scenario.dtype).astype(float)
         return unit.make_results(
             _compute_variables(rows, record.parallel[..., 0, :], np.sqrt(perpendicular[..., 0, 0]))
@@ -55,5 +55,5 @@ def _compute_variables(rows: np.ndarray, coordinates: np.ndarray, rest_length: n
     projections = coordinates @ rows.T
     # a difference of vectors stays accurate as R tends to 1, unlike 1 - R^2
     perpendicular = np.linalg.norm(coordinates[..., None, :] - projections[..., None] * rows, axis=-1)
-    values = compute_student_parameters(projections, np.hypot(perpendicular, rest_length[..., None]))
+    values = compute_student_order_parameters(projections, np.hypot(perpendicular, rest_length[..., None]))
     return values | {"length": np.hypot(np.linalg.norm(coordinates, axis=-1), rest_length)}

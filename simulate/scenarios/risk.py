@@ -20,18 +20,18 @@ from simulate.kernels.teacher_data import TeacherData, draw_teacher_data
 from simulate.minimisers.method import minimise
 from simulate.minimisers.newton import compute_inverse_hessian, compute_susceptibility
 from simulate.minimisers.optimality import bound_relative_gap
-from simulate.minimisers.problem import Minimum, Problem, make_argument_map, make_missing_minimum
+from simulate.minimisers.problem import Minimum, Problem, make_loss_argument_map, make_missing_minimum
 from simulate.minimisers.separability import Separation, find_separation
 from simulate.minimisers.vanishing_penalty import minimise_vanishing_penalty
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
 from statmech.errors import ScenarioError
-from statmech.results.dataset import compute_student_parameters
+from statmech.results.dataset import compute_student_order_parameters
 from statmech.scenarios.convex_setting import LossSetting
 from statmech.scenarios.risk import Risk, RiskCell
-from theory.convex.best_lambda import clip_lambda, get_best_lambdas
+from theory.convex.best_lambda import cap_infinite_lambda, get_cached_best_lambdas
 
-MAX_MEASURED_GAP = 1.0  # relative distance of F >= 0 from its minimum: at larger gaps, minimisation has failed
+MAX_MEASURABLE_RISK_GAP = 1.0  # relative distance of F >= 0 from its minimum: at larger gaps, minimisation has failed
 ZERO_MEAN_LOSS_RTOL = 1e-14  # smaller mean losses, relative to the loss at w = 0, are set to 0
 MAX_BAYES_MESSAGE_STEPS = 500  # steps of message passing towards the Bayes-optimal student
 ZERO_WEIGHT_VARIABLES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
@@ -62,7 +62,7 @@ class Simulator(units.PerRunSimulator[RiskCell]):
     def get_penalty_strength(self, cell: RiskCell) -> float:
         """Return the penalty strength of a cell, where `best` minimises the error for N -> infinity."""
         if isinstance(cell.lam, str):
-            return clip_lambda(self._best_penalties(cell.loss_setting)[cell.alpha])
+            return cap_infinite_lambda(self._best_penalties(cell.loss_setting)[cell.alpha])
         return float(cell.lam)
 
     @cached_property
@@ -74,7 +74,7 @@ class Simulator(units.PerRunSimulator[RiskCell]):
 
         @cache
         def solve_setting(setting: LossSetting) -> Mapping[float, float]:
-            return get_best_lambdas(*setting.learner, alphas[setting], setting.inputs)
+            return get_cached_best_lambdas(*setting.learner, alphas[setting], setting.inputs)
 
         return solve_setting
 
@@ -99,7 +99,7 @@ def count_run_bytes(cell: RiskCell) -> float:
 def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
     """Make the problem that a run minimises, with the penalty of lam = 1 if lam = 0."""
     l1, l2 = map(float, cell.penalty.split_strength(lam if lam != 0 else 1.0))
-    B, c = make_argument_map(data.X, data.y, cell.teacher.labels)
+    B, c = make_loss_argument_map(data.X, data.y, cell.teacher.labels)
     if data.measure:  # scale weights to equal penalties, and omit axes without variance
         B = B[:, data.measure.varying_axes] / np.sqrt(data.measure.ridge[data.measure.varying_axes])
     return Problem(B, c, cell.converted_loss, l1, l2)
@@ -148,7 +148,7 @@ def measure_student(
         Strength of the penalty.
     """
     values = {"gap": minimum.gap, "converged": minimum.converged}
-    if not minimum.gap < MAX_MEASURED_GAP:
+    if not minimum.gap < MAX_MEASURABLE_RISK_GAP:
         return values
     x = problem.x(minimum.w)
     values |= _measure_weights(cell, data, minimum.w) | {"train_loss": compute_mean_loss(problem, x)}
@@ -195,18 +195,18 @@ def _measure_weights(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[s
     unit = teacher / np.linalg.norm(teacher)
     parallel = w @ unit
     student = (
-        compute_student_parameters(parallel, np.asarray(np.linalg.norm(w - parallel * unit)))
+        compute_student_order_parameters(parallel, np.asarray(np.linalg.norm(w - parallel * unit)))
         if w.any()
         else ZERO_WEIGHT_VARIABLES
     )
     values = {"R": student["R"], "length": student["length"] / np.sqrt(cell.N), "eps_g": student["eps_g"]}
     if isinstance(cell.teacher, LabelTeacher):
         values["eps_y"] = float(label_error(cell.teacher, values["R"]))
-        return values | _make_field_variables(values)
-    return values | _make_field_variables(values) | {"mse": float(np.mean((w - teacher) ** 2))}
+        return values | _copy_as_field_variables(values)
+    return values | _copy_as_field_variables(values) | {"mse": float(np.mean((w - teacher) ** 2))}
 
 
-def _make_field_variables(values: dict[str, float]) -> dict[str, float]:
+def _copy_as_field_variables(values: dict[str, float]) -> dict[str, float]:
     """Return R and length of the fields, which for isotropic inputs equal R and length of the weights."""
     return {"R_field": values["R"], "length_field": values["length"]}
 

@@ -33,19 +33,19 @@ class Simulator(PerSeedSimulator):
 
     def estimate_memory(self) -> float:
         """Return the bytes of the largest work unit: its walks, the previous walks, and the shared arrays."""
-        return 8.0 * max(_count_memory_numbers(cell, self.scenario.walks) for cell in self.scenario.cells())
+        return 8.0 * max(_count_elements_in_memory(cell, self.scenario.walks) for cell in self.scenario.cells())
 
     def run(self, unit: SeedUnit) -> list[UnitResult]:
         """Return the fractions of decision errors and of evaluated features for each cell's walks."""
         seeds = slice(unit.seed, unit.seed + 1)
-        fractions = _count_unit_outcomes(self.scenario, unit) / self.scenario.walks
+        fractions = _count_seed_errors_and_features(self.scenario, unit) / self.scenario.walks
         return [
             UnitResult(cell.index, seeds, {"decision_error": errors[None], "features": features[None] / cell.N})
             for cell, (errors, features) in zip(unit.cells, fractions, strict=True)
         ]
 
 
-def _count_unit_outcomes(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
+def _count_seed_errors_and_features(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
     """Count decision errors and evaluated features (cells, 2) of a seed's walks."""
     N = unit.cells[0].N
     random = np.random.default_rng([scenario.key, unit.seed, *hash_identity({"data": "Gaussian walks", "N": N})])
@@ -57,7 +57,7 @@ def _count_unit_outcomes(scenario: Stopping, unit: SeedUnit) -> np.ndarray:
     return counts
 
 
-def _count_memory_numbers(cell: StoppingCell, walks: int) -> int:
+def _count_elements_in_memory(cell: StoppingCell, walks: int) -> int:
     """Count the array elements in memory: two blocks of walks, or one block with weights and checks."""
     rows = _count_walks_per_draw(cell.N)
     return max(cell.N * min(walks, 2 * rows), cell.N * min(walks, rows) + cell.N + 2 * len(cell.check_positions))
@@ -72,7 +72,7 @@ def count_errors_and_features(cell: StoppingCell, steps: np.ndarray, ends: np.nd
     """Count decision errors and evaluated features of walks (m, N) whose sums without drift are `ends`."""
     # instead of being added to the steps, the drift is subtracted from the boundary
     stops = sum_rows_until_level(
-        steps, np.full(cell.N, cell.N**-0.5), cell.check_positions, cell.tau, slope=cell.boundary_rise - cell.mean
+        steps, np.full(cell.N, cell.N**-0.5), cell.check_positions, cell.tau, level_rise=cell.boundary_rise - cell.mean
     )
     wrong = (stops.features < cell.N) & (ends + cell.mean < cell.theta)
     return int(wrong.sum()), int(stops.features.sum())

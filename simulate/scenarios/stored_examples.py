@@ -18,11 +18,11 @@ from simulate.learners import learn
 from simulate.learners.examples import DataSet, draw_seed_inputs, make_data_set_batch, round_up_to_padded_size
 from simulate.learners.interface import LearnerTask, LearntStudents, bound_stability_gap
 from statmech.results.chunks import MAX_SEEDS_PER_CHUNK
-from statmech.results.dataset import compute_student_parameters
-from statmech.runtime.devices import use_double_precision
+from statmech.results.dataset import compute_student_order_parameters
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.scenarios.axes import ensure_tuple
 from statmech.scenarios.cells import hash_identity
-from statmech.scenarios.stored_examples import StoredCell, StoredExamples
+from statmech.scenarios.stored_examples import StoredExamples, StoredExamplesCell
 from statmech.votes.majority_vote import NUM_TEST_CIRCLES, draw_random_circles, measure_vote_error
 
 LEARNERS_WITHOUT_COMPILER = ("hebb", "pseudo_inverse", "max_stability")
@@ -33,7 +33,7 @@ MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL = 64, 2**21  # elements in total o
 class DataSetUnit:
     """Work unit of data sets, pairs of cell and seed, padded to `padded_size` examples and `call_width` data sets."""
 
-    data_set_runs: tuple[tuple[StoredCell, int], ...]
+    data_set_runs: tuple[tuple[StoredExamplesCell, int], ...]
     padded_size: int
     call_width: int
 
@@ -44,14 +44,14 @@ class Simulator(units.Simulator):
     source = "learners of stored examples"
     scenario: StoredExamples
 
-    def units(self, cells: Sequence[StoredCell], seeds: range) -> Iterator[DataSetUnit]:
+    def units(self, cells: Sequence[StoredExamplesCell], seeds: range) -> Iterator[DataSetUnit]:
         """Yield groups of data sets of similar size, each for one call of a compiled program."""
-        groups: dict[tuple[Any, ...], list[tuple[StoredCell, int]]] = {}
+        groups: dict[tuple[Any, ...], list[tuple[StoredExamplesCell, int]]] = {}
         for cell in cells:
             program = (round_up_to_padded_size(cell.P), cell.name, cell.learner, cell.N)
             groups.setdefault(program, []).extend((cell, seed) for seed in seeds)
         for (size, *_), runs in groups.items():
-            calls = -(-len(runs) // choose_call_width(size, len(runs[0][0].recorded_updates)))
+            calls = -(-len(runs) // choose_data_sets_per_call(size, len(runs[0][0].recorded_updates)))
             width = -(-len(runs) // calls)  # calls of equal width leave few batch elements idle
             runs.sort(key=lambda run: run[0].P)
             for first in range(0, len(runs), width):
@@ -68,11 +68,11 @@ class Simulator(units.Simulator):
             + [(0,) * len(cell.recorded_updates)] * idle
         )
         entropy = np.array(
-            [_make_entropy(self.scenario, *run) for run in (*unit.data_set_runs, *[unit.data_set_runs[0]] * idle)],
+            [_make_rng_entropy(self.scenario, *run) for run in (*unit.data_set_runs, *[unit.data_set_runs[0]] * idle)],
             np.uint32,
         )
         task = LearnerTask(cell.name, cell.learner, until, entropy)
-        with use_double_precision():
+        with use_cpu_double_precision():
             learnt = learn(make_data_set_batch(data_sets, unit.padded_size), task)
         results = []
         for index, data_set in enumerate(data):
@@ -104,11 +104,11 @@ class Simulator(units.Simulator):
             size = round_up_to_padded_size(cell.P)
             data = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
             units.check_run_memory("alpha", data, 8 * size * (2 * size + 3 * cell.N))
-            chains = 8 * count_chain_numbers(cell, choose_call_width(size, len(cell.recorded_updates)))
+            chains = 8 * count_chain_array_elements(cell, choose_data_sets_per_call(size, len(cell.recorded_updates)))
             units.check_run_memory("sweeps", f"a batch of chains of {cell.name}", chains)
 
 
-def _make_data_sets(key: int, runs: Sequence[tuple[StoredCell, int]]) -> list[DataSet]:
+def _make_data_sets(key: int, runs: Sequence[tuple[StoredExamplesCell, int]]) -> list[DataSet]:
     """Return the data set of each run. Data sets with the same seed share their inputs."""
     N = runs[0][0].N
     longest = {seed: P for P, seed in sorted((cell.P, seed) for cell, seed in runs)}
@@ -121,10 +121,10 @@ def _count_unit_bytes(unit: DataSetUnit) -> float:
     cell = unit.data_set_runs[0][0]
     examples = 4 if cell.name in LEARNERS_WITHOUT_COMPILER else 3  # SciPy's solvers need one more copy
     numbers = unit.padded_size * (2 * unit.padded_size + examples * cell.N + 3 * len(cell.recorded_updates))
-    return 8.0 * (unit.call_width * numbers + count_chain_numbers(cell, unit.call_width))
+    return 8.0 * (unit.call_width * numbers + count_chain_array_elements(cell, unit.call_width))
 
 
-def choose_call_width(padded_size: int, num_times: int) -> int:
+def choose_data_sets_per_call(padded_size: int, num_times: int) -> int:
     """Choose the number of data sets per call that keeps Gram matrices and recorded strengths small."""
     return max(1, min(MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL // (padded_size * max(padded_size, num_times))))
 
@@ -153,17 +153,17 @@ def measure_data_set(data: DataSet, learnt: LearntStudents, index: int, entropy:
     values |= measure_students(data, centre, centre @ data.z.T)
     if len(students) > 1:
         inputs = draw_random_circles(np.random.default_rng(entropy), NUM_TEST_CIRCLES, students.shape[1])
-        values["eps_g"] = np.atleast_1d(measure_vote_error(*_split_by_teacher(data, students), inputs))
+        values["eps_g"] = np.atleast_1d(measure_vote_error(*_separate_teacher_component(data, students), inputs))
     return {name: np.broadcast_to(value, learnt.updates[index].shape) for name, value in values.items()}
 
 
 def measure_students(data: DataSet, w: np.ndarray, fields: np.ndarray) -> dict[str, np.ndarray]:
     """Return R, eps_g, kappa and eps_t of students w (T, N) with fields (T, P). Zero weights guess at random."""
-    parallel, perpendicular = _split_by_teacher(data, w)
+    parallel, perpendicular = _separate_teacher_component(data, w)
     length = np.linalg.norm(w, axis=-1)
     blank = length == 0
     with np.errstate(invalid="ignore"):
-        student = compute_student_parameters(parallel, np.linalg.norm(perpendicular, axis=-1), length)
+        student = compute_student_order_parameters(parallel, np.linalg.norm(perpendicular, axis=-1), length)
         return {
             "R": np.where(blank, 0.0, student["R"]),
             "eps_g": np.where(blank, 0.5, student["eps_g"]),
@@ -172,20 +172,20 @@ def measure_students(data: DataSet, w: np.ndarray, fields: np.ndarray) -> dict[s
         }
 
 
-def _split_by_teacher(data: DataSet, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _separate_teacher_component(data: DataSet, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Split students (n, N) into components (n,) parallel to the teacher and vectors (n, N) perpendicular to it."""
     teacher = data.teacher / np.linalg.norm(data.teacher)
     parallel = w @ teacher
     return parallel, w - parallel[:, None] * teacher
 
 
-def _make_entropy(scenario: StoredExamples, cell: StoredCell, seed: int) -> tuple[int, ...]:
+def _make_rng_entropy(scenario: StoredExamples, cell: StoredExamplesCell, seed: int) -> tuple[int, ...]:
     """Return the integers that seed a run's random numbers."""
     identity = {"learner": cell.name, "N": cell.N, "P": cell.P, "flip": cell.flip, **cell.learner.identity}
     return hash_identity({**identity, "key": scenario.key, "seed": seed})
 
 
-def count_chain_numbers(cell: StoredCell, width: int) -> int:
+def count_chain_array_elements(cell: StoredExamplesCell, width: int) -> int:
     """Count the array elements of chains through version spaces: cosines, students, and fields of one data set."""
     students: int = getattr(cell.learner, "votes", 1)
     sweeps: int = getattr(cell.learner, "sweeps", 0)

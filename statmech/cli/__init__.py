@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from statmech.cli import interrupts
 
-SOURCE_FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PACKAGE_PARENT_FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
 def command() -> None:
     """Run the command as the only task of this process, then end the process."""
     _remove_current_folder_from_path()
-    _prepare_streams()
+    _prepare_standard_streams()
     try:
         main()
     except SystemExit as exit_error:
@@ -48,7 +48,7 @@ def command() -> None:
     interrupts.exit_without_unloading(0)
 
 
-def _prepare_streams() -> None:
+def _prepare_standard_streams() -> None:
     """Open closed standard streams and make printing work in every locale.
 
     Otherwise a file that is opened under the number of a closed stream would receive the printed text.
@@ -72,5 +72,5 @@ def _remove_current_folder_from_path() -> None:
     The folder of our own source stays.
     """
     with suppress(OSError):  # the current folder may have been deleted
-        if sys.path[0] == os.getcwd() != SOURCE_FOLDER:
+        if sys.path[0] == os.getcwd() != PACKAGE_PARENT_FOLDER:
             del sys.path[0]

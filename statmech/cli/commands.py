@@ -17,8 +17,8 @@ from typing import Annotated
 import typer
 
 from statmech.cli import about, compute, look, predict, share
-from statmech.cli.groups import CommandGroup, DeclaredCommand
-from statmech.cli.options import parse_path
+from statmech.cli.groups import CommandGroup, OptionDeclaringCommand
+from statmech.cli.options import parse_nonempty_path
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError, StatmechError
 from statmech.runtime.hidden_packages import check_shadowing
@@ -41,7 +41,7 @@ app = typer.Typer(
 )
 for panel, commands in COMMAND_PANELS.items():
     for command in commands:
-        app.command(cls=DeclaredCommand, rich_help_panel=panel)(command)
+        app.command(cls=OptionDeclaringCommand, rich_help_panel=panel)(command)
 
 
 def _print_version_and_exit(requested: bool) -> None:
@@ -58,7 +58,7 @@ def load_plugin_files(
         list[Path] | None,
         typer.Option(
             "--load",
-            parser=parse_path,
+            parser=parse_nonempty_path,
             metavar="FILE.py",
             help="Run a file that registers additional rules, activations or losses first; may be repeated. "
             "Files named in STATMECH_LOAD are loaded as well.",
@@ -73,7 +73,7 @@ def load_plugin_files(
     if files or "STATMECH_LOAD" in os.environ:
         from statmech import plugins
 
-        plugins.load_listed_plugins()
+        plugins.load_plugins_from_environment()
         for file in files or []:
             plugins.load_plugin(file)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from statmech.cli.execution import ExecutionSettings
     from statmech.cli.jobs import Job
 
-PREVIEW_FORMATS = frozenset({"png"})  # default of `run`: SVG and PDF take longer than small simulations
+DEFAULT_RUN_FIGURE_FORMATS = frozenset({"png"})  # default of `run`: SVG and PDF take longer than small simulations
 
 
 @accept_options(RunOptions)
@@ -33,7 +33,7 @@ def run(options: RunOptions) -> None:
     theory = None if job.scenario.unsolved else steps.load_stored_theory(job, options.fresh)
     outcome = steps.simulate_missing_runs(job, execution, options)
     if steps.can_compare_and_draw(job, outcome, execution) and not options.as_json:
-        steps.compare_and_draw(job, theory, options.formats or PREVIEW_FORMATS)
+        steps.compare_and_draw(job, theory, options.formats or DEFAULT_RUN_FIGURE_FORMATS)
     steps.exit_if_runs_failed(outcome)
 
 
@@ -72,4 +72,4 @@ def theory(options: ComputeOptions) -> None:
     set_data_folder(options.data_dir)
     job = job_from_source(options)
     if steps.load_stored_theory(job, options.fresh) is None:
-        steps.solve_and_save(job)
+        steps.solve_and_save_theory(job)

@@ -36,7 +36,7 @@ def _get_help_metavar(parameter: Any, ctx: Any) -> str:
     return parameter.metavar or "" if parameter.param_type_name == "option" else ""
 
 
-class DeclaredCommand(_MetavarHelpMixin, TyperCommand):
+class OptionDeclaringCommand(_MetavarHelpMixin, TyperCommand):
     """A command that declares its name and options to messages while it runs."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -70,13 +70,13 @@ def _escape_error_messages() -> Iterator[None]:
     except CLICK_EXCEPTION as error:
         error.message = escape_text(error.message)
         if type(error).__name__ == "MissingParameter" and error.param.metavar == "CONFIG":
-            error.message = _describe_shipped_configs()
+            error.message = _format_shipped_config_hint()
         if "No such command 'list'" in error.message:
             error.message += " `statmech configs` lists the configs that can be run."
         raise
 
 
-def _describe_shipped_configs() -> str:
+def _format_shipped_config_hint() -> str:
     from statmech.config import list_shipped_configs
 
     return f"`statmech configs` describes the shipped ones: {', '.join(list_shipped_configs())}"

@@ -48,7 +48,7 @@ def job_from_source(source: ConfigOptions, *, data: bool = False) -> Job:
     from statmech import config as configs
 
     path = configs.find_config(source.config)
-    scenario = configs.load(source.config, source.all_overrides, data=data, check=_find_figure_problems)
+    scenario = configs.load(source.config, source.all_overrides, data=data, check=_find_named_figure_problems)
     figure = figures.choose_figure(scenario.figure, configs.get_shipped_config_name(source.config), scenario.CHOICE)
     folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
     arguments = shlex.join([str(source.config), *source.all_overrides])
@@ -57,7 +57,7 @@ def job_from_source(source: ConfigOptions, *, data: bool = False) -> Job:
     return Job(path.absolute().stem, scenario, figure, folder, command, arguments + out)
 
 
-def _find_figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
+def _find_named_figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
     """Yield a problem if the named figure does not exist or does not support these config keys."""
     import figures
     from statmech.scenarios.registry import add_default_population, find_selecting_keys
@@ -72,9 +72,9 @@ def _find_figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
 
 def set_data_folder(folder: Path | None) -> None:
     """Set the folder that contains the data sets."""
-    from statmech.data_sets import DATA_FOLDER_VARIABLE
+    from statmech.data_sets import DATA_FOLDER_ENV_VARIABLE
 
     if folder is not None:
         if not folder.is_dir():
             raise ConfigError(f"--data-dir {folder}: no such folder")
-        os.environ[DATA_FOLDER_VARIABLE] = str(folder)
+        os.environ[DATA_FOLDER_ENV_VARIABLE] = str(folder)

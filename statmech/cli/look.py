@@ -42,7 +42,7 @@ def compare(source: ConfigOptions) -> None:
     job = job_from_source(source)
     if job.scenario.unsolved:
         raise ConfigError(f"{job.name}: {job.scenario.unsolved}: there is nothing to compare")
-    output.print_result_tables(steps.load_stored_results(job))
+    output.print_comparison_tables(steps.load_stored_results(job))
 
 
 @accept_options(FigureOptions)
@@ -88,17 +88,17 @@ def _draw_figure(composed: FigureOptions, config: str) -> None:
 
 def _apply_figure_options(job: Job, composed: FigureOptions) -> Composition:
     """Return the config's figure composition, updated by the command-line options."""
-    from statmech.scenarios.composition import Composition, read_composition
+    from statmech.scenarios.composition import Composition, read_figure_composition
 
     config_keys = job.figure.model_dump() if isinstance(job.figure, Composition) else {}
-    return read_composition({**config_keys, **composed.figure_keys})
+    return read_figure_composition({**config_keys, **composed.figure_keys})
 
 
 def _draw_combined_figure(composed: FigureOptions, configs: list[str], changes: list[str]) -> None:
     """Draw the results of several configs in a common figure."""
     from statmech.cli import steps
     from statmech.cli.jobs import job_from_source
-    from statmech.scenarios.composition import read_composition
+    from statmech.scenarios.composition import read_figure_composition
 
     jobs = [job_from_source(ConfigOptions(config, changes, None, composed.settings)) for config in configs]
     names = [job.folder.name for job in jobs]
@@ -107,7 +107,9 @@ def _draw_combined_figure(composed: FigureOptions, configs: list[str], changes: 
         raise ConfigError(f"{next(label for label in labels if labels.count(label) > 1)} is given twice")
     results_by_label = {label: steps.load_stored_results(job) for label, job in zip(labels, jobs, strict=True)}
     folder = composed.out or Path(os.path.commonpath([job.folder.absolute().parent for job in jobs]))
-    steps.draw_several_results(results_by_label, read_composition(composed.figure_keys), folder, composed.formats)
+    steps.draw_several_results(
+        results_by_label, read_figure_composition(composed.figure_keys), folder, composed.formats
+    )
 
 
 def explore(
@@ -180,10 +182,10 @@ def status(folder: ResultFolderArgument, as_json: JsonOption = False) -> None:
 
     Example: `statmech status results/ensemble`.
     """
-    from statmech.config import check_folder_has_results
+    from statmech.config import check_results_not_in_subfolders
     from statmech.results.status import format_status, read_status
 
-    check_folder_has_results(folder)
+    check_results_not_in_subfolders(folder)
     counts = read_status(folder)
     print(json.dumps(counts) if as_json else "\n".join(format_status(counts)))
 
@@ -204,10 +206,10 @@ def verify(
     Example: `statmech verify results/ensemble`.
     """
     from statmech.cli.steps import recompute_run_sample
-    from statmech.config import check_folder_has_results
+    from statmech.config import check_results_not_in_subfolders
     from statmech.results.verification import verify_results as verification
 
-    check_folder_has_results(folder)
+    check_results_not_in_subfolders(folder)
     outcome = verification(folder)
     if outcome.is_sound and outcome.done and recompute:
         outcome = recompute_run_sample(folder, outcome, recompute)

@@ -13,11 +13,11 @@ import typer
 
 from statmech.errors import format_unknown_name
 
-CLUSTER_PANEL = "Clusters and job arrays"
-FIGURE_PANEL = "Contents of the figure"
+CLUSTER_OPTIONS_HELP_PANEL = "Clusters and job arrays"
+FIGURE_OPTIONS_HELP_PANEL = "Contents of the figure"
 
 
-def parse_path(text: str) -> Path:
+def parse_nonempty_path(text: str) -> Path:
     """Convert a command-line argument to a path, and reject an empty argument.
 
     An empty argument comes from an unset shell variable, and does not mean the current folder.
@@ -53,13 +53,15 @@ SetOption = Annotated[
 ]
 OutputFolderOption = Annotated[
     Path | None,
-    typer.Option("--out", parser=parse_path, metavar="DIR", help="Folder of the results.", show_default="results/NAME"),
+    typer.Option(
+        "--out", parser=parse_nonempty_path, metavar="DIR", help="Folder of the results.", show_default="results/NAME"
+    ),
 ]
 DataFolderOption = Annotated[
     Path | None,
     typer.Option(
         "--data-dir",
-        parser=parse_path,
+        parser=parse_nonempty_path,
         metavar="DIR",
         help="Folder of real data sets.",
         show_default="STATMECH_DATA, else OpenML",
@@ -92,7 +94,7 @@ ShardOption = Annotated[
         "--shard",
         metavar="K/N",
         help="Run every N-th chunk of the sweep, starting with the K-th; `slurm` takes K and N from the job array.",
-        rich_help_panel=CLUSTER_PANEL,
+        rich_help_panel=CLUSTER_OPTIONS_HELP_PANEL,
     ),
 ]
 DaskOption = Annotated[
@@ -101,7 +103,7 @@ DaskOption = Annotated[
         "--dask",
         metavar="WHERE",
         help="Run on Dask workers: local, tcp://HOST:PORT or slurm:FILE.",
-        rich_help_panel=CLUSTER_PANEL,
+        rich_help_panel=CLUSTER_OPTIONS_HELP_PANEL,
     ),
 ]
 MemoryLimitOption = Annotated[
@@ -110,10 +112,10 @@ MemoryLimitOption = Annotated[
         "--memory",
         metavar="SIZE",
         help="Memory limit, e.g. 4GiB.",
-        rich_help_panel=CLUSTER_PANEL,
+        rich_help_panel=CLUSTER_OPTIONS_HELP_PANEL,
     ),
 ]
-PatienceOption = Annotated[
+WorkerTimeoutOption = Annotated[
     float | None,
     typer.Option(
         "--patience",
@@ -121,11 +123,11 @@ PatienceOption = Annotated[
         metavar="SECONDS",
         help="With --dask: give up after this many seconds without an active worker.",
         show_default="300, with slurm: 86400",
-        rich_help_panel=CLUSTER_PANEL,
+        rich_help_panel=CLUSTER_OPTIONS_HELP_PANEL,
     ),
 ]
 ResultFolderArgument = Annotated[
-    Path, typer.Argument(parser=parse_path, metavar="DIR", help="A folder of results, or a store in it.")
+    Path, typer.Argument(parser=parse_nonempty_path, metavar="DIR", help="A folder of results, or a store in it.")
 ]
 
 
@@ -162,7 +164,7 @@ class SimulateOptions(ComputeOptions):
     shard: ShardOption = None
     memory: MemoryLimitOption = None
     dask: DaskOption = None
-    patience: PatienceOption = None
+    patience: WorkerTimeoutOption = None
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,9 @@ class RunOptions(SimulateOptions):
 
 
 def _make_figure_option(flag: str, metavar: str, help_: str) -> Any:
-    return Annotated[str | None, typer.Option(flag, metavar=metavar, help=help_, rich_help_panel=FIGURE_PANEL)]
+    return Annotated[
+        str | None, typer.Option(flag, metavar=metavar, help=help_, rich_help_panel=FIGURE_OPTIONS_HELP_PANEL)
+    ]
 
 
 @dataclass(frozen=True)
@@ -202,7 +206,8 @@ class FigureOptions:
     style: StyleOption = None
     residuals: ResidualsOption = False
     fit: Annotated[
-        bool, typer.Option("--fit", help="Fit exponents, on logarithmic axes.", rich_help_panel=FIGURE_PANEL)
+        bool,
+        typer.Option("--fit", help="Fit exponents, on logarithmic axes.", rich_help_panel=FIGURE_OPTIONS_HELP_PANEL),
     ] = False
 
     @property

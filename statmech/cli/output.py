@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 stdout_console = Console()
 
 
-def print_result_tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> None:
+def print_comparison_tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> None:
     """Print the comparison tables of results, or of a simulation and its theory."""
-    from statmech.results.study_tables import make_tables
+    from statmech.results.study_tables import make_results_tables
 
-    for table in make_tables(simulation, theory):
+    for table in make_results_tables(simulation, theory):
         if table.verdict:
             print(table.verdict, file=sys.stdout if table.rows else sys.stderr)
         if table.rows:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statmech.cli.options import parse_path
+from statmech.cli.options import parse_nonempty_path
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError
 from statmech.table_columns import MissingPolicy
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 BEST_LAM_KEYWORD = "best"
-NUM_CURVE_SIZES = 60
+NUM_DRAWN_CURVE_POINTS = 60
 
 
 def predict(
@@ -86,7 +86,11 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", parser=parse_path, metavar="FILE", help="Picture to write.", show_default="TABLE-curve.png"
+            "--out",
+            parser=parse_nonempty_path,
+            metavar="FILE",
+            help="Picture to write.",
+            show_default="TABLE-curve.png",
         ),
     ] = None,
 ) -> None:
@@ -105,12 +109,12 @@ def predict(
     from statmech.learning_curve import LearningCurvePredictor
     from statmech.learning_curve_report import format_curve_report
     from statmech.table_columns import ColumnOptions
-    from statmech.table_files import FileFormat
+    from statmech.table_files import TableFileFormat
 
     path = out or Path(f"{Path(table).stem}-curve.png")
     if path.suffix[1:] not in FIGURE_FORMATS:
         raise ConfigError(f"{path}: the name of a picture must end in .{', .'.join(FIGURE_FORMATS)}")
-    file = FileFormat(sep, encoding, header, tuple(na or ()))
+    file = TableFileFormat(sep, encoding, header, tuple(na or ()))
     options = ColumnOptions(tuple(drop or ()), index, missing)
     prepared = LearningCurvePredictor(
         read_labelled_table(table, target, file, options, positive=positive), loss, intercept, not raw
@@ -118,13 +122,13 @@ def predict(
     predict_curve = partial(prepared.predict, lam=_parse_lam(lam), fits=fits)
     curve = predict_curve(P=_parse_example_counts(examples), check=check)
     print(format_curve_report(curve))
-    line = predict_curve(P=_choose_curve_sizes(curve.P.values))
+    line = predict_curve(P=_choose_drawn_example_counts(curve.P.values))
     if line["eps_y" if "eps_y" in line else "mse"].notnull().any():
         [picture] = save_figure(draw(curve, line, Path(table).name), path.with_suffix(""), [path.suffix[1:]])
         print(f"wrote {picture}")
 
 
-def _choose_curve_sizes(P: np.ndarray) -> list[int]:
+def _choose_drawn_example_counts(P: np.ndarray) -> list[int]:
     """Return the numbers of examples for the points of the drawn curve.
 
     They span the range of the predicted numbers, or a factor of two around a single number.
@@ -132,7 +136,7 @@ def _choose_curve_sizes(P: np.ndarray) -> list[int]:
     import numpy as np
 
     ends = (P[0], P[-1]) if len(P) > 1 else (max(P[0] // 2, 2), 2 * P[0])
-    numbers: list[int] = np.unique(np.rint(np.geomspace(*ends, NUM_CURVE_SIZES)).astype(int)).tolist()
+    numbers: list[int] = np.unique(np.rint(np.geomspace(*ends, NUM_DRAWN_CURVE_POINTS)).astype(int)).tolist()
     return numbers
 
 

@@ -15,7 +15,7 @@ from statmech.cli.options import (
     OverrideArguments,
     ResultFolderArgument,
     SetOption,
-    parse_path,
+    parse_nonempty_path,
 )
 from statmech.cli.terminal import print
 
@@ -25,7 +25,11 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", parser=parse_path, metavar="FILE", help="The HTML file to write.", show_default="DIR/report.html"
+            "--out",
+            parser=parse_nonempty_path,
+            metavar="FILE",
+            help="The HTML file to write.",
+            show_default="DIR/report.html",
         ),
     ] = None,
 ) -> None:
@@ -34,9 +38,9 @@ def report(
     Example: `statmech report results/ensemble` after `statmech run ensemble`.
     """
     from figures.report.html import write_report as write
-    from statmech.config import check_folder_has_results
+    from statmech.config import check_results_not_in_subfolders
 
-    check_folder_has_results(folder)
+    check_results_not_in_subfolders(folder)
     print(f"wrote {write(folder, out)}", file=sys.stderr)
 
 
@@ -45,7 +49,10 @@ def export(
     to: Annotated[
         Path,
         typer.Option(
-            "--to", parser=parse_path, metavar="FILE", help="A .csv of means, errors and theory, or a .nc of all runs."
+            "--to",
+            parser=parse_nonempty_path,
+            metavar="FILE",
+            help="A .csv of means, errors and theory, or a .nc of all runs.",
         ),
     ],
     overrides: OverrideArguments = None,

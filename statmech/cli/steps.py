@@ -121,7 +121,7 @@ def load_stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
     return dataset
 
 
-def solve_and_save(job: Job) -> xr.Dataset:
+def solve_and_save_theory(job: Job) -> xr.Dataset:
     """Solve the scenario and store its theory."""
     import theory
     from statmech.results import store
@@ -205,9 +205,9 @@ def compare_and_draw(job: Job, theory: xr.Dataset | None, formats: frozenset[str
         return
     simulation = load_simulation(job.simulation_store, job.scenario)
     if theory is None and not job.scenario.on_data:
-        theory = solve_and_save(job)
+        theory = solve_and_save_theory(job)
     results = _make_results(job, simulation, theory)
-    output.print_result_tables(results)
+    output.print_comparison_tables(results)
     draw_results(results, formats)
 
 

@@ -47,7 +47,7 @@ from statmech.modes import Modes
 from statmech.numerics.gaussian import normal_cdf, normal_density
 from statmech.parameters import parameter
 
-LABELS = np.array([1.0, -1.0])
+CLUSTER_LABELS = np.array([1.0, -1.0])
 INTERCEPT_TOL = 1e-14  # absolute, in standard deviations of the field
 
 
@@ -159,7 +159,7 @@ def compute_best_plane_error(separation: float, positives: float) -> float:
     weights = np.array([positives, 1 - positives])
     if separation == 0:
         return float(weights.min())
-    shift = LABELS * np.log(positives / (1 - positives)) / (2 * separation)
+    shift = CLUSTER_LABELS * np.log(positives / (1 - positives)) / (2 * separation)
     return float(weights @ normal_cdf(-separation - shift))
 
 
@@ -190,11 +190,11 @@ def compute_cluster_separability_threshold(clusters: TwoClusters, intercept: boo
             return 0.0
         bound = 2 * kappa + 10
         return float(
-            brentq(lambda b: _compute_offset_derivative(clusters, kappa, b), -bound, bound, xtol=INTERCEPT_TOL)
+            brentq(lambda b: _compute_distance_offset_slope(clusters, kappa, b), -bound, bound, xtol=INTERCEPT_TOL)
         )
 
     def compute_distance(kappa: float) -> float:
-        means = clusters.centre_distances * kappa + LABELS * find_best_offset(kappa)
+        means = clusters.centre_distances * kappa + CLUSTER_LABELS * find_best_offset(kappa)
         perpendicular = 1 - (kappa / delta) ** 2
         return float(
             clusters.weights @ ((1 + means**2) * normal_cdf(-means) - means * normal_density(means)) / perpendicular
@@ -222,7 +222,7 @@ def compute_cluster_interpolation_threshold(loss: Loss, clusters: TwoClusters, i
     )
 
 
-def _compute_offset_derivative(clusters: TwoClusters, kappa: float, b: float) -> float:
+def _compute_distance_offset_slope(clusters: TwoClusters, kappa: float, b: float) -> float:
     """Return half the derivative of the squared distance with respect to the offset b."""
-    means = clusters.centre_distances * kappa + LABELS * b
-    return float(clusters.weights @ (LABELS * (means * normal_cdf(-means) - normal_density(means))))
+    means = clusters.centre_distances * kappa + CLUSTER_LABELS * b
+    return float(clusters.weights @ (CLUSTER_LABELS * (means * normal_cdf(-means) - normal_density(means))))

@@ -28,7 +28,7 @@ import numpy as np
 
 from statmech.parameters import parameter
 
-MIN_SMALL_FORCE_FRACTION = 1e-4  # at this fraction, theory's 2^16 sampled weights still include several
+MIN_SMALL_FORCE_WEIGHT_FRACTION = 1e-4  # at this fraction, theory's 2^16 sampled weights still include several
 
 DescentState = tuple[np.ndarray, ...]  # the weights, followed by arrays of the same shape that remember earlier steps
 
@@ -232,12 +232,12 @@ class Adam(Descent):
         forces makes the step longer by the inverse of this fraction. The mean square step grows with this inverse: it
         diverges as the fraction vanishes, and a sample too small for the fraction underestimates it.
         """
-        if self.beta1 == 0 or max(self.beta2**0.5, self.epsilon) >= MIN_SMALL_FORCE_FRACTION:
+        if self.beta1 == 0 or max(self.beta2**0.5, self.epsilon) >= MIN_SMALL_FORCE_WEIGHT_FRACTION:
             return ""
         return (
             f"beta2 = {self.beta2:g} with beta1 = {self.beta1:g} lets a few weights with a force close to 0 dominate "
-            f"the mean square step: beta2 must be at least {MIN_SMALL_FORCE_FRACTION**2:g}, or epsilon at least "
-            f"{MIN_SMALL_FORCE_FRACTION:g}, or beta1 0"
+            f"the mean square step: beta2 must be at least {MIN_SMALL_FORCE_WEIGHT_FRACTION**2:g}, or epsilon at least "
+            f"{MIN_SMALL_FORCE_WEIGHT_FRACTION:g}, or beta1 0"
         )
 
     def start(self, w: np.ndarray) -> DescentState:

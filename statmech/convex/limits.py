@@ -21,7 +21,7 @@ from statmech.convex.losses import Loss, convert_to_stability_loss
 from statmech.convex.separability import compute_separability_threshold
 from statmech.convex.teachers import LabelTeacher, Teacher
 
-MAX_MINIMISER = 300.0  # the search for minimisers spans [-300, 300]
+MAX_SEARCHED_MINIMISER = 300.0  # the search for minimisers spans [-300, 300]
 MINIMISER_TOL = 1e-9  # absolute
 
 
@@ -63,9 +63,11 @@ def find_minimiser_interval(loss: Loss) -> ZeroLossInterval | None:
         _find_first_x_by_slope(loss, lambda slope: slope >= 0),
         _find_first_x_by_slope(loss, lambda slope: slope > 0),
     )
-    if low >= MAX_MINIMISER / 2:
+    if low >= MAX_SEARCHED_MINIMISER / 2:
         return None
-    return ZeroLossInterval(low, np.inf if high > MAX_MINIMISER / 2 else low if high - low < MINIMISER_TOL else high)
+    return ZeroLossInterval(
+        low, np.inf if high > MAX_SEARCHED_MINIMISER / 2 else low if high - low < MINIMISER_TOL else high
+    )
 
 
 def _find_first_x_by_slope(loss: Loss, condition: object) -> float:
@@ -73,7 +75,7 @@ def _find_first_x_by_slope(loss: Loss, condition: object) -> float:
 
     The result is exactly 0, a kink or a bend if one of these points is within the tolerance.
     """
-    low, high = -MAX_MINIMISER, MAX_MINIMISER
+    low, high = -MAX_SEARCHED_MINIMISER, MAX_SEARCHED_MINIMISER
     for _ in range(100):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if condition(loss.slope(np.array(middle))) else (middle, high)  # type: ignore[operator]

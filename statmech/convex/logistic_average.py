@@ -32,7 +32,7 @@ import numpy as np
 LOG_K_NODE_SPACING = 0.12  # spacing of the nodes in log k, and half the spacing in log T
 MIN_KOLMOGOROV_K, MAX_KOLMOGOROV_K = 0.19, 5.0  # outside this range, the density of k is below 1e-13
 MIN_SQRT_T, MAX_SQRT_T = 0.12, 6.0  # range of sqrt(T) that suffices for variances V up to 60
-MAX_EXIT_TIME_FORM_VARIANCE = 60.0  # larger V would require larger T
+MAX_EXIT_TIME_MIXTURE_VARIANCE = 60.0  # larger V would require larger T
 
 
 class LogisticAverage(NamedTuple):
@@ -72,16 +72,16 @@ def _average_without_reflection(x: np.ndarray, V: np.ndarray) -> LogisticAverage
 
 def _sum_scale_mixture(size: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return log_scale, and F, F' and |F''| at -size divided by exp(log_scale)."""
-    wide = MAX_EXIT_TIME_FORM_VARIANCE < V
+    wide = MAX_EXIT_TIME_MIXTURE_VARIANCE < V
     if np.all(wide) or not np.any(wide):
         log_scale = -0.5 * size**2 / (V + (4 * MAX_KOLMOGOROV_K**2 if np.all(wide) else (np.pi * MAX_SQRT_T) ** 2))
         below = (
             _sum_kolmogorov_mixture(size, V, log_scale) if np.all(wide) else _sum_exit_time_mixture(size, V, log_scale)
         )
-        return log_scale, below, *_sum_mixture_densities(size, V, log_scale)
+        return log_scale, below, *_sum_mixture_derivatives(size, V, log_scale)
     size, V = np.broadcast_arrays(size, V)
     sums = np.empty((4, *size.shape))
-    for mask in (MAX_EXIT_TIME_FORM_VARIANCE < V, V <= MAX_EXIT_TIME_FORM_VARIANCE):
+    for mask in (MAX_EXIT_TIME_MIXTURE_VARIANCE < V, V <= MAX_EXIT_TIME_MIXTURE_VARIANCE):
         sums[:, mask] = _sum_scale_mixture(size[mask], V[mask])
     return tuple(sums)
 
@@ -106,7 +106,7 @@ def _sum_exit_time_mixture(size: np.ndarray, V: np.ndarray, log_scale: np.ndarra
     return np.sum(np.exp(exponent), axis=-1)
 
 
-def _sum_mixture_densities(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _sum_mixture_derivatives(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compute F' and |F''| at -size, divided by exp(log_scale)."""
     k, weight = _make_kolmogorov_quadrature()
     spread = V[..., None] + 4 * k * k

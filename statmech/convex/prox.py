@@ -89,14 +89,14 @@ def compute_prox_force(loss: Loss, p: np.ndarray, h: np.ndarray, V: np.ndarray |
 def _bracket_roots(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bracket the roots, with coinciding bounds where a root is a kink."""
     low, high = np.full_like(h, -np.inf), np.full_like(h, np.inf)
-    for q, left, right in _list_bracketing_slopes(loss, h):
+    for q, left, right in _list_bracketing_points(loss, h):
         before, after = h - V * left, h - V * right  # bounds for roots on the left and on the right of q
         low = np.maximum(low, np.minimum(q, before))
         high = np.minimum(high, np.maximum(q, after))
     return low, high
 
 
-def _list_bracketing_slopes(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def _list_bracketing_points(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return the bracketing points (0, the kinks, the bends and h), each with its one-sided slopes."""
     smooth, kinks = np.array([0.0, *loss.bends]), np.array(loss.kinks)
     slope, at_h = (

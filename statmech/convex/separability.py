@@ -25,7 +25,7 @@ from functools import cache
 import numpy as np
 
 from statmech.convex.teachers import LabelTeacher
-from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_gaussian_panels, normal_cdf, normal_density
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_clipped_composite_rule, normal_cdf, normal_density
 
 MAX_LOG_TEACHER_RATIO = 60.0  # a minimum at a larger ln t means that all labels agree with the teacher
 
@@ -58,10 +58,10 @@ def compute_separability_threshold(teacher: LabelTeacher, signal: float = 1.0, r
 
     if teacher.uninformative_setting:
         return 2.0 * rank
-    if _compute_distance_slope(MAX_LOG_TEACHER_RATIO / 2, teacher, signal) < 0:
+    if _compute_squared_distance_slope(MAX_LOG_TEACHER_RATIO / 2, teacher, signal) < 0:
         return np.inf
     log_t = brentq(
-        _compute_distance_slope,
+        _compute_squared_distance_slope,
         -MAX_LOG_TEACHER_RATIO,
         MAX_LOG_TEACHER_RATIO / 2,
         args=(teacher, signal),
@@ -73,7 +73,7 @@ def compute_separability_threshold(teacher: LabelTeacher, signal: float = 1.0, r
     return rank * float(1 / np.sum(weight * ((1 + tv**2) * normal_cdf(-tv) - tv * normal_density(tv))))
 
 
-def _compute_distance_slope(log_t: float, teacher: LabelTeacher, signal: float) -> float:
+def _compute_squared_distance_slope(log_t: float, teacher: LabelTeacher, signal: float) -> float:
     """Return half the derivative of the squared distance with respect to t, which increases with t."""
     t = np.exp(log_t)
     v, weight = _make_label_field_quadrature(teacher, t, signal)
@@ -86,6 +86,6 @@ def _make_label_field_quadrature(teacher: LabelTeacher, t: float, signal: float)
     rest = np.array([1 - signal])
     widths = [float(teacher.width(rest)[0]) / np.sqrt(signal), 1 / t, 1.0]
     edges = np.concatenate([scale * edge_widths for scale in widths])
-    v, weight = make_gaussian_panels(np.concatenate([-edges, [-GAUSSIAN_CUTOFF, 0.0, GAUSSIAN_CUTOFF], edges]))
+    v, weight = make_clipped_composite_rule(np.concatenate([-edges, [-GAUSSIAN_CUTOFF, 0.0, GAUSSIAN_CUTOFF], edges]))
     p = teacher.probability(v) if signal == 1 else teacher.right(np.sqrt(signal) * v, rest)
     return v, 2 * weight * normal_density(v) * p

@@ -7,15 +7,15 @@ import numpy as np
 from statmech.convex.descents import Descent
 from statmech.convex.losses import Loss
 from statmech.convex.teachers import LabelTeacher, Teacher
-from statmech.convex.weights import Weights
-from statmech.numerics.gaussian import make_gaussian_panels, normal_density
+from statmech.convex.weights import WeightDistribution
+from statmech.numerics.gaussian import make_clipped_composite_rule, normal_density
 from statmech.numerics.stated_derivatives import MAX_TEST_FIELD, find_jump, find_wrong_slope
 
-LARGE_TEST_FIELDS = np.append(
+WIDE_RANGE_TEST_FIELDS = np.append(
     -np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61)
 )  # small penalties lead to large fields
 DECLARED_PROPERTY_TOL = 1e-9  # for slopes and averages, relative to 1 + their magnitude
-MEAN_DIFFERENCE_STEP = 1e-5  # for finite differences with respect to the mean field
+FIELD_MEAN_DIFFERENCE_STEP = 1e-5  # for finite differences with respect to the mean field
 TEST_FIELD_MEANS = np.array([[-1.5], [0.0], [0.7]])
 TEST_FIELD_VARIANCES = np.array([0.05, 0.5, 2.0])
 
@@ -91,11 +91,11 @@ def _find_nonfinite_value(loss: Loss) -> str | None:
     """Describe a non-finite value at moderate x or a NaN at large x, or return None."""
     near = np.linspace(-MAX_TEST_FIELD, MAX_TEST_FIELD, 801)
     for name in ("value", "slope", "curvature"):
-        far, finite = np.isnan(getattr(loss, name)(LARGE_TEST_FIELDS)), np.isfinite(getattr(loss, name)(near))
+        far, finite = np.isnan(getattr(loss, name)(WIDE_RANGE_TEST_FIELDS)), np.isfinite(getattr(loss, name)(near))
         if not finite.all():
             return f"{name} is not a finite number at {loss.of} {near[~finite][0]:.3g}"
         if far.any():
-            field = f"{loss.of} {LARGE_TEST_FIELDS[far][0]:.3g}"
+            field = f"{loss.of} {WIDE_RANGE_TEST_FIELDS[far][0]:.3g}"
             return f"{name} is not a number at {field}: is there a form of it that does not overflow?"
     return None
 
@@ -113,7 +113,7 @@ def _find_decreasing_slope(loss: Loss) -> str | None:
     edges = np.array([*loss.kinks, *loss.bends], dtype=float)
     side = DECLARED_PROPERTY_TOL * np.maximum(1, np.abs(edges))
     x = np.unique(
-        [*np.linspace(-MAX_TEST_FIELD, MAX_TEST_FIELD, 4001), *LARGE_TEST_FIELDS, *(edges - side), *(edges + side)]
+        [*np.linspace(-MAX_TEST_FIELD, MAX_TEST_FIELD, 4001), *WIDE_RANGE_TEST_FIELDS, *(edges - side), *(edges + side)]
     )
     slope = loss.slope(x)
     falls = np.diff(slope) < -DECLARED_PROPERTY_TOL * (1 + np.abs(slope[1:]))
@@ -173,9 +173,9 @@ def _find_label_teacher_problem(teacher: LabelTeacher, u: np.ndarray) -> str | N
     if np.shape(right) != (3, 3) or np.any(np.abs(right - _average_probability(teacher)) > 1e-6):
         return "right is not the average of probability over a normal field"
     by_differences = (
-        teacher.right(TEST_FIELD_MEANS + MEAN_DIFFERENCE_STEP, TEST_FIELD_VARIANCES)
-        - teacher.right(TEST_FIELD_MEANS - MEAN_DIFFERENCE_STEP, TEST_FIELD_VARIANCES)
-    ) / (2 * MEAN_DIFFERENCE_STEP)
+        teacher.right(TEST_FIELD_MEANS + FIELD_MEAN_DIFFERENCE_STEP, TEST_FIELD_VARIANCES)
+        - teacher.right(TEST_FIELD_MEANS - FIELD_MEAN_DIFFERENCE_STEP, TEST_FIELD_VARIANCES)
+    ) / (2 * FIELD_MEAN_DIFFERENCE_STEP)
     if np.any(np.abs(teacher.response(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES) - by_differences) > 1e-6):
         return "response is not the derivative of right with respect to the mean"
     return _find_log_derivative_problem(teacher)
@@ -197,9 +197,9 @@ def _find_log_derivative_problem(teacher: LabelTeacher) -> str | None:
         return "log_slope is not response divided by right"
     ahead, behind = (
         teacher.log_slope(TEST_FIELD_MEANS + step, TEST_FIELD_VARIANCES)
-        for step in (MEAN_DIFFERENCE_STEP, -MEAN_DIFFERENCE_STEP)
+        for step in (FIELD_MEAN_DIFFERENCE_STEP, -FIELD_MEAN_DIFFERENCE_STEP)
     )
-    if np.any(np.abs(bend + (ahead - behind) / (2 * MEAN_DIFFERENCE_STEP)) > 1e-5 * (1 + np.abs(bend))):
+    if np.any(np.abs(bend + (ahead - behind) / (2 * FIELD_MEAN_DIFFERENCE_STEP)) > 1e-5 * (1 + np.abs(bend))):
         return "log_bend is not minus the derivative of log_slope with respect to the mean"
     return None
 
@@ -210,14 +210,14 @@ def _average_probability(teacher: LabelTeacher) -> np.ndarray:
     averages = np.empty((len(TEST_FIELD_MEANS), len(TEST_FIELD_VARIANCES)))
     for index in np.ndindex(averages.shape):
         mean, scale = TEST_FIELD_MEANS[index[0], 0], width[index[1]]
-        t, weight = make_gaussian_panels(
+        t, weight = make_clipped_composite_rule(
             np.array([-MAX_TEST_FIELD, -mean / scale - 1, -mean / scale, -mean / scale + 1, MAX_TEST_FIELD])
         )
         averages[index] = np.sum(weight * normal_density(t) * teacher.probability(mean + scale * t))
     return averages
 
 
-def find_weights_problem(weights: Weights) -> str | None:
+def find_weights_problem(weights: WeightDistribution) -> str | None:
     """Return the reason why a distribution of weights cannot be used, or None if it can."""
     fraction, mean, variance = np.array(weights.pieces, dtype=float).T
     if np.any(fraction <= 0) or np.any(variance < 0) or abs(fraction.sum() - 1) > DECLARED_PROPERTY_TOL:

@@ -18,7 +18,7 @@ information within the piece:
 related by :math:`d\mathcal I/ds = \Delta/2` (Guo, Shamai & Verdu 2005). All terms of the error are positive, so that it
 has a small relative error even where it is as small as the :math:`e^{-s/2}` of binary weights.
 
-**To add a distribution** write one class with `pieces` and one line in `WEIGHTS`.
+**To add a distribution** write one class with `pieces` and one line in `WEIGHT_DISTRIBUTIONS`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MixtureComponent(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Weights(ABC):
+class WeightDistribution(ABC):
     """A distribution of weights with mean square 1. Subclasses define `label` and `pieces`."""
 
     label: ClassVar[str]
@@ -166,7 +166,7 @@ def _compute_overlap_edges(s: np.ndarray, first: MixtureComponent, second: Mixtu
 
 
 @dataclass(frozen=True)
-class Gauss(Weights):
+class Gauss(WeightDistribution):
     """Normal weights."""
 
     label: ClassVar = "Gaussian"
@@ -178,7 +178,7 @@ class Gauss(Weights):
 
 
 @dataclass(frozen=True)
-class Binary(Weights):
+class Binary(WeightDistribution):
     """Weights of +1 and -1."""
 
     label: ClassVar = "binary"
@@ -190,7 +190,7 @@ class Binary(Weights):
 
 
 @dataclass(frozen=True)
-class Sparse(Weights):
+class Sparse(WeightDistribution):
     """Normal weights with probability rho, otherwise 0."""
 
     label: ClassVar = "sparse"
@@ -203,4 +203,4 @@ class Sparse(Weights):
         return (normal,) if self.rho == 1 else (MixtureComponent(1 - self.rho, 0.0, 0.0), normal)
 
 
-WEIGHTS: dict[str, type[Weights]] = {"gauss": Gauss, "binary": Binary, "sparse": Sparse}
+WEIGHT_DISTRIBUTIONS: dict[str, type[WeightDistribution]] = {"gauss": Gauss, "binary": Binary, "sparse": Sparse}

@@ -36,7 +36,7 @@ from statmech.numerics.orthants import safe_ratio, safe_sqrt
 LATTICE_SPACINGS = (0.8, 0.65, 0.5, 0.4, 0.32, 0.25)
 REFERENCE_LATTICE_SPACING = 0.1
 PROBE_FIELD_VARIANCE = 1.0  # field variance for testing the accuracy of a spacing
-TOLERANCE = 1e-8
+LATTICE_AVERAGE_TOL = 1e-8
 LATTICE_RADIUS = 7.0  # standard deviations: four normal variables lie outside with probability 6e-10
 MIN_CONDITIONAL_VARIANCE = 1e-14  # smaller conditional variances count as 0
 
@@ -88,7 +88,7 @@ def choose_lattice_spacing(activation: Activation) -> float:
     accurate_spacings = (
         spacing
         for spacing in LATTICE_SPACINGS
-        if abs(_compute_probe_averages(activation, spacing) - exact).max() < TOLERANCE
+        if abs(_compute_probe_averages(activation, spacing) - exact).max() < LATTICE_AVERAGE_TOL
     )
     return next(accurate_spacings, LATTICE_SPACINGS[-1])
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from statmech.activations import Activation
 from statmech.networks.network_error import average_field_pairs, get_diagonals, sum_weighted_pairs
-from statmech.order_parameters import matrix_square_root
+from statmech.order_parameters import factor_semidefinite_matrix
 
 NUM_TEST_FIELDS = 4096
 
@@ -150,7 +150,7 @@ class _StudentNetwork(NamedTuple):
         return np.maximum(get_diagonals(self.residual_covariance), 0.0)
 
     def fields(self, y: np.ndarray, normals: np.ndarray) -> np.ndarray:
-        return self.teacher_coefficients @ y + matrix_square_root(self.residual_covariance) @ normals
+        return self.teacher_coefficients @ y + factor_semidefinite_matrix(self.residual_covariance) @ normals
 
 
 def _average_error_over_fields(
@@ -167,7 +167,7 @@ def _average_error_over_fields(
     R, Q = (np.broadcast_to(G, leading + G.shape[-2:]) for G in (R, Q))
     v = np.broadcast_to(v, leading + v.shape[-1:])
     M, K = len(teacher.w), v.shape[-1]
-    y = matrix_square_root(teacher.T) @ generator.standard_normal((M, num_fields))
+    y = factor_semidefinite_matrix(teacher.T) @ generator.standard_normal((M, num_fields))
     normals = generator.standard_normal((K, num_fields))
     mean = R @ np.linalg.pinv(teacher.T, hermitian=True)
     rest = Q - mean @ R.swapaxes(-1, -2)

@@ -49,7 +49,7 @@ MAX_SQUARED_SHORT_CHANGE = 1e-3  # squared change relative to the units' varianc
 MAX_CANCELLING_ERROR = 1e-6  # relative to the squared outputs: below it, sums lose six digits or more
 BLOCK_NETWORKS = 1024  # pairs of units per block of networks
 
-QuadratureNodes = tuple[np.ndarray, np.ndarray]  # nodes and weights
+QuadratureRule = tuple[np.ndarray, np.ndarray]  # nodes and weights
 
 
 def generalization_error(
@@ -188,7 +188,7 @@ def _compute_block_errors(
     v: np.ndarray,
 ) -> np.ndarray:
     """Return the errors (L,) of L networks, from differences where sums would lose digits."""
-    if _uses_function_of(activation, Linear):
+    if _inherits_activation_function(activation, Linear):
         difference = w @ rows - (v[:, None, :] @ parallel)[:, 0]
         return ((difference**2).sum(-1) + sum_weighted_pairs(perpendicular, v, v)) / 2
     T, R, Q = rows @ rows.T, parallel @ rows.T, parallel @ parallel.swapaxes(-1, -2) + perpendicular
@@ -203,7 +203,7 @@ def _compute_block_errors(
     return error
 
 
-def _uses_function_of(activation: Activation, kind: type[Activation]) -> bool:
+def _inherits_activation_function(activation: Activation, kind: type[Activation]) -> bool:
     """Return True if an activation inherits the function g of a class without overriding g."""
     return type(activation).both is kind.both
 
@@ -211,7 +211,7 @@ def _uses_function_of(activation: Activation, kind: type[Activation]) -> bool:
 def _can_average_differences(activation: Activation) -> bool:
     """Return True if an activation has J2_along, g(0) = 0 and no kinks (except ReLU), as small differences require."""
     has_derivative = type(activation).J2_along is not Activation.J2_along
-    is_smooth = _uses_function_of(activation, Relu) or not activation.kinks
+    is_smooth = _inherits_activation_function(activation, Relu) or not activation.kinks
     return has_derivative and is_smooth and float(activation.both(np.zeros(1))[0][0]) == 0.0
 
 
@@ -267,7 +267,7 @@ class _SmallDifferenceStudents(NamedTuple):
         return unit, np.take_along_axis(signs, unit[..., None], axis=-1)[..., 0]
 
     def _average_teacher_and_change(
-        self, fields: _FieldChanges, k: int, row: np.ndarray, nodes: QuadratureNodes
+        self, fields: _FieldChanges, k: int, row: np.ndarray, nodes: QuadratureRule
     ) -> np.ndarray:
         """Average g(y) (g(h_k) - g(b_k))."""
         s, weight = nodes
@@ -278,15 +278,15 @@ class _SmallDifferenceStudents(NamedTuple):
         return self.activation.I3(np.array([[xx, xu, xy], [xu, uu, uy], [xy, uy, yy]])) @ weight
 
     def _average_change_product(
-        self, fields: _FieldChanges, k: int, l: int, same: np.ndarray, nodes: QuadratureNodes
+        self, fields: _FieldChanges, k: int, l: int, same: np.ndarray, nodes: QuadratureRule
     ) -> np.ndarray:
         """Average (g(h_k) - g(b_k)) (g(h_l) - g(b_l))."""
-        if not _uses_function_of(self.activation, Relu):
+        if not _inherits_activation_function(self.activation, Relu):
             return self._integrate_change_product(fields, k, l, nodes)
         closed = self._average_relu_changes(fields, k, l)
         return closed if same.all() else np.where(same, closed, self._integrate_change_product(fields, k, l, nodes))
 
-    def _integrate_change_product(self, fields: _FieldChanges, k: int, l: int, nodes: QuadratureNodes) -> np.ndarray:
+    def _integrate_change_product(self, fields: _FieldChanges, k: int, l: int, nodes: QuadratureRule) -> np.ndarray:
         """Average (g(h_k) - g(b_k)) (g(h_l) - g(b_l)) by quadrature over s and t."""
         t, weight = nodes
         s = t[:, None]

@@ -48,9 +48,9 @@ def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
         cosines = np.swapaxes(cosines, -1, -2)
     num_rows, num_columns = cosines.shape[-2:]
     return (
-        _find_best_by_enumeration
+        _maximise_cosine_by_enumeration
         if perm(num_columns, num_rows) <= MAX_ENUMERATED_ASSIGNMENTS
-        else _find_best_by_assignment
+        else _maximise_cosine_by_solver
     )(cosines)
 
 
@@ -79,14 +79,14 @@ def is_on_plateau(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
     return np.asarray(specialisation(T, R, Q) < (1 + towards_mean.mean()) / 2 - PLATEAU_COSINE_TOL)
 
 
-def _find_best_by_enumeration(cosines: np.ndarray) -> np.ndarray:
+def _maximise_cosine_by_enumeration(cosines: np.ndarray) -> np.ndarray:
     """Return the best mean cosine over all assignments, for cosines (..., n, m) with n <= m."""
     num_rows, num_columns = cosines.shape[-2:]
     assignments = np.array(list(itertools.permutations(range(num_columns), num_rows)))
     return np.asarray(cosines[..., np.arange(num_rows), assignments].mean(-1).max(-1))
 
 
-def _find_best_by_assignment(cosines: np.ndarray) -> np.ndarray:
+def _maximise_cosine_by_solver(cosines: np.ndarray) -> np.ndarray:
     """Solve the assignment problem of each matrix in turn. A matrix with NaN yields NaN."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 

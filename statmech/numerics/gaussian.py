@@ -80,7 +80,7 @@ def make_composite_rule(edges: Array, nodes: int = NODES) -> tuple[Array, Array]
     return x.reshape(*x.shape[:-2], -1), weight.reshape(*x.shape[:-2], -1)
 
 
-def make_gaussian_panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
+def make_clipped_composite_rule(edges: Array, nodes: int = NODES) -> tuple[Array, Array]:
     """Return Gauss-Legendre nodes and weights for Gaussian averages, on the line cut at the edges.
 
     Edges are clipped to the range of `GAUSSIAN_CUTOFF` standard deviations and sorted, and may coincide. The caller
@@ -99,7 +99,7 @@ def make_gaussian_panels(edges: Array, nodes: int = NODES) -> tuple[Array, Array
 
     Examples
     --------
-    >>> x, weight = make_gaussian_panels(np.array([-2.0, 0.3, 5.0]))
+    >>> x, weight = make_clipped_composite_rule(np.array([-2.0, 0.3, 5.0]))
     >>> round(float(weight @ abs(x - 0.3)), 12)          # exact, though |x - 0.3| bends at 0.3
     13.69
     """
@@ -149,7 +149,7 @@ def reversed_hazard(x: Array) -> Array:
     xp = get_array_module(x)
     right = xp.maximum(x, -HAZARD_TAIL_CUTOFF)
     return xp.where(
-        x < -HAZARD_TAIL_CUTOFF, _compute_tail_by_fraction(x), normal_density(right) / normal_upper_tail(-right)
+        x < -HAZARD_TAIL_CUTOFF, _hazard_by_continued_fraction(x), normal_density(right) / normal_upper_tail(-right)
     )
 
 
@@ -181,15 +181,15 @@ def reversed_hazard_excess(x: Array) -> Array:
     >>> [float(value.round(6)) for value in 1e8 * reversed_hazard_excess(np.array([-1e8, -1e4]))]
     [1.0, 9999.9998]
     """
-    return get_array_module(x).where(x < -HAZARD_TAIL_CUTOFF, _compute_excess_by_fraction(x), x + reversed_hazard(x))
+    return get_array_module(x).where(x < -HAZARD_TAIL_CUTOFF, _excess_by_continued_fraction(x), x + reversed_hazard(x))
 
 
-def _compute_tail_by_fraction(x: Array) -> Array:
+def _hazard_by_continued_fraction(x: Array) -> Array:
     """Return the hazard in the far left tail by Laplace's continued fraction y + 1/(y + 2/(y + ...)) at y = -x."""
-    return get_array_module(x).maximum(-1.0 * x, HAZARD_TAIL_CUTOFF) + _compute_excess_by_fraction(x)
+    return get_array_module(x).maximum(-1.0 * x, HAZARD_TAIL_CUTOFF) + _excess_by_continued_fraction(x)
 
 
-def _compute_excess_by_fraction(x: Array) -> Array:
+def _excess_by_continued_fraction(x: Array) -> Array:
     """Return Laplace's continued fraction without its first term."""
     y = get_array_module(x).maximum(-1.0 * x, HAZARD_TAIL_CUTOFF)
     fraction = y

@@ -39,7 +39,7 @@ import numpy as np
 from statmech.numerics.gaussian import Array, get_array_module, get_legendre_rule
 
 NODES = 48  # errors below 4e-14 for delta > 1e-4, below 5e-9 otherwise (tested)
-MIN_CORRELATION_ANGLE = 1e-6  # smaller values of delta change the integral by delta^2 only
+MIN_PATH_ANGULAR_SCALE = 1e-6  # smaller values of delta change the integral by delta^2 only
 COINCIDENT_SINE2_TOL = 4e-15  # squared sine of the angle between variables that coincide up to rounding
 DETERMINANT_TOL = 1e-12  # smaller determinants of three rows count as 0
 SINE_60_DEGREES = np.sqrt(3) / 2
@@ -279,7 +279,7 @@ class Correlations:
         ]
         scales += [safe_ratio(self.all, determinant_3), *(self.squared_sines[0, j] for j in (1, 2, 3))]
         delta = xp.sqrt(
-            xp.min(xp.stack([xp.where(scale < MIN_CORRELATION_ANGLE**2, 1.0, scale) for scale in scales]), axis=0)
+            xp.min(xp.stack([xp.where(scale < MIN_PATH_ANGULAR_SCALE**2, 1.0, scale) for scale in scales]), axis=0)
         )
         x, w = (part.reshape((-1,) + (1,) * delta.ndim) for part in get_legendre_rule(NODES))
         max_s = xp.arcsinh(np.pi / 2 / delta)

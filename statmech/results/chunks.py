@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from statmech.errors import ScenarioError
-from statmech.scenarios.axes import MAX_COMBINATIONS_PER_CHUNK, MAX_STORED_COMBINATIONS
+from statmech.scenarios.axes import MAX_CELLS_PER_STORE, MAX_CELLS_PER_STORE_CHUNK
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cost import count_scenario_cores, estimate_cost
 
 MAX_SEEDS_PER_CHUNK = 64  # a multiple of the seed batch of every kind of scenario
 TARGET_CHUNK_SECONDS, TARGET_CHUNK_BYTES = 2.0, 2**26  # approximate, from the estimated cost
-MAX_CHUNKS_PER_STORE = MAX_STORED_COMBINATIONS // MAX_COMBINATIONS_PER_CHUNK
+MAX_CHUNKS_PER_STORE = MAX_CELLS_PER_STORE // MAX_CELLS_PER_STORE_CHUNK
 
 
 class Chunk(NamedTuple):
@@ -68,7 +68,7 @@ def compute_chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
     cells = max(
         1,
         min(
-            int(TARGET_CHUNK_SECONDS / max(seconds, 1e-9)), int(TARGET_CHUNK_BYTES / bytes_), MAX_COMBINATIONS_PER_CHUNK
+            int(TARGET_CHUNK_SECONDS / max(seconds, 1e-9)), int(TARGET_CHUNK_BYTES / bytes_), MAX_CELLS_PER_STORE_CHUNK
         ),
     )
     lengths = [seeds]

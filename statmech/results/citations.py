@@ -17,10 +17,12 @@ from statmech.scenarios.base import AbstractScenario
 
 BIBLIOGRAPHY_FILE = Path(__file__).with_name("references.bib")
 # Entries with one field per line: we read only our own file, so a BibTeX library is not worth a dependency.
-ENTRY_PATTERN = re.compile(r"^@(\w+)\{(\w+),\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
-FIELD_PATTERN = re.compile(r"^  (\w+) = \{(.*)\},$", re.MULTILINE)
-BIBTEX_ENTRIES = {entry[2]: entry[0] for entry in ENTRY_PATTERN.finditer(BIBLIOGRAPHY_FILE.read_text(encoding="utf-8"))}
-PAPER_FIELDS = {key: dict(FIELD_PATTERN.findall(text)) for key, text in BIBTEX_ENTRIES.items()}
+BIBTEX_ENTRY_PATTERN = re.compile(r"^@(\w+)\{(\w+),\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
+BIBTEX_FIELD_PATTERN = re.compile(r"^  (\w+) = \{(.*)\},$", re.MULTILINE)
+BIBTEX_ENTRIES = {
+    entry[2]: entry[0] for entry in BIBTEX_ENTRY_PATTERN.finditer(BIBLIOGRAPHY_FILE.read_text(encoding="utf-8"))
+}
+BIBTEX_FIELDS_BY_KEY = {key: dict(BIBTEX_FIELD_PATTERN.findall(text)) for key, text in BIBTEX_ENTRIES.items()}
 
 COMBINING_ACCENTS = {  # LaTeX commands and combining characters of Unicode
     "'": "\u0301",
@@ -49,8 +51,8 @@ LATEX_LETTERS = {
     "AA": "Å",
     "i": "ı",
 }
-ACCENT_PATTERN = re.compile(r"\\(?:([^\w\s{}])|([ckruvH])(?=[\s{]))\s*\{?(\\?\w)\}?")
-LETTER_PATTERN = re.compile(r"\\(ss|ae|AE|aa|AA|[oOlLi])(?![a-zA-Z])\s*")
+LATEX_ACCENT_PATTERN = re.compile(r"\\(?:([^\w\s{}])|([ckruvH])(?=[\s{]))\s*\{?(\\?\w)\}?")
+LATEX_LETTER_PATTERN = re.compile(r"\\(ss|ae|AE|aa|AA|[oOlLi])(?![a-zA-Z])\s*")
 
 
 def get_citation_keys(scenario: AbstractScenario) -> list[str]:
@@ -112,7 +114,7 @@ def format_reference(key: str) -> str:
     'Werner Krauth and Marc Mézard (1987). Learning algorithms with optimal stability in neural networks.
     Journal of Physics A 20, L745–L752.'
     """
-    paper = PAPER_FIELDS[key]
+    paper = BIBTEX_FIELDS_BY_KEY[key]
     publication = (
         paper.get("journal") or paper.get("booktitle") or paper.get("publisher") or paper.get("howpublished", "")
     )
@@ -130,10 +132,10 @@ def unicode_from_latex(text: str) -> str:
     >>> unicode_from_latex(names)
     'Mézard, Erdős, François, Örjan, Straße, Øystein, í, LaTeX, 1–2'
     """
-    text = ACCENT_PATTERN.sub(
+    text = LATEX_ACCENT_PATTERN.sub(
         lambda match: match[3].removeprefix("\\") + COMBINING_ACCENTS.get(match[1] or match[2], ""), text
     )
-    text = LETTER_PATTERN.sub(lambda match: LATEX_LETTERS[match[1]], text)
+    text = LATEX_LETTER_PATTERN.sub(lambda match: LATEX_LETTERS[match[1]], text)
     return unicodedata.normalize("NFC", re.sub(r"[{}]", "", text)).replace("--", "–")
 
 

@@ -60,7 +60,7 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     are NaN if the runs of a sweep rightly deviate from theory (`expected_deviation`). The attribute `seeds` is the
     number of seeds, `values` the number of compared values, and `independent` the number of independent values that
     they are equivalent to. With a predicted standard deviation `left_out` names the omitted variables, and `unresolved`
-    is the number of values where the expansion in 1/N fails (`statmech.results.corrections.find_resolved_values`). All
+    is the number of values where the expansion in 1/N fails (`statmech.results.corrections.find_resolved_std_mask`). All
     values then count as independent, regardless of their correlations, which makes the bound too large rather than too
     small.
 
@@ -69,7 +69,7 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     results = as_results(simulation, theory)
     runs, solution, scenario = *_require_both_datasets(results), results.scenario
     names = [name for name in _list_compared_variables(results) if not scenario.variables[name].bound]
-    if has_predictions(solution):
+    if has_any_bias_and_std(solution):
         return _compare_with_prediction(runs, solution, names, list(scenario.recorded_coordinates))
     if runs.sizes["seed"] < 2:
         raise ScenarioError([(("seeds",), "a standard error requires at least 2 seeds")])
@@ -78,7 +78,7 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     expected = _average_exchangeable_students(solution[names], exchangeable)
     deviations = compared.map(
         lambda values: _compute_deviation(
-            values, expected[values.name], corrections.get_theory_error(solution, values.name)
+            values, expected[values.name], corrections.get_theory_standard_error(solution, values.name)
         )
     ).where(not scenario.expected_deviation)
     recorded = [name for name in scenario.recorded_coordinates if name in deviations.dims]
@@ -86,7 +86,7 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     return deviations.assign_attrs(_count_compared_values(compared, deviations, recorded))
 
 
-def has_predictions(theory: xr.Dataset) -> bool:
+def has_any_bias_and_std(theory: xr.Dataset) -> bool:
     """Return True if theory predicts the mean and standard deviation of a run for some variable."""
     return any(corrections.has_bias_and_std(theory, str(name)) for name in theory.data_vars)
 
@@ -94,10 +94,10 @@ def has_predictions(theory: xr.Dataset) -> bool:
 def _compare_with_prediction(runs: xr.Dataset, theory: xr.Dataset, names: list[str], recorded: list[str]) -> xr.Dataset:
     """Compute deviations in predicted standard errors, for all variables with a prediction."""
     predicted_names = [name for name in names if corrections.has_bias_and_std(theory, name)]
-    deviations = runs[predicted_names].map(lambda values: _compute_predicted_deviation(values, theory))
+    deviations = runs[predicted_names].map(lambda values: _deviation_in_predicted_errors(values, theory))
     count = int(sum(np.isfinite(values).sum() for values in deviations.values()))
     omitted = [name for name in names if name not in predicted_names]
-    unresolved = int(sum(corrections.find_unresolved_values(theory, name).sum() for name in predicted_names))
+    unresolved = int(sum(corrections.find_unresolved_std_mask(theory, name).sum() for name in predicted_names))
     return deviations.assign_attrs(
         seeds=_find_min_seed_count(runs, minimum=1),
         recorded=recorded,
@@ -108,11 +108,13 @@ def _compare_with_prediction(runs: xr.Dataset, theory: xr.Dataset, names: list[s
     )
 
 
-def _compute_predicted_deviation(values: Any, theory: xr.Dataset) -> Any:
+def _deviation_in_predicted_errors(values: Any, theory: xr.Dataset) -> Any:
     mean, std = corrections.predict_mean_and_std(theory, values.name)
     assert std is not None
-    mean_error = np.hypot(std / np.sqrt(values.count("seed")), corrections.get_theory_error(theory, values.name))
-    error = mean_error.where(corrections.find_resolved_values(theory, values.name))
+    mean_error = np.hypot(
+        std / np.sqrt(values.count("seed")), corrections.get_theory_standard_error(theory, values.name)
+    )
+    error = mean_error.where(corrections.find_resolved_std_mask(theory, values.name))
     return ((values.mean("seed") - mean) / error).transpose(*(dim for dim in values.dims if dim != "seed"))
 
 

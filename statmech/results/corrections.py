@@ -3,7 +3,7 @@ r"""Theory's prediction of the mean and standard deviation of a run at finite N,
 In addition to a variable's value in the limit N -> infinity, a theory with `corrections: true` has the bias at this N
 (`NAME_bias`) and the standard deviation of one run (`NAME_std`). Figures and comparisons use `predict_mean_and_std`.
 
-**Where the next order is small** (`find_resolved_values`). The standard deviation s has relative errors of order 1/N.
+**Where the next order is small** (`find_resolved_std_mask`). The standard deviation s has relative errors of order 1/N.
 Three errors can be estimated from the bias b and the scale x of a variable's fluctuations: x is the value itself for a
 length or an error, and 1 - abs(R) for a cosine.
 
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from statmech.scenarios.variables import BIAS_SUFFIX, ERROR_SUFFIX, STD_SUFFIX
+from statmech.scenarios.variables import BIAS_SUFFIX, STANDARD_ERROR_SUFFIX, STD_SUFFIX
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -79,18 +79,18 @@ def has_bias_and_std(theory: xr.Dataset, name: str) -> bool:
     return name + BIAS_SUFFIX in theory and name + STD_SUFFIX in theory
 
 
-def get_theory_error(theory: xr.Dataset, name: str) -> xr.DataArray | float:
+def get_theory_standard_error(theory: xr.Dataset, name: str) -> xr.DataArray | float:
     """Return the standard error of theory's own value of a variable, 0 if theory is exact.
 
     >>> from statmech import Scenario
     >>> from theory import solve
-    >>> get_theory_error(solve(Scenario(rule="hebb", t=[1])), "R")
+    >>> get_theory_standard_error(solve(Scenario(rule="hebb", t=[1])), "R")
     0.0
     """
-    return theory.get(name + ERROR_SUFFIX, 0.0)
+    return theory.get(name + STANDARD_ERROR_SUFFIX, 0.0)
 
 
-def find_resolved_values(theory: xr.Dataset, name: str) -> xr.DataArray:
+def find_resolved_std_mask(theory: xr.Dataset, name: str) -> xr.DataArray:
     """Return True where a variable's standard deviation is nonzero and the next order in 1/N is small.
 
     With a given start, the standard deviation is zero except for rounding. At all other points where this is False,
@@ -99,7 +99,7 @@ def find_resolved_values(theory: xr.Dataset, name: str) -> xr.DataArray:
     >>> from statmech import Scenario
     >>> from theory import solve
     >>> noisy = Scenario(rule="adatron", flip=0.1, N=100, t=[1, 20], corrections=True)
-    >>> find_resolved_values(solve(noisy), "length").values.ravel()
+    >>> find_resolved_std_mask(solve(noisy), "length").values.ravel()
     array([ True, False])
     """
     mean, std = predict_mean_and_std(theory, name)
@@ -114,7 +114,7 @@ def find_resolved_values(theory: xr.Dataset, name: str) -> xr.DataArray:
     return (std > STD_ROUNDING_TOL * np.abs(mean)) & is_small
 
 
-def find_unresolved_values(theory: xr.Dataset, name: str) -> xr.DataArray:
+def find_unresolved_std_mask(theory: xr.Dataset, name: str) -> xr.DataArray:
     """Return True where the expansion in 1/N does not resolve a variable's standard deviation.
 
     Without a bias, this is False everywhere.
@@ -122,8 +122,8 @@ def find_unresolved_values(theory: xr.Dataset, name: str) -> xr.DataArray:
     >>> from statmech import Scenario
     >>> from theory import solve
     >>> noisy = Scenario(rule="adatron", flip=0.1, N=100, t=[1, 20], corrections=True)
-    >>> find_unresolved_values(solve(noisy), "length").values.ravel()
+    >>> find_unresolved_std_mask(solve(noisy), "length").values.ravel()
     array([False,  True])
     """
     spreads = theory[name + STD_SUFFIX] > 0
-    return spreads & ~find_resolved_values(theory, name) if has_bias_and_std(theory, name) else spreads & False
+    return spreads & ~find_resolved_std_mask(theory, name) if has_bias_and_std(theory, name) else spreads & False

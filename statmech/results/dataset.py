@@ -118,7 +118,7 @@ def _normalise_dims(names: Any) -> tuple[Any, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def compute_student_parameters(
+def compute_student_order_parameters(
     parallel: np.ndarray, perpendicular: np.ndarray, length: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
     r"""Compute R, length and generalization error of students, from their components relative to the teacher.
@@ -136,7 +136,7 @@ def compute_student_parameters(
     -------
     Arrays of the same shape; R is NaN for a student of length 0.
 
-    >>> parameters = compute_student_parameters(np.array(1.0), np.array(1.0))
+    >>> parameters = compute_student_order_parameters(np.array(1.0), np.array(1.0))
     >>> {name: float(value.round(3)) for name, value in parameters.items()}
     {'R': 0.707, 'length': 1.414, 'eps_g': 0.25}
     """
@@ -144,7 +144,7 @@ def compute_student_parameters(
     return {"R": parallel / length, "length": length, "eps_g": np.arctan2(perpendicular, parallel) / np.pi}
 
 
-def compute_ensemble_parameters(parallel: np.ndarray, perpendicular_gram: np.ndarray) -> dict[str, np.ndarray]:
+def compute_ensemble_order_parameters(parallel: np.ndarray, perpendicular_gram: np.ndarray) -> dict[str, np.ndarray]:
     r"""Compute order parameters and errors of an ensemble, from the students' components relative to the teacher.
 
     The error of the majority vote depends on more than pairs of students, and is computed elsewhere.
@@ -163,7 +163,7 @@ def compute_ensemble_parameters(parallel: np.ndarray, perpendicular_gram: np.nda
     """
     K = parallel.shape[-1]
     perpendicular_squared = np.diagonal(perpendicular_gram, axis1=-2, axis2=-1)
-    student = compute_student_parameters(parallel, np.sqrt(perpendicular_squared))
+    student = compute_student_order_parameters(parallel, np.sqrt(perpendicular_squared))
     length = student["length"]
     pairs = parallel[..., :, None] * parallel[..., None, :] + perpendicular_gram
     q = pairs / (length[..., :, None] * length[..., None, :])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXPORT_SUFFIXES = (".csv", ".nc")
 # spreadsheets treat text that starts with one of these as a formula
-FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
+SPREADSHEET_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_export(simulation: ResultsOrDataset, theory: xr.Dataset | None, path: Path) -> None:
@@ -46,7 +46,7 @@ def make_csv(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> 
 
 
 def _escape_formula(entry: Any) -> Any:
-    return f"'{entry}" if isinstance(entry, str) and entry.startswith(FORMULA_PREFIXES) else entry
+    return f"'{entry}" if isinstance(entry, str) and entry.startswith(SPREADSHEET_FORMULA_PREFIXES) else entry
 
 
 def make_export_table(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> pd.DataFrame:

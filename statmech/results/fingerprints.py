@@ -23,7 +23,7 @@ import numpy as np
 from statmech.results.stored_config import remove_figure
 
 FINGERPRINT_VARIABLE = "fingerprint"  # stored variable of a sweep, with one value per run
-MAX_BLOCK_NUMBERS = 2**20  # limits the memory of temporary arrays
+MAX_WORDS_PER_BLOCK = 2**20  # limits the memory of temporary arrays
 
 
 def compute_fingerprint_salt(config: Mapping[str, Any], data: Mapping[str, str]) -> bytes:
@@ -62,7 +62,7 @@ def compute_fingerprints(values: Mapping[str, np.ndarray], runs: np.ndarray, sal
     for name, array in sorted(values.items()):
         flat = np.ascontiguousarray(array).reshape(runs.size, -1)
         numbers = _derive_odd_keys(salt, name, _pack_as_uint64(flat[:1]).shape[1])
-        step = max(1, MAX_BLOCK_NUMBERS // max(1, numbers.size))
+        step = max(1, MAX_WORDS_PER_BLOCK // max(1, numbers.size))
         for start in range(0, runs.size, step):
             integers = _pack_as_uint64(flat[start : start + step])
             sums[start : start + step] += (integers ^ (integers >> np.uint64(32))) @ numbers

@@ -19,14 +19,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from statmech.errors import StoreError, make_unwritable_error
+from statmech.errors import StoreError, make_unwritable_file_error
 from statmech.runtime import system
 from statmech.runtime.system import EXCLUSIVE_LOCK, SHARED_LOCK
 
 T = TypeVar("T")
 LOCK_RETRIES, LOCK_RETRY_SECONDS = 5, 0.05  # reading a lock's owner briefly takes the lock
-LOCK_NOTICE_SECONDS = 2.0  # report only longer waits
-EXTENSION_HINT = (
+LOCK_WAIT_NOTICE_SECONDS = 2.0  # report only longer waits
+SWEEP_EXTENSION_HINT = (
     "A sweep is extended or replaced only while no other process writes it: wait until that process has ended, or "
     "choose another folder"
 )
@@ -38,7 +38,7 @@ class Lock:
 
     def __init__(self, path: Path):
         self.path = path
-        self._file = open_text_file(path, os.O_RDWR | os.O_CREAT)
+        self._file = open_regular_text_file(path, os.O_RDWR | os.O_CREAT)
 
     def take(self, mode: int) -> bool:
         """Try to take the lock, `SHARED_LOCK` or `EXCLUSIVE_LOCK`, and return False if another process holds it."""
@@ -46,7 +46,7 @@ class Lock:
             if _is_open_file_at(self._file, self.path):
                 return True
             self._file.close()
-            self._file = open_text_file(self.path, os.O_RDWR | os.O_CREAT)
+            self._file = open_regular_text_file(self.path, os.O_RDWR | os.O_CREAT)
         return False
 
     def _try_lock(self, mode: int) -> bool:
@@ -104,7 +104,7 @@ class StoreClaim:
         return store
 
     def _take_lock(self, mode: int) -> None:
-        hint = f". {EXTENSION_HINT}" if mode == EXCLUSIVE_LOCK and not self.exclusive else ""
+        hint = f". {SWEEP_EXTENSION_HINT}" if mode == EXCLUSIVE_LOCK and not self.exclusive else ""
         _acquire_lock(self.lock, mode, f"{self.path}: is being written by", hint)
 
 
@@ -118,11 +118,11 @@ def claim_store(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[StoreCl
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
-        raise make_unwritable_error(path, failure) from None
+        raise make_unwritable_file_error(path, failure) from None
     k, n = shard
     with contextlib.ExitStack() as closing:
         if n > 1:
-            if not system.has_locks():
+            if not system.has_file_locks():
                 raise StoreError(f"{path}: {NO_FILE_LOCKS_MESSAGE}")
             shard_lock = Lock(path.with_name(f".{path.name}.lock-{k}-of-{n}"))
             closing.callback(shard_lock.release)
@@ -135,7 +135,7 @@ def claim_store(path: Path, shard: tuple[int, int] = (1, 1)) -> Iterator[StoreCl
 
 def find_writing_process(path: Path) -> str:
     """Return the process that is writing the store at `path`, and its host, or an empty string."""
-    with contextlib.suppress(OSError, StoreError), open_text_file(_get_lock_path(path), os.O_RDWR) as file:
+    with contextlib.suppress(OSError, StoreError), open_regular_text_file(_get_lock_path(path), os.O_RDWR) as file:
         if not system.try_lock(file, EXCLUSIVE_LOCK):
             return _read_owner(file)
     return ""
@@ -150,7 +150,7 @@ def lock_for_writing(path: Path, exclusive: bool = False, wait: Callable[[str], 
     lock, start = Lock(_get_writing_lock_path(path)), time.monotonic()
     try:
         while not lock.take(EXCLUSIVE_LOCK if exclusive else SHARED_LOCK):
-            if wait and time.monotonic() - start > LOCK_NOTICE_SECONDS:
+            if wait and time.monotonic() - start > LOCK_WAIT_NOTICE_SECONDS:
                 wait(find_writing_process(path) or "another process")
                 wait = None
             time.sleep(LOCK_RETRY_SECONDS)
@@ -159,7 +159,7 @@ def lock_for_writing(path: Path, exclusive: bool = False, wait: Callable[[str], 
         lock.release(remove=exclusive)
 
 
-def open_text_file(path: Path, flags: int) -> IO[str]:
+def open_regular_text_file(path: Path, flags: int) -> IO[str]:
     """Open a lock file or log.
 
     Raises `StoreError` for a symbolic link, whose target would be overwritten.
@@ -170,7 +170,7 @@ def open_text_file(path: Path, flags: int) -> IO[str]:
         if path.is_symlink():
             problem = "is a symbolic link, whose target would be overwritten. Remove the link"
             raise StoreError(f"{path}: {problem}") from None
-        raise make_unwritable_error(path, failure) from None
+        raise make_unwritable_file_error(path, failure) from None
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise StoreError(f"{path}: is not a regular file: remove it")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from statmech.results.locks import open_text_file
+from statmech.results.locks import open_regular_text_file
 
 Event = dict[str, Any]
 REQUIRED_EVENT_KEYS: dict[str, dict[str, type]] = {  # keys that readers of each event require, with their types
@@ -33,11 +33,16 @@ class StoreLog:
         suffix = "" if shard[1] == 1 else f"-{shard[0]}-of-{shard[1]}"
         self.path, self.listener = store.with_name(f"{store.stem}{suffix}.log"), listener
         if self.path.is_symlink():
-            open_text_file(self.path, os.O_WRONLY)  # raises here, because later failures to write the log are ignored
+            open_regular_text_file(
+                self.path, os.O_WRONLY
+            )  # raises here, because later failures to write the log are ignored
 
     def __call__(self, **event: Any) -> None:
         event = {"time": time.strftime(LOG_TIME_FORMAT), **event}
-        with contextlib.suppress(OSError), open_text_file(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
+        with (
+            contextlib.suppress(OSError),
+            open_regular_text_file(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file,
+        ):
             file.write(json.dumps(event) + "\n")
         if self.listener:
             self.listener(event)
@@ -77,7 +82,7 @@ def find_unfinished_chunks(run: list[Event]) -> set[int]:
 
 def _read_lines(log: Path) -> list[str]:
     try:
-        with open_text_file(log, os.O_RDONLY) as file:
+        with open_regular_text_file(log, os.O_RDONLY) as file:
             return file.read().splitlines()
     except OSError:
         return []

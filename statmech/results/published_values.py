@@ -48,7 +48,9 @@ PUBLISHED_WEIGHT_COUNTS: dict[str, dict[str, tuple[float, ...]]] = {
     },
     "coding": {"boosting": (52, 37), "mlp": (4270,), "ordinary": (60,), "second_order": (1740,), "pruned": (52, 37)},
 }
-PUBLISHED_LESS_ACCURATE: dict[str, tuple[str, ...]] = {  # starred in Table 1: p <= 0.05, paired two-tailed t-test
+CLASSIFIERS_WORSE_THAN_BOOSTING: dict[
+    str, tuple[str, ...]
+] = {  # starred in Table 1: p <= 0.05, paired two-tailed t-test
     "votes": ("tree", "second_order", "pruned"),
     "promoters": ("tree", "ordinary", "second_order", "pruned"),
     "coding": ("tree", "mlp", "ordinary", "second_order", "pruned"),

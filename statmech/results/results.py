@@ -18,7 +18,7 @@ from statmech.results.status import read_status as status_of
 from statmech.results.stored_config import decode_attributes
 from statmech.results.stored_theory import adapt_theory, load_theory
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.composition import FigureKey
+from statmech.scenarios.composition import FigureKeyValue
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,7 +58,7 @@ class Results:
     theory: xr.Dataset | Any = None
     status: dict[str, Any] | None = None
     name: str = ""
-    figure: FigureKey = None
+    figure: FigureKeyValue = None
     folder: Path | None = None
     command: str = ""
     lines: xr.Dataset | None = None

@@ -13,7 +13,7 @@ from statmech.results.log import LOG_TIME_FORMAT, Event, find_unfinished_chunks,
 from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
 from statmech.runtime.progress import format_rate
 
-MAX_LISTED_CHUNKS = 20
+MAX_LISTED_RUNNING_CHUNKS = 20
 
 
 def read_status(folder: Path) -> dict[str, Any]:
@@ -59,10 +59,10 @@ def format_status(status: dict[str, Any]) -> list[str]:
         status["store"],
         f"runs     {status['done']} of {status['runs']} done, {status['failed']} failed, {status['missing']} missing",
         f"writer   {status['writer'] or 'none'}",
-        f"checked  which runs are done, not their numbers: {_describe_checks(status)}",
+        f"checked  which runs are done, not their numbers: {_describe_verifiability(status)}",
     ]
     if status["running"]:
-        text.append(f"running  chunks {', '.join(map(str, status['running'][:MAX_LISTED_CHUNKS]))}")
+        text.append(f"running  chunks {', '.join(map(str, status['running'][:MAX_LISTED_RUNNING_CHUNKS]))}")
     if status["rate"]:
         seconds_left = status["seconds_left"]
         text.append(
@@ -72,7 +72,7 @@ def format_status(status: dict[str, Any]) -> list[str]:
     return text
 
 
-def _describe_checks(status: dict[str, Any]) -> str:
+def _describe_verifiability(status: dict[str, Any]) -> str:
     if status["verifiable"]:
         return "`statmech verify` reads every one"
     return "this store was made before runs had fingerprints, and `statmech verify` can check checksums only"

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statmech.errors import DamagedStoreError, StoreError, make_unreadable_error, make_unwritable_error
+from statmech.errors import DamagedStoreError, StoreError, make_unreadable_store_error, make_unwritable_file_error
 from statmech.results import checksums
 from statmech.results.dataset import find_invalid_variables
 from statmech.results.fingerprints import FINGERPRINT_VARIABLE, compute_fingerprint_salt, compute_fingerprints
@@ -26,27 +26,27 @@ from statmech.results.stored_config import (
     encode_attributes,
     list_config_differences,
 )
-from statmech.running_command import format_option, get_command_name
+from statmech.running_command import format_option, get_running_command_name
 from statmech.runtime import own_code
 from statmech.runtime.programs import REPOSITORY_FOLDER, digest_package_sources, get_package_version
 from statmech.runtime.system import get_processor_name
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.composition import FigureKey
+from statmech.scenarios.composition import FigureKeyValue
 
 if TYPE_CHECKING:
     import xarray as xr
 
-STATE_VARIABLE = "state"  # stored variable with the state of each run (`statmech.results.sweep_store`)
+RUN_STATE_VARIABLE = "state"  # stored variable with the state of each run (`statmech.results.sweep_store`)
 STORE_ID_ATTRIBUTE = "store"  # distinguishes stores of the same config
 DONE_STATE = 1
-MADE_BY_VARIABLE = "made_by"  # stored variable with the index of the version that computed each run
-VERSION_KEYS = ("commit", "versions")  # entries of a provenance that identify a version
+RUN_VERSION_VARIABLE = "made_by"  # stored variable with the index of the version that computed each run
+VERSION_PROVENANCE_KEYS = ("commit", "versions")  # entries of a provenance that identify a version
 TEXT_ATTRIBUTES = ("commit", "machine", "python", "source")
 ROUNDING_ENV_VARIABLES = ("XLA_FLAGS", "OPENBLAS_CORETYPE")  # environment variables that change the last digits
 RECORDED_PACKAGES = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 
 
-def save(dataset: xr.Dataset, path: Path, figure: FigureKey = None) -> None:
+def save(dataset: xr.Dataset, path: Path, figure: FigureKeyValue = None) -> None:
     """Write a dataset atomically as a Zarr store.
 
     The store is first written under a temporary name, so that a store at `path` is always complete.
@@ -88,7 +88,7 @@ def save(dataset: xr.Dataset, path: Path, figure: FigureKey = None) -> None:
                 path.rename(scratch / "old")
             (scratch / "store").rename(path)
     except OSError as failure:
-        raise make_unwritable_error(path, failure) from None
+        raise make_unwritable_file_error(path, failure) from None
 
 
 def load(path: str | Path) -> xr.Dataset:
@@ -131,23 +131,25 @@ def load(path: str | Path) -> xr.Dataset:
     try:
         with ignore_zarr_warnings(), xr.open_zarr(path, consolidated=False, chunks=None) as dataset:
             # states first, the reverse of the writer's order: values of finished runs are then complete
-            states = {name: dataset[name].load() for name in (STATE_VARIABLE, FINGERPRINT_VARIABLE) if name in dataset}
-            loaded = dataset.drop_vars(MADE_BY_VARIABLE, errors="ignore").load().assign(states)
+            states = {
+                name: dataset[name].load() for name in (RUN_STATE_VARIABLE, FINGERPRINT_VARIABLE) if name in dataset
+            }
+            loaded = dataset.drop_vars(RUN_VERSION_VARIABLE, errors="ignore").load().assign(states)
             check_attribute_types(loaded.attrs)
             names = (
                 [*_list_missing_chunk_files(path, loaded), *_describe_misplaced_runs(loaded)]
-                if STATE_VARIABLE in loaded
+                if RUN_STATE_VARIABLE in loaded
                 else []
             )
     except Exception as failure:  # zarr and its codecs raise various errors on a corrupted store
-        raise make_unreadable_error(path, failure) from None
+        raise make_unreadable_store_error(path, failure) from None
     if path.stat().st_ino != folder:  # the sweep was extended while it was read
         return load(path)
     if names:
         raise DamagedStoreError(path, names)
     for name in (checksums.CHECKSUMS_ATTRIBUTE, STORE_ID_ATTRIBUTE):
         loaded.attrs.pop(name, None)
-    return _add_done_coordinate(loaded) if STATE_VARIABLE in loaded else loaded
+    return _add_done_coordinate(loaded) if RUN_STATE_VARIABLE in loaded else loaded
 
 
 def check_attribute_types(attrs: Mapping[str, Any]) -> None:
@@ -161,8 +163,8 @@ def check_attribute_types(attrs: Mapping[str, Any]) -> None:
 
 def _add_done_coordinate(dataset: xr.Dataset) -> xr.Dataset:
     finished, dataset = (
-        dataset[STATE_VARIABLE] == DONE_STATE,
-        dataset.drop_vars([STATE_VARIABLE, FINGERPRINT_VARIABLE], errors="ignore"),
+        dataset[RUN_STATE_VARIABLE] == DONE_STATE,
+        dataset.drop_vars([RUN_STATE_VARIABLE, FINGERPRINT_VARIABLE], errors="ignore"),
     )
     return dataset if finished.all() else dataset.assign_coords(done=finished)
 
@@ -176,7 +178,7 @@ def _list_missing_chunk_files(path: Path, dataset: xr.Dataset) -> Iterator[str]:
     """Yield the missing files of finished runs, which zarr would read as missing values."""
     import numpy as np
 
-    state, lengths = dataset[STATE_VARIABLE], dataset[STATE_VARIABLE].encoding["chunks"]
+    state, lengths = dataset[RUN_STATE_VARIABLE], dataset[RUN_STATE_VARIABLE].encoding["chunks"]
     begun = np.argwhere(state.values)
     for position in np.unique(begun // np.asarray(lengths, int), axis=0):
         for name, array in dataset.data_vars.items():
@@ -191,17 +193,17 @@ def _describe_misplaced_runs(dataset: xr.Dataset) -> Iterator[str]:
 
     if FINGERPRINT_VARIABLE not in dataset:
         return
-    runs = np.arange(dataset[STATE_VARIABLE].size).reshape(dataset[STATE_VARIABLE].shape)
+    runs = np.arange(dataset[RUN_STATE_VARIABLE].size).reshape(dataset[RUN_STATE_VARIABLE].shape)
     values = {str(name): variable.values for name, variable in dataset.data_vars.items() if "seed" in variable.dims}
     attributes = decode_attributes(dataset.attrs)
     data, code = (attributes.get(name, {}) for name in ("data", "code"))
     computed = compute_fingerprints(
-        {name: array for name, array in values.items() if name not in (STATE_VARIABLE, FINGERPRINT_VARIABLE)},
+        {name: array for name, array in values.items() if name not in (RUN_STATE_VARIABLE, FINGERPRINT_VARIABLE)},
         runs,
         compute_fingerprint_salt(config_from_attributes(dataset.attrs), {**data, **code}),
     )
     wrong = int(
-        ((computed != dataset[FINGERPRINT_VARIABLE].values) & (dataset[STATE_VARIABLE].values == DONE_STATE)).sum()
+        ((computed != dataset[FINGERPRINT_VARIABLE].values) & (dataset[RUN_STATE_VARIABLE].values == DONE_STATE)).sum()
     )
     if wrong:
         yield f"{wrong} runs whose numbers were not computed for their place; `statmech verify` lists them"
@@ -217,7 +219,7 @@ def load_simulation(path: Path, scenario: AbstractScenario) -> xr.Dataset | None
         return None
     dataset = load(path)
     if changed := list_config_differences(scenario.config(), config_from_attributes(dataset.attrs)):
-        remedy = f"`statmech {get_command_name() or 'figure'} {path.parent}` uses the stored config"
+        remedy = f"`statmech {get_running_command_name() or 'figure'} {path.parent}` uses the stored config"
         raise StoreError(describe_other_config(path, changed, remedy))
     check_dataset_form(path, dataset, scenario)
     if changed_code := describe_changed_code(path, scenario, decode_attributes(dataset.attrs).get("code")):
@@ -295,7 +297,7 @@ def provenance() -> dict[str, Any]:
 
 def get_recorded_version(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of a provenance that identify the version."""
-    return {name: provenance.get(name) for name in VERSION_KEYS}
+    return {name: provenance.get(name) for name in VERSION_PROVENANCE_KEYS}
 
 
 def is_running_version(recorded: Mapping[str, Any]) -> bool:

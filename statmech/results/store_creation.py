@@ -1,7 +1,7 @@
 """Creation, extension and repair of stores for sweeps.
 
 The store of an extended sweep is created next to the old store, the old chunks are copied, and then the two stores
-exchange names. After a kill in between, `recover_replacement` recovers one complete store.
+exchange names. After a kill in between, `recover_interrupted_replacement` recovers one complete store.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.errors import DamagedStoreError, StatmechError, make_unreadable_error, make_unwritable_error
+from statmech.errors import DamagedStoreError, StatmechError, make_unreadable_store_error, make_unwritable_file_error
 from statmech.results import checksums
 from statmech.results.chunks import Chunk, compute_chunk_lengths
 from statmech.results.dataset import make_coordinates
 from statmech.results.fingerprints import FINGERPRINT_VARIABLE
 from statmech.results.store import (
     DONE_STATE,
-    MADE_BY_VARIABLE,
-    STATE_VARIABLE,
+    RUN_STATE_VARIABLE,
+    RUN_VERSION_VARIABLE,
     consolidate_store,
     ignore_zarr_warnings,
     provenance,
@@ -37,7 +37,7 @@ from statmech.results.stored_config import (
 )
 from statmech.results.sweep_store import FAILED_STATE, MISSING_STATE, SweepStore
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.composition import FigureKey
+from statmech.scenarios.composition import FigureKeyValue
 from statmech.scenarios.registry import scenario_from
 
 GridIndex = tuple[int, ...]
@@ -48,7 +48,7 @@ def create_store(
     scenario: AbstractScenario,
     attrs: dict[str, Any],
     old: SweepStore | None = None,
-    figure: FigureKey = None,
+    figure: FigureKeyValue = None,
 ) -> SweepStore:
     """Create a store at `path`, replacing any file or store there.
 
@@ -67,7 +67,7 @@ def create_store(
     figure
         The figure that the folder of results remembers.
     """
-    new = _get_new_path(path)
+    new = _get_new_store_path(path)
     verifiable = old is None or old.fingerprint is not None  # copying numbers does not make them verifiable
     config = add_figure(scenario.config(), figure)
     try:
@@ -82,19 +82,19 @@ def create_store(
             _copy_runs(old, SweepStore(new), scenario)
         _replace_store(path, new)
     except OSError as failure:
-        raise make_unwritable_error(path, failure) from None
+        raise make_unwritable_file_error(path, failure) from None
     return SweepStore(path)
 
 
-def recover_replacement(path: Path) -> None:
+def recover_interrupted_replacement(path: Path) -> None:
     """Finish or undo the replacement of a store after an interruption by a kill."""
-    backup = _get_backup_path(path)
+    backup = _get_backup_store_path(path)
     if backup.exists():
         if path.exists():
             _remove_store(backup)
         else:
             backup.rename(path)
-    _remove_store(_get_new_path(path))
+    _remove_store(_get_new_store_path(path))
 
 
 def repair_metadata(path: Path) -> list[str]:
@@ -115,7 +115,7 @@ def _repair_from_twin(path: Path, names: list[str]) -> list[str]:
 
     Returns the names of files that remain corrupted.
     """
-    twin = _get_new_path(path)
+    twin = _get_new_store_path(path)
     try:
         attrs = checksums.read_group_metadata(path)["attributes"]
         config = config_from_attributes(attrs)
@@ -124,9 +124,9 @@ def _repair_from_twin(path: Path, names: list[str]) -> list[str]:
     except StatmechError:
         raise
     except OSError as failure:
-        raise make_unwritable_error(path, failure) from None
+        raise make_unwritable_file_error(path, failure) from None
     except Exception as failure:  # zarr raises various errors for an untrusted config or chunk shape
-        raise make_unreadable_error(path, failure) from None
+        raise make_unreadable_store_error(path, failure) from None
     finally:
         _remove_store(twin)
 
@@ -137,10 +137,10 @@ def check_variable_forms(store: SweepStore, scenario: AbstractScenario) -> None:
     inner = {name: (variable.dims, variable.missing) for name, variable in scenario.variables.items()}
     forms = {
         name: _compute_variable_form(scenario, *arguments, lengths)
-        for name, arguments in {**inner, STATE_VARIABLE: ((), np.int8(MISSING_STATE))}.items()
+        for name, arguments in {**inner, RUN_STATE_VARIABLE: ((), np.int8(MISSING_STATE))}.items()
     }
     stored_forms = {
-        name: _read_variable_form(array) for name, array in {**store.arrays, STATE_VARIABLE: store.state}.items()
+        name: _read_variable_form(array) for name, array in {**store.arrays, RUN_STATE_VARIABLE: store.state}.items()
     }
     if wrong := [name for name, form in forms.items() if stored_forms.get(name) != form]:
         raise DamagedStoreError(store.path, wrong)
@@ -253,9 +253,14 @@ def _create_empty(
         add(
             FINGERPRINT_VARIABLE, (), np.uint64(0), {"long_name": "binds a run's numbers to its position in this sweep"}
         )
-    add(MADE_BY_VARIABLE, (), np.uint8(0), {"long_name": "version that computed a run, among `earlier` and the latest"})
     add(
-        STATE_VARIABLE,
+        RUN_VERSION_VARIABLE,
+        (),
+        np.uint8(0),
+        {"long_name": "version that computed a run, among `earlier` and the latest"},
+    )
+    add(
+        RUN_STATE_VARIABLE,
         (),
         np.int8(MISSING_STATE),
         {"flag_values": [MISSING_STATE, DONE_STATE, FAILED_STATE], "flag_meanings": "missing done failed"},
@@ -290,7 +295,7 @@ def _read_variable_form(array: Any) -> _VariableForm:
 
 def _replace_store(path: Path, new: Path) -> None:
     """Replace the store at `path` by a new store."""
-    backup = _get_backup_path(path)
+    backup = _get_backup_store_path(path)
     _remove_store(backup)
     if path.exists() or path.is_symlink():
         path.rename(backup)
@@ -306,9 +311,9 @@ def _remove_store(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _get_new_path(path: Path) -> Path:
+def _get_new_store_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.new")
 
 
-def _get_backup_path(path: Path) -> Path:
+def _get_backup_store_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.old")

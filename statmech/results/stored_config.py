@@ -15,7 +15,7 @@ from statmech.errors import shorten_text
 from statmech.scenarios.composition import Composition
 
 FIGURE_KEY = "figure"
-JSON_ATTRIBUTES = {"versions": dict, "data": dict, "code": dict, "earlier": list}  # decoded type of each attribute
+JSON_ATTRIBUTE_TYPES = {"versions": dict, "data": dict, "code": dict, "earlier": list}  # decoded type of each attribute
 
 
 def config_from_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def encode_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
     >>> encode_attributes({"commit": "4d1c2e7", "code": {}})
     {'commit': '4d1c2e7', 'code': '{}'}
     """
-    return {name: json.dumps(value) if name in JSON_ATTRIBUTES else value for name, value in values.items()}
+    return {name: json.dumps(value) if name in JSON_ATTRIBUTE_TYPES else value for name, value in values.items()}
 
 
 def decode_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def decode_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     strings.
     """
     values = dict(attributes)
-    for name, kind in JSON_ATTRIBUTES.items():
+    for name, kind in JSON_ATTRIBUTE_TYPES.items():
         if name in values:
             values[name] = _parse_json_attribute(name, values[name], kind)
     return values

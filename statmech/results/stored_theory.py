@@ -79,7 +79,7 @@ def adapt_theory(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset |
         return theory
     if type(stored) is not type(scenario):
         return None
-    if _get_fixed_entries(stored) != _get_fixed_entries(scenario):
+    if _get_fixed_theory_entries(stored) != _get_fixed_theory_entries(scenario):
         return None
     indices: dict[str, tuple[int, ...]] = {}
     numbers: dict[str, int] = {}
@@ -106,7 +106,7 @@ def adapt_theory(theory: xr.Dataset, scenario: AbstractScenario) -> xr.Dataset |
 
 def list_theory_differences(scenario: AbstractScenario, stored: AbstractScenario, *sides: str) -> list[str]:
     """Return a line for each key that affects theory and differs between two scenarios."""
-    requested, stored_config, ignored = scenario.config(), stored.config(), get_ignored_keys(scenario)
+    requested, stored_config, ignored = scenario.config(), stored.config(), get_keys_ignored_by_theory(scenario)
     requested_keys, stored_keys = (
         {k: v for k, v in config.items() if k not in ignored} for config in (requested, stored_config)
     )
@@ -115,14 +115,14 @@ def list_theory_differences(scenario: AbstractScenario, stored: AbstractScenario
     )
 
 
-def get_ignored_keys(scenario: AbstractScenario) -> set[str]:
+def get_keys_ignored_by_theory(scenario: AbstractScenario) -> set[str]:
     """Return the keys of a scenario that have no effect on its theory."""
     return {"seeds", "key", "figure", *scenario.SIMULATION_KEYS, *scenario.keys_ignored_by_theory}
 
 
-def _get_fixed_entries(scenario: AbstractScenario) -> dict[str, Any]:
+def _get_fixed_theory_entries(scenario: AbstractScenario) -> dict[str, Any]:
     """Return the config entries that affect theory and cannot be axes."""
-    excluded = {*scenario.axis_names(), *get_ignored_keys(scenario), "zip"}
+    excluded = {*scenario.axis_names(), *get_keys_ignored_by_theory(scenario), "zip"}
     return {name: value for name, value in scenario.config().items() if name not in excluded}
 
 
@@ -131,7 +131,7 @@ def _format_point_key(scenario: AbstractScenario, values: Mapping[str, Any]) -> 
 
     The ratio P/N replaces N.
     """
-    ignored = get_ignored_keys(scenario)
+    ignored = get_keys_ignored_by_theory(scenario)
     parameters = {name: value for name, value in values.items() if name not in ignored}
     if {"alpha", "N"} <= values.keys():
         parameters["P/N"] = round(values["alpha"] * values["N"]) / values["N"]

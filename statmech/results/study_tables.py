@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def make_tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> Tables:
+def make_results_tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> Tables:
     """Return the tables of any results: simulation against theory or, for a study on data, accuracies.
 
     Without a simulation or theory to compare, the tables consist of a note.
@@ -42,12 +42,12 @@ def make_study_tables(study: xr.Dataset) -> Iterator[Table]:
         tests = [test for test in all_tests if _get_data_name(study, test) == name]
         table_notes = [f"{name}: {notes[name]}"] if notes[name] else []
         table_notes += _make_study_notes(study, name, tests)
-        yield _make_table(
+        yield _make_accuracy_table(
             study, name, f"{find_data_source(name).title}: accuracy on held-out folds", tests, table_notes
         )
 
 
-def format_cell_label(test: PairedTest) -> str:
+def format_combination_label(test: PairedTest) -> str:
     """Return the coordinates of a parameter combination as text, without the data set."""
     values = {name: value for name, value in test.cell.items() if name != "data"}
     texts = {name: _format_coordinate(name, value) for name, value in values.items()}
@@ -72,7 +72,7 @@ def _get_classifier_name(study: xr.Dataset, test: PairedTest) -> str:
     return str(test.cell.get("classifier", study.classifier.item() if study.classifier.ndim == 0 else ""))
 
 
-def _make_table(study: xr.Dataset, data: str, title: str, tests: list[PairedTest], notes: list[str]) -> Table:
+def _make_accuracy_table(study: xr.Dataset, data: str, title: str, tests: list[PairedTest], notes: list[str]) -> Table:
     coordinates = [name for name in tests[0].cell if name != "data"] or ["classifier"]
     columns = _make_column_formatters(study, data, tests)
     headings = [TableColumn(name, not isinstance(tests[0].cell.get(name, ""), str), key=True) for name in coordinates]
@@ -148,7 +148,7 @@ def _make_study_notes(study: xr.Dataset, data: str, tests: list[PairedTest]) -> 
     for test in tests:
         if test.means["codon_pairs"] > 0:
             fraction = test.means["codon_pairs"] / test.means["pairs"]
-            name = format_cell_label(test) or "boosting"
+            name = format_combination_label(test) or "boosting"
             notes.append(f"{fraction:.0%} of the pairs that {name} chose lie within one codon (of all pairs: 1/7).")
     concept = json.loads(study.attrs["concepts"]).get(data)
     return notes + ([f"\nboosting, learnt from all of {data}:\n{concept['text']}"] if concept else [])

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from statmech.errors import DamagedStoreError, StoreError, make_unreadable_error, make_unwritable_error
+from statmech.errors import DamagedStoreError, StoreError, make_unreadable_store_error, make_unwritable_file_error
 from statmech.results import checksums
 from statmech.results.chunks import MAX_CHUNKS_PER_STORE, Chunk, count_chunks, iterate_chunks
 from statmech.results.fingerprints import FINGERPRINT_VARIABLE, compute_fingerprint_salt, compute_fingerprints
 from statmech.results.locks import lock_for_writing
 from statmech.results.store import (
     DONE_STATE,
-    MADE_BY_VARIABLE,
-    STATE_VARIABLE,
+    RUN_STATE_VARIABLE,
+    RUN_VERSION_VARIABLE,
     check_attribute_types,
     get_chunk_file,
     ignore_zarr_warnings,
@@ -48,7 +48,7 @@ class SweepStore:
         try:
             self._open_arrays()
         except Exception as failure:  # zarr and its codecs raise various errors on untrusted metadata
-            raise make_unreadable_error(path, failure) from None
+            raise make_unreadable_store_error(path, failure) from None
 
     def _open_arrays(self) -> None:
         import zarr
@@ -58,14 +58,14 @@ class SweepStore:
         with ignore_zarr_warnings(), zarr.config.set({"array.write_empty_chunks": True}):
             self.group: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
             arrays = dict(self.group.arrays())
-        self.state: Any = arrays[STATE_VARIABLE]
+        self.state: Any = arrays[RUN_STATE_VARIABLE]
         self.fingerprint: Any = arrays.get(FINGERPRINT_VARIABLE)  # None in stores of early versions
-        self.made_by: Any = arrays.get(MADE_BY_VARIABLE)  # None in stores of early versions
+        self.made_by: Any = arrays.get(RUN_VERSION_VARIABLE)  # None in stores of early versions
         self.arrays: dict[str, Any] = {name: array for name, array in arrays.items() if _is_run_variable(name, array)}
         special_arrays = {
-            STATE_VARIABLE: self.state,
+            RUN_STATE_VARIABLE: self.state,
             FINGERPRINT_VARIABLE: self.fingerprint,
-            MADE_BY_VARIABLE: self.made_by,
+            RUN_VERSION_VARIABLE: self.made_by,
         }
         run_arrays = {**{name: array for name, array in special_arrays.items() if array is not None}, **self.arrays}
         if wrong := [name for name, array in run_arrays.items() if not _has_run_layout(name, array, self.state)]:
@@ -141,7 +141,7 @@ class SweepStore:
         except StoreError:
             raise
         except OSError as failure:
-            problem = make_unwritable_error(self.path, failure)
+            problem = make_unwritable_file_error(self.path, failure)
             raise StoreError(f"{problem}. Finished chunks are saved; rerun the same command to resume") from None
 
     def write_without_lock(
@@ -263,7 +263,9 @@ def _has_run_layout(name: str, array: Any, state: Any) -> bool:
     """Return True if an array contains numbers for each run, in the same chunks of runs as the states."""
     dims, state_dims = (tuple(variable.metadata.dimension_names or ()) for variable in (array, state))
     required_dtype = np.dtype(
-        {STATE_VARIABLE: "int8", FINGERPRINT_VARIABLE: "uint64", MADE_BY_VARIABLE: "uint8"}.get(name, array.dtype)
+        {RUN_STATE_VARIABLE: "int8", FINGERPRINT_VARIABLE: "uint64", RUN_VERSION_VARIABLE: "uint8"}.get(
+            name, array.dtype
+        )
     )
     is_numeric = array.dtype.kind in "biuf" and array.dtype == required_dtype and state_dims[-1:] == ("seed",)
     prefix_pairs = ((dims, state_dims), (array.shape, state.shape), (array.chunks, state.chunks))
@@ -274,7 +276,7 @@ def _has_run_layout(name: str, array: Any, state: Any) -> bool:
 def _is_run_variable(name: str, array: Any) -> bool:
     return "seed" in (array.metadata.dimension_names or ()) and name not in (
         "seed",
-        STATE_VARIABLE,
+        RUN_STATE_VARIABLE,
         FINGERPRINT_VARIABLE,
-        MADE_BY_VARIABLE,
+        RUN_VERSION_VARIABLE,
     )

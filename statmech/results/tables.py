@@ -198,7 +198,7 @@ def _make_bounds_table(results: Results, source: str) -> Table:
 
 def _make_deviations_table(results: Results) -> Table:
     """Return the table of the largest deviations for each parameter combination."""
-    predicted = results.theory is not None and comparison.has_predictions(results.theory)
+    predicted = results.theory is not None and comparison.has_any_bias_and_std(results.theory)
     if results.either.sizes["seed"] < 2 and not predicted:
         return Table(DEVIATIONS_TITLE, (), (), verdict=SINGLE_SEED_MESSAGE)
     distance = comparison.distances(results)
@@ -214,7 +214,7 @@ def _make_deviations_table(results: Results) -> Table:
             *(_make_deviation_cell(z, limit) for z in deviation_rows[number].largest_deviations.values()),
             *_make_converged_cells(converged, number),
         )
-        for number in _select_largest_rows(deviation_rows)
+        for number in _select_largest_deviation_rows(deviation_rows)
     ]
     columns = _make_columns(
         _select_config_coordinates(deviation_rows[0].cell, results), deviation_rows[0].largest_deviations, converged
@@ -366,7 +366,7 @@ def _make_coordinate_cells(cell: dict[str, Any], results: Results) -> list[Table
     return [TableCell(value if isinstance(value, str) else f"{value:g}") for value in values]
 
 
-def _select_largest_rows(rows: list[comparison.DeviationRow]) -> list[int]:
+def _select_largest_deviation_rows(rows: list[comparison.DeviationRow]) -> list[int]:
     """Return the indices of the rows to show: all rows, or the rows with the largest deviations."""
 
     def deviation(number: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from statmech.errors import DamagedStoreError, StoreError
 from statmech.results.checksums import check_regular_files, find_corrupted_files
 from statmech.results.chunks import Chunk
-from statmech.results.sweep_store import DONE_STATE, STATE_VARIABLE, SweepStore
+from statmech.results.sweep_store import DONE_STATE, RUN_STATE_VARIABLE, SweepStore
 
 
 class Verification(NamedTuple):
@@ -94,7 +94,7 @@ def _open_sweep_store(path: Path) -> SweepStore | None:
 
     Checksums cover all files of a store that was written in one piece.
     """
-    if not (path / STATE_VARIABLE).is_dir():
+    if not (path / RUN_STATE_VARIABLE).is_dir():
         return None
     try:
         return SweepStore(path, check=False)
@@ -110,7 +110,7 @@ def _iterate_faults(store: SweepStore) -> Iterator[str]:
             states = store.state[chunk.slices]
         except Exception:  # zarr and its codecs raise various errors
             chunk_text = describe_chunk(store, chunk)
-            yield f"{chunk_text}: which of its runs are done cannot be read ({STATE_VARIABLE} is corrupted)"
+            yield f"{chunk_text}: which of its runs are done cannot be read ({RUN_STATE_VARIABLE} is corrupted)"
             continue
         for fault in store.faults(chunk, states):
             yield f"{describe_chunk(store, chunk)}: {fault}"

@@ -38,17 +38,17 @@ def read_csv_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:
             lines = csv.reader(io.TextIOWrapper(content, "utf-8-sig", newline=""))
             for row in filter(None, lines):
                 if len(row) > MAX_COLUMNS:
-                    raise _make_invalid_error(
+                    raise _make_invalid_file_error(
                         path, f"line {lines.line_num} has {len(row):,} columns, more than {MAX_COLUMNS:,}"
                     )
                 if max(map(len, row)) > MAX_ENTRY_CHARACTERS:
                     raise csv.Error
                 yield row
     except UnicodeDecodeError:
-        raise _make_invalid_error(path, "is not text in UTF-8") from None
+        raise _make_invalid_file_error(path, "is not text in UTF-8") from None
     except csv.Error:  # also raised by a field of more than 131,072 characters
         problem = f"line {lines.line_num} has an entry of more than {MAX_ENTRY_CHARACTERS:,} letters"
-        raise _make_invalid_error(path, problem) from None
+        raise _make_invalid_file_error(path, problem) from None
 
 
 def _decompress(path: Path, max_bytes: int, file: io.BufferedReader) -> bytes:
@@ -56,11 +56,11 @@ def _decompress(path: Path, max_bytes: int, file: io.BufferedReader) -> bytes:
         with gzip.GzipFile(fileobj=file) as packed:
             content = packed.read(max_bytes + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise _make_invalid_error(path, "is cut or damaged: gzip cannot unpack it") from None
+        raise _make_invalid_file_error(path, "is cut or damaged: gzip cannot unpack it") from None
     if len(content) > max_bytes:
         raise make_too_large_error(path, max_bytes)
     return content
 
 
-def _make_invalid_error(path: Path, problem: str) -> OSError:
+def _make_invalid_file_error(path: Path, problem: str) -> OSError:
     return OSError(errno.EINVAL, problem, str(path))

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from statmech.errors import DeviceError
+from statmech.errors import MissingDeviceError
 
 if TYPE_CHECKING:
     import jax
@@ -34,7 +34,7 @@ def has_jax() -> bool:
 
 @cache
 def check_jax_platforms() -> None:
-    """Raise `DeviceError` if JAX finds no device of the platforms in its settings, such as JAX_PLATFORMS."""
+    """Raise `MissingDeviceError` if JAX finds no device of the platforms in its settings, such as JAX_PLATFORMS."""
     import jax
 
     try:
@@ -43,14 +43,14 @@ def check_jax_platforms() -> None:
         platforms = getattr(jax.config, "jax_platforms", None)
         reason = f" ({str(failure).splitlines()[0]})" if str(failure) else ""
         message = f"JAX finds no device of JAX_PLATFORMS={platforms}{reason}: unset it, or set JAX_PLATFORMS=cpu"
-        raise DeviceError(message) from None
+        raise MissingDeviceError(message) from None
 
 
 @contextmanager
-def use_double_precision() -> Iterator[None]:
+def use_cpu_double_precision() -> Iterator[None]:
     """Open a context where JAX, if installed, computes in float64 on the CPU.
 
-    >>> with use_double_precision():
+    >>> with use_cpu_double_precision():
     ...     pass
     """
     if not has_jax():
@@ -58,7 +58,10 @@ def use_double_precision() -> Iterator[None]:
         return
     import jax
 
-    with _use_jax_settings(), _use_one_device(_list_cpu_devices() if jax.default_backend() != "cpu" else []):
+    with (
+        _use_required_jax_settings(),
+        _use_next_listed_device(_list_cpu_devices() if jax.default_backend() != "cpu" else []),
+    ):
         yield
 
 
@@ -72,12 +75,12 @@ def use_next_device(*, gpu: bool) -> Iterator[None]:
     """
     import jax
 
-    with _use_jax_settings(), _use_one_device(jax.local_devices() if gpu else _list_cpu_devices()):
+    with _use_required_jax_settings(), _use_next_listed_device(jax.local_devices() if gpu else _list_cpu_devices()):
         yield
 
 
 @contextmanager
-def _use_jax_settings() -> Iterator[None]:
+def _use_required_jax_settings() -> Iterator[None]:
     """Open a context where JAX computes in float64, compiles, and allows all promotions and transfers.
 
     A user may forbid promotions and transfers. Without compilation (JAX_DISABLE_JIT) the smallest run takes minutes.
@@ -101,7 +104,7 @@ def _list_cpu_devices() -> list[jax.Device]:
 
 
 @contextmanager
-def _use_one_device(devices: list[jax.Device]) -> Iterator[None]:
+def _use_next_listed_device(devices: list[jax.Device]) -> Iterator[None]:
     """Open a context where JAX computes on the next of these devices, unless the user has chosen a device."""
     import jax
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from statmech.errors import StoreError, make_unwritable_error
+from statmech.errors import StoreError, make_unwritable_file_error
 from statmech.runtime import system
 
 
@@ -40,7 +40,7 @@ def write_atomically(path: Path, content: bytes, named_by_user: bool = False) ->
         else:
             _replace_file(target, content)
     except OSError as failure:
-        raise make_unwritable_error(path, failure) from None
+        raise make_unwritable_file_error(path, failure) from None
 
 
 def add_suffix(stem: Path, suffix: str) -> Path:

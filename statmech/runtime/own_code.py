@@ -22,8 +22,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 STATMECH_PACKAGES = ("statmech", "simulate", "theory", "figures")
-STANDARD_LIBRARY = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
-LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
+STANDARD_LIBRARY_FOLDERS = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
+LIBRARY_FOLDER_NAMES = {"site-packages", "dist-packages"}
 UNCALLABLE_WRAPPERS = (classmethod, property, cached_property, partialmethod)
 NON_NUMERICAL_MODULES = (  # replacing functions of these modules does not change results
     "statmech.cli",
@@ -156,8 +156,8 @@ def _is_library_file(file: str) -> bool:
     path = Path(file)
     resolved = path.resolve()
     return (
-        not LIBRARY_FOLDERS.isdisjoint(resolved.parts)
-        or any(map(resolved.is_relative_to, STANDARD_LIBRARY))
+        not LIBRARY_FOLDER_NAMES.isdisjoint(resolved.parts)
+        or any(map(resolved.is_relative_to, STANDARD_LIBRARY_FOLDERS))
         # links may lead into or out of the folder of a distribution
         or any(map(_is_installed_file, (path, resolved)))
     )

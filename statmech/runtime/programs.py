@@ -41,7 +41,7 @@ TRACING_LIBRARIES = ("jax", "jaxlib", "numpy", "scipy")  # libraries that are ca
 # seconds since 1970: modules may have been imported up to 5 s before this module
 MAX_SOURCE_TIME = time.time() - 5.0
 # padded numbers of recorded times or batch elements; larger numbers are padded to multiples of the last
-PADDED_COUNTS = 1, 8, 32, 128
+PADDED_ARRAY_LENGTHS = 1, 8, 32, 128
 # XLA divides operations on as few as 2,000 numbers among threads, which then wait for each other at every step;
 # units of work in parallel keep all cores busy anyway
 SINGLE_THREAD_OPTIONS = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
@@ -50,10 +50,10 @@ MULTI_THREAD_OPTIONS = {"xla_disable_hlo_passes": ""}
 WIDE_VECTOR_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
 # on a GPU XLA would time several multiplication algorithms and keep the fastest, so that last digits would differ
 # between processes
-DETERMINISTIC_OPTIONS = {"xla_gpu_deterministic_ops": True}
+DETERMINISTIC_GPU_OPTIONS = {"xla_gpu_deterministic_ops": True}
 # up to JAX 0.11 XLA also runs operations without a fixed order on several threads, even small operations; scheduling
 # for minimum memory, without superfluous copies, leaves only one order
-SEQUENTIAL_OPTIONS = {
+SEQUENTIAL_EXECUTION_OPTIONS = {
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
     "xla_cpu_copy_insertion_use_region_analysis": True,
 }
@@ -62,7 +62,7 @@ SEQUENTIAL_OPTIONS = {
 OLD_FUSION_OPTIONS = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 
-class _UndeterminedArgumentError(Exception):
+class _UncacheableArgumentError(Exception):
     """Error for a static argument that the source files do not determine."""
 
 
@@ -94,7 +94,7 @@ class CachedProgram:
         Options in `XLA_FLAGS` take precedence.
         """
         requested = [SINGLE_THREAD_OPTIONS, *self.options(static)] + (
-            [] if _get_platform()[0] == "cpu" else [DETERMINISTIC_OPTIONS]
+            [] if _get_platform()[0] == "cpu" else [DETERMINISTIC_GPU_OPTIONS]
         )
         groups = [group for group in requested if _are_options_known(tuple(group.items()))]
         environment_flags = os.environ.get("XLA_FLAGS", "")
@@ -154,7 +154,7 @@ class CachedProgram:
                 sources,
                 *_describe_environment(),
             ]
-        except _UndeterminedArgumentError:
+        except _UncacheableArgumentError:
             return None
         return base / jax_cache.PROGRAMS_FOLDER / hashlib.sha256("\n".join(identifiers).encode()).hexdigest()
 
@@ -164,14 +164,15 @@ cached_program = CachedProgram
 fast_compiled_program = partial(CachedProgram, options=lambda static: [OLD_FUSION_OPTIONS])
 
 
-def pad_program_count(count: int) -> int:
+def pad_array_length(count: int) -> int:
     """Round up a number of recorded times or batch elements, so that one program serves many sizes.
 
-    >>> [pad_program_count(count) for count in (1, 2, 8, 9, 129)]
+    >>> [pad_array_length(count) for count in (1, 2, 8, 9, 129)]
     [1, 8, 8, 32, 256]
     """
     return next(
-        (padded for padded in PADDED_COUNTS if count <= padded), -(-count // PADDED_COUNTS[-1]) * PADDED_COUNTS[-1]
+        (padded for padded in PADDED_ARRAY_LENGTHS if count <= padded),
+        -(-count // PADDED_ARRAY_LENGTHS[-1]) * PADDED_ARRAY_LENGTHS[-1],
     )
 
 
@@ -211,7 +212,7 @@ def _describe_argument(thing: Any) -> Iterator[str]:
     elif thing is None or type(thing) in (bool, int, float, str):
         yield repr(thing)
     else:
-        raise _UndeterminedArgumentError
+        raise _UncacheableArgumentError
 
 
 def _get_qualified_name(thing: Any) -> str:
@@ -222,7 +223,7 @@ def _get_qualified_name(thing: Any) -> str:
     definition = getattr(module, name, None)
     # a decorated function is a CachedProgram, with the function as an attribute
     if not is_in_packages or getattr(definition, "function", definition) is not thing:
-        raise _UndeterminedArgumentError
+        raise _UncacheableArgumentError
     return f"{thing.__module__}:{name}"
 
 

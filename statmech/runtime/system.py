@@ -144,7 +144,7 @@ def make_blocking(descriptor: int) -> None:
         os.set_blocking(descriptor, True)
 
 
-def has_locks() -> bool:
+def has_file_locks() -> bool:
     """Return True if files can be locked.
 
     Without locks, several processes must not write one store.
@@ -160,7 +160,7 @@ def try_lock(file: IO[str], mode: int) -> bool:
     Returns True if files cannot be locked: this process must then be the only writer.
     """
     try:
-        if has_locks():
+        if has_file_locks():
             fcntl.flock(file, mode | fcntl.LOCK_NB)
     except BlockingIOError:
         return False

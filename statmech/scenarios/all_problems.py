@@ -19,7 +19,11 @@ from statmech.scenarios.config_keys import ConfigKeys
 from statmech.scenarios.messages import MAX_LISTED_PROBLEMS, explain_problems
 from statmech.scenarios.schema import list_section_keys
 
-BLOCKING_KEYS = {"zip", "zipped", "parameters"}  # an invalid value prevents pydantic from checking any other key
+VALIDATION_BLOCKING_KEYS = {
+    "zip",
+    "zipped",
+    "parameters",
+}  # an invalid value prevents pydantic from checking any other key
 
 
 def find_all_problems(
@@ -28,20 +32,20 @@ def find_all_problems(
     """Find the problems that pydantic reported, and problems among the remaining valid keys."""
     key_problems = explain_problems(validation_error, kind.list_keys(), list_section_keys(kind))
     keys = {str(location[0]) for location, _ in key_problems if location}
-    if keys & BLOCKING_KEYS:
-        return [*key_problems, *_find_problems_without_sections(kind, config, keys)]
+    if keys & VALIDATION_BLOCKING_KEYS:
+        return [*key_problems, *_find_problems_without_keys(kind, config, keys)]
     checked = all(
         not error["loc"] for error in validation_error.errors()
     )  # no key is invalid: combinations were checked
     return (
         key_problems
         if checked or validation_error.error_count() > MAX_LISTED_PROBLEMS
-        else [*key_problems, *_find_remaining_problems(kind, config, keys)]
+        else [*key_problems, *_find_valid_key_problems(kind, config, keys)]
     )
 
 
-def _find_problems_without_sections(
-    kind: type[ConfigKeys], config: dict[str, Any], keys: set[str]
+def _find_problems_without_keys(
+    kind: type[ConfigKeys], config: dict[str, Any], invalid_keys: set[str]
 ) -> Iterator[Problem]:
     """Find the problems that a scenario has without its unreadable sections.
 
@@ -51,12 +55,12 @@ def _find_problems_without_sections(
     groups = groups if isinstance(groups, list | tuple) else [groups]
     zipped = {name for group in groups if isinstance(group, dict) for name in group}
     try:
-        kind(**{name: value for name, value in config.items() if name not in keys})
+        kind(**{name: value for name, value in config.items() if name not in invalid_keys})
     except ScenarioError as failure:
         yield from (problem for problem in failure.problems if not _mentions_keys(problem, zipped))
 
 
-def _find_remaining_problems(kind: type[ConfigKeys], config: dict[str, Any], invalid_keys: set[str]) -> list[Problem]:
+def _find_valid_key_problems(kind: type[ConfigKeys], config: dict[str, Any], invalid_keys: set[str]) -> list[Problem]:
     """Find problems of the valid keys that remain however the invalid keys are corrected."""
     keys: dict[str, Any] = kind._collect_fields(config)  # type: ignore[operator]
     keys["zipped"], incomplete = _split_zip_groups(keys.get("zipped", ()), invalid_keys)

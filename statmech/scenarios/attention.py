@@ -20,10 +20,10 @@ from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Times, Whole, config_key
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.step_sizes import find_step_count_problems
-from statmech.scenarios.stopping import BoundaryAxis, ChunkAxis, ErrorRateAxis, find_chunk_problems
+from statmech.scenarios.stopping import BoundaryAxis, ErrorRateAxis, FeatureChunkAxis, find_chunk_problems
 from statmech.scenarios.variables import Variable
 
-MAX_WINDOW_PROBES = 10**9
+MAX_AVERAGING_WINDOW_PROBES = 10**9
 SAMPLING_SECONDS_PER_FEATURE = 1.2e-8  # all students of equal dimension share their examples
 ATTENTION_SECONDS_PER_EXAMPLE, ATTENTION_SECONDS_PER_FEATURE = 2e-6, 2.2e-9  # per student and example
 
@@ -91,11 +91,11 @@ class Attention(AbstractScenario):
         unit="steps / N",
     )
     N: DimensionAxis = config_key(1000, description="input dimension, the number of features", symbol="$N$")
-    chunk: ChunkAxis = Field(default=1, description="features between two looks at the sum")
+    chunk: FeatureChunkAxis = Field(default=1, description="features between two looks at the sum")
     probes: Annotated[Number, Field(gt=0, le=1)] = Field(
         default=0.05, description="fraction of examples that are always evaluated in full"
     )
-    memory: Annotated[Whole, Field(ge=2, le=MAX_WINDOW_PROBES)] = Field(
+    memory: Annotated[Whole, Field(ge=2, le=MAX_AVERAGING_WINDOW_PROBES)] = Field(
         default=200, description="averaging window, in probes, of the running mean and variance of the margins"
     )
 

@@ -17,11 +17,11 @@ from statmech.errors import quote_value
 from statmech.optima import OPTIMAL_KEYWORD
 
 # types of the values that a key accepts, for editors and type checkers
-SpacedValues = Mapping[str, Sequence[float]]
-Numbers = float | Sequence[float] | np.ndarray | SpacedValues
-NumbersOverTime = Numbers | str | Mapping[str, Any] | Sequence[Any]  # numbers, or functions of time
-Integers = int | Sequence[int] | np.ndarray | SpacedValues
-Names = str | Sequence[str]
+SpacedAxisSection = Mapping[str, Sequence[float]]
+NumberOrAxis = float | Sequence[float] | np.ndarray | SpacedAxisSection
+NumbersOverTime = NumberOrAxis | str | Mapping[str, Any] | Sequence[Any]  # numbers, or functions of time
+IntegerOrAxis = int | Sequence[int] | np.ndarray | SpacedAxisSection
+NameOrAxis = str | Sequence[str]
 
 SPACING_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "linspace": np.linspace,
@@ -31,10 +31,12 @@ SPACING_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
 
 
 MAX_AXIS_VALUES = 1_000_000
-MAX_COMBINATIONS_PER_CHUNK = 4096  # in one chunk of a store; reading a larger chunk takes over a second
-MAX_STORED_COMBINATIONS = 10_000_000 * MAX_COMBINATIONS_PER_CHUNK  # a store holds at most 10^7 chunks
+MAX_CELLS_PER_STORE_CHUNK = 4096  # in one chunk of a store; reading a larger chunk takes over a second
+MAX_CELLS_PER_STORE = 10_000_000 * MAX_CELLS_PER_STORE_CHUNK  # a store holds at most 10^7 chunks
 MAX_CHECKED_COMBINATIONS = 10_000_000  # limit for checks of several keys in combination
-SCHEDULE_SYNTAX = "schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0)"  # error messages quote this example
+SCHEDULE_SYNTAX_EXAMPLE = (
+    "schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0)"  # error messages quote this example
+)
 TIME_FUNCTION_KEYS = {"at", "is", OPTIMAL_KEYWORD}  # keys inside a section such as {at: [0, 5], is: [1, 2]}
 
 
@@ -51,7 +53,7 @@ def expand_spacing(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "schedule" in value or "t0" in value:
-        raise ValueError(f"a rate that falls with time is written {SCHEDULE_SYNTAX}")
+        raise ValueError(f"a rate that falls with time is written {SCHEDULE_SYNTAX_EXAMPLE}")
     if {*value} & TIME_FUNCTION_KEYS:
         raise ValueError("cannot change with time here: give a number or a list of numbers")
     if len(value) != 1 or next(iter(value)) not in SPACING_FUNCTIONS:
@@ -126,10 +128,10 @@ def make_value_or_list_type(value_type: Any, list_type: Any) -> Any:
     return Annotated[Annotated[value_type, Tag("value")] | Annotated[list_type, Tag("axis")], kind]
 
 
-class PydanticType:
+class PydanticTypeOverride:
     """Annotation with the type that pydantic validates, while editors show the annotated type.
 
-    >>> TypeAdapter(Annotated[Names, PydanticType(int)]).validate_python("3")
+    >>> TypeAdapter(Annotated[NameOrAxis, PydanticTypeOverride(int)]).validate_python("3")
     3
     """
 
@@ -144,22 +146,22 @@ def axis_of(
     value_type: Any,
     schema: dict[str, Any] | None = None,
     spaced: bool = True,
-    is_value: Callable[[Any], bool] = lambda _: False,
-) -> PydanticType:
+    is_single_value: Callable[[Any], bool] = lambda _: False,
+) -> PydanticTypeOverride:
     """Return the type of a config key that accepts one value of `value_type` or an axis of values.
 
     `schema` is the JSON Schema of one value, by default the schema that pydantic derives from the type. `spaced` allows
-    `{linspace: ...}` and similar axes. `is_value` returns True for sections that are a single value.
+    `{linspace: ...}` and similar axes. `is_single_value` returns True for sections that are a single value.
 
     >>> from statmech.scenarios.keys import Number
-    >>> axis = Annotated[Numbers, axis_of(Annotated[Number, Field(ge=0)])]
+    >>> axis = Annotated[NumberOrAxis, axis_of(Annotated[Number, Field(ge=0)])]
     >>> TypeAdapter(axis).validate_python({"linspace": [0, 1, 3]})
     (0.0, 0.5, 1.0)
     """
     schema = TypeAdapter(value_type).json_schema() if schema is None else schema
     list_type = Annotated[tuple[value_type, ...], Field(min_length=1)]
-    reader = BeforeValidator(lambda given: expand_spacing(given) if spaced and not is_value(given) else given)
-    return PydanticType(
+    reader = BeforeValidator(lambda given: expand_spacing(given) if spaced and not is_single_value(given) else given)
+    return PydanticTypeOverride(
         Annotated[
             make_value_or_list_type(value_type, list_type), reader, WithJsonSchema(make_axis_schema(schema, spaced))
         ]

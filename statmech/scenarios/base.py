@@ -17,7 +17,7 @@ from statmech.errors import ScenarioError
 from statmech.runtime import own_code
 from statmech.scenarios.all_problems import find_all_problems
 from statmech.scenarios.axes import is_axis
-from statmech.scenarios.cells import GridPoint, hash_identity
+from statmech.scenarios.cells import GenericCell, hash_identity
 from statmech.scenarios.config_keys import ConfigKeys
 from statmech.scenarios.schema import make_kind_schema
 from statmech.scenarios.used_classes import find_used_classes
@@ -70,7 +70,7 @@ class AbstractScenario(ConfigKeys):
             flat["zip"] = [{name: flat.pop(name) for name in group} for group in self.zipped]
         return {name: value for name, value in flat.items() if value is not None and self._is_key_included(name)}
 
-    def make_generator(self, cell: GridPoint, seed: int) -> np.random.Generator:
+    def make_generator(self, cell: GenericCell, seed: int) -> np.random.Generator:
         """Return the random number generator of one run.
 
         Its stream depends only on the cell's values, the config's `key` and the seed.

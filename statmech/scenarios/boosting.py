@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import Field
 
 from statmech.parameters import parameter
-from statmech.scenarios.axes import Integers, Names, Numbers, axis_of, ensure_tuple
+from statmech.scenarios.axes import IntegerOrAxis, NameOrAxis, NumberOrAxis, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, FlipAxis, Whole, config_key, one_of
@@ -50,7 +50,7 @@ class AdaBoost:
 BOOSTERS: dict[str, type[AdaBoost]] = {"adaboost": AdaBoost}
 
 ConjunctionCountAxis = Annotated[
-    Integers,
+    IntegerOrAxis,
     axis_of(
         Annotated[Whole, Field(ge=1, le=MAX_TEACHER_CONJUNCTIONS)],
         {"type": "integer", "minimum": 1, "maximum": MAX_TEACHER_CONJUNCTIONS},
@@ -58,7 +58,7 @@ ConjunctionCountAxis = Annotated[
     ),
 ]
 ExampleCountAxis = Annotated[
-    Integers,
+    IntegerOrAxis,
     axis_of(
         Annotated[Whole, Field(ge=1, le=MAX_STORED_EXAMPLES)],
         {"type": "integer", "minimum": 1, "maximum": MAX_STORED_EXAMPLES},
@@ -120,7 +120,7 @@ class Boosting(AbstractScenario):
         r"\text{stages} \le 2s^2\ln P, \quad \gamma_i \ge \tfrac1{2s}",
     )
 
-    booster: Annotated[Names, one_of(BOOSTERS, "a booster")] = Field(description="boosting algorithm")
+    booster: Annotated[NameOrAxis, one_of(BOOSTERS, "a booster")] = Field(description="boosting algorithm")
     s: ConjunctionCountAxis = config_key(description="number of conjunctions in the teacher", symbol="$s$")
     P: ExampleCountAxis = config_key(description="number of stored examples", symbol="$P$")
     N: DimensionAxis = config_key(20, description="input dimension, of Boolean inputs", symbol="$N$")
@@ -135,8 +135,8 @@ class Boosting(AbstractScenario):
     )
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of boosters
-        k: InitVar[Integers] = 2
-        discount: InitVar[Numbers] = 1.0
+        k: InitVar[IntegerOrAxis] = 2
+        discount: InitVar[NumberOrAxis] = 1.0
 
     @property
     def variables(self) -> dict[str, Variable]:

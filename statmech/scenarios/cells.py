@@ -9,7 +9,7 @@ from dataclasses import is_dataclass
 from types import SimpleNamespace
 from typing import Any
 
-IDENTITY_ENCODER = json.JSONEncoder(sort_keys=True)  # shared, as `json.dumps` would create an encoder at each call
+IDENTITY_JSON_ENCODER = json.JSONEncoder(sort_keys=True)  # shared, as `json.dumps` would create an encoder at each call
 
 
 class Cell:
@@ -18,7 +18,7 @@ class Cell:
     index: tuple[int, ...]  # position along each dimension of the sweep
 
 
-class GridPoint(Cell, SimpleNamespace):
+class GenericCell(Cell, SimpleNamespace):
     """A generic cell, for kinds without their own cell class, with the values of the keys as attributes."""
 
     @property
@@ -47,4 +47,4 @@ def hash_identity(identity: dict[str, Any]) -> tuple[int, ...]:
 
     The hash seeds the run: values added to an axis do not change the random numbers of other cells.
     """
-    return struct.unpack(">8I", hashlib.sha256(IDENTITY_ENCODER.encode(identity).encode()).digest())
+    return struct.unpack(">8I", hashlib.sha256(IDENTITY_JSON_ENCODER.encode(identity).encode()).digest())

@@ -19,16 +19,18 @@ from pydantic import (
 )
 
 from statmech.errors import ConfigError, Problem, format_unknown_name
-from statmech.scenarios.axes import PydanticType
+from statmech.scenarios.axes import PydanticTypeOverride
 from statmech.scenarios.messages import explain_problems
-from statmech.scenarios.variables import AVERAGED_DIMS, HIDDEN_DIMS, UNIT_DIMS, Variable
+from statmech.scenarios.variables import DIMS_AVERAGED_IN_FIGURES, DIMS_HIDDEN_IN_FIGURES, NETWORK_UNIT_DIMS, Variable
 
 if TYPE_CHECKING:
     from statmech.scenarios.base import AbstractScenario
 
-_NAMES_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-_NAMES_VALIDATOR = BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
-NameTuple = Annotated[Any, PydanticType(Annotated[tuple[str, ...], _NAMES_VALIDATOR, WithJsonSchema(_NAMES_SCHEMA)])]
+_NAME_OR_LIST_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+_SINGLE_NAME_CONVERTER = BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
+NameTuple = Annotated[
+    Any, PydanticTypeOverride(Annotated[tuple[str, ...], _SINGLE_NAME_CONVERTER, WithJsonSchema(_NAME_OR_LIST_SCHEMA)])
+]
 
 
 class Composition(BaseModel):
@@ -109,13 +111,13 @@ class Composition(BaseModel):
             yield ("points",), "the points are values of one variable, which y names"
 
 
-FigureKey = str | Composition | None  # possible values of the config key `figure`
+FigureKeyValue = str | Composition | None  # possible values of the config key `figure`
 
 
-def read_composition(section: dict[str, Any]) -> Composition:
+def read_figure_composition(section: dict[str, Any]) -> Composition:
     """Read the section `figure` of a config, or raise `ConfigError` with its invalid keys.
 
-    >>> read_composition({"y": "eps_g", "serie": "loss"})
+    >>> read_figure_composition({"y": "eps_g", "serie": "loss"})
     Traceback (most recent call last):
     statmech.errors.ConfigError: figure.serie: "serie" is not a key of figure. Did you mean "series"? Known: x, y, \
 series, split, over, points, fit.
@@ -146,7 +148,11 @@ def find_drawable_axes(scenario: AbstractScenario) -> dict[str, str]:
 
 def get_drawable_coordinates(scenario: AbstractScenario) -> dict[str, np.ndarray]:
     """Return the recorded coordinates that can form an x axis, such as times."""
-    return {dim: np.asarray(values) for dim, values in scenario.recorded_coordinates.items() if dim not in HIDDEN_DIMS}
+    return {
+        dim: np.asarray(values)
+        for dim, values in scenario.recorded_coordinates.items()
+        if dim not in DIMS_HIDDEN_IN_FIGURES
+    }
 
 
 def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:
@@ -154,7 +160,7 @@ def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:
 
     The overlaps of single units are excluded.
     """
-    inner = {*get_drawable_coordinates(scenario), *AVERAGED_DIMS}
+    inner = {*get_drawable_coordinates(scenario), *DIMS_AVERAGED_IN_FIGURES}
     all_variables = {**scenario.variables, **scenario.theory_only_variables}
     return {
         name: variable
@@ -179,7 +185,7 @@ def _find_x_axis_problems(
 def _explain_unusable_variable(name: str, scenario: AbstractScenario, variables: dict[str, Variable]) -> Iterator[str]:
     """Explain why a figure cannot show a variable."""
     variable = scenario.variables.get(name)
-    if variable is not None and {*variable.dims} & {*UNIT_DIMS}:
+    if variable is not None and {*variable.dims} & {*NETWORK_UNIT_DIMS}:
         yield f"{name} has a value per pair of units, but figures do not show single units. {_format_names(variables)}"
     elif variable is not None and name not in variables:
         yield f"{name} is not a number, so figures cannot show it. {_format_names(variables)}"

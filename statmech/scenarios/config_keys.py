@@ -17,7 +17,7 @@ from statmech.parameters import (
     find_parameter_problem,
     get_parameters,
 )
-from statmech.scenarios.axes import MAX_AXIS_VALUES, MAX_STORED_COMBINATIONS, PydanticType, ensure_tuple, is_axis
+from statmech.scenarios.axes import MAX_AXIS_VALUES, MAX_CELLS_PER_STORE, PydanticTypeOverride, ensure_tuple, is_axis
 from statmech.scenarios.composition import Composition
 from statmech.scenarios.defaults import ScenarioDefaults
 from statmech.scenarios.grid import expand_zip_groups
@@ -25,13 +25,13 @@ from statmech.scenarios.key_help import add_keys_to_docstring, make_class_signat
 from statmech.scenarios.keys import PARAMETER_ADAPTERS, PARAMETERS, TIME_FUNCTION_ADAPTER, Whole, describe_field
 from statmech.scenarios.messages import explain_problems
 
-MAX_SEEDS = 10**9  # larger values must be typos
+MAX_SEEDS_PER_GRID_POINT = 10**9  # larger values must be typos
 COMMON_COORDINATES = {"seed": ConfigKey("seed", "independent run", int)}
 RESERVED_STORE_NAMES = ("state", "fingerprint", "made_by", "done")  # used in every dataset or store
 INTERNAL_FIELDS = (PARAMETERS, "zipped")  # fields of the class that no config contains
 FigureNameOrSection = Annotated[  # a string names a published figure, a section composes one
     Any,
-    PydanticType(
+    PydanticTypeOverride(
         Annotated[
             Annotated[str, Tag("word")] | Annotated[Composition, Tag("given")],
             Discriminator(lambda given: "given" if isinstance(given, dict | Composition) else "word"),
@@ -48,7 +48,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    seeds: Annotated[Whole, Field(ge=1, le=MAX_SEEDS)] = Field(
+    seeds: Annotated[Whole, Field(ge=1, le=MAX_SEEDS_PER_GRID_POINT)] = Field(
         default=10, description="independent runs of each grid point"
     )
     key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(
@@ -130,7 +130,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
     @model_validator(mode="after")
     def _check_scenario(self) -> Self:
         """Check all keys in combination, and raise `ScenarioError` if there are problems."""
-        self.check_combination_count(self.dimensions.values(), MAX_STORED_COMBINATIONS, "a store can hold")
+        self.check_combination_count(self.dimensions.values(), MAX_CELLS_PER_STORE, "a store can hold")
         scenario_problems = [*self._find_axis_problems(), *self._find_parameter_problems(), *self._find_problems()] or [
             *self._find_name_clashes()
         ]

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from statmech.controls import Control, PiecewisePolynomial, collect_segment_starts, get_value_at_start
-from statmech.optima import OptimalControl
+from statmech.controls import ControlFunction, PiecewisePolynomial, collect_segment_starts, get_initial_value
+from statmech.optima import OptimalControlOptions
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.controlled_keys import find_controls
 
@@ -16,21 +16,21 @@ from statmech.scenarios.controlled_keys import find_controls
 class ControlledCell(Cell):
     """A grid point with keys that can be functions of time."""
 
-    controls: tuple[tuple[str, Control | OptimalControl], ...] = ()
+    controls: tuple[tuple[str, ControlFunction | OptimalControlOptions], ...] = ()
 
     @abstractmethod
     def replace_values(self, **numbers: Any) -> Self:
         """Return the cell with these numbers for keys that can be functions of time."""
 
     @property
-    def known_controls(self) -> dict[str, Control]:
+    def known_controls(self) -> dict[str, ControlFunction]:
         """Known functions of time, keyed by config key, without optimal keys."""
-        return {name: control for name, control in self.controls if isinstance(control, Control)}
+        return {name: control for name, control in self.controls if isinstance(control, ControlFunction)}
 
     @property
-    def optimal_keys(self) -> dict[str, OptimalControl]:
+    def optimal_keys(self) -> dict[str, OptimalControlOptions]:
         """Options for each key to be optimised."""
-        return {name: options for name, options in self.controls if isinstance(options, OptimalControl)}
+        return {name: options for name, options in self.controls if isinstance(options, OptimalControlOptions)}
 
     @property
     def polynomials(self) -> dict[str, PiecewisePolynomial]:
@@ -54,5 +54,5 @@ class ControlledCell(Cell):
         """Return the cell for the segment that starts at edge t, with time measured from t."""
         controls = {name: control.segment_from(t) for name, control in self.known_controls.items()}
         optimal_items = tuple(self.optimal_keys.items())
-        cell = self.replace_values(**{name: get_value_at_start(value) for name, value in controls.items()})
+        cell = self.replace_values(**{name: get_initial_value(value) for name, value in controls.items()})
         return replace(cell, controls=(*find_controls(controls), *optimal_items))

@@ -8,17 +8,19 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, Discriminator, PlainSerializer, Tag, TypeAdapter, ValidationError
 
-from statmech.controls import Control, control_from_config, control_to_config, is_time_dependent
+from statmech.controls import ControlFunction, control_from_config, control_to_config, is_time_dependent
 from statmech.errors import Problem
-from statmech.optima import OPTIMAL_KEYWORD, OptimalControl, make_optimum_schema
+from statmech.optima import OPTIMAL_KEYWORD, OptimalControlOptions, make_optimum_schema
 from statmech.parameters import ConfigKey
-from statmech.scenarios.axes import TIME_FUNCTION_KEYS, PydanticType, axis_of, ensure_tuple
+from statmech.scenarios.axes import TIME_FUNCTION_KEYS, PydanticTypeOverride, axis_of, ensure_tuple
 from statmech.scenarios.messages import explain_problems
 from statmech.scenarios.variables import Variable
 
 NUM_OPTIMUM_SEARCHES = 5  # starting points when a control is optimised
-TASK_FRACTION_KEY = "task_share"  # name of the control that sets the fraction of examples from the first task
-CONTROL_CONFIG_KEYS = {TASK_FRACTION_KEY: "protocol"}  # for controls with a name other than their config key
+FIRST_TASK_FRACTION_CONTROL = "task_share"  # name of the control that sets the fraction of examples from the first task
+CONFIG_KEYS_BY_CONTROL = {
+    FIRST_TASK_FRACTION_CONTROL: "protocol"
+}  # for controls with a name other than their config key
 OPTIMUM_COORDINATES = {
     "controlled": ConfigKey("controlled", "key that is optimal; task_share: the fraction of the first task", str),
     "search": ConfigKey("search", "search of the optimum, from a start of its own", int),
@@ -47,9 +49,13 @@ OPTIMUM_VARIABLES = {  # computed by theory if keys are `optimal`
 }
 
 
-def _get_union_tag(value: Any) -> str:
+def _get_number_or_function_tag(value: Any) -> str:
     """Return the union tag of a value: "value" for numbers, "given" for functions of time."""
-    return "given" if isinstance(value, Mapping | Control | OptimalControl) or value == OPTIMAL_KEYWORD else "value"
+    return (
+        "given"
+        if isinstance(value, Mapping | ControlFunction | OptimalControlOptions) or value == OPTIMAL_KEYWORD
+        else "value"
+    )
 
 
 def is_time_function_section(value: Any) -> bool:
@@ -57,10 +63,10 @@ def is_time_function_section(value: Any) -> bool:
     return isinstance(value, Mapping) and bool({*value} & TIME_FUNCTION_KEYS)
 
 
-def make_time_function_type(value_type: Any, schema: dict[str, Any], optimal: bool) -> PydanticType:
+def make_time_function_type(value_type: Any, schema: dict[str, Any], is_optimisable: bool) -> PydanticTypeOverride:
     """Return the type of a key that accepts a number, a function of time, or an axis of both.
 
-    `schema` is the JSON Schema of a number. With `optimal`, the key can also be optimised.
+    `schema` is the JSON Schema of a number. With `is_optimisable`, the key can also be optimised.
     """
     adapter = TypeAdapter(value_type)
 
@@ -71,34 +77,35 @@ def make_time_function_type(value_type: Any, schema: dict[str, Any], optimal: bo
         except ValidationError as failure:
             raise ValueError(explain_problems(failure, [])[0][1]) from None
 
-    def control(raw: Any) -> Control | OptimalControl:
+    def control(raw: Any) -> ControlFunction | OptimalControlOptions:
         """Read a function of time, or the options of an optimal control."""
         control_or_optimum = control_from_config(raw, number)
-        if isinstance(control_or_optimum, OptimalControl) and not optimal:
+        if isinstance(control_or_optimum, OptimalControlOptions) and not is_optimisable:
             raise ValueError("cannot be optimised: it must be a number or {at: [0, ...], is: [...]}")
         return control_or_optimum
 
     time_function = Annotated[Any, AfterValidator(control), PlainSerializer(control_to_config)]
     number_or_function = Annotated[
-        Annotated[value_type, Tag("value")] | Annotated[time_function, Tag("given")], Discriminator(_get_union_tag)
+        Annotated[value_type, Tag("value")] | Annotated[time_function, Tag("given")],
+        Discriminator(_get_number_or_function_tag),
     ]
     return axis_of(
         number_or_function,
-        {"anyOf": [schema, *make_time_function_schemas(schema, optimal)]},
-        is_value=is_time_function_section,
+        {"anyOf": [schema, *make_time_function_schemas(schema, is_optimisable)]},
+        is_single_value=is_time_function_section,
     )
 
 
-def make_time_function_schemas(number_schema: dict[str, Any], optimal: bool) -> list[dict[str, Any]]:
+def make_time_function_schemas(number_schema: dict[str, Any], is_optimisable: bool) -> list[dict[str, Any]]:
     """Return the JSON Schema of each form of a time function."""
     times, values = ({"type": "array", "items": items, "minItems": 1} for items in ({"type": "number"}, number_schema))
     steps = {"type": "object", "properties": {"at": times, "is": values}, "required": ["at", "is"]}
     optimum = {"type": "object", "properties": {OPTIMAL_KEYWORD: make_optimum_schema(number_schema)}}
-    closed = [{**form, "additionalProperties": False} for form in (steps, *([optimum] if optimal else []))]
-    return [*closed, {"const": OPTIMAL_KEYWORD}] if optimal else closed
+    closed = [{**form, "additionalProperties": False} for form in (steps, *([optimum] if is_optimisable else []))]
+    return [*closed, {"const": OPTIMAL_KEYWORD}] if is_optimisable else closed
 
 
-def find_controls(values: Mapping[str, Any]) -> tuple[tuple[str, Control | OptimalControl], ...]:
+def find_controls(values: Mapping[str, Any]) -> tuple[tuple[str, ControlFunction | OptimalControlOptions], ...]:
     """Return the keys of a grid point that depend on time, with their functions.
 
     >>> [(name, str(value)) for name, value in find_controls({"eta": OptimalControl(), "flip": 0.1})]
@@ -107,25 +114,27 @@ def find_controls(values: Mapping[str, Any]) -> tuple[tuple[str, Control | Optim
     return tuple((name, value) for name, value in values.items() if is_time_dependent(value))
 
 
-def find_control_problems(axes: Mapping[str, Any], last_time: float) -> Iterator[Problem]:
+def find_late_control_changes(axes: Mapping[str, Any], last_time: float) -> Iterator[Problem]:
     """Find the first control that still changes at or after the last recorded time."""
     controls_by_key = {name: [value for value in ensure_tuple(axes[name]) if is_time_dependent(value)] for name in axes}
     for name, controls in controls_by_key.items():
         for control in controls:
-            if isinstance(control, Control) and control.edges[-1] >= last_time:
+            if isinstance(control, ControlFunction) and control.edges[-1] >= last_time:
                 yield (name,), f"changes at {control.edges[-1]:g}, not before the last time, t = {last_time:g}"
                 return
 
 
-def find_objective_problems(optimal_keys: Mapping[str, list[OptimalControl]], tasks: int = 1) -> Iterator[Problem]:
+def find_objective_problems(
+    optimal_keys: Mapping[str, list[OptimalControlOptions]], num_tasks: int = 1
+) -> Iterator[Problem]:
     """Find objectives with the wrong number of weights, and keys that cannot be optimised together."""
     for name, options_list in optimal_keys.items():
         for options in options_list:
             weights = options.objective.weights
-            if weights is not None and len(weights) != tasks:
+            if weights is not None and len(weights) != num_tasks:
                 yield (
-                    (CONTROL_CONFIG_KEYS.get(name, name),),
-                    f"the objective has {len(weights)} weights for {tasks} task{'s' * (tasks > 1)}",
+                    (CONFIG_KEYS_BY_CONTROL.get(name, name),),
+                    f"the objective has {len(weights)} weights for {num_tasks} task{'s' * (num_tasks > 1)}",
                 )
                 return
     if len(optimal_keys) > 1:
@@ -135,26 +144,26 @@ def find_objective_problems(optimal_keys: Mapping[str, list[OptimalControl]], ta
             for options in options_list
         }
         if len(distinct_options) > 1:
-            names = " and ".join(CONTROL_CONFIG_KEYS.get(name, name) for name in optimal_keys)
+            names = " and ".join(CONFIG_KEYS_BY_CONTROL.get(name, name) for name in optimal_keys)
             yield (
                 (next(iter(optimal_keys)),),
                 f"{names} are optimal together for one objective and on the same segments only",
             )
 
 
-def find_schedule_conflicts(controlled: Iterable[str], schedule: object) -> Iterator[Problem]:
+def find_schedule_conflicts(time_dependent_keys: Iterable[str], schedule: object) -> Iterator[Problem]:
     """Find a conflict between a schedule and a learning rate that is a function of time."""
-    if schedule is not None and "eta" in controlled:
+    if schedule is not None and "eta" in time_dependent_keys:
         yield ("schedule",), "the learning rate eta is already a function of time: remove eta or schedule"
 
 
-def find_optimal_keys(scenario: Any) -> dict[str, list[OptimalControl]]:
+def find_optimal_keys(scenario: Any) -> dict[str, list[OptimalControlOptions]]:
     """Find the keys of a scenario to be optimised, each with its options."""
     values_by_key = {
         name: scenario.parameters.get(name, getattr(scenario, name, None)) for name in scenario.OPTIMISABLE_KEYS
     }
     options_by_key = {
-        name: [value for value in ensure_tuple(values) if isinstance(value, OptimalControl)]
+        name: [value for value in ensure_tuple(values) if isinstance(value, OptimalControlOptions)]
         for name, values in values_by_key.items()
     }
     return {name: options for name, options in options_by_key.items() if options}
@@ -169,7 +178,7 @@ def make_optimum_coordinates(optimal_keys: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def describe_optimum_searches(scenario: Any) -> Iterator[str]:
+def announce_optimum_searches(scenario: Any) -> Iterator[str]:
     """Yield a notice that controls are optimised before a simulation, if a scenario has such controls."""
     if not getattr(scenario, "optimal_keys", None):
         return

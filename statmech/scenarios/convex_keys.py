@@ -9,11 +9,11 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field
 
 from statmech.convex.losses import Loss, convert_to_stability_loss, explain_label_mismatch
-from statmech.convex.penalties import PENALTIES, Penalty
+from statmech.convex.penalties import PENALTY_L1_SHARES, Penalty
 from statmech.convex.teachers import TEACHERS, Teacher
-from statmech.convex.weights import WEIGHTS, Weights
+from statmech.convex.weights import WEIGHT_DISTRIBUTIONS, WeightDistribution
 from statmech.errors import Problem
-from statmech.scenarios.axes import Names, Numbers, axis_of, ensure_tuple
+from statmech.scenarios.axes import NameOrAxis, NumberOrAxis, axis_of, ensure_tuple
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.convex_setting import LossSetting
 from statmech.scenarios.grid import Grid
@@ -23,16 +23,17 @@ ClassT = TypeVar("ClassT")
 
 # the schema excludes flips and gains that make labels random; the validator accepts them, as a later check explains why
 TeacherFlipAxis = Annotated[
-    Numbers, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "exclusiveMaximum": 0.5})
+    NumberOrAxis,
+    axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "exclusiveMaximum": 0.5}),
 ]
-GainAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "exclusiveMinimum": 0})]
+GainAxis = Annotated[NumberOrAxis, axis_of(Annotated[Number, Field(ge=0)], {"type": "number", "exclusiveMinimum": 0})]
 FractionAxis = Annotated[
-    Numbers, axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+    NumberOrAxis, axis_of(Annotated[Number, Field(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1})
 ]
 TEACHER_PARAMETER_KEYS = ("flip", "noise", "gain")  # each teacher has some of these parameters
-TeacherAxis = Annotated[Names, one_of(TEACHERS, "a teacher")]
-PenaltyAxis = Annotated[Names, one_of(PENALTIES, "a penalty")]
-WeightsAxis = Annotated[Names, one_of(WEIGHTS, "a distribution of weights")]
+TeacherAxis = Annotated[NameOrAxis, one_of(TEACHERS, "a teacher")]
+PenaltyAxis = Annotated[NameOrAxis, one_of(PENALTY_L1_SHARES, "a penalty")]
+WeightDistributionAxis = Annotated[NameOrAxis, one_of(WEIGHT_DISTRIBUTIONS, "a distribution of weights")]
 
 ALPHA_FIELD = config_key(description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
 FLIP_FIELD = config_key(0.0, description="probability that a label is flipped, with `teacher: sign`", symbol="$p_f$")
@@ -42,7 +43,7 @@ NOISE_FIELD = config_key(
 GAIN_FIELD = config_key(1.0, description="gain of the logistic function, with `teacher: logit`", symbol=r"$\beta$")
 PENALTY_FIELD = Field(default="l2", description="penalty on the weights")
 L1_RATIO_FIELD = Field(default=0.5, description="weight of the l1 norm in the elastic net")
-WEIGHTS_FIELD = Field(default="gauss", description="distribution of the teacher's weights")
+TEACHER_WEIGHTS_FIELD = Field(default="gauss", description="distribution of the teacher's weights")
 RHO_FIELD = config_key(0.2, description="fraction of nonzero weights, with `weights: sparse`", symbol=r"$\rho$")
 
 
@@ -67,13 +68,13 @@ def make_teacher(values: dict[str, Any]) -> Teacher:
 
 def make_penalty(values: dict[str, Any]) -> Penalty:
     """Return the penalty at a grid point."""
-    l1_ratio = PENALTIES[values["penalty"]]
+    l1_ratio = PENALTY_L1_SHARES[values["penalty"]]
     return Penalty(values["l1_ratio"] if l1_ratio is None else l1_ratio)
 
 
-def make_teacher_weights(values: dict[str, Any]) -> Weights:
+def make_teacher_weights(values: dict[str, Any]) -> WeightDistribution:
     """Return the distribution of the teacher's weights at a grid point."""
-    return instantiate_with_values(WEIGHTS[values["weights"]], values)
+    return instantiate_with_values(WEIGHT_DISTRIBUTIONS[values["weights"]], values)
 
 
 class LossCell(Cell):
@@ -82,7 +83,7 @@ class LossCell(Cell):
     loss: Loss
     teacher: Teacher
     penalty: Penalty
-    weights: Weights
+    weights: WeightDistribution
 
     @property
     def loss_setting(self) -> LossSetting:
@@ -127,11 +128,11 @@ class ConditionalLossKeys(ConditionalKeys):
 
     def _list_key_conditions(self) -> dict[str, tuple[str, list[str]]]:
         """Return the conditions for the teacher's keys, `l1_ratio` and `rho`."""
-        mixed_penalties = [name for name, l1_ratio in PENALTIES.items() if l1_ratio is None]
+        mixed_penalties = [name for name, l1_ratio in PENALTY_L1_SHARES.items() if l1_ratio is None]
         return {
             **super()._list_key_conditions(),
             "l1_ratio": ("penalty", mixed_penalties),
-            "rho": ("weights", list_kinds_with_parameter(WEIGHTS, "rho")),
+            "rho": ("weights", list_kinds_with_parameter(WEIGHT_DISTRIBUTIONS, "rho")),
         }
 
 

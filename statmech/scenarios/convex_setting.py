@@ -7,7 +7,7 @@ from typing import NamedTuple
 from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import Teacher
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from statmech.population import InputPopulation
 
 
@@ -20,10 +20,10 @@ class LossSetting(NamedTuple):
     loss: Loss
     teacher: Teacher
     penalty: Penalty
-    weights: Weights
+    weights: WeightDistribution
     inputs: InputPopulation | None = None
 
     @property
-    def learner(self) -> tuple[Loss, Teacher, Penalty, Weights]:
+    def learner(self) -> tuple[Loss, Teacher, Penalty, WeightDistribution]:
         """Loss, teacher, penalty and weights, without the inputs."""
         return self[:4]

@@ -10,15 +10,15 @@ from statmech.errors import ScenarioError
 from statmech.runtime.system import get_total_memory
 from statmech.scenarios.base import AbstractScenario
 
-REFERENCE_CORES = 2  # cores of the machine that measured all times (benchmarks/README.md)
+REFERENCE_MACHINE_CORES = 2  # cores of the machine that measured all times (benchmarks/README.md)
 # seconds of CPU time on an Intel Xeon, 22 November 2026: five runs of `statmech run ensemble rule=perceptron K=3 t=5
 # seeds=8` minus its two programs (2.6 to 2.7 s in total), and first calls of the Gram engine (`everyday_programs.py`)
 PROGRAM_START_SECONDS, COMPILE_SECONDS, PROGRAM_LOAD_SECONDS = 2.5, 1.9, 0.08
-BYTES_PER_CELL = 800  # memory per parameter combination, including its runs
-MAX_ESTIMATED_CELLS = 1000  # larger sweeps are thinned before the estimate
+MEMORY_BYTES_PER_CELL = 800  # memory per parameter combination, including its runs
+MAX_CELLS_PER_COST_ESTIMATE = 1000  # larger sweeps are thinned before the estimate
 
 
-class Cost(NamedTuple):
+class SweepCost(NamedTuple):
     """The estimated cost of a sweep: grid points, independent runs, bytes of the dataset, and seconds.
 
     `programs` is the number of programs to be compiled or loaded from the cache.
@@ -31,7 +31,7 @@ class Cost(NamedTuple):
     programs: int
 
 
-def estimate_cost(scenario: AbstractScenario) -> Cost:
+def estimate_cost(scenario: AbstractScenario) -> SweepCost:
     """Estimate the cost of simulating a scenario.
 
     >>> from statmech import Scenario
@@ -45,24 +45,24 @@ def estimate_cost(scenario: AbstractScenario) -> Cost:
     sample = thin_scenario(scenario)
     fraction = math.prod(sample.shape.values()) / cells
     seconds = sample.estimate_seconds() * scenario.seeds / count_scenario_cores(scenario) / fraction
-    return Cost(cells, runs, 8 * values * runs, seconds, len(sample.list_programs()))
+    return SweepCost(cells, runs, 8 * values * runs, seconds, len(sample.list_programs()))
 
 
 def check_cell_memory(scenario: AbstractScenario) -> None:
     """Raise `ScenarioError` if the parameter combinations exceed the memory of this machine."""
     number, available = math.prod(scenario.shape.values()), get_total_memory()
-    if BYTES_PER_CELL * number > available:
-        sizes = f"require {BYTES_PER_CELL * number / 2**30:,.0f} GiB, and this machine has {available / 2**30:,.0f} GiB"
+    if MEMORY_BYTES_PER_CELL * number > available:
+        sizes = f"require {MEMORY_BYTES_PER_CELL * number / 2**30:,.0f} GiB, and this machine has {available / 2**30:,.0f} GiB"
         raise ScenarioError([((), f"{number:,} parameter combinations {sizes}: use fewer values on the axes")])
 
 
 def count_scenario_cores(scenario: AbstractScenario) -> int:
-    """Return the number of cores in use by a simulation on a machine with `REFERENCE_CORES` cores."""
-    return min(REFERENCE_CORES, scenario.workers or REFERENCE_CORES)
+    """Return the number of cores in use by a simulation on a machine with `REFERENCE_MACHINE_CORES` cores."""
+    return min(REFERENCE_MACHINE_CORES, scenario.workers or REFERENCE_MACHINE_CORES)
 
 
 def thin_scenario(scenario: AbstractScenario) -> Any:
-    """Thin a scenario to about `MAX_ESTIMATED_CELLS` cells, with every n-th value of its longest axes.
+    """Thin a scenario to about `MAX_CELLS_PER_COST_ESTIMATE` cells, with every n-th value of its longest axes.
 
     The smallest and largest number of each axis are always kept, because costs are monotonic in each key.
 
@@ -74,7 +74,7 @@ def thin_scenario(scenario: AbstractScenario) -> Any:
     """
     axes, shape = scenario.dimensions, scenario.shape
     stride = {name: 1 for name in shape}
-    while math.prod(-(-n // stride[name]) for name, n in shape.items()) > MAX_ESTIMATED_CELLS:
+    while math.prod(-(-n // stride[name]) for name, n in shape.items()) > MAX_CELLS_PER_COST_ESTIMATE:
         longest = max(shape, key=lambda name: shape[name] / stride[name])
         stride[longest] += 1
     thinned_values: dict[str, Any] = {}

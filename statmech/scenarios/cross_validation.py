@@ -18,7 +18,7 @@ from statmech.classifiers import EXAMPLE_ORDER_MEANINGS as EXAMPLE_ORDER_MEANING
 from statmech.classifiers import FEATURE_ORDER_MEANINGS as FEATURE_ORDER_MEANINGS
 from statmech.errors import Problem
 from statmech.parameters import ConfigKey
-from statmech.scenarios.axes import Integers, Names, Numbers, axis_of, ensure_tuple
+from statmech.scenarios.axes import IntegerOrAxis, NameOrAxis, NumberOrAxis, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell, hash_identity, rename_keys_for_seeds
 from statmech.scenarios.keys import PARAMETERS, Whole, one_of
@@ -40,7 +40,7 @@ FIT_COSTS_BY_CLASSIFIER = {
     "pruned_second_order": (0.8, 1.5e-6, 2),
     "neighbours": (0.0, 1e-6, 1),
 }
-DECISION_MAP_POINTS = 160  # along each side of a decision map
+DECISION_MAP_POINTS_PER_SIDE = 160  # along each side of a decision map
 
 FOLD_DIMS = ("fold",)
 STUDY_VARIABLES = {
@@ -61,24 +61,24 @@ STUDY_VARIABLES = {
         FOLD_DIMS, "passes over the examples until there is no mistake", "passes made", role="detail"
     ),
 }
-DECISION_VARIABLE = Variable(
+PLANE_DECISION_VARIABLE = Variable(
     ("vertical", "horizontal"), "decision on a plane of two attributes, learnt from all examples", "decision"
 )
-PAIR_WEIGHTS_VARIABLE = Variable(
+POSITION_PAIR_WEIGHTS_VARIABLE = Variable(
     ("fold", "position", "partner"),
     "sum of |weight| over a sparse perceptron's conjunctions of two at two positions of the sequence",
     "weight of pairs",
 )
 
 
-def _check_data_name(name: str) -> str:
+def _check_data_set_exists(name: str) -> str:
     """Check that a data set of this name exists."""
     data_sets.find_data_source(name)
     return name
 
 
 DataSetAxis = Annotated[
-    Names, axis_of(Annotated[str, AfterValidator(_check_data_name)], {"type": "string"}, spaced=False)
+    NameOrAxis, axis_of(Annotated[str, AfterValidator(_check_data_set_exists)], {"type": "string"}, spaced=False)
 ]
 
 
@@ -105,7 +105,7 @@ class Study(AbstractScenario):
     }
     AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
 
-    classifier: Annotated[Names, one_of(CLASSIFIERS, "a classifier")] = Field(description="classifier")
+    classifier: Annotated[NameOrAxis, one_of(CLASSIFIERS, "a classifier")] = Field(description="classifier")
     data: DataSetAxis = Field(description="data set, from --data-dir or OpenML")
     folds: Annotated[Whole, Field(ge=2, le=MAX_FOLDS)] = Field(
         default=10, description="number of parts of the examples; each is held out once"
@@ -124,21 +124,21 @@ class Study(AbstractScenario):
     )
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of classifiers
-        neighbours: InitVar[Integers] = 5
-        level: InitVar[Names] = "brownian-bridge"
-        chosen: InitVar[Names] = "random"
-        error_rate: InitVar[Numbers] = 0.1
-        chunk: InitVar[Integers] = 16
-        passes: InitVar[Integers] = 100
-        budget: InitVar[Integers] = 0
-        theta: InitVar[Numbers] = 0.0
-        aggressiveness: InitVar[Numbers] = 1.0
-        order: InitVar[Names] = "every"
-        lam_per_example: InitVar[Numbers] = 1e-4
-        share: InitVar[Numbers] = 0.05
-        k: InitVar[Integers] = 2
-        discount: InitVar[Numbers] = 0.5
-        stages: InitVar[Integers] = 0
+        neighbours: InitVar[IntegerOrAxis] = 5
+        level: InitVar[NameOrAxis] = "brownian-bridge"
+        chosen: InitVar[NameOrAxis] = "random"
+        error_rate: InitVar[NumberOrAxis] = 0.1
+        chunk: InitVar[IntegerOrAxis] = 16
+        passes: InitVar[IntegerOrAxis] = 100
+        budget: InitVar[IntegerOrAxis] = 0
+        theta: InitVar[NumberOrAxis] = 0.0
+        aggressiveness: InitVar[NumberOrAxis] = 1.0
+        order: InitVar[NameOrAxis] = "every"
+        lam_per_example: InitVar[NumberOrAxis] = 1e-4
+        share: InitVar[NumberOrAxis] = 0.05
+        k: InitVar[IntegerOrAxis] = 2
+        discount: InitVar[NumberOrAxis] = 0.5
+        stages: InitVar[IntegerOrAxis] = 0
 
     def data_digests(self) -> dict[str, str]:
         """Return the SHA-256 of the attributes, classes, names and folds of each data set."""
@@ -146,8 +146,8 @@ class Study(AbstractScenario):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        further = {"decision": DECISION_VARIABLE} if self.plane else {}
-        return STUDY_VARIABLES | further | ({"pair_weights": PAIR_WEIGHTS_VARIABLE} if self.positions else {})
+        further = {"decision": PLANE_DECISION_VARIABLE} if self.plane else {}
+        return STUDY_VARIABLES | further | ({"pair_weights": POSITION_PAIR_WEIGHTS_VARIABLE} if self.positions else {})
 
     @property
     def recorded_coordinates(self) -> dict[str, np.ndarray]:
@@ -161,7 +161,7 @@ class Study(AbstractScenario):
             letters = np.arange(1, max(data_sets.find_data_source(name).length for name in ensure_tuple(self.data)) + 1)
             coordinates |= {"position": letters, "partner": letters}
         return coordinates | (
-            {"vertical": np.arange(DECISION_MAP_POINTS), "horizontal": np.arange(DECISION_MAP_POINTS)}
+            {"vertical": np.arange(DECISION_MAP_POINTS_PER_SIDE), "horizontal": np.arange(DECISION_MAP_POINTS_PER_SIDE)}
             if self.plane
             else {}
         )

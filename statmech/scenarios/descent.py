@@ -15,12 +15,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from statmech.convex.descents import DESCENTS, compute_max_stable_eta
 from statmech.convex.descents import Descent as Steps
 from statmech.convex.losses import DESCENT_LOSSES, Loss, Square
-from statmech.convex.penalties import PENALTIES, Penalty
+from statmech.convex.penalties import PENALTY_L1_SHARES, Penalty
 from statmech.convex.teachers import Teacher
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from statmech.errors import Problem
 from statmech.parameters import ConfigKey
-from statmech.scenarios.axes import Names, Numbers, axis_of, ensure_tuple, expand_to_list
+from statmech.scenarios.axes import NameOrAxis, NumberOrAxis, axis_of, ensure_tuple, expand_to_list
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.convex_keys import (
     ALPHA_FIELD,
@@ -30,7 +30,7 @@ from statmech.scenarios.convex_keys import (
     NOISE_FIELD,
     PENALTY_FIELD,
     RHO_FIELD,
-    WEIGHTS_FIELD,
+    TEACHER_WEIGHTS_FIELD,
     ConditionalLossKeys,
     FractionAxis,
     GainAxis,
@@ -38,7 +38,7 @@ from statmech.scenarios.convex_keys import (
     PenaltyAxis,
     TeacherAxis,
     TeacherFlipAxis,
-    WeightsAxis,
+    WeightDistributionAxis,
     find_loss_teacher_conflicts,
     find_uninformative_teachers,
     make_penalty,
@@ -58,9 +58,9 @@ from statmech.scenarios.keys import (
 )
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import OptionalSchedule
-from statmech.scenarios.variables import Variable, make_error_variable
+from statmech.scenarios.variables import Variable, make_standard_error_variable
 
-UNSUPPORTED_LAM = "best"
+UNSUPPORTED_LAM_KEYWORD = "best"
 INTEGER_TOL = 1e-6  # relative error; the inverse of 0.333333333 counts as 3
 BATCH_SAMPLINGS = {
     "shuffle": "each example once an epoch",
@@ -71,8 +71,10 @@ DESCENT_OMITTED_DEFAULTS: dict[str, Any] = {"schedule": None}
 
 def _reject_best_lam(value: Any) -> Any:
     """Reject the penalty strength `best`, which is supported only without `descent`."""
-    if value == UNSUPPORTED_LAM:
-        raise ValueError(f"must be a number: `{UNSUPPORTED_LAM}` is supported only for a `loss` without `descent`")
+    if value == UNSUPPORTED_LAM_KEYWORD:
+        raise ValueError(
+            f"must be a number: `{UNSUPPORTED_LAM_KEYWORD}` is supported only for a `loss` without `descent`"
+        )
     return value
 
 
@@ -84,9 +86,9 @@ def _read_epochs(value: Any) -> Any:
 
 
 PenaltyStrength = Annotated[Number, BeforeValidator(_reject_best_lam), Field(ge=0)]
-DescentLamAxis = Annotated[Numbers, axis_of(PenaltyStrength, {"type": "number", "minimum": 0})]
-EtaAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
-DescentEpochs = Annotated[Any, make_recorded_axis_type("epochs", _read_epochs)]
+DescentLamAxis = Annotated[NumberOrAxis, axis_of(PenaltyStrength, {"type": "number", "minimum": 0})]
+EtaAxis = Annotated[NumberOrAxis, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
+RecordedDescentEpochs = Annotated[Any, make_recorded_axis_type("epochs", _read_epochs)]
 
 
 class DescentStart(BaseModel):
@@ -190,8 +192,12 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    descent: Annotated[Names, one_of(DESCENTS, "a descent")] = Field(description="how the weights move down the loss")
-    loss: Annotated[Names, one_of(DESCENT_LOSSES, "a loss")] = Field(description="loss that is minimised, step by step")
+    descent: Annotated[NameOrAxis, one_of(DESCENTS, "a descent")] = Field(
+        description="how the weights move down the loss"
+    )
+    loss: Annotated[NameOrAxis, one_of(DESCENT_LOSSES, "a loss")] = Field(
+        description="loss that is minimised, step by step"
+    )
     penalty: PenaltyAxis = PENALTY_FIELD
     l1_ratio: FractionAxis = L1_RATIO_FIELD
     lam: DescentLamAxis = config_key(0.0, description="strength of the penalty", symbol=r"$\lambda$")
@@ -203,7 +209,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         unit="epochs",
     )
     batch: FractionAxis = config_key(1.0, description="batch of a step, as a fraction of the examples", symbol="$b$")
-    sampling: Annotated[Names, one_of(BATCH_SAMPLINGS, "a sampling")] = Field(
+    sampling: Annotated[NameOrAxis, one_of(BATCH_SAMPLINGS, "a sampling")] = Field(
         default="shuffle",
         description="sampling of batches: shuffle (each example once an epoch) or replacement "
         "(each step a new random subset of the examples)",
@@ -212,14 +218,14 @@ class Descent(ConditionalLossKeys, AbstractScenario):
     flip: TeacherFlipAxis = FLIP_FIELD
     noise: NonnegativeAxis = NOISE_FIELD
     gain: GainAxis = GAIN_FIELD
-    weights: WeightsAxis = WEIGHTS_FIELD
+    weights: WeightDistributionAxis = TEACHER_WEIGHTS_FIELD
     rho: FractionAxis = RHO_FIELD
     alpha: AlphaAxis = ALPHA_FIELD
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     start: DescentStart = Field(
         default=ZERO_START, description="start, at epoch 0: {length, R}; the weights vanish by default"
     )
-    epochs: DescentEpochs = Field(
+    epochs: RecordedDescentEpochs = Field(
         default=(1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0),
         description="epochs (of 1/batch steps) after which students are recorded, increasing",
     )
@@ -230,11 +236,11 @@ class Descent(ConditionalLossKeys, AbstractScenario):
     )
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of losses and descents
-        width: InitVar[Numbers] = 1.0
-        momentum: InitVar[Numbers] = 0.9
-        beta1: InitVar[Numbers] = 0.9
-        beta2: InitVar[Numbers] = 0.999
-        epsilon: InitVar[Numbers] = 1e-8
+        width: InitVar[NumberOrAxis] = 1.0
+        momentum: InitVar[NumberOrAxis] = 0.9
+        beta1: InitVar[NumberOrAxis] = 0.9
+        beta2: InitVar[NumberOrAxis] = 0.999
+        epsilon: InitVar[NumberOrAxis] = 1e-8
 
     def _find_problems(self) -> Iterator[Problem]:
         yield from self._find_inapplicable_keys()
@@ -255,11 +261,11 @@ class Descent(ConditionalLossKeys, AbstractScenario):
     def _find_batch_problems(self) -> Iterator[Problem]:
         """Find batches that are empty or do not divide the examples, and epochs that end between two steps."""
         for batch, sampling in self.list_value_pairs("batch", "sampling"):
-            if sampling == "shuffle" and not _is_integer(1 / batch):
+            if sampling == "shuffle" and not _is_nearly_integer(1 / batch):
                 reason = f"{batch:g} does not divide the examples (sampling: replacement takes any)"
                 yield ("batch",), f"sampling shuffle needs a batch of 1/2, 1/3, ...: {reason}"
                 return
-            if fractional_epochs := [epoch for epoch in self.epochs if not _is_integer(epoch / batch)]:
+            if fractional_epochs := [epoch for epoch in self.epochs if not _is_nearly_integer(epoch / batch)]:
                 yield ("epochs",), f"{fractional_epochs[0]:g} is not an integer number of steps of batch {batch:g}"
                 return
         for values in self.iterate_combinations("batch", "alpha", "N"):
@@ -299,7 +305,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         An l1 norm requires steps along the force for its proximal step. The deferred engine has no single weights.
         """
         for descent, penalty in self.list_value_pairs("descent", "penalty"):
-            coordinatewise, has_l1 = DESCENTS[descent].coordinatewise, PENALTIES[penalty] != 0
+            coordinatewise, has_l1 = DESCENTS[descent].coordinatewise, PENALTY_L1_SHARES[penalty] != 0
             if coordinatewise and has_l1:
                 linear = ", ".join(name for name, kind in DESCENTS.items() if not kind.coordinatewise)
                 yield ("penalty",), f"{penalty} needs a descent with steps along the force: {linear}, not {descent}"
@@ -318,7 +324,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         errors = {
             name: error_variable
             for base_name, variable in DESCENT_VARIABLES.items()
-            for name, error_variable in make_error_variable(base_name, variable).items()
+            for name, error_variable in make_standard_error_variable(base_name, variable).items()
         }
         return errors | {"best_epoch": replace(BEST_EPOCH_VARIABLE, in_theory=True)} | DESCENT_THEORY_VARIABLES
 
@@ -369,7 +375,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         )
 
 
-def _is_integer(number: float) -> bool:
+def _is_nearly_integer(number: float) -> bool:
     return abs(number - round(number)) <= INTEGER_TOL * max(1.0, number)
 
 
@@ -392,7 +398,7 @@ class DescentCell(LossCell):
     length: float
     R: float
     teacher: Teacher
-    weights: Weights
+    weights: WeightDistribution
     N: int
     P: int
     alpha: float
@@ -423,7 +429,7 @@ class DescentCell(LossCell):
 # The deferred engine is faster for fewer steps than this ratio times b N. The measured ratio is 0.5 (batch 1) to 2.5
 # (batch 1/16) if every step has a new direction (N = 400 and 1000, alpha = 2 and 3, AMD EPYC, 25 November 2026). Smooth
 # losses at full batch have fewer directions, so that the ratio is higher
-MAX_DEFERRED_STEPS_RATIO = 1.0
+MAX_DEFERRED_ENGINE_STEP_RATIO = 1.0
 
 
 def choose_descent_engine(cell: DescentCell) -> str:
@@ -437,7 +443,7 @@ def choose_descent_engine(cell: DescentCell) -> str:
     """
     if cell.engine != "auto":
         return cell.engine
-    is_short = cell.steps[-1] < MAX_DEFERRED_STEPS_RATIO * cell.batch * cell.N
+    is_short = cell.steps[-1] < MAX_DEFERRED_ENGINE_STEP_RATIO * cell.batch * cell.N
     return "deferred" if is_short and not cell.coordinatewise else "explicit"
 
 

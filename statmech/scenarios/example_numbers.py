@@ -9,12 +9,12 @@ import numpy as np
 from pydantic import Field
 
 from statmech.errors import Problem
-from statmech.scenarios.axes import Numbers, axis_of
+from statmech.scenarios.axes import NumberOrAxis, axis_of
 from statmech.scenarios.grid import Grid
 from statmech.scenarios.keys import Number
 
 MAX_EXACT_INTEGER = 2**53  # larger integers are not exact in float64
-AlphaAxis = Annotated[Numbers, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
+AlphaAxis = Annotated[NumberOrAxis, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
 
 
 def explain_bad_example_count(alpha: float, N: int) -> str | None:

@@ -17,7 +17,7 @@ from statmech.convex.losses import LOSSES, Loss, convert_to_stability_loss, expl
 from statmech.errors import Problem, ScenarioError
 from statmech.inputs import Inputs
 from statmech.parameters import ConfigKey
-from statmech.scenarios.axes import Names, Numbers
+from statmech.scenarios.axes import NameOrAxis, NumberOrAxis
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.convex_keys import ALPHA_FIELD
@@ -26,13 +26,20 @@ from statmech.scenarios.inputs_key import InputsAxis, make_inputs_field
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.risk import LOSSES_WITHOUT_MINIMUM, RISK_VARIABLES, LamOrBestAxis, estimate_fit_seconds
-from statmech.scenarios.variables import Variable, make_field_variables
+from statmech.scenarios.variables import Variable, make_local_field_variables
 
-TEACHER_KEYS = ("teacher", "flip", "noise", "gain", "weights", "rho")  # not supported: clusters have no teacher
+UNSUPPORTED_TEACHER_KEYS = (
+    "teacher",
+    "flip",
+    "noise",
+    "gain",
+    "weights",
+    "rho",
+)  # not supported: clusters have no teacher
 
 CLUSTER_VARIABLES = {
     "m_field": Variable((), "half the distance between the mean fields of two clusters", "$m_h$"),
-    **make_field_variables((), "length_field"),
+    **make_local_field_variables((), "length_field"),
     "length": RISK_VARIABLES["length"],
     "V": RISK_VARIABLES["V"],
     "eps_g": Variable(
@@ -90,10 +97,10 @@ class Clusters(AbstractScenario):
         r"\epsilon_g = \sum_y\pi_y\,\Phi\left(-(s_ym_h + yw_0)/l_h\right)",
     )
 
-    clusters: Annotated[Names, one_of(CLUSTERS, "a kind of clusters")] = Field(
+    clusters: Annotated[NameOrAxis, one_of(CLUSTERS, "a kind of clusters")] = Field(
         description="clusters of inputs, which are their labels"
     )
-    loss: Annotated[Names, one_of(LOSSES, "a loss", LOSSES_WITHOUT_MINIMUM)] = Field(
+    loss: Annotated[NameOrAxis, one_of(LOSSES, "a loss", LOSSES_WITHOUT_MINIMUM)] = Field(
         description="loss that is minimised"
     )
     lam: LamOrBestAxis = config_key(
@@ -111,15 +118,15 @@ class Clusters(AbstractScenario):
     N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of losses and clusters
-        width: InitVar[Numbers] = 1.0
-        distance: InitVar[Numbers] = 2.0
-        positives: InitVar[Numbers] = 0.5
+        width: InitVar[NumberOrAxis] = 1.0
+        distance: InitVar[NumberOrAxis] = 2.0
+        positives: InitVar[NumberOrAxis] = 0.5
 
     @model_validator(mode="before")
     @classmethod
     def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
         """Raise `ScenarioError` for keys of a teacher, because clusters define the labels."""
-        return reject_teacher_keys(config, TEACHER_KEYS)
+        return reject_teacher_keys(config, UNSUPPORTED_TEACHER_KEYS)
 
     def _find_problems(self) -> Iterator[Problem]:
         reasons = (

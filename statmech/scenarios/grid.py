@@ -8,15 +8,15 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from statmech.controls import get_value_at_start
+from statmech.controls import get_initial_value
 from statmech.errors import ScenarioError, format_unknown_name
 from statmech.parameters import get_parameters
 from statmech.scenarios.axes import MAX_CHECKED_COMBINATIONS, ensure_tuple, expand_spacing, is_axis
-from statmech.scenarios.cells import Cell, GridPoint
-from statmech.scenarios.kind import Kind
+from statmech.scenarios.cells import Cell, GenericCell
+from statmech.scenarios.kind import ScenarioKind
 
 
-class Grid(Kind):
+class Grid(ScenarioKind):
     """The grid spanned by the axes of a sweep. Axes that vary in parallel are listed in `zipped`."""
 
     if TYPE_CHECKING:  # defined as fields of `ConfigKeys`
@@ -68,14 +68,16 @@ class Grid(Kind):
         self,
         axes: Iterable[dict[str, tuple[Any, ...]]],
         max_combinations: int = MAX_CHECKED_COMBINATIONS,
-        limit: str = "can be checked",
+        limit_description: str = "can be checked",
     ) -> None:
         """Raise `ScenarioError` if these axes span too many points to be visited."""
         sizes = {next(iter(coordinates)): len(next(iter(coordinates.values()))) for coordinates in axes}
         if (number := math.prod(sizes.values())) > max_combinations:
             product = " x ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1)
             longest = max(sizes, key=sizes.__getitem__)
-            problem = f"{product} = {number:,} combinations are more than the {max_combinations:,} that {limit}"
+            problem = (
+                f"{product} = {number:,} combinations are more than the {max_combinations:,} that {limit_description}"
+            )
             raise ScenarioError([((longest,), f"{problem}: use fewer values on these axes")])
 
     def cells(self) -> Iterator[Any]:
@@ -90,7 +92,7 @@ class Grid(Kind):
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> Cell:
         """Return the cell with these key values, at an index along each dimension."""
-        return GridPoint(index=index, **{**values, self.CHOICE: self.make_component(values)})
+        return GenericCell(index=index, **{**values, self.CHOICE: self.make_component(values)})
 
     def iterate_points(self) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
         """Yield the key values and the index of each grid point, in row-major order."""
@@ -122,7 +124,7 @@ class Grid(Kind):
         kind = self.choices()[choice][values[choice]]
         # convert to the declared type: parameters enter random seeds, and 2.0 must give the same seed as 2
         keys = {name: key for name, key in get_parameters(kind).items() if name in values}
-        return kind(**{name: key.read(get_value_at_start(values[name], key.default)) for name, key in keys.items()})
+        return kind(**{name: key.read(get_initial_value(values[name], key.default)) for name, key in keys.items()})
 
 
 def expand_zip_groups(config: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...]:

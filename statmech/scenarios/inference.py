@@ -13,10 +13,10 @@ import numpy as np
 from pydantic import Field
 
 from statmech.convex.teachers import Teacher
-from statmech.convex.weights import WEIGHTS, Weights
+from statmech.convex.weights import WEIGHT_DISTRIBUTIONS, WeightDistribution
 from statmech.errors import Problem
 from statmech.parameters import ConfigKey
-from statmech.scenarios.axes import Names, Numbers
+from statmech.scenarios.axes import NameOrAxis, NumberOrAxis
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.convex_keys import (
@@ -70,7 +70,7 @@ class Inference(ConditionalKeys, AbstractScenario):
     """
 
     CHOICE: ClassVar = "prior"
-    KINDS: ClassVar = WEIGHTS
+    KINDS: ClassVar = WEIGHT_DISTRIBUTIONS
     AXES: ClassVar = ("prior", PARAMETERS, "teacher", "flip", "noise", "gain", "N", "start", "alpha")
     TITLE: ClassVar = "inference"
     CITES: ClassVar = ("barbier2019", "donoho2009", "gyorgyi1990")
@@ -96,7 +96,7 @@ class Inference(ConditionalKeys, AbstractScenario):
         r"m = \mathbf w^*\cdot\hat{\mathbf w}/N",
     )
 
-    prior: Annotated[Names, one_of(WEIGHTS, "a prior")] = Field(
+    prior: Annotated[NameOrAxis, one_of(WEIGHT_DISTRIBUTIONS, "a prior")] = Field(
         description="prior of the weights, which is their true distribution"
     )
     teacher: TeacherAxis = Field(default="sign", description="teacher, by how its outputs depend on its field")
@@ -105,13 +105,13 @@ class Inference(ConditionalKeys, AbstractScenario):
     gain: GainAxis = GAIN_FIELD
     alpha: AlphaAxis = ALPHA_FIELD
     N: DimensionAxis = config_key(2000, description="input dimension", symbol="$N$")
-    start: Annotated[Names, one_of(MESSAGE_PASSING_STARTS, "a start")] = Field(
+    start: Annotated[NameOrAxis, one_of(MESSAGE_PASSING_STARTS, "a start")] = Field(
         default="uninformed", description="start, of message passing"
     )
     steps: Annotated[Whole, Field(ge=1, le=MAX_STEPS)] = Field(default=100, description="steps of message passing")
 
     if TYPE_CHECKING:  # show editors and type checkers the parameter of priors
-        rho: InitVar[Numbers] = 0.2
+        rho: InitVar[NumberOrAxis] = 0.2
 
     def _find_problems(self) -> Iterator[Problem]:
         yield from self._find_inapplicable_keys()
@@ -163,7 +163,7 @@ class InferenceCell(Cell):
     """One grid point: the prior, the teacher, the start, the input dimension and number of examples."""
 
     name: str
-    weights: Weights
+    weights: WeightDistribution
     teacher: Teacher
     start: str
     N: int

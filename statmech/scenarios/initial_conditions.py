@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from statmech.order_parameters import lowest_cosine_eigenvalue
-from statmech.scenarios.axes import PydanticType, make_value_or_list_type
+from statmech.scenarios.axes import PydanticTypeOverride, make_value_or_list_type
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]
@@ -18,11 +18,11 @@ Cosine = Annotated[Finite, Field(ge=-1, le=1)]
 # Squares and products of lengths must neither overflow nor lose digits. In float64 (1e-308 to 1e308), lengths from
 # 1e-100 to 1e100 have squares from 1e-200 to 1e200. The vectors engine sums N squares, and adds products divided by N.
 # In float32 (1e-38 to 1e38), lengths from 1e-10 to 1e10 give 1e-20/N to 1e20 N, which allows the largest N, 1e15.
-MAX_LENGTH_BY_DTYPE = {"float64": 1e100, "float32": 1e10}
+MAX_STUDENT_LENGTH_BY_DTYPE = {"float64": 1e100, "float32": 1e10}
 
-LengthOrList = Annotated[Any, PydanticType(make_value_or_list_type(Positive, tuple[Positive, ...]))]
-CosineOrList = Annotated[Any, PydanticType(make_value_or_list_type(Cosine, tuple[Cosine, ...]))]
-CosineOrMatrix = Annotated[Any, PydanticType(make_value_or_list_type(Cosine, tuple[tuple[Cosine, ...], ...]))]
+LengthOrList = Annotated[Any, PydanticTypeOverride(make_value_or_list_type(Positive, tuple[Positive, ...]))]
+CosineOrList = Annotated[Any, PydanticTypeOverride(make_value_or_list_type(Cosine, tuple[Cosine, ...]))]
+CosineOrMatrix = Annotated[Any, PydanticTypeOverride(make_value_or_list_type(Cosine, tuple[tuple[Cosine, ...], ...]))]
 
 
 class OrderParameters(NamedTuple):
@@ -112,12 +112,12 @@ class Start(BaseModel):
         return []
 
 
-DRAWN_START_LIMIT = Start(length=1.0, R=0.0, q=0.0)  # large-N limit for weights drawn from N(0, 1)
+DRAWN_START_LARGE_N_LIMIT = Start(length=1.0, R=0.0, q=0.0)  # large-N limit for weights drawn from N(0, 1)
 
 
 def find_length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
     """Explain why a floating-point type cannot represent the squares of these lengths."""
-    max_length = MAX_LENGTH_BY_DTYPE[dtype]
+    max_length = MAX_STUDENT_LENGTH_BY_DTYPE[dtype]
     lengths = length if isinstance(length, tuple) else (length,)
     outside = [value for value in lengths if not 1 / max_length <= value <= max_length]
     bounds = f"length must lie between {1 / max_length:g} and {max_length:g}, where {dtype} holds its square"

@@ -67,7 +67,7 @@ def make_few_direction_warnings(scenario: Grid) -> list[str]:
     ]
 
 
-def find_inputs_problems(scenario: Grid) -> Iterator[Problem]:
+def find_input_dimension_problems(scenario: Grid) -> Iterator[Problem]:
     """Find the first distribution that is undefined in its input dimension."""
     if problem := next(filter(None, (inputs.problem(N) for inputs, N in list_inputs_and_dimensions(scenario))), None):
         yield problem

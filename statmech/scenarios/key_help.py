@@ -8,10 +8,10 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from statmech.parameters import ConfigKey
-from statmech.scenarios.axes import Integers, Names, Numbers
+from statmech.scenarios.axes import IntegerOrAxis, NameOrAxis, NumberOrAxis
 
-TYPE_DESCRIPTIONS = ((Names, "str or a list"), (Integers, "int or a list"), (Numbers, "float or a list"))
-EXAMPLES = ">>> "
+TYPE_DESCRIPTIONS = ((NameOrAxis, "str or a list"), (IntegerOrAxis, "int or a list"), (NumberOrAxis, "float or a list"))
+DOCTEST_PROMPT = ">>> "
 
 
 def add_keys_to_docstring(docstring: str, fields: dict[str, FieldInfo], parameters: dict[str, ConfigKey]) -> str:
@@ -27,7 +27,7 @@ def add_keys_to_docstring(docstring: str, fields: dict[str, FieldInfo], paramete
         Further keys, the parameters of the learning algorithms.
     """
     keys = [
-        (name, _describe_type(field), field.description or "", _get_schema_extra(field))
+        (name, _describe_type_and_default(field), field.description or "", _get_schema_extra(field))
         for name, field in fields.items()
     ]
     for name, key in parameters.items():
@@ -37,7 +37,7 @@ def add_keys_to_docstring(docstring: str, fields: dict[str, FieldInfo], paramete
         unit = options.get("unit", "1")
         unit_suffix = "" if unit == "1" else f", in {unit}"
         section += [f"{name} : {form}", f"    {meaning[:1].upper()}{meaning[1:]}{unit_suffix}."]
-    before, examples, after = cleandoc(docstring).partition(EXAMPLES)
+    before, examples, after = cleandoc(docstring).partition(DOCTEST_PROMPT)
     example_section = ["Examples", "--------", examples + after] if examples else []
     return "\n".join([before.rstrip(), "", *section, "", *example_section])
 
@@ -68,7 +68,7 @@ def _get_schema_extra(field: FieldInfo) -> dict[str, Any]:
     return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
 
-def _describe_type(field: FieldInfo) -> str:
+def _describe_type_and_default(field: FieldInfo) -> str:
     """Describe the type and default of a key in a few words."""
     form = next((description for kind, description in TYPE_DESCRIPTIONS if field.annotation == kind), "")
     if field.is_required():

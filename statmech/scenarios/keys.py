@@ -12,12 +12,19 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Stri
 from statmech.errors import format_unknown_name, quote_value
 from statmech.parameters import BOUND_KINDS, JSON_SCHEMA_TYPES, ConfigKey
 from statmech.parameters import parameter as parameter  # re-exported with the other parts of keys
-from statmech.scenarios.axes import Integers, Numbers, PydanticType, axis_of, expand_to_list, make_axis_schema
+from statmech.scenarios.axes import (
+    IntegerOrAxis,
+    NumberOrAxis,
+    PydanticTypeOverride,
+    axis_of,
+    expand_to_list,
+    make_axis_schema,
+)
 from statmech.scenarios.controlled_keys import make_time_function_type
 
 MAX_INPUT_DIMENSION = 10**15  # larger values must be typos
 PARAMETERS = "parameters"  # stands for all remaining parameters in AXES
-TYPES_BY_JSON_TYPE = {schema: kind for kind, schema in JSON_SCHEMA_TYPES.items()}
+PYTHON_TYPES_BY_JSON_TYPE = {schema: kind for kind, schema in JSON_SCHEMA_TYPES.items()}
 
 
 def _check_number(value: Any) -> Any:
@@ -31,17 +38,19 @@ Number = Annotated[float, BeforeValidator(_check_number), Field(allow_inf_nan=Fa
 Whole = Annotated[int, BeforeValidator(_check_number)]
 Nonnegative = Annotated[Number, Field(ge=0)]
 DimensionAxis = Annotated[
-    Integers,
+    IntegerOrAxis,
     axis_of(
         Annotated[Whole, Field(ge=2, le=MAX_INPUT_DIMENSION)],
         {"type": "integer", "minimum": 2, "maximum": MAX_INPUT_DIMENSION},
     ),
 ]
 FlipAxis = Annotated[
-    Numbers, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
+    NumberOrAxis, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
 ]
-NonnegativeAxis = Annotated[Numbers, axis_of(Nonnegative, {"type": "number", "minimum": 0})]
-TIME_FUNCTION_ADAPTER: TypeAdapter[Any] = TypeAdapter(Annotated[Any, make_time_function_type(Number, {}, optimal=True)])
+NonnegativeAxis = Annotated[NumberOrAxis, axis_of(Nonnegative, {"type": "number", "minimum": 0})]
+TIME_FUNCTION_ADAPTER: TypeAdapter[Any] = TypeAdapter(
+    Annotated[Any, make_time_function_type(Number, {}, is_optimisable=True)]
+)
 PARAMETER_ADAPTERS: dict[type, TypeAdapter[Any]] = {  # keyed by the declared type; integers are validated as floats
     type_: TypeAdapter(Annotated[Any, axis_of(value, {}, spaced=value is Number)])
     for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))
@@ -53,27 +62,33 @@ def config_key(default: Any = ..., *, description: str, symbol: str = "", unit: 
     return Field(default, description=description, json_schema_extra={"symbol": symbol, "unit": unit}, **more)
 
 
-def one_of(choices: Mapping[str, object], noun: str, elsewhere: Mapping[str, str] | None = None) -> PydanticType:
+def one_of(
+    choices: Mapping[str, object], noun: str, hints_by_name: Mapping[str, str] | None = None
+) -> PydanticTypeOverride:
     """Return the type of a key whose values are names from `choices`, or an axis of names.
 
-    Errors suggest a similar name. `elsewhere` maps names that only other kinds of scenarios support to an explanation.
+    Errors suggest a similar name. `hints_by_name` maps names that only other kinds of scenarios support to an explanation.
     """
-    name = Annotated[str, AfterValidator(make_name_validator(choices, noun, elsewhere))]
+    name = Annotated[str, AfterValidator(make_name_validator(choices, noun, hints_by_name))]
     return axis_of(name, {"enum": list(choices)}, spaced=False)
 
 
 def make_keyword_or_section_type(
-    keywords: Collection[str], section: type, noun: str, elsewhere: Mapping[str, str] | None = None
-) -> PydanticType:
+    keywords: Collection[str], section: type, noun: str, hints_by_name: Mapping[str, str] | None = None
+) -> PydanticTypeOverride:
     """Return the type of a key that accepts a keyword or a section.
 
-    `elsewhere` maps keywords that belong in the section to an explanation of the correct syntax.
+    `hints_by_name` maps keywords that belong in the section to an explanation of the correct syntax.
     """
     keyword = Annotated[
-        str, AfterValidator(make_name_validator(keywords, noun, elsewhere)), WithJsonSchema({"enum": list(keywords)})
+        str,
+        AfterValidator(make_name_validator(keywords, noun, hints_by_name)),
+        WithJsonSchema({"enum": list(keywords)}),
     ]
     discriminator = Discriminator(lambda given: "word" if isinstance(given, str) else "given")
-    return PydanticType(Annotated[Annotated[keyword, Tag("word")] | Annotated[section, Tag("given")], discriminator])
+    return PydanticTypeOverride(
+        Annotated[Annotated[keyword, Tag("word")] | Annotated[section, Tag("given")], discriminator]
+    )
 
 
 def make_increasing_validator(noun: str) -> AfterValidator:
@@ -88,16 +103,16 @@ def make_increasing_validator(noun: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def make_name_validator(choices: Collection[str], noun: str, elsewhere: Mapping[str, str] | None = None) -> Any:
+def make_name_validator(choices: Collection[str], noun: str, hints_by_name: Mapping[str, str] | None = None) -> Any:
     """Return a validator that accepts only the names in `choices`.
 
-    For other names, the error gives the explanation in `elsewhere`, or suggests the most similar name.
+    For other names, the error gives the explanation in `hints_by_name`, or suggests the most similar name.
     """
 
     def check(name: str) -> str:
         """Raise `ValueError` if the name is unknown."""
         if name not in choices:
-            raise ValueError((elsewhere or {}).get(name) or format_unknown_name(name, noun, choices))
+            raise ValueError((hints_by_name or {}).get(name) or format_unknown_name(name, noun, choices))
         return name
 
     return check
@@ -105,11 +120,11 @@ def make_name_validator(choices: Collection[str], noun: str, elsewhere: Mapping[
 
 def make_recorded_axis_type(
     noun: str, read: Callable[[Any], Any] = expand_to_list, value_type: Any = Nonnegative
-) -> PydanticType:
+) -> PydanticTypeOverride:
     """Return the type of a key with increasing values, such as times, called `noun` in messages."""
     values = tuple[value_type, ...]
     json_schema = WithJsonSchema(make_axis_schema(TypeAdapter(value_type).json_schema(), spaced=True))
-    return PydanticType(
+    return PydanticTypeOverride(
         Annotated[values, BeforeValidator(read), Field(min_length=1), make_increasing_validator(noun), json_schema]
     )
 
@@ -132,5 +147,5 @@ def describe_field(name: str, schema: dict[str, Any]) -> ConfigKey:
     )
     bounds = {name: value_schema[schema_key] for name, schema_key in bound_words if schema_key in value_schema}
     extras = {schema_key: schema[schema_key] for schema_key in ("default", "symbol", "unit") if schema_key in schema}
-    kind, choices = TYPES_BY_JSON_TYPE.get(value_schema.get("type"), str), tuple(value_schema.get("enum", ()))
+    kind, choices = PYTHON_TYPES_BY_JSON_TYPE.get(value_schema.get("type"), str), tuple(value_schema.get("enum", ()))
     return ConfigKey(name, schema.get("description", ""), kind, choices=choices, **bounds, **extras)

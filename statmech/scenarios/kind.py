@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from statmech.scenarios.variables import Variable
 
 
-class Kind:
+class ScenarioKind:
     """Base class with the required members of every kind of scenario."""
 
     CHOICE: ClassVar[str]  # key that selects the learning algorithm; also its name in messages

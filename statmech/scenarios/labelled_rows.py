@@ -17,10 +17,10 @@ from statmech.errors import ConfigError, Problem, ScenarioError
 from statmech.inputs import Rows, format_inputs_label, inputs_from_config, inputs_to_config
 from statmech.parameters import ConfigKey
 from statmech.real_table import RealTable, compute_table_digest, load_named_table
-from statmech.scenarios.axes import Integers, Names, Numbers, axis_of, ensure_tuple
+from statmech.scenarios.axes import IntegerOrAxis, NameOrAxis, NumberOrAxis, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
-from statmech.scenarios.gaussian_clusters import TEACHER_KEYS
+from statmech.scenarios.gaussian_clusters import UNSUPPORTED_TEACHER_KEYS
 from statmech.scenarios.keys import PARAMETERS, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.risk import LOSSES_WITHOUT_MINIMUM, RISK_VARIABLES, LamOrBestAxis, estimate_fit_seconds
@@ -31,7 +31,7 @@ from statmech.table_populations import TABLE_POPULATIONS, TablePopulation
 MAX_TABLE_EXAMPLES = 10**7
 ASSUMED_TABLE_COLUMNS = 500  # assumed in time estimates if the table cannot be read
 TableExampleCountAxis = Annotated[
-    Integers,
+    IntegerOrAxis,
     axis_of(
         Annotated[Whole, Field(ge=2, le=MAX_TABLE_EXAMPLES)],
         {"type": "integer", "minimum": 2, "maximum": MAX_TABLE_EXAMPLES},
@@ -54,7 +54,7 @@ TableRowsAxis = Annotated[
     ),
 ]
 UNSUPPORTED_ROW_KEYS = {  # reasons, where {} stands for the keys
-    **dict.fromkeys((*TEACHER_KEYS, "drift"), "rows with a target have labels of their own: remove {}"),
+    **dict.fromkeys((*UNSUPPORTED_TEACHER_KEYS, "drift"), "rows with a target have labels of their own: remove {}"),
     "N": "the columns of the table are the inputs: remove {}",
 }
 UNSUPPORTED_LABELLED_ROW_KEYS = {
@@ -109,11 +109,11 @@ class LabelledRows(AbstractScenario):
         r"\epsilon_y = \sum_y\pi_y\,\Phi(-\mu_y/Q)",
     )
 
-    population: Annotated[Names, one_of(TABLE_POPULATIONS, "a population of rows")] = Field(
+    population: Annotated[NameOrAxis, one_of(TABLE_POPULATIONS, "a population of rows")] = Field(
         description="population of the rows: `table` (drawn with replacement, tested on all rows) or `held_out` (drawn "
         "without replacement, tested on the others)"
     )
-    loss: Annotated[Names, one_of(LOSSES, "a loss", LOSSES_WITHOUT_MINIMUM)] = Field(
+    loss: Annotated[NameOrAxis, one_of(LOSSES, "a loss", LOSSES_WITHOUT_MINIMUM)] = Field(
         description="loss that is minimised"
     )
     inputs: TableRowsAxis = Field(
@@ -134,7 +134,7 @@ class LabelledRows(AbstractScenario):
     intercept: bool = Field(default=True, description="students have an intercept, without a penalty")
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of losses
-        width: InitVar[Numbers] = 1.0
+        width: InitVar[NumberOrAxis] = 1.0
 
     @model_validator(mode="before")
     @classmethod
@@ -195,8 +195,8 @@ class LabelledRows(AbstractScenario):
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(_estimate_run_seconds, self.cells()))
 
-    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> RowsCell:
-        return RowsCell(
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> LabelledRowsCell:
+        return LabelledRowsCell(
             name=values["loss"],
             population_name=values["population"],
             population=self.make_component(values),
@@ -211,7 +211,7 @@ class LabelledRows(AbstractScenario):
 
 
 @dataclass(frozen=True)
-class RowsCell(Cell):
+class LabelledRowsCell(Cell):
     """One grid point: a table, a population of rows, a loss, a penalty, and a number of examples."""
 
     name: str
@@ -310,7 +310,7 @@ def _list_input_sections(inputs: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _estimate_run_seconds(cell: RowsCell) -> float:
+def _estimate_run_seconds(cell: LabelledRowsCell) -> float:
     """Estimate the seconds to fit the loss and compute the fields of all rows."""
     rows, N = get_or_assume_table_shape(cell.inputs)
     return estimate_fit_seconds(cell.loss, cell.P, N) + 1e-9 * rows * N

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from statmech.errors import Problem, ScenarioError, format_unknown_name, list_synonyms, quote_value
 from statmech.parameters import BOUND_KINDS
-from statmech.scenarios.axes import SCHEDULE_SYNTAX
+from statmech.scenarios.axes import SCHEDULE_SYNTAX_EXAMPLE
 from statmech.scenarios.ranges import convert_range_to_linspace
 
 UNION_TAGS = {"value", "axis", "word", "given"}  # union tags that pydantic adds to the location of an error
@@ -17,11 +17,11 @@ MAX_LISTED_PROBLEMS = 20  # further problems are only counted
 
 
 def explain_problems(
-    failure: ValidationError, keys: list[str], sections: dict[str, list[str]] | None = None
+    failure: ValidationError, keys: list[str], keys_by_section: dict[str, list[str]] | None = None
 ) -> list[Problem]:
     """Convert pydantic's errors to problems, each with a location and a sentence.
 
-    `keys` are the possible keys of a config, and `sections` the possible keys inside its sections.
+    `keys` are the possible keys of a config, and `keys_by_section` the possible keys inside its sections.
     """
     explained: list[Problem] = []
     errors = failure.errors()
@@ -36,7 +36,7 @@ def explain_problems(
             continue
         location = tuple(part for part in error["loc"] if part not in UNION_TAGS)
         location = location[1:] if location[:1] == ("parameters",) else location
-        sentence = _explain_error(error, location, _list_possible_keys(location, keys, sections or {}))
+        sentence = _explain_error(error, location, _list_possible_keys(location, keys, keys_by_section or {}))
         if error["type"] == "extra_forbidden" and location[-1] in keys and "Did you mean" not in sentence:
             sentence += f" Write {location[-1]} at the top level, not inside {location[0]}."
         explained.append((location, sentence))
@@ -59,7 +59,7 @@ def _explain_error(error: Any, location: tuple[str | int, ...], keys: list[str])
         return f"must be true or false, not {quote_value(error['input'])}"
     if kind == "value_error":
         sentence = str(context["error"])
-        return sentence if SCHEDULE_SYNTAX in sentence else f"{sentence}{_suggest_syntax(error['input'])}"
+        return sentence if SCHEDULE_SYNTAX_EXAMPLE in sentence else f"{sentence}{_suggest_syntax(error['input'])}"
     if kind in ("int_from_float", "int_type"):
         return f"must be a whole number, not {quote_value(error['input'])}"
     for bound in BOUND_KINDS.values():
@@ -106,7 +106,7 @@ def _suggest_syntax(value: Any) -> str:
     if not isinstance(value, str):
         return ""
     if re.fullmatch(r"[\w.]*/\s*\(?.*\bt\b.*", value):
-        return f". A rate that falls with time is written {SCHEDULE_SYNTAX}"
+        return f". A rate that falls with time is written {SCHEDULE_SYNTAX_EXAMPLE}"
     if axis := convert_range_to_linspace(value):
         return f". A range is written {axis}"
     inner = value.strip("()[] ")

@@ -28,30 +28,30 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from statmech.activations import ACTIVATIONS, Activation, Linear
-from statmech.controls import control_to_config, get_value_at_start, is_time_dependent
+from statmech.controls import control_to_config, get_initial_value, is_time_dependent
 from statmech.errors import Problem
 from statmech.inputs import Gaussian, Inputs, format_inputs_label, inputs_to_config
-from statmech.optima import OptimalControl
-from statmech.parameters import ConfigKey, format_value, get_parameter_family, get_parameters
-from statmech.scenarios.axes import Integers, Names, NumbersOverTime, axis_of, ensure_tuple
+from statmech.optima import OptimalControlOptions
+from statmech.parameters import ConfigKey, format_parameter_value, get_parameters, get_real_parameter_family
+from statmech.scenarios.axes import IntegerOrAxis, NameOrAxis, NumbersOverTime, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import hash_identity, rename_keys_for_seeds
 from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import (
-    CONTROL_CONFIG_KEYS,
+    CONFIG_KEYS_BY_CONTROL,
     OPTIMUM_COORDINATES,
     OPTIMUM_VARIABLES,
-    find_control_problems,
     find_controls,
+    find_late_control_changes,
     find_objective_problems,
     find_optimal_keys,
     make_optimum_coordinates,
     make_time_function_type,
 )
-from statmech.scenarios.groups import count_gram_groups
+from statmech.scenarios.groups import count_gram_variance_groups
 from statmech.scenarios.inputs_key import (
     InputsAxis,
-    find_inputs_problems,
+    find_input_dimension_problems,
     find_unsuited_online_inputs,
     list_inputs_and_dimensions,
     make_inputs_field,
@@ -72,7 +72,7 @@ from statmech.scenarios.network_matrices import (
     NetworkStart,
     StudentUnits,
     TeacherSection,
-    is_uniform_matrix,
+    is_permutation_symmetric,
     make_learnt_start,
 )
 from statmech.scenarios.page import Page, View
@@ -80,30 +80,37 @@ from statmech.scenarios.step_sizes import find_excessive_rates, find_step_count_
 from statmech.scenarios.variables import Variable
 from statmech.schedules import CONSTANT_SCHEDULE, TimeDependence
 
-MAX_UNITS = 64
+MAX_UNITS_PER_NETWORK = 64
 TEACHER_KEYWORD_HINTS = {
     name: f"the activation of the teacher is written teacher: {{network: {name}}}" for name in ACTIVATIONS
 }
-NUMERIC_CELL_KEYS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # single numbers at a grid point
-MAX_DIRECTION_VARIANCE = 0.1  # fraction of variance; theory is not tested for more
+NUMERIC_NETWORK_KEYS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # single numbers at a grid point
+MAX_DIRECTION_VARIANCE_SHARE = 0.1  # fraction of variance; theory is not tested for more
 MAX_QUADRATURE_UNITS = 4  # units K + M, if averages have no closed forms
 
 UnitCountAxis = Annotated[
-    Integers,
-    axis_of(Annotated[Whole, Field(ge=1, le=MAX_UNITS)], {"type": "integer", "minimum": 1, "maximum": MAX_UNITS}),
+    IntegerOrAxis,
+    axis_of(
+        Annotated[Whole, Field(ge=1, le=MAX_UNITS_PER_NETWORK)],
+        {"type": "integer", "minimum": 1, "maximum": MAX_UNITS_PER_NETWORK},
+    ),
 ]
 DropoutOverTime = Annotated[
     NumbersOverTime,
     make_time_function_type(
-        Annotated[Nonnegative, Field(lt=1)], {"type": "number", "minimum": 0, "exclusiveMaximum": 1}, optimal=True
+        Annotated[Nonnegative, Field(lt=1)],
+        {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+        is_optimisable=True,
     ),
 ]
 EtaOverTime = Annotated[
     NumbersOverTime,
-    make_time_function_type(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0}, optimal=True),
+    make_time_function_type(
+        Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0}, is_optimisable=True
+    ),
 ]
 NoiseOverTime = Annotated[
-    NumbersOverTime, make_time_function_type(Nonnegative, {"type": "number", "minimum": 0}, optimal=False)
+    NumbersOverTime, make_time_function_type(Nonnegative, {"type": "number", "minimum": 0}, is_optimisable=False)
 ]
 
 SYMMETRIC_START_NOTE = (
@@ -122,7 +129,9 @@ NETWORK_VARIABLES = {
         ("t",), "mean cosine of student and teacher units, each with its best partner", "specialisation"
     ),
 }
-SIGN_TEST_FIELDS = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])  # both signs, to find the sign of an activation
+ACTIVATION_SIGN_TEST_FIELDS = np.array(
+    [-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0]
+)  # both signs, to find the sign of an activation
 LABEL_ERROR_VARIABLE = Variable(
     ("t",),
     "fraction of new inputs on which the sign of the output is not the label; where either is 0, half",
@@ -132,7 +141,7 @@ LABEL_ERROR_VARIABLE = Variable(
 # seconds per step of a seed, on one core in float64; a unit is one of the K + M student and teacher units
 NETWORK_STEP_SECONDS, NETWORK_STEP_SECONDS_PER_UNIT, NETWORK_STEP_SECONDS_PER_PAIR = 2e-8, 8e-9, 1.3e-9
 NETWORK_STEP_SECONDS_PER_WEIGHT = 6.5e-9
-NETWORK_CALL_SECONDS = 3e-3
+NETWORK_BATCH_OVERHEAD_SECONDS = 3e-3
 
 
 class Network(AbstractScenario):
@@ -201,7 +210,7 @@ class Network(AbstractScenario):
         r"\epsilon_g = \tfrac12\langle e^2\rangle",
     )
 
-    network: Annotated[Names, one_of(ACTIVATIONS, "an activation")] = Field(description="activation of the units")
+    network: Annotated[NameOrAxis, one_of(ACTIVATIONS, "an activation")] = Field(description="activation of the units")
     M: UnitCountAxis = config_key(2, description="number of teacher units", symbol="$M$")
     K: UnitCountAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
@@ -261,7 +270,7 @@ class Network(AbstractScenario):
 
     def _find_control_problems(self, matrix_problems: list[Problem]) -> Iterator[Problem]:
         """Find functions of time that are not supported for networks."""
-        yield from find_control_problems(self.axis_values(), self.t[-1])
+        yield from find_late_control_changes(self.axis_values(), self.t[-1])
         yield from self._find_objective_problems()
         names = [name for name, value in self.axis_values().items() if any(map(is_time_dependent, ensure_tuple(value)))]
         if names and any(inputs != Gaussian() for inputs in ensure_tuple(self.inputs)):
@@ -271,7 +280,7 @@ class Network(AbstractScenario):
         if not matrix_problems and self.optimal_keys:
             if self.unsolved:
                 first = next(iter(self.optimal_keys))
-                yield (CONTROL_CONFIG_KEYS.get(first, first),), f"has no optimum without equations: {self.unsolved}"
+                yield (CONFIG_KEYS_BY_CONTROL.get(first, first),), f"has no optimum without equations: {self.unsolved}"
             elif self.has_symmetric_start or self.has_identical_start:
                 yield (
                     ("start",),
@@ -284,7 +293,7 @@ class Network(AbstractScenario):
         return find_objective_problems(self.optimal_keys)
 
     @property
-    def optimal_keys(self) -> dict[str, list[OptimalControl]]:
+    def optimal_keys(self) -> dict[str, list[OptimalControlOptions]]:
         """Options for each key to be optimised."""
         return find_optimal_keys(self)
 
@@ -311,7 +320,10 @@ class Network(AbstractScenario):
         combinations = self.iterate_combinations("inputs", "N", "K", "M", "network")
         direction_problems = (problem for values in combinations if (problem := _find_teacher_unit_problem(**values)))
         if problem := next(
-            chain(find_inputs_problems(self), find_unsuited_online_inputs(self), not_normal, direction_problems), None
+            chain(
+                find_input_dimension_problems(self), find_unsuited_online_inputs(self), not_normal, direction_problems
+            ),
+            None,
         ):
             yield problem
 
@@ -334,7 +346,7 @@ class Network(AbstractScenario):
     def _find_constant_labels(self) -> Iterator[Problem]:
         """Find teachers with `output: sign` that give all examples the same label."""
         for cell in self.cells():
-            g = cell.teacher_activation.both(SIGN_TEST_FIELDS)[0]
+            g = cell.teacher_activation.both(ACTIVATION_SIGN_TEST_FIELDS)[0]
             terms = np.outer(cell.w, [g.min(), g.max()])
             if terms.min() >= 0 or terms.max() <= 0:
                 sign = "negative" if terms.min() >= 0 else "positive"
@@ -401,7 +413,7 @@ class Network(AbstractScenario):
         """Explain why theory is inexact if one direction dominates the variance of the inputs."""
         for inputs, N in list_inputs_and_dimensions(self):
             modes = inputs.modes(N)
-            if modes is not None and (fraction := float(modes.variances.max()) / N) > MAX_DIRECTION_VARIANCE:
+            if modes is not None and (fraction := float(modes.variances.max()) / N) > MAX_DIRECTION_VARIANCE_SHARE:
                 variance = f"{fraction:.0%} of the variance of {format_inputs_label(inputs)}"
                 return f"one direction has {variance}, but theory assumes many comparable directions"
         return ""
@@ -428,7 +440,7 @@ class Network(AbstractScenario):
     def estimate_seconds(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         steps = [self.t[-1] * cell.N * self._estimate_step_seconds(cell) for cell in self.cells()]
-        return sum(steps) + NETWORK_CALL_SECONDS * len(steps) / min(self.seeds, self.seeds_per_batch)
+        return sum(steps) + NETWORK_BATCH_OVERHEAD_SECONDS * len(steps) / min(self.seeds, self.seeds_per_batch)
 
     def _estimate_step_seconds(self, cell: NetworkCell) -> float:
         """Estimate the seconds per step and seed."""
@@ -446,7 +458,14 @@ class Network(AbstractScenario):
         """
         sign = self.teacher.output == "sign"
         return {
-            (get_parameter_family(cell.activation), cell.K, cell.M, sign, *cell.program_flags, *dict(cell.controls))
+            (
+                get_real_parameter_family(cell.activation),
+                cell.K,
+                cell.M,
+                sign,
+                *cell.program_flags,
+                *dict(cell.controls),
+            )
             + ((cell.N, cell.inputs) if self.uses_weight_vectors(cell) else (cell.num_gram_groups,))
             for cell in self.cells()
         }
@@ -462,8 +481,8 @@ class Network(AbstractScenario):
             name=values["network"],
             activation=activation,
             teacher_activation=teacher_units,
-            **{name: get_value_at_start(values[name]) for name in NUMERIC_CELL_KEYS},
-            dropout=get_value_at_start(values.get("dropout", 0.0)),
+            **{name: get_initial_value(values[name]) for name in NUMERIC_NETWORK_KEYS},
+            dropout=get_initial_value(values.get("dropout", 0.0)),
             controls=find_controls(values),
             inputs=values.get("inputs", Gaussian()),
             teacher=self.teacher,
@@ -570,7 +589,10 @@ class NetworkCell(ControlledCell):
         Then the label of a single unit is the sign of its field.
         """
         return bool(
-            np.array_equal(np.sign(self.teacher_activation.both(SIGN_TEST_FIELDS)[0]), np.sign(SIGN_TEST_FIELDS))
+            np.array_equal(
+                np.sign(self.teacher_activation.both(ACTIVATION_SIGN_TEST_FIELDS)[0]),
+                np.sign(ACTIVATION_SIGN_TEST_FIELDS),
+            )
         )
 
     @property
@@ -592,12 +614,12 @@ class NetworkCell(ControlledCell):
         if self.K == 1 or isinstance(self.activation, Linear) or self.has_identical_start:
             return False
         R, Q, v = self.units
-        return all(map(is_uniform_matrix, (Q, self.T))) and all(np.ptp(values) == 0 for values in (R, v, self.w))
+        return all(map(is_permutation_symmetric, (Q, self.T))) and all(np.ptp(values) == 0 for values in (R, v, self.w))
 
     @property
     def num_gram_groups(self) -> int:
         """Number of equal-variance groups in the Gram engine, or 0 if weight vectors are simulated."""
-        return count_gram_groups(self.inputs, self.K + self.M, self.N)
+        return count_gram_variance_groups(self.inputs, self.K + self.M, self.N)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -607,9 +629,11 @@ class NetworkCell(ControlledCell):
     @property
     def described(self) -> str:
         """Description of the activation and the numeric keys for messages."""
-        numbers = {name: getattr(self, name) for name in NUMERIC_CELL_KEYS} | self._used_dropout
+        numbers = {name: getattr(self, name) for name in NUMERIC_NETWORK_KEYS} | self._used_dropout
         values = {**numbers, **self.parameters, **dict(self.controls)}
-        return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in values.items())})"
+        return (
+            f"{self.name} ({', '.join(f'{name} = {format_parameter_value(value)}' for name, value in values.items())})"
+        )
 
     @property
     def _used_dropout(self) -> dict[str, float]:
@@ -630,7 +654,7 @@ class NetworkCell(ControlledCell):
         identity = {
             "network": self.name,
             **self.parameters,
-            **rename_keys_for_seeds({name: getattr(self, name) for name in NUMERIC_CELL_KEYS}, {"noise": "sigma"}),
+            **rename_keys_for_seeds({name: getattr(self, name) for name in NUMERIC_NETWORK_KEYS}, {"noise": "sigma"}),
             **matrices,
             "drawn": self.drawn,
             "output": self.teacher.output,

@@ -24,8 +24,8 @@ from pydantic import (
 
 from statmech.activations import ACTIVATIONS
 from statmech.errors import quote_value
-from statmech.scenarios.axes import PydanticType, make_value_or_list_type
-from statmech.scenarios.initial_conditions import MAX_LENGTH_BY_DTYPE
+from statmech.scenarios.axes import PydanticTypeOverride, make_value_or_list_type
+from statmech.scenarios.initial_conditions import MAX_STUDENT_LENGTH_BY_DTYPE
 from statmech.scenarios.keys import Number, make_name_validator
 
 EIGENVALUE_TOL = 1e-12  # rounding error of eigenvalues, relative to the largest
@@ -35,7 +35,7 @@ NUMBER_LIST_SCHEMA = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 1}
 MATRIX_SCHEMA = {"type": "array", "items": NUMBER_LIST_SCHEMA, "minItems": 1}
 
 
-def _make_keyword_reader(keyword: str) -> Any:
+def _make_array_or_keyword_reader(keyword: str) -> Any:
     """Return a validator that converts arrays to lists, and the keyword to 1."""
 
     def read(value: Any) -> Any:
@@ -54,11 +54,13 @@ def _make_keyword_reader(keyword: str) -> Any:
 
 def _make_number_or_list_type(
     number: Any, list_type: Any, list_schema: dict[str, Any], keyword: str = ""
-) -> PydanticType:
+) -> PydanticTypeOverride:
     """Return the type of a key that accepts a number, a list or matrix, or a keyword for 1."""
     schema = {"anyOf": [*([{"const": keyword}] if keyword else []), NUMBER_SCHEMA, list_schema]}
-    return PydanticType(
-        Annotated[make_value_or_list_type(number, list_type), _make_keyword_reader(keyword), WithJsonSchema(schema)]
+    return PydanticTypeOverride(
+        Annotated[
+            make_value_or_list_type(number, list_type), _make_array_or_keyword_reader(keyword), WithJsonSchema(schema)
+        ]
     )
 
 
@@ -168,10 +170,10 @@ def _get_overlaps_union_tag(value: Any) -> str:
     )
 
 
-Overlaps = Annotated[
+StudentTeacherOverlaps = Annotated[
     Annotated[Number, Tag("value")] | Annotated[MatrixRows, Tag("axis")] | Annotated[DiagonalOverlaps, Tag("given")],
     Discriminator(_get_overlaps_union_tag),
-    _make_keyword_reader(""),
+    _make_array_or_keyword_reader(""),
 ]
 
 
@@ -191,7 +193,9 @@ class NetworkStart(ConfigSection):
     Q: NonnegativeOrMatrix | None = Field(
         default=None, description="J_k.J_l/N: a multiple of the identity, or a K x K matrix"
     )
-    R: Overlaps | None = Field(default=None, description="J_k.B_m/N: one value, {diagonal: value}, or a K x M matrix")
+    R: StudentTeacherOverlaps | None = Field(
+        default=None, description="J_k.B_m/N: one value, {diagonal: value}, or a K x M matrix"
+    )
     v: NumberOrList = Field(default=1.0, description="weight of each student unit in the output, one value or K")
     drawn: PositiveNumber | None = Field(
         default=None, description="variance of drawn weights of the first layer, in place of Q and R"
@@ -279,7 +283,7 @@ def factorise_gram(gram: np.ndarray) -> np.ndarray:
            [1., 0.]])
     """
     n = len(gram)
-    rest, scale = _compute_cosines(gram)
+    rest, scale = _compute_cosines_and_lengths(gram)
     rows = np.zeros((n, n))
     for k in range(n):
         if rest[k, k] > EIGENVALUE_TOL * n:
@@ -288,10 +292,10 @@ def factorise_gram(gram: np.ndarray) -> np.ndarray:
     return np.tril(rows) * scale[:, None]
 
 
-def is_uniform_matrix(matrix: np.ndarray) -> bool:
+def is_permutation_symmetric(matrix: np.ndarray) -> bool:
     """Return True if all diagonal entries are equal, and all off-diagonal entries are equal.
 
-    >>> is_uniform_matrix(np.eye(2)), is_uniform_matrix(np.diag([1.0, 2.0]))
+    >>> is_permutation_symmetric(np.eye(2)), is_permutation_symmetric(np.diag([1.0, 2.0]))
     (True, False)
     """
     rest = matrix[~np.eye(len(matrix), dtype=bool)]
@@ -305,17 +309,17 @@ def _expand_matrix(value: Any, n: int) -> np.ndarray:
 
 def _is_positive_semidefinite(gram: np.ndarray) -> bool:
     """Return True if a Gram matrix is positive semidefinite, up to rounding."""
-    return bool(np.linalg.eigvalsh(_compute_cosines(gram)[0])[0] >= -EIGENVALUE_TOL * len(gram))
+    return bool(np.linalg.eigvalsh(_compute_cosines_and_lengths(gram)[0])[0] >= -EIGENVALUE_TOL * len(gram))
 
 
-def _compute_cosines(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_cosines_and_lengths(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the cosines (n, n) and lengths (n,) of vectors, leaving products with a zero vector unchanged."""
     scale = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
     unit = np.where(scale > 0, scale, 1.0)
     return gram / np.outer(unit, unit), scale
 
 
-def find_shape_problems(name: str, value: Any, shape: tuple[int, ...], keys: str) -> list[str]:
+def find_shape_problems(name: str, value: Any, shape: tuple[int, ...], size_names: str) -> list[str]:
     """Explain why a list or matrix does not have the required shape. A number fits any shape."""
     if not isinstance(value, tuple):
         return []
@@ -324,7 +328,7 @@ def find_shape_problems(name: str, value: Any, shape: tuple[int, ...], keys: str
     if len(set(rows)) > 1:
         return [f"{name} has rows of different lengths, {', '.join(map(str, rows))}, but must be {expected_shape}"]
     actual_shape = (len(value), *rows[:1])
-    sizes = ", ".join(f"{key} = {size}" for key, size in zip(keys.split(", "), shape, strict=False))
+    sizes = ", ".join(f"{key} = {size}" for key, size in zip(size_names.split(", "), shape, strict=False))
     if actual_shape == shape:
         return []
     if len(shape) == 1:
@@ -345,7 +349,7 @@ def _find_asymmetry_problems(name: str, value: Any) -> list[str]:
 
 def _find_overflow_problems(dtype: str, **given: Any) -> list[str]:
     """Explain why the square of a value exceeds the range of a floating-point type."""
-    bound = MAX_LENGTH_BY_DTYPE[dtype]  # products are squared and summed over N
+    bound = MAX_STUDENT_LENGTH_BY_DTYPE[dtype]  # products are squared and summed over N
     for name, value in given.items():
         if np.max(np.abs(np.asarray(value, float))) > bound:
             return [f"{name} must lie between {-bound:g} and {bound:g}, where {dtype} holds its square"]

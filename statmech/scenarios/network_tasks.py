@@ -19,17 +19,17 @@ import numpy as np
 from pydantic import Field
 
 from statmech.activations import ACTIVATIONS, Linear
-from statmech.controls import get_value_at_start
+from statmech.controls import get_initial_value
 from statmech.errors import Problem
 from statmech.inputs import Gaussian
-from statmech.parameters import format_value
+from statmech.parameters import format_parameter_value
 from statmech.scenarios.axes import axis_of, ensure_tuple
 from statmech.scenarios.controlled_keys import OPTIMUM_COORDINATES, find_controls, make_optimum_coordinates
 from statmech.scenarios.keys import PARAMETERS, config_key, make_keyword_or_section_type
-from statmech.scenarios.network import NETWORK_VARIABLES, NUMERIC_CELL_KEYS, Network, NetworkCell, UnitCountAxis
-from statmech.scenarios.network_matrices import StudentUnits, is_uniform_matrix
+from statmech.scenarios.network import NETWORK_VARIABLES, NUMERIC_NETWORK_KEYS, Network, NetworkCell, UnitCountAxis
+from statmech.scenarios.network_matrices import StudentUnits, is_permutation_symmetric
 from statmech.scenarios.page import Page
-from statmech.scenarios.task_keys import TASK_ERRORS_VIEW, TASK_PAGE_OPTIONS, OverlapAxis, TaskCell, TaskKeys
+from statmech.scenarios.task_keys import TASK_ERRORS_VIEW, TASK_PAGE_OPTIONS, TaskCell, TaskKeys, TaskOverlapAxis
 from statmech.scenarios.tasks_start import TasksStart
 from statmech.scenarios.variables import Variable
 
@@ -87,7 +87,7 @@ class NetworkTasks(TaskKeys, Network):
     )
 
     M: UnitCountAxis = config_key(1, description="number of teacher units, of each task", symbol="$M$")
-    overlap: OverlapAxis = config_key(
+    overlap: TaskOverlapAxis = config_key(
         0.0,
         description="overlap of the teachers of two tasks, for units of the same number, over that of T",
         symbol="$r$",
@@ -205,9 +205,9 @@ class NetworkTasks(TaskKeys, Network):
             name=values["network"],
             activation=activation,
             teacher_activation=teacher_units,
-            **{name: get_value_at_start(values[name]) for name in (*NUMERIC_CELL_KEYS, "batch", "overlap")}
+            **{name: get_initial_value(values[name]) for name in (*NUMERIC_NETWORK_KEYS, "batch", "overlap")}
             | {"M": M * self.tasks},
-            dropout=get_value_at_start(values.get("dropout", 0.0)),
+            dropout=get_initial_value(values.get("dropout", 0.0)),
             controls=find_controls(values),
             inputs=Gaussian(),
             teacher=self.teacher,
@@ -265,12 +265,12 @@ class NetworkTaskCell(TaskCell, NetworkCell):
         if self.K == 1 or isinstance(self.activation, Linear) or self.has_identical_start:
             return False
         R, Q, v = self.units
-        return is_uniform_matrix(Q) and all(np.ptp(part, axis=0).max() == 0 for part in (R, v.T))
+        return is_permutation_symmetric(Q) and all(np.ptp(part, axis=0).max() == 0 for part in (R, v.T))
 
     @property
     def described(self) -> str:
         """Description of the tasks, the activation and the numeric keys for messages."""
-        return f"{self.tasks} tasks of overlap {format_value(self.overlap)}, {self.protocol}: {super().described}"
+        return f"{self.tasks} tasks of overlap {format_parameter_value(self.overlap)}, {self.protocol}: {super().described}"
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -15,35 +15,35 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, StrictBool
 
-from statmech.controls import control_to_config, get_value_at_start, is_time_dependent
+from statmech.controls import control_to_config, get_initial_value, is_time_dependent
 from statmech.errors import Problem
 from statmech.inputs import Gaussian, Inputs, format_inputs_label, inputs_to_config
-from statmech.optima import OptimalControl
+from statmech.optima import OptimalControlOptions
 from statmech.order_parameters import student_coordinates
-from statmech.parameters import ConfigKey, format_value, get_parameter_family, get_parameters
+from statmech.parameters import ConfigKey, format_parameter_value, get_parameters, get_real_parameter_family
 from statmech.rules import RULES, Rule
-from statmech.scenarios.axes import Integers, Names, Numbers, NumbersOverTime, axis_of, ensure_tuple
+from statmech.scenarios.axes import IntegerOrAxis, NameOrAxis, NumberOrAxis, NumbersOverTime, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import hash_identity, rename_keys_for_seeds
 from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import (
     OPTIMUM_COORDINATES,
     OPTIMUM_VARIABLES,
-    find_control_problems,
     find_controls,
+    find_late_control_changes,
     find_objective_problems,
     find_optimal_keys,
     find_schedule_conflicts,
     make_optimum_coordinates,
     make_time_function_type,
 )
-from statmech.scenarios.groups import count_gram_groups
-from statmech.scenarios.initial_conditions import DRAWN_START_LIMIT, OrderParameters, Start
+from statmech.scenarios.groups import count_gram_variance_groups
+from statmech.scenarios.initial_conditions import DRAWN_START_LARGE_N_LIMIT, OrderParameters, Start
 from statmech.scenarios.inputs_key import (
     InputsAxis,
     compute_input_table_digests,
+    find_input_dimension_problems,
     find_input_table_problems,
-    find_inputs_problems,
     find_unsuited_online_inputs,
     make_inputs_field,
 )
@@ -67,26 +67,29 @@ from statmech.scenarios.step_sizes import (
     find_step_count_problems,
 )
 from statmech.scenarios.variables import (
-    FIELD_DESCRIPTIONS,
+    LOCAL_FIELD_DESCRIPTIONS,
     Variable,
     make_bias_variable,
-    make_field_variables,
+    make_local_field_variables,
     make_std_variable,
 )
-from statmech.schedules import SCHEDULES, TimeDependence
+from statmech.schedules import LEARNING_RATE_SCHEDULES, TimeDependence
 from statmech.votes.few_students import MAX_EXACT_STUDENTS
 
-MAX_STUDENTS = 100_000  # larger values must be typos
+MAX_STUDENTS_PER_ENSEMBLE = 100_000  # larger values must be typos
 MIN_SCHEDULE_T0 = 1e-300  # smaller values are subnormal, and may be rounded to 0
 
 StudentCountAxis = Annotated[
-    Integers,
-    axis_of(Annotated[Whole, Field(ge=1, le=MAX_STUDENTS)], {"type": "integer", "minimum": 1, "maximum": MAX_STUDENTS}),
+    IntegerOrAxis,
+    axis_of(
+        Annotated[Whole, Field(ge=1, le=MAX_STUDENTS_PER_ENSEMBLE)],
+        {"type": "integer", "minimum": 1, "maximum": MAX_STUDENTS_PER_ENSEMBLE},
+    ),
 ]
 FlipOverTime = Annotated[
     NumbersOverTime,
     make_time_function_type(
-        Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5}, optimal=False
+        Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5}, is_optimisable=False
     ),
 ]
 DECAY_FIELD = config_key(
@@ -101,7 +104,7 @@ SCHEDULE_FIELD = config_key(
     unit="steps / N",
 )
 ANNEALING_FIELD = config_key(DEFAULT_ANNEALING, description="how the learning rate falls with a `schedule`")
-TIMES_FIELD = config_key(
+RECORDED_TIMES_FIELD = config_key(
     description="times at which order parameters are recorded, increasing", symbol="$t$", unit="steps / N"
 )
 ENGINE_FIELD: Any = Field(
@@ -120,10 +123,12 @@ ONLINE_VARIABLES = {
         ("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)", single_student_variable="eps_g"
     ),
 }
-ONLINE_FIELD_VARIABLES = make_field_variables(("t", "student"), *FIELD_DESCRIPTIONS)
-VOTE_ERROR_VARIABLE = Variable(("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error")
+ONLINE_LOCAL_FIELD_VARIABLES = make_local_field_variables(("t", "student"), *LOCAL_FIELD_DESCRIPTIONS)
+VOTE_INTEGRATION_ERROR_VARIABLE = Variable(
+    ("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error"
+)
 GRAM_VARIABLE = Variable(("t", "row", "column"), "Gram matrix of (B, J_1 .. J_K) / N", "$G$")
-SINGLE_STUDENT_VARIABLES = ("R", "length", "eps_g")  # std and bias at finite N need one student only
+CORRECTED_STUDENT_VARIABLES = ("R", "length", "eps_g")  # std and bias at finite N need one student only
 PAIR_CORRECTION_VARIABLES: dict[str, Variable] = {  # std and bias for equal students; no equation for the bias of votes
     **make_std_variable("q", ONLINE_VARIABLES["q"]),
     **make_bias_variable("q", ONLINE_VARIABLES["q"]),
@@ -133,15 +138,20 @@ PAIR_CORRECTION_VARIABLES: dict[str, Variable] = {  # std and bias for equal stu
 }
 
 
-TIME_CHANGE_DEFAULTS: dict[str, Any] = {"drift": 0.0, "decay": 0.0, "schedule": None, "annealing": DEFAULT_ANNEALING}
+TIME_DEPENDENCE_DEFAULTS: dict[str, Any] = {
+    "drift": 0.0,
+    "decay": 0.0,
+    "schedule": None,
+    "annealing": DEFAULT_ANNEALING,
+}
 UNEQUAL_VARIANCE_EQUATIONS = (  # replace the last two equations if inputs have unequal variances
     r"\dot G^a_{ij} = \langle f_ih^a_j\rangle + \langle f_jh^a_i\rangle + \omega_a\nu_a\langle f_if_j\rangle",
     r"\epsilon_g = \tfrac1\pi\arccos R_h",
 )
-VOTE_VARIABLES = ("eps_g_majority_vote", "eps_g_weight_mean")
-LEARNING_CURVES_VIEW = View(x="t", show=VOTE_VARIABLES, log=("x", "y"), figures=("learning_curves",))
+ENSEMBLE_ERROR_VARIABLES = ("eps_g_majority_vote", "eps_g_weight_mean")
+LEARNING_CURVES_VIEW = View(x="t", show=ENSEMBLE_ERROR_VARIABLES, log=("x", "y"), figures=("learning_curves",))
 ENSEMBLE_VIEW = View(
-    x="K", show=VOTE_VARIABLES, over="one student", log=("x",), figures=("ensemble",)
+    x="K", show=ENSEMBLE_ERROR_VARIABLES, over="one student", log=("x",), figures=("ensemble",)
 )  # as in Figures 1 to 3 of the paper
 
 POWER_LAW_VIEW = View(
@@ -169,7 +179,7 @@ VECTORS_STEP_SECONDS = 1e-6  # constant part, plus a part for each input dimensi
 VECTORS_STEP_SECONDS_PER_DIMENSION = 4.5e-9
 GROUPS_SLOWDOWN, GROUPS_BATCH = 1.25, 32  # factor per group of equal variance; seeds per batch
 DRIFT_SLOWDOWN, DECAY_SLOWDOWN = 2.5, 1.3  # measured: 1.9 to 3.1 with drift, 1.0 to 1.3 with decay or a schedule alone
-ONLINE_CALL_SECONDS = 3e-3  # overhead of one batch of seeds
+ONLINE_BATCH_OVERHEAD_SECONDS = 3e-3  # overhead of one batch of seeds
 # overhead per parameter combination when many share one call; more students than the maximum are not batched
 COMBINATION_SECONDS, MAX_BATCHED_STUDENTS = 4e-5, 3
 EXACT_VOTE_SECONDS, VOTE_SECONDS_PER_CIRCLE = (
@@ -195,8 +205,8 @@ class Scenario(AbstractScenario):
     KINDS: ClassVar = RULES
     OPTIMISABLE_KEYS: ClassVar = ("eta",)
     STEPWISE_KEYS: ClassVar = ("flip",)
-    AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip", *TIME_CHANGE_DEFAULTS)
-    OMITTED_DEFAULTS: ClassVar = {**TIME_CHANGE_DEFAULTS, "corrections": False}
+    AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip", *TIME_DEPENDENCE_DEFAULTS)
+    OMITTED_DEFAULTS: ClassVar = {**TIME_DEPENDENCE_DEFAULTS, "corrections": False}
     TITLE: ClassVar = "online ensemble"
     CITES: ClassVar = ("miyoshi2005",)
     UNEQUAL_VARIANCE_CITES: ClassVar = ("yoshida2019", "bordelon2022")
@@ -232,7 +242,7 @@ class Scenario(AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
+    rule: Annotated[NameOrAxis, one_of(RULES, "a learning rule")] = Field(description="learning rule")
     K: StudentCountAxis = config_key(1, description="number of students, in the ensemble", symbol="$K$")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     inputs: InputsAxis = make_inputs_field()
@@ -244,8 +254,10 @@ class Scenario(AbstractScenario):
     )
     decay: NonnegativeAxis = DECAY_FIELD
     schedule: OptionalSchedule = SCHEDULE_FIELD
-    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING_FIELD
-    t: Times = TIMES_FIELD
+    annealing: Annotated[NameOrAxis, one_of(LEARNING_RATE_SCHEDULES, "a schedule of the learning rate")] = (
+        ANNEALING_FIELD
+    )
+    t: Times = RECORDED_TIMES_FIELD
     start: Annotated[Any, make_keyword_or_section_type(["drawn"], Start, "a start")] = Field(
         default="drawn", description="start, at t = 0: drawn (entries from N(0,1), as in the paper) or {length, R, q}"
     )
@@ -258,8 +270,8 @@ class Scenario(AbstractScenario):
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of rules
         eta: InitVar[NumbersOverTime] = 1.0
-        assumed_flip: InitVar[Numbers] = 0.0
-        margin: InitVar[Numbers] = 0.0
+        assumed_flip: InitVar[NumberOrAxis] = 0.0
+        margin: InitVar[NumberOrAxis] = 0.0
 
     def _find_problems(self) -> Iterator[Problem]:
         yield from self._find_size_problems()
@@ -276,7 +288,7 @@ class Scenario(AbstractScenario):
         ]
         if not controlled:
             return
-        yield from find_control_problems(self.axis_values(), self.t[-1])
+        yield from find_late_control_changes(self.axis_values(), self.t[-1])
         yield from find_objective_problems(self.optimal_keys)
         yield from find_schedule_conflicts(controlled, self.schedule)
         name = controlled[0]
@@ -298,7 +310,7 @@ class Scenario(AbstractScenario):
                 return
         problems = chain(
             find_step_count_problems(self.t[-1], max(ensure_tuple(self.N))),
-            find_inputs_problems(self),
+            find_input_dimension_problems(self),
             find_unsuited_online_inputs(self),
         )
         if problem := next(problems, None):
@@ -360,7 +372,7 @@ class Scenario(AbstractScenario):
         structured = any(inputs.has_field_variables for inputs in ensure_tuple(self.inputs))
         return (
             ONLINE_VARIABLES
-            | (ONLINE_FIELD_VARIABLES if structured else {})
+            | (ONLINE_LOCAL_FIELD_VARIABLES if structured else {})
             | ({"gram": GRAM_VARIABLE} if self.gram else {})
         )
 
@@ -370,12 +382,16 @@ class Scenario(AbstractScenario):
         variables = variables | (OPTIMUM_VARIABLES if self.optimal_keys else {})
         if any(inputs.has_unequal_variances for inputs in ensure_tuple(self.inputs)):
             variables = variables | {
-                name: variable for name, variable in ONLINE_FIELD_VARIABLES.items() if name not in self.variables
+                name: variable for name, variable in ONLINE_LOCAL_FIELD_VARIABLES.items() if name not in self.variables
             }
-        return variables if self.has_equal_starts else {**variables, "eps_g_majority_vote_error": VOTE_ERROR_VARIABLE}
+        return (
+            variables
+            if self.has_equal_starts
+            else {**variables, "eps_g_majority_vote_error": VOTE_INTEGRATION_ERROR_VARIABLE}
+        )
 
     @property
-    def optimal_keys(self) -> dict[str, list[OptimalControl]]:
+    def optimal_keys(self) -> dict[str, list[OptimalControlOptions]]:
         """Options for each key to be optimised."""
         return find_optimal_keys(self)
 
@@ -383,7 +399,7 @@ class Scenario(AbstractScenario):
     def correction_variables(self) -> dict[str, Variable]:
         """Standard deviations and biases to order 1/N, for single students and pairs of equal students."""
         variables: dict[str, Variable] = {}
-        for name in SINGLE_STUDENT_VARIABLES:
+        for name in CORRECTED_STUDENT_VARIABLES:
             variables |= make_std_variable(name, ONLINE_VARIABLES[name]) | make_bias_variable(
                 name, ONLINE_VARIABLES[name]
             )
@@ -402,7 +418,7 @@ class Scenario(AbstractScenario):
         batched_fraction = self._compute_batched_fraction() if cells * self.seeds >= 2 * self.seeds_per_batch else 0.0
         call_seconds = cells * (
             batched_fraction * COMBINATION_SECONDS / self.seeds
-            + (1 - batched_fraction) * ONLINE_CALL_SECONDS / min(self.seeds, self.seeds_per_batch)
+            + (1 - batched_fraction) * ONLINE_BATCH_OVERHEAD_SECONDS / min(self.seeds, self.seeds_per_batch)
         )
         vote_seconds = votes * sum(_estimate_vote_seconds(K, N, self.has_equal_starts) for K, N in pairs)
         return (
@@ -435,7 +451,7 @@ class Scenario(AbstractScenario):
         """Return the mean slowdown factor of a step due to drift, decay and schedules."""
         drifting = float(np.mean([rate > 0 for rate in ensure_tuple(self.drift)]))
         changing = any(
-            value != TIME_CHANGE_DEFAULTS[name]
+            value != TIME_DEPENDENCE_DEFAULTS[name]
             for name in ("decay", "schedule")
             for value in ensure_tuple(getattr(self, name))
         )
@@ -453,7 +469,7 @@ class Scenario(AbstractScenario):
             direct = self.engine == "vectors" or not (cell.inputs.isotropic_normal or cell.num_gram_groups)
             changing = cell.has_changes and (cell.annealing, *dict(cell.controls))
             vector_size = (cell.N, cell.inputs) if direct else (cell.num_gram_groups,)
-            program_keys.add((get_parameter_family(cell.rule), cell.K, changing, cell.drift > 0, *vector_size))
+            program_keys.add((get_real_parameter_family(cell.rule), cell.K, changing, cell.drift > 0, *vector_size))
             if not self.unsolved and cell.inputs.isotropic:
                 program_keys.add((1 if cell.has_equal_starts else cell.K, changing))
         return program_keys
@@ -461,7 +477,7 @@ class Scenario(AbstractScenario):
     @property
     def has_equal_starts(self) -> bool:
         """True if all students of an ensemble start with the same order parameters."""
-        return (self.start if isinstance(self.start, Start) else DRAWN_START_LIMIT).has_equal_starts
+        return (self.start if isinstance(self.start, Start) else DRAWN_START_LARGE_N_LIMIT).has_equal_starts
 
     @property
     def recorded_coordinates(self) -> dict[str, np.ndarray]:
@@ -478,8 +494,8 @@ class Scenario(AbstractScenario):
             K=values["K"],
             N=values["N"],
             inputs=values["inputs"],
-            flip=get_value_at_start(values["flip"]),
-            **{name: values[name] for name in TIME_CHANGE_DEFAULTS if name in values},
+            flip=get_initial_value(values["flip"]),
+            **{name: values[name] for name in TIME_DEPENDENCE_DEFAULTS if name in values},
             controls=find_controls(values),
             start=self.start if isinstance(self.start, Start) else None,
             index=index,
@@ -512,19 +528,19 @@ class OnlineCell(ControlledCell):
     def described(self) -> str:
         """Description of the rule and its parameters for messages."""
         parameters = {**self.parameters, "flip": self.flip, **self.nondefault_changes, **dict(self.controls)}
-        return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in parameters.items())})"
+        return f"{self.name} ({', '.join(f'{name} = {format_parameter_value(value)}' for name, value in parameters.items())})"
 
     @property
     def num_gram_groups(self) -> int:
         """Number of equal-variance groups in the Gram engine, or 0 if weight vectors are simulated."""
-        return count_gram_groups(self.inputs, self.K + 1, self.N)
+        return count_gram_variance_groups(self.inputs, self.K + 1, self.N)
 
     @property
     def nondefault_changes(self) -> dict[str, float]:
         """Values of drift, decay, schedule and annealing that differ from their defaults."""
         return {
             name: getattr(self, name)
-            for name, default in TIME_CHANGE_DEFAULTS.items()
+            for name, default in TIME_DEPENDENCE_DEFAULTS.items()
             if getattr(self, name) != default
         }
 
@@ -538,7 +554,7 @@ class OnlineCell(ControlledCell):
         """Drift, decay, learning rate and noise as functions of time."""
         t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, MIN_SCHEDULE_T0))
         time_functions = self.polynomials
-        schedule = time_functions.get("eta", SCHEDULES[self.annealing](t0))
+        schedule = time_functions.get("eta", LEARNING_RATE_SCHEDULES[self.annealing](t0))
         return TimeDependence(
             np.float64(self.drift), np.float64(self.decay), schedule, noise=time_functions.get("flip")
         )
@@ -554,7 +570,7 @@ class OnlineCell(ControlledCell):
     @property
     def order_parameters(self) -> OrderParameters:
         """Order parameters at t = 0, in the limit of large N."""
-        return (self.start or DRAWN_START_LIMIT).compute_start(self.K)
+        return (self.start or DRAWN_START_LARGE_N_LIMIT).compute_start(self.K)
 
     @property
     def coordinates(self) -> np.ndarray | None:
@@ -564,7 +580,7 @@ class OnlineCell(ControlledCell):
     @property
     def has_equal_starts(self) -> bool:
         """True if all students start with the same order parameters."""
-        return (self.start or DRAWN_START_LIMIT).has_equal_starts
+        return (self.start or DRAWN_START_LARGE_N_LIMIT).has_equal_starts
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -588,15 +604,17 @@ class OnlineCell(ControlledCell):
         return hash_identity(self.identity)
 
 
-def find_start_problems(start: Any, rules: Iterable[str], students: Iterable[int], dtype: str) -> Iterator[Problem]:
+def find_start_problems(
+    start: Any, rule_names: Iterable[str], student_counts: Iterable[int], dtype: str
+) -> Iterator[Problem]:
     """Find the first reason why these rules or numbers of students do not allow a start."""
-    max_length = float(np.max((DRAWN_START_LIMIT if isinstance(start, str) else start).length))
-    for name in rules:
+    max_length = float(np.max((DRAWN_START_LARGE_N_LIMIT if isinstance(start, str) else start).length))
+    for name in rule_names:
         if max_length >= (bound := RULES[name].longest_start):
             yield ("start",), _explain_too_long_start(name, bound, None if start == "drawn" else max_length)
             return
     if isinstance(start, Start):
-        for K in students:
+        for K in student_counts:
             for sentence in start.problems(K, dtype):
                 yield ("start",), sentence
                 return

@@ -18,15 +18,15 @@ from statmech.convex.clusters import CLUSTERS, GaussianClusters, TwoClusters
 from statmech.errors import Problem, ScenarioError
 from statmech.inputs import Inputs, inputs_to_config
 from statmech.modes import condense_modes
-from statmech.parameters import format_value, get_parameter_family
+from statmech.parameters import format_parameter_value, get_real_parameter_family
 from statmech.rules import RULES, Bayes
-from statmech.scenarios.axes import Names, Numbers, ensure_tuple
+from statmech.scenarios.axes import NameOrAxis, NumberOrAxis, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import hash_identity
 from statmech.scenarios.gaussian_clusters import (
     CLUSTER_THEORY_VARIABLES,
     CLUSTER_VARIABLES,
-    TEACHER_KEYS,
+    UNSUPPORTED_TEACHER_KEYS,
     find_cluster_input_problems,
     reject_teacher_keys,
 )
@@ -46,9 +46,9 @@ from statmech.scenarios.online import (
     DECAY_FIELD,
     ENGINE_FIELD,
     ONLINE_VARIABLES,
+    RECORDED_TIMES_FIELD,
     SCHEDULE_FIELD,
-    TIME_CHANGE_DEFAULTS,
-    TIMES_FIELD,
+    TIME_DEPENDENCE_DEFAULTS,
     VECTORS_STEP_SECONDS,
     VECTORS_STEP_SECONDS_PER_DIMENSION,
     OnlineCell,
@@ -58,10 +58,12 @@ from statmech.scenarios.online import (
 from statmech.scenarios.schedules import OptionalSchedule
 from statmech.scenarios.step_sizes import find_annealing_problems, find_excessive_rates, find_step_count_problems
 from statmech.scenarios.variables import Variable
-from statmech.schedules import SCHEDULES
+from statmech.schedules import LEARNING_RATE_SCHEDULES
 
-STEP_SECONDS_PER_GROUP = 1.3e-7  # per step and group of equal variance, on one core
-CLUSTER_CHANGE_DEFAULTS = {name: default for name, default in TIME_CHANGE_DEFAULTS.items() if name != "drift"}
+STEP_SECONDS_PER_VARIANCE_GROUP = 1.3e-7  # per step and group of equal variance, on one core
+CLUSTER_TIME_DEPENDENCE_DEFAULTS = {
+    name: default for name, default in TIME_DEPENDENCE_DEFAULTS.items() if name != "drift"
+}
 MEASURED_CLUSTER_VARIABLES = {**CLUSTER_VARIABLES, "length": ONLINE_VARIABLES["length"]}
 ONLINE_CLUSTER_VARIABLES = {
     name: replace(MEASURED_CLUSTER_VARIABLES[name], dims=("t",))
@@ -86,8 +88,17 @@ class OnlineClusters(AbstractScenario):
     CHOICE: ClassVar = "rule"
     KINDS: ClassVar = RULES
     FURTHER_CHOICES: ClassVar = {"clusters": CLUSTERS}
-    AXES: ClassVar = ("rule", "clusters", "inputs", "distance", "positives", PARAMETERS, "N", *CLUSTER_CHANGE_DEFAULTS)
-    OMITTED_DEFAULTS: ClassVar = CLUSTER_CHANGE_DEFAULTS
+    AXES: ClassVar = (
+        "rule",
+        "clusters",
+        "inputs",
+        "distance",
+        "positives",
+        PARAMETERS,
+        "N",
+        *CLUSTER_TIME_DEPENDENCE_DEFAULTS,
+    )
+    OMITTED_DEFAULTS: ClassVar = CLUSTER_TIME_DEPENDENCE_DEFAULTS
     TITLE: ClassVar = "online learning of two clusters"
     CITES: ClassVar = ("miyoshi2005", "mignacco2020")
     SIMULATION_KEYS: ClassVar = ("engine",)
@@ -99,10 +110,10 @@ class OnlineClusters(AbstractScenario):
         r"\epsilon_g = \sum_y\pi_y\,\Phi\left(-s_ym_h/l_h\right)",
     )
 
-    clusters: Annotated[Names, one_of(CLUSTERS, "a kind of clusters")] = Field(
+    clusters: Annotated[NameOrAxis, one_of(CLUSTERS, "a kind of clusters")] = Field(
         description="clusters of inputs, which are their labels"
     )
-    rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
+    rule: Annotated[NameOrAxis, one_of(RULES, "a learning rule")] = Field(description="learning rule")
     N: DimensionAxis = config_key(1000, description="input dimension", symbol="$N$")
     inputs: InputsAxis = make_inputs_field(
         "distribution of the inputs, around the centre of their cluster; the `teacher` of a spectrum is the difference "
@@ -110,8 +121,10 @@ class OnlineClusters(AbstractScenario):
     )
     decay: NonnegativeAxis = DECAY_FIELD
     schedule: OptionalSchedule = SCHEDULE_FIELD
-    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING_FIELD
-    t: Times = TIMES_FIELD
+    annealing: Annotated[NameOrAxis, one_of(LEARNING_RATE_SCHEDULES, "a schedule of the learning rate")] = (
+        ANNEALING_FIELD
+    )
+    t: Times = RECORDED_TIMES_FIELD
     start: Annotated[Any, make_keyword_or_section_type(["drawn"], Start, "a start")] = Field(
         default="drawn",
         description="start, at t = 0: drawn (entries from N(0,1)) or {length, R}, R with the centres' difference",
@@ -120,11 +133,11 @@ class OnlineClusters(AbstractScenario):
     figure: str | None = Field(default="clusters_online", description="published figure, to draw")
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of clusters and rules
-        distance: InitVar[Numbers] = 2.0
-        positives: InitVar[Numbers] = 0.5
-        eta: InitVar[Numbers] = 1.0
-        assumed_flip: InitVar[Numbers] = 0.0
-        margin: InitVar[Numbers] = 0.0
+        distance: InitVar[NumberOrAxis] = 2.0
+        positives: InitVar[NumberOrAxis] = 0.5
+        eta: InitVar[NumberOrAxis] = 1.0
+        assumed_flip: InitVar[NumberOrAxis] = 0.0
+        margin: InitVar[NumberOrAxis] = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -134,7 +147,7 @@ class OnlineClusters(AbstractScenario):
             raise ScenarioError([(("loss",), "clusters are learnt by a rule or by a loss: remove one of the two keys")])
         if "K" in config:
             raise ScenarioError([(("K",), "clusters are learnt online by one student: remove K")])
-        return reject_teacher_keys(config, (*TEACHER_KEYS, "drift"))
+        return reject_teacher_keys(config, (*UNSUPPORTED_TEACHER_KEYS, "drift"))
 
     def _find_problems(self) -> Iterator[Problem]:
         yield from find_step_count_problems(self.t[-1], max(ensure_tuple(self.N)))
@@ -180,7 +193,7 @@ class OnlineClusters(AbstractScenario):
         """Estimate the seconds per step."""
         cell = OnlineCell("", RULES["hebb"](), 1, N, inputs.centre_spectrum or inputs, 0.0, None, ())
         if self.engine == "gram" and cell.num_gram_groups:
-            return STEP_SECONDS_PER_GROUP * cell.num_gram_groups
+            return STEP_SECONDS_PER_VARIANCE_GROUP * cell.num_gram_groups
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N
 
     def list_programs(self) -> set[Any]:
@@ -189,7 +202,7 @@ class OnlineClusters(AbstractScenario):
         Programs differ by rule, and by the size of the weight vectors or the number of groups.
         """
         return {
-            (get_parameter_family(cell.rule), bool(cell.nondefault_changes), cell.num_gram_groups or cell.N)
+            (get_real_parameter_family(cell.rule), bool(cell.nondefault_changes), cell.num_gram_groups or cell.N)
             for cell in self.cells()
         }
 
@@ -203,7 +216,7 @@ class OnlineClusters(AbstractScenario):
             flip=0.0,
             start=self.start if isinstance(self.start, Start) else None,
             index=index,
-            **{name: values[name] for name in CLUSTER_CHANGE_DEFAULTS if name in values},
+            **{name: values[name] for name in CLUSTER_TIME_DEPENDENCE_DEFAULTS if name in values},
             clusters=self.make_component(values, "clusters"),
         )
 
@@ -225,7 +238,7 @@ class OnlineClusterCell(OnlineCell):
     def described(self) -> str:
         """Description of the rule, the clusters and their parameters for messages."""
         parameters = {**self.parameters, **vars(self.clusters), **self.nondefault_changes}
-        return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in parameters.items())})"
+        return f"{self.name} ({', '.join(f'{name} = {format_parameter_value(value)}' for name, value in parameters.items())})"
 
     def identity_hash(self) -> tuple[int, ...]:
         """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""

@@ -16,10 +16,10 @@ from pydantic import Field, model_validator
 
 from statmech.errors import Problem, ScenarioError
 from statmech.inputs import Rows, inputs_to_config
-from statmech.parameters import format_value, get_parameter_family
+from statmech.parameters import format_parameter_value, get_real_parameter_family
 from statmech.real_table import RealTable
 from statmech.rules import RULES, Bayes
-from statmech.scenarios.axes import Names, Numbers, ensure_tuple
+from statmech.scenarios.axes import NameOrAxis, NumberOrAxis, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import hash_identity
 from statmech.scenarios.initial_conditions import Start
@@ -38,19 +38,19 @@ from statmech.scenarios.labelled_rows import (
 from statmech.scenarios.online import (
     ANNEALING_FIELD,
     DECAY_FIELD,
+    RECORDED_TIMES_FIELD,
     SCHEDULE_FIELD,
-    TIMES_FIELD,
     VECTORS_STEP_SECONDS,
     VECTORS_STEP_SECONDS_PER_DIMENSION,
     OnlineCell,
     Scenario,
     find_start_problems,
 )
-from statmech.scenarios.online_clusters import CLUSTER_CHANGE_DEFAULTS, ONLINE_CLUSTER_VARIABLES
+from statmech.scenarios.online_clusters import CLUSTER_TIME_DEPENDENCE_DEFAULTS, ONLINE_CLUSTER_VARIABLES
 from statmech.scenarios.schedules import OptionalSchedule
 from statmech.scenarios.step_sizes import find_annealing_problems, find_excessive_rates, find_step_count_problems
 from statmech.scenarios.variables import Variable
-from statmech.schedules import SCHEDULES
+from statmech.schedules import LEARNING_RATE_SCHEDULES
 
 UNSUPPORTED_ONLINE_ROW_KEYS = {
     **UNSUPPORTED_ROW_KEYS,
@@ -73,8 +73,8 @@ class OnlineRows(AbstractScenario):
 
     CHOICE: ClassVar = "rule"
     KINDS: ClassVar = RULES
-    AXES: ClassVar = ("rule", "inputs", PARAMETERS, *CLUSTER_CHANGE_DEFAULTS)
-    OMITTED_DEFAULTS: ClassVar = CLUSTER_CHANGE_DEFAULTS
+    AXES: ClassVar = ("rule", "inputs", PARAMETERS, *CLUSTER_TIME_DEPENDENCE_DEFAULTS)
+    OMITTED_DEFAULTS: ClassVar = CLUSTER_TIME_DEPENDENCE_DEFAULTS
     TITLE: ClassVar = "online learning of real rows"
     CITES: ClassVar = ("miyoshi2005", "loureiro2021mixtures")
     seeds_per_batch: ClassVar = Scenario.seeds_per_batch
@@ -86,7 +86,7 @@ class OnlineRows(AbstractScenario):
         r"\epsilon_y = \sum_y\pi_y\,\Phi\left(-s_ym_h/l_h\right)",
     )
 
-    rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
+    rule: Annotated[NameOrAxis, one_of(RULES, "a learning rule")] = Field(description="learning rule")
     population: Literal["table"] = Field(
         default="table",
         description="population of the rows: `table` (each example is drawn with replacement, and errors are those on "
@@ -98,16 +98,18 @@ class OnlineRows(AbstractScenario):
     )
     decay: NonnegativeAxis = DECAY_FIELD
     schedule: OptionalSchedule = SCHEDULE_FIELD
-    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING_FIELD
-    t: Times = TIMES_FIELD
+    annealing: Annotated[NameOrAxis, one_of(LEARNING_RATE_SCHEDULES, "a schedule of the learning rate")] = (
+        ANNEALING_FIELD
+    )
+    t: Times = RECORDED_TIMES_FIELD
     start: Annotated[Any, make_keyword_or_section_type(["drawn"], Start, "a start")] = Field(
         default="drawn", description="start, at t = 0: drawn (entries from N(0,1)) or {length}"
     )
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of rules
-        eta: InitVar[Numbers] = 1.0
-        assumed_flip: InitVar[Numbers] = 0.0
-        margin: InitVar[Numbers] = 0.0
+        eta: InitVar[NumberOrAxis] = 1.0
+        assumed_flip: InitVar[NumberOrAxis] = 0.0
+        margin: InitVar[NumberOrAxis] = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -180,7 +182,9 @@ class OnlineRows(AbstractScenario):
 
     def list_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine, which depends on rule and table."""
-        return {(get_parameter_family(cell.rule), bool(cell.nondefault_changes), cell.inputs) for cell in self.cells()}
+        return {
+            (get_real_parameter_family(cell.rule), bool(cell.nondefault_changes), cell.inputs) for cell in self.cells()
+        }
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineRowsCell:
         return OnlineRowsCell(
@@ -192,7 +196,7 @@ class OnlineRows(AbstractScenario):
             flip=0.0,
             start=self.start if isinstance(self.start, Start) else None,
             index=index,
-            **{name: values[name] for name in CLUSTER_CHANGE_DEFAULTS if name in values},
+            **{name: values[name] for name in CLUSTER_TIME_DEPENDENCE_DEFAULTS if name in values},
         )
 
 
@@ -211,7 +215,7 @@ class OnlineRowsCell(OnlineCell):
     def described(self) -> str:
         """Description of the rule and its parameters for messages."""
         parameters = {**self.parameters, **self.nondefault_changes}
-        return f"{self.name} ({', '.join(f'{name} = {format_value(value)}' for name, value in parameters.items())})"
+        return f"{self.name} ({', '.join(f'{name} = {format_parameter_value(value)}' for name, value in parameters.items())})"
 
     def identity_hash(self) -> tuple[int, ...]:
         """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from statmech.controls import get_value_at_start, is_time_dependent
+from statmech.controls import get_initial_value, is_time_dependent
 from statmech.errors import Problem, ScenarioError
 from statmech.inputs import Gaussian
-from statmech.parameters import get_parameter_family
+from statmech.parameters import get_real_parameter_family
 from statmech.rules import RULES
-from statmech.scenarios.axes import Names, Numbers, NumbersOverTime, ensure_tuple
+from statmech.scenarios.axes import NameOrAxis, NumberOrAxis, NumbersOverTime, ensure_tuple
 from statmech.scenarios.controlled_keys import (
     OPTIMUM_COORDINATES,
-    find_control_problems,
     find_controls,
+    find_late_control_changes,
     find_schedule_conflicts,
     make_optimum_coordinates,
 )
@@ -45,9 +45,9 @@ from statmech.scenarios.online import (
     DECAY_FIELD,
     ENGINE_FIELD,
     ONLINE_VARIABLES,
+    RECORDED_TIMES_FIELD,
     SCHEDULE_FIELD,
-    TIME_CHANGE_DEFAULTS,
-    TIMES_FIELD,
+    TIME_DEPENDENCE_DEFAULTS,
     VECTORS_STEP_SECONDS,
     VECTORS_STEP_SECONDS_PER_DIMENSION,
     FlipOverTime,
@@ -61,14 +61,14 @@ from statmech.scenarios.step_sizes import find_annealing_problems, find_excessiv
 from statmech.scenarios.task_keys import TASK_ERRORS_VIEW, TASK_PAGE_OPTIONS, TaskCell, TaskKeys, make_task_overlaps
 from statmech.scenarios.tasks_start import PerceptronStart
 from statmech.scenarios.variables import Variable
-from statmech.schedules import SCHEDULES
+from statmech.schedules import LEARNING_RATE_SCHEDULES
 
 TASK_STEP_SECONDS, TASK_STEP_SECONDS_PER_EXAMPLE = (
     1.5e-7,
     2e-8,
 )  # on one core; the second for each further example in a batch
 DRAWN_PERCEPTRON_START = PerceptronStart()  # large-N limit for weights drawn from N(0, 1)
-TASK_CHANGE_DEFAULTS = {name: default for name, default in TIME_CHANGE_DEFAULTS.items() if name != "drift"}
+TASK_TIME_DEPENDENCE_DEFAULTS = {name: default for name, default in TIME_DEPENDENCE_DEFAULTS.items() if name != "drift"}
 UNSUPPORTED_TASK_KEYS = {
     "heads": "perceptrons have no second layer, and therefore no heads: remove heads",
     "K": "K is not supported with several tasks, which one student learns: remove K",
@@ -93,8 +93,8 @@ class OnlineTasks(TaskKeys):
     KINDS: ClassVar = RULES
     OPTIMISABLE_KEYS: ClassVar = ("eta",)
     STEPWISE_KEYS: ClassVar = ("flip",)
-    AXES: ClassVar = ("rule", "overlap", "protocol", "N", "batch", PARAMETERS, "flip", *TASK_CHANGE_DEFAULTS)
-    OMITTED_DEFAULTS: ClassVar = TASK_CHANGE_DEFAULTS
+    AXES: ClassVar = ("rule", "overlap", "protocol", "N", "batch", PARAMETERS, "flip", *TASK_TIME_DEPENDENCE_DEFAULTS)
+    OMITTED_DEFAULTS: ClassVar = TASK_TIME_DEPENDENCE_DEFAULTS
     TITLE: ClassVar = "online learning of several tasks"
     CITES: ClassVar = ("miyoshi2005", "lee2021")
     SIMULATION_KEYS: ClassVar = ("dtype", "engine")
@@ -116,13 +116,15 @@ class OnlineTasks(TaskKeys):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    rule: Annotated[Names, one_of(RULES, "a learning rule")] = Field(description="learning rule")
+    rule: Annotated[NameOrAxis, one_of(RULES, "a learning rule")] = Field(description="learning rule")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     flip: FlipOverTime = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
     decay: NonnegativeAxis = DECAY_FIELD
     schedule: OptionalSchedule = SCHEDULE_FIELD
-    annealing: Annotated[Names, one_of(SCHEDULES, "a schedule of the learning rate")] = ANNEALING_FIELD
-    t: Times = TIMES_FIELD
+    annealing: Annotated[NameOrAxis, one_of(LEARNING_RATE_SCHEDULES, "a schedule of the learning rate")] = (
+        ANNEALING_FIELD
+    )
+    t: Times = RECORDED_TIMES_FIELD
     start: Annotated[Any, make_keyword_or_section_type(["drawn"], PerceptronStart, "a start")] = Field(
         default="drawn", description="start, at t = 0: drawn (entries from N(0,1)) or {length, R}, R one for each task"
     )
@@ -131,8 +133,8 @@ class OnlineTasks(TaskKeys):
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of rules
         eta: InitVar[NumbersOverTime] = 1.0
-        assumed_flip: InitVar[Numbers] = 0.0
-        margin: InitVar[Numbers] = 0.0
+        assumed_flip: InitVar[NumberOrAxis] = 0.0
+        margin: InitVar[NumberOrAxis] = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -152,7 +154,7 @@ class OnlineTasks(TaskKeys):
             )
         yield from find_step_count_problems(self.t[-1], max(ensure_tuple(self.N)))
         yield from self.find_task_problems()
-        yield from find_control_problems(values := self.axis_values(), self.t[-1])
+        yield from find_late_control_changes(values := self.axis_values(), self.t[-1])
         yield from self._find_objective_problems()
         changing = [name for name, value in values.items() if any(map(is_time_dependent, ensure_tuple(value)))]
         yield from find_schedule_conflicts(changing, self.schedule)
@@ -212,7 +214,7 @@ class OnlineTasks(TaskKeys):
         """
         direct = self.engine == "vectors"
         return {
-            (get_parameter_family(cell.rule), cell.batch, cell.annealing, cell.layout[1], direct and cell.N)
+            (get_real_parameter_family(cell.rule), cell.batch, cell.annealing, cell.layout[1], direct and cell.N)
             for cell in self.cells()
         }
 
@@ -223,9 +225,9 @@ class OnlineTasks(TaskKeys):
             K=1,
             N=values["N"],
             inputs=Gaussian(),
-            flip=get_value_at_start(values["flip"]),
+            flip=get_initial_value(values["flip"]),
             controls=find_controls(values),
-            **{name: values[name] for name in TASK_CHANGE_DEFAULTS if name in values},
+            **{name: values[name] for name in TASK_TIME_DEPENDENCE_DEFAULTS if name in values},
             start=self.start if isinstance(self.start, PerceptronStart) else None,
             index=index,
             tasks=self.tasks,

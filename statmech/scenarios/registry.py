@@ -16,7 +16,7 @@ from statmech.errors import ScenarioError
 from statmech.scenarios.base import AbstractScenario
 
 
-class KindRegistry(UserDict[Any, Any]):
+class LazyKindRegistry(UserDict[Any, Any]):
     """A dict of kinds. A class given as "module:Name" is imported at its first use."""
 
     def __getitem__(self, choice: Any) -> type[AbstractScenario]:
@@ -26,7 +26,7 @@ class KindRegistry(UserDict[Any, Any]):
         return kind
 
 
-SCENARIOS: MutableMapping[str, type[AbstractScenario]] = KindRegistry(
+SCENARIOS: MutableMapping[str, type[AbstractScenario]] = LazyKindRegistry(
     rule="online:Scenario",
     learner="stored_examples:StoredExamples",
     boundary="stopping:Stopping",
@@ -40,7 +40,7 @@ SCENARIOS: MutableMapping[str, type[AbstractScenario]] = KindRegistry(
     population="labelled_rows:LabelledRows",
     prior="inference:Inference",
 )
-PAIRED_SCENARIOS: MutableMapping[tuple[str, str], type[AbstractScenario]] = KindRegistry(
+SCENARIOS_BY_KEY_PAIR: MutableMapping[tuple[str, str], type[AbstractScenario]] = LazyKindRegistry(
     {
         ("rule", "clusters"): "online_clusters:OnlineClusters",
         ("rule", "population"): "online_rows:OnlineRows",
@@ -52,7 +52,7 @@ PAIRED_SCENARIOS: MutableMapping[tuple[str, str], type[AbstractScenario]] = Kind
 
 def get_kinds() -> dict[str, type[AbstractScenario]]:
     """Return all kinds by name, which is a key (`rule`) or two joined keys (`rule_tasks`)."""
-    return {**SCENARIOS, **{"_".join(keys): kind for keys, kind in PAIRED_SCENARIOS.items()}}
+    return {**SCENARIOS, **{"_".join(keys): kind for keys, kind in SCENARIOS_BY_KEY_PAIR.items()}}
 
 
 def get_kind_name(config: Mapping[str, Any]) -> str:
@@ -73,7 +73,7 @@ def scenario_from(config: dict[str, Any]) -> Any:
     config = add_default_population(config)
     keys = _list_config_keys(config)
     choices = find_selecting_keys(keys)
-    if len(choices) > 1 and tuple(choices) not in PAIRED_SCENARIOS:
+    if len(choices) > 1 and tuple(choices) not in SCENARIOS_BY_KEY_PAIR:
         possible = ", ".join(f"`{choice}`" for choice in SCENARIOS)
         raise ScenarioError([((choices[-1],), f"a config requires one of {possible}, not {' and '.join(choices)}")])
     kind = _find_kind(choices) or max(SCENARIOS.values(), key=lambda kind: len(keys & set(kind.list_keys())))
@@ -85,11 +85,11 @@ def get_kind(config: dict[str, Any]) -> type[AbstractScenario]:
     return _find_kind(find_selecting_keys(_list_config_keys(config))) or AbstractScenario
 
 
-def _find_kind(choices: list[str]) -> type[AbstractScenario] | None:
+def _find_kind(selecting_keys: list[str]) -> type[AbstractScenario] | None:
     """Return the kind that these keys select, or None without keys."""
-    if tuple(choices) in PAIRED_SCENARIOS:
-        return PAIRED_SCENARIOS[choices[0], choices[1]]
-    return SCENARIOS[choices[0]] if choices else None
+    if tuple(selecting_keys) in SCENARIOS_BY_KEY_PAIR:
+        return SCENARIOS_BY_KEY_PAIR[selecting_keys[0], selecting_keys[1]]
+    return SCENARIOS[selecting_keys[0]] if selecting_keys else None
 
 
 def find_selecting_keys(keys: set[str]) -> list[str]:
@@ -100,7 +100,7 @@ def find_selecting_keys(keys: set[str]) -> list[str]:
     """
     choices = [choice for choice in SCENARIOS if choice in keys]
     if len(choices) < 2:
-        return choices + [second for first, second in PAIRED_SCENARIOS if [first] == choices and second in keys]
+        return choices + [second for first, second in SCENARIOS_BY_KEY_PAIR if [first] == choices and second in keys]
     ordinary = {choice: {*SCENARIOS[choice].list_keys()} - {choice} for choice in choices}
     return [choice for choice in choices if not any(choice in keys_of_other for keys_of_other in ordinary.values())]
 
@@ -124,11 +124,11 @@ def _has_labels(inputs: Any) -> bool:
         return any(map(_has_labels, inputs))
     if not isinstance(inputs, dict) or "rows" not in inputs:
         return getattr(inputs, "target", None) is not None
-    from statmech.real_table import is_data_set
+    from statmech.real_table import is_data_set_name
 
     rows = inputs["rows"]
     keys = {**inputs, **(rows if isinstance(rows, dict) else {"path": rows})}
-    return "target" in keys or (isinstance(keys.get("path"), str) and is_data_set(keys["path"]))
+    return "target" in keys or (isinstance(keys.get("path"), str) and is_data_set_name(keys["path"]))
 
 
 def _list_config_keys(config: Mapping[str, Any]) -> set[str]:

@@ -14,14 +14,14 @@ from pydantic import Field, PlainValidator, StrictBool
 
 from statmech.convex.limits import compute_minimum_existence_threshold
 from statmech.convex.losses import DESCENT_ONLY_LOSSES, LOSSES, Loss
-from statmech.convex.penalties import PENALTIES, Penalty
+from statmech.convex.penalties import PENALTY_L1_SHARES, Penalty
 from statmech.convex.teachers import Teacher
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from statmech.errors import Problem, quote_value
 from statmech.inputs import Gaussian, Inputs, format_inputs_label
 from statmech.parameters import ConfigKey
-from statmech.population import make_population
-from statmech.scenarios.axes import Names, Numbers, axis_of, ensure_tuple
+from statmech.population import make_input_population
+from statmech.scenarios.axes import NameOrAxis, NumberOrAxis, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.convex_keys import (
     ALPHA_FIELD,
@@ -32,7 +32,7 @@ from statmech.scenarios.convex_keys import (
     PENALTY_FIELD,
     RHO_FIELD,
     TEACHER_PARAMETER_KEYS,
-    WEIGHTS_FIELD,
+    TEACHER_WEIGHTS_FIELD,
     ConditionalLossKeys,
     FractionAxis,
     GainAxis,
@@ -40,7 +40,7 @@ from statmech.scenarios.convex_keys import (
     PenaltyAxis,
     TeacherAxis,
     TeacherFlipAxis,
-    WeightsAxis,
+    WeightDistributionAxis,
     find_loss_teacher_conflicts,
     find_uninformative_teachers,
     make_penalty,
@@ -52,13 +52,13 @@ from statmech.scenarios.example_numbers import AlphaAxis, compute_example_counts
 from statmech.scenarios.inputs_key import (
     InputsAxis,
     compute_input_table_digests,
+    find_input_dimension_problems,
     find_input_table_problems,
-    find_inputs_problems,
     make_inputs_field,
 )
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, config_key, one_of
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.variables import Variable, make_field_variables
+from statmech.scenarios.variables import Variable, make_local_field_variables
 
 BEST_PENALTY_KEYWORD = "best"
 MAX_FLOAT = float(np.finfo(float).max)
@@ -80,7 +80,7 @@ LOSSES_WITHOUT_MINIMUM = dict.fromkeys(
     DESCENT_ONLY_LOSSES, "its minimum is w = 0: it learns only by descent (`descent: gradient`)"
 )
 LamOrBestAxis = Annotated[
-    Numbers | Names,
+    NumberOrAxis | NameOrAxis,
     axis_of(
         Annotated[Any, PlainValidator(_validate_lam)],
         {"anyOf": [{"type": "number", "minimum": 0}, {"const": BEST_PENALTY_KEYWORD}]},
@@ -104,7 +104,7 @@ RISK_VARIABLES = {
         (), "whether some student is right on all examples", "separable", in_theory=False, role="diagnostic"
     ),
 }
-RISK_FIELD_VARIABLES = make_field_variables((), "R_field", "length_field")
+RISK_LOCAL_FIELD_VARIABLES = make_local_field_variables((), "R_field", "length_field")
 UNEQUAL_VARIANCE_ERROR_EQUATION = (
     r"\epsilon_g = \tfrac1\pi\arccos R_h"  # replaces the last equation if inputs have unequal variances
 )
@@ -189,7 +189,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    loss: Annotated[Names, one_of(LOSSES, "a loss", LOSSES_WITHOUT_MINIMUM)] = Field(
+    loss: Annotated[NameOrAxis, one_of(LOSSES, "a loss", LOSSES_WITHOUT_MINIMUM)] = Field(
         description="loss that is minimised"
     )
     penalty: PenaltyAxis = PENALTY_FIELD
@@ -203,7 +203,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
     flip: TeacherFlipAxis = FLIP_FIELD
     noise: NonnegativeAxis = NOISE_FIELD
     gain: GainAxis = GAIN_FIELD
-    weights: WeightsAxis = WEIGHTS_FIELD
+    weights: WeightDistributionAxis = TEACHER_WEIGHTS_FIELD
     rho: FractionAxis = RHO_FIELD
     alpha: AlphaAxis = ALPHA_FIELD
     N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
@@ -217,14 +217,14 @@ class Risk(ConditionalLossKeys, AbstractScenario):
     )
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of losses
-        width: InitVar[Numbers] = 1.0
+        width: InitVar[NumberOrAxis] = 1.0
 
     def _find_problems(self) -> Iterator[Problem]:
         yield from self._find_inapplicable_keys()
         yield from find_loss_teacher_conflicts(self, LOSSES)
         yield from find_uninformative_teachers(self)
         yield from find_example_count_problems(self)
-        input_problems = [*find_inputs_problems(self)]
+        input_problems = [*find_input_dimension_problems(self)]
         yield from input_problems or self._find_structure_problems()
         if not input_problems:
             yield from self._find_unbounded_losses()
@@ -240,7 +240,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         if not (anisotropic := [inputs for inputs in ensure_tuple(self.inputs) if not inputs.isotropic]):
             return
         for penalty in ensure_tuple(self.penalty):
-            if PENALTIES[penalty] != 0:
+            if PENALTY_L1_SHARES[penalty] != 0:
                 reason = "needs inputs whose covariance is a multiple of 1: a rotation of the inputs changes it"
                 yield ("penalty",), f"penalty {penalty} {reason}"
                 break
@@ -293,7 +293,9 @@ class Risk(ConditionalLossKeys, AbstractScenario):
     @property
     def variables(self) -> dict[str, Variable]:
         return (
-            RISK_VARIABLES | (RISK_FIELD_VARIABLES if self.structured else {}) | (BAYES_VARIABLES if self.bayes else {})
+            RISK_VARIABLES
+            | (RISK_LOCAL_FIELD_VARIABLES if self.structured else {})
+            | (BAYES_VARIABLES if self.bayes else {})
         )
 
     @property
@@ -359,7 +361,7 @@ class RiskCell(LossCell):
     penalty: Penalty
     lam: float | str
     teacher: Teacher
-    weights: Weights
+    weights: WeightDistribution
     N: int
     P: int
     alpha: float
@@ -368,7 +370,7 @@ class RiskCell(LossCell):
 
     @property
     def loss_setting(self) -> LossSetting:
-        return super().loss_setting._replace(inputs=make_population(self.inputs, self.N))
+        return super().loss_setting._replace(inputs=make_input_population(self.inputs, self.N))
 
 
 # Seconds per operation on one core, for P N m + m^3 operations with m = min(N, P), and minimum seconds. Medians at

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from statmech.errors import quote_value
-from statmech.scenarios.axes import SCHEDULE_SYNTAX, axis_of, is_axis, make_axis_schema
+from statmech.scenarios.axes import SCHEDULE_SYNTAX_EXAMPLE, axis_of, is_axis, make_axis_schema
 from statmech.scenarios.keys import Number
 
 T0_SCHEMA = {"type": "number", "exclusiveMinimum": 0}
@@ -33,7 +33,7 @@ def _extract_t0(schedule: Any) -> Any:
     if isinstance(schedule, list | tuple):
         return [_extract_t0(single) for single in schedule]
     if not isinstance(schedule, dict) or [*schedule] != ["t0"]:
-        raise ValueError(f"must be written {SCHEDULE_SYNTAX}, not {quote_value(schedule)}")
+        raise ValueError(f"must be written {SCHEDULE_SYNTAX_EXAMPLE}, not {quote_value(schedule)}")
     return schedule["t0"]
 
 

@@ -54,7 +54,9 @@ def _make_parameter_schema(kind: type[ConfigKeys], name: str) -> dict[str, Any]:
     forms = [key_of_class.schema for key_of_class in find_parameter_definitions(kind.classes(), name).values()]
     value = key.schema if all(form == key.schema for form in forms) else {"anyOf": forms}
     value = (
-        {"anyOf": [value, *make_time_function_schemas(value, optimal=True)]} if name in kind.OPTIMISABLE_KEYS else value
+        {"anyOf": [value, *make_time_function_schemas(value, is_optimisable=True)]}
+        if name in kind.OPTIMISABLE_KEYS
+        else value
     )
     return {**make_axis_schema(value, spaced=key.numeric), "default": key.default, "description": key.meaning}
 

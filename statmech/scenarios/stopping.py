@@ -16,38 +16,38 @@ from pydantic import Field
 
 from statmech.boundaries import (
     BOUNDARIES,
-    MIN_DECISION_ERROR,
+    MIN_TARGET_ERROR_RATE,
     Boundary,
-    compute_level_rise,
+    compute_stopping_level,
+    compute_total_level_rise,
     get_check_positions,
-    threshold,
 )
 from statmech.errors import Problem
-from statmech.scenarios.axes import Integers, Names, Numbers, axis_of
+from statmech.scenarios.axes import IntegerOrAxis, NameOrAxis, NumberOrAxis, axis_of
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Number, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
-MAX_WALKS = 10**9  # larger values must be typos
-MAX_STANDARD_DEVIATIONS = 1000.0  # standard deviations of the final sum; above 38, its sign is certain
+MAX_WALKS_PER_SEED = 10**9  # larger values must be typos
+MAX_SUM_STANDARD_DEVIATIONS = 1000.0  # standard deviations of the final sum; above 38, its sign is certain
 
-BoundaryAxis = Annotated[Names, one_of(BOUNDARIES, "a boundary")]
+BoundaryAxis = Annotated[NameOrAxis, one_of(BOUNDARIES, "a boundary")]
 ErrorRateAxis = Annotated[
-    Numbers,
+    NumberOrAxis,
     axis_of(
-        Annotated[Number, Field(ge=MIN_DECISION_ERROR, lt=0.5)],
-        {"type": "number", "minimum": MIN_DECISION_ERROR, "exclusiveMaximum": 0.5},
+        Annotated[Number, Field(ge=MIN_TARGET_ERROR_RATE, lt=0.5)],
+        {"type": "number", "minimum": MIN_TARGET_ERROR_RATE, "exclusiveMaximum": 0.5},
     ),
 ]
-ChunkAxis = Annotated[Integers, axis_of(Annotated[Whole, Field(ge=1)], {"type": "integer", "minimum": 1})]
-NumberAxis = Annotated[Numbers, axis_of(Number, {"type": "number"})]
+FeatureChunkAxis = Annotated[IntegerOrAxis, axis_of(Annotated[Whole, Field(ge=1)], {"type": "integer", "minimum": 1})]
+NumberAxis = Annotated[NumberOrAxis, axis_of(Number, {"type": "number"})]
 DeviationAxis = Annotated[
-    Numbers,
+    NumberOrAxis,
     axis_of(
-        Annotated[Number, Field(ge=-MAX_STANDARD_DEVIATIONS, le=MAX_STANDARD_DEVIATIONS)],
-        {"type": "number", "minimum": -MAX_STANDARD_DEVIATIONS, "maximum": MAX_STANDARD_DEVIATIONS},
+        Annotated[Number, Field(ge=-MAX_SUM_STANDARD_DEVIATIONS, le=MAX_SUM_STANDARD_DEVIATIONS)],
+        {"type": "number", "minimum": -MAX_SUM_STANDARD_DEVIATIONS, "maximum": MAX_SUM_STANDARD_DEVIATIONS},
     ),
 ]
 
@@ -106,14 +106,14 @@ class Stopping(AbstractScenario):
         0.0, description="threshold of the full sum; walks that end below it must not stop", symbol=r"$\theta$"
     )
     N: DimensionAxis = config_key(784, description="input dimension, the number of features", symbol="$N$")
-    chunk: ChunkAxis = Field(default=1, description="features between two looks at the sum")
-    walks: Annotated[Whole, Field(ge=1, le=MAX_WALKS)] = Field(default=1000, description="walks per seed")
+    chunk: FeatureChunkAxis = Field(default=1, description="features between two looks at the sum")
+    walks: Annotated[Whole, Field(ge=1, le=MAX_WALKS_PER_SEED)] = Field(default=1000, description="walks per seed")
 
     def _find_problems(self) -> Iterator[Problem]:
         yield from find_chunk_problems(self)
         for mean, N in self.list_value_pairs("feature_mean", "N"):
-            if abs(mean) > MAX_STANDARD_DEVIATIONS / np.sqrt(N):
-                excess = f"by more than {MAX_STANDARD_DEVIATIONS:g} standard deviations"
+            if abs(mean) > MAX_SUM_STANDARD_DEVIATIONS / np.sqrt(N):
+                excess = f"by more than {MAX_SUM_STANDARD_DEVIATIONS:g} standard deviations"
                 yield ("feature_mean",), f"a mean of {mean:g} per feature moves the sum of N = {N} features {excess}"
                 break
 
@@ -154,12 +154,12 @@ class StoppingCell(Cell):
     @cached_property  # every seed reuses it, and a constant boundary requires Newton's method
     def tau(self) -> float:
         """Height of the boundary for sums of variance 1."""
-        return float(threshold(self.boundary, self.error_rate, self.mean, 1.0, self.theta))
+        return float(compute_stopping_level(self.boundary, self.error_rate, self.mean, 1.0, self.theta))
 
     @property
     def boundary_rise(self) -> float:
         """Change of the boundary from the first to the last feature."""
-        return float(compute_level_rise(self.boundary, self.mean))
+        return float(compute_total_level_rise(self.boundary, self.mean))
 
     @property
     def check_positions(self) -> np.ndarray:  # style: ok

@@ -16,7 +16,7 @@ from statmech.convex.losses import LOSSES
 from statmech.errors import Problem, quote_value
 from statmech.learners import LEARNERS, STOP_REASONS, Learner
 from statmech.parameters import ConfigKey, collect_parameters
-from statmech.scenarios.axes import Integers, Names, Numbers, expand_to_list
+from statmech.scenarios.axes import IntegerOrAxis, NameOrAxis, NumberOrAxis, expand_to_list
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cells import Cell
 from statmech.scenarios.example_numbers import (
@@ -77,7 +77,7 @@ LOSSES_BY_LEARNER_NAME = {
 }  # losses that users may try as learners
 RECORDED_DIM_PLACEHOLDER = "moment"  # placeholder, replaced by `epochs` or `updates`
 STOP_REASON_ATTRS = {"flag_values": list(range(len(STOP_REASONS))), "flag_meanings": " ".join(STOP_REASONS)}
-STORED_VARIABLES = {
+STORED_EXAMPLE_VARIABLES = {
     "R": Variable((RECORDED_DIM_PLACEHOLDER,), "teacher-student cosine", "$R$"),
     "eps_g": Variable((RECORDED_DIM_PLACEHOLDER,), "generalization error", r"$\epsilon_g$"),
     "kappa": Variable((RECORDED_DIM_PLACEHOLDER,), "smallest stability w.xi S/|w| of the stored examples", r"$\kappa$"),
@@ -99,7 +99,7 @@ STORED_VARIABLES = {
         (RECORDED_DIM_PLACEHOLDER,), "whether the run converged, as the learner reports", "converged", False, False
     ),
 }
-STRENGTHS_VARIABLE = Variable(
+EMBEDDING_STRENGTHS_VARIABLE = Variable(
     (RECORDED_DIM_PLACEHOLDER, "example"), "embedding strengths x: w = sum of x xi S / N", "$x$", in_theory=False
 )
 
@@ -148,7 +148,7 @@ class StoredExamples(AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    learner: Annotated[Names, one_of(LEARNERS, "a learner"), BeforeValidator(_reject_loss_names)] = Field(
+    learner: Annotated[NameOrAxis, one_of(LEARNERS, "a learner"), BeforeValidator(_reject_loss_names)] = Field(
         description="learning algorithm"
     )
     alpha: AlphaAxis = config_key(
@@ -167,12 +167,12 @@ class StoredExamples(AbstractScenario):
     strengths: StrictBool = Field(default=False, description="also record the embedding strengths")
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of learners
-        sweeps: InitVar[Integers] = 4000
-        votes: InitVar[Integers] = 201
-        omega: InitVar[Numbers] = 1.0
-        tolerance: InitVar[Numbers] = 1e-6
-        within: InitVar[Numbers] = 0.01
-        stop: InitVar[Names] = "epochs"
+        sweeps: InitVar[IntegerOrAxis] = 4000
+        votes: InitVar[IntegerOrAxis] = 201
+        omega: InitVar[NumberOrAxis] = 1.0
+        tolerance: InitVar[NumberOrAxis] = 1e-6
+        within: InitVar[NumberOrAxis] = 0.01
+        stop: InitVar[NameOrAxis] = "epochs"
 
     def _find_problems(self) -> Iterator[Problem]:
         if self.epochs is not None and self.updates is not None:
@@ -202,7 +202,9 @@ class StoredExamples(AbstractScenario):
     @property
     def variables(self) -> dict[str, Variable]:
         moment, _ = self.recorded_moments
-        all_variables = STORED_VARIABLES | ({"strengths": STRENGTHS_VARIABLE} if self.strengths else {})
+        all_variables = STORED_EXAMPLE_VARIABLES | (
+            {"strengths": EMBEDDING_STRENGTHS_VARIABLE} if self.strengths else {}
+        )
         return {name: replace(variable, dims=(moment, *variable.dims[1:])) for name, variable in all_variables.items()}
 
     def estimate_seconds(self) -> float:
@@ -220,11 +222,11 @@ class StoredExamples(AbstractScenario):
         largest = max(cell.P for cell in self.cells()) if self.strengths else 0
         return {name: np.asarray(moments)} | ({"example": np.arange(largest)} if self.strengths else {})
 
-    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> StoredCell:
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> StoredExamplesCell:
         name, moments = self.recorded_moments
         P = round(values["alpha"] * values["N"])
         until = tuple(round(m * (P if name == "epochs" else 1)) for m in moments)
-        return StoredCell(
+        return StoredExamplesCell(
             name=values["learner"],
             learner=self.make_component(values),
             N=values["N"],
@@ -236,7 +238,7 @@ class StoredExamples(AbstractScenario):
 
 
 @dataclass(frozen=True)
-class StoredCell(Cell):
+class StoredExamplesCell(Cell):
     """One grid point: a learner with its parameters, the numbers N and P, and the recorded numbers of updates."""
 
     name: str
@@ -248,26 +250,26 @@ class StoredCell(Cell):
     index: tuple[int, ...]
 
 
-def _estimate_chain_seconds(cell: StoredCell) -> float:
+def _estimate_markov_chain_seconds(cell: StoredExamplesCell) -> float:
     """Estimate the seconds to run a Markov chain through version space."""
     return getattr(cell.learner, "sweeps", 0) * cell.N * cell.P * 1.5e-9
 
 
 # seconds per data set on one core, measured at N = 20 to 400 and P = 10 to 2,000
-LEARNING_SECONDS_BY_LEARNER: dict[str, Callable[[StoredCell], float]] = {
+LEARNING_SECONDS_ESTIMATORS: dict[str, Callable[[StoredExamplesCell], float]] = {
     "hebb": lambda cell: 0.0,
     "pseudo_inverse": lambda cell: 2e-9 * cell.P * cell.N * min(cell.P, cell.N),
     "max_stability": lambda cell: 1e-4 + 2.5e-10 * cell.N * cell.P**2,
     "minover": lambda cell: cell.recorded_updates[-1] * (3e-8 + 6e-10 * cell.P),
-    "gibbs": _estimate_chain_seconds,
-    "bayes": _estimate_chain_seconds,
+    "gibbs": _estimate_markov_chain_seconds,
+    "bayes": _estimate_markov_chain_seconds,
 }
 
 
-def _estimate_run_seconds(cell: StoredCell, times: int) -> float:
+def _estimate_run_seconds(cell: StoredExamplesCell, num_records: int) -> float:
     """Estimate the maximum seconds per data set to draw examples, learn, and measure."""
-    shared = 1e-4 + cell.P * cell.N * (1.5e-8 + 1e-9 * times) + 5e-11 * cell.N * cell.P**2
+    shared = 1e-4 + cell.P * cell.N * (1.5e-8 + 1e-9 * num_records) + 5e-11 * cell.N * cell.P**2
     update_seconds = cell.recorded_updates[-1] * (5e-8 + 2e-9 * cell.P)
     return shared + (
-        LEARNING_SECONDS_BY_LEARNER[cell.name](cell) if cell.name in LEARNING_SECONDS_BY_LEARNER else update_seconds
+        LEARNING_SECONDS_ESTIMATORS[cell.name](cell) if cell.name in LEARNING_SECONDS_ESTIMATORS else update_seconds
     )

@@ -10,24 +10,24 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
 from statmech.errors import Problem
-from statmech.optima import OPTIMAL_KEYWORD, OptimalControl
+from statmech.optima import OPTIMAL_KEYWORD, OptimalControlOptions
 from statmech.parameters import ConfigKey
 from statmech.protocols import (
     PARAMETERLESS_PROTOCOLS,
     BlockedProtocol,
     OptimalProtocol,
-    Protocol,
     ProtocolPieces,
     ReplayProtocol,
+    TaskProtocol,
     protocol_from_config,
     protocol_to_config,
 )
-from statmech.scenarios.axes import Integers, Numbers, axis_of, ensure_tuple
+from statmech.scenarios.axes import IntegerOrAxis, NumberOrAxis, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.controlled_cells import ControlledCell
 from statmech.scenarios.controlled_keys import (
+    FIRST_TASK_FRACTION_CONTROL,
     OPTIMUM_VARIABLES,
-    TASK_FRACTION_KEY,
     find_objective_problems,
     find_optimal_keys,
 )
@@ -50,11 +50,11 @@ TASK_PAGE_OPTIONS: dict[str, Any] = {  # shared by the pages of perceptrons and 
     "view": TASK_ERRORS_VIEW,
 }
 
-OverlapAxis = Annotated[
-    Numbers, axis_of(Annotated[Number, Field(ge=-1, le=1)], {"type": "number", "minimum": -1, "maximum": 1})
+TaskOverlapAxis = Annotated[
+    NumberOrAxis, axis_of(Annotated[Number, Field(ge=-1, le=1)], {"type": "number", "minimum": -1, "maximum": 1})
 ]
-BatchAxis = Annotated[
-    Integers,
+BatchSizeAxis = Annotated[
+    IntegerOrAxis,
     axis_of(Annotated[Whole, Field(ge=1, le=MAX_BATCH)], {"type": "integer", "minimum": 1, "maximum": MAX_BATCH}),
 ]
 ProtocolAxis = Annotated[
@@ -88,7 +88,7 @@ class TaskKeys(AbstractScenario):
     tasks: Annotated[Whole, BeforeValidator(_reject_tasks_section), Field(ge=1, le=MAX_TASKS)] = Field(
         description="number of tasks, each with a teacher of its own"
     )
-    overlap: OverlapAxis = config_key(0.0, description="overlap of the teachers of two tasks", symbol="$r$")
+    overlap: TaskOverlapAxis = config_key(0.0, description="overlap of the teachers of two tasks", symbol="$r$")
     protocol: ProtocolAxis = Field(
         default=BlockedProtocol(),
         description="order of the tasks: blocked (the first up to the switch, then the second), interleaved (equal "
@@ -99,7 +99,7 @@ class TaskKeys(AbstractScenario):
     switch: Annotated[Nonnegative, Field(gt=0)] | None = Field(
         default=None, description="time at which the second task begins, of the protocols blocked and replay"
     )
-    batch: BatchAxis = config_key(
+    batch: BatchSizeAxis = config_key(
         1, description="batch of a step: the fresh examples that it averages over", symbol="$b$"
     )
 
@@ -122,14 +122,14 @@ class TaskKeys(AbstractScenario):
             yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g}: it must be {bound}"
 
     @property
-    def optimal_keys(self) -> dict[str, list[OptimalControl]]:
+    def optimal_keys(self) -> dict[str, list[OptimalControlOptions]]:
         """Options for each key to be optimised."""
         fraction_options = [
             protocol.optimum_options
             for protocol in ensure_tuple(self.protocol)
             if isinstance(protocol, OptimalProtocol)
         ]
-        return find_optimal_keys(self) | ({TASK_FRACTION_KEY: fraction_options} if fraction_options else {})
+        return find_optimal_keys(self) | ({FIRST_TASK_FRACTION_CONTROL: fraction_options} if fraction_options else {})
 
     @property
     def theory_only_variables(self) -> dict[str, Variable]:
@@ -158,16 +158,16 @@ class TaskCell(ControlledCell):
 
     tasks: int
     overlap: float
-    protocol: Protocol
+    protocol: TaskProtocol
     switch: float | None
     batch: int
 
     @property
-    def optimal_keys(self) -> dict[str, OptimalControl]:
+    def optimal_keys(self) -> dict[str, OptimalControlOptions]:
         """Options for each key to be optimised."""
         protocol, optimal_keys = self.protocol, super().optimal_keys
         return (
-            optimal_keys | {TASK_FRACTION_KEY: protocol.optimum_options}
+            optimal_keys | {FIRST_TASK_FRACTION_CONTROL: protocol.optimum_options}
             if isinstance(protocol, OptimalProtocol) and protocol.share is None
             else optimal_keys
         )
@@ -199,11 +199,11 @@ class TaskCell(ControlledCell):
         return make_task_overlaps(self.tasks, self.overlap)
 
 
-def make_task_overlaps(tasks: int, overlap: float) -> np.ndarray:
+def make_task_overlaps(num_tasks: int, overlap: float) -> np.ndarray:
     """Return the matrix (tasks, tasks) of the overlaps of the tasks, with diagonal 1.
 
     >>> make_task_overlaps(2, 0.5)
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
-    return np.where(np.eye(tasks, dtype=bool), 1.0, overlap)
+    return np.where(np.eye(num_tasks, dtype=bool), 1.0, overlap)

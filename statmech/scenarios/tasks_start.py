@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
-from statmech.scenarios.axes import PydanticType
+from statmech.scenarios.axes import PydanticTypeOverride
 from statmech.scenarios.initial_conditions import CosineOrList, Positive, find_length_problems
 from statmech.scenarios.keys import Number
 from statmech.scenarios.network_matrices import (
@@ -19,8 +19,8 @@ from statmech.scenarios.network_matrices import (
     MatrixRows,
     NetworkStart,
     NonnegativeOrMatrix,
-    Overlaps,
     PositiveNumber,
+    StudentTeacherOverlaps,
     StudentUnits,
     factorise_gram,
     find_shape_problems,
@@ -36,7 +36,7 @@ def _get_heads_union_tag(value: Any) -> str:
 
 HeadWeights = Annotated[
     Any,
-    PydanticType(
+    PydanticTypeOverride(
         Annotated[
             Annotated[Number, Tag("value")]
             | Annotated[tuple[Number, ...], Tag("axis")]
@@ -63,7 +63,7 @@ class TasksStart(ConfigSection):
     Q: NonnegativeOrMatrix | None = Field(
         default=None, description="J_k.J_l/N: a multiple of the identity, or a K x K matrix"
     )
-    R: Overlaps | None = Field(
+    R: StudentTeacherOverlaps | None = Field(
         default=None, description="J_k.B_m/N: one value, {diagonal: value}, or a row of all tasks' units per student"
     )
     along: MatrixRows | None = Field(

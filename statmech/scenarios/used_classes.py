@@ -12,19 +12,19 @@ from statmech.boundaries import BOUNDARIES
 from statmech.classifiers import CLASSIFIERS
 from statmech.convex.losses import LOSSES
 from statmech.convex.teachers import TEACHERS
-from statmech.convex.weights import WEIGHTS
+from statmech.convex.weights import WEIGHT_DISTRIBUTIONS
 from statmech.inputs import INPUTS
 from statmech.learners import LEARNERS
 from statmech.rules import RULES
-from statmech.scenarios.kind import Kind
+from statmech.scenarios.kind import ScenarioKind
 
 CLASS_REGISTRIES: tuple[Mapping[str, type], ...] = (
     *(RULES, LEARNERS, ACTIVATIONS, BOUNDARIES, CLASSIFIERS, INPUTS),
-    *(LOSSES, TEACHERS, WEIGHTS),
+    *(LOSSES, TEACHERS, WEIGHT_DISTRIBUTIONS),
 )
 
 
-def find_used_classes(scenario: Kind) -> set[type]:
+def find_used_classes(scenario: ScenarioKind) -> set[type]:
     """Return the classes of a scenario and its values, and registered classes selected by name.
 
     >>> from statmech import Scenario

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-AVERAGED_DIMS = ("student", "fold")  # figures show means over these dimensions
-UNIT_DIMS = ("other", "teacher_unit", "other_teacher_unit")  # figures do not show the overlaps of single units
-HIDDEN_DIMS = (
+DIMS_AVERAGED_IN_FIGURES = ("student", "fold")  # figures show means over these dimensions
+NETWORK_UNIT_DIMS = ("other", "teacher_unit", "other_teacher_unit")  # figures do not show the overlaps of single units
+DIMS_HIDDEN_IN_FIGURES = (
     "seed",
     "row",
     "column",
@@ -18,12 +18,12 @@ HIDDEN_DIMS = (
     "position",
     "partner",
     "example",
-    *UNIT_DIMS,
-    *AVERAGED_DIMS,
+    *NETWORK_UNIT_DIMS,
+    *DIMS_AVERAGED_IN_FIGURES,
 )
 
 STD_SUFFIX, BIAS_SUFFIX = "_std", "_bias"  # suffixes for the names of variables
-ERROR_SUFFIX = "_error"  # suffix for the standard error of a theoretical value
+STANDARD_ERROR_SUFFIX = "_error"  # suffix for the standard error of a theoretical value
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,20 @@ class Variable:
         return {"long_name": self.long_name, "units": "1", **self.attrs}
 
 
-FIELD_DESCRIPTIONS = {  # with unequal variances, cosines of fields differ from cosines of weights
+LOCAL_FIELD_DESCRIPTIONS = {  # with unequal variances, cosines of fields differ from cosines of weights
     "R_field": ("cosine of a student's field and the teacher's", "$R_h$"),
     "q_field": ("cosine of two students' fields, mean over the other students", "$q_h$"),
     "length_field": ("standard deviation of a student's field", "$l_h$"),
 }
 
 
-def make_field_variables(dims: tuple[str, ...], *names: str) -> dict[str, Variable]:
+def make_local_field_variables(dims: tuple[str, ...], *names: str) -> dict[str, Variable]:
     """Return variables of students' fields, by name, with these dimensions.
 
-    >>> [(name, it.symbol) for name, it in make_field_variables((), "R_field").items()]
+    >>> [(name, it.symbol) for name, it in make_local_field_variables((), "R_field").items()]
     [('R_field', '$R_h$')]
     """
-    return {name: Variable(dims, *FIELD_DESCRIPTIONS[name], role="detail") for name in names}
+    return {name: Variable(dims, *LOCAL_FIELD_DESCRIPTIONS[name], role="detail") for name in names}
 
 
 def make_std_variable(name: str, variable: Variable) -> dict[str, Variable]:
@@ -100,11 +100,11 @@ def make_bias_variable(name: str, variable: Variable) -> dict[str, Variable]:
     return {name + BIAS_SUFFIX: replace(variable, long_name=long_name, symbol=symbol)}
 
 
-def make_error_variable(name: str, variable: Variable) -> dict[str, Variable]:
+def make_standard_error_variable(name: str, variable: Variable) -> dict[str, Variable]:
     """Return the variable for the standard error of a theoretical value, keyed by name.
 
-    >>> [(name, it.symbol) for name, it in make_error_variable("R", Variable(("t",), "cosine", "$R$")).items()]
+    >>> [(name, it.symbol) for name, it in make_standard_error_variable("R", Variable(("t",), "cosine", "$R$")).items()]
     [('R_error', '$R$, error')]
     """
     long_name, symbol = f"standard error of theory: {variable.long_name}", f"{variable.symbol}, error"
-    return {name + ERROR_SUFFIX: replace(variable, long_name=long_name, symbol=symbol)}
+    return {name + STANDARD_ERROR_SUFFIX: replace(variable, long_name=long_name, symbol=symbol)}

@@ -1,7 +1,7 @@
 """Vocabulary of configs and datasets: the meaning, symbol and unit of every name, in all kinds of scenarios.
 
 A meaning begins with a *term*. The text after its first comma, colon, semicolon or bracket adds details, such as its
-role in one kind. Across all kinds, a name has a unique term and a unique symbol. `TERM_EXCEPTIONS`
+role in one kind. Across all kinds, a name has a unique term and a unique symbol. `NAMES_WITH_TWO_MEANINGS`
 lists the names that two subfields use differently.
 """
 
@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from statmech.convex.teachers import TEACHERS
-from statmech.convex.weights import WEIGHTS
+from statmech.convex.weights import WEIGHT_DISTRIBUTIONS
 from statmech.parameters import collect_parameters, find_parameter_definitions
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.registry import get_kinds
 
-TERM_EXCEPTIONS = {
+NAMES_WITH_TWO_MEANINGS = {
     "R": "a cosine for students of one layer (Gardner, Biehl); for networks the overlap of two units (Saad & Solla)",
     "q": "the cosine of two students in ensembles (Miyoshi et al.); in inference |w|^2/N (Barbier et al.)",
 }
@@ -48,12 +48,16 @@ class VocabularyEntry(NamedTuple):
         return self.symbol or self.name
 
 
-def list_entries() -> list[VocabularyEntry]:
+def list_vocabulary_entries() -> list[VocabularyEntry]:
     """Return an entry for each key, parameter, coordinate and variable of each kind."""
     kind_entries = [
         entry for kind in get_kinds().values() for entry in (*_list_key_entries(kind), *_list_variable_entries(kind))
     ]
-    return [*kind_entries, *_list_parameter_entries("teacher", TEACHERS), *_list_parameter_entries("weights", WEIGHTS)]
+    return [
+        *kind_entries,
+        *_list_parameter_entries("teacher", TEACHERS),
+        *_list_parameter_entries("weights", WEIGHT_DISTRIBUTIONS),
+    ]
 
 
 def _list_key_entries(kind: type[AbstractScenario]) -> Iterator[VocabularyEntry]:

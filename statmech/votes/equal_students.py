@@ -32,13 +32,13 @@ from scipy.special import betainc, comb, dawsn, gammaln, log_ndtr, ndtr
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_composite_rule, normal_density
 from statmech.order_parameters import angle_from_components
 
-MAX_BLOCK_ELEMENTS = 200  # parameter sets integrated together, to limit memory
+MAX_PARAMETER_SETS_PER_BLOCK = 200  # parameter sets integrated together, to limit memory
 MIN_INTEGRAND_DECAY_RATE = 1e-24  # for maximally opposed students, whose integrand decays only as a power
-MAX_SUMMED_MAJORITY = 64  # size n of a minimal majority; the incomplete beta function is faster for larger n
+MAX_SUMMED_MAJORITY_SIZE = 64  # size n of a minimal majority; the incomplete beta function is faster for larger n
 HALVING_PANEL_EDGES = np.geomspace(2.0**-44 * 10.0, 10.0, 45)  # each edge is twice the previous edge
 
 
-def weight_mean_error(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
+def mean_weight_vector_error(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
     """Return the error of the mean weight vector of K students at angle theta, with transverse cosine c."""
     perpendicular = np.sin(theta) * np.sqrt(np.maximum(c + (1 - c) / K, 0.0))
     return _set_undecided_error(
@@ -49,7 +49,7 @@ def weight_mean_error(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.nda
 def majority_vote_error(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
     """Return the majority-vote error of K students at angle theta to the teacher, with transverse cosine c."""
     theta, c, K = np.broadcast_arrays(*(np.asarray(value, float) for value in (theta, c, K)))
-    error = np.where(K <= 2, theta / np.pi, weight_mean_error(theta, c, np.inf * np.ones_like(K)))
+    error = np.where(K <= 2, theta / np.pi, mean_weight_vector_error(theta, c, np.inf * np.ones_like(K)))
     several = np.isfinite(K) & (K > 2) & (theta > 0) & (theta < np.pi)
     independent = several & (c >= 0)
     error[independent] = integrate_vote_error(theta[independent], c[independent], K[independent])
@@ -69,8 +69,8 @@ def integrate_vote_error(theta: np.ndarray, c: np.ndarray, K: ArrayLike) -> np.n
     values = np.empty_like(gamma)
     for number in np.unique(panels_each):
         rows, edges = np.flatnonzero(panels_each == number), np.concatenate([[0.0], HALVING_PANEL_EDGES[-number:]])
-        for block in np.split(rows, range(MAX_BLOCK_ELEMENTS, rows.size, MAX_BLOCK_ELEMENTS)):
-            values[block] = _integrate_common_field(
+        for block in np.split(rows, range(MAX_PARAMETER_SETS_PER_BLOCK, rows.size, MAX_PARAMETER_SETS_PER_BLOCK)):
+            values[block] = _integrate_over_common_field(
                 alpha[block, None], gamma[block, None], np.ceil(K[block, None] / 2), edges
             )
     return values.reshape(np.shape(theta))
@@ -91,15 +91,15 @@ def _count_halving_panels(slope: np.ndarray) -> np.ndarray:
     return np.clip(4 * np.ceil((halvings + 1) / 4), 4, HALVING_PANEL_EDGES.size).astype(int)
 
 
-def _integrate_common_field(alpha: np.ndarray, gamma: np.ndarray, n: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def _integrate_over_common_field(alpha: np.ndarray, gamma: np.ndarray, n: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Integrate the vote error over the common field on panels between the edges."""
     m, weight = make_composite_rule(edges, 16)
-    minority, against = _compute_minority_probability(ndtr(-alpha * m), n), ndtr(-abs(gamma) * m)
+    minority, against = _compute_majority_probability(ndtr(-alpha * m), n), ndtr(-abs(gamma) * m)
     wrong = against + (1 - 2 * against) * np.where(gamma < 0, 1 - minority, minority)
     return np.sum(weight * 2 * normal_density(m) * wrong, axis=-1)
 
 
-def _compute_minority_probability(p: np.ndarray, n: np.ndarray) -> np.ndarray:
+def _compute_majority_probability(p: np.ndarray, n: np.ndarray) -> np.ndarray:
     r"""Return the probability :math:`I_p(n, n) = p^n\sum_{j<n}\binom{n-1+j}{j}(1-p)^j` of n or more votes among 2n - 1.
 
     The sum has positive terms only. For hundreds of students the incomplete beta function is faster.
@@ -108,12 +108,14 @@ def _compute_minority_probability(p: np.ndarray, n: np.ndarray) -> np.ndarray:
     for size in np.unique(n).tolist():
         rows = n[:, 0] == size
         probability[rows] = (
-            _sum_minority_terms(p[rows], int(size)) if size <= MAX_SUMMED_MAJORITY else betainc(size, size, p[rows])
+            _sum_majority_terms(p[rows], int(size))
+            if size <= MAX_SUMMED_MAJORITY_SIZE
+            else betainc(size, size, p[rows])
         )
     return probability
 
 
-def _sum_minority_terms(p: np.ndarray, n: int) -> np.ndarray:
+def _sum_majority_terms(p: np.ndarray, n: int) -> np.ndarray:
     """Sum the probability of at least n votes among 2n - 1 term by term."""
     total, rest = np.full_like(p, comb(2 * n - 2, n - 1)), 1 - p
     for j in reversed(range(n - 1)):

@@ -49,7 +49,7 @@ MAX_EXACT_STUDENTS = 4
 NODES = 10  # per panel and per half panel
 VOTE_PANEL_TOL = 1e-13  # relative to the length of the path
 MAX_VOTE_PANEL_HALVINGS = 45
-MAX_BLOCK_ENSEMBLES = 2**13  # ensembles integrated together; each takes 4 KB
+MAX_ENSEMBLES_PER_BLOCK = 2**13  # ensembles integrated together; each takes 4 KB
 MAX_NARROW_STEP_WIDTH = 0.1  # relative to the path: panels are cut at narrower steps, which would fall between nodes
 UNIT_COSINE_TOL = 1e-14
 MIN_STUDENT_SHIFT = 1e-20  # relative to the largest angle; separates students that coincide
@@ -110,8 +110,8 @@ def _three_student_vote_error(parallel: np.ndarray, perpendicular: np.ndarray) -
     """Return the vote errors (...) of ensembles of three students, computed in blocks."""
     errors = np.empty(parallel.shape[:-1])
     ensembles, components, products = errors.reshape(-1), parallel.reshape(-1, 3), perpendicular.reshape(-1, 3, 3)
-    for first in range(0, len(ensembles), MAX_BLOCK_ENSEMBLES):
-        block = slice(first, first + MAX_BLOCK_ENSEMBLES)
+    for first in range(0, len(ensembles), MAX_ENSEMBLES_PER_BLOCK):
+        block = slice(first, first + MAX_ENSEMBLES_PER_BLOCK)
         theta, c = _sort_by_angle(components[block], products[block])
         path = _make_teacher_path(theta, c)
         theta_23 = angle_between_students(theta[:, 1], theta[:, 2], c[:, 1, 2])

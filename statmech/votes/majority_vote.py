@@ -91,13 +91,13 @@ def measure_vote_error(parallel: np.ndarray, factor: np.ndarray, inputs: np.ndar
     return excess + np.arctan2(perpendicular_sum, parallel_sum) / np.pi
 
 
-def measure_near_equal_vote(parallel: np.ndarray, perpendicular: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+def measure_near_equal_vote_error(parallel: np.ndarray, perpendicular: np.ndarray, inputs: np.ndarray) -> np.ndarray:
     """Estimate the vote error of nearly equal students from their perpendicular Gram matrix (..., K, K).
 
     `inputs` come from `draw_random_circles` in K dimensions, with axes as for `measure_vote_error`.
 
     >>> inputs = draw_random_circles(np.random.default_rng(0), 16, 5)
-    >>> error = measure_near_equal_vote(np.ones(5), np.eye(5) + 1, inputs)     # equal students: the exact integral
+    >>> error = measure_near_equal_vote_error(np.ones(5), np.eye(5) + 1, inputs)     # equal students: the exact integral
     >>> float(error.round(6))
     0.269993
     """
@@ -111,7 +111,7 @@ def measure_near_equal_vote(parallel: np.ndarray, perpendicular: np.ndarray, inp
     control_fraction = _choose_control_fraction(equal, equal_theta, K)
     teacher = inputs[..., :1]
     measured = _average_vote_agreement(teacher, _compute_student_fields(theta, cosines, inputs), control_fraction)
-    expected = _average_vote_agreement(teacher, _compute_equal_fields(equal_theta, c, inputs), control_fraction)
+    expected = _average_vote_agreement(teacher, _compute_equal_student_fields(equal_theta, c, inputs), control_fraction)
     return equal + np.mean(expected - measured, axis=-1) / 2
 
 
@@ -134,7 +134,7 @@ def _compute_student_fields(theta: np.ndarray, cosines: np.ndarray, inputs: np.n
     return [parallel * x[..., :1] + perpendicular * (x[..., 1:] @ root) for x in inputs]
 
 
-def _compute_equal_fields(theta: np.ndarray, c: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
+def _compute_equal_student_fields(theta: np.ndarray, c: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
     """Return fields (..., points, K) of equal students at the angle theta with the cosine c."""
     K = inputs.shape[-1] - 1
     theta, c = theta[..., None, None], c[..., None, None]

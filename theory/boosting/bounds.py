@@ -23,7 +23,7 @@ MAX_GAMMALN_FEATURES = 10**12  # for more features, differences of gammaln lose 
 BOUND_FAILURE_PROBABILITY = 0.05  # probability that a run exceeds its bound on eps_g
 
 
-def compute_bounds(cell: BoostingCell) -> dict[str, float]:
+def compute_boosting_bounds(cell: BoostingCell) -> dict[str, float]:
     """Return upper bounds on stages and eps_g, and a lower bound on the advantage, or NaN where no bound exists.
 
     A run that `cap` ends before the bound on its stages can neither satisfy nor violate this bound. With flipped labels

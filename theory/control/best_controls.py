@@ -16,30 +16,33 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
-from statmech.controls import Control, TimeSegments
-from statmech.optima import LAST_TIME_OBJECTIVE, Objective, OptimalControl
+from statmech.controls import ControlFunction, TimeSegments
+from statmech.optima import LAST_TIME_OBJECTIVE, Objective, OptimalControlOptions
 from statmech.runtime.system import count_cores
-from statmech.scenarios.controlled_keys import NUM_OPTIMUM_SEARCHES, TASK_FRACTION_KEY
+from statmech.scenarios.controlled_keys import FIRST_TASK_FRACTION_CONTROL, NUM_OPTIMUM_SEARCHES
 from statmech.scenarios.online import OnlineCell
-from theory.control.best_rates import compute_best_rates, find_length_power
-from theory.control.errors import compute_objectives
+from theory.control.best_rates import compute_best_rates, find_update_length_exponent
+from theory.control.errors import compute_control_objectives
 from theory.control.gradients import compute_cost_and_gradient
 from theory.control.optimum import ControlBounds, minimise_control_cost
 from theory.control.systems import make_control_problem
 
 C = TypeVar("C")
 MIN_LEARNING_RATE, MAX_LEARNING_RATE = 1e-3, 30.0
-MAX_CONTROL_FRACTIONS = {TASK_FRACTION_KEY: 1.0, "dropout": 0.9}  # upper bounds of controls that are fractions
-CONSTANT_GRID_POINTS = 16  # grid points of a single control; two controls have half the points each
-TOLERANCE = 1e-7  # absolute, for a fraction or for the logarithm of a learning rate
+FRACTION_CONTROL_UPPER_BOUNDS = {
+    FIRST_TASK_FRACTION_CONTROL: 1.0,
+    "dropout": 0.9,
+}  # upper bounds of controls that are fractions
+CONSTANT_CONTROL_GRID_POINTS = 16  # grid points of a single control; two controls have half the points each
+CONSTANT_CONTROL_TOL = 1e-7  # absolute, for a fraction or for the logarithm of a learning rate
 FIRST_SEGMENT_FRACTION, SEGMENT_LENGTH_RATIO, POINTS = (
     1e-3,
     2.0,
     8,
 )  # smooth controls: first edge, ratio of successive edges, values per segment
-STEPS_PER_LAST_SEGMENT = 40  # integrator steps
+INTEGRATOR_STEPS_LAST_SEGMENT = 40  # integrator steps
 MAX_LEARNING_RATE_AT_ZERO_R = 100.0  # at t = 0: fixes the free scale of a student that starts at R = 0
-EQUALITY_REL_TOL = 1e-9  # relative, for times and for errors
+TIME_AND_ERROR_EQUALITY_RTOL = 1e-9  # relative, for times and for errors
 
 _control_cache: dict[Any, Future[BestControls]] = {}  # finished and running searches
 _control_cache_lock = Lock()
@@ -53,7 +56,7 @@ class BestControls(NamedTuple):
     searches that were not needed.
     """
 
-    controls: dict[str, Control]
+    controls: dict[str, ControlFunction]
     constants: dict[str, float]
     objective: float
     gain: float
@@ -78,7 +81,7 @@ class BestControls(NamedTuple):
 class ControlSearchResult(NamedTuple):
     """Result of a search: controls, norm of the projected gradient, and the objective found from each start."""
 
-    controls: dict[str, Control]
+    controls: dict[str, ControlFunction]
     gradient_norm: float
     searches: list[float]
 
@@ -157,10 +160,12 @@ def _find_best_controls(cell: Any, last_time: float) -> BestControls:
     objective = next(iter(cell.optimal_keys.values())).objective
     ranges = {name: get_search_range(name, options) for name, options in cell.optimal_keys.items()}
     constants, constant_error = _find_best_constants(cell, ranges, last_time, objective)
-    closed_form = _solve_in_closed_form(cell, last_time) if type(cell) is OnlineCell else None
+    closed_form = _find_closed_form_best_rate(cell, last_time) if type(cell) is OnlineCell else None
     controls, gradient, searches = closed_form or _search_controls(cell, ranges, constants, last_time)
-    [error] = compute_objectives([_apply_controls(cell, controls)], last_time, objective)
-    if not error <= constant_error * (1 + EQUALITY_REL_TOL):  # steps of fixed size are inaccurate at large rates
+    [error] = compute_control_objectives([_apply_controls(cell, controls)], last_time, objective)
+    if not error <= constant_error * (
+        1 + TIME_AND_ERROR_EQUALITY_RTOL
+    ):  # steps of fixed size are inaccurate at large rates
         controls = {
             name: _make_constant_control(cell, name, constants[name], cell.optimal_keys[name]) for name in controls
         }
@@ -170,29 +175,31 @@ def _find_best_controls(cell: Any, last_time: float) -> BestControls:
     return BestControls(controls, constants, float(error), float(constant_error / error), gradient, search_results)
 
 
-def get_search_range(name: str, options: OptimalControl) -> ControlRange:
+def get_search_range(name: str, options: OptimalControlOptions) -> ControlRange:
     """Return the search range of a control with this name."""
-    if name in MAX_CONTROL_FRACTIONS:
-        return ControlRange(0.0, options.at_most or MAX_CONTROL_FRACTIONS[name], geometric=False)
+    if name in FRACTION_CONTROL_UPPER_BOUNDS:
+        return ControlRange(0.0, options.at_most or FRACTION_CONTROL_UPPER_BOUNDS[name], geometric=False)
     return ControlRange(MIN_LEARNING_RATE, options.at_most or MAX_LEARNING_RATE, geometric=True)
 
 
-def _apply_controls(cell: Any, controls: Mapping[str, Control]) -> Any:
+def _apply_controls(cell: Any, controls: Mapping[str, ControlFunction]) -> Any:
     """Return the cell with these controls instead of its `optimal` keys."""
     other_controls = dict(controls)
-    if fraction := other_controls.pop(TASK_FRACTION_KEY, None):
+    if fraction := other_controls.pop(FIRST_TASK_FRACTION_CONTROL, None):
         cell = replace(cell, protocol=replace(cell.protocol, share=fraction))
     return replace(cell, controls=tuple({**dict(cell.controls), **other_controls}.items()))
 
 
-def _make_constant_control(cell: Any, name: str, value: float, options: OptimalControl | None = None) -> Control:
+def _make_constant_control(
+    cell: Any, name: str, value: float, options: OptimalControlOptions | None = None
+) -> ControlFunction:
     """Make a constant control.
 
     The fraction of the first task is 1 until the switch.
     """
-    if name == TASK_FRACTION_KEY and cell.switch:
-        return Control(TimeSegments((0.0, cell.switch, np.inf)), (1.0, value), options)
-    return Control(TimeSegments((0.0, np.inf)), (value,), options)
+    if name == FIRST_TASK_FRACTION_CONTROL and cell.switch:
+        return ControlFunction(TimeSegments((0.0, cell.switch, np.inf)), (1.0, value), options)
+    return ControlFunction(TimeSegments((0.0, np.inf)), (value,), options)
 
 
 def _find_best_constants(
@@ -211,26 +218,27 @@ def _find_best_constants(
         ]
 
     def objective_at(point: Sequence[float]) -> float:
-        return float(compute_objectives(cells_at([point]), last_time, objective)[0])
+        return float(compute_control_objectives(cells_at([point]), last_time, objective)[0])
 
     axes = [
         np.linspace(
-            *control_range.coordinate_bounds, CONSTANT_GRID_POINTS if len(ranges) == 1 else CONSTANT_GRID_POINTS // 2
+            *control_range.coordinate_bounds,
+            CONSTANT_CONTROL_GRID_POINTS if len(ranges) == 1 else CONSTANT_CONTROL_GRID_POINTS // 2,
         )
         for control_range in ranges.values()
     ]
     grid = list(product(*axes))
-    values = compute_objectives(cells_at(grid), last_time, objective)
+    values = compute_control_objectives(cells_at(grid), last_time, objective)
     best = grid[int(np.argmin(values))]
     neighbours = [_get_grid_neighbours(axis, x) for axis, x in zip(axes, best, strict=True)]
     coordinates: tuple[float, ...]
     if len(axes) == 1:
         refined = minimize_scalar(
-            lambda x: objective_at([x]), bounds=neighbours[0], method="bounded", options={"xatol": TOLERANCE}
+            lambda x: objective_at([x]), bounds=neighbours[0], method="bounded", options={"xatol": CONSTANT_CONTROL_TOL}
         )
         coordinates, lowest = (refined.x,), refined.fun
     else:
-        options = {"xatol": 10 * TOLERANCE, "fatol": 1e-12 * np.min(values)}
+        options = {"xatol": 10 * CONSTANT_CONTROL_TOL, "fatol": 1e-12 * np.min(values)}
         refined = minimize(objective_at, best, method="Nelder-Mead", bounds=neighbours, options=options)
         coordinates, lowest = tuple(refined.x), refined.fun
     if not lowest <= np.min(values):
@@ -252,7 +260,7 @@ def _search_controls(
     """Find the best controls by gradient descent from several starts."""
     options = next(iter(cell.optimal_keys.values()))
     only_fraction = [*ranges] == [
-        TASK_FRACTION_KEY
+        FIRST_TASK_FRACTION_CONTROL
     ] and options.objective.over == LAST_TIME_OBJECTIVE  # a fraction of tasks has no effect before the switch
     begin = float(cell.switch or 0.0) if only_fraction else 0.0
     problem = make_control_problem(
@@ -280,15 +288,17 @@ def _make_control_bounds(cell: Any, ranges: dict[str, ControlRange], segments: T
     low, high = (
         np.repeat([control_range[side] for control_range in ranges.values()], segments.num_values) for side in (0, 1)
     )
-    if TASK_FRACTION_KEY in ranges and cell.switch:
-        fixed = [*ranges].index(TASK_FRACTION_KEY) * segments.num_values + np.flatnonzero(
+    if FIRST_TASK_FRACTION_CONTROL in ranges and cell.switch:
+        fixed = [*ranges].index(FIRST_TASK_FRACTION_CONTROL) * segments.num_values + np.flatnonzero(
             segments.value_times < cell.switch
         )
         low[fixed] = high[fixed] = 1.0
     return ControlBounds(low, high)
 
 
-def _make_control(start_time: float, segments: TimeSegments, values: np.ndarray, options: OptimalControl) -> Control:
+def _make_control(
+    start_time: float, segments: TimeSegments, values: np.ndarray, options: OptimalControlOptions
+) -> ControlFunction:
     """Make a control from the values that a search has found.
 
     The control is 1 before `start_time`, if the search starts after t = 0.
@@ -296,23 +306,27 @@ def _make_control(start_time: float, segments: TimeSegments, values: np.ndarray,
     edges, all_values = segments.edges, tuple(values.tolist())
     if start_time > 0:
         edges, all_values = (0.0, *edges), (1.0, *all_values)
-    return Control(TimeSegments(edges, segments.points), all_values, options)
+    return ControlFunction(TimeSegments(edges, segments.points), all_values, options)
 
 
-def _make_segment_edges(cell: Any, options: OptimalControl, start_time: float, last_time: float) -> tuple[float, ...]:
+def _make_segment_edges(
+    cell: Any, options: OptimalControlOptions, start_time: float, last_time: float
+) -> tuple[float, ...]:
     """Return the edges of equal segments up to the last time, and the times when the problem itself jumps."""
     edges = np.linspace(start_time, last_time, options.segments + 1)
     jumps = [edge for edge in cell.edges if start_time < edge < last_time]
     distant = [
-        edge for edge in edges if np.min(np.abs(edge - np.array(jumps)), initial=np.inf) > EQUALITY_REL_TOL * last_time
+        edge
+        for edge in edges
+        if np.min(np.abs(edge - np.array(jumps)), initial=np.inf) > TIME_AND_ERROR_EQUALITY_RTOL * last_time
     ]
     return tuple(sorted([*map(float, distant), *jumps]))
 
 
-def _solve_in_closed_form(cell: OnlineCell, last_time: float) -> ControlSearchResult | None:
+def _find_closed_form_best_rate(cell: OnlineCell, last_time: float) -> ControlSearchResult | None:
     """Compute the best learning rate at every time, or return None if no closed form exists."""
     options = cell.optimal_keys["eta"]
-    power, R = find_length_power(cell.rule), float(cell.order_parameters.R[0])
+    power, R = find_update_length_exponent(cell.rule), float(cell.order_parameters.R[0])
     if power is None or cell.drift > 0 or len(cell.controls) > 1 or (power == 1 and R == 0) or not 0 <= R < 1:
         return None
     halvings = max(1, int(np.ceil(np.log(last_time / FIRST_SEGMENT_FRACTION) / np.log(SEGMENT_LENGTH_RATIO))))
@@ -323,12 +337,12 @@ def _solve_in_closed_form(cell: OnlineCell, last_time: float) -> ControlSearchRe
     if power == 0:
         length = float(cell.order_parameters.length[0])
         eta = eta * (length / R if R > 0 else (options.at_most or MAX_LEARNING_RATE_AT_ZERO_R) / eta[0])
-    if options.at_most is not None and np.max(eta) > options.at_most * (1 + EQUALITY_REL_TOL):
+    if options.at_most is not None and np.max(eta) > options.at_most * (1 + TIME_AND_ERROR_EQUALITY_RTOL):
         return None
     values = np.maximum(eta, np.finfo(float).tiny)
     problem = make_control_problem(replace(cell, controls=()), segments)
-    problem = problem._replace(step=(segments.edges[-1] - segments.edges[-2]) / STEPS_PER_LAST_SEGMENT)
+    problem = problem._replace(step=(segments.edges[-1] - segments.edges[-2]) / INTEGRATOR_STEPS_LAST_SEGMENT)
     problem = problem if options.objective.over == LAST_TIME_OBJECTIVE else problem.time_average_problem
     cost, gradient = compute_cost_and_gradient(problem, values)
-    control = Control(segments, tuple(values.tolist()), options)
+    control = ControlFunction(segments, tuple(values.tolist()), options)
     return ControlSearchResult({"eta": control}, float(np.linalg.norm(gradient)), [float(np.exp(cost))])

@@ -42,7 +42,7 @@ from statmech.errors import SolverError
 from statmech.numerics.gaussian import get_legendre_rule
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Rule, RuleAverages
-from statmech.runtime.devices import use_double_precision
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.scenarios.online import OnlineCell
 from theory.online.averages import compute_rule_averages
 from theory.online.students import make_initial_students
@@ -50,8 +50,8 @@ from theory.online.students import make_initial_students
 LOG_ANGLE_PANEL_WIDTH, NODES = 0.25, 16  # width in u, and nodes per panel: the integral is exact to rounding
 MIN_TABULATED_ANGLE = 1e-14
 MAX_ANGLE_NEWTON_STEPS = 40  # three or four suffice in practice
-POWER_TEST_LENGTHS = 0.25, 0.5, 1.0, 2.0
-POWER_TEST_STABILITIES = np.linspace(-3.0, 3.0, 13)
+LENGTH_POWER_TEST_LENGTHS = 0.25, 0.5, 1.0, 2.0
+LENGTH_POWER_TEST_STABILITIES = np.linspace(-3.0, 3.0, 13)
 
 
 class BestRates(NamedTuple):
@@ -86,23 +86,23 @@ def compute_best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
     SolverError
         If g is not proportional to a power of the student's length.
     """
-    if (power := find_length_power(cell.rule)) is None:
+    if (power := find_update_length_exponent(cell.rule)) is None:
         raise SolverError(f"{cell.described}: the best rate has no closed form, as g depends on the student's length")
     start, times = float(np.squeeze(angle_from_versine(make_initial_students(cell).y))), np.asarray(times, float)
     edges = np.arange(np.log(np.tan(start / 2)), np.log(MIN_TABULATED_ANGLE), -LOG_ANGLE_PANEL_WIDTH)
-    with use_double_precision():
+    with use_cpu_double_precision():
         edge_times = np.concatenate(
-            [[0.0], np.cumsum(_integrate_panels(_time_per_log_angle, cell, edges[1:], edges[:-1]))]
+            [[0.0], np.cumsum(_integrate_over_log_angle(_time_per_log_angle, cell, edges[1:], edges[:-1]))]
         )
         panel = np.clip(np.searchsorted(edge_times, times, side="right") - 1, 0, edges.size - 2)
-        theta = _find_angles(cell, edges[panel], times - edge_times[panel])
+        theta = _find_angles_at_elapsed_times(cell, edges[panel], times - edge_times[panel])
         unit_averages = _compute_unit_averages(cell, theta)
-        growth = np.concatenate([[0.0], np.cumsum(_integrate_panels(_length_growth, cell, edges[1:], edges[:-1]))])[
-            panel
-        ]
+        growth = np.concatenate(
+            [[0.0], np.cumsum(_integrate_over_log_angle(_log_length_per_log_angle, cell, edges[1:], edges[:-1]))]
+        )[panel]
         growth = (
             growth
-            + _integrate_panels(_length_growth, cell, np.log(np.tan(theta / 2)), edges[panel])
+            + _integrate_over_log_angle(_log_length_per_log_angle, cell, np.log(np.tan(theta / 2)), edges[panel])
             - cell.decay * times
         )
     with np.errstate(divide="ignore"):
@@ -111,25 +111,26 @@ def compute_best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
     return BestRates(theta, rate, rate if power else eta * np.exp(growth))
 
 
-def find_length_power(rule: Rule) -> int | None:
+def find_update_length_exponent(rule: Rule) -> int | None:
     """Find the n in g(kappa, l) = l^n g(kappa, 1), or return None if there is no such n.
 
     >>> from statmech.rules import RULES
     >>> (
-    ...     find_length_power(RULES["perceptron"]()), find_length_power(RULES["adatron_textbook"]()),
-    ...     find_length_power(RULES["bayes"]())
+    ...     find_update_length_exponent(RULES["perceptron"]()), find_update_length_exponent(RULES["adatron_textbook"]()),
+    ...     find_update_length_exponent(RULES["bayes"]())
     ... )
     (0, 1, None)
     """
     rescaled_updates = [
-        np.asarray(rule.g(POWER_TEST_STABILITIES, np.float64(length)), float) / length for length in POWER_TEST_LENGTHS
+        np.asarray(rule.g(LENGTH_POWER_TEST_STABILITIES, np.float64(length)), float) / length
+        for length in LENGTH_POWER_TEST_LENGTHS
     ]
-    return next((n for n in (0, 1) if all(_compare_with_first_length(rescaled_updates, n))), None)
+    return next((n for n in (0, 1) if all(_iterate_length_power_checks(rescaled_updates, n))), None)
 
 
-def _compare_with_first_length(rescaled_updates: list[np.ndarray], power: int) -> Iterator[bool]:
+def _iterate_length_power_checks(rescaled_updates: list[np.ndarray], power: int) -> Iterator[bool]:
     """Yield for each length whether g/l follows the power law through its value at the first length."""
-    ratios = (np.array(POWER_TEST_LENGTHS) / POWER_TEST_LENGTHS[0]) ** (power - 1)
+    ratios = (np.array(LENGTH_POWER_TEST_LENGTHS) / LENGTH_POWER_TEST_LENGTHS[0]) ** (power - 1)
     return (
         np.allclose(update, ratio * rescaled_updates[0]) for update, ratio in zip(rescaled_updates, ratios, strict=True)
     )
@@ -149,13 +150,13 @@ def _time_per_log_angle(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
     return 2 * single.ff * np.cos(theta) / (single.response * np.sin(theta)) ** 2
 
 
-def _length_growth(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
+def _log_length_per_log_angle(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
     """Return the growth of log l per unit change of u due to learning alone, without noise."""
     single = _compute_unit_averages(cell, 2 * np.arctan(np.exp(u)))
     return 2 * single.fu / single.response
 
 
-def _integrate_panels(
+def _integrate_over_log_angle(
     integrand: Callable[..., np.ndarray], cell: OnlineCell, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
     """Integrate a function of u from low (n,) to high (n,).
@@ -168,11 +169,11 @@ def _integrate_panels(
     return np.asarray((width * weight * values).sum(-1))
 
 
-def _find_angles(cell: OnlineCell, edge: np.ndarray, elapsed: np.ndarray) -> np.ndarray:
+def _find_angles_at_elapsed_times(cell: OnlineCell, edge: np.ndarray, elapsed: np.ndarray) -> np.ndarray:
     """Find the angles (T,) from the times elapsed since the start of their panels (T,)."""
     u = edge - LOG_ANGLE_PANEL_WIDTH / 2
     for _ in range(MAX_ANGLE_NEWTON_STEPS):
-        excess = _integrate_panels(_time_per_log_angle, cell, u, edge) - elapsed
+        excess = _integrate_over_log_angle(_time_per_log_angle, cell, u, edge) - elapsed
         new_u = np.clip(u + excess / _time_per_log_angle(cell, u), edge - LOG_ANGLE_PANEL_WIDTH, edge - 1e-300)
         converged = np.max(np.abs(new_u - u), initial=0.0) <= 1e-15 * np.max(np.abs(u), initial=1.0)
         u = new_u

@@ -29,27 +29,27 @@ NUM_EQUAL_TIME_PANELS, NUM_GEOMETRIC_TIME_EDGES, NODES = (
     40,
     4,
 )  # equal panels, geometric edges, and nodes per panel of a time average
-FIRST_PANEL_EDGE_FRACTION = 1e-4  # relative to the averaging time
+FIRST_TIME_PANEL_FRACTION = 1e-4  # relative to the averaging time
 
 
-def compute_objectives(cells: Sequence[Any], last_time: float, objective: Objective) -> np.ndarray:
+def compute_control_objectives(cells: Sequence[Any], last_time: float, objective: Objective) -> np.ndarray:
     """Compute the objectives (n,) of n cells of one kind.
 
     An objective is infinite if the student diverges.
     """
     try:
-        return _compute_finite_objectives(cells, last_time, objective)
+        return _compute_objectives_or_raise(cells, last_time, objective)
     except (SolverError, DivergedStudentError):
         if len(cells) == 1:
             return np.array([np.inf])
-    return np.concatenate([compute_objectives([cell], last_time, objective) for cell in cells])
+    return np.concatenate([compute_control_objectives([cell], last_time, objective) for cell in cells])
 
 
-def _compute_finite_objectives(cells: Sequence[Any], last_time: float, objective: Objective) -> np.ndarray:
+def _compute_objectives_or_raise(cells: Sequence[Any], last_time: float, objective: Objective) -> np.ndarray:
     if objective.over == LAST_TIME_OBJECTIVE:
         times, weights = np.array([last_time]), np.ones(1)
     else:
-        times, weights = _make_time_nodes(last_time)
+        times, weights = _make_time_average_nodes(last_time)
     errors = np.stack(compute_task_errors(cells, times))
     return np.asarray(weights @ errors @ objective.shares(errors.shape[-1]))
 
@@ -92,11 +92,11 @@ def _compute_task_network_errors(_: NetworkTaskCell, cells: Sequence[Any], times
     return [network_tasks.compute_task_errors(cell, units) for cell, units in zip(cells, solutions, strict=True)]
 
 
-def _make_time_nodes(last_time: float) -> tuple[np.ndarray, np.ndarray]:
+def _make_time_average_nodes(last_time: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the quadrature times and weights of a time average."""
     edges = np.union1d(
         np.linspace(0, last_time, NUM_EQUAL_TIME_PANELS + 1),
-        np.geomspace(FIRST_PANEL_EDGE_FRACTION, 1, NUM_GEOMETRIC_TIME_EDGES) * last_time,
+        np.geomspace(FIRST_TIME_PANEL_FRACTION, 1, NUM_GEOMETRIC_TIME_EDGES) * last_time,
     )
     x, weight = get_legendre_rule(NODES)
     width = np.diff(edges)[:, None]

@@ -26,8 +26,8 @@ import numpy as np
 
 from statmech.controls import TimeSegments, interpolation_weights
 from statmech.numerics.gaussian import Array
-from statmech.runtime.devices import use_double_precision
-from statmech.runtime.programs import SEQUENTIAL_OPTIONS, CachedProgram
+from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.programs import SEQUENTIAL_EXECUTION_OPTIONS, CachedProgram
 
 MAX_CONTROL_TIME_STEP = 0.1
 RUNGE_KUTTA_TIMES = np.array([0.0, 0.5, 1.0])  # in units of the step
@@ -36,7 +36,7 @@ RUNGE_KUTTA_WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6
 RUNGE_KUTTA_SUBSTEPS = np.array([0.5, 0.5, 1.0, 0.0])  # length of the substep to the next stage, in units of the step
 
 # a reverse pass has many small operations: more than one thread doubles or triples its CPU time
-compile_single_threaded = partial(CachedProgram, options=lambda system: [SEQUENTIAL_OPTIONS])
+compile_single_threaded = partial(CachedProgram, options=lambda system: [SEQUENTIAL_EXECUTION_OPTIONS])
 
 
 class ControlledSystem(Protocol):
@@ -142,7 +142,7 @@ class ControlProblem(NamedTuple):
 
 def compute_cost_and_gradient(problem: ControlProblem, values: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the cost and its gradient for control values (controls * size,), one control after the other."""
-    with use_double_precision():
+    with use_cpu_double_precision():
         cost, gradient = _compute_cost_and_gradient(
             problem.system, *problem.program_arguments, _reshape_to_segments(problem, values)
         )
@@ -151,7 +151,7 @@ def compute_cost_and_gradient(problem: ControlProblem, values: np.ndarray) -> tu
 
 def compute_trajectory(problem: ControlProblem, values: np.ndarray) -> ControlledTrajectory:
     """Compute the trajectory for control values (controls * size,), one control after the other."""
-    with use_double_precision():
+    with use_cpu_double_precision():
         results = _compute_trajectory(problem.system, *problem.program_arguments, _reshape_to_segments(problem, values))
     cost, gradient, controls, hamiltonian, states, last = map(np.asarray, results)
     edges = np.asarray(problem.segments.edges)

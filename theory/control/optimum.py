@@ -89,7 +89,7 @@ def minimise_control_cost(problem: ControlProblem, bounds: ControlBounds, consta
     SolverError
         If no start has a finite cost.
     """
-    starts = [np.clip(values, *bounds) for values in _make_starts(problem, constants)]
+    starts = [np.clip(values, *bounds) for values in _make_search_starts(problem, constants)]
     distinct_starts = {values.tobytes(): values for values in starts}  # clipping to the bounds can make starts equal
     searches = {
         start: _minimise_from_start(problem, values, bounds, SEARCH_LBFGS_OPTIONS)
@@ -113,7 +113,7 @@ def project_gradient(gradient: np.ndarray, values: np.ndarray, bounds: ControlBo
     return np.where((values <= low) & (gradient > 0) | (values >= high) & (gradient < 0), 0.0, gradient)
 
 
-def _make_starts(problem: ControlProblem, constants: np.ndarray) -> list[np.ndarray]:
+def _make_search_starts(problem: ControlProblem, constants: np.ndarray) -> list[np.ndarray]:
     """Return the starts of the searches: the best constants, multiples of the constants, and decays."""
     segments = problem.segments
     best = np.repeat(constants, segments.num_values)

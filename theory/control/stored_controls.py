@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from statmech.controls import Control, TimeSegments
-from statmech.optima import OptimalControl
+from statmech.controls import ControlFunction, TimeSegments
+from statmech.optima import OptimalControlOptions
 from statmech.results.dataset import scenario_from_dataset
 from statmech.scenarios.base import AbstractScenario
 from theory.control import best_controls
 from theory.control.best_controls import BestControls
 
-NAME = "best_controls"  # attribute of the dataset
+BEST_CONTROLS_ATTRIBUTE = "best_controls"  # attribute of the dataset
 
 
 def make_controls_attribute(scenario: AbstractScenario) -> dict[str, str]:
     """Return the attribute with the best controls of the cells of a solved scenario."""
     optima = best_controls.add_best_controls([*scenario.cells()], scenario.recorded_coordinates["t"][-1])
-    return {NAME: json.dumps([best and _serialise_controls(best) for _, best in optima])}
+    return {BEST_CONTROLS_ATTRIBUTE: json.dumps([best and _serialise_controls(best) for _, best in optima])}
 
 
 def restore_best_controls(theory: xr.Dataset) -> None:
@@ -29,10 +29,10 @@ def restore_best_controls(theory: xr.Dataset) -> None:
 
     The attribute lists the controls in the order of the scenario's cells, without naming cells.
     """
-    if NAME not in theory.attrs:
+    if BEST_CONTROLS_ATTRIBUTE not in theory.attrs:
         return
     scenario = scenario_from_dataset(theory)
-    for cell, plain in zip(scenario.cells(), json.loads(theory.attrs[NAME]), strict=True):
+    for cell, plain in zip(scenario.cells(), json.loads(theory.attrs[BEST_CONTROLS_ATTRIBUTE]), strict=True):
         if plain:
             best_controls.cache_best_controls(
                 cell, scenario.recorded_coordinates["t"][-1], _deserialise_controls(cell.optimal_keys, plain)
@@ -47,9 +47,11 @@ def _serialise_controls(best: BestControls) -> dict[str, Any]:
     return best._asdict() | {"controls": controls, "reached": best.reached.tolist()}
 
 
-def _deserialise_controls(options: dict[str, OptimalControl], plain: dict[str, Any]) -> BestControls:
+def _deserialise_controls(options: dict[str, OptimalControlOptions], plain: dict[str, Any]) -> BestControls:
     controls = {
-        name: Control(TimeSegments(tuple(stored["edges"]), stored["points"]), tuple(stored["values"]), options[name])
+        name: ControlFunction(
+            TimeSegments(tuple(stored["edges"]), stored["points"]), tuple(stored["values"]), options[name]
+        )
         for name, stored in plain["controls"].items()
     }
     return BestControls(**plain | {"controls": controls, "reached": np.array(plain["reached"])})

@@ -20,9 +20,9 @@ from statmech.controls import TimeSegments
 from statmech.numerics.gaussian import Array
 from statmech.optima import Objective
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import ParameterFamily, get_parameter_family
+from statmech.parameters import RealParameterFamily, get_real_parameter_family
 from statmech.rules import RuleAverages
-from statmech.scenarios.controlled_keys import TASK_FRACTION_KEY
+from statmech.scenarios.controlled_keys import FIRST_TASK_FRACTION_CONTROL
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_tasks import NetworkTaskCell
 from statmech.scenarios.online import OnlineCell
@@ -30,7 +30,7 @@ from statmech.scenarios.online_tasks import OnlineTaskCell
 from statmech.schedules import CONSTANT_SCHEDULE, TimeDependence
 from theory.control.gradients import ControlProblem
 from theory.networks import tasks as network_tasks
-from theory.networks.averages import UnitFields, average_output_errors
+from theory.networks.averages import UnitFields, average_outputs_times_error
 from theory.networks.equations import (
     NetworkEquations,
     NetworkSetting,
@@ -48,11 +48,11 @@ from theory.online.equations import compute_logarithmic_rates
 from theory.online.students import make_initial_students
 
 DEFAULT_CONTROLS = ("eta",)  # for a perceptron with one task, and for cells without an `optimal` key
-NETWORK_SEGMENT_NAMES = ("eta", "noise", "dropout")
+NETWORK_SEGMENT_VALUE_NAMES = ("eta", "noise", "dropout")
 MIN_ANGLE_VERSINE = 1e-18  # keeps the derivative of the angle finite at 1 - R = 0
 
 
-class StudentParameters(NamedTuple):
+class StudentRuntimeArguments(NamedTuple):
     """Run-time arguments of one student: parameters of the rule, drift and decay."""
 
     parameters: dict[str, Array]
@@ -63,17 +63,17 @@ class StudentParameters(NamedTuple):
 class StudentSystem:
     """Equations of a perceptron controlled by its learning rate, with the flip rate as input."""
 
-    rule: ParameterFamily
+    rule: RealParameterFamily
     uses_closed_form: bool
 
-    def compute_rates(self, setting: StudentParameters, flip: Array, state: Array, controls: Array) -> Array:
+    def compute_rates(self, setting: StudentRuntimeArguments, flip: Array, state: Array, controls: Array) -> Array:
         """Return the time derivative of (log l, log theta)."""
         rule: Any = replace(self.rule(**setting.parameters), eta=controls[0])
         return jnp.stack(
             compute_logarithmic_rates(rule, self.uses_closed_form, (state[0], state[1]), flip, setting.changes)
         )
 
-    def compute_error(self, setting: StudentParameters, state: Array) -> Array:
+    def compute_error(self, setting: StudentRuntimeArguments, state: Array) -> Array:
         r"""Return the generalization error :math:`\epsilon_g = \theta/\pi`."""
         return jnp.exp(state[1]) / np.pi
 
@@ -112,15 +112,15 @@ class SegmentValues(NamedTuple):
     def replace_controls(self, controls: Mapping[str, Array]) -> SegmentValues:
         """Return a copy with the values of the controls inserted."""
         fraction, replaced = (
-            controls.get(TASK_FRACTION_KEY),
-            {name: value for name, value in controls.items() if name != TASK_FRACTION_KEY},
+            controls.get(FIRST_TASK_FRACTION_CONTROL),
+            {name: value for name, value in controls.items() if name != FIRST_TASK_FRACTION_CONTROL},
         )
         probabilities = self.probabilities if fraction is None else jnp.stack([fraction, 1 - fraction])
         return self._replace(probabilities=probabilities, **replaced)
 
     def to_network_setting(self, setting: NetworkSetting) -> NetworkSetting:
         """Return the run-time arguments of a network with these values, as a batch of one."""
-        values = {name: getattr(self, name) for name in NETWORK_SEGMENT_NAMES}
+        values = {name: getattr(self, name) for name in NETWORK_SEGMENT_VALUE_NAMES}
         return setting._replace(**{name: array[None] for name, array in values.items()})
 
 
@@ -128,7 +128,7 @@ class SegmentValues(NamedTuple):
 class TaskStudentSystem:
     """Equations of a perceptron that learns several tasks, with controls and the tasks' weights in the error."""
 
-    rule: ParameterFamily
+    rule: RealParameterFamily
     uses_closed_form: bool
     controls: tuple[str, ...]
     weights: tuple[float, ...]
@@ -188,7 +188,9 @@ class TaskNetworkSystem:
 def _compute_network_error(fields: UnitFields) -> Array:
     r"""Compute the error of a batch of one, :math:`2\epsilon_g = \sum_a c_a\langle g(x_a)e\rangle`."""
     fields = fields._replace(masks=None)  # no dropout at test time
-    return jnp.sum(jnp.asarray(fields.weights) * average_output_errors(fields, np.arange(len(fields.weights)))) / 2
+    return (
+        jnp.sum(jnp.asarray(fields.weights) * average_outputs_times_error(fields, np.arange(len(fields.weights)))) / 2
+    )
 
 
 @singledispatch
@@ -210,8 +212,8 @@ def _make_student_problem(cell: OnlineCell, segments: TimeSegments) -> ControlPr
     start = make_initial_students(cell)
     angle = float(np.squeeze(angle_from_versine(start.y[:1])))
     return ControlProblem(
-        StudentSystem(get_parameter_family(cell.rule), cell.rule.has_closed_form),
-        StudentParameters(
+        StudentSystem(get_real_parameter_family(cell.rule), cell.rule.has_closed_form),
+        StudentRuntimeArguments(
             _get_rule_parameters(cell),
             TimeDependence(np.float64(cell.drift), np.float64(cell.decay), CONSTANT_SCHEDULE),
         ),
@@ -224,7 +226,7 @@ def _make_student_problem(cell: OnlineCell, segments: TimeSegments) -> ControlPr
 @make_control_problem.register
 def _make_network_problem(cell: NetworkCell, segments: TimeSegments) -> ControlProblem:
     system = NetworkSystem(make_network_equations(cell), tuple(cell.optimal_keys) or DEFAULT_CONTROLS)
-    values = SegmentValues(**_get_network_values(cell, segments))
+    values = SegmentValues(**_get_network_segment_values(cell, segments))
     return ControlProblem(
         system, make_network_setting([cell]), pack_units(cell.units), segments, values, len(system.controls)
     )
@@ -232,7 +234,7 @@ def _make_network_problem(cell: NetworkCell, segments: TimeSegments) -> ControlP
 
 @make_control_problem.register
 def _make_task_student_problem(cell: OnlineTaskCell, segments: TimeSegments) -> ControlProblem:
-    begin, family = segments.edges[0], get_parameter_family(cell.rule)
+    begin, family = segments.edges[0], get_real_parameter_family(cell.rule)
     start = online_tasks.make_initial_state_rows(cell)[:-1]
     if begin > 0:
         [student] = online_tasks.solve_cells([cell], [begin])
@@ -255,13 +257,15 @@ def _make_task_network_problem(cell: NetworkTaskCell, segments: TimeSegments) ->
         [solution] = network_tasks.solve_cells([cell], [begin])
         units = type(units)(*(part[0] for part in solution))
     system = TaskNetworkSystem(network_tasks.make_task_equations(cell), *_get_controls_and_task_weights(cell))
-    values = SegmentValues(**_get_network_values(cell, segments), probabilities=_get_task_probabilities(cell, segments))
+    values = SegmentValues(
+        **_get_network_segment_values(cell, segments), probabilities=_get_task_probabilities(cell, segments)
+    )
     setting, start = network_tasks.make_task_setting([cell]), network_tasks.pack_task_units(units)
     return ControlProblem(system, setting, start, segments, values, len(system.controls))
 
 
 def _get_rule_parameters(cell: OnlineCell) -> dict[str, Array]:
-    return {name: np.float64(getattr(cell.rule, name)) for name in get_parameter_family(cell.rule).real_names}
+    return {name: np.float64(getattr(cell.rule, name)) for name in get_real_parameter_family(cell.rule).real_names}
 
 
 def _get_controls_and_task_weights(cell: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
@@ -273,11 +277,12 @@ def _get_controls_and_task_weights(cell: Any) -> tuple[tuple[str, ...], tuple[fl
     return names, tuple((objectives or [Objective()])[0].shares(cell.tasks).tolist())
 
 
-def _get_network_values(cell: NetworkCell, segments: TimeSegments) -> dict[str, np.ndarray]:
+def _get_network_segment_values(cell: NetworkCell, segments: TimeSegments) -> dict[str, np.ndarray]:
     """Return the learning rate, noise and dropout on each segment."""
     cells = _get_cells_on_segments(cell, segments)
     return {
-        name: np.array([getattr(segment_cell, name) for segment_cell in cells], float) for name in NETWORK_SEGMENT_NAMES
+        name: np.array([getattr(segment_cell, name) for segment_cell in cells], float)
+        for name in NETWORK_SEGMENT_VALUE_NAMES
     }
 
 

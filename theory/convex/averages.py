@@ -42,13 +42,15 @@ from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, get_legendre_rule, norma
 from theory.convex.loss_panels import find_loss_panel_edges, is_piecewise_quadratic
 
 NODES = 20  # per panel
-GAUSSIAN_EDGES = np.array(
+FINE_GAUSSIAN_PANEL_EDGES = np.array(
     [-GAUSSIAN_CUTOFF, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, GAUSSIAN_CUTOFF]
 )  # in standard deviations
-COARSE_GAUSSIAN_EDGES = np.array([-GAUSSIAN_CUTOFF, -4.0, 0.0, 4.0, GAUSSIAN_CUTOFF])
+COARSE_GAUSSIAN_PANEL_EDGES = np.array([-GAUSSIAN_CUTOFF, -4.0, 0.0, 4.0, GAUSSIAN_CUTOFF])
 SIGMOID_EDGES = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # units: width of the teacher's sigmoid
-RIGHT_TAIL_OFFSETS = np.array([1.5, 5.0, 15.0, 40.0])  # from p(h = 0) to the right, for one-sided tails of the loss
-PANEL_EDGE_REL_TOL = 1e-3  # loose, since any edges near the right positions are valid
+LOSS_TAIL_PANEL_OFFSETS = np.array(
+    [1.5, 5.0, 15.0, 40.0]
+)  # from p(h = 0) to the right, for one-sided tails of the loss
+PANEL_EDGE_PROX_REL_TOL = 1e-3  # loose, since any edges near the right positions are valid
 LOG_TAN_DIFFERENCE_STEP = 1e-7  # for the forward difference of the teacher's response
 
 
@@ -89,7 +91,7 @@ def average_labelled_examples(loss: Loss, teacher: LabelTeacher, x: np.ndarray) 
     """
     t, Q, V = np.exp(x)
     cos, sin = 1 / np.hypot(1, t), t / np.hypot(1, t)
-    nodes = make_field_nodes(loss, Q, V, make_label_edges(choose_gaussian_edges(loss), teacher, t))
+    nodes = make_field_nodes(loss, Q, V, make_label_panel_edges(choose_gaussian_panel_edges(loss), teacher, t))
     channel = compute_label_densities(teacher, x[0, nodes.batch_index], Q[nodes.batch_index], nodes.h, with_slope=True)
     A, B, C, G = _compute_averages(nodes, channel)
     by_Q, by_V, hhd = _compute_average_slopes(nodes, channel)
@@ -110,7 +112,7 @@ def average_labelled_examples(loss: Loss, teacher: LabelTeacher, x: np.ndarray) 
 def average_over_residuals(loss: Loss, x: np.ndarray) -> ExampleAverages:
     """Compute A, B and C with their derivatives for a linear teacher, at x = (ln s, ln V) of shape (2, batch)."""
     s, V = np.exp(x)
-    nodes = make_field_nodes(loss, s, V, choose_gaussian_edges(loss))
+    nodes = make_field_nodes(loss, s, V, choose_gaussian_panel_edges(loss))
     channel = compute_residual_densities(s[nodes.batch_index], nodes.h)
     A, B, _, G = _compute_averages(nodes, channel)
     by_s, by_V, hhd = _compute_average_slopes(nodes, channel)
@@ -125,13 +127,17 @@ class TrainingAverages(NamedTuple):
     error: np.ndarray
 
 
-def average_training_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray, reported_loss: Loss) -> TrainingAverages:
+def average_label_training_loss(
+    loss: Loss, teacher: LabelTeacher, x: np.ndarray, reported_loss: Loss
+) -> TrainingAverages:
     """Average the loss `reported_loss` and the label error over the training examples.
 
     The unknowns x are defined as in `average_labelled_examples`.
     """
     t, Q, V = np.exp(x)
-    nodes = make_field_nodes(loss, Q, V, make_label_edges(choose_gaussian_edges(loss), teacher, t), include_flat=True)
+    nodes = make_field_nodes(
+        loss, Q, V, make_label_panel_edges(choose_gaussian_panel_edges(loss), teacher, t), include_flat=True
+    )
     return _average_loss_and_error(
         nodes,
         compute_label_densities(teacher, x[0, nodes.batch_index], Q[nodes.batch_index], nodes.h).h_density,
@@ -139,10 +145,10 @@ def average_training_labels(loss: Loss, teacher: LabelTeacher, x: np.ndarray, re
     )
 
 
-def average_training_residuals(loss: Loss, x: np.ndarray, reported_loss: Loss) -> TrainingAverages:
+def average_residual_training_loss(loss: Loss, x: np.ndarray, reported_loss: Loss) -> TrainingAverages:
     """Average the loss `reported_loss` over the training residuals, given x as in `average_over_residuals`."""
     s, V = np.exp(x)
-    nodes = make_field_nodes(loss, s, V, choose_gaussian_edges(loss), include_flat=True)
+    nodes = make_field_nodes(loss, s, V, choose_gaussian_panel_edges(loss), include_flat=True)
     return _average_loss_and_error(
         nodes, compute_residual_densities(s[nodes.batch_index], nodes.h).h_density, reported_loss
     )
@@ -158,7 +164,7 @@ def _average_loss_and_error(nodes: FieldNodes, weight: np.ndarray, reported_loss
 def compute_fresh_label_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
     """Compute the probability that a student at this angle misclassifies a fresh, possibly noisy label."""
     batch_index, z, dz, _ = _make_panel_nodes(
-        np.minimum(make_label_edges(COARSE_GAUSSIAN_EDGES, teacher, np.exp(log_tan)), 0.0)
+        np.minimum(make_label_panel_edges(COARSE_GAUSSIAN_PANEL_EDGES, teacher, np.exp(log_tan)), 0.0)
     )
     weight = compute_label_densities(teacher, log_tan[batch_index], np.ones(len(z)), z).h_density
     return _sum_per_batch_element((weight * dz)[None], batch_index, len(log_tan))[0]
@@ -198,7 +204,7 @@ def compute_residual_densities(s: np.ndarray, h: np.ndarray) -> ChannelDensities
     return ChannelDensities(weight, 0 * weight, 0 * weight)
 
 
-def make_label_edges(gaussian_edges: np.ndarray, teacher: LabelTeacher, tan: np.ndarray) -> np.ndarray:
+def make_label_panel_edges(gaussian_edges: np.ndarray, teacher: LabelTeacher, tan: np.ndarray) -> np.ndarray:
     """Return sorted quadrature panel edges (batch, edges) for a label teacher, in units of Q.
 
     The given Gaussian edges are combined with edges around the teacher's sigmoid.
@@ -212,9 +218,9 @@ def make_label_edges(gaussian_edges: np.ndarray, teacher: LabelTeacher, tan: np.
     return np.sort(np.clip(edges, -GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF), axis=1)
 
 
-def choose_gaussian_edges(loss: Loss) -> np.ndarray:
+def choose_gaussian_panel_edges(loss: Loss) -> np.ndarray:
     """Return Gaussian panel edges in standard deviations, coarser for piecewise quadratic losses."""
-    return COARSE_GAUSSIAN_EDGES if is_piecewise_quadratic(loss) else GAUSSIAN_EDGES
+    return COARSE_GAUSSIAN_PANEL_EDGES if is_piecewise_quadratic(loss) else FINE_GAUSSIAN_PANEL_EDGES
 
 
 def make_field_nodes(
@@ -251,12 +257,12 @@ def _make_smooth_nodes(loss: Loss, V: np.ndarray, h_edges: np.ndarray, include_f
 
 def _convert_edges_to_p(loss: Loss, V: np.ndarray, h_edges: np.ndarray) -> np.ndarray:
     """Map panel edges from h to p, and add edges where the loss changes its shape."""
-    p = prox(loss, h_edges, V[:, None], PANEL_EDGE_REL_TOL)
+    p = prox(loss, h_edges, V[:, None], PANEL_EDGE_PROX_REL_TOL)
     inner = np.array([0.0, *loss.kinks, *loss.bends])
     if not is_piecewise_quadratic(loss):
         middle = p[:, [p.shape[1] // 2]]  # p(h = 0), since the edges are symmetric
         fixed = np.broadcast_to(find_loss_panel_edges(loss), (len(V), len(find_loss_panel_edges(loss))))
-        inner = np.concatenate([fixed, middle + RIGHT_TAIL_OFFSETS], axis=1)
+        inner = np.concatenate([fixed, middle + LOSS_TAIL_PANEL_OFFSETS], axis=1)
     return np.sort(np.concatenate([p, np.clip(inner, p[:, :1], p[:, -1:])], axis=1), axis=1)
 
 

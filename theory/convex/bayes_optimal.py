@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.convex.teachers import LinearTeacher, Teacher
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from statmech.numerics.zeros import find_zeros
 from statmech.scenarios.inference import INFORMED_START_MSE
 
@@ -59,7 +59,7 @@ class BayesOptimalState(NamedTuple):
     free_entropy: np.ndarray
 
 
-def bayes_overlap(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> np.ndarray:
+def bayes_overlap(teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray) -> np.ndarray:
     """Compute the overlap q of the posterior mean with the teacher.
 
     The mean squared error is 1 - q, and the cosine of the two vectors is sqrt(q).
@@ -86,7 +86,7 @@ def bayes_overlap(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> np.n
     return 1 - find_bayes_state(teacher, weights, alpha).mse
 
 
-def find_bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> BayesOptimalState:
+def find_bayes_state(teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray) -> BayesOptimalState:
     """Find the state with the largest free entropy at each alpha (A,)."""
     alpha = np.asarray(alpha, float)
     candidates = find_stable_states(teacher, weights, alpha)
@@ -97,14 +97,14 @@ def find_bayes_state(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> B
     return BayesOptimalState(*(np.choose(best, parts) for parts in zip(*candidates, strict=True)))
 
 
-def find_stable_states(teacher: Teacher, weights: Weights, alpha: np.ndarray) -> list[BayesOptimalState]:
+def find_stable_states(teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray) -> list[BayesOptimalState]:
     """Find the stable states at each alpha (A,), one per rising branch, and the recovered teacher."""
     scan = scan_stationary_states(teacher, weights)
     on_parts = [_solve_states_on_rising_part(part, teacher, weights, alpha) for part in scan.rising_parts]
     return [*on_parts, _describe_recovered_state(scan.recovery_alpha, teacher, weights, alpha)]
 
 
-def compute_initial_error(weights: Weights, start: str) -> float:
+def compute_initial_error(weights: WeightDistribution, start: str) -> float:
     """Return the mean squared error of an uninformed or informed start.
 
     The uninformed start is the mean of the prior. The informed start has the error `INFORMED_START_MSE`.
@@ -116,13 +116,13 @@ def compute_initial_error(weights: Weights, start: str) -> float:
     return INFORMED_START_MSE if start == "informed" else float(weights.mse(np.zeros(1))[0])
 
 
-def free_entropy(teacher: Teacher, weights: Weights, alpha: np.ndarray, precision: np.ndarray) -> np.ndarray:
+def free_entropy(teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray, precision: np.ndarray) -> np.ndarray:
     """Compute the free entropy per weight of stationary states (A,)."""
     mse = weights.mse(precision)
     return 0.5 * precision * mse - weights.information(precision) + alpha * teacher.log_evidence(mse)
 
 
-def find_transition_alphas(teacher: Teacher, weights: Weights) -> tuple[float, float]:
+def find_transition_alphas(teacher: Teacher, weights: WeightDistribution) -> tuple[float, float]:
     """Find the information-theoretic and algorithmic thresholds (alpha_it, alpha_alg), or NaN.
 
     Free entropies are equal at alpha_it, and alpha(precision) has its first maximum at alpha_alg.
@@ -144,7 +144,7 @@ def find_transition_alphas(teacher: Teacher, weights: Weights) -> tuple[float, f
 
 
 @cache
-def scan_stationary_states(teacher: Teacher, weights: Weights) -> StationaryStateScan:
+def scan_stationary_states(teacher: Teacher, weights: WeightDistribution) -> StationaryStateScan:
     """Scan the stationary states alpha(precision), and split them into branches at the turning points."""
     line = _compute_stationary_line(teacher, weights, SCANNED_LOG_PRECISIONS)
     turns = [
@@ -162,7 +162,9 @@ def scan_stationary_states(teacher: Teacher, weights: Weights) -> StationaryStat
     return StationaryStateScan(tuple(parts), weights.continuous_fraction if _is_noiseless(teacher) else unbounded)
 
 
-def _compute_stationary_line(teacher: Teacher, weights: Weights, log_precision: np.ndarray) -> StationaryStateLine:
+def _compute_stationary_line(
+    teacher: Teacher, weights: WeightDistribution, log_precision: np.ndarray
+) -> StationaryStateLine:
     """Compute alpha as a function of the precision of a stationary state."""
     information = teacher.information(weights.mse(np.exp(log_precision)))
     return StationaryStateLine(log_precision, log_precision - np.log(information))
@@ -189,7 +191,7 @@ def _find_turning_points(height: np.ndarray) -> list[tuple[int, int]]:
     return turns
 
 
-def _refine_turning_point(teacher: Teacher, weights: Weights, index: int, sign: int) -> float:
+def _refine_turning_point(teacher: Teacher, weights: WeightDistribution, index: int, sign: int) -> float:
     """Compute the logarithm of the precision at the turning point near this index of the scan."""
     low, high = (
         SCANNED_LOG_PRECISIONS[max(index - 1, 0)],
@@ -203,7 +205,7 @@ def _refine_turning_point(teacher: Teacher, weights: Weights, index: int, sign: 
 
 
 def _solve_states_on_rising_part(
-    part: StationaryStateLine, teacher: Teacher, weights: Weights, alpha: np.ndarray
+    part: StationaryStateLine, teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray
 ) -> BayesOptimalState:
     """Solve for the states on one rising branch of alpha(precision) at each alpha."""
     height, log_alpha = np.maximum.accumulate(part.log_alpha), np.log(alpha)
@@ -223,7 +225,7 @@ def _solve_states_on_rising_part(
 
 
 def _describe_recovered_state(
-    recovery_alpha: float, teacher: Teacher, weights: Weights, alpha: np.ndarray
+    recovery_alpha: float, teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray
 ) -> BayesOptimalState:
     """Describe the recovered teacher as a state, which exists for alpha >= `recovery_alpha`."""
     evidence = np.inf if _is_noiseless(teacher) else teacher.log_evidence(np.zeros(1))[0]
@@ -231,7 +233,9 @@ def _describe_recovered_state(
     return BayesOptimalState(*(np.where(alpha >= recovery_alpha, value, np.nan) for value in (0.0, np.inf, entropy)))
 
 
-def _find_equal_entropy_alpha(teacher: Teacher, weights: Weights, scan: StationaryStateScan, max_alpha: float) -> float:
+def _find_equal_entropy_alpha(
+    teacher: Teacher, weights: WeightDistribution, scan: StationaryStateScan, max_alpha: float
+) -> float:
     """Find the alpha where the free entropy of a later state equals the free entropy of the first state."""
     from scipy.optimize import brentq
 

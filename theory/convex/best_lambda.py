@@ -17,7 +17,7 @@ import numpy as np
 from statmech.convex.losses import Loss, Square
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import Teacher
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from statmech.population import InputPopulation
 from theory.convex.empirical_risk import make_convex_equations
 from theory.convex.recovery import recovers_teacher
@@ -26,13 +26,13 @@ from theory.convex.saddle_point import (
     PenaltyEquations,
     PenaltyPoint,
     SaddlePointSolution,
-    estimate_l1_log_lambda,
+    estimate_moderate_l1_log_lambda,
     follow_solution,
     solve_saddle_point,
 )
 
 MAX_SEARCHED_LAMBDA, MIN_SEARCHED_LAMBDA = 1e6, 1e-10  # search range for the best lambda
-MAX_RELATIVE_L1_STRENGTH = 16.0  # relative to the strength from `estimate_l1_log_lambda`
+MAX_SCANNED_L1_STRENGTH_RATIO = 16.0  # relative to the strength from `estimate_moderate_l1_log_lambda`
 LOG_LAMBDA_SCAN_STEP, L1_LOG_LAMBDA_SCAN_STEP = (
     np.log(6.0),
     np.log(2.0),
@@ -50,7 +50,7 @@ def find_best_lambda(
     loss: Loss,
     teacher: Teacher,
     penalty: Penalty,
-    weights: Weights,
+    weights: WeightDistribution,
     alpha: np.ndarray,
     inputs: InputPopulation | None = None,
 ) -> np.ndarray:
@@ -83,10 +83,10 @@ def find_best_lambda(
     return search_best_lambda(loss, teacher, penalty, weights, alpha, inputs)
 
 
-def _compute_best_ridge_lambda(equations: ConvexEquations, stiffness: float) -> float:
+def _compute_best_ridge_lambda(equations: ConvexEquations, prior_to_penalty_ratio: float) -> float:
     """Return the noise-to-signal ratio of the outputs, the best lambda of the square loss at every alpha."""
     signal = equations.label_field_correlation**2 * equations.weight_equations.signal_fraction
-    lam = stiffness * (equations.noise**2 + (1 - signal)) / signal if signal > 0 else np.inf
+    lam = prior_to_penalty_ratio * (equations.noise**2 + (1 - signal)) / signal if signal > 0 else np.inf
     return np.inf if lam > MAX_SEARCHED_LAMBDA else 0.0 if lam < MIN_SEARCHED_LAMBDA else lam
 
 
@@ -94,7 +94,7 @@ def search_best_lambda(
     loss: Loss,
     teacher: Teacher,
     penalty: Penalty,
-    weights: Weights,
+    weights: WeightDistribution,
     alpha: np.ndarray,
     inputs: InputPopulation | None = None,
 ) -> np.ndarray:
@@ -129,7 +129,7 @@ def minimise_over_lambda(
     values = np.array([solution.x[0] for _, solution in scan])
     flat = L1_FLAT_SLOPE_TOL if l1_fraction else FLAT_SLOPE_TOL
     signs = _compute_slope_signs(slopes, values, flat)
-    lam, min_values = _find_best_scan_end(signs, values)
+    lam, min_values = _find_best_limit_lambda(signs, values)
     lam[best_is_zero] = 0.0
     plateau_ends = (np.abs(slopes[:-1]) <= flat) & (np.abs(np.diff(values, axis=0)) > EQUAL_ERROR_TOL)
     turns = (signs[1:] < 0) & ((signs[:-1] > 0) | plateau_ends)
@@ -147,11 +147,11 @@ def minimise_over_lambda(
     return lam
 
 
-def get_best_lambdas(
+def get_cached_best_lambdas(
     loss: Loss,
     teacher: Teacher,
     penalty: Penalty,
-    weights: Weights,
+    weights: WeightDistribution,
     alphas: Iterable[float],
     inputs: InputPopulation | None = None,
 ) -> Mapping[float, float]:
@@ -177,11 +177,13 @@ def get_best_lambdas(
     return cached_lambdas
 
 
-_BEST_LAMBDA_CACHE: dict[tuple[Loss, Teacher, Penalty, Weights, InputPopulation | None], dict[float, float]] = {}
+_BEST_LAMBDA_CACHE: dict[
+    tuple[Loss, Teacher, Penalty, WeightDistribution, InputPopulation | None], dict[float, float]
+] = {}
 _BEST_LAMBDA_LOCK = Lock()  # simulations in several threads share the cache
 
 
-def clip_lambda(best_lambda: float) -> float:
+def cap_infinite_lambda(best_lambda: float) -> float:
     """Replace an infinite best lambda by the upper bound of the search."""
     return min(best_lambda, MAX_SEARCHED_LAMBDA)
 
@@ -201,7 +203,7 @@ def _compute_slope_signs(slopes: np.ndarray, values: np.ndarray, flat: float) ->
     return signs
 
 
-def _find_best_scan_end(signs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _find_best_limit_lambda(signs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the limit lambda = 0 or infinity with the smaller error, and this error.
 
     A limit is a candidate if the error decreases towards it, or is flat near lambda = 0. Without candidates, the
@@ -223,7 +225,8 @@ def _scan_lambda(equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: fl
     stride = L1_LOG_LAMBDA_SCAN_STEP if l1_fraction else LOG_LAMBDA_SCAN_STEP
     if l1_fraction:
         log_lam = np.minimum(
-            log_lam, estimate_l1_log_lambda(equations, alpha) + np.log(MAX_RELATIVE_L1_STRENGTH / l1_fraction)
+            log_lam,
+            estimate_moderate_l1_log_lambda(equations, alpha) + np.log(MAX_SCANNED_L1_STRENGTH_RATIO / l1_fraction),
         )
     l1_fractions = np.full(len(alpha), l1_fraction)
     scan = [(log_lam, solve_saddle_point(equations, alpha, np.exp(log_lam), l1_fraction))]

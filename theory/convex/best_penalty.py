@@ -12,14 +12,14 @@ from numpy.polynomial import Chebyshev
 from statmech.results.dataset import make_empty_dataset
 from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.best_lambda import find_best_lambda as best_lambda_at
-from theory.convex.best_lambda import get_best_lambdas
+from theory.convex.best_lambda import get_cached_best_lambdas
 
 LAMBDA_INTERPOLATION_DEGREE = 12  # degree of the Chebyshev polynomial in ln alpha
 LAST_COEFFICIENT_REL_TOL = (
     1e-3  # relative to the smallest lambda; the interpolation is rejected if its last coefficients are larger
 )
 
-ExampleRatio = Callable[[RiskCell], float]  # returns the ratio of examples to inputs
+ExampleRatioFunction = Callable[[RiskCell], float]  # returns the ratio of examples to inputs
 
 
 def best_lambda(scenario: Risk) -> xr.DataArray:
@@ -53,7 +53,7 @@ def best_lambda(scenario: Risk) -> xr.DataArray:
         config["N"] = config["N"][0] if isinstance(config["N"], list) else config["N"]
     single = Risk(**{**config, "lam": 1.0})
     lambdas = make_empty_dataset(single, seeds=None).lam_best
-    for members in group_cells_by_setting(list(single.cells())):
+    for members in group_cells_by_loss_setting(list(single.cells())):
         best = find_best_group_lambdas(members)
         for cell in members:
             lambdas[cell.index] = best[cell.alpha]
@@ -65,7 +65,7 @@ def get_alpha(cell: RiskCell) -> float:
     return cell.alpha
 
 
-def group_cells_by_setting(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
+def group_cells_by_loss_setting(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
     """Group cells that differ only in alpha, lambda and N."""
     groups: dict[Any, list[RiskCell]] = {}
     for cell in cells:
@@ -76,7 +76,7 @@ def group_cells_by_setting(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
 def find_best_group_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
     """Find the best lambda at each alpha in a group of cells."""
     setting = members[0].loss_setting
-    return get_best_lambdas(*setting.learner, map(get_alpha, members), setting.inputs)
+    return get_cached_best_lambdas(*setting.learner, map(get_alpha, members), setting.inputs)
 
 
 def interpolate_best_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
@@ -104,7 +104,7 @@ def interpolate_best_lambdas(members: Sequence[RiskCell]) -> Mapping[float, floa
 
 
 def evaluate_at_ratios(
-    members: Sequence[RiskCell], ratio: ExampleRatio, function: Callable[[np.ndarray], np.ndarray]
+    members: Sequence[RiskCell], ratio: ExampleRatioFunction, function: Callable[[np.ndarray], np.ndarray]
 ) -> dict[float, float]:
     """Evaluate a function at every distinct ratio of examples to inputs in a group of cells."""
     ratios = np.array(list(dict.fromkeys(map(ratio, members))), float)

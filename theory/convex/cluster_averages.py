@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex.clusters import LABELS, TwoClusters
+from statmech.convex.clusters import CLUSTER_LABELS, TwoClusters
 from statmech.convex.losses import Loss
 from statmech.numerics.gaussian import normal_density
-from theory.convex.averages import FieldNodes, TrainingAverages, choose_gaussian_edges, make_field_nodes
+from theory.convex.averages import FieldNodes, TrainingAverages, choose_gaussian_panel_edges, make_field_nodes
 
 
 class ClusterStabilities(NamedTuple):
@@ -62,7 +62,7 @@ def average_over_clusters(loss: Loss, clusters: TwoClusters, stabilities: Cluste
     by_mean = nodes.sum_over_nodes(d_dh * z, -2 * d_dh * g, -d_dh) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
     by_Q = nodes.sum_over_nodes(d_dh * (z * z - 1), -2 * d_dh * g * z, -d_dh * z) * np.array([1 + 0 * Q, Q, Q])
     by_V = nodes.sum_over_nodes(-free * g * z, 2 * free * g * g, free * g) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
-    fractions, factors, y = clusters.weights, clusters.centre_distances, LABELS
+    fractions, factors, y = clusters.weights, clusters.centre_distances, CLUSTER_LABELS
     # rows: A, B, C and E; columns: clusters
     average_weights = np.array([fractions, fractions, fractions * factors, fractions * y])
     cluster_terms = np.array([sums, by_mean, by_mean, by_Q, by_V]).reshape(5, 3, 2, -1)[:, [0, 1, 2, 2]]
@@ -72,7 +72,7 @@ def average_over_clusters(loss: Loss, clusters: TwoClusters, stabilities: Cluste
     return ClusterAverages(values, np.moveaxis(np.array(slopes), 0, 1))
 
 
-def average_training_clusters(
+def average_cluster_training_loss(
     loss: Loss, clusters: TwoClusters, stabilities: ClusterStabilities, reported_loss: Loss
 ) -> TrainingAverages:
     """Average the loss `reported_loss` and the label error over the training examples.
@@ -101,6 +101,6 @@ def _make_cluster_nodes(
     the first cluster precedes the batch of the second.
     """
     means, Q, V = stabilities.means.ravel(), np.tile(stabilities.Q, 2), np.tile(stabilities.V, 2)
-    nodes = make_field_nodes(loss, Q, V, (means / Q)[:, None] + choose_gaussian_edges(loss), include_flat)
+    nodes = make_field_nodes(loss, Q, V, (means / Q)[:, None] + choose_gaussian_panel_edges(loss), include_flat)
     z = (nodes.h - means[nodes.batch_index, None]) / Q[nodes.batch_index, None]
     return nodes, z, normal_density(z) / Q[nodes.batch_index, None]

@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex.clusters import LABELS, TwoClusters, compute_cluster_interpolation_threshold
+from statmech.convex.clusters import CLUSTER_LABELS, TwoClusters, compute_cluster_interpolation_threshold
 from statmech.convex.limits import find_minimiser_interval
 from statmech.convex.losses import Loss
 from statmech.numerics.gaussian import normal_cdf
@@ -48,22 +48,22 @@ from theory.convex.best_lambda import (
     minimise_over_lambda,
     select_scan_points,
 )
-from theory.convex.cluster_averages import ClusterStabilities, average_over_clusters, average_training_clusters
+from theory.convex.cluster_averages import ClusterStabilities, average_cluster_training_loss, average_over_clusters
 from theory.convex.saddle_point import (
     SOLUTION_RESIDUAL_TOL,
     PenaltyPoint,
     SaddlePointSolution,
-    estimate_l1_log_lambda,
+    estimate_moderate_l1_log_lambda,
     follow_solution,
     run_newton,
     solve_saddle_point,
 )
 from theory.convex.sides import LinearisedEquations
 
-CLUSTER_NEAR_ZERO_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
-CLUSTER_LOG_LAMBDA_STEP = np.log(4.0)  # step in ln lambda
-NUM_REFINED_SCAN_POINTS = 9
-NUM_CLASS_FRACTION_STEPS = (6, 24)  # the second number is used if the first fails
+CLUSTER_ZERO_LIMIT_START_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
+CLUSTER_LOG_LAMBDA_SCAN_STEP = np.log(4.0)  # step in ln lambda
+NUM_SCAN_POINTS_PER_REFINEMENT = 9
+CLASS_FRACTION_STEP_COUNTS = (6, 24)  # the second number is used if the first fails
 CLUSTER_LOG_LAMBDA_TOL = 1e-4  # sufficient, since the error is quadratic in ln lambda near its minimum
 AveragesWithSlopes = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, batch), and their derivatives (4, k, batch)
 
@@ -142,7 +142,7 @@ class ClusterEquations:
 
     def compute_stabilities(self, x: np.ndarray) -> ClusterStabilities:
         """Describe the stabilities of fresh examples, given the unknowns x (k, batch)."""
-        means = self.clusters.centre_distances[:, None] * np.exp(x[1] - x[0]) + LABELS[
+        means = self.clusters.centre_distances[:, None] * np.exp(x[1] - x[0]) + CLUSTER_LABELS[
             :, None
         ] * self.compute_intercept(x)
         return ClusterStabilities(means, np.exp(x[1]), np.exp(x[2]))
@@ -303,7 +303,7 @@ def solve_cluster_equations(equations: ClusterEquations, alpha: np.ndarray, lam:
         Examples per weight, and strength of the penalty.
     """
     solution = solve_saddle_point(equations, alpha, lam, float(equations.intercept))
-    for steps in NUM_CLASS_FRACTION_STEPS if equations.intercept else ():
+    for steps in CLASS_FRACTION_STEP_COUNTS if equations.intercept else ():
         elements = np.flatnonzero(np.isnan(solution.residual))
         if len(elements):
             for values, part in zip(
@@ -336,7 +336,7 @@ def _solve_clusters_penalised(equations: ClusterEquations, alpha: np.ndarray, la
 
 def _solve_clusters_unpenalised(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
     """Compute the state without a penalty, where the training loss stays above 0."""
-    nearby = solve_cluster_equations(equations, alpha, lam + CLUSTER_NEAR_ZERO_LAMBDA)
+    nearby = solve_cluster_equations(equations, alpha, lam + CLUSTER_ZERO_LIMIT_START_LAMBDA)
     point = PenaltyPoint(lam - np.inf, np.full_like(lam, equations.intercept))
     return describe_cluster_state(equations, run_newton(equations, nearby.x, alpha, point), alpha, lam)
 
@@ -346,9 +346,9 @@ def _solve_clusters_interpolating(equations: ClusterEquations, alpha: np.ndarray
     limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None:
         return make_nan_state(len(alpha))
-    nearby = solve_cluster_equations(equations, alpha, lam + CLUSTER_NEAR_ZERO_LAMBDA)
+    nearby = solve_cluster_equations(equations, alpha, lam + CLUSTER_ZERO_LIMIT_START_LAMBDA)
     x, point = nearby.x, PenaltyPoint(0 * lam, np.full_like(lam, equations.intercept))
-    x[2] += np.log(CLUSTER_NEAR_ZERO_LAMBDA)
+    x[2] += np.log(CLUSTER_ZERO_LIMIT_START_LAMBDA)
     limit_equations = replace(equations, loss=limit_loss)
     state = describe_cluster_state(
         limit_equations, run_newton(limit_equations, x, alpha, point), alpha, lam + 1, equations.loss
@@ -378,7 +378,7 @@ def describe_cluster_state(
     loss, clusters = equations.loss, equations.clusters
     with np.errstate(all="ignore"):
         stabilities = equations.compute_stabilities(x)
-        training = average_training_clusters(loss, clusters, stabilities, reported_loss or loss)
+        training = average_cluster_training_loss(loss, clusters, stabilities, reported_loss or loss)
         length = _compute_weight_length(
             clusters, average_over_clusters(loss, clusters, stabilities).values, stabilities.V, alpha, lam
         )
@@ -474,21 +474,23 @@ def search_best_cluster_lambdas(equations: ClusterEquations, alpha: np.ndarray) 
         error_rates = np.array([_compute_generalization_error(equations, solution.x) for _, solution in scan_points])
         return np.where(np.isnan(error_rates), np.inf, error_rates)
 
-    log_lam = estimate_l1_log_lambda(equations, alpha)
+    log_lam = estimate_moderate_l1_log_lambda(equations, alpha)
     down, up = [(log_lam, solve_cluster_equations(equations, alpha, np.exp(log_lam)))], list[ScanPoint]()
     while np.any(down[-1][0] > np.log(MIN_SEARCHED_LAMBDA)):
-        down.append(follow_to_next(down[-1], -CLUSTER_LOG_LAMBDA_STEP))
+        down.append(follow_to_next(down[-1], -CLUSTER_LOG_LAMBDA_SCAN_STEP))
     while not up or np.any(np.isfinite(up[-1][1].residual) & (up[-1][0] < np.log(MAX_SEARCHED_LAMBDA))):
-        up.append(follow_to_next(up[-1] if up else down[0], CLUSTER_LOG_LAMBDA_STEP))
-    points, half_width = [*reversed(down), *up], CLUSTER_LOG_LAMBDA_STEP
+        up.append(follow_to_next(up[-1] if up else down[0], CLUSTER_LOG_LAMBDA_SCAN_STEP))
+    points, half_width = [*reversed(down), *up], CLUSTER_LOG_LAMBDA_SCAN_STEP
     while True:
         values = compute_error_rates(points)
         best_index = np.argmin(values, axis=0)
         best = select_scan_points(points, best_index, elements)
         if half_width <= CLUSTER_LOG_LAMBDA_TOL:
             break
-        points = [follow_to_next(best, half_width * part) for part in np.linspace(-1, 1, NUM_REFINED_SCAN_POINTS)]
-        half_width *= 2 / (NUM_REFINED_SCAN_POINTS - 1)
+        points = [
+            follow_to_next(best, half_width * part) for part in np.linspace(-1, 1, NUM_SCAN_POINTS_PER_REFINEMENT)
+        ]
+        half_width *= 2 / (NUM_SCAN_POINTS_PER_REFINEMENT - 1)
     useless = values[best_index, elements] > equations.clusters.weights.min() - EQUAL_ERROR_TOL
     return np.where(useless, np.inf, np.exp(best[0]))
 

@@ -12,9 +12,13 @@ from statmech.convex.limits import compute_interpolation_threshold, find_minimis
 from statmech.convex.losses import Loss, convert_to_stability_loss
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import LabelTeacher, Teacher
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from statmech.population import InputPopulation
-from theory.convex.averages import average_training_labels, average_training_residuals, compute_fresh_label_error
+from theory.convex.averages import (
+    average_label_training_loss,
+    average_residual_training_loss,
+    compute_fresh_label_error,
+)
 from theory.convex.mode_sums import ModeWeightEquations
 from theory.convex.recovery import compute_response_at_recovery, recovers_teacher
 from theory.convex.saddle_point import (
@@ -28,7 +32,7 @@ from theory.convex.saddle_point import (
 from theory.convex.sides import IsotropicWeightEquations
 
 MIN_SUSCEPTIBILITY = 1e-12  # replaces 0, which has no finite logarithm
-NEAR_ZERO_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
+ZERO_LIMIT_START_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
 
 
 class LearnerState(NamedTuple):
@@ -55,7 +59,7 @@ PhaseSolver = Callable[[ConvexEquations, np.ndarray, np.ndarray, float], Learner
 
 
 def make_convex_equations(
-    loss: Loss, teacher: Teacher, penalty: Penalty, weights: Weights, inputs: InputPopulation | None = None
+    loss: Loss, teacher: Teacher, penalty: Penalty, weights: WeightDistribution, inputs: InputPopulation | None = None
 ) -> ConvexEquations:
     """Make the saddle-point equations of a learner with isotropic or structured inputs.
 
@@ -74,7 +78,7 @@ def solve_loss_minimum(
     loss: Loss,
     teacher: Teacher,
     penalty: Penalty,
-    weights: Weights,
+    weights: WeightDistribution,
     alpha: np.ndarray,
     lam: np.ndarray,
     inputs: InputPopulation | None = None,
@@ -110,7 +114,7 @@ def solve_loss_minimum(
 
 
 def _describe_recovered_teacher(
-    equations: ConvexEquations, penalty: Penalty, weights: Weights, alpha: np.ndarray
+    equations: ConvexEquations, penalty: Penalty, weights: WeightDistribution, alpha: np.ndarray
 ) -> LearnerState:
     """Describe students that equal the teacher.
 
@@ -162,7 +166,7 @@ def _describe_zero_weights(
             zeros, zeros, zeros, zeros, equations.loss.value(zeros), coin, coin, coin, nans, zeros, zeros
         )
     s = np.sqrt(1 + equations.noise**2)
-    loss = average_training_residuals(
+    loss = average_residual_training_loss(
         equations.loss, np.log(np.array([zeros + s, zeros + MIN_SUSCEPTIBILITY])), equations.loss
     ).loss
     return LearnerState(zeros, zeros, zeros, zeros, loss, nans, coin, nans, zeros + 1, zeros, zeros)
@@ -180,7 +184,7 @@ def _solve_unpenalised(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> LearnerState:
     """Compute the state without a penalty, where the minimum of the loss is unique."""
-    nearby = solve_saddle_point(equations, alpha, lam + NEAR_ZERO_LAMBDA, l1_fraction)
+    nearby = solve_saddle_point(equations, alpha, lam + ZERO_LIMIT_START_LAMBDA, l1_fraction)
     point = PenaltyPoint(lam - np.inf, np.full_like(lam, l1_fraction))
     return describe_state(equations, run_newton(equations, nearby.x, alpha, point), alpha, point)
 
@@ -192,9 +196,9 @@ def _solve_interpolating(
     limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None:
         return LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
-    nearby = solve_saddle_point(equations, alpha, lam + NEAR_ZERO_LAMBDA, l1_fraction)
+    nearby = solve_saddle_point(equations, alpha, lam + ZERO_LIMIT_START_LAMBDA, l1_fraction)
     x, point = nearby.x, PenaltyPoint(0 * lam, np.full_like(lam, l1_fraction))
-    x[-1] += np.log(NEAR_ZERO_LAMBDA)
+    x[-1] += np.log(ZERO_LIMIT_START_LAMBDA)
     limit_equations = replace(equations, loss=limit_loss)
     state = describe_state(limit_equations, run_newton(limit_equations, x, alpha, point), alpha, point, equations.loss)
     return state._replace(V=np.where(np.isnan(state.V), np.nan, np.inf))
@@ -254,7 +258,7 @@ def _describe_student_of_labels(
     """Describe the students of a label teacher."""
     teacher = equations.teacher
     assert isinstance(teacher, LabelTeacher)
-    training = average_training_labels(equations.loss, teacher, x, reported_loss)
+    training = average_label_training_loss(equations.loss, teacher, x, reported_loss)
     student = equations.describe_student(x, alpha, point)
     eps_g, wrong = np.arctan(np.exp(x[0])) / np.pi, compute_fresh_label_error(teacher, x[0])
     fields = 1 / np.hypot(1, np.exp(x[0])), student.length_field
@@ -281,7 +285,7 @@ def _describe_student_of_outputs(
     reported_loss: Loss,
 ) -> LearnerState:
     """Describe the students of a linear teacher."""
-    training = average_training_residuals(equations.loss, x, reported_loss)
+    training = average_residual_training_loss(equations.loss, x, reported_loss)
     student, nans = equations.describe_student(x, alpha, point), np.full_like(x[0], np.nan)
     t = np.exp(student.log_tan)
     fields = 1 / np.hypot(1, t), student.length_field

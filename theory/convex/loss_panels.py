@@ -17,10 +17,14 @@ from statmech.numerics.gaussian import make_composite_rule
 
 CENTRAL_PANEL_EDGES = (-15.0, -5.0, -1.5, 0.0, 1.5, 5.0, 15.0)
 OUTER_PANEL_EDGES = (15.0, 45.0, 135.0, 405.0, 1215.0)  # used only for losses that change on larger scales
-MIN_RELATIVE_SLOPE_RISE = 1e-3  # relative to the largest slope on [-15, 15]; rises above the inverse are plain growth
+MIN_OUTER_PANEL_SLOPE_RISE = (
+    1e-3  # relative to the largest slope on [-15, 15]; rises above the inverse are plain growth
+)
 NODES = 12  # fewer than for averages, which have squares and products in their integrands
-SLOPE_RISE_REL_TOL = 1e-10  # relative to the smaller end slope, since V times a decaying slope is not small at large V
-MIN_SLOPE, SLOPE_ROUNDING_ERROR = (
+QUADRATURE_SLOPE_RISE_REL_TOL = (
+    1e-10  # relative to the smaller end slope, since V times a decaying slope is not small at large V
+)
+PANEL_SLOPE_FLOOR, SLOPE_ROUNDING_ERROR = (
     1e-9,
     1e-15,
 )  # absolute, and relative to the larger slope
@@ -63,7 +67,7 @@ def _find_outer_edges(loss: Loss, sign: int) -> list[float]:
         return []
     slopes = loss.slope(np.array([-sign * OUTER_PANEL_EDGES[0], *ends]))
     rises = np.abs(np.diff(slopes[1:])) / np.abs(slopes[:2]).max()
-    notable = (rises > MIN_RELATIVE_SLOPE_RISE) & (rises < 1 / MIN_RELATIVE_SLOPE_RISE)
+    notable = (rises > MIN_OUTER_PANEL_SLOPE_RISE) & (rises < 1 / MIN_OUTER_PANEL_SLOPE_RISE)
     return ends[1 : 1 + int(np.logical_and.accumulate(notable).sum())]
 
 
@@ -81,7 +85,10 @@ def _is_panel_resolved(loss: Loss, low: float, high: float) -> bool:
     rise = float(weight @ loss.curvature(x))
     before, after = _get_one_sided_slope(loss, low, side=1), _get_one_sided_slope(loss, high, side=0)
     smaller, larger = sorted((abs(before), abs(after)))
-    return not abs(rise - (after - before)) > SLOPE_RISE_REL_TOL * (MIN_SLOPE + smaller) + SLOPE_ROUNDING_ERROR * larger
+    return (
+        not abs(rise - (after - before))
+        > QUADRATURE_SLOPE_RISE_REL_TOL * (PANEL_SLOPE_FLOOR + smaller) + SLOPE_ROUNDING_ERROR * larger
+    )
 
 
 def _get_one_sided_slope(loss: Loss, x: float, side: int) -> float:

@@ -44,7 +44,7 @@ from theory.convex.sides import (
     WeightEquations,
 )
 
-STIFFNESS_REL_TOL = 1e-12  # smaller differences between modes are rounding errors
+PRIOR_PENALTY_RATIO_REL_TOL = 1e-12  # smaller differences between modes are rounding errors
 
 
 class _ModeResponses(NamedTuple):
@@ -90,7 +90,7 @@ class ModeWeightEquations(WeightEquations):
         if modes.teacher is None:
             return None
         prior = (modes.teacher * self._mode_penalties / modes.shares)[varying]
-        equal = np.ptp(prior) <= STIFFNESS_REL_TOL * prior[0]
+        equal = np.ptp(prior) <= PRIOR_PENALTY_RATIO_REL_TOL * prior[0]
         return float((modes.variances @ modes.teacher) / prior[0]) if equal else None
 
     @cached_property

@@ -26,13 +26,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from statmech.numerics.gaussian import normal_cdf, normal_density
 
 LOG_DIFFERENCE_STEP = 1e-3  # gives fourth-order differences an error of 1e-12
 
 
-def compute_label_unknown_logs(weights: Weights | None, q: np.ndarray, m: np.ndarray, l1: np.ndarray) -> np.ndarray:
+def compute_label_unknown_logs(
+    weights: WeightDistribution | None, q: np.ndarray, m: np.ndarray, l1: np.ndarray
+) -> np.ndarray:
     """Compute ln tan(theta), ln(D Q) and ln(D V) (3, batch) from the conjugate order parameters q and m.
 
     Pass None as `weights` if the penalty has no l1 norm.
@@ -49,7 +51,7 @@ def compute_label_unknown_logs(weights: Weights | None, q: np.ndarray, m: np.nda
 
 
 def compute_output_unknown_logs(
-    weights: Weights | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray, l2: np.ndarray
+    weights: WeightDistribution | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray, l2: np.ndarray
 ) -> np.ndarray:
     """Compute the logarithms (2, batch) of the mean square of D (w - w*) and of D V.
 

@@ -45,7 +45,7 @@ import numpy as np
 from statmech.convex.losses import Loss
 from statmech.convex.penalties import Penalty
 from statmech.convex.teachers import LinearTeacher, Teacher
-from statmech.convex.weights import Sparse, Weights
+from statmech.convex.weights import Sparse, WeightDistribution
 from statmech.modes import Modes
 from statmech.numerics.gaussian import normal_cdf, normal_density
 from statmech.population import InputPopulation
@@ -57,7 +57,7 @@ def recovers_teacher(
     loss: Loss,
     teacher: Teacher,
     penalty: Penalty,
-    weights: Weights,
+    weights: WeightDistribution,
     alpha: np.ndarray,
     lam: np.ndarray,
     inputs: InputPopulation | None = None,
@@ -85,7 +85,9 @@ def recovers_teacher(
     return np.array([_recovers_isotropic(force, penalty, weights, *pair) for pair in pairs], bool)
 
 
-def _recovers_isotropic(kink_slope: float, penalty: Penalty, weights: Weights, alpha: float, lam: float) -> bool:
+def _recovers_isotropic(
+    kink_slope: float, penalty: Penalty, weights: WeightDistribution, alpha: float, lam: float
+) -> bool:
     """Return True if isotropic inputs recover the teacher, for a loss with the slope `kink_slope` next to its kink."""
     if lam == 0 and alpha >= 1:
         return True
@@ -104,10 +106,10 @@ def _recovers_in_modes(kink_slope: float, modes: Modes, alpha: float, lam: float
     u = _solve_residual_cutoff(alpha / rank, 1.0, 0.0)
     pulled, ratio, varying = alpha * _compute_pulled_fraction(u), u / kink_slope, modes.variances > 0
     bias = np.sum((modes.powers * (modes.ridge / np.where(varying, modes.variances, 1)) ** 2)[varying])
-    return bool((rank * alpha * _compute_clipped_square(u) / ratio**2 + lam**2 * bias) * (ratio / pulled) ** 2 < 1)
+    return bool((rank * alpha * _clipped_normal_mean_square(u) / ratio**2 + lam**2 * bias) * (ratio / pulled) ** 2 < 1)
 
 
-def _is_recovery_stable(weights: Weights, alpha: float, l1: float, l2: float, kink_slope: float) -> bool:
+def _is_recovery_stable(weights: WeightDistribution, alpha: float, l1: float, l2: float, kink_slope: float) -> bool:
     """Return True if iterating the saddle-point equations reduces a small error."""
     rho = sum(fraction for fraction, mean, variance in weights.pieces if mean or variance)
     if alpha <= rho:
@@ -118,13 +120,13 @@ def _is_recovery_stable(weights: Weights, alpha: float, l1: float, l2: float, ki
     else:
         u = _solve_residual_cutoff(alpha, rho, l1 / kink_slope)
         pulled, ratio = alpha * _compute_pulled_fraction(u), u / kink_slope
-        q = alpha * _compute_clipped_square(u) / ratio**2
+        q = alpha * _clipped_normal_mean_square(u) / ratio**2
         tau = l1 / np.sqrt(q)
-    square = q * rho + (1 - rho) * q * _compute_soft_threshold_square(tau) + _compute_penalty_bias(weights, l1, l2)
+    square = q * rho + (1 - rho) * q * _soft_threshold_mean_square(tau) + _penalty_gradient_mean_square(weights, l1, l2)
     return bool(square * (ratio / pulled) ** 2 < 1)
 
 
-def compute_response_at_recovery(penalty: Penalty, weights: Weights, alpha: float) -> float:
+def compute_response_at_recovery(penalty: Penalty, weights: WeightDistribution, alpha: float) -> float:
     """Compute the product of curvature and V for a smooth loss that recovers the teacher as the penalty vanishes.
 
     >>> from statmech.convex.weights import Gauss
@@ -139,13 +141,13 @@ def compute_response_at_recovery(penalty: Penalty, weights: Weights, alpha: floa
     rho = sum(fraction for fraction, mean, variance in weights.pieces if mean or variance)
     if rho == 1 or penalty.share == 0:
         return 1 / (alpha - 1) if alpha > 1 else np.inf
-    bias = _compute_penalty_bias(weights, 1.0, (1 - penalty.share) / penalty.share)
+    bias = _penalty_gradient_mean_square(weights, 1.0, (1 - penalty.share) / penalty.share)
 
     def slope(tau: float) -> float:  # M'/2
         return bias * tau - 2 * (1 - rho) * float(normal_density(tau) - tau * normal_cdf(-tau))
 
     def excess(tau: float) -> float:
-        return rho + bias * tau * tau + (1 - rho) * _compute_soft_threshold_square(tau) - alpha
+        return rho + bias * tau * tau + (1 - rho) * _soft_threshold_mean_square(tau) - alpha
 
     tau = brentq(
         excess, brentq(slope, 0.0, MAX_THRESHOLD_DEVIATIONS, xtol=1e-15), np.sqrt(alpha / bias) + 1, xtol=1e-15
@@ -169,7 +171,7 @@ def _solve_residual_cutoff(alpha: float, rho: float, l1: float) -> float:
         return (
             alpha * _compute_pulled_fraction(u)
             - rho
-            - 2 * (1 - rho) * float(normal_cdf(-l1 * u / np.sqrt(alpha * _compute_clipped_square(u))))
+            - 2 * (1 - rho) * float(normal_cdf(-l1 * u / np.sqrt(alpha * _clipped_normal_mean_square(u))))
         )
 
     return (
@@ -184,19 +186,19 @@ def _compute_pulled_fraction(u: float) -> float:
     return float(1 - 2 * normal_cdf(-u))
 
 
-def _compute_clipped_square(u: float) -> float:
+def _clipped_normal_mean_square(u: float) -> float:
     """Compute b(u), the mean square of a standard normal variable clipped to [-u, u]."""
     from scipy.special import gammainc
 
     return float(gammainc(1.5, 0.5 * u * u) + 2 * u * u * normal_cdf(-u))
 
 
-def _compute_soft_threshold_square(tau: float) -> float:
+def _soft_threshold_mean_square(tau: float) -> float:
     """Compute the mean square of a soft-thresholded standard normal variable."""
     return 2 * float((1 + tau * tau) * normal_cdf(-tau) - tau * normal_density(tau))
 
 
-def _compute_penalty_bias(weights: Weights, l1: float, l2: float) -> float:
+def _penalty_gradient_mean_square(weights: WeightDistribution, l1: float, l2: float) -> float:
     """Compute the mean square of l1 sgn(w) + l2 w, with zero weights counted as 0."""
     total = l2 * l2
     for fraction, mean, variance in weights.pieces:
@@ -208,7 +210,7 @@ def _compute_penalty_bias(weights: Weights, l1: float, l2: float) -> float:
     return float(total)
 
 
-def get_recovery_threshold(teacher: Teacher, penalty: Penalty, weights: Weights) -> float:
+def get_recovery_threshold(teacher: Teacher, penalty: Penalty, weights: WeightDistribution) -> float:
     """Return the alpha required to recover sparse weights from noiseless outputs by an l1 penalty.
 
     The threshold is NaN for other teachers, penalties and weights.
@@ -233,4 +235,4 @@ def find_l1_recovery_threshold(rho: float) -> float:
         return rho * tau - 2 * (1 - rho) * float(normal_density(tau) - tau * normal_cdf(-tau))
 
     tau = brentq(pull, 0.0, MAX_THRESHOLD_DEVIATIONS, xtol=1e-15, rtol=1e-14)
-    return float(rho * (1 + tau * tau) + (1 - rho) * _compute_soft_threshold_square(tau))
+    return float(rho * (1 + tau * tau) + (1 - rho) * _soft_threshold_mean_square(tau))

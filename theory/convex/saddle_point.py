@@ -42,7 +42,7 @@ from theory.convex.sides import (
     WeightEquations,
 )
 
-TOLERANCE = 1e-13  # target residual of Newton's method
+NEWTON_RESIDUAL_TOL = 1e-13  # target residual of Newton's method
 SOLUTION_RESIDUAL_TOL = 1e-9  # solutions with larger residuals are rejected
 MAX_NEWTON_SWEEPS = 16  # afterwards the step along the path is shortened
 MAX_NEWTON_LOG_STEP = 2.0  # clips the Newton step of each log unknown
@@ -179,7 +179,7 @@ def solve_saddle_point(
     if l1_fraction == 0:
         return _follow_via_l2(equations, alpha, target, target.log_lam)
     solution = _follow_via_l2(
-        equations, alpha, target, np.minimum(target.log_lam, estimate_l1_log_lambda(equations, alpha))
+        equations, alpha, target, np.minimum(target.log_lam, estimate_moderate_l1_log_lambda(equations, alpha))
     )
     unsolved = np.flatnonzero(np.isnan(solution.residual))  # the smaller lambda may recover the teacher exactly
     if len(unsolved):
@@ -208,7 +208,7 @@ def _follow_via_l2(
     return solution
 
 
-def estimate_l1_log_lambda(equations: PenaltyEquations, alpha: np.ndarray) -> np.ndarray:
+def estimate_moderate_l1_log_lambda(equations: PenaltyEquations, alpha: np.ndarray) -> np.ndarray:
     """Estimate the ln lambda of an l1 penalty that leaves a good part of the weights nonzero.
 
     The field on a weight has a width of about sqrt(alpha) l'.
@@ -222,7 +222,7 @@ def follow_solution(
     solution: SaddlePointSolution,
     begin: PenaltyPoint,
     end: PenaltyPoint,
-    residual_tol: float = TOLERANCE,
+    residual_tol: float = NEWTON_RESIDUAL_TOL,
 ) -> SaddlePointSolution:
     """Continue a solution along a straight path in the penalty, with an adaptive step.
 
@@ -275,7 +275,11 @@ def follow_solution(
 
 
 def run_newton(
-    equations: PenaltyEquations, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint, residual_tol: float = TOLERANCE
+    equations: PenaltyEquations,
+    x: np.ndarray,
+    alpha: np.ndarray,
+    point: PenaltyPoint,
+    residual_tol: float = NEWTON_RESIDUAL_TOL,
 ) -> SaddlePointSolution:
     """Run Newton's method, and return the best iterate of each batch element.
 

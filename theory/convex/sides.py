@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from theory.convex import penalised_fields
 
 MAX_WEIGHT_DEVIATIONS = 10.0  # in standard deviations; a fraction 1e-23 of the weights is larger
@@ -128,7 +128,7 @@ class IsotropicWeightEquations(WeightEquations):
     `weights` is the distribution of the teacher's weights, or None if the penalty has no l1 norm.
     """
 
-    weights: Weights | None = None
+    weights: WeightDistribution | None = None
 
     def linearise_for_labels(
         self, hats: HatsWithSlopes, x: np.ndarray, l1: np.ndarray, l2: np.ndarray

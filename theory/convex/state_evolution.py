@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statmech.convex.teachers import Teacher
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from statmech.errors import ScenarioError
 from statmech.scenarios.inference import MESSAGE_PASSING_STARTS, Inference, InferenceCell
 from theory.convex import bayes_optimal
@@ -167,7 +167,7 @@ def state_evolution(
 
 
 def iterate_state_evolution(
-    teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str], steps: int
+    teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray, starts: list[str], steps: int
 ) -> np.ndarray:
     """Compute the mean squared errors (A, steps + 1) of message passing by state evolution.
 
@@ -200,7 +200,7 @@ def iterate_state_evolution(
 
 
 def find_message_passing_state(
-    teacher: Teacher, weights: Weights, alpha: np.ndarray, starts: list[str]
+    teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray, starts: list[str]
 ) -> bayes_optimal.BayesOptimalState:
     """Find the limit states (A,) of message passing.
 
@@ -214,7 +214,7 @@ def find_message_passing_state(
     return bayes_optimal.BayesOptimalState(*(np.choose(nearest, parts) for parts in zip(*candidates, strict=True)))
 
 
-def _compute_initial_errors(weights: Weights, starts: list[str]) -> np.ndarray:
+def _compute_initial_errors(weights: WeightDistribution, starts: list[str]) -> np.ndarray:
     """Return the initial mean squared error for each named start."""
     error = {start: bayes_optimal.compute_initial_error(weights, start) for start in MESSAGE_PASSING_STARTS}
     return np.array([error[start] for start in starts])

@@ -17,12 +17,12 @@ from statmech.runtime.system import count_cores, get_total_memory
 from statmech.scenarios.descent import DescentCell
 from theory.descent.ladder import DescentPath, has_matched_samples, simulate_descent
 
-NUM_REPLICAS = 8
+NUM_DESCENT_REPLICAS = 8
 TARGET_STANDARD_ERRORS = {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}  # standard errors at all recorded steps
 MIN_REPLICA_SAMPLES, MAX_REPLICA_SAMPLES = 2**9, 2**16  # per replica
-TABLE_PEAK_MEMORY_RATIO = 3  # while a table doubles, memory holds the old and the new table
+ROW_TABLE_PEAK_MEMORY_RATIO = 3  # while a table doubles, memory holds the old and the new table
 MIN_SAMPLES_PER_DIRECTION = 4  # more directions than samples cannot be orthogonal
-ERROR_DECAY_EXPONENT = 0.9  # minimum exponent of the error's decay with the number of samples
+SAMPLING_ERROR_DECAY_EXPONENT = 0.9  # minimum exponent of the error's decay with the number of samples
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class DescentCurves:
         return replace(self, mean=mean, error=error)
 
 
-def compute_curves(cell: DescentCell, error_factor: float = 1.0) -> DescentCurves:
+def compute_descent_curves(cell: DescentCell, error_factor: float = 1.0) -> DescentCurves:
     """Compute the variables of a cell at its recorded steps, with errors of 1e-4 in R and eps_g.
 
     There are 8 replicas with at most 2^16 samples each. Different cells have the same samples, so that curves are
@@ -69,7 +69,7 @@ def compute_curves(cell: DescentCell, error_factor: float = 1.0) -> DescentCurve
     --------
     >>> from statmech.scenarios.descent import Descent
     >>> cell = next(Descent(descent="gradient", loss="logistic", alpha=2, epochs=[0, 1, 10]).cells())
-    >>> found = compute_curves(cell)
+    >>> found = compute_descent_curves(cell)
     >>> found.mean["eps_g"].round(3), bool(np.all(found.error["eps_g"] < 1e-4))
     (array([0.5  , 0.231, 0.213]), True)
     """
@@ -98,9 +98,9 @@ def _refine_curves(cell: DescentCell, error_factor: float) -> DescentCurves:
     """Compute the curves of a cell, increasing the number of samples until errors are small enough."""
     size, directions = MIN_REPLICA_SAMPLES, cell.steps[-1] + 2
     while True:
-        at_once = max(1, min(count_cores(), int(get_total_memory() // estimate_bytes(cell, directions, size))))
+        at_once = max(1, min(count_cores(), int(get_total_memory() // estimate_replica_bytes(cell, directions, size))))
         with ThreadPoolExecutor(at_once) as pool:  # NumPy releases the interpreter lock
-            paths = list(pool.map(partial(simulate_descent, cell, size=size), range(NUM_REPLICAS)))
+            paths = list(pool.map(partial(simulate_descent, cell, size=size), range(NUM_DESCENT_REPLICAS)))
         result, directions = _average_paths(cell, paths, size), max(path.num_directions for path in paths)
         error = np.nanmax(
             [0.0, *np.concatenate([result.error[name] / goal for name, goal in TARGET_STANDARD_ERRORS.items()])]
@@ -113,26 +113,26 @@ def _refine_curves(cell: DescentCell, error_factor: float) -> DescentCurves:
         _check_memory(cell, directions, size)
 
 
-def estimate_bytes(cell: DescentCell, directions: int, size: int) -> int:
+def estimate_replica_bytes(cell: DescentCell, directions: int, size: int) -> int:
     """Estimate the peak memory in bytes of a replica with these numbers of directions and samples.
 
     The tables grow by doubling. They contain images and slopes, on both sides if steps act on single weights, and a
     basis of both if samples are matched.
     """
     tables, number = (4, 8) if has_matched_samples(cell) else (4 if cell.coordinatewise else 2, 4)
-    return TABLE_PEAK_MEMORY_RATIO * tables * number * directions * size
+    return ROW_TABLE_PEAK_MEMORY_RATIO * tables * number * directions * size
 
 
 def _check_memory(cell: DescentCell, directions: int, size: int) -> None:
     """Raise `ScenarioError` if a replica needs more memory than this machine has."""
-    if (needed := estimate_bytes(cell, directions, size)) > get_total_memory():
+    if (needed := estimate_replica_bytes(cell, directions, size)) > get_total_memory():
         sizes = f"takes {needed / 2**30:.3g} GiB, and this machine has {get_total_memory() / 2**30:.3g} GiB"
         raise ScenarioError([(("epochs",), f"theory with {directions:,} directions {sizes}")])
 
 
 def _choose_next_size(size: int, error: float, directions: int) -> int:
     """Choose a power of 2, at least twice the number of samples, that should reach the target error."""
-    doublings = max(1, int(np.ceil(np.log2(max(error, 1.0)) / ERROR_DECAY_EXPONENT)))
+    doublings = max(1, int(np.ceil(np.log2(max(error, 1.0)) / SAMPLING_ERROR_DECAY_EXPONENT)))
     room = 1 << (MIN_SAMPLES_PER_DIRECTION * directions - 1).bit_length()
     return min(max(size << doublings, room), MAX_REPLICA_SAMPLES)
 

@@ -28,8 +28,8 @@ from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_panel_rules, normal
 from theory.numerics.sobol_net import NUM_BINARY_DIGITS, get_sobol_generators
 
 SCRAMBLED_COLUMNS_PER_BLOCK = 64  # columns that are scrambled at once
-NUM_SCIPY_COLUMNS = 21_201  # maximum that SciPy tabulates
-INITIAL_TABLE_ROWS = 32  # the table grows by doubling
+NUM_SCIPY_SOBOL_COLUMNS = 21_201  # maximum that SciPy tabulates
+INITIAL_ROW_TABLE_LENGTH = 32  # the table grows by doubling
 REPROJECTION_NORM_RATIO = 0.5  # a row whose norm shrinks more is projected again, against rounding
 NEW_DIRECTION_NORM_TOL = {"float64": 1e-9, "float32": 1e-5}  # norm of a new component, relative to slopes or weights
 MIN_KNOWN_ROW_NORM = 1e-6  # smaller remainders are rounding errors and get no row
@@ -94,7 +94,7 @@ class SobolColumns:
     def _draw_column(self, values: np.ndarray) -> np.ndarray:
         """Permute increasing values (S,) to the order of the next column."""
         self.columns += 1
-        return values.take(_compute_column_order(self.replica, self.size, self.columns - 1))
+        return values.take(_compute_column_permutation(self.replica, self.size, self.columns - 1))
 
 
 class ExampleSamples(SobolColumns):
@@ -124,7 +124,7 @@ class ExampleSamples(SobolColumns):
         super().__init__(replica, size, matched)
         self.outputs: np.ndarray | None = None  # only for a linear teacher, since labels are 1
         if isinstance(teacher, LabelTeacher):
-            self.field = self._draw_column(_get_teacher_quantiles(teacher, replica, size))
+            self.field = self._draw_column(_get_sorted_teacher_fields(teacher, replica, size))
             self.add_known_row(self.field)
         else:
             assert isinstance(teacher, LinearTeacher)
@@ -147,7 +147,7 @@ class RowTable:
     """
 
     def __init__(self, size: int, dtype: np.dtype) -> None:
-        self.buffer = np.empty((INITIAL_TABLE_ROWS, size), dtype)
+        self.buffer = np.empty((INITIAL_ROW_TABLE_LENGTH, size), dtype)
         self.filled = self.buffer[:0]
 
     def get_free_row(self) -> np.ndarray:
@@ -208,17 +208,17 @@ class RandomBatches:
         return self.slots == step % batches
 
 
-def compute_mean_field(teacher: LabelTeacher) -> float:
+def compute_mean_teacher_field(teacher: LabelTeacher) -> float:
     r"""Return the mean :math:`\langle yu\rangle = 2\langle p'(u)\rangle` of the teacher's field in the gauge y = 1.
 
     >>> from statmech.convex.teachers import SignTeacher
-    >>> round(compute_mean_field(SignTeacher(flip=0.1)), 6)              # 0.8 sqrt(2/pi)
+    >>> round(compute_mean_teacher_field(SignTeacher(flip=0.1)), 6)              # 0.8 sqrt(2/pi)
     0.638308
     """
     return 2 * float(teacher.response(np.zeros(1), np.ones(1))[0])
 
 
-def compute_field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> np.ndarray:
+def compute_teacher_field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> np.ndarray:
     r"""Compute the quantiles of the field t = y u over the examples.
 
     .. math:: \int_{-\infty}^t 2\varphi(v)\,p(v)\,dv = U
@@ -239,9 +239,9 @@ def compute_field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> n
     Examples
     --------
     >>> from statmech.convex.teachers import LogitTeacher, SignTeacher
-    >>> compute_field_quantiles(SignTeacher(flip=0.1), np.array([0.05, 0.2, 0.55])).round(6)
+    >>> compute_teacher_field_quantiles(SignTeacher(flip=0.1), np.array([0.05, 0.2, 0.55])).round(6)
     array([-0.67449,  0.13971,  0.67449])
-    >>> compute_field_quantiles(LogitTeacher(gain=1), np.array([0.05, 0.2, 0.55])).round(6)
+    >>> compute_teacher_field_quantiles(LogitTeacher(gain=1), np.array([0.05, 0.2, 0.55])).round(6)
     array([-1.077809, -0.350336,  0.523288])
     """
     if teacher.width(np.zeros(1))[0] > 0:
@@ -292,10 +292,11 @@ def _draw_stratified_normals(replica: int, size: int) -> tuple[np.ndarray, np.nd
 
 
 @lru_cache(maxsize=64)
-def _get_teacher_quantiles(teacher: LabelTeacher, replica: int, size: int) -> np.ndarray:
+def _get_sorted_teacher_fields(teacher: LabelTeacher, replica: int, size: int) -> np.ndarray:
     """Return the teacher's field (S,) in increasing order, with the exact mean and mean square."""
     return _match_moments(
-        compute_field_quantiles(teacher, _draw_stratified_normals(replica, size)[0]), compute_mean_field(teacher)
+        compute_teacher_field_quantiles(teacher, _draw_stratified_normals(replica, size)[0]),
+        compute_mean_teacher_field(teacher),
     )
 
 
@@ -305,9 +306,9 @@ def _match_moments(values: np.ndarray, mean: float) -> np.ndarray:
     return mean + values * np.sqrt((1 - mean * mean) / np.mean(values * values))
 
 
-def _compute_column_order(replica: int, size: int, column: int) -> np.ndarray:
+def _compute_column_permutation(replica: int, size: int, column: int) -> np.ndarray:
     """Return the permutation of 0 to S - 1 that a column defines, built by doubling over the digits of the index."""
-    digits = _scramble_generators(replica, size, column // SCRAMBLED_COLUMNS_PER_BLOCK)[
+    digits = _scramble_sobol_generators(replica, size, column // SCRAMBLED_COLUMNS_PER_BLOCK)[
         :, column % SCRAMBLED_COLUMNS_PER_BLOCK
     ]
     order = np.empty(size, np.intp)
@@ -319,13 +320,13 @@ def _compute_column_order(replica: int, size: int, column: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=1024)
-def _scramble_generators(replica: int, size: int, block: int) -> np.ndarray:
+def _scramble_sobol_generators(replica: int, size: int, block: int) -> np.ndarray:
     """Scramble the generators (k, columns) of a block of columns. The last row of the result is the shift."""
     count, first = (
         size.bit_length() - 1,
-        SCRAMBLED_COLUMNS_PER_BLOCK * (block % (NUM_SCIPY_COLUMNS // SCRAMBLED_COLUMNS_PER_BLOCK)),
+        SCRAMBLED_COLUMNS_PER_BLOCK * (block % (NUM_SCIPY_SOBOL_COLUMNS // SCRAMBLED_COLUMNS_PER_BLOCK)),
     )  # further blocks reuse columns with other scrambles
-    columns = min(1 << (first + SCRAMBLED_COLUMNS_PER_BLOCK - 1).bit_length(), NUM_SCIPY_COLUMNS)
+    columns = min(1 << (first + SCRAMBLED_COLUMNS_PER_BLOCK - 1).bit_length(), NUM_SCIPY_SOBOL_COLUMNS)
     plain = get_sobol_generators(columns)[:count, first : first + SCRAMBLED_COLUMNS_PER_BLOCK] >> (
         NUM_BINARY_DIGITS - count
     )

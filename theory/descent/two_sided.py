@@ -24,12 +24,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from statmech.numerics.gaussian import normal_quantile
 from theory.descent.samples import NEW_DIRECTION_NORM_TOL, ExampleSamples, RowTable, SobolColumns
 
 WEIGHT_REPLICA_OFFSET = 1 << 32  # weights and examples use different Sobol nets
-PROBABILITY_BOUNDS = 1e-16, 1 - 1e-16  # normal quantiles outside this range are infinite
+QUANTILE_PROBABILITY_BOUNDS = 1e-16, 1 - 1e-16  # normal quantiles outside this range are infinite
 
 
 class TwoSided:
@@ -47,7 +47,7 @@ class TwoSided:
         Distribution of the teacher's weights.
     """
 
-    def __init__(self, alpha: float, samples: ExampleSamples, weights: Weights) -> None:
+    def __init__(self, alpha: float, samples: ExampleSamples, weights: WeightDistribution) -> None:
         self.alpha, self.samples = alpha, samples
         self.columns = SobolColumns(WEIGHT_REPLICA_OFFSET + samples.replica, samples.size, matched=False)
         self.teacher = sample_teacher_weights(weights, self.columns.draw_uniform())
@@ -74,20 +74,20 @@ class TwoSided:
         w = w.astype(self.columns.dtype)
         if (e := _find_new_direction(self.directions, w)) is not None:
             image = self.samples.draw_normal(self.images.get_free_row())
-            image += _compute_row_means(self.answers, e) @ self.slopes.filled / np.sqrt(self.alpha)
+            image += _compute_products_with_rows(self.answers, e) @ self.slopes.filled / np.sqrt(self.alpha)
             self.images.add_free_row()
             self.directions.add_free_row()
-        return (_compute_row_means(self.directions, w) @ self.images.filled).astype(float)
+        return (_compute_products_with_rows(self.directions, w) @ self.images.filled).astype(float)
 
     def compute_force(self, G: np.ndarray) -> np.ndarray:
         r"""Compute the force :math:`X^T\mathbf G` (S,) on each weight."""
         G = G.astype(self.columns.dtype)
         if (f := _find_new_direction(self.slopes, G)) is not None:
             answer = self._draw_orthogonal_normal(self.answers.get_free_row())
-            answer += np.sqrt(self.alpha) * _compute_row_means(self.images, f) @ self.directions.filled
+            answer += np.sqrt(self.alpha) * _compute_products_with_rows(self.images, f) @ self.directions.filled
             self.answers.add_free_row()
             self.slopes.add_free_row()
-        return np.sqrt(self.alpha) * (_compute_row_means(self.slopes, G) @ self.answers.filled).astype(float)
+        return np.sqrt(self.alpha) * (_compute_products_with_rows(self.slopes, G) @ self.answers.filled).astype(float)
 
     def _draw_orthogonal_normal(self, out: np.ndarray) -> np.ndarray:
         """Draw the next normal of the weights, orthogonal to all directions and with mean square 1.
@@ -99,7 +99,7 @@ class TwoSided:
         return out
 
 
-def sample_teacher_weights(weights: Weights, probability: np.ndarray) -> np.ndarray:
+def sample_teacher_weights(weights: WeightDistribution, probability: np.ndarray) -> np.ndarray:
     """Sample weights of mean square 1 by inverting the distribution of each mixture component.
 
     Parameters
@@ -123,7 +123,7 @@ def sample_teacher_weights(weights: Weights, probability: np.ndarray) -> np.ndar
     for fraction, mean, variance in weights.pieces:
         in_piece = (probability >= first) & (probability < first + fraction)
         w[in_piece] = mean + np.sqrt(variance) * normal_quantile(
-            np.clip((probability[in_piece] - first) / fraction, *PROBABILITY_BOUNDS)
+            np.clip((probability[in_piece] - first) / fraction, *QUANTILE_PROBABILITY_BOUNDS)
         )
         first += fraction
     return np.asarray(w / np.sqrt(np.mean(w * w)))
@@ -145,6 +145,6 @@ def _find_new_direction(known_rows: RowTable, row: np.ndarray) -> np.ndarray | N
     return rest
 
 
-def _compute_row_means(rows: RowTable, row: np.ndarray) -> np.ndarray:
+def _compute_products_with_rows(rows: RowTable, row: np.ndarray) -> np.ndarray:
     """Return the scalar products of a row with all filled rows, defined as means over samples."""
     return np.asarray(rows.filled @ row / len(row))

@@ -22,7 +22,7 @@ from statmech.errors import ScenarioError
 from statmech.order_parameters import angle_from_versine
 from statmech.results.dataset import make_empty_dataset
 from statmech.scenarios.online import OnlineCell, Scenario
-from statmech.votes.equal_students import weight_mean_error
+from statmech.votes.equal_students import mean_weight_vector_error
 from theory.online.trajectories import solve_cells
 
 if TYPE_CHECKING:
@@ -69,17 +69,17 @@ def advantage(scenario: Scenario) -> xr.DataArray:
     ratio = make_empty_dataset(pair, seeds=None).eps_g_weight_mean
     for cell, students in zip(cells, solve_cells(cells, pair.t), strict=True):
         theta, c = angle_from_versine(students.y[:, 0]), students.c[:, 0]
-        ratio[cell.index] = _ensemble_error_ratio(theta, c)
+        ratio[cell.index] = _infinite_ensemble_error_ratio(theta, c)
     return ratio.rename("advantage").assign_attrs(long_name="error of infinitely many students over that of one")
 
 
-def _ensemble_error_ratio(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
+def _infinite_ensemble_error_ratio(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Compute eps_g of the mean of infinitely many students divided by eps_g of one student.
 
     For students on the teacher's axis, the result is the limit of this ratio.
     """
     off_axis = np.where(theta > 0, theta, 1.0)
-    together = weight_mean_error(off_axis, c, np.full(c.shape, np.inf)) * np.pi / off_axis
+    together = mean_weight_vector_error(off_axis, c, np.full(c.shape, np.inf)) * np.pi / off_axis
     return np.where(theta > 0, together, np.sqrt(np.maximum(c, 0.0)))
 
 

@@ -18,11 +18,11 @@ from statmech.errors import ScenarioError, format_unknown_name
 from statmech.numerics.statistics import standard_error
 from statmech.order_parameters import (
     angle_from_components,
+    factor_semidefinite_matrix,
     lowest_cosine_eigenvalue,
-    matrix_square_root,
     student_coordinates,
 )
-from statmech.votes.equal_students import majority_vote_error, weight_mean_error
+from statmech.votes.equal_students import majority_vote_error, mean_weight_vector_error
 from statmech.votes.few_students import MAX_EXACT_STUDENTS, few_student_vote_error
 from statmech.votes.majority_vote import draw_sobol_circles, measure_vote_error
 
@@ -74,13 +74,13 @@ def ensemble_error(R: ArrayLike, q: ArrayLike, K: ArrayLike, output: str = "majo
     if output not in ENSEMBLE_OUTPUTS:
         raise ScenarioError([(("output",), format_unknown_name(output, "an ensemble output", ENSEMBLE_OUTPUTS))])
     R, q, K = np.broadcast_arrays(*(np.asarray(value, float) for value in (R, q, K)))
-    _check_equal_cosines(R, q, K)
+    _check_possible_cosines(R, q, K)
     sin = np.sqrt((1 - R) * (1 + R))
     perpendicular = q - R**2
     c = np.divide(perpendicular, sin**2, out=np.ones_like(perpendicular), where=sin > 0)
     c = np.clip(np.where(np.abs(perpendicular) < 4e-16, 0.0, c), -1.0, 1.0)  # treat q as R^2 if they differ by rounding
     theta = angle_from_components(sin, R)
-    error = (majority_vote_error if output == "majority_vote" else weight_mean_error)(theta, c, K)
+    error = (majority_vote_error if output == "majority_vote" else mean_weight_vector_error)(theta, c, K)
     return error[()] if error.ndim == 0 else error
 
 
@@ -153,7 +153,7 @@ def compute_vote_error(parallel: np.ndarray, perpendicular_gram: np.ndarray, tol
     """
     if parallel.shape[-1] <= MAX_EXACT_STUDENTS:
         return ErrorEstimate(few_student_vote_error(parallel, perpendicular_gram), np.zeros(parallel.shape[:-1]))
-    factor, points = matrix_square_root(perpendicular_gram), MIN_NET_POINTS
+    factor, points = factor_semidefinite_matrix(perpendicular_gram), MIN_NET_POINTS
     while True:
         rng = np.random.default_rng(0)
         nets = (draw_sobol_circles(rng, points, factor.shape[-1]) for _ in range(NUM_SCRAMBLED_NETS))
@@ -164,7 +164,7 @@ def compute_vote_error(parallel: np.ndarray, perpendicular_gram: np.ndarray, tol
         points *= 4
 
 
-def _check_equal_cosines(R: np.ndarray, q: np.ndarray, K: np.ndarray) -> None:
+def _check_possible_cosines(R: np.ndarray, q: np.ndarray, K: np.ndarray) -> None:
     problems = []
     if np.any(K < 1) or np.any(np.isfinite(K) & (np.round(K) != K)) or np.any(np.isnan(K)):
         problems.append((("K",), "the number of students must be an integer of at least 1, or infinite"))

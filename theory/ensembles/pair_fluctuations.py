@@ -51,9 +51,9 @@ import numpy as np
 from statmech.errors import ScenarioError, SolverError
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import ParameterFamily, get_parameter_family
+from statmech.parameters import RealParameterFamily, get_real_parameter_family
 from statmech.rules import Rule
-from statmech.runtime.devices import use_double_precision
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.programs import cached_program
 from statmech.scenarios.online import OnlineCell
 from statmech.schedules import TimeDependence
@@ -65,7 +65,7 @@ from theory.online.students import Students, make_initial_students
 
 STATE_BATCH_SIZE = 32  # one compiled program serves any number of states
 MIN_STANDARD_DEVIATION = 1e-100  # keeps error scales positive
-MIN_EIGENVALUE_RATIO = 0.05  # lower bound on (1 + (n - 1) c)/(1 - c), since averages diverge as it vanishes
+MIN_COSINE_EIGENVALUE_RATIO = 0.05  # lower bound on (1 + (n - 1) c)/(1 - c), since averages diverge as it vanishes
 OPPOSED_STUDENTS_MESSAGE = (
     "corrections of order 1/N to q, the weight mean and the vote are not supported for students that start almost as "
     "opposed as they can be: increase q in start, or remove corrections"
@@ -132,7 +132,7 @@ COORDINATE_PAIRS = CoordinatePairs(
 class PairEquations:
     """Static arguments of the compiled program: the rule, and whether it has closed forms."""
 
-    rule: ParameterFamily
+    rule: RealParameterFamily
     uses_closed_form: bool
 
 
@@ -209,14 +209,14 @@ def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFlu
     """
     t = np.asarray(list(times), float)
     first = make_initial_students(cell).c[0]
-    if (1 + (get_max_averaged_students(cell) - 1) * first) / (1 - min(first, 0.0)) < MIN_EIGENVALUE_RATIO:
+    if (1 + (get_max_averaged_students(cell) - 1) * first) / (1 - min(first, 0.0)) < MIN_COSINE_EIGENVALUE_RATIO:
         raise ScenarioError([(("start",), OPPOSED_STUDENTS_MESSAGE)])
     if first > 1 - TRANSVERSE_COSINE_TOL:
         return _solve_identical_students(cell, t)
     try:
-        with use_double_precision():
+        with use_cpu_double_precision():
             return unpack_fluctuations(
-                collocation.solve_linear_equations(
+                collocation.solve_linear_odes(
                     lambda t: _compute_linear_coefficients(cell, t),
                     make_initial_fluctuations(cell),
                     t,
@@ -329,7 +329,7 @@ def _pad_to_batch(x: np.ndarray) -> np.ndarray:
 
 def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRates:
     """Compute the rates F and their derivatives at each state."""
-    equations = PairEquations(get_parameter_family(cell.rule), cell.rule.has_closed_form)
+    equations = PairEquations(get_real_parameter_family(cell.rule), cell.rule.has_closed_form)
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.real_names}
     problem, batches = PairParameters(parameters, np.asarray(cell.flip, float), cell.time_dependence), []
     for first in range(0, states.t.size, STATE_BATCH_SIZE):
@@ -388,7 +388,7 @@ def _compute_rate_derivatives(
 
     parts = _differentiate_along_pairs(field, state, equations.uses_closed_form)
     current_rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(log_eta_now)})
-    noise = student_noise.compute_step_noise(
+    noise = student_noise.compute_step_moments(
         current_rule, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes
     )
     return *parts, log_eta_rate, noise.second_order
@@ -454,7 +454,7 @@ def _add_transpose(V: np.ndarray) -> np.ndarray:
 def _compute_noise_terms(cell: OnlineCell, states: EqualStudentStates, rates: PairRates) -> PairFluctuations:
     """Compute the inhomogeneous terms: the covariances D, and b corrected for discrete time."""
     theta, c, drift = np.exp(states.log_theta), states.c, cell.drift
-    step = _average_steps(cell, states)
+    step = _average_update_products(cell, states)
     D = _compute_step_covariances(step, theta, c, drift)
     discrete = (dot_last_axis(rates.A, rates.F[:, None]) + rates.F_eta * rates.log_eta_rate[:, None]) / 2
     discrete_c = (2 * dot_last_axis(rates.g, rates.F) + rates.h * rates.F_c + rates.F_c_eta * rates.log_eta_rate) / 2
@@ -462,7 +462,7 @@ def _compute_noise_terms(cell: OnlineCell, states: EqualStudentStates, rates: Pa
     return D._replace(bias=rates.b - discrete, bias_c=b_c - discrete_c)
 
 
-def _average_steps(cell: OnlineCell, states: EqualStudentStates) -> UpdateProducts:
+def _average_update_products(cell: OnlineCell, states: EqualStudentStates) -> UpdateProducts:
     """Average products of updates over one example at each state."""
     averages, max_students = [], get_max_averaged_students(cell)
     for t, log_length, log_theta, c in zip(*states, strict=True):

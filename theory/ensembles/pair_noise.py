@@ -57,8 +57,10 @@ from statmech.rules import Rule
 from theory.online.averages import SIGMOID_CUTOFF
 
 NODES = 24  # per panel
-CONDITIONAL_POWERS = tuple((i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1))  # exponents of tau and z
-PHI_POWERS = ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0))  # exponents of tau and s
+CONDITIONAL_TAU_Z_POWERS = tuple(
+    (i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1)
+)  # exponents of tau and z
+PHI_TAU_S_POWERS = ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0))  # exponents of tau and s
 IMAGINARY_FIELD_SPACING = 0.75  # gives errors of 6e-16 for opposed students
 MIN_FIELD_DECAY_RATE = 0.07  # averages overflow at the distant nodes required by slower decays
 
@@ -139,7 +141,7 @@ def _make_common_fields(rule: Rule, theta: float, length: float, c: float, flip:
     turn = np.arctan2(root * sin, cos)
     steep = np.cos(turn) / replace_zero(np.sin(turn))  # the teacher's field is positive for x < steep * y
     sigmoid_width = SIGMOID_CUTOFF / replace_zero(steep)
-    y, weight = _make_panels(
+    y, weight = _make_panel_nodes(
         [-sigmoid_width, 0.0, sigmoid_width, *_find_field_panel_edges(rule, length, r, width)], nodes
     )
     x = np.asarray([-1.0, 0.0, 1.0])
@@ -153,7 +155,7 @@ def _make_common_fields(rule: Rule, theta: float, length: float, c: float, flip:
     z, z_weight, tau = _make_update_nodes(rule, theta, length, r * y, width, nodes)
     powers = {
         (i, j): np.sum(z_weight * normal_density(z) * tau**i * z**j, axis=-1, keepdims=True)
-        for i, j in CONDITIONAL_POWERS
+        for i, j in CONDITIONAL_TAU_Z_POWERS
     }
     return CommonFields(node_weight, v, s0, root * s0, powers)
 
@@ -167,7 +169,7 @@ def _make_opposed_student_fields(
     """
     sin, cos, shift = np.sin(theta), np.cos(theta), np.sqrt(-c / (1 - c))
     width = sin * np.sqrt(1 - c)
-    v, weight = _make_panels([0.0, *_find_field_panel_edges(rule, length, cos, width)], nodes)
+    v, weight = _make_panel_nodes([0.0, *_find_field_panel_edges(rule, length, cos, width)], nodes)
     farthest = GAUSSIAN_CUTOFF / np.sqrt(max((1 + (max_students - 1) * c) / (1 - c), MIN_FIELD_DECAY_RATE))
     s0 = IMAGINARY_FIELD_SPACING * (np.arange(np.ceil(farthest / IMAGINARY_FIELD_SPACING)) + 0.5)
     label = flip + (1 - 2 * flip) * (v > 0)
@@ -185,11 +187,11 @@ def _average_on_shifted_contours(
 
     Each power (i, j) gives an array (Y, X).
     """
-    real = np.stack([weight * normal_density(z) * tau**i * z**j for i, j in CONDITIONAL_POWERS], axis=1)
+    real = np.stack([weight * normal_density(z) * tau**i * z**j for i, j in CONDITIONAL_TAU_Z_POWERS], axis=1)
     waves = np.exp(1j * z[..., None] * b)
-    centred = dict(zip(CONDITIONAL_POWERS, np.moveaxis(real @ waves * np.exp(b**2 / 2), 1, 0), strict=True))
+    centred = dict(zip(CONDITIONAL_TAU_Z_POWERS, np.moveaxis(real @ waves * np.exp(b**2 / 2), 1, 0), strict=True))
     shifted = dict(centred)
-    for i, j in CONDITIONAL_POWERS:
+    for i, j in CONDITIONAL_TAU_Z_POWERS:
         if j == 1:
             shifted[i, 1] = centred[i, 1] - 1j * b * centred[i, 0]
         if j == 2:
@@ -211,7 +213,7 @@ def _make_update_nodes(
 ) -> tuple[np.ndarray, ...]:
     """Make nodes in z (Y, Z) on panels between the kinks, with their weights and updates tau."""
     cuts = [(edge - stability) / replace_zero(width) for edge in rule.edges(length)]
-    z, weight = _make_panels([0.0, *cuts], nodes, stability)
+    z, weight = _make_panel_nodes([0.0, *cuts], nodes, stability)
     tau = rule.eta * rule.g(stability[:, None] + width * z, length) / (length * np.sin(theta))
     return z, weight, np.asarray(tau)
 
@@ -228,7 +230,11 @@ def _compute_parabola_weights(bound: np.ndarray, flip: float) -> np.ndarray:
 
 def _combine_averages(common: CommonFields, theta: float, c: float) -> UpdateProducts:
     """Combine the conditional averages of one student into the averages of products."""
-    G, student, pair = _compute_second_moments(common, c), _make_student_vectors(common, theta), _make_pair_matrix(c)
+    G, student, pair = (
+        _compute_second_moments(common, c),
+        _make_student_update_vectors(common, theta),
+        _make_cosine_update_matrix(c),
+    )
     mu = G[..., 0]
     B_mu, GB = mu @ pair, G @ pair
     a, c12 = dot_last_axis(student, mu[..., None, :]), dot_last_axis(mu, B_mu)
@@ -245,7 +251,7 @@ def _combine_averages(common: CommonFields, theta: float, c: float) -> UpdatePro
         c12_c12=mean(np.sum(GB * np.swapaxes(GB, -1, -2), axis=(-1, -2))),
         c12_c13=mean(dot_last_axis(B_mu, (G @ B_mu[..., None])[..., 0])),
         c12_c34=mean(c12**2),
-        second_order=mean(_compute_second_order(common, G, c)),
+        second_order=mean(_compute_cosine_second_order(common, G, c)),
     )
 
 
@@ -259,27 +265,29 @@ def _compute_second_moments(common: CommonFields, c: float) -> np.ndarray:
         terms = [1.0], [mean, deviation], [mean**2, 2 * mean * deviation, deviation**2]
         return sum(factor * powers[i, k] for k, factor in enumerate(terms[j])) + 0.0 * mean
 
-    return np.stack([np.stack([average(i + k, j + n) for k, n in PHI_POWERS], -1) for i, j in PHI_POWERS], -2)
+    return np.stack(
+        [np.stack([average(i + k, j + n) for k, n in PHI_TAU_S_POWERS], -1) for i, j in PHI_TAU_S_POWERS], -2
+    )
 
 
-def _make_student_vectors(common: CommonFields, theta: float) -> np.ndarray:
+def _make_student_update_vectors(common: CommonFields, theta: float) -> np.ndarray:
     """Make the vectors ell (Y, X, 2, 5) that give the updates of log l and log theta from phi."""
     sin, cos = np.sin(theta), np.cos(theta)
-    ell = np.zeros((*common.common_s.shape, 2, len(PHI_POWERS)))
+    ell = np.zeros((*common.common_s.shape, 2, len(PHI_TAU_S_POWERS)))
     ell[..., 0, 2], ell[..., 0, 3], ell[..., 0, 4] = sin * cos * common.v, sin**2, sin**2 / 2
     ell[..., 1, 2], ell[..., 1, 3], ell[..., 1, 4] = -(sin**2) * common.v, sin * cos, sin * cos / 2
     ell[..., 1, :] /= theta
     return ell
 
 
-def _make_pair_matrix(c: float) -> np.ndarray:
+def _make_cosine_update_matrix(c: float) -> np.ndarray:
     """Make the matrix B that gives the update of c12 from phi of both students."""
-    B = np.zeros((len(PHI_POWERS), len(PHI_POWERS)))
+    B = np.zeros((len(PHI_TAU_S_POWERS), len(PHI_TAU_S_POWERS)))
     B[2, 1], B[2, 2], B[0, 3], B[0, 4] = 1.0, 0.5, -c, -c / 2
     return B + B.T
 
 
-def _compute_second_order(common: CommonFields, G: np.ndarray, c: float) -> np.ndarray:
+def _compute_cosine_second_order(common: CommonFields, G: np.ndarray, c: float) -> np.ndarray:
     """Compute the second-order term b of c12 at the nodes (Y, X)."""
     z, mu = common.conditional_averages, G[..., 0]
     excess = common.s0**2 - 3  # chi without its terms in z, which are added below
@@ -290,7 +298,7 @@ def _compute_second_order(common: CommonFields, G: np.ndarray, c: float) -> np.n
     return square - crossed + c * (3 * (Gy @ y) + Y**2) / 4
 
 
-def _make_panels(edges: list[Array], nodes: int, template: Array = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def _make_panel_nodes(edges: list[Array], nodes: int, template: Array = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Make quadrature nodes and weights on the panels between edges, along a new last axis.
 
     Edges are broadcast to the shape of `template`.

@@ -45,7 +45,7 @@ from statmech.numerics.gaussian import (
 )
 from statmech.rules import Rule
 
-NUM_STEP_NODES, NUM_REMAINDER_NODES = (
+NUM_STEP_FUNCTION_NODES, NUM_SIGMOID_REMAINDER_NODES = (
     5,
     10,
 )  # relative errors up to 4e-10 for linear rules
@@ -78,7 +78,7 @@ class AngleFunctions(NamedTuple):
         return self.cos / self.sin
 
 
-def average_step_over_field(
+def average_over_perpendicular_field(
     rho: Array, kappa: Array, moments: tuple[Array, Array, Array], angle: AngleFunctions, decay: Array
 ) -> StepMoments:
     r"""Average the update of one step over the perpendicular field w at a fixed stability.
@@ -128,7 +128,7 @@ class StabilityNodes(NamedTuple):
     m1: Array
 
 
-def compute_step_noise(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = None) -> StepMoments:
+def compute_step_moments(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = None) -> StepMoments:
     """Average the update of a student's (log l, log theta) and its products over one example.
 
     All arguments are scalars.
@@ -148,16 +148,16 @@ def compute_step_noise(rule: Rule, theta: Array, length: Array, flip: Array, cha
     stabilities = (
         make_linear_rule_nodes(theta, flip)
         if linear
-        else make_stability_nodes(compute_stability_edges(rule, theta, length), theta, flip)
+        else make_stability_nodes(compute_stability_panel_edges(rule, theta, length), theta, flip)
     )
     terms = jax.vmap(lambda stability: compute_weighted_step_terms(rule, stability, theta, length, flip, changes))(
         stabilities
     )
-    means = convert_example_averages(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
+    means = convert_to_step_averages(theta, jax.tree.map(partial(jnp.sum, axis=0), terms), changes)
     return StepMoments(*(jnp.stack(part) for part in means))
 
 
-def compute_stability_edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
+def compute_stability_panel_edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
     """Compute increasing panel edges for the absolute stability, as in `theory.online.averages`."""
     kinks = [jnp.abs(kink) for kink in rule.edges(length) if not (isinstance(kink, (int, float)) and kink == 0)]
     sorted_edges = [
@@ -189,11 +189,12 @@ def make_linear_rule_nodes(theta: Array, flip: Array) -> StabilityNodes:
     :math:`\Phi(-cs)/\varphi(cs)`. Gauss rules for :math:`\varphi` on the half line serve both terms.
     """
     (x, wide), (s, narrow) = (
-        _reshape_to_columns(half_line_gauss_rule(nodes), theta.ndim) for nodes in (NUM_STEP_NODES, NUM_REMAINDER_NODES)
+        _reshape_to_columns(half_line_gauss_rule(nodes), theta.ndim)
+        for nodes in (NUM_STEP_FUNCTION_NODES, NUM_SIGMOID_REMAINDER_NODES)
     )
     true, sin, field = 1 - 2 * flip, jnp.sin(theta), s * jnp.abs(jnp.cos(theta))
     mills = mills_ratio(field)
-    shape = (NUM_STEP_NODES, *theta.shape)
+    shape = (NUM_STEP_FUNCTION_NODES, *theta.shape)
     right, left = _order_by_stability_sign(
         theta,
         jnp.concatenate([jnp.broadcast_to(flip + true, shape), -true * mills]),
@@ -260,20 +261,22 @@ def compute_weighted_step_terms(
     flip
         Probability that a label is flipped.
     changes
-        The drift and decay, as in `compute_step_noise`.
+        The drift and decay, as in `compute_step_moments`.
     """
     angle, decay = AngleFunctions(theta, jnp.sin(theta), jnp.cos(theta)), 0.0 if changes is None else changes.decay
     x, weight, right, left, m1 = stabilities
     shift, scale = angle.cot * x * m1, rule.eta / length
 
     def step_at(kappa: Array, m0: Array, shift: Array) -> StepMoments:
-        return average_step_over_field(scale * rule.g(kappa, length), kappa, (m0, m1, m0 - shift), angle, decay)
+        return average_over_perpendicular_field(
+            scale * rule.g(kappa, length), kappa, (m0, m1, m0 - shift), angle, decay
+        )
 
     steps = step_at(x, right, shift), step_at(-x, left, -shift)
     return jax.tree.map(lambda positive, negative: weight * (positive + negative), *steps)
 
 
-def convert_example_averages(theta: Array, example: StepMoments, changes: Any = None) -> StepMoments:
+def convert_to_step_averages(theta: Array, example: StepMoments, changes: Any = None) -> StepMoments:
     """Convert averages over an example to averages over a step, with drift, for (log l, log theta).
 
     All arguments are scalars.

@@ -133,7 +133,7 @@ def make_lattice_points(fields: UnitFields) -> LatticePoints:
     return LatticePoints(jnp.asarray(weight), x, g, slope, jnp.sum(fields.weights[:, None] * outputs, axis=0))
 
 
-def average_output_errors(fields: UnitFields, i: Array) -> Array:
+def average_outputs_times_error(fields: UnitFields, i: Array) -> Array:
     """Average g(x_i) e over the fields for n units i, as an array (n, L)."""
     if fields.spacing:
         points = make_lattice_points(fields)
@@ -215,15 +215,15 @@ def average_gradient_products(fields: UnitFields, i: Array, j: Array) -> Array:
     averages_per_pair = fields.num_smooth_fields * (fields.num_smooth_fields + 1) // 2 * fields.gram.shape[-1]
     size = max(1, MAX_PARALLEL_AVERAGES // averages_per_pair)
     if size >= len(i):
-        return _average_product_batch(fields, i, j)
+        return _average_gradient_product_batch(fields, i, j)
     pairs = np.pad(np.stack([i, j]), ((0, 0), (0, -len(i) % size))).reshape(2, -1, size)
     batches = jax.lax.map(
-        lambda batch: _average_product_batch(fields, *batch), (jnp.asarray(pairs[0]), jnp.asarray(pairs[1]))
+        lambda batch: _average_gradient_product_batch(fields, *batch), (jnp.asarray(pairs[0]), jnp.asarray(pairs[1]))
     )
     return batches.reshape(-1, batches.shape[-1])[: len(i)]
 
 
-def _average_product_batch(fields: UnitFields, i: Array, j: Array) -> Array:
+def _average_gradient_product_batch(fields: UnitFields, i: Array, j: Array) -> Array:
     averages, gram, weights, sign, *_ = fields
     first, second = i[:, None], j[:, None]
     a, b = np.triu_indices(fields.num_smooth_fields)
@@ -256,7 +256,7 @@ def _average_error_over_masks(fields: UnitFields, points: LatticePoints, *units:
         return points.error
     rho, students = fields.masks
     outputs = fields.weights[:students, None] * points.g[:students]
-    return points.error + (rho - 1) * jnp.tensordot(1.0 * _mark_units(students, *units), outputs, 1)
+    return points.error + (rho - 1) * jnp.tensordot(1.0 * _mark_student_units(students, *units), outputs, 1)
 
 
 def _compute_mask_variance(fields: UnitFields, points: LatticePoints, *units: Array) -> Array:
@@ -264,9 +264,9 @@ def _compute_mask_variance(fields: UnitFields, points: LatticePoints, *units: Ar
     assert fields.masks is not None
     rho, students = fields.masks
     outputs = fields.weights[:students, None] * points.g[:students]
-    return (rho - 1) * jnp.tensordot(1.0 - _mark_units(students, *units), outputs**2, 1)
+    return (rho - 1) * jnp.tensordot(1.0 - _mark_student_units(students, *units), outputs**2, 1)
 
 
-def _mark_units(num_students: int, *units: Array) -> Array:
+def _mark_student_units(num_student_units: int, *units: Array) -> Array:
     """Return a mask (n, students) of the student units among these units."""
-    return reduce(or_, (np.arange(num_students) == unit[:, None] for unit in units))
+    return reduce(or_, (np.arange(num_student_units) == unit[:, None] for unit in units))

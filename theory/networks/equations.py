@@ -44,8 +44,8 @@ import numpy as np
 from statmech.networks.lattice_averages import choose_lattice_spacing, ensure_gaussian_averages
 from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
-from statmech.parameters import ParameterFamily, get_parameter_family
-from statmech.runtime.devices import use_double_precision
+from statmech.parameters import RealParameterFamily, get_real_parameter_family
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.forks import record_jax_use
 from statmech.runtime.programs import OLD_FUSION_OPTIONS, CachedProgram
 from statmech.scenarios.network import NetworkCell
@@ -56,7 +56,7 @@ from theory.networks.averages import (
     UnitFields,
     average_gradient_overlaps,
     average_gradient_products,
-    average_output_errors,
+    average_outputs_times_error,
     average_slope_products,
 )
 from theory.numerics.dormand_prince import integrate
@@ -77,7 +77,7 @@ class NetworkEquations:
     an activation without closed forms, and whether there is dropout.
     """
 
-    activation: ParameterFamily
+    activation: RealParameterFamily
     K: int
     M: int
     sign: bool = False
@@ -169,7 +169,7 @@ def compute_entry_rates(
     return EntryRates(
         setting.eta * towards_teachers - setting.decay * R[student, teacher],
         setting.eta * between_students + setting.eta**2 * noise_terms - 2 * setting.decay * Q[i, j],
-        setting.eta_v * average_output_errors(fields, output),
+        setting.eta_v * average_outputs_times_error(fields, output),
     )
 
 
@@ -254,12 +254,14 @@ def solve_network_batch(
 def make_network_equations(cell: NetworkCell) -> NetworkEquations:
     """Make the static arguments of the compiled solver from a cell."""
     spacing = 0.0 if cell.activation.has_closed_forms else choose_lattice_spacing(cell.activation)
-    return NetworkEquations(get_parameter_family(cell.activation), cell.K, cell.M, cell.sign, spacing, cell.has_dropout)
+    return NetworkEquations(
+        get_real_parameter_family(cell.activation), cell.K, cell.M, cell.sign, spacing, cell.has_dropout
+    )
 
 
 def make_network_setting(cells: Sequence[NetworkCell]) -> NetworkSetting:
     """Make the run-time arguments of the compiled solver from a batch of cells."""
-    names = get_parameter_family(cells[0].activation).real_names
+    names = get_real_parameter_family(cells[0].activation).real_names
     parameters = {name: np.asarray([getattr(cell.activation, name) for cell in cells], float) for name in names}
     rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in SCALAR_SETTING_NAMES}
     T, w = (np.stack([getattr(cell, name) for cell in cells], axis=-1) for name in ("T", "w"))
@@ -285,7 +287,7 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[St
     def solve_group(program: tuple[NetworkEquations, Any], indices: list[int]) -> list[StudentUnits]:
         return _solve_with_one_program(program[0], [cells[index] for index in indices], t)
 
-    with use_double_precision():
+    with use_cpu_double_precision():
         return solve_in_batches(
             list(map(make_solution_key, cells)),
             program,

@@ -28,7 +28,7 @@ import numpy as np
 
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import Array
-from statmech.runtime.devices import use_double_precision
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.forks import record_jax_use
 from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.runtime.programs import cached_program
@@ -50,8 +50,8 @@ from theory.networks.equations import (
 from theory.numerics.dormand_prince import integrate, pad_times
 
 NODES = 16  # per field; 24 nodes change c by only 7e-4
-U_DIFFERENCE_STEP = 1e-5  # for the growth rate of u
-NUM_ESCAPE_TIMES = 201  # spaced more densely at early times
+SPECIALISATION_DIFFERENCE_STEP = 1e-5  # for the growth rate of u
+NUM_TIMES_TO_PLATEAU = 201  # spaced more densely at early times
 FIRST_PLATEAU_TIME, MAX_PLATEAU_TIME_DOUBLINGS = (
     300.0,
     8,
@@ -60,10 +60,12 @@ GROWTH_RATE_TOL, MIN_NOISE_WEIGHT = (
     1e-9,
     1e-10,
 )  # relative change of a between late times, and relative contribution to V
-INITIAL_U = 1e-6  # smaller u grow linearly
-SYMMETRIC_STATE_INDICES = np.array([0, 0, 0, 0, 1, 2, 1, 3, 3])  # expands (R, Q, C, v) to the rows of the state
-SYMMETRIC_ROW_INDICES = np.array([0, 4, 5, 7])  # selects (R, Q, C, v) from the rows of the state
-U_DIRECTION = np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2  # unit vector of u in the rows of the state
+INITIAL_SPECIALISATION_U = 1e-6  # smaller u grow linearly
+SYMMETRIC_EXPANSION_INDICES = np.array([0, 0, 0, 0, 1, 2, 1, 3, 3])  # expands (R, Q, C, v) to the rows of the state
+SYMMETRIC_SELECTION_INDICES = np.array([0, 4, 5, 7])  # selects (R, Q, C, v) from the rows of the state
+SPECIALISATION_DIRECTION = (
+    np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2
+)  # unit vector of u in the rows of the state
 
 
 class Escape(NamedTuple):
@@ -136,18 +138,20 @@ def _solve_to_plateau(cell: NetworkCell) -> SymmetricSolution:
     """Integrate a symmetric solution until it reaches the plateau, where the growth rate is constant."""
     equations, start, last = (
         make_network_equations(cell),
-        pack_units(cell.units)[SYMMETRIC_ROW_INDICES, None],
+        pack_units(cell.units)[SYMMETRIC_SELECTION_INDICES, None],
         FIRST_PLATEAU_TIME / cell.eta,
     )
     setting = make_network_setting([cell])
     for _ in range(MAX_PLATEAU_TIME_DOUBLINGS):
-        times = last * np.linspace(0.0, 1.0, NUM_ESCAPE_TIMES) ** 3
-        with use_double_precision():
+        times = last * np.linspace(0.0, 1.0, NUM_TIMES_TO_PLATEAU) ** 3
+        with use_cpu_double_precision():
             recorded = np.asarray(
                 _integrate_symmetric_state(equations, setting, start, pad_times(times), np.int64(MAX_STEPS))
             )
-            rows = recorded[:NUM_ESCAPE_TIMES, :, 0].T[SYMMETRIC_STATE_INDICES]
-            growth = np.asarray(_compute_growth_rates(equations, make_network_setting([cell] * NUM_ESCAPE_TIMES), rows))
+            rows = recorded[:NUM_TIMES_TO_PLATEAU, :, 0].T[SYMMETRIC_EXPANSION_INDICES]
+            growth = np.asarray(
+                _compute_growth_rates(equations, make_network_setting([cell] * NUM_TIMES_TO_PLATEAU), rows)
+            )
         if abs(growth[-1] - growth[-2]) < GROWTH_RATE_TOL * abs(growth[-1]):
             break
         last *= 2
@@ -189,7 +193,7 @@ def _integrate_symmetric_state(
     """
     atol = jnp.full((len(start), 1), ATOL)
     return integrate(
-        lambda x: compute_row_rates(equations, setting, x[SYMMETRIC_STATE_INDICES])[SYMMETRIC_ROW_INDICES],
+        lambda x: compute_row_rates(equations, setting, x[SYMMETRIC_EXPANSION_INDICES])[SYMMETRIC_SELECTION_INDICES],
         start,
         times,
         RTOL,
@@ -202,10 +206,12 @@ def _integrate_symmetric_state(
 def _compute_growth_rates(equations: NetworkEquations, setting: NetworkSetting, rows: Array) -> Array:
     """Compute the growth rate a of small deviations u at states (9, T)."""
     ahead, behind = (
-        compute_row_rates(equations, setting, rows + sign * U_DIFFERENCE_STEP * U_DIRECTION[:, None])
+        compute_row_rates(
+            equations, setting, rows + sign * SPECIALISATION_DIFFERENCE_STEP * SPECIALISATION_DIRECTION[:, None]
+        )
         for sign in (1, -1)
     )
-    return U_DIRECTION @ (ahead - behind) / (2 * U_DIFFERENCE_STEP)
+    return SPECIALISATION_DIRECTION @ (ahead - behind) / (2 * SPECIALISATION_DIFFERENCE_STEP)
 
 
 def _compute_noise_strength(cell: NetworkCell, state: np.ndarray) -> float:
@@ -228,8 +234,10 @@ def _compute_noise_strength(cell: NetworkCell, state: np.ndarray) -> float:
 def _find_passage_time(cell: NetworkCell, plateau: np.ndarray, rate: float, passed: float) -> float:
     """Find the first time with |u| >= `passed`, for a solution with u = exp(rate t) at early times."""
     R, Q, v = unpack_units(make_network_equations(cell), plateau)
-    start = NetworkStart.model_validate({"R": R + INITIAL_U * U_DIRECTION[:4].reshape(2, 2), "Q": Q, "v": v})
-    times = np.linspace(0.0, 2 * np.log(1 / INITIAL_U) / rate, 4001)
+    start = NetworkStart.model_validate(
+        {"R": R + INITIAL_SPECIALISATION_U * SPECIALISATION_DIRECTION[:4].reshape(2, 2), "Q": Q, "v": v}
+    )
+    times = np.linspace(0.0, 2 * np.log(1 / INITIAL_SPECIALISATION_U) / rate, 4001)
     overlaps = solve_cells([replace(cell, start=start)], times)[0].R
     u = np.abs(overlaps[:, 0, 0] + overlaps[:, 1, 1] - overlaps[:, 0, 1] - overlaps[:, 1, 0]) / 2
     index = int(np.argmax(u >= passed))

@@ -32,7 +32,7 @@ import numpy as np
 from statmech.errors import ScenarioError, SolverError
 from statmech.numerics.gaussian import Array
 from statmech.results.dataset import make_empty_dataset
-from statmech.runtime.devices import use_double_precision
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.forks import record_jax_use
 from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.runtime.programs import fast_compiled_program
@@ -138,13 +138,13 @@ def find_stationary_state(cell: NetworkCell) -> StationaryNetwork:
 
     The search starts from perfect learning if possible, otherwise from a solution at late times.
     """
-    partner = _find_partners(cell)
+    partner = _assign_students_to_teachers(cell)
     if partner is not None and (units := _follow_growing_noise(cell, partner)) is not None:
         return _check_stability(cell, units)
-    return _find_from_late_times(cell)
+    return _find_state_from_late_times(cell)
 
 
-def _find_from_late_times(cell: NetworkCell) -> StationaryNetwork:
+def _find_state_from_late_times(cell: NetworkCell) -> StationaryNetwork:
     """Find a stationary state near the solution of the equations at late times.
 
     Returns the first stable state found from any of the `LATE_START_TIMES`.
@@ -163,7 +163,7 @@ def _find_from_late_times(cell: NetworkCell) -> StationaryNetwork:
     return state
 
 
-def _find_partners(cell: NetworkCell) -> np.ndarray | None:
+def _assign_students_to_teachers(cell: NetworkCell) -> np.ndarray | None:
     """Assign a student unit of equal output weight to each teacher unit, or return None if this is impossible."""
     if cell.sign or cell.decay > 0 or cell.K < cell.M or (cell.eta_v > 0 and cell.K > cell.M):
         return None
@@ -285,7 +285,7 @@ def _check_stability(cell: NetworkCell, units: StudentUnits) -> StationaryNetwor
 
 
 def _evaluate_rates_and_jacobian(cell: NetworkCell, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    with use_double_precision():
+    with use_cpu_double_precision():
         rates, slope = _compute_rates_and_jacobian(make_network_equations(cell), make_network_setting([cell]), rows)
         return np.asarray(rates), np.asarray(slope)
 

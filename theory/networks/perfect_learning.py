@@ -37,7 +37,7 @@ import numpy as np
 
 from statmech.activations import Erf, Linear
 from statmech.numerics.gaussian import Array, get_legendre_rule
-from statmech.runtime.devices import use_double_precision
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.programs import fast_compiled_program
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_matrices import StudentUnits
@@ -185,7 +185,7 @@ def compute_difference_rates(equations: DifferenceEquations, problem: Difference
     )
 
 
-def compute_difference_error(equations: DifferenceEquations, problem: DifferenceProblem) -> Array:
+def compute_error_from_differences(equations: DifferenceEquations, problem: DifferenceProblem) -> Array:
     """Compute the generalization error (L,) from the differences."""
     return average_squared_error(equations, make_field_measure(equations, problem), problem.v) / 2
 
@@ -198,13 +198,13 @@ def pack_differences(differences: UnitDifferences) -> Array:
     """
     rho, d = differences
     K, batch_size = len(d), d.shape[-1]
-    sizes = _compute_difference_sizes(differences)
+    sizes = _compute_difference_scales(differences)
     return jnp.concatenate(
         [jnp.log(jnp.stack(sizes)), (d / sizes[0]).reshape(K * K, batch_size), (rho / sizes[1]).reshape(-1, batch_size)]
     )
 
 
-def _compute_difference_sizes(differences: UnitDifferences) -> tuple[Array, Array]:
+def _compute_difference_scales(differences: UnitDifferences) -> tuple[Array, Array]:
     rho, d = differences
     size = jnp.trace(d)
     return size, jnp.sqrt(size**2 + jnp.sum(rho**2, axis=(0, 1)))
@@ -226,7 +226,7 @@ def compute_difference_row_rates(equations: DifferenceEquations, problem: Differ
     )
     K, batch_size = equations.K, rows.shape[-1]
     # recompute the sizes: with the sizes in the first two rows, rounding errors of the directions would grow
-    true_size, true_joint_size = _compute_difference_sizes(differences)
+    true_size, true_joint_size = _compute_difference_scales(differences)
     growth = jnp.trace(change.d) / true_size
     joint_growth = (
         true_size * jnp.trace(change.d) + jnp.sum(differences.rho * change.rho, axis=(0, 1))
@@ -237,7 +237,7 @@ def compute_difference_row_rates(equations: DifferenceEquations, problem: Differ
 
 
 @fast_compiled_program
-def solve_differences(
+def solve_errors_from_differences(
     equations: DifferenceEquations, problem: DifferenceProblem, times: Array, max_steps: Array
 ) -> tuple[Array, Array]:
     """Integrate the differences of a batch, and return eps_g (T, L).
@@ -259,7 +259,7 @@ def solve_differences(
         partial(compute_difference_row_rates, equations, problem), rows, times, RTOL, atol, max_steps, problem.begin
     )
     return jax.lax.map(
-        lambda rows: compute_difference_error(
+        lambda rows: compute_error_from_differences(
             equations, problem._replace(differences=unpack_differences(equations, rows))
         ),
         values,
@@ -306,9 +306,9 @@ def _solve_with_one_program(
     """
     padded_problems = pad_with_last_member(problems)
     problem = jax.tree.map(lambda *parts: np.stack(parts, axis=-1), *padded_problems)
-    with use_double_precision():
+    with use_cpu_double_precision():
         errors, completed = map(
-            np.asarray, solve_differences(equations, problem, pad_times(times), np.int64(MAX_STEPS))
+            np.asarray, solve_errors_from_differences(equations, problem, pad_times(times), np.int64(MAX_STEPS))
         )
     return [errors[: len(times), index] if completed[index] else None for index in range(len(problems))]
 

@@ -34,8 +34,8 @@ import numpy as np
 from statmech.activations import Erf
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import Array, get_legendre_rule
-from statmech.parameters import get_parameter_family
-from statmech.runtime.devices import use_double_precision
+from statmech.parameters import get_real_parameter_family
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.runtime.programs import fast_compiled_program
 from statmech.scenarios.network_matrices import StudentUnits
@@ -92,12 +92,12 @@ def plateau(M: int, K: int, eta: float) -> Plateau:
     """
     _check_plateau_arguments(M=M, K=K, eta=eta)
     set_up_compilation_cache()
-    with use_double_precision():
+    with use_cpu_double_precision():
         values = _follow_plateau(K, M, float(eta))
         R, C, over = (float(value) for value in (values if K > 1 else (values[0], np.nan, values[1])))
         Q = C + over if K > 1 else over
         matrices = _compute_jacobian_blocks(
-            NetworkEquations(get_parameter_family(Erf()), K, M),
+            NetworkEquations(get_real_parameter_family(Erf()), K, M),
             _make_symmetric_units(K, M, values),
             _make_plateau_directions(K, M),
         )
@@ -135,9 +135,9 @@ def critical_rate(K: int) -> float:
     _check_plateau_arguments(K=K)
     set_up_compilation_cache()
     learnt = StudentUnits(np.eye(K), np.eye(K), np.ones(K))
-    with use_double_precision():
+    with use_cpu_double_precision():
         matrices = _compute_jacobian_blocks(
-            NetworkEquations(get_parameter_family(Erf()), K, K), learnt, _make_learnt_directions(K)
+            NetworkEquations(get_real_parameter_family(Erf()), K, K), learnt, _make_perfect_state_directions(K)
         )
     above = np.sqrt(3) * np.pi / (K + 3 / np.sqrt(5) - 1)
     return float(brentq(partial(_get_max_growth_rate, matrices), 0.5 * above, 1.01 * above, xtol=1e-15, rtol=1e-15))
@@ -173,7 +173,7 @@ def _make_noiseless_setting(M: int, eta: float, batch_size: int) -> NetworkSetti
     return NetworkSetting({}, zero + eta, zero, zero, zero, zero, T, np.ones((M, batch_size)))
 
 
-def _split_rates_by_order(
+def _split_rates_by_eta_order(
     equations: NetworkEquations, entries: EntryIndices, units: StudentUnits
 ) -> tuple[Array, Array]:
     """Compute the coefficients (n, L) of eta and eta^2 in the rates of selected entries of R and Q."""
@@ -199,7 +199,7 @@ def _select_entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], 
     return EntryIndices(student, teacher, first, second, np.zeros(0, int))
 
 
-def _compute_plateau_balance(equations: NetworkEquations, values: Array, eta: Array) -> Array:
+def _compute_plateau_residuals(equations: NetworkEquations, values: Array, eta: Array) -> Array:
     """Compute the rates that vanish at the plateau, divided by eta.
 
     They are the rates of R and C and the function f, or the rates of R and Q for K = 1.
@@ -208,7 +208,7 @@ def _compute_plateau_balance(equations: NetworkEquations, values: Array, eta: Ar
     entries = _select_entries(K, [(0, 0)], [(0, 0), (0, 1)], M)
 
     def entry_rates(values: Array) -> Array:
-        first, second = _split_rates_by_order(equations, entries, _make_symmetric_units(K, M, values))
+        first, second = _split_rates_by_eta_order(equations, entries, _make_symmetric_units(K, M, values))
         return first + eta * second
 
     if K == 1:
@@ -221,11 +221,11 @@ def _compute_plateau_balance(equations: NetworkEquations, values: Array, eta: Ar
 
 
 @fast_compiled_program
-def _compute_balance_and_slopes(equations: NetworkEquations, values: Array, eta: Array) -> tuple[Array, Array, Array]:
+def _compute_residuals_and_slopes(equations: NetworkEquations, values: Array, eta: Array) -> tuple[Array, Array, Array]:
     """Compute the rates that vanish at the plateau, and their derivatives with respect to values and eta."""
 
     def balance_twice(values: Array, eta: Array) -> tuple[Array, Array]:
-        balance = _compute_plateau_balance(equations, values, eta)
+        balance = _compute_plateau_residuals(equations, values, eta)
         return balance, balance
 
     (by_values, by_eta), balance = jax.jacfwd(balance_twice, argnums=(0, 1), has_aux=True)(values, eta)
@@ -237,14 +237,14 @@ def _follow_plateau(K: int, M: int, eta: float) -> np.ndarray:
 
     Returns R, C and Delta, or R and Q for K = 1.
     """
-    equations = NetworkEquations(get_parameter_family(Erf()), K, M)
+    equations = NetworkEquations(get_real_parameter_family(Erf()), K, M)
     square = (M - K**2 + np.sqrt((M - K**2) ** 2 + K**2 * (2 * M - 1))) / (K**2 * (2 * M - 1))
     values = np.array([np.sqrt(square), M * square, 0.0][: 3 if K > 1 else 2])
     current_eta, step = 0.0, MAX_ETA_STEP
     values = _find_fixed_point(equations, values, 0.0)
     while current_eta < eta:
         target = min(current_eta + step, eta)
-        _, by_values, by_eta = map(np.asarray, _compute_balance_and_slopes(equations, values, current_eta))
+        _, by_values, by_eta = map(np.asarray, _compute_residuals_and_slopes(equations, values, current_eta))
         guess = values - np.linalg.solve(by_values, by_eta) * (target - current_eta)
         new_values = _find_fixed_point(equations, guess, target)
         if np.all(np.isfinite(new_values)) and np.max(np.abs(new_values - guess)) < 0.1 * (1 + np.max(np.abs(values))):
@@ -262,7 +262,7 @@ def _follow_plateau(K: int, M: int, eta: float) -> np.ndarray:
 def _find_fixed_point(equations: NetworkEquations, values: np.ndarray, eta: float) -> np.ndarray:
     """Find a fixed point near these values by Newton's method, or return NaN if it does not converge."""
     for _ in range(MAX_PLATEAU_NEWTON_STEPS):
-        balance, slope, _ = _compute_balance_and_slopes(equations, values, eta)
+        balance, slope, _ = _compute_residuals_and_slopes(equations, values, eta)
         change = np.linalg.solve(np.asarray(slope), np.asarray(balance))
         values = values - change
         if not np.all(np.isfinite(values)):
@@ -280,12 +280,12 @@ def _compute_plateau_error(K: int, M: int, R: float, Q: float, C: float) -> floa
 
 
 OverlapDirection = tuple[np.ndarray, np.ndarray]  # perturbations of R (K, M) and Q (K, K)
-DirectionBlocks = tuple[
+InvariantSubspaceDirections = tuple[
     EntryIndices, list[list[OverlapDirection]]
 ]  # entries that determine a direction, and the directions of each invariant subspace
 
 
-def _make_plateau_directions(K: int, M: int) -> DirectionBlocks:
+def _make_plateau_directions(K: int, M: int) -> InvariantSubspaceDirections:
     """Make directions that span the invariant subspaces of perturbations of a symmetric state."""
     zero_R, off, ones = np.zeros((K, M)), 1 - np.eye(K), np.ones((K, M))
     a, b = _make_opposite_pair(K), _make_opposite_pair(M)
@@ -301,7 +301,7 @@ def _make_plateau_directions(K: int, M: int) -> DirectionBlocks:
     return _select_entries(K, [(0, 0)], [(0, 0), (0, 1), (0, 2)], M), parts
 
 
-def _make_learnt_directions(K: int) -> DirectionBlocks:
+def _make_perfect_state_directions(K: int) -> InvariantSubspaceDirections:
     """Make directions that span the invariant subspaces of perturbations of perfect learning."""
     zero, off, a = np.zeros((K, K)), 1 - np.eye(K), _make_opposite_pair(K)
     sums, rotation = off * (a[:, None] + a), np.zeros((K, K))
@@ -330,7 +330,7 @@ def _make_zero_row_sum_matrix(K: int) -> np.ndarray:
 
 
 def _compute_jacobian_blocks(
-    equations: NetworkEquations, units: StudentUnits, state_directions: DirectionBlocks
+    equations: NetworkEquations, units: StudentUnits, state_directions: InvariantSubspaceDirections
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Compute A and B of the Jacobian eta (A + eta B) in each invariant subspace."""
     entries, parts = state_directions
@@ -362,7 +362,7 @@ def _differentiate_rates(
     equations, entries = static_arguments
     indices = EntryIndices(*(np.array(part, int) for part in entries))
     slopes: tuple[Array, ...] = jax.jvp(
-        lambda R, Q: _split_rates_by_order(equations, indices, StudentUnits(R, Q, v)), (R, Q), (dR, dQ)
+        lambda R, Q: _split_rates_by_eta_order(equations, indices, StudentUnits(R, Q, v)), (R, Q), (dR, dQ)
     )[1]
     return slopes
 

@@ -33,7 +33,7 @@ import numpy as np
 
 from statmech.modes import Modes, condense_modes
 from statmech.numerics.gaussian import Array
-from statmech.runtime.devices import use_double_precision
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.forks import record_jax_use
 from statmech.runtime.programs import cached_program
 from statmech.scenarios.network import NetworkCell
@@ -41,7 +41,7 @@ from statmech.scenarios.network_matrices import StudentUnits
 from theory.networks.averages import (
     average_gradient_derivatives,
     average_gradient_products,
-    average_output_errors,
+    average_outputs_times_error,
     average_slope_products,
 )
 from theory.networks.equations import (
@@ -94,7 +94,7 @@ def make_initial_mode_units(cell: NetworkCell, modes: Modes) -> StudentUnits:
     return StudentUnits(T_a * R, T_a * parallel + nu * (Q - parallel), v)
 
 
-def sum_over_modes(mode_parameters: ModeParameters, units: StudentUnits) -> StudentUnits:
+def sum_modes_to_field_overlaps(mode_parameters: ModeParameters, units: StudentUnits) -> StudentUnits:
     """Compute the field covariances R (K, M, L) and Q (K, K, L) as sums over modes."""
 
     def sum_modes(part: Array) -> Array:
@@ -111,7 +111,7 @@ def compute_mode_rates(
     (R, Q, v), (l, nu, power) = units, (part[:, None, None] for part in mode_parameters)
     field_power = jnp.sum(mode_parameters.variances * mode_parameters.teacher, axis=0)
     fields = make_network_fields(
-        equations, setting._replace(T=field_power * setting.T), sum_over_modes(mode_parameters, units)
+        equations, setting._replace(T=field_power * setting.T), sum_modes_to_field_overlaps(mode_parameters, units)
     )
     students, (i, j) = np.arange(K), np.triu_indices(K)
     A = setting.eta * v[:, None] * average_gradient_derivatives(fields, students)
@@ -131,7 +131,7 @@ def compute_mode_rates(
         l * towards_teachers - setting.decay * R,
         l * (between_students + jnp.swapaxes(between_students, 1, 2) + nu * noise_terms[pair_indices])
         - 2 * setting.decay * Q,
-        setting.eta_v * average_output_errors(fields, students),
+        setting.eta_v * average_outputs_times_error(fields, students),
     )
 
 
@@ -211,7 +211,7 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[We
             program[0], [cells[index] for index in indices], [cell_modes[index] for index in indices], t
         )
 
-    with use_double_precision():
+    with use_cpu_double_precision():
         return solve_in_batches(keys, program, lambda program: choose_network_batch_size(program[0]), solve_group)
 
 

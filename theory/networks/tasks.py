@@ -29,7 +29,7 @@ import numpy as np
 from statmech.networks.lattice_averages import ensure_gaussian_averages
 from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
-from statmech.runtime.devices import use_double_precision
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.forks import record_jax_use
 from statmech.runtime.programs import cached_program
 from statmech.scenarios.network_matrices import StudentUnits
@@ -166,7 +166,7 @@ def solve_task_rows(
             start,
         )
 
-    with use_double_precision():
+    with use_cpu_double_precision():
         return integrate_in_pieces(solve, cells[0].edges, start, times)
 
 

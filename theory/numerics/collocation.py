@@ -15,13 +15,13 @@ from statmech.errors import SolverError
 from statmech.numerics.gaussian import get_legendre_rule
 
 NODES = 12  # per panel
-TOLERANCE = 1e-7
+LAST_LEGENDRE_COEFFICIENT_TOL = 1e-7
 MAX_PANEL_HALVINGS = 24
 
 CoefficientFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-def solve_linear_equations(
+def solve_linear_odes(
     coefficients: CoefficientFunction, start: np.ndarray, times: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Solve the linear equation x' = M(t) x + d(t) for x at each time.
@@ -50,7 +50,7 @@ def solve_linear_equations(
     --------
     >>> def decay(t):
     ...     return -np.ones((t.size, 1, 1)), np.zeros((t.size, 1))
-    >>> solve_linear_equations(decay, np.ones(1), np.array([0.0, 1.0, 3.0]), np.ones_like).round(6).ravel()
+    >>> solve_linear_odes(decay, np.ones(1), np.array([0.0, 1.0, 3.0]), np.ones_like).round(6).ravel()
     array([1.      , 0.367879, 0.049787])
     """
     last = np.log1p(times[-1] if times[-1] > 0 else 1.0)
@@ -103,7 +103,7 @@ def _find_rough_panels(
 ) -> np.ndarray:
     """Return a mask (P,) of the panels with too large a last Legendre coefficient of the slopes."""
     last = h[:, None] * abs(_make_legendre_matrix()[:, -1] @ slopes)
-    return np.any(last > TOLERANCE * scale(np.maximum(abs(values[1:]), abs(values[:-1]))), axis=-1)
+    return np.any(last > LAST_LEGENDRE_COEFFICIENT_TOL * scale(np.maximum(abs(values[1:]), abs(values[:-1]))), axis=-1)
 
 
 def _make_legendre_matrix() -> np.ndarray:

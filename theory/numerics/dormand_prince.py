@@ -9,7 +9,7 @@ Wanner, *Solving Ordinary Differential Equations I*, section II.10). The systems
 Each system has its own time and step size, and its steps do not depend on the other systems.
 
 The step size follows the larger of two errors: Hairer's estimate for y', and, if a recorded time lies in the step, the
-last term of the polynomial over `SMOOTH_ERROR_RATIO`. The second error matters at large t, where stability limits the
+last term of the polynomial over `SMOOTH_DENSE_ERROR_RATIO`. The second error matters at large t, where stability limits the
 step: for y' = -zy/h with z = 6, close to this limit, the polynomial's error is 80 times the estimate for y'.
 """
 
@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.numerics.gaussian import Array
-from statmech.runtime.programs import pad_program_count
+from statmech.runtime.programs import pad_array_length
 from theory.numerics.tableau import NUM_ALL_STAGES, NUM_STAGES, Tableau, read_tableau
 
 VectorField = Callable[[Array], Array]
@@ -31,13 +31,13 @@ VectorField = Callable[[Array], Array]
 METHOD_ORDER = 8
 FIRST_TIME_STEP = 0.1  # reduced by rejections if it is too large
 STEP_SAFETY_FACTOR, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 10.0  # for the step-size control
-MAX_LAST_TERM_FACTOR = 0.00839  # maximum of x^4 (1 - x)^3, the last term of the dense output
-SMOOTH_ERROR_RATIO = (
+MAX_DENSE_OUTPUT_LAST_TERM = 0.00839  # maximum of x^4 (1 - x)^3, the last term of the dense output
+SMOOTH_DENSE_ERROR_RATIO = (
     16.0  # last term over the tolerance; it is 8 to 12 in smooth regions, 80 to 230 where stability limits the step
 )
 TIMES_PER_BLOCK = 8  # recorded times are padded to a multiple of this number
-MIN_RECORDED_TIMES = 256  # lets a config and its dense lines share one compiled program
-MAX_DENSE_BATCH_VALUES = 2**14  # values per recorded time; 256 times take 32 MiB
+MIN_PADDED_TIMES = 256  # lets a config and its dense lines share one compiled program
+MAX_VALUES_PER_PADDED_TIME = 2**14  # values per recorded time; 256 times take 32 MiB
 
 
 class IntegrationState(NamedTuple):
@@ -73,8 +73,8 @@ def pad_times(times: np.ndarray, num_values: int = 1) -> np.ndarray:
     >>> pad_times(np.arange(9.0)).size
     256
     """
-    min_size = MIN_RECORDED_TIMES if num_values <= MAX_DENSE_BATCH_VALUES else TIMES_PER_BLOCK
-    return np.pad(times, (0, pad_program_count(max(min_size, times.size)) - times.size), constant_values=np.inf)
+    min_size = MIN_PADDED_TIMES if num_values <= MAX_VALUES_PER_PADDED_TIME else TIMES_PER_BLOCK
+    return np.pad(times, (0, pad_array_length(max(min_size, times.size)) - times.size), constant_values=np.inf)
 
 
 def integrate(
@@ -182,7 +182,9 @@ def _estimate_error(constants: Tableau, y: Array, step: AttemptedStep, rtol: flo
     )
     total = fifth + 0.01 * third
     error = fifth / jnp.sqrt(jnp.where(total > 0, total, 1.0))
-    dense_error = jnp.max(jnp.abs(part(constants.polynomial[-1])), axis=0) * MAX_LAST_TERM_FACTOR / SMOOTH_ERROR_RATIO
+    dense_error = (
+        jnp.max(jnp.abs(part(constants.polynomial[-1])), axis=0) * MAX_DENSE_OUTPUT_LAST_TERM / SMOOTH_DENSE_ERROR_RATIO
+    )
     return jnp.where(step.stop_index > step.first_index, jnp.maximum(error, dense_error), error)
 
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from statmech.errors import SolverError
 from statmech.numerics.gaussian import Array
-from statmech.runtime.programs import pad_program_count
+from statmech.runtime.programs import pad_array_length
 
 P = TypeVar("P", bound=Hashable)  # a program
 S = TypeVar("S")  # the solution of a cell
 
 
 def solve_in_batches(
-    identities: Sequence[Any],
+    solution_keys: Sequence[Any],
     program: Callable[[int], P],
     batch_size: Callable[[P], int],
     solve: Callable[[P, list[int]], list[S]],
@@ -27,7 +27,7 @@ def solve_in_batches(
 
     Parameters
     ----------
-    identities
+    solution_keys
         Everything that determines the equations and the initial values of each cell.
     program
         Returns the program of the cell at an index.
@@ -37,7 +37,7 @@ def solve_in_batches(
         Returns the solutions of the cells at the given indices, which have the same program.
     """
     first: dict[Any, int] = {}
-    for index, identity in enumerate(identities):
+    for index, identity in enumerate(solution_keys):
         first.setdefault(identity, index)
     groups: dict[P, list[int]] = {}
     for index in first.values():
@@ -47,7 +47,7 @@ def solve_in_batches(
         size = batch_size(group_program)
         for batch in (members[start : start + size] for start in range(0, len(members), size)):
             solutions |= dict(zip(batch, solve(group_program, batch), strict=True))
-    return [solutions[first[identity]] for identity in identities]
+    return [solutions[first[identity]] for identity in solution_keys]
 
 
 def pad_with_last_member(members: Sequence[S]) -> list[S]:
@@ -56,7 +56,7 @@ def pad_with_last_member(members: Sequence[S]) -> list[S]:
     >>> pad_with_last_member("ab")
     ['a', 'b', 'b', 'b', 'b', 'b', 'b', 'b']
     """
-    return [*members, *[members[-1]] * (pad_program_count(len(members)) - len(members))]
+    return [*members, *[members[-1]] * (pad_array_length(len(members)) - len(members))]
 
 
 def check_integration_complete(cells: Sequence[Any], rows: Iterable[np.ndarray], completed: Array, last: float) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 NUM_BINARY_DIGITS = 16  # per coordinate, for at most 2^16 points
 # columns 1 to 63: polynomial as a binary number, then v_1 to v_m; column 0 has v_j = 1
-PRIMITIVE_POLYNOMIALS = """
+SOBOL_POLYNOMIAL_TABLE = """
 3 1; 7 1 3; 11 1 3 1; 13 1 1 1; 19 1 1 3 3; 25 1 3 5 13; 37 1 1 5 5 17; 41 1 1 5 5 5; 47 1 1 7 11 19;
 55 1 1 5 1 1; 59 1 1 1 3 11; 61 1 3 5 5 31; 67 1 3 3 9 7 49; 91 1 1 1 15 21 21; 97 1 3 1 13 27 49;
 103 1 1 1 15 7 5; 109 1 3 1 15 13 25; 115 1 1 5 5 19 61; 131 1 3 7 11 23 15 103; 137 1 3 7 13 13 15 69;
@@ -62,7 +62,7 @@ def get_sobol_generators(columns: int) -> np.ndarray:
     """
     if columns > NUM_STORED_SOBOL_COLUMNS:
         return _read_scipy_generators(columns)
-    rows = [np.array(row.split(), int) for row in PRIMITIVE_POLYNOMIALS.split(";")[: columns - 1]]
+    rows = [np.array(row.split(), int) for row in SOBOL_POLYNOMIAL_TABLE.split(";")[: columns - 1]]
     numbers = [np.ones(NUM_BINARY_DIGITS, int), *(_compute_direction_numbers(int(row[0]), row[1:]) for row in rows)][
         :columns
     ]

@@ -40,7 +40,7 @@ from statmech.numerics.gaussian import (
     NODES,
     Array,
     get_legendre_rule,
-    make_gaussian_panels,
+    make_clipped_composite_rule,
     normal_density,
     normal_upper_tail,
     replace_zero,
@@ -78,7 +78,7 @@ def compute_rule_averages(rule: Rule, use_closed_forms: bool, theta: Array, leng
     if use_closed_forms:
         fu, response, ff = rule.closed_form(theta, length, flip)
     else:
-        average_one = rule.line_form if rule.has_line_form else partial(integrate_averages, rule)
+        average_one = rule.line_form if rule.has_line_form else partial(integrate_rule_averages, rule)
         fu, response, ff = jnp.vectorize(lambda *values: tuple(average_one(*values)))(theta, length, flip)
     return RuleAverages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff)
 
@@ -92,18 +92,18 @@ def compute_pair_average(rule: Rule, use_closed_forms: bool, pair: StudentPair, 
         pair_angle = angle_between_students(*pair.angles, pair.transverse_cosine)
         ff = rule.closed_form_pair(pair.angles, pair_angle, pair.lengths, flip)
     else:
-        average_pair = _compute_pair_line_average if rule.has_line_form else integrate_pair_average
+        average_pair = _average_pair_by_line_form if rule.has_line_form else integrate_pair_average
         flat = (*pair.angles, pair.transverse_cosine, *pair.lengths, flip)
         ff = jnp.vectorize(lambda a, b, c, k, l, e: average_pair(rule, StudentPair((a, b), c, (k, l)), e))(*flat)
     return rule.eta**2 * ff
 
 
-def _compute_pair_line_average(rule: Rule, pair: StudentPair, flip: Array) -> Array:
+def _average_pair_by_line_form(rule: Rule, pair: StudentPair, flip: Array) -> Array:
     pair_angle = angle_between_students(*pair.angles, pair.transverse_cosine)
     return rule.line_form_pair(pair.angles, pair_angle, pair.lengths, flip)
 
 
-def integrate_averages(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> RuleAverages:
+def integrate_rule_averages(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> RuleAverages:
     """Integrate the averages over one student's step at learning rate 1, in panels between kinks.
 
     All arguments are scalars.
@@ -121,12 +121,12 @@ def integrate_averages(rule: Rule, theta: Array, length: Array, flip: Array, nod
     """
     sin, tan = replace_zero(jnp.sin(theta)), jnp.tan(theta)
     kinks = _get_rule_panel_edges(rule, length)
-    kappa, weight = make_gaussian_panels(_join_panel_edges(_make_sigmoid_edges(0.0, tan), kinks), nodes)
+    kappa, weight = make_clipped_composite_rule(_join_panel_edges(_make_sigmoid_edges(0.0, tan), kinks), nodes)
     weight = (
         weight * 2 * normal_density(kappa) * (flip + (1 - 2 * flip) * normal_upper_tail(-kappa * jnp.cos(theta) / sin))
     )
     g = rule.g(kappa, length)
-    z, z_weight = make_gaussian_panels(_join_panel_edges(_make_sigmoid_edges(0.0, 1.0), kinks / sin), nodes)
+    z, z_weight = make_clipped_composite_rule(_join_panel_edges(_make_sigmoid_edges(0.0, 1.0), kinks / sin), nodes)
     response = jnp.sum(z_weight * normal_density(z) * rule.g(sin * z, length))
     return RuleAverages(
         fu=jnp.sum(weight * g * kappa),

@@ -31,9 +31,9 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.convex.clusters import TwoClusters
-from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_gaussian_panels, normal_cdf, normal_density
+from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_clipped_composite_rule, normal_cdf, normal_density
 from statmech.rules import Rule
-from statmech.runtime.devices import use_double_precision
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.forks import record_jax_use
 from statmech.scenarios.online import OnlineCell
 from theory.online.stiff_equations import check_length_overflow, compute_clipped_length, integrate_stiff_equations
@@ -50,7 +50,7 @@ class ClusterTrajectory(NamedTuple):
     eps_g: np.ndarray
 
 
-class StepAverages(NamedTuple):
+class ClusterStepAverages(NamedTuple):
     """Averages c, E and F of the equations, including the learning rate."""
 
     signal: float
@@ -58,7 +58,9 @@ class StepAverages(NamedTuple):
     noise: float
 
 
-def compute_cluster_averages(rule: Rule, clusters: TwoClusters, m: float, Q: float, length: float) -> StepAverages:
+def compute_cluster_averages(
+    rule: Rule, clusters: TwoClusters, m: float, Q: float, length: float
+) -> ClusterStepAverages:
     """Compute the averages c, E and F over examples of both clusters.
 
     The quadrature is split where the rule jumps or bends.
@@ -86,14 +88,14 @@ def compute_cluster_averages(rule: Rule, clusters: TwoClusters, m: float, Q: flo
     edges = [float(edge) for edge in rule.edges(np.float64(length))]
     for cluster_weight, factor in zip(clusters.weights, clusters.centre_distances, strict=True):
         mean = factor * m
-        z, weight = make_gaussian_panels(
+        z, weight = make_clipped_composite_rule(
             np.array([-GAUSSIAN_CUTOFF, 0.0, GAUSSIAN_CUTOFF, *((edge - mean) / Q for edge in edges)])
         )
         weight = cluster_weight * weight * normal_density(z)
         g = np.asarray(rule.g(mean + Q * z, np.float64(length)), float)
         sums += np.sum(weight * g * np.array([np.full_like(z, factor), z, g]), axis=1)
     signal, slope, noise = map(float, sums)
-    return StepAverages(rule.eta * signal, rule.eta * slope / (Q * length), rule.eta**2 * noise)
+    return ClusterStepAverages(rule.eta * signal, rule.eta * slope / (Q * length), rule.eta**2 * noise)
 
 
 class OnlineClusterEquations:
@@ -160,7 +162,7 @@ def solve_cells(cells: Iterable[tuple[OnlineCell, TwoClusters]], times: Iterable
     range.
     """
     record_jax_use()
-    with use_double_precision():  # a user-defined rule may use JAX
+    with use_cpu_double_precision():  # a user-defined rule may use JAX
         return [
             OnlineClusterEquations(*cell_and_clusters).compute_trajectory(np.asarray(list(times), float))
             for cell_and_clusters in cells

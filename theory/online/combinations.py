@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import ParameterFamily
+from statmech.parameters import RealParameterFamily
 from statmech.rules import Rule
 from statmech.runtime.programs import fast_compiled_program
 from statmech.schedules import TimeDependence
@@ -34,7 +34,7 @@ FLUCTUATION_ATOL = 1e-9  # applies to fluctuations of order 1/N
 
 
 @dataclass(frozen=True)
-class StudentEquations:
+class StudentSolverOptions:
     """Static arguments of the compiled solver.
 
     `use_closed_forms` selects closed forms instead of quadrature. `num_students` is the number of distinct students.
@@ -43,7 +43,7 @@ class StudentEquations:
     integrated, and `is_linear` if the rules are then linear.
     """
 
-    rules: tuple[ParameterFamily, ...]
+    rules: tuple[RealParameterFamily, ...]
     use_closed_forms: bool
     num_students: int
     is_time_dependent: bool
@@ -81,7 +81,9 @@ class StudentRateArguments(NamedTuple):
 
 
 @fast_compiled_program
-def solve_batch(equations: StudentEquations, batch: StudentBatch, times: Array, max_steps: Array) -> tuple[Array, ...]:
+def solve_batch(
+    equations: StudentSolverOptions, batch: StudentBatch, times: Array, max_steps: Array
+) -> tuple[Array, ...]:
     """Integrate a batch, and return log l, y, c and the fluctuation rows (T, ..., L).
 
     Also returns a mask of elements that have reached the last time.
@@ -107,7 +109,9 @@ def solve_batch(equations: StudentEquations, batch: StudentBatch, times: Array, 
     return *jnp.split(values, cuts, axis=1)[:4], completed
 
 
-def _make_current_rule(equations: StudentEquations, family: ParameterFamily, setting: StudentRateArguments) -> Rule:
+def _make_current_rule(
+    equations: StudentSolverOptions, family: RealParameterFamily, setting: StudentRateArguments
+) -> Rule:
     """Return the rule of a batch element at the current time."""
     parameters = setting.parameters
     if equations.is_time_dependent:
@@ -116,10 +120,12 @@ def _make_current_rule(equations: StudentEquations, family: ParameterFamily, set
     return rule
 
 
-def _compute_student_rates(equations: StudentEquations, students: Students, setting: StudentRateArguments) -> Students:
+def _compute_student_rates(
+    equations: StudentSolverOptions, students: Students, setting: StudentRateArguments
+) -> Students:
     """Return the time derivative of the students in one batch element."""
 
-    def make_rule_rates(family: ParameterFamily) -> Callable[[Students], Students]:
+    def make_rule_rates(family: RealParameterFamily) -> Callable[[Students], Students]:
         rule, changes = (
             _make_current_rule(equations, family, setting),
             setting.changes if equations.is_time_dependent else None,
@@ -136,7 +142,7 @@ def _compute_student_rates(equations: StudentEquations, students: Students, sett
 
 
 def _compute_fluctuation_row_rates(
-    equations: StudentEquations, students: Students, rows: Array, setting: StudentRateArguments
+    equations: StudentSolverOptions, students: Students, rows: Array, setting: StudentRateArguments
 ) -> Array:
     """Return the time derivative of the fluctuation rows (5 S, L) for students (S, L).
 
@@ -159,8 +165,8 @@ def _compute_fluctuation_row_rates(
 
 
 def _compute_fluctuation_rates(
-    equations: StudentEquations,
-    family: ParameterFamily,
+    equations: StudentSolverOptions,
+    family: RealParameterFamily,
     log_length: Array,
     theta: Array,
     fluctuations: StudentFluctuations,
@@ -180,7 +186,9 @@ def _compute_fluctuation_rates(
         return setting.changes if equations.is_time_dependent else None
 
     def edges(theta: Array, length: Array, setting: StudentRateArguments) -> list[Array]:
-        return student_noise.compute_stability_edges(_make_current_rule(equations, family, setting), theta, length)
+        return student_noise.compute_stability_panel_edges(
+            _make_current_rule(equations, family, setting), theta, length
+        )
 
     def examples(nodes: StabilityNodes, theta: Array, length: Array, setting: StudentRateArguments) -> StepMoments:
         rule = _make_current_rule(equations, family, setting)
@@ -195,7 +203,7 @@ def _compute_fluctuation_rates(
         fluctuations: StudentFluctuations,
         setting: StudentRateArguments,
     ) -> StudentFluctuations:
-        step = student_noise.convert_example_averages(theta, example, current_changes(setting))
+        step = student_noise.convert_to_step_averages(theta, example, current_changes(setting))
 
         def field(log_length: Array, log_theta: Array, t: Array) -> tuple[Array, Array]:
             rule = _make_current_rule(equations, family, setting._replace(t=t))

@@ -20,7 +20,7 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_between_students
-from statmech.parameters import ParameterFamily, get_parameter_family
+from statmech.parameters import RealParameterFamily, get_real_parameter_family
 from statmech.rules import Rule, RuleAverages
 from statmech.runtime.programs import cached_program
 
@@ -73,7 +73,9 @@ def compute_field_averages(rule: Rule, fields: StudentFields, flip: float) -> Ru
     else:
         fu, response, ff = map(
             np.asarray,
-            _integrate_averages(get_parameter_family(rule), _get_rule_parameters(rule), fields, np.float64(flip)),
+            _integrate_rule_averages(
+                get_real_parameter_family(rule), _get_rule_parameters(rule), fields, np.float64(flip)
+            ),
         )
     return RuleAverages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff + np.zeros_like(theta))
 
@@ -102,36 +104,38 @@ def compute_pair_field_average(rule: Rule, first: StudentFields, second: Student
         [ff] = map(
             np.asarray,
             _integrate_pair_average(
-                get_parameter_family(rule), _get_rule_parameters(rule), first, second, c, np.float64(flip)
+                get_real_parameter_family(rule), _get_rule_parameters(rule), first, second, c, np.float64(flip)
             ),
         )
     return rule.eta**2 * ff
 
 
 def _get_rule_parameters(rule: Rule) -> dict[str, np.float64]:
-    return {name: np.float64(getattr(rule, name)) for name in get_parameter_family(rule).real_names}
+    return {name: np.float64(getattr(rule, name)) for name in get_real_parameter_family(rule).real_names}
 
 
 @cached_program
-def _integrate_averages(
-    family: ParameterFamily, parameters: dict[str, Array], fields: StudentFields, flip: Array
+def _integrate_rule_averages(
+    family: RealParameterFamily, parameters: dict[str, Array], fields: StudentFields, flip: Array
 ) -> tuple[Array, ...]:
     """Integrate the averages over each student's step at learning rate 1."""
     import jax.numpy as jnp  # imported late, also below: closed forms need no JAX
 
-    from theory.online.averages import integrate_averages
+    from theory.online.averages import integrate_rule_averages
 
     rule: Any = family(**parameters)
 
     def average_one(theta: Array, length: Array, ratio: Array) -> tuple[Array, ...]:
-        return tuple(integrate_averages(_cast_to_rule(StabilityScaledRule(rule, ratio)), theta, (length, ratio), flip))
+        return tuple(
+            integrate_rule_averages(_cast_to_rule(StabilityScaledRule(rule, ratio)), theta, (length, ratio), flip)
+        )
 
     return jnp.vectorize(average_one)(*fields)
 
 
 @cached_program
 def _integrate_pair_average(
-    family: ParameterFamily,
+    family: RealParameterFamily,
     parameters: dict[str, Array],
     first: StudentFields,
     second: StudentFields,

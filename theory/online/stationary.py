@@ -31,9 +31,9 @@ import numpy as np
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import ParameterFamily, get_parameter_family
+from statmech.parameters import RealParameterFamily, get_real_parameter_family
 from statmech.results.dataset import fill_arrays, get_variable_arrays, make_empty_dataset
-from statmech.runtime.devices import use_double_precision
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.scenarios.online import OnlineCell, Scenario
 from statmech.schedules import TimeDependence
 from theory.online.averages import compute_rule_averages
@@ -160,7 +160,7 @@ def _find_states(cells: list[OnlineCell]) -> list[StationaryState]:
             replace(cells[index], K=1) for index in missing
         ]  # without pairs, whose integration would take most of the time
         starts = solve_cells(single_student_cells, [time]) if single_student_cells else []
-        with use_double_precision():
+        with use_cpu_double_precision():
             states |= {index: _find_state(cells[index], start) for index, start in zip(missing, starts, strict=True)}
     return [states[index] for index in range(len(cells))]
 
@@ -169,7 +169,7 @@ def _find_state(cell: OnlineCell, start: Students) -> StationaryState:
     """Find the stationary state of a cell by a root solver that starts from given students."""
     from scipy.optimize import root
 
-    terms, longest = partial(_evaluate_terms_and_jacobian, *_make_rate_arguments(cell)), cell.rule.longest_start
+    terms, longest = partial(_get_numpy_terms_and_jacobian, *_make_rate_arguments(cell)), cell.rule.longest_start
     x = _make_solver_variables(longest, start)
     free = _is_length_invariant(terms, _convert_solver_variables(longest, x)[0])
     solved_for = np.array([not free, True])
@@ -217,8 +217,8 @@ def _convert_solver_variables(max_start_length: float, x: np.ndarray) -> tuple[n
     return np.array([log_length, log_y]), np.array([0.5 / (1 + np.exp(x[0])), scale_y])
 
 
-def _make_rate_arguments(cell: OnlineCell) -> tuple[ParameterFamily, bool, RateArguments]:
-    rule = get_parameter_family(cell.rule)
+def _make_rate_arguments(cell: OnlineCell) -> tuple[RealParameterFamily, bool, RateArguments]:
+    rule = get_real_parameter_family(cell.rule)
     parameters = {name: np.float64(getattr(cell.rule, name)) for name in rule.real_names}
     return rule, cell.rule.has_closed_form, RateArguments(parameters, np.float64(cell.flip), cell.time_dependence)
 
@@ -260,8 +260,8 @@ def _explain_absence(cell: OnlineCell, rates: np.ndarray) -> str:
     return f"the length {'grows' if rates[0] > 0 else 'shrinks'} without bound"
 
 
-def _compute_log_rate_terms(
-    rule: ParameterFamily, use_closed_forms: bool, setting: RateArguments, state: Array
+def _compute_log_state_rate_terms(
+    rule: RealParameterFamily, use_closed_forms: bool, setting: RateArguments, state: Array
 ) -> Array:
     """Return the terms of the rates of log l and log y at a given state, an array of shape (2, 3)."""
     length, y = jnp.exp(state)
@@ -274,15 +274,15 @@ def _compute_log_rate_terms(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _compute_terms_and_jacobian(
-    rule: ParameterFamily, use_closed_forms: bool, setting: RateArguments, state: Array
+    rule: RealParameterFamily, use_closed_forms: bool, setting: RateArguments, state: Array
 ) -> tuple[Array, Array]:
-    return _compute_log_rate_terms(rule, use_closed_forms, setting, state), jax.jacfwd(
-        _compute_log_rate_terms, argnums=3
+    return _compute_log_state_rate_terms(rule, use_closed_forms, setting, state), jax.jacfwd(
+        _compute_log_state_rate_terms, argnums=3
     )(rule, use_closed_forms, setting, state)
 
 
-def _evaluate_terms_and_jacobian(
-    rule: ParameterFamily, use_closed_forms: bool, setting: RateArguments, state: np.ndarray
+def _get_numpy_terms_and_jacobian(
+    rule: RealParameterFamily, use_closed_forms: bool, setting: RateArguments, state: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the terms in the rates (2, 3) and their Jacobian (2, 3, 2), as NumPy arrays."""
     terms, slope = _compute_terms_and_jacobian(rule, use_closed_forms, setting, state)

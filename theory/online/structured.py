@@ -42,7 +42,9 @@ from theory.online.scaled_averages import StudentFields, compute_field_averages,
 from theory.online.stiff_equations import compute_clipped_length
 from theory.online.students import Students, count_distinct_students, make_pair_indices
 
-MIN_TEACHER_POWER = 1e-8  # relative to the mode's fraction: for a drifting teacher, rho = B.J / B.B requires B.B > 0
+MIN_RELATIVE_TEACHER_POWER = (
+    1e-8  # relative to the mode's fraction: for a drifting teacher, rho = B.J / B.B requires B.B > 0
+)
 
 
 class ModeState(NamedTuple):
@@ -110,7 +112,7 @@ class ModeEquations:
             count_distinct_students(cell),
             make_pair_indices(count_distinct_students(cell)),
         )
-        min_power = MIN_TEACHER_POWER * self.share if cell.drift else 0.0
+        min_power = MIN_RELATIVE_TEACHER_POWER * self.share if cell.drift else 0.0
         self.power = np.maximum(modes.teacher, min_power)
         self.power = self.power / self.power.sum()
         self.still = TeacherModes(self.power, np.zeros_like(self.power))

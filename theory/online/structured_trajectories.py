@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.modes import condense_modes, make_modes
-from statmech.runtime.devices import use_double_precision
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.forks import record_jax_use
 from statmech.scenarios.online import OnlineCell
 from theory.online.stiff_equations import check_length_overflow, integrate_stiff_equations
@@ -23,14 +23,14 @@ from theory.online.students import Students
 ATOL = 1e-12  # for early times, as angles decay at most as 1/t
 
 
-class StudentMetrics(NamedTuple):
+class WeightAndFieldStudents(NamedTuple):
     """Students at each time, described by products of weights and by covariances of fields."""
 
     weights: Students
     fields: Students
 
 
-def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[StudentMetrics]:
+def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[WeightAndFieldStudents]:
     """Solve the equations of each cell for its students at each time.
 
     Arrays have a leading axis of times.
@@ -39,18 +39,18 @@ def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[Stu
     range.
     """
     record_jax_use()
-    with use_double_precision():
+    with use_cpu_double_precision():
         return [_solve_cell(cell, np.asarray(list(times), float)) for cell in cells]
 
 
-def _solve_cell(cell: OnlineCell, times: np.ndarray) -> StudentMetrics:
+def _solve_cell(cell: OnlineCell, times: np.ndarray) -> WeightAndFieldStudents:
     modes = make_modes([1.0]) if cell.inputs.isotropic else cell.inputs.modes(cell.N)
     assert modes is not None  # scenarios without modes have no equations
     equations = ModeEquations(cell, condense_modes(modes))
     students = [
         equations.compute_students(t, row) for t, row in zip(times, _integrate_equations(equations, times), strict=True)
     ]
-    metrics = StudentMetrics(
+    metrics = WeightAndFieldStudents(
         *(Students(*map(np.stack, zip(*over_time, strict=True))) for over_time in zip(*students, strict=True))
     )
     check_length_overflow(metrics.weights.log_length, cell.described)

@@ -31,9 +31,9 @@ import numpy as np
 
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import ParameterFamily, get_parameter_family
+from statmech.parameters import RealParameterFamily, get_real_parameter_family
 from statmech.rules import Rule, RuleAverages
-from statmech.runtime.devices import use_double_precision
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.forks import record_jax_use
 from statmech.runtime.programs import fast_compiled_program
 from statmech.scenarios.online_tasks import OnlineTaskCell
@@ -48,7 +48,7 @@ from theory.online.stiff_equations import check_length_overflow
 
 RTOL = 1e-12
 MAX_STEPS = 2_000_000
-MAX_TASK_BATCH_SIZE = 128  # other rules are solved one by one
+MAX_TASK_CELLS_PER_BATCH = 128  # other rules are solved one by one
 
 
 class TaskStudent(NamedTuple):
@@ -59,14 +59,14 @@ class TaskStudent(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TaskStudentEquations:
+class TaskStudentSolverOptions:
     """Static arguments of the compiled solver.
 
     `use_closed_forms` selects closed forms instead of quadrature. `is_rate_time_dependent` is True if the learning rate
     changes within a piece.
     """
 
-    rules: tuple[ParameterFamily, ...]
+    rules: tuple[RealParameterFamily, ...]
     use_closed_forms: bool
     is_rate_time_dependent: bool
 
@@ -113,13 +113,13 @@ def compute_task_rates(
 
 
 def _compute_row_rates(
-    equations: TaskStudentEquations, rows: Array, setting: TaskStudentSetting, task_probabilities: Array
+    equations: TaskStudentSolverOptions, rows: Array, setting: TaskStudentSetting, task_probabilities: Array
 ) -> Array:
     """Return the time derivative of the rows of one batch element: log l, y, and the time."""
     log_length, y, t = rows[0], jnp.clip(rows[1:-1], 0.0, 2.0), rows[-1]
     theta, length = angle_from_versine(y), jnp.exp(jnp.clip(log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP))
 
-    def make_rule_rates(family: ParameterFamily) -> Callable[[], tuple[Array, Array]]:
+    def make_rule_rates(family: RealParameterFamily) -> Callable[[], tuple[Array, Array]]:
         parameters = {name: setting.parameters[name] for name in family.real_names}
         if equations.is_rate_time_dependent:
             parameters["eta"] = setting.changes.schedule.rate(parameters["eta"], t)
@@ -139,7 +139,7 @@ def _compute_row_rates(
 
 @fast_compiled_program
 def solve_piece(
-    equations: TaskStudentEquations,
+    equations: TaskStudentSolverOptions,
     setting: TaskStudentSetting,
     task_probabilities: Array,
     start: Array,
@@ -177,7 +177,7 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
     def program(index: int) -> tuple[Any, ...]:
         cell = cells[index]
         closed, scheduled = cell.rule.has_closed_form, None if cell.schedule is None else cell.annealing
-        return closed, None if closed else get_parameter_family(cell.rule), scheduled, cell.tasks, cell.layout
+        return closed, None if closed else get_real_parameter_family(cell.rule), scheduled, cell.tasks, cell.layout
 
     def solve_group(program: tuple[Any, ...], indices: list[int]) -> list[TaskStudent]:
         return _solve_with_one_program([cells[index] for index in indices], t)
@@ -185,7 +185,7 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
     return solve_in_batches(
         list(map(_make_solution_key, cells)),
         program,
-        lambda program: MAX_TASK_BATCH_SIZE if program[0] else 1,
+        lambda program: MAX_TASK_CELLS_PER_BATCH if program[0] else 1,
         solve_group,
     )
 
@@ -198,7 +198,7 @@ def _make_solution_key(cell: OnlineTaskCell) -> tuple[Any, ...]:
 
 def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[TaskStudent]:
     """Solve cells that share one program, padded to a common batch size."""
-    rules = tuple(dict.fromkeys(get_parameter_family(cell.rule) for cell in cells))
+    rules = tuple(dict.fromkeys(get_real_parameter_family(cell.rule) for cell in cells))
     padded_cells = pad_with_last_member(cells)
     start = np.stack([make_initial_state_rows(cell) for cell in padded_cells], axis=-1)
 
@@ -210,14 +210,14 @@ def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) 
         )  # eta is then a polynomial in the time since the start of the piece
         if controlled:
             rows = np.append(rows[:-1], np.zeros_like(rows[-1:]), axis=0)
-        equations = TaskStudentEquations(
+        equations = TaskStudentSolverOptions(
             rules, current_cells[0].rule.has_closed_form, controlled or current_cells[0].schedule is not None
         )
         return solve_piece(
             equations, make_task_setting(current_cells, rules), probabilities, rows, recorded, np.int64(MAX_STEPS)
         )
 
-    with use_double_precision():
+    with use_cpu_double_precision():
         rows, completed = integrate_in_pieces(solve, cells[0].edges, start, times)
     solutions = [rows[..., index] for index in range(len(cells))]
     check_integration_complete(cells, solutions, completed, times[-1])
@@ -232,14 +232,14 @@ def make_initial_state_rows(cell: OnlineTaskCell) -> np.ndarray:
     return np.concatenate([[np.log(length)], 1 - R, [0.0]])
 
 
-def make_task_setting(cells: Sequence[OnlineTaskCell], rules: tuple[ParameterFamily, ...]) -> TaskStudentSetting:
+def make_task_setting(cells: Sequence[OnlineTaskCell], rules: tuple[RealParameterFamily, ...]) -> TaskStudentSetting:
     """Return the run-time arguments of a batch of cells whose rules are among `rules`.
 
     A parameter that a cell's rule does not have is set to 1.
     """
     names = sorted({name for family in rules for name in family.real_names})
     return TaskStudentSetting(
-        np.array([rules.index(get_parameter_family(cell.rule)) for cell in cells]),
+        np.array([rules.index(get_real_parameter_family(cell.rule)) for cell in cells]),
         {name: np.array([getattr(cell.rule, name, 1.0) for cell in cells], float) for name in names},
         np.array([cell.flip for cell in cells], float),
         jax.tree.map(lambda *values: np.asarray(values), *(cell.time_dependence for cell in cells)),

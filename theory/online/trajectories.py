@@ -14,27 +14,27 @@ import numpy as np
 from statmech.errors import DivergedStudentError, SolverError
 from statmech.numerics.gaussian import Array
 from statmech.order_parameters import angle_from_versine
-from statmech.parameters import ParameterFamily, get_parameter_family
-from statmech.runtime.devices import use_double_precision
+from statmech.parameters import RealParameterFamily, get_real_parameter_family
+from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.forks import record_jax_use
-from statmech.runtime.programs import pad_program_count
+from statmech.runtime.programs import pad_array_length
 from statmech.scenarios.online import OnlineCell
 from theory.fluctuations import student_fluctuations
 from theory.fluctuations.student_fluctuations import StudentFluctuations
 from theory.numerics.dormand_prince import pad_times
 from theory.numerics.pieces import split_times_into_pieces
-from theory.online.combinations import StudentBatch, StudentEquations, solve_batch
+from theory.online.combinations import StudentBatch, StudentSolverOptions, solve_batch
 from theory.online.students import Students, make_initial_students
 
 MAX_LOG_LENGTH = 700.0  # for larger |log l|, l or 1/l overflows
 MAX_STEPS = 2_000_000
-MAX_STUDENT_BATCH_SIZE = 128  # other rules are solved one by one
+MAX_ONLINE_CELLS_PER_BATCH = 128  # other rules are solved one by one
 
 
 InitialState = tuple[Students, StudentFluctuations | None]
 
 
-class CellProblem(NamedTuple):
+class CellInitialValueProblem(NamedTuple):
     """A cell with its initial state, and the index of its rule in the compiled program."""
 
     cell: OnlineCell
@@ -112,7 +112,7 @@ def _solve_by_program(
     parallel. All rules with closed forms share one batch, since tracing the solver takes longer than solving. Cells of
     other rules are solved one by one.
     """
-    families = [get_parameter_family(cell.rule) for cell in cells]
+    families = [get_real_parameter_family(cell.rule) for cell in cells]
     groups: dict[Any, list[int]] = {}
     for index, (cell, (start, _), family) in enumerate(zip(cells, starts, families, strict=True)):
         closed, linear = cell.rule.has_closed_form, with_fluctuations and bool(cell.rule.linear)
@@ -121,15 +121,18 @@ def _solve_by_program(
         groups.setdefault(program, []).append(index)
     record_jax_use()
     solutions: dict[int, tuple[Students, StudentFluctuations]] = {}
-    with use_double_precision():
+    with use_cpu_double_precision():
         for (closed, students, changing, paired, linear, _), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
-            equations = StudentEquations(
+            equations = StudentSolverOptions(
                 rules, closed, students, changing is not None, paired, with_fluctuations, linear
             )
-            size = MAX_STUDENT_BATCH_SIZE if closed else 1
+            size = MAX_ONLINE_CELLS_PER_BATCH if closed else 1
             for batch in (members[first : first + size] for first in range(0, len(members), size)):
-                problems = [CellProblem(cells[index], rules.index(families[index]), *starts[index]) for index in batch]
+                problems = [
+                    CellInitialValueProblem(cells[index], rules.index(families[index]), *starts[index])
+                    for index in batch
+                ]
                 solutions |= dict(zip(batch, _solve_with_one_program(equations, problems, t), strict=True))
     return [solutions[index] for index in range(len(cells))]
 
@@ -155,14 +158,14 @@ def _make_initial_state(cell: OnlineCell, with_fluctuations: bool) -> InitialSta
 
 
 def _solve_with_one_program(
-    equations: StudentEquations, problems: list[CellProblem], times: np.ndarray
+    equations: StudentSolverOptions, problems: list[CellInitialValueProblem], times: np.ndarray
 ) -> list[tuple[Students, StudentFluctuations]]:
     """Solve one batch of cells that share a compiled program.
 
     Cells and times are padded, so that few programs are compiled.
     """
-    missing = pad_program_count(len(problems)) - len(problems)
-    problem = _stack_problems(problems + problems[-1:] * missing, equations.rules)
+    missing = pad_array_length(len(problems)) - len(problems)
+    problem = _stack_initial_value_problems(problems + problems[-1:] * missing, equations.rules)
     padded_times = pad_times(times, sum(part.size for part in (*problem.start, problem.fluctuations)))
     *state, completed = map(np.asarray, solve_batch(equations, problem, padded_times, np.int64(MAX_STEPS)))
     log_length, y, c, fluctuations = (np.moveaxis(part[: times.size], -1, 0)[: len(problems)] for part in state)
@@ -174,7 +177,9 @@ def _solve_with_one_program(
     ]
 
 
-def _stack_problems(problems: list[CellProblem], rules: tuple[ParameterFamily, ...]) -> StudentBatch:
+def _stack_initial_value_problems(
+    problems: list[CellInitialValueProblem], rules: tuple[RealParameterFamily, ...]
+) -> StudentBatch:
     """Stack cells whose rules are among `rules` into one batch.
 
     A parameter that a cell's rule does not have is set to 1.

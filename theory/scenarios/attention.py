@@ -9,7 +9,7 @@ import numpy as np
 from statmech.boundaries import Boundary
 from statmech.order_parameters import angle_from_versine
 from statmech.scenarios.attention import Attention, AttentionCell
-from theory.stopping.attention import AttentiveStudent, solve_cells
+from theory.stopping.attention import AttentiveOrderParameters, solve_cells
 
 SOURCE = "order-parameter equations, N -> infinity at given chunk / N and memory / N"
 LINE_POINTS = 60  # style: ok
@@ -27,12 +27,12 @@ def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[
     for members in groups.values():
         states = solve_cells(members, scenario.t)
         for index, cell in enumerate(members):
-            state = AttentiveStudent(*(values[index] for values in states))
+            state = AttentiveOrderParameters(*(values[index] for values in states))
             variables[cell.index] = compute_variables(state, np.asarray(scenario.t))
     return (variables[cell.index] for cell in cells)
 
 
-def compute_variables(state: AttentiveStudent, t: np.ndarray) -> dict[str, np.ndarray]:
+def compute_variables(state: AttentiveOrderParameters, t: np.ndarray) -> dict[str, np.ndarray]:
     """Return the variables of a solved student at each time.
 
     Rates are averaged since the previous time, or since the start for the first time, and NaN at t = 0.

@@ -13,16 +13,16 @@ import numpy as np
 from statmech.convex.clusters import compute_best_plane_error, compute_cluster_separability_threshold
 from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters, ClusterSetting
 from statmech.scenarios.risk import BEST_PENALTY_KEYWORD
-from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA, clip_lambda
+from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA, cap_infinite_lambda
 from theory.convex.clusters import find_best_cluster_lambdas, solve_cluster_minimum
 
 SOURCE = "replica-symmetric, N -> infinity"
 
-Values = dict[str, np.ndarray]
-ExampleRatio = Callable[[ClusterCell], float]  # number of examples divided by number of inputs
+CellVariables = dict[str, np.ndarray]
+ExampleRatioFunction = Callable[[ClusterCell], float]  # number of examples divided by number of inputs
 
 
-def solve(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
+def solve(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[CellVariables]:
     """Return the theoretical variables of each cell, evaluated at P/N.
 
     Values are NaN where the loss has no minimum.
@@ -30,7 +30,7 @@ def solve(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
     return _solve_cells(cells, lambda cell: cell.P / cell.N)
 
 
-def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Values]:
+def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[CellVariables]:
     """Solve theory for a dense line, at alpha instead of P/N.
 
     The best penalty is omitted if no cell needs it.
@@ -46,22 +46,26 @@ def searched_penalties(cell: ClusterCell) -> tuple[float, float]:
     return 0.0, MAX_SEARCHED_LAMBDA
 
 
-def _solve_cells(cells: Sequence[ClusterCell], ratio: ExampleRatio, with_best: bool = True) -> Iterator[Values]:
+def _solve_cells(
+    cells: Sequence[ClusterCell], ratio: ExampleRatioFunction, with_best: bool = True
+) -> Iterator[CellVariables]:
     groups: dict[tuple[Any, ...], list[ClusterCell]] = {}
     for cell in cells:
         groups.setdefault(cell.setting_values, []).append(cell)
-    variables: dict[tuple[int, ...], Values] = {}
+    variables: dict[tuple[int, ...], CellVariables] = {}
     for members in groups.values():
         variables.update(_solve_group(members, ratio, with_best))
     return (variables[cell.index] for cell in cells)
 
 
-def _solve_group(members: list[ClusterCell], ratio: ExampleRatio, with_best: bool) -> dict[tuple[int, ...], Values]:
+def _solve_group(
+    members: list[ClusterCell], ratio: ExampleRatioFunction, with_best: bool
+) -> dict[tuple[int, ...], CellVariables]:
     setting = members[0].setting
     alphas = [cell.alpha for cell in members]
     best = _find_best_penalties(setting, alphas) if with_best else dict.fromkeys(alphas, np.nan)
     points = [
-        (ratio(cell), clip_lambda(best[cell.alpha]) if cell.lam == BEST_PENALTY_KEYWORD else float(cell.lam))
+        (ratio(cell), cap_infinite_lambda(best[cell.alpha]) if cell.lam == BEST_PENALTY_KEYWORD else float(cell.lam))
         for cell in members
     ]
     unique = list(dict.fromkeys(points))
@@ -73,7 +77,7 @@ def _solve_group(members: list[ClusterCell], ratio: ExampleRatio, with_best: boo
         "alpha_c": compute_cluster_separability_threshold(setting.clusters, setting.intercept),
         "eps_known": compute_best_plane_error(setting.clusters.separation, positives),
     }
-    variables: dict[tuple[int, ...], Values] = {}
+    variables: dict[tuple[int, ...], CellVariables] = {}
     for cell, point in zip(members, points, strict=True):
         cell_variables = {
             "lam_best": best[cell.alpha],

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from statmech.convex.teachers import Teacher
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from statmech.scenarios.inference import Inference, InferenceCell
 from theory.convex import bayes_optimal
 from theory.convex.state_evolution import find_message_passing_state, iterate_state_evolution
@@ -27,7 +27,7 @@ def solve(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[
 
 def solve_line(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[str, np.ndarray]]:
     """Solve theory for a dense line, at alpha instead of P/N."""
-    groups: dict[tuple[Teacher, Weights], list[InferenceCell]] = {}
+    groups: dict[tuple[Teacher, WeightDistribution], list[InferenceCell]] = {}
     for cell in cells:
         groups.setdefault((cell.teacher, cell.weights), []).append(cell)
     variables: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
@@ -38,7 +38,7 @@ def solve_line(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[
 
 
 def _solve_group(
-    teacher: Teacher, weights: Weights, cells: list[InferenceCell], steps: int
+    teacher: Teacher, weights: WeightDistribution, cells: list[InferenceCell], steps: int
 ) -> Iterator[dict[str, np.ndarray]]:
     """Return the variables of cells with one prior and one teacher."""
     alpha, starts = np.array([cell.alpha for cell in cells]), [cell.start for cell in cells]

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech import order_parameters
-from statmech.results.dataset import compute_ensemble_parameters, make_gram_matrix
+from statmech.results.dataset import compute_ensemble_order_parameters, make_gram_matrix
 from statmech.runtime.devices import has_jax
 from statmech.scenarios.online import OnlineCell, Scenario
 from statmech.scenarios.step_sizes import count_steps
-from statmech.scenarios.variables import BIAS_SUFFIX, FIELD_DESCRIPTIONS
-from statmech.votes.equal_students import majority_vote_error, weight_mean_error
+from statmech.scenarios.variables import BIAS_SUFFIX, LOCAL_FIELD_DESCRIPTIONS
+from statmech.votes.equal_students import majority_vote_error, mean_weight_vector_error
 from theory.control.at_optimum import solve_at_best_controls
 from theory.ensembles.errors import compute_vote_error
 from theory.online import structured_trajectories
-from theory.online.structured_trajectories import StudentMetrics
+from theory.online.structured_trajectories import WeightAndFieldStudents
 from theory.online.students import Students
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ def _solve_without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) 
     second = _compute_field_variables(
         structured, _solve_distinct_cells(structured_trajectories.solve_cells, structured, scenario.t), scenario
     )
-    return (next(second) if cell.inputs.has_unequal_variances else _add_field_variables(next(first)) for cell in cells)
+    return (
+        next(second) if cell.inputs.has_unequal_variances else _copy_to_field_variables(next(first)) for cell in cells
+    )
 
 
 def _solve_isotropic(cells: list[OnlineCell], times: Sequence[float]) -> list[Students]:
@@ -214,7 +216,7 @@ def _make_equation_key(cell: OnlineCell) -> tuple[Any, ...]:
 
 
 def _compute_field_variables(
-    cells: Sequence[OnlineCell], solutions: Sequence[StudentMetrics], scenario: Scenario
+    cells: Sequence[OnlineCell], solutions: Sequence[WeightAndFieldStudents], scenario: Scenario
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield the variables of each cell with anisotropic inputs.
 
@@ -223,7 +225,7 @@ def _compute_field_variables(
     field_variables = _compute_variables(cells, [metrics.fields for metrics in solutions], gram=False)
     for cell, metrics, values in zip(cells, solutions, field_variables, strict=True):
         weights = _compute_weight_variables(cell, metrics.weights, scenario.gram)
-        yield _add_field_variables(values) | {
+        yield _copy_to_field_variables(values) | {
             name: values_of_weights for name, values_of_weights in weights.items() if not name.startswith("eps_g")
         }
 
@@ -231,17 +233,17 @@ def _compute_field_variables(
 def _compute_weight_variables(cell: OnlineCell, students: Students, gram: bool) -> dict[str, np.ndarray]:
     """Return all variables of the weights except the errors of the ensemble."""
     if cell.has_equal_starts:
-        return _describe_equal_students(cell.K, students, gram)
+        return _get_equal_student_variables(cell.K, students, gram)
     parallel, perpendicular = _get_unequal_components(students)
     return {
-        **compute_ensemble_parameters(parallel, perpendicular),
+        **compute_ensemble_order_parameters(parallel, perpendicular),
         **({"gram": make_gram_matrix(parallel, perpendicular)} if gram else {}),
     }
 
 
-def _add_field_variables(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _copy_to_field_variables(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Add the variables of the fields, which have the values of the weights for isotropic inputs."""
-    return values | {name: values[name.removesuffix("_field")] for name in FIELD_DESCRIPTIONS}
+    return values | {name: values[name.removesuffix("_field")] for name in LOCAL_FIELD_DESCRIPTIONS}
 
 
 def _compute_variables(
@@ -257,7 +259,7 @@ def _compute_variables(
     )
     alike = dict(zip(members, variables, strict=True))
     for index in range(len(cells)):
-        yield alike[index] if index in alike else _describe_unequal_students(students[index], gram)
+        yield alike[index] if index in alike else _get_unequal_student_variables(students[index], gram)
 
 
 def _compute_equal_ensembles(
@@ -273,11 +275,11 @@ def _compute_equal_ensembles(
     theta, c = order_parameters.angle_from_versine(students.y)[..., 0], students.c[..., 0]
     errors = {
         "eps_g_majority_vote": majority_vote_error(theta, c, sizes[:, None]),
-        "eps_g_weight_mean": weight_mean_error(theta, c, sizes[:, None]),
+        "eps_g_weight_mean": mean_weight_vector_error(theta, c, sizes[:, None]),
     }
     groups = {size: np.flatnonzero(sizes == size) for size in dict.fromkeys(K)}
     values = {
-        size: _describe_equal_students(size, Students(*(part[rows] for part in students)), gram)
+        size: _get_equal_student_variables(size, Students(*(part[rows] for part in students)), gram)
         for size, rows in groups.items()
     }
     for index, size in enumerate(K):
@@ -286,7 +288,7 @@ def _compute_equal_ensembles(
         yield variables | {name: error[index] for name, error in errors.items()}
 
 
-def _describe_equal_students(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
+def _get_equal_student_variables(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
     """Return all variables of equal students except the errors of the ensemble.
 
     One student represents all K, and arrays may have any leading axes.
@@ -308,11 +310,11 @@ def _describe_equal_students(K: int, students: Students, gram: bool) -> dict[str
     return values
 
 
-def _describe_unequal_students(students: Students, gram: bool) -> dict[str, np.ndarray]:
+def _get_unequal_student_variables(students: Students, gram: bool) -> dict[str, np.ndarray]:
     parallel, perpendicular = _get_unequal_components(students)
     vote = compute_vote_error(parallel, perpendicular)
     return {
-        **compute_ensemble_parameters(parallel, perpendicular),
+        **compute_ensemble_order_parameters(parallel, perpendicular),
         "eps_g_majority_vote": vote.value,
         "eps_g_majority_vote_error": vote.error,
         **({"gram": make_gram_matrix(parallel, perpendicular)} if gram else {}),

@@ -10,7 +10,7 @@ import numpy as np
 from statmech.errors import ScenarioError
 from statmech.scenarios.online_rows import OnlineRows, OnlineRowsCell
 from theory.online.clusters import solve_cells
-from theory.tables.table_rows import TableRowErrors
+from theory.tables.table_rows import TableRowErrorPredictor
 
 SOURCE = "order-parameter equations of the classes of a table, N -> infinity"
 
@@ -25,7 +25,7 @@ def solve(scenario: OnlineRows, cells: Sequence[OnlineRowsCell]) -> Iterator[dic
     if problems := list(scenario.find_data_problems()):
         raise ScenarioError(problems)
     tables = {cell.inputs: cell.table for cell in cells}
-    clusters = {inputs: TableRowErrors(table).clusters for inputs, table in tables.items()}
+    clusters = {inputs: TableRowErrorPredictor(table).clusters for inputs, table in tables.items()}
     trajectories = solve_cells(((cell, clusters[cell.inputs]) for cell in cells), scenario.t)
     for trajectory in trajectories:
         values = trajectory._asdict()

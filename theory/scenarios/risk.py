@@ -13,16 +13,16 @@ import numpy as np
 
 from statmech.convex.separability import compute_separability_threshold
 from statmech.convex.teachers import LabelTeacher, Teacher
-from statmech.convex.weights import Weights
+from statmech.convex.weights import WeightDistribution
 from statmech.scenarios.risk import Risk, RiskCell
 from theory.convex.bayes_optimal import bayes_overlap
-from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA, clip_lambda
+from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA, cap_infinite_lambda
 from theory.convex.best_penalty import (
-    ExampleRatio,
+    ExampleRatioFunction,
     evaluate_at_ratios,
     find_best_group_lambdas,
     get_alpha,
-    group_cells_by_setting,
+    group_cells_by_loss_setting,
     interpolate_best_lambdas,
 )
 from theory.convex.empirical_risk import solve_loss_minimum
@@ -32,11 +32,11 @@ SOURCE = "replica-symmetric, N -> infinity"
 LINE_POINTS = 60  # style: ok
 SINGULARITIES = {"alpha": (1.0,)}  # least squares without a penalty has infinite errors at alpha = 1
 
-Values = dict[str, np.ndarray]
+CellVariables = dict[str, np.ndarray]
 BestPenaltySearch = Callable[[Sequence[RiskCell]], Mapping[float, float]]
 
 
-def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
+def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[CellVariables]:
     """Return the theoretical variables of each cell, evaluated at P/N.
 
     Values are NaN where the loss has no minimum.
@@ -44,7 +44,7 @@ def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
     return _solve_cells(scenario, cells, lambda cell: cell.P / cell.N, find_best_group_lambdas)
 
 
-def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[Values]:
+def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[CellVariables]:
     """Solve theory for a dense line, at alpha instead of P/N.
 
     The best penalty is omitted if no cell needs it.
@@ -70,16 +70,16 @@ def _make_nan_penalties(members: Sequence[RiskCell]) -> dict[float, float]:
 
 
 def _solve_cells(
-    scenario: Risk, cells: Sequence[RiskCell], ratio: ExampleRatio, find_best_penalties: BestPenaltySearch
-) -> Iterator[Values]:
+    scenario: Risk, cells: Sequence[RiskCell], ratio: ExampleRatioFunction, find_best_penalties: BestPenaltySearch
+) -> Iterator[CellVariables]:
     names = {*scenario.variables, *scenario.theory_only_variables}
-    variables: dict[tuple[int, ...], Values] = {}
-    for members in group_cells_by_setting(cells):
+    variables: dict[tuple[int, ...], CellVariables] = {}
+    for members in group_cells_by_loss_setting(cells):
         variables.update(_solve_group(members, ratio, find_best_penalties))
     return ({name: values for name, values in variables[cell.index].items() if name in names} for cell in cells)
 
 
-def _compute_bayes_cosines(members: Sequence[RiskCell], ratio: ExampleRatio) -> dict[float, float]:
+def _compute_bayes_cosines(members: Sequence[RiskCell], ratio: ExampleRatioFunction) -> dict[float, float]:
     """Return the cosine of the Bayes-optimal student at each ratio of a group.
 
     The cosine is NaN for inputs of unequal variance.
@@ -93,15 +93,17 @@ def _compute_bayes_cosines(members: Sequence[RiskCell], ratio: ExampleRatio) -> 
 
 
 @lru_cache(maxsize=16)  # losses and penalties share the cosines
-def _compute_bayes_cosine(teacher: Teacher, weights: Weights, alphas: tuple[float, ...]) -> np.ndarray:
+def _compute_bayes_cosine(teacher: Teacher, weights: WeightDistribution, alphas: tuple[float, ...]) -> np.ndarray:
     return np.sqrt(bayes_overlap(teacher, weights, np.array(alphas)))
 
 
 def _solve_group(
-    members: list[RiskCell], ratio: ExampleRatio, find_best_penalties: BestPenaltySearch
-) -> dict[tuple[int, ...], Values]:
+    members: list[RiskCell], ratio: ExampleRatioFunction, find_best_penalties: BestPenaltySearch
+) -> dict[tuple[int, ...], CellVariables]:
     first, bayes, best = members[0], _compute_bayes_cosines(members, ratio), find_best_penalties(members)
-    points = [(ratio(cell), clip_lambda(best[cell.alpha]) if cell.lam == "best" else cell.lam) for cell in members]
+    points = [
+        (ratio(cell), cap_infinite_lambda(best[cell.alpha]) if cell.lam == "best" else cell.lam) for cell in members
+    ]
     unique = list(dict.fromkeys(points))
     alpha, lam = np.array(unique, float).T
     state = solve_loss_minimum(*first.loss_setting.learner, alpha, lam, first.loss_setting.inputs)

@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from statmech.scenarios.stored_examples import StoredCell, StoredExamples
+from statmech.scenarios.stored_examples import StoredExamples, StoredExamplesCell
 from theory.stored_examples.learning_curves import solve_learner_curve
 
 SOURCE = "replica-symmetric, N -> infinity"
 SINGULARITIES = {"alpha": (1.0,)}  # the error of the pseudo-inverse has a cusp of height 1/2 at alpha = 1
 
 
-def solve(scenario: StoredExamples, cells: Sequence[StoredCell]) -> Iterator[dict[str, np.ndarray]]:
+def solve(scenario: StoredExamples, cells: Sequence[StoredExamplesCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the theoretical variables of each cell, the same at all recorded times.
 
     A learner without a known limit has no variables.
     """
-    groups: dict[tuple[str, float], list[StoredCell]] = {}
+    groups: dict[tuple[str, float], list[StoredExamplesCell]] = {}
     for cell in cells:
         if cell.learner.limit is not None:
             groups.setdefault((cell.learner.limit, cell.flip), []).append(cell)

@@ -52,7 +52,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.special import erfcx, ndtr
 
-from statmech.boundaries import Boundary, compute_level_rise, threshold
+from statmech.boundaries import Boundary, compute_stopping_level, compute_total_level_rise
 from statmech.errors import SolverError
 from statmech.numerics.gaussian import (
     GAUSSIAN_CUTOFF,
@@ -68,9 +68,11 @@ from statmech.rules import RuleAverages
 from statmech.scenarios.attention import AttentionCell
 from theory.online.rate_terms import ATOL, VERSINE_ATOL, compute_rate_terms
 
-RTOL = 1e-9
-LEVEL_PANEL_EDGES = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])  # for `compute_evaluated_fraction`
-LEVEL_PANEL_NODES = 16  # for an accuracy of 1e-10
+ATTENTION_ODE_REL_TOL = 1e-9
+EVALUATED_FRACTION_PANEL_EDGES = np.array(
+    [0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf]
+)  # for `compute_evaluated_fraction`
+EVALUATED_FRACTION_PANEL_NODES = 16  # for an accuracy of 1e-10
 MIN_FREQUENCY, MAX_FREQUENCY = (
     1e-2,
     1e8,
@@ -85,7 +87,7 @@ class StoppingLevel(NamedTuple):
     probes: Array
 
 
-class AttentiveStudent(NamedTuple):
+class AttentiveOrderParameters(NamedTuple):
     """Order parameters of attentive perceptrons: log l, y = 1 - R, and running mean and variance of margins.
 
     `work` and `errors` are integrals over t: the number of evaluated features over N, and of decision errors.
@@ -99,7 +101,7 @@ class AttentiveStudent(NamedTuple):
     errors: Array
 
 
-INITIAL_STUDENT_STATE = AttentiveStudent(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
+INITIAL_STUDENT_STATE = AttentiveOrderParameters(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def compute_learning_averages(level: StoppingLevel, theta: Array) -> tuple[RuleAverages, Array]:
@@ -169,8 +171,8 @@ def compute_evaluated_fraction(level: StoppingLevel, y: Array, spacing: Array = 
     array([0.86, 1.  ])
     """
     tau, c, R, y, spacing = (np.expand_dims(value, -1) for value in (level.tau, level.slope, 1 - y, y, spacing))
-    edges = np.add.outer(LEVEL_PANEL_EDGES, level.tau)
-    x, weight = make_composite_rule(np.minimum(edges, GAUSSIAN_CUTOFF), LEVEL_PANEL_NODES)
+    edges = np.add.outer(EVALUATED_FRACTION_PANEL_EDGES, level.tau)
+    x, weight = make_composite_rule(np.minimum(edges, GAUSSIAN_CUTOFF), EVALUATED_FRACTION_PANEL_NODES)
     s = (tau / np.maximum(x, tau)) ** 2
     right = ndtr(R * (tau + c * s) / np.sqrt(np.maximum(1 - s + s * y * (2 - y), 1e-300)))
     stops = weight * 4 * normal_density(x) * np.exp(-c * tau - c**2 * s / 2) * right
@@ -231,22 +233,26 @@ def collect_cell_settings(cells: Sequence[AttentionCell]) -> AttentionSettings:
     return AttentionSettings(cells[0].boundary, *np.array(rows).T)
 
 
-def compute_levels(settings: AttentionSettings, state: AttentiveStudent) -> StoppingLevel:
+def compute_stopping_levels(settings: AttentionSettings, state: AttentiveOrderParameters) -> StoppingLevel:
     """Compute the levels for students in these states, raised by the overshoot."""
     length = np.exp(state.log_length)
     mean, variance = state.mean / length, state.variance / length**2
-    tau = threshold(settings.boundary, settings.error_rate, mean, variance)
-    return StoppingLevel(tau + settings.overshoot_rise, compute_level_rise(settings.boundary, mean), settings.probes)
+    tau = compute_stopping_level(settings.boundary, settings.error_rate, mean, variance)
+    return StoppingLevel(
+        tau + settings.overshoot_rise, compute_total_level_rise(settings.boundary, mean), settings.probes
+    )
 
 
-def compute_rates(settings: AttentionSettings, state: AttentiveStudent) -> AttentiveStudent:
+def compute_order_parameter_rates(
+    settings: AttentionSettings, state: AttentiveOrderParameters
+) -> AttentiveOrderParameters:
     """Compute the time derivatives of the states."""
-    level, length, R = compute_levels(settings, state), np.exp(state.log_length), 1 - state.y
+    level, length, R = compute_stopping_levels(settings, state), np.exp(state.log_length), 1 - state.y
     averages, errors = compute_learning_averages(level, angle_from_versine(state.y))
     log_length, y = map(sum, compute_rate_terms(averages, state.y, length, None))
     mean = length * R * np.sqrt(2 / np.pi)
     second = length**2 * (1 - R**2 * 2 / np.pi) + (mean - state.mean) ** 2
-    return AttentiveStudent(
+    return AttentiveOrderParameters(
         log_length,
         y,
         settings.forgetting_rate * (mean - state.mean),
@@ -256,7 +262,7 @@ def compute_rates(settings: AttentionSettings, state: AttentiveStudent) -> Atten
     )
 
 
-def solve_cells(cells: Sequence[AttentionCell], times: Sequence[float]) -> AttentiveStudent:
+def solve_cells(cells: Sequence[AttentionCell], times: Sequence[float]) -> AttentiveOrderParameters:
     """Integrate the states (cells, T) of students with a common boundary to each time.
 
     Initial weights are drawn from N(0, 1). All students share the step size, which the largest of their errors limits.
@@ -271,15 +277,17 @@ def solve_cells(cells: Sequence[AttentionCell], times: Sequence[float]) -> Atten
     settings, kinds = collect_cell_settings(cells), len(INITIAL_STUDENT_STATE)
 
     def field(_: float, y: np.ndarray) -> np.ndarray:
-        state = AttentiveStudent(*y.reshape(-1, kinds).T)
-        return np.array(compute_rates(settings, state._replace(y=np.clip(state.y, 0.0, 2.0)))).T.ravel()
+        state = AttentiveOrderParameters(*y.reshape(-1, kinds).T)
+        return np.array(compute_order_parameter_rates(settings, state._replace(y=np.clip(state.y, 0.0, 2.0)))).T.ravel()
 
     atol = [ATOL, VERSINE_ATOL, ATOL, ATOL, ATOL, ATOL] * len(cells)
     span, band = (0.0, max(times[-1], 1e-12)), kinds - 1  # banded: students are independent
     start = np.tile(INITIAL_STUDENT_STATE, len(cells))
-    solution = solve_ivp(field, span, start, "LSODA", times, rtol=RTOL, atol=atol, lband=band, uband=band)
+    solution = solve_ivp(
+        field, span, start, "LSODA", times, rtol=ATTENTION_ODE_REL_TOL, atol=atol, lband=band, uband=band
+    )
     if not solution.success:
         rates_named = ", ".join(f"{cell.error_rate:g}" for cell in cells[:5])
         equations = f"the order-parameter equations of {cells[0].name} (error_rate = {rates_named})"
         raise SolverError(f"{equations} stop before t = {times[-1]:g}: {solution.message}")
-    return AttentiveStudent(*np.moveaxis(solution.y.reshape(len(cells), kinds, -1), 1, 0))
+    return AttentiveOrderParameters(*np.moveaxis(solution.y.reshape(len(cells), kinds, -1), 1, 0))

@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr
 
 from statmech.boundaries import BOUNDARIES as BOUNDARIES
-from statmech.boundaries import GAUSSIAN_WALK_OVERSHOOT, PARTIAL_SUM_CUTOFF
+from statmech.boundaries import GAUSSIAN_WALK_OVERSHOOT, PARTIAL_SUM_CUTOFF_DEVIATIONS
 from statmech.boundaries import brownian_decision_error as error
-from statmech.boundaries import threshold as threshold
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import make_composite_rule, normal_density
 
@@ -66,7 +65,7 @@ def mean_evaluated_fraction(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike
     image = np.exp(2 * safe * tau / variance + log_ndtr((-tau - safe) / deviation))
     a = (tau - safe) / deviation
     by_wald = (tau * ndtr(-a) + safe * ndtr(a) - (safe + tau) * image) / safe
-    return np.where(drifts, by_wald, _integrate_fraction(tau, np.where(drifts, 0.0, mean), variance))
+    return np.where(drifts, by_wald, _integrate_evaluated_fraction(tau, np.where(drifts, 0.0, mean), variance))
 
 
 def crossing_probability(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray:
@@ -141,7 +140,7 @@ def approximate_decision(
     return error(raised, drift, variance, np.subtract(theta, slope)), fraction
 
 
-def _integrate_fraction(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+def _integrate_evaluated_fraction(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """Integrate over root = sqrt(s), on panels that shrink towards 0 to resolve the crossing of a close boundary."""
     nodes, weight = make_composite_rule(np.append(0.0, 2.0 ** np.arange(-20, 1)), 24)
     root = nodes.reshape(-1, *[1] * tau.ndim)
@@ -193,7 +192,9 @@ def exact_decision(
     steps = np.diff(looks / looks[-1], prepend=0)
     surviving, features = 1.0, 0.0
     nodes, weights = _make_panels(
-        min(0.0, drift) - PARTIAL_SUM_CUTOFF * np.sqrt(variance), tau, PANEL_WIDTH * np.sqrt(variance * steps.min())
+        min(0.0, drift) - PARTIAL_SUM_CUTOFF_DEVIATIONS * np.sqrt(variance),
+        tau,
+        PANEL_WIDTH * np.sqrt(variance * steps.min()),
     )
     alive, kernels = None, {}
     for step, count in zip(steps[:-1].tolist(), np.diff(looks, prepend=0)[:-1].tolist(), strict=True):
@@ -228,8 +229,8 @@ class TransitionKernel(NamedTuple):
 
 
 def _make_kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> TransitionKernel:
-    """Make the transition kernel of a step between panels at distances up to `PARTIAL_SUM_CUTOFF` deviations."""
-    width, cutoff = nodes[PANEL_NODES] - nodes[0], PARTIAL_SUM_CUTOFF * deviation
+    """Make the transition kernel of a step between panels at distances up to `PARTIAL_SUM_CUTOFF_DEVIATIONS` deviations."""
+    width, cutoff = nodes[PANEL_NODES] - nodes[0], PARTIAL_SUM_CUTOFF_DEVIATIONS * deviation
     before, after = (max(0, int(np.ceil((cutoff + side * mean) / width)) + 1) for side in (1, -1))
     first, panels = nodes[:PANEL_NODES], np.arange(-before, after + 1)
     sources = np.add.outer(width * panels, first).ravel()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CurveEquations = Callable[[np.ndarray, float], LearnerCurve]
 
 
-def _require_noiseless(curve: Callable[[np.ndarray], LearnerCurve]) -> CurveEquations:
+def _extend_to_flips_with_nan(curve: Callable[[np.ndarray], LearnerCurve]) -> CurveEquations:
     """Extend a learner's equations to flip > 0 with NaN.
 
     With flipped labels the version space does not contain the teacher, and the equations do not hold.
@@ -36,9 +36,9 @@ def _require_noiseless(curve: Callable[[np.ndarray], LearnerCurve]) -> CurveEqua
 LEARNER_EQUATIONS: dict[str, CurveEquations] = {
     "hebb": replica.solve_hebb,
     "pseudo_inverse": replica.solve_pseudo_inverse,
-    "gibbs": _require_noiseless(replica.solve_gibbs),
+    "gibbs": _extend_to_flips_with_nan(replica.solve_gibbs),
     "max_stability": replica.solve_max_stability,
-    "bayes": _require_noiseless(replica.solve_bayes),
+    "bayes": _extend_to_flips_with_nan(replica.solve_bayes),
 }
 
 
@@ -105,7 +105,7 @@ def solve_learner_curve(name: str, alpha: np.ndarray, flip: float) -> LearnerCur
     Raises `SolverError`, which names an alpha, if the equations are not solved.
     """
     curve = LEARNER_EQUATIONS[name](alpha, flip)
-    off = alpha[curve.residual > replica.TOLERANCE]
+    off = alpha[curve.residual > replica.LEARNER_RESIDUAL_TOL]
     if off.size:
         raise SolverError(f"the equations of {name} were not solved at alpha = {off[0]:g}: their residual is too large")
     return curve

@@ -55,7 +55,7 @@ from statmech.numerics.zeros import find_zeros
 
 MIN_LOG_BRACKET, MAX_LOG_BRACKET = -60.0, 60.0  # root brackets for ln gamma, ln kappa and ln k
 LOG_TAN_BRACKET = (-90.0, 90.0)  # root bracket for ln tan(theta)
-TOLERANCE = 1e-9  # solutions with larger residuals are rejected
+LEARNER_RESIDUAL_TOL = 1e-9  # solutions with larger residuals are rejected
 
 
 class LearnerCurve(NamedTuple):
@@ -105,7 +105,7 @@ def solve_gibbs(alpha: np.ndarray) -> LearnerCurve:
 
     Order parameters obey cos(theta) = q = R, and the smallest stability is 0.
     """
-    q_angle, residual = _solve_version_space(alpha)
+    q_angle, residual = _solve_version_space_angle(alpha)
     # 1 - q = 1/(1 + gamma^2), where 1/gamma is the tangent of the Bayes angle
     theta = 2 * np.arcsin(np.sin(q_angle) / np.sqrt(2))
     return LearnerCurve(theta, np.zeros_like(theta), residual)
@@ -116,7 +116,7 @@ def solve_bayes(alpha: np.ndarray) -> LearnerCurve:
 
     The vote and the centre of the version space have the overlap sqrt(q) with the teacher.
     """
-    theta, residual = _solve_version_space(alpha)
+    theta, residual = _solve_version_space_angle(alpha)
     return LearnerCurve(theta, np.full_like(theta, np.nan), residual)
 
 
@@ -221,7 +221,7 @@ def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
 
 def _solve_noisy_capacity(flip: np.ndarray, kappa: np.ndarray) -> np.ndarray:
     """Compute the finite capacity for labels that are not random."""
-    log_tan = _solve_angle(kappa, flip)
+    log_tan = _solve_max_stability_log_tan(kappa, flip)
     s = _sine_from_log_tan(log_tan)
     return 1 / (s * _lifting_integral(log_tan, kappa / s, flip))
 
@@ -242,7 +242,7 @@ def check_stability(kappa: ArrayLike) -> None:
         raise ScenarioError([(("kappa",), f"must be 0 or more (replica symmetry breaks below), not {bad[0]:g}")])
 
 
-def _solve_version_space(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _solve_version_space_angle(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Solve for the angle arccos(sqrt(q)) between the teacher and the centre of the version space.
 
     Also returns the residual.
@@ -250,13 +250,13 @@ def _solve_version_space(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     def residual(log_gamma: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         gamma = np.exp(log_gamma)
-        return np.log(np.pi * _entropy_integral(gamma) ** -1 / alpha) + 2 * log_gamma - np.log1p(gamma**2)
+        return np.log(np.pi * _gibbs_overlap_integral(gamma) ** -1 / alpha) + 2 * log_gamma - np.log1p(gamma**2)
 
     log_gamma = _find_root(residual, MIN_LOG_BRACKET, MAX_LOG_BRACKET, (alpha,), "gibbs")
     return np.arctan(np.exp(-log_gamma)), np.abs(residual(log_gamma, alpha))
 
 
-def _entropy_integral(gamma: np.ndarray) -> np.ndarray:
+def _gibbs_overlap_integral(gamma: np.ndarray) -> np.ndarray:
     r"""Compute :math:`\int Dt\,e^{-\gamma^2t^2}/H(\gamma t)`.
 
     The width of the integrand is the smaller of 1 and 1/gamma.
@@ -301,14 +301,14 @@ def _solve_random_label_curve(alpha: np.ndarray) -> LearnerCurve:
     return LearnerCurve(np.full_like(alpha, np.pi / 2), np.exp(log_kappa), np.abs(residual(log_kappa, alpha)))
 
 
-def _solve_angle(kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
+def _solve_max_stability_log_tan(kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
     """Solve for ln tan(theta) of a perceptron with maximum stability `kappa`."""
     return _find_root(
-        _angle_residual, LOG_TAN_BRACKET[0], LOG_TAN_BRACKET[1], (kappa, np.asarray(flip)), "max_stability"
+        _max_stability_residual, LOG_TAN_BRACKET[0], LOG_TAN_BRACKET[1], (kappa, np.asarray(flip)), "max_stability"
     )
 
 
-def _angle_residual(log_tan: np.ndarray, kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
+def _max_stability_residual(log_tan: np.ndarray, kappa: np.ndarray, flip: np.ndarray | float) -> np.ndarray:
     """Compute the logarithm of R I(s, k) / (a [k Phi(k) + phi(k)]), which decreases with the angle."""
     R, k = _cosine_from_log_tan(log_tan), kappa / _sine_from_log_tan(log_tan)
     return np.log(R * _lifting_integral(log_tan, k, flip) / (label_field_correlation(flip) * _mean_positive_part(k)))

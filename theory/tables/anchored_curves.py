@@ -35,13 +35,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-MAX_LABEL_ERROR = 0.6  # larger label errors are noise of short tables
+MAX_PLAUSIBLE_LABEL_ERROR = 0.6  # larger label errors are noise of short tables
 SINGLE_ROW_KERNEL_WIDTH = 0.25  # for a class of one row, in standard deviations of its stabilities
 BAND_NORMAL_QUANTILE = 1.645  # half width of a 90 % interval, in standard deviations
-RELATIVE_MODEL_ERROR = 0.05  # relative error of moved curves, in addition to the noise of the table
+MOVED_CURVE_RELATIVE_ERROR = 0.05  # relative error of moved curves, in addition to the noise of the table
 THEORY_LOG_RATIO_TOL = 0.14  # theory alone is wrong if |ln(measured / theory)| is larger
 SHAPE_LOG_RATIO_TOL = 0.5  # the shape of the curve is wrong if |ln(measured / anchored)| is larger
-AGREEMENT_STANDARD_ERRORS = 1.5  # deviations up to this number of standard errors agree
+MAX_DEVIATION_STANDARD_ERRORS = 1.5  # deviations up to this number of standard errors agree
 MIN_MISCLASSIFIED_ROWS = 10  # fewer misclassified rows do not determine an error
 
 
@@ -170,7 +170,7 @@ class ErrorScale(ABC):
 
 
 @dataclass(frozen=True)
-class LabelScale(ErrorScale):
+class LabelErrorScale(ErrorScale):
     """Scale of label errors, which are shifted as normal quantiles."""
 
     @property
@@ -178,7 +178,7 @@ class LabelScale(ErrorScale):
         return 0.3 / self.noise
 
     def transform_errors(self, errors: np.ndarray) -> np.ndarray:
-        return np.asarray(ndtri(np.clip(errors, self.smallest_error, MAX_LABEL_ERROR)))
+        return np.asarray(ndtri(np.clip(errors, self.smallest_error, MAX_PLAUSIBLE_LABEL_ERROR)))
 
     def restore_errors(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(ndtr(values))
@@ -189,11 +189,11 @@ class LabelScale(ErrorScale):
 
     def compute_half_band(self, errors: np.ndarray) -> np.ndarray:
         variance = np.maximum(errors * (1 - errors), 0.5 / self.noise) / self.noise
-        return BAND_NORMAL_QUANTILE * np.sqrt(variance + (RELATIVE_MODEL_ERROR * errors) ** 2)
+        return BAND_NORMAL_QUANTILE * np.sqrt(variance + (MOVED_CURVE_RELATIVE_ERROR * errors) ** 2)
 
 
 @dataclass(frozen=True)
-class SquaredScale(ErrorScale):
+class SquaredErrorScale(ErrorScale):
     """Scale of mean squared errors, which are multiplied by factors."""
 
     @property
@@ -210,7 +210,7 @@ class SquaredScale(ErrorScale):
         return errors * max(target, self.smallest_error) / max(source, self.smallest_error)
 
     def compute_half_band(self, errors: np.ndarray) -> np.ndarray:
-        return BAND_NORMAL_QUANTILE * errors * np.hypot(self.noise, RELATIVE_MODEL_ERROR)
+        return BAND_NORMAL_QUANTILE * errors * np.hypot(self.noise, MOVED_CURVE_RELATIVE_ERROR)
 
 
 def move_curve_to_errors(
@@ -256,7 +256,7 @@ def _compute_anchor_errors(
     return errors
 
 
-def compute_log_ratios(measured: MeasuredErrors, theory: np.ndarray, scale: ErrorScale) -> np.ndarray:
+def compute_log_error_ratios(measured: MeasuredErrors, theory: np.ndarray, scale: ErrorScale) -> np.ndarray:
     """Return the logarithms of the ratios (3,) of measured to theoretical errors."""
     return np.log((measured.error + scale.smallest_error) / (theory + scale.smallest_error))
 
@@ -277,8 +277,8 @@ def judge_theory(
         return "too few errors to measure"
 
     def agrees(theory: np.ndarray, tolerance: float) -> np.ndarray:
-        near = np.abs(compute_log_ratios(measured, theory, scale)) <= tolerance
-        return near | (np.abs(measured.error - theory) <= AGREEMENT_STANDARD_ERRORS * measured.deviation)
+        near = np.abs(compute_log_error_ratios(measured, theory, scale)) <= tolerance
+        return near | (np.abs(measured.error - theory) <= MAX_DEVIATION_STANDARD_ERRORS * measured.deviation)
 
     if np.all(agrees(curve_at_measured.theory, THEORY_LOG_RATIO_TOL)):
         return "good"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from statmech.scenarios.labelled_rows import RowsCell
-from statmech.table_populations import HeldOut
-from theory.tables.fresh_rows import FreshRowErrors
-from theory.tables.row_errors import RowErrors
-from theory.tables.table_rows import TableRowErrors
+from statmech.scenarios.labelled_rows import LabelledRowsCell
+from statmech.table_populations import HeldOutRowsPopulation
+from theory.tables.fresh_rows import FreshRowErrorPredictor
+from theory.tables.row_errors import RowErrorPredictor
+from theory.tables.table_rows import TableRowErrorPredictor
 
 
-def make_row_errors(cell: RowsCell) -> RowErrors:
+def make_row_error_predictor(cell: LabelledRowsCell) -> RowErrorPredictor:
     """Return the predictor of errors for a cell's table and population.
 
     Parameters
@@ -19,10 +19,12 @@ def make_row_errors(cell: RowsCell) -> RowErrors:
     cell
         The parameter combination.
     """
-    return (FreshRowErrors if isinstance(cell.population, HeldOut) else TableRowErrors)(cell.table, cell.intercept)
+    return (FreshRowErrorPredictor if isinstance(cell.population, HeldOutRowsPopulation) else TableRowErrorPredictor)(
+        cell.table, cell.intercept
+    )
 
 
-def find_best_penalties(cell: RowsCell, P: list[int]) -> dict[int, float]:
+def find_best_penalties(cell: LabelledRowsCell, P: list[int]) -> dict[int, float]:
     """Find the penalty with the smallest error at each number of examples, NaN where it is undetermined.
 
     Parameters
@@ -32,5 +34,5 @@ def find_best_penalties(cell: RowsCell, P: list[int]) -> dict[int, float]:
     P
         The numbers of examples.
     """
-    best = make_row_errors(cell).find_best_penalties(cell.loss, np.array(P, float), cell.model)
+    best = make_row_error_predictor(cell).find_best_penalties(cell.loss, np.array(P, float), cell.model)
     return dict(zip(P, best.tolist(), strict=True))

@@ -43,11 +43,11 @@ from theory.tables.resolvents import Resolvent
 
 MAX_RELATIVE_PENALTY_K = 1e6  # in units of the largest variance; at larger k the penalty dominates
 EIGENVALUE_REL_TOL = 1e-12  # smaller eigenvalues, relative to the largest, are rounding errors
-MIN_SIGNAL_TO_NOISE = 0.01  # ratio of T to its noise; smaller differences between classes are due to chance
-MIN_CENTRE_RATIO = 1e-3  # (T + k T')/T relative to omega/(omega + k) at the largest variance omega
+MIN_CLASS_SIGNAL_TO_NOISE = 0.01  # ratio of T to its noise; smaller differences between classes are due to chance
+MIN_SIGNAL_VARIANCE_RATIO = 1e-3  # (T + k T')/T relative to omega/(omega + k) at the largest variance omega
 
 
-class ClassTable(NamedTuple):
+class ClassDecomposition(NamedTuple):
     """A labelled table in the eigenbasis of the covariance within classes.
 
     The vector d is half the difference between the class means.
@@ -60,7 +60,7 @@ class ClassTable(NamedTuple):
     positive_fraction: float  # fraction of the label +1
 
 
-def make_class_table(Z: np.ndarray, y: np.ndarray) -> ClassTable:
+def make_class_decomposition(Z: np.ndarray, y: np.ndarray) -> ClassDecomposition:
     """Decompose the rows of two classes in the eigenbasis of their common covariance.
 
     Parameters
@@ -80,7 +80,9 @@ def make_class_table(Z: np.ndarray, y: np.ndarray) -> ClassTable:
     noise = 0.25 * (1 / right.sum() + 1 / (~right).sum())
     residual_square = max(float(half @ half - squares.sum()), 0.0)
     residual_square = residual_square if residual_square > EIGENVALUE_REL_TOL * float(half @ half) else 0.0
-    return ClassTable(Resolvent(s[nonzero], n - 2, N), squares, residual_square, float(noise), float(right.mean()))
+    return ClassDecomposition(
+        Resolvent(s[nonzero], n - 2, N), squares, residual_square, float(noise), float(right.mean())
+    )
 
 
 class _SpectralFunctions(NamedTuple):
@@ -96,7 +98,7 @@ class _SpectralFunctions(NamedTuple):
 class FreshEquations(ClusterEquations):
     """Equations of a stability loss for fresh rows of a table. `clusters` describes only the labels."""
 
-    table: ClassTable | None = None
+    table: ClassDecomposition | None = None
 
     def solve_penalised_weights(self, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
         """Solve the equations of the weights under the penalty."""
@@ -159,15 +161,15 @@ class FreshEquations(ClusterEquations):
         left = resolvent.remaining_degrees(z)
         once = np.sum(square / (s + z), axis=0) + table.residual_square / z
         twice = np.sum(square / (s + z) ** 2, axis=0) + table.residual_square / z**2
-        T = np.maximum(left * once - table.centre_noise * df, MIN_SIGNAL_TO_NOISE * table.centre_noise * df)
+        T = np.maximum(left * once - table.centre_noise * df, MIN_CLASS_SIGNAL_TO_NOISE * table.centre_noise * df)
         T_slope = (-slope * once - left * twice - table.centre_noise * slope) * per_k
         phi, phi_slope = df / resolvent.num_columns, slope * per_k / resolvent.num_columns
-        min_centre = MIN_CENTRE_RATIO * T * self.penalty_scale / (self.penalty_scale + k)
+        min_centre = MIN_SIGNAL_VARIANCE_RATIO * T * self.penalty_scale / (self.penalty_scale + k)
         centre = np.clip(T + k * T_slope, min_centre, T)  # noise of a short table can violate these bounds
         return _SpectralFunctions(k * phi, k * T, k**2 * (phi + k * phi_slope), k**2 * centre)
 
 
-def make_fresh_equations(loss: Loss, table: ClassTable, intercept: bool) -> FreshEquations:
+def make_fresh_equations(loss: Loss, table: ClassDecomposition, intercept: bool) -> FreshEquations:
     """Return the equations of a stability loss for fresh rows of a table.
 
     Parameters
@@ -185,7 +187,7 @@ def make_fresh_equations(loss: Loss, table: ClassTable, intercept: bool) -> Fres
 
 
 def solve_fresh_stabilities(
-    loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, intercept: bool
+    loss: Loss, table: ClassDecomposition, P: np.ndarray, lam: np.ndarray, intercept: bool
 ) -> tuple[FreshEquations, ClusterStabilities]:
     """Solve the equations for fresh rows and return them with the stabilities of fresh rows.
 
@@ -209,7 +211,7 @@ def solve_fresh_stabilities(
 
 
 def predict_fresh_errors(
-    loss: Loss, table: ClassTable, P: np.ndarray, lam: np.ndarray, intercept: bool = True
+    loss: Loss, table: ClassDecomposition, P: np.ndarray, lam: np.ndarray, intercept: bool = True
 ) -> np.ndarray:
     """Predict the error on fresh rows (batch,), NaN where the table does not determine it.
 
@@ -223,7 +225,7 @@ def predict_fresh_errors(
     return error_rate
 
 
-def find_fresh_row_penalties(loss: Loss, table: ClassTable, P: np.ndarray, intercept: bool) -> np.ndarray:
+def find_best_fresh_row_penalties(loss: Loss, table: ClassDecomposition, P: np.ndarray, intercept: bool) -> np.ndarray:
     """Find the penalty with the smallest error on fresh rows at each number of examples (batch,)."""
     alpha = np.asarray(P, float) / table.resolvent.num_columns
     return search_best_cluster_lambdas(make_fresh_equations(loss, table, intercept), alpha)

@@ -8,10 +8,10 @@ from statmech.convex.clusters import TwoClusters
 from statmech.convex.losses import Loss, convert_to_stability_loss
 from theory.convex.cluster_averages import ClusterStabilities, average_over_clusters
 from theory.tables import fresh_clusters, ridge
-from theory.tables.row_errors import RowErrors, SquaredErrors
+from theory.tables.row_errors import RowErrorPredictor, SquaredErrors
 
 
-class FreshRowErrors(RowErrors):
+class FreshRowErrorPredictor(RowErrorPredictor):
     """Predictor of errors on fresh rows, based on the resolvent of the table (`theory.tables.resolvents`)."""
 
     def solve_stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
@@ -44,15 +44,15 @@ class FreshRowErrors(RowErrors):
     def predict_squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
         return SquaredErrors(
             ridge.predict_squared_errors(self.ridge_table, P, lam),
-            ridge.predict_training_errors(self.ridge_table, P, lam),
+            ridge.predict_squared_training_errors(self.ridge_table, P, lam),
         )
 
     def find_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
-        return fresh_clusters.find_fresh_row_penalties(loss, self.class_table, P, self.intercept)
+        return fresh_clusters.find_best_fresh_row_penalties(loss, self.class_table, P, self.intercept)
 
     def get_penalty_bounds(self, model: str = "auto") -> tuple[float, float]:
         squares = self.table.labels is None or model == "moments"
         return (ridge.MIN_RIDGE_PENALTY, ridge.MAX_RIDGE_PENALTY) if squares else super().get_penalty_bounds(model)
 
     def find_square_penalties(self, P: np.ndarray) -> np.ndarray:
-        return ridge.find_ridge_penalties(self.ridge_table, P)
+        return ridge.find_best_ridge_penalties(self.ridge_table, P)

@@ -22,8 +22,8 @@ from functools import cached_property
 
 import numpy as np
 
-MAX_STRENGTH_NEWTON_STEPS = 200  # Newton's method converges from above
-SAMPLE_STRENGTH_REL_TOL = 1e-14  # relative change of z in the last step
+MAX_PENALTY_NEWTON_STEPS = 200  # Newton's method converges from above
+SAMPLE_PENALTY_REL_TOL = 1e-14  # relative change of z in the last step
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +73,11 @@ class Resolvent:
         is NaN for k up to `min_population_strength`.
         """
         z = np.where(k > self.min_population_strength, k * self.degrees_of_freedom / self.num_columns, np.nan)
-        for _ in range(MAX_STRENGTH_NEWTON_STEPS):
+        for _ in range(MAX_PENALTY_NEWTON_STEPS):
             step = (self.num_columns * z / k + self.effective_directions(z) - self.degrees_of_freedom) / (
                 self.num_columns / k + self.effective_directions_slope(z)
             )
             z = z - step
-            if not np.any(np.abs(step) > SAMPLE_STRENGTH_REL_TOL * z):
+            if not np.any(np.abs(step) > SAMPLE_PENALTY_REL_TOL * z):
                 break
         return z

@@ -37,7 +37,7 @@ class RidgeDecomposition(NamedTuple):
     mean_square: float  # unbiased estimate of the squared mean of the target that learners see
 
 
-def make_ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeDecomposition:
+def make_ridge_decomposition(Z: np.ndarray, y: np.ndarray) -> RidgeDecomposition:
     """Decompose a table in its eigenbasis.
 
     Parameters
@@ -47,10 +47,10 @@ def make_ridge_table(Z: np.ndarray, y: np.ndarray) -> RidgeDecomposition:
     y
         Centred targets (n,).
     """
-    return _ridge_from_basis(compute_table_eigenbasis(Z, y), *Z.shape)
+    return _make_decomposition_from_basis(compute_table_eigenbasis(Z, y), *Z.shape)
 
 
-def ridge_from_table(table: RealTable, intercept: bool) -> RidgeDecomposition:
+def decompose_real_table(table: RealTable, intercept: bool) -> RidgeDecomposition:
     """Decompose a real table in its eigenbasis, with the target that learners see.
 
     Parameters
@@ -62,10 +62,12 @@ def ridge_from_table(table: RealTable, intercept: bool) -> RidgeDecomposition:
     """
     y, mean_is_seen = table.y, table.labels and not intercept
     mean_square = float(y.mean() ** 2 - np.var(y, ddof=1) / len(y)) if mean_is_seen else 0.0
-    return _ridge_from_basis(table.basis, len(table.Z), table.N, mean_square)
+    return _make_decomposition_from_basis(table.basis, len(table.Z), table.N, mean_square)
 
 
-def _ridge_from_basis(basis: TableEigenbasis, rows: int, columns: int, mean_square: float = 0.0) -> RidgeDecomposition:
+def _make_decomposition_from_basis(
+    basis: TableEigenbasis, rows: int, columns: int, mean_square: float = 0.0
+) -> RidgeDecomposition:
     return RidgeDecomposition(
         Resolvent(basis.eigenvalues, rows - 1, columns), basis.squares, basis.unexplained_square, mean_square
     )
@@ -85,7 +87,7 @@ def predict_squared_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.nda
     lam
         Strengths of the penalty (batch,).
     """
-    z = _solve_sample_strength(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
+    z = _solve_sample_penalty(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
     resolvent, s = table.resolvent, table.resolvent.eigenvalues[:, None]
     df, k = resolvent.effective_directions(z), resolvent.population_strength(z)
     df2 = df + k * resolvent.effective_directions_slope(z) / resolvent.population_strength_slope(z)
@@ -96,7 +98,7 @@ def predict_squared_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.nda
     return error / (1 - df2 / P)
 
 
-def predict_training_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
+def predict_squared_training_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
     """Predict the mean squared training error (batch,), which is (1 - df/P)^2 times the error on fresh rows.
 
     Parameters
@@ -104,12 +106,12 @@ def predict_training_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.nd
     table, P, lam
         As in `predict_squared_errors`.
     """
-    z = _solve_sample_strength(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
+    z = _solve_sample_penalty(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
     error: np.ndarray = predict_squared_errors(table, P, lam) * (1 - table.resolvent.effective_directions(z) / P) ** 2
     return error
 
 
-def find_ridge_penalties(table: RidgeDecomposition, P: np.ndarray) -> np.ndarray:
+def find_best_ridge_penalties(table: RidgeDecomposition, P: np.ndarray) -> np.ndarray:
     """Find the penalty with the smallest squared error on fresh rows at each number of examples (batch,).
 
     Penalties are compared only if the table determines their error. The result is NaN if there is no such penalty.
@@ -132,7 +134,7 @@ def find_ridge_penalties(table: RidgeDecomposition, P: np.ndarray) -> np.ndarray
     return np.array([find_best_penalty(examples) for examples in np.asarray(P, float).tolist()])
 
 
-def _solve_sample_strength(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
+def _solve_sample_penalty(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
     """Solve for the penalty strength z of the sample by bisection of ln z, NaN without a solution (batch,)."""
     low, high = np.full(P.shape, np.log(1e-14)), np.full(P.shape, np.log(1e14))
     for _ in range(100):

@@ -20,9 +20,9 @@ from statmech.convex.clusters import TwoClusters
 from statmech.convex.losses import Loss, Square, convert_to_stability_loss
 from statmech.numerics.gaussian import normal_cdf
 from statmech.real_table import RealTable
-from theory.convex.cluster_averages import ClusterStabilities, average_training_clusters
-from theory.tables.fresh_clusters import ClassTable, make_class_table
-from theory.tables.ridge import RidgeDecomposition, ridge_from_table
+from theory.convex.cluster_averages import ClusterStabilities, average_cluster_training_loss
+from theory.tables.fresh_clusters import ClassDecomposition, make_class_decomposition
+from theory.tables.ridge import RidgeDecomposition, decompose_real_table
 
 MIN_CLASS_PENALTY, MAX_CLASS_PENALTY = 1e-6, 1e6  # substitutes for a vanishing and for an infinite penalty
 ERROR_MODEL_NAMES = ("auto", "clusters", "moments")
@@ -45,7 +45,7 @@ class SquaredErrors(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class RowErrors(ABC):
+class RowErrorPredictor(ABC):
     """Predictor of errors for a table. Subclasses define the population of the rows.
 
     Parameters
@@ -76,14 +76,14 @@ class RowErrors(ABC):
         """Find the penalty with the smallest squared error."""
 
     @cached_property
-    def class_table(self) -> ClassTable:
+    def class_table(self) -> ClassDecomposition:
         """Decomposition of the table into two classes."""
-        return make_class_table(self.table.Z, self.table.y)
+        return make_class_decomposition(self.table.Z, self.table.y)
 
     @cached_property
     def ridge_table(self) -> RidgeDecomposition:
         """Decomposition of the table in its eigenbasis."""
-        return ridge_from_table(self.table, self.intercept)
+        return decompose_real_table(self.table, self.intercept)
 
     def predict_errors(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str = "auto") -> RowErrorValues:
         """Predict the errors, NaN where the table does not determine them.
@@ -142,7 +142,7 @@ class RowErrors(ABC):
         """Predict the errors by the model of two clusters, with the squared error if `square` is True."""
         clusters, stabilities = self.solve_stabilities(loss, P, lam)
         with np.errstate(all="ignore"):
-            training = average_training_clusters(loss, clusters, stabilities, loss)
+            training = average_cluster_training_loss(loss, clusters, stabilities, loss)
             error_rate = clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
         mse = clusters.weights @ (1 - stabilities.means) ** 2 + stabilities.Q**2 if square else np.full(len(P), np.nan)
         if self.intercept and loss.kinks:  # the equations fail at w = 0, where all answers are the more frequent label

@@ -23,10 +23,10 @@ from theory.convex.clusters import ClusterEquations, find_best_cluster_lambdas, 
 from theory.convex.empirical_risk import describe_state
 from theory.convex.mode_sums import ModeWeightEquations
 from theory.convex.saddle_point import SOLUTION_RESIDUAL_TOL, ConvexEquations, PenaltyPoint, solve_saddle_point
-from theory.tables.row_errors import MAX_CLASS_PENALTY, MIN_CLASS_PENALTY, RowErrors, SquaredErrors
+from theory.tables.row_errors import MAX_CLASS_PENALTY, MIN_CLASS_PENALTY, RowErrorPredictor, SquaredErrors
 
 
-class TableRowErrors(RowErrors):
+class TableRowErrorPredictor(RowErrorPredictor):
     """Predictor of errors on the rows of the table itself."""
 
     @cached_property

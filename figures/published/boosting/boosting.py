@@ -18,7 +18,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from figures.legends import make_line_handle
 from figures.panels import (
-    FOOT_MARKER_STYLE,
+    ZERO_MARKER_STYLE,
     combine_with_lines,
     draw_legend_below,
     draw_panel,
@@ -32,8 +32,8 @@ from statmech.numerics.statistics import compute_run_standard_error
 
 SWEEP_AXES = ("s", "P")  # sweep axes that this figure shows
 MAX_BOOSTING_CURVES = 4  # one curve per value of P
-MIN_BAR_END_RATIO = 0.1  # lower bar ends below this fraction of the mean do not extend the axis
-STAGES_LABEL = "stages to zero\ntraining error"
+MIN_BAR_END_TO_MEAN_RATIO = 0.1  # lower bar ends below this fraction of the mean do not extend the axis
+STAGE_COUNT_AXIS_LABEL = "stages to zero\ntraining error"
 BOOSTING_LINE_STYLE: dict[str, Any] = {"linestyle": "-"}
 ADVANTAGE_TICKS = [0.02, 0.05, 0.1, 0.2, 0.5]
 CAPTION = (
@@ -68,10 +68,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         mark_zeros_at_foot(
             error, errorless_P, get_curve_style(index)["color"], **nested_marker_size(index, simulation.sizes["s"])
         )
-    stages_s.set(xlabel="$s$, conjunctions of the teacher", ylabel=STAGES_LABEL)
-    stages_P.set(xlabel="$P$, examples", ylabel=STAGES_LABEL)
+    stages_s.set(xlabel="$s$, conjunctions of the teacher", ylabel=STAGE_COUNT_AXIS_LABEL)
+    stages_P.set(xlabel="$P$, examples", ylabel=STAGE_COUNT_AXIS_LABEL)
     advantage.set(xscale="log", yscale="log", xlabel="$1/(2s)$", ylabel=r"smallest advantage $\gamma$")
-    error.set(xlabel="$P$, examples", ylim=(0.8 * _find_lower_error_limit(simulation.eps_g), 1.5))
+    error.set(xlabel="$P$, examples", ylim=(0.8 * _find_min_error_on_axis(simulation.eps_g), 1.5))
     for ax, axis in ((stages_s, simulation.s), (stages_P, simulation.P)):
         if not np.isfinite(ax.dataLim.x0):  # no run classified all examples correctly
             ax.set_xlim(axis.values.min() / 1.5, axis.values.max() * 1.5)
@@ -79,7 +79,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     _set_fixed_ticks(advantage.xaxis, ADVANTAGE_TICKS)
     _set_fixed_ticks(advantage.yaxis, ADVANTAGE_TICKS)
     set_log_ticks(error.yaxis)
-    zero = make_line_handle("no error seen", **FOOT_MARKER_STYLE | {"gid": None, "clip_on": True})
+    zero = make_line_handle("no error seen", **ZERO_MARKER_STYLE | {"gid": None, "clip_on": True})
     bound = make_line_handle("bound", linestyle="--")
     draw_legend_below(
         figure, [*sizes, bound, *conjunctions, zero], columns=6, note=_describe_trivial_bounds(lines.eps_g)
@@ -96,14 +96,14 @@ def _describe_trivial_bounds(bounds: xr.DataArray) -> str:
     return rf"the bound on $\epsilon_g$ for {s_range} is 1 at every $P$"
 
 
-def _find_lower_error_limit(errors: Any) -> float:
+def _find_min_error_on_axis(errors: Any) -> float:
     """Return the smallest value that the logarithmic error axis must include.
 
     This value is the lower end of an error bar, or the mean if the bar almost reaches 0.
     """
     means = errors.mean("seed").values
     ends = means - compute_run_standard_error(errors).fillna(0).values
-    ends = np.where(ends > MIN_BAR_END_RATIO * means, ends, means)
+    ends = np.where(ends > MIN_BAR_END_TO_MEAN_RATIO * means, ends, means)
     return float(ends[ends > 0].min(initial=0.5))
 
 

@@ -16,7 +16,7 @@ from figures.style import make_shades
 from statmech.results.results import as_results
 
 SWEEP_AXES = ("flip", "cap")  # sweep axes that this figure shows
-MAX_FLIP_CURVES = 5
+MAX_CURVES_PER_FLIP_PANEL = 5
 FLIP_LINE_STYLE: dict[str, Any] = {"linestyle": "-"}
 CAPTION = (
     r"Generalization error of AdaBoost over conjunctions, measured on the teacher's unflipped labels. Learning uses "
@@ -30,7 +30,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g against the flip fraction (left) and against the number of stages (right)."""
     results, (figure, (against_flip, against_stages)) = as_results(simulation), make_figure(3.4, 1, 2, sharey=True)
     stages, flips = (
-        np.unique(np.linspace(0, simulation.sizes[name] - 1, MAX_FLIP_CURVES).round()) for name in ("cap", "flip")
+        np.unique(np.linspace(0, simulation.sizes[name] - 1, MAX_CURVES_PER_FLIP_PANEL).round())
+        for name in ("cap", "flip")
     )
     selected = series.select_position(results, {"cap": stages.astype(int)})
     left = draw_panel(against_flip, selected, "flip", "eps_g", "cap", **FLIP_LINE_STYLE)

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from figures.panels import make_figure
 from figures.series import compute_mean_and_error
-from figures.style import JOINING_LINE_STYLE, SMALL_FONT, get_curve_style, set_log_ticks
+from figures.style import JOINING_LINE_STYLE, SMALL_FONT_SIZE, get_curve_style, set_log_ticks
 from statmech.data_sets import find_data_source
 
 SWEEP_AXES = ("data", "chosen", "error_rate_budget")  # sweep axes that this figure shows
@@ -35,14 +35,14 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         cells = simulation.sel(data=data)
         for index, order in enumerate(map(str, simulation.chosen.values)):
             attentive = cells.sel(chosen=order).isel(error_rate_budget=simulation.budget.values == 0)
-            _draw_error_line(
+            _draw_errors_against_features(
                 ax, attentive, "features_evaluated", index, f"{FEATURE_ORDER_LABELS[order]}, in prediction"
             )
             learning = f"{FEATURE_ORDER_LABELS[order]}, in learning"
-            _draw_error_line(ax, attentive, "features_learning", index, learning, markerfacecolor="white")
+            _draw_errors_against_features(ax, attentive, "features_learning", index, learning, markerfacecolor="white")
         hard = cells.sel(chosen=str(simulation.chosen.values[0])).isel(error_rate_budget=simulation.budget.values > 0)
         if hard.sizes["error_rate_budget"]:
-            _draw_error_line(ax, hard, "features_evaluated", 6, "fixed number of features")
+            _draw_errors_against_features(ax, hard, "features_evaluated", 6, "fixed number of features")
         ax.set(xlabel="features evaluated per example", xscale="log", yscale="log")
         ax.set_title(find_data_source(data).title, loc="left")
         ax.xaxis.set_major_locator(FixedLocator([50, 100, 200, 400, 784]))
@@ -55,7 +55,9 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     return figure
 
 
-def _draw_error_line(ax: Axes, cells: Any, features_variable: str, index: int, label: str, **style: Any) -> None:
+def _draw_errors_against_features(
+    ax: Axes, cells: Any, features_variable: str, index: int, label: str, **style: Any
+) -> None:
     """Draw errors against features, and label the leftmost prediction point with its target error rate.
 
     Features evaluated in learning are drawn against the same prediction errors, without error bars.
@@ -70,4 +72,4 @@ def _draw_error_line(ax: Axes, cells: Any, features_variable: str, index: int, l
     ax.errorbar(x, error, yerr=spread if is_prediction else None, label=label, zorder=3, **style)
     if is_prediction and bool((cells.budget == 0).all()):
         position, text = (float(x[-1]), float(error[-1] + spread[-1])), rf"$\epsilon_d={cells.error_rate.values[-1]:g}$"
-        ax.annotate(text, position, (0, 3), textcoords="offset points", ha="center", fontsize=SMALL_FONT)
+        ax.annotate(text, position, (0, 3), textcoords="offset points", ha="center", fontsize=SMALL_FONT_SIZE)

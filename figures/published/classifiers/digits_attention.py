@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from figures.style import CURVE_COLOURS, PAGE_WIDTH, SMALL_FONT
+from figures.style import CURVE_COLOURS, PAGE_WIDTH, SMALL_FONT_SIZE
 from simulate.estimators.attentive import PartialSums
 from simulate.scenarios.cross_validation import fit_fold, make_folds
 from statmech.data_sets import find_data_source
@@ -32,12 +32,12 @@ CAPTION = (
     r"pixels below. Right: distribution of the number of evaluated pixels over all held-out examples (grey) and over "
     r"misclassified examples (black)."
 )
-EXAMPLES_PER_CLASS = 2  # separately for easy and for hard examples
+DRAWN_EXAMPLES_PER_CLASS = 2  # separately for easy and for hard examples
 IMAGE_COLUMNS, IMAGE_SPACING = (
-    2 * EXAMPLES_PER_CLASS,
+    2 * DRAWN_EXAMPLES_PER_CLASS,
     (1.12, 1.3),
 )  # two classes; horizontal and vertical steps between images
-NUM_FEATURE_BINS = 16
+NUM_FEATURE_COUNT_BINS = 16
 PIXEL_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "row by row"}
 EXAMPLE_LINE_STYLES: dict[str, dict[str, Any]] = {
     "easy": {"color": CURVE_COLOURS[0], "marker": "o"},
@@ -63,11 +63,11 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     grid = figure.add_gridspec(len(cells), 3, width_ratios=(1, 1.5, 0.75))
     for row, cell in enumerate(cells):
         parts = [part for seed in range(study.seeds) for part in _relearn_folds(study, cell, seed, simulation)]
-        examples = _select_easy_and_hard(parts[0])
+        examples = _select_easy_and_hard_rows(parts[0])
         axes = [figure.add_subplot(grid[row, column]) for column in range(3)]
         _draw_partial_sums(axes[0], parts[0], examples, cell)
         _draw_images(axes[1], parts[0], examples)
-        _draw_feature_histogram(axes[2], parts)
+        _draw_feature_count_histogram(axes[2], parts)
     handles = [pair for ax in axes[::2] for pair in zip(*ax.get_legend_handles_labels(), strict=True)]
     figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=4)
     return figure
@@ -106,15 +106,15 @@ def _relearn_folds(study: Study, cell: StudyCell, seed: int, simulation: xr.Data
     return parts
 
 
-def _select_easy_and_hard(fold: HeldOutFold) -> dict[str, np.ndarray]:
-    """Select easy and hard examples by row index, `EXAMPLES_PER_CLASS` of each per class."""
+def _select_easy_and_hard_rows(fold: HeldOutFold) -> dict[str, np.ndarray]:
+    """Select easy and hard examples by row index, `DRAWN_EXAMPLES_PER_CLASS` of each per class."""
     last, features = np.abs(fold.evaluated_sums.sums[:, -1]), fold.evaluated_sums.features
     rows_by_name: dict[str, list[np.ndarray]] = {"easy": [], "hard": []}
     for label in np.unique(fold.true_classes):
         rows = np.flatnonzero(fold.true_classes == label)
         quartile_distances = np.abs(features[rows] - np.quantile(features[rows], 0.25))
-        rows_by_name["easy"].append(rows[np.argsort(quartile_distances, kind="stable")[:EXAMPLES_PER_CLASS]])
-        rows_by_name["hard"].append(rows[np.lexsort((last[rows], -features[rows]))[:EXAMPLES_PER_CLASS]])
+        rows_by_name["easy"].append(rows[np.argsort(quartile_distances, kind="stable")[:DRAWN_EXAMPLES_PER_CLASS]])
+        rows_by_name["hard"].append(rows[np.lexsort((last[rows], -features[rows]))[:DRAWN_EXAMPLES_PER_CLASS]])
     return {name: np.concatenate(rows) for name, rows in rows_by_name.items()}
 
 
@@ -156,7 +156,7 @@ def _draw_images(ax: Axes, fold: HeldOutFold, examples: dict[str, np.ndarray]) -
             left = IMAGE_SPACING[0] * column
             extent = (left, left + 1, low, low + 1)
             image_options: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
-            ax.imshow(_render_example(fold, row), extent=extent, clip_on=False, **image_options)
+            ax.imshow(_render_evaluated_pixels(fold, row), extent=extent, clip_on=False, **image_options)
             frame: dict[str, Any] = {"fill": False, "linewidth": 1.2, "clip_on": False}
             ax.add_patch(Rectangle((left, low), 1, 1, color=EXAMPLE_LINE_STYLES[name]["color"], **frame))
             ax.text(
@@ -165,14 +165,14 @@ def _draw_images(ax: Axes, fold: HeldOutFold, examples: dict[str, np.ndarray]) -
                 f"{fold.evaluated_sums.features[row]}",
                 ha="center",
                 va="top",
-                fontsize=SMALL_FONT,
+                fontsize=SMALL_FONT_SIZE,
             )
         ax.text(-0.06, low + 0.5, name, rotation=90, ha="right", va="center")
     ax.set(xlim=(-0.25, IMAGE_SPACING[0] * IMAGE_COLUMNS), ylim=(0.8 - IMAGE_SPACING[1] - 1, 1.05))
     ax.set_axis_off()
 
 
-def _render_example(fold: HeldOutFold, example_index: int) -> np.ndarray:
+def _render_evaluated_pixels(fold: HeldOutFold, example_index: int) -> np.ndarray:
     """Render an example as an image, with unevaluated pixels pale on grey."""
     side = round(np.sqrt(fold.X.shape[1]))
     if side**2 != fold.X.shape[1]:
@@ -183,11 +183,14 @@ def _render_example(fold: HeldOutFold, example_index: int) -> np.ndarray:
     return np.where(evaluated, 1 - ink, 0.78 - 0.22 * ink).reshape(side, side)
 
 
-def _draw_feature_histogram(ax: Axes, folds: list[HeldOutFold]) -> None:
+def _draw_feature_count_histogram(ax: Axes, folds: list[HeldOutFold]) -> None:
     """Draw the distribution of evaluated features over all and over misclassified held-out examples."""
     features = np.concatenate([part.evaluated_sums.features for part in folds])
     wrong = np.concatenate([part.is_misclassified for part in folds])
-    edges, percent_per_example = np.linspace(0, folds[0].X.shape[1], NUM_FEATURE_BINS + 1).tolist(), 100 / len(features)
+    edges, percent_per_example = (
+        np.linspace(0, folds[0].X.shape[1], NUM_FEATURE_COUNT_BINS + 1).tolist(),
+        100 / len(features),
+    )
     for values, colour, label in ((features, "0.75", "all examples"), (features[wrong], "k", "classified wrongly")):
         ax.hist(values, edges, weights=np.full(len(values), percent_per_example), color=colour, label=label)
     ax.axvline(features.mean(), color="k", linewidth=0.9, linestyle="-.", label="mean")

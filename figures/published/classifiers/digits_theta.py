@@ -21,7 +21,7 @@ CAPTION = (
     r"with all features (hollow points). (b) Features evaluated with the stopping boundary, in prediction (full "
     r"points) and in learning, per example and pass (hollow points); dotted: all features. Thin lines join points."
 )
-CLASSIFIER_NAMES = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
+CLASSIFIER_LEGEND_LABELS = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
 FULL_MARKER_STYLE: dict[str, Any] = {"linestyle": "-", "markerfacecolor": None}
 HOLLOW_MARKER_STYLE: dict[str, Any] = {
     "linestyle": "--",
@@ -32,7 +32,7 @@ HOLLOW_MARKER_STYLE: dict[str, Any] = {
 def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw errors with and without the stopping boundary, and features evaluated with the boundary."""
     runs = simulation.assign(error=100 * (1 - simulation.accuracy))
-    stopped, full = (as_results(runs.isel(budget=budget_index)) for budget_index in _find_budget_indices(runs))
+    stopped, full = (as_results(runs.isel(budget=budget_index)) for budget_index in _find_zero_and_fixed_budgets(runs))
     figure, (error, features) = make_figure(3.0, 1, 2)
     draw_panel(error, full, "theta", "error", "classifier", log="x", **HOLLOW_MARKER_STYLE)
     keys = draw_panel(
@@ -55,7 +55,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         ax.set(xlabel=r"threshold $\theta$")
     features.set_ylim(0, None)
     for key, name in zip(keys, map(str, runs.classifier.values), strict=True):
-        key.set_label(CLASSIFIER_NAMES.get(name, key.get_label()))
+        key.set_label(CLASSIFIER_LEGEND_LABELS.get(name, key.get_label()))
     marks = [
         make_line_handle("(a) stopping boundary, (b) in prediction", marker="o", linestyle="none"),
         make_line_handle("(a) all features, (b) in learning", marker="o", linestyle="none", markerfacecolor="white"),
@@ -70,7 +70,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     )
 
 
-def _find_budget_indices(runs: xr.Dataset) -> tuple[int, int]:
+def _find_zero_and_fixed_budgets(runs: xr.Dataset) -> tuple[int, int]:
     """Return the index of the zero budget and the index of the fixed budget of features.
 
     Raises `ConfigError` unless there are exactly these two budgets.

@@ -14,16 +14,16 @@ from statmech.numerics.statistics import compute_run_standard_error
 from statmech.results.dataset import scenario_from_dataset
 
 FOLD_MEAN_STYLE: dict[str, Any] = {"linestyle": "-", "markersize": 3.5}
-MAX_INDEPENDENT_FRACTION = 0.1  # samples of at most this fraction of a data set hardly overlap
+MAX_INDEPENDENT_SAMPLE_FRACTION = 0.1  # samples of at most this fraction of a data set hardly overlap
 
 
-def has_independent_examples(simulation: xr.Dataset, data: str) -> bool:
+def has_independent_seed_samples(simulation: xr.Dataset, data: str) -> bool:
     """Return True if every seed draws a separate small sample of a generated data set."""
     examples = scenario_from_dataset(simulation).examples
     return (
         data in GENERATED_DATA_SOURCES
         and examples is not None
-        and bool(examples <= MAX_INDEPENDENT_FRACTION * get_cached_data_set(data).y.size)
+        and bool(examples <= MAX_INDEPENDENT_SAMPLE_FRACTION * get_cached_data_set(data).y.size)
     )
 
 

@@ -42,7 +42,7 @@ LESS_ACCURATE_SYMBOL = "\N{ASTERISK OPERATOR}"
 
 def draw_accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
     """Draw accuracies in per cent, with a star if boosting is significantly better."""
-    for row, (name, test) in enumerate(_run_paired_tests(study, data).items()):
+    for row, (name, test) in enumerate(_run_tests_against_boosting(study, data).items()):
         _draw_measured_value(
             ax,
             row,
@@ -51,16 +51,16 @@ def draw_accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
             100 * test.error,
             _format_significance(test, study.sizes["seed"]),
         )
-        star = LESS_ACCURATE_SYMBOL if name in paper.PUBLISHED_LESS_ACCURATE.get(data, ()) else ""
+        star = LESS_ACCURATE_SYMBOL if name in paper.CLASSIFIERS_WORSE_THAN_BOOSTING.get(data, ()) else ""
         _draw_published_values(ax, row, name, paper.PUBLISHED_ACCURACY.get(data, {}).get(name, ()), star)
     _label_rows(ax, study)
     ax.set(xlabel="accuracy (%)", title=find_data_source(data).heading)
     ax.margins(x=0.24)
 
 
-def draw_weights_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
+def draw_weight_count_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
     """Draw the number of weights of each classifier on a logarithmic axis."""
-    for row, (name, test) in enumerate(_run_paired_tests(study, data).items()):
+    for row, (name, test) in enumerate(_run_tests_against_boosting(study, data).items()):
         if test.means["nonzero_weights"] > 0:
             _draw_measured_value(ax, row, name, test.means["nonzero_weights"], test.errors["nonzero_weights"])
         _draw_published_values(ax, row, name, paper.PUBLISHED_WEIGHT_COUNTS.get(data, {}).get(name, ()))
@@ -82,7 +82,7 @@ def add_accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
     draw_legend_below(figure, [*_make_marker_handles(study, paper.PUBLISHED_ACCURACY), *stars], columns=2)
 
 
-def add_weights_legend(figure: Figure, study: xr.Dataset) -> None:
+def add_weight_count_legend(figure: Figure, study: xr.Dataset) -> None:
     """Add a legend for the markers of weight-count panels."""
     draw_legend_below(figure, _make_marker_handles(study, paper.PUBLISHED_WEIGHT_COUNTS), columns=3)
 
@@ -117,7 +117,7 @@ def compute_figure_height(study: xr.Dataset, panel_rows: int = 1) -> float:
     return panel_rows * (0.75 + ROW_HEIGHT_INCHES * study.sizes["classifier"]) + 0.45
 
 
-def _run_paired_tests(study: xr.Dataset, data: str) -> dict[str, PairedTest]:
+def _run_tests_against_boosting(study: xr.Dataset, data: str) -> dict[str, PairedTest]:
     """Compare each classifier with boosting on one data set, and return the tests by name."""
     tests = iterate_paired_tests(study.sel(data=[data]))
     return {str(test.cell["classifier"]): test for test in tests}

@@ -11,22 +11,22 @@ from matplotlib.figure import Figure
 from figures import labels
 from figures.legends import make_line_handle
 from figures.panels import draw_legend_below, make_figure, set_heading, set_log_axes
-from figures.published.classifiers.fold_means import draw_fold_means, has_independent_examples
+from figures.published.classifiers.fold_means import draw_fold_means, has_independent_seed_samples
 from figures.style import nested_marker_size
 from statmech.classifiers import CLASSIFIERS
 from statmech.data_sets import find_data_source
 from statmech.scenarios.cross_validation import EXAMPLE_ORDER_MEANINGS
 
 SWEEP_AXES = ("data", "classifier", "order", "passes")  # sweep axes that this figure shows
-DEFAULT_EXAMPLE_ORDER = "every"  # preferred order for comparing classifiers
+PREFERRED_EXAMPLE_ORDER = "every"  # preferred order for comparing classifiers
 CAPTION = (
     "Training and test errors of the perceptron against the number of passes over the examples: with its last weights, "
     "with the mean of its weights over all visits (averaged), and with the vote of all these weights (voted), as in "
     "Figure 3.3 of Daume's chapter. Right: test error for different orders of the examples. Learning ends after a pass "
     "without a mistake."
 )
-TEST_MARKER_STYLE: dict[str, Any] = {"marker": "o", "linestyle": "none"}
-TRAINING_MARKER_STYLE: dict[str, Any] = TEST_MARKER_STYLE | {"markerfacecolor": "white"}
+TEST_ERROR_MARKER_STYLE: dict[str, Any] = {"marker": "o", "linestyle": "none"}
+TRAINING_ERROR_MARKER_STYLE: dict[str, Any] = TEST_ERROR_MARKER_STYLE | {"markerfacecolor": "white"}
 POINTS_CAPTION = (
     "Points: means over data sets, each with its own folds; bars: standard errors over data sets, or over folds for a "
     "fixed data set."
@@ -39,7 +39,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     figure, axes = make_figure(1.1 + 2.4 * len(sets), len(sets), 2, squeeze=False)
     for (left, right), name in zip(axes, sets, strict=True):
         cells = simulation.sel(data=name)
-        independent_examples = has_independent_examples(simulation, name)
+        independent_examples = has_independent_seed_samples(simulation, name)
         default_order = _draw_errors_by_classifier(left, cells, independent_examples)
         _draw_errors_by_order(right, cells, default_order, independent_examples)
         title_prefix = f"{find_data_source(name).title}: " if len(sets) > 1 else ""
@@ -54,8 +54,8 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     left, right = axes[0]
     classifier_keys, orders = (ax.get_legend_handles_labels()[0] for ax in (left, right))
     marks = [
-        make_line_handle("test error", **TEST_MARKER_STYLE),
-        make_line_handle("training error", **TRAINING_MARKER_STYLE),
+        make_line_handle("test error", **TEST_ERROR_MARKER_STYLE),
+        make_line_handle("training error", **TRAINING_ERROR_MARKER_STYLE),
     ]
     set_heading(
         figure,
@@ -81,7 +81,7 @@ def _draw_errors_by_classifier(ax: Axes, cells: xr.Dataset, independent_examples
     Each classifier has a colour. Lines of training errors are dashed.
     """
     orders = [str(order) for order in cells.order.values]
-    default_order = DEFAULT_EXAMPLE_ORDER if DEFAULT_EXAMPLE_ORDER in orders else orders[-1]
+    default_order = PREFERRED_EXAMPLE_ORDER if PREFERRED_EXAMPLE_ORDER in orders else orders[-1]
     for name in ("accuracy", "accuracy_training"):
         is_test = name == "accuracy"
         style: dict[str, Any] = {} if is_test else {"linestyle": "--", "markerfacecolor": "white"}

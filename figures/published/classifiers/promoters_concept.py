@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures.panels import make_figure, set_heading
-from figures.style import CURVE_COLOURS, NO_LEGEND_GID, SMALL_FONT
+from figures.style import CURVE_COLOURS, NO_LEGEND_GID, SMALL_FONT_SIZE
 from simulate.estimators.concept import ConceptTerm
 from statmech.data_sets import DataSource, find_data_source
 from statmech.errors import ConfigError
@@ -35,7 +35,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     indices = {position: index for index, position in enumerate(data_source.attributes)}
     heights = [term.sense * term.weight for term in terms if term.names]
     for term in terms:
-        _draw_letters(ax, term, indices)
+        _draw_conjunction_letters(ax, term, indices)
     _shade_contact_regions(ax, data_source, indices)
     _format_axes(ax, data_source, heights, learnt_concept["classes"])
     always = [f"threshold {term.sense * term.weight:+.2f}" for term in terms if not term.names]
@@ -54,7 +54,7 @@ def _find_sequence_concept(concepts: dict[str, Any]) -> tuple[str, dict[str, Any
     raise ConfigError('the figure "promoters_concept" requires the classifier boosting on sequences of two classes')
 
 
-def _draw_letters(ax: Axes, term: ConceptTerm, position_indices: dict[str, int]) -> None:
+def _draw_conjunction_letters(ax: Axes, term: ConceptTerm, position_indices: dict[str, int]) -> None:
     """Draw the letters of a conjunction on stems, and join two letters by a line."""
     height = term.sense * term.weight
     pairs = [condition.split(" = ") for condition in term.names]
@@ -93,4 +93,4 @@ def _format_axes(ax: Axes, data_source: DataSource, heights: list[float], classe
     ax.set(xlim=(-1, len(positions)), ylim=(1.55 * min(0.0, *heights), top), xlabel="position", ylabel="weight")
     ax.axhline(0, color="0.3", linewidth=0.8)
     for text, y, side in ((f"where true: {classes[1]}", 0.98, "top"), (f"where true: {classes[0]}", 0.08, "bottom")):
-        ax.text(0.99, y, text, transform=ax.transAxes, ha="right", va=side, fontsize=SMALL_FONT, color="0.3")
+        ax.text(0.99, y, text, transform=ax.transAxes, ha="right", va=side, fontsize=SMALL_FONT_SIZE, color="0.3")

@@ -20,6 +20,6 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw the number of weights of each classifier that has weights."""
     weighted = simulation.nonzero_weights.notnull().any(["data", "seed", "fold"])
     weighted_classifiers = simulation.isel(classifier=weighted.values) if weighted.any() else simulation
-    figure = papers_tables.draw_panel_per_data_set(weighted_classifiers, papers_tables.draw_weights_panel)
-    papers_tables.add_weights_legend(figure, weighted_classifiers)
+    figure = papers_tables.draw_panel_per_data_set(weighted_classifiers, papers_tables.draw_weight_count_panel)
+    papers_tables.add_weight_count_legend(figure, weighted_classifiers)
     return figure

@@ -24,6 +24,6 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     )
     for (accuracy, weights), data in zip(axes, sets, strict=True):
         papers_tables.draw_accuracy_panel(accuracy, simulation, data)
-        papers_tables.draw_weights_panel(weights, simulation, data)
+        papers_tables.draw_weight_count_panel(weights, simulation, data)
     papers_tables.add_accuracy_legend(figure, simulation)
     return figure

@@ -29,7 +29,7 @@ CAPTION = (
     r"maximum margin, which the direction of the weights approaches as $t\to\infty$."
 )
 MIN_LATE_EPOCHS = 20  # later errors are drawn against 1/ln t
-LOG_TIME_TICKS = (
+INVERSE_LOG_TIME_TICKS = (
     {r"$\infty$": 0.0}
     | {f"$10^{{{power}}}$": 1 / (power * np.log(10)) for power in (10, 5, 3, 2)}
     | {"30": 1 / np.log(30)}
@@ -47,7 +47,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     late.plot(1 / np.log(line.epochs), line.eps_g, color=get_curve_style(0)["color"])
     draw_seed_means(late, 1 / np.log(runs.epochs), runs.eps_g, 0)
     late.set(xlabel=r"$t$ (epochs), on a scale of $1/\ln t$", xlim=(0, None))
-    late.set_xticks([*LOG_TIME_TICKS.values()], [*LOG_TIME_TICKS])
+    late.set_xticks([*INVERSE_LOG_TIME_TICKS.values()], [*INVERSE_LOG_TIME_TICKS])
     margin = solve_learner_curve("max_stability", np.atleast_1d(theory.alpha.values), 0.0).theta[0] / np.pi
     draw_guide(early, late, y=float(margin))
     early.set(xlabel="$t$ (epochs)")

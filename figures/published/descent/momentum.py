@@ -12,7 +12,7 @@ CAPTION = (
     "Generalization error and mean training loss during descent with momentum, against the number of epochs, at one "
     "learning rate. Momentum 0 is plain gradient descent."
 )
-LABELS = {"eps_g": r"$\epsilon_g$", "train_loss": r"training loss $\langle\ell\rangle$"}
+ERROR_AND_LOSS_AXIS_LABELS = {"eps_g": r"$\epsilon_g$", "train_loss": r"training loss $\langle\ell\rangle$"}
 DESCENT_TITLES = {"momentum": "heavy ball"}  # avoids confusion with the parameter momentum
 
 
@@ -21,7 +21,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     results, columns = select_with_dense_theory(simulation, theory, "epochs"), theory.sizes.get("descent", 1)
     figure, axes = make_figure(4.4, 2, columns, sharex=True, sharey="row", squeeze=False)
     split = "descent" if "descent" in theory.dims else ""
-    for row, (name, label) in zip(axes, LABELS.items(), strict=True):
+    for row, (name, label) in zip(axes, ERROR_AND_LOSS_AXIS_LABELS.items(), strict=True):
         keys = draw_panel(row, results, "epochs", name, "momentum", log="x", split=split, label=label)
     for above, below in zip(*axes, strict=True):
         above.set_xlabel("")

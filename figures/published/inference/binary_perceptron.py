@@ -15,7 +15,7 @@ from figures.panels import (
     make_figure,
     solve_dense_theory,
 )
-from figures.style import PAGE_WIDTH, SMALL_FONT, THEORY_COLOUR
+from figures.style import PAGE_WIDTH, SMALL_FONT_SIZE, THEORY_COLOUR
 
 SWEEP_AXES = ("start", "alpha")  # sweep axes that this figure shows
 TRANSITION_SYMBOLS = {"alpha_it": r"$\alpha_\mathrm{IT}$", "alpha_alg": r"$\alpha_\mathrm{alg}$"}
@@ -44,6 +44,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             draw_guide(above, below, x=alpha, color=THEORY_COLOUR, linewidth=1)
             transform = above.get_xaxis_transform()
             above.annotate(
-                f"{symbol} = {alpha:.3f}", (alpha, 1.01), xycoords=transform, fontsize=SMALL_FONT, ha="center"
+                f"{symbol} = {alpha:.3f}", (alpha, 1.01), xycoords=transform, fontsize=SMALL_FONT_SIZE, ha="center"
             )
     return add_title_and_legend(figure, results, [*keys, make_line_handle("transitions", linestyle=":")])

@@ -49,25 +49,27 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     results = combine_with_lines(simulation, theory, lines)
     keys = draw_panel(error, results, "lam", "mse", "inputs", label="mean squared error", log="x")
     for index, (key, spectrum) in enumerate(zip(keys, spectra, strict=True)):
-        key.set_label(f"$T$ = {_get_teacher_fraction(spectrum):.2g}")
+        key.set_label(f"$T$ = {_get_aligned_teacher_fraction(spectrum):.2g}")
         line, lam = lines.isel(inputs=index), float(theory.lam_best.isel(inputs=index).values.flat[0])
         if float(line.lam[0]) <= lam <= float(line.lam[-1]):
             height = np.interp(np.log(lam), np.log(line.lam), line.mse.values.ravel())
             error.plot(lam, height, color=key.get_color(), **MINIMUM_STAR_STYLE)
-        best.plot(_get_teacher_fraction(spectrum), lam, color=key.get_color(), clip_on=False, **MINIMUM_STAR_STYLE)
-    _draw_best_penalties(best, theory, spectra[0])
+        best.plot(
+            _get_aligned_teacher_fraction(spectrum), lam, color=key.get_color(), clip_on=False, **MINIMUM_STAR_STYLE
+        )
+    _draw_best_penalty_curve(best, theory, spectra[0])
     marks = [*keys, make_line_handle("best penalty", **MINIMUM_STAR_STYLE)]
     return add_title_and_legend(figure, results, marks, "alpha", "noise", note=TEACHER_FRACTION_NOTE)
 
 
-def _get_teacher_fraction(spectrum: Spectrum) -> float:
+def _get_aligned_teacher_fraction(spectrum: Spectrum) -> float:
     """Return the fraction of the teacher's squared length in the directions of larger variance."""
     T = spectrum.modes(1).teacher
     assert T is not None
     return float(T[np.argmax(spectrum.eigenvalues)])
 
 
-def _draw_best_penalties(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -> None:
+def _draw_best_penalty_curve(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -> None:
     """Draw the best penalty against the teacher's fraction in the directions of larger variance."""
     first, larger = next(iter(scenario_from_dataset(theory).cells())), np.argmax(spectrum.eigenvalues) == 1
 
@@ -83,7 +85,7 @@ def _draw_best_penalties(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -> No
         part = np.array([*part[lam > 0], end, np.nan, end, part[-1]])
         lam = np.array([*lam[lam > 0], 0, np.nan, 0, 0])
     ax.plot(part, lam, color=THEORY_COLOUR, zorder=1, clip_on=False)
-    draw_guide(ax, x=_get_teacher_fraction(replace(spectrum, teacher="random")), y=first.teacher.noise**2)
+    draw_guide(ax, x=_get_aligned_teacher_fraction(replace(spectrum, teacher="random")), y=first.teacher.noise**2)
     ax.set_yscale("function", functions=(np.sqrt, np.square))
     ax.set(ylim=(0, None), yticks=BEST_PENALTY_TICKS, xlabel="teacher's part $T$")
     ax.yaxis.set_major_formatter("{x:g}")

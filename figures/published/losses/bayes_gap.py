@@ -35,7 +35,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the excess error against alpha, one panel per flip fraction and one colour per loss."""
     lines, flips = solve_dense_theory(theory, "alpha"), theory.flip.values
     lines, runs = (
-        part.assign(above=_compute_excess_percent(part.eps_g, reference))
+        part.assign(above=_compute_bayes_excess_percent(part.eps_g, reference))
         for part, reference in ((lines, lines), (simulation, theory))
     )
     results, last = combine_with_lines(runs, theory, lines), theory.sizes["loss"]
@@ -50,7 +50,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             draw_seed_means(
                 ax,
                 measured.alpha,
-                _compute_excess_percent(np.arccos(measured.R_bayes) / np.pi, at_flip),
+                _compute_bayes_excess_percent(np.arccos(measured.R_bayes) / np.pi, at_flip),
                 last,
                 **BAYES_POINT_STYLE,
             )
@@ -62,6 +62,6 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     )
 
 
-def _compute_excess_percent(error: xr.DataArray, theory: xr.Dataset) -> xr.DataArray:
+def _compute_bayes_excess_percent(error: xr.DataArray, theory: xr.Dataset) -> xr.DataArray:
     """Compute the relative excess of an error over the Bayes-optimal error, in per cent."""
     return 100 * (error / (np.arccos(theory.R_bayes) / np.pi) - 1)

@@ -26,12 +26,12 @@ CAPTION = (
     r"each loss; dotted: the Bayes-optimal error, a lower bound for all students."
 )
 LAMBDA_LINE_POINTS = 101
-BAYES_LIMIT_STYLE: dict[str, Any] = {"color": THEORY_COLOUR, "linestyle": ":", "linewidth": 1}
+BAYES_OPTIMAL_LINE_STYLE: dict[str, Any] = {"color": THEORY_COLOUR, "linestyle": ":", "linewidth": 1}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g against lambda and mark the minima, one colour per loss."""
-    lines, (figure, ax) = _solve_lines(theory), make_figure(3.4, width=1.4 * COLUMN_WIDTH)
+    lines, (figure, ax) = _solve_at_dense_penalties(theory), make_figure(3.4, width=1.4 * COLUMN_WIDTH)
     results = combine_with_lines(simulation, theory, lines)
     keys = draw_panel(ax, results, "lam", "eps_g", "loss", log="x")
     for key, name in zip(keys, theory.loss.values, strict=True):
@@ -40,12 +40,15 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             ax.plot(
                 best, np.interp(np.log(best), np.log(line.lam), line.eps_g), color=key.get_color(), **MINIMUM_STAR_STYLE
             )
-    draw_guide(ax, y=np.arccos(float(theory.R_bayes.values.flat[0])) / np.pi, **BAYES_LIMIT_STYLE)
-    marks = [make_line_handle("minimum", **MINIMUM_STAR_STYLE), make_line_handle("Bayes-optimal", **BAYES_LIMIT_STYLE)]
+    draw_guide(ax, y=np.arccos(float(theory.R_bayes.values.flat[0])) / np.pi, **BAYES_OPTIMAL_LINE_STYLE)
+    marks = [
+        make_line_handle("minimum", **MINIMUM_STAR_STYLE),
+        make_line_handle("Bayes-optimal", **BAYES_OPTIMAL_LINE_STYLE),
+    ]
     return add_title_and_legend(figure, results, [*keys, *marks], "alpha", "flip", columns=5)
 
 
-def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
+def _solve_at_dense_penalties(theory: xr.Dataset) -> xr.Dataset:
     """Solve theory at geometrically spaced penalties."""
     lam = np.geomspace(float(theory.lam.min()), float(theory.lam.max()), LAMBDA_LINE_POINTS)
     return solve_line(modify_scenario(theory, lam=lam.tolist()))

@@ -23,7 +23,7 @@ ALPHA_LINE_POINTS, PEAK_ALPHAS = (
     61,
     10 ** np.linspace(-0.3, 0.3, 81),
 )  # grid over all alphas, and alphas around the peak at 1
-MIN_TRAINING_LOSS = 1e-12  # smaller values are rounding errors
+MIN_DRAWN_TRAINING_LOSS = 1e-12  # smaller values are rounding errors
 LOSS_AXIS_LABELS = {"mse": "mean squared error", "train_loss": "training loss"}
 CAPTION = (
     r"Least squares on $P=\alpha N$ noisy outputs of a linear teacher. (a) Mean squared error with respect to the "
@@ -34,20 +34,20 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error and the training loss against alpha, one colour per penalty."""
-    runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > MIN_TRAINING_LOSS))
-    results, (figure, axes) = combine_with_lines(runs, theory, _solve_lines(theory)), make_figure(3.0, 1, 2)
+    runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > MIN_DRAWN_TRAINING_LOSS))
+    results, (figure, axes) = combine_with_lines(runs, theory, _solve_at_dense_alphas(theory)), make_figure(3.0, 1, 2)
     for ax, (name, label) in zip(axes, LOSS_AXIS_LABELS.items(), strict=True):
         keys = draw_panel(ax, results, "alpha", name, "lam", label=label, log="xy")
         draw_guide(ax, x=1, color="0.3")
     note = (
         r"at $\lambda=0$ the training loss is 0 for $\alpha\leq1$"
-        if bool((simulation.train_loss <= MIN_TRAINING_LOSS).any())
+        if bool((simulation.train_loss <= MIN_DRAWN_TRAINING_LOSS).any())
         else ""
     )
     return add_title_and_legend(figure, results, keys, "noise", note=note)
 
 
-def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
+def _solve_at_dense_alphas(theory: xr.Dataset) -> xr.Dataset:
     """Solve theory on a grid of alphas that is dense around the peak at 1."""
     low, high = float(theory.alpha.min()), float(theory.alpha.max())
     alpha = np.union1d(

@@ -37,7 +37,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the fraction of separable data sets with the thresholds, and the length of the student."""
     runs = simulation.assign(separable=simulation.separable.astype(float))
     thresholds = {float(gain): float(separability("logit", gain=float(gain))) for gain in theory.gain.values}
-    results = combine_with_lines(runs, theory, _solve_lines(theory, [*thresholds.values()]))
+    results = combine_with_lines(runs, theory, _solve_densely_near_thresholds(theory, [*thresholds.values()]))
     figure, (fraction, length) = make_figure(3.2, 1, 2, sharex=True)
     draw_panel(fraction, results, "alpha", "separable", "gain", label="fraction separable", nested=True, linestyle="-")
     keys = draw_panel(length, results, "alpha", "length", "gain", label=r"length $l=|\mathbf{w}|/\sqrt{N}$", log="y")
@@ -48,7 +48,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     )
 
 
-def _solve_lines(theory: xr.Dataset, thresholds: list[float]) -> xr.Dataset:
+def _solve_densely_near_thresholds(theory: xr.Dataset, thresholds: list[float]) -> xr.Dataset:
     """Solve theory on a grid of alphas that is dense around the thresholds."""
     low, high = float(theory.alpha.min()), float(theory.alpha.max())
     near = np.outer(thresholds, THRESHOLD_FACTORS).ravel()

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from figures.panels import add_title_and_legend, draw_panel, make_figure
 from figures.published.losses.table_curves import (
-    EXAMPLES,
+    EXAMPLE_COUNT_AXIS_LABEL,
     TABLE_ERROR_LABELS,
     TABLE_THEORY_NOTE,
     add_dense_theory_lines,
@@ -35,7 +35,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         axes, results, "P", "eps_y", "loss_lam", split="population", label=TABLE_ERROR_LABELS["eps_y"], log="xy"
     )
     for ax in axes.flat:
-        ax.set_xlabel(EXAMPLES)
+        ax.set_xlabel(EXAMPLE_COUNT_AXIS_LABEL)
     [(table, diagnosis)] = get_table_diagnoses(theory).items()
     size = f"{get_table_title(table)}: {diagnosis['rows']:,} rows, $N$ = {diagnosis['columns']:,}"
     return add_title_and_legend(figure, results, keys, size, note=TABLE_THEORY_NOTE)

@@ -37,7 +37,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the mean squared error against alpha, one colour per penalty."""
     peaks = _find_peak_alphas(theory)
     results, (figure, ax) = (
-        combine_with_lines(simulation, theory, _solve_lines(theory, peaks)),
+        combine_with_lines(simulation, theory, _solve_densely_near_peaks(theory, peaks)),
         make_figure(3.4, width=1.4 * COLUMN_WIDTH),
     )
     keys = draw_panel(ax, results, "alpha", "mse", "lam", label="mean squared error", log="xy")
@@ -56,7 +56,7 @@ def _find_peak_alphas(theory: xr.Dataset) -> list[float]:
     return [float(end) for end in np.cumsum(modes.shares[largest])]
 
 
-def _solve_lines(theory: xr.Dataset, peaks: list[float]) -> xr.Dataset:
+def _solve_densely_near_peaks(theory: xr.Dataset, peaks: list[float]) -> xr.Dataset:
     """Solve theory on a grid of alphas that is dense around the peaks."""
     low, high = float(theory.alpha.min()), float(theory.alpha.max())
     near = np.concatenate([peak * PEAK_FACTORS for peak in peaks]) if peaks else np.zeros(0)

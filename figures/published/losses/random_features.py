@@ -45,7 +45,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             'the figure "random_features" requires N, alpha and inputs `{features: ...}` in parallel, under `zip`'
         )
     runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > MIN_DRAWN_LOSS))
-    parts = (part.swap_dims({WIDTH_AXIS: "latent"}) for part in (runs, theory, _solve_lines(theory)))
+    parts = (part.swap_dims({WIDTH_AXIS: "latent"}) for part in (runs, theory, _solve_at_dense_widths(theory)))
     results, (figure, axes) = combine_with_lines(*parts), make_figure(3.0, 1, 2)
     for ax, (name, label) in zip(axes, ERROR_PANEL_LABELS.items(), strict=True):
         keys = draw_panel(ax, results, "latent", name, "lam", label=label, log="xy")
@@ -60,7 +60,7 @@ def _count_latent_variables(theory: xr.Dataset) -> int:
     return round(float(theory.latent.values[0] * theory.N.values[0]))
 
 
-def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
+def _solve_at_dense_widths(theory: xr.Dataset) -> xr.Dataset:
     """Solve theory on a grid of widths that is dense around the peak.
 
     Theory accepts any width, including fractions.

@@ -10,12 +10,12 @@ import xarray as xr
 
 from figures.panels import combine_with_lines, modify_scenario
 from statmech.data_sets import find_data_source
-from statmech.real_table import is_data_set
+from statmech.real_table import is_data_set_name
 from statmech.results.results import Results
 from theory.solutions import solve_line
 
-EXAMPLE_COUNT_POINTS = 150  # dense: the line bends sharply where P equals the number of columns
-EXAMPLES = "number of examples $P$"
+EXAMPLE_COUNT_LINE_POINTS = 150  # dense: the line bends sharply where P equals the number of columns
+EXAMPLE_COUNT_AXIS_LABEL = "number of examples $P$"
 TABLE_ERROR_LABELS = {"eps_y": r"label error $\epsilon_y$", "mse_y": "mean squared error"}
 TABLE_THEORY_NOTE = "points: learners, mean and standard error; lines: theory, computed from the table alone"
 
@@ -28,7 +28,7 @@ def add_dense_theory_lines(simulation: xr.Dataset, theory: xr.Dataset) -> Result
     simulation, theory
         Results of learners of real tables, with the axis P.
     """
-    P = np.geomspace(theory.P.values.min(), theory.P.values.max(), EXAMPLE_COUNT_POINTS)
+    P = np.geomspace(theory.P.values.min(), theory.P.values.max(), EXAMPLE_COUNT_LINE_POINTS)
     lines = solve_line(modify_scenario(theory, P=np.unique(P.round().astype(int)).tolist()))
     return combine_with_lines(
         simulation, theory, lines.expand_dims([dim for dim in theory.dims if dim not in lines.dims])
@@ -48,4 +48,4 @@ def get_table_title(inputs: str) -> str:
     ('digits 3 and 8', 'mine.csv')
     """
     rows = inputs.removeprefix("rows ")
-    return find_data_source(rows).title if is_data_set(rows) else rows
+    return find_data_source(rows).title if is_data_set_name(rows) else rows

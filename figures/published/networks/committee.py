@@ -22,7 +22,7 @@ CAPTION = (
     r"fraction of new inputs for which the sign of the student's output differs from the label."
 )
 LINES_CAPTION = r"Lines: theory for $\epsilon_g$ at $M=1$, $N\to\infty$; no equations exist yet for the other errors."
-LABELS = {"eps_g": "", "label_error": "label error"}
+COMMITTEE_ERROR_AXIS_LABELS = {"eps_g": "", "label_error": "label error"}
 
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -30,16 +30,18 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     results, (figure, axes) = select_with_dense_theory(simulation, theory, "t"), make_figure(3.2, 1, 2, sharex=True)
     for index, M in enumerate(theory.M.values.tolist()):
         at_M = select_with_dense_theory(simulation, theory, "t", M=M)
-        for ax, (name, label) in zip(axes, LABELS.items(), strict=True):
-            keys = draw_panel(ax, at_M, "t", name, "network", label=label, log="y", **_get_marker_style(index))
+        for ax, (name, label) in zip(axes, COMMITTEE_ERROR_AXIS_LABELS.items(), strict=True):
+            keys = draw_panel(
+                ax, at_M, "t", name, "network", label=label, log="y", **_get_unit_count_marker_style(index)
+            )
     colours = [make_line_handle(str(key.get_label()), color=key.get_color()) for key in keys]
     marks = [
-        make_line_handle(f"$M$ = {M}", linestyle="none", **_get_marker_style(index))
+        make_line_handle(f"$M$ = {M}", linestyle="none", **_get_unit_count_marker_style(index))
         for index, M in enumerate(theory.M.values.tolist())
     ]
     note = "points: simulation (mean, standard error); lines: theory of $M=1$; other errors have no equations"
     return add_title_and_legend(figure, results, [*colours, *marks], "K", "eta", note=note)
 
 
-def _get_marker_style(index: int) -> dict[str, Any]:
+def _get_unit_count_marker_style(index: int) -> dict[str, Any]:
     return {"marker": CURVE_MARKERS[index % len(CURVE_MARKERS)], "markerfacecolor": "white" if index == 0 else None}

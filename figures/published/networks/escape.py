@@ -43,11 +43,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     if (simulation.sizes["student"], simulation.sizes["teacher_unit"]) != (2, 2):
         raise ConfigError('the figure "escape" requires K = 2 student units and M = 2 teacher units')
     prediction, (figure, (left, right)) = escape(scenario_from_dataset(theory)), make_figure(3.0, 1, 2)
-    shifted = {int(N): _compute_shifted_times(simulation.sel(N=N), prediction.rate) for N in simulation.N.values}
+    shifted = {int(N): _compute_shifted_escape_times(simulation.sel(N=N), prediction.rate) for N in simulation.N.values}
     edges = _compute_bin_edges(np.concatenate(list(shifted.values())))
     for index, times in enumerate(shifted.values()):
         _draw_histogram(left, times, edges, index)
-        _draw_survival(right, times, edges, index)
+        _draw_fraction_on_plateau(right, times, edges, index)
     _draw_prediction(left, right, prediction, edges)
     for ax in (left, right):
         ax.set_xlabel(r"$t_\mathrm{esc}-\ln(N)/(2\Lambda)$")
@@ -58,7 +58,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     return add_title_and_legend(figure, simulation, keys, "eta", f"$\\Lambda$ = {prediction.rate:.4f}", columns=4)
 
 
-def _compute_shifted_times(runs: xr.Dataset, rate: float) -> np.ndarray:
+def _compute_shifted_escape_times(runs: xr.Dataset, rate: float) -> np.ndarray:
     """Return escape times minus ln N/(2 rate), infinite for runs that do not escape."""
     times = find_escape_times(runs).ravel()
     return np.where(np.isnan(times), np.inf, times - np.log(float(runs.N)) / (2 * rate))
@@ -79,7 +79,7 @@ def _draw_histogram(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) 
     draw_mean_points(ax, centres[is_filled], (count / scale)[is_filled], (np.sqrt(count) / scale)[is_filled], index)
 
 
-def _draw_survival(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
+def _draw_fraction_on_plateau(ax: Axes, times: np.ndarray, edges: np.ndarray, index: int) -> None:
     left = np.array([np.mean(times > edge) for edge in edges])
     draw_mean_points(ax, edges, left, np.sqrt(left * (1 - left) / times.size), index)
 

@@ -5,7 +5,7 @@ The quantity
 .. math:: u = \tfrac12(R_{11} + R_{22} - R_{12} - R_{21})
 
 vanishes on the symmetric plateau. Its sign determines the assignment of student units to teacher units. A run escapes
-when :math:`|u|` first reaches `ESCAPE_THRESHOLD`.
+when :math:`|u|` first reaches `ESCAPE_ASYMMETRY_THRESHOLD`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import xarray as xr
 
 from statmech.errors import ConfigError
 
-ESCAPE_THRESHOLD = 0.25  # value of |u| at the escape
+ESCAPE_ASYMMETRY_THRESHOLD = 0.25  # value of |u| at the escape
 
 
 def compute_overlap_asymmetry(dataset: xr.Dataset) -> xr.DataArray:
@@ -34,11 +34,11 @@ def find_escape_times(dataset: xr.Dataset) -> np.ndarray:
     """
     u = abs(compute_overlap_asymmetry(dataset)).transpose(..., "t").values
     t = dataset.t.values
-    first_index = np.argmax(u >= ESCAPE_THRESHOLD, axis=-1)  # 0 for runs that do not escape
+    first_index = np.argmax(u >= ESCAPE_ASYMMETRY_THRESHOLD, axis=-1)  # 0 for runs that do not escape
     late, early = (np.take_along_axis(u, np.maximum(first_index - k, 0)[..., None], -1)[..., 0] for k in (0, 1))
     growing = (first_index > 0) & (early > 0)
     late, early = np.where(growing, late, 2.0), np.where(growing, early, 1.0)
-    fraction = np.log(ESCAPE_THRESHOLD / early) / np.log(late / early)  # u grows exponentially
+    fraction = np.log(ESCAPE_ASYMMETRY_THRESHOLD / early) / np.log(late / early)  # u grows exponentially
     t_before = t[np.maximum(first_index - 1, 0)]
     return np.where(growing, t_before + fraction * (t[first_index] - t_before), np.nan)
 

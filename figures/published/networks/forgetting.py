@@ -32,7 +32,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     starts, switch = np.ravel(theory.start.values).tolist(), _get_switch_time(theory)
     later = [float(t) for t in theory.t.values if t > switch]
     figure, axes = make_figure(3.0, 1, len(starts), squeeze=False)
-    lines = _solve_lines(theory)
+    lines = _solve_at_dense_overlaps(theory)
     for ax, start in zip(axes.flat, starts, strict=True):
         runs, solved_lines = (part.sel(start=start) if "start" in part.dims else part for part in (simulation, lines))
         for index, t in enumerate(later):
@@ -60,7 +60,7 @@ def _get_switch_time(theory: xr.Dataset) -> float:
     return float(switch)
 
 
-def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
+def _solve_at_dense_overlaps(theory: xr.Dataset) -> xr.Dataset:
     """Solve theory on a dense grid of overlaps."""
     overlaps = theory.overlap.values
     return solve(

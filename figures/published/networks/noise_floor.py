@@ -31,7 +31,7 @@ CAPTION = (
     r"rate. (b) $\epsilon_g$ against $t$ for the smallest $M$; dashed: the same stationary state."
 )
 LINES_CAPTION = r"Lines: equations, $N\to\infty$."
-EQUAL_UNITS_LINE_STYLE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
+EQUAL_SURPLUS_UNITS_STYLE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
 DRAWN_ERROR_SCALE = 1e4  # errors are drawn in units of 1e-4
 
 
@@ -62,19 +62,20 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     ]
     _label_axes(late, time_course, simulation, units[0])
     marks = [
-        make_line_handle(f"$M$ = {M}", linestyle="none", **_get_point_style(index)) for index, M in enumerate(units)
+        make_line_handle(f"$M$ = {M}", linestyle="none", **_get_unit_count_point_style(index))
+        for index, M in enumerate(units)
     ]
-    return add_title_and_legend(figure, simulation, [*marks, *FLOOR_LEGEND_KEYS, *times], "eta", "noise", columns=4)
+    return add_title_and_legend(figure, simulation, [*marks, *FLOOR_LEGEND_HANDLES, *times], "eta", "noise", columns=4)
 
 
-def _get_point_style(teacher_index: int) -> dict[str, Any]:
+def _get_unit_count_point_style(teacher_index: int) -> dict[str, Any]:
     """Return the marker style of one M: hollow for the smallest M, full otherwise."""
     return {**get_curve_style(teacher_index), "markerfacecolor": "white" if teacher_index == 0 else None}
 
 
 def _draw_final_errors(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: np.ndarray, index: int) -> None:
     """Draw eps_g of one M at the last time, from runs, equations and the stationary state."""
-    K, M, style = runs.K.values, int(runs.M[0]), _get_point_style(index)
+    K, M, style = runs.K.values, int(runs.M[0]), _get_unit_count_point_style(index)
     ax.plot(K, DRAWN_ERROR_SCALE * floors, "x", color=THEORY_COLOUR, markersize=4, markeredgewidth=0.9, zorder=2)
     dash: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 11, "markeredgewidth": 1.1}
     ax.plot(K, DRAWN_ERROR_SCALE * theory.eps_g.isel(t=-1).values, color=style["color"], **dash)
@@ -96,7 +97,7 @@ def _draw_error_against_time(ax: Axes, runs: xr.Dataset, floor: float, style: di
     times = np.geomspace(t[0], t[-1], TIME_LINE_POINTS).tolist()
     line = solve(modify_scenario(runs, M=int(runs.M), K=int(runs.K), t=times, zip=None))
     ax.plot(line.t, DRAWN_ERROR_SCALE * line.eps_g, color=style["color"])
-    draw_guide(ax, y=DRAWN_ERROR_SCALE * floor, color=style["color"], **EQUAL_UNITS_LINE_STYLE)
+    draw_guide(ax, y=DRAWN_ERROR_SCALE * floor, color=style["color"], **EQUAL_SURPLUS_UNITS_STYLE)
     draw_seed_means(ax, t, DRAWN_ERROR_SCALE * runs.eps_g.sel(t=t), 0, **style)
     return make_line_handle(f"$K$ = {int(runs.K)}", markerfacecolor="white", **style)
 
@@ -109,7 +110,7 @@ def _label_axes(late: Axes, time_course: Axes, simulation: xr.Dataset, M: int) -
     set_log_axes(time_course, "xy")
 
 
-FLOOR_LEGEND_KEYS = (
-    make_line_handle("equal surplus units", marker="x", markersize=4, **EQUAL_UNITS_LINE_STYLE),
+FLOOR_LEGEND_HANDLES = (
+    make_line_handle("equal surplus units", marker="x", markersize=4, **EQUAL_SURPLUS_UNITS_STYLE),
     make_line_handle(r"first order in $\eta$", linestyle=":", linewidth=0.9),
 )

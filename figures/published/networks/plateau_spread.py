@@ -31,7 +31,7 @@ from theory import plateau, solve
 
 SWEEP_AXES = ("inputs",)  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"network": ("erf",)}
-PLATEAU_STYLE: dict[str, Any] = GUIDE_STYLE | {"color": "0.3"}
+PLATEAU_GUIDE_STYLE: dict[str, Any] = GUIDE_STYLE | {"color": "0.3"}
 SPREAD_LINE_POINTS = 24
 CAPTION = (
     r"Two erf units learn online from a two-unit teacher. Inputs have the variance $(1-\Delta)/N$ in half of the "
@@ -47,11 +47,11 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     keys = draw_panel(error, results, "t", "eps_g", "inputs", log="y")
     for key, spread in zip(keys, spreads, strict=True):
         key.set_label(rf"$\Delta={spread:.2g}$")
-    draw_guide(error, y=plateau(2, 2, float(theory.eta)).eps_g, **PLATEAU_STYLE)
+    draw_guide(error, y=plateau(2, 2, float(theory.eta)).eps_g, **PLATEAU_GUIDE_STYLE)
     _draw_escape_times(escape, simulation, spreads)
-    _draw_predicted_times(escape, theory, spreads)
+    _draw_predicted_escape_times(escape, theory, spreads)
     return add_title_and_legend(
-        figure, results, [*keys, make_line_handle(r"plateau at $\Delta=0$", **PLATEAU_STYLE)], "eta"
+        figure, results, [*keys, make_line_handle(r"plateau at $\Delta=0$", **PLATEAU_GUIDE_STYLE)], "eta"
     )
 
 
@@ -88,7 +88,7 @@ def _draw_escape_times(ax: Axes, simulation: xr.Dataset, spreads: list[float]) -
     ax.set(xlabel=r"spread of the variances $\Delta$", ylabel=r"$t_\mathrm{esc}$ (steps / $N$)")
 
 
-def _draw_predicted_times(ax: Axes, theory: xr.Dataset, spreads: list[float]) -> None:
+def _draw_predicted_escape_times(ax: Axes, theory: xr.Dataset, spreads: list[float]) -> None:
     """Draw the escape times that the equations predict."""
     spread = np.linspace(min(spreads), max(spreads), SPREAD_LINE_POINTS)
     spectra = [{"spectrum": [1 - delta, 1 + delta]} for delta in spread]

@@ -3,8 +3,8 @@
 The gain is the largest of the three rules, as AdaTron students stay different for the longest time.
 """
 
-from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rule_panels
+from figures.published.online.ensemble_panels import ENSEMBLE_GAIN_CAPTION, draw_gain_panel_per_rule
 
 SWEEP_AXES = ("rule", "K")  # sweep axes that this figure shows
-CAPTION = RULE_CAPTION
-draw = draw_rule_panels
+CAPTION = ENSEMBLE_GAIN_CAPTION
+draw = draw_gain_panel_per_rule

@@ -27,7 +27,7 @@ from theory import advantage
 
 SWEEP_AXES = ("rule",)  # sweep axes that this figure shows
 MIN_LINE_TIME, MAX_LINE_TIME, GAIN_LINE_POINTS = 0.05, 1e5, 200  # the lines extend to late times to show their limit
-LATE_ERROR_RATIO = 1 / np.sqrt(2)
+LATE_ENSEMBLE_ERROR_RATIO = 1 / np.sqrt(2)
 FINITE_ENSEMBLE_STYLE: dict[str, Any] = {"linestyle": "--", "linewidth": 0.7}
 CAPTION = (
     r"Generalization error of an ensemble, divided by the error of one student, during learning. Solid: infinite "
@@ -63,7 +63,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         )
         ax.plot(t, min_gain, color=key.get_color(), **MINIMUM_STAR_STYLE)
         key.set_label(f"{key.get_label()} ({min_gain:.3f})")
-    draw_guide(ax, y=LATE_ERROR_RATIO, text=r"$1/\sqrt{2}$", color="0.4", linewidth=1)
+    draw_guide(ax, y=LATE_ENSEMBLE_ERROR_RATIO, text=r"$1/\sqrt{2}$", color="0.4", linewidth=1)
     ax.set(xlim=(MIN_LINE_TIME, MAX_LINE_TIME), ylim=(0.5, 1.02))
     set_log_ticks(ax.xaxis)
     keys += [

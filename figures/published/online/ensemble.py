@@ -24,18 +24,18 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     rules = [str(rule) for rule in theory.rule.values]
     parts = ensemble_panels.EnsembleResults(simulation, theory, solve_dense_theory(theory, "K"))
     figure, (*axes, last) = make_panel_grid(
-        len(rules) + 1, (len(rules) + 2) // 2, 2.35, PAGE_WIDTH, ensemble_panels.HEADER_INCHES
+        len(rules) + 1, (len(rules) + 2) // 2, 2.35, PAGE_WIDTH, ensemble_panels.HEADER_HEIGHT_INCHES
     )
     colours = [str(get_curve_style(index)["color"]) for index in range(len(rules))]
     for ax, rule, colour in zip(axes, rules, colours, strict=True):
         ensemble_panels.draw_gain_panel(ax, parts.select_rule(rule), colour)
-        ensemble_panels.label_students_axis(ax, theory.K.values)
+        ensemble_panels.label_gain_axes(ax, theory.K.values)
         ensemble_panels.label_infinite_ensemble(ax, theory.sel(rule=rule))
         ax.set_title(f"{get_kind_label(rule)}, $t={simulation.t.values[-1]:g}$")
     ensemble_panels.set_common_y_limits(axes)
     for ax, rule, colour in zip(axes, rules, colours, strict=True):
-        ensemble_panels.add_enlarged_inset(ax, parts.select_rule(rule), colour)
-    ensemble_panels.draw_similarity_panel(last, simulation.isel(K=-1), solve_dense_theory(theory, "t").isel(K=-1))
+        ensemble_panels.add_inset_for_small_gain(ax, parts.select_rule(rule), colour)
+    ensemble_panels.draw_q_against_R(last, simulation.isel(K=-1), solve_dense_theory(theory, "t").isel(K=-1))
     last.set_title("variety among the students")
     last.legend(loc="upper left")
     return add_title_and_legend(figure, simulation, ensemble_panels.make_output_handles(), columns=4)

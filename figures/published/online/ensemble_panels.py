@@ -19,7 +19,7 @@ from figures.style import (
     CURVE_COLOURS,
     CURVE_MARKERS,
     PAGE_WIDTH,
-    SMALL_FONT,
+    SMALL_FONT_SIZE,
     draw_seed_means,
     get_curve_style,
     get_kind_label,
@@ -33,15 +33,15 @@ ENSEMBLE_OUTPUT_STYLES: dict[str, tuple[str, Any]] = {  # label, line style
     "eps_g_majority_vote": ("majority vote", "-"),
     "eps_g_weight_mean": ("weight mean", "--"),
 }
-RULE_CAPTION = (
+ENSEMBLE_GAIN_CAPTION = (
     r"Generalization error of the majority vote of $K$ students and of the mean of their weights at the last recorded "
     r"time, divided by the theoretical error of one student. The votes of $2n$ and of $2n-1$ students are equally "
     r"good. Dotted: infinite ensemble."
 )
 MAX_RULE_COLUMNS = 3
-HEADER_INCHES = 0.9  # room for title and legend
+HEADER_HEIGHT_INCHES = 0.9  # room for title and legend
 STEP_DRAW_STYLE, MAX_STEPPED_STUDENTS = "steps-mid", 15  # theory is drawn as steps up to this K
-MIN_READABLE_GAIN = 0.1  # smaller gains are enlarged in an inset
+MIN_GAIN_WITHOUT_INSET = 0.1  # smaller gains are enlarged in an inset
 
 
 class EnsembleResults(NamedTuple):
@@ -81,7 +81,7 @@ def draw_gain_panel(ax: Axes, results: EnsembleResults, colour: str | None = Non
             **size,
         )
     if int(theory.K.max()) > 1:  # q requires two students
-        draw_guide(ax, y=_compute_infinite_ratio(theory, single_error), linewidth=1)
+        draw_guide(ax, y=_compute_infinite_error_ratio(theory, single_error), linewidth=1)
 
 
 def make_output_handles() -> list[Any]:
@@ -105,19 +105,19 @@ def label_infinite_ensemble(ax: Axes, theory: xr.Dataset) -> None:
     if int(theory.K.max()) == 1:
         return
     single_error = theory.isel(t=-1).eps_g.isel(K=-1, student=0).item()
-    limit = _compute_infinite_ratio(theory.isel(t=-1), single_error)
+    limit = _compute_infinite_error_ratio(theory.isel(t=-1), single_error)
     coordinates: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
     ax.annotate(
-        r"$K=\infty$", (1, limit), (2, 0), ha="left", va="center", color="0.4", fontsize=SMALL_FONT, **coordinates
+        r"$K=\infty$", (1, limit), (2, 0), ha="left", va="center", color="0.4", fontsize=SMALL_FONT_SIZE, **coordinates
     )
 
 
-def _compute_infinite_ratio(theory: xr.Dataset, single_error: float) -> float:
+def _compute_infinite_error_ratio(theory: xr.Dataset, single_error: float) -> float:
     R, q = (theory[name].isel(K=-1, student=0).item() for name in ("R", "q"))
     return float(ensemble_error(R, q, np.inf)) / single_error
 
 
-def label_students_axis(ax: Axes, K: np.ndarray) -> None:
+def label_gain_axes(ax: Axes, K: np.ndarray) -> None:
     """Label both axes, and use a logarithmic K axis for many students."""
     _scale_students_axis(ax, K)
     ax.set_xlabel("number of students $K$")
@@ -135,22 +135,22 @@ def _scale_students_axis(ax: Axes, K: np.ndarray) -> None:
     ax.minorticks_off()
 
 
-def add_enlarged_inset(ax: Axes, results: EnsembleResults, colour: str) -> None:
+def add_inset_for_small_gain(ax: Axes, results: EnsembleResults, colour: str) -> None:
     """Enlarge the panel in an inset if the gain is small on the common scale."""
-    if ax.dataLim.y0 < 1 - MIN_READABLE_GAIN:
+    if ax.dataLim.y0 < 1 - MIN_GAIN_WITHOUT_INSET:
         return
     inset = ax.inset_axes((0.24, 0.1, 0.72, 0.66))
     draw_gain_panel(inset, results, colour)
     _scale_students_axis(inset, results.theory.K.values)
     inset.tick_params(labelsize=6.5)
-    inset.text(0.98, 0.96, "enlarged", transform=inset.transAxes, ha="right", va="top", fontsize=SMALL_FONT)
+    inset.text(0.98, 0.96, "enlarged", transform=inset.transAxes, ha="right", va="top", fontsize=SMALL_FONT_SIZE)
 
 
-def draw_similarity_panel(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
+def draw_q_against_R(ax: Axes, simulation: xr.Dataset, lines: xr.Dataset) -> None:
     """Draw q against R during learning, with theory as lines and simulation as points."""
     R = np.linspace(0, 1, 101)
     ax.plot(R, R**2, **GUIDE_STYLE | {"linewidth": 1})
-    ax.annotate("$q=R^2$", (0.62, 0.62**2), (4, -8), textcoords="offset points", color="0.4", fontsize=SMALL_FONT)
+    ax.annotate("$q=R^2$", (0.62, 0.62**2), (4, -8), textcoords="offset points", color="0.4", fontsize=SMALL_FONT_SIZE)
     for index, rule in enumerate(lines.rule.values):
         line, cloud = lines.sel(rule=rule).isel(student=0), simulation.sel(rule=rule).mean("student")
         ax.plot(line.R, line.q, color=get_curve_style(index)["color"], zorder=1)
@@ -167,7 +167,7 @@ def set_common_y_limits(axes: Sequence[Axes]) -> None:
         ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
 
 
-def draw_rule_panels(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+def draw_gain_panel_per_rule(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw one panel per rule of the sweep. A single panel is one column wide."""
     parts, rules = (
         EnsembleResults(simulation, theory, solve_dense_theory(theory, "K")),
@@ -175,11 +175,11 @@ def draw_rule_panels(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     )
     narrow = len(rules) == 1 or get_medium().is_one_column
     figure, axes = make_panel_grid(
-        len(rules), *((1, 2.0, COLUMN_WIDTH) if narrow else (MAX_RULE_COLUMNS, 2.0, PAGE_WIDTH)), HEADER_INCHES
+        len(rules), *((1, 2.0, COLUMN_WIDTH) if narrow else (MAX_RULE_COLUMNS, 2.0, PAGE_WIDTH)), HEADER_HEIGHT_INCHES
     )
     for ax, rule in zip(axes, rules, strict=True):
         draw_gain_panel(ax, parts.select_rule(rule))
-        label_students_axis(ax, theory.K.values)
+        label_gain_axes(ax, theory.K.values)
         label_infinite_ensemble(ax, theory.sel(rule=rule))
         ax.set_title(get_kind_label(rule))
     set_common_y_limits(axes)

@@ -24,7 +24,7 @@ from theory.solutions import solve_line
 SWEEP_AXES = ("rule", "N")  # sweep axes that this figure shows
 NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 20, 1e5  # lines end at LINE_TIME_FACTOR times the last time
 Z_BIN_WIDTH, MAX_BINNED_Z = 0.6, 4.2  # bins of z
-MAX_SCALED_BIAS_ERROR = 0.1  # points with a larger standard error of the bias times N are omitted
+MAX_DRAWN_SCALED_BIAS_ERROR = 0.1  # points with a larger standard error of the bias times N are omitted
 CAPTION = (
     r"Runs at finite $N$ and theory to order $1/N$. Top: bias of $\epsilon_g$ relative to its value at $N=\infty$, "
     r"times $N$, where its standard error is below 0.1. Middle: variance of $\epsilon_g$ divided by $\epsilon_g^2$, "
@@ -40,15 +40,15 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw bias, variance and distribution in three rows, one column per rule."""
     if "eps_g_std" not in theory:
         raise ConfigError('the figure "fluctuations" requires `corrections: true`')
-    rules, lines = [str(rule) for rule in theory.rule.values], _solve_lines(theory)
+    rules, lines = [str(rule) for rule in theory.rule.values], _solve_until_late_times(theory)
     figure, axes = make_figure(6.2, 3, len(rules), sharex="row", sharey="row", squeeze=False)
     for column, rule in zip(axes.T, rules, strict=True):
         runs, rule_theory = (part.sel(rule=rule).eps_g for part in (simulation, theory))
-        _draw_theory_lines(column, lines.sel(rule=rule))
+        _draw_theory_bias_and_variance(column, lines.sel(rule=rule))
         for index, N in enumerate(theory.N.values):
             rule_runs, cell = runs.sel(N=N).isel(student=0), theory.sel(rule=rule, N=N).isel(student=0)
             _draw_bias_and_variance(column, rule_runs, rule_theory.sel(N=N).isel(student=0), index, len(theory.N))
-            _draw_distribution(column[2], rule_runs.isel(t=-1), cell.isel(t=-1), index)
+            _draw_deviation_distribution(column[2], rule_runs.isel(t=-1), cell.isel(t=-1), index)
         column[0].set_title(get_kind_label(rule))
     _label_axes(axes, float(theory.t.values[-1]))
     sizes = [f"simulation, $N$ = {N:,}" for N in theory.N.values.tolist()]
@@ -58,7 +58,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     return add_title_and_legend(figure, simulation, keys, columns=3)
 
 
-def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
+def _solve_until_late_times(theory: xr.Dataset) -> xr.Dataset:
     """Solve theory at one N, from the first recorded time to late times.
 
     The last time represents the limit of late times.
@@ -69,7 +69,7 @@ def _solve_lines(theory: xr.Dataset) -> xr.Dataset:
     return solve_line(modify_scenario(theory, rule=rules, N=N, t=times)).isel(student=0)
 
 
-def _draw_theory_lines(axes_column: Any, line: xr.Dataset) -> None:
+def _draw_theory_bias_and_variance(axes_column: Any, line: xr.Dataset) -> None:
     """Draw the scaled bias and variance of theory, with their limits for late times."""
     scaled = line.N * line.eps_g_bias / line.eps_g, line.N * (line.eps_g_std / line.eps_g) ** 2
     for ax, values in zip(axes_column[:2], scaled, strict=True):
@@ -87,11 +87,11 @@ def _draw_bias_and_variance(
     variance_error = np.sqrt(((spread**4).mean("seed") - variance**2).clip(0) / seeds)
     t, style = runs.t, get_curve_style(index) | nested_marker_size(index, num_sizes)
     bias, error = N * (runs.mean("seed") - limit_error) / limit_error, N * np.sqrt(variance / seeds) / limit_error
-    draw_mean_points(axes_column[0], t, bias.where(error < MAX_SCALED_BIAS_ERROR), error, style)
+    draw_mean_points(axes_column[0], t, bias.where(error < MAX_DRAWN_SCALED_BIAS_ERROR), error, style)
     draw_mean_points(axes_column[1], t, N * variance / limit_error**2, N * variance_error / limit_error**2, style)
 
 
-def _draw_distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:
+def _draw_deviation_distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:
     """Draw the density of z of the runs at one N, with standard errors of the counts.
 
     Empty bins are omitted.

@@ -3,8 +3,8 @@
 The gain is small, as all students move similarly and q increases faster than R.
 """
 
-from figures.published.online.ensemble_panels import RULE_CAPTION, draw_rule_panels
+from figures.published.online.ensemble_panels import ENSEMBLE_GAIN_CAPTION, draw_gain_panel_per_rule
 
 SWEEP_AXES = ("rule", "K")  # sweep axes that this figure shows
-CAPTION = RULE_CAPTION
-draw = draw_rule_panels
+CAPTION = ENSEMBLE_GAIN_CAPTION
+draw = draw_gain_panel_per_rule

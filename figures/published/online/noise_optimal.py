@@ -34,8 +34,8 @@ from statmech.results.dataset import scenario_from_dataset
 from statmech.scenarios.online import Scenario
 from theory import solve
 
-FLIP_KEYS = ("rule", "assumed_flip", "flip", "schedule")
-SWEEP_AXES = ("_".join(FLIP_KEYS),)  # sweep axes that this figure shows
+RULE_FLIP_SCHEDULE_KEYS = ("rule", "assumed_flip", "flip", "schedule")
+SWEEP_AXES = ("_".join(RULE_FLIP_SCHEDULE_KEYS),)  # sweep axes that this figure shows
 FLIP_LINE_POINTS, INTEGRAL_CUTOFF, INTEGRAL_STEP = 61, 12.0, 1e-3  # the last two apply to the integral I(p_f)
 EQUAL_ERROR_FLIP = 0.25  # Hebb's rule and the perceptron are then equally good
 RULE_SCHEDULE_LABELS = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # labels of schedules
@@ -53,7 +53,7 @@ LINES_CAPTION = ""
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw late errors against the flip probability, with one panel per power of t."""
-    parallel_axes.check_parallel_axes("noise_optimal", theory, FLIP_KEYS)
+    parallel_axes.check_parallel_axes("noise_optimal", theory, RULE_FLIP_SCHEDULE_KEYS)
     if not _has_several_flips(scenario_from_dataset(theory)):
         raise ConfigError(
             f'the figure "noise_optimal" requires each of {", ".join(RULE_SCHEDULE_LABELS)} at several increasing flips'
@@ -64,7 +64,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     )  # denser at small flips, where the lines rise as sqrt(flip)
     for index, (rule, scale) in enumerate({"bayes": t, "hebb": t**0.5, "perceptron": t**0.5}.items()):
         ax = axes[int(index > 0)]
-        ax.plot(flips, compute_late_error_limit(rule, flips), color=CURVE_COLOURS[index], zorder=1)
+        ax.plot(flips, compute_scaled_error_limit(rule, flips), color=CURVE_COLOURS[index], zorder=1)
         ax.plot(
             flips,
             scale * _solve_final_errors(theory, rule, flips),
@@ -96,14 +96,14 @@ def _has_several_flips(scenario: Scenario) -> bool:
     return all(len(rule_flips) > 1 and rule_flips == sorted(set(rule_flips)) for rule_flips in flips)
 
 
-def compute_late_error_limit(rule: str, flip: Any) -> Any:
+def compute_scaled_error_limit(rule: str, flip: Any) -> Any:
     """Return the late-time limit of eps_g t for the optimal rule, or of eps_g sqrt t for other rules.
 
     The perceptron uses its best learning rate at every time.
 
-    >>> [float(compute_late_error_limit("bayes", flip).round(9)) for flip in (0, 0.1, 0.3)]
+    >>> [float(compute_scaled_error_limit("bayes", flip).round(9)) for flip in (0, 0.1, 0.3)]
     [0.883400087, 1.833635599, 8.520379027]
-    >>> bool(np.isclose(compute_late_error_limit("hebb", 0.25), compute_late_error_limit("perceptron", 0.25)))
+    >>> bool(np.isclose(compute_scaled_error_limit("hebb", 0.25), compute_scaled_error_limit("perceptron", 0.25)))
     True
     """
     flip = np.asarray(flip, float)

@@ -21,7 +21,7 @@ from figures.panels import (
     make_figure,
     modify_scenario,
 )
-from figures.style import NO_LEGEND_GID, SMALL_FONT, set_log_ticks
+from figures.style import NO_LEGEND_GID, SMALL_FONT_SIZE, set_log_ticks
 from theory import solve
 
 SWEEP_AXES = ("rule",)  # sweep axes that this figure shows
@@ -64,7 +64,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 def _label_line(ax: Axes, label: str, position: tuple[float, float], *, above: bool, ha: str) -> None:
     """Write the name of a line above or below the line."""
     text_options: dict[str, Any] = {
-        "fontsize": SMALL_FONT,
+        "fontsize": SMALL_FONT_SIZE,
         "ha": ha,
         "va": "bottom" if above else "top",
         "gid": NO_LEGEND_GID,

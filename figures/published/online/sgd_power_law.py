@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
-from figures.style import NO_LEGEND_GID, SMALL_FONT
+from figures.style import NO_LEGEND_GID, SMALL_FONT_SIZE
 from statmech.errors import ConfigError
 from statmech.inputs import PowerLaw
 from statmech.results.dataset import scenario_from_dataset
@@ -76,7 +76,7 @@ def _draw_power_guide(ax: Axes, power_law: PowerLaw, line: xr.DataArray) -> None
         GUIDE_LABEL_HEIGHT_FACTOR * first * (end / begin) ** -exponent,
         rf"$t^{{-{Fraction(exponent).limit_denominator(99)}}}$",
         color="0.4",
-        fontsize=SMALL_FONT,
+        fontsize=SMALL_FONT_SIZE,
         ha="right",
         va="top",
         gid=NO_LEGEND_GID,

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from figures.labels import describe_size_and_runs
 from figures.panels import make_figure, solve_dense_theory
-from figures.published.online.ensemble_panels import draw_similarity_panel
+from figures.published.online.ensemble_panels import draw_q_against_R
 from figures.style import COLUMN_WIDTH
 
 SWEEP_AXES = ("rule",)  # sweep axes that this figure shows
@@ -25,7 +25,7 @@ CAPTION = (
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw q against R for every rule of the sweep."""
     figure, ax = make_figure(2.9, width=COLUMN_WIDTH)
-    draw_similarity_panel(ax, simulation, solve_dense_theory(theory, "t"))
+    draw_q_against_R(ax, simulation, solve_dense_theory(theory, "t"))
     ax.set_title(describe_size_and_runs(simulation))
     ax.legend(loc="upper left")
     return figure

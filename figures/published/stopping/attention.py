@@ -27,7 +27,7 @@ from figures.panels import (
 )
 from figures.style import draw_seed_means, make_shades
 from statmech.boundaries import BOUNDARIES
-from statmech.scenarios.attention import MAX_WINDOW_PROBES
+from statmech.scenarios.attention import MAX_AVERAGING_WINDOW_PROBES
 from statmech.scenarios.registry import scenario_from
 
 SWEEP_AXES = ("attention", "error_rate")  # sweep axes that this figure shows
@@ -49,16 +49,16 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw errors and features against t and against the target, with the plain perceptron in black."""
     simulation, theory = (part.sel(t=part.t > 0) for part in (simulation, theory))
     figure, (above, below) = make_figure(5.0, 2, 3)
-    plain = PlainErrorCurve(float(theory.t[-1]))
+    plain = PlainPerceptronErrorCurve(float(theory.t[-1]))
     deltas = _draw_against_time(above, simulation, theory, plain)
-    boundaries = _draw_against_target(below, simulation, theory, plain)
+    boundaries = _draw_against_target_rate(below, simulation, theory, plain)
     figure.set_layout_engine("constrained", w_pad=0.08)
     boundary_label = BOUNDARIES[str(theory.attention.values[0])].label
     draw_legend_below(figure, [*deltas, *boundaries], columns=5, note=f"(a) to (c): {boundary_label}")
     return figure
 
 
-class PlainErrorCurve:
+class PlainPerceptronErrorCurve:
     """Learning curve eps_g(t) of the plain perceptron, by interpolation.
 
     The work of this perceptron equals t, as it evaluates all features of every example.
@@ -70,7 +70,7 @@ class PlainErrorCurve:
             "attention": "brownian-bridge",
             "error_rate": 0.1,
             "probes": 1.0,
-            "memory": MAX_WINDOW_PROBES,
+            "memory": MAX_AVERAGING_WINDOW_PROBES,
             "t": self.t,
         }
         self.log_eps = np.log(solver.solve(scenario_from(plain)).eps_g.values.ravel())
@@ -81,7 +81,7 @@ class PlainErrorCurve:
 
 
 def _draw_against_time(
-    axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain_error: PlainErrorCurve
+    axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain_error: PlainPerceptronErrorCurve
 ) -> list[Line2D]:
     """Draw eps_g and the features evaluated so far against t, and relative eps_g at equal work."""
     error, fraction_axes, gain_axes = axes
@@ -107,7 +107,9 @@ def _draw_against_time(
     return keys
 
 
-def _draw_against_target(axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: PlainErrorCurve) -> list[Line2D]:
+def _draw_against_target_rate(
+    axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: PlainPerceptronErrorCurve
+) -> list[Line2D]:
     """Draw relative eps_g, features and decision errors against the target error rate."""
     slow, fraction_axes, decision_axes = axes
     parts = [part.isel(t=-1) for part in (simulation, theory, solve_dense_theory(theory, "error_rate"))]

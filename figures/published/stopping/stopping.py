@@ -18,16 +18,16 @@ from matplotlib.lines import Line2D
 
 from figures.legends import make_line_handle
 from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory, set_log_axes
-from statmech.boundaries import brownian_decision_error, threshold
+from statmech.boundaries import brownian_decision_error, compute_stopping_level
 from statmech.results.results import Results
 
 SWEEP_AXES = ("boundary", "mean", "error_rate")  # sweep axes that this figure shows
 PANEL_MEAN, PANEL_ERROR_RATE = 1.0, 0.01
-MIN_DRAWN_ERROR = 1e-7  # smaller theoretical errors are not drawn
+MIN_DRAWN_DECISION_ERROR = 1e-7  # smaller theoretical errors are not drawn
 TARGET_LINE_POINTS = 200
 INFINITE_CHECKS_STYLE: dict[str, Any] = {"linestyle": ":", "linewidth": 0.9}
 TARGET_LINE_STYLE: dict[str, Any] = {"color": "0.3", "linewidth": 0.7}
-IGNORED_DRIFT_STYLE: dict[str, Any] = {"color": "0.6", "linestyle": "--"}
+IGNORED_DRIFT_LEVEL_STYLE: dict[str, Any] = {"color": "0.6", "linestyle": "--"}
 CAPTION = (
     r"Gaussian walks that stop at a boundary; the complete sum has mean $m$ and standard deviation $\sigma$. (a), (b) "
     r"Decision errors: walks that stop although the complete sum is below 0. (c) Features evaluated. Full lines: "
@@ -47,14 +47,14 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     at_mean = select_with_dense_theory(simulation, theory, "error_rate", mean=mean)
     at_rate = select_with_dense_theory(simulation, theory, "mean", error_rate=rate)
     figure, (target_axes, drift_axes, features_axes) = make_figure(3.2, 1, 3)
-    _draw_variable_with_limit(target_axes, at_mean, "error_rate", "decision_error", "xy")
-    _draw_variable_with_limit(drift_axes, at_rate, "mean", "decision_error", "y")
-    keys = _draw_variable_with_limit(features_axes, at_mean, "error_rate", "features", "x")
+    _draw_with_infinite_checks(target_axes, at_mean, "error_rate", "decision_error", "xy")
+    _draw_with_infinite_checks(drift_axes, at_rate, "mean", "decision_error", "y")
+    keys = _draw_with_infinite_checks(features_axes, at_mean, "error_rate", "features", "x")
     rates, means = _make_dense_values(theory.error_rate), _make_dense_values(theory["mean"])
     target_axes.plot(rates, rates, **TARGET_LINE_STYLE)
     drift_axes.plot(means, 0 * means + rate, **TARGET_LINE_STYLE)
-    target_axes.plot(rates, _compute_driftless_error(rates, mean), **IGNORED_DRIFT_STYLE)
-    drift_axes.plot(means, _compute_driftless_error(rate, means), **IGNORED_DRIFT_STYLE)
+    target_axes.plot(rates, _compute_driftless_level_error(rates, mean), **IGNORED_DRIFT_LEVEL_STYLE)
+    drift_axes.plot(means, _compute_driftless_level_error(rate, means), **IGNORED_DRIFT_LEVEL_STYLE)
     title = rf"$m={mean:g}\,\sigma$"
     target_axes.set(xlabel=r"target $\epsilon_d$", ylabel="decision errors", title=title)
     drift_axes.set(xlabel=r"mean of the sum, $m/\sigma$", ylabel="decision errors", title=rf"$\epsilon_d={rate:g}$")
@@ -65,15 +65,15 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         make_line_handle("theory, looks as simulated"),
         make_line_handle("theory, infinitely many looks", **INFINITE_CHECKS_STYLE),
         make_line_handle(r"target $\epsilon_d$", **TARGET_LINE_STYLE),
-        make_line_handle("constant level for $m=0$", **IGNORED_DRIFT_STYLE),
+        make_line_handle("constant level for $m=0$", **IGNORED_DRIFT_LEVEL_STYLE),
     ]
     return add_title_and_legend(figure, at_mean, keys, columns=4)
 
 
-def _draw_variable_with_limit(ax: Axes, results: Results, axis: str, name: str, log: str) -> list[Line2D]:
+def _draw_with_infinite_checks(ax: Axes, results: Results, axis: str, name: str, log: str) -> list[Line2D]:
     """Draw a variable for the simulated number of checks, and in the limit of infinitely many checks."""
     assert results.lines is not None
-    lines = results.lines.where(results.lines > MIN_DRAWN_ERROR)
+    lines = results.lines.where(results.lines > MIN_DRAWN_DECISION_ERROR)
     keys = draw_panel(ax, replace(results, lines=lines), axis, name, "boundary", log=log)
     for key, boundary in zip(keys, lines.boundary.values, strict=True):
         limit = lines[f"{name}_brownian"].sel(boundary=boundary)
@@ -87,8 +87,8 @@ def _make_dense_values(values: xr.DataArray) -> np.ndarray:
     return np.geomspace(low, high, TARGET_LINE_POINTS) if low > 0 else np.linspace(low, high, TARGET_LINE_POINTS)
 
 
-def _compute_driftless_error(error_rate: np.ndarray | float, mean: np.ndarray | float) -> np.ndarray:
-    return np.asarray(brownian_decision_error(threshold("constant", error_rate, 0.0, 1.0), mean, 1.0))
+def _compute_driftless_level_error(error_rate: np.ndarray | float, mean: np.ndarray | float) -> np.ndarray:
+    return np.asarray(brownian_decision_error(compute_stopping_level("constant", error_rate, 0.0, 1.0), mean, 1.0))
 
 
 def _find_nearest_value(theory: xr.Dataset, coordinate: str, value: float) -> float:

@@ -40,7 +40,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     stability.plot(capacity(kappa)[is_shown], kappa[is_shown], color="0.3", label=r"Gardner, $N\to\infty$")
     for index, N in enumerate(last.N.values):
         cell = last.sel(N=N)
-        draw_mean_points(stability, cell.alpha, *_compute_median(cell.kappa.values), index)
+        draw_mean_points(stability, cell.alpha, *_compute_median_and_error(cell.kappa.values), index)
         marks.append(make_points_handle(f"simulation, $N={N}$", **get_curve_style(index)))
         draw_seed_means(fraction, cell.alpha, cell.converged.astype(float), index)
         _draw_cover_function(fraction, int(N), cell.alpha, index)
@@ -58,7 +58,7 @@ def _draw_cover_function(ax: Axes, N: int, alphas: Any, index: int) -> None:
     ax.plot(P / N, separable_fraction(P, N), label=f"Cover, $N={N}$", **line_style)
 
 
-def _compute_median(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _compute_median_and_error(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the median over data sets (..., seed) and its standard error.
 
     Sets that cannot be stored count as lowest values. The median is NaN if fewer than half can be stored. The standard

@@ -20,8 +20,8 @@ from figures.panels import (
     solve_dense_theory,
 )
 from figures.published.stored_examples.stored_runs import (
-    POINT_FILL_NOTE,
-    get_log_alpha_axis,
+    CONVERGENCE_FILL_NOTE,
+    choose_log_axis_for_alphas,
     get_recorded_dimension,
     select_last_recorded,
 )
@@ -44,7 +44,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     top = float(simulation.kappa.mean("seed").max())  # kappa diverges at small alpha
     lines["kappa"] = lines.kappa.where(lines.kappa < 1.1 * top)
     results = combine_with_lines(simulation.assign(ratio=simulation.eps_g / line.eps_g), theory, lines)
-    (figure, axes), axis = make_figure(2.8, 1, 3, width_ratios=(1, 1, 1.6)), get_log_alpha_axis(simulation.alpha)
+    (figure, axes), axis = (
+        make_figure(2.8, 1, 3, width_ratios=(1, 1, 1.6)),
+        choose_log_axis_for_alphas(simulation.alpha),
+    )
     colour = ("N", recorded_unit)
     keys = draw_panel(axes[0], results, "alpha", "eps_g", colour, log=f"{axis}y", fill_converged=True)
     if simulation.sizes["N"] == 1:  # N is in the heading
@@ -64,4 +67,4 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     )
     draw_guide(axes[2], y=1, color=THEORY_COLOUR, linestyle="-", linewidth=1.2)
     add_panel_letters(*axes)
-    return add_title_and_legend(figure, results, keys, note=POINT_FILL_NOTE)
+    return add_title_and_legend(figure, results, keys, note=CONVERGENCE_FILL_NOTE)

@@ -15,7 +15,11 @@ from matplotlib.figure import Figure
 
 from figures.legends import make_line_handle
 from figures.panels import add_title_and_legend, combine_with_lines, draw_panel, make_figure, solve_dense_theory
-from figures.published.stored_examples.stored_runs import POINT_FILL_NOTE, get_recorded_dimension, select_last_recorded
+from figures.published.stored_examples.stored_runs import (
+    CONVERGENCE_FILL_NOTE,
+    get_recorded_dimension,
+    select_last_recorded,
+)
 from theory import noisy_capacity
 
 SWEEP_AXES = ("flip", "alpha")  # sweep axes that this figure shows
@@ -45,4 +49,4 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     ax.set_ylim(bottom=0)
     keys.append(make_line_handle(r"capacity $\alpha_c(p_f)$", **CAPACITY_TICK_STYLE))
     recorded_text = f"{results.either[recorded_unit].item():g} {recorded_unit}"
-    return add_title_and_legend(figure, results, keys, columns=4, note=f"{recorded_text}; {POINT_FILL_NOTE}")
+    return add_title_and_legend(figure, results, keys, columns=4, note=f"{recorded_text}; {CONVERGENCE_FILL_NOTE}")

@@ -16,7 +16,7 @@ from figures.panels import add_panel_letters, add_title_and_legend, draw_guide, 
 from figures.published.stored_examples.stored_runs import get_recorded_dimension
 from figures.style import (
     COLUMN_WIDTH,
-    SMALL_FONT,
+    SMALL_FONT_SIZE,
     choose_drawn_steps,
     draw_mean_points,
     get_curve_style,
@@ -68,6 +68,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             if first < tmax < last:
                 draw_guide(error, distance, x=tmax, linewidth=1)
                 coordinates: dict[str, Any] = {"xycoords": error.get_xaxis_transform(), "textcoords": "offset points"}
-                error.annotate(f"{tmax}", (tmax, 1), (2, -1), va="top", color="0.4", fontsize=SMALL_FONT, **coordinates)
+                error.annotate(
+                    f"{tmax}", (tmax, 1), (2, -1), va="top", color="0.4", fontsize=SMALL_FONT_SIZE, **coordinates
+                )
         keys.append(make_line_handle(f"{ASSIGNMENT_EPOCHS} epochs", **EPOCH_TICK_STYLE))
     return add_title_and_legend(figure, simulation, keys, columns=2)

@@ -21,7 +21,7 @@ from theory.stored_examples.learning_curves import solve_learner_curve
 
 SWEEP_AXES = ("learner", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("perceptron", "max_stability")}
-MISTAKE_LINE_POINTS = 300
+MISTAKE_BOUND_LINE_POINTS = 300
 CAPTION = (
     r"Number of mistakes made by Rosenblatt's perceptron before it classifies all $P=\alpha N$ stored examples "
     r"correctly, divided by $N$, and the bound $1/\kappa^2$ of Block and Novikoff, with $\kappa$ the largest "
@@ -35,7 +35,10 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     if "strengths" not in simulation or "perceptron" not in names:
         raise ConfigError('the figure "mistakes" requires `strengths: true` and the learner perceptron')
     last, N = select_last_recorded(simulation), float(simulation.N)
-    cell, alpha = last.sel(learner="perceptron"), np.geomspace(last.alpha.min(), last.alpha.max(), MISTAKE_LINE_POINTS)
+    cell, alpha = (
+        last.sel(learner="perceptron"),
+        np.geomspace(last.alpha.min(), last.alpha.max(), MISTAKE_BOUND_LINE_POINTS),
+    )
     runs, labels = cell.assign(made=cell.strengths.sum("example").where(cell.converged) / N), {"made": "mistakes / $N$"}
     if "max_stability" in names:
         largest_stability = last.sel(learner="max_stability").kappa

@@ -58,8 +58,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     runs = _make_separable_runs(simulation)
     figure, (activations, growth, bounds) = make_figure(3.1, 1, 3)
     _draw_activations(activations, runs[0])
-    _draw_growth(growth, runs)
-    _draw_bounds(bounds, runs[0])
+    _draw_projections_and_lengths(growth, runs)
+    _draw_length_bounds(bounds, runs[0])
     titles = ("one data set", f"{len(runs)} data sets", "data set of (a)")
     for ax, title in zip((activations, growth, bounds), titles, strict=True):
         ax.set(xlabel="updates $k$", title=title)
@@ -97,7 +97,7 @@ def _draw_activations(ax: Axes, run: PerceptronRun) -> None:
     ax.set_ylabel(r"activation $y\,\mathbf{w}\cdot\mathbf{x}\,/\,|\mathbf{x}|^2$")
 
 
-def _draw_growth(ax: Axes, runs: list[PerceptronRun]) -> None:
+def _draw_projections_and_lengths(ax: Axes, runs: list[PerceptronRun]) -> None:
     max_updates = max(run.update_numbers.size for run in runs)
     for index, run in enumerate(runs):
         labels = (r"$\mathbf{u}\cdot\mathbf{w}/\gamma$", r"$|\mathbf{w}|^2/R^2$") if index == 0 else ("", "")
@@ -122,7 +122,7 @@ def _draw_growth(ax: Axes, runs: list[PerceptronRun]) -> None:
     set_log_axes(ax, "xy")
 
 
-def _draw_bounds(ax: Axes, run: PerceptronRun) -> None:
+def _draw_length_bounds(ax: Axes, run: PerceptronRun) -> None:
     max_updates = (run.radius / run.margin) ** 2
     dense_k, marker_step = np.geomspace(1, 1.4 * max_updates, 200), choose_drawn_steps(run.update_numbers.size)
     ax.plot(dense_k, np.sqrt(dense_k) * run.radius, "--", color="0.1", label=r"$\sqrt{k}\,R$")

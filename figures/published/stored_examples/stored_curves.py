@@ -14,7 +14,7 @@ from figures.panels import (
     make_figure,
     solve_dense_theory,
 )
-from figures.published.stored_examples.stored_runs import POINT_FILL_NOTE, select_last_recorded
+from figures.published.stored_examples.stored_runs import CONVERGENCE_FILL_NOTE, select_last_recorded
 
 SWEEP_AXES = ("learner", "alpha")  # sweep axes that this figure shows
 CAPTION = (
@@ -40,4 +40,4 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     draw_guide(deviation, y=0, color="0.3", linestyle="-")
     deviation.yaxis.set_major_formatter("{x:.0%}")
     add_panel_letters(error, deviation)
-    return add_title_and_legend(figure, results, keys, note=POINT_FILL_NOTE, columns=4)
+    return add_title_and_legend(figure, results, keys, note=CONVERGENCE_FILL_NOTE, columns=4)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-POINT_FILL_NOTE = "full points: all runs have converged; hollow: not all"
+CONVERGENCE_FILL_NOTE = "full points: all runs have converged; hollow: not all"
 
 
 def get_recorded_dimension(dataset: Any) -> str:
@@ -20,7 +20,7 @@ def select_last_recorded(dataset: Any) -> Any:
     return dataset.isel({get_recorded_dimension(dataset): -1})
 
 
-def get_log_alpha_axis(alphas: xr.DataArray) -> str:
+def choose_log_axis_for_alphas(alphas: xr.DataArray) -> str:
     """Return "x" for a logarithmic alpha axis, or "" if the values are equally spaced."""
     steps = np.diff(alphas.values)
     return "" if steps.size and np.allclose(steps, steps[0]) else "x"

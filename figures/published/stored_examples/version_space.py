@@ -27,7 +27,7 @@ from matplotlib.patches import Circle, Patch
 from figures.legends import make_line_handle
 from figures.panels import add_panel_letters, draw_legend_below
 from figures.published.stored_examples.sphere import SphereView, make_great_circle
-from figures.style import NO_LEGEND_GID, PAGE_WIDTH, SMALL_FONT, apply_style, choose_drawn_steps, get_curve_style
+from figures.style import NO_LEGEND_GID, PAGE_WIDTH, SMALL_FONT_SIZE, apply_style, choose_drawn_steps, get_curve_style
 from simulate.learners.examples import draw_data_set as data_set
 from statmech.errors import ConfigError
 from statmech.results.dataset import scenario_from_dataset
@@ -99,7 +99,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     plane, curve = (figure.add_subplot(below[index]) for index in range(2))
     view = SphereView.from_centre(minover_walks[-1].best_student)
     for index, (ax, walk) in enumerate(zip(balls, minover_walks, strict=True)):
-        draw_sphere(ax, view, walk.z, walk.teacher)
+        draw_version_space_sphere(ax, view, walk.z, walk.teacher)
         ax.set_title(f"$P={len(walk.z)}$")
         _draw_walk(ax, view.project_orthographic(walk.students), index)
         ax.plot(*view.project_orthographic(walk.best_student[None]).T, **BEST_STUDENT_STYLE, zorder=6)
@@ -143,7 +143,7 @@ def _make_walk(cell: xr.Dataset, key: int) -> MinOverWalk:
     return MinOverWalk(data.teacher, data.z, walk, best[-1], cell.updates.values)
 
 
-def draw_sphere(ax: Axes, view: SphereView, z: np.ndarray, teacher: np.ndarray) -> None:
+def draw_version_space_sphere(ax: Axes, view: SphereView, z: np.ndarray, teacher: np.ndarray) -> None:
     """Draw the version space of examples z, their great circles, and the teacher."""
     grid, points = view.make_disc_grid(SPHERE_GRID_POINTS)
     _shade_version_space(ax, grid, compute_stability(points, z))
@@ -181,7 +181,7 @@ def _draw_walk(ax: Axes, points: np.ndarray, index: int) -> None:
 
 def _draw_tangent_view(ax: Axes, view: SphereView, walk: MinOverWalk, index: int) -> None:
     """Draw the version space on the tangent plane, with contours of equal stability."""
-    corners = view.project_gnomonic(_find_corners(walk.z))
+    corners = view.project_gnomonic(_find_version_space_corners(walk.z))
     width = 1.12 * float(np.nanmax(np.abs(corners))) if len(corners) else 1.0
     grid, points = view.make_tangent_grid(width, SPHERE_GRID_POINTS)
     stability = compute_stability(points, walk.z)
@@ -189,29 +189,29 @@ def _draw_tangent_view(ax: Axes, view: SphereView, walk: MinOverWalk, index: int
     ax.contour(grid, grid, stability, levels=walk.max_stability * np.arange(0.2, 1, 0.2), colors="0.45", linewidths=0.5)
     for example in walk.z:
         ax.plot(
-            *_mask_outside(view.project_gnomonic(make_great_circle(example)), width).T,
+            *_mask_points_outside_square(view.project_gnomonic(make_great_circle(example)), width).T,
             color=GREAT_CIRCLE_COLOUR,
             linewidth=0.6,
             zorder=2,
         )
     points_of_walk = view.project_gnomonic(walk.students)
-    _draw_walk(ax, _mask_outside(points_of_walk, width), index)
+    _draw_walk(ax, _mask_points_outside_square(points_of_walk, width), index)
     ax.plot(*view.project_gnomonic(walk.teacher[None]).T, zorder=6, **TEACHER_MARKER_STYLE)
     ax.plot(0, 0, zorder=6, **BEST_STUDENT_STYLE)
     outside = int((~(np.abs(points_of_walk) < width).all(axis=-1)).sum())
     ax.set(aspect="equal", xlim=(-width, width), ylim=(-width, width))
     ax.set_title(f"$P={len(walk.z)}$, enlarged")
-    ax.set_xlabel(f"{outside} of {len(points_of_walk)} updates lie outside", fontsize=SMALL_FONT, color="0.35")
+    ax.set_xlabel(f"{outside} of {len(points_of_walk)} updates lie outside", fontsize=SMALL_FONT_SIZE, color="0.35")
     ax.set_xticks([])
     ax.set_yticks([])
 
 
-def _mask_outside(points: np.ndarray, width: float) -> np.ndarray:
+def _mask_points_outside_square(points: np.ndarray, width: float) -> np.ndarray:
     """Replace points outside a square with NaN."""
     return np.where((np.abs(points) < width).all(axis=-1, keepdims=True), points, np.nan)
 
 
-def _find_corners(z: np.ndarray) -> np.ndarray:
+def _find_version_space_corners(z: np.ndarray) -> np.ndarray:
     """Find the corners (n, 3) of a version space, where two great circles meet."""
     pairs = [sign * np.cross(z[i], z[j]) for i in range(len(z)) for j in range(i) for sign in (1, -1)]
     corners = np.array(pairs).reshape(-1, 3)
@@ -250,7 +250,7 @@ def _draw_film_frame(view: SphereView, walk: MinOverWalk, P: int, update: int) -
     """Draw a frame of the film: the first P examples on the sphere, the walk so far, and its stability."""
     figure = Figure(figsize=(6.4, 3.4), dpi=100)
     ball, curve = figure.subplots(1, 2, width_ratios=(1, 1))
-    draw_sphere(ball, view, walk.z[:P], walk.teacher)
+    draw_version_space_sphere(ball, view, walk.z[:P], walk.teacher)
     newest = view.project_orthographic(make_great_circle(walk.z[P - 1])).T
     if not update:
         ball.plot(*newest, color="black", linewidth=1.4, zorder=3)
