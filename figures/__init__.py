@@ -1,10 +1,10 @@
 """The figures of statmech: the overlay, which draws every scenario, and published figures.
 
-A published figure is one file in a folder of `figures/published`, one line in `PUBLISHED_FIGURE_DESCRIPTIONS`, and one config. The
-file defines `SWEEP_AXES`, the sweep axes that are shown completely, and a pure `draw(simulation, theory) -> Figure`,
-which raises `ConfigError` for results that it cannot show. Two constants are optional: `REQUIRED_VARIABLES`, variables
-and coordinates that only some results of its kind have, and `SUPPORTED_VALUES`, the only values of some keys that the
-figure can show.
+A published figure is one file in a folder of `figures/published`, one line in `PUBLISHED_FIGURE_DESCRIPTIONS`, and one
+config. The file defines `SWEEP_AXES`, the sweep axes that are shown completely, and a pure `draw(simulation, theory) ->
+Figure`, which raises `ConfigError` for results that it cannot show. Two constants are optional: `REQUIRED_VARIABLES`,
+variables and coordinates that only some results of its kind have, and `SUPPORTED_VALUES`, the only values of some keys
+that the figure can show.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ follow. Its level may depend on `error_rate`, m, :math:`\sigma^2` and theta, and
 ...     def compute_stopping_level(self, error_rate, mean, variance, theta):
 ...         return 2 * BrownianBridgeBoundary().threshold(error_rate, mean, variance, theta)
 >>> BOUNDARIES["cautious"] = Cautious
->>> float(compute_stopping_level("cautious", 0.01, 1.0, 1.0) / compute_stopping_level("brownian-bridge", 0.01, 1.0, 1.0))
+>>> level = compute_stopping_level("brownian-bridge", 0.01, 1.0, 1.0)
+>>> float(compute_stopping_level("cautious", 0.01, 1.0, 1.0) / level)
 2.0
 >>> del BOUNDARIES["cautious"]
 """
@@ -277,7 +278,8 @@ def brownian_decision_error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike
 
     Examples
     --------
-    >>> float(brownian_decision_error(compute_stopping_level("as-printed", 0.01, 1.0, 1.0), 1.0, 1.0).round(3))      # target: 0.01
+    >>> level = compute_stopping_level("as-printed", 0.01, 1.0, 1.0)         # target: 0.01
+    >>> float(brownian_decision_error(level, 1.0, 1.0).round(3))
     0.038
     """
     tau, mean, variance, theta = np.broadcast_arrays(*(np.asarray(v, float) for v in (tau, mean, variance, theta)))

@@ -169,7 +169,8 @@ def _name_negative_label(y: np.ndarray, positive: str) -> str:
     values = sorted(set(map(str, y.tolist())))
     if positive not in values:
         raise ConfigError(
-            f"no row has the target {quote_value(positive)}: its values are {', '.join(values[:MAX_LISTED_MESSAGE_ENTRIES])}"
+            f"no row has the target {quote_value(positive)}: "
+            f"its values are {', '.join(values[:MAX_LISTED_MESSAGE_ENTRIES])}"
         )
     other_values = [value for value in values if value != positive]
     if not other_values:

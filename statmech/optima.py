@@ -89,8 +89,10 @@ def describe_edge_optimum(name: str, value: float, search_min: float, search_max
 def optimum_options_from_config(section: Any, number: Callable[[Any], float] = float) -> OptimalControlOptions:
     """Read the options of an optimum from a config section, parsing the bound with `number`.
 
-    >>> str(optimum_options_from_config({"points": 8})), str(optimum_options_from_config({"at_most": 3, "objective": {"last": [1, 3]}}))
-    ('optimal with 8 points', 'optimal up to 3 for the last of tasks 1 3')
+    >>> str(optimum_options_from_config({"points": 8}))
+    'optimal with 8 points'
+    >>> str(optimum_options_from_config({"at_most": 3, "objective": {"last": [1, 3]}}))
+    'optimal up to 3 for the last of tasks 1 3'
     """
     names = "segments", "points", "at_most", "objective"
     if not isinstance(section, dict) or section.keys() - set(names):
@@ -107,8 +109,10 @@ def optimum_options_from_config(section: Any, number: Callable[[Any], float] = f
 def optimum_options_to_config(optimum: OptimalControlOptions) -> Any:
     """Convert the options of an optimum to their config form.
 
-    >>> optimum_options_to_config(OptimalControlOptions()), optimum_options_to_config(OptimalControlOptions(objective=Objective("integral")))
-    ('optimal', {'optimal': {'objective': 'integral'}})
+    >>> optimum_options_to_config(OptimalControlOptions())
+    'optimal'
+    >>> optimum_options_to_config(OptimalControlOptions(objective=Objective("integral")))
+    {'optimal': {'objective': 'integral'}}
     """
     further: dict[str, Any] = {}
     if optimum.segments != (DEFAULT_CONTROL_SEGMENTS if optimum.points == 1 else 1):

@@ -3,8 +3,8 @@ r"""Protocols: the order of the tasks that a student learns.
 At time t the next example belongs to task k with probability :math:`p_k(t)`, a piecewise constant function. Its
 `ProtocolPieces` are the start times and the probabilities of the pieces.
 
-**To add a protocol** write one class with `pieces` and add one line to `TASK_PROTOCOLS`. In a config it is written by its
-name or, with a parameter, as a mapping: `blocked`, `{replay: 0.1}`. The fraction of replay may change with time,
+**To add a protocol** write one class with `pieces` and add one line to `TASK_PROTOCOLS`. In a config it is written by
+its name or, with a parameter, as a mapping: `blocked`, `{replay: 0.1}`. The fraction of replay may change with time,
 and `optimal` is the fraction of the first task with the lowest final error (`statmech.controls`).
 """
 

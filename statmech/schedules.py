@@ -2,9 +2,9 @@ r"""Schedules of the learning rate, and other quantities that may change during 
 
 With a schedule the learning rate decays within a time :math:`t_0`, which is infinite for a constant rate.
 
-**To add a schedule** write one class with `rate` and add one line to `LEARNING_RATE_SCHEDULES`: its name in a config, both engines,
-the equations and their corrections of order 1/N follow. Times are traced by JAX, so `rate` uses operators and the
-functions of `get_array_module(t)`, and must stay above 0, where the logarithm of the rate has a slope.
+**To add a schedule** write one class with `rate` and add one line to `LEARNING_RATE_SCHEDULES`: its name in a config,
+both engines, the equations and their corrections of order 1/N follow. Times are traced by JAX, so `rate` uses operators
+and the functions of `get_array_module(t)`, and must stay above 0, where the logarithm of the rate has a slope.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading of table files with automatic detection of separator, decimal comma, encoding and header.
 
-Notes report the recognised format, and each choice is an option of `TableFileFormat`. Only ordinary files of bounded size
-are opened, and their content is never executed.
+Notes report the recognised format, and each choice is an option of `TableFileFormat`. Only ordinary files of bounded
+size are opened, and their content is never executed.
 """
 
 from __future__ import annotations

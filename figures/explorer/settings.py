@@ -257,8 +257,10 @@ def round_float(value: float) -> float:
 def choose_list_or_slider_value(config_value: Any, slider_value: Any) -> Any:
     """Return the value of a slider, or the list in the config while the slider is at its last value.
 
-    >>> choose_list_or_slider_value([1, 2, 5], 5), choose_list_or_slider_value([1, 2, 5], 10), choose_list_or_slider_value(3, 4)
-    ([1, 2, 5], 10, 4)
+    >>> choose_list_or_slider_value([1, 2, 5], 5), choose_list_or_slider_value([1, 2, 5], 10)
+    ([1, 2, 5], 10)
+    >>> choose_list_or_slider_value(3, 4)
+    4
     """
     return config_value if isinstance(config_value, list) and slider_value == config_value[-1] else slider_value
 

@@ -60,9 +60,9 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     are NaN if the runs of a sweep rightly deviate from theory (`expected_deviation`). The attribute `seeds` is the
     number of seeds, `values` the number of compared values, and `independent` the number of independent values that
     they are equivalent to. With a predicted standard deviation `left_out` names the omitted variables, and `unresolved`
-    is the number of values where the expansion in 1/N fails (`statmech.results.corrections.find_resolved_std_mask`). All
-    values then count as independent, regardless of their correlations, which makes the bound too large rather than too
-    small.
+    is the number of values where the expansion in 1/N fails (`statmech.results.corrections.find_resolved_std_mask`).
+    All values then count as independent, regardless of their correlations, which makes the bound too large rather than
+    too small.
 
     Raises `ScenarioError` for a single seed, unless theory has corrections.
     """

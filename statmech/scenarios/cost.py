@@ -52,7 +52,8 @@ def check_cell_memory(scenario: AbstractScenario) -> None:
     """Raise `ScenarioError` if the parameter combinations exceed the memory of this machine."""
     number, available = math.prod(scenario.shape.values()), get_total_memory()
     if MEMORY_BYTES_PER_CELL * number > available:
-        sizes = f"require {MEMORY_BYTES_PER_CELL * number / 2**30:,.0f} GiB, and this machine has {available / 2**30:,.0f} GiB"
+        required = MEMORY_BYTES_PER_CELL * number
+        sizes = f"require {required / 2**30:,.0f} GiB, and this machine has {available / 2**30:,.0f} GiB"
         raise ScenarioError([((), f"{number:,} parameter combinations {sizes}: use fewer values on the axes")])
 
 

@@ -67,7 +67,8 @@ def one_of(
 ) -> PydanticTypeOverride:
     """Return the type of a key whose values are names from `choices`, or an axis of names.
 
-    Errors suggest a similar name. `hints_by_name` maps names that only other kinds of scenarios support to an explanation.
+    Errors suggest a similar name. `hints_by_name` maps names that only other kinds of scenarios support to an
+    explanation.
     """
     name = Annotated[str, AfterValidator(make_name_validator(choices, noun, hints_by_name))]
     return axis_of(name, {"enum": list(choices)}, spaced=False)

@@ -270,7 +270,8 @@ class NetworkTaskCell(TaskCell, NetworkCell):
     @property
     def described(self) -> str:
         """Description of the tasks, the activation and the numeric keys for messages."""
-        return f"{self.tasks} tasks of overlap {format_parameter_value(self.overlap)}, {self.protocol}: {super().described}"
+        overlap = format_parameter_value(self.overlap)
+        return f"{self.tasks} tasks of overlap {overlap}, {self.protocol}: {super().described}"
 
     @property
     def identity(self) -> dict[str, Any]:

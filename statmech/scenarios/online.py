@@ -528,7 +528,8 @@ class OnlineCell(ControlledCell):
     def described(self) -> str:
         """Description of the rule and its parameters for messages."""
         parameters = {**self.parameters, "flip": self.flip, **self.nondefault_changes, **dict(self.controls)}
-        return f"{self.name} ({', '.join(f'{name} = {format_parameter_value(value)}' for name, value in parameters.items())})"
+        listed = ", ".join(f"{name} = {format_parameter_value(value)}" for name, value in parameters.items())
+        return f"{self.name} ({listed})"
 
     @property
     def num_gram_groups(self) -> int:

@@ -215,7 +215,8 @@ class OnlineRowsCell(OnlineCell):
     def described(self) -> str:
         """Description of the rule and its parameters for messages."""
         parameters = {**self.parameters, **self.nondefault_changes}
-        return f"{self.name} ({', '.join(f'{name} = {format_parameter_value(value)}' for name, value in parameters.items())})"
+        listed = ", ".join(f"{name} = {format_parameter_value(value)}" for name, value in parameters.items())
+        return f"{self.name} ({listed})"
 
     def identity_hash(self) -> tuple[int, ...]:
         """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""

@@ -97,7 +97,7 @@ def measure_near_equal_vote_error(parallel: np.ndarray, perpendicular: np.ndarra
     `inputs` come from `draw_random_circles` in K dimensions, with axes as for `measure_vote_error`.
 
     >>> inputs = draw_random_circles(np.random.default_rng(0), 16, 5)
-    >>> error = measure_near_equal_vote_error(np.ones(5), np.eye(5) + 1, inputs)     # equal students: the exact integral
+    >>> error = measure_near_equal_vote_error(np.ones(5), np.eye(5) + 1, inputs)   # equal students: exact
     >>> float(error.round(6))
     0.269993
     """

@@ -116,7 +116,8 @@ def find_update_length_exponent(rule: Rule) -> int | None:
 
     >>> from statmech.rules import RULES
     >>> (
-    ...     find_update_length_exponent(RULES["perceptron"]()), find_update_length_exponent(RULES["adatron_textbook"]()),
+    ...     find_update_length_exponent(RULES["perceptron"]()),
+    ...     find_update_length_exponent(RULES["adatron_textbook"]()),
     ...     find_update_length_exponent(RULES["bayes"]())
     ... )
     (0, 1, None)

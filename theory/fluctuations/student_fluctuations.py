@@ -17,7 +17,8 @@ shipped rules deviates by at most 0.05 % (2.3 standard errors), and variances by
 to 0.4 % (Hebb), 0.7 % (textbook AdaTron), 1.0 % (perceptron, whose variance is 1.23 times the predicted one at t = 50)
 and 2.9 % (AdaTron, 1.43 times). The AdaTron's variance diverges as its learning rate tends to 3: at late times the
 textbook rule has the variance :math:`\eta(20 - 15\eta + 3\eta^2)/5(3 - \eta)`. With label noise the AdaTron's length
-tends to :math:`\eta/2`, where fluctuations of this order vanish (`statmech.results.corrections.find_resolved_std_mask`).
+tends to :math:`\eta/2`, where fluctuations of this order vanish
+(`statmech.results.corrections.find_resolved_std_mask`).
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ Wanner, *Solving Ordinary Differential Equations I*, section II.10). The systems
 Each system has its own time and step size, and its steps do not depend on the other systems.
 
 The step size follows the larger of two errors: Hairer's estimate for y', and, if a recorded time lies in the step, the
-last term of the polynomial over `SMOOTH_DENSE_ERROR_RATIO`. The second error matters at large t, where stability limits the
-step: for y' = -zy/h with z = 6, close to this limit, the polynomial's error is 80 times the estimate for y'.
+last term of the polynomial over `SMOOTH_DENSE_ERROR_RATIO`. The second error matters at large t, where stability limits
+the step: for y' = -zy/h with z = 6, close to this limit, the polynomial's error is 80 times the estimate for y'.
 """
 
 from __future__ import annotations
