@@ -22,7 +22,7 @@ follow. Its level may depend on `error_rate`, m, :math:`\sigma^2` and theta, and
 
 >>> class Cautious(Boundary):
 ...     label = "cautious"
-...     def compute_stopping_level(self, error_rate, mean, variance, theta):
+...     def threshold(self, error_rate, mean, variance, theta):
 ...         return 2 * BrownianBridgeBoundary().threshold(error_rate, mean, variance, theta)
 >>> BOUNDARIES["cautious"] = Cautious
 >>> level = compute_stopping_level("brownian-bridge", 0.01, 1.0, 1.0)

@@ -169,7 +169,7 @@ def get_control_values(value: Any) -> tuple[Any, ...]:
     """Return the numbers that a key's value contains, none for an unknown optimum.
 
     >>> (
-    ...     get_control_values(2.0), get_control_values(OptimalControl()),
+    ...     get_control_values(2.0), get_control_values(OptimalControlOptions()),
     ...     get_control_values(control_from_config({"at": [0, 5], "is": [1, 2]}))
     ... )
     ((2.0,), (), (1.0, 2.0))
@@ -237,7 +237,7 @@ def control_to_config(value: Any) -> Any:
 
     >>> (
     ...     control_to_config(control_from_config({"at": [0, 5], "is": [1, 2]})),
-    ...     control_to_config(OptimalControl()), control_to_config(2.0)
+    ...     control_to_config(OptimalControlOptions()), control_to_config(2.0)
     ... )
     ({'at': [0.0, 5.0], 'is': [1.0, 2.0]}, 'optimal', 2.0)
     """

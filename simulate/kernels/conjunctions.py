@@ -112,7 +112,7 @@ def boost_conjunctions(
     >>> y = np.array([-1, -1, -1, 1])
     >>> [stage] = boost_conjunctions(X, y, np.arange(2), max_indicators=2, max_stages=10, discount=1.0)
     >>> stage                                                                # AND, in one stage
-    Stage(hypothesis=Conjunction(indicators=(0, 1), sense=1), error=0.0, weight=1.0)
+    BoostingStage(hypothesis=Conjunction(indicators=(0, 1), sense=1), error=0.0, weight=1.0)
     """
     X = np.asarray(X, float)
     weights = np.ones(len(y)) if weights is None else weights

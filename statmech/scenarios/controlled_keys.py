@@ -108,7 +108,7 @@ def make_time_function_schemas(number_schema: dict[str, Any], is_optimisable: bo
 def find_controls(values: Mapping[str, Any]) -> tuple[tuple[str, ControlFunction | OptimalControlOptions], ...]:
     """Return the keys of a grid point that depend on time, with their functions.
 
-    >>> [(name, str(value)) for name, value in find_controls({"eta": OptimalControl(), "flip": 0.1})]
+    >>> [(name, str(value)) for name, value in find_controls({"eta": OptimalControlOptions(), "flip": 0.1})]
     [('eta', 'optimal')]
     """
     return tuple((name, value) for name, value in values.items() if is_time_dependent(value))
