@@ -423,7 +423,7 @@ def test_all_seeds_come_together_where_they_take_no_longer_than_a_second(seconds
     """The program of fewer seeds is another one, which would be compiled as well."""
     started = []
     monkeypatch.setattr("figures.explorer.live.estimate_cost", lambda scenario: SimpleNamespace(seconds=seconds))
-    monkeypatch.setattr("figures.explorer.live.has_lines", lambda results: lines)
+    monkeypatch.setattr("figures.explorer.live.has_theory_lines", lambda results: lines)
     made, _ = live
     made.background.start = lambda scenario, first: started.append((scenario.seeds, first))
     made.scenario = Scenario(rule="hebb", t=[1.0], seeds=16)

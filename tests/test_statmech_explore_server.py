@@ -33,7 +33,7 @@ class Small:
     def close(self):
         print("closed", flush=True)
 
-server.MAX_OPEN_PAGES, server.DISCONNECT_SECONDS = {PAGES}, {GONE}
+server.MAX_OPEN_PAGES, server.RECONNECT_TIMEOUT_SECONDS = {PAGES}, {GONE}
 server.serve(Small, None, False)
 """
 SECONDS = 60
