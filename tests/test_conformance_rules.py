@@ -233,12 +233,12 @@ def test_identical_students_stay_identical(rule):
 @for_two_rules
 def test_one_compilation_serves_all_values_of_a_scenario(rule, engine):
     """Rates, flips, sizes (Gram engine) and times of one shape are numbers, not programs."""
-    engine._run.clear_cache()
+    engine._simulate_all_seeds.clear_cache()
     for eta, flip, t in [(0.5, 0.0, [0.5, 1, 3]), (1.0, 0.1, [0.2, 1, 1.5]), (2.0, 0.3, [0.1, 0.3, 0.5])]:
         name = engine.__name__.split(".")[-1]
         N = int(50 * eta) if engine is gram else 50
         simulate.run(scenario_of(rule, N=N, eta=eta, flip=flip, t=t, seeds=2, engine=name))
-    assert len(engine._run.programs) == 1
+    assert len(engine._simulate_all_seeds.programs) == 1
 
 
 def test_a_rule_states_its_parameters_and_label(rule):
